@@ -6,16 +6,20 @@ import (
 	"time"
 )
 
+// stay is how long the endpoint took for a trial: in a slot, and while the trial
+// waited without one because the endpoint had told it to.
+type stay struct{ slot, wait time.Duration }
+
 // idealTime returns the wall time of a client without any overhead. It starts
 // trials in the given order, each as soon as a slot is free, and each takes as
 // long as its endpoint took. No client can order them better, because it cannot
 // know beforehand which of them will hang.
-func idealTime(trials []time.Duration, slots int) time.Duration {
+func idealTime(trials []stay, slots int) time.Duration {
 	free := make(slotTimes, max(slots, 1))
 	var last time.Duration
-	for _, took := range trials {
-		free[0] += took
-		last = max(last, free[0])
+	for _, t := range trials {
+		free[0] += t.slot
+		last = max(last, free[0]+t.wait)
 		heap.Fix(&free, 0)
 	}
 	return last

@@ -15,15 +15,16 @@ func TestIdealTime(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
 		name   string
-		trials []time.Duration
+		trials []stay
 		slots  int
 		want   time.Duration
 	}{
 		{"no trials", nil, 200, 0},
-		{"full slots", slices.Repeat([]time.Duration{100 * ms}, 5000), 200, 2500 * ms},
-		{"more slots than trials", slices.Repeat([]time.Duration{100 * ms}, 3), 200, 100 * ms},
-		{"hang at the end", []time.Duration{100 * ms, 100 * ms, 2000 * ms}, 2, 2100 * ms},
-		{"hang at the beginning", []time.Duration{2000 * ms, 100 * ms, 100 * ms}, 2, 2000 * ms},
+		{"full slots", slices.Repeat([]stay{{100 * ms, 0}}, 5000), 200, 2500 * ms},
+		{"more slots than trials", slices.Repeat([]stay{{100 * ms, 0}}, 3), 200, 100 * ms},
+		{"hang at the end", []stay{{100 * ms, 0}, {100 * ms, 0}, {2000 * ms, 0}}, 2, 2100 * ms},
+		{"hang first", []stay{{2000 * ms, 0}, {100 * ms, 0}, {100 * ms, 0}}, 2, 2000 * ms},
+		{"waits hold no slot", []stay{{100 * ms, 1000 * ms}, {100 * ms, 0}}, 1, 1100 * ms},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,11 +42,11 @@ func TestIdealTimeBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := rapid.SliceOf(rapid.IntRange(1, 1000)).Draw(t, "ms")
 		slots := rapid.IntRange(1, 50).Draw(t, "slots")
-		var trials []time.Duration
+		var trials []stay
 		var sum, longest time.Duration
 		for _, n := range ms {
 			d := time.Duration(n) * time.Millisecond
-			trials, sum, longest = append(trials, d), sum+d, max(longest, d)
+			trials, sum, longest = append(trials, stay{slot: d}), sum+d, max(longest, d)
 		}
 		got, mean := idealTime(trials, slots), sum/time.Duration(slots)
 		if got < max(mean, longest) || got > mean+longest {

@@ -134,7 +134,7 @@ func (b *bench) singleTurns(
 		return nil, err
 	}
 
-	ideal := idealTime(slices.Repeat([]time.Duration{latency}, trials), slots)
+	ideal := idealTime(slices.Repeat([]stay{{slot: latency}}, trials), slots)
 	return []row{
 		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
 			beside(quotient(ideal.Seconds(), bare.wall.Seconds())).atLeast(target).
@@ -238,7 +238,7 @@ func (b *bench) statedLimits(ctx context.Context) ([]row, error) {
 }
 
 // learnedLimits is measurement 2e. It leaves out the first minute, in which the
-// client is still finding the limits.
+// client is still finding the limits. The small version has nothing but that.
 func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
 	withoutHeaders := []string{
 		"--limit-headers", simserver.HeadersNone, "--retry-after", simserver.RetryAfterSeconds,
@@ -252,7 +252,9 @@ func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
 		{", no headers", withoutHeaders},
 	} {
 		s := b.limited(server.flags...)
-		s.from = s.stop / 4
+		if !b.quick {
+			s.from = s.stop / 4
+		}
 		m, err := b.runScenario(ctx, s)
 		if err != nil {
 			return nil, err
@@ -265,7 +267,7 @@ func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
 
 // faults is measurement 2f.
 func (b *bench) faults(ctx context.Context) ([]row, error) {
-	const latency, timeout = 100 * time.Millisecond, 2 * time.Second
+	const latency, timeout, announced = 100 * time.Millisecond, 2 * time.Second, time.Second
 	slots := b.size(200, 50)
 	path := b.path("faults.db")
 	m, err := b.runScenario(ctx, scenario{
@@ -280,18 +282,19 @@ func (b *bench) faults(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	durations, err := endpointTimes(ctx, path, latency, timeout)
+	stays, err := endpointTimes(ctx, path, latency, timeout, announced)
 	if err != nil {
 		return nil, err
 	}
 
 	const note = "ideal %v: the same trials in the same order, each as long as its endpoint " +
-		"took, with %d hangs of %v, some trials with two; %s"
-	ideal := idealTime(durations, slots)
+		"took, with %d hangs of %v and %d refusals that announce %v; %s"
+	ideal := idealTime(stays, slots)
 	return []row{
 		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
 			atLeast(0.85).
-			because(note, ideal.Round(time.Millisecond), m.stats.Faults["hang"], timeout, m.phases()),
+			because(note, ideal.Round(time.Millisecond), m.stats.Faults["hang"], timeout,
+				m.stats.Faults["429"], announced, m.phases()),
 		newRow("occupancy", share, m.occupancy()),
 		countRow("trials not done", m.undone()).zero(),
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -14,7 +15,7 @@ type report struct {
 	Program string `json:"program"`
 	System  string `json:"system"`
 	Cores   int    `json:"cores"`
-	// Quick is true if the measurements were small, so that the figures mean little.
+	// Quick is true if the measurements were small.
 	Quick bool  `json:"quick"`
 	Rows  []row `json:"rows"`
 }
@@ -78,6 +79,21 @@ func (r row) because(format string, args ...any) row {
 	return r
 }
 
+// missed returns an error with the figures that miss their aims, or nil.
+func (r report) missed() error {
+	var missed []string
+	for _, row := range r.Rows {
+		if row.Aim != nil && !row.Aim.Reached {
+			missed = append(missed, fmt.Sprintf("%s %s is %s, want %s",
+				row.Number, row.What, row.Unit.text(row.Value), row.Unit.aim(*row.Aim)))
+		}
+	}
+	if missed == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errMissed, strings.Join(missed, "; "))
+}
+
 // writeText writes the rows as a table, followed by their notes.
 func (r report) writeText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -88,7 +104,7 @@ func (r report) writeText(w io.Writer) error {
 			limit = row.Unit.text(*row.Limit)
 		}
 		if row.Aim != nil {
-			aim = row.Aim.Relation + " " + row.Unit.text(row.Aim.Bound)
+			aim = row.Unit.aim(*row.Aim)
 			verdict = "missed"
 			if row.Aim.Reached {
 				verdict = "reached"
@@ -112,6 +128,8 @@ func (r report) writeText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\nassay %s on %s, %d cores\n", r.Program, r.System, r.Cores)
 	return err
 }
+
+func (u unit) aim(a aim) string { return a.Relation + " " + u.text(a.Bound) }
 
 // text formats a value with three significant digits, or as an integer if its
 // integer part is longer.

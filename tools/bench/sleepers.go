@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,10 +22,7 @@ func (b *bench) sleepers(ctx context.Context) ([]row, error) {
 	const workers = 3
 	slots, trials := b.size(100, 10), b.size(5000, 100)
 	nap := time.Duration(b.size(2000, 200)) * time.Millisecond
-	naps := make([]time.Duration, trials)
-	for i := range naps {
-		naps[i] = nap
-	}
+	naps := slices.Repeat([]stay{{slot: nap}}, trials)
 	least := idealTime(naps, workers*slots).Seconds()
 	full := (time.Duration(trials) * nap / time.Duration(workers*slots)).Seconds()
 	rounds, undone := b.size(5, 1), 0

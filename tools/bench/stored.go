@@ -19,11 +19,11 @@ import (
 )
 
 // endpointTimes returns how long the endpoint took for each attempt in a store,
-// in the order in which they began: one latency for a reply and the client's
-// timeout for each hang. Refusals and errors take no time.
+// in the order in which they began: one latency for a reply, the client's timeout
+// for each hang, and the announced wait for each refusal. Errors take no time.
 func endpointTimes(
-	ctx context.Context, path string, latency, timeout time.Duration,
-) (durations []time.Duration, err error) {
+	ctx context.Context, path string, latency, timeout, announced time.Duration,
+) (stays []stay, err error) {
 	db, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
 		return nil, err
@@ -32,28 +32,31 @@ func endpointTimes(
 
 	type attempt struct {
 		began time.Time
-		took  time.Duration
+		stay
 	}
 	var all []attempt
 	for a, err := range db.Attempts(ctx, store.Filter{}) {
 		if err != nil {
 			return nil, err
 		}
-		took := time.Duration(a.Retried[assay.Timeout]) * timeout
+		t := stay{
+			slot: time.Duration(a.Retried[assay.Timeout]) * timeout,
+			wait: time.Duration(a.Retried[assay.RateLimited]) * announced,
+		}
 		switch {
 		case a.Settles():
-			took += latency
+			t.slot += latency
 		case a.FaultKind == assay.Timeout:
-			took += timeout
+			t.slot += timeout
 		}
-		all = append(all, attempt{a.StartedAt, took})
+		all = append(all, attempt{a.StartedAt, t})
 	}
 
 	slices.SortFunc(all, func(a, b attempt) int { return a.began.Compare(b.began) })
 	for _, a := range all {
-		durations = append(durations, a.took)
+		stays = append(stays, a.stay)
 	}
-	return durations, nil
+	return stays, nil
 }
 
 // million is measurement 3.
