@@ -159,6 +159,9 @@ func writeState(p *process, s *session.State) {
 	elapsed := time.Duration(s.Elapsed * float64(time.Second)).Round(time.Second)
 	p.say("run %s of experiment %s: %d of %d trials done, %d episodes in flight, running for %s",
 		s.Run, s.Experiment, s.Done, s.Planned, s.InFlight, elapsed)
+	if end := s.Snapshot().EndText(); end != "" {
+		p.say("%s", end)
+	}
 	fmt.Fprintln(p.out)
 	t := p.table("model", "lane", "in flight", "limits", "waits for")
 	for _, m := range s.Models {

@@ -36,7 +36,8 @@ scheduler as a run does, in virtual time.
 
 If the store has earlier attempts of a model, the estimate is based on them. For a
 new model it is based on a rehearsal with simulated agents and on an assumed time
-per reply.`,
+per reply. If nothing states or shows how fast an endpoint is, or which limits it
+has, the time is a range; a run measures both within half a minute.`,
 		Example: `  assay plan experiment.yaml
   assay plan experiment.yaml --store results.db --json
   assay plan --suite all --model sim/optimal`,
@@ -227,11 +228,15 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		}
 		t.Row(m.Model, "", fmt.Sprint(m.Trials), fmt.Sprint(m.Requests),
 			fmt.Sprint(m.InputTokens), fmt.Sprint(m.OutputTokens),
-			cost, duration(m.Wall), cmp.Or(m.Bound, "–"), m.Basis)
+			cost, wallText(m.Wall, m.Range), cmp.Or(m.Bound, "–"), m.Basis)
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 
 	total := "Models run side by side: about " + duration(out.Wall) + " in all"
+	if out.Unknown != "" {
+		total = fmt.Sprintf("Models run side by side: %s in all (%s)",
+			wallText(out.Wall, out.Range), out.Unknown)
+	}
 	if out.Cost > 0 || len(unpriced) > 0 {
 		total += ", " + assay.CostText(out.Cost, 2, unpriced...)
 	}

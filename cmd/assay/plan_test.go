@@ -72,6 +72,49 @@ providers:
 	}
 }
 
+// TestPlanOfUnknownEndpointIsARange checks that the time is a range, with the reason, unless the
+// stated limits or earlier attempts decide about it.
+func TestPlanOfUnknownEndpointIsARange(t *testing.T) {
+	t.Parallel()
+	const speed, limits = "the endpoint's speed is unknown", "the endpoint's limits are unknown"
+	const both = "the endpoint's speed and limits are unknown"
+	env := map[string]string{"K": "key"}
+	for stated, want := range map[string][2]string{ // before and after attempts
+		"":                                     {both, limits},
+		"limits: {concurrency: 5}":             {speed, ""},
+		"limits: {concurrency: 200, rpm: 600}": {"", ""},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "u.db")
+		server := serve(t)
+		file(t, dir, "providers.yaml", "providers: {gw: {base_url: "+server.url+"/v1, keys: [K], "+
+			"models: {sim/listed: {"+stated+"}}}}")
+		text := "name: u\nmodels: [sim/listed]\nvariants: [cot]\ntasks_per_type: 2\n" +
+			"providers: providers.yaml\n"
+		check := func(when, want string) {
+			t.Helper()
+			e := file(t, dir, "e.yaml", text+"repeats: 99\n")
+			out := planOf(t, nil, e, "--store", path)
+			m := out.Models[0]
+			ranges := m.Low < m.Wall && m.Wall < m.High
+			if out.Unknown != want || m.Range != out.Range || ranges != (want != "") {
+				t.Errorf("%q %s: %+v, want %q", stated, when, m, want)
+			}
+			said := must(t, nil, "plan", e, "--store", path).out
+			if !strings.Contains(said, want) || (want != "") != strings.Contains(said, " to ") {
+				t.Errorf("%q %s:\n%s", stated, when, said)
+			}
+		}
+		check("at first", want[0])
+		run := must(t, env, "run", file(t, dir, "r.yaml", text), "--store", path,
+			"--display", "plain")
+		if told := strings.Contains(run.err, "("+both+")"); told != (want[0] == both) {
+			t.Errorf("%q: the run begins with\n%s", stated, run.err)
+		}
+		check("after attempts", want[1])
+	}
+}
+
 // TestForecastLearnsFromAttempts checks that pending trials are forecast from earlier attempts,
 // to within ten percent.
 func TestForecastLearnsFromAttempts(t *testing.T) {

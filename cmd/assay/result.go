@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,7 +114,11 @@ func (r *runResult) printSpeed() {
 	if s.Least > 0 {
 		parts = append(parts, "fastest possible: "+ratio(s.Least))
 	}
-	if s.ForecastWall > 0 && !s.Stopped && len(s.NotRun) == 0 {
+	switch {
+	case s.Stopped || len(s.NotRun) > 0 || s.ForecastWall == 0:
+	case s.ForecastRange.Unknown != "":
+		parts = append(parts, "forecast: "+wallText(s.ForecastWall, s.ForecastRange))
+	default:
 		parts = append(parts, "forecast: "+ratio(s.ForecastWall))
 	}
 	if len(parts) > 0 {
@@ -221,4 +226,26 @@ func duration(seconds float64) string {
 		return d.Round(time.Second).String()
 	}
 	return fmt.Sprintf("%.1f days", d.Hours()/24)
+}
+
+// wallText returns a forecast, as a range if it is one.
+func wallText(wall float64, r job.Range) string {
+	if r.Unknown == "" {
+		return duration(wall)
+	}
+	return roughly(r.Low) + " to " + roughly(r.High)
+}
+
+// roughly returns a time that is known roughly, such as "1 h 10 min".
+func roughly(seconds float64) string {
+	switch minutes := math.Round(seconds / 60); {
+	case seconds < 99:
+		return fmt.Sprintf("%.0f s", math.Ceil(seconds))
+	case minutes < 60:
+		return fmt.Sprintf("%.0f min", minutes)
+	case minutes < 48*60:
+		tens := int(math.Round(seconds/600)) * 10
+		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", tens/60, tens%60), " 0 min")
+	}
+	return fmt.Sprintf("%.1f days", seconds/86400)
 }

@@ -23,7 +23,8 @@ type series struct {
 	Planned       int
 	// Early, Finish and Late are the announced end of the run and its interval, or zero.
 	Early, Finish, Late time.Time
-	// Forecast is how long the run was to take when it began, within its limits, or 0.
+	// Forecast is how long the run was to take when it began, within its limits, or 0 if that was
+	// unknown.
 	Forecast time.Duration
 }
 
@@ -69,9 +70,9 @@ func (x *index) series(m *moment) series {
 	}
 	s.End = s.Now
 	switch {
-	case m.Run != nil:
+	case m.Run != nil && m.Run.ForecastRange.Unknown == "":
 		s.Forecast = time.Duration(m.Run.Forecast * float64(time.Second))
-	case m.Ended.Settled > 0:
+	case m.Run == nil && m.Ended.Settled > 0 && m.Ended.ForecastRange.Unknown == "":
 		s.Forecast = time.Duration(m.Ended.ForecastWall * float64(time.Second))
 	}
 	if m.Run != nil && m.Run.Left != nil && m.Run.PausedSince.IsZero() {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -20,6 +21,15 @@ type Forecast struct {
 	Models []ModelForecast `json:"models"`
 	// Wall is the time in seconds of the slowest model, because models run side by side.
 	Wall float64 `json:"wall_s"`
+	Range
+}
+
+// A Range holds the time that the work may take, in seconds. It is zero if the time is known.
+type Range struct {
+	Low  float64 `json:"wall_low_s,omitempty"`
+	High float64 `json:"wall_high_s,omitempty"`
+	// Unknown is the reason for the range, such as "the endpoint's speed is unknown".
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // A ModelForecast is the forecast of one model.
@@ -33,6 +43,7 @@ type ModelForecast struct {
 	// Unpriced is true if a lane of the model has no price. Cost leaves its requests out.
 	Unpriced bool    `json:"unpriced,omitempty"`
 	Wall     float64 `json:"wall_s"`
+	Range
 	// Bound is the bottleneck, and Basis the source of the estimate.
 	Bound string `json:"bound_by"`
 	Basis string `json:"basis"`
@@ -46,7 +57,17 @@ const (
 	rehearsed      = 40  // trials
 	servedTrials   = 3   // trials if each of them starts a server
 	hostedSigma    = 0.5 // spread of the latency of hosted models
+
+	// The range of an unknown endpoint. A small model of one's own is as fast as the first, and a
+	// model that thinks as slow as the second.
+	fastestReply = 100 * time.Millisecond
+	slowestReply = 10 * time.Second
+	// A lane without stated limits may allow only this many requests at once, and one a second.
+	fewestAtOnce = 8
 )
+
+// assumed is the basis of a forecast for an endpoint whose speed is unknown.
+var assumed = fmt.Sprintf("a rehearsal, assuming %v a reply", assumedLatency)
 
 // Forecast estimates the pending trials of each model without any request. The store may be nil.
 func (j *Job) Forecast(
@@ -68,7 +89,8 @@ func (j *Job) Forecast(
 	}
 
 	f := Forecast{Models: []ModelForecast{}}
-	walls := make(map[string]float64) // of the models that share lanes together
+	walls := make(map[string]ModelForecast) // of the models that share lanes together
+	var unknown doubt
 	for _, model := range j.Experiment.Models {
 		work, basis, err := j.work(ctx, model, profiles[model], simLatency)
 		if err != nil {
@@ -77,16 +99,80 @@ func (j *Job) Forecast(
 		work.Conversations = pending[model]
 		s := lane.Simulate(pools.Configs[model], work)
 		bound, _ := Bottleneck(s.Ledgers, s.Wall)
-		f.Models = append(f.Models, ModelForecast{
+		doubt := doubtOf(pools.Configs[model], basis)
+		m := ModelForecast{
 			Model: model, Trials: pending[model], Requests: s.Requests,
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Unpriced: slices.ContainsFunc(pools.Configs[model], hasNoPrice),
 			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
-		})
-		walls[pools.owners[model]] += s.Wall.Seconds()
-		f.Wall = max(f.Wall, walls[pools.owners[model]])
+			Range: doubt.span(pools.Configs[model], work, s),
+		}
+		f.Models = append(f.Models, m)
+
+		all := walls[pools.owners[model]]
+		all.Wall += m.Wall
+		all.Low += cmp.Or(m.Low, m.Wall)
+		all.High += cmp.Or(m.High, m.Wall)
+		walls[pools.owners[model]] = all
+		f.Wall, f.Low, f.High = max(f.Wall, all.Wall), max(f.Low, all.Low), max(f.High, all.High)
+		if m.Unknown != "" {
+			unknown = doubt.and(unknown)
+		}
+	}
+	if f.Unknown = unknown.String(); f.Unknown == "" {
+		f.Range = Range{}
 	}
 	return f, nil
+}
+
+// A doubt says what is unknown about endpoints.
+type doubt struct{ speed, limits bool }
+
+func doubtOf(lanes []lane.Config, basis string) doubt {
+	unlimited := func(c lane.Config) bool { return c.Limits == lane.Limits{} }
+	return doubt{basis == assumed, slices.ContainsFunc(lanes, unlimited)}
+}
+
+func (d doubt) and(other doubt) doubt {
+	return doubt{d.speed || other.speed, d.limits || other.limits}
+}
+
+func (d doubt) String() string {
+	switch {
+	case d.speed && d.limits:
+		return "the endpoint's speed and limits are unknown"
+	case d.speed:
+		return "the endpoint's speed is unknown"
+	case d.limits:
+		return "the endpoint's limits are unknown"
+	}
+	return ""
+}
+
+// span simulates work on endpoints that are as good and as bad as they may be. It returns nothing
+// if the stated limits decide about the time.
+func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Simulation) Range {
+	if d == (doubt{}) || work.Conversations == 0 {
+		return Range{}
+	}
+	best, worst := work, work
+	if d.speed {
+		best.Latency, worst.Latency = fastestReply, slowestReply
+	}
+	few, many := slices.Clone(lanes), slices.Clone(lanes)
+	least := time.Duration(0)
+	for i, c := range lanes {
+		if (c.Limits == lane.Limits{}) {
+			few[i].Limits.Concurrency, many[i].Limits.Concurrency = fewestAtOnce, c.Limits.Widest()
+			least = time.Duration(expected.Requests/len(lanes)) * time.Second
+		}
+	}
+	low := lane.Simulate(many, best).Wall
+	high := max(lane.Simulate(few, worst).Wall, least)
+	if float64(high) < 1.2*float64(low) {
+		return Range{}
+	}
+	return Range{Low: low.Seconds(), High: high.Seconds(), Unknown: d.String()}
 }
 
 func hasNoPrice(c lane.Config) bool { return c.Price.Unknown() }
@@ -135,7 +221,7 @@ func (j *Job) work(
 	}
 	work.Latency, work.Sigma = assumedLatency, hostedSigma
 	work.Reply = max(work.Reply, assumedReply)
-	return work, fmt.Sprintf("a rehearsal, assuming %v a reply", assumedLatency), nil
+	return work, assumed, nil
 }
 
 // rehearse runs some of a model's trials with simulated agents that reply at once, to measure how

@@ -2,7 +2,10 @@ package job
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/assay-eval/assay/internal/model/lane"
 )
 
 // A Pace estimates from what a run has done so far how long the rest takes. It counts the replies
@@ -30,9 +33,9 @@ type Pace struct {
 
 // The assumptions of a Pace.
 const (
-	blockTime   = 5 * time.Second
-	mostBlocks  = 120 // the latest ten minutes
-	leastBlocks = 4
+	blockTime   = 2 * time.Second
+	mostBlocks  = 300 // the latest ten minutes
+	leastBlocks = 5
 	leastReply  = 20
 	priorTrials = 4
 	normal90    = 1.645 // the quantile of a two-sided 90 % interval
@@ -78,11 +81,13 @@ func (p *Pace) advance(to time.Duration) {
 // A Left is the expected time until some trials are done, and its 90 % interval.
 type Left struct{ Expected, Low, High time.Duration }
 
-// Left returns how long pending trials take, some of which are in flight. It returns false if
-// there is not enough evidence yet.
-func (p *Pace) Left(now time.Duration, pending, inFlight int) (left Left, ok bool) {
+// Left returns how long pending trials take, some of which are in flight, if no request can start
+// during the next silence. It returns false if there is not enough evidence yet.
+func (p *Pace) Left(
+	now, silence time.Duration, pending, inFlight int,
+) (left Left, ok bool) {
 	p.advance(now)
-	rate, rateError, ok := p.rate()
+	rate, rateError, ok := p.rate(p.whole(now + silence))
 	if !ok || pending <= 0 {
 		return Left{}, false
 	}
@@ -94,39 +99,76 @@ func (p *Pace) Left(now time.Duration, pending, inFlight int) (left Left, ok boo
 	if p.took.n == 0 {
 		trial = max(now.Seconds(), turns/rate)
 	}
+	// By Little's law, trials take this long together. On average, half of it is over.
+	trial = max(trial, float64(inFlight)*turns/rate/2)
 	tail := max(trial, p.longest.Seconds())
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	return Left{
-		Expected: seconds(bulk + trial), Low: seconds(bulk / spread),
-		High: seconds(bulk*spread + 2*tail),
+		Expected: max(silence, seconds(bulk)) + seconds(trial),
+		Low:      max(silence, seconds(bulk/spread)),
+		High:     max(silence, seconds(bulk*spread)) + seconds(2*tail),
 	}, true
 }
 
-// rate returns the replies in a second over the latest half of the run, and its relative error.
-func (p *Pace) rate() (rate, relative float64, ok bool) {
-	whole := p.blocks[:max(0, len(p.blocks)-1)] // the last one is not over
-	n := min(mostBlocks, max(leastBlocks, len(whole)/2))
-	if len(whole) < n || p.replies < leastReply {
+// whole returns the blocks that are over at some time. Nothing is counted in those to come.
+func (p *Pace) whole(at time.Duration) []int {
+	n := int((at - p.since) / blockTime)
+	return append(slices.Clone(p.blocks), make([]int, max(0, n-len(p.blocks)))...)[:n]
+}
+
+// recent returns the latest third of the blocks, or more if these have too few replies.
+func recent(blocks []int) []int {
+	n := min(len(blocks), mostBlocks, max(leastBlocks, len(blocks)/3))
+	replies := 0
+	for i, at := 0, len(blocks); i < n || at > 0 && replies < leastReply; i++ {
+		at--
+		replies += blocks[at]
+		n = max(n, i+1)
+	}
+	latest := blocks[len(blocks)-n:]
+	for len(latest) > leastBlocks && latest[0] == 0 {
+		latest = latest[1:] // a part of a silence would count like a whole one
+	}
+	return latest
+}
+
+// rate returns the replies in a second, and its relative error.
+func (p *Pace) rate(blocks []int) (rate, relative float64, ok bool) {
+	latest := recent(blocks)
+	var all, batches moments
+	for _, replies := range latest {
+		all.add(float64(replies))
+	}
+	if all.n < leastBlocks || all.sum < leastReply {
 		return 0, 0, false
 	}
-	batch := max(1, n/8)
-	var m moments
-	for at := len(whole) - n; at+batch <= len(whole); at += batch {
+	size := max(1, len(latest)/8)
+	for batch := range slices.Chunk(latest[len(latest)%size:], size) {
 		sum := 0
-		for _, replies := range whole[at : at+batch] {
+		for _, replies := range batch {
 			sum += replies
 		}
-		m.add(float64(sum))
-	}
-	if m.sum == 0 {
-		return 0, 0, false
+		batches.add(float64(sum))
 	}
 	// The replies vary at least like those of a Poisson process. Student's quantile for 8 batches
 	// is wider than the normal one by studentT.
 	const studentT = 1.15
-	deviation := max(m.deviation(), math.Sqrt(m.mean()))
-	return m.mean() / (float64(batch) * blockTime.Seconds()),
-		studentT * deviation / math.Sqrt(m.n) / m.mean(), true
+	expected := all.mean() * float64(size)
+	deviation := max(batches.deviation(), math.Sqrt(expected))
+	return all.mean() / blockTime.Seconds(),
+		studentT * deviation / math.Sqrt(batches.n) / expected, true
+}
+
+// Silence returns how long no lane can start a request. It returns 0 if that is a day or more.
+func Silence(lanes []lane.Status) time.Duration {
+	const longest = 24 * time.Hour
+	next := longest
+	for _, l := range lanes {
+		if l.Closed == nil && !l.Held {
+			next = min(next, max(0, time.Until(l.Until)))
+		}
+	}
+	return next % longest
 }
 
 // turns returns the replies in a trial, and its relative error. Short trials end first, so the

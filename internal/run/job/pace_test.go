@@ -26,6 +26,8 @@ type design struct {
 	latency time.Duration
 	sigma   float64
 	warm    time.Duration // the endpoint is slower until then
+	minute  int           // the endpoint accepts this many requests in a clock's minute; 0 means all
+	chance  float64       // of a refusal
 }
 
 // endpoint replies as a design has it.
@@ -35,14 +37,36 @@ type endpoint struct {
 	random  *rand.Rand
 	started time.Time
 	busy    int
+	minute  int // the present one
+	spent   int // requests in it
+}
+
+// refuses decides whether the endpoint accepts a request.
+func (e *endpoint) refuses() *assay.Fault {
+	since := time.Since(e.started)
+	if minute := int(since / time.Minute); minute > e.minute {
+		e.minute, e.spent = minute, 0
+	}
+	switch {
+	case e.hidden > 0 && e.busy >= e.hidden:
+		return &assay.Fault{Kind: assay.RateLimited, Detail: "too many"}
+	case e.design.minute > 0 && e.spent >= e.design.minute:
+		return &assay.Fault{
+			Kind: assay.RateLimited, RetryAfter: time.Duration(e.minute+1)*time.Minute - since,
+		}
+	case e.chance > 0 && e.random.Float64() < e.chance:
+		return &assay.Fault{Kind: assay.RateLimited, Detail: "by chance"}
+	}
+	e.spent++
+	return nil
 }
 
 func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
 	e.mu.Lock()
-	if e.hidden > 0 && e.busy >= e.hidden {
+	if fault := e.refuses(); fault != nil {
 		e.mu.Unlock()
-		time.Sleep(50 * time.Millisecond)
-		return assay.Response{}, &assay.Fault{Kind: assay.RateLimited, Detail: "too many"}
+		time.Sleep(min(50*time.Millisecond, e.latency/20))
+		return assay.Response{}, fault
 	}
 	e.busy++
 	x := math.Exp(e.sigma*e.random.NormFloat64() - e.sigma*e.sigma/2)
@@ -127,9 +151,11 @@ func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
 	pace, done, inFlight := job.Pace{Turns: d.planned}, 0, 0
 	for _, at := range ask {
 		time.AfterFunc(at, func() {
+			lanes, _ := pool.Status()
 			mu.Lock()
 			defer mu.Unlock()
-			if l, ok := pace.Left(at, d.trials-done, inFlight); ok && done < d.trials {
+			l, ok := pace.Left(at, job.Silence(lanes), d.trials-done, inFlight)
+			if ok && done < d.trials {
 				left[at] = l
 			}
 		})
@@ -205,5 +231,86 @@ func TestForecastHoldsTruthAfterTwoMinutes(t *testing.T) {
 	}
 	if asked < designs*9/10 || held < asked*9/10 {
 		t.Errorf("the interval held the truth in %d of %d runs", held, asked)
+	}
+}
+
+// TestForecastIsRightAfterHalfAMinute checks for endpoints of which nothing is known that the time
+// left is wrong by a factor of two at most, from 30 s until half of the run is over. An endpoint
+// that allows a burst a minute is judged when it has refused twice.
+func TestForecastIsRightAfterHalfAMinute(t *testing.T) {
+	t.Parallel()
+	const fast, slow = 100 * time.Millisecond, 5 * time.Second
+	unknown, wide := []lane.Limits{{}}, []lane.Limits{{Concurrency: 50}}
+	for name, d := range map[string]design{
+		"fast":         {limits: wide, latency: fast, sigma: 0.4, trials: 14_000},
+		"slow":         {limits: unknown, latency: slow, sigma: 0.4, trials: 2000},
+		"uneven":       {limits: unknown, latency: slow, sigma: 0.8, trials: 2000},
+		"120 a minute": {limits: unknown, latency: fast, sigma: 0.4, trials: 600, minute: 120},
+		"5 % refused":  {limits: []lane.Limits{{Concurrency: 8}}, latency: 3 * fast, sigma: 0.4, trials: 600, chance: 0.05},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d.turns, d.planned = 6, 5
+			var ask []time.Duration
+			for at := 30 * time.Second; at < 10*time.Minute; at += 7 * time.Second {
+				if d.minute == 0 || at > 62*time.Second {
+					ask = append(ask, at)
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				left, wall := d.run(t, 1, ask)
+				for _, at := range ask {
+					truth := wall - at
+					if l := left[at].Expected; at < wall/2 && (l < truth/2 || l > 2*truth) {
+						t.Errorf("after %v: expected %v, but it takes %v", at, l, truth)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestForecastCountsSilence checks the time left at an endpoint that answers 120 requests at the
+// beginning of each minute and announces the wait. At first, most replies belong to trials in
+// flight, which have two replies each.
+func TestForecastCountsSilence(t *testing.T) {
+	t.Parallel()
+	const trials, turns, inFlight, burst = 1000, 6, 100, 120
+	pace := job.Pace{Turns: turns}
+	replies, ended := 0, 0
+	for at := time.Duration(0); at < 40*time.Minute; at += time.Second {
+		if at%time.Minute == 0 {
+			for range burst {
+				pace.Replied(at)
+			}
+			replies += burst
+			for ; ended < (replies-2*inFlight)/turns; ended++ {
+				pace.Ended(turns, turns*inFlight/burst*time.Minute)
+			}
+		}
+		truth := (trials*turns - time.Duration(replies)) * time.Minute / burst
+		left, ok := pace.Left(at, time.Minute-at%time.Minute, trials-ended, inFlight)
+		if ratio := left.Expected.Seconds() / truth.Seconds(); at >= 10*time.Second &&
+			(!ok || ratio < 0.6 || ratio > 1.35) {
+			t.Errorf("after %v: expected %v, but it takes %v", at, left.Expected, truth)
+		}
+	}
+}
+
+// TestForecastOfTrialsInFlight checks that trials which all wait for the next minute are not
+// expected to take as little as the few that have ended in the first.
+func TestForecastOfTrialsInFlight(t *testing.T) {
+	t.Parallel()
+	pace := job.Pace{Turns: 6}
+	for range 120 {
+		pace.Replied(0)
+	}
+	for range 6 {
+		pace.Ended(6, time.Second)
+	}
+	const truth = 3*time.Minute - 10*time.Second // (60×6 - 84)/120 bursts
+	left, ok := pace.Left(10*time.Second, 50*time.Second, 60, 60)
+	if !ok || left.Expected < truth/2 || left.Expected > 2*truth {
+		t.Errorf("expected %v, but it takes %v", left.Expected, truth)
 	}
 }

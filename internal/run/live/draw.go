@@ -111,7 +111,7 @@ func head(s Snapshot) string {
 	if total.Success.High > 0 {
 		text += "  success " + successText(total)
 	}
-	if end := endText(s); end != "" {
+	if end := s.EndText(); end != "" {
 		text += "  " + end
 	}
 	if s.Stopping {
@@ -203,6 +203,8 @@ func left(m ModelState, paused time.Time) string {
 		return "closed"
 	case !paused.IsZero():
 		return "paused"
+	case m.Left.ByPlan && m.Left.High > m.Left.Expected:
+		return "up to " + clock(m.Left.High)
 	case m.Left.ByPlan:
 		return "~" + clock(m.Left.Expected)
 	case m.Left.Expected > 0:
@@ -223,15 +225,19 @@ func successText(m ModelState) string {
 	return fmt.Sprintf("%s (%.0f–%.0f %%)", success(m), 100*m.Success.Low, 100*m.Success.High)
 }
 
-// endText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
+// EndText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
 // is unknown.
-func endText(s Snapshot) string {
+func (s Snapshot) EndText() string {
 	total := s.Total()
 	switch l := total.Left; {
 	case !s.PausedSince.IsZero():
 		return "paused since " + s.PausedSince.Local().Format("15:04")
 	case total.Pending() == 0 || l.Expected == 0:
 		return ""
+	case l.ByPlan && l.High > l.Expected && l.Low == 0:
+		return "up to " + clock(l.High) + " left by the plan"
+	case l.ByPlan && l.High > l.Expected:
+		return fmt.Sprintf("%s to %s left by the plan", clock(l.Low), clock(l.High))
 	case l.ByPlan:
 		return "about " + clock(l.Expected) + " left by the plan"
 	default:

@@ -46,7 +46,7 @@ type modelProgress struct {
 	Waits           string                   `json:"waits"`
 	Closed          string                   `json:"closed"`
 	// Left is 0 if it is unknown. LeftLow and LeftHigh are its 90 % interval, or 0 if it is the
-	// plan's forecast.
+	// plan's forecast for an endpoint that is known.
 	Left     float64 `json:"left_s"`
 	LeftLow  float64 `json:"left_low_s"`
 	LeftHigh float64 `json:"left_high_s"`

@@ -71,7 +71,7 @@ func line(s Snapshot) string {
 	if w := waits(s); w != "" {
 		line += ", waiting: " + w
 	}
-	if end := endText(s); end != "" {
+	if end := s.EndText(); end != "" {
 		line += ", " + end
 	}
 	return line

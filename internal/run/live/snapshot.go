@@ -69,7 +69,7 @@ type Attention struct {
 type Interval struct{ Low, High float64 }
 
 // Left is the expected time until work is done, and its 90 % interval. If it is from the forecast
-// before the run, ByPlan is true and there is no interval.
+// before the run, ByPlan is true and there is an interval only if the endpoint is unknown.
 type Left struct {
 	Expected, Low, High time.Duration
 	ByPlan              bool

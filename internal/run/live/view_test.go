@@ -203,3 +203,17 @@ func TestNoneShowsNothing(t *testing.T) {
 	t.Parallel()
 	tell(live.None{})
 }
+
+// TestEndOfUnknownEndpointIsARange checks the words about the end of a run before it is measured.
+func TestEndOfUnknownEndpointIsARange(t *testing.T) {
+	t.Parallel()
+	for low, want := range map[time.Duration]string{
+		time.Minute: "1m00s to 2h00m left by the plan", 0: "up to 2h00m left by the plan",
+	} {
+		left := live.Left{Expected: time.Hour, Low: low, High: 2 * time.Hour, ByPlan: true}
+		s := live.Snapshot{Models: []live.ModelState{{Planned: 9, Left: left}}}
+		if got := s.EndText(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -71,19 +72,26 @@ func (s *Session) addLeft(snapshot *live.Snapshot) {
 	if snapshot.Stopping || !snapshot.PausedSince.IsZero() {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	type work struct{ pending, inFlight int }
+	type work struct {
+		pending, inFlight int
+		silence           time.Duration
+	}
 	all := make(map[*lane.Pool]work)
 	for _, m := range snapshot.Models {
 		p := s.pools.ByModel[m.Name]
-		all[p] = work{all[p].pending + m.Pending(), all[p].inFlight + m.InFlight}
+		lanes, _ := p.Status()
+		all[p] = work{
+			all[p].pending + m.Pending(), all[p].inFlight + m.InFlight, job.Silence(lanes),
+		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range snapshot.Models {
 		m := &snapshot.Models[i]
 		p := s.pools.ByModel[m.Name]
 		if pace := s.paces[p]; pace != nil && m.Pending() > 0 && m.Closed == "" {
-			left, ok := pace.Left(time.Since(s.started), all[p].pending, all[p].inFlight)
+			w := all[p]
+			left, ok := pace.Left(time.Since(s.started), w.silence, w.pending, w.inFlight)
 			if m.Left = (live.Left{Expected: left.Expected, Low: left.Low, High: left.High}); !ok {
 				m.Left = s.plannedLeft(p)
 			}
@@ -94,12 +102,23 @@ func (s *Session) addLeft(snapshot *live.Snapshot) {
 // plannedLeft returns what is left of the forecast of the models that share lanes. It returns zero
 // once the run takes longer than that.
 func (s *Session) plannedLeft(p *lane.Pool) live.Left {
-	var wall float64
+	var wall, low, high float64
 	for _, m := range s.forecast.Models {
 		if s.pools.ByModel[m.Model] == p {
 			wall += m.Wall
+			low += cmp.Or(m.Low, m.Wall)
+			high += cmp.Or(m.High, m.Wall)
 		}
 	}
-	left := time.Duration(wall*float64(time.Second)) - time.Since(s.started)
-	return live.Left{Expected: max(0, left), ByPlan: left > 0}
+	left := func(wall float64) time.Duration {
+		return max(0, seconds(wall)-time.Since(s.started))
+	}
+	l := live.Left{Expected: left(wall)}
+	if high > wall { // the endpoint is unknown, so the run may go on
+		l = live.Left{
+			Expected: cmp.Or(left(wall), left(high)), Low: left(low), High: left(high),
+		}
+	}
+	l.ByPlan = l.Expected > 0
+	return l
 }

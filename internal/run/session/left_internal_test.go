@@ -21,12 +21,15 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
 		s.forecast = job.Forecast{Models: []job.ModelForecast{
 			{Model: "m", Trials: 100, Requests: 200, Wall: 3000},
-			{Model: "n", Trials: 100, Requests: 200, Wall: 60},
+			{
+				Model: "n", Trials: 100, Requests: 200, Wall: 60,
+				Range: job.Range{Low: 10, High: 6000, Unknown: "the endpoint's speed is unknown"},
+			},
 		}}
 		s.setPaces()
 		left := func() *Left { return s.state().Left }
 		time.Sleep(14 * time.Second)
-		if diff := cmp.Diff(&Left{Seconds: 2986, Basis: "plan"}, left()); diff != "" {
+		if diff := cmp.Diff(&Left{Seconds: 2986, High: 5986, Basis: "plan"}, left()); diff != "" {
 			t.Errorf("after 14 s (-want +got):\n%s", diff)
 		}
 

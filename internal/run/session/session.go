@@ -78,6 +78,10 @@ type Start struct {
 	Done       int         `json:"done"`
 	Pending    int         `json:"pending"`
 	Models     []string    `json:"models"`
+	// Forecast is how long the pending trials take, in seconds, and Range the range of that if an
+	// endpoint is unknown.
+	Forecast float64   `json:"forecast_s"`
+	Range    job.Range `json:"forecast_range,omitzero"`
 }
 
 // A Session is one run of a job.
@@ -302,6 +306,7 @@ func (s *Session) announce(pending int) {
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
 		Store: s.options.Store, Planned: s.Planned(), Done: s.Planned() - pending,
 		Pending: pending, Models: s.Experiment.Models,
+		Forecast: s.forecast.Wall, Range: s.forecast.Range,
 	}
 	s.options.Display.Start(start)
 	s.observed(func(o Observer) { o.Begin(start, s.live()) })

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
@@ -28,6 +29,8 @@ type State struct {
 	Left *Left `json:"left,omitempty"`
 	// Forecast is how long the run was to take when it began, in seconds. 0 means unknown.
 	Forecast float64 `json:"forecast_s"`
+	// ForecastRange has the range of that if the endpoint is unknown.
+	ForecastRange job.Range `json:"forecast_range,omitzero"`
 	// Tokens and Cost are those of this run, which Budget limits.
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
@@ -68,7 +71,8 @@ type Left struct {
 	Seconds float64 `json:"seconds"`
 	Low     float64 `json:"low,omitempty"`
 	High    float64 `json:"high,omitempty"`
-	// Basis is pace, or plan if the time is the forecast from before the run. That has no interval.
+	// Basis is pace, or plan if the time is the forecast from before the run. That has an interval
+	// only if the endpoint is unknown.
 	Basis string `json:"basis"`
 }
 
@@ -127,7 +131,7 @@ func (s *Session) state() State {
 	out := State{
 		Run: s.id, Experiment: s.Experiment.Name, Elapsed: snapshot.Elapsed.Seconds(),
 		Counts: countsOf(total), Left: leftOf(total.Left), Budget: s.gate.Budgets(),
-		Forecast: s.forecast.Wall,
+		Forecast: s.forecast.Wall, ForecastRange: s.forecast.Range,
 		Stopping: snapshot.Stopping, Attention: s.attention(snapshot),
 		Notes: snapshot.Notes, Models: []ModelState{}, Workers: s.workers(),
 	}
@@ -206,14 +210,15 @@ func countsOf(m live.ModelState) Counts {
 }
 
 func leftOf(l live.Left) *Left {
+	basis := "pace"
 	switch {
 	case l.Expected == 0:
 		return nil
 	case l.ByPlan:
-		return &Left{Seconds: l.Expected.Seconds(), Basis: "plan"}
+		basis = "plan"
 	}
 	return &Left{
-		Seconds: l.Expected.Seconds(), Low: l.Low.Seconds(), High: l.High.Seconds(), Basis: "pace",
+		Seconds: l.Expected.Seconds(), Low: l.Low.Seconds(), High: l.High.Seconds(), Basis: basis,
 	}
 }
 

@@ -60,10 +60,12 @@ type Summary struct {
 
 	Lanes []LaneSpeed `json:"lanes"`
 	// Least is the shortest time in seconds in which the requests could have been made.
-	Least        float64             `json:"least_s"`
-	ForecastWall float64             `json:"forecast_s"`
-	Forecast     []job.ModelForecast `json:"forecast"`
-	Error        string              `json:"error,omitempty"`
+	Least        float64 `json:"least_s"`
+	ForecastWall float64 `json:"forecast_s"`
+	// ForecastRange has the range of that if the endpoint was unknown.
+	ForecastRange job.Range           `json:"forecast_range,omitzero"`
+	Forecast      []job.ModelForecast `json:"forecast"`
+	Error         string              `json:"error,omitempty"`
 
 	// Speeds and Example are for the text at the end of a run only. Example is a trial that is done,
 	// or "".
@@ -189,7 +191,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		OtherSettings: s.otherSettings,
 		Lanes:         lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
-		Speeds: s.modelSpeeds(wall), Example: s.lastDone,
+		ForecastRange: s.forecast.Range,
+		Speeds:        s.modelSpeeds(wall), Example: s.lastDone,
 	}
 	if sum.Example == "" && s.settled.Len() > 0 {
 		sum.Example = s.earlierExample()
