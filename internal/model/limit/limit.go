@@ -97,6 +97,7 @@ type Limiter struct {
 	passed    uint64        // the request that ended the latest wall
 	suspect   uint64        // the first refusal that the obeyed rules do not explain, or 0
 	ramp      ramp
+	chance    chance
 	slowest   time.Duration // how long refusals have taken lately
 	patience  time.Duration // how long a request may be refused; see the package comment
 
@@ -185,6 +186,7 @@ func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
 	}
 	l.correct(r, Amount{0, used.Input - r.amount.Input, used.Output - r.amount.Output})
 	r.fate, r.ended = accepted, t
+	l.chance.accepted++
 	l.dare.since++
 	if l.wall.gate != Open && n > l.wall.last {
 		l.pass(t, r)
@@ -251,6 +253,11 @@ func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 		l.crowd(r, why.Limit)
 	case l.wall.gate == Open && (n < l.passed || l.log.acceptedAfter(n)):
 		// It belongs to a wall that has ended, or was refused by chance.
+		if n > l.passed {
+			l.chance.refused++
+		}
+	case l.wall.gate == Open && l.lucky(n):
+		l.chance.refused++
 	case l.wall.gate == Open:
 		l.breaks(t, r)
 		l.doubt(t, r, why)

@@ -43,6 +43,7 @@ func (l *Limiter) wait(t time.Duration, r *request, why Refusal) {
 	w := &l.wall
 	if w.gate == Doubting {
 		w.gate = Waiting
+		l.chance = chance{}
 		l.walls++
 		l.hard++
 		obeyed := len(l.obeyed) > 0
@@ -67,7 +68,9 @@ func (l *Limiter) wait(t time.Duration, r *request, why Refusal) {
 func (l *Limiter) pass(t time.Duration, r *request) {
 	w := l.wall
 	l.open(r)
-	if w.gate == Waiting || w.last > w.first {
+	mixed := l.mixed(w)
+	l.chance.refused += mixed
+	if mixed == 0 {
 		l.ramp = ramp{on: true, began: t}
 	}
 	if w.gate == Waiting {
