@@ -106,26 +106,14 @@ func (b *bucket) state(now time.Time) (int, int, time.Duration) {
 	return b.size, int(b.tokens), b.in(float64(b.size) - b.tokens)
 }
 
-// liar permits everything, but reports that nothing remains for a while.
-type liar struct{ reset time.Duration }
-
-func (l liar) take(time.Time) (bool, time.Duration) { return true, 0 }
-
-func (l liar) state(time.Time) (int, int, time.Duration) { return 100, 0, l.reset }
-
-// changing becomes another limiter after a while.
-type changing struct {
+// liar is a limiter that reports another state.
+type liar struct {
 	limiter
-	then  limiter
-	after time.Time
+	limit, remaining int
+	reset            time.Duration
 }
 
-func (c *changing) take(now time.Time) (bool, time.Duration) {
-	if c.then != nil && !now.Before(c.after) {
-		c.limiter, c.then = c.then, nil
-	}
-	return c.limiter.take(now)
-}
+func (l liar) state(time.Time) (int, int, time.Duration) { return l.limit, l.remaining, l.reset }
 
 // A headerStyle writes the state of a limit into the headers of a reply.
 type headerStyle func(h http.Header, limit, remaining int, reset time.Duration)

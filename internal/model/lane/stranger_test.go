@@ -63,6 +63,14 @@ func TestStrangers(t *testing.T) {
 			l := &gateway{[2]limiter{&sliding{n: 150, span: minute}, &sliding{n: 150, span: minute}}}
 			return &stranger{limiter: l, headers: litellmHeaders, wait: waitInSeconds}
 		}, lane.Limits{}, 5, minute}, .90},
+		{limiterRow{"headers that say that nothing remains", func() *stranger {
+			l := liar{&sliding{n: 300, span: minute}, 300, 0, second}
+			return &stranger{limiter: l, headers: plainHeaders, wait: waitInSeconds}
+		}, lane.Limits{}, 5, minute}, .85},
+		{limiterRow{"headers that report ten times the limit", func() *stranger {
+			l := liar{&sliding{n: 300, span: minute}, 3000, 2999, second}
+			return &stranger{limiter: l, headers: plainHeaders, wait: waitInSeconds}
+		}, lane.Limits{}, 5, minute}, .85},
 		{limiterRow{"busy above five at once", func() *stranger {
 			return &stranger{width: 5, status: http.StatusServiceUnavailable}
 		}, lane.Limits{}, 5 / .7, minute}, .90},

@@ -121,15 +121,6 @@ func (w *window) free(now time.Time, b, weight, limit int) time.Time {
 	return at
 }
 
-// from returns the costs that were added from some time on.
-func (w *window) from(t time.Time) (sum cost) {
-	since := t.Sub(w.born)
-	for i := len(w.entries) - 1; i >= w.head && w.entries[i].at >= since; i-- {
-		sum = sum.plus(w.entries[i].cost, 1)
-	}
-	return sum
-}
-
 func (w *window) drop(now time.Time) {
 	left := now.Sub(w.born) - w.span
 	for w.head < len(w.entries) && w.entries[w.head].at <= left {
