@@ -68,6 +68,7 @@ func TestWordsNameTheRule(t *testing.T) {
 		want   string
 	}{
 		{&sliding{n: 20, span: 10}, "20 requests per 10 s (refused "},
+		{&sliding{n: 120, span: 60}, "120 requests per minute (refused "},
 		{&flying{n: 7}, "at most 7 in flight (refused "},
 		{&bucket{rate: 2, size: 120}, " are accepted, by a rule that is unknown; "},
 	} {

@@ -331,8 +331,8 @@ func TestChance(t *testing.T) {
 					without = append(without, (out.took-out.waited)/base)
 				}
 				same := func(x float64) float64 { return x }
-				t.Logf("| %.1f %% by chance, %d in flight, %v s announced | %.2f × |", 100*p, r.width, said,
-					median(times, same))
+				t.Logf("| %.1f %% of %d in flight for %v s, %v s announced | %.2f × |",
+					100*p, r.width, r.latency, said, median(times, same))
 				if x := median(without, same); x > r.most[p] {
 					t.Errorf("%v by chance, %d in flight, %v s announced: %.2f × the time, want %.2f",
 						p, r.width, said, x, r.most[p])

@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -86,17 +87,22 @@ func (l *Limiter) Words() string {
 }
 
 // obeyedWords lists the obeyed rules with their evidence. Of rules that explain the same refusals, it
-// has the first.
+// has the one with the longest span, because that permits least.
 func (l *Limiter) obeyedWords() string {
-	var words []string
-	explained := make(map[uint64]bool) // by the first refusal
+	var chosen []*obeyed
 	for _, o := range l.obeyed {
-		refusals := o.rule.refusals
-		if explained[refusals[0].number] {
-			continue
+		first := o.rule.refusals[0].number
+		i := slices.IndexFunc(chosen, func(c *obeyed) bool { return c.rule.refusals[0].number == first })
+		switch {
+		case i < 0:
+			chosen = append(chosen, o)
+		case o.span > chosen[i].span:
+			chosen[i] = o
 		}
-		explained[refusals[0].number] = true
-		most := 0.0
+	}
+	var words []string
+	for _, o := range chosen {
+		refusals, most := o.rule.refusals, 0.0
 		for _, f := range refusals {
 			if !math.IsInf(f.level, 1) {
 				most = max(most, f.level)
