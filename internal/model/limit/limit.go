@@ -207,9 +207,9 @@ func (l *Limiter) Drop(now time.Time, n uint64) {
 
 // Cancel notes that a request was not sent after all.
 func (l *Limiter) Cancel(n uint64) {
-	l.sent--
 	l.land()
 	if r := l.log.at(n); r != nil {
+		l.sent--
 		l.correct(r, Amount{}.minus(r.amount))
 		r.fate, r.ended = dropped, r.sent
 		l.dare.cancel(n)
@@ -229,12 +229,12 @@ type Refusal struct {
 func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 	t := now.Sub(l.born)
 	l.land()
-	l.refused++
-	l.waits += why.Wait
 	r := l.log.at(n)
 	if r == nil {
 		return
 	}
+	l.refused++
+	l.waits += why.Wait
 	r.fate, r.ended, r.measure = refused, t, why.Measure
 	for _, o := range l.obeyed {
 		o.correct(r, Amount{}.minus(r.amount))

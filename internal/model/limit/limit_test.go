@@ -35,6 +35,25 @@ func TestSingleRefusalTeachesNothing(t *testing.T) {
 	}
 }
 
+// TestResetForgetsRequestsInFlight checks that requests which were sent before a reset teach nothing
+// and are not counted, but are still in flight.
+func TestResetForgetsRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	l := limit.New(epoch, 1, 1)
+	before := l.Send(epoch, one)
+	l.Reset(epoch, 1, 1)
+	if at, ok := l.Next(epoch, one); ok {
+		t.Errorf("Next() = %v with a request in flight", at)
+	}
+	l.Refuse(epoch.Add(time.Second), before, limit.Refusal{Wait: time.Minute})
+	if l.Words() != "" || l.State() != limit.Open {
+		t.Errorf("state %v, words %q", l.State(), l.Words())
+	}
+	if _, ok := l.Next(epoch.Add(time.Second), one); !ok {
+		t.Error("silent after the request has ended")
+	}
+}
+
 // TestRefusedConcurrencyWaitsForAReply checks that a refusal that names requests in flight waits for a
 // reply and not for the clock, and is obeyed at once.
 func TestRefusedConcurrencyWaitsForAReply(t *testing.T) {
