@@ -170,7 +170,10 @@ var LoopKinds = []LoopKind{RepeatLoop, SearchLoop, PingPongLoop, Monologue, Erro
 type Attempt struct {
 	Trial
 	// Number counts the attempts of a trial, from 1.
-	Number     int    `json:"attempt"`
+	Number int `json:"attempt"`
+	// Round counts the outcomes that the trial had before this attempt. It is 0 unless a user had
+	// the trial worked on again. The outcome of the latest round counts.
+	Round      int    `json:"round"`
 	Experiment string `json:"experiment"`
 	Run        RunID  `json:"run"`
 	Program    string `json:"program"`

@@ -103,13 +103,14 @@ func seed(t testing.TB, path string, n int) {
 			SELECT randomblob(16), 'qwen2.5-7b-instruct', 'flawed_sequence_disorder', 'severe', 'easy',
 			'data_pipeline', 0.8, 'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1',
 			'native', 'required', 10, '{}' FROM c;
-		INSERT INTO attempts SELECT NULL, id, 1, 1, 'v0.1.0', '89abcdef0123456789abcdef01234567',
+		INSERT INTO attempts SELECT NULL, id, 1, 1, 0, 'v0.1.0', '89abcdef0123456789abcdef01234567',
 			'azure-east/KEY/deployment', 'served', 'full_success', 'finished', '', 4, 4,
 			'["file_operations_reader","data_processing_parser","file_operations_writer"]',
 			'["file_operations_reader","data_processing_parser","file_operations_writer"]',
-			1.0, 1, 0, 'assay-1', '', '', 0, 4, '{}', 10000, 500, 0.001, 100, 9000,
+			1.0, 1, 0, 0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, '',
+			'assay-1', '', '', 0, 4, '{}', 10000, 500, 0.001, 100, 9000,
 			'2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z',
-			0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, '', 0, 0, 0, 0, '', '', '', 0.7512345, 0, '', 0, 0, 0, '', 0, 0
+			0, 0, 0, 0, '', '', '', 0.7512345, 0, '', 0, 0, 0, '', 0, 0
 			FROM trials WHERE id NOT IN (SELECT trial FROM attempts) ORDER BY rowid;
 		COMMIT`, n))
 }

@@ -94,8 +94,8 @@ type checked struct {
 	number     int
 	cell       assay.Cell
 	settles    bool
+	round      int
 	transcript bool
-	unsealed   bool
 	sum        sum
 	finished   int64 // Unix time in nanoseconds
 	problems   []Problem
@@ -149,11 +149,8 @@ func (v *verifier) checkSeal(
 ) {
 	c.sum = identify(s.key, s.run, s.attemptValues(), transcript)
 	if s.sum == nil {
-		c.unsealed = s.id <= v.unsealed
-		if !c.unsealed {
-			complain("seal", "it has no seal: another program added it, or the seal is lost",
-				doRecover)
-		}
+		complain("seal", "it has no seal: another program added it, or the seal is lost",
+			doRecover)
 		return
 	}
 	if want := sealAttempt(c.sum, s.id, s.number); !bytes.Equal(want[:], s.sum) {
@@ -177,7 +174,8 @@ func (v *verifier) checkContent(
 		complain("row", "cannot be read: "+firstLine(err), doRecover)
 		return
 	}
-	c.cell, c.settles, c.finished = a.Cell, a.Settles(), a.FinishedAt.UnixNano()
+	c.cell, c.settles, c.round = a.Cell, a.Settles(), a.Round
+	c.finished = a.FinishedAt.UnixNano()
 	if err := a.CheckID(); err != nil {
 		complain("identity", "the row of its trial was changed: "+err.Error(), doRestore)
 	}

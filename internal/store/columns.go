@@ -12,7 +12,7 @@ import (
 
 // A column is one field of an attempt or its trial, and the column that stores it. Saving,
 // reading, verifying and copying attempts all go by the two tables below, so a new field
-// takes one row here, a migration, and a row in package export.
+// takes one row here, a column in schema.sql, and a row in package export.
 type column struct {
 	name string
 	// detail columns are not read by [DB.Verdicts].
@@ -54,8 +54,9 @@ var trialFields = []column{
 }
 
 // attemptFields are the columns of the table attempts after those that place the row in its
-// store. An attempt's seal covers them in this order, so new columns come last: see [identify].
+// store. An attempt's seal covers them in this order: see [identify].
 var attemptFields = []column{
+	integer("round", func(a *assay.Attempt) *int { return &a.Round }),
 	detail(text("program", func(a *assay.Attempt) *string { return &a.Program })),
 	text("templates", func(a *assay.Attempt) *string { return &a.Templates }),
 	text("lane", func(a *assay.Attempt) *string { return &a.Lane }),
@@ -98,7 +99,6 @@ var attemptFields = []column{
 	detail(instant("started_at", func(a *assay.Attempt) *time.Time { return &a.StartedAt })),
 	detail(instant("finished_at", func(a *assay.Attempt) *time.Time { return &a.FinishedAt })),
 
-	// Since format 7.
 	integer("cached_tokens", func(a *assay.Attempt) *int { return &a.CachedTokens }),
 	integer("cache_write_tokens", func(a *assay.Attempt) *int { return &a.CacheWriteTokens }),
 	integer("reasoning_tokens", func(a *assay.Attempt) *int { return &a.ReasoningTokens }),
@@ -113,10 +113,8 @@ var attemptFields = []column{
 	integer("faults_met", func(a *assay.Attempt) *int { return &a.FaultsMet }),
 	flag("unmetered", func(a *assay.Attempt) *bool { return &a.Unmetered }),
 
-	// Since format 8.
 	text("worker", func(a *assay.Attempt) *string { return &a.Worker }),
 
-	// Since format 10.
 	integer("uncertain_tokens", func(a *assay.Attempt) *int { return &a.UncertainTokens }),
 	integer("unpriced_tokens", func(a *assay.Attempt) *int { return &a.UnpricedTokens }),
 }

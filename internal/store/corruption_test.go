@@ -51,7 +51,7 @@ var corruptions = []corruption{
 	{"an attempt is doubled", "settled once", `DROP INDEX attempts_settled;
 		CREATE TEMP TABLE c AS SELECT * FROM attempts WHERE id = ` + someAttempt + `;
 		UPDATE c SET id = 1000, number = 9;` + insertCopy + `
-		CREATE INDEX attempts_settled ON attempts (trial) WHERE level <> ''`, nil},
+		CREATE INDEX attempts_settled ON attempts (trial, round) WHERE level <> ''`, nil},
 	{"an attempt is invented", "seal", someFault + `UPDATE c SET id = 1000, number = 2,
 		trial = (SELECT trial FROM attempts WHERE id = 30);` + insertCopy, nil},
 	{"a seal is lost", "seal", "DELETE " + seal30, nil},
@@ -103,7 +103,6 @@ var corruptions = []corruption{
 		DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts);
 		INSERT INTO deleted SELECT 1, 'attempt', 30, 30`, nil},
 	{"the record of deleted rows is lost", "seal", "DELETE FROM deleted", nil},
-	{"rows are excused from seals", "seal", "UPDATE unsealed SET last = 1000", nil},
 
 	// Bytes of the file.
 	{"a bit of a text is flipped on disk", "seal", "", replace(

@@ -40,16 +40,12 @@ func (db *DB) Skipped() int {
 // table whose upper pages are damaged can end early without an error, and only the seals show
 // it. SkipGone reads the table once.
 func (db *DB) SkipGone(ctx context.Context) error {
-	boundary, err := db.unsealed(ctx, "attempt")
-	if err != nil {
-		return db.wrap(err)
-	}
 	var gone int
-	query := `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
-		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`
-	err = db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone)
+	query := `SELECT (SELECT count(*) FROM attempt_seals)
+		- (SELECT count(*) FROM attempts NOT INDEXED)`
+	err := db.reader.QueryRowContext(ctx, query).Scan(&gone)
 	if isDamage(err) && ctx.Err() == nil {
-		gone, err = db.countGone(ctx, boundary)
+		gone, err = db.countGone(ctx)
 	}
 	if isDamage(err) && ctx.Err() == nil {
 		return nil // without the seals, the number is unknown
@@ -66,17 +62,15 @@ func (db *DB) SkipGone(ctx context.Context) error {
 
 // countGone is for tables that SQLite cannot count, and reads them block by block. It does not
 // count the attempts that it skips.
-func (db *DB) countGone(ctx context.Context, boundary int64) (gone int, err error) {
+func (db *DB) countGone(ctx context.Context) (gone int, err error) {
 	var last int64
-	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
-	if err := db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone, &last); err != nil {
+	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals"
+	if err := db.reader.QueryRowContext(ctx, query).Scan(&gone, &last); err != nil {
 		return 0, err
 	}
 	before := db.Skipped()
-	count := func(id int64) (bool, error) {
-		if id > boundary {
-			gone--
-		}
+	count := func(int64) (bool, error) {
+		gone--
 		return true, nil
 	}
 	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, count, func() error { return nil })

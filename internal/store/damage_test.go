@@ -91,12 +91,12 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 	clean := whole(t)
 	n := len(all(t, openReadOnly(t, clean), store.Filter{}))
 	for _, damage := range []string{
-		"DROP VIEW results", "DROP TABLE transcripts", "DROP TABLE unsealed",
+		"DROP VIEW results", "DROP TABLE transcripts", "DROP TABLE libraries",
 		"DROP TABLE deletions",
 		"DROP TABLE scores", "DROP TABLE classifications", "DROP TABLE dictionaries",
 		"DROP TABLE run_counts", "DROP TABLE controls",
 		"DROP TABLE imports", "DROP INDEX attempts_settled", "DROP INDEX runs_experiment",
-		"zero unsealed", "zero sqlite_autoindex_unsealed_1", "zero deletions", "zero transcripts",
+		"zero libraries", "zero deletions", "zero transcripts",
 		"zero scores", "zero scores_attempt", "zero classifications", "zero dictionaries",
 		"zero attempts_settled", "zero sqlite_autoindex_attempts_1", "zero sqlite_autoindex_runs_1",
 		"zero runs_experiment", "zero run_counts", "zero imports",
@@ -150,7 +150,7 @@ func TestRecoverIgnoresForgedExcuses(t *testing.T) {
 	path := planted(t, whole(t), corruption{sql: `
 		UPDATE attempts SET turns = turns + 1 WHERE id = 30;
 		DELETE FROM attempt_seals WHERE attempt = 30;
-		UPDATE unsealed SET last = 1000; UPDATE scores SET program = 'x';
+		UPDATE scores SET program = 'x';
 		DELETE FROM seals WHERE of = 'score'`})
 	var lost []store.Problem
 	sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
@@ -359,14 +359,6 @@ func TestWrongFormatNumberIsDamage(t *testing.T) {
 			sum.Attempts != 56 || len(lost) > 0 {
 			t.Errorf("%d: recover: %+v, %v, %v", number, sum, err, lost)
 		}
-	}
-	path := former(t, 3)
-	rawClosed(t, path, "PRAGMA user_version = -1")
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrDamaged) {
-		t.Errorf("Open() = %v, want ErrDamaged", err)
-	}
-	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrDamaged) {
-		t.Errorf("OpenReadOnly() = %v, want ErrDamaged", err)
 	}
 }
 

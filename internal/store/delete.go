@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,15 +80,17 @@ func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
 	return c.count(ctx, db.reader, "SELECT a.id"+chosenFrom+where, args)
 }
 
-// Losing returns the trials whose outcome would be deleted. They would be pending again for
+// Losing returns the trials whose last outcome would be deleted. They would be pending again for
 // every experiment that plans them, even if its runs never tried them.
 func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
 	where, args, err := c.where()
 	if err != nil || c.Transcripts {
 		return Set{}, err
 	}
-	query := "SELECT a.trial" + chosenFrom + where + " AND a.level <> '' ORDER BY a.trial"
-	return db.keys(ctx, query, args...)
+	query := "SELECT a.trial" + chosenFrom + where + " AND a.level <> '' " +
+		"EXCEPT SELECT trial FROM attempts WHERE level <> '' AND id NOT IN (SELECT a.id" +
+		chosenFrom + where + ") ORDER BY 1"
+	return db.keys(ctx, query, slices.Concat(args, args)...)
 }
 
 // count counts the rows that are deleted with the attempts that a query selects.
@@ -296,7 +299,8 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 		tables = append(tables,
 			table{"controls", "id", "", ofRun},
 			table{"run_counts", "run", "", ofRun},
-			table{"runs", "seq", "run", "experiment = ?1"})
+			table{"runs", "seq", "run", "experiment = ?1"},
+			table{"libraries", "id", "library", "digest NOT IN (SELECT library_digest FROM runs)"})
 	}
 	for _, t := range tables {
 		if ctx.Err() != nil {

@@ -351,22 +351,6 @@ func TestCanceledSaveOfTheDictionary(t *testing.T) {
 	}
 }
 
-func TestStoreOfFormat2IsMigrated(t *testing.T) {
-	t.Parallel()
-	source := createClosed(t)
-	scripts := kept{}
-	scripts.session(t, source, longTranscript, 10)
-	path := downgrade(t, source, 2)
-	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
-		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
-	}
-	scripts.session(t, path, longTranscript, enough)
-	if used, stored := needs(t, path); stored != 1 || used[0] < 10 || used[1] < enough/3 {
-		t.Errorf("%d dictionaries, transcripts by dictionary %v", stored, used)
-	}
-	scripts.in(t, openReadOnly(t, path))
-}
-
 // Three handles read while two sessions save from many goroutines.
 func TestReadersLearnNewDictionaries(t *testing.T) {
 	t.Parallel()

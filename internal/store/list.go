@@ -20,7 +20,7 @@ type Listed struct {
 var (
 	listedTrial = columnsOf(trialFields, "model", "variant", "severity", "difficulty", "task_type",
 		"reliability", "task", "task_digest", "repeat", "fault_mix")
-	listedAttempt = columnsOf(attemptFields, "lane", "level", "ended", "error_category", "turns",
+	listedAttempt = columnsOf(attemptFields, "round", "lane", "level", "ended", "error_category", "turns",
 		"tool_calls", "fault", "parked", "requests", "retried",
 		"input_tokens", "cached_tokens", "output_tokens", "unpriced_tokens", "cost_usd", "queued_ms", "working_ms",
 		"finished_at")
@@ -63,11 +63,15 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 			from = old.attempts + 1
 		}
 	}
+	current, more, err := db.current(ctx, at)
+	if err != nil {
+		return l, err
+	}
 	latest, args := at.latestScore(false)
 	query := "SELECT " + latest + ", " + listedColumns + " FROM " + resultTables +
-		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
+		" WHERE a.id BETWEEN ? AND ?" + current + " ORDER BY a.id"
 	read := func(ctx context.Context, first, last int64) ([]Listed, error) {
-		return db.readListed(ctx, query, slices.Concat(args, []any{first, last}))
+		return db.readListed(ctx, query, slices.Concat(args, []any{first, last}, more))
 	}
 	l.All = stream(func(yield func(Listed, error) bool) error {
 		visit := func(l Listed) (bool, error) { return yield(l, nil), nil }

@@ -130,7 +130,7 @@ func inspect(ctx context.Context, path string) error {
 		}
 		return explain(path, err)
 	}
-	return refuseNewer(path, version)
+	return refuseUnreadable(ctx, readDSN(path), path, version)
 }
 
 // refuseOrphanedLog protects results in a log whose main file is missing, because SQLite deletes
@@ -145,11 +145,12 @@ func refuseOrphanedLog(path string) error {
 		"put back the main file that belongs to it, or move the -wal file away")
 }
 
-// refuseStranger refuses a file that is certainly not a store, or that a newer program wrote. It
-// leaves no file beside it. If it cannot tell, it accepts the file, because the log may just be
+// refuseStranger refuses a file that is certainly not a store of this format. It leaves no file
+// beside it. If it cannot tell, it accepts the file, because the log may just be
 // being folded into it.
 func refuseStranger(ctx context.Context, path string) error {
-	id, version, err := header(ctx, frozenDSN(path))
+	name := frozenDSN(path)
+	id, version, err := header(ctx, name)
 	switch {
 	case primary(err) == sqlite3.SQLITE_NOTADB:
 		return hinted(fmt.Errorf("%s: %w: it is not an SQLite file", path, ErrNotStore),
@@ -161,7 +162,7 @@ func refuseStranger(ctx context.Context, path string) error {
 	case id != applicationID:
 		return stranger(path)
 	}
-	return refuseNewer(path, version)
+	return refuseUnreadable(ctx, name, path, version)
 }
 
 func stranger(path string) error {
@@ -177,14 +178,6 @@ func unreadable(path string, err error) error {
 	}
 	return hinted(fmt.Errorf("store: %w", reason),
 		"check the permissions of the file, or use --store another.db")
-}
-
-func refuseNewer(path string, version int) error {
-	if latest := len(migrationNames()); version > latest {
-		return hinted(fmt.Errorf("%s: %w (its format is %d, this program knows %d)",
-			path, ErrNewer, version, latest), "upgrade assay, or use --store another.db")
-	}
-	return nil
 }
 
 // header reads the fields of the header that mark a store.
@@ -236,33 +229,8 @@ func findReadable(ctx context.Context, path string) (string, error) {
 		return "", explain(path, err)
 	case id != applicationID:
 		return "", stranger(path)
-	case version < len(migrationNames()):
-		if err := refuseOlder(ctx, name, path, version); err != nil {
-			return "", err
-		}
 	}
-	return name, refuseNewer(path, version)
-}
-
-// refuseOlder refuses a store of an older format. If its tables have the latest format, only the
-// number is wrong. That is damage, so the store may be read.
-func refuseOlder(ctx context.Context, name, path string, version int) error {
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return fmt.Errorf("store %s: %w", path, err)
-	}
-	what, err := mislabeled(ctx, db, version)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return explain(path, err)
-	}
-	switch {
-	case what != "":
-		return nil
-	case version < 0:
-		return hinted(fmt.Errorf("store %s: %w: its header states format %d, which does not exist",
-			path, ErrDamaged, version), "nothing was changed; go back to a backup")
-	}
-	return hinted(fmt.Errorf("%s: %w", path, ErrOlder), "\"assay run\" on it brings it up to date")
+	return name, refuseUnreadable(ctx, name, path, version)
 }
 
 // frozenName allows reading only the main file if there is no log.
@@ -279,7 +247,7 @@ func frozenName(path string, cause error) (string, error) {
 	return frozenDSN(path), nil
 }
 
-// openWriter opens the connection that writes, and brings the schema up to date.
+// openWriter opens the connection that writes, and makes the tables of a new store.
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
 	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)"))
 	if err != nil {
@@ -297,15 +265,13 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 	if w.conn, err = w.pool.Conn(ctx); err != nil {
 		return err
 	}
-	if err := migrate(ctx, w.conn, w.path); err != nil {
+	if err := createTables(ctx, w.conn, w.path); err != nil {
 		return err
 	}
-	// Foreign keys are enforced only after the migrations, because these may replace a table
-	// that others refer to. A transaction cannot change the setting.
 	if _, err := w.conn.ExecContext(ctx, "PRAGMA foreign_keys = ON"); err != nil {
 		return err
 	}
-	// The log is created after the migrations, so that the main file is marked as a store
+	// The log is created after the tables, so that the main file is marked as a store
 	// before a log exists.
 	var mode string
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
@@ -250,11 +251,26 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestReadingRefusesOlderStore(t *testing.T) {
+// A store of an older format is refused in one sentence that says what to do, and is never called
+// damaged.
+func TestOlderFormatIsNotDamage(t *testing.T) {
 	t.Parallel()
-	path := former(t, 3)
-	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
-		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
+	path := createClosed(t)
+	rawClosed(t, path, "DROP TABLE libraries; PRAGMA user_version = 3")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, write := store.Open(t.Context(), path, store.Options{})
+	_, read := store.OpenReadOnly(t.Context(), path)
+	for _, err := range []error{write, read} {
+		if !errors.Is(err, store.ErrOlder) || errors.Is(err, store.ErrDamaged) ||
+			!strings.Contains(fmt.Sprint(err), "read it with assay v1, which wrote it") {
+			t.Errorf("%v, want ErrOlder with the program that wrote the store", err)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file has changed: %v", err)
 	}
 }
 

@@ -47,12 +47,16 @@ func (db *DB) streamVerdicts(
 		return err
 	}
 
+	current, more, err := db.current(ctx, at)
+	if err != nil {
+		return err
+	}
 	latest, args := at.latestScore(f.AsSaved)
 	query := "SELECT a.id, a.trial, r.id, " + latest + ", " + columnList("a.", verdictFields) +
 		" FROM attempts a LEFT JOIN runs r ON r.seq = a.run" +
-		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
+		" WHERE a.id BETWEEN ? AND ?" + current + " ORDER BY a.id"
 	read := func(ctx context.Context, first, last int64) ([]assay.Attempt, error) {
-		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}))
+		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}, more))
 	}
 	visit := func(a assay.Attempt) (bool, error) { return yield(a, nil), nil }
 	return eachRow(ctx, db, math.MinInt64, at.attempts, page, read, visit, end)
@@ -100,17 +104,21 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 
 	// Without the index of settled attempts, SQLite reads the table from front to back. With it,
 	// it would look up each row.
-	query := `SELECT trial, level, error_category FROM attempts NOT INDEXED
-		WHERE level <> '' AND id BETWEEN ?1 AND ?2 ORDER BY id`
+	current, more, err := db.current(ctx, now)
+	if err != nil {
+		return err
+	}
+	query, front := "SELECT a.trial, a.level, a.error_category FROM attempts a NOT INDEXED", []any(nil)
 	if now.scores > 0 {
 		query = `SELECT a.trial, ifnull(s.level, a.level),
 				ifnull(s.error_category, a.error_category)
 			FROM attempts a NOT INDEXED LEFT JOIN scores s
-				ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
-			WHERE a.level <> '' AND a.id BETWEEN ?1 AND ?2 ORDER BY a.id`
+				ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?)`
+		front = []any{now.scores}
 	}
+	query += " WHERE a.level <> '' AND a.id BETWEEN ? AND ?" + current + " ORDER BY a.id"
 	read := func(ctx context.Context, first, last int64) ([]Outcome, error) {
-		return db.readOutcomes(ctx, query, first, last, now.scores)
+		return db.readOutcomes(ctx, query, slices.Concat(front, []any{first, last}, more)...)
 	}
 	visit := func(o Outcome) (bool, error) { return yield(o, nil), nil }
 	return eachRow(ctx, db, math.MinInt64, now.attempts, 10*page, read, visit, end)

@@ -24,6 +24,8 @@ type Filter struct {
 	// OnlySettled leaves out faults, OnlyFaults leaves out outcomes.
 	OnlySettled bool
 	OnlyFaults  bool
+	// Superseded adds the outcomes that were superseded by those of later rounds.
+	Superseded bool
 	// Snapshot leaves out everything added after that state; see [DB.Snapshot].
 	Snapshot string
 	// AsSaved returns outcomes as they were saved and ignores [DB.Rescore].
@@ -97,6 +99,13 @@ func (db *DB) walk(
 		term, more := f.since(since, at)
 		where, args = where+term, append(args, more...)
 	}
+	if !f.Superseded {
+		term, more, err := db.current(ctx, at)
+		if err != nil {
+			return err
+		}
+		where, args = where+term, append(args, more...)
+	}
 	latest, front := at.latestScore(f.AsSaved)
 	query := "SELECT " + latest + ", " + column + ", " + resultColumns + " FROM " + resultTables +
 		" WHERE " + where + " AND a.id BETWEEN ? AND ? ORDER BY a.id"
@@ -123,6 +132,22 @@ func (s state) latestScore(asSaved bool) (column string, args []any) {
 		return noColumn, nil
 	}
 	return latestColumn, []any{s.scores}
+}
+
+// current returns a condition, to follow others, that leaves out the outcomes that were superseded.
+// Few stores have any, so it is empty if this one has none.
+func (db *DB) current(ctx context.Context, at state) (term string, args []any, err error) {
+	var again bool
+	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"
+	err = db.reader.QueryRowContext(ctx, query, at.attempts).Scan(&again)
+	if db.damage != nil && isDamage(err) {
+		return "", nil, nil
+	}
+	if err != nil || !again {
+		return "", nil, db.wrap(err)
+	}
+	return ` AND NOT (a.level <> '' AND EXISTS (SELECT 1 FROM attempts o WHERE o.trial = a.trial
+		AND o.level <> '' AND o.round > a.round AND o.id <= ?))`, []any{at.attempts}, nil
 }
 
 // since returns a condition, to follow others, for everything that is new after a state.

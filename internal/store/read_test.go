@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -322,19 +321,6 @@ func TestRunsBeginAndEndOnce(t *testing.T) {
 		}
 	}
 	save(t, db, outcome(1)) // a refusal does not stop the store
-}
-
-func TestMigrationsAreNumbered(t *testing.T) {
-	t.Parallel()
-	entries, err := os.ReadDir("migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range entries {
-		if want := fmt.Sprintf("%03d_", i+1); !strings.HasPrefix(e.Name(), want) {
-			t.Errorf("migration %s, want %s first", e.Name(), want)
-		}
-	}
 }
 
 // Verdicts have the same values as attempts in all fields that they have.

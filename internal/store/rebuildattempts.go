@@ -21,13 +21,14 @@ type foundAttempt struct {
 	id       int64
 	source   int32
 	settles  bool
+	round    int32
 	bare     bool // it has no transcript
 }
 
 // A placed trial is one that the new store has.
 type placed struct {
-	number  int // of its latest attempt
-	settled *foundAttempt
+	number   int             // of its latest attempt
+	outcomes []*foundAttempt // at most one for each round
 }
 
 // find looks at every attempt of all sources and keeps those that are intact. If several
@@ -61,7 +62,9 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 			b.sum.Lost++
 			return
 		}
-		f := foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles, !c.transcript}
+		f := foundAttempt{
+			c.finished, c.sum, c.key, c.id, int32(i), c.settles, int32(c.round), !c.transcript,
+		}
 		b.found = append(b.found, f)
 	}
 	for _, step := range []func() error{v.begin, v.attempts, v.runCounts, v.ledger} {
@@ -79,7 +82,8 @@ type copyRow struct {
 	dropped bool // the transcript was deleted on purpose
 }
 
-// copyAttempts copies the attempts that were found, each content once and one outcome per trial.
+// copyAttempts copies the attempts that were found, each content once and one outcome per trial
+// and round.
 func (b *rebuilder) copyAttempts() error {
 	const batch = 512
 	seen := make(map[sum]int64, len(b.found))
@@ -123,15 +127,17 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 		t = new(placed)
 		b.trials[f.key] = t
 	}
-	if f.settles && t.settled != nil {
-		seen[f.sum] = 0
-		return nil, b.conflict(t.settled, f)
+	for _, kept := range t.outcomes {
+		if f.settles && kept.round == f.round {
+			seen[f.sum] = 0
+			return nil, b.conflict(kept, f)
+		}
 	}
 	b.next++
 	t.number++
 	seen[f.sum], b.renamed[f.source][f.id] = b.next, b.next
 	if f.settles {
-		t.settled = f
+		t.outcomes = append(t.outcomes, f)
 		b.sum.Outcomes++
 	}
 	return &copyRow{record: record{key: f.key, id: b.next, number: t.number}}, nil

@@ -123,6 +123,7 @@ func (b *rebuilder) copyRest() error {
 	for _, t := range []datedTable{
 		{"controls", "run, at, command", "at", "", ofRun},
 		{"imports", importColumns, "imported_at", "import", nil},
+		{"libraries", libraryColumns, "digest", "library", nil},
 	} {
 		if err := b.copyDated(t); err != nil {
 			return err

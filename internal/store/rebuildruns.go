@@ -95,14 +95,14 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 	}{
 		{"run", "its attempts are not copied", func(f *foundRun, row []any) {
 			f.sum = sealOf("run", row)
-			f.row = append(slices.Clone(row), "null", "{}", nil, nil)
+			f.row = append(slices.Clone(row), "null", "{}", "{}", nil, nil)
 		}},
 		{"run_spec", "the text of its experiment is not copied", func(f *foundRun, row []any) {
 			copy(f.row[10:], row[1:])
 		}},
 		{"run_end", "its end is not copied", func(f *foundRun, row []any) {
 			f.ended = row[1] != nil
-			copy(f.row[12:], row[1:])
+			copy(f.row[13:], row[1:])
 		}},
 	} {
 		err := s.eachSealed(b.ctx, part.of, func(r sealedRow) (bool, error) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -24,6 +25,8 @@ type Experiment struct {
 	Planned int `json:"planned"`
 	// Serves lists, for each model, the model names that a response may have.
 	Serves map[string][]string `json:"serves,omitempty"`
+	// Prices are the prices that were in force, as JSON by model.
+	Prices json.RawMessage `json:"prices,omitempty"`
 	// Plans counts the different plans with which runs of this name began. There is more than
 	// one if the file was edited, or if stores with different plans were merged: see
 	// [DB.Unplanned].
@@ -83,7 +86,8 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	}
 	row := []any{
 		string(r.ID), e.Name, e.Library.Path, e.Library.Name, e.Library.Digest, e.Planned,
-		r.Program, r.Host, r.PID, r.StartedAt, string(e.Spec), string(serves), nil, nil,
+		r.Program, r.Host, r.PID, r.StartedAt, string(e.Spec), string(serves),
+		cmp.Or(string(e.Prices), "{}"), nil, nil,
 	}
 	what := fmt.Sprintf("begin run %s", r.ID)
 	return db.write(ctx, what, len(e.Spec), func(w *writer) error {
@@ -103,7 +107,7 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 
 // runColumns are the columns of a run. Its first ten identify it: see [sealed].
 const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program,
-	host, pid, started_at, spec, serves, finished_at, summary`
+	host, pid, started_at, spec, serves, prices, finished_at, summary`
 
 // addRun adds the row of a run with the values of runColumns, and returns its row ID.
 func (w *writer) addRun(row []any) (seq int64, err error) {
@@ -288,16 +292,19 @@ func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRu
 // scan reads a row of [DB.storedRuns] and returns its row ID.
 func (s *storedRun) scan(rows *sql.Rows) (seq int64, err error) {
 	r, e := &s.run, &s.experiment
-	var summary, serves []byte
+	var summary, serves, prices []byte
 	err = rows.Scan(&seq, &r.ID, &r.Experiment, &e.Library.Path, &e.Library.Name,
 		&e.Library.Digest, &e.Planned, &r.Program, &r.Host, &r.PID, moment{&r.StartedAt},
-		(*[]byte)(&e.Spec), &serves, moment{&r.FinishedAt}, &summary)
+		(*[]byte)(&e.Spec), &serves, &prices, moment{&r.FinishedAt}, &summary)
 	if !r.FinishedAt.IsZero() {
 		r.Summary = summary
 	}
 	e.Name = r.Experiment
 	if json.Unmarshal(serves, &e.Serves) != nil || len(e.Serves) == 0 {
 		e.Serves = nil
+	}
+	if string(prices) != "{}" {
+		e.Prices = prices
 	}
 	return seq, err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const historySQL = `SELECT coalesce(max(number), 0),
-		EXISTS (SELECT 1 FROM attempts WHERE trial = ?1 AND level <> '')
+		(SELECT coalesce(max(round) + 1, 0) FROM attempts WHERE trial = ?1 AND level <> '')
 	FROM attempts WHERE trial = ?1`
 
 func insertSQL(table, columns string) string {
@@ -32,6 +32,7 @@ type record struct {
 	run        assay.RunID
 	experiment string
 	settles    bool
+	round      int
 	trial      []any  // the values of trialFields
 	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
@@ -108,15 +109,14 @@ func (w *writer) insert(r *record) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var number int
+	var number, next int
 	if added == 0 {
-		var settled bool
-		if err := w.get(historySQL, []any{r.key[:]}, &number, &settled); err != nil {
+		if err := w.get(historySQL, []any{r.key[:]}, &number, &next); err != nil {
 			return 0, err
 		}
-		if settled && r.settles {
-			return 0, ErrSettled
-		}
+	}
+	if r.settles && r.round != next {
+		return 0, ErrSettled
 	}
 
 	r.number, r.id, r.seq = number+1, w.last+1, run.seq
@@ -152,7 +152,7 @@ var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // encode does the part of a save that needs no database, in the caller's goroutine. It does
 // not compress the transcript, which is the zero script if there is none.
 func encode(a *assay.Attempt, s script) (*record, error) {
-	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
+	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles(), round: a.Round}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
 		return nil, err

@@ -79,6 +79,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
 	settled.Worker = "w"
 	settled.UncertainTokens, settled.UnpricedTokens = 3, 4
+	faulted.Round = 1
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {

@@ -36,8 +36,8 @@ func sizes(ctx context.Context, db querier, path string) (actual, stated int64, 
 func wrongFormat(ctx context.Context, db querier) (text string, err error) {
 	var n int
 	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&n)
-	if latest := len(migrationNames()); err == nil && n != latest {
-		text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, latest)
+	if err == nil && n != format {
+		text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, format)
 	}
 	return text, err
 }
@@ -53,14 +53,8 @@ var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 	}
 	db.SetMaxOpenConns(1)
 	defer db.Close()
-	for _, name := range migrationNames() {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := db.Exec(string(text)); err != nil {
-			return nil, err
-		}
+	if _, err := db.Exec(schema); err != nil {
+		return nil, err
 	}
 	return schemaOf(context.Background(), db)
 })

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -90,20 +86,10 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
-// sealedFields are how many of attemptFields the earlier formats of an attempt's seal cover. The
-// latest format covers all.
-var sealedFields = [...]int{39, 52, 53}
-
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
-// the values of attemptFields and the digest of its transcript. Fields that were added later are
-// covered if any of them is set, so an attempt of an earlier format keeps its sum.
+// the values of attemptFields and the digest of its transcript.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
-	format := len(sealedFields) + 1
-	for format > 1 && !slices.ContainsFunc(row[sealedFields[format-2]:], isSet) {
-		format--
-		row = row[:sealedFields[format-1]]
-	}
-	s := newSealer("assay attempt " + strconv.Itoa(format))
+	s := newSealer("assay attempt 5")
 	s.addBytes(key[:])
 	s.addText(run)
 	s.add(row...)
@@ -114,9 +100,6 @@ func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	}
 	return s.sum()
 }
-
-// isSet reports whether a value of a column differs from the column's default.
-func isSet(value any) bool { return value != "" && value != int64(0) && value != 0.0 }
 
 // sealAttempt returns an attempt's seal, which covers its identity and its place in the store.
 func sealAttempt(identity sum, id, number int64) sum {
@@ -133,8 +116,9 @@ func sealAttempt(identity sum, id, number int64) sum {
 var sealed = map[string]struct{ table, id, columns string }{
 	"run": {"runs", "seq", `id, experiment, library_path, library_name, library_digest,
 		planned, program, host, pid, started_at`},
-	"run_spec":       {"runs", "seq", "id, spec, serves"},
+	"run_spec":       {"runs", "seq", "id, spec, serves, prices"},
 	"run_end":        {"runs", "seq", "id, finished_at, summary"},
+	"library":        {"libraries", "id", libraryColumns},
 	"score":          {"scores", "id", scoreColumns},
 	"classification": {"classifications", "id", classificationColumns},
 	"dictionary":     {"dictionaries", "id", "body"},
@@ -156,10 +140,6 @@ func (db *DB) eachSealed(
 	ctx context.Context, of string, visit func(sealedRow) (bool, error),
 ) error {
 	t := sealed[of]
-	unsealed, err := db.unsealed(ctx, wholeRow(of))
-	if err != nil {
-		return err
-	}
 	id := "t." + t.id
 	query := "SELECT " + id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") +
 		" FROM " +
@@ -175,37 +155,11 @@ func (db *DB) eachSealed(
 			r.broken = "is not as it was saved"
 		case r.id < 1:
 			r.broken = "has a row ID that assay never uses"
-		case !hasSeal && !isOpenRun && r.id > unsealed:
+		case !hasSeal && !isOpenRun:
 			r.broken = "has no seal: another program added it, or the seal is lost"
 		}
 		return visit(r)
 	}))
-}
-
-// unsealed returns the row ID up to which rows are older than seals. If the table that holds it
-// is not as it was saved, only the rows before the first seal count as older.
-func (db *DB) unsealed(ctx context.Context, of string) (last int64, err error) {
-	query := "SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)"
-	if proved, err := db.unsealedProved(ctx); err != nil || !proved {
-		first := "min(id) FROM seals WHERE of = ?"
-		if of == "attempt" {
-			first = "min(attempt) FROM attempt_seals WHERE ? <> ''"
-		}
-		query = fmt.Sprintf("SELECT ifnull((SELECT %s), %d) - 1", first, int64(math.MaxInt64))
-	}
-	err = db.reader.QueryRowContext(ctx, query, of).Scan(&last)
-	return last, db.wrap(err)
-}
-
-// unsealedProved reports whether the table of rows without seals is as it was saved.
-func (db *DB) unsealedProved(ctx context.Context) (proved bool, err error) {
-	got, err := unsealedSum(ctx, db.reader)
-	if err != nil {
-		return false, err
-	}
-	query := "SELECT sum FROM seals WHERE of = 'unsealed' AND id = 0"
-	want, err := values[[]byte](ctx, db.reader, query)
-	return len(want) == 1 && bytes.Equal(got[:], want[0]), err
 }
 
 // wholeRow returns the kind of row that a part of a row belongs to.
@@ -231,41 +185,6 @@ func (w *writer) sealRow(of string, id int64) error {
 		return err
 	}
 	return w.addSeal(of, id, s)
-}
-
-// ledgerFormat is the first format in which the rows that excuse others are sealed.
-const ledgerFormat = 6
-
-// sealLedger seals the rows of an older store that excuse others from existing, or from having
-// a seal.
-func sealLedger(ctx context.Context, conn *sql.Conn) (err error) {
-	w := newWriter(ctx, conn)
-	defer func() { err = errors.Join(err, w.finalize()) }()
-	deletions, err := values[int64](ctx, conn, "SELECT id FROM deletions")
-	if err != nil {
-		return err
-	}
-	for _, id := range deletions {
-		if err := errors.Join(w.sealRow("deletion", id), w.sealDeleted(id)); err != nil {
-			return err
-		}
-	}
-	s, err := unsealedSum(ctx, conn)
-	if err != nil {
-		return err
-	}
-	return w.addSeal("unsealed", 0, s)
-}
-
-// unsealedSum returns the sum of the table of rows without seals.
-func unsealedSum(ctx context.Context, q querier) (sum, error) {
-	s := newSealer("assay unsealed 1")
-	query := "SELECT of, last FROM unsealed ORDER BY of"
-	err := eachRaw(ctx, q, query, nil, func(row []any) (bool, error) {
-		s.add(row...)
-		return true, nil
-	})
-	return s.sum(), err
 }
 
 // deletedSums returns, for each deletion, the sum of the records of its rows.

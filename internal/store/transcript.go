@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Transcript returns the transcript of an attempt. Number 0 means the attempt that settled the
-// trial or, if it is not settled yet, the latest.
+// Transcript returns the transcript of an attempt. Number 0 means the attempt whose outcome counts
+// or, if the trial is not settled yet, the latest.
 func (db *DB) Transcript(
 	ctx context.Context, trial assay.TrialID, number int,
 ) (assay.Transcript, error) {

@@ -35,7 +35,7 @@ func (s Set) Len() int { return len(s.keys) }
 // content, so an outcome counts for every experiment that plans its trial.
 func (db *DB) Settled(ctx context.Context) (Set, error) {
 	// SQLite answers from the index of settled attempts, which is sorted.
-	query := "SELECT trial FROM attempts WHERE level <> '' ORDER BY trial"
+	query := "SELECT DISTINCT trial FROM attempts WHERE level <> '' ORDER BY trial"
 	return db.keys(ctx, query)
 }
 

@@ -39,9 +39,6 @@ const (
 // Proof counts the rows that [DB.Verify] checked.
 type Proof struct {
 	Trials, Attempts, Outcomes, Transcripts int
-	// Unsealed attempts are older than seals. A change to them is not found if the result is
-	// plausible.
-	Unsealed int
 	// Dropped transcripts and Deleted attempts were deleted by a user.
 	Dropped, Deleted int
 	// Lost counts transcripts that were missing when a recovery kept their attempts.
@@ -50,7 +47,7 @@ type Proof struct {
 
 // Verify checks the store against everything that it knows about itself: the file and its
 // schema, each row against its seal, each trial against its ID, that no attempts are missing,
-// that trials are settled once, and that two ways of counting agree.
+// that trials are settled once in each round, and that two ways of counting agree.
 //
 // It calls found for every problem, in one goroutine, and progress from time to time with how
 // many attempts it has looked at. inspect checks the content of an attempt; several goroutines
@@ -94,21 +91,20 @@ type verifier struct {
 	keep     func(*checked) // called for each attempt unless nil
 	proof    Proof
 
-	last     int64                     // the highest row ID of an attempt
-	unsealed int64                     // attempts up to here are older than seals
-	deleted  spans                     // of attempts
-	next     int64                     // the row ID expected next
-	missing  int64                     // attempts without a row that were not deleted
-	trials   map[trialKey]*trialRecord // as far as they were read
-	cells    map[assay.Cell]int        // outcomes
-	atEnd    map[string]int            // attempts that a run had when it ended
-	actual   map[string]int            // attempts that a run has
+	last    int64                     // the highest row ID of an attempt
+	deleted spans                     // of attempts
+	next    int64                     // the row ID expected next
+	missing int64                     // attempts without a row that were not deleted
+	trials  map[trialKey]*trialRecord // as far as they were read
+	cells   map[assay.Cell]int        // outcomes
+	atEnd   map[string]int            // attempts that a run had when it ended
+	actual  map[string]int            // attempts that a run has
 }
 
 // A trialRecord is how far a trial has got.
 type trialRecord struct {
-	number  int // of its latest attempt
-	settled bool
+	number int // of its latest attempt
+	rounds int // one more than the round of its latest outcome
 }
 
 func newVerifier(ctx context.Context, db *DB) *verifier {
@@ -208,9 +204,6 @@ func (v *verifier) begin() (err error) {
 		WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')`, &lost)
 	v.deleted, failed = deletedRows(v.ctx, v.db.reader, "attempt")
 	side("deleted", failed)
-	v.unsealed, failed = v.db.unsealed(v.ctx, "attempt")
-	side("unsealed", failed)
-
 	v.last = max(v.last, sealed)
 	v.proof.Lost, v.proof.Dropped = int(lost), int(dropped-lost)
 	v.proof.Deleted = int(v.deleted.size())
@@ -285,17 +278,16 @@ func (v *verifier) count(c *checked) {
 
 	if c.settles {
 		v.proof.Outcomes++
-		v.cells[c.cell]++
-		if t.settled {
+		if t.rounds == 0 {
+			v.cells[c.cell]++
+		}
+		if c.round < t.rounds {
 			v.report("settled once", name, "is a second outcome of its trial", doRestore)
 		}
-		t.settled = true
+		t.rounds = c.round + 1
 	}
 	if c.transcript {
 		v.proof.Transcripts++
-	}
-	if c.unsealed {
-		v.proof.Unsealed++
 	}
 }
 
@@ -312,8 +304,7 @@ func (v *verifier) runCounts() error {
 	}
 	v.missing = max(v.missing, int64(total))
 	err := eachRaw(v.ctx, v.db.reader, `SELECT id FROM runs
-		WHERE finished_at IS NOT NULL AND seq NOT IN (SELECT run FROM run_counts)
-		AND seq > ifnull((SELECT last FROM unsealed WHERE of = 'run_count'), 0)`, nil,
+		WHERE finished_at IS NOT NULL AND seq NOT IN (SELECT run FROM run_counts)`, nil,
 		func(row []any) (bool, error) {
 			const what = "has ended, but the number of its attempts is missing"
 			v.report("complete", fmt.Sprintf("run %v", row[0]), what, doRestore)

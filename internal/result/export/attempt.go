@@ -93,6 +93,8 @@ var trialColumns = []column[assay.Attempt]{
 		func(a *assay.Attempt) *string { return &a.AgentTimeout }),
 	whole("attempt", "Number of the attempt at its trial, from 1.",
 		func(a *assay.Attempt) *int { return &a.Number }),
+	whole("round", "Outcomes of the trial before; not 0 if it was worked on again.",
+		func(a *assay.Attempt) *int { return &a.Round }),
 	text("experiment", "Name of the experiment that the attempt was made for.",
 		func(a *assay.Attempt) *string { return &a.Experiment }),
 	text("run", "Identity of the run that made the attempt.",

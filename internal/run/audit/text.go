@@ -33,10 +33,6 @@ func (r *Report) String() string {
 		n    int
 		text string
 	}{
-		{
-			r.Unsealed,
-			"attempts are older than seals; a plausible change to them would not be found",
-		},
 		{r.Deleted, "attempts were deleted on purpose"},
 		{r.Dropped, "transcripts were deleted on purpose"},
 		{r.Lost, "transcripts were lost before, and a recovery kept their attempts"},

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// applicationID marks an SQLite file as a store: "Asay" in its header.
+const applicationID = 0x41736179
+
+// format is the number of the schema, which a store has as its user_version. Raise it whenever
+// schema.sql or what a seal covers changes. This program reads no other format.
+const format = 12
+
+//go:embed schema.sql
+var schema string
+
+// create makes the tables of a store in an empty file, and refuses the file of another program.
+func createTables(ctx context.Context, conn *sql.Conn, path string) error {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := createIfEmpty(ctx, conn, path); err != nil {
+		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, rollback)
+	}
+	_, err := conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func createIfEmpty(ctx context.Context, conn *sql.Conn, path string) error {
+	var id, version, objects int
+	err := conn.QueryRowContext(ctx, `SELECT application_id, user_version,
+			(SELECT count(*) FROM sqlite_schema)
+		FROM pragma_application_id, pragma_user_version`).Scan(&id, &version, &objects)
+	switch {
+	case err != nil:
+		return err
+	case id == 0 && version == 0 && objects == 0:
+		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+			applicationID, format)
+		_, err = conn.ExecContext(ctx, schema+mark)
+		return err
+	case id != applicationID:
+		return stranger(path)
+	}
+	if err := refuseFormat(ctx, conn, path, version); err != nil {
+		return err
+	}
+	// On a write-protected file BEGIN IMMEDIATE succeeds. This changes no row, but fails.
+	_, err = conn.ExecContext(ctx, "UPDATE runs SET id = id WHERE FALSE")
+	return err
+}
+
+// refuseFormat refuses a store of another format. If its tables have this format, only the number
+// in the header is wrong, which is damage.
+func refuseFormat(ctx context.Context, db querier, path string, version int) error {
+	if version == format {
+		return nil
+	}
+	if version < format {
+		text, err := mislabeled(ctx, db)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, text), doRescue)
+		}
+	}
+	return otherFormat(ctx, db, path, version)
+}
+
+// refuseUnreadable is refuseFormat for a store that is opened for reading under a data source
+// name, which works if only the number in its header is wrong.
+func refuseUnreadable(ctx context.Context, name, path string, version int) error {
+	if version == format {
+		return nil
+	}
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", path, err)
+	}
+	err = refuseFormat(ctx, db, path, version)
+	if errors.Is(err, ErrDamaged) {
+		err = nil
+	}
+	return errors.Join(explain(path, err), db.Close())
+}
+
+// otherFormat returns the error for a store of another format. It names the program that wrote the
+// store, if that is known.
+func otherFormat(ctx context.Context, db querier, path string, version int) error {
+	if version > format {
+		return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads only %d)",
+			path, ErrNewer, version, format), "upgrade assay, or use --store another.db")
+	}
+	by, program := "the version that wrote it", ""
+	query := "SELECT program FROM runs ORDER BY seq DESC LIMIT 1"
+	if db.QueryRowContext(ctx, query).Scan(&program) == nil && program != "" {
+		by = "assay " + program + ", which wrote it"
+	}
+	return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads only %d)",
+		path, ErrOlder, version, format),
+		fmt.Sprintf("nothing is lost: read it with %s, or begin a new one with --store another.db",
+			by))
+}
+
+// mislabeled describes the problem if a store has the tables of this format but its header states
+// another one.
+func mislabeled(ctx context.Context, db querier) (string, error) {
+	wrong, err := schemaDiffers(ctx, db)
+	if err != nil || len(wrong) > 0 {
+		return "", err
+	}
+	return wrongFormat(ctx, db)
+}
+
+// refuseDamaged refuses a store that [DB.Verify] found to be damaged, or that a quick look finds
+// to be damaged.
+func refuseDamaged(ctx context.Context, conn querier, path string) error {
+	damaged := func(what string) error {
+		return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
+	}
+	if _, err := os.Stat(markPath(path)); err == nil {
+		return damaged("\"assay verify\" found damage and wrote " + filepath.Base(markPath(path)))
+	}
+	actual, stated, err := sizes(ctx, conn, path)
+	if err != nil {
+		return err
+	}
+	if actual < stated {
+		return damaged(fmt.Sprintf("%d of its %d bytes are missing", stated-actual, stated))
+	}
+	wrong, err := schemaDiffers(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return damaged(wrong[0].name + " " + wrong[0].what)
+	}
+	text, err := wrongFormat(ctx, conn)
+	if err == nil && text != "" {
+		err = damaged(text)
+	}
+	return err
+}
