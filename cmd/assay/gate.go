@@ -299,7 +299,7 @@ func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, error
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
 func plannedUpTo(f runFlags, path string) selection.Planner {
-	return func(ctx context.Context, _ store.Experiment) iter.Seq2[assay.Trial, error] {
+	return func(ctx context.Context, _ *store.DB, _ store.Experiment) iter.Seq2[assay.Trial, error] {
 		return func(yield func(assay.Trial, error) bool) {
 			e, err := f.experiment([]string{path})
 			var j *job.Job

@@ -71,7 +71,7 @@ up to N failed episodes of each model.`,
 func writeReport(
 	ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags,
 ) (err error) {
-	j, err := job.Reopen(ctx, e)
+	j, err := job.Reopen(ctx, db, e)
 	if err != nil {
 		return fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
 	}

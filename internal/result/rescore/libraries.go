@@ -6,7 +6,6 @@
 package rescore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ type Libraries struct {
 
 	mu   sync.Mutex
 	runs map[assay.RunID]store.Experiment // nil until the first use
-	open map[string]*libraryCache         // by path
+	open map[string]*libraryCache         // by digest
 }
 
 // A libraryCache is an open library with its latest tasks, or the error of opening it.
@@ -44,7 +43,7 @@ func NewLibraries(db *store.DB) *Libraries {
 
 // Task returns the task of an attempt, and the judge for its library.
 func (l *Libraries) Task(ctx context.Context, a *assay.Attempt) (*assay.Task, *score.Judge, error) {
-	c, path, err := l.ofRun(ctx, a.Run)
+	c, name, err := l.ofRun(ctx, a.Run)
 	if err == nil {
 		err = c.err
 	}
@@ -53,12 +52,12 @@ func (l *Libraries) Task(ctx context.Context, a *assay.Attempt) (*assay.Task, *s
 	}
 	task, err := c.tasks.Task(ctx, &a.Trial)
 	if err != nil {
-		return nil, nil, fmt.Errorf("library %s no longer has the task as it was planned", path)
+		return nil, nil, fmt.Errorf("library %s does not have the task as it was planned", name)
 	}
 	return task, c.judge, nil
 }
 
-// ofRun returns the library that a run used, and its path.
+// ofRun returns the library that a run used, and its name.
 func (l *Libraries) ofRun(ctx context.Context, run assay.RunID) (*libraryCache, string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,17 +67,17 @@ func (l *Libraries) ofRun(ctx context.Context, run assay.RunID) (*libraryCache, 
 			return nil, "", err
 		}
 	}
-	path := cmp.Or(l.runs[run].Library.Path, library.BuiltinName)
-	if l.open[path] == nil {
-		l.open[path] = openCache(ctx, path)
+	used := l.runs[run].Library
+	if l.open[used.Digest] == nil {
+		l.open[used.Digest] = openCache(ctx, l.db, used)
 	}
-	return l.open[path], path, nil
+	return l.open[used.Digest], used.Name, nil
 }
 
-func openCache(ctx context.Context, path string) *libraryCache {
-	lib, err := library.OpenNamed(ctx, path)
+func openCache(ctx context.Context, db *store.DB, l store.Library) *libraryCache {
+	lib, err := OpenLibrary(ctx, db, l)
 	if err != nil {
-		return &libraryCache{err: fmt.Errorf("library %s cannot be opened", path)}
+		return &libraryCache{err: err}
 	}
 	return &libraryCache{
 		library: lib, tasks: library.NewCache(lib), judge: score.New(lib.Catalog()),

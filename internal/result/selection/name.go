@@ -154,7 +154,7 @@ func Planned(
 			if kind == "run" || kind == "experiment" && e.Name != name {
 				continue
 			}
-			for t, err := range plan(ctx, e) {
+			for t, err := range plan(ctx, db, e) {
 				switch {
 				case err != nil:
 				case kind == "model" && t.Model != name, kind == "variant" && t.Variant != name:
@@ -227,7 +227,7 @@ func side(
 		return nil, err
 	}
 	planned := make(map[assay.TrialID]bool, e.Planned)
-	for t, err := range plan(ctx, e) {
+	for t, err := range plan(ctx, db, e) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot plan experiment %s again: %w", name, err)
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Planner yields the trials that a stored experiment plans, or an error if the experiment
-// cannot be planned again, for example because its library has been deleted.
-type Planner func(context.Context, store.Experiment) iter.Seq2[assay.Trial, error]
+// A Planner yields the trials that an experiment in a store plans, or an error if the experiment
+// cannot be planned again, for example because its text is lost to damage.
+type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
 
 // A Request describes attempts in the user's words. Empty fields select everything.
 type Request struct {
@@ -225,7 +225,7 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 		models:     make(map[string]int),
 		withMade:   s.Experiment == "",
 	}
-	for t, err := range s.plan(ctx, e) {
+	for t, err := range s.plan(ctx, s.db, e) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}

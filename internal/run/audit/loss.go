@@ -37,7 +37,7 @@ func Losses(
 			continue
 		}
 		l := Loss{Experiment: e.Name}
-		failed := countLost(ctx, e, lost, plan, &l.Trials)
+		failed := countLost(ctx, db, e, lost, plan, &l.Trials)
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}
@@ -52,12 +52,13 @@ func Losses(
 }
 
 func countLost(
-	ctx context.Context, e store.Experiment, lost store.Set, plan selection.Planner, trials *int,
+	ctx context.Context, db *store.DB, e store.Experiment, lost store.Set,
+	plan selection.Planner, trials *int,
 ) error {
 	if e.Lost() {
 		return errors.New("the text of the experiment is lost")
 	}
-	for t, err := range plan(ctx, e) {
+	for t, err := range plan(ctx, db, e) {
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func Open(ctx context.Context, db *store.DB, e store.Experiment, o Options) (*Se
 	if o.Token == "" {
 		return nil, errors.New("the pages need a token")
 	}
-	j, err := job.Reopen(ctx, e)
+	j, err := job.Reopen(ctx, db, e)
 	if err != nil {
 		return nil, fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
@@ -42,7 +43,13 @@ func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, e, lib, limit)
+}
 
+// open plans the trials of an experiment over a library, which it closes if that fails.
+func open(
+	ctx context.Context, e *plan.Experiment, lib *library.Library, limit int,
+) (*Job, error) {
 	p, err := expand(ctx, e, lib)
 	if err == nil {
 		if limit > 0 {
@@ -79,6 +86,37 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 		}
 	}
 	return e.Expand(ctx, lib.Refs, applies(lib, e.World))
+}
+
+// Keep stores the tasks that an experiment draws from the job's library, so that its results can
+// be read without the library's file. The experiment is the job's, perhaps joined with earlier
+// models. Libraries with tools of their own are stored as a whole, because their tasks may define
+// variants that the experiment names.
+func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error {
+	var keys []library.TaskKey
+	add := func(difficulty string, task assay.TaskRef) {
+		keys = append(keys, library.TaskKey{ID: task.ID, Difficulty: difficulty})
+	}
+	if !j.Library.Own() {
+		if err := e.Drawn(ctx, j.Library.Refs, add); err != nil {
+			return err
+		}
+		return rescore.KeepLibrary(ctx, db, j.Library, keys)
+	}
+	counts, err := j.Library.Counts(ctx)
+	for _, c := range counts {
+		var refs []assay.TaskRef
+		if refs, err = j.Library.Refs(ctx, c.Type, c.Difficulty); err != nil {
+			break
+		}
+		for _, r := range refs {
+			add(c.Difficulty, r)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return rescore.KeepLibrary(ctx, db, j.Library, keys)
 }
 
 // Again opens an experiment with a further repeat of everything. If trials of the repeats that the
@@ -121,8 +159,9 @@ func (j *Job) pending(settled store.Set) bool {
 	return false
 }
 
-// Reopen plans an experiment again from the text that a store holds.
-func Reopen(ctx context.Context, e store.Experiment) (*Job, error) {
+// Reopen plans an experiment again from the text and the tasks that a store holds, whatever has
+// happened to its files.
+func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error) {
 	if e.Lost() {
 		return nil, fmt.Errorf("the text of experiment %s was lost to damage\n"+
 			"hint: `assay run` with its file stores it again", e.Name)
@@ -131,7 +170,11 @@ func Reopen(ctx context.Context, e store.Experiment) (*Job, error) {
 	if err := json.Unmarshal(e.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
 	}
-	return Open(ctx, &spec, 0)
+	lib, err := rescore.OpenLibrary(ctx, db, e.Library)
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
+	}
+	return open(ctx, &spec, lib, 0)
 }
 
 // Close closes the library.

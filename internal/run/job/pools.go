@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -351,6 +352,24 @@ func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 		}
 	}
 	return nil
+}
+
+// Prices returns the price per million tokens of each model at each of its lanes, as JSON.
+func (p *Pools) Prices() json.RawMessage {
+	prices := make(map[string]map[string]lane.Price)
+	for model, configs := range p.Configs {
+		prices[model] = make(map[string]lane.Price)
+		for _, c := range configs {
+			if !c.Price.Unknown() {
+				prices[model][c.Name] = c.Price
+			}
+		}
+	}
+	text, err := json.Marshal(prices)
+	if err != nil {
+		panic("job: prices: " + err.Error())
+	}
+	return text
 }
 
 // Serves returns the model names that responses may bear, for each model.

@@ -25,9 +25,11 @@ import (
 
 // PlannedTrials plans a stored experiment again and yields its trials. It is a
 // [selection.Planner].
-func PlannedTrials(ctx context.Context, e store.Experiment) iter.Seq2[assay.Trial, error] {
+func PlannedTrials(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) iter.Seq2[assay.Trial, error] {
 	return func(yield func(assay.Trial, error) bool) {
-		j, err := Reopen(ctx, e)
+		j, err := Reopen(ctx, db, e)
 		if err != nil {
 			yield(assay.Trial{}, err)
 			return

@@ -53,14 +53,8 @@ type NotApplicable struct {
 // flaw applies to every task.
 func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*Plan, error) {
 	x := expansion{experiment: e, refs: refs}
-	for i, spec := range e.parts() {
-		x.parts = append(x.parts, e.newPart(spec))
-		if len(e.Models) > 0 && len(x.parts[i].Models) == 0 {
-			continue // it has no cells, so the library does not need its tasks
-		}
-		if err := x.allot(ctx, i); err != nil {
-			return nil, err
-		}
+	if err := x.allotAll(ctx); err != nil {
+		return nil, err
 	}
 	for _, d := range x.draws {
 		if err := d.findApplicable(ctx, applies); err != nil {
@@ -101,6 +95,21 @@ type allotment struct {
 	part  int
 	draw  *draw
 	tasks int
+}
+
+// allotAll adds the parts and their allotments.
+func (x *expansion) allotAll(ctx context.Context) error {
+	e := x.experiment
+	for i, spec := range e.parts() {
+		x.parts = append(x.parts, e.newPart(spec))
+		if len(e.Models) > 0 && len(x.parts[i].Models) == 0 {
+			continue // it has no cells, so the library does not need its tasks
+		}
+		if err := x.allot(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // allot adds the allotments of a part.

@@ -28,6 +28,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/runlog"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -244,7 +245,7 @@ func (s *Session) recallOutcomes(ctx context.Context) error {
 // record stores an empty run if the store does not know the experiment in its present form.
 // Other experiments may have settled all of its trials, and reports are asked for by name.
 func (s *Session) record(ctx context.Context) error {
-	spec, known, err := s.spec(ctx)
+	_, spec, known, err := s.spec(ctx)
 	if err != nil || bytes.Equal(known, spec) {
 		return err
 	}
@@ -264,36 +265,42 @@ func (s *Session) identify() error {
 	return nil
 }
 
-// spec returns the text of the experiment to store, and the text that the store has.
-func (s *Session) spec(ctx context.Context) (spec, known json.RawMessage, err error) {
+// spec returns the experiment to store, its text, and the text that the store has.
+func (s *Session) spec(
+	ctx context.Context,
+) (joined *plan.Experiment, spec, known json.RawMessage, err error) {
 	all, err := s.db.Experiments(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, e := range all {
 		if e.Name == s.Experiment.Name {
 			known = e.Spec
 		}
 	}
-	joined, err := s.Experiment.Join(known)
+	joined, err = s.Experiment.Join(known)
 	if err == nil {
 		spec, err = json.Marshal(joined)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode experiment: %w", err)
+		return nil, nil, nil, fmt.Errorf("encode experiment: %w", err)
 	}
-	return spec, known, nil
+	return joined, spec, known, nil
 }
 
-// begin stores that the run has begun.
+// begin stores that the run has begun, and the tasks, because results are read without the files.
 func (s *Session) begin(ctx context.Context) error {
-	spec, _, err := s.spec(ctx)
+	joined, spec, _, err := s.spec(ctx)
 	if err != nil {
 		return err
 	}
+	if err := s.Keep(ctx, s.db, joined); err != nil {
+		return fmt.Errorf("store the tasks: %w", err)
+	}
 	meta := s.Library.Meta()
 	return s.db.BeginRun(ctx, store.Experiment{
-		Name: s.Experiment.Name, Spec: spec, Planned: s.Planned(), Serves: s.pools.Serves(),
+		Name: s.Experiment.Name, Spec: spec, Planned: s.Planned(),
+		Serves: s.pools.Serves(), Prices: s.pools.Prices(),
 		Library: store.Library{Path: s.Experiment.Library, Name: meta.Name, Digest: meta.Digest},
 	}, store.Run{
 		ID: s.id, Program: s.options.Program, Host: s.options.Host, PID: os.Getpid(),

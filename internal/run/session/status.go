@@ -70,7 +70,7 @@ type Coverage struct {
 
 // StatusOf reopens a stored experiment and returns its status.
 func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, err error) {
-	j, err := job.Reopen(ctx, e)
+	j, err := job.Reopen(ctx, db, e)
 	if err != nil {
 		return s, err
 	}
