@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/run/job"
@@ -20,7 +21,7 @@ import (
 type deleteFlags struct {
 	store, experiment, model string
 	older                    time.Duration
-	levels                   []string
+	levels, conditions       []string
 	transcripts, yes, asJSON bool
 }
 
@@ -38,6 +39,7 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 		Example: `  assay delete --experiment quickstart
   assay delete --experiment quickstart --yes
   assay delete --model gpt-4o-mini --yes
+  assay delete --where faults --where task=refund-*
   assay delete --transcripts-only --level full_success --older-than 720h --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,7 +47,11 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 			if err != nil {
 				return err
 			}
-			d, err := deleteRows(cmd.Context(), f.store, c, f.yes)
+			where, err := parseWhere(f.conditions)
+			if err != nil {
+				return err
+			}
+			d, err := deleteRows(cmd.Context(), f.store, c, where, f.yes)
 			if err != nil {
 				return err
 			}
@@ -60,6 +66,7 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 		"attempts that ended longer ago than this, such as 720h")
 	flags.StringSliceVar(&f.levels, "level", nil,
 		"outcomes of this level; may be given several times")
+	whereFlag(cmd, &f.conditions)
 	flags.BoolVar(&f.transcripts, "transcripts-only", false,
 		"delete transcripts and keep their attempts")
 	flags.BoolVar(&f.yes, "yes", false, "delete instead of previewing")
@@ -85,9 +92,10 @@ func (f deleteFlags) choice(aged bool) (store.Choice, error) {
 		}
 		c.Levels = append(c.Levels, assay.Level(l))
 	}
-	if c.Experiment == "" && c.Model == "" && !aged && len(c.Levels) == 0 {
+	c.Where = f.conditions
+	if c.Experiment == "" && c.Model == "" && !aged && len(c.Levels) == 0 && len(c.Where) == 0 {
 		return c, usageError("nothing is chosen for deletion\n" +
-			"hint: use --experiment, --model, --older-than or --level; " +
+			"hint: use --experiment, --model, --older-than, --level or --where; " +
 			"without --yes nothing is deleted")
 	}
 	return c, nil
@@ -102,7 +110,7 @@ type deletion struct {
 }
 
 func deleteRows(
-	ctx context.Context, path string, c store.Choice, yes bool,
+	ctx context.Context, path string, c store.Choice, where export.Where, yes bool,
 ) (d deletion, err error) {
 	open := store.OpenReadOnly
 	if yes {
@@ -124,6 +132,15 @@ func deleteRows(
 		}
 	}
 
+	if len(c.Where) > 0 {
+		all := selection.Filter(db.Attempts(ctx, store.Filter{Superseded: true}), where.Has)
+		for a, err := range all {
+			if err != nil {
+				return d, err
+			}
+			c.Only = append(c.Only, store.Key{Trial: a.ID, Number: a.Number})
+		}
+	}
 	if d.Pending, err = audit.Losses(ctx, db, c, job.PlannedTrials); err != nil {
 		return d, err
 	}

@@ -39,6 +39,9 @@ func (d *display) Start(s session.Start) {
 		d.warn("experiment %s: %d trials planned; results go to %s",
 			s.Experiment, s.Planned, s.Store)
 	}
+	if (d.mode == "plain" || d.mode == "live") && len(s.Changed) > 0 {
+		d.warn("%s", changesText(s.Library, s.Changed, s.Pending))
+	}
 	if (d.mode == "plain" || d.mode == "live") && s.Range.Unknown != "" {
 		d.warn("expected time: %s (%s)", wallText(s.Forecast, s.Range), s.Range.Unknown)
 	}

@@ -98,7 +98,8 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 // whereFlag adds --where to a command.
 func whereFlag(cmd *cobra.Command, conditions *[]string) {
 	cmd.Flags().StringArrayVar(conditions, "where", nil,
-		"only attempts with `FIELD=VALUE` or FIELD!=VALUE; may be given several times")
+		"only attempts with `FIELD=VALUE` or FIELD!=VALUE, faults, failures, or the beginning of a "+
+			"trial's ID; * stands for any text; may be given several times")
 }
 
 // parseWhere parses the values of --where.

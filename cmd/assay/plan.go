@@ -100,6 +100,10 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 		p.say("Library %s: %s.", sanitize(out.Library.Name), sanitize(out.Library.Source))
 		fmt.Fprintln(p.out)
 	}
+	if len(out.Changed) > 0 {
+		p.say("%s", changesText(j.Experiment.Library, out.Changed, out.Pending))
+		fmt.Fprintln(p.out)
+	}
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
 	writeUnsolvable(p, out.Unsolvable)

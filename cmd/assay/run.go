@@ -24,6 +24,7 @@ type runFlags struct {
 	chosen
 	store       string
 	again       bool
+	retry       []string // conditions
 	display     string
 	quiet       bool
 	simLatency  time.Duration
@@ -122,6 +123,9 @@ parked trials, 130 interrupted.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.again, "again", false,
 		"repeat everything once more, when all trials are done")
+	flags.StringArrayVar(&f.retry, "retry", nil,
+		"work again on trials with `faults`, failures, FIELD=VALUE or an ID that begins so, and "+
+			"on no others; may be given several times")
 	flags.StringVar(&f.display, "display", "auto",
 		"how to show progress: "+strings.Join(displays, ", "))
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print errors and the last line only")
@@ -161,6 +165,9 @@ func (f *runFlags) check() error {
 	}
 	if f.again && f.limit > 0 {
 		return usageError("--again repeats everything, which --limit excludes")
+	}
+	if f.again && len(f.retry) > 0 {
+		return usageError("--again repeats everything, and --retry chooses trials: give one of them")
 	}
 	for _, p := range f.debugTrials {
 		if p != allTrials && (p == "" || strings.Trim(p, "0123456789abcdef") != "") {
@@ -229,11 +236,17 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		}
 		defer v.close()
 	}
-	s, err := session.New(j, session.Options{
+	o := session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
 		Signals: p.signals, Display: d, Log: f.log(), Observers: followers.observers(),
 		Workers: f.workers(p, d), Lease: f.serve.lease,
-	})
+	}
+	if len(f.retry) > 0 {
+		if o.Retry, err = f.retried(ctx, p, j); err != nil {
+			return err
+		}
+	}
+	s, err := session.New(j, o)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,18 @@ type Choice struct {
 	Before time.Time `json:"before,omitzero"`
 	// Levels select outcomes of these levels and no faults.
 	Levels []assay.Level `json:"levels,omitempty"`
+	// Where describes conditions that the caller has evaluated, for the record, and Only has the
+	// attempts that satisfy them. Without Where, Only is ignored.
+	Where []string `json:"where,omitempty"`
+	Only  []Key    `json:"-"`
 	// Transcripts deletes only the transcripts of the selected attempts.
 	Transcripts bool `json:"transcripts_only,omitempty"`
+}
+
+// A Key identifies an attempt: its trial and its number.
+type Key struct {
+	Trial  assay.TrialID
+	Number int
 }
 
 // Deleted counts the rows of a deletion.
@@ -64,6 +74,17 @@ func (c Choice) where() (string, []any, error) {
 		for _, l := range c.Levels {
 			args = append(args, string(l))
 		}
+	}
+	if len(c.Where) > 0 {
+		only := make([]string, len(c.Only))
+		for i, k := range c.Only {
+			only[i] = fmt.Sprint(k.Trial, " ", k.Number)
+		}
+		text, err := json.Marshal(only)
+		if err != nil {
+			return "", nil, err
+		}
+		add("lower(hex(a.trial)) || ' ' || a.number IN (SELECT value FROM json_each(?))", string(text))
 	}
 	return strings.Join(terms, " AND "), args, nil
 }
@@ -127,14 +148,15 @@ func (c Choice) count(
 // wholeExperiment reports whether the choice is a whole experiment, including its runs.
 func (c Choice) wholeExperiment() bool {
 	return c.Experiment != "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 &&
-		!c.Transcripts
+		len(c.Where) == 0 && !c.Transcripts
 }
 
 // Delete deletes everything that c selects. If it fails, all rows stay. It keeps a record, so that
 // the missing rows do not look like damage. Snapshots from before are no longer known, unless
 // only transcripts were deleted.
 func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, err error) {
-	if c.Experiment == "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 {
+	if c.Experiment == "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 &&
+		len(c.Where) == 0 {
 		return d, fmt.Errorf("%w: nothing is selected", ErrInvalid)
 	}
 	where, args, err := c.where()

@@ -1,9 +1,11 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +21,8 @@ type term struct {
 	text, value string // the whole condition and its value, as given by the user
 	column      column[assay.Attempt]
 	not         bool
-	values      []string // matching values as written in CSV
+	values      []string       // matching values as written in CSV
+	pattern     *regexp.Regexp // nil unless the value has an asterisk
 }
 
 // ParseWhere parses conditions of the form FIELD=VALUE or FIELD!=VALUE. An
@@ -27,6 +30,10 @@ type term struct {
 // written as in CSV, but numbers, truth values, times and JSON can have other
 // spellings too. A nullable field can be compared with null or an empty value.
 // If a value contains commas, the whole value matches, and so does each part.
+// An asterisk stands for any characters.
+//
+// Three conditions have shorter forms: "faults" and "failures" select by how an
+// attempt ended, and the beginning of a trial's ID selects the trial.
 func ParseWhere(conditions []string) (w Where, err error) {
 	for _, text := range conditions {
 		t, err := parseTerm(text)
@@ -38,11 +45,25 @@ func ParseWhere(conditions []string) (w Where, err error) {
 	return w, nil
 }
 
+// The short forms of conditions. An outcome that is not full success is a failure here.
+var shortForms = map[string]string{"faults": "fault!=", "failures": "level!=full_success,"}
+
+// trialStart matches the beginning of a trial's ID.
+var trialStart = regexp.MustCompile(`^[0-9a-f]{4,32}$`)
+
 func parseTerm(text string) (t term, err error) {
-	name, value, ok := strings.Cut(text, "=")
+	long := cmp.Or(shortForms[text], text)
+	if trialStart.MatchString(text) {
+		long = "trial=" + text + "*"
+	}
+	name, value, ok := strings.Cut(long, "=")
 	if !ok {
-		return t, fmt.Errorf("%q is not a condition\nhint: write FIELD=VALUE, such as "+
-			"model=gpt-4o or level=failure,partial_success, or FIELD!=VALUE", text)
+		hint := "write FIELD=VALUE, such as model=gpt-4o or task=refund-*, FIELD!=VALUE, faults, " +
+			"failures, or the beginning of a trial's ID"
+		if near := assay.NearestName(text, slices.Collect(maps.Keys(shortForms))); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return t, hinted(fmt.Errorf("%q is not a condition", text), hint)
 	}
 	name, not := strings.CutSuffix(name, "!")
 	at := slices.IndexFunc(attemptColumns,
@@ -51,6 +72,10 @@ func parseTerm(text string) (t term, err error) {
 		return t, hinted(fmt.Errorf("unknown field %q", name), assay.NameHint(name, Columns()))
 	}
 	t = term{text: text, value: value, column: attemptColumns[at], not: not}
+	if strings.Contains(value, "*") && t.column.kind == "string" {
+		rest := strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, ".*")
+		t.pattern = regexp.MustCompile("(?s)^(" + rest + ")$")
+	}
 	if t.values, err = alternatives(&t.column, value); err != nil {
 		return t, hinted(fmt.Errorf("%s cannot be %q", name, value), t.column.valueHint())
 	}
@@ -150,7 +175,11 @@ func (w Where) Has(a *assay.Attempt) bool {
 	})
 }
 
-func (t *term) fits(text string) bool { return slices.Contains(t.values, text) != t.not }
+func (t *term) fits(text string) bool {
+	found := slices.Contains(t.values, text) ||
+		t.pattern != nil && t.pattern.MatchString(text)
+	return found != t.not
+}
 
 // maxFieldValues is the number of values of a field that Explain remembers.
 const maxFieldValues = 1000

@@ -39,7 +39,11 @@ func (t *Trial) writeExplanation(w *bytes.Buffer, e *score.Explanation, unexplai
 }
 
 func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
-	fmt.Fprintf(w, "trial %s, attempt %d of %d\n", t.ID, t.Number, t.Attempts)
+	superseded := ""
+	if t.SupersededBy > 0 {
+		superseded = fmt.Sprintf(", superseded by attempt %d", t.SupersededBy)
+	}
+	fmt.Fprintf(w, "trial %s, attempt %d of %d%s\n", t.ID, t.Number, t.Attempts, superseded)
 	variant := t.Variant
 	if t.Severity != "" {
 		variant += " (" + t.Severity + ")"

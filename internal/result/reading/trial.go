@@ -16,20 +16,22 @@ type Trial struct {
 	assay.Attempt
 	// Attempts counts the attempts at the trial.
 	Attempts int
+	// SupersededBy is the number of the attempt whose outcome counts instead of this one's, or 0.
+	SupersededBy int
 	// Transcript is nil if there is none. Then NoTranscript gives the reason.
 	Transcript   *assay.Transcript
 	NoTranscript string
 }
 
 // FindTrial returns an attempt at the trial whose ID starts with a text. Number chooses the
-// attempt; 0 stands for the one that settled the trial, or the latest one.
+// attempt; 0 stands for the one whose outcome counts, or the latest one.
 func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Trial, error) {
 	id, err := db.FindTrial(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	var attempts []assay.Attempt
-	for a, err := range db.Attempts(ctx, store.Filter{Trial: id}) {
+	for a, err := range db.Attempts(ctx, store.Filter{Trial: id, Superseded: true}) {
 		if err != nil {
 			return nil, err
 		}
@@ -41,6 +43,11 @@ func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Tri
 	}
 
 	t := &Trial{Attempt: a, Attempts: len(attempts)}
+	for _, other := range attempts {
+		if a.Settles() && other.Settles() && other.Round > a.Round {
+			t.SupersededBy = other.Number
+		}
+	}
 	tr, err := db.Transcript(ctx, a.ID, a.Number)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

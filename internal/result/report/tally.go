@@ -37,6 +37,7 @@ type tally struct {
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
 	templates, rules map[string]int
+	retried          int // outcomes that superseded earlier ones
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
@@ -281,6 +282,9 @@ func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 	at.merge(one)
 	t.tasks[of] = at
 	t.done++
+	if a.Round > 0 {
+		t.retried++
+	}
 	t.full += int(one[full])
 	t.partial += int(one[partial])
 	t.failed += int(one[failed])
@@ -511,6 +515,7 @@ func (t *tally) merge(o *tally) {
 	t.planned += o.planned
 	t.done += o.done
 	t.faults += o.faults
+	t.retried += o.retried
 	t.full += o.full
 	t.partial += o.partial
 	t.failed += o.failed

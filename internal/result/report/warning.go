@@ -16,7 +16,7 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, settings, truncated, deviations, usage, price, faults, stopped, incomplete,
-	// plans, unsolvable, not_discriminating or damaged.
+	// plans, retried, unsolvable, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -55,6 +55,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"run. The trials that did run may be easier or harder than the rest.", b.Stopped},
 		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could " +
 			"turn out differently. Run the experiment again to finish it.", incomplete(a, b)},
+		{"retried", "Trials were worked on again", "`assay run --retry` replaced earlier outcomes. " +
+			"If only failures were chosen, luck had a second chance, and rates are too high. " +
+			"`assay show TRIAL --attempt 1` shows what was there before.", retriedModels(cells)},
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
@@ -120,6 +123,15 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		}
 	}
 	return out
+}
+
+func retriedModels(cells []*cell) (where []string) {
+	for _, m := range byModel(cells) {
+		if m.retried > 0 {
+			where = append(where, fmt.Sprintf("%s: %d of %d outcomes", m.key, m.retried, m.done))
+		}
+	}
+	return where
 }
 
 func unread(b Beside) []string {

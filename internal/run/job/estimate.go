@@ -19,6 +19,8 @@ type Estimate struct {
 	Pending    int    `json:"pending"`
 	// Library describes where the tasks came from, and what was left out of them.
 	Library library.Meta `json:"library"`
+	// Changed lists what differs in the library since the latest run of the experiment.
+	Changed []library.Change `json:"changed,omitempty"`
 	// Gaps count the pending trials of each part and model.
 	Gaps []Gap `json:"gaps"`
 	// NotApplicable counts the tasks that are left out of flawed cells.
@@ -59,6 +61,9 @@ func (j *Job) Estimate(
 			return out, err
 		}
 		if settled, err = db.Settled(ctx); err != nil {
+			return out, err
+		}
+		if out.Changed, err = j.Changes(ctx, db); err != nil {
 			return out, err
 		}
 	}

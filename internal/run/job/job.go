@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -117,6 +118,25 @@ func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error 
 		return err
 	}
 	return rescore.KeepLibrary(ctx, db, j.Library, keys)
+}
+
+// Changes returns what differs between the job's library and that of the latest run of the
+// experiment in a store, or nothing if there was none.
+func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Change, err error) {
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(e store.Experiment) bool { return e.Name == j.Experiment.Name })
+	if at < 0 || all[at].Library.Digest == j.Library.Meta().Digest {
+		return nil, nil
+	}
+	earlier, err := rescore.OpenLibrary(ctx, db, all[at].Library)
+	if err != nil {
+		return nil, nil // without the earlier tasks, they cannot be compared
+	}
+	changes, err = j.Library.Changes(ctx, earlier)
+	return changes, errors.Join(err, earlier.Close())
 }
 
 // Again opens an experiment with a further repeat of everything. If trials of the repeats that the

@@ -55,11 +55,15 @@ func (j *Job) Reading(
 	if err != nil {
 		return nil, err
 	}
+	earlier, err := earlierLibraries(ctx, db, e)
+	if err != nil {
+		return nil, err
+	}
 	x = &reading.Experiment{
 		Stored:   e,
 		Design:   j.Design(ctx),
 		Where:    where,
-		Settings: j.settings(e),
+		Settings: append(j.settings(), earlier...),
 		Trials: func(yield func(assay.Trial) bool) {
 			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
 				for t := range trials {
@@ -186,14 +190,32 @@ func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error
 		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
 }
 
+// earlierLibraries returns the versions of its library that an experiment had before, latest first.
+func earlierLibraries(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) (facts []report.Fact, err error) {
+	plans, err := db.Plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := db.Runs(ctx, e.Name)
+	known := map[string]bool{e.Library.Digest: true}
+	for _, r := range slices.Backward(runs) {
+		l := plans[r.ID].Library
+		if known[l.Digest] {
+			continue
+		}
+		known[l.Digest] = true
+		facts = append(facts, report.Fact{Name: "earlier library", Value: fmt.Sprintf(
+			"%s, digest %s, last used %s", l.Name, l.Digest, r.StartedAt.Format("2006-01-02 15:04"))})
+	}
+	return facts, err
+}
+
 // settings returns the facts of the plan that a reader needs in order to reproduce it.
-func (j *Job) settings(e store.Experiment) []report.Fact {
+func (j *Job) settings() []report.Fact {
 	x := j.Experiment
 	meta := j.Library.Meta()
-	library := fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)
-	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
-		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
-	}
 	calls := ""
 	if x.Limits.Calls > 0 {
 		calls = fmt.Sprintf("%d calls, ", x.Limits.Calls)
@@ -203,9 +225,10 @@ func (j *Job) settings(e store.Experiment) []report.Fact {
 	return []report.Fact{
 		{Name: "seed", Value: fmt.Sprint(x.Seed)},
 		{Name: "world", Value: x.World},
-		{Name: "library", Value: library},
+		{Name: "library", Value: fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)},
+		{Name: "tools", Value: "digest " + j.Library.ToolsDigest()},
 		{Name: "protocol", Value: x.Protocol},
-		{Name: "tools", Value: x.Tools},
+		{Name: "tools are", Value: x.Tools},
 		{Name: "limits", Value: limits},
 		{Name: "templates", Value: episode.TemplatesHash + " today"},
 	}

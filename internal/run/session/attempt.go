@@ -24,6 +24,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
 			a, tr := s.attempt(ctx, runners[trial.Model], trial)
 			a.Experiment, a.Run, a.Program = s.Experiment.Name, s.id, s.options.Program
+			a.Round = s.options.Retry[a.ID]
 			return a, tr
 		},
 		Save:     s.save,
@@ -70,23 +71,24 @@ func (s *Session) pending(model string) iter.Seq[assay.Trial] {
 	return s.Plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
 }
 
-// places marks the trials of a model that were done before the run, with one bit for each place
-// in the plan.
+// places marks the trials of a model that the run leaves out, with one bit for each place in the
+// plan.
 type places struct {
 	bits []uint64
-	n    int
-	full int // how many of them are full successes
+	done int // before the run
+	full int // how many of these are full successes
+	left int // because the user chose others
 }
 
 func (p places) has(place int) bool {
 	return place/64 < len(p.bits) && p.bits[place/64]&(1<<(place%64)) != 0
 }
 
-// findDone looks up every planned trial in the set of settled ones. Models are searched in
-// parallel because a million trial IDs take a second to compute.
+// findDone looks up every planned trial in the set of settled ones, or among those that the user
+// chose. Models are searched in parallel because a million trial IDs take a second to compute.
 func (s *Session) findDone(succeeded store.Set) map[string]places {
 	done := make(map[string]places)
-	if s.settled.Len() == 0 {
+	if s.settled.Len() == 0 && s.options.Retry == nil {
 		return done
 	}
 	var mu sync.Mutex
@@ -96,12 +98,8 @@ func (s *Session) findDone(succeeded store.Set) map[string]places {
 			p := places{bits: make([]uint64, s.Plan.Planned(model)/64+1)}
 			place := 0
 			for t := range s.Plan.Trials(model) {
-				if s.settled.Has(t.ID) {
+				if s.leavesOut(&p, t.ID, succeeded) {
 					p.bits[place/64] |= 1 << (place % 64)
-					p.n++
-					if succeeded.Has(t.ID) {
-						p.full++
-					}
 				}
 				place++
 			}
@@ -112,6 +110,25 @@ func (s *Session) findDone(succeeded store.Set) map[string]places {
 	}
 	wg.Wait()
 	return done
+}
+
+// leavesOut reports whether the run leaves out a trial, and counts it.
+func (s *Session) leavesOut(p *places, id assay.TrialID, succeeded store.Set) bool {
+	if s.options.Retry != nil {
+		_, chosen := s.options.Retry[id]
+		if !chosen {
+			p.left++
+		}
+		return !chosen
+	}
+	if !s.settled.Has(id) {
+		return false
+	}
+	p.done++
+	if succeeded.Has(id) {
+		p.full++
+	}
+	return true
 }
 
 func (s *Session) attempt(

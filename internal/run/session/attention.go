@@ -233,7 +233,7 @@ func (s *Session) budgetAlarm(snapshot live.Snapshot) []Attention {
 
 func (s *Session) doneBefore() (n int) {
 	for _, p := range s.done {
-		n += p.n
+		n += p.done
 	}
 	return n
 }

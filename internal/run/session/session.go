@@ -49,6 +49,9 @@ type Options struct {
 	Log     LogOptions
 	// Observers follow the run.
 	Observers []Observer
+	// Retry has the trials that the run works on again, with the round of their next outcome. If it
+	// is not nil, the run leaves out all others.
+	Retry map[assay.TrialID]int
 	// Workers, if set, opens the place where workers ask for attempts. Otherwise attempts are
 	// carried out in this process.
 	Workers func() (fleet.Hub, error)
@@ -79,6 +82,9 @@ type Start struct {
 	Done       int         `json:"done"`
 	Pending    int         `json:"pending"`
 	Models     []string    `json:"models"`
+	// Library is where the tasks come from, and Changed lists what differs in the library since the latest run of the experiment.
+	Library string           `json:"library"`
+	Changed []library.Change `json:"changed,omitempty"`
 	// Forecast is how long the pending trials take, in seconds, and Range the range of that if an
 	// endpoint is unknown.
 	Forecast float64   `json:"forecast_s"`
@@ -98,6 +104,7 @@ type Session struct {
 	desk    *fleet.Desk    // nil without workers
 	crews   crews          // for the engine's goroutine
 	tasks   *library.Cache
+	changed []library.Change // since the latest run
 	meter   *live.Meter
 	gate    *gate.Gate
 	started time.Time
@@ -187,6 +194,9 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		}
 	}
 
+	if s.changed, err = s.Changes(ctx, db); err != nil {
+		return nil, err
+	}
 	pending, total := s.countPending(succeeded)
 	if total == 0 {
 		if err := s.record(ctx); err != nil {
@@ -224,8 +234,9 @@ func (s *Session) countPending(succeeded store.Set) (pending map[string]int, tot
 	pending = make(map[string]int)
 	s.done = s.findDone(succeeded)
 	for _, m := range s.Experiment.Models {
-		s.meter.Model(m, s.Plan.Planned(m), s.done[m].n, s.done[m].full)
-		pending[m] = s.Plan.Planned(m) - s.done[m].n
+		planned, done := s.Plan.Planned(m)-s.done[m].left, s.done[m].done
+		s.meter.Model(m, planned, done, s.done[m].full)
+		pending[m] = planned - done
 		total += pending[m]
 	}
 	return pending, total
@@ -309,9 +320,14 @@ func (s *Session) begin(ctx context.Context) error {
 }
 
 func (s *Session) announce(pending int) {
+	planned := s.Planned()
+	for _, p := range s.done {
+		planned -= p.left
+	}
 	start := Start{
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
-		Store: s.options.Store, Planned: s.Planned(), Done: s.Planned() - pending,
+		Store: s.options.Store, Planned: planned, Done: planned - pending, Changed: s.changed,
+		Library: s.Experiment.Library,
 		Pending: pending, Models: s.Experiment.Models,
 		Forecast: s.forecast.Wall, Range: s.forecast.Range,
 	}

@@ -295,6 +295,12 @@ func (l *Library) Refs(
 // tools make it a different task. With the built-in tools it equals [assay.Task.Digest].
 func (l *Library) Digest(t *assay.Task) string { return l.withTools(t.Digest()) }
 
+// ToolsDigest identifies the library's tools with what carries them out.
+func (l *Library) ToolsDigest() string {
+	digest, _ := builtinTools() // it cannot fail if the library could be opened
+	return cmp.Or(l.tools, digest)
+}
+
 func (l *Library) withTools(digest string) string {
 	if l.tools == "" {
 		return digest

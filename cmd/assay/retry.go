@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// retried returns the planned trials that satisfy the conditions of --retry, with the round of
+// their next outcome. The outcome of a trial has to satisfy them or, if there is none, the latest
+// attempt.
+func (f *runFlags) retried(
+	ctx context.Context, p *process, j *job.Job,
+) (rounds map[assay.TrialID]int, err error) {
+	where, err := export.ParseWhere(f.retry)
+	if err != nil {
+		return nil, usageError("--retry: %w", err)
+	}
+	db, err := p.openForOne(ctx, f.store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	latest := make(map[assay.TrialID]assay.Attempt)
+	for a, err := range db.Attempts(ctx, store.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		if old, ok := latest[a.ID]; !ok || a.Settles() || !old.Settles() {
+			latest[a.ID] = a
+		}
+	}
+	rounds = make(map[assay.TrialID]int)
+	for id := range j.IDs() {
+		a, ok := latest[id]
+		if !ok || !where.Has(&a) {
+			continue
+		}
+		rounds[id] = 0
+		if a.Settles() {
+			rounds[id] = a.Round + 1
+		}
+	}
+	if len(rounds) == 0 {
+		return nil, fmt.Errorf("no trial of %s matches --retry %s\n"+
+			"hint: `assay status` counts faults, `assay export --where %s` lists attempts",
+			j.Experiment.Name, strings.Join(f.retry, " --retry "), f.retry[0])
+	}
+	return rounds, nil
+}
+
+// mostChanges is how many changes of a library are named in a message.
+const mostChanges = 5
+
+// changesText says what has changed in a library since the latest run.
+func changesText(path string, changes []library.Change, pending int) string {
+	names := make([]string, 0, mostChanges+1)
+	for i, c := range changes {
+		if i == mostChanges {
+			names = append(names, fmt.Sprintf("and %d more", len(changes)-i))
+			break
+		}
+		names = append(names, c.String())
+	}
+	return fmt.Sprintf("Since the latest run, %s has changed: %s. %s pending; results of the earlier "+
+		"version stay in the store.", path, strings.Join(names, ", "), countedVerb(pending,
+		"trial", "is", "are"))
+}
