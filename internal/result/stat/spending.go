@@ -15,17 +15,34 @@ import "math"
 // p-value of Student's t is used like that of a normal one (Jennison and Turnbull, Group Sequential
 // Methods, 2000, section 11.4).
 func Spend(level float64, fractions []float64) []float64 {
-	z := normalQuantile(1 - level/2)
 	levels := make([]float64, len(fractions))
 	var path density
 	spent, before := 0., 0.
 	for i, t := range fractions {
-		allowed := 2 * normalCDF(-z/math.Sqrt(min(1, t)))
+		allowed := allowedBy(level, t)
 		step := path.step(t - before)
 		bound := step.bound(allowed - spent)
 		path = step.below(bound, t)
 		levels[i] = normalCDF(-bound / math.Sqrt(t))
 		spent, before = allowed, t
+	}
+	return levels
+}
+
+// allowedBy returns what the error spending function allows by a share of the planned data.
+func allowedBy(level, fraction float64) float64 {
+	return 2 * normalCDF(-normalQuantile(1-level/2)/math.Sqrt(min(1, fraction)))
+}
+
+// Split returns levels that keep the promise of [Spend] for any tests, because they add up to what
+// is spent (Bonferroni's inequality). Tests need no common distribution then, nor exact p-values to
+// be independent.
+func Split(level float64, fractions []float64) []float64 {
+	levels := make([]float64, len(fractions))
+	spent := 0.
+	for i, t := range fractions {
+		allowed := allowedBy(level, t)
+		levels[i], spent = allowed-spent, allowed
 	}
 	return levels
 }

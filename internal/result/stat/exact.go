@@ -1,0 +1,116 @@
+package stat
+
+import "math"
+
+// mostSteps limits the work of an exact test. Beyond it, the distribution is as good as normal.
+const mostSteps = 1 << 27
+
+// exact returns the probability that side A has at most the weighted successes that it has, if the
+// successes of each stratum fall on the sides by chance.
+func (s strata) exact() float64 {
+	var lots []lot
+	for i, weight := range s.counts() {
+		if l := lotOf(s[i].Pair, weight); len(l.chances) > 1 {
+			lots = append(lots, l)
+		}
+	}
+	if len(lots) == 0 {
+		return 1
+	}
+	at, span, steps := 0, 1, 0
+	var mean, variance float64
+	for _, l := range lots {
+		at += l.at * l.weight
+		span += l.weight * (len(l.chances) - 1)
+		steps += span * len(l.chances)
+		m, v := l.moments()
+		mean, variance = mean+m, variance+v
+	}
+	if steps > mostSteps {
+		return normalCDF((float64(at) + .5 - mean) / math.Sqrt(variance))
+	}
+	sums := []float64{1}
+	for _, l := range lots {
+		sums = l.add(sums)
+	}
+	p := 0.
+	for _, q := range sums[:at+1] {
+		p += q
+	}
+	return min(1, p)
+}
+
+// finest limits the whole numbers that stand for weights.
+const finest = 64
+
+// counts returns whole numbers in proportion to what a success of side A adds to the difference of
+// rates, given the successes of both sides together. If there are none up to [finest], they are
+// rounded. The test is exact for any weights that depend on the numbers of trials only.
+func (s strata) counts() []int {
+	per, most := make([]float64, len(s)), 0.
+	for i, x := range s {
+		per[i] = x.weight * (1/float64(x.NA) + 1/float64(x.NB))
+		most = max(most, per[i])
+	}
+	counts := make([]int, len(s))
+	for scale := 1; scale <= finest; scale++ {
+		whole := true
+		for i := range s {
+			w := per[i] / most * float64(scale)
+			counts[i] = max(1, int(math.Round(w)))
+			whole = whole && math.Abs(w-float64(counts[i])) < 1e-6
+		}
+		if whole {
+			break
+		}
+	}
+	return counts
+}
+
+// A lot is the distribution of side A's successes in a stratum: chances of the possible numbers, from
+// the least. It has at more than the least.
+type lot struct {
+	weight, at int
+	chances    []float64
+}
+
+// lotOf returns the hypergeometric distribution of side A's successes.
+func lotOf(p Pair, weight int) lot {
+	both := p.A + p.B
+	least, most := max(0, both-p.NB), min(p.NA, both)
+	l := lot{weight: weight, at: p.A - least}
+	for a := least; a <= most; a++ {
+		l.chances = append(l.chances, math.Exp(
+			logChoose(p.NA, a)+logChoose(p.NB, both-a)-logChoose(p.NA+p.NB, both)))
+	}
+	return l
+}
+
+// logChoose returns the logarithm of the number of ways to choose k of n.
+func logChoose(n, k int) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}
+
+// moments returns the mean and the variance of the weighted successes beyond the least.
+func (l lot) moments() (mean, variance float64) {
+	for k, q := range l.chances {
+		mean += q * float64(k)
+		variance += q * float64(k) * float64(k)
+	}
+	w := float64(l.weight)
+	return w * mean, w * w * (variance - mean*mean)
+}
+
+// add returns the distribution of a sum and the weighted successes of a lot.
+func (l lot) add(sums []float64) []float64 {
+	out := make([]float64, len(sums)+l.weight*(len(l.chances)-1))
+	for k, q := range l.chances {
+		for i, p := range sums {
+			out[i+k*l.weight] += p * q
+		}
+	}
+	return out
+}
