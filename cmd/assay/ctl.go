@@ -38,7 +38,7 @@ Every change is logged in the store.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&path, "store", "assay.db", "the `file` with the run's results")
+	cmd.PersistentFlags().StringVar(&path, "store", defaultStore, "the `file` with the run's results")
 	send := func(cmd *cobra.Command, o session.Order) error {
 		r, err := sendOrder(cmd.Context(), path, o)
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,9 @@ type gateFlags struct {
 	documentFlags
 	baseline, side string
 	margin         string
+	tasks          string
+	atLeast        string
+	always         []string
 	allow          []string
 	junit          string
 	plan           bool
@@ -41,14 +45,21 @@ func newGate(p *process) *cobra.Command {
 	var f gateFlags
 	var conditions []string
 	cmd := &cobra.Command{
-		Use:   "gate CANDIDATE|FILE --baseline STORE|FILE|NAME",
+		Use:   "gate CANDIDATE|FILE [--baseline STORE|FILE|NAME] [--at-least PERCENT] [--always TASK]",
 		Short: "Decide whether a candidate is as good as a baseline, for CI",
 		Long: `Gate tests whether a candidate is worse than a baseline by less than a margin, on the
-same tasks under the same conditions. The verdict is one of
+same tasks under the same conditions, and whether it meets demands. The verdict is one of
 
   pass           exit code 0: a loss of the margin is ruled out, with 95 % confidence
   fail           exit code 4: there is a loss; of equal candidates at most 1 in 100 fails
   inconclusive   exit code 5: neither; --plan says how many trials decide it
+
+--tasks says what the verdict is about: these tasks, which is the default for a library of
+your own with at most 50 tasks, or more tasks similar to them. The other answer is shown, too.
+
+--at-least passes if the candidate's rate is at least that, with 95 % confidence, and fails if
+it is less, with 99.5 %. --always fails if a trial of the task fails. Neither needs a baseline.
+The worst verdict counts.
 
 CANDIDATE is an experiment, run, model or variant of the store, as for compare. The baseline
 is another store, a file that export wrote, or a name in the same store. In another store,
@@ -56,13 +67,14 @@ it is what CANDIDATE names there, or else its only experiment; --side names anot
 
 If the candidate is an experiment file, its pending trials run first, in four parts, until
 the verdict is certain. The early looks ask for more certainty, so that all looks together
-keep the promises above.
+keep the promises above. Demands are judged at the end.
 
 Sides with different prompts, judges, worlds or texts of tasks are refused unless --allow
-names what may differ. While more than 5 % of the candidate's trials are pending, there is
-no verdict.`,
+names what may differ. While more than 5 % of the trials of a side are pending, there is no
+verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
-  assay gate my-model@v2 --baseline my-model@v1
+  assay gate my-model@v2 --baseline my-model@v1 --tasks similar
+  assay gate nightly --at-least 90% --always refund-lamp --always 'never-*'
   assay gate nightly --baseline main.parquet --junit gate.xml --format md >> summary.md
   assay gate nightly.yaml --revision 4be1a2f --store next.db --baseline main.db
   assay gate nightly --baseline main.db --plan --margin 3pt`,
@@ -86,9 +98,16 @@ no verdict.`,
 	whereFlag(cmd, &conditions)
 	flags := cmd.Flags()
 	flags.StringVar(&f.baseline, "baseline", "",
-		"a store, an exported `file`, or a name in the same store (required)")
+		"a store, an exported `file`, or a name in the same store")
 	flags.StringVar(&f.side, "side", "", "the `name` of the baseline in its store")
 	flags.StringVar(&f.margin, "margin", "5pt", "the tolerated `loss`, in percentage points")
+	flags.StringVar(&f.tasks, "tasks", "",
+		"what the verdict is about: "+strings.Join(report.Questions, ", ")+" to these")
+	flags.StringVar(&f.atLeast, "at-least", "", "the lowest `rate` of full success, as in 90%")
+	flags.StringArrayVar(&f.always, "always", nil,
+		"a `task` that must succeed in every trial: a name, a pattern, or @FILE with one a line; "+
+			"repeatable")
+	choice(cmd, "tasks", report.Questions...)
 	flags.StringSliceVar(&f.allow, "allow", nil,
 		"what may differ: "+strings.Join(report.Unlikenesses, ", "))
 	flags.StringVar(&f.junit, "junit", "", "also write the verdict to a JUnit `file`")
@@ -114,11 +133,65 @@ func (f *gateFlags) check() error {
 	if err := f.documentFlags.check(); err != nil {
 		return err
 	}
-	if f.baseline == "" {
-		return usageError("--baseline is missing: name a store, an exported file, or an experiment, " +
-			"run, model or variant of the same store")
+	switch {
+	case f.tasks != "" && !slices.Contains(report.Questions, f.tasks):
+		return usageError("--tasks %q: it is one of %s", f.tasks, strings.Join(report.Questions, ", "))
+	case f.baseline != "" || !f.plan && (f.atLeast != "" || len(f.always) > 0):
+		return checkAllowed(f.allow)
 	}
-	return checkAllowed(f.allow)
+	return usageError("--baseline is missing: name a store, an exported file, or an experiment, " +
+		"run, model or variant of the same store\n" +
+		"hint: --at-least and --always need none")
+}
+
+// terms returns what the flags ask for.
+func (f *gateFlags) terms() (t report.Terms, err error) {
+	t = report.Terms{Tasks: f.tasks, Chosen: f.tasks != "", Look: report.Looks(1)[0]}
+	if t.Margin, err = points(f.margin); err != nil {
+		return t, err
+	}
+	if f.atLeast != "" {
+		if t.AtLeast, err = percent(f.atLeast); err != nil {
+			return t, err
+		}
+	}
+	for _, name := range f.always {
+		path, isFile := strings.CutPrefix(name, "@")
+		if !isFile {
+			t.Always = append(t.Always, name)
+			continue
+		}
+		names, err := linesOf(path)
+		if err != nil {
+			return t, fmt.Errorf("--always: %w", err)
+		}
+		t.Always = append(t.Always, names...)
+	}
+	return t, nil
+}
+
+// percent parses a rate such as 90% and returns a share of 1.
+func percent(text string) (float64, error) {
+	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
+	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !ok || err != nil || !(value > 0 && value < 100) {
+		return 0, usageError("--at-least %q: give a percentage between 0 and 100, as in 90%%", text)
+	}
+	return value / 100, nil
+}
+
+// linesOf returns the lines of a file that are neither empty nor comments.
+func linesOf(path string) (lines []string, err error) {
+	b, err := os.ReadFile(path)
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	if err == nil && len(lines) == 0 {
+		err = fmt.Errorf("%s names no task", path)
+	}
+	return lines, err
 }
 
 // checkAllowed returns a usage error if --allow has an unknown value.
@@ -143,7 +216,7 @@ func points(text string) (float64, error) {
 }
 
 func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err error) {
-	margin, err := points(f.margin)
+	terms, err := f.terms()
 	if err != nil {
 		return err
 	}
@@ -155,14 +228,15 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		}
 		candidate = "experiment:" + e.Name
 	}
-	base, err := p.openBaseline(ctx, candidate, f)
-	if err != nil {
-		return err
+	base := new(baseline)
+	if f.baseline != "" {
+		if base, err = p.openBaseline(ctx, candidate, f); err != nil {
+			return err
+		}
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
 	m := measurement{
-		candidate: candidate, base: base, margin: margin, flags: f,
-		look: report.Looks(1)[0], planner: job.PlannedTrials,
+		candidate: candidate, base: base, flags: f, terms: terms, planner: job.PlannedTrials,
 	}
 	switch {
 	case f.plan:
@@ -187,7 +261,10 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 	} else {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
-		plan, err = report.PlanGate(m.base.name, m.flags.cluster, m.margin,
+		if !m.terms.Chosen {
+			m.terms.Tasks = suiteIn(ctx, m.base.db, m.base.side).Question()
+		}
+		plan, err = report.PlanGate(m.base.name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
 			selection.Filter(m.base.attempts, m.flags.where.Has))
 	}
 	if err != nil {
@@ -202,9 +279,8 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 type measurement struct {
 	candidate string
 	base      *baseline
-	margin    float64
 	flags     gateFlags
-	look      report.Look
+	terms     report.Terms
 	planner   selection.Planner
 }
 
@@ -215,15 +291,45 @@ func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if !m.terms.Chosen {
+		m.terms.Tasks = suiteIn(ctx, db, m.candidate).Question()
+	}
 	g, err = reading.GateRequest{
 		Candidate: m.candidate, Baseline: m.base.name, BaselineFrom: m.base.attempts,
-		Where: m.flags.where, Cluster: m.flags.cluster, Margin: m.margin, Look: m.look,
-		Allow: m.flags.allow,
+		BaselineTrials: m.base.trials, Where: m.flags.where, Cluster: m.flags.cluster,
+		Terms: m.terms, Allow: m.flags.allow,
 	}.Gate(ctx, db, m.planner)
 	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 		return nil, sanitizedError{err}
 	}
 	return g, err
+}
+
+// suiteIn describes the library of an experiment of a store. If the name is not one of an experiment,
+// it describes the largest library, and if a library cannot be read, it is not the user's.
+func suiteIn(ctx context.Context, db *store.DB, name string) (suite report.Suite) {
+	if db == nil {
+		return suite
+	}
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return suite
+	}
+	name = strings.TrimPrefix(name, "experiment:")
+	named := func(e store.Experiment) bool { return e.Name == name }
+	if i := slices.IndexFunc(all, named); i >= 0 {
+		all = all[i : i+1]
+	}
+	for i, e := range all {
+		s, err := job.Suite(ctx, e)
+		if err != nil || !s.Own {
+			return report.Suite{}
+		}
+		if i == 0 || s.Tasks > suite.Tasks {
+			suite = s
+		}
+	}
+	return suite
 }
 
 // looks is how often a gate that runs its candidate looks at the results.
@@ -237,14 +343,18 @@ func (p *process) runGate(ctx context.Context, m measurement, path string) (err 
 	f.run.store, f.run.display, f.run.logLevel = f.store, "auto", "info"
 	var most int
 	err = untilInterrupted(ctx, p, func(ctx context.Context) error {
-		most, err = f.trialsPerModel(ctx, path)
+		most, err = f.trialsPerModel(ctx, path, m.terms.Always)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, m.look = range report.Looks(looks) {
-		f.run.limit = (most*m.look.Number + looks - 1) / looks
+	looks := looks
+	if f.baseline == "" {
+		looks = 1 // demands are about all trials
+	}
+	for _, m.terms.Look = range report.Looks(looks) {
+		f.run.limit = (most*m.terms.Look.Number + looks - 1) / looks
 		e, err := f.run.experiment([]string{path})
 		if err != nil {
 			return err
@@ -270,17 +380,20 @@ func (p *process) runGate(ctx context.Context, m measurement, path string) (err 
 		if err != nil {
 			return err
 		}
-		if m.look.Number == looks || g.Verdict != report.Inconclusive {
+		if m.terms.Look.Number == looks || g.Verdict != report.Inconclusive {
 			return p.deliverVerdict(g, *f)
 		}
 		fmt.Fprintf(p.err, "assay: look %d of %d: no verdict after %d trials\n",
-			m.look.Number, looks, g.B.Trials)
+			m.terms.Look.Number, looks, g.Candidate.Trials)
 	}
 	return nil
 }
 
-// trialsPerModel returns the most trials that a model has in an experiment file.
-func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, error) {
+// trialsPerModel returns the most trials that a model has in an experiment file. It returns
+// [report.ErrNoTask] if a name fits no task.
+func (f *gateFlags) trialsPerModel(
+	ctx context.Context, path string, names []string,
+) (int, error) {
 	e, err := f.run.experiment([]string{path})
 	if err != nil {
 		return 0, err
@@ -289,12 +402,14 @@ func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, error
 	if err != nil {
 		return 0, err
 	}
-	most, trials := 0, make(map[string]int)
+	most, trials, tasks := 0, make(map[string]int), make(map[assay.TaskID]bool)
 	for t := range j.Trials() {
 		trials[t.Model]++
 		most = max(most, trials[t.Model])
+		tasks[t.Task] = true
 	}
-	return most, j.Close()
+	_, err = report.MatchTasks(names, slices.Collect(maps.Keys(tasks)))
+	return most, errors.Join(err, j.Close())
 }
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
@@ -322,10 +437,14 @@ func plannedUpTo(f runFlags, path string) selection.Planner {
 
 // deliverVerdict writes the verdict, and returns it as an exit code.
 func (p *process) deliverVerdict(g *report.Gate, f gateFlags) error {
-	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g), nil })
+	show := "assay show %s"
+	if f.store != defaultStore {
+		show += " --store " + f.store
+	}
+	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g, show), nil })
 	if err == nil && f.junit != "" {
 		err = delivery.Write(p.out, f.junit, func(w io.Writer) error {
-			return exhibit.WriteJUnit(w, g)
+			return exhibit.WriteJUnit(w, g, show)
 		})
 	}
 	switch {
@@ -342,8 +461,10 @@ func (p *process) deliverVerdict(g *report.Gate, f gateFlags) error {
 // A baseline is the other side of a gate.
 type baseline struct {
 	name     string
+	side     string // the name in its store
 	attempts iter.Seq2[assay.Attempt, error]
-	db       *store.DB // nil if it is an exported file
+	trials   iter.Seq2[assay.Trial, error] // planned
+	db       *store.DB                     // nil if it is an exported file
 }
 
 func (b *baseline) Close() error {
@@ -368,7 +489,10 @@ func (p *process) openBaseline(
 	case err != nil:
 		return nil, err
 	case string(begin) != "SQLite format 3\x00":
-		return &baseline{name: f.baseline, attempts: attemptsIn(f.baseline)}, nil
+		attempts := attemptsIn(f.baseline)
+		return &baseline{
+			name: f.baseline, attempts: attempts, trials: reading.Tried(attempts),
+		}, nil
 	case f.side != "":
 		return p.sideOf(ctx, f.baseline, f.side, f.side+" in "+f.baseline)
 	}
@@ -419,7 +543,8 @@ func (p *process) sideOf(ctx context.Context, path, name, shown string) (*baseli
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &baseline{shown, attempts, db}, nil
+	planned := selection.Planned(ctx, db, name, job.PlannedTrials)
+	return &baseline{shown, name, attempts, planned, db}, nil
 }
 
 // likeIn returns what the candidate's name stands for in another store. If that store does not know

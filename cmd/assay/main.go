@@ -265,9 +265,11 @@ func version() string {
 	return v
 }
 
+const defaultStore = "assay.db"
+
 // storeFlag adds --store to a command.
 func storeFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "store", "assay.db", "the `file` with all results")
+	cmd.Flags().StringVar(path, "store", defaultStore, "the `file` with all results")
 	_ = cmd.MarkFlagFilename("store", "db")
 }
 

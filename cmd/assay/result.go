@@ -204,7 +204,7 @@ func (r *runResult) writeReport(ctx context.Context) error {
 // printNext suggests commands that work as they are.
 func (r *runResult) printNext() {
 	flag := ""
-	if r.flags.store != "assay.db" {
+	if r.flags.store != defaultStore {
 		flag = " --store " + r.flags.store
 	}
 	fmt.Fprintf(r.out, "\nNext:\n  %s status%s\n", r.name, flag)

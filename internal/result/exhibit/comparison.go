@@ -14,6 +14,9 @@ import (
 // Significant differences are always shown.
 const fewestRows = 10
 
+// incompleteTitle is that of the warning that a comparison has no verdict.
+const incompleteTitle = "Too few trials are done for a verdict"
+
 // Comparison lays out a comparison of two sides. Flips link to the episodes of their trials,
 // whose IDs are given by trial.
 func Comparison(
@@ -28,6 +31,14 @@ func Comparison(
 			Title: report.DamagedTitle,
 			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
 			Where: []string{fmt.Sprintf("%d attempts cannot be read", c.Unread)},
+		})
+	}
+	if why := c.Incomplete(); why != "" {
+		d.Warnings = append(d.Warnings, document.Warning{
+			Title: incompleteTitle,
+			Text: "What is missing may be what takes longest, so the rest is not a sample. " +
+				"`assay run` runs it.",
+			Where: []string{sentenceCase(why)},
 		})
 	}
 	whole := report.Paired{Condition: "all", Comparison: c.Whole, Q: c.Whole.P}
@@ -136,6 +147,9 @@ func (c comparison) verdict() string {
 	w := c.Whole
 	text := fmt.Sprintf("%s %s %s on %s", c.B.Name, scored(w.Difference), c.A.Name,
 		counted(w.Tasks, "task"))
+	if why := c.Incomplete(); why != "" {
+		return fmt.Sprintf("None, because %s. %s so far.", why, text)
+	}
 	chance := named("p", w.P)
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
 		return fmt.Sprintf("%s, which is more than chance (%s).", text, chance)

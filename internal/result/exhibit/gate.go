@@ -5,49 +5,208 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// Gate lays out the verdict of a gate, and the comparison behind it.
-func Gate(g *report.Gate) *document.Document {
-	d := Comparison(g.Comparison, nil)
-	if g.Verdict == report.Pass {
-		d.Sections = d.Sections[:1] // `assay compare` shows the rest
+// Gate lays out the verdict of a gate, and the comparison behind it. Show is the command that shows
+// a trial by its ID.
+func Gate(g *report.Gate, show string) *document.Document {
+	v := gateView{g, show}
+	d := &document.Document{Title: "Gate: " + g.Candidate.Name}
+	if g.Comparison != nil {
+		d = Comparison(g.Comparison, nil)
+		d.Title = fmt.Sprintf("Gate: %s, measured against %s", g.B.Name, g.A.Name)
+		d.Warnings = slices.DeleteFunc(d.Warnings, func(w document.Warning) bool {
+			return w.Title == incompleteTitle // the verdict says so
+		})
+		d.Summary = d.Summary[1:] // the first point is the verdict of the comparison
+		d.Sections = slices.DeleteFunc(d.Sections, func(s document.Section) bool {
+			return s.ID == "flips" || g.Verdict == report.Pass && s.ID != "whole"
+		})
 	}
-	d.Title = fmt.Sprintf("Gate: %s, measured against %s", g.B.Name, g.A.Name)
-	points := []document.Point{{Label: gateLabels[g.Verdict], Text: gateText(g)}}
-	if g.Verdict != report.Pass {
-		points = append(points, document.Point{Label: "Next", Text: gateNext(g)})
+	d.Summary = append(v.points(), d.Summary...)
+	if len(g.Changed) > 0 {
+		d.Sections = append(d.Sections, v.changeSection())
 	}
-	points = append(points, document.Point{Label: "Power", Text: powerText(g)})
-	d.Summary = append(points, d.Summary[1:]...) // the first point is the verdict of the comparison
 	return d
+}
+
+// A gateView shows a gate.
+type gateView struct {
+	*report.Gate
+	show string
+}
+
+// A part of a verdict is the comparison with the baseline or a demand.
+type part struct {
+	label, name string
+	report.Verdict
+	text string
+}
+
+// parts returns what the verdict consists of.
+func (g gateView) parts() (all []part) {
+	if a := g.Answer(); a != nil {
+		all = append(all, part{"Compared", fmt.Sprintf("%s is worse than %s by less than %s points",
+			g.B.Name, g.A.Name, marginText(a.Test.Margin)), a.Verdict, g.compared(a)})
+	}
+	if r := g.AtLeast; r != nil {
+		all = append(all, part{
+			"At least", g.Candidate.Name + " fully succeeds in at least " + report.Percent(r.Least),
+			r.Verdict, g.rateText(r),
+		})
+	}
+	for _, t := range g.Always {
+		all = append(all, part{
+			"Always", fmt.Sprintf("%s always succeeds", t.Task), t.Verdict, g.alwaysText(t),
+		})
+	}
+	if g.Reason != "" {
+		for i := range all {
+			if all[i].Verdict != report.Fail || all[i].label != "Always" {
+				all[i].Verdict = report.Inconclusive
+			}
+		}
+	}
+	return all
+}
+
+// points begins with the verdict and its first reason.
+func (g gateView) points() (points []document.Point) {
+	parts := g.parts()
+	first := slices.IndexFunc(parts, func(p part) bool { return p.Verdict == g.Verdict })
+	if g.Reason != "" && g.Verdict != report.Fail {
+		first = -1
+	}
+	text := g.openText()
+	if first >= 0 {
+		text = parts[first].text
+	}
+	points = append(points, document.Point{Label: gateLabels[g.Verdict], Text: text})
+	if g.Answer() != nil {
+		points = append(points, document.Point{Label: "About", Text: g.aboutText()})
+	}
+	for i, p := range parts {
+		if i != first && (g.Reason == "" || p.Verdict == report.Fail) {
+			text := fmt.Sprintf("%s: %s", sentenceCase(string(p.Verdict)), p.text)
+			points = append(points, document.Point{Label: p.label, Text: text})
+		}
+	}
+	if next := g.nextText(); next != "" {
+		points = append(points, document.Point{Label: "Next", Text: next})
+	}
+	if a := g.Answer(); a != nil {
+		points = append(points, document.Point{Label: "Power", Text: powerText(a)})
+	}
+	return points
 }
 
 var gateLabels = map[report.Verdict]string{
 	report.Pass: "PASS", report.Fail: "FAIL", report.Inconclusive: "INCONCLUSIVE",
 }
 
-func gateText(g *report.Gate) string {
-	t := g.Test
-	measured := fmt.Sprintf("%s %s %s on %s", g.B.Name, scored(g.Whole.Difference), g.A.Name,
-		counted(g.Whole.Tasks, "task"))
-	worst := fmt.Sprintf("at worst %+.1f points, with 95 %% confidence", 100*t.Lower)
-	switch {
-	case g.Reason != "":
-		return fmt.Sprintf("%s. %s so far; no verdict before at least %.0f %% are done.",
-			sentenceCase(g.Reason), measured, 100*(1-report.MostPending))
-	case g.Verdict == report.Pass:
-		return fmt.Sprintf("%s: %s. A loss of %.1f points is ruled out (%s%s).",
-			measured, worst, 100*t.Margin, named("p", t.PPass), lookText(g.Look, g.Look.Pass))
-	case g.Verdict == report.Fail:
-		return fmt.Sprintf("%s: at best %+.1f points, with 99.5 %% confidence (%s%s).",
-			measured, 100*t.Upper, named("p", t.PFail), lookText(g.Look, g.Look.Fail))
+// openText is why there is no verdict at all.
+func (g gateView) openText() string {
+	if g.Reason == "" {
+		return "The demands are about all trials, and some are still to run."
 	}
-	return fmt.Sprintf("%s: %s. Neither a loss of %.1f points is ruled out (%s), nor is any loss "+
-		"shown (%s).", measured, worst, 100*t.Margin, named("p", t.PPass), named("p", t.PFail))
+	measured := "There is "
+	if g.Comparison != nil {
+		measured = g.measured() + " so far; "
+	}
+	return fmt.Sprintf("%s. %sno verdict before at least %.0f %% are done.",
+		sentenceCase(g.Reason), measured, 100*(1-report.MostPending))
+}
+
+func (g gateView) measured() string {
+	return fmt.Sprintf("%s %s %s on %s", g.B.Name, scored(g.Whole.Difference), g.A.Name,
+		counted(g.Whole.Tasks, "task"))
+}
+
+func marginText(margin float64) string { return fmt.Sprintf("%.1f", 100*margin) }
+
+// compared is the answer that decides, in a sentence.
+func (g gateView) compared(a *report.Answer) string {
+	t, measured := a.Test, g.measured()
+	worst := fmt.Sprintf("at worst %+.1f points, with 95 %% confidence", 100*t.Lower)
+	switch a.Verdict {
+	case report.Pass:
+		return fmt.Sprintf("%s: %s. A loss of %s points is ruled out (%s%s).",
+			measured, worst, marginText(t.Margin), named("p", t.PPass), lookText(g.Look, g.Look.Pass))
+	case report.Fail:
+		best := fmt.Sprintf(": at best %+.1f points, with 99.5 %% confidence", 100*t.Upper)
+		if g.Tasks == report.These {
+			best = ", more than chance does to equal ones"
+		}
+		return fmt.Sprintf("%s%s (%s%s).", measured, best, named("p", t.PFail),
+			lookText(g.Look, g.Look.Fail))
+	}
+	return fmt.Sprintf("%s: %s. Neither a loss of %s points is ruled out (%s), nor is any loss "+
+		"shown (%s).", measured, worst, marginText(t.Margin), named("p", t.PPass),
+		named("p", t.PFail))
+}
+
+// aboutText says which question was answered, and what the answer to the other one is.
+func (g gateView) aboutText() string {
+	these := fmt.Sprintf("these %s", counted(g.Whole.Tasks, "task"))
+	if g.Whole.Tasks == 1 {
+		these = "this task"
+	}
+	first, second, other, flag := these, "more tasks like these", g.Similar, report.Similar
+	if g.Tasks == report.Similar {
+		first, second, other, flag = second, "just "+these, g.These, report.These
+	}
+	verdict := string(other.Verdict)
+	if g.Reason != "" {
+		verdict = string(report.Inconclusive)
+	}
+	text := fmt.Sprintf("This is about %s; about %s: %s.", first, second, verdict)
+	if !g.Chosen {
+		text += fmt.Sprintf(" `--tasks %s` decides by that.", flag)
+	}
+	return text
+}
+
+func (g gateView) rateText(r *report.RateDemand) string {
+	text := fmt.Sprintf("%s succeeded in %d of %s", g.Candidate.Name, r.Full,
+		counted(r.Trials, "trial"))
+	least := report.Percent(r.Least)
+	switch r.Verdict {
+	case report.Pass:
+		return fmt.Sprintf("%s: at least %s, with 95 %% confidence; %s was demanded.", text,
+			report.Percent(r.Lower), least)
+	case report.Fail:
+		return fmt.Sprintf("%s: at most %s, with 99.5 %% confidence; %s was demanded.", text,
+			report.Percent(r.Upper), least)
+	}
+	text = fmt.Sprintf("%s: between %s and %s. Neither is it shown to reach %s, nor to miss it.", text,
+		report.Percent(r.Lower), report.Percent(r.Upper), least)
+	if r.Needed > 0 {
+		text += fmt.Sprintf(" %s with this rate would show it.",
+			counted(twoDigits(r.Needed), "trial"))
+	}
+	return text
+}
+
+func (g gateView) alwaysText(t report.TaskDemand) string {
+	text := fmt.Sprintf("%s succeeded in %d of %s", t.Task, t.Full, counted(t.Trials, "trial"))
+	switch {
+	case t.Verdict == report.Fail:
+		return fmt.Sprintf("%s; it must always do. %s shows a failure.", text, g.showing(t.Failed))
+	case t.Pending > 0:
+		return fmt.Sprintf("%s, and %d are still to run; it must always do.", text, t.Pending)
+	}
+	return text + "."
+}
+
+// showing is the command that shows a trial.
+func (g gateView) showing(id assay.TrialID) string {
+	return fmt.Sprintf("`%s`", fmt.Sprintf(g.show, id[:min(8, len(id))]))
 }
 
 // lookText adds the level that an early look asks for.
@@ -58,23 +217,52 @@ func lookText(l report.Look, level float64) string {
 	return fmt.Sprintf(", where look %d of %d asks for %.2g", l.Number, l.Of, level)
 }
 
-// gateNext is what to do after a verdict other than a pass.
-func gateNext(g *report.Gate) string {
+// nextText is what to do after a verdict other than a pass.
+func (g gateView) nextText() string {
+	a := g.Answer()
 	switch {
+	case g.Verdict == report.Pass:
+		return ""
 	case g.Reason != "":
 		return "`assay run` runs what is pending."
-	case g.Verdict == report.Fail:
-		return "The conditions and the trials that flipped are below; `assay compare` has their " +
-			"transcripts."
+	case g.Verdict == report.Fail && a != nil && a.Verdict == report.Fail:
+		return "The tasks that changed are below; `assay compare` has the trials that flipped."
+	case a != nil && a.Verdict == report.Inconclusive:
+		return fmt.Sprintf("More repeats or tasks decide it: `assay gate --plan --margin %gpt` says "+
+			"how many.", math.Round(1000*a.Test.Margin)/10)
 	}
-	return fmt.Sprintf("More repeats or tasks decide it: `assay gate --plan --margin %gpt` says "+
-		"how many.", math.Round(1000*g.Test.Margin)/10)
+	return ""
 }
 
-func powerText(g *report.Gate) string {
-	return fmt.Sprintf("Data like these find a candidate that is worse by %.1f points in %.0f of "+
+func powerText(a *report.Answer) string {
+	return fmt.Sprintf("Data like these find a candidate that is worse by %s points in %.0f of "+
 		"100 cases, and pass %.0f of 100 equal ones.",
-		100*g.Test.Margin, 100*g.Test.Finds, 100*g.Test.Passing)
+		marginText(a.Test.Margin), 100*a.Test.Finds, 100*a.Test.Passing)
+}
+
+// mostChanges limits the tasks that are listed.
+const mostChanges = 10
+
+// changeSection lists the tasks that changed.
+func (g gateView) changeSection() document.Section {
+	shown := g.Changed[:min(mostChanges, len(g.Changed))]
+	s := document.Section{
+		ID: "tasks", Title: "Tasks that changed",
+		Lead: "The largest loss comes first. The trial is a failure of a task that lost, and a success " +
+			"of one that gained.",
+		Table: tableOf(names("task", "successes", "trial"), shown,
+			func(c report.Change) []document.Cell {
+				return []document.Cell{
+					text(string(c.Task)),
+					text(fmt.Sprintf("%d of %d → %d of %d", c.FullA, c.A, c.FullB, c.B)),
+					text(fmt.Sprintf(g.show, c.See[:min(8, len(c.See))])),
+				}
+			}),
+	}
+	if more := len(g.Changed) - len(shown); more > 0 {
+		s.Notes = []string{fmt.Sprintf("And %d more.", more)}
+	}
+	return s
 }
 
 // junit is a test suite as continuous integration systems read it.
@@ -99,22 +287,31 @@ type message struct {
 	Message string `xml:"message,attr"`
 }
 
-// WriteJUnit writes the verdict as a JUnit file with one test case. A fail is a failure, and an
-// inconclusive verdict is an error.
-func WriteJUnit(w io.Writer, g *report.Gate) error {
-	c := testCase{
-		Class: "assay.gate", Output: powerText(g),
-		Name: fmt.Sprintf("%s is worse than %s by less than %.1f points",
-			g.B.Name, g.A.Name, 100*g.Test.Margin),
+// WriteJUnit writes the verdict as a JUnit file with a test case for the comparison and for each
+// demand. A fail is a failure, and an inconclusive verdict is an error. Show is that of [Gate].
+func WriteJUnit(w io.Writer, g *report.Gate, show string) error {
+	v := gateView{g, show}
+	suite := junit{Name: "assay gate"}
+	for _, p := range v.parts() {
+		c := testCase{Class: "assay.gate", Name: p.name}
+		if p.label == "Compared" {
+			c.Output = powerText(g.Answer())
+		}
+		switch p.Verdict {
+		case report.Fail:
+			suite.Failures++
+			c.Failure = &message{p.text}
+		case report.Inconclusive:
+			suite.Errors++
+			why := p.text
+			if g.Reason != "" {
+				why = v.openText()
+			}
+			c.Error = &message{strings.TrimSpace(why + " " + v.nextText())}
+		}
+		suite.Cases = append(suite.Cases, c)
 	}
-	suite := junit{Name: "assay gate", Tests: 1}
-	switch g.Verdict {
-	case report.Fail:
-		suite.Failures, c.Failure = 1, &message{gateText(g)}
-	case report.Inconclusive:
-		suite.Errors, c.Error = 1, &message{gateText(g) + " " + gateNext(g)}
-	}
-	suite.Cases = []testCase{c}
+	suite.Tests = len(suite.Cases)
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}

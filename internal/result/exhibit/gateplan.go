@@ -71,13 +71,16 @@ func gatePlanText(p *report.GatePlan) string {
 	if len(p.Sizes) == 1 {
 		text += " The baseline has that many."
 	}
+	if p.Tasks == report.These {
+		text += " This is about these tasks; `--tasks similar` plans for more tasks like these."
+	}
 	return text
 }
 
 func gatePlanBase(p *report.GatePlan) string {
 	text := fmt.Sprintf("%s settled, full success %s; repeats of a task correlate by %.2f. ",
 		counted(p.Trials, "trial"), report.Percent(p.Rate), p.Within)
-	if p.Apart > 0 {
+	if p.Apart > 0 && p.Tasks == report.Similar {
 		return text + fmt.Sprintf("The candidate's trials so far show that the sides differ by "+
 			"%.0f points from task to task, beyond chance.", 100*p.Apart)
 	}

@@ -196,6 +196,8 @@ func Compare(
 		return nil, oneSide(v)
 	}
 	v.Unread = db.Skipped()
+	coverageIn(ctx, db, a, plan, first, where).count(&v.A)
+	coverageIn(ctx, db, b, plan, second, where).count(&v.B)
 	return &Comparison{v, db}, nil
 }
 

@@ -13,24 +13,25 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A GateRequest asks whether a candidate is worse than a baseline by less than a margin.
+// A GateRequest asks whether a candidate is worse than a baseline by less than a margin, and whether
+// it meets demands.
 type GateRequest struct {
 	// Candidate names one side of the store; see [selection.Side].
 	Candidate string
-	// Baseline are the attempts of the other side, in the user's words.
-	Baseline     string
-	BaselineFrom iter.Seq2[assay.Attempt, error]
-	Where        export.Where
-	Cluster      string
-	// Margin is a share of 1.
-	Margin float64
-	Look   report.Look
+	// Baseline are the attempts of the other side, in the user's words, and BaselineTrials its
+	// planned trials. They are nil if there is no baseline.
+	Baseline       string
+	BaselineFrom   iter.Seq2[assay.Attempt, error]
+	BaselineTrials iter.Seq2[assay.Trial, error]
+	Where          export.Where
+	Cluster        string
+	Terms          report.Terms
 	// Allow lists what may differ, of [report.Unlikenesses].
 	Allow []string
 }
 
-// Gate answers the request. It returns [ErrOneSide] and the errors of [report.Compare] and
-// [report.Comparison.CheckAlike].
+// Gate answers the request. It returns [ErrOneSide] and the errors of [report.Compare],
+// [report.Comparison.CheckAlike], [report.Comparison.Gate] and [report.GateAlone].
 func (r GateRequest) Gate(
 	ctx context.Context, db *store.DB, plan selection.Planner,
 ) (*report.Gate, error) {
@@ -40,6 +41,16 @@ func (r GateRequest) Gate(
 	}
 	has := r.Where.Has
 	name := strings.TrimPrefix(r.Candidate, "experiment:")
+	covered, err := coverageOf(selection.Planned(ctx, db, r.Candidate, plan), candidate, r.Where)
+	if err != nil {
+		return nil, err
+	}
+	r.Terms.Pending = covered.at
+	if r.BaselineFrom == nil {
+		side := report.Side{Name: name}
+		covered.count(&side)
+		return report.GateAlone(r.Terms, side, selection.Filter(candidate, has))
+	}
 	c, err := report.Compare(r.Baseline, name, r.Cluster,
 		selection.Filter(r.BaselineFrom, has), selection.Filter(candidate, has))
 	if errors.Is(err, report.ErrNothingInCommon) {
@@ -55,21 +66,9 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	c.Unread = db.Skipped()
-	planned := make(map[assay.TrialID]bool)
-	for t, err := range selection.Planned(ctx, db, r.Candidate, plan) {
-		if err != nil {
-			return nil, err
-		}
-		if r.Where.HasTrial(&t) {
-			planned[t.ID] = true
-		}
+	covered.count(&c.B)
+	if of, err := coverageOf(r.BaselineTrials, r.BaselineFrom, r.Where); err == nil {
+		of.count(&c.A) // otherwise the baseline cannot be planned again
 	}
-	all := len(planned)
-	for a, err := range selection.Filter(candidate, has) {
-		if err != nil {
-			return nil, err
-		}
-		delete(planned, a.ID) // a trial of merged stores may have several outcomes
-	}
-	return c.Gate(r.Margin, r.Look, all, len(planned)), nil
+	return c.Gate(r.Terms)
 }

@@ -3,7 +3,9 @@ package reading
 import (
 	"context"
 	"errors"
+	"iter"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -62,6 +64,13 @@ func (r VendorRequest) Vendors(
 		}
 		if err := c.CheckAlike(r.Allow); err != nil {
 			return nil, err
+		}
+		for _, side := range []struct {
+			*report.Side
+			attempts iter.Seq2[assay.Attempt, error]
+		}{{&c.A, reference}, {&c.B, vendor}} {
+			name := "model:" + side.Name
+			coverageIn(ctx, db, name, plan, side.attempts, r.Where).count(side.Side)
 		}
 		v.Compare(i, c)
 	}

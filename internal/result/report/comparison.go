@@ -30,6 +30,10 @@ type Side struct {
 	Judges  []string `json:"judges"`
 	// USD is what the settled trials cost together.
 	USD float64 `json:"usd"`
+	// Planned and Pending count the trials that were meant to be on this side, and those without an
+	// outcome. They are 0 if that is unknown.
+	Planned int `json:"planned"`
+	Pending int `json:"pending"`
 	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
 	Unpriced int `json:"unpriced_tokens,omitempty"`
 }
@@ -69,7 +73,10 @@ type Comparison struct {
 	// side.
 	Unread int `json:"unread"`
 
-	all sample // the candidate, B, is the first side of each pair
+	all       sample // the candidate, B, is the first side of each pair
+	candidate []settled
+	byTask    map[asked]*Change
+	untried   int // cells of tasks that only A has
 }
 
 // A Difference is a factor with its level on either side.
@@ -192,7 +199,9 @@ func Compare(
 	nameA, nameB, cluster string, a, b iter.Seq2[assay.Attempt, error],
 ) (*Comparison, error) {
 	var sides [2][]settled
-	c := &Comparison{Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}}
+	c := &Comparison{
+		Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}, byTask: make(map[asked]*Change),
+	}
 	for i, s := range []struct {
 		name     string
 		attempts iter.Seq2[assay.Attempt, error]
@@ -204,6 +213,7 @@ func Compare(
 		}
 		*s.side = sideOf(s.name, sides[i])
 	}
+	c.candidate = sides[1]
 	drop := c.differences()
 	for i, f := range matched { // constant factors need not be in the names of conditions
 		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
@@ -376,8 +386,13 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), asked.compare) {
 			x, y := left[condition][task], right[condition][task]
 			if len(y) == 0 {
+				c.untried++
 				continue
 			}
+			if c.byTask[task] == nil {
+				c.byTask[task] = &Change{Task: task.task}
+			}
+			c.byTask[task].add(x, y)
 			c.A.Matched += len(x)
 			c.B.Matched += len(y)
 			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(y), NB: len(y)}

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -35,7 +38,7 @@ func Looks(n int) []Look {
 		fractions[i] = float64(i+1) / float64(n)
 	}
 	pass := stat.Spend(stat.PassLevel, fractions)
-	fail := stat.Spend(stat.FailLevel, fractions)
+	fail := stat.Split(stat.FailLevel, fractions)
 	looks := make([]Look, n)
 	for i := range looks {
 		looks[i] = Look{Number: i + 1, Of: n, Pass: pass[i], Fail: fail[i]}
@@ -43,40 +46,180 @@ func Looks(n int) []Look {
 	return looks
 }
 
-// A Gate decides whether a candidate, side B, may replace a baseline, side A. Differences are B
-// minus A, in shares of 1.
+// What a verdict is about.
+const (
+	These   = "these"   // the tasks that were tried, which are all that matter
+	Similar = "similar" // more tasks like these
+)
+
+// Questions lists what a verdict can be about.
+var Questions = []string{These, Similar}
+
+// A Suite is the library of an experiment.
+type Suite struct {
+	Own   bool // the user's, not the built-in one
+	Tasks int
+}
+
+// mostOwn is the number of tasks up to which a library is taken to be all that its owner wants to
+// know about. Whoever has more has usually drawn them from something larger.
+const mostOwn = 50
+
+// Question returns what a verdict about tasks of the suite is about if nobody says so.
+func (s Suite) Question() string {
+	if s.Own && s.Tasks <= mostOwn {
+		return These
+	}
+	return Similar
+}
+
+// Terms are what a gate asks of a candidate.
+type Terms struct {
+	// Tasks is one of [Questions]. It was Chosen, or else it is the usual one.
+	Tasks  string
+	Chosen bool
+	Margin float64 // share of 1
+	Look   Look
+	Demands
+}
+
+// A Gate decides whether a candidate, side B, may replace a baseline, side A, and whether it meets
+// demands of its own. Differences are B minus A, in shares of 1.
 type Gate struct {
 	Verdict Verdict `json:"verdict"`
-	// Reason is why there is no verdict although the test has one. It is empty otherwise.
-	Reason string              `json:"reason,omitempty"`
-	Test   stat.Noninferiority `json:"test"`
-	Look   Look                `json:"look"`
-	// Planned and Pending count the candidate's trials. They are 0 if it is not an experiment.
-	Planned int `json:"planned"`
-	Pending int `json:"pending"`
+	// Reason is why there is no verdict although the tests have one. It is empty otherwise.
+	Reason string `json:"reason,omitempty"`
+	// Tasks names the answer that decides, and Chosen whether the user did so.
+	Tasks  string `json:"tasks"`
+	Chosen bool   `json:"tasks_chosen"`
+	// These and Similar are nil without a baseline, as is Comparison.
+	These     *Answer      `json:"these,omitempty"`
+	Similar   *Answer      `json:"similar,omitempty"`
+	Look      Look         `json:"look"`
+	AtLeast   *RateDemand  `json:"at_least,omitempty"`
+	Always    []TaskDemand `json:"always,omitempty"`
+	Candidate Side         `json:"candidate"`
+	// Changed lists the tasks with other rates than before, the largest loss first.
+	Changed []Change `json:"changed_tasks,omitempty"`
 	*Comparison
 }
 
-// MostPending is the largest share of pending trials at which a gate has a verdict. What is pending
+// An Answer is the verdict of a comparison with a baseline.
+type Answer struct {
+	Verdict Verdict             `json:"verdict"`
+	Test    stat.Noninferiority `json:"test"`
+}
+
+// answer judges a test at a look.
+func (l Look) answer(n stat.Noninferiority) *Answer {
+	a := &Answer{Inconclusive, n}
+	switch {
+	case n.Passes(l.Pass):
+		a.Verdict = Pass
+	case n.Fails(l.Fail):
+		a.Verdict = Fail
+	}
+	return a
+}
+
+// Answer returns the answer that decides, or nil without a baseline.
+func (g *Gate) Answer() *Answer {
+	if g.Tasks == These {
+		return g.These
+	}
+	return g.Similar
+}
+
+// MostPending is the largest share of pending trials at which there is a verdict. What is pending
 // may be what takes longest, so it is not a sample.
 const MostPending = .05
 
-// Gate tests the candidate of a comparison against a margin. The candidate is side B.
-func (c *Comparison) Gate(margin float64, look Look, planned, pending int) *Gate {
-	g := &Gate{
-		Verdict: Inconclusive, Comparison: c, Look: look, Planned: planned, Pending: pending,
+// Incomplete says why there is no verdict about a side, or returns "" if enough of its trials have
+// an outcome.
+func (s Side) Incomplete() string {
+	if float64(s.Pending) <= MostPending*float64(s.Planned) {
+		return ""
 	}
-	g.Test = stat.Noninferior(c.all.tasks, c.all.bySequence, margin)
+	return fmt.Sprintf("%d of the %d planned trials of %s have no outcome yet", s.Pending, s.Planned,
+		s.Name)
+}
+
+// Incomplete says why there is no verdict about a comparison, or returns "".
+func (c *Comparison) Incomplete() string { return cmp.Or(c.B.Incomplete(), c.A.Incomplete()) }
+
+// Gate tests the candidate of a comparison, side B, against a margin and the demands. It returns
+// [ErrNoTask].
+func (c *Comparison) Gate(t Terms) (*Gate, error) {
+	g := newGate(t, c.B)
+	g.Comparison = c
+	g.Reason = c.Incomplete()
+	g.These = t.Look.answer(stat.NoninferiorFixed(c.all.tasks, t.Margin))
+	g.Similar = t.Look.answer(stat.Noninferior(c.all.tasks, c.all.bySequence, t.Margin))
+	if early := t.Look.Number < t.Look.Of; early && c.untried > 0 {
+		g.These.Verdict = Inconclusive // they are not yet all of these tasks
+	}
+	g.Changed = c.changes()
+	return g, g.judge(t, c.candidate)
+}
+
+// GateAlone tests whether a candidate meets demands, without a baseline. It returns the errors of
+// the attempts, [ErrNoTrials] and [ErrNoTask].
+func GateAlone(t Terms, s Side, attempts iter.Seq2[assay.Attempt, error]) (*Gate, error) {
+	all, err := gather(attempts)
 	switch {
-	case float64(pending) > MostPending*float64(planned):
-		g.Reason = fmt.Sprintf("%d of the %d planned trials of %s have no outcome yet",
-			pending, planned, c.B.Name)
-	case g.Test.Passes(look.Pass):
-		g.Verdict = Pass
-	case g.Test.Fails(look.Fail):
-		g.Verdict = Fail
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s: %w", s.Name, ErrNoTrials)
 	}
-	return g
+	side := sideOf(s.Name, all)
+	side.Planned, side.Pending = s.Planned, s.Pending
+	g := newGate(t, side)
+	g.Reason = side.Incomplete()
+	return g, g.judge(t, all)
+}
+
+func newGate(t Terms, candidate Side) *Gate {
+	return &Gate{Tasks: t.Tasks, Chosen: t.Chosen, Look: t.Look, Candidate: candidate}
+}
+
+// judge decides: the verdict is the worst of the answer and the demands. A task that has failed
+// although it must not is a failure whatever is still pending.
+func (g *Gate) judge(t Terms, candidate []settled) (err error) {
+	last := t.Look.Number == t.Look.Of
+	if t.AtLeast > 0 && last {
+		g.AtLeast = t.rate(g.Tasks, candidate)
+	}
+	if g.Always, err = t.tasks(candidate); err != nil && last {
+		return err // an early look may not have every task
+	}
+	verdicts := []Verdict{Pass}
+	if a := g.Answer(); a != nil {
+		verdicts = append(verdicts, a.Verdict)
+	}
+	if g.AtLeast != nil {
+		verdicts = append(verdicts, g.AtLeast.Verdict)
+	}
+	switch {
+	case g.Reason != "":
+		verdicts = []Verdict{Inconclusive}
+	case !last && !t.none(): // they are about all of the trials
+		verdicts = append(verdicts, Inconclusive)
+	}
+	for _, d := range g.Always {
+		verdicts = append(verdicts, d.Verdict)
+	}
+	g.Verdict = worst(verdicts)
+	return nil
+}
+
+func worst(all []Verdict) Verdict {
+	for _, v := range []Verdict{Fail, Inconclusive} {
+		if slices.Contains(all, v) {
+			return v
+		}
+	}
+	return Pass
 }
 
 // What a gate refuses to compare unless it is asked to.

@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		g := gateOf(t, c.was, c.now, c.planned, c.pending)
 		fmt.Fprintf(&text, "== %s\n", c.name)
-		for _, p := range exhibit.Gate(g).Summary {
+		for _, p := range exhibit.Gate(g, "assay show %s").Summary {
 			fmt.Fprintf(&text, "%s: %s\n", p.Label, p.Text)
 		}
 	}
@@ -92,7 +92,12 @@ func gateOf(t *testing.T, was, now version, planned, pending int) *report.Gate {
 	if err := c.CheckAlike(nil); err != nil {
 		t.Fatal(err)
 	}
-	return c.Gate(.05, report.Looks(1)[0], planned, pending)
+	c.B.Planned, c.B.Pending = planned, pending
+	g, err := c.Gate(report.Terms{Tasks: report.Similar, Margin: .05, Look: report.Looks(1)[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // Sides with different prompts, judges, worlds or texts of tasks are refused by name.
@@ -133,7 +138,7 @@ func TestGatePlans(t *testing.T) {
 	t.Parallel()
 	mixed := version{40, 4, func(task, repeat int) bool { return (task+repeat)%4 != 0 }}
 	plan := func(v version, margin float64) *report.GatePlan {
-		p, err := report.PlanGate("main", report.ByTask, margin, all(v.attempts("m")...))
+		p, err := report.PlanGate("main", report.ByTask, report.Similar, margin, all(v.attempts("m")...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +158,7 @@ func TestGatePlans(t *testing.T) {
 	if few.Enough || few.TasksNeeded < 100 {
 		t.Errorf("8 tasks find 1 point: %+v", few)
 	}
-	_, err := report.PlanGate("main", report.Auto, .05, all())
+	_, err := report.PlanGate("main", report.Auto, report.Similar, .05, all())
 	if !errors.Is(err, report.ErrNoTrials) {
 		t.Errorf("no trials: %v", err)
 	}

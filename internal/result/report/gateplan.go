@@ -15,8 +15,10 @@ import (
 // correlation of repeats from a baseline. If the candidate has trials, it takes from them how much
 // the tasks' differences vary. Otherwise the candidate is taken to find the same tasks hard.
 type GatePlan struct {
-	Baseline string  `json:"baseline"`
-	Margin   float64 `json:"margin"`
+	Baseline string `json:"baseline"`
+	// Tasks is what the verdict will be about, one of [Questions].
+	Tasks  string  `json:"tasks"`
+	Margin float64 `json:"margin"`
 	// Trials counts those of the baseline that the plan comes from.
 	Trials int     `json:"trials"`
 	Rate   float64 `json:"rate"`
@@ -52,16 +54,17 @@ type GateSize struct {
 // gatePower is the share of runs that have to find a loss of the margin.
 const gatePower = .8
 
-// mostRepeats limits the repeats that a plan tries.
-const mostRepeats = 200
+// mostRepeats limits the repeats that a plan tries. If the tasks are all that matter, repeats always
+// decide it at last.
+var mostRepeats = map[string]int{These: 1 << 16, Similar: 200}
 
 // ErrNoTrials means that a side has no settled trial.
 var ErrNoTrials = errors.New("there is no settled trial")
 
 // PlanGate plans a gate against a baseline before the candidate has trials. The cluster is one of
-// [Clusters].
+// [Clusters], and the question one of [Questions].
 func PlanGate(
-	name, cluster string, margin float64, attempts iter.Seq2[assay.Attempt, error],
+	name, cluster, question string, margin float64, attempts iter.Seq2[assay.Attempt, error],
 ) (*GatePlan, error) {
 	all, err := gather(attempts)
 	switch {
@@ -71,7 +74,7 @@ func PlanGate(
 		return nil, ErrNoTrials
 	}
 	s := itself(all, cluster)
-	return s.planGate(name, margin, sideOf(name, all)), nil
+	return s.planGate(name, question, margin, sideOf(name, all)), nil
 }
 
 // itself pairs a side with itself.
@@ -95,13 +98,21 @@ func itself(all []settled, cluster string) (s sample) {
 }
 
 // Plan plans the next gate of the same candidate and baseline.
-func (g *Gate) Plan() *GatePlan { return g.all.planGate(g.A.Name, g.Test.Margin, g.B) }
+func (g *Gate) Plan() *GatePlan {
+	return g.all.planGate(g.A.Name, g.Tasks, g.Similar.Test.Margin, g.B)
+}
+
+// A powered size of a run predicts the shares of its verdicts; see [stat.Size].
+type powered interface {
+	Passes(margin float64) float64
+	Fails(drop float64) float64
+}
 
 // planGate plans a gate. A trial of the candidate costs as much as those of a side.
-func (s sample) planGate(name string, margin float64, costs Side) *GatePlan {
+func (s sample) planGate(name, question string, margin float64, costs Side) *GatePlan {
 	size, trials := s.size()
 	p := &GatePlan{
-		Baseline: name, Margin: margin, Trials: trials,
+		Baseline: name, Tasks: question, Margin: margin, Trials: trials,
 		Unpriced: costs.Unpriced,
 		Rate:     size.Rate, Within: size.Within, Apart: math.Sqrt(size.Apart),
 	}
@@ -109,11 +120,17 @@ func (s sample) planGate(name string, margin float64, costs Side) *GatePlan {
 	measure := func(repeats int) GateSize {
 		size := size
 		size.Repeats = repeats
+		var of powered = size
+		if question == These {
+			of = stat.FixedSize{
+				Tasks: len(s.tasks), Repeats: repeats, Rate: size.Rate, Within: size.Within,
+			}
+		}
 		trials := int(math.Round(each * float64(len(s.tasks)*repeats)))
 		return GateSize{
 			Tasks: len(s.tasks), Repeats: repeats, Trials: trials,
 			USD:   costs.each() * float64(trials),
-			Power: size.Fails(margin), Passing: size.Passes(margin), Found: smallestLoss(size),
+			Power: of.Fails(margin), Passing: of.Passes(margin), Found: smallestLoss(of, size.Rate),
 		}
 	}
 	for repeats := size.Repeats; ; repeats *= 2 {
@@ -123,7 +140,7 @@ func (s sample) planGate(name string, margin float64, costs Side) *GatePlan {
 			break
 		}
 		p.Sizes = append(p.Sizes, at)
-		if p.Enough || repeats > mostRepeats || margin > size.Rate {
+		if p.Enough || repeats > mostRepeats[question] || margin > size.Rate {
 			break
 		}
 	}
@@ -220,8 +237,8 @@ func smallestSize(low, high int, measure func(int) GateSize) GateSize {
 }
 
 // smallestLoss returns the smallest loss that 80 of 100 runs find, or 1.
-func smallestLoss(size stat.Size) float64 {
-	low, high := 0., size.Rate
+func smallestLoss(size powered, rate float64) float64 {
+	low, high := 0., rate
 	if size.Fails(high) < gatePower {
 		return 1
 	}

@@ -278,6 +278,7 @@ func (v *Vendors) Compare(vendor int, c *Comparison) {
 		e.Reason = fmt.Sprintf("only %d of the %d trials of %s have an outcome at %s, too",
 			e.Matched, e.Of, c.A.Name, c.B.Name)
 	}
+	e.Reason = cmp.Or(c.A.Incomplete(), c.B.Incomplete(), e.Reason)
 	for _, s := range []Side{c.A, c.B} {
 		v.Prompts, v.Judges = append(v.Prompts, s.Prompts...), append(v.Judges, s.Judges...)
 	}

@@ -134,19 +134,24 @@ func (s FixedSize) Passes(margin float64) float64 {
 	// The score test allows for the margin, also if no outcome varies.
 	assumed := max(own-margin*margin/2, margin*(1-margin))
 	z := normalQuantile(1 - PassLevel)
-	return shareAbove(z*s.deviation(assumed), margin, s.deviation(own), 0)
+	return shareAbove(z*s.deviation(assumed), margin, s.deviation(own))
 }
 
 // Fails returns the share of runs in which a side that is worse by a drop fails.
 func (s FixedSize) Fails(drop float64) float64 {
-	left := 1 - min(1, drop/s.Rate)
 	z := normalQuantile(1 - FailLevel)
-	// The exact test assumes that both sides have the mean of their rates.
-	assumed := 2 * s.spread((1+left)/2, (1+left)/2)
-	own := s.spread(left, left) + s.spread(1, 1)
 	step := 1 / float64(s.Tasks*s.Repeats) // half of what a success is worth
-	return shareAbove(z*s.deviation(assumed), drop, s.deviation(own), step)
+	least := smallest(func(drop float64) bool {
+		// The exact test assumes that both sides have the mean of their rates.
+		mean := (1 + s.left(drop)) / 2
+		return drop >= step+z*s.deviation(2*s.spread(mean, mean))
+	})
+	left := s.left(drop)
+	return shareAbove(least, drop, s.deviation(s.spread(left, left)+s.spread(1, 1)))
 }
+
+// left returns the share of its successes that a side keeps.
+func (s FixedSize) left(drop float64) float64 { return 1 - min(1, drop/s.Rate) }
 
 // spread returns the mean of ap(1-bp) over the tasks' rates p.
 func (s FixedSize) spread(a, b float64) float64 {
@@ -160,15 +165,9 @@ func (s FixedSize) deviation(variance float64) float64 {
 	return math.Sqrt(max(0, variance) / float64(s.Tasks*s.Repeats))
 }
 
-// shareAbove returns the share of normal values that are above a bound by a half step.
-func shareAbove(bound, mean, deviation, step float64) float64 {
-	if deviation == 0 {
-		if mean-step > bound {
-			return 1
-		}
-		return 0
-	}
-	return normalCDF((mean - step - bound) / deviation)
+// shareAbove returns the share of normal values that are above a bound.
+func shareAbove(bound, mean, deviation float64) float64 {
+	return normalCDF((mean - bound) / max(deviation, 1e-9))
 }
 
 // RateBounds are one-sided bounds of a rate: it is below Lower in at most 5 % of such data

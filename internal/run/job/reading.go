@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/workflow"
@@ -44,6 +46,21 @@ func PlannedTrials(
 			yield(assay.Trial{}, err)
 		}
 	}
+}
+
+// Suite describes the library of a stored experiment.
+func Suite(ctx context.Context, e store.Experiment) (s report.Suite, err error) {
+	j, err := Reopen(ctx, e)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	s.Own = j.Experiment.Library != plan.BuiltinLibrary
+	counts, err := j.Library.Counts(ctx)
+	for _, c := range counts {
+		s.Tasks += c.Tasks
+	}
+	return s, err
 }
 
 // Reading returns everything that the report of a stored experiment needs from its plan. Only

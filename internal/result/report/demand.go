@@ -1,0 +1,222 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// Demands are what a gate asks of a candidate, whatever the baseline does.
+type Demands struct {
+	// AtLeast is the lowest rate of full success, a share of 1. It is 0 if there is none.
+	AtLeast float64
+	// Always are names or patterns of the tasks that must fully succeed in every trial; see
+	// [MatchTasks].
+	Always []string
+	// Pending counts the trials that have no outcome yet, of each task.
+	Pending map[assay.TaskID]int
+}
+
+func (d Demands) none() bool { return d.AtLeast == 0 && len(d.Always) == 0 }
+
+// A RateDemand is a demand for a rate of full success.
+type RateDemand struct {
+	Verdict Verdict `json:"verdict"`
+	Least   float64 `json:"least"`
+	Full    int     `json:"full_successes"`
+	Trials  int     `json:"trials"`
+	stat.RateBounds
+	// Needed is about how many trials with this rate show that it is high enough. It is 0 if they
+	// cannot.
+	Needed int `json:"trials_needed,omitempty"`
+}
+
+// rate judges the rate of a candidate: it passes if the lower bound is at least the demand, and
+// fails if the upper bound is below it.
+func (d Demands) rate(question string, candidate []settled) *RateDemand {
+	r := &RateDemand{Verdict: Inconclusive, Least: d.AtLeast, Trials: len(candidate)}
+	tasks := tasksOf(candidate)
+	for i := range candidate {
+		r.Full += int(isFull(candidate[i].level))
+	}
+	bounds := stat.RateOfSample
+	if question == These {
+		bounds = stat.RateOfFixed
+	}
+	switch r.RateBounds = bounds(tasks); {
+	case r.Lower >= r.Least:
+		r.Verdict = Pass
+	case r.Upper < r.Least:
+		r.Verdict = Fail
+	case r.Rate > r.Least:
+		r.Needed = r.needed(bounds, tasks)
+	}
+	return r
+}
+
+// mostTimes limits how much larger a run is that [RateDemand.Needed] suggests.
+const mostTimes = 200
+
+// needed multiplies the trials until they are enough.
+func (r *RateDemand) needed(bounds func([]stat.Task) stat.RateBounds, tasks []stat.Task) int {
+	for times := 2; times <= mostTimes; times++ {
+		more := make([]stat.Task, len(tasks))
+		for i, t := range tasks {
+			for _, c := range t.Cells {
+				more[i].Cells = append(more[i].Cells, stat.Group{Full: c.Full * times, N: c.N * times})
+			}
+		}
+		if bounds(more).Lower >= r.Least {
+			return r.Trials * times
+		}
+	}
+	return 0
+}
+
+// tasksOf counts successes by task and condition.
+func tasksOf(all []settled) (tasks []stat.Task) {
+	cells := make(map[asked]*stat.Task)
+	by := arrange(all, [len(matched)]bool{})
+	for _, condition := range slices.Sorted(maps.Keys(by)) {
+		for task, trials := range by[condition] {
+			if cells[task] == nil {
+				cells[task] = new(stat.Task)
+			}
+			cells[task].Cells = append(cells[task].Cells,
+				stat.Group{Full: fulls(trials), N: len(trials)})
+		}
+	}
+	for _, task := range slices.SortedFunc(maps.Keys(cells), asked.compare) {
+		tasks = append(tasks, *cells[task])
+	}
+	return tasks
+}
+
+// A TaskDemand is a demand for success in every trial of a task.
+type TaskDemand struct {
+	Verdict Verdict      `json:"verdict"`
+	Task    assay.TaskID `json:"task"`
+	Full    int          `json:"full_successes"`
+	Trials  int          `json:"trials"`
+	Pending int          `json:"pending"`
+	// Failed is the first trial that did not fully succeed.
+	Failed assay.TrialID `json:"failed,omitempty"`
+}
+
+// tasks judges the tasks that must always succeed: one failure is enough, and so is a pending trial
+// for having no verdict.
+func (d Demands) tasks(candidate []settled) ([]TaskDemand, error) {
+	known := make(map[assay.TaskID]*TaskDemand)
+	of := func(task assay.TaskID) *TaskDemand {
+		if known[task] == nil {
+			known[task] = &TaskDemand{Verdict: Pass, Task: task}
+		}
+		return known[task]
+	}
+	for task, n := range d.Pending {
+		if n > 0 {
+			x := of(task)
+			x.Pending, x.Verdict = n, Inconclusive
+		}
+	}
+	for i := range candidate {
+		t := &candidate[i]
+		x := of(t.task)
+		x.Trials++
+		if isFull(t.level) > 0 {
+			x.Full++
+			continue
+		}
+		x.Verdict, x.Failed = Fail, cmp.Or(x.Failed, t.id)
+	}
+	names, err := MatchTasks(d.Always, slices.Collect(maps.Keys(known)))
+	var all []TaskDemand
+	for _, name := range names {
+		all = append(all, *known[name])
+	}
+	return all, err
+}
+
+// ErrNoTask means that a name or pattern fits no task.
+var ErrNoTask = errors.New("there is no such task")
+
+// MatchTasks returns the tasks that have one of the names, or match one of the patterns of
+// [path.Match], in order. It returns [ErrNoTask] if a name or pattern fits none.
+func MatchTasks(names []string, known []assay.TaskID) (tasks []assay.TaskID, err error) {
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	for _, name := range names {
+		before := len(tasks)
+		for _, task := range known {
+			fits, err := path.Match(name, string(task))
+			if string(task) == name || err == nil && fits {
+				tasks = append(tasks, task)
+			}
+		}
+		if len(tasks) > before {
+			continue
+		}
+		all := make([]string, len(known))
+		for i, task := range known {
+			all[i] = string(task)
+		}
+		message := fmt.Sprintf("no task of the candidate is named or matches %q", name)
+		if hint := assay.NameHint(name, all); hint != "" {
+			message += "\nhint: " + hint
+		}
+		return nil, fmt.Errorf("%w: %s", ErrNoTask, message)
+	}
+	slices.Sort(tasks)
+	return slices.Compact(tasks), nil
+}
+
+// A Change is a task with another rate of full success than before, over the conditions that both
+// sides have.
+type Change struct {
+	Task   assay.TaskID `json:"task"`
+	FullA  int          `json:"full_a"`
+	A      int          `json:"trials_a"`
+	FullB  int          `json:"full_b"`
+	B      int          `json:"trials_b"`
+	Change float64      `json:"change"`
+	// See is the candidate's first failure if it lost, and its first success if it gained.
+	See assay.TrialID `json:"see"`
+
+	lost, gained assay.TrialID
+}
+
+// add adds the trials of a task under a condition.
+func (c *Change) add(a, b []*settled) {
+	c.FullA, c.A = c.FullA+fulls(a), c.A+len(a)
+	c.FullB, c.B = c.FullB+fulls(b), c.B+len(b)
+	for _, t := range b {
+		if isFull(t.level) > 0 {
+			c.gained = cmp.Or(c.gained, t.id)
+		} else {
+			c.lost = cmp.Or(c.lost, t.id)
+		}
+	}
+}
+
+// changes returns the tasks that changed, the largest loss first.
+func (c *Comparison) changes() (all []Change) {
+	for _, task := range slices.SortedFunc(maps.Keys(c.byTask), asked.compare) {
+		x := *c.byTask[task]
+		x.Change = float64(x.FullB)/float64(x.B) - float64(x.FullA)/float64(x.A)
+		if math.Abs(x.Change) < 1e-9 {
+			continue
+		}
+		if x.See = x.gained; x.Change < 0 {
+			x.See = x.lost
+		}
+		all = append(all, x)
+	}
+	slices.SortStableFunc(all, func(x, y Change) int { return cmp.Compare(x.Change, y.Change) })
+	return all
+}
