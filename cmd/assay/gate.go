@@ -305,8 +305,8 @@ func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, e
 	return g, err
 }
 
-// suiteIn describes the library of an experiment of a store. If the name is not one of an experiment,
-// it describes the largest library, and if a library cannot be read, it is not the user's.
+// suiteIn describes the library of an experiment of a store. If no experiment has the name, it
+// describes the largest library of the store. A library that cannot be read is not the user's.
 func suiteIn(ctx context.Context, db *store.DB, name string) (suite report.Suite) {
 	if db == nil {
 		return suite

@@ -62,8 +62,8 @@ func coverageIn(
 	return c
 }
 
-// Tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from it
-// if all of its attempts ended in faults.
+// Tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from
+// it if all of its attempts ended in faults.
 func Tried(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Trial, error] {
 	return func(yield func(assay.Trial, error) bool) {
 		for a, err := range attempts {

@@ -13,8 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A GateRequest asks whether a candidate is worse than a baseline by less than a margin, and whether
-// it meets demands.
+// A GateRequest asks whether a candidate is worse than a baseline by less than a margin, and
+// whether it meets demands.
 type GateRequest struct {
 	// Candidate names one side of the store; see [selection.Side].
 	Candidate string

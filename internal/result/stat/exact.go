@@ -67,8 +67,8 @@ func (s strata) counts() []int {
 	return counts
 }
 
-// A lot is the distribution of side A's successes in a stratum: chances of the possible numbers, from
-// the least. It has at more than the least.
+// A lot is the distribution of side A's successes in a stratum: chances of the possible numbers,
+// from the least one. Side A has at more than the least.
 type lot struct {
 	weight, at int
 	chances    []float64

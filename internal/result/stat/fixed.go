@@ -118,8 +118,8 @@ func (s strata) upper() float64 {
 }
 
 // A FixedSize describes data about a fixed number of tasks that are still to be collected: the
-// repeats of each task on each side, the rate of side B, above 0, and the correlation of two repeats
-// of a task, which tells how far the tasks' own rates are apart. A side that is worse loses the same
+// repeats of each task on each side, the rate of side B, above 0, and the correlation of two
+// repeats of a task, which tells how far the tasks' own rates are apart. A side that is worse loses the same
 // share of its successes on each task.
 //
 // TestFixedSize compares the shares of verdicts with simulated ones.
@@ -159,8 +159,8 @@ func (s FixedSize) spread(a, b float64) float64 {
 	return a*s.Rate - a*b*square
 }
 
-// deviation returns the standard deviation of the difference of rates, given the variance of a trial
-// on both sides together.
+// deviation returns the standard deviation of the difference of rates, given the variance of a
+// trial on both sides together.
 func (s FixedSize) deviation(variance float64) float64 {
 	return math.Sqrt(max(0, variance) / float64(s.Tasks*s.Repeats))
 }
@@ -181,8 +181,8 @@ type RateBounds struct {
 // RateOfFixed returns the mean rate of just these tasks with its bounds. Each task weighs the same,
 // and so does each of its cells.
 //
-// The bounds are Clopper and Pearson's (Biometrika 26, 1934) at the number of trials of equal weight
-// that are worth as much (Korn and Graubard, "Confidence intervals for proportions with small
+// The bounds are Clopper and Pearson's (Biometrika 26, 1934) at the number of trials of equal
+// weight that are worth as much (Korn and Graubard, "Confidence intervals for proportions with small
 // expected number of positive counts estimated from survey data", Survey Methodology 24, 1998).
 // Tasks of different rates make them conservative, because successes in trials of different rates
 // vary less than in as many of the mean rate (Hoeffding, "On the distribution of the number of
@@ -213,7 +213,7 @@ func RateOfFixed(tasks []Task) RateBounds {
 	return b
 }
 
-// RateOfSample returns the rate of tasks like these with its bounds, which are those of [Clustered].
+// RateOfSample returns the rate of tasks like these with the bounds of [Clustered].
 func RateOfSample(tasks []Task) RateBounds {
 	groups := make([]Group, len(tasks))
 	for i, t := range tasks {

@@ -133,8 +133,8 @@ func TestFixedReference(t *testing.T) {
 	}
 }
 
-// The p-value is the share of all ways to reassign trials to the sides that are as bad, whatever the
-// numbers of trials and conditions.
+// The p-value is the share of all ways to reassign trials to the sides that are as bad, whatever
+// the numbers of trials and conditions.
 func TestFixedIsAPermutationTest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -253,6 +253,7 @@ func TestFixedSize(t *testing.T) {
 		{tasks: 12, repeats: 6, low: .9},
 		{tasks: 24, repeats: 4, low: .6},
 		{tasks: 6, repeats: 24, low: 1},
+		{tasks: 6, repeats: 12, low: 1},
 		{tasks: 48, repeats: 3, low: 0},
 	} {
 		rate := (1 + s.low) / 2

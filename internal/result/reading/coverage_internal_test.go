@@ -1,0 +1,29 @@
+package reading
+
+import (
+	"iter"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+)
+
+// A trial of an exported file is missing if all of its attempts ended in faults.
+func TestFaultsAreMissingFromFiles(t *testing.T) {
+	t.Parallel()
+	attempt := func(id assay.TrialID, task assay.TaskID, settles bool) (a assay.Attempt) {
+		a.ID, a.Task, a.FaultKind = id, task, assay.ContentFilter
+		if settles {
+			a.FaultKind, a.Level = "", assay.FullSuccess
+		}
+		return a
+	}
+	var file iter.Seq2[assay.Attempt, error] = func(yield func(assay.Attempt, error) bool) {
+		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
+			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
+	}
+	c, err := coverageOf(Tried(file), file, export.Where{})
+	if err != nil || c.planned != 3 || c.pending != 1 || c.at["a"] != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
