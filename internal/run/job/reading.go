@@ -49,8 +49,8 @@ func PlannedTrials(
 }
 
 // Suite describes the library of a stored experiment.
-func Suite(ctx context.Context, e store.Experiment) (s report.Suite, err error) {
-	j, err := Reopen(ctx, e)
+func Suite(ctx context.Context, db *store.DB, e store.Experiment) (s report.Suite, err error) {
+	j, err := Reopen(ctx, db, e)
 	if err != nil {
 		return s, err
 	}
