@@ -39,7 +39,7 @@ func columnsOf(all []column, names ...string) []column {
 // A Listing is what is new since a snapshot.
 type Listing struct {
 	// All streams attempts in the order in which they were saved: those that were saved later, or
-	// all attempts if any was rescored later. An error comes with a zero value and ends it.
+	// all attempts if any was rescored or superseded later. An error comes with a zero value and ends it.
 	All iter.Seq2[Listed, error]
 	// Snapshot is the state that All leads to, and Last the row of its last attempt.
 	Snapshot string
@@ -59,7 +59,13 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 		if err != nil {
 			return l, err
 		}
-		if old.scores == at.scores {
+		var superseding bool
+		query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id > ?)"
+		err = db.reader.QueryRowContext(ctx, query, old.attempts).Scan(&superseding)
+		if err != nil {
+			return l, db.wrap(err)
+		}
+		if old.scores == at.scores && !superseding {
 			from = old.attempts + 1
 		}
 	}
