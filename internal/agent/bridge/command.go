@@ -108,11 +108,11 @@ func lastOf(r io.Reader) string {
 	for {
 		n, err := r.Read(buf)
 		if kept = append(kept, buf[:n]...); len(kept) > 2*mostOutput {
-			kept = append(kept[:0], kept[len(kept)-mostOutput:]...)
+			kept = append(kept[:0], kept[len(kept)-mostOutput-1:]...) // one more byte shows the cut
 		}
 		if err != nil {
-			kept = kept[max(0, len(kept)-mostOutput):]
-			return strings.ToValidUTF8(strings.TrimSpace(string(kept)), "�")
+			text := assay.Tail(string(kept), mostOutput)
+			return strings.ToValidUTF8(strings.TrimSpace(text), "�")
 		}
 	}
 }

@@ -35,7 +35,8 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 		return unreached(err)
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput+1))
+	b = []byte(assay.Head(string(b), mostOutput))
 	output := strings.ToValidUTF8(string(b), "�")
 	e := end{ended: assay.AgentError, record: assay.AgentRecord{Output: output, Exit: resp.Status}}
 	var reply struct {

@@ -171,7 +171,6 @@ func shorten(s string, most int) string {
 		return s
 	}
 	half := (most - len(leftOut) - 8) / 2 // 8 for the digits of the number
-	head, tail := s[:half], s[len(s)-half:]
-	head, tail = strings.ToValidUTF8(head, ""), strings.ToValidUTF8(tail, "")
+	head, tail := assay.Head(s, half), assay.Tail(s, half)
 	return head + fmt.Sprintf(leftOut, len(s)-len(head)-len(tail)) + tail
 }

@@ -36,7 +36,7 @@ type APIError struct {
 // because messages about limits are short.
 func (e *APIError) text() string {
 	const longest = 4096
-	return e.Message[:min(len(e.Message), longest)] + " " + e.Code + " " + e.Kind + " " + e.quotaID
+	return assay.Head(e.Message, longest) + " " + e.Code + " " + e.Kind + " " + e.quotaID
 }
 
 // Error returns the message of the endpoint.
@@ -90,7 +90,7 @@ func parseError(body []byte, isJSON bool) *APIError {
 		if isJSON || bytes.HasPrefix(body, []byte("<")) {
 			return &APIError{}
 		}
-		return &APIError{Message: string(body[:min(len(body), 4*longestDetail)])}
+		return &APIError{Message: assay.Head(string(body), 4*longestDetail)}
 	}
 
 	var list []json.RawMessage

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 )
@@ -124,8 +123,8 @@ func (c *Caller) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
 // start of the body.
 func (c *Caller) Unreadable(why string, r *Reply) *assay.Fault {
 	const quoted = 200
-	start := r.Body[:min(len(r.Body), 4*quoted)]
-	if text := strings.TrimSpace(c.Clean(string(start))); text != "" {
+	start := assay.Head(string(r.Body), 4*quoted)
+	if text := strings.TrimSpace(c.Clean(start)); text != "" {
 		why += ": " + shorten(text, quoted)
 	}
 	return Malformed(c.Detail(why, ""))
@@ -219,11 +218,7 @@ func shorten(s string, n int) string {
 		return s
 	}
 	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:max(n, 0)] + mark
+	return assay.Head(s, n-len(mark)) + mark
 }
 
 // kindOf classifies an error by its status, and by its message if endpoints use

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/assay-eval/assay"
 )
 
 type kind byte
@@ -78,7 +80,7 @@ func short(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return assay.Head(s, most) + "…"
 }
 
 // Limits on the cost of malicious files. Real files are far below them.

@@ -27,7 +27,7 @@ func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
 		if part.text == "" {
 			continue
 		}
-		text := part.text[max(0, len(part.text)-shownOutput):]
+		text := assay.Tail(part.text, shownOutput)
 		fmt.Fprintf(w, "  end of its %s:\n", part.name)
 		for line := range strings.Lines(text) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\r\n"))

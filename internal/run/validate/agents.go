@@ -200,7 +200,7 @@ func made(typ string, schema map[string]any) any {
 		text += " else"
 	}
 	if most := int(bound("maxLength")); most > 0 {
-		text = text[:min(len(text), most)]
+		text = assay.Head(text, most)
 	}
 	return text
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/assay-eval/assay"
 )
 
 // Scratch stands for the path of the scratch directory in arguments and variables.
@@ -247,7 +249,8 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(t.b), "�")
+	text := assay.Tail(string(t.b), stderrKept-1) // the first byte may be in a character
+	return strings.ToValidUTF8(text, "�")
 }
 
 func (t *tail) lastLine() string {

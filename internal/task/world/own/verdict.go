@@ -273,7 +273,7 @@ func clip(text json.RawMessage) string {
 	const most = 200
 	s := strings.Join(strings.Fields(string(text)), " ")
 	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+		return assay.Head(s, most) + "…"
 	}
 	return s
 }

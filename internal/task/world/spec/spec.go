@@ -7,7 +7,6 @@ package spec
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
@@ -111,5 +110,5 @@ func Clip(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return assay.Head(text, most) + "…"
 }
