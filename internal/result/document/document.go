@@ -13,6 +13,8 @@ import (
 // A Document is a report. It is written in the order of its fields.
 type Document struct {
 	Title string
+	// Headline has the answers that a reader wants first, a line each.
+	Headline []Point
 	// Summary gives the most important answers, in sentences.
 	Summary []Point
 	// Lead describes the extent of the work in a sentence or two.
@@ -30,8 +32,8 @@ type Document struct {
 // A Point is one answer of a summary.
 type Point struct {
 	// Label is a word or two.
-	Label string
-	Text  string
+	Label string `json:"label"`
+	Text  string `json:"text"`
 }
 
 // A Warning marks figures that may be misleading.

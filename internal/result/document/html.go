@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -56,6 +57,9 @@ type page struct {
 
 	episodes map[string]bool
 }
+
+// Points returns the headline and the summary.
+func (p page) Points() []Point { return slices.Concat(p.Headline, p.Summary) }
 
 // WriteHTML writes the document as one file that needs no network. It contains the styles, the
 // scripts and the data of the charts. Its content security policy only allows its own scripts,

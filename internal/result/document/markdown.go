@@ -15,7 +15,7 @@ const factsTitle = "Reproduce this run"
 // WriteMarkdown writes the document in GitHub's Markdown, with the texts of charts. Folded rows,
 // hints of cells and episodes are left out.
 func (d *Document) WriteMarkdown(w io.Writer) error {
-	blocks := []string{heading("# ", d.Title), summaryList(d.Summary), prosaic(d.Lead)}
+	blocks := []string{heading("# ", d.Title), summaryList(d.Headline), summaryList(d.Summary), prosaic(d.Lead)}
 	if d.Chart != nil {
 		blocks = append(blocks, prosaic(d.Chart.Text))
 	}

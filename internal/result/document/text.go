@@ -15,7 +15,7 @@ const prose = 100
 // narrowest is the smallest width of a terminal that lines are broken for.
 const narrowest = 60
 
-// A Terminal describes where text is written.
+// A Terminal describes where text is written. The zero Terminal is a pipe or a file.
 type Terminal struct {
 	Color bool
 	// Width is the number of columns of a line; 0 means Screen.
@@ -23,11 +23,15 @@ type Terminal struct {
 }
 
 // A pen writes text for a terminal of a known width.
-type pen struct{ Terminal }
+type pen struct {
+	Terminal
+	most int // rows of a table; 0 for all
+}
 
 func newPen(t Terminal) pen {
+	most := t.mostRows()
 	t.Width = t.width()
-	return pen{t}
+	return pen{t, most}
 }
 
 func (t Terminal) width() int {
@@ -35,6 +39,14 @@ func (t Terminal) width() int {
 		return Screen
 	}
 	return max(t.Width, narrowest)
+}
+
+// mostRows returns the number of rows of a table that are shown; 0 means all.
+func (t Terminal) mostRows() int {
+	if t.Width == 0 {
+		return 0
+	}
+	return MostRows
 }
 
 // prose returns the width of paragraphs.
@@ -71,7 +83,8 @@ func (p pen) paint(style lipgloss.Style, text string) string {
 func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	p := newPen(t)
 	blocks := []string{
-		p.title(d.Title, "═"), p.summary(d.Summary), p.block(d.Lead), p.warnings(d.Warnings),
+		p.title(d.Title, "═"), p.points(d.Headline, min(p.Width, Screen)),
+		p.points(d.Summary, p.prose()), p.block(d.Lead), p.warnings(d.Warnings),
 	}
 	for _, s := range d.Sections {
 		blocks = append(blocks, p.section(s))
@@ -81,8 +94,8 @@ func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	return err
 }
 
-// summary writes each point as a paragraph after its label. Long labels have their own lines.
-func (p pen) summary(points []Point) string {
+// points writes each point as a paragraph after its label. Long labels have their own lines.
+func (p pen) points(points []Point, longest int) string {
 	width := 0
 	for _, point := range points {
 		width = max(width, lipgloss.Width(line(point.Label)))
@@ -96,7 +109,7 @@ func (p pen) summary(points []Point) string {
 			continue
 		}
 		indent := strings.Repeat(" ", width-lipgloss.Width(label)+gap)
-		for i, l := range p.hang(label+indent, point.Text) {
+		for i, l := range hang(label+indent, point.Text, longest) {
 			if i == 0 {
 				l = p.paint(bold, label) + strings.TrimPrefix(l, label)
 			}
@@ -120,12 +133,14 @@ func (p pen) block(text string) string {
 	return strings.Join(out, "\n")
 }
 
+func (p pen) hang(label, text string) []string { return hang(label, text, p.prose()) }
+
 // hang writes text after a label and indents its further lines.
-func (p pen) hang(label, text string) []string {
+func hang(label, text string, width int) []string {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
 	var out []string
 	for _, par := range paragraphs(text) {
-		for _, l := range wrap(par, p.prose()-len(indent)) {
+		for _, l := range wrap(par, width-len(indent)) {
 			out = append(out, label+l)
 			label = indent
 		}
@@ -222,7 +237,7 @@ func (p pen) layOut(t *Table, widest int) *TextTable {
 			heads[i], columns[i] = alignLeft(heads[i], columns[i])
 		}
 	}
-	tab := &TextTable{left: left, width: p.Width, heads: heads}
+	tab := &TextTable{left: left, width: p.Width, most: p.most, heads: heads}
 	first, _ := t.shown()
 	for r := range first {
 		var row []string

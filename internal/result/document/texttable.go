@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -8,6 +9,9 @@ import (
 
 // Screen is the width of a line, in columns of text, if the terminal's width is unknown.
 const Screen = 120
+
+// MostRows is how many rows of a table a terminal shows. A pipe or a file gets all of them.
+const MostRows = 40
 
 // gap is the space between columns of a table.
 const gap = 2
@@ -17,6 +21,7 @@ const gap = 2
 type TextTable struct {
 	left  int // number of columns that are aligned to the left
 	width int // of a line; 0 for unlimited
+	most  int // rows that are shown; 0 for all
 	heads []string
 	rows  [][]string
 }
@@ -26,9 +31,9 @@ type TextTable struct {
 func NewTextTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
 
 // NewScreenTable returns a table whose lines fit a terminal. Columns that do not fit continue
-// below, after the ones that are aligned to the left.
+// below, after the ones that are aligned to the left. On a terminal it shows [MostRows] rows.
 func NewScreenTable(t Terminal, left int, heads ...string) *TextTable {
-	return &TextTable{left: left, width: t.width(), heads: heads}
+	return &TextTable{left: left, width: t.width(), most: t.mostRows(), heads: heads}
 }
 
 // Row adds a row. It may have fewer cells than there are heads.
@@ -54,8 +59,19 @@ func (t *TextTable) lineWidth() int {
 	return sum
 }
 
+// shown splits the rows into those that are shown and the number of the others. A single row is not
+// worth leaving out.
+func (t *TextTable) shown() (first [][]string, more int) {
+	if t.most == 0 || len(t.rows) <= t.most+1 {
+		return t.rows, 0
+	}
+	return t.rows[:t.most], len(t.rows) - t.most
+}
+
 // String returns the table, without trailing spaces.
 func (t *TextTable) String() string {
+	rows, more := t.shown()
+	t = &TextTable{left: t.left, width: t.width, heads: t.heads, rows: rows}
 	heads, widths := t.headLines(), t.widths()
 	var blocks []string
 	for _, columns := range t.blocks(widths) {
@@ -79,6 +95,10 @@ func (t *TextTable) String() string {
 			}
 		}
 		blocks = append(blocks, strings.Join(lines, "\n"))
+	}
+	if more > 0 {
+		blocks = append(blocks, fmt.Sprintf("and %d more rows: a pipe or a file gets all, "+
+			"for example `| less`", more))
 	}
 	return strings.Join(blocks, "\n\n")
 }

@@ -150,3 +150,57 @@ func TestHeadsAlignToBottom(t *testing.T) {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
+
+// TestTerminalShowsTheFirstRows checks that a terminal shows 40 rows of a table, and a pipe all, in
+// text tables and in those of documents. One more row is shown, because a note would be as long.
+func TestTerminalShowsTheFirstRows(t *testing.T) {
+	t.Parallel()
+	for rows, more := range map[int]string{
+		40: "", 41: "", 42: "and 2 more rows: a pipe or a file gets all, for example `| less`",
+	} {
+		for _, width := range []int{0, 80} {
+			on := document.Terminal{Width: width}
+			table := document.NewScreenTable(on, 1, "name", "value")
+			section := document.Table{Columns: []document.Column{{Head: "name", Names: true}}}
+			for i := range rows {
+				table.Row(fmt.Sprint("row ", i), "1")
+				section.Rows = append(section.Rows, []document.Cell{{Text: fmt.Sprint("row ", i)}})
+			}
+			d := document.Document{Sections: []document.Section{{ID: "s", Table: &section}}}
+			var text strings.Builder
+			if err := d.WriteText(&text, on); err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range []string{table.String(), text.String()} {
+				want := rows
+				if width > 0 && more != "" {
+					want = document.MostRows
+				}
+				if n := strings.Count(got, "row "); n != want {
+					t.Errorf("width %d shows %d of %d rows, want %d", width, n, rows, want)
+				}
+				if noted := strings.Contains(got, "more rows"); noted != (want < rows) {
+					t.Errorf("width %d, %d rows: noted %v", width, rows, noted)
+				}
+				if want < rows && !strings.Contains(got, more) {
+					t.Errorf("the table ends without %q:\n%s", more, got)
+				}
+			}
+		}
+	}
+}
+
+// TestCommandsAreNotBroken checks that lines do not end within a command, because it is copied.
+func TestCommandsAreNotBroken(t *testing.T) {
+	t.Parallel()
+	d := document.Document{Headline: []document.Point{{
+		Label: "Run", Text: strings.Repeat("word ", 20) + "`assay report --store results.db`; done",
+	}}}
+	var text strings.Builder
+	if err := d.WriteText(&text, document.Terminal{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "`assay report --store results.db`;") {
+		t.Errorf("the command is broken:\n%s", text.String())
+	}
+}

@@ -29,11 +29,26 @@ func paragraphs(text string) []string {
 	return out
 }
 
+// words splits a line at spaces, but for those within backticks, because a command is copied as a
+// whole.
+func words(text string) (all []string) {
+	open := false
+	for _, word := range strings.Split(text, " ") {
+		if open {
+			all[len(all)-1] += " " + word
+		} else {
+			all = append(all, word)
+		}
+		open = open != (strings.Count(word, "`")%2 == 1)
+	}
+	return all
+}
+
 // wrap breaks a line between words. A part is only wider than width if it is a single word.
 func wrap(text string, width int) []string {
 	var out []string
 	used := 0
-	for _, word := range strings.Split(text, " ") {
+	for _, word := range words(text) {
 		w := lipgloss.Width(word)
 		if len(out) > 0 && used+1+w <= width {
 			out[len(out)-1] += " " + word
