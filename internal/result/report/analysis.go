@@ -15,7 +15,7 @@ type Analysis struct {
 	Where    []string  `json:"where,omitempty"`
 	Findings Findings  `json:"findings"`
 	Warnings []Warning `json:"warnings"`
-	// Cells holds all planned cells, in the order of the plan.
+	// Cells holds all planned cells, in the order of Rows and then by task type.
 	Cells []CellRow `json:"cells"`
 	// Pivots shows rates of full success by model and the levels of a factor, for each
 	// factor that varies. It is empty if there are several parts, which have their own.
@@ -26,8 +26,13 @@ type Analysis struct {
 	// with the first. Models compares each pair of models.
 	Variants []Paired `json:"variant_comparisons"`
 	Models   []Paired `json:"model_comparisons"`
+	// Levels compares the other reliabilities, difficulties and mixes of faults of a model (B) with
+	// the first ones (A).
+	Levels []Paired `json:"level_comparisons"`
+	// Headline has the figures of the first lines.
+	Headline Headline `json:"-"`
 	// Tests counts the tests of the report, which are one family: those of Variants, of Models, of
-	// the rivals of the best, and of variants with the same prompt. Each Q is adjusted for all.
+	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted for all.
 	Tests   int      `json:"tests"`
 	Curves  []Curve  `json:"reliability"`
 	Spreads []Spread `json:"distributions"`
@@ -35,6 +40,8 @@ type Analysis struct {
 	Exposures []Exposure `json:"exposures"`
 	Repeats   []Repeat   `json:"repeats"`
 	Lanes     []Lane     `json:"lanes"`
+	// Speed is that of the latest run with an outcome. It is nil without one.
+	Speed *Speed `json:"speed,omitempty"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
 	// Facts lists the settings that reproduce the run.
@@ -64,6 +71,31 @@ type Lane struct {
 	Occupancy float64            `json:"occupancy"`
 	UsedS     float64            `json:"used_s"`
 	WaitedS   map[string]float64 `json:"waited_s"`
+	// Found says which limits the run found out.
+	Found string `json:"found,omitempty"`
+}
+
+// A Speed compares the time of a run with its forecast and with the shortest time in which its
+// replies could have come. A forecast of an unknown endpoint is 0.
+type Speed struct {
+	WallS     float64      `json:"wall_s"`
+	LeastS    float64      `json:"least_s"`
+	ForecastS float64      `json:"forecast_s"`
+	Models    []ModelSpeed `json:"speeds"`
+	// SecondRequests counts the requests that were sent because another one for the same turn was
+	// late, and SecondReplies those of them that were answered.
+	SecondRequests int `json:"second_requests"`
+	SecondReplies  int `json:"second_replies"`
+}
+
+// A ModelSpeed records how busy a model's lanes were, from 0 to 1, and their bottleneck.
+type ModelSpeed struct {
+	Model string  `json:"model"`
+	Used  float64 `json:"used"`
+	// Lost is the share of the time with a request in flight that produced no reply.
+	Lost       float64 `json:"lost"`
+	Bottleneck string  `json:"bottleneck,omitempty"`
+	WaitedS    float64 `json:"waited_s"`
 }
 
 // Other holds results that another system reported.
@@ -96,9 +128,14 @@ type Fact struct {
 
 // Beside is information for a report that does not come from attempts.
 type Beside struct {
-	Lanes  []Lane
-	Others []Other
-	Facts  []Fact
+	// Speed is that of the latest run with an outcome. It may be nil.
+	Speed *Speed
+	// Runs counts the runs with outcomes that have ended, which took Seconds together.
+	Runs    int
+	Seconds float64
+	Lanes   []Lane
+	Others  []Other
+	Facts   []Fact
 	// Unread counts the attempts that could not be read. It is called after all attempts were read,
 	// and may be nil.
 	Unread func() int
@@ -129,17 +166,19 @@ func (d Design) Analyze(
 	b Beside,
 ) (*Analysis, error) {
 	from := &population[task]{cluster: d.Cluster}
-	cells, lucks, err := count(trials, attempts, from, d)
+	counts, err := count(trials, attempts, from, d)
 	if err != nil {
 		return nil, err
 	}
+	cells := counts.cells
 	population := from.describe()
 	a := &Analysis{
 		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells),
 		Curves: curves(d.curved(cells)), Spreads: spreads(cells),
-		Exposures: exposures(cells), Repeats: repeats(cells, lucks),
+		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
-		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
+		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
+		Speed: b.Speed, Main: []Metrics{},
 	}
 	a.Population = population
 	for _, n := range b.Skipped {
@@ -151,7 +190,7 @@ func (d Design) Analyze(
 		b.Prompts = plainKeys(b.Prompts)
 	}
 	same := sameText(cells, b)
-	family := references(a.Variants, a.Models, same)
+	family := references(a.Variants, a.Models, a.Levels, same)
 	for i := range a.Findings.Rivals {
 		family = append(family, &a.Findings.Rivals[i].Test)
 	}
@@ -166,6 +205,8 @@ func (d Design) Analyze(
 	for _, m := range byModel(cells) {
 		a.Main = append(a.Main, m.metrics(m.key))
 	}
+	a.Headline = counts.headline(a, len(d.Parts))
+	a.Headline.Runs, a.Headline.Seconds = b.Runs, b.Seconds
 	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
 }

@@ -103,7 +103,7 @@ func TestDerivedFiguresFollowFromRates(t *testing.T) {
 				easy(drift): 80, easy(misuse): 40,
 			},
 			variants("baseline", "cot", "optimal", drift, misuse),
-			"[baseline cot optimal flawed_semantic_drift flawed_tool_misuse] " +
+			"[baseline cot optimal flawed_tool_misuse flawed_semantic_drift] " +
 				"0.5400 – 0.6000 0.1000 0.0829 [baseline flawed]",
 		},
 		"flaws borrow optimal from other parts": {
@@ -112,7 +112,7 @@ func TestDerivedFiguresFollowFromRates(t *testing.T) {
 				easy(drift): 50, easy(misuse): 60,
 			},
 			variants(drift, misuse),
-			"[flawed_semantic_drift flawed_tool_misuse] 0.5500 0.7000 0.5500 -0.1500 – []",
+			"[flawed_tool_misuse flawed_semantic_drift] 0.5500 0.7000 0.5500 -0.1500 – []",
 		},
 		"optimal under other conditions is not borrowed": {
 			rates{
@@ -192,10 +192,12 @@ func TestUnsolvableTasksAreMeasured(t *testing.T) {
 	}
 }
 
+// text returns the report of a table as text.
 func text(t *testing.T, table *report.Table) string {
 	t.Helper()
 	var b strings.Builder
-	if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
+	d := exhibit.Report(&report.Analysis{Table: table})
+	if err := d.WriteText(&b, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -14,6 +14,8 @@ import (
 type Paired struct {
 	// Model names the model whose variants are compared. It is empty in comparisons of models.
 	Model string `json:"model,omitempty"`
+	// Factor is the one of A and B in [Analysis.Levels], and else empty.
+	Factor string `json:"factor,omitempty"`
 	// Condition describes the trials that are compared. It is empty for all of them.
 	Condition string `json:"condition,omitempty"`
 	A         string `json:"a,omitempty"`

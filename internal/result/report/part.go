@@ -73,6 +73,25 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 	return out
 }
 
+// Compare orders cells for tables: by model, variant, severity, reliability, difficulty, mix of
+// faults and task type.
+func (d Design) Compare(a, b assay.Cell) int {
+	names := func(x, y string, known ...string) int {
+		place := func(name string) uint { return uint(slices.Index(known, name)) } // unknown ones last
+		return cmp.Or(cmp.Compare(place(x), place(y)), cmp.Compare(x, y))
+	}
+	severities := append([]string{""}, assay.Severities...)
+	return cmp.Or(
+		names(a.Model, b.Model, d.Models...),
+		names(a.Variant, b.Variant, slices.Concat(assay.Variants, d.Variants)...),
+		names(a.Severity, b.Severity, severities...),
+		cmp.Compare(a.Reliability, b.Reliability),
+		names(a.Difficulty, b.Difficulty, assay.Difficulties...),
+		cmp.Compare(a.Faults, b.Faults),
+		names(a.TaskType, b.TaskType, d.TaskTypes...),
+	)
+}
+
 // levels lists the levels of a factor in their natural order. Unknown levels come last, in the
 // order of the plan.
 func levels(cells []*cell, factor string) []string {

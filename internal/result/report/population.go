@@ -1,6 +1,10 @@
 package report
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/stat"
+)
 
 // What intervals and tests count as independent.
 const (
@@ -65,6 +69,30 @@ func (p *population[K]) describe() Population {
 	}
 	p.cluster = out.Cluster
 	return out
+}
+
+// groups returns the groups of tasks, or adds up those of tasks with the same sequence if these are
+// what counts as independent.
+func (p *population[K]) groups(tasks []K, of func(K) stat.Group) []stat.Group {
+	groups := make([]stat.Group, 0, len(tasks))
+	places := make(map[int]int) // of sequences
+	for _, t := range tasks {
+		i := len(groups)
+		if p.bySequence() {
+			s := p.of[t]
+			if known, ok := places[s]; ok {
+				i = known
+			}
+			places[s] = i
+		}
+		if i == len(groups) {
+			groups = append(groups, stat.Group{})
+		}
+		g := of(t)
+		groups[i].Full += g.Full
+		groups[i].N += g.N
+	}
+	return groups
 }
 
 func (p *population[K]) bySequence() bool { return p != nil && p.cluster == BySequence }

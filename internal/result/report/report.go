@@ -18,6 +18,9 @@ import (
 // no parts.
 type Design struct {
 	Parts []Part
+	// Models, Variants and TaskTypes list the levels of factors in the order of the experiment. Models
+	// that are missing come last, in the order of their trials, and other levels by name.
+	Models, Variants, TaskTypes []string
 	// Categories lists error categories in the order of their table. Other categories that occur
 	// come after them.
 	Categories []string
@@ -98,7 +101,7 @@ type Share struct {
 // A Table has the main results of an experiment and the tables of its parts.
 type Table struct {
 	Experiment string `json:"experiment"`
-	// Rows are in the order in which their trials were planned.
+	// Rows are sorted by model, variant, severity, reliability, difficulty and mix of faults.
 	Rows []Row `json:"rows"`
 	// Averaged names the factors that rows average over.
 	Averaged []string `json:"averaged_over"`

@@ -108,7 +108,7 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
 		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: report.ByTask},
 		Templates:  []string{""}, ScoreVersions: []string{""},
-		Rows: []report.Row{mixed, full, faulty, pending},
+		Rows: []report.Row{full, mixed, pending, faulty},
 	}
 	others := cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), others); diff != "" {

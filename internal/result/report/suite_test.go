@@ -12,7 +12,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"gotest.tools/v3/golden"
 )
@@ -156,12 +155,9 @@ func TestSuiteFitsTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
-		t.Fatal(err)
-	}
-	golden.Assert(t, b.String(), "suite.txt")
-	for line := range strings.Lines(b.String()) {
+	shown := text(t, table)
+	golden.Assert(t, shown, "suite.txt")
+	for line := range strings.Lines(shown) {
 		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > document.Screen {
 			t.Errorf("a line is %d wide: %s", w, line)
 		}

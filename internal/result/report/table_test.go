@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/google/go-cmp/cmp"
 )
@@ -89,12 +87,8 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("best possible: %s, want %s", text, want)
 	}
-	var text strings.Builder
-	if err := exhibit.WriteTable(&text, table, document.Terminal{}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(text.String(), "those that\nolder rules judged") {
-		t.Errorf("the note on old outcomes is missing:\n%s", text.String())
+	if got := text(t, table); !strings.Contains(got, "those that\nolder rules judged") {
+		t.Errorf("the note on old outcomes is missing:\n%s", got)
 	}
 }
 
@@ -147,36 +141,6 @@ func TestPartsListTheirLeftOutTasks(t *testing.T) {
 	got := [][]report.LeftOut{table.LeftOut, table.Parts[0].LeftOut, table.Parts[1].LeftOut}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
-	}
-}
-
-// A single part has its own table only if its factor is not in the main table.
-func TestSinglePartIsShownIfItAdds(t *testing.T) {
-	t.Parallel()
-	r := rates{of("cot", "easy", 0.8): 10, of("optimal", "hard", 0.7): 20}
-	nothing := report.Part{Name: "nothing", Has: func(assay.Cell) bool { return false }}
-	for name, tc := range map[string]struct {
-		parts []report.Part
-		want  bool
-	}{
-		"variant":              {[]report.Part{{Name: "part", Varies: []string{"variant"}}}, false},
-		"reliability":          {[]report.Part{{Name: "part", Varies: []string{"reliability"}}}, false},
-		"difficulty":           {[]report.Part{{Name: "part", Varies: []string{"difficulty"}}}, true},
-		"one type":             {[]report.Part{{Name: "part"}}, false},
-		"one of two":           {[]report.Part{{Name: "part", Varies: []string{"variant"}}, nothing}, true},
-		"a part without cells": {[]report.Part{nothing, nothing}, false},
-	} {
-		var text strings.Builder
-		table := r.build(t, tc.parts...)
-		if err := exhibit.WriteTable(&text, table, document.Terminal{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {
-			t.Errorf(
-				"%s: there is a table of a part: %v, want %v\n%s", name, got, tc.want,
-				text.String(),
-			)
-		}
 	}
 }
 

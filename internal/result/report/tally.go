@@ -162,15 +162,62 @@ func (l luck) compare(o luck) int {
 	)
 }
 
-// count counts trials and attempts by cell, in the order of the plan, and outcomes by luck.
+// A counted experiment has its cells in the order of tables, and its outcomes by luck.
+type counted struct {
+	cells []*cell
+	lucks map[luck]stat.Group
+	// tasks names the tasks by number, and failures has a trial of each kind.
+	tasks    []assay.TaskID
+	failures map[failure]failedTrial
+}
+
+// A failure is a kind of outcome that is not full success: those of a cell with a category, or
+// those of a model at a task.
+type failure struct {
+	cell     *cell // nil for a model's failures at a task
+	category string
+	model    string
+	task     task
+}
+
+// A failedTrial is a trial that did not fully succeed.
+type failedTrial struct {
+	id       assay.TrialID
+	cell     *cell
+	category string
+}
+
+// example returns nil if there is no trial.
+func (t failedTrial) example() *Example {
+	if t.cell == nil {
+		return nil
+	}
+	return &Example{t.id, t.cell.Cell, t.category}
+}
+
+// fail remembers the failed trial whose ID comes first, because the order of attempts is up to
+// chance.
+func (x *counted) fail(t failedTrial, of task) {
+	for _, f := range []failure{
+		{cell: t.cell, category: t.category}, {model: t.cell.Model, task: of},
+	} {
+		if first, ok := x.failures[f]; !ok || t.id < first.id {
+			x.failures[f] = t
+		}
+	}
+}
+
+// count counts trials and attempts by cell, and outcomes by luck.
 func count(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
 	from *population[task],
 	d Design,
-) ([]*cell, map[luck]stat.Group, error) {
+) (*counted, error) {
+	x := &counted{
+		lucks: make(map[luck]stat.Group), failures: make(map[failure]failedTrial),
+	}
 	var cells []*cell
-	lucks := make(map[luck]stat.Group)
 	index := make(map[assay.Cell]int32)
 	// The map below may hold a million of these.
 	type place struct {
@@ -196,6 +243,7 @@ func count(
 		if !ok {
 			of = task(len(tasks))
 			tasks[trial.Task] = of
+			x.tasks = append(x.tasks, trial.Task)
 		}
 		known[key(trial.ID)] = place{
 			c, of, int32(trial.Repeat),
@@ -205,7 +253,7 @@ func count(
 	}
 	for a, err := range attempts {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		id := key(a.ID)
 		p, ok := known[id]
@@ -222,14 +270,24 @@ func count(
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
 			}
+			if isFull(a.Level) == 0 {
+				x.fail(failedTrial{a.ID, cells[p.cell], a.ErrorCategory}, p.task)
+			}
 			at := luck{cells[p.cell].Model, p.task, p.repeat}
-			g := lucks[at]
-			lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
+			g := x.lucks[at]
+			x.lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
 			p.cell = ^p.cell
 			known[id] = p
 		}
 	}
-	return cells, lucks, nil
+	for _, c := range cells {
+		if !slices.Contains(d.Models, c.Model) {
+			d.Models = append(d.Models, c.Model)
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b *cell) int { return d.Compare(a.Cell, b.Cell) })
+	x.cells = cells
+	return x, nil
 }
 
 // key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
@@ -382,25 +440,10 @@ func (d *detail) merge(o *detail) {
 
 // groups counts outcomes by task or by sequence of tools, in the order of tasks.
 func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
-	groups := make([]stat.Group, 0, len(d.tasks))
-	places := make(map[int]int) // of sequences
-	for _, t := range slices.Sorted(maps.Keys(d.tasks)) {
+	return d.from.groups(slices.Sorted(maps.Keys(d.tasks)), func(t task) stat.Group {
 		some, of := count(t, d.tasks[t])
-		i := len(groups)
-		if d.from.bySequence() {
-			s := d.from.of[t]
-			if known, ok := places[s]; ok {
-				i = known
-			}
-			places[s] = i
-		}
-		if i == len(groups) {
-			groups = append(groups, stat.Group{})
-		}
-		groups[i].Full += int(some)
-		groups[i].N += int(of)
-	}
-	return groups
+		return stat.Group{Full: int(some), N: int(of)}
+	})
 }
 
 // share computes a rate over tasks, with an interval that accounts for repeats within tasks. count
@@ -414,6 +457,8 @@ func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
 	}
 	return s
 }
+
+func (o outcomes) group() stat.Group { return stat.Group{Full: int(o[full]), N: int(o[done])} }
 
 // total adds up the outcomes of all tasks.
 func (d *detail) total() (all outcomes) {

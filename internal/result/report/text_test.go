@@ -1,12 +1,9 @@
 package report_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"gotest.tools/v3/golden"
 )
@@ -30,10 +27,6 @@ func TestTableAsText(t *testing.T) {
 		"complete.txt": build(t, done, outcome(done[0], assay.FullSuccess, 5)),
 		"empty.txt":    build(t, nil),
 	} {
-		var b strings.Builder
-		if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
-			t.Fatal(err)
-		}
-		golden.Assert(t, b.String(), name)
+		golden.Assert(t, text(t, table), name)
 	}
 }

@@ -1,0 +1,248 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A rehearsal has trials and their attempts.
+type rehearsal struct {
+	trials   []assay.Trial
+	attempts []assay.Attempt
+}
+
+// play adds the outcomes of trials at n tasks in a cell, of which the first ones fully succeed.
+func (p *rehearsal) play(c assay.Cell, n, full int, category string) {
+	c.Difficulty = "easy"
+	for i := range n {
+		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprintf("%s-%d", c.TaskType, i))}
+		t := assay.NewTrial(c, ref, assay.Setting{World: "pilot"}, 1, 1)
+		a := outcome(t, assay.Failure, 3)
+		if a.ErrorCategory = category; i < full {
+			a = outcome(t, assay.FullSuccess, 3)
+		}
+		a.RequiredTools = []string{string(ref.ID)}
+		p.trials, p.attempts = append(p.trials, t), append(p.attempts, a)
+	}
+}
+
+func (p *rehearsal) headline(t *testing.T) report.Headline {
+	t.Helper()
+	a, err := report.Design{}.Analyze("e", slices.Values(p.trials), all(p.attempts...),
+		report.Beside{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Headline
+}
+
+func inCell(model, variant string, reliability float64) assay.Cell {
+	return assay.Cell{Model: model, Variant: variant, TaskType: "t", Reliability: reliability}
+}
+
+// TestHeadlineNamesTheLargestLoss checks that the loss is the largest that is more than chance, and
+// that the example is a failure in its cells, for the most frequent reason there and with the most
+// reliable tools.
+func TestHeadlineNamesTheLargestLoss(t *testing.T) {
+	t.Parallel()
+	var p rehearsal
+	for _, reliability := range []float64{0.9, 0.6} {
+		p.play(inCell("m", assay.Optimal, reliability), 30, 30, "")
+		p.play(inCell("m", "flawed_missing_step", reliability), 30, 3, "tool_selection")
+		p.play(inCell("n", assay.Optimal, reliability), 30, 21, "max_turns")
+		p.play(inCell("n", "flawed_missing_step", reliability), 30, 21, "max_turns")
+	}
+	h := p.headline(t)
+	if l := h.Loss; l == nil || l.Model != "m" || l.Level != "flawed_missing_step" ||
+		l.Against != assay.Optimal || fmt.Sprintf("%.2f", l.Points) != "0.90" || !l.Significant ||
+		l.Interval.Low < 0.7 || l.Interval.High < 0.95 {
+		t.Fatalf("loss %+v", l)
+	}
+	e := h.Example
+	if e == nil || e.Cell.Model != "m" || e.Cell.Variant != "flawed_missing_step" ||
+		e.Cell.Reliability != 0.9 || e.Category != "tool_selection" {
+		t.Fatalf("example %+v", e)
+	}
+	at := slices.IndexFunc(p.attempts, func(a assay.Attempt) bool { return a.ID == e.Trial })
+	if p.attempts[at].Level == assay.FullSuccess {
+		t.Errorf("the example is a success")
+	}
+	want := []report.Cause{{"m", "tool_selection", 54, 54}, {"n", "max_turns", 36, 36}}
+	if diff := cmp.Diff(want, h.Causes); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+}
+
+// TestHeadlineFindsLossesWithoutFactors checks the losses of experiments whose cells differ in the
+// type of tasks, in the reliability, or in nothing.
+func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		play func(p *rehearsal)
+		want string // factor, level, and whether it is more than chance
+	}{
+		"type": {func(p *rehearsal) {
+			c := inCell("m", assay.Baseline, 1)
+			p.play(c, 20, 19, "other")
+			c.TaskType = "hard"
+			p.play(c, 20, 2, "other")
+		}, "task_type hard true"},
+		"reliability": {func(p *rehearsal) {
+			p.play(inCell("m", assay.Baseline, 1), 20, 20, "other")
+			p.play(inCell("m", assay.Baseline, 0.5), 20, 5, "other")
+		}, "reliability 0.5 true"},
+		"task": {func(p *rehearsal) {
+			p.play(inCell("m", assay.Baseline, 1), 12, 11, "other")
+		}, "task t-11 false"},
+		"nothing failed": {func(p *rehearsal) {
+			p.play(inCell("m", assay.Baseline, 1), 12, 12, "other")
+		}, ""},
+		"everything failed": {func(p *rehearsal) {
+			p.play(inCell("m", assay.Baseline, 1), 12, 0, "other")
+		}, ""},
+		"nothing done": {func(*rehearsal) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var p rehearsal
+			c.play(&p)
+			got := ""
+			h := p.headline(t)
+			if l := h.Loss; l != nil {
+				got = fmt.Sprint(l.Factor, " ", l.Level, " ", l.Significant)
+			}
+			if got != c.want {
+				t.Errorf("loss %q, want %q", got, c.want)
+			}
+			failed := slices.ContainsFunc(p.attempts, func(a assay.Attempt) bool {
+				return a.Level != assay.FullSuccess
+			})
+			if failed != (h.Example != nil) {
+				t.Errorf("example %+v", h.Example)
+			}
+		})
+	}
+}
+
+// TestOrderIsAboutSharedTasks checks that a model that was only tried on easy tasks does not rank
+// above one that is better on them, and that each step has its test.
+func TestOrderIsAboutSharedTasks(t *testing.T) {
+	t.Parallel()
+	var p rehearsal
+	easy, hard := inCell("", assay.Baseline, 1), inCell("", assay.Baseline, 0.5)
+	for _, m := range []struct {
+		model      string
+		easy, hard int
+	}{{"narrow", 20, -1}, {"good", 30, 0}, {"bad", 2, 0}} {
+		easy.Model, hard.Model = m.model, m.model
+		p.play(easy, 30, m.easy, "other")
+		if m.hard >= 0 {
+			p.play(hard, 30, m.hard, "other")
+		}
+	}
+	h := p.headline(t)
+	got := ""
+	for _, r := range h.Order {
+		got += fmt.Sprintf("%s %.2f", r.Model, r.Rate)
+		if r.Next != nil {
+			got += fmt.Sprintf(" (%s to %s %.2f %v) ", r.Next.A, r.Next.B, r.Next.Difference,
+				r.Next.Significant())
+		}
+	}
+	want := "good 1.00 (good to narrow -0.33 true) narrow 0.67 (narrow to bad -0.60 true) bad 0.07"
+	if got != want || !h.Shared {
+		t.Errorf("order %q, shared %v; want %q of shared tasks", got, h.Shared, want)
+	}
+}
+
+// TestProgressHasIntervalsOfReport checks that the intervals of a run in progress are those that a
+// report has for the same outcomes, with few sequences of tools and with many.
+func TestProgressHasIntervalsOfReport(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var trials []assay.Trial
+		var attempts []assay.Attempt
+		var p report.Progress
+		sequences := rapid.IntRange(1, 40).Draw(t, "sequences")
+		for i := range rapid.IntRange(1, 40).Draw(t, "tasks") {
+			for repeat := range rapid.IntRange(1, 4).Draw(t, "repeats") {
+				ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("task-", i))}
+				trial := assay.NewTrial(inCell("m", "cot", 1), ref, assay.Setting{}, 1, repeat)
+				a := outcome(trial, assay.Failure, 1)
+				g := stat.Group{N: 1}
+				if rapid.Bool().Draw(t, "full") {
+					a.Level, g.Full = assay.FullSuccess, 1
+				}
+				a.RequiredTools = []string{fmt.Sprint("tool-", i%sequences)}
+				trials, attempts = append(trials, trial), append(attempts, a)
+				p.Add("m", trial.Task, a.RequiredTools, g)
+			}
+		}
+		a, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...),
+			report.Beside{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := p.Rate("m").Interval, a.Main[0].Full.Interval
+		if math.Abs(got.Low-want.Low)+math.Abs(got.High-want.High) > 1e-9 {
+			t.Errorf("interval %v, and %v in the report by %s", got, want, a.Population.Cluster)
+		}
+	})
+}
+
+// TestTablesDoNotDependOnOrder checks that rows and the example stay the same if trials and
+// attempts come in another order.
+func TestTablesDoNotDependOnOrder(t *testing.T) {
+	t.Parallel()
+	var p rehearsal
+	for _, reliability := range []float64{1, 0.6, 0.8} {
+		for _, variant := range []string{"own", assay.Optimal, "flawed_tool_misuse", assay.Baseline} {
+			for _, model := range []string{"b", "a"} {
+				p.play(inCell(model, variant, reliability), 3, 1, "other")
+			}
+		}
+	}
+	design := report.Design{Models: []string{"b", "a"}, Variants: []string{"own"}}
+	analyze := func() (rows []string, example assay.TrialID) {
+		a, err := design.Analyze("e", slices.Values(p.trials), all(p.attempts...), report.Beside{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range a.Rows {
+			rows = append(rows, fmt.Sprint(r.Model, " ", r.Variant, " ", r.Reliability))
+		}
+		return rows, a.Headline.Example.Trial
+	}
+	want, example := analyze()
+	var sorted []string
+	for _, model := range design.Models {
+		for _, variant := range []string{assay.Baseline, assay.Optimal, "flawed_tool_misuse", "own"} {
+			for _, reliability := range []float64{0.6, 0.8, 1} {
+				sorted = append(sorted, fmt.Sprint(model, " ", variant, " ", reliability))
+			}
+		}
+	}
+	if diff := cmp.Diff(sorted, want); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	luck := rand.New(rand.NewPCG(1, 2))
+	luck.Shuffle(len(p.trials), func(i, k int) {
+		p.trials[i], p.trials[k] = p.trials[k], p.trials[i]
+		p.attempts[i], p.attempts[k] = p.attempts[k], p.attempts[i]
+	})
+	got, again := analyze()
+	if diff := cmp.Diff(want, got); diff != "" || example != again {
+		t.Errorf("in another order, the example is %s instead of %s, and rows (-want +got):\n%s",
+			again, example, diff)
+	}
+}
