@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
@@ -236,7 +237,7 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 
-	total := "Models run side by side: about " + duration(out.Wall) + " in all"
+	total := "Models run side by side: about " + exhibit.Duration(out.Wall) + " in all"
 	if out.Unknown != "" {
 		total = fmt.Sprintf("Models run side by side: %s in all (%s)",
 			wallText(out.Wall, out.Range), out.Unknown)

@@ -21,12 +21,15 @@ func newReport(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
 		Short: "Tables, charts and warnings of an experiment",
-		Long: `Report shows what an experiment found. It begins with the best model and variant,
-whether that is more than chance, what goes wrong, and what to do next. Warnings
-follow, then rates with intervals, comparisons of variants and models on the same
-tasks, errors, effort, cost, and what it takes to reproduce the run. Without
-EXPERIMENT, it reports the experiment of the latest run. With --where, only matching
-attempts count.
+		Long: `Report shows what an experiment found. It begins with the lines that end a run: how
+the models rank, what costs most, why trials fail, which trial shows it, and what the
+work took. Warnings follow, then rates with intervals, comparisons of variants and
+models on the same tasks, errors, effort, cost, and what it takes to reproduce the
+run. Without EXPERIMENT, it reports the experiment of the latest run. With --where,
+only matching attempts count.
+
+A terminal shows the first 40 rows of a table. A pipe, a file and the other formats get
+all of them.
 
 The HTML is one file that needs no network. With --transcripts N, it has the transcripts of
 up to N failed episodes of each model.`,
@@ -76,19 +79,26 @@ func writeReport(
 		return fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	x, err := j.Reading(ctx, db, e, f.where)
-	if err != nil {
-		return err
-	}
-	x.Program = version()
-	x.Design.Cluster = f.cluster
-	r, err := x.Analyze(ctx, db)
+	r, err := analyze(ctx, p, db, j, e, f)
 	if err != nil {
 		return err
 	}
 	return f.write(p, r, func() (*document.Document, error) {
 		return r.Document(ctx, f.transcripts)
 	})
+}
+
+// analyze computes the figures of a planned experiment.
+func analyze(
+	ctx context.Context, p *process, db *store.DB, j *job.Job, e store.Experiment, f documentFlags,
+) (*reading.Report, error) {
+	x, err := j.Reading(ctx, db, e, f.where)
+	if err != nil {
+		return nil, err
+	}
+	x.Program, x.Command, x.Store = version(), p.name, f.store
+	x.Design.Cluster = f.cluster
+	return x.Analyze(ctx, db)
 }
 
 // writeOthers reports the results of other systems, for a store that has no experiment.

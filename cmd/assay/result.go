@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/job"
@@ -27,43 +28,59 @@ type runResult struct {
 	flags runFlags
 }
 
-// print prints the table, the progress and speed of the run, and the next commands.
+// print prints what the user has to know about an unfinished run, and the headline.
 func (r *runResult) print(ctx context.Context) error {
 	if r.flags.quiet {
 		r.printDone()
 		return nil
 	}
-	table, err := r.job.Tables(ctx, r.db)
+	experiments, err := chooseExperiments(ctx, r.db, []string{r.sum.Experiment})
+	if err != nil {
+		return err
+	}
+	found, err := analyze(ctx, r.process, r.db, r.job, experiments[0], r.documentFlags())
+	if err != nil {
+		return err
+	}
+	unfinished, err := r.unfinished(ctx, found.CommandLine("status"))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(r.out)
-	if err := exhibit.WriteTable(r.out, table.Table, r.terminal); err != nil {
-		return err
+	for _, line := range unfinished {
+		r.say("%s", line)
 	}
-	fmt.Fprintln(r.out)
-	r.printWarnings(table.Warnings)
-	if note := r.job.SimNote(); note != "" {
-		r.say("%s", note)
+	if len(unfinished) > 0 {
 		fmt.Fprintln(r.out)
 	}
-
-	r.printDone()
-	r.printSpeed()
-	r.printUnfinished()
-
-	path := r.flags.store
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
+	files, err := r.writeFiles(ctx, found)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(r.out, "Results are in %s\n", path)
-	if r.flags.quickstart {
-		if err := r.writeReport(ctx); err != nil {
-			return err
-		}
+	lines := found.Headline
+	last := &lines[len(lines)-1]
+	last.Text += fmt.Sprintf("; more: `%s`; files: %s", found.CommandLine("report"), files)
+	return (&document.Document{Headline: lines}).WriteText(r.out, r.terminal)
+}
+
+// documentFlags are those of the report that the quickstart writes.
+func (r *runResult) documentFlags() documentFlags {
+	return documentFlags{
+		store: r.flags.store, format: "html", cluster: report.Auto, transcripts: 3,
+		output: filepath.Join(filepath.Dir(r.flags.store), quickstartReport),
 	}
-	r.printNext()
-	return nil
+}
+
+// writeFiles writes the report of the quickstart, and names the files with results.
+func (r *runResult) writeFiles(ctx context.Context, found *reading.Report) (string, error) {
+	if !r.flags.quickstart {
+		return r.flags.store, nil
+	}
+	f := r.documentFlags()
+	err := f.write(r.process, found, func() (*document.Document, error) {
+		return found.Document(ctx, f.transcripts)
+	})
+	return r.flags.store + ", " + f.output, err
 }
 
 func (r *runResult) printDone() {
@@ -74,97 +91,40 @@ func (r *runResult) printDone() {
 		return
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
-		s.Done, s.Planned, s.Settled, duration(s.Wall), s.Requests)
+		s.Done, s.Planned, s.Settled, exhibit.Duration(s.Wall), s.Requests)
 	if n := s.SecondRequests; n > 0 {
 		r.say("%s sent because replies were late; %d got a reply.",
 			countedVerb(n, "second request", "was", "were"), s.SecondReplies)
 	}
 }
 
-// printWarnings lists the titles of warnings. Pending trials are mentioned later anyway.
-func (r *runResult) printWarnings(all []report.Warning) {
-	all = slices.DeleteFunc(slices.Clone(all), func(w report.Warning) bool {
-		return w.Kind == "incomplete"
-	})
-	if len(all) == 0 {
-		return
-	}
-	r.say("%s (details: `%s report`):", counted(len(all), "warning"), r.name)
-	for _, w := range all {
-		more := ""
-		if n := len(w.Where); n > 1 {
-			more = fmt.Sprintf(", and %d more", n-1)
-		}
-		r.item("  ", fmt.Sprintf("%s: %s%s", w.Title, w.Where[0], more))
-	}
-	fmt.Fprintln(r.out)
-}
-
-// printSpeed compares the time of the run with its forecast and with the shortest possible time,
-// and names each model's bottleneck.
-func (r *runResult) printSpeed() {
+// unfinished says what the user has to know before the headline: what was closed or stopped, and
+// which trials have no outcome, with the reasons. The status command lists more.
+func (r *runResult) unfinished(
+	ctx context.Context, status string,
+) (lines []string, err error) {
 	s := r.sum
-	if s.Settled == 0 { // nothing was fast or slow
-		return
-	}
-	ratio := func(seconds float64) string {
-		return fmt.Sprintf("%s (%.2f×)", duration(seconds), s.Wall/seconds)
-	}
-	var parts []string
-	if s.Least > 0 {
-		parts = append(parts, "fastest possible: "+ratio(s.Least))
-	}
-	switch {
-	case s.Stopped || len(s.NotRun) > 0 || s.ForecastWall == 0:
-	case s.ForecastRange.Unknown != "":
-		parts = append(parts, "forecast: "+wallText(s.ForecastWall, s.ForecastRange))
-	default:
-		parts = append(parts, "forecast: "+ratio(s.ForecastWall))
-	}
-	if len(parts) > 0 {
-		r.say("It took %s; %s.", duration(s.Wall), strings.Join(parts, ", "))
-	}
-	for _, m := range s.Speeds {
-		r.say("%s", speedText(m))
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if s.Settled == 0 && s.Done == s.Planned {
+		add("All %d trials of %s were done already, so nothing was run. --again repeats them.",
+			s.Planned, s.Experiment)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
 		isLane := func(l session.LaneSpeed) bool { return l.Lane == name }
 		if slices.ContainsFunc(s.Lanes, isLane) {
-			r.say("WARNING: lane %s was closed: %s", name, s.Closed[name])
+			add("WARNING: lane %s was closed: %s", name, s.Closed[name])
 		} else {
-			r.say("%s stopped because all of its lanes are closed: %s", name, s.Closed[name])
+			add("%s stopped because all of its lanes are closed: %s", name, s.Closed[name])
 		}
 	}
-	for _, l := range s.Lanes {
-		if l.Found != "" {
-			r.say("%s: %s", l.Lane, l.Found)
-		}
-	}
-}
-
-// speedText describes how busy a model's lanes were, and its bottleneck.
-func speedText(m session.ModelSpeed) string {
-	text := fmt.Sprintf("%s: %.0f %% of its lanes' time used", m.Model, 100*m.Used)
-	if m.Lost >= 0.01 {
-		text += fmt.Sprintf(", %.0f %% of it without a reply", 100*m.Lost)
-	}
-	if m.Bottleneck != "" {
-		text += "; bottleneck: " + m.Bottleneck
-	}
-	if m.Waited > 0 {
-		text += fmt.Sprintf(" (waited %s)", duration(m.Waited.Seconds()))
-	}
-	return text
-}
-
-// printUnfinished lists the trials that have no outcome, with the reasons.
-func (r *runResult) printUnfinished() {
-	s := r.sum
 	for _, stop := range s.StoppedEarly {
-		r.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
+		add("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}
 	if s.Unfinished() == 0 {
-		return
+		return lines, nil
+	}
+	if s.Stopped {
+		add("The run was interrupted; every finished trial is saved.")
 	}
 	var parts []string
 	if s.Pending > 0 {
@@ -173,65 +133,52 @@ func (r *runResult) printUnfinished() {
 	if s.Parked > 0 {
 		parts = append(parts, fmt.Sprintf("%d parked after faults", s.Parked))
 	}
-	r.say("%s unfinished (%s); run again to retry.",
+	add("%s unfinished (%s); run the same command again to go on.",
 		counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
 		isStop := func(stop gate.Stop) bool { return stop.Reason == reason }
 		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) {
-			r.say("%d of them did not start: %s", s.NotRun[reason], reason)
+			add("%d of them did not start: %s", s.NotRun[reason], reason)
 		}
 	}
+	why, n, err := r.parkedFor(ctx)
+	if n > 0 {
+		add("%d of them parked: %s (`%s` lists all reasons)", n, why, status)
+	}
+	return lines, err
+}
+
+// parkedFor returns the most frequent reason why the run parked trials, and how many it parked
+// for that reason.
+func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error) {
+	if r.sum.Parked == 0 {
+		return "", 0, nil
+	}
+	reasons := make(map[string]int)
+	filter := store.Filter{Run: r.sum.Run, OnlyFaults: true}
+	for a, err := range r.db.Attempts(ctx, filter) {
+		if err != nil {
+			return "", 0, err
+		}
+		if a.Parked {
+			reasons[strings.ReplaceAll(a.FaultDetail, "\n", " ")]++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		if reasons[reason] > n {
+			why, n = reason, reasons[reason]
+		}
+	}
+	return why, n, nil
 }
 
 // quickstartReport is the name of the report that the quickstart writes next to its store.
 const quickstartReport = "quickstart-report.html"
 
-// writeReport writes a report, to show newcomers one.
-func (r *runResult) writeReport(ctx context.Context) error {
-	experiments, err := chooseExperiments(ctx, r.db, []string{r.sum.Experiment})
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(filepath.Dir(r.flags.store), quickstartReport)
-	f := documentFlags{format: "html", output: path, transcripts: 3}
-	if err := writeReport(ctx, r.process, r.db, experiments[0], f); err != nil {
-		return err
-	}
-	fmt.Fprintf(r.out, "The report is in %s\n", path)
-	return nil
-}
-
-// printNext suggests commands that work as they are.
-func (r *runResult) printNext() {
-	flag := ""
-	if r.flags.store != defaultStore {
-		flag = " --store " + r.flags.store
-	}
-	fmt.Fprintf(r.out, "\nNext:\n  %s status%s\n", r.name, flag)
-	if id := r.sum.Example; id != "" {
-		fmt.Fprintf(r.out, "  %s show %s%s\n", r.name, id[:8], flag)
-	}
-	fmt.Fprintf(r.out, "  %s report --format html --output report.html%s\n", r.name, flag)
-}
-
-// duration formats seconds for people.
-func duration(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", seconds)
-	case d < time.Minute:
-		return fmt.Sprintf("%.0f s", seconds)
-	case d < 48*time.Hour:
-		return d.Round(time.Second).String()
-	}
-	return fmt.Sprintf("%.1f days", d.Hours()/24)
-}
-
 // wallText returns a forecast, as a range if it is one.
 func wallText(wall float64, r job.Range) string {
 	if r.Unknown == "" {
-		return duration(wall)
+		return exhibit.Duration(wall)
 	}
 	return roughly(r.Low) + " to " + roughly(r.High)
 }

@@ -6,49 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/session"
 )
-
-func TestSpeedNamesBottleneck(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name  string
-		speed session.ModelSpeed
-		want  string
-	}{
-		{"idle", session.ModelSpeed{Model: "m", Used: 0.1}, "m: 10 % of its lanes' time used"},
-		{
-			"full",
-			session.ModelSpeed{Model: "m", Used: 0.95, Bottleneck: "concurrency limit of builtin"},
-			"m: 95 % of its lanes' time used; bottleneck: concurrency limit of builtin",
-		},
-		{
-			"hung",
-			session.ModelSpeed{
-				Model: "m", Used: 1, Lost: 0.97, Bottleneck: "requests without a reply",
-			},
-			"m: 100 % of its lanes' time used, 97 % of it without a reply; " +
-				"bottleneck: requests without a reply",
-		},
-		{
-			"waited",
-			session.ModelSpeed{
-				Model: "m", Used: 0.5, Bottleneck: "rpm limit of gw/K1/m", Waited: 80 * time.Second,
-			},
-			"m: 50 % of its lanes' time used; bottleneck: rpm limit of gw/K1/m (waited 1m20s)",
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := speedText(tc.speed); got != tc.want {
-				t.Errorf("speedText() = %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
 
 // TestOutputFitsTerminal checks that no line of plan, run and status is wider than the terminal.
 // Lines with a path are exempt because a path has no place to break.

@@ -57,9 +57,10 @@ providers:
 	suiteGaps(t, 0, []string{"sim/expert", "sim/obedient", other}, three)
 
 	out := runSuite(t, "all", three)
-	if !strings.Contains(out, "\n4192 of 4192 trials done, 4192 in this run") {
+	if !strings.Contains(out, " 4192 of 4192 trials done in ") {
 		t.Errorf("the run did not report 4,192 trials:\n%s", out)
 	}
+	out = must(t, nil, "report", "all", "--store", db).out
 	for title, lead := range map[string]string{
 		"Part models":               "Full success by task type.",
 		"Part models: main metrics": "",

@@ -86,7 +86,7 @@ func (a analysis) loopText() string {
 }
 
 func (a analysis) effortSection() *document.Section {
-	if a.Done == 0 {
+	if a.Done == 0 || len(a.Spreads) == 0 {
 		return nil
 	}
 	heads := figures("n", "turns ¼", "median", "¾", "tokens ¼", "median", "¾", "95 %", "calls",
@@ -188,7 +188,7 @@ func (a analysis) exposureSection() *document.Section {
 }
 
 func (a analysis) tokenSection() *document.Section {
-	if a.Done == 0 {
+	if a.Done == 0 || len(a.Spreads) == 0 {
 		return nil
 	}
 	return &document.Section{ID: "tokens", Title: "Tokens of an episode", Chart: a.tokenChart()}
@@ -255,9 +255,58 @@ func (a analysis) laneSection() *document.Section {
 			points(l.Occupancy), decimal(l.UsedS, "%.0f s"), text(waitedText(l)),
 		}
 	})
+	notes := []string{"Occupancy is the share of a lane's tightest limit that was used while " +
+		"work was waiting."}
+	latest := a.Lanes[len(a.Lanes)-1].Run
+	for _, l := range a.Lanes {
+		if l.Run == latest && l.Found != "" {
+			notes = append(notes, l.Lane+": "+l.Found)
+		}
+	}
 	return &document.Section{
 		ID: "lanes", Title: "Endpoint utilisation", Chart: a.laneChart(), Table: t,
-		Notes: []string{"Occupancy is the share of a lane's tightest limit that was used while " +
-			"work was waiting."},
+		Lead: speedText(a.Speed), Notes: notes,
 	}
+}
+
+// speedText compares the time of the latest run with its forecast and with the shortest possible
+// time, and names each model's bottleneck.
+func speedText(s *report.Speed) string {
+	if s == nil {
+		return ""
+	}
+	ratio := func(seconds float64) string {
+		return fmt.Sprintf("%s (%.2f×)", Duration(seconds), s.WallS/seconds)
+	}
+	lines := []string{"The latest run took " + Duration(s.WallS)}
+	if s.LeastS > 0 {
+		lines[0] += "; fastest possible: " + ratio(s.LeastS)
+	}
+	if s.ForecastS > 0 {
+		lines[0] += "; forecast: " + ratio(s.ForecastS)
+	}
+	lines[0] += "."
+	if n := s.SecondRequests; n > 0 {
+		lines = append(lines, fmt.Sprintf("Second requests because replies were late: %d, of which %d "+
+			"got a reply.", n, s.SecondReplies))
+	}
+	for _, m := range s.Models {
+		lines = append(lines, modelSpeedText(m))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// modelSpeedText describes how busy a model's lanes were, and its bottleneck.
+func modelSpeedText(m report.ModelSpeed) string {
+	text := fmt.Sprintf("%s: %.0f %% of its lanes' time used", m.Model, 100*m.Used)
+	if m.Lost >= 0.01 {
+		text += fmt.Sprintf(", %.0f %% of it without a reply", 100*m.Lost)
+	}
+	if m.Bottleneck != "" {
+		text += "; bottleneck: " + m.Bottleneck
+	}
+	if m.WaitedS > 0 {
+		text += fmt.Sprintf(" (waited %s)", Duration(m.WaitedS))
+	}
+	return text
 }

@@ -35,7 +35,7 @@ type (
 func Report(figures *report.Analysis) *document.Document {
 	a := analysis{figures}
 	d := &document.Document{
-		Title: "Experiment " + a.Experiment, Summary: a.summary(), Lead: a.lead(),
+		Title: "Experiment " + a.Experiment, Headline: Headline(figures), Lead: a.lead(),
 		Chart: a.successChart(),
 	}
 	for _, w := range a.Warnings {
@@ -43,7 +43,7 @@ func Report(figures *report.Analysis) *document.Document {
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
+		a.bestSection(), a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.pivotSection(faultMix, "By mix of faults"),
 		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
@@ -83,8 +83,14 @@ func (a analysis) origins() (facts []report.Fact) {
 }
 
 func (a analysis) lead() string {
-	return fmt.Sprintf("%d of %d trials are done, in %s.", a.Done, a.Planned,
-		counted(len(a.Cells), "cell"))
+	switch {
+	case a.Done == 0:
+		return "No trial is done yet. `assay run` runs them."
+	case len(a.Where) > 0:
+		return fmt.Sprintf("Only attempts with %s count in this report.",
+			strings.Join(a.Where, " and "))
+	}
+	return ""
 }
 
 // counted writes a number with its noun.

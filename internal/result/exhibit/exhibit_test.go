@@ -1,7 +1,6 @@
 package exhibit_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,12 +31,17 @@ func rival(model string, difference, q float64) report.Rival {
 }
 
 func summaryOf(f report.Findings) string {
-	a := &report.Analysis{Table: &report.Table{Planned: 100, Done: 100}, Findings: f}
-	var all []string
-	for _, p := range exhibit.Report(a).Summary {
-		all = append(all, p.Label+" "+p.Text)
+	return bestOf(&report.Analysis{Table: &report.Table{Planned: 100, Done: 100}, Findings: f})
+}
+
+// bestOf returns the sentences about the best model and variant.
+func bestOf(a *report.Analysis) string {
+	for _, s := range exhibit.Report(a).Sections {
+		if s.ID == "best" {
+			return s.Lead
+		}
 	}
-	return strings.Join(all, "\n")
+	return ""
 }
 
 func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
@@ -96,7 +100,6 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		analysis report.Analysis
 		want     string
 	}{
-		"no outcome": {report.Analysis{Table: &report.Table{}}, "`assay run` runs them"},
 		"pending": {report.Analysis{
 			Table:    &report.Table{Planned: 10, Done: 7, Skipped: 2},
 			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}},
@@ -116,10 +119,8 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			points := exhibit.Report(&c.analysis).Summary
-			last := points[len(points)-1]
-			if last.Label != "Next" || !strings.Contains(last.Text, c.want) {
-				t.Errorf("the summary ends with %+v, want %q", last, c.want)
+			if got := bestOf(&c.analysis); !strings.Contains(got, c.want) {
+				t.Errorf("the sentences are\n%s\nwant %q", got, c.want)
 			}
 		})
 	}
@@ -185,21 +186,6 @@ func TestComparisonFoldsAllButSignificantAndLargeDifferences(t *testing.T) {
 					table.Shown, len(table.Rows), want)
 			}
 		})
-	}
-}
-
-// errFull is the error of a full disk.
-var errFull = errors.New("no space left")
-
-type full struct{}
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
-func TestWriteErrorsAreReturned(t *testing.T) {
-	t.Parallel()
-	err := exhibit.WriteTable(full{}, &report.Table{}, document.Terminal{})
-	if !errors.Is(err, errFull) {
-		t.Errorf("WriteTable() = %v, want the writer's error", err)
 	}
 }
 
@@ -278,7 +264,8 @@ func TestErrorTableFits(t *testing.T) {
 		figures := &report.Table{Planned: 150, Done: 150, Errors: report.Errors{
 			Categories: assay.ErrorCategories, Rows: []report.ErrorRow{row},
 		}}
-		err := exhibit.WriteTable(&b, figures, document.Terminal{Width: tc.width})
+		d := exhibit.Report(&report.Analysis{Table: figures})
+		err := d.WriteText(&b, document.Terminal{Width: tc.width})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,5 +315,38 @@ func TestTablesOfSeveritiesTellWhichTasks(t *testing.T) {
 				t.Errorf("the report explains it: %v, want %v\n%s", told, c.told, &text)
 			}
 		})
+	}
+}
+
+// TestLanesNameTheBottleneck checks the sentences about the speed of the latest run.
+func TestLanesNameTheBottleneck(t *testing.T) {
+	t.Parallel()
+	a := &report.Analysis{
+		Table: &report.Table{},
+		Lanes: []report.Lane{
+			{Run: "old", Lane: "gw/K1/m", Found: "4 at a time"},
+			{Run: "new", Lane: "gw/K1/m", Found: "9 at a time"},
+		},
+		Speed: &report.Speed{
+			WallS: 90, LeastS: 60, ForecastS: 100,
+			Models: []report.ModelSpeed{
+				{Model: "idle", Used: 0.1},
+				{Model: "hung", Used: 1, Lost: 0.97, Bottleneck: "requests without a reply"},
+				{Model: "m", Used: 0.5, Bottleneck: "rpm limit of gw/K1/m", WaitedS: 80},
+			},
+		},
+	}
+	sections := exhibit.Report(a).Sections
+	lanes := sections[len(sections)-1]
+	want := "The latest run took 1m30s; fastest possible: 1m0s (1.50×); forecast: 1m40s (0.90×).\n" +
+		"idle: 10 % of its lanes' time used\n" +
+		"hung: 100 % of its lanes' time used, 97 % of it without a reply; " +
+		"bottleneck: requests without a reply\n" +
+		"m: 50 % of its lanes' time used; bottleneck: rpm limit of gw/K1/m (waited 1m20s)"
+	if lanes.Lead != want {
+		t.Errorf("the section begins with\n%s\nwant\n%s", lanes.Lead, want)
+	}
+	if last := lanes.Notes[len(lanes.Notes)-1]; last != "gw/K1/m: 9 at a time" {
+		t.Errorf("the last note is %q, want the limits that the latest run found out", last)
 	}
 }

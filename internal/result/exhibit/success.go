@@ -14,20 +14,15 @@ func (a analysis) successSection() *document.Section {
 	if len(a.Rows) == 0 {
 		return nil
 	}
-	return new(table{a.Table}.successSection(false))
-}
-
-// successSection shows the main table. A brief one has a line for each row: it leaves out
-// failures, which follow from the rest, and the intervals of partial successes.
-func (t table) successSection(brief bool) document.Section {
+	t := table{a.Table}
 	measured := t.has(func(r report.Row) bool { return r.BestMeasured > 0 })
-	return document.Section{
-		ID: "success", Title: "Full success", Table: t.successTable(brief, measured),
+	return &document.Section{
+		ID: "success", Title: "Full success", Table: t.successTable(measured),
 		Notes: t.successNotes(measured),
 	}
 }
 
-func (t table) successTable(brief, measured bool) *document.Table {
+func (t table) successTable(measured bool) *document.Table {
 	variantOf := t.variantText()
 	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
 	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
@@ -55,20 +50,11 @@ func (t table) successTable(brief, measured bool) *document.Table {
 		{figure("best"), measured, func(r report.Row) document.Cell {
 			return optional(r.Best, report.Percent)
 		}},
-		{figure("% of best"), measured, func(r report.Row) document.Cell {
-			if brief {
-				return withoutNote(ofBestCell(r))
-			}
-			return ofBestCell(r)
-		}},
+		{figure("% of best"), measured, ofBestCell},
 		{figure("partial"), true, func(r report.Row) document.Cell {
-			partial := rate(r.PartialRate, r.Done, r.PartialInterval)
-			if brief {
-				return withoutNote(partial)
-			}
-			return partial
+			return rate(r.PartialRate, r.Done, r.PartialInterval)
 		}},
-		{figure("failure"), !brief, func(r report.Row) document.Cell {
+		{figure("failure"), true, func(r report.Row) document.Cell {
 			return rate(r.FailureRate, r.Done, r.FailureInterval)
 		}},
 		{figure("turns"), true, func(r report.Row) document.Cell {

@@ -5,23 +5,24 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// summary answers the questions that a reader has first, in sentences.
-func (a analysis) summary() []document.Point {
+// bestSection says in sentences which model and variant is best, and what to do next.
+func (a analysis) bestSection() *document.Section {
 	f := a.Findings
 	if f.Best == nil {
-		text := "No trial is done yet. `assay run` runs them."
-		return []document.Point{{Label: "Next", Text: text}}
+		return nil
 	}
-	return []document.Point{
-		{Label: "Best", Text: bestText(*f.Best)},
-		{Label: "More than chance?", Text: chanceText(f)},
-		{Label: "What goes wrong", Text: troubleText(f)},
-		{Label: "Next", Text: a.nextText()},
+	return &document.Section{
+		ID: "best", Title: "Best model and variant",
+		Lead: strings.Join([]string{
+			bestText(*f.Best) + " More than chance? " + chanceText(f), troubleText(f), a.nextText(),
+		}, "\n"),
 	}
 }
 
@@ -124,21 +125,25 @@ func (a analysis) nextText() string {
 	return strings.Join(steps, " ")
 }
 
-// moreTasks estimates how many tasks would separate two sides. The smallest detectable
-// difference shrinks with the square root of their number.
+// moreTasks estimates how many tasks would separate two sides.
 func moreTasks(p report.Paired) string {
-	times := math.Inf(1)
-	if p.Difference != 0 {
-		times = math.Pow(p.Detectable/p.Difference, 2)
-	}
-	if times > 20 {
+	n := tasksToSeparate(p)
+	if n == 0 {
 		return fmt.Sprintf("Choose by cost or speed: with these tasks only differences from %.0f "+
 			"points can be found.", 100*p.Detectable)
 	}
 	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only "+
-		"differences from %.0f points can be found.", math.Ceil(times*float64(p.Tasks)/10)*10,
-		p.Tasks,
-		100*p.Detectable)
+		"differences from %.0f points can be found.", n, p.Tasks, 100*p.Detectable)
+}
+
+// tasksToSeparate returns 0 if it is more than 20 times as many as there are. The smallest
+// detectable difference shrinks with the square root of the number of tasks.
+func tasksToSeparate(p report.Paired) float64 {
+	times := math.Pow(p.Detectable/p.Difference, 2)
+	if p.Difference == 0 || times > 20 {
+		return 0
+	}
+	return math.Ceil(times*float64(p.Tasks)/10) * 10
 }
 
 func configuration(r report.ModelRate) string {
@@ -166,4 +171,7 @@ func named(name string, p float64) string {
 	return name + " = " + report.Probability(p)
 }
 
-func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func sentenceCase(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}

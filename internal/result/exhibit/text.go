@@ -2,32 +2,10 @@ package exhibit
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
-
-// WriteTable writes the tables of an experiment for a terminal: the main one, those of parts
-// that add to it, and those of errors, loops and the pilot's definitions.
-func WriteTable(w io.Writer, figures *report.Table, on document.Terminal) error {
-	a := analysis{&report.Analysis{Table: figures}}
-	sections := []*document.Section{new(table{figures}.successSection(true))}
-	for i, p := range figures.Parts {
-		redundant := len(p.Levels) < 2 || p.Factor == variant || p.Factor == reliability
-		if len(figures.Parts) > 1 || !redundant {
-			sections = append(sections, a.partSections(i)...)
-		}
-	}
-	var d document.Document
-	for _, s := range append(sections, a.errorSection(), a.loopSection(), a.pilotSection()) {
-		if s != nil {
-			d.Sections = append(d.Sections, *s)
-		}
-	}
-	return d.WriteText(w, on)
-}
 
 // shortHash shortens a hash to its first characters.
 func shortHash(hash string) string {

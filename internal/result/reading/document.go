@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -21,11 +20,6 @@ import (
 // of episodes per model that did not fully succeed.
 func (r *Report) Document(ctx context.Context, transcripts int) (*document.Document, error) {
 	d := exhibit.Report(r.Analysis)
-	if len(r.Where) > 0 {
-		conditions := strings.Join(r.Where, " and ")
-		text := fmt.Sprintf("Only attempts with %s count in this report.", conditions)
-		d.Summary = slices.Insert(d.Summary, 0, document.Point{Label: "Selection", Text: text})
-	}
 	if transcripts == 0 {
 		return d, nil
 	}

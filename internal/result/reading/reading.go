@@ -7,6 +7,7 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -46,11 +49,17 @@ type Experiment struct {
 	Skipped  map[string]int
 	// Program is the version of the program that makes the report.
 	Program string
+	// Command starts the program, and Store is the path of the store, for commands that a reader can
+	// copy. Empty means assay and assay.db.
+	Command, Store string
 }
 
 // A Report has the figures of an experiment. Its JSON is that of the analysis.
 type Report struct {
 	*report.Analysis
+	// Headline has the lines that a person reads first.
+	Headline []document.Point `json:"headline"`
+
 	db         *store.DB
 	experiment *Experiment
 	snapshot   string // the state of the store that was read; empty if the store is damaged
@@ -74,7 +83,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
 		Careless: x.Careless,
 	}
-	if b.Lanes, err = lanes(runs); err != nil {
+	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err
 	}
 	if b.Others, err = Others(ctx, db); err != nil {
@@ -94,31 +103,60 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	a.Where = x.Where.Conditions()
-	return &Report{Analysis: a, db: db, experiment: x, snapshot: snapshot}, nil
+	a.Where, a.Headline.Show = x.Where.Conditions(), x.commandLine("show")
+	return &Report{
+		Analysis: a, Headline: exhibit.Headline(a),
+		db: db, experiment: x, snapshot: snapshot,
+	}, nil
 }
 
 // mostLanes is the number of lanes that a report shows, from the latest runs.
 const mostLanes = 60
 
-// lanes reads from the summaries of runs how busy their lanes were.
-func lanes(runs []store.Run) (all []report.Lane, err error) {
+// CommandLine returns a command for the store of the report.
+func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
+
+func (x *Experiment) commandLine(verb string) string {
+	line := cmp.Or(x.Command, "assay") + " " + verb
+	if x.Store != "" && x.Store != "assay.db" {
+		line += " --store " + x.Store
+	}
+	return line
+}
+
+// readSpeeds reads from the summaries of runs how busy their lanes were, and how fast those with an
+// outcome were.
+func readSpeeds(runs []store.Run, b *report.Beside) error {
 	for _, r := range runs {
 		if len(r.Summary) == 0 {
 			continue
 		}
 		var summary struct {
-			Lanes []report.Lane `json:"lanes"`
+			Lanes   []report.Lane `json:"lanes"`
+			Settled int           `json:"settled"`
+			Range   struct {
+				Unknown string `json:"unknown"`
+			} `json:"forecast_range"`
+			report.Speed
 		}
 		if err := json.Unmarshal(r.Summary, &summary); err != nil {
-			return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+			return fmt.Errorf("summary of run %s: %w", r.ID, err)
 		}
 		for _, l := range summary.Lanes {
 			l.Run = r.ID
-			all = append(all, l)
+			b.Lanes = append(b.Lanes, l)
+		}
+		if summary.Range.Unknown != "" {
+			summary.ForecastS = 0
+		}
+		if summary.Settled > 0 {
+			b.Speed = &summary.Speed
+			b.Runs++
+			b.Seconds += summary.WallS
 		}
 	}
-	return all[max(0, len(all)-mostLanes):], nil
+	b.Lanes = b.Lanes[max(0, len(b.Lanes)-mostLanes):]
+	return nil
 }
 
 // facts returns the facts that are needed to reproduce the experiment.

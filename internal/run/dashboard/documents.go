@@ -35,7 +35,7 @@ func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Program = s.options.Program
+	x.Program, x.Store = s.options.Program, s.options.Store
 	x.Design.Cluster = report.Auto
 	figures, err := x.Analyze(ctx, s.db)
 	if err != nil {

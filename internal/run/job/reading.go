@@ -142,7 +142,14 @@ func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Tria
 
 // Design returns the facts that a report needs besides the trials.
 func (j *Job) Design(ctx context.Context) report.Design {
-	d := report.Design{Categories: assay.ErrorCategories, Hurts: j.hurts(ctx), Open: j.open(ctx)}
+	d := report.Design{
+		Models: j.Experiment.Models, Categories: assay.ErrorCategories,
+		Hurts: j.hurts(ctx), Open: j.open(ctx),
+	}
+	for _, f := range j.Experiment.EachFactors() {
+		d.Variants = append(d.Variants, f.Variants...)
+		d.TaskTypes = append(d.TaskTypes, f.TaskTypes...)
+	}
 	for _, p := range j.Plan.Parts() {
 		d.Parts = append(d.Parts, report.Part{
 			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,

@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/store"
@@ -78,6 +79,14 @@ type places struct {
 	done int // before the run
 	full int // how many of these are full successes
 	left int // because the user chose others
+	// tasks counts the trials that were done before by task.
+	tasks map[asked]stat.Group
+}
+
+// An asked task is one at a difficulty.
+type asked struct {
+	assay.TaskID
+	difficulty string
 }
 
 func (p places) has(place int) bool {
@@ -95,10 +104,13 @@ func (s *Session) findDone(succeeded store.Set) map[string]places {
 	var wg sync.WaitGroup
 	for _, model := range s.Experiment.Models {
 		wg.Go(func() {
-			p := places{bits: make([]uint64, s.Plan.Planned(model)/64+1)}
+			p := places{
+				bits:  make([]uint64, s.Plan.Planned(model)/64+1),
+				tasks: make(map[asked]stat.Group),
+			}
 			place := 0
 			for t := range s.Plan.Trials(model) {
-				if s.leavesOut(&p, t.ID, succeeded) {
+				if s.leavesOut(&p, &t, succeeded) {
 					p.bits[place/64] |= 1 << (place % 64)
 				}
 				place++
@@ -113,21 +125,25 @@ func (s *Session) findDone(succeeded store.Set) map[string]places {
 }
 
 // leavesOut reports whether the run leaves out a trial, and counts it.
-func (s *Session) leavesOut(p *places, id assay.TrialID, succeeded store.Set) bool {
+func (s *Session) leavesOut(p *places, t *assay.Trial, succeeded store.Set) bool {
 	if s.options.Retry != nil {
-		_, chosen := s.options.Retry[id]
+		_, chosen := s.options.Retry[t.ID]
 		if !chosen {
 			p.left++
 		}
 		return !chosen
 	}
-	if !s.settled.Has(id) {
+	if !s.settled.Has(t.ID) {
 		return false
 	}
+	of := asked{t.Task, t.Difficulty}
+	g := p.tasks[of]
 	p.done++
-	if succeeded.Has(id) {
+	if g.N++; succeeded.Has(t.ID) {
+		g.Full++
 		p.full++
 	}
+	p.tasks[of] = g
 	return true
 }
 
@@ -246,7 +262,7 @@ func (s *Session) event(e engine.Event) {
 	case engine.Started:
 		s.meter.Started(e.Model)
 	case engine.Settled:
-		s.meter.Settled(e.Model, e.Attempt.Level == assay.FullSuccess)
+		s.settle(e.Attempt)
 	case engine.Faulted, engine.Dropped:
 		s.meter.Faulted(e.Model, false)
 	case engine.Parked:
@@ -280,7 +296,6 @@ func (s *Session) event(e engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Kind == engine.Settled {
-		s.lastDone = a.ID
 		if p := s.paces[s.pools.ByModel[a.Model]]; p != nil {
 			p.Ended(a.Outcome.Turns, a.FinishedAt.Sub(a.StartedAt))
 		}
@@ -288,6 +303,18 @@ func (s *Session) event(e engine.Event) {
 			s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
 		}
 	}
+}
+
+// settle counts an outcome, first for its interval and then for the view, which shows both.
+func (s *Session) settle(a *assay.Attempt) {
+	g := stat.Group{N: 1}
+	if a.Level == assay.FullSuccess {
+		g.Full = 1
+	}
+	s.mu.Lock()
+	s.success.Add(a.Model, a.Task, a.RequiredTools, g)
+	s.mu.Unlock()
+	s.meter.Settled(a.Model, g.Full > 0)
 }
 
 // noteDeviations tells the user once that an endpoint does not accept what was asked, unless the

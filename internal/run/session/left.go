@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -32,17 +31,11 @@ func (s *Session) changePace() {
 
 // complete adds to a snapshot what the meter cannot count.
 func (s *Session) complete(snapshot *live.Snapshot) {
-	interval := func(m live.ModelState) live.Interval {
-		if m.Done == 0 {
-			return live.Interval{}
-		}
-		return live.Interval(stat.Wilson(m.Full, m.Done, stat.Z95))
-	}
 	for i := range snapshot.Models {
 		m := &snapshot.Models[i]
-		m.Success, m.Lost = interval(*m), s.lostShare(m.Name)
+		m.Success, m.Lost = s.interval(m.Name), s.lostShare(m.Name)
 	}
-	snapshot.Success = interval(snapshot.Total())
+	snapshot.Success = s.interval(s.Experiment.Models...)
 	snapshot.Workers = liveWorkers(s.workers())
 	s.mu.Lock()
 	snapshot.PausedSince = s.heldSince
@@ -51,6 +44,18 @@ func (s *Session) complete(snapshot *live.Snapshot) {
 	for _, a := range s.attention(*snapshot) {
 		snapshot.Attention = append(snapshot.Attention, a.Attention)
 	}
+}
+
+// interval returns the interval that a report has for models together. It is zero if no trial is
+// done.
+func (s *Session) interval(models ...string) live.Interval {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.success.Rate(models...)
+	if r.Trials == 0 {
+		return live.Interval{}
+	}
+	return live.Interval(r.Interval)
 }
 
 // lostShare returns the share of the time of a model's lanes that produced no reply, as far as

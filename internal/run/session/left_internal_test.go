@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,7 +79,11 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
 		for i := range 40 {
 			s.meter.Started("m")
-			s.meter.Settled("m", i < 10)
+			a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}
+			if a.Model, a.Task = "m", assay.TaskID(fmt.Sprint(i)); i < 10 {
+				a.Level = assay.FullSuccess
+			}
+			s.settle(&a)
 		}
 		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
 		state := s.state()

@@ -23,6 +23,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/gate"
@@ -123,12 +124,12 @@ type Session struct {
 	requests int
 	tokens   int
 	cost     float64
+	success  report.Progress
 	unpriced []string      // sorted models with replies of unknown cost
 	longest  time.Duration // working time of an episode
 	faults   map[assay.FaultKind]int
 	seconds  struct{ sent, answered int } // second requests for late ones
 	replied  map[string]time.Time         // by model
-	lastDone assay.TrialID
 	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
 	otherSettings map[string]int
 	parked        map[assay.TrialID]parking
@@ -197,7 +198,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if s.changed, err = s.Changes(ctx, db); err != nil {
 		return nil, err
 	}
-	pending, total := s.countPending(succeeded)
+	pending, total := s.countPending(ctx, succeeded)
 	if total == 0 {
 		if err := s.record(ctx); err != nil {
 			return nil, err
@@ -230,12 +231,19 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 }
 
 // countPending returns the number of pending trials of each model and of all models.
-func (s *Session) countPending(succeeded store.Set) (pending map[string]int, total int) {
+func (s *Session) countPending(
+	ctx context.Context, succeeded store.Set,
+) (pending map[string]int, total int) {
 	pending = make(map[string]int)
 	s.done = s.findDone(succeeded)
 	for _, m := range s.Experiment.Models {
 		planned, done := s.Plan.Planned(m)-s.done[m].left, s.done[m].done
 		s.meter.Model(m, planned, done, s.done[m].full)
+		for of, g := range s.done[m].tasks {
+			// Without the task, its sequence of tools is unknown, which a report takes for one more.
+			task, _ := s.Library.Task(ctx, of.TaskID, of.difficulty)
+			s.success.Add(m, of.TaskID, task.Required, g)
+		}
 		pending[m] = planned - done
 		total += pending[m]
 	}

@@ -203,8 +203,7 @@ func countsOf(m live.ModelState) Counts {
 		Skipped: m.Skipped, InFlight: m.InFlight, Full: m.Full,
 	}
 	if m.Done > 0 {
-		rate := float64(m.Full) / float64(m.Done)
-		c.Success = &Success{rate, stat.Wilson(m.Full, m.Done, stat.Z95)}
+		c.Success = &Success{float64(m.Full) / float64(m.Done), stat.Interval(m.Success)}
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
@@ -68,6 +69,13 @@ type Coverage struct {
 	Done        int     `json:"done"`
 }
 
+func (c Coverage) cell() assay.Cell {
+	return assay.Cell{
+		Model: c.Model, Variant: c.Variant, Severity: c.Severity, Difficulty: c.Difficulty,
+		Reliability: c.Reliability,
+	}
+}
+
 // StatusOf reopens a stored experiment and returns its status.
 func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, err error) {
 	j, err := job.Reopen(ctx, db, e)
@@ -106,6 +114,10 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		m.Skipped = skipped[name]
 		s.Models = append(s.Models, m)
 	}
+	design := j.Design(ctx)
+	slices.SortStableFunc(s.Coverage, func(a, b Coverage) int {
+		return design.Compare(a.cell(), b.cell())
+	})
 	if err := s.countFaults(ctx, db, settled); err != nil {
 		return s, err
 	}

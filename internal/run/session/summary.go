@@ -65,12 +65,8 @@ type Summary struct {
 	// ForecastRange has the range of that if the endpoint was unknown.
 	ForecastRange job.Range           `json:"forecast_range,omitzero"`
 	Forecast      []job.ModelForecast `json:"forecast"`
+	Speeds        []ModelSpeed        `json:"speeds"`
 	Error         string              `json:"error,omitempty"`
-
-	// Speeds and Example are for the text at the end of a run only. Example is a trial that is done,
-	// or "".
-	Speeds  []ModelSpeed  `json:"-"`
-	Example assay.TrialID `json:"-"`
 }
 
 // A LaneSpeed reports how busy a lane was.
@@ -92,11 +88,12 @@ type LaneSpeed struct {
 
 // A ModelSpeed reports how busy all lanes of a model were, from 0 to 1, and their bottleneck.
 type ModelSpeed struct {
-	Model      string
-	Used       float64
-	Lost       float64 // share of the time with a request in flight that produced no reply
-	Bottleneck string  // "" if no limit was reached
-	Waited     time.Duration
+	Model string  `json:"model"`
+	Used  float64 `json:"used"`
+	// Lost is the share of the time with a request in flight that produced no reply.
+	Lost       float64 `json:"lost"`
+	Bottleneck string  `json:"bottleneck,omitempty"` // "" if no limit was reached
+	Waited     float64 `json:"waited_s"`
 }
 
 // Unfinished returns the number of trials that are pending or parked.
@@ -192,22 +189,9 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Lanes:         lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
 		ForecastRange: s.forecast.Range,
-		Speeds:        s.modelSpeeds(wall), Example: s.lastDone,
-	}
-	if sum.Example == "" && s.settled.Len() > 0 {
-		sum.Example = s.earlierExample()
+		Speeds:        s.modelSpeeds(wall),
 	}
 	return sum
-}
-
-// earlierExample returns a trial that was done before this run, or "".
-func (s *Session) earlierExample() assay.TrialID {
-	for t := range s.Trials() {
-		if s.settled.Has(t.ID) {
-			return t.ID
-		}
-	}
-	return ""
 }
 
 func (s *Session) laneSpeeds() []LaneSpeed {
@@ -250,7 +234,8 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 			continue
 		}
 		m := ModelSpeed{Model: model, Used: used.Seconds() / available.Seconds()}
-		m.Bottleneck, m.Waited = job.Bottleneck(ledgers, wall)
+		bottleneck, waited := job.Bottleneck(ledgers, wall)
+		m.Bottleneck, m.Waited = bottleneck, waited.Seconds()
 		if m.Lost = share(lost, worked); m.Lost > 0.5 {
 			m.Bottleneck, m.Waited = "requests without a reply", 0
 		}

@@ -1,0 +1,264 @@
+package exhibit
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// Duration formats seconds for people.
+func Duration(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", seconds)
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", seconds)
+	case d < 48*time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.1f days", d.Hours()/24)
+}
+
+// mostNamed is how many models a line of the headline names.
+const mostNamed = 5
+
+// Headline answers what a reader asks first, in at most five lines: how the models rank, what costs
+// most, why trials fail, which trial shows it, and what it took. A line that has nothing to say is
+// left out.
+func Headline(figures *report.Analysis) (lines []document.Point) {
+	a := analysis{figures}
+	h := a.Headline
+	for _, p := range []document.Point{
+		{Label: "Full success", Text: orderText(h)},
+		{Label: "Largest loss", Text: lossText(h.Loss)},
+		{Label: "Failures", Text: causesText(h.Causes)},
+		{Label: "To look at", Text: a.exampleText()},
+		{Label: "Run", Text: a.extentText()},
+	} {
+		if p.Text != "" {
+			lines = append(lines, p)
+		}
+	}
+	return lines
+}
+
+// orderText ranks the models.
+func orderText(h report.Headline) string {
+	text := ""
+	switch ranks := h.Order; len(ranks) {
+	case 0:
+		return ""
+	case 1:
+		r := ranks[0]
+		text = fmt.Sprintf("%s %s of %s (95 %% interval %.0f to %s)", r.Model,
+			roughly(r.Rate), counted(r.Done, "trial"), 100*r.Interval.Low, roughly(r.Interval.High))
+	case 2:
+		text = pairText(ranks)
+	default:
+		text = chainText(ranks)
+	}
+	if h.Shared {
+		text += ", on what all have done"
+	}
+	if n := len(h.Without); n > 0 {
+		text += "; no outcome yet: " + strings.Join(h.Without[:min(n, mostNamed)], ", ")
+	}
+	return text
+}
+
+// chainText puts a sign between models that says whether they differ.
+func chainText(ranks []report.Rank) string {
+	text, worst := "", 0.0
+	seen := make(map[string]bool)
+	for i, r := range ranks[:min(len(ranks), mostNamed)] {
+		text += r.Model + " " + roughly(r.Rate)
+		switch i + 1 {
+		case len(ranks):
+			continue
+		case mostNamed:
+			text += fmt.Sprintf(", and %d more", len(ranks)-mostNamed)
+			continue
+		}
+		sign := signOf(r.Next)
+		if sign == better {
+			worst = max(worst, r.Next.Q)
+		}
+		seen[sign] = true
+		text += " " + sign + " "
+	}
+	return text + signsText(seen, worst)
+}
+
+// The signs between two models.
+const (
+	better = ">"
+	alike  = "≈"
+	apart  = "|"
+)
+
+// signOf says whether a model is better than the following one.
+func signOf(p *report.Paired) string {
+	switch {
+	case p == nil:
+		return apart
+	case p.Significant() && p.Difference < 0: // B minus A
+		return better
+	}
+	return alike
+}
+
+func signsText(seen map[string]bool, worst float64) string {
+	var parts []string
+	if seen[better] {
+		parts = append(parts, "> is more than chance, "+atMost(worst))
+	}
+	if seen[alike] {
+		parts = append(parts, "≈ may be chance")
+	}
+	if seen[apart] {
+		parts = append(parts, "| have no task in common")
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func atMost(q float64) string {
+	return strings.Replace(named("q", q), "=", "≤", 1)
+}
+
+// pairText compares two models.
+func pairText(ranks []report.Rank) string {
+	a, b := ranks[0], ranks[1]
+	first, second := a.Model+" "+roughly(a.Rate), b.Model+" "+roughly(b.Rate)
+	switch signOf(a.Next) {
+	case apart:
+		return first + ", " + second + "; they have no task in common"
+	case better:
+		return fmt.Sprintf("%s > %s, which is more than chance (%s)", first, second,
+			named("q", a.Next.Q))
+	}
+	text := fmt.Sprintf("%s and %s cannot be told apart (%s)", first, second,
+		named("q", a.Next.Q))
+	if n := tasksToSeparate(*a.Next); n > 0 {
+		text += fmt.Sprintf("; about %.0f tasks may be enough", n)
+	}
+	return text
+}
+
+func lossText(l *report.Loss) string {
+	if l == nil {
+		return ""
+	}
+	points := fmt.Sprintf("%s (%.0f to %.0f)", counted(int(math.Round(100*l.Points)), "point"),
+		100*l.Interval.Low, 100*l.Interval.High)
+	if !l.Significant {
+		return fmt.Sprintf("none is more than chance; the largest is %s for %s %s", points,
+			l.Model, whereText(l))
+	}
+	return fmt.Sprintf("%s loses %s %s", l.Model, points, whereText(l))
+}
+
+// whereText describes the level that costs something.
+func whereText(l *report.Loss) string {
+	level := report.Readable(l.Level)
+	switch l.Factor {
+	case taskType:
+		return "on tasks of type " + level + ", compared with the others"
+	case report.Task:
+		return "on task " + l.Level + ", compared with the others"
+	case reliability:
+		return fmt.Sprintf("at reliability %s instead of %s", l.Level, l.Against)
+	case difficulty:
+		return fmt.Sprintf("on %s tasks instead of %s ones", level, report.Readable(l.Against))
+	case faultMix:
+		return fmt.Sprintf("with faults of tools %s instead of %s", l.Level, l.Against)
+	}
+	if report.IsFlawed(l.Level) {
+		level = "the flawed plan " + level
+	} else {
+		level = "variant " + level
+	}
+	return fmt.Sprintf("with %s instead of %s", level, report.Readable(l.Against))
+}
+
+// causesText names each model's most frequent cause. Models with the same cause are together.
+func causesText(causes []report.Cause) string {
+	var categories []string
+	by := make(map[string][]string)
+	for _, c := range causes[:min(len(causes), mostNamed)] {
+		if by[c.Category] == nil {
+			categories = append(categories, c.Category)
+		}
+		by[c.Category] = append(by[c.Category],
+			fmt.Sprintf("%s %d of %d", c.Model, c.Count, c.Failed))
+	}
+	var parts []string
+	for _, name := range categories {
+		parts = append(parts, categoryText(name)+": "+strings.Join(by[name], ", "))
+	}
+	if n := len(causes) - mostNamed; n > 0 {
+		parts = append(parts, "and "+counted(n, "more model"))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func categoryText(category string) string {
+	if category == "" {
+		return "without a category"
+	}
+	return report.Readable(category)
+}
+
+// exampleText names the command that shows a failed trial, and what it shows.
+func (a analysis) exampleText() string {
+	e := a.Headline.Example
+	if e == nil {
+		return ""
+	}
+	variant := table{a.Table}.variantText()(report.Row{
+		Variant: e.Cell.Variant, Severity: e.Cell.Severity,
+	})
+	where := []string{e.Cell.Model, report.Readable(variant)}
+	if e.Cell.TaskType != "" {
+		where = append(where, report.Readable(e.Cell.TaskType))
+	}
+	return fmt.Sprintf("`%s %s`: %s, reliability %s: %s",
+		cmp.Or(a.Headline.Show, "assay show"), e.Trial[:min(8, len(e.Trial))],
+		strings.Join(where, ", "), assay.FormatReliability(e.Cell.Reliability),
+		categoryText(e.Category))
+}
+
+// extentText says how much was done, and what it took.
+func (a analysis) extentText() string {
+	h := a.Headline
+	text := fmt.Sprintf("%d of %d trials done", a.Done, a.Planned)
+	if a.Skipped > 0 {
+		text += fmt.Sprintf(" (%d skipped)", a.Skipped)
+	}
+	switch {
+	case h.Runs == 1:
+		text += " in " + Duration(h.Seconds)
+	case h.Runs > 1:
+		text += fmt.Sprintf(" in %s over %d runs", Duration(h.Seconds), h.Runs)
+	}
+	if h.Faults == 0 {
+		text += ", no faults"
+	} else {
+		text += ", " + counted(h.Faults, "fault")
+	}
+	cost := assay.CostText(h.USD, 2, h.Unpriced...)
+	if strings.HasPrefix(cost, "$") {
+		cost = "cost " + cost
+	}
+	text += ", " + cost
+	if n := len(a.Warnings); n > 0 {
+		text += ", " + counted(n, "warning")
+	}
+	return text
+}
