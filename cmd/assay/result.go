@@ -111,9 +111,13 @@ func (r *runResult) unfinished(
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
 		isLane := func(l session.LaneSpeed) bool { return l.Lane == name }
-		if slices.ContainsFunc(s.Lanes, isLane) {
+		switch {
+		case slices.Contains(s.GivenUp, name):
+			add("%s was given up: %s. `%s` shows what it prints; mend it, and run again.",
+				name, s.Closed[name], r.flags.tryFirst)
+		case slices.ContainsFunc(s.Lanes, isLane):
 			add("WARNING: lane %s was closed: %s", name, s.Closed[name])
-		} else {
+		default:
 			add("%s stopped because all of its lanes are closed: %s", name, s.Closed[name])
 		}
 	}

@@ -97,7 +97,7 @@ type attempt struct {
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
 	clock     *clock
-	listed    string // the agent as the experiment lists it
+	name      string // the agent as the experiment lists it
 	model     string
 	activity
 }
@@ -163,15 +163,24 @@ var (
 func (r *Runner) Run(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 ) (*assay.Attempt, *assay.Transcript) {
+	attempt, transcript, _ := r.Try(ctx, provider, trial, task)
+	return attempt, transcript
+}
+
+// Try is like Run. It also returns how far the agent got.
+func (r *Runner) Try(
+	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+) (*assay.Attempt, *assay.Transcript, Trace) {
 	stage, err := r.episodes.Stage(ctx, trial, task)
 	if err != nil {
-		return stage.Conclude("", "", nil, err)
+		attempt, transcript := stage.Conclude("", "", nil, err)
+		return attempt, transcript, Trace{}
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOver)
 	a := &attempt{
 		stage: stage, provider: provider, ctx: inner,
-		listed: trial.Model, model: r.agent.Model,
+		name: trial.Model, model: r.agent.Model,
 		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
 	}
 	defer a.clock.stop()
@@ -192,8 +201,11 @@ func (r *Runner) Run(
 		end.err = episode.Stopped(ctx)
 	case context.Cause(inner) == errTimeout:
 		end.ended = assay.AgentTimeout
+	case end.err == nil && !a.trace().acted():
+		end.err = unstarted(&end)
 	}
-	return stage.Conclude(end.ended, end.answer, &end.record, end.err)
+	attempt, transcript := stage.Conclude(end.ended, end.answer, &end.record, end.err)
+	return attempt, transcript, a.trace()
 }
 
 // An end is how an agent ended.
@@ -202,6 +214,8 @@ type end struct {
 	answer string
 	record assay.AgentRecord
 	err    error
+	// fine describes an end without an error, and scratch is the path of the scratch directory.
+	fine, scratch string
 }
 
 // drive lets the agent work until it ends or ctx does.

@@ -171,7 +171,7 @@ func TestEndsOfAgents(t *testing.T) {
 		unmetered bool
 	}{
 		{"work, then crash", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 3", false},
-		{"exit", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 1", true},
+		{"call, then crash", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 3", true},
 		{"hang", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
 		{"talk forever", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
 		{"chat forever", time.Minute, assay.TurnLimit, "", "signal: killed", false},
@@ -198,6 +198,41 @@ func TestEndsOfAgents(t *testing.T) {
 				t.Errorf("%d bytes of output are stored", n)
 			}
 		})
+	}
+}
+
+// An agent that ends before its first action has not tried the task, however it ended.
+func TestEndBeforeTheFirstActionIsAFault(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, tc := range []struct{ mode, want string }{
+		{"exit", "exit status 1"},
+		{"environment", "exit status 0: "},
+		{"crash at import", "exit status 1: ModuleNotFoundError: No module named 'agents'"},
+		{"list, then crash", "exit status 3: no such tool"},
+		{"ask in no language, then crash", "exit status 3: 400 Bad Request"},
+	} {
+		t.Run(tc.mode, func(t *testing.T) {
+			t.Parallel()
+			trial, task := s.trial(0, assay.Discover)
+			a, script, trace := s.runner(tc.mode, time.Minute).Try(t.Context(), s.models, trial, task)
+			got := bridge.Unstarted(a)
+			if !strings.HasPrefix(got, tc.want) || a.Level != "" || a.Ended != "" {
+				t.Errorf("%q, level %q, fault %q; want %s", got, a.Level, a.FaultDetail, tc.want)
+			}
+			if script.Agent == nil || trace.Asked+trace.Called > 0 {
+				t.Errorf("record %v, trace %+v; want the record of an agent without actions",
+					script.Agent, trace)
+			}
+			if wants := tc.mode == "list, then crash"; trace.Listed != wants {
+				t.Errorf("listed %v, want %v", trace.Listed, wants)
+			}
+		})
+	}
+	trial, task := s.trial(0, assay.Discover)
+	a, _ := s.runner("crash at import", time.Minute).Run(t.Context(), s.models, trial, task)
+	if !strings.Contains(a.FaultDetail, "{scratch}/agent.py") {
+		t.Errorf("the fault's detail lacks the last lines, or has a random path:\n%s", a.FaultDetail)
 	}
 }
 
@@ -307,8 +342,8 @@ func TestTokenOpensItsOwnAttemptOnly(t *testing.T) {
 		wg.Go(func() {
 			trial, task := s.trial(i, assay.Discover)
 			a, _ := service(i).Run(t.Context(), s.models, trial, task)
-			if a.Ended != assay.Finished || !a.Unmetered {
-				t.Errorf("ended %q (%s), unmetered %v", a.Ended, a.FaultDetail, a.Unmetered)
+			if want := `status 200: {"text": "TASK_COMPLETED"}`; bridge.Unstarted(a) != want {
+				t.Errorf("ended %q (%s), want no action", a.Ended, a.FaultDetail)
 			}
 		})
 	}

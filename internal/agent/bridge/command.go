@@ -36,7 +36,7 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 		p.Kill()
 		<-p.Ended()
 	}
-	e := end{ended: assay.Finished}
+	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
 	select {
 	case e.answer = <-output:
 		err = p.Close()

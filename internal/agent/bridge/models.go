@@ -65,6 +65,7 @@ func (a *attempt) answer(
 ) {
 	defer a.clock.pause()()
 	defer count(&a.asking)()
+	a.asked.Add(1)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)() // the agent gave up

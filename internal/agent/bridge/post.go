@@ -38,7 +38,10 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput+1))
 	b = []byte(assay.Head(string(b), mostOutput))
 	output := strings.ToValidUTF8(string(b), "�")
-	e := end{ended: assay.AgentError, record: assay.AgentRecord{Output: output, Exit: resp.Status}}
+	e := end{
+		ended: assay.AgentError, fine: "status 200",
+		record: assay.AgentRecord{Output: output, Exit: resp.Status},
+	}
 	var reply struct {
 		Text *string `json:"text"`
 	}

@@ -10,7 +10,24 @@ import (
 type activity struct {
 	begun           atomic.Bool // it has sent a request
 	asking, calling atomic.Int32
+	listed          atomic.Bool // it has asked for the tools
+	asked, called   atomic.Int32
 }
+
+// A Trace is how far an agent got.
+type Trace struct {
+	// Listed is true if it asked for the tools. Asked counts the requests that reached its model,
+	// and Called the calls of tools.
+	Listed        bool
+	Asked, Called int
+}
+
+func (a *activity) trace() Trace {
+	return Trace{a.listed.Load(), int(a.asked.Load()), int(a.called.Load())}
+}
+
+// acted reports whether the agent has asked its model or called a tool.
+func (t Trace) acted() bool { return t.Asked+t.Called > 0 }
 
 // count counts a request until the function that it returns is called.
 func count(n *atomic.Int32) (end func()) {
@@ -40,7 +57,7 @@ func (b *Bridge) States(model string) map[assay.AgentState]int {
 	defer b.mu.Unlock()
 	states := make(map[assay.AgentState]int)
 	for _, a := range b.attempts {
-		if a.listed == model {
+		if a.name == model {
 			states[a.state()]++
 		}
 	}

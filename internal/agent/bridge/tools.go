@@ -28,6 +28,9 @@ func toolServer(a *attempt) *mcp.Server {
 	// A name that is not a tool's gets the answer that a model would get, and is recorded.
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				a.listed.Store(true)
+			}
 			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && !known[p.Name] {
 				return a.callTool(ctx, p), nil
 			}
@@ -53,6 +56,7 @@ func objectSchema(schema json.RawMessage) map[string]any {
 func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
 	defer a.clock.pause()()
 	defer count(&a.calling)()
+	a.called.Add(1)
 	answer, failed, slow := a.stage.Call(p.Name, string(p.Arguments))
 	if slow > 0 {
 		a.linger(ctx, slow/hurry)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -50,7 +51,8 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		}
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
-			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
+			Admit: pool.Admit, Exhausted: exhausted,
+			Closed:  func() error { return cmp.Or(s.givenUp(name), pool.Closed()) },
 			Latest:  func() time.Time { return s.repliedAt(name) },
 			Hopeful: func() bool { return pool.Hopeful() || s.desk != nil && s.desk.Waits() },
 			Most:    func() int { return s.most(name, pool) },
@@ -192,6 +194,7 @@ func (g *gated) Ask(ctx context.Context, req *assay.Request) (*assay.Response, e
 	if f := g.allow(); f != nil {
 		return new(assay.Response), f
 	}
+	g.session.acted(g.trial.Model)
 	began := time.Now()
 	resp, err := assay.Ask(lane.OnProgress(ctx, g.progress), g.Provider, req)
 	g.replied(req, resp, began, err)
@@ -274,6 +277,7 @@ func (s *Session) event(e engine.Event) {
 	}
 	s.logEvent(e)
 	s.countTrouble(e)
+	s.countStarts(e)
 
 	if e.Kind == engine.Dropped {
 		s.flights.end(e.Trial.ID)

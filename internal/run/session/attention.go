@@ -83,7 +83,11 @@ func (s *Session) closedOrPaused(snapshot live.Snapshot) (all []Attention) {
 		}
 		lanes, _ := s.pools.ByModel[m.Name].Status()
 		if m.Closed != "" {
-			all = append(all, alarm(CauseClosed, m.Pending(), runAgain,
+			mend := runAgain
+			if s.givenUp(m.Name) != nil {
+				mend = mendAgent
+			}
+			all = append(all, alarm(CauseClosed, m.Pending(), mend,
 				"%s is closed: %s", m.Name, m.Closed))
 			continue
 		}

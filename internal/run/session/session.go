@@ -140,6 +140,8 @@ type Session struct {
 	heldSince     time.Time           // when the user paused all lanes, or zero
 	// noted has what the user knows about: faults of lanes, deviations of models.
 	noted map[string]bool
+	// starters are by the agent's name.
+	starters map[string]*starter
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -162,8 +164,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
 		parkedFor: make(map[parking]parkedGroup), spent: make(map[string]spending),
-		replied: make(map[string]time.Time),
-		log:     slog.New(slog.DiscardHandler),
+		replied: make(map[string]time.Time), starters: make(map[string]*starter),
+		log: slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -54,6 +55,8 @@ type Summary struct {
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
+	// GivenUp names the agents in Closed whose programs do not work.
+	GivenUp []string `json:"given_up,omitempty"`
 	// OtherSettings counts the attempts in which an endpoint reported another setting than was
 	// asked, by model and setting.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
@@ -159,9 +162,14 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	snapshot := s.meter.Snapshot()
 	total := snapshot.Total()
 	closed := make(map[string]string, len(ran.Closed))
+	var givenUp []string
 	for model, err := range ran.Closed {
 		closed[model] = err.Error()
+		if s.givenUp(model) != nil {
+			givenUp = append(givenUp, model)
+		}
 	}
+	slices.Sort(givenUp)
 	lanes := s.laneSpeeds()
 	for _, l := range lanes {
 		if l.Closed != "" && closed[l.Model] == "" {
@@ -185,6 +193,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Unpriced: s.unpriced,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
+		GivenUp:       givenUp,
 		OtherSettings: s.otherSettings,
 		Lanes:         lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,

@@ -6,7 +6,6 @@
 package child
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -180,7 +179,7 @@ func (c Command) environment(dir string) []string {
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// State describes how the program ended, such as "exit status 1" and the last line that it wrote to
+// State describes how the program ended, such as "exit status 1" and the [LastWord] that it wrote to
 // its standard error. It returns "" while the program runs.
 func (p *Process) State() string {
 	select {
@@ -189,8 +188,8 @@ func (p *Process) State() string {
 		return ""
 	}
 	state := p.cmd.ProcessState.String()
-	if last := p.stderr.lastLine(); last != "" {
-		state += ": " + last
+	if word := LastWord(p.Stderr()); word != "" {
+		state += ": " + word
 	}
 	return state
 }
@@ -251,9 +250,4 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	text := assay.Tail(string(t.b), stderrKept-1) // the first byte may be in a character
 	return strings.ToValidUTF8(text, "�")
-}
-
-func (t *tail) lastLine() string {
-	lines := bytes.Split(bytes.TrimSpace([]byte(t.String())), []byte("\n"))
-	return string(bytes.TrimSpace(lines[len(lines)-1]))
 }

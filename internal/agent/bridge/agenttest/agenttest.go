@@ -30,6 +30,22 @@ func Act(mode string) {
 		watch(os.Args[2])
 	case "exit":
 		os.Exit(1)
+	case "crash at import":
+		dir, _ := os.Getwd()
+		fmt.Fprintf(os.Stderr, "Traceback (most recent call last):\n  File \"%s/agent.py\", line 1, in "+
+			"<module>\n    import agents\nModuleNotFoundError: No module named 'agents'\n", dir)
+		os.Exit(1)
+	case "list, then crash":
+		_, _ = mcp("tools/list")
+		fmt.Fprintln(os.Stderr, "no such tool")
+		os.Exit(3)
+	case "ask in no language, then crash":
+		_, err := post(model(), map[string]any{"messages": 1})
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	case "call, then crash":
+		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
+		os.Exit(3)
 	case "hang":
 		time.Sleep(time.Hour)
 	case "chat forever":

@@ -1,0 +1,77 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/run/engine"
+)
+
+// mostUnstarted is how many attempts of an agent in a row may end before their first action. Then
+// the run gives the agent up, because its program does not work.
+const mostUnstarted = 5
+
+// A starter counts the attempts of an agent in a row that ended before their first action. All levels
+// and revisions of the agent share it.
+type starter struct {
+	failed  int
+	givenUp error // nil if the run has not given the agent up
+}
+
+// starter returns the starter of the agent that is listed as model, or nil for a bare model. The
+// caller holds mu.
+func (s *Session) starter(model string) *starter {
+	a, ok := s.pools.Agents[model]
+	if !ok {
+		return nil
+	}
+	if s.starters[a.Name] == nil {
+		s.starters[a.Name] = new(starter)
+	}
+	return s.starters[a.Name]
+}
+
+// acted notes that an attempt of the agent has got as far as an action.
+func (s *Session) acted(model string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.starter(model); st != nil {
+		st.failed = 0
+	}
+}
+
+// givenUp returns why the run has given up the agent that is listed as model, or nil.
+func (s *Session) givenUp(model string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.starter(model); st != nil {
+		return st.givenUp
+	}
+	return nil
+}
+
+// countStarts counts the attempts that ended before their first action.
+func (s *Session) countStarts(e engine.Event) {
+	a := e.Attempt
+	if a == nil {
+		return
+	}
+	if a.Requests+a.ToolCalls > 0 {
+		s.acted(a.Model)
+		return
+	}
+	how := bridge.Unstarted(a)
+	if how == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.starter(a.Model)
+	if st.failed++; st.failed >= mostUnstarted && st.givenUp == nil {
+		st.givenUp = fmt.Errorf("%d attempts in a row ended before their first action, the last "+
+			"with %s", mostUnstarted, how)
+	}
+}
+
+// mendAgent is what to do about an agent that a run has given up.
+const mendAgent = "`assay check` shows what it prints; mend it, and `assay run` tries it again"
