@@ -127,7 +127,7 @@ providers: providers.yaml
 // workersProviders has an agent that asks no model.
 const workersProviders = `
 agents:
-  bot: {command: [sh, -c, 'cat > /dev/null; sleep .1; echo done'], model: sim/listed}
+  bot: {command: [sh, -c, 'cat > /dev/null; sleep .1; agent call'], model: sim/listed}
 `
 
 // TestThreeWorkersAreOneProcess runs an experiment in one process and on three workers. The exports
@@ -211,7 +211,7 @@ providers:
 agents:
   bot:
     model: m
-    command: [sh, -c, 'cat > /dev/null; if [ -e "$0" ]; then exec sleep 3600; fi; echo done', `+
+    command: [sh, -c, 'cat > /dev/null; if [ -e "$0" ]; then exec sleep 3600; fi; agent call', `+
 		hold+`]
 `)
 	db := filepath.Join(dir, "fleet.db")

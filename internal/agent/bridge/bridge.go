@@ -125,11 +125,11 @@ func (b *Bridge) forget(a *attempt) {
 // An Agent is a foreign agent as the user describes it: a program, or a service at a URL.
 type Agent struct {
 	Name string
-	// Command is the program and its arguments, and Dir the directory in which it starts. If Dir
-	// is empty, it starts in its scratch directory.
+	// Command is the program and its arguments. It starts in its scratch directory.
 	Command []string
-	Dir     string
-	URL     string
+	// Home is the folder of the file that names the agent; see [Agent.At].
+	Home string
+	URL  string
 	// Pass names further environment variables that the program gets, and Set sets more of them.
 	Pass []string
 	Set  map[string]string

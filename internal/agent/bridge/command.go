@@ -64,7 +64,7 @@ func broken(doing string, err error) end {
 // childOf returns the program as it is started for an attempt.
 func (r *Runner) childOf(a *attempt) child.Command {
 	place := r.placeholders(a)
-	c := child.Command{Dir: r.agent.Dir, Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set)}
+	c := child.Command{Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set)}
 	for _, arg := range r.agent.Command {
 		c.Args = append(c.Args, place.Replace(arg))
 	}

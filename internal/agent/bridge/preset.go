@@ -33,7 +33,7 @@ func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 // WithPreset returns the agent with the program of a preset, whose home is its scratch directory.
 func (a Agent) WithPreset(name string) Agent {
 	p := presets[name]
-	a.Command, a.Dir, a.Files = p.Command, "", p.Files
+	a.Command, a.Home, a.Files = p.Command, "", p.Files
 	a.Set = maps.Clone(p.Set)
 	if a.Set == nil {
 		a.Set = make(map[string]string)

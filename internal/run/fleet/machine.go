@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
@@ -64,17 +62,13 @@ func (s *shift) local(a bridge.Agent) (bridge.Agent, error) {
 	if a.URL != "" {
 		return a, nil
 	}
-	if there, here := a.Dir, s.options.Dir; here != "" {
-		a.Dir, a.Command = here, slices.Clone(a.Command)
-		if rest, inside := strings.CutPrefix(a.Command[0], there+"/"); inside {
-			a.Command[0] = filepath.Join(here, rest)
+	if home := cmp.Or(s.options.Dir, a.Home); home != "" {
+		if abs, err := filepath.Abs(home); err == nil {
+			home = abs
 		}
+		a = a.At(home)
 	}
-	err := (child.Command{Args: a.Command}).Check()
-	if err == nil {
-		_, err = os.Stat(cmp.Or(a.Dir, "."))
-	}
-	if err != nil {
+	if err := (child.Command{Args: a.Command}).Check(); err != nil {
 		return a, &RefusedError{fmt.Sprintf("agent %s cannot start on this machine: %v\n"+
 			"hint: install it here; --dir names the directory of agents if it is another one",
 			a.Name, err)}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -46,19 +45,17 @@ const (
 func (p *Providers) Agent(name string) bridge.Agent {
 	s := p.Agents[name]
 	a := bridge.Agent{
-		Name: name, Command: slices.Clone(s.Command), Dir: p.doc.Dir, URL: s.URL, Pass: s.Env,
+		Name: name, Command: s.Command, URL: s.URL, Pass: s.Env,
 		Model: s.Model, Timeout: time.Duration(s.timeout()),
-	}
-	if dir, err := filepath.Abs(a.Dir); err == nil {
-		a.Dir = dir
-	}
-	if len(a.Command) > 0 && strings.ContainsRune(a.Command[0], filepath.Separator) {
-		a.Command[0] = relative(a.Dir, a.Command[0])
 	}
 	if s.Preset != "" {
 		return a.WithPreset(s.Preset)
 	}
-	return a
+	home, err := filepath.Abs(p.doc.Dir)
+	if err != nil { // the working directory is gone
+		home = p.doc.Dir
+	}
+	return a.At(home)
 }
 
 func (s AgentSpec) timeout() Duration { return cmp.Or(s.Timeout, DefaultAgentTimeout) }

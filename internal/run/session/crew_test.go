@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,9 +85,16 @@ func TestRevisionsOfAnAgentShareItsConcurrency(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
 	display := &watcher{store: filepath.Join(dir, "s.db")}
-	sum := play(t, dir, 4, display, map[string]string{"providers.yaml": `agents:
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := play(t, dir, 4, display, map[string]string{"log.sh": fmt.Sprintf(`
+log="${0%%/*}/log"
+echo + >>"$log"; sleep 0.1; "%s" %s call; echo - >>"$log"
+`, program, asAgent), "providers.yaml": `agents:
   bot:
-    command: [sh, -c, 'echo + >>log; sleep 0.1; echo - >>log']
+    command: [sh, log.sh]
     model: sim/listed
     concurrency: 3
 `, "e.yaml": `

@@ -15,7 +15,13 @@ const mostUnstarted = 5
 // and revisions of the agent share it.
 type starter struct {
 	failed  int
-	givenUp error // nil if the run has not given the agent up
+	how     string // the latest of them ended
+	givenUp error  // nil if the run has not given the agent up
+}
+
+func (st *starter) err() error {
+	return fmt.Errorf("%d attempts in a row ended before their first action, the last with %s",
+		st.failed, st.how)
 }
 
 // starter returns the starter of the agent that is listed as model, or nil for a bare model. The
@@ -67,10 +73,22 @@ func (s *Session) countStarts(e engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.starter(a.Model)
-	if st.failed++; st.failed >= mostUnstarted && st.givenUp == nil {
-		st.givenUp = fmt.Errorf("%d attempts in a row ended before their first action, the last "+
-			"with %s", mostUnstarted, how)
+	st.failed, st.how = st.failed+1, how
+	if st.failed >= mostUnstarted && st.givenUp == nil {
+		st.givenUp = st.err()
 	}
+}
+
+// neverStarted returns why an agent has outcomes of no trial at the end of a run: the run has given it
+// up, or there were so few trials that each was parked before that.
+func (s *Session) neverStarted(model string) error {
+	err := s.givenUp(model)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.starter(model); err == nil && st != nil && st.failed >= engine.MaxAttempts {
+		return st.err()
+	}
+	return err
 }
 
 // mendAgent is what to do about an agent that a run has given up.

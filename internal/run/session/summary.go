@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -162,14 +161,16 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	snapshot := s.meter.Snapshot()
 	total := snapshot.Total()
 	closed := make(map[string]string, len(ran.Closed))
-	var givenUp []string
 	for model, err := range ran.Closed {
 		closed[model] = err.Error()
-		if s.givenUp(model) != nil {
+	}
+	var givenUp []string
+	for _, model := range s.Experiment.Models {
+		if err := s.neverStarted(model); err != nil {
+			closed[model] = cmp.Or(closed[model], err.Error())
 			givenUp = append(givenUp, model)
 		}
 	}
-	slices.Sort(givenUp)
 	lanes := s.laneSpeeds()
 	for _, l := range lanes {
 		if l.Closed != "" && closed[l.Model] == "" {

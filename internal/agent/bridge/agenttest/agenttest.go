@@ -43,6 +43,9 @@ func Act(mode string) {
 		_, err := post(model(), map[string]any{"messages": 1})
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(3)
+	case "call":
+		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
+		fmt.Println("done")
 	case "call, then crash":
 		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
 		os.Exit(3)
