@@ -53,6 +53,7 @@ type process struct {
 }
 
 func main() {
+	hideEnvironment()
 	relaxCollector()
 	// A run must not stop because the reader of its output has gone away.
 	signal.Ignore(syscall.SIGPIPE)
