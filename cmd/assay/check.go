@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func newCheck(p *process) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Try every deployment and key before a run spends money",
+		Short: "Try every deployment, key and agent before a run spends money",
 		Long: `Check sends the first two turns of a trial on every lane: each combination of a
 deployment, a key and a model. It shows whether the key is accepted, which model answers,
 whether calls of tools are parsed, whether the endpoint accepts the state of its own
@@ -40,10 +41,14 @@ Below the table is what to change, in the words of the providers file.
 FILE is an experiment file. Without it, --providers names the providers file, and --model
 some of its models; the default is all of them. Nothing is stored.
 
-Lanes are checked at the same time, within their limits. A reply has at most 4,096 tokens
-besides a stated budget of thinking.
+Each agent is started twice on one task: once with tools that work, and once with a tool
+that fails. The table shows whether it started, what it asked for and how it ended, and
+below it are the last lines that it printed.
 
-Exit codes: 0 every lane is fine, 1 error, 2 wrong usage or file, 3 something to change.`,
+Lanes are checked at the same time, within their limits. A reply has at most 4,096 tokens
+besides a stated budget of thinking. Agents work until they end.
+
+Exit codes: 0 everything is fine, 1 error, 2 wrong usage or file, 3 something to change.`,
 		Example: `  assay check experiment.yaml
   assay check --providers providers.yaml
   assay check --providers providers.yaml --model my-model --json`,
@@ -66,7 +71,7 @@ Exit codes: 0 every lane is fine, 1 error, 2 wrong usage or file, 3 something to
 	flags.StringVar(&f.providers, "providers", "",
 		"the providers `file` to use instead of the experiment's")
 	flags.DurationVar(&f.timeout, "timeout", check.DefaultTimeout,
-		"how long a lane may take; a server that loads its model takes longer")
+		"how long a lane may take, and an agent by itself; a server that loads its model takes longer")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	simLatencyFlag(cmd, &f.simLatency)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
@@ -80,7 +85,7 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 		if err != nil {
 			return err
 		}
-		f.models = providers.Models()
+		f.models = append(providers.Models(), slices.Sorted(maps.Keys(providers.Agents))...)
 	}
 	e, err := f.experiment(args)
 	if err != nil {
@@ -103,17 +108,89 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 	if err != nil {
 		return err
 	}
+	agents, err := check.Agents(ctx, j, pools, check.Options{Timeout: f.timeout})
+	if err != nil {
+		return err
+	}
 	if f.asJSON {
-		err = json.NewEncoder(p.out).Encode(map[string]any{"lanes": results})
+		found := map[string]any{"lanes": results}
+		if len(agents) > 0 {
+			found["agents"] = agents
+		}
+		err = json.NewEncoder(p.out).Encode(found)
 	} else {
 		writeCheck(p, results)
+		writeAgents(p, agents)
 	}
-	for _, r := range results {
-		if len(r.Changes) > 0 && err == nil {
-			err = &codedError{code: exitIncomplete}
-		}
+	toChange := slices.ContainsFunc(results, func(r check.Result) bool { return len(r.Changes) > 0 }) ||
+		slices.ContainsFunc(agents, func(a check.Agent) bool { return len(a.Changes) > 0 })
+	if err == nil && toChange {
+		err = &codedError{code: exitIncomplete}
 	}
 	return err
+}
+
+// writeAgents prints what each agent did when it was started, what it printed, and what to change.
+func writeAgents(p *process, agents []check.Agent) {
+	if len(agents) == 0 {
+		return
+	}
+	fmt.Fprintln(p.out)
+	t := p.table("agent", "tools", "started", "asked for\ntools", "called the\nmodel", "called\ntools",
+		"ended", "took")
+	for _, a := range agents {
+		for _, s := range []struct {
+			check.Start
+			tools string
+		}{{a.Calm, "work"}, {a.Planted, "one fails"}} {
+			t.Row(sanitize(a.Agent), s.tools, yesNo(s.Started), yesNo(s.Listed), count(s.Asked),
+				count(s.Called), sanitize(s.Ended), fmt.Sprintf("%.1f s", s.Took))
+		}
+	}
+	fmt.Fprintf(p.out, "%s\n", t)
+	for _, a := range agents {
+		if a.Calm.Printed == a.Planted.Printed {
+			p.printed(a.Agent+" printed", a.Calm.Printed)
+			continue
+		}
+		p.printed(a.Agent+" printed", a.Calm.Printed)
+		p.printed(a.Agent+" printed when a tool failed", a.Planted.Printed)
+	}
+	for _, list := range []struct {
+		head  string
+		words func(check.Agent) []string
+	}{
+		{"To change", func(a check.Agent) []string { return a.Changes }},
+		{"To know", func(a check.Agent) []string { return a.Notes }},
+	} {
+		head := "\n" + list.head + ":\n"
+		for _, a := range agents {
+			for _, w := range list.words(a) {
+				fmt.Fprint(p.out, head)
+				head = ""
+				p.item("  ", sanitize(a.Agent+": "+strings.ReplaceAll(w, "\n", "; ")))
+			}
+		}
+	}
+}
+
+// printed prints the last lines of a program under a heading, unless there are none.
+func (p *process) printed(head, lines string) {
+	if lines == "" {
+		return
+	}
+	fmt.Fprintf(p.out, "\n%s:\n", sanitize(head))
+	for line := range strings.Lines(lines) {
+		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    ")
+		fmt.Fprintf(p.out, "    %s\n", sanitize(line))
+	}
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 // writeCheck prints a table of lanes, and below it what to change and what to know.

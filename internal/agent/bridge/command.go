@@ -24,6 +24,7 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 	if err != nil {
 		return broken("start the agent", err)
 	}
+	a.started.Store(true)
 	go func() {
 		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
 		_ = p.Stdin.Close()

@@ -34,6 +34,7 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	if err != nil {
 		return unreached(err)
 	}
+	a.started.Store(true)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput+1))
 	b = []byte(assay.Head(string(b), mostOutput))

@@ -10,20 +10,21 @@ import (
 type activity struct {
 	begun           atomic.Bool // it has sent a request
 	asking, calling atomic.Int32
-	listed          atomic.Bool // it has asked for the tools
+	started, listed atomic.Bool // its program runs; it has asked for the tools
 	asked, called   atomic.Int32
 }
 
 // A Trace is how far an agent got.
 type Trace struct {
-	// Listed is true if it asked for the tools. Asked counts the requests that reached its model,
-	// and Called the calls of tools.
+	// Started is true if its program ran or its service was reached, and Listed if it asked for the
+	// tools. Asked counts the requests that reached its model, and Called the calls of tools.
+	Started       bool
 	Listed        bool
 	Asked, Called int
 }
 
 func (a *activity) trace() Trace {
-	return Trace{a.listed.Load(), int(a.asked.Load()), int(a.called.Load())}
+	return Trace{a.started.Load(), a.listed.Load(), int(a.asked.Load()), int(a.called.Load())}
 }
 
 // acted reports whether the agent has asked its model or called a tool.

@@ -1,5 +1,5 @@
-// Package check tries every lane of a job with the first two turns of a trial, before a run spends
-// money on all of them.
+// Package check tries every lane of a job with the first two turns of a trial, and every agent with
+// two whole attempts, before a run spends money on all of them.
 //
 // It finds out whether the key is accepted, which model answers, whether calls of tools arrive as
 // calls, whether the state of a reply is accepted back, and what the endpoint reports about usage
@@ -91,10 +91,7 @@ type Options struct {
 // Run checks all lanes at the same time, each within its limits. The results are in the order of
 // the experiment's models and of their lanes.
 func Run(ctx context.Context, j *job.Job, pools *job.Pools, o Options) ([]Result, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
-	c := &checker{Job: j, runner: episode.NewRunner(j.Library.Catalog(), 0), options: o}
+	c := newChecker(j, o)
 	var wg sync.WaitGroup
 	var results []*Result
 	for _, model := range j.Experiment.Models {
@@ -124,6 +121,13 @@ type checker struct {
 	*job.Job
 	runner  *episode.Runner
 	options Options
+}
+
+func newChecker(j *job.Job, o Options) *checker {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return &checker{Job: j, runner: episode.NewRunner(j.Library.Catalog(), 0), options: o}
 }
 
 // first returns the first trial of a model and its task.

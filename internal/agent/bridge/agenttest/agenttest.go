@@ -21,6 +21,9 @@ func Act(mode string) {
 	switch mode {
 	case "work":
 		fmt.Println(work())
+	case "work until a tool fails":
+		fragile = true
+		fmt.Println(work())
 	case "work, then crash":
 		work()
 		fmt.Println("almost done")
@@ -79,6 +82,9 @@ func Act(mode string) {
 		fmt.Println(answer)
 	}
 }
+
+// fragile means that the agent does not survive the failure of a tool.
+var fragile bool
 
 func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
 
@@ -156,6 +162,10 @@ func workOn() (answer, prompt string) {
 			if err != nil {
 				fmt.Println(err)
 				os.Exit(1)
+			}
+			if fragile && result["isError"] == true {
+				fmt.Fprintln(os.Stderr, "gave up")
+				os.Exit(7)
 			}
 			text := result["content"].([]any)[0].(map[string]any)["text"]
 			messages = append(messages, map[string]any{
