@@ -42,7 +42,7 @@ func draw(s Snapshot, width, height int) string {
 		notes = append(notes, warn.Render("note: ")+note)
 	}
 	table := rows(s, s.Models, width)
-	waits := append(cutWaits(s.Models, table[1:], width), agentLines(s.Models)...)
+	waits := append(cutWaits(s.Models, table[1:], width), agentLines(s)...)
 	if w := WorkersText(s.Workers); w != "" {
 		waits = append(waits, dim.Render("workers: ")+w)
 	}
@@ -83,8 +83,11 @@ func cutWaits(models []ModelState, rows []string, width int) (lines []string) {
 }
 
 // agentLines returns a line for each model with agents at work.
-func agentLines(models []ModelState) (lines []string) {
-	for _, m := range models {
+func agentLines(s Snapshot) (lines []string) {
+	if text := starting(s.Total()); text != "" {
+		return []string{text}
+	}
+	for _, m := range s.Models {
 		if text := AgentText(m.Agents); text != "" {
 			lines = append(lines, dim.Render("agents: ")+m.Name+" "+text)
 		}

@@ -48,7 +48,9 @@ func line(s Snapshot) string {
 	if t.Success.High > 0 {
 		line += ", success " + successText(t)
 	}
-	if a := AgentText(t.Agents); a != "" {
+	if a := starting(t); a != "" {
+		line += ", " + a
+	} else if a := AgentText(t.Agents); a != "" {
 		line += ", agents: " + a
 	}
 	if w := WorkersText(s.Workers); w != "" {

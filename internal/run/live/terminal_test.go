@@ -114,6 +114,32 @@ func TestViewsShowAgents(t *testing.T) {
 	}
 }
 
+// TestViewsSayThatAgentsStart checks that views say in a sentence what a run waits for in which no
+// request has ended.
+func TestViewsSayThatAgentsStart(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		requests, thinking int
+		want               string
+	}{{0, 0, "3 agents are starting"}, {0, 1, "3 starting, 1 thinking"}, {1, 0, "3 starting"}} {
+		s := crowd(2)
+		for i := range s.Models {
+			s.Models[i].Requests = tc.requests
+			s.Models[i].Agents = map[assay.AgentState]int{assay.AgentStarting: 1 + i}
+		}
+		s.Models[1].Agents[assay.AgentThinking] = tc.thinking
+		var line strings.Builder
+		(&live.Plain{W: &line}).Show(s)
+		if !strings.Contains(line.String(), tc.want) {
+			t.Errorf("%+v: the line is %s", tc, line.String())
+		}
+		says := strings.Contains(plain(live.Draw(s, 80, 24)), "\n3 agents are starting\n")
+		if sentence := tc.requests+tc.thinking == 0; says != sentence {
+			t.Errorf("%+v: the terminal has the sentence: %v, want %v", tc, says, sentence)
+		}
+	}
+}
+
 // TestDrawPaused draws models that wait on terminals without room for all that they wait for.
 func TestDrawPaused(t *testing.T) {
 	t.Parallel()

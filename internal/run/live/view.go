@@ -93,6 +93,34 @@ func AgentText(states map[assay.AgentState]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// AgentsAre says what agents are doing, such as "3 agents are starting", but for those that wait for
+// their model.
+func AgentsAre(states map[assay.AgentState]int) string {
+	var parts []string
+	for _, s := range assay.AgentStates {
+		switch n := states[s]; {
+		case s == assay.AgentAsking:
+		case n == 1:
+			parts = append(parts, fmt.Sprintf("1 agent is %s", s))
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d agents are %s", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// starting says how many agents are starting if the run waits for nothing else.
+func starting(total ModelState) string {
+	n := total.Agents[assay.AgentStarting]
+	for _, others := range total.Agents {
+		n -= others
+	}
+	if n < 0 || total.Requests > 0 {
+		return ""
+	}
+	return AgentsAre(total.Agents)
+}
+
 // clock formats a duration like 8s, 2m05s or 3h04m.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())

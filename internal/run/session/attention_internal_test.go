@@ -157,6 +157,24 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			}},
 		},
 		{
+			"agents that start",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(_ *testing.T, s *Session) {
+				s.meter.Agents = func(model string) map[assay.AgentState]int {
+					if model == "m" {
+						return nil
+					}
+					return map[assay.AgentState]int{assay.AgentStarting: 3, assay.AgentAsking: 1}
+				}
+				time.Sleep(61 * time.Second)
+			},
+			[]live.Attention{{
+				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
+				Text: "no request has finished for 1m1s: n: 3 agents are starting",
+			}},
+		},
+		{
 			"own error",
 			gate.Budgets{},
 			gate.StopRules{},

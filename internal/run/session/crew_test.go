@@ -29,7 +29,7 @@ func (w *watcher) Show(ctx context.Context, meter *live.Meter) {
 	for ctx.Err() == nil && w.state == nil {
 		var view strings.Builder
 		(&live.Plain{W: &view}).Show(meter.Snapshot())
-		if !strings.Contains(view.String(), "agents: ") {
+		if !strings.Contains(view.String(), " starting") {
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -120,7 +120,8 @@ tasks_per_type: 4
 	if most != 3 {
 		t.Errorf("%d attempts of the agent at once at most, want 3\n%s", most, log)
 	}
-	if !strings.Contains(display.shown, " starting") {
+	if !strings.Contains(display.shown, "agents are starting") &&
+		!strings.Contains(display.shown, "agent is starting") {
 		t.Errorf("the view has no state of an agent: %s", display.shown)
 	}
 	agents := 0

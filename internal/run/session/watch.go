@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
 )
 
 // stallAfter is the time without a finished request after which a note explains the stall. The wait
@@ -68,6 +69,12 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 				model, waiting.Requests, cmp.Or(why, "next free lane"), since(waiting.Since)))
 		case why != "":
 			parts = append(parts, fmt.Sprintf("trials of %s wait for the %s", model, why))
+		}
+		if s.meter.Agents == nil {
+			continue
+		}
+		if agents := live.AgentsAre(s.meter.Agents(model)); agents != "" {
+			parts = append(parts, model+": "+agents)
 		}
 	}
 	if len(parts) == 0 {
