@@ -86,6 +86,9 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err
 	}
+	if b.Programs, err = x.programs(ctx, db); err != nil {
+		return nil, err
+	}
 	if b.Others, err = Others(ctx, db); err != nil {
 		return nil, err
 	}

@@ -148,6 +148,8 @@ type Beside struct {
 	Careless []string
 	// Skipped counts the trials that were given up, by model. They are not pending.
 	Skipped map[string]int
+	// Programs has the programs of agents, by model, in all runs that know them, oldest first.
+	Programs map[string][]Program
 	// Prompts has a digest of the first prompts of each variant and severity over the same sample
 	// of tasks. Its keys come from [PromptKey]. It is nil if the digests are unknown.
 	Prompts map[string]string

@@ -18,6 +18,8 @@ type cell struct {
 	assay.Cell
 	// sampling is that of the cell's trials, which attempts may come without.
 	sampling assay.Sampling
+	// runs counts the outcomes of each run.
+	runs map[assay.RunID]int
 	tally
 }
 
@@ -235,7 +237,7 @@ func count(
 			c = int32(len(cells))
 			index[trial.Cell] = c
 			cells = append(cells, &cell{
-				Cell: trial.Cell, sampling: trial.Sampling, tally: tally{detail: detail{from: from}},
+				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int), tally: tally{detail: detail{from: from}},
 			})
 		}
 		cells[c].plan(trial.Repeat)
@@ -267,6 +269,7 @@ func count(
 		a.Sampling = cells[p.cell].sampling
 		cells[p.cell].add(&a, p.task, settled, p.open)
 		if a.Settles() && !settled {
+			cells[p.cell].runs[a.Run]++
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
 			}

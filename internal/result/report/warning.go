@@ -15,8 +15,8 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, settings, truncated, deviations, usage, price, faults, stopped, incomplete,
-	// plans, retried, unsolvable, not_discriminating or damaged.
+	// difference, identity, drift, program, settings, truncated, deviations, usage, price, faults,
+	// stopped, incomplete, plans, retried, unsolvable, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -88,6 +88,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
+		{"program", "An agent's program changed", "The results of several versions are mixed. " +
+			"To tell them apart, give each version a revision; to repeat everything with the " +
+			"latest one, run with a new --revision.", rewritten(cells, b)},
 		{
 			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
 				"setting, so the results do not belong to the one that they are filed under.",

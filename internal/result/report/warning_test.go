@@ -304,3 +304,53 @@ func TestEachWarningHasItsCause(t *testing.T) {
 		})
 	}
 }
+
+// TestProgramsThatChanged checks that outcomes of an earlier version of an agent's program are counted,
+// and that the latest change is named.
+func TestProgramsThatChanged(t *testing.T) {
+	t.Parallel()
+	var s scene
+	runs := []assay.RunID{"one", "two", "two", "three", "three", "three"}
+	s.play("bot", "baseline", len(runs), func(i int, a *assay.Attempt) { a.Run = runs[i] })
+	s.play("other", "baseline", 2, func(_ int, a *assay.Attempt) { a.Run = "one" })
+	at := func(run assay.RunID, agent, library string) report.Program {
+		files := map[string]string{"agent.py": agent}
+		if library != "" {
+			files["--rules=rules.txt"] = library
+		}
+		return report.Program{Run: run, Files: files}
+	}
+	for name, tc := range map[string]struct {
+		programs []report.Program
+		want     string
+	}{
+		"unknown": {nil, ""},
+		"same":    {[]report.Program{at("one", "a", ""), at("two", "a", ""), at("three", "a", "")}, ""},
+		"changed": {
+			[]report.Program{at("one", "a", ""), at("two", "b", ""), at("three", "b", "")},
+			"bot: 1 attempt was made by an earlier version of its program (agent.py changed " +
+				"between run one and run two)",
+		},
+		"changed twice": {
+			[]report.Program{at("one", "a", ""), at("two", "b", ""), at("three", "b", "x")},
+			"bot: 3 attempts were made by an earlier version of its program (--rules=rules.txt " +
+				"changed between run two and run three)",
+		},
+		"changed back": {
+			[]report.Program{at("one", "a", ""), at("two", "b", ""), at("three", "a", "")},
+			"bot: 2 attempts were made by an earlier version of its program (agent.py changed " +
+				"between run two and run three)",
+		},
+	} {
+		a := s.analyze(t, report.Beside{Programs: map[string][]report.Program{"bot": tc.programs}})
+		got := ""
+		for _, w := range a.Warnings {
+			if w.Kind == "program" {
+				got = strings.Join(w.Where, "; ")
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

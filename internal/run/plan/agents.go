@@ -44,18 +44,29 @@ const (
 // Agent returns the agent that the file describes.
 func (p *Providers) Agent(name string) bridge.Agent {
 	s := p.Agents[name]
-	a := bridge.Agent{
-		Name: name, Command: s.Command, URL: s.URL, Pass: s.Env,
-		Model: s.Model, Timeout: time.Duration(s.timeout()),
-	}
+	a := s.started(p.doc.Dir)
+	a.Name, a.URL, a.Pass, a.Model = name, s.URL, s.Env, s.Model
+	a.Timeout = time.Duration(s.timeout())
+	return a
+}
+
+// started returns how the agent of a providers file in a folder is started.
+func (s AgentSpec) started(dir string) bridge.Agent {
+	a := bridge.Agent{Command: s.Command}
 	if s.Preset != "" {
 		return a.WithPreset(s.Preset)
 	}
-	home, err := filepath.Abs(p.doc.Dir)
-	if err != nil { // the working directory is gone
-		home = p.doc.Dir
+	if abs, err := filepath.Abs(dir); err == nil { // otherwise the working directory is gone
+		dir = abs
 	}
-	return a.At(home)
+	return a.At(dir)
+}
+
+func (s AgentSpec) program(file string) map[string]string {
+	if s.Preset != "" && !slices.Contains(bridge.Presets(), s.Preset) {
+		return nil
+	}
+	return s.started(filepath.Dir(file)).Program()
 }
 
 func (s AgentSpec) timeout() Duration { return cmp.Or(s.Timeout, DefaultAgentTimeout) }
@@ -127,10 +138,12 @@ func (p *Providers) CheckProgram(name string) error {
 	return nil
 }
 
-// An AgentUse is what a trial's identity has of an agent.
+// An AgentUse is what an experiment knows about an agent. A trial's identity has all but the program.
 type AgentUse struct {
 	Model   string   `json:"model"`
 	Timeout Duration `json:"timeout"`
+	// Program is that of [bridge.Agent.Program].
+	Program map[string]string `json:"program,omitempty"`
 }
 
 // FindAgents looks up which models of the experiment are agents in its providers file. Mistakes in
@@ -155,7 +168,7 @@ func (e *Experiment) FindAgents() {
 			if e.Agents == nil {
 				e.Agents = make(map[string]AgentUse)
 			}
-			e.Agents[e.Base(m)] = AgentUse{spec.Model, spec.timeout()}
+			e.Agents[e.Base(m)] = AgentUse{spec.Model, spec.timeout(), spec.program(e.Providers)}
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (e *Experiment) RepeatLike(earlier json.RawMessage) error {
 }
 
 // sameDesign returns an earlier plan, or nil unless it is the same except for further repeats, the
-// providers file and, if they were chosen on the command line, the models with their levels.
+// providers file, the programs of agents and, if they were chosen on the command line, the models with their levels.
 func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 	now, err := json.Marshal(e)
 	if err != nil {
@@ -142,6 +142,11 @@ func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 	if e.modelsChosen {
 		free = append(free, "models", "levels", "agents")
 	}
+	for agents, fields := range map[*Experiment]map[string]json.RawMessage{e: y, &old: x} {
+		if fields["agents"], err = agents.trialsOfAgents(); err != nil {
+			return nil, err
+		}
+	}
 	for _, field := range free {
 		delete(x, field)
 		delete(y, field)
@@ -150,6 +155,16 @@ func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 		return nil, nil
 	}
 	return &old, nil
+}
+
+// trialsOfAgents returns what trials have of the agents as JSON, without their programs.
+func (e *Experiment) trialsOfAgents() (json.RawMessage, error) {
+	agents := maps.Clone(e.Agents)
+	for name, a := range agents {
+		a.Program = nil
+		agents[name] = a
+	}
+	return json.Marshal(agents)
 }
 
 // WithOptimal returns the experiment with the optimal plan in place of flawed ones. Needed is

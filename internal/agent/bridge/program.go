@@ -1,0 +1,66 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// mostHashed is how much of a file is hashed, in bytes. Longer ones, such as weights of models, are told
+// apart by their size, too.
+const mostHashed = 64 << 20
+
+// Program returns digests of the program and of the files that the command names, by their names as in
+// the command. Files that are not on this machine are left out. It is empty for a service.
+func (a Agent) Program() map[string]string {
+	files := make(map[string]string)
+	for i, arg := range a.Command {
+		path := arg
+		if i == 0 {
+			path, _ = exec.LookPath(arg)
+		} else if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+			path = value
+		}
+		if i > 0 && !filepath.IsAbs(path) {
+			continue
+		}
+		if digest := digestOf(path); digest != "" {
+			files[a.nameOf(path, arg)] = digest
+		}
+	}
+	return files
+}
+
+// nameOf returns the name of a file in the agent's home relative to it, and otherwise as it is written.
+func (a Agent) nameOf(path, arg string) string {
+	if rel, err := filepath.Rel(a.Home, path); a.Home != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return arg
+}
+
+// digestOf returns the start of the SHA-256 of a file, or "" if there is no such file.
+func digestOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if info.Size() > mostHashed {
+		fmt.Fprintln(h, info.Size())
+	}
+	if _, err := io.Copy(h, io.LimitReader(f, mostHashed)); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
