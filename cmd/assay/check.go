@@ -38,8 +38,9 @@ whether calls of tools are parsed, whether the endpoint accepts the state of its
 replies (such as signed thinking), and what it reports about usage, caches and limits.
 Below the table is what to change, in the words of the providers file.
 
-FILE is an experiment file. Without it, --providers names the providers file, and --model
-some of its models; the default is all of them. Nothing is stored.
+FILE is an experiment file, and the default is experiment.yaml in this directory. Without
+it, --providers names the providers file, and --model some of its models and agents; the
+default is all of them. Nothing is stored.
 
 Each agent is started twice on one task: once with tools that work, and once with a tool
 that fails. The table shows whether it started, what it asked for and how it ended, and
@@ -57,6 +58,9 @@ Exit codes: 0 everything is fine, 1 error, 2 wrong usage or file, 3 something to
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.timeout <= 0 {
 				return usageError("--timeout is %v, want more than 0", f.timeout)
+			}
+			if f.providers == "" {
+				args = f.file(args)
 			}
 			if len(args) == 0 && f.providers == "" {
 				return usageError("nothing to check\n" +

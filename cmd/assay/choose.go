@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,17 @@ func (c *chosen) flags(cmd *cobra.Command) {
 	choice(cmd, "suite", plan.Suites...)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("prices", "yaml", "yml")
+}
+
+// usualFile is the experiment file that commands use if none is named, and if it exists.
+const usualFile = "experiment.yaml"
+
+// file returns the arguments, or the usual file if no experiment is named.
+func (c *chosen) file(args []string) []string {
+	if _, err := os.Stat(usualFile); len(args) == 0 && c.suite == "" && err == nil {
+		return []string{usualFile}
+	}
+	return args
 }
 
 // experiment returns the chosen file or suite, or the quickstart.

@@ -46,7 +46,7 @@ has, the time is a range; a run measures both within half a minute.`,
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
-			e, err := which.experiment(args)
+			e, err := which.experiment(which.file(args))
 			if err != nil {
 				return err
 			}

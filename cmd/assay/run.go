@@ -62,7 +62,8 @@ func newRun(p *process) *cobra.Command {
 		Use:   "run [FILE]",
 		Short: "Run the pending trials of an experiment",
 		Long: `Run works on every trial of an experiment that has no outcome yet. Without FILE
-it runs the built-in quickstart on simulated models, without a key or a network.
+it runs experiment.yaml in this directory. If there is none, it runs the built-in
+quickstart on simulated models, without a key or a network.
 
 Each result is on disk before it is counted. Running the same command again
 continues where the last run ended, however it ended. The first Ctrl-C starts
@@ -108,6 +109,7 @@ parked trials, 130 interrupted.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			args = f.file(args)
 			e, err := f.experiment(args)
 			if err != nil {
 				return err

@@ -146,6 +146,7 @@ func Again(ctx context.Context, db *store.DB, e *plan.Experiment) (*Job, error) 
 	if err != nil {
 		return nil, err
 	}
+	e.FindAgents() // they belong to the design that is compared
 	for _, s := range stored {
 		if s.Name != e.Name {
 			continue
