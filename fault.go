@@ -99,7 +99,8 @@ var FaultTable = []FaultRule{
 	},
 	{
 		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +
-			"changed its tools, or broke its protocol", false, false,
+			"changed its tools, or broke its protocol, or an agent ended before its first action",
+		false, false,
 		"the attempt ends",
 	},
 	{

@@ -44,18 +44,14 @@ func blocks(text, language string) []string {
 	return out
 }
 
-// TestReadme follows the README in a new directory. It writes the YAML blocks to the files that
-// they name, and runs every line that calls assay. Only the quickstart runs all of its trials,
-// because the README shows its last lines.
+// TestReadme follows the README in a new directory. It runs every line that calls assay. After the
+// quickstart, which runs where there is no experiment, it writes the YAML blocks to the files that
+// they name. Only the quickstart runs all of its trials, because the README shows its last lines.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme := readDocument(t, "README.md")
 	r := reader{dir: t.TempDir()}
 	server := serveProgram(t, "--latency", "20ms")
-	for _, yaml := range blocks(readme, "yaml") {
-		name, _, _ := strings.Cut(strings.TrimPrefix(yaml, "# "), "\n")
-		file(t, r.dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server))
-	}
 	file(t, r.dir, "tasks.json", `[{"id": "t1", "task_type": "basic_task",
 		"description": "Read the file and filter it.",
 		"required_tools": ["a_reader", "a_filter"]}]`)
@@ -70,6 +66,10 @@ func TestReadme(t *testing.T) {
 		out := r.run(t, line)
 		if line == "assay run" {
 			sameEnding(t, readme, out)
+			for _, yaml := range blocks(readme, "yaml") {
+				name, _, _ := strings.Cut(strings.TrimPrefix(yaml, "# "), "\n")
+				file(t, r.dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server))
+			}
 		}
 		ran++
 	}
@@ -88,6 +88,9 @@ func TestAgentsPage(t *testing.T) {
 	page := readDocument(t, "docs/agents.md")
 	r := reader{dir: t.TempDir()}
 	programs := blocks(page, "python")
+	if diff := cmp.Diff(readDocument(t, "cmd/assay/example-agent/agent.py"), programs[0]); diff != "" {
+		t.Errorf("the page's agent is not that of assay init my-agent (-file +page):\n%s", diff)
+	}
 	file(t, r.dir, "agent.py", programs[0])
 	for i, name := range []string{"langgraph_agent.py", "openai_agents.py"} {
 		if diff := cmp.Diff(readDocument(t, "examples/agents/"+name), programs[i+1]); diff != "" {
@@ -95,9 +98,10 @@ func TestAgentsPage(t *testing.T) {
 		}
 	}
 	file(t, r.dir, "providers.yaml", blocks(page, "yaml")[0])
-	file(t, r.dir, "agents.yaml", blocks(page, "yaml")[1])
-	for _, line := range commands(page) {
-		if out := r.run(t, line+" --sim-latency 0"); !strings.Contains(out, "12 of 12 trials done") {
+	file(t, r.dir, "experiment.yaml", blocks(page, "yaml")[1])
+	for i, want := range []string{"my-agent  one fails      yes        yes", "12 of 12 trials done"} {
+		line := commands(page)[i] + " --sim-latency 0"
+		if out := r.run(t, line); !strings.Contains(out, want) {
 			t.Errorf("%s:\n%s", line, out)
 		}
 	}
