@@ -126,9 +126,14 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 		writeCheck(p, results)
 		writeAgents(p, agents)
 	}
-	toChange := slices.ContainsFunc(results, func(r check.Result) bool { return len(r.Changes) > 0 }) ||
-		slices.ContainsFunc(agents, func(a check.Agent) bool { return len(a.Changes) > 0 })
-	if err == nil && toChange {
+	changes := 0
+	for _, r := range results {
+		changes += len(r.Changes)
+	}
+	for _, a := range agents {
+		changes += len(a.Changes)
+	}
+	if err == nil && changes > 0 {
 		err = &codedError{code: exitIncomplete}
 	}
 	return err
@@ -153,12 +158,10 @@ func writeAgents(p *process, agents []check.Agent) {
 	}
 	fmt.Fprintf(p.out, "%s\n", t)
 	for _, a := range agents {
-		if a.Calm.Printed == a.Planted.Printed {
-			p.printed(a.Agent+" printed", a.Calm.Printed)
-			continue
-		}
 		p.printed(a.Agent+" printed", a.Calm.Printed)
-		p.printed(a.Agent+" printed when a tool failed", a.Planted.Printed)
+		if a.Planted.Printed != a.Calm.Printed {
+			p.printed(a.Agent+" printed when a tool failed", a.Planted.Printed)
+		}
 	}
 	for _, list := range []struct {
 		head  string

@@ -237,7 +237,8 @@ func count(
 			c = int32(len(cells))
 			index[trial.Cell] = c
 			cells = append(cells, &cell{
-				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int), tally: tally{detail: detail{from: from}},
+				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
+				tally: tally{detail: detail{from: from}},
 			})
 		}
 		cells[c].plan(trial.Repeat)

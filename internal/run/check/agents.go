@@ -217,7 +217,8 @@ func (r *Agent) advise(service bool) {
 		return
 	}
 	if s.Asked == 0 {
-		r.Notes = append(r.Notes, "it asks no model through Assay, so its tokens and its model are unknown")
+		r.Notes = append(r.Notes,
+			"it asks no model through Assay, so its tokens and its model are unknown")
 	}
 	if s.Called == 0 {
 		r.Notes = append(r.Notes, "it called no tool")

@@ -76,7 +76,8 @@ func TestOneToolFails(t *testing.T) {
 	for _, world := range []string{"assay-1", "pilot"} {
 		found := agents(t, world, "work", "work_until_a_tool_fails", "exit")
 		a := found["work"]
-		if a.Calm.Failed != 0 || a.Planted.Failed != 1 || !a.Calm.Ok || !a.Planted.Ok || len(a.Changes) > 0 {
+		if a.Calm.Failed != 0 || a.Planted.Failed != 1 || !a.Calm.Ok || !a.Planted.Ok ||
+			len(a.Changes) > 0 {
 			t.Errorf("%s: %+v", world, a)
 		}
 		f := found["work_until_a_tool_fails"]

@@ -29,7 +29,10 @@ func TestAgentsAreGivenUp(t *testing.T) {
 		{"it worked before", "wwwccccc", true},
 		{"one works too late", "cccccw", true},
 	} {
-		s := &Session{starters: make(map[string]*starter), pools: &job.Pools{Agents: make(map[string]job.Agent)}}
+		s := &Session{
+			starters: make(map[string]*starter),
+			pools:    &job.Pools{Agents: make(map[string]job.Agent)},
+		}
 		for _, listed := range []string{"bot", "bot@v2"} {
 			s.pools.Agents[listed] = job.Agent{Agent: bridge.Agent{Name: "bot"}}
 		}
