@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hideEnvironment keeps the values of our environment variables, such as keys, from other processes
-// of the user. Agents run as the user, who can read what a process was started with in /proc. Getenv
-// reads a copy in memory, so nothing else changes. Root can still read our memory.
+// hideEnvironment keeps the values of our environment variables, such as keys, from other
+// processes of the user. Agents run as the user, who can read what a process was started with in
+// /proc. Getenv reads a copy in memory, so nothing else changes. Root can still read our memory.
 //
 // It does what it can: without /proc there is nothing to hide.
 func hideEnvironment() {
@@ -20,8 +20,8 @@ func hideEnvironment() {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// blankEnvironment overwrites the values in the memory that /proc/self/environ shows. The runtime has
-// copied them when it started.
+// blankEnvironment overwrites the values in the memory that /proc/self/environ shows. The runtime
+// has copied them when it started.
 func blankEnvironment() {
 	environment, err := os.ReadFile("/proc/self/environ")
 	if err != nil {

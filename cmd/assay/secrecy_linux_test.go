@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// spy is an agent that looks for keys in what the system shows about its ancestors. It writes what it
-// finds to a file beside it.
+// spy is an agent that looks for keys in what the system shows about its ancestors. It writes what
+// it finds to a file beside it.
 const spy = `
 exec >>"${0%/*}/seen" 2>&1
 p=$PPID
@@ -26,8 +26,9 @@ head -c 1 "/proc/$PPID/mem"
 head -n 1 "/proc/$PPID/maps"
 `
 
-// TestAgentsCannotReadKeysOfTheRun looks for a key of the run in its environment and its command line,
-// which root can read, and in its memory, which only root can. The run itself still has the key.
+// TestAgentsCannotReadKeysOfTheRun looks for a key of the run in its environment and its command
+// line, which root can read, and in its memory, which only root can. The run itself still has the
+// key.
 func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 	t.Parallel()
 	path, err := binary()

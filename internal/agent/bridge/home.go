@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// At returns the agent with the files of a folder, which is absolute. Its program starts elsewhere, so
-// relative paths in the command that name files of the folder become absolute: the program if it has
-// a separator, arguments, and the values of arguments such as --config=agent.toml. Paths in an earlier
-// Home become paths in the new one.
+// At returns the agent with the files of a folder, which is absolute. Its program starts
+// elsewhere, so relative paths in the command that name files of the folder become absolute: the
+// program if it has a separator, arguments, and the values of arguments such as
+// --config=agent.toml. Paths in an earlier Home become paths in the new one.
 func (a Agent) At(home string) Agent {
 	before := a.Home
 	a.Home, a.Command = home, slices.Clone(a.Command)
@@ -49,8 +49,8 @@ func programAt(home, program string) string {
 	return program
 }
 
-// isFile reports whether a relative path names a file of a folder. A directory counts if the path has
-// a separator, because a word such as run is no path.
+// isFile reports whether a relative path names a file of a folder. A directory counts if the path
+// has a separator, because a word such as run is no path.
 func isFile(home, path string) bool {
 	if path == "" || filepath.IsAbs(path) {
 		return false

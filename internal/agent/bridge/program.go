@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// mostHashed is how much of a file is hashed, in bytes. Longer ones, such as weights of models, are told
-// apart by their size, too.
+// mostHashed is how much of a file is hashed, in bytes. Longer ones, such as weights of models,
+// are told apart by their size, too.
 const mostHashed = 64 << 20
 
-// Program returns digests of the program and of the files that the command names, by their names as in
-// the command. Files that are not on this machine are left out. It is empty for a service.
+// Program returns digests of the program and of the files that the command names, by their names
+// as in the command. Files that are not on this machine are left out. It is empty for a service.
 func (a Agent) Program() map[string]string {
 	files := make(map[string]string)
 	for i, arg := range a.Command {
@@ -36,7 +36,8 @@ func (a Agent) Program() map[string]string {
 	return files
 }
 
-// nameOf returns the name of a file in the agent's home relative to it, and otherwise as it is written.
+// nameOf returns the name of a file in the agent's home relative to it, and otherwise as it is
+// written.
 func (a Agent) nameOf(path, arg string) string {
 	if rel, err := filepath.Rel(a.Home, path); a.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return rel

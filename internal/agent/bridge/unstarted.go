@@ -29,8 +29,8 @@ func unstarted(e *end) *assay.Fault {
 	return &assay.Fault{Kind: assay.ToolServer, Detail: unbegun + how}
 }
 
-// Unstarted returns how the agent of an attempt ended, in one line, if the attempt is a fault because
-// the agent ended before its first action. Otherwise it returns "".
+// Unstarted returns how the agent of an attempt ended, in one line, if the attempt is a fault
+// because the agent ended before its first action. Otherwise it returns "".
 func Unstarted(a *assay.Attempt) string {
 	how, ok := strings.CutPrefix(a.FaultDetail, string(assay.ToolServer)+": "+unbegun)
 	if a.FaultKind != assay.ToolServer || !ok {

@@ -305,8 +305,8 @@ func TestEachWarningHasItsCause(t *testing.T) {
 	}
 }
 
-// TestProgramsThatChanged checks that outcomes of an earlier version of an agent's program are counted,
-// and that the latest change is named.
+// TestProgramsThatChanged checks that outcomes of an earlier version of an agent's program are
+// counted, and that the latest change is named.
 func TestProgramsThatChanged(t *testing.T) {
 	t.Parallel()
 	var s scene

@@ -169,8 +169,8 @@ func works(t *assay.Trial, tools []string) bool {
 	return true
 }
 
-// lucky returns the first repeat of a trial in another cell whose luck is right, or the last one that
-// it tries.
+// lucky returns the first repeat of a trial in another cell whose luck is right, or the last one
+// that it tries.
 func lucky(trial assay.Trial, cell assay.Cell, right func(*assay.Trial) bool) (t assay.Trial) {
 	const most = 200_000
 	ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}

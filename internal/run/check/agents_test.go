@@ -70,8 +70,8 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 	return found
 }
 
-// TestOneToolFails checks that no tool fails in the first start of an agent, and the first one that it
-// needs in the second, in each world whose luck is ours.
+// TestOneToolFails checks that no tool fails in the first start of an agent, and the first one
+// that it needs in the second, in each world whose luck is ours.
 func TestOneToolFails(t *testing.T) {
 	for _, world := range []string{"assay-1", "pilot"} {
 		found := agents(t, world, "work", "work_until_a_tool_fails", "exit")

@@ -93,8 +93,8 @@ func AgentText(states map[assay.AgentState]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// AgentsAre says what agents are doing, such as "3 agents are starting", but for those that wait for
-// their model.
+// AgentsAre says what agents are doing, such as "3 agents are starting", but for those that wait
+// for their model.
 func AgentsAre(states map[assay.AgentState]int) string {
 	var parts []string
 	for _, s := range assay.AgentStates {

@@ -138,7 +138,8 @@ func (p *Providers) CheckProgram(name string) error {
 	return nil
 }
 
-// An AgentUse is what an experiment knows about an agent. A trial's identity has all but the program.
+// An AgentUse is what an experiment knows about an agent. A trial's identity has all but the
+// program.
 type AgentUse struct {
 	Model   string   `json:"model"`
 	Timeout Duration `json:"timeout"`

@@ -126,7 +126,8 @@ func (e *Experiment) RepeatLike(earlier json.RawMessage) error {
 }
 
 // sameDesign returns an earlier plan, or nil unless it is the same except for further repeats, the
-// providers file, the programs of agents and, if they were chosen on the command line, the models with their levels.
+// providers file, the programs of agents and, if they were chosen on the command line, the models
+// with their levels.
 func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 	now, err := json.Marshal(e)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // the run gives the agent up, because its program does not work.
 const mostUnstarted = 5
 
-// A starter counts the attempts of an agent in a row that ended before their first action. All levels
-// and revisions of the agent share it.
+// A starter counts the attempts of an agent in a row that ended before their first action. All
+// levels and revisions of the agent share it.
 type starter struct {
 	failed  int
 	how     string // the latest of them ended
@@ -79,8 +79,8 @@ func (s *Session) countStarts(e engine.Event) {
 	}
 }
 
-// neverStarted returns why an agent has outcomes of no trial at the end of a run: the run has given it
-// up, or there were so few trials that each was parked before that.
+// neverStarted returns why an agent has outcomes of no trial at the end of a run: the run has
+// given it up, or there were so few trials that each was parked before that.
 func (s *Session) neverStarted(model string) error {
 	err := s.givenUp(model)
 	s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 // crashed is the detail of the fault of an agent that ended before its first action.
 const crashed = "tool_server: the agent ended before its first action: exit status 1: no module\nlast"
 
-// TestAgentsAreGivenUp checks that five attempts in a row that end before their first action close all
-// levels of an agent, and that any attempt that got further begins the count again.
+// TestAgentsAreGivenUp checks that five attempts in a row that end before their first action close
+// all levels of an agent, and that any attempt that got further begins the count again.
 func TestAgentsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

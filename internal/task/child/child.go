@@ -179,8 +179,8 @@ func (c Command) environment(dir string) []string {
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// State describes how the program ended, such as "exit status 1" and the [LastWord] that it wrote to
-// its standard error. It returns "" while the program runs.
+// State describes how the program ended, such as "exit status 1" and the [LastWord] that it wrote
+// to its standard error. It returns "" while the program runs.
 func (p *Process) State() string {
 	select {
 	case <-p.ended:
