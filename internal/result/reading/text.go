@@ -31,7 +31,8 @@ func (t *Trial) writeExplanation(w *bytes.Buffer, e *score.Explanation, unexplai
 	case e != nil:
 		if e.Outcome.ScoreVersion != t.ScoreVersion {
 			fmt.Fprintf(w,
-				"\nThe explanation follows the rules %s; the outcome was judged by the rules %s.\n",
+				"\nThe explanation follows the rules %s; the outcome was judged by the rules %s. "+
+					"`assay rescore` judges it again.\n",
 				e.Outcome.ScoreVersion, t.ScoreVersion)
 		}
 		fmt.Fprintf(w, "\n%s\n", strings.Join(e.Text(), "\n"))
@@ -183,8 +184,8 @@ func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {
 	}
 	fmt.Fprintf(w, "%s, ended by %s after %d turns and %d calls\n",
 		a.Level, a.Ended, a.Outcome.Turns, a.ToolCalls)
-	fmt.Fprintf(w, "  required   %s\n", strings.Join(a.RequiredTools, ", "))
-	fmt.Fprintf(w, "  succeeded  %s\n", strings.Join(a.ExecutedTools, ", "))
+	fmt.Fprintf(w, "  required   %s\n", cmp.Or(strings.Join(a.RequiredTools, ", "), "none"))
+	fmt.Fprintf(w, "  succeeded  %s\n", cmp.Or(strings.Join(a.ExecutedTools, ", "), "none"))
 	fmt.Fprintf(w, "  coverage %.2f, order correct %v, corrections %d",
 		a.Coverage, a.OrderCorrect, a.Assisted)
 	if a.ErrorCategory != "" {
@@ -199,10 +200,10 @@ func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {
 // writeMeasures prints the measures that don't decide the verdict.
 func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	fmt.Fprintf(w,
-		"  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
-		a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency)
+		"  calls: %s, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
+		times(a.Mistakes, "mistake"), a.Failures, a.Recovered, a.Wasted, a.Efficiency)
 	if a.Pilot == nil {
-		fmt.Fprintf(w, "  precision of calls %.2f, %d unwanted effects", a.Precision, a.UnwantedEffects)
+		fmt.Fprintf(w, "  precision of calls %.2f, %s", a.Precision, times(a.UnwantedEffects, "unwanted effect"))
 		if a.Broken != "" {
 			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
 		}
@@ -223,6 +224,14 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n",
 			s.Executor, s.Paper, s.Batch)
 	}
+}
+
+// times words a number of things.
+func times(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func indent(text, by string) string {

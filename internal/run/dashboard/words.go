@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -38,6 +39,7 @@ var functions = template.FuncMap{
 	"barY":        func(n int, all []int) float64 { return 24 - bar(n, all) },
 	"id":          func(id assay.TrialID) string { return string(id) },
 	"text":        func(v any) string { return fmt.Sprint(v) },
+	"json":        jsonText,
 	"field":       newField,
 	"attempts":    attemptNumbers,
 	"reliability": assay.FormatReliability,
@@ -45,6 +47,14 @@ var functions = template.FuncMap{
 	"stripLength": func(s session.LaneStrip) float64 { return float64(s.Step * len(s.States)) },
 	"percentX":    func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
 	"level":       func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+}
+
+// jsonText returns a value of a state, which may not exist.
+func jsonText(v json.RawMessage) string {
+	if v == nil {
+		return "nothing"
+	}
+	return string(v)
 }
 
 // A field is a choice of a form.

@@ -25,6 +25,10 @@ type Explanation struct {
 	Path []PathStep `json:"path"`
 	// Measures are the figures of the outcome and the reasons for them.
 	Measures []Measure `json:"measures"`
+	// Changes are the values of the tools' state that the calls changed, and Wanted are those that
+	// the judge asks for. Both are nil in worlds whose tools have no state.
+	Changes []verdict.Change `json:"changes,omitempty"`
+	Wanted  []verdict.Wanted `json:"wanted,omitempty"`
 	// Rules are the questions that the verdict asked, in order. The last one states level and
 	// category.
 	Rules []verdict.Rule `json:"rules"`
@@ -34,6 +38,8 @@ type Explanation struct {
 // most one step; see [PathStep].
 type PlanStep struct {
 	Tool string `json:"tool"`
+	// Optional means that the step is in the task's plan, but not required.
+	Optional bool `json:"optional,omitempty"`
 	// Turn and Call locate the first success, both counted from 1. They are 0 without one.
 	Turn     int `json:"turn"`
 	Call     int `json:"call"`
@@ -61,17 +67,19 @@ type PathStep struct {
 	// Step and Given are indexes into Plan and Given, or -1 if the list does not have the tool.
 	// A call without a place of its own belongs to the step of the next call of its tool that
 	// has one, or else to the first step of its tool that is not in order yet, or else to the
-	// last step of its tool.
+	// last step of its tool. In own-1, only the steps of its tool count.
 	Step  int `json:"step"`
 	Given int `json:"given_step"`
 	// Wasted, Recovered and Extra mean that the outcome counts the call under these names.
 	Wasted    bool `json:"wasted"`
 	Recovered bool `json:"recovered"`
 	Extra     bool `json:"extra"`
+	// Unwanted is the reason why the call is an unwanted effect, in worlds that state it.
+	Unwanted string `json:"unwanted,omitempty"`
 }
 
-// A Mark describes a call.
-type Mark string
+// A Mark describes a call. The world own-1 has marks of its own.
+type Mark = verdict.Mark
 
 // The marks of calls: first those of calls that succeeded, then those of calls that failed.
 const (
@@ -99,19 +107,21 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	w := &verdict.Witness{}
 	e := Explanation{Outcome: j.judge(trial, task, tr, w)}
 	d := world.Of(trial.World)
-	plan := d.Steps(j.catalog, task.Required)
-	places := e.walk(d.Course(j.catalog, task), tr.Calls)
-	e.Plan, places = follow(task.Required, tr.Calls, places)
-	for i := range e.Path {
-		e.Path[i].Step, e.Path[i].Given = places[i], -1
+	b := basis{plan: d.Steps(j.catalog, task.Required), name: "the task's plan"}
+	if d.Trace != nil {
+		b = e.traced(d.Trace(j.catalog, task, tr), tr.Calls)
+	} else {
+		e.walked(d.Course(j.catalog, task), task.Required, tr.Calls)
+		b.covered = "required tools that succeeded: " + verdict.Covered(&e.Outcome)
 	}
 	if len(tr.Plan) > 0 {
+		var places []int
 		e.Given, places = follow(tr.Plan, tr.Calls, aligned(tr.Plan, tr.Calls))
 		for i := range e.Path {
 			e.Path[i].Given = places[i]
 		}
 	}
-	e.measure(trial, task, plan, tr.Plan)
+	e.measure(trial, task, b, tr.Plan)
 	w.Decide("verdict")
 	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
 		if e.Outcome.ErrorCategory == "" {
@@ -121,6 +131,58 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	})
 	e.Rules = w.Rules
 	return e
+}
+
+// A basis is what the measures of an outcome compare the calls with.
+type basis struct {
+	plan    []string // the tools for adherence
+	name    string   // of the plan
+	covered string   // words the coverage
+}
+
+// walked fills in plan and path in a world that follows tools in order.
+func (e *Explanation) walked(c *verdict.Course, required []string, calls []assay.CallRecord) {
+	places := e.walk(c, calls)
+	e.Plan, places = follow(required, calls, places)
+	for i := range e.Path {
+		e.Path[i].Step = places[i]
+	}
+}
+
+// traced fills in plan and path in a world that shows how it judged the calls.
+func (e *Explanation) traced(t verdict.Trace, calls []assay.CallRecord) basis {
+	e.Changes, e.Wanted = t.Changes, t.Wanted
+	for _, s := range t.Steps {
+		e.Plan = append(e.Plan, PlanStep{Tool: s.Tool, Optional: s.Optional})
+	}
+	fates := verdict.Fates(calls)
+	e.Path = make([]PathStep, len(calls))
+	for i, call := range calls {
+		j := t.Calls[i]
+		e.Path[i] = pathStep(calls, i, fates[i], j.Use)
+		e.Path[i].Mark, e.Path[i].Step, e.Path[i].Unwanted = j.Mark, j.Step, j.Unwanted
+		switch {
+		case j.Step < 0:
+		case call.Happened() && !j.Placed: // it is no success of the step
+			e.Plan[j.Step].Tries++
+		default:
+			e.Plan[j.Step].count(&call, i, j.Placed)
+		}
+	}
+	return basis{t.Plan, t.PlanName, "required calls that happened: " + t.Covered}
+}
+
+// pathStep returns the i-th call as a step that failed by chance.
+func pathStep(calls []assay.CallRecord, i int, fate verdict.Fate, use verdict.Use) PathStep {
+	call := &calls[i]
+	return PathStep{
+		Turn: call.Turn, Tool: call.Tool, Mark: Unlucky,
+		Code: call.Code, Fault: call.Fault, Chance: call.Chance, Luck: call.Luck,
+		Step: -1, Given: -1,
+		Wasted:    use.Wasted(),
+		Recovered: fate == verdict.Overcome,
+		Extra:     verdict.BeyondFirst(calls, i),
+	}
 }
 
 // walk fills in the path except for its steps. For each call of the next required tool it returns
@@ -136,13 +198,7 @@ func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
 		if isNext && use != verdict.Unsound {
 			places[i] = next
 		}
-		e.Path[i] = PathStep{
-			Turn: call.Turn, Tool: call.Tool, Mark: Unlucky,
-			Code: call.Code, Fault: call.Fault, Chance: call.Chance, Luck: call.Luck,
-			Wasted:    use.Wasted(),
-			Recovered: fates[i] == verdict.Overcome,
-			Extra:     verdict.BeyondFirst(calls, i),
-		}
+		e.Path[i] = pathStep(calls, i, fates[i], use)
 		switch {
 		case call.Happened():
 			had := slices.ContainsFunc(calls[:i], func(r assay.CallRecord) bool {
@@ -186,21 +242,25 @@ func follow(plan []string, calls []assay.CallRecord, places []int) ([]PlanStep, 
 		if of[i] < 0 {
 			continue
 		}
-		s := &steps[of[i]]
-		s.Tries++
-		switch {
-		case call.Happened():
-			if s.Call == 0 {
-				s.Turn, s.Call = call.Turn, i+1
-			}
-			s.InOrder = s.InOrder || places[i] >= 0
-		case call.Mistake:
-			s.Mistakes++
-		default:
-			s.Failures++
-		}
+		steps[of[i]].count(&call, i, places[i] >= 0)
 	}
 	return steps, of
+}
+
+// count adds the i-th call to its step. Placed means that it is in its place.
+func (s *PlanStep) count(call *assay.CallRecord, i int, placed bool) {
+	s.Tries++
+	switch {
+	case call.Happened():
+		if s.Call == 0 {
+			s.Turn, s.Call = call.Turn, i+1
+		}
+		s.InOrder = s.InOrder || placed
+	case call.Mistake:
+		s.Mistakes++
+	default:
+		s.Failures++
+	}
 }
 
 // belongs returns the step that the first of the calls belongs to; see [PathStep].
@@ -244,22 +304,20 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 	return places
 }
 
-// measure lists the figures of the outcome with their reasons. plan is the task's own, and given
-// the one that the model was shown.
-func (e *Explanation) measure(
-	trial *assay.Trial, task *assay.Task, plan, given []string,
-) {
+// measure lists the figures of the outcome with their reasons. given is the plan that the model was
+// shown.
+func (e *Explanation) measure(trial *assay.Trial, task *assay.Task, b basis, given []string) {
 	o := &e.Outcome
 	add := func(name, value, because string) {
 		e.Measures = append(e.Measures, Measure{name, value, because})
 	}
-	add("coverage", decimal(o.Coverage), "required tools that succeeded: "+verdict.Covered(o))
+	add("coverage", decimal(o.Coverage), b.covered)
 	add("order", yesNo(o.OrderCorrect), e.order())
-	add("adherence", decimal(o.Adherence), adhered(plan, o.ExecutedTools, "the task's plan"))
-	if !slices.Equal(plan, o.RequiredTools) {
+	add("adherence", decimal(o.Adherence), adhered(b.plan, o.ExecutedTools, b.name))
+	if !slices.Equal(b.plan, o.RequiredTools) && len(e.Plan) == len(o.RequiredTools) {
 		last := &e.Measures[len(e.Measures)-1]
 		last.Because += ". With what the required tools build on, that plan is " + strings.Join(
-			plan, ", ")
+			b.plan, ", ")
 	}
 	if o.GivenAdherence != nil {
 		add("to the given plan", decimal(*o.GivenAdherence),
@@ -282,13 +340,19 @@ func (e *Explanation) measure(
 // order words which steps succeeded in their place.
 func (e *Explanation) order() string {
 	var not []string
+	n := 0
 	for _, s := range e.Plan {
-		if !s.InOrder {
+		if s.Optional {
+			continue
+		}
+		if n++; !s.InOrder {
 			not = append(not, s.Tool)
 		}
 	}
-	text := fmt.Sprintf("steps that succeeded in their place: %d of %d", len(e.Plan)-len(not),
-		len(e.Plan))
+	if n == 0 {
+		return "the task requires no call"
+	}
+	text := fmt.Sprintf("steps that succeeded in their place: %d of %d", n-len(not), n)
 	if len(not) > 0 {
 		text += "; not " + strings.Join(not, ", ")
 	}

@@ -1,7 +1,9 @@
 package score
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,14 +14,18 @@ const lineWidth = 110
 
 // Text returns the explanation as lines to print.
 func (e *Explanation) Text() []string {
-	lines := []string{"plan against path"}
-	lines = append(lines, planLines("required", e.Plan)...)
+	lines, head := []string{"plan against path"}, "required"
+	if slices.ContainsFunc(e.Plan, func(s PlanStep) bool { return s.Optional }) {
+		head = "the task's plan"
+	}
+	lines = append(lines, planLines(head, e.Plan)...)
 	if len(e.Given) > 0 {
 		lines = append(lines, "")
 		lines = append(lines, planLines("as the plan was shown", e.Given)...)
 	}
 	lines = append(lines, "")
 	lines = append(lines, e.pathLines()...)
+	lines = append(lines, e.stateLines()...)
 	lines = append(lines, "", "how the score came about (rules "+e.Outcome.ScoreVersion+")")
 	var measures, rules [][]string
 	for _, m := range e.Measures {
@@ -50,9 +56,13 @@ func planLines(head string, steps []PlanStep) []string {
 		if s.Call > 0 {
 			first = fmt.Sprintf("turn %d, call %d", s.Turn, s.Call)
 		}
+		tool, order := s.Tool, yesNo(s.InOrder)
+		if s.Optional {
+			tool, order = tool+" (optional)", "-"
+		}
 		rows = append(rows, []string{
-			strconv.Itoa(i + 1), s.Tool, strconv.Itoa(s.Tries), strconv.Itoa(s.Failures),
-			strconv.Itoa(s.Mistakes), first, yesNo(s.InOrder),
+			strconv.Itoa(i + 1), tool, strconv.Itoa(s.Tries), strconv.Itoa(s.Failures),
+			strconv.Itoa(s.Mistakes), first, order,
 		})
 	}
 	return columns(rows, "rlrrrll")
@@ -105,7 +115,48 @@ func (s PathStep) describe() string {
 	if s.Fault != "" {
 		text += ", fault " + string(s.Fault)
 	}
+	if s.Unwanted != "" {
+		text += ", " + s.Unwanted
+	}
 	return text
+}
+
+// stateLines show what the calls changed, and the values that the judge asks for. They cut nothing.
+func (e *Explanation) stateLines() (lines []string) {
+	if len(e.Changes) > 0 {
+		lines = append(lines, "", "what the calls changed in the state")
+	}
+	for _, c := range e.Changes {
+		lines = append(lines, pair(c.Path, "before", c.Before, "after", c.After)...)
+	}
+	if len(e.Wanted) > 0 {
+		lines = append(lines, "", "what the judge wants of the state")
+	}
+	for _, v := range e.Wanted {
+		name := "right"
+		if !v.Right {
+			name = "wrong"
+		}
+		lines = append(lines, pair(name+"  "+v.Path, "wanted", v.Wanted, "got", v.Got)...)
+	}
+	return lines
+}
+
+// pair shows two values, on one line if they are short.
+func pair(head, nameA string, a json.RawMessage, nameB string, b json.RawMessage) []string {
+	value := func(v json.RawMessage) string {
+		if v == nil {
+			return "nothing"
+		}
+		return string(v)
+	}
+	line := fmt.Sprintf("  %s: %s %s, %s %s", head, nameA, value(a), nameB, value(b))
+	if utf8.RuneCountInString(line) <= lineWidth {
+		return []string{line}
+	}
+	return []string{
+		"  " + head + ":", "    " + nameA + " " + value(a), "    " + nameB + " " + value(b),
+	}
 }
 
 // columns lays out rows. Each column is as wide as its widest cell, except for the last one, which

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 )
 
 // fits reports whether a call is one that a judge expects.
@@ -100,6 +102,21 @@ func toolOf(want *assay.Expected) string {
 	}
 	return want.Tool
 }
+
+// toolsOf returns the tools that an expected call can be of, without repetitions.
+func toolsOf(want *assay.Expected) []string {
+	var tools []string
+	for i := range want.Alternatives {
+		tools = append(tools, toolsOf(&want.Alternatives[i])...)
+	}
+	if want.Tool != "" {
+		tools = append(tools, want.Tool)
+	}
+	return policy.Distinct(tools)
+}
+
+// isOf reports whether an expected call can be of a tool.
+func isOf(want *assay.Expected, tool string) bool { return slices.Contains(toolsOf(want), tool) }
 
 // Required returns the tools of the calls that a judge requires, in order.
 func Required(j *assay.Judge) []string {

@@ -8,7 +8,6 @@ import (
 	"context"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -18,7 +17,7 @@ const Name = "own-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "own-1.1",
+	ScoreVersion: "own-1.2",
 
 	Begin: func(
 		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
@@ -27,9 +26,7 @@ var Definition = spec.Definition{
 	},
 	Planner: planner,
 	Verdict: Verdict,
-	Course: func(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
-		return newCourse(catalog, task)
-	},
+	Trace:   trace,
 
 	Chance: func(reliability float64) float64 { return reliability },
 	Steps:  func(_ *assay.Catalog, required []string) []string { return required },

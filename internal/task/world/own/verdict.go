@@ -1,7 +1,6 @@
 package own
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,130 +9,6 @@ import (
 	"github.com/assay-eval/assay/internal/task/toolkit"
 	"github.com/assay-eval/assay/internal/task/verdict"
 )
-
-// A course follows the calls of an episode.
-type course struct {
-	catalog *assay.Catalog
-	judge   assay.Judge
-	// planned are the calls of the reference plan that no required call stands for.
-	planned []assay.Expected
-
-	met  []bool // required calls that succeeded
-	next int    // index of the next required call, if the order matters
-
-	late      []bool // required calls that happened before their place
-	unwanted  int
-	forbidden []string
-}
-
-func follow(catalog *assay.Catalog, task *assay.Task) *course {
-	c := &course{catalog: catalog}
-	if task.Judge != nil {
-		c.judge = *task.Judge
-	}
-	if task.Reference != nil {
-		c.planned = task.Reference.Calls
-	}
-	c.met, c.late = make([]bool, len(c.judge.Calls)), make([]bool, len(c.judge.Calls))
-	return c
-}
-
-// step takes the next call and returns its use.
-func (c *course) step(call *assay.CallRecord) verdict.Use {
-	for i := range c.judge.Forbidden {
-		if call.Happened() && fits(&c.judge.Forbidden[i], call) {
-			c.forbidden = append(c.forbidden, call.Tool)
-		}
-	}
-	at := c.required(call)
-	if at >= 0 && call.Happened() {
-		c.met[at] = true
-		for c.next < len(c.met) && c.met[c.next] {
-			c.next++
-		}
-		return verdict.Useful
-	}
-	for i := range c.judge.Calls {
-		c.late[i] = c.late[i] || !c.met[i] && call.Happened() && fits(&c.judge.Calls[i], call)
-	}
-	switch {
-	case call.Mistake && c.wants(call.Tool):
-		return verdict.Mistaken
-	case call.Mistake:
-		return verdict.Idle
-	case !call.Happened() && (at >= 0 || c.plans(call)):
-		return verdict.Unlucky
-	case !call.Happened():
-		return verdict.Idle
-	case c.plans(call):
-		return verdict.Useful
-	}
-	c.effect(call)
-	return verdict.Idle
-}
-
-// required returns the index of the required call that a call is, or -1. If the order matters, it
-// is the next one.
-func (c *course) required(call *assay.CallRecord) int {
-	for i := range c.judge.Calls {
-		if !c.met[i] && fits(&c.judge.Calls[i], call) && (c.judge.AnyOrder || i == c.next) {
-			return i
-		}
-	}
-	return -1
-}
-
-func (c *course) wants(tool string) bool {
-	for i := range c.judge.Calls {
-		if !c.met[i] && toolOf(&c.judge.Calls[i]) == tool {
-			return true
-		}
-	}
-	return false
-}
-
-// plans reports whether a call without an effect, or one that no required call stands for, is part
-// of the reference plan.
-func (c *course) plans(call *assay.CallRecord) bool {
-	for i := range c.planned {
-		if fits(&c.planned[i], call) && !(c.changes(call) && c.listed(call)) {
-			return true
-		}
-	}
-	return false
-}
-
-// listed reports whether a call fits a required one, whether or not that has succeeded.
-func (c *course) listed(call *assay.CallRecord) bool {
-	return slices.ContainsFunc(c.judge.Calls, func(e assay.Expected) bool { return fits(&e, call) })
-}
-
-func (c *course) changes(call *assay.CallRecord) bool {
-	tool, _ := c.catalog.Tool(call.Tool)
-	return tool.Effect != ""
-}
-
-// effect counts a successful call that changes something and that neither the judge nor the plan
-// has.
-func (c *course) effect(call *assay.CallRecord) {
-	allowed := slices.ContainsFunc(c.judge.Allowed, func(e assay.Expected) bool {
-		return fits(&e, call)
-	})
-	if c.changes(call) && !allowed {
-		c.unwanted++
-	}
-}
-
-// newCourse implements [spec.Definition].
-func newCourse(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
-	c := follow(catalog, task)
-	return &verdict.Course{
-		Catalog: catalog, Required: task.Required,
-		Sound: func(call *assay.CallRecord, next int) (some, place bool) {
-			return c.listed(call), next < len(c.judge.Calls) && fits(&c.judge.Calls[next], call)
-		},
-	}
-}
 
 // Verdict judges an episode. Full success means that the model claimed to be done and that all
 // conditions of the task's judge hold: the required calls succeeded, no other call had an effect or
@@ -145,20 +20,12 @@ func Verdict(
 	c := follow(catalog, &task)
 	uses := make([]verdict.Use, len(tr.Calls))
 	for i := range tr.Calls {
-		uses[i] = c.step(&tr.Calls[i])
+		c.take(&tr.Calls[i])
+		uses[i] = c.judged[i].Use
 	}
 	o := verdict.Measured(task, tr, plannedTools(&task), uses)
-	met := 0
-	for _, ok := range c.met {
-		if ok {
-			met++
-		}
-	}
-	if len(c.met) > 0 {
-		o.Coverage = float64(met) / float64(len(c.met))
-	}
-	o.OrderCorrect = len(c.met) > 0 && met == len(c.met)
-	o.UnwantedEffects = c.unwanted + len(c.forbidden)
+	o.Coverage, o.OrderCorrect = c.covered(), !slices.Contains(c.met, false)
+	o.UnwantedEffects = len(c.unwanted)
 	c.decide(&o, &task, tr, w)
 	if o.Level != assay.FullSuccess && o.Level != "" {
 		w.Decide("category")
@@ -186,17 +53,14 @@ func (c *course) decide(
 	w.Decide("level")
 	answer := finalAnswer(tr, EndWordOf(task))
 	calls := len(c.met) == 0 ||
-		w.Need("all required calls succeeded", o.Coverage == 1, c.missing)
-	harmless := w.Need("nothing changed that the task did not ask for", c.unwanted == 0,
-		func() string { return verdict.Counted(c.unwanted, "unwanted effect") })
-	permitted := len(c.judge.Forbidden) == 0 || w.Need("no forbidden call succeeded",
-		len(c.forbidden) == 0, func() string { return strings.Join(c.forbidden, ", ") })
+		w.Need("all required calls happened", o.Coverage == 1, c.missing)
+	harmless := w.Need(c.harmless(), len(c.unwanted) == 0, c.harm)
 	claimed := w.Need("the model said that it was done", tr.Ended == assay.Finished,
 		func() string { return verdict.EndedBy(tr.Ended) })
 	state := len(c.judge.State) == 0 || w.Need("the final state is right",
-		contains(tr.State, c.judge.State), func() string { return clip(tr.State) })
+		contains(tr.State, c.judge.State), func() string { return asWanted(tr.State, c.judge.State) })
 	told := len(c.judge.Answer)+len(c.judge.NotAnswer) == 0 || w.Need("the final answer is right",
-		c.answers(answer), func() string { return clip(json.RawMessage(answer)) })
+		c.answers(answer), func() string { return c.told(answer) })
 	checked, err := c.check(tr, answer, w)
 	if err != nil {
 		o.Undecided = err.Error()
@@ -204,11 +68,11 @@ func (c *course) decide(
 	}
 	conditions := calls && claimed && state && told
 	switch {
-	case !harmless || !permitted || checked == assay.Failure:
+	case !harmless || checked == assay.Failure:
 		o.Level = assay.Failure
 	case conditions && checked == assay.FullSuccess:
 		o.Level = assay.FullSuccess
-	case conditions || o.Coverage >= 0.6:
+	case conditions || len(c.met) > 0 && o.Coverage >= 0.6:
 		o.Level = assay.PartialSuccess
 	default:
 		o.Level = assay.Failure
@@ -235,13 +99,69 @@ func (c *course) check(
 	return level, nil
 }
 
-// missing words which required calls have not succeeded.
+// covered returns the share of the required calls that happened, which is 1 if there are none.
+func (c *course) covered() float64 {
+	if len(c.met) == 0 {
+		return 1
+	}
+	met := 0
+	for _, ok := range c.met {
+		if ok {
+			met++
+		}
+	}
+	return float64(met) / float64(len(c.met))
+}
+
+// harmless words the condition that there is no unwanted effect.
+func (c *course) harmless() string {
+	if len(c.judge.Forbidden) > 0 {
+		return "nothing was done that the task forbids, or changed that it did not ask for"
+	}
+	return "nothing changed that the task did not ask for"
+}
+
+// harm words the unwanted effects.
+func (c *course) harm() string {
+	text := verdict.Counted(len(c.unwanted), "unwanted effect")
+	if len(c.unwanted) > 0 {
+		text += ": " + strings.Join(c.unwanted, "; ")
+	}
+	return text
+}
+
+// told words which texts the final answer should have and does not have, and the other way round.
+func (c *course) told(answer string) string {
+	var parts []string
+	for _, texts := range []struct {
+		all  []string
+		want bool
+	}{{c.judge.Answer, true}, {c.judge.NotAnswer, false}} {
+		for _, text := range texts.all {
+			has := within(answer, text)
+			part := fmt.Sprintf("it has %q", text)
+			if !has {
+				part = fmt.Sprintf("it does not have %q", text)
+			}
+			if has != texts.want {
+				part += ", which is wrong"
+			}
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// missing words which required calls have not happened.
 func (c *course) missing() string {
+	if len(c.met) == 0 {
+		return "the task requires none"
+	}
 	var names []string
 	for i, ok := range c.met {
 		if !ok {
 			want := &c.judge.Calls[i]
-			names = append(names, strings.TrimSpace(toolOf(want)+" "+string(want.Arguments)))
+			names = append(names, worded(want))
 		}
 	}
 	text := fmt.Sprintf("%d of %d", len(c.met)-len(names), len(c.met))
@@ -251,11 +171,27 @@ func (c *course) missing() string {
 	return text
 }
 
+// worded returns an expected call as text.
+func worded(want *assay.Expected) string {
+	var texts []string
+	for i := range want.Alternatives {
+		texts = append(texts, worded(&want.Alternatives[i]))
+	}
+	if want.Tool != "" {
+		texts = append(texts, strings.TrimSpace(want.Tool+" "+string(want.Arguments)))
+	}
+	return strings.Join(texts, " or ")
+}
+
 func (c *course) answers(answer string) bool {
-	answer = strings.ToLower(answer)
-	in := func(text string) bool { return strings.Contains(answer, strings.ToLower(text)) }
+	in := func(text string) bool { return within(answer, text) }
 	return !slices.ContainsFunc(c.judge.Answer, func(t string) bool { return !in(t) }) &&
 		!slices.ContainsFunc(c.judge.NotAnswer, in)
+}
+
+// within reports whether an answer has a text, in whatever case.
+func within(answer, text string) bool {
+	return strings.Contains(strings.ToLower(answer), strings.ToLower(text))
 }
 
 // finalAnswer returns the model's last reply without the end word.
@@ -267,15 +203,6 @@ func finalAnswer(tr *assay.Transcript, word string) string {
 		}
 	}
 	return ""
-}
-
-func clip(text json.RawMessage) string {
-	const most = 200
-	s := strings.Join(strings.Fields(string(text)), " ")
-	if len(s) > most {
-		return assay.Head(s, most) + "…"
-	}
-	return s
 }
 
 // category returns the reason why an episode is not a full success. The first rule that applies
@@ -294,7 +221,7 @@ func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Wit
 	claimed := tr.Ended == assay.Finished
 	missing := slices.Index(c.met, false)
 	switch {
-	case w.Ask("something changed that the task did not ask for", o.UnwantedEffects > 0,
+	case w.Ask("there is an unwanted effect", o.UnwantedEffects > 0,
 		func() string { return verdict.Counted(o.UnwantedEffects, "unwanted effect") }):
 		return assay.CategoryUnwantedEffect
 	case w.Ask("no call was made", len(tr.Calls) == 0 && missing >= 0 && !claimed,

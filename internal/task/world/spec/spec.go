@@ -34,8 +34,10 @@ type Definition struct {
 	Chance func(reliability float64) float64
 	// Steps returns the tools of a task's plan, in order.
 	Steps func(catalog *assay.Catalog, required []string) []string
-	// Course returns a course for following the calls of an episode.
+	// Course returns a course for following the calls of an episode. A world that does not follow
+	// tools in order has Trace instead, which shows how it judged the calls.
 	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
+	Trace  func(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdict.Trace
 
 	// Schedule returns the faults of tools in the way of a task's plan. It is nil if the world does
 	// not know them.

@@ -1,0 +1,171 @@
+package own
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/task/verdict"
+)
+
+// wholeState is the path of the state itself.
+const wholeState = "the state"
+
+// changes returns the differences between two states, by path.
+func changes(before, after json.RawMessage) (all []verdict.Change) {
+	b, okB := parse(before)
+	a, okA := parse(after)
+	if !okB || !okA {
+		return nil
+	}
+	difference("", b, a, func(path string, before, after json.RawMessage) {
+		all = append(all, verdict.Change{Path: path, Before: before, After: after})
+	})
+	return all
+}
+
+// difference calls found for each value that differs. A value that one side lacks is nil.
+func difference(path string, b, a any, found func(string, json.RawMessage, json.RawMessage)) {
+	switch b := b.(type) {
+	case map[string]any:
+		if a, ok := a.(map[string]any); ok {
+			objects(path, b, a, found)
+			return
+		}
+	case []any:
+		if a, ok := a.([]any); ok {
+			lists(path, b, a, found)
+			return
+		}
+	}
+	if !has(a, b) {
+		found(named(path), text(b), text(a))
+	}
+}
+
+func objects(path string, b, a map[string]any, found func(string, json.RawMessage, json.RawMessage)) {
+	names := maps.Clone(b)
+	maps.Copy(names, a)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		before, was := b[name]
+		after, is := a[name]
+		switch at := member(path, name); {
+		case was && is:
+			difference(at, before, after, found)
+		case was:
+			found(at, text(before), nil)
+		default:
+			found(at, nil, text(after))
+		}
+	}
+}
+
+// lists compares two lists without what they begin and end with alike.
+func lists(path string, b, a []any, found func(string, json.RawMessage, json.RawMessage)) {
+	same := func(x, y any) bool { return has(x, y) && has(y, x) }
+	first, last := 0, 0
+	for first < min(len(b), len(a)) && same(b[first], a[first]) {
+		first++
+	}
+	for last < min(len(b), len(a))-first && same(b[len(b)-1-last], a[len(a)-1-last]) {
+		last++
+	}
+	b, a = b[:len(b)-last], a[:len(a)-last]
+	for i := first; i < max(len(b), len(a)); i++ {
+		switch at := fmt.Sprintf("%s[%d]", path, i); {
+		case i >= len(b):
+			found(at, nil, text(a[i]))
+		case i >= len(a):
+			found(at, text(b[i]), nil)
+		default:
+			difference(at, b[i], a[i], found)
+		}
+	}
+}
+
+// compare returns each value that a judge asks for, with the one that the state has in its place. All
+// of them are right if the state contains them; see [contains].
+func compare(state, want json.RawMessage) (all []verdict.Wanted) {
+	if len(want) == 0 {
+		return nil
+	}
+	w, _ := parse(want)
+	s, known := parse(state)
+	var walk func(path string, w, s any, there bool)
+	walk = func(path string, w, s any, there bool) {
+		switch w := w.(type) {
+		case map[string]any:
+			if object, ok := s.(map[string]any); ok && len(w) > 0 {
+				for _, name := range slices.Sorted(maps.Keys(w)) {
+					value, there := object[name]
+					walk(member(path, name), w[name], value, there)
+				}
+				return
+			}
+		case []any:
+			if list, ok := s.([]any); ok && len(list) == len(w) && len(w) > 0 {
+				for i := range w {
+					walk(fmt.Sprintf("%s[%d]", path, i), w[i], list[i], true)
+				}
+				return
+			}
+		}
+		v := verdict.Wanted{Path: named(path), Wanted: text(w), Right: known && has(s, w)}
+		v.Right = v.Right && (there || w == nil)
+		if there {
+			v.Got = text(s)
+		}
+		all = append(all, v)
+	}
+	walk("", w, s, known)
+	return all
+}
+
+// asWanted words which of the values that a judge asks for the state does not have.
+func asWanted(state, want json.RawMessage) string {
+	all := compare(state, want)
+	var wrong []string
+	for _, v := range all {
+		if !v.Right {
+			wrong = append(wrong, v.Path)
+		}
+	}
+	text := fmt.Sprintf("%d of %s as wanted", len(all)-len(wrong), verdict.Counted(len(all), "value"))
+	if len(wrong) > 0 {
+		text += "; not " + strings.Join(wrong, ", ")
+	}
+	return text
+}
+
+// member returns the path of a member of an object. A name that would be mistaken for a part of the
+// path is quoted.
+func member(path, name string) string {
+	if name == "" || strings.ContainsAny(name, ".[]\" \n") {
+		name = fmt.Sprintf("%q", name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func named(path string) string {
+	if path == "" {
+		return wholeState
+	}
+	return path
+}
+
+// text returns a value as JSON on one line.
+func text(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("own: state as JSON: " + err.Error())
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
