@@ -37,23 +37,61 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 	}
-	b.WriteString(": " + e.Message)
+	b.WriteString(": " + clip(e.Message))
 	if e.Excerpt != "" {
 		number := strconv.Itoa(e.Line)
 		gutter := strings.Repeat(" ", len(number))
+		excerpt, column := window(e.Excerpt, e.Column)
 		// Keep tabs, so that the caret is below its character.
 		pad := strings.Map(func(r rune) rune {
 			if r == '\t' {
 				return r
 			}
 			return ' '
-		}, firstRunes(e.Excerpt, e.Column-1))
-		fmt.Fprintf(&b, "\n  %s | %s\n  %s | %s^", number, e.Excerpt, gutter, pad)
+		}, firstRunes(excerpt, column-1))
+		fmt.Fprintf(&b, "\n  %s | %s\n  %s | %s^", number, excerpt, gutter, pad)
 	}
 	if e.Hint != "" {
-		b.WriteString("\nhint: " + e.Hint)
+		b.WriteString("\nhint: " + clip(e.Hint))
 	}
 	return b.String()
+}
+
+// The limits of what an error shows. A file may hold all of its data in one line.
+const (
+	maxExcerpt = 120 // columns
+	maxText    = 400 // characters of a line of a message or a hint
+	maxUnknown = 5   // unknown fields
+)
+
+// window returns the part of a line around a column, and the column in it.
+func window(line string, column int) (string, int) {
+	r := []rune(line)
+	if len(r) <= maxExcerpt {
+		return line, column
+	}
+	const before = maxExcerpt / 2
+	start := max(0, min(column-1-before, len(r)-maxExcerpt))
+	end := min(len(r), start+maxExcerpt)
+	text := string(r[start:end])
+	if start > 0 {
+		text = "…" + string(r[start+1:end])
+	}
+	if end < len(r) {
+		text += "…"
+	}
+	return text, column - start
+}
+
+// clip shortens each line of a text.
+func clip(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if r := []rune(line); len(r) > maxText {
+			lines[i] = string(r[:maxText]) + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func firstRunes(s string, n int) string {
@@ -113,7 +151,7 @@ func Parse(name string, source []byte, help Help) (d *Document, err error) {
 	defer d.recoverPanic(&err)
 	file, err := parser.ParseBytes(source, 0)
 	if err != nil {
-		return nil, d.wrap(err, nil)
+		return nil, d.malformed(err)
 	}
 	d.file = file
 	var anchors anchorFinder
@@ -184,6 +222,26 @@ func (d *Document) Decode(into any) (err error) {
 	return d.wholeNumbers(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
 }
 
+// malformed returns the error of a file that is not YAML. The YAML library gives the place where it
+// could not go on, which may be after the mistake.
+func (d *Document) malformed(err error) error {
+	err = d.wrap(err, nil)
+	var e *Error
+	if !errors.As(err, &e) || e.Hint != "" {
+		return err
+	}
+	e.Hint = "look here and above for wrong indentation, or a missing bracket, quote or colon"
+	switch {
+	case strings.Contains(e.Message, "'\t'"):
+		e.Message = "a tab cannot be used here"
+		e.Hint = "indent with spaces"
+	case strings.HasPrefix(e.Message, "mapping value is not allowed"):
+		e.Hint = "look at the indentation of the next line; a text with a colon and a space needs " +
+			"quotes: \"like: this\""
+	}
+	return e
+}
+
 // wrap converts an error of the YAML library into an Error. For an unknown
 // field it suggests the most similar known one. The library reports any of several
 // unknown fields, so the first one is shown, and the others are named.
@@ -206,9 +264,12 @@ func (d *Document) wrap(err error, into any) error {
 		known := fieldNames(reflect.TypeOf(into))
 		e = d.Here(tok.Position.Line, tok.Position.Column, fmt.Sprintf("unknown field %q", tok.Value),
 			fieldHint(tok.Value, known))
-		for _, other := range all[min(1, len(all)):] {
+		for _, other := range all[min(1, len(all)):min(maxUnknown, len(all))] {
 			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Position.Line,
 				other.Value, fieldHint(other.Value, known))
+		}
+		if more := len(all) - maxUnknown; more > 0 {
+			e.Hint += fmt.Sprintf("\nand %d more unknown fields", more)
 		}
 	}
 	return e
