@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/toolkit"
@@ -87,7 +88,7 @@ func readOwnTools(ctx context.Context, path string) (*ownTools, error) {
 			return nil, err
 		}
 		if program, err = toolkit.Compile(script); err != nil {
-			return nil, fmt.Errorf("the tools cannot be used: %w", err)
+			return nil, brokenScript(beside(doc, file.File), script.Source, err)
 		}
 	}
 	read := func(i int) (assay.Tool, error) { return ownTool(doc, i, &file.Tools[i], program) }
@@ -116,6 +117,24 @@ func readOwnTools(ctx context.Context, path string) (*ownTools, error) {
 	o := &ownTools{catalog: assay.NewCatalog(tools).With(script, file.MCP)}
 	o.kit, err = toolkit.Of(o.catalog)
 	return o, err
+}
+
+// brokenScript returns the error of a script that cannot be used, with its place in the file.
+func brokenScript(path, source string, err error) error {
+	var e *toolkit.ScriptError
+	if !errors.As(err, &e) {
+		return &yamldoc.Error{
+			File: path, Message: "the script fails when it is loaded: " + err.Error(),
+			Hint: "call fail only in functions",
+		}
+	}
+	out := &yamldoc.Error{File: path}
+	out.Line, out.Column, out.Message = e.Place()
+	lines := strings.Split(source, "\n")
+	if out.Line >= 1 && out.Line <= len(lines) {
+		out.Excerpt = strings.TrimSuffix(lines[out.Line-1], "\r")
+	}
+	return out
 }
 
 // maxScript is the size limit of scripts, which are written by hand.

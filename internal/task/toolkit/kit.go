@@ -177,7 +177,7 @@ func (s *Session) Call(
 	}
 	if err != nil {
 		return nil, &assay.Fault{
-			Kind: assay.ToolServer, Detail: "tool " + tool + " broke: " + err.Error(), Err: err,
+			Kind: assay.ToolServer, Detail: Broke("the tool "+tool, err), Err: err,
 			Hopeless: true,
 		}
 	}
@@ -207,13 +207,14 @@ func (k *Kit) Judge(
 	list.Freeze()
 	result, err := k.program.call(check, starlark.Tuple{at, list, starlark.String(answer)}, nil)
 	if err != nil {
-		return "", nil, fmt.Errorf("check %s: %w", check, err)
+		return "", nil, errors.New(Broke("the check "+check, err))
 	}
 	level, reasons, ok := levelOf(result)
 	if !ok {
-		return "", nil, k.program.misfit(check, fmt.Errorf("a check returns True, False, a level "+
-			"(full_success, partial_success or failure), or a level and a list of reasons, not a %s",
-			result.Type()))
+		return "", nil, errors.New(Broke("the check "+check, k.program.misfit(check,
+			fmt.Errorf("a check returns True, False, a level "+
+				"(full_success, partial_success or failure), or a level and a list of reasons, not a %s",
+				result.Type()))))
 	}
 	return level, reasons, nil
 }

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -47,6 +49,46 @@ func (e *ScriptError) Error() string {
 		return e.Message
 	}
 	return e.Message + "\n" + e.Trace
+}
+
+// place matches the place that a message or a line of a trace begins with.
+var place = regexp.MustCompile(`^\s*[^:]*:(\d+):(\d+): (.*)`)
+
+// Place returns the line and the column of the mistake, both counted from 1, and the reason. The line
+// is 0 if the place is unknown.
+func (e *ScriptError) Place() (line, column int, reason string) {
+	reason = e.Message
+	m := place.FindStringSubmatch(e.Message)
+	if m != nil {
+		reason = m[3]
+	} else {
+		lines := strings.Split(e.Trace, "\n")
+		m = place.FindStringSubmatch(lines[len(lines)-1])
+	}
+	if m == nil {
+		return 0, 0, reason
+	}
+	line, _ = strconv.Atoi(m[1])
+	column, _ = strconv.Atoi(m[2])
+	return line, column, reason
+}
+
+// Broke says in one line where and why a function broke. What names it, such as "the tool pay".
+func Broke(what string, err error) string {
+	text := what + " broke"
+	message := err.Error()
+	if script := (*ScriptError)(nil); errors.As(err, &script) {
+		message = script.Message
+		if script.Trace != "" {
+			lines := strings.Split(script.Trace, "\n")
+			at, function, _ := strings.Cut(strings.TrimSpace(lines[len(lines)-1]), ": in ")
+			text += " at " + at
+			if len(lines) > 1 {
+				text += ", in " + function
+			}
+		}
+	}
+	return text + ": " + strings.Join(strings.Fields(message), " ")
 }
 
 var dialect = &syntax.FileOptions{Set: true}

@@ -142,7 +142,7 @@ func TestBrokenToolIsAFault(t *testing.T) {
 	_, err := w.Call(1, "get", `{"id": 500}`)
 	var fault *assay.Fault
 	if !errors.As(err, &fault) || fault.Kind != assay.ToolServer ||
-		!strings.Contains(fault.Detail, "t.star:6:18: in get") || len(w.Calls()) != 0 {
+		!strings.Contains(fault.Detail, "the tool get broke at t.star:6:18: floored division by zero") || len(w.Calls()) != 0 {
 		t.Errorf("%v, %d calls", err, len(w.Calls()))
 	}
 }
