@@ -16,6 +16,7 @@ type display struct {
 	process *process
 	mode    string
 	begun   func() // called when the run has begun; may be nil
+	unsound func() // says which tasks are not sound
 	store   string
 	keys    *keyboard // nil if keys are not read
 	mu      sync.Mutex
@@ -41,6 +42,9 @@ func (d *display) Start(s session.Start) {
 	}
 	if (d.mode == "plain" || d.mode == "live") && len(s.Changed) > 0 {
 		d.warn("%s", changesText(s.Library, s.Changed, s.Pending))
+	}
+	if d.mode != "none" && s.Pending > 0 {
+		d.unsound()
 	}
 	if (d.mode == "plain" || d.mode == "live") && s.Range.Unknown != "" {
 		d.warn("expected time: %s (%s)", wallText(s.Forecast, s.Range), s.Range.Unknown)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -108,6 +110,7 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
 	writeUnsolvable(p, out.Unsolvable)
+	writeUnsound(p.out, j, &out.Unsound)
 	if note := j.SimNote(); note != "" {
 		p.say("%s", note)
 		fmt.Fprintln(p.out)
@@ -185,6 +188,17 @@ func writeUnsolvable(p *process, u job.Unsolvable) {
 			"rate alike; `assay library validate` names more of them.",
 			u.Tasks, counted(u.Of, "task"), u.Example)
 		fmt.Fprintln(p.out)
+	}
+}
+
+// writeUnsound names the tasks that are not sound, if there are any.
+func writeUnsound(out io.Writer, j *job.Job, u *validate.Unsound) {
+	lines := u.Note(j.ValidateCommand())
+	for _, line := range lines {
+		fmt.Fprintln(out, sanitize(line))
+	}
+	if len(lines) > 0 {
+		fmt.Fprintln(out)
 	}
 }
 

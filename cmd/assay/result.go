@@ -137,8 +137,13 @@ func (r *runResult) unfinished(
 	if s.Parked > 0 {
 		parts = append(parts, fmt.Sprintf("%d parked after faults", s.Parked))
 	}
-	add("%s unfinished (%s); run the same command again to go on.",
-		counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+	if len(s.BrokenScripts) > 0 {
+		add("%s unfinished (%s).", counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+		lines = append(lines, r.brokenScripts()...)
+	} else {
+		add("%s unfinished (%s); run the same command again to go on.",
+			counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+	}
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
 		isStop := func(stop gate.Stop) bool { return stop.Reason == reason }
 		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) {
@@ -174,6 +179,21 @@ func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error
 		}
 	}
 	return why, n, nil
+}
+
+// brokenScripts lists the functions of the user that broke, and says what to do.
+func (r *runResult) brokenScripts() (lines []string) {
+	const most = 5
+	broken := r.sum.BrokenScripts
+	for _, text := range broken[:min(most, len(broken))] {
+		lines = append(lines, "  "+sanitize(text))
+	}
+	if more := len(broken) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", more))
+	}
+	return append(lines, fmt.Sprintf("Running again without a change breaks again. Correct the "+
+		"script, try it with `%s`, then run again. The trials of a changed script are new, because "+
+		"results of different scripts are never mixed.", r.job.ValidateCommand()))
 }
 
 // quickstartReport is the name of the report that the quickstart writes next to its store.

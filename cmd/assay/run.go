@@ -238,6 +238,11 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		}
 		defer v.close()
 	}
+	unsound, err := j.Unsound(ctx)
+	if err != nil {
+		return err
+	}
+	d.unsound = func() { writeUnsound(d, j, &unsound) }
 	o := session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
 		Signals: p.signals, Display: d, Log: f.log(), Observers: followers.observers(),

@@ -42,9 +42,10 @@ type Experiment struct {
 	// Unplanned counts the experiment's attempts whose trials it no longer plans, by model and
 	// variant.
 	Unplanned map[string]int
-	// Prompts, Stopped, Careless and Skipped are those of [report.Beside].
+	// Prompts, Stopped, Unsound, Careless and Skipped are those of [report.Beside].
 	Prompts  map[string]string
 	Stopped  []string
+	Unsound  []string
 	Careless []string
 	Skipped  map[string]int
 	// Program is the version of the program that makes the report.
@@ -81,7 +82,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 
 	b := report.Beside{
 		Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
-		Careless: x.Careless,
+		Unsound: x.Unsound, Careless: x.Careless,
 	}
 	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err

@@ -144,6 +144,9 @@ type Beside struct {
 	Unplanned []string
 	// Stopped describes the cells or models that were given up early, with the reasons.
 	Stopped []string
+	// Unsound names tasks with tools that users wrote which their own plans do not solve, which are
+	// judged differently twice, or at which a script breaks, with the reasons.
+	Unsound []string
 	// Careless names tasks that agents solve without reading them, with the reasons.
 	Careless []string
 	// Skipped counts the trials that were given up, by model. They are not pending.

@@ -16,7 +16,7 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, program, settings, truncated, deviations, usage, price, faults,
-	// stopped, incomplete, plans, retried, unsolvable, not_discriminating or damaged.
+	// stopped, incomplete, plans, retried, unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -61,6 +61,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
+		{"unsound", "Tasks that are not sound", "Their own plans do not solve them, or a tool or a " +
+			"check breaks, so failures at them may not be the model's. `assay library validate` " +
+			"says more. Correct these tasks or leave them out.", b.Unsound},
 		{"not_discriminating", "Not discriminating", "Agents that do not read these tasks solve " +
 			"them, so success at them shows nothing. `assay library validate` names the agents. " +
 			"Judge these tasks more strictly, or leave them out.", b.Careless},

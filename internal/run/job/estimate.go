@@ -6,6 +6,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -28,6 +29,8 @@ type Estimate struct {
 	Power         []Power          `json:"power"`
 	Ceilings      []Ceiling        `json:"ceilings"`
 	Unsolvable    Unsolvable       `json:"unsolvable"`
+	// Unsound is what a short check of tasks with own tools found.
+	Unsound validate.Unsound `json:"unsound"`
 	Forecast
 	Cost float64 `json:"cost_usd"`
 }
@@ -75,6 +78,9 @@ func (j *Job) Estimate(
 	}
 	out.Power, out.Unsolvable = j.power(sequences), j.unsolvable(sequences)
 	out.Ceilings = j.ceilings(sequences)
+	if out.Unsound, err = j.Unsound(ctx); err != nil {
+		return out, err
+	}
 	for _, n := range j.Plan.NotApplicable() {
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
 	}

@@ -108,8 +108,16 @@ func (j *Job) Reading(
 	if x.Unplanned, err = j.Unplanned(ctx, db, e); err != nil {
 		return nil, err
 	}
-	if x.Careless, err = validate.Careless(ctx, j.Library); err != nil {
+	unsound, err := j.unsound(ctx)
+	if err != nil {
 		return nil, err
+	}
+	for _, f := range unsound.Findings {
+		if f.Doubt == validate.NotDiscriminating || f.Doubt == validate.SolvedByNothing {
+			x.Careless = append(x.Careless, f.String())
+		} else {
+			x.Unsound = append(x.Unsound, f.String())
+		}
 	}
 	x.Prompts, err = j.prompts(ctx)
 	return x, err

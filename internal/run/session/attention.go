@@ -170,6 +170,9 @@ func (s *Session) countTrouble(e engine.Event) {
 		why := parking{a.Model, a.FaultKind}
 		s.parked[a.ID] = why
 		s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials + 1, a.FaultDetail}
+		if s.scripted(a.FaultKind) {
+			s.broken[strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": ")] = true
+		}
 	case engine.Requeued:
 		if why, ok := s.parked[e.Trial.ID]; ok {
 			delete(s.parked, e.Trial.ID)
@@ -181,6 +184,11 @@ func (s *Session) countTrouble(e engine.Event) {
 	}
 }
 
+// scripted reports whether faults of a kind are those of a script that users wrote.
+func (s *Session) scripted(kind assay.FaultKind) bool {
+	return kind == assay.ToolServer && s.Library.Catalog().Server() == nil
+}
+
 // parkedByReason has an entry for each model and kind of fault.
 func (s *Session) parkedByReason() (all []Attention) {
 	s.mu.Lock()
@@ -189,12 +197,16 @@ func (s *Session) parkedByReason() (all []Attention) {
 		return cmp.Or(strings.Compare(a.model, b.model), cmp.Compare(a.kind, b.kind))
 	}
 	for _, why := range slices.SortedFunc(maps.Keys(s.parkedFor), byName) {
-		if g := s.parkedFor[why]; g.trials > 0 {
-			all = append(all, alarm(CauseParked, g.trials, "",
-				"parked trials of %s after faults of kind %s: %.200s",
-				why.model, why.kind, g.detail,
-			).with(Order{Do: "requeue", Names: []string{why.model}}))
+		g := s.parkedFor[why]
+		if g.trials == 0 {
+			continue
 		}
+		a := alarm(CauseParked, g.trials, "correct the script, then run again",
+			"parked trials of %s after faults of kind %s: %.200s", why.model, why.kind, g.detail)
+		if !s.scripted(why.kind) { // a broken script would break again
+			a = a.with(Order{Do: "requeue", Names: []string{why.model}})
+		}
+		all = append(all, a)
 	}
 	return all
 }

@@ -134,7 +134,8 @@ type Session struct {
 	otherSettings map[string]int
 	parked        map[assay.TrialID]parking
 	parkedFor     map[parking]parkedGroup
-	ownErrors     int // attempts that ended with a fault of ours
+	broken        map[string]bool // words of the faults of scripts that users wrote
+	ownErrors     int             // attempts that ended with a fault of ours
 	paces         map[*lane.Pool]*job.Pace
 	spent         map[string]spending // by lane
 	heldSince     time.Time           // when the user paused all lanes, or zero
@@ -163,9 +164,9 @@ func New(j *job.Job, o Options) (*Session, error) {
 		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
-		parkedFor: make(map[parking]parkedGroup), spent: make(map[string]spending),
-		replied: make(map[string]time.Time), starters: make(map[string]*starter),
-		log: slog.New(slog.DiscardHandler),
+		parkedFor: make(map[parking]parkedGroup), broken: make(map[string]bool),
+		spent: make(map[string]spending), replied: make(map[string]time.Time),
+		starters: make(map[string]*starter), log: slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete

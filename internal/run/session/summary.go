@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -59,6 +61,9 @@ type Summary struct {
 	// OtherSettings counts the attempts in which an endpoint reported another setting than was
 	// asked, by model and setting.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
+	// BrokenScripts says which functions that users wrote broke, where and why. They break again
+	// unless they are changed.
+	BrokenScripts []string `json:"broken_scripts,omitempty"`
 
 	Lanes []LaneSpeed `json:"lanes"`
 	// Least is the shortest time in seconds in which the requests could have been made.
@@ -195,8 +200,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
 		GivenUp:       givenUp,
-		OtherSettings: s.otherSettings,
-		Lanes:         lanes, Least: s.least().Seconds(),
+		OtherSettings: s.otherSettings, BrokenScripts: slices.Sorted(maps.Keys(s.broken)),
+		Lanes: lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
 		ForecastRange: s.forecast.Range,
 		Speeds:        s.modelSpeeds(wall),

@@ -82,9 +82,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 		return v.ownEpisode(ctx, task, cell, agent, round, doubt)
 	}
 
-	if !v.quick {
-		v.playPlan(task, play, doubt)
-	}
+	v.playPlan(task, play, doubt)
 	nothing := ownCell(sim.Claimer, assay.Baseline, 1)
 	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
 		doubt(SolvedByNothing, string(a.Level))
@@ -158,7 +156,7 @@ func (v *validator) ownEpisode(
 	tools := len(v.library.Catalog().All())
 	setting := assay.Setting{
 		World: v.proof.World, Protocol: assay.Native, Tools: assay.Listed,
-		Turns: plan.DefaultTurns, Calls: plan.DefaultCalls,
+		Turns: v.turns, Calls: v.calls,
 	}
 	if cell.Model == "brute" {
 		setting.Calls = max(setting.Calls, tools)

@@ -82,12 +82,16 @@ func Library(
 
 // A validator plays tasks in one world.
 type validator struct {
-	own     bool // users wrote the tools
-	quick   bool // plays careless agents only
-	library *library.Library
-	runner  *episode.Runner
-	models  *sim.Models
-	proof   Proof
+	own bool // users wrote the tools
+	// most limits the tasks that are played, if it is not 0, and wanted chooses them.
+	most   int
+	wanted func(assay.TaskID) bool
+	// turns and calls are the limits of an episode.
+	turns, calls int
+	library      *library.Library
+	runner       *episode.Runner
+	models       *sim.Models
+	proof        Proof
 	// rounds is the number of times that the oracle plays each task on tools that fail. The other
 	// fields are sums over all these episodes.
 	rounds, full      int
@@ -107,6 +111,9 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		games:   newGames(),
 		show:    func(int, int) {},
 		own:     world.Of(worldName).OwnTools,
+		wanted:  func(assay.TaskID) bool { return true },
+		turns:   plan.DefaultTurns,
+		calls:   plan.DefaultCalls,
 	}
 	if v.served() {
 		v.rounds = 1 + servedEpisodes/max(1, lib.Meta().Tasks)
@@ -126,12 +133,12 @@ func (v *validator) playAll(ctx context.Context) error {
 			return err
 		}
 		for _, ref := range refs {
+			if !v.wanted(ref.ID) || v.most > 0 && v.proof.Tasks >= v.most {
+				continue
+			}
 			task, err := v.library.Task(ctx, ref.ID, c.Difficulty)
 			if err != nil {
 				return err
-			}
-			if v.enough() {
-				return nil
 			}
 			v.show(done, v.library.Meta().Tasks)
 			done++
