@@ -142,10 +142,95 @@ func TestBrowsePages(t *testing.T) {
 			for _, fault := range b.axe() {
 				t.Errorf("%s: %s", where, fault)
 			}
+			b.readable(where)
 			b.picture(name + "-" + look.name)
 			b.quiet(where)
+			if name == "matrix" && !eval[bool](b, `[...document.querySelectorAll('#matrix .cell a')]
+				.every(a => a.textContent === '–' || /^r(10|[0-9])$/.test(a.closest('td').classList[3]))`) {
+				t.Errorf("%s: a cell of the matrix has no colour", where)
+			}
+			if text := eval[string](b, "document.getElementById('link')?.textContent ?? ''"); text != "" &&
+				!strings.HasPrefix(text, "ended ") {
+				t.Errorf("%s: the run is over, but the page says %q", where, text)
+			}
 		}
 	}
+}
+
+// readable fails the test if an ID or a time is broken into lines, if a figure of the matrix has too
+// little contrast, or if cells of a table overlap.
+func (b *tab) readable(where string) {
+	b.t.Helper()
+	for _, fault := range eval[[]string](b, `(() => {
+		const faults = [];
+		for (const cell of document.querySelectorAll('main .t')) {
+			const range = document.createRange();
+			range.selectNodeContents(cell);
+			const tops = new Set([...range.getClientRects()].map(r => Math.round(r.top / 8)));
+			if (tops.size > 1) faults.push('broken into lines: ' + cell.textContent);
+		}
+		for (const row of document.querySelectorAll('main tbody tr')) {
+			const cells = [...row.children].map(c => c.getBoundingClientRect());
+			for (let i = 1; i < cells.length; i++) {
+				const a = cells[i - 1], b = cells[i];
+				if (b.left < a.right - 1 && b.top < a.bottom - 1 && a.width && b.width) {
+					faults.push('cells overlap: ' + row.textContent.slice(0, 80));
+				}
+			}
+		}
+		const light = (colour) => {
+			const part = (v) => (v /= 255, v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+			const [r, g, b] = colour.match(/[0-9.]+/g).map(Number);
+			return .2126 * part(r) + .7152 * part(g) + .0722 * part(b);
+		};
+		for (const cell of document.querySelectorAll('#matrix .rated')) {
+			const back = light(getComputedStyle(cell).backgroundColor);
+			for (const e of [cell, ...cell.querySelectorAll('a, small')]) {
+				const ink = light(getComputedStyle(e).color);
+				const ratio = (Math.max(ink, back) + .05) / (Math.min(ink, back) + .05);
+				if (ratio < 4.5) faults.push('contrast ' + ratio + ': ' + e.textContent);
+			}
+		}
+		return faults;
+	})()`) {
+		b.t.Errorf("%s: %s", where, fault)
+	}
+}
+
+// The page of a trial with own tools shows what the calls changed and what the judge wants, on wide
+// and narrow screens.
+func TestBrowseState(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, nil, "init", filepath.Join(dir, "desk"))
+	experiment := file(t, filepath.Join(dir, "desk"), "e.yaml", "name: e\nlibrary: tasks.yaml\n"+
+		"models: [sim/obedient]\nvariants: [hasty]\nreliabilities: [1]\ntask_types: [refund]\n")
+	path := filepath.Join(dir, "e.db")
+	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
+	var scratch string
+	for _, a := range attempts(t, path) {
+		if a.Task == "refund-scratch" {
+			scratch = string(a.ID)
+		}
+	}
+	v := openPages(t, "--store", path).loaded()
+	b := newTab(t)
+	b.do("sign in", chromedp.Navigate(v.url))
+	for _, wide := range []int64{1280, 390} {
+		b.do("trial", chromedp.EmulateViewport(wide, 900), chromedp.Navigate(v.base+"/trial/"+scratch),
+			chromedp.WaitReady(chromedp.CSS("footer")))
+		b.readable("a trial")
+		if got := eval[int64](b, "document.documentElement.scrollWidth"); got > wide {
+			t.Errorf("the page is %d px wide", got)
+		}
+		text := eval[string](b, "document.querySelector('.state').textContent")
+		if !strings.Contains(text, "orders.9.refunded040") {
+			t.Errorf("the page does not show the change: %s", text)
+		}
+		b.do("scroll", chromedp.Evaluate[chromedp.Void]("document.querySelector('.judged').scrollIntoView()"))
+		b.picture(fmt.Sprintf("state-%d", wide))
+	}
+	b.quiet("a trial with own tools")
 }
 
 // picture saves what the tab shows, if ASSAY_PICTURES names a directory.
@@ -181,6 +266,18 @@ func TestBrowseLiveRun(t *testing.T) {
 	v := openPages(t, "--store", path, "--control").loaded()
 	b.do("sign in", chromedp.Navigate(v.url), chromedp.WaitReady(chromedp.CSS("#tiles a")))
 	first := eval[string](b, "document.querySelector('#tiles dd').textContent")
+	if text := eval[string](b, "document.getElementById('link').textContent"); text != "live" {
+		t.Errorf("while the run works, the page says %q", text)
+	}
+	for _, page := range []string{"/", "/lanes", "/trials", "/matrix"} {
+		for _, wide := range []int64{390, 1280} {
+			b.do(page, chromedp.EmulateViewport(wide, 900), chromedp.Navigate(v.base+page),
+				chromedp.WaitReady(chromedp.CSS("footer")))
+			b.readable("a live run: " + page)
+			b.picture(fmt.Sprintf("live%s-%d", strings.ReplaceAll(page, "/", "-"), wide))
+		}
+	}
+	b.do("back", chromedp.Navigate(v.base+"/"), chromedp.WaitReady(chromedp.CSS("#tiles a")))
 	b.do("focus", chromedp.Focus(chromedp.CSS("#tiles a")))
 	waitFor(t, func() bool {
 		return eval[string](b, "document.querySelector('#tiles dd').textContent") != first
@@ -202,6 +299,9 @@ func TestBrowseLiveRun(t *testing.T) {
 	waitFor(t, func() bool {
 		return strings.Contains(eval[string](b, "document.getElementById('sentence').textContent"), "complete")
 	})
+	link := func() string { return eval[string](b, "document.getElementById('link').textContent") }
+	waitFor(t, func() bool { return link() == "ended just now: finished" })
+	b.picture("ended")
 	b.quiet("a live run")
 }
 

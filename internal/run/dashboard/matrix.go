@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,17 @@ type gridCell struct {
 
 // Partial reports whether trials are missing.
 func (c gridCell) Partial() bool { return c.Done < c.Planned }
+
+// Step returns the class of the cell's colour, or "" without outcomes.
+func (c gridCell) Step() string {
+	if c.Done == 0 {
+		return ""
+	}
+	return rateSteps[int(math.Round(c.FullRate*float64(len(rateSteps)-1)))]
+}
+
+// rateSteps are the classes of the scale of rates, from 0 to 100 %.
+var rateSteps = []string{"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10"}
 
 // Noisy reports whether the interval is wider than 20 points, so that most differences between
 // cells are noise.

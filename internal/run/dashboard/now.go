@@ -46,6 +46,29 @@ func (m *moment) Sentence() string {
 	return strings.Join(parts, " · ")
 }
 
+// Over reports whether no run is working.
+func (m *moment) Over() bool { return m.Run == nil }
+
+// State says in a few words whether a run is working, or else how the latest one ended.
+func (m *moment) State() string {
+	switch {
+	case m.Run != nil:
+		return "live"
+	case m.Runs == 0:
+		return "no run has begun"
+	case m.Last.FinishedAt.IsZero():
+		return "no run is working: the latest one was killed"
+	}
+	how := "finished"
+	switch {
+	case m.Ended.Stopped:
+		how = "interrupted"
+	case m.Ended.Unfinished() > 0:
+		how = "with trials left"
+	}
+	return fmt.Sprintf("ended %s: %s", ago(m.At.Sub(m.Last.FinishedAt)), how)
+}
+
 // A need is something that somebody has to look at.
 type need struct {
 	session.Attention

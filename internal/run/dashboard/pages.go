@@ -70,7 +70,10 @@ type frame struct {
 	Experiment, Title, Path string
 	Tabs                    []tab
 	// Live is the name of the content that is sent again, or "".
-	Live    string
+	Live string
+	// State says whether a run works or how it ended. Over is true if none works.
+	State   string
+	Over    bool
 	Control bool
 	Program string
 	Body    any
@@ -121,7 +124,7 @@ func (s *Server) livePage(name string) http.HandlerFunc {
 			return
 		}
 		f := s.frame(live[name], title, template.HTML(content))
-		f.Live = name
+		f.Live, f.State, f.Over = name, p.State(), p.Over()
 		s.show(w, r, http.StatusOK, "live.html", f)
 	}
 }
@@ -149,8 +152,10 @@ func (p *picture) content(name string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	sc := scene{p.moment, p.server.options.Control && p.Run != nil, p.server.matrix.read()}
-	if err := pages.ExecuteTemplate(&b, name, sc); err != nil {
-		return nil, err
+	for _, part := range []string{"state", name} {
+		if err := pages.ExecuteTemplate(&b, part, sc); err != nil {
+			return nil, err
+		}
 	}
 	if p.made == nil {
 		p.made = make(map[string][]byte)
@@ -254,7 +259,7 @@ func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
 		Filter: f, Found: s.index.find(f), Levels: s.index.levels(), Moment: p.moment,
 		Flights: template.HTML(flights),
 	})
-	v.Live = "flights"
+	v.Live, v.State, v.Over = "flights", p.State(), p.Over()
 	s.show(w, r, http.StatusOK, "trials.html", v)
 }
 

@@ -20,7 +20,7 @@ import (
 
 var functions = template.FuncMap{
 	"count":       count,
-	"percent":     report.Percent,
+	"percent":     percent,
 	"readable":    report.Readable,
 	"clock":       clock,
 	"took":        took,
@@ -40,6 +40,7 @@ var functions = template.FuncMap{
 	"id":          func(id assay.TrialID) string { return string(id) },
 	"text":        func(v any) string { return fmt.Sprint(v) },
 	"json":        jsonText,
+	"steps":       func() []string { return rateSteps },
 	"field":       newField,
 	"attempts":    attemptNumbers,
 	"reliability": assay.FormatReliability,
@@ -111,15 +112,34 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
+// ago words how long ago something was.
+func ago(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		long time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
+		switch n := int(d / unit.long); {
+		case n == 1:
+			return "1 " + unit.name + " ago"
+		case n > 1:
+			return fmt.Sprintf("%d %ss ago", n, unit.name)
+		}
+	}
+	return "just now"
+}
+
 // rate writes a rate of full success with its 95 % interval.
 func rate(full, done int) string {
 	if done == 0 {
 		return "no outcome yet"
 	}
 	i := stat.Wilson(full, done, stat.Z95)
-	return fmt.Sprintf("%s (%s to %s)", report.Percent(float64(full)/float64(done)),
-		report.Percent(i.Low), report.Percent(i.High))
+	return fmt.Sprintf("%s (%s to %s)", percent(float64(full)/float64(done)), percent(i.Low),
+		percent(i.High))
 }
+
+// percent writes a share. No line ends between the number and its sign.
+func percent(x float64) string { return strings.ReplaceAll(report.Percent(x), " ", "\u00a0") }
 
 // trialsURL returns the address of the chosen trials, given names and values in turn.
 func trialsURL(pairs ...string) string { return address("/trials", pairs) }

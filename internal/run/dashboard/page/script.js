@@ -59,8 +59,15 @@
     state.classList.toggle('off', off);
   }
 
+  // What the server says about the run stands in the head of the page.
+  function tell() {
+    const told = document.getElementById('state');
+    show(told ? told.textContent : 'live', false);
+    state?.classList.toggle('over', Boolean(told && 'over' in told.dataset));
+  }
+
   const source = new EventSource('/events?page=' + encodeURIComponent(page));
-  source.onopen = () => show('live', false);
+  source.onopen = tell;
   source.onerror = () => show('not connected; the page may be old', true);
   source.onmessage = (e) => {
     if (document.hidden) {
@@ -74,6 +81,7 @@
     const next = new DOMParser().parseFromString('<div>' + html + '</div>', 'text/html');
     children(area, [...next.body.firstChild.childNodes].map((n) => document.adoptNode(n)));
     latest = null;
+    tell();
   }
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden && latest) update(latest);
