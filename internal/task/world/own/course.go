@@ -265,11 +265,11 @@ func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdi
 		c.take(&tr.Calls[i])
 	}
 	t := verdict.Trace{
-		Calls: c.judged, Plan: plannedTools(task), PlanName: "the required calls",
+		Calls: c.judged, Plan: plannedTools(task), PlanName: "the required tools",
 		Covered: c.missing(), Wanted: compare(tr.State, c.judge.State),
 	}
 	if c.named {
-		t.PlanName = "the task's plan"
+		t.PlanName = "the tools of the task's plan"
 	}
 	if task.State != nil {
 		t.Changes = changes(task.State, tr.State)
