@@ -25,6 +25,7 @@ const (
 	Malformed     FaultKind = "malformed"
 	Identity      FaultKind = "identity"
 	ToolServer    FaultKind = "tool_server"
+	AgentEnded    FaultKind = "agent"
 	Harness       FaultKind = "harness"
 	Interrupted   FaultKind = "interrupted"
 )
@@ -99,9 +100,13 @@ var FaultTable = []FaultRule{
 	},
 	{
 		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +
-			"changed its tools, or broke its protocol, or an agent ended before its first action",
+			"changed its tools, or broke its protocol",
 		false, false,
 		"the attempt ends",
+	},
+	{
+		AgentEnded, "a foreign agent ended before its first action", false, false,
+		"the attempt ends; after five in a row, the agent is given up for the run",
 	},
 	{
 		Harness, "a bug in Assay, or an attempt with which eight workers were lost", false, false,

@@ -132,7 +132,7 @@ CREATE TABLE attempts (
 	fault          TEXT NOT NULL
 		CONSTRAINT known_fault CHECK (fault = '' OR fault IN ('rate_limited', 'overloaded', 'server',
 			'network', 'timeout', 'auth', 'quota', 'not_found', 'bad_request', 'content_filter',
-			'malformed', 'identity', 'harness', 'interrupted', 'tool_server')),
+			'malformed', 'identity', 'harness', 'interrupted', 'tool_server', 'agent')),
 	fault_detail   TEXT NOT NULL,
 	parked         INTEGER NOT NULL CHECK (parked IN (0, 1)),
 	requests       INTEGER NOT NULL CHECK (requests >= 0),

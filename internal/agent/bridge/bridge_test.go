@@ -456,6 +456,8 @@ func TestManyAgentsAtOnce(t *testing.T) {
 		attempts = 60
 	}
 	modes := []string{"work", "work, then crash", "leave a child", "work", "exit"}
+	byAgent := func(k assay.FaultKind) bool { return k == assay.AgentEnded } // no provider has it
+	kinds := slices.DeleteFunc(slices.Clone(assay.FaultKinds), byAgent)
 	places := make(chan struct{}, 50)
 	var wg sync.WaitGroup
 	var faults, outcomes atomic.Int32
@@ -463,7 +465,7 @@ func TestManyAgentsAtOnce(t *testing.T) {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			kind := assay.FaultKinds[n%len(assay.FaultKinds)]
+			kind := kinds[n%len(kinds)]
 			p := &failing{Provider: s.models, after: int32(n % 9), fault: &assay.Fault{Kind: kind}}
 			trial, task := s.trial(n, assay.ToolSettings[n%2])
 			a, _ := s.runner(modes[n%len(modes)], time.Minute).Run(t.Context(), p, trial, task)

@@ -26,16 +26,15 @@ func unstarted(e *end) *assay.Fault {
 	if e.scratch != "" { // so that attempts with the same end have the same detail
 		how = strings.ReplaceAll(how, e.scratch, child.Scratch)
 	}
-	return &assay.Fault{Kind: assay.ToolServer, Detail: unbegun + how}
+	return &assay.Fault{Kind: assay.AgentEnded, Detail: unbegun + how}
 }
 
 // Unstarted returns how the agent of an attempt ended, in one line, if the attempt is a fault
 // because the agent ended before its first action. Otherwise it returns "".
 func Unstarted(a *assay.Attempt) string {
-	how, ok := strings.CutPrefix(a.FaultDetail, string(assay.ToolServer)+": "+unbegun)
-	if a.FaultKind != assay.ToolServer || !ok {
+	if a.FaultKind != assay.AgentEnded {
 		return ""
 	}
-	how, _, _ = strings.Cut(how, "\n")
-	return how
+	how, _, _ := strings.Cut(a.FaultDetail, "\n")
+	return strings.TrimPrefix(how, string(assay.AgentEnded)+": "+unbegun)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // crashed is the detail of the fault of an agent that ended before its first action.
-const crashed = "tool_server: the agent ended before its first action: exit status 1: no module\nlast"
+const crashed = "agent: the agent ended before its first action: exit status 1: no module\nlast"
 
 // TestAgentsAreGivenUp checks that five attempts in a row that end before their first action close
 // all levels of an agent, and that any attempt that got further begins the count again.
@@ -41,7 +41,7 @@ func TestAgentsAreGivenUp(t *testing.T) {
 			a.Model = []string{"bot", "bot@v2"}[i%2]
 			switch kind {
 			case 'c':
-				a.FaultKind, a.FaultDetail = assay.ToolServer, crashed
+				a.FaultKind, a.FaultDetail = assay.AgentEnded, crashed
 			case 'f':
 				a.FaultKind, a.FaultDetail = assay.ToolServer, "tool_server: a server died"
 			case 'w':
