@@ -349,7 +349,7 @@ func TestPinnedVerdicts(t *testing.T) {
 	}
 }
 
-// TestPinnedStore opens a store that an early version wrote. Every seal holds, exports are equal
+// TestPinnedStore opens a store with results of an early version. Every seal holds, exports are equal
 // byte for byte, and the experiments that wrote the store have no pending trials.
 func TestPinnedStore(t *testing.T) {
 	t.Parallel()
