@@ -38,8 +38,7 @@ func TestExportFiles(t *testing.T) {
 	}
 }
 
-// TestStatusWithoutLibrary deletes the library of one of two experiments. Status names the
-// experiment and shows the other one.
+// TestStatusWithoutLibrary deletes the library of one of two experiments. Status shows both.
 func TestStatusWithoutLibrary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -57,10 +56,10 @@ func TestStatusWithoutLibrary(t *testing.T) {
 	if err := os.Remove(lib); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, nil, "status", "--store", db)
-	shown := strings.Contains(r.out, "experiment other")
-	if r.code != exitError || !shown ||
-		!strings.Contains(r.err, "cannot plan experiment mine again") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	out := must(t, nil, "status", "--store", db).out
+	for _, name := range []string{"mine", "other"} {
+		if !strings.Contains(out, "experiment "+name) {
+			t.Errorf("status lacks %s:\n%s", name, out)
+		}
 	}
 }

@@ -169,8 +169,9 @@ func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error
 		if err != nil {
 			return "", 0, err
 		}
-		if a.Parked {
-			reasons[strings.ReplaceAll(a.FaultDetail, "\n", " ")]++
+		if a.Parked && !slices.Contains(r.sum.GivenUp, a.Model) { // an agent's reason is told above
+			reason, _, _ := strings.Cut(a.FaultDetail, "\n")
+			reasons[reason]++
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {

@@ -136,7 +136,7 @@ func TestPagesOfAnEndedRun(t *testing.T) {
 		}
 	}
 	if got := v.get("/trials?state=full_success"); !strings.Contains(got,
-		fmt.Sprintf("%d attempts, %d with an outcome: 100.0 %%", full, full)) {
+		fmt.Sprintf("%d attempts, %d with an outcome: 100.0\u00a0%%", full, full)) {
 		t.Error("the trials of a number are not those that it counts")
 	}
 	waitFor(t, func() bool { return strings.Contains(v.get("/matrix"), `id="matrix"`) })
@@ -187,7 +187,7 @@ func percentOf(t *testing.T, share string) string {
 	if _, err := fmt.Sscan(share, &x); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%.1f %%", 100*x)
+	return fmt.Sprintf("%.1f\u00a0%%", 100*x)
 }
 
 // sameFigures compares two reports without the time at which they were made.

@@ -169,9 +169,11 @@ func (s *Session) countTrouble(e engine.Event) {
 	case engine.Parked:
 		why := parking{a.Model, a.FaultKind}
 		s.parked[a.ID] = why
-		s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials + 1, a.FaultDetail}
+		detail, _, _ := strings.Cut(a.FaultDetail, "\n")
+		detail = strings.TrimPrefix(detail, string(a.FaultKind)+": ")
+		s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials + 1, detail}
 		if s.scripted(a.FaultKind) {
-			s.broken[strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": ")] = true
+			s.broken[detail] = true
 		}
 	case engine.Requeued:
 		if why, ok := s.parked[e.Trial.ID]; ok {
@@ -201,9 +203,13 @@ func (s *Session) parkedByReason() (all []Attention) {
 		if g.trials == 0 {
 			continue
 		}
-		a := alarm(CauseParked, g.trials, "correct the script, then run again",
+		do := "correct the script, then run again"
+		if why.kind == assay.AgentEnded {
+			do = "`assay check` shows what the agent prints; correct it, then run again"
+		}
+		a := alarm(CauseParked, g.trials, do,
 			"parked trials of %s after faults of kind %s: %.200s", why.model, why.kind, g.detail)
-		if !s.scripted(why.kind) { // a broken script would break again
+		if why.kind != assay.AgentEnded && !s.scripted(why.kind) { // these would break again
 			a = a.with(Order{Do: "requeue", Names: []string{why.model}})
 		}
 		all = append(all, a)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -177,7 +178,8 @@ func (s *Status) countFaults(ctx context.Context, db *store.DB, settled store.Se
 		s.Faults++
 		if a.Parked && a.Run == s.LastRun.ID && !settled.Has(a.ID) {
 			m.Parked++
-			s.ParkedFor[a.FaultDetail]++
+			reason, _, _ := strings.Cut(a.FaultDetail, "\n")
+			s.ParkedFor[reason]++
 		}
 	}
 	return nil
