@@ -140,6 +140,12 @@ func TestPagesOfAnEndedRun(t *testing.T) {
 		t.Error("the trials of a number are not those that it counts")
 	}
 	waitFor(t, func() bool { return strings.Contains(v.get("/matrix"), `id="matrix"`) })
+	waitFor(t, func() bool { return strings.Contains(v.get("/"), `id="headline"`) })
+	for _, label := range []string{"Full success", "Largest loss", "Failures", "Run"} {
+		if now := v.get("/"); !strings.Contains(now, "<dt>"+label+"</dt>") {
+			t.Errorf("the first page lacks the line %q of the report", label)
+		}
+	}
 	rows := must(t, nil, "report", "--store", path, "--json").out
 	matrix := v.get("/matrix")
 	for _, m := range regexp.MustCompile(`"full_success_rate":([0-9.]+)`).FindAllStringSubmatch(rows, 3) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
@@ -28,6 +30,8 @@ type grid struct {
 	Rows     []gridRow
 	// Averaged names the factors that cells average over.
 	Averaged []string
+	// Headline has the lines with which a report begins.
+	Headline []document.Point
 	Trouble  string
 }
 
@@ -110,6 +114,9 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 		return g
 	}
 	g.Done, g.Planned, g.Averaged = a.Done, a.Planned, a.Averaged
+	if a.Done > 0 {
+		g.Headline = exhibit.Headline(a)
+	}
 	at := make(map[condition]int)
 	for i := range a.Rows {
 		r := &a.Rows[i]

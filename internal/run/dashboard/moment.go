@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -28,6 +29,8 @@ type moment struct {
 	Run     *session.State
 	Flights []session.Flight
 	Strips  []session.LaneStrip
+	// Headline has the lines with which the report begins, if no run works.
+	Headline []document.Point
 	// Last is the latest run, with its ID "" if there is none. Runs counts all of them.
 	Last store.Run
 	Runs int
@@ -100,6 +103,9 @@ func (s *Server) look(ctx context.Context) *moment {
 	if m.Run == nil && m.Runs > 0 {
 		m.Strips, err = session.StripsOf(m.Last)
 		note(err)
+		if g := s.matrix.read(); g != nil {
+			m.Headline = g.Headline
+		}
 	}
 	s.index.describe(m)
 	return m

@@ -40,6 +40,8 @@ var functions = template.FuncMap{
 	"id":          func(id assay.TrialID) string { return string(id) },
 	"text":        func(v any) string { return fmt.Sprint(v) },
 	"json":        jsonText,
+	"quoted":      func(s string) []string { return strings.Split(s, "`") },
+	"odd":         func(i int) bool { return i%2 == 1 },
 	"steps":       func() []string { return rateSteps },
 	"field":       newField,
 	"attempts":    attemptNumbers,
