@@ -36,7 +36,7 @@ var (
 )
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"line": line, "paragraphs": paragraphs, "excerpts": excerpts,
+	"line": line, "pieces": pieces, "paragraphs": paragraphs, "excerpts": excerpts,
 	"sign":         func(t Tone) string { return sign[t] },
 	"meaning":      func(t Tone) string { return meaning[t] },
 	"places":       func(w Warning) []string { first, _ := w.places(); return first },

@@ -47,7 +47,15 @@ func heading(mark, text string) string {
 func summaryList(points []Point) string {
 	var out []string
 	for _, p := range points {
-		out = append(out, "- **"+escape(p.Label)+"** "+escape(p.Text))
+		text := ""
+		for _, part := range pieces(p.Text) {
+			if part.Command {
+				text += "`" + part.Text + "`"
+			} else {
+				text += escapeWithin(part.Text)
+			}
+		}
+		out = append(out, "- **"+escape(p.Label)+"** "+text)
 	}
 	return strings.Join(out, "\n")
 }
@@ -160,8 +168,11 @@ var mark = regexp.MustCompile(`^(#|=|[-+]( |$|-)|\d+[.)]( |$))`)
 
 // escape returns text as one line that Markdown shows literally. Underscores within words have no
 // meaning and stay, so that names can be read.
-func escape(text string) string {
-	runes := []rune(line(text))
+func escape(text string) string { return escapeWithin(line(text)) }
+
+// escapeWithin is escape for a part of a line, whose spaces it keeps.
+func escapeWithin(text string) string {
+	runes := []rune(text)
 	inWord := func(i int) bool {
 		return i >= 0 && i < len(runes) && (unicode.IsLetter(runes[i]) || unicode.IsDigit(runes[i]))
 	}

@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -16,6 +17,26 @@ func line(text string) string {
 			unicode.Is(unicode.Bidi_Control, r)
 	}
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), separates), " ")
+}
+
+// command matches a command of this program in a text.
+var command = regexp.MustCompile("`(assay [\\w ./=:-]*)`")
+
+// A piece is a part of a text, which may be a command.
+type piece struct {
+	Text    string
+	Command bool
+}
+
+// pieces divides a line into commands and what is between them.
+func pieces(text string) (all []piece) {
+	text = line(text)
+	at := 0
+	for _, m := range command.FindAllStringSubmatchIndex(text, -1) {
+		all = append(all, piece{text[at:m[0]], false}, piece{text[m[2]:m[3]], true})
+		at = m[1]
+	}
+	return append(all, piece{text[at:], false})
 }
 
 // paragraphs returns the non-empty lines of text.
