@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -309,7 +310,7 @@ func anthropicContent(r *Reply) []anthropicBlock {
 		content = append(content, anthropicBlock{Type: "text", Text: &r.Message.Content})
 	}
 	for _, c := range r.Message.Calls {
-		input := json.RawMessage(c.Arguments)
+		input := json.RawMessage(cmp.Or(c.Arguments, "{}"))
 		if !json.Valid(input) {
 			input = encode(c.Arguments) // the API cannot express it
 		}

@@ -101,8 +101,15 @@ type responsesItem struct {
 
 type responsesText struct {
 	Type    string  `json:"type"`
-	Text    string  `json:"text,omitempty"`
+	Text    *string `json:"text,omitempty"`
 	Refusal *string `json:"refusal,omitempty"`
+	// Annotations are there, but empty, in the output. Clients demand them.
+	Annotations *[]struct{} `json:"annotations,omitempty"`
+}
+
+// responsesOutputText returns a part of the output.
+func responsesOutputText(text string) responsesText {
+	return responsesText{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
 }
 
 func (responses) Decode(body []byte) (Prompt, *Refusal) {
@@ -247,7 +254,8 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *Refusal {
 
 // thought returns the thought of a reasoning item.
 func (it *responsesItem) Thought() Thought {
-	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text != it.Encrypted.Text() {
+	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text == nil ||
+		*it.Summary[0].Text != it.Encrypted.Text() {
 		return "changed"
 	}
 	return *it.Encrypted
@@ -265,9 +273,10 @@ func responsesContent(content any, i int) (string, *Refusal) {
 	}
 	var all string
 	for _, part := range parts {
-		all += part.Text
-		if part.Refusal != nil {
-			all += *part.Refusal
+		for _, text := range []*string{part.Text, part.Refusal} {
+			if text != nil {
+				all += *text
+			}
 		}
 	}
 	return all, nil
@@ -284,7 +293,10 @@ type responsesReply struct {
 	Model      string            `json:"model"`
 	Output     []responsesItem   `json:"output"`
 	Reasoning  responsesThinking `json:"reasoning"`
-	Usage      responsesUsage    `json:"usage"`
+	ToolChoice string            `json:"tool_choice"`
+	Tools      []struct{}        `json:"tools"`
+	Parallel   bool              `json:"parallel_tool_calls"`
+	Usage      *responsesUsage   `json:"usage"`
 }
 
 type responsesReason struct {
@@ -308,8 +320,9 @@ func (responses) Encode(r Reply) any {
 	id := strconv.FormatUint(r.ID, 16)
 	out := responsesReply{
 		ID: "resp_" + id, Object: "response", CreatedAt: r.Created, Status: "completed",
-		Model: r.Model, Output: []responsesItem{},
-		Usage: responsesUsage{
+		Model: r.Model, Output: []responsesItem{}, ToolChoice: "auto", Tools: []struct{}{},
+		Parallel: true,
+		Usage: &responsesUsage{
 			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
 			TotalTokens: r.Usage.Total(),
 		},
@@ -335,10 +348,10 @@ func responsesOutput(r Reply, id string) []responsesItem {
 	if r.Thought != "" {
 		items = append(items, responsesItem{
 			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.Thought,
-			Summary: []responsesText{{Type: "summary_text", Text: r.Thought.Text()}},
+			Summary: []responsesText{{Type: "summary_text", Text: new(r.Thought.Text())}},
 		})
 	}
-	part := responsesText{Type: "output_text", Text: r.Message.Content}
+	part := responsesOutputText(r.Message.Content)
 	if r.Finish == "refusal" {
 		part = responsesText{Type: "refusal", Refusal: &r.Message.Content}
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 )
 
 // An Event is one event of a stream. Its name can be empty.
@@ -21,60 +22,126 @@ func AppendEvents(b []byte, events []Event) []byte {
 	return b
 }
 
-// Events sends the message in one chunk and the end in another. The usage comes last, in a chunk
-// without a choice, if the request asks for it.
+// pieceLength is the length of a piece of arguments, in characters.
+const pieceLength = 24
+
+// pieces cuts a text into the pieces that a stream sends.
+func pieces(text string) []string {
+	var all []string
+	for part := range slices.Chunk([]rune(text), pieceLength) {
+		all = append(all, string(part))
+	}
+	return all
+}
+
+// Events sends the role first, then the text, and each call in chunks of its own: its name, then
+// its arguments. The usage comes last, in a chunk without a choice, if the request asks for it.
 func (c chat) Events(p *Prompt, r Reply) []Event {
-	whole := newCompletion(r, c.thinking)
-	type delta struct {
-		replyMessage
-		Calls []indexedCall `json:"tool_calls,omitempty"`
-	}
-	type choice struct {
-		Index  int     `json:"index"`
-		Delta  any     `json:"delta"`
-		Finish *string `json:"finish_reason"`
-	}
-	type chunk struct {
-		ID      string           `json:"id"`
-		Object  string           `json:"object"`
-		Created int64            `json:"created"`
-		Model   string           `json:"model"`
-		Choices []choice         `json:"choices"`
-		Usage   *completionUsage `json:"usage,omitempty"`
-	}
-	var events []Event
-	send := func(usage *completionUsage, choices ...choice) {
-		if choices == nil {
-			choices = []choice{}
-		}
-		c := chunk{whole.ID, "chat.completion.chunk", whole.Created, whole.Model, choices, usage}
-		events = append(events, Event{Data: encode(c)})
-	}
-	for _, one := range whole.Choices {
-		d := delta{replyMessage: one.Message}
-		for i, call := range one.Message.ToolCalls {
-			d.Calls = append(d.Calls, indexedCall{i, call})
-		}
-		send(nil, choice{Delta: d})
-		send(nil, choice{Delta: struct{}{}, Finish: &one.FinishReason})
+	s := chatStream{whole: newCompletion(r, c.thinking), counted: p.Counted}
+	for _, one := range s.whole.Choices {
+		s.message(&one.Message)
+		s.send(chatChoice{Delta: struct{}{}, Finish: &one.FinishReason})
 	}
 	if p.Counted {
-		send(&whole.Usage)
+		s.chunk([]chatChoice{}, &s.whole.Usage)
 	}
-	return append(events, Event{Data: []byte("[DONE]")})
+	return append(s.events, Event{Data: []byte("[DONE]")})
 }
 
-// indexedCall is a call in a chunk.
-type indexedCall struct {
-	Index int `json:"index"`
-	chatCall
+// chatStream collects the chunks of a completion.
+type chatStream struct {
+	whole   completion
+	counted bool
+	events  []Event
 }
 
-// Events sends each block in one delta.
+type chatChoice struct {
+	Index    int       `json:"index"`
+	Delta    any       `json:"delta"`
+	Logprobs *struct{} `json:"logprobs"`
+	Finish   *string   `json:"finish_reason"`
+}
+
+// chatDelta is what a chunk adds to a message.
+type chatDelta struct {
+	Role      string       `json:"role,omitempty"`
+	Content   any          `json:"content,omitempty"`
+	Reasoning string       `json:"reasoning_content,omitempty"`
+	Details   []chatDetail `json:"reasoning_details,omitempty"`
+	Refusal   *string      `json:"refusal,omitempty"`
+	Calls     []callDelta  `json:"tool_calls,omitempty"`
+}
+
+// callDelta is the beginning of a call, or a piece of its arguments.
+type callDelta struct {
+	Index    int    `json:"index"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+	Extra *chatExtra `json:"extra_content,omitempty"`
+}
+
+func (s *chatStream) chunk(choices []chatChoice, usage *completionUsage) {
+	doc := map[string]any{
+		"id": s.whole.ID, "object": "chat.completion.chunk", "created": s.whole.Created,
+		"model": s.whole.Model, "choices": choices,
+	}
+	if s.counted {
+		doc["usage"] = usage // null until the last chunk
+	}
+	s.events = append(s.events, Event{Data: encode(doc)})
+}
+
+func (s *chatStream) send(c chatChoice)  { s.chunk([]chatChoice{c}, nil) }
+func (s *chatStream) delta(d *chatDelta) { s.send(chatChoice{Delta: d}) }
+
+func (s *chatStream) message(m *replyMessage) {
+	s.send(chatChoice{Delta: map[string]any{
+		"role": m.Role, "content": opening(m.Content), "refusal": nil,
+	}})
+	if m.Reasoning != "" || len(m.Details) > 0 {
+		s.delta(&chatDelta{Reasoning: m.Reasoning, Details: m.Details})
+	}
+	if m.Content != nil && m.Content != "" {
+		s.delta(&chatDelta{Content: m.Content})
+	}
+	if m.Refusal != nil {
+		s.delta(&chatDelta{Refusal: m.Refusal})
+	}
+	for i, call := range m.ToolCalls {
+		s.call(i, call)
+	}
+}
+
+// opening returns the content of the first chunk: null if there is no text.
+func opening(content any) any {
+	if content == nil {
+		return nil
+	}
+	return ""
+}
+
+func (s *chatStream) call(i int, call chatCall) {
+	first := callDelta{Index: i, ID: call.ID, Type: call.Type, Extra: call.Extra}
+	first.Function.Name = call.Function.Name
+	s.delta(&chatDelta{Calls: []callDelta{first}})
+	for _, piece := range pieces(call.Function.Arguments) {
+		next := callDelta{Index: i}
+		next.Function.Arguments = piece
+		s.delta(&chatDelta{Calls: []callDelta{next}})
+	}
+}
+
+// Events sends the blocks one after the other. Only the end has the tokens of the output, because
+// clients may add up the usage of the beginning and of the end.
 func (anthropic) Events(_ *Prompt, r Reply) []Event {
 	whole, _ := anthropic{}.Encode(r).(anthropicReply)
 	start := whole
 	start.Content, start.StopReason = []anthropicBlock{}, ""
+	start.Usage.Output, start.Usage.Details.Thinking = 0, 0
 	type fields map[string]any
 	var events []Event
 	send := func(name string, f fields) {
@@ -111,9 +178,11 @@ func (b anthropicBlock) parts() (opening any, deltas []map[string]any) {
 		opening = map[string]any{
 			"type": b.Type, "id": b.ID, "name": b.Name, "input": struct{}{},
 		}
-		return opening, []map[string]any{
-			{"type": "input_json_delta", "partial_json": string(b.Input)},
+		for _, piece := range pieces(string(b.Input)) {
+			deltas = append(deltas,
+				map[string]any{"type": "input_json_delta", "partial_json": piece})
 		}
+		return opening, deltas
 	case "thinking":
 		deltas = []map[string]any{{"type": "thinking_delta", "thinking": b.Thinking}}
 		if b.Signature != "" {
@@ -126,18 +195,19 @@ func (b anthropicBlock) parts() (opening any, deltas []map[string]any) {
 		[]map[string]any{{"type": "text_delta", "text": b.Text}}
 }
 
-// Events sends each item in one delta.
+// Events sends the items one after the other.
 func (responses) Events(_ *Prompt, r Reply) []Event {
 	whole, _ := responses{}.Encode(r).(responsesReply)
 	s := &responsesStream{}
 	begun := whole
 	begun.Output, begun.Status = []responsesItem{}, "in_progress"
-	s.send("response.created", map[string]any{"response": begun})
-	s.send("response.in_progress", map[string]any{"response": begun})
-	for i, item := range whole.Output {
-		s.item(i, item)
+	begun.Usage, begun.Incomplete = nil, nil
+	s.send("created", map[string]any{"response": begun})
+	s.send("in_progress", map[string]any{"response": begun})
+	for i := range whole.Output {
+		s.item(i, &whole.Output[i])
 	}
-	s.send("response."+whole.Status, map[string]any{"response": whole})
+	s.send(whole.Status, map[string]any{"response": whole})
 	return s.events
 }
 
@@ -145,42 +215,62 @@ func (responses) Events(_ *Prompt, r Reply) []Event {
 type responsesStream struct{ events []Event }
 
 func (s *responsesStream) send(name string, fields map[string]any) {
+	name = "response." + name
 	fields["type"], fields["sequence_number"] = name, len(s.events)
 	s.events = append(s.events, Event{name, encode(fields)})
 }
 
-func (s *responsesStream) item(i int, item responsesItem) {
-	send := func(name string, more map[string]any) {
-		more["output_index"], more["item_id"] = i, item.ID
-		s.send("response."+name, more)
+func (s *responsesStream) item(i int, item *responsesItem) {
+	open := *item
+	if open.Status != "" {
+		open.Status = "in_progress"
 	}
-	open := item
-	open.Status = "in_progress"
 	switch item.Type {
 	case "message":
 		open.Content = []responsesText{}
 	case "function_call":
 		open.Arguments = new(string)
 	}
-	send("output_item.added", map[string]any{"item": open})
+	s.send("output_item.added", map[string]any{"output_index": i, "item": open})
+	send := func(name string, more map[string]any) {
+		more["output_index"], more["item_id"] = i, item.ID
+		s.send(name, more)
+	}
 	parts, _ := item.Content.([]responsesText)
-	for j, part := range parts {
-		kind, empty, text := "output_text", responsesText{Type: part.Type}, part.Text
-		if part.Refusal != nil {
-			kind, empty.Refusal, text = "refusal", new(string), *part.Refusal
-		}
-		send("content_part.added", map[string]any{"content_index": j, "part": empty})
-		send(kind+".delta", map[string]any{"content_index": j, "delta": text})
-		send(kind+".done", map[string]any{"content_index": j, "text": text})
-		send("content_part.done", map[string]any{"content_index": j, "part": part})
+	for j := range parts {
+		part := &parts[j]
+		part.stream(func(name string, more map[string]any) {
+			more["content_index"] = j
+			send(name, more)
+		})
 	}
 	if item.Arguments != nil {
-		send("function_call_arguments.delta", map[string]any{"delta": *item.Arguments})
+		for _, piece := range pieces(*item.Arguments) {
+			send("function_call_arguments.delta", map[string]any{"delta": piece})
+		}
 		send("function_call_arguments.done", map[string]any{
 			"arguments": *item.Arguments, "name": item.Name,
 		})
 	}
-	send("output_item.done", map[string]any{"item": item})
+	s.send("output_item.done", map[string]any{"output_index": i, "item": item})
+}
+
+// stream sends the events of a part of a message.
+func (t *responsesText) stream(send func(name string, more map[string]any)) {
+	kind, field, text, empty := "output_text", "text", t.Text, responsesOutputText("")
+	if t.Refusal != nil {
+		kind, field, text = "refusal", "refusal", t.Refusal
+		empty = responsesText{Type: kind, Refusal: new(string)}
+	}
+	done := map[string]any{field: text}
+	delta := map[string]any{"delta": text}
+	if kind == "output_text" {
+		done["logprobs"], delta["logprobs"] = []any{}, []any{}
+	}
+	send("content_part.added", map[string]any{"part": empty})
+	send(kind+".delta", delta)
+	send(kind+".done", done)
+	send("content_part.done", map[string]any{"part": t})
 }
 
 // Events sends the whole reply in one event.
