@@ -99,6 +99,7 @@ type attempt struct {
 	clock     *clock
 	name      string // the agent as the experiment lists it
 	model     string
+	items     gateway.Items // of the replies so far
 	activity
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
 		return
 	}
-	p, wrong := d.Decode(body)
+	p, wrong := d.Decode(a.items.Resolve(d, body))
 	if wrong = cmp.Or(wrong, gateway.CheckDialogue(p.Messages)); wrong != nil {
 		refuse(w, d, *wrong)
 		return
@@ -80,10 +81,11 @@ func (a *attempt) answer(
 		return
 	}
 	reply := gateway.Reply{
-		ID: uint64(time.Now().UnixNano()), Created: time.Now().Unix(),
+		ID: rand.Uint64(), Created: time.Now().Unix(),
 		Model: cmp.Or(p.Deployment, a.model), Response: resp,
 	}
 	reply.Finish = finish(resp.Finish)
+	a.items.Keep(d, reply)
 	if p.Stream {
 		w.Header().Set("Content-Type", eventStream)
 		_, _ = w.Write(gateway.AppendEvents(nil, d.Events(p, reply)))

@@ -146,21 +146,24 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 			})
 		}
 	}
+	names := make(map[int]string)
 	for i := range doc.Contents {
 		if i > 0 && doc.Contents[i].Role == doc.Contents[i-1].Role {
 			return p, BadRequest("",
 				"Please ensure that multiturn requests alternate between user and model.")
 		}
 		var e *Refusal
-		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i); e != nil {
+		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i, names); e != nil {
 			return p, e
 		}
 	}
-	return p, nil
+	return p, identify(p.Messages, names, true)
 }
 
-// addTo appends the messages of content i.
-func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message, *Refusal) {
+// addTo appends the messages of content i, and notes which tools have replied.
+func (c *geminiContent) addTo(
+	messages []assay.Message, i int, names map[int]string,
+) ([]assay.Message, *Refusal) {
 	if len(c.Parts) == 0 {
 		return nil, BadRequest("",
 			"* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.", i)
@@ -176,6 +179,7 @@ func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message,
 		m := assay.Message{Role: assay.User}
 		switch {
 		case part.Answer != nil && len(part.Answer.Response) > 0:
+			names[len(messages)] = part.Answer.Name
 			m = assay.Message{
 				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.text(),
 			}

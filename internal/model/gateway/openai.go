@@ -118,6 +118,8 @@ type chatMessage struct {
 	Content    any          `json:"content"` // see text
 	ToolCalls  []chatCall   `json:"tool_calls"`
 	ToolCallID string       `json:"tool_call_id"`
+	ID         string       `json:"id"` // of the call, as Qwen-Agent has it
+	Name       string       `json:"name"`
 	Reasoning  *string      `json:"reasoning_content"`
 	Details    []chatDetail `json:"reasoning_details"`
 }
@@ -215,17 +217,19 @@ func (b *chatRequest) request() (assay.Request, *Refusal) {
 		return req, e
 	}
 	req.Messages = make([]assay.Message, 0, len(b.Messages))
+	names := make(map[int]string)
 	for i := range b.Messages {
 		out, e := b.Messages[i].message(i)
 		if e != nil {
 			return req, e
 		}
+		names[i] = b.Messages[i].Name
 		req.Messages = append(req.Messages, out)
 	}
 	for _, t := range b.Tools {
 		req.Functions = append(req.Functions, t.Function)
 	}
-	return req, nil
+	return req, identify(req.Messages, names, false)
 }
 
 func (b *chatRequest) limit() *int {
@@ -284,6 +288,9 @@ func (m *chatMessage) message(i int) (assay.Message, *Refusal) {
 	default:
 		return out, BadRequest("messages",
 			"Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
+	}
+	if out.Role == assay.ToolRole && out.CallID == "" {
+		out.CallID = m.ID
 	}
 	for _, c := range m.ToolCalls {
 		call := assay.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}

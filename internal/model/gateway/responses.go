@@ -136,7 +136,9 @@ func (responses) Decode(body []byte) (Prompt, *Refusal) {
 		p.Functions = append(p.Functions, t.Function)
 	}
 	var e *Refusal
-	p.Messages, e = responsesMessages(p.Messages, doc.Input)
+	if p.Messages, e = responsesMessages(p.Messages, doc.Input); e == nil {
+		e = identify(p.Messages, nil, false)
+	}
 	return p, e
 }
 
@@ -213,9 +215,21 @@ func (it *responsesItem) isReply() bool {
 
 // message returns item i, which is not part of a reply.
 func (it *responsesItem) message(i int) (assay.Message, *Refusal) {
-	if it.Type == "function_call_output" && it.Output != nil {
+	switch it.Type {
+	case "", "message":
+	case "function_call_output":
+		if it.Output == nil {
+			return assay.Message{}, BadRequest("input",
+				"Missing required parameter: 'input[%d].output'.", i)
+		}
 		content, e := responsesContent(it.Output, i)
 		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: content}, e
+	case reference:
+		return assay.Message{}, BadRequest("input", "Item with id '%s' not found. 'input[%d]' must "+
+			"refer to an item of an earlier reply of this attempt.", it.ID, i)
+	default:
+		return assay.Message{}, BadRequest("input", "This server does not support 'input[%d]' of "+
+			"type '%s'. It reads messages, function calls and their outputs.", i, it.Type)
 	}
 	content, e := responsesContent(it.Content, i)
 	m := assay.Message{Role: assay.Role(it.Role), Content: content}
@@ -273,6 +287,10 @@ func responsesContent(content any, i int) (string, *Refusal) {
 	}
 	var all string
 	for _, part := range parts {
+		if part.Text == nil && part.Refusal == nil {
+			return "", BadRequest("input", "This server does not support a part of type '%s' in "+
+				"'input[%d]', because it has no text.", part.Type, i)
+		}
 		for _, text := range []*string{part.Text, part.Refusal} {
 			if text != nil {
 				all += *text

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// Items keeps the items of the replies of a conversation. Clients of Responses that expect the
+// server to store replies send references to items instead of the items. The zero value is ready
+// to use.
+type Items struct {
+	mu   sync.Mutex
+	byID map[string]json.RawMessage
+}
+
+const reference = "item_reference"
+
+// Keep keeps the items of a reply if the dialect is Responses.
+func (k *Items) Keep(d Dialect, r Reply) {
+	if _, ok := d.(responses); !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byID == nil {
+		k.byID = make(map[string]json.RawMessage)
+	}
+	reply, _ := d.Encode(r).(responsesReply)
+	for i := range reply.Output {
+		k.byID[reply.Output[i].ID] = encode(reply.Output[i])
+	}
+}
+
+// Resolve returns the body of a request with the items to which it refers. It leaves references to
+// unknown items as they are.
+func (k *Items) Resolve(d Dialect, body []byte) []byte {
+	if _, ok := d.(responses); !ok || !bytes.Contains(body, []byte(reference)) {
+		return body
+	}
+	var doc map[string]json.RawMessage
+	var input []json.RawMessage
+	if json.Unmarshal(body, &doc) != nil || json.Unmarshal(doc["input"], &input) != nil {
+		return body // Decode says what is wrong
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, raw := range input {
+		var it struct{ ID, Type string }
+		if json.Unmarshal(raw, &it) != nil || it.Type != reference {
+			continue
+		}
+		if kept := k.byID[it.ID]; kept != nil {
+			input[i] = kept
+		}
+	}
+	doc["input"] = encode(input)
+	return encode(doc)
+}
