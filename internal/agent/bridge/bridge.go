@@ -197,6 +197,7 @@ func (r *Runner) Try(
 	}()
 
 	end := r.drive(inner, a)
+	stage.Settle(ctx)
 	switch {
 	case ctx.Err() != nil:
 		end.err = episode.Stopped(ctx)

@@ -69,7 +69,11 @@ func (a *attempt) answer(
 	a.asked.Add(1)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	defer context.AfterFunc(r.Context(), cancel)() // the agent gave up
+	defer context.AfterFunc(r.Context(), func() {
+		if a.stage.Limited() == "" { // the agent gave up, and was not stopped
+			cancel()
+		}
+	})()
 
 	waiting := keepAlive(w, p.Stream)
 	resp, err := a.stage.Chat(ctx, a.provider, p.Request)

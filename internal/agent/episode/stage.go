@@ -22,6 +22,8 @@ type Stage struct {
 	// ended or fault is set once the attempt is over by its limits or by a fault.
 	ended assay.Ended
 	fault error
+	// concluded is true once nothing is recorded any more.
+	concluded bool
 	// asking counts the requests in flight, and abandoned is true if the agent gave up waiting for
 	// the latest one.
 	asking    int
@@ -73,8 +75,27 @@ func (s *Stage) Functions() []assay.Function {
 	return s.e.permitted(s.e.functions[toolbox{s.e.trial.World, s.e.trial.Tools}])
 }
 
-// Over is closed when a limit or a fault has ended the attempt.
+// Over is closed when a limit or a fault has ended the attempt. After a limit, the requests in
+// flight are waited for first, because their endpoint bills them.
 func (s *Stage) Over() <-chan struct{} { return s.over }
+
+// Limited returns the limit that has ended the attempt, or "".
+func (s *Stage) Limited() assay.Ended {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// Settle waits until no request is in flight if a limit has ended the attempt, or until ctx ends.
+func (s *Stage) Settle(ctx context.Context) {
+	if s.Limited() == "" {
+		return
+	}
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+	}
+}
 
 // Call executes a tool and returns its answer as JSON. failed is true if it did not succeed, and
 // slow is the time that a slow call claims to have taken. Call does not wait for it.
@@ -137,11 +158,14 @@ func (s *Stage) Chat(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking--
-	if s.isOver() {
+	defer s.settle()
+	if s.concluded {
 		return resp, ErrOver
 	}
 	s.e.account(&req, &resp)
 	switch {
+	case s.fault != nil:
+		return resp, ErrOver
 	case err != nil && ctx.Err() != nil:
 		s.abandoned = true
 		return resp, err
@@ -257,6 +281,13 @@ func (s *Stage) isOver() bool { return s.ended != "" || s.fault != nil }
 func (s *Stage) end(ended assay.Ended) {
 	if !s.isOver() {
 		s.ended = ended
+		s.settle()
+	}
+}
+
+// settle closes over when a limit has ended the attempt and the last request in flight has ended.
+func (s *Stage) settle() {
+	if s.ended != "" && s.asking == 0 {
 		close(s.over)
 	}
 }
@@ -299,6 +330,7 @@ func (s *Stage) Conclude(
 		e.transcript.Ended = ended
 	}
 	s.fail(cmp.Or(err, error(ErrOver))) // refuse what comes later
+	s.concluded = true
 	e.conclude(err)
 	return &e.attempt, &e.transcript
 }
