@@ -246,6 +246,29 @@ func (a *Attempt) Add(r *Response) {
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
 }
 
+// unasked begins the deviation that counts calls of a foreign agent.
+const unasked = "calls that no reply asked for: "
+
+// NoteUnasked adds the deviation of a foreign agent that made n calls of tools that no recorded
+// reply asked for. They may be the doing of a model whose tokens were not counted.
+func (a *Attempt) NoteUnasked(n int) {
+	if n > 0 {
+		addName(&a.Deviations, unasked+strconv.Itoa(n))
+	}
+}
+
+// Unasked returns how many calls no recorded reply asked for, and the other deviations.
+func (a *Attempt) Unasked() (n int, others []string) {
+	for _, d := range Names(a.Deviations) {
+		if count, ok := strings.CutPrefix(d, unasked); ok {
+			n, _ = strconv.Atoi(count)
+			continue
+		}
+		others = append(others, d)
+	}
+	return n, others
+}
+
 // Usage returns the tokens of all responses.
 func (a *Attempt) Usage() Usage {
 	return Usage{

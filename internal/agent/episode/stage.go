@@ -39,6 +39,7 @@ type Stage struct {
 	// that it came with.
 	seen   map[uint64]bool
 	states map[string]*assay.State
+	asked  askedFor
 }
 
 // ErrOver answers requests after the end of an attempt.
@@ -112,6 +113,7 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow t
 		e.progress.begin(0) // without turns, each call is one of its own
 	}
 	e.overdrawn = false
+	s.asked.carryOut(name)
 	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: name, Arguments: arguments})
 	fields := e.carryOut(turn, []action{a}, rec)[0]
 	fields["replies_left"] = e.trial.Setting.Turns - turn
@@ -243,6 +245,7 @@ func (s *Stage) restore(messages []assay.Message) {
 // hear records a reply.
 func (s *Stage) hear(resp *assay.Response) {
 	reply := s.e.hear(resp)
+	s.asked.hear(reply)
 	s.seen[hashOf(reply)] = true
 	if reply.State != nil && len(reply.Calls) > 0 {
 		s.states[reply.Calls[0].ID] = reply.State
@@ -326,6 +329,9 @@ func (s *Stage) Conclude(
 		e.say(assay.Message{Role: assay.Assistant, Content: answer})
 	}
 	e.transcript.Agent, e.attempt.Unmetered = record, s.turn() == 0 && s.fault == nil
+	if !e.attempt.Unmetered {
+		e.attempt.NoteUnasked(s.asked.unasked)
+	}
 	if err == nil {
 		e.transcript.Ended = ended
 	}

@@ -118,8 +118,13 @@ func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
 		}
 		fmt.Fprintln(w)
 	}
-	if a.Deviations != "" {
-		fmt.Fprintf(w, "  the endpoint does not accept everything that was asked: %s\n", a.Deviations)
+	unasked, others := a.Unasked()
+	if unasked > 0 {
+		fmt.Fprintf(w, "  warning: the agent made %d calls that no recorded reply asked for\n", unasked)
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(w, "  the endpoint does not accept everything that was asked: %s\n",
+			strings.Join(others, ", "))
 	}
 	if a.Reported != "" {
 		fmt.Fprintf(w, "  the endpoint reported that it used: %s\n", a.Reported)

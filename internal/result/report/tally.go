@@ -64,6 +64,8 @@ type detail struct {
 	served           map[string]int // outcomes by the model that answered
 	deployments      map[string]int // outcomes by the deployment of their lane
 	deviations       map[string]int // outcomes by what was asked differently
+	unasked          int            // calls of tools that no reply asked for
+	byThemselves     int            // outcomes with such a call
 	truncated        int            // outcomes with a reply that was cut off for length
 	faultKinds       map[assay.FaultKind]int
 	precision        float64
@@ -377,9 +379,12 @@ func (t *tally) describe(a *assay.Attempt) {
 	for _, what := range a.Unlike() {
 		bump(&t.unlike, what, 1)
 	}
-	for _, name := range assay.Names(a.Deviations) {
+	unasked, deviations := a.Unasked()
+	for _, name := range deviations {
 		bump(&t.deviations, name, 1)
 	}
+	t.unasked += unasked
+	t.byThemselves += int(flag(unasked > 0))
 	t.truncated += int(flag(a.Truncated > 0))
 	if lane := strings.SplitN(a.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
 		bump(&t.deployments, lane[2], 1)
@@ -422,6 +427,8 @@ func (d *detail) merge(o *detail) {
 	bumpAll(&d.served, o.served)
 	bumpAll(&d.deployments, o.deployments)
 	bumpAll(&d.deviations, o.deviations)
+	d.unasked += o.unasked
+	d.byThemselves += o.byThemselves
 	d.truncated += o.truncated
 	bumpAll(&d.faultKinds, o.faultKinds)
 	bumpAll(&d.unlike, o.unlike)

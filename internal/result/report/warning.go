@@ -15,8 +15,8 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, program, settings, truncated, deviations, usage, price, faults,
-	// stopped, incomplete, plans, retried, unsolvable, unsound, not_discriminating or damaged.
+	// difference, identity, drift, program, settings, truncated, deviations, unasked, usage, price,
+	// faults, stopped, incomplete, plans, retried, unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -105,6 +105,10 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
 			"may be unfair.", deviating(cells)},
+		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
+			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
+			"of the model named here. An agent may also make calls by its own program. " +
+			"`assay show` has the calls.", unasked(cells)},
 		{
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +
@@ -405,6 +409,16 @@ func deviating(cells []*cell) (where []string) {
 		for _, name := range slices.Sorted(maps.Keys(p.deviations)) {
 			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
 				p.key, name, p.deviations[name], p.done))
+		}
+	}
+	return where
+}
+
+func unasked(cells []*cell) (where []string) {
+	for _, p := range byModel(cells) {
+		if p.unasked > 0 {
+			where = append(where, fmt.Sprintf("%s: %d calls in %d of %d outcomes",
+				p.key, p.unasked, p.byThemselves, p.done))
 		}
 	}
 	return where

@@ -321,10 +321,15 @@ func (s *Session) settle(a *assay.Attempt) {
 	s.meter.Settled(a.Model, g.Full > 0)
 }
 
-// noteDeviations tells the user once that an endpoint does not accept what was asked, unless the
-// run began with that.
+// noteDeviations tells the user once that an agent made calls of its own, and that an endpoint does
+// not accept what was asked, unless the run began with that.
 func (s *Session) noteDeviations(a *assay.Attempt) {
-	for _, d := range assay.Names(a.Deviations) {
+	unasked, others := a.Unasked()
+	if unasked > 0 && !s.knows(a.Model+": unasked") {
+		s.note(a.Model + " made calls that no reply of its model asked for; if it asks another " +
+			"model past the gateway, tokens and dollars are too low")
+	}
+	for _, d := range others {
 		setting, left := strings.CutPrefix(d, "no ")
 		known := func(note string) bool { return left && strings.Contains(note, setting) }
 		if s.knows(a.Model+": "+d) || slices.ContainsFunc(s.pools.Notes, known) {

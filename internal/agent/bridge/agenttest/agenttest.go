@@ -52,6 +52,14 @@ func Act(mode string) {
 	case "call, then crash":
 		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
 		os.Exit(3)
+	case "ask past the gateway": // as if another model had asked for the calls
+		_, _ = post(model(), map[string]any{"model": "m", "messages": []any{
+			map[string]any{"role": "user", "content": "hi"},
+		}})
+		for range 3 {
+			_, _ = mcp("tools/call", "name", "tool_search", "arguments", map[string]any{"query": "x"})
+		}
+		fmt.Println("TASK_COMPLETED")
 	case "hang":
 		time.Sleep(time.Hour)
 	case "chat forever":
