@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // post sends the prompt to the agent's service. The text of its reply is the answer. A service that
-// cannot be reached is a fault, because the agent has not begun.
+// cannot be reached, is overloaded or breaks off before its first call of a tool is a fault, because
+// the agent has not tried the task.
 func (r *Runner) post(ctx context.Context, a *attempt) end {
 	body, err := json.Marshal(map[string]string{
 		"prompt": a.stage.Prompt(), "mcp_url": r.mcpURL(a), "model_url": r.modelURL(a),
@@ -32,7 +32,7 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return unreached(err)
+		return a.unreached(ctx, "reach the agent: ", err)
 	}
 	a.started.Store(true)
 	defer resp.Body.Close()
@@ -48,8 +48,9 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	}
 	switch {
 	case err != nil:
-		e.record.Exit = "the reply broke off: " + err.Error()
+		return a.unreached(ctx, "the reply broke off: ", err)
 	case resp.StatusCode != http.StatusOK:
+		e.err = a.unavailable(resp, output)
 	case json.Unmarshal(b, &reply) != nil || reply.Text == nil:
 		e.record.Exit = fmt.Sprintf(`the reply is not {"text": …} of at most %d bytes`,
 			mostOutput)
@@ -59,13 +60,28 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	return e
 }
 
-// unreached is the end of an agent whose service did not reply.
-func unreached(err error) end {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return end{err: &assay.Fault{
-			Kind: assay.Network, Detail: "reach the agent: " + err.Error(), Err: err,
-		}}
+// unreached is the end of an agent whose service sent no reply, or a part of it. It is the agent's
+// doing after its first call of a tool, and if ctx has ended, Assay's.
+func (a *attempt) unreached(ctx context.Context, what string, err error) end {
+	if ctx.Err() != nil || a.called.Load() > 0 {
+		return end{ended: assay.AgentError, record: assay.AgentRecord{Exit: what + err.Error()}}
 	}
-	return end{ended: assay.AgentError, record: assay.AgentRecord{Exit: err.Error()}}
+	return end{err: &assay.Fault{Kind: assay.Network, Detail: what + err.Error(), Err: err}}
+}
+
+// unavailable returns the fault of a service that was too busy, or that a proxy could not reach,
+// before its first call of a tool. It returns nil for any other reply.
+func (a *attempt) unavailable(resp *http.Response, output string) error {
+	kind, ok := map[int]assay.FaultKind{
+		http.StatusTooManyRequests: assay.RateLimited, http.StatusBadGateway: assay.Server,
+		http.StatusServiceUnavailable: assay.Overloaded, http.StatusGatewayTimeout: assay.Server,
+	}[resp.StatusCode]
+	if !ok || a.called.Load() > 0 {
+		return nil
+	}
+	detail := "the agent's service replied " + resp.Status
+	if word := child.LastLines(output, 1); word != "" {
+		detail += ": " + word
+	}
+	return &assay.Fault{Kind: kind, Detail: detail}
 }

@@ -23,6 +23,8 @@ func ask(r *http.Request, url, token string, body any) (reply map[string]any, st
 		return nil, err.Error()
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err.Error()
