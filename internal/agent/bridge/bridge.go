@@ -8,10 +8,12 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -198,6 +200,10 @@ func (r *Runner) Try(
 
 	end := r.drive(inner, a)
 	stage.Settle(ctx)
+	if end.stopped || stage.Limited() != "" {
+		end.record.Exit = fmt.Sprintf("Assay ended the attempt, because %s (%s)",
+			r.why(inner, a, trial), cmp.Or(end.record.Exit, end.fine))
+	}
 	switch {
 	case ctx.Err() != nil:
 		end.err = episode.Stopped(ctx)
@@ -218,6 +224,8 @@ type end struct {
 	err    error
 	// fine describes an end without an error, and scratch is the path of the scratch directory.
 	fine, scratch string
+	// stopped is true if Assay has ended the agent.
+	stopped bool
 }
 
 // drive lets the agent work until it ends or ctx does.

@@ -161,6 +161,8 @@ func succeededIn(t *testing.T, m assay.Message) []string {
 
 func TestEndsOfAgents(t *testing.T) {
 	t.Parallel()
+	const tooLong = "Assay ended the attempt, because the agent took longer than 300ms " +
+		"(signal: terminated)"
 	s := open(t)
 	for _, tc := range []struct {
 		mode      string
@@ -172,10 +174,11 @@ func TestEndsOfAgents(t *testing.T) {
 	}{
 		{"work, then crash", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 3", false},
 		{"call, then crash", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 3", true},
-		{"hang", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
-		{"talk forever", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
-		{"chat forever", time.Minute, assay.TurnLimit, "", "signal: killed", false},
-		{"call forever", time.Minute, assay.CallLimit, "", "signal: killed", true},
+		{"hang", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, tooLong, true},
+		{"talk forever", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, tooLong, true},
+		{"chat forever", time.Minute, assay.TurnLimit, "", "Assay ended the attempt, because the agent had its 15 replies of its model (", false},
+		{"call forever", time.Minute, assay.CallLimit, "", "Assay ended the attempt, because the agent made its 10 calls (", true},
+		{"kill itself", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "signal: killed (not by Assay)", true},
 		{"leave a child", time.Minute, assay.Finished, "", "", false},
 	} {
 		t.Run(tc.mode, func(t *testing.T) {

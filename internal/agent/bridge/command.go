@@ -29,15 +29,15 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
 		_ = p.Stdin.Close()
 	}()
+	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
 	output := make(chan string, 1)
 	go func() { output <- lastOf(p.Stdout) }()
 	select {
 	case <-p.Ended():
 	case <-ctx.Done():
-		p.Kill()
-		<-p.Ended()
+		e.stopped = true
+		p.Stop()
 	}
-	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
 	select {
 	case e.answer = <-output:
 		err = p.Close()
@@ -49,8 +49,11 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 		e.err = broken("remove the scratch directory", err).err
 	}
 	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
-	if p.ExitCode() != 0 {
+	switch {
+	case e.stopped:
 		e.ended, e.answer, e.record.Exit = assay.AgentError, "", p.State()
+	case p.ExitCode() != 0:
+		e.ended, e.answer, e.record.Exit = assay.AgentError, "", byOthers(p.State())
 	}
 	return e
 }

@@ -64,7 +64,10 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 // doing after its first call of a tool, and if ctx has ended, Assay's.
 func (a *attempt) unreached(ctx context.Context, what string, err error) end {
 	if ctx.Err() != nil || a.called.Load() > 0 {
-		return end{ended: assay.AgentError, record: assay.AgentRecord{Exit: what + err.Error()}}
+		return end{
+			ended: assay.AgentError, stopped: ctx.Err() != nil,
+			record: assay.AgentRecord{Exit: what + err.Error()},
+		}
 	}
 	return end{err: &assay.Fault{Kind: assay.Network, Detail: what + err.Error(), Err: err}}
 }

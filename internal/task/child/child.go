@@ -26,9 +26,10 @@ import (
 const Scratch = "{scratch}"
 
 const (
-	// grace is how long a program may take to end after its standard input was closed, and again
-	// after SIGTERM.
-	grace = 500 * time.Millisecond
+	// grace is how long a program may take to end after its standard input was closed, and patience
+	// how long after SIGTERM.
+	grace    = 500 * time.Millisecond
+	patience = 5 * time.Second
 	// stderrKept is how much of the end of the standard error is kept, in bytes.
 	stderrKept = 4 << 10
 )
@@ -130,7 +131,7 @@ func (p *Process) start(c Command) error {
 }
 
 // follow keeps the end of the standard error until the program ends. Then it kills what the program
-// has left behind in its process group.
+// has left behind.
 func (p *Process) follow(stderr *os.File) {
 	done := make(chan struct{})
 	go func() {
@@ -139,9 +140,10 @@ func (p *Process) follow(stderr *os.File) {
 	}()
 	_ = p.cmd.Wait() // State and ExitCode report how it ended
 	p.signal(kill)
+	killStrays(p.Dir)
 	select {
 	case <-done:
-	case <-time.After(grace): // a program that left the group holds the pipe open
+	case <-time.After(grace): // a process that was not found holds the pipe open
 	}
 	_ = stderr.Close()
 	<-done
@@ -162,9 +164,12 @@ func (c Command) writeFiles(dir string) error {
 	return nil
 }
 
+// scratchVar is the variable with the scratch directory, which no other program has.
+func scratchVar(dir string) string { return "TMPDIR=" + dir }
+
 // environment returns the variables of the program.
 func (c Command) environment(dir string) []string {
-	env := []string{"TMPDIR=" + dir}
+	env := []string{scratchVar(dir)}
 	for _, name := range append(passed[:len(passed):len(passed)], c.Pass...) {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
@@ -200,8 +205,15 @@ func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 // Stderr returns the end of the standard error so far.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
-// Kill ends the program and everything in its process group at once.
-func (p *Process) Kill() { p.signal(kill) }
+// Stop ends the program and everything that it started, with SIGTERM first, and returns when it has
+// ended.
+func (p *Process) Stop() {
+	p.signal(terminate)
+	if !p.endsWithin(patience) {
+		p.signal(kill)
+	}
+	<-p.ended
+}
 
 // Close ends the program and everything that it started, and removes the scratch directory. It
 // closes the standard input first, so that a program can end by itself.
@@ -209,12 +221,8 @@ func (p *Process) Close() error {
 	p.once.Do(func() {
 		_ = p.Stdin.Close()
 		if !p.endsWithin(grace) {
-			p.signal(terminate)
+			p.Stop()
 		}
-		if !p.endsWithin(grace) {
-			p.signal(kill)
-		}
-		<-p.ended
 		_ = p.Stdout.Close()
 	})
 	return os.RemoveAll(p.Dir)

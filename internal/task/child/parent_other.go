@@ -1,8 +1,6 @@
-//go:build unix && !linux
+//go:build !linux
 
 package child
 
-import "syscall"
-
-// dieWithParent does nothing, because only Linux can tie a program to its parent.
-func dieWithParent(*syscall.SysProcAttr) {}
+// killStrays does nothing, because only Linux shows which processes a program has started.
+func killStrays(string) {}

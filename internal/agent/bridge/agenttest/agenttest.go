@@ -60,6 +60,11 @@ func Act(mode string) {
 			_, _ = mcp("tools/call", "name", "tool_search", "arguments", map[string]any{"query": "x"})
 		}
 		fmt.Println("TASK_COMPLETED")
+	case "kill itself":
+		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
+		select {} // until the signal arrives
 	case "hang":
 		time.Sleep(time.Hour)
 	case "chat forever":
