@@ -14,8 +14,8 @@ import (
 )
 
 // post sends the prompt to the agent's service. The text of its reply is the answer. A service that
-// cannot be reached, is overloaded or breaks off before its first call of a tool is a fault, because
-// the agent has not tried the task.
+// cannot be reached, is overloaded or breaks off before its first call of a tool is a fault: the
+// agent has not tried the task.
 func (r *Runner) post(ctx context.Context, a *attempt) end {
 	body, err := json.Marshal(map[string]string{
 		"prompt": a.stage.Prompt(), "mcp_url": r.mcpURL(a), "model_url": r.modelURL(a),

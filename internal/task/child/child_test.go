@@ -44,7 +44,9 @@ func TestStraysEndWithTheirProgram(t *testing.T) {
 // A program can tidy up when it is told to end.
 func TestProgramsAreToldToEnd(t *testing.T) {
 	t.Parallel()
-	p, _ := start(t, `trap 'sleep 1; echo tidy >&2; exit 7' TERM; echo ready; while :; do sleep 0.1; done`)
+	p, _ := start(t, `trap 'sleep 1; echo tidy >&2; exit 7' TERM
+		echo ready
+		while :; do sleep 0.1; done`)
 	p.Stop()
 	if got := p.State(); got != "exit status 7: tidy" {
 		t.Errorf("it ended with %q", got)

@@ -29,9 +29,10 @@ func killStrays(dir string) {
 
 func strays(dir string) (found []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	variable := []byte("\x00" + scratchVar(dir) + "\x00")
 	for _, f := range files {
-		env, err := os.ReadFile(f) // it is empty if the process has ended
-		if err != nil || !bytes.Contains(append([]byte{0}, env...), []byte("\x00"+scratchVar(dir)+"\x00")) {
+		env, _ := os.ReadFile(f) // it is empty if the process has ended or is another user's
+		if !bytes.Contains(append([]byte{0}, env...), variable) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,8 +35,9 @@ const DefaultConcurrency = 16
 const (
 	// mostMessage and mostOutput limit what a server may send, in bytes: a message, and everything
 	// in an attempt.
-	mostMessage = 4 << 20
-	mostOutput  = 32 << 20
+	mostMessage = 4 * megabyte
+	mostOutput  = 32 * megabyte
+	megabyte    = 1_000_000
 	// mostTools limits the tools of a server.
 	mostTools = 1000
 )
@@ -50,6 +52,7 @@ type Server struct {
 	secret  *strings.Replacer // removes the key, which a server may echo
 	session *sdk.ClientSession
 	tools   map[string]*tool
+	changed atomic.Bool // the server says that its tools have changed
 }
 
 // Check returns an error if a server cannot be started by this configuration.
@@ -127,11 +130,15 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "assay", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			s.changed.Store(true)
+		},
 	})
 	if s.session, err = client.Connect(ctx, transport, nil); err != nil {
 		return err
 	}
-	return s.list(ctx)
+	s.tools, err = s.list(ctx)
+	return err
 }
 
 func (s *Server) transport() (sdk.Transport, error) {
@@ -151,7 +158,7 @@ func (s *Server) transport() (sdk.Transport, error) {
 	s.process = p
 	return &sdk.IOTransport{
 		Reader: s.output.reader(p.Stdout, true), Writer: p.Stdin,
-		MaxLineLength: mostMessage + 1<<20, // the meter notices first, and can name the reason
+		MaxLineLength: mostMessage + megabyte, // the meter notices first, and can name the reason
 	}, nil
 }
 
@@ -211,10 +218,28 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 		return nil, &Error{Text: s.secret.Replace(textOf(result))}
 	}
 	output, err := t.output(result)
+	if err == nil {
+		err = s.keepsRules(ctx, len(output))
+	}
 	if err != nil {
 		return nil, s.fault(ctx, "call "+name, err)
 	}
 	return json.RawMessage(s.secret.Replace(string(output))), nil
+}
+
+// keepsRules returns an error if a result is too long, or if the server has changed its tools.
+func (s *Server) keepsRules(ctx context.Context, length int) error {
+	if length > mostMessage || s.output.tooLong() {
+		return errTooLong
+	}
+	if !s.changed.Swap(false) {
+		return nil
+	}
+	now, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	return difference(s.tools, now)
 }
 
 func (s *Server) ended() bool { return s.process != nil && s.process.State() != "" }
@@ -233,7 +258,7 @@ func (s *Server) fault(ctx context.Context, doing string, err error) error {
 	}
 	switch {
 	case s.output.flooded():
-		detail = fmt.Sprintf("it sent more than %d MB", mostOutput>>20)
+		detail = fmt.Sprintf("it sent more than %d MB", mostOutput/megabyte)
 	case s.output.breach() != "":
 		detail = s.output.breach()
 	case s.ended():

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +75,8 @@ func newServer() *sdk.Server {
 			n++
 			return nil, count{n}, nil
 		})
-	plain := func(name string, act func(in string) (string, error)) {
+	var plain func(name string, act func(in string) (string, error))
+	plain = func(name string, act func(in string) (string, error)) {
 		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "Test tool."},
 			func(_ context.Context, _ *sdk.CallToolRequest, in text) (*sdk.CallToolResult, any, error) {
 				out, err := act(in.Text)
@@ -95,6 +97,18 @@ func newServer() *sdk.Server {
 			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":`+
 				`{"level":"info","data":"%s"}}`+"\n", line)
 		}
+		return "", nil
+	})
+	plain("repeat", func(n string) (string, error) {
+		length, err := strconv.Atoi(n)
+		return strings.Repeat("x", length), err
+	})
+	plain("grow", func(name string) (string, error) {
+		plain(name, func(in string) (string, error) { return in, nil })
+		return "", nil
+	})
+	plain("announce", func(string) (string, error) {
+		plain("echo", func(in string) (string, error) { return in, nil })
 		return "", nil
 	})
 	plain("long", func(string) (string, error) { return strings.Repeat("x", 5<<20), nil })
@@ -234,6 +248,40 @@ func TestFaults(t *testing.T) {
 			c := config(mode)
 			c.Timeout = 2 * time.Second
 			_, err := mcp.Open(t.Context(), c)
+			checkFault(t, err, want)
+		})
+	}
+}
+
+// TestChangedToolsAreAFault checks that a server that announces other tools during an attempt is a
+// fault, and that one that announces the same tools is not.
+func TestChangedToolsAreAFault(t *testing.T) {
+	t.Parallel()
+	s := open(t, config(""))
+	for range 20 {
+		if _, err := call(t, s, "announce", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := call(t, s, "grow", "weed")
+	for err == nil { // the announcement may come after the result
+		_, err = call(t, s, "count", "")
+	}
+	checkFault(t, err, "it changed its tools: weed is new")
+}
+
+// TestLengthOfResults checks that a result of 4 MB is the longest, on both transports.
+func TestLengthOfResults(t *testing.T) {
+	for want, c := range map[string]*assay.MCPServer{
+		"it sent a message of more than 4 MB": config(""),
+		"SSE event exceeded 4000000 bytes":    overHTTP(t),
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := open(t, c)
+			if out, err := call(t, s, "repeat", "3900000"); err != nil || len(out) != 3900002 {
+				t.Errorf("3.9 MB: %d bytes, %v", len(out), err)
+			}
+			_, err := call(t, s, "repeat", "4100000")
 			checkFault(t, err, want)
 		})
 	}

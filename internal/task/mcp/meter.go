@@ -22,7 +22,10 @@ type meter struct {
 	long  bool   // a line was longer than a message may be
 }
 
-var errFlood = errors.New("the server sends too much")
+var (
+	errFlood   = errors.New("the server sends too much")
+	errTooLong = fmt.Errorf("it sent a message of more than %d MB", mostMessage/megabyte)
+)
 
 func (m *meter) flooded() bool { return m.n.Load() > mostOutput }
 
@@ -36,9 +39,16 @@ func (m *meter) breach() string {
 		text, _, _ := strings.Cut(strings.ToValidUTF8(string(m.wrong), ""), "\n")
 		return fmt.Sprintf("it wrote a line to its standard output that is not a message: %q", text)
 	case m.long:
-		return fmt.Sprintf("it sent a message of more than %d MB", mostMessage>>20)
+		return errTooLong.Error()
 	}
 	return ""
+}
+
+// tooLong reports whether the server has sent a line that is longer than a message may be.
+func (m *meter) tooLong() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.long
 }
 
 // check looks at the lines in p.

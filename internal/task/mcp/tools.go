@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,28 +18,47 @@ import (
 // tool is a tool of a running server.
 type tool struct {
 	assay.Tool
-	result *jsonschema.Schema // of structured results; nil without a promise
+	result  *jsonschema.Schema // of structured results; nil without a promise
+	promise string             // the same schema as the server has it
 }
 
 // list asks the server for its tools.
-func (s *Server) list(ctx context.Context) error {
-	s.tools = make(map[string]*tool)
+func (s *Server) list(ctx context.Context) (map[string]*tool, error) {
+	tools := make(map[string]*tool)
 	for t, err := range s.session.Tools(ctx, nil) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if s.tools[t.Name] != nil {
-			return fmt.Errorf("it has two tools named %q", t.Name)
+		if tools[t.Name] != nil {
+			return nil, fmt.Errorf("it has two tools named %q", t.Name)
 		}
-		if len(s.tools) == mostTools {
-			return fmt.Errorf("it has more than %d tools", mostTools)
+		if len(tools) == mostTools {
+			return nil, fmt.Errorf("it has more than %d tools", mostTools)
 		}
-		if s.tools[t.Name], err = s.newTool(t); err != nil {
-			return fmt.Errorf("its tool %q is not valid: %w", t.Name, err)
+		if tools[t.Name], err = s.newTool(t); err != nil {
+			return nil, fmt.Errorf("its tool %q is not valid: %w", t.Name, err)
 		}
 	}
-	if len(s.tools) == 0 {
-		return errors.New("it has no tools")
+	if len(tools) == 0 {
+		return nil, errors.New("it has no tools")
+	}
+	return tools, nil
+}
+
+// difference returns an error if a server's tools are not those that it had before.
+func difference(before, now map[string]*tool) error {
+	for name, t := range before {
+		switch n := now[name]; {
+		case n == nil:
+			return fmt.Errorf("it changed its tools: %s is gone", name)
+		case !reflect.DeepEqual(t.Tool, n.Tool) || t.promise != n.promise:
+			return fmt.Errorf("it changed its tools: %s is another", name)
+		}
+	}
+	for name := range now {
+		if before[name] == nil {
+			return fmt.Errorf("it changed its tools: %s is new", name)
+		}
 	}
 	return nil
 }
@@ -63,6 +83,7 @@ func (s *Server) newTool(t *sdk.Tool) (*tool, error) {
 	}
 	result, err := json.Marshal(t.OutputSchema)
 	if err == nil {
+		out.promise = string(result)
 		out.result, err = toolkit.CompileSchema(result)
 	}
 	return out, err
