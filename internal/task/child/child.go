@@ -65,6 +65,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	stderr tail
 	ended  chan struct{}
+	swept  chan struct{} // closed when nothing that it started is left
 	once   sync.Once
 }
 
@@ -88,7 +89,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Dir: dir, ended: make(chan struct{})}
+	p := &Process{Dir: dir, ended: make(chan struct{}), swept: make(chan struct{})}
 	if err := p.start(c); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -140,7 +141,10 @@ func (p *Process) follow(stderr *os.File) {
 	}()
 	_ = p.cmd.Wait() // State and ExitCode report how it ended
 	p.signal(kill)
-	killStrays(p.Dir)
+	go func() {
+		defer close(p.swept)
+		killStrays(p.Dir)
+	}()
 	select {
 	case <-done:
 	case <-time.After(grace): // a process that was not found holds the pipe open
@@ -212,6 +216,7 @@ func (p *Process) Stop() {
 	if !p.endsWithin(patience) {
 		p.signal(kill)
 	}
+	<-p.swept
 	<-p.ended
 }
 
@@ -223,6 +228,7 @@ func (p *Process) Close() error {
 		if !p.endsWithin(grace) {
 			p.Stop()
 		}
+		<-p.swept
 		_ = p.Stdout.Close()
 	})
 	return os.RemoveAll(p.Dir)

@@ -277,7 +277,7 @@ func (s *Server) lateEnd(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	return 100 * time.Millisecond
+	return 500 * time.Millisecond
 }
 
 // Names returns the names of the tools, sorted.

@@ -75,8 +75,7 @@ func newServer() *sdk.Server {
 			n++
 			return nil, count{n}, nil
 		})
-	var plain func(name string, act func(in string) (string, error))
-	plain = func(name string, act func(in string) (string, error)) {
+	plain := func(name string, act func(in string) (string, error)) {
 		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "Test tool."},
 			func(_ context.Context, _ *sdk.CallToolRequest, in text) (*sdk.CallToolResult, any, error) {
 				out, err := act(in.Text)
