@@ -60,7 +60,8 @@ type geminiRequest struct {
 		Functions []struct {
 			Name        string          `json:"name"`
 			Description string          `json:"description"`
-			Parameters  json.RawMessage `json:"parametersJsonSchema"`
+			Schema      json.RawMessage `json:"parametersJsonSchema"`
+			Parameters  any             `json:"parameters"` // Gemini's own form of a schema
 		} `json:"functionDeclarations"`
 	} `json:"tools"`
 	ToolConfig struct {
@@ -141,8 +142,11 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 	}
 	for _, tool := range doc.Tools {
 		for _, f := range tool.Functions {
+			if f.Schema == nil && f.Parameters != nil {
+				f.Schema = encode(jsonSchema(f.Parameters))
+			}
 			p.Functions = append(p.Functions, assay.Function{
-				Name: f.Name, Description: f.Description, Parameters: f.Parameters,
+				Name: f.Name, Description: f.Description, Parameters: f.Schema,
 			})
 		}
 	}
@@ -158,6 +162,24 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 		}
 	}
 	return p, identify(p.Messages, names, true)
+}
+
+// jsonSchema returns a schema in Gemini's own form, which has types in capitals, as a JSON schema.
+func jsonSchema(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range v {
+			v[name] = jsonSchema(field)
+		}
+		if name, ok := v["type"].(string); ok {
+			v["type"] = strings.ToLower(name)
+		}
+	case []any:
+		for i := range v {
+			v[i] = jsonSchema(v[i])
+		}
+	}
+	return v
 }
 
 // addTo appends the messages of content i, and notes which tools have replied.

@@ -65,3 +65,23 @@ func TestSystemBetweenMessages(t *testing.T) {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
+
+// TestParametersInGeminisForm checks that the parameters of functions reach the model in both forms,
+// because Google's ADK sends the older one.
+func TestParametersInGeminisForm(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{
+		`"parametersJsonSchema":{"properties":{"type":{"type":"string"}},"type":"object"}`,
+		`"parameters":{"type":"OBJECT","properties":{"type":{"type":"STRING"}}}`,
+	} {
+		p, refusal := gateway.Dialects("")[4].Decode([]byte(`{"contents":[{"role":"user",
+			"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"f",` + field + `}]}]}`))
+		if refusal != nil {
+			t.Fatalf("refused: %s", refusal.Message)
+		}
+		const want = `{"properties":{"type":{"type":"string"}},"type":"object"}`
+		if got := string(p.Functions[0].Parameters); got != want {
+			t.Errorf("%s: parameters %s, want %s", field, got, want)
+		}
+	}
+}
