@@ -25,7 +25,7 @@ var replies = map[string]struct {
 	reply func(w http.ResponseWriter)
 	fault assay.FaultKind
 }{
-	"429":      {func(w http.ResponseWriter) { http.Error(w, "slow down", 429) }, assay.RateLimited},
+	"429":      {func(w http.ResponseWriter) { http.Error(w, "slow down", http.StatusTooManyRequests) }, assay.RateLimited},
 	"502":      {func(w http.ResponseWriter) { w.WriteHeader(502) }, assay.Server},
 	"503":      {func(w http.ResponseWriter) { w.WriteHeader(503) }, assay.Overloaded},
 	"504":      {func(w http.ResponseWriter) { w.WriteHeader(504) }, assay.Server},
