@@ -247,6 +247,9 @@ func missingText(m export.Missing, filtered bool) string {
 		}
 		all = append(all, unread(m.Attempts)+", "+missing)
 	}
+	if m.Rows > 0 {
+		all = append(all, counted(m.Rows, "other row")+" of the store cannot be read or proved")
+	}
 	if m.Transcripts > 0 {
 		all = append(all,
 			counted(m.Transcripts, "transcript")+" cannot be read, so the export is incomplete")

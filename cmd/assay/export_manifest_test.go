@@ -145,10 +145,10 @@ func TestExportOfDamagedAttempts(t *testing.T) {
 		args   []string
 		prints string
 	}{
-		{nil, "1 attempt cannot be read, so the export is incomplete"},
+		{nil, "1 attempt cannot be read or proved, so the export is incomplete"},
 		{
 			[]string{"--where", "model=sim/listed"},
-			"1 attempt cannot be read, so the export may be incomplete",
+			"1 attempt cannot be read or proved, so the export may be incomplete",
 		},
 		{[]string{"--experiment", "quick"}, "may be incomplete"},
 	} {

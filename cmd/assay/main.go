@@ -50,6 +50,7 @@ type process struct {
 	errTerminal bool              // whether err is a terminal
 	terminal    document.Terminal // describes out
 	name        string            // the command that starts this program
+	read        []*store.DB       // the stores that were opened to read
 }
 
 func main() {
@@ -118,6 +119,9 @@ func run(args []string, p *process) int {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	err := root.ExecuteContext(context.Background())
+	if err == nil && p.readDamage() {
+		err = &codedError{code: exitError}
+	}
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write standard output: %w", out.err)
 	}
@@ -129,6 +133,13 @@ func run(args []string, p *process) int {
 		fmt.Fprintln(p.err, "assay: "+msg)
 	}
 	return exitCode(err)
+}
+
+// readDamage reports whether something was left out because it could not be read or proved.
+func (p *process) readDamage() bool {
+	return slices.ContainsFunc(p.read, func(db *store.DB) bool {
+		return db.Skipped() > 0 || db.SkippedRows() > 0
+	})
 }
 
 // brokenPipe reports whether an error consists of broken pipes only.

@@ -43,7 +43,7 @@ func unread(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return counted(n, "attempt") + " cannot be read"
+	return counted(n, "attempt") + " cannot be read or proved"
 }
 
 // firstOf returns the first items of a long list, and writes how long the list is.

@@ -91,15 +91,16 @@ func TestVerifyFindsChangedOutcome(t *testing.T) {
 	experiment := filepath.Join(filepath.Dir(path), "small.yaml")
 	wantError(t, exitError, "assay recover", "run", experiment, "--store", path,
 		"--sim-latency", "0", "--display", "none")
-	if got := len(attempts(t, path)); got != n {
-		t.Errorf("%d attempts can be read, want %d", got, n)
+	r := call(t, nil, "export", "--store", path)
+	if got := strings.Count(r.out, "\n"); r.code != exitError || got != n-1 {
+		t.Errorf("export: exit code %d, %d attempts, want %d", r.code, got, n-1)
 	}
-	if r := must(t, nil, "status", "--store", path); !strings.Contains(r.err, "damaged") {
+	if r := call(t, nil, "status", "--store", path); !strings.Contains(r.err, "damaged") {
 		t.Errorf("status warns %q, want a warning about damage", r.err)
 	}
 
 	whole := path + ".whole"
-	r := call(t, nil, "recover", "--store", path, whole)
+	r = call(t, nil, "recover", "--store", path, whole)
 	if r.code != exitError || !strings.Contains(r.out, "left 1 attempt that cannot") {
 		t.Errorf("recover: exit code %d, %q", r.code, r.out)
 	}
@@ -364,7 +365,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Errorf("export: exit code %d with %d of %d attempts\n%s", r.code, n, len(all), r.err)
 	}
 	var a report.Analysis
-	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out),
+	if err := json.Unmarshal([]byte(call(t, nil, "report", "--store", path, "--json").out),
 		&a); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +375,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 			a.Done, a.Warnings, n)
 	}
 	var s []session.Status
-	r = must(t, nil, "status", "--store", path, "--json")
+	r = call(t, nil, "status", "--store", path, "--json")
 	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -382,11 +383,11 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		!strings.Contains(r.err, fmt.Sprintf("skipped %d attempts after row ID", len(all)-n)) {
 		t.Errorf("status = %+v with warnings %s", s, r.err)
 	}
-	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
+	if r = call(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
 		t.Errorf("status does not mention unreadable attempts\n%s", r.out)
 	}
 	var v report.Comparison
-	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json",
+	if err := json.Unmarshal([]byte(call(t, nil, "compare", "--store", path, "--json",
 		"sim/expert", "sim/obedient").out), &v); err != nil {
 		t.Fatal(err)
 	}
@@ -403,5 +404,74 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		!strings.Contains(r.out, counted(len(all)-rest.Attempts, "attempt")) {
 		t.Errorf("%d of %d attempts are recovered, %d are readable\n%s", rest.Attempts, len(all), n,
 			r.out)
+	}
+}
+
+// TestReadersTellWhatIsNotProved turns twenty failures into successes. Every reader leaves them out,
+// says so, and ends with an error.
+func TestReadersTellWhatIsNotProved(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	const few = " WHERE id IN (SELECT id FROM attempts WHERE level <> 'full_success' LIMIT 20)"
+	var before []session.Status
+	decode(t, must(t, nil, "status", "--store", path, "--json").out, &before)
+	var trial string
+	query(t, path, "SELECT lower(hex(trial)) FROM attempts"+few, &trial)
+	tamper(t, path, "UPDATE attempts SET level = 'full_success', error_category = ''"+few)
+
+	read := func(args ...string) result {
+		t.Helper()
+		r := call(t, nil, append(args, "--store", path)...)
+		if r.code != exitError || !strings.Contains(r.err, "is not as it was saved") {
+			t.Errorf("%q: exit code %d, %q", args, r.code, r.err)
+		}
+		return r
+	}
+	var after []session.Status
+	decode(t, read("status", "--json").out, &after)
+	if before[0].Done-after[0].Done != 20 || after[0].Pending != 20 || after[0].Unread != 20 {
+		t.Errorf("status: %d done before, %+v after", before[0].Done, after[0])
+	}
+	var r report.Analysis
+	decode(t, read("report", "--json").out, &r)
+	isDamage := func(w report.Warning) bool { return w.Kind == "damaged" }
+	if i := slices.IndexFunc(r.Warnings, isDamage); i < 0 ||
+		!strings.Contains(strings.Join(r.Warnings[i].Where, " "), "20 attempts") {
+		t.Errorf("report warns of %v", r.Warnings)
+	}
+	var c struct{ Unread int }
+	decode(t, read("compare", "sim/expert", "sim/obedient", "--json").out, &c)
+	if c.Unread != 20 {
+		t.Errorf("compare: %d unread, want 20", c.Unread)
+	}
+	if r := read("show", trial); !strings.Contains(r.err, "cannot be read or proved") {
+		t.Errorf("show: %q", r.err)
+	}
+	to := filepath.Join(t.TempDir(), "out.jsonl")
+	read("export", "--output", to)
+	var m export.Manifest
+	text, err := os.ReadFile(to + ".manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, string(text), &m)
+	if m.Missing.Attempts != 20 || m.Counts.Attempts != before[0].Done-20 {
+		t.Errorf("the export misses %+v and has %+v", m.Missing, m.Counts)
+	}
+	g := call(t, nil, "gate", "model:sim/obedient", "--baseline", "model:sim/expert", "--store", path)
+	if g.code == exitOK || !strings.Contains(g.err, "is not as it was saved") {
+		t.Errorf("gate: exit code %d, %q", g.code, g.err)
+	}
+}
+
+// query returns the first value that a query finds in a store.
+func query(t testing.TB, path, text string, to any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		err = errors.Join(db.QueryRow(text).Scan(to), db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -85,8 +85,9 @@ func (p *process) openForOne(ctx context.Context, path string) (*store.DB, error
 		case n <= most:
 			fmt.Fprintf(p.err, "assay: skipped %s\n", strings.SplitN(err.Error(), "\n", 2)[0])
 		case n == most+1:
-			fmt.Fprintln(p.err, "assay: more attempts cannot be read; \"assay verify\" lists them")
+			fmt.Fprintln(p.err, "assay: more cannot be read or proved; \"assay verify\" lists it")
 		}
 	})
+	p.read = append(p.read, db)
 	return db, nil
 }

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -93,33 +92,30 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// seed adds n settled trials to the store at path, faster than Save.
-func seed(t testing.TB, path string, n int) {
+// seed adds n settled trials to a store, faster than Save.
+func seed(t testing.TB, db *store.DB, n int) {
 	t.Helper()
-	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
-		INSERT INTO trials (id, model, variant, severity, difficulty, task_type, reliability, task,
-			task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling)
-			WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < %d)
-			SELECT randomblob(16), 'qwen2.5-7b-instruct', 'flawed_sequence_disorder', 'severe', 'easy',
-			'data_pipeline', 0.8, 'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1',
-			'native', 'required', 10, '{}' FROM c;
-		INSERT INTO attempts SELECT NULL, id, 1, 1, 0, 'v0.1.0', '89abcdef0123456789abcdef01234567',
-			'azure-east/KEY/deployment', 'served', 'full_success', 'finished', '', 4, 4,
-			'["file_operations_reader","data_processing_parser","file_operations_writer"]',
-			'["file_operations_reader","data_processing_parser","file_operations_writer"]',
-			1.0, 1, 0, 0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, '',
-			'assay-1', '', '', 0, 4, '{}', 10000, 500, 0.001, 100, 9000,
-			'2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z',
-			0, 0, 0, 0, '', '', '', 0.7512345, 0, '', 0, 0, 0, '', 0, 0
-			FROM trials WHERE id NOT IN (SELECT trial FROM attempts) ORDER BY rowid;
-		COMMIT`, n))
+	const first, step = 1_000_000, 10_000
+	for done := 0; done < n; done += step {
+		attempts := make([]*assay.Attempt, min(step, n-done))
+		for i := range attempts {
+			attempts[i] = outcome(first + done + i)
+		}
+		insert, err := db.Inserter(t.Context(), attempts, nil)
+		if err == nil {
+			err = insert()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 const seeded = 200_000
 
 func BenchmarkSettled(b *testing.B) {
-	db, path := create(b, store.Options{})
-	seed(b, path, seeded)
+	db, _ := create(b, store.Options{})
+	seed(b, db, seeded)
 	for b.Loop() {
 		set, err := db.Settled(b.Context())
 		if err != nil || set.Len() != seeded {
@@ -129,17 +125,41 @@ func BenchmarkSettled(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
 }
 
-// seedScores adds scores to the first n attempts of the store at path.
-func seedScores(t testing.TB, path string, n int) {
+// saveAll saves outcomes from the first to the last, each with a transcript.
+func saveAll(t testing.TB, db *store.DB, first, last int) {
 	t.Helper()
-	body, err := json.Marshal(better(1))
-	if err != nil {
-		t.Fatal(err)
+	var saving sync.WaitGroup
+	var next atomic.Int64
+	next.Store(int64(first) - 1)
+	for range 20 {
+		saving.Go(func() {
+			for i := int(next.Add(1)); i <= last; i = int(next.Add(1)) {
+				if err := db.Save(t.Context(), outcome(i), longTranscript(1)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000;
-		INSERT INTO scores (attempt, scored_at, program, body)
-		SELECT id, '2026-03-04T05:06:07.123456789Z', 'v0.2.0', '%s'
-		FROM attempts ORDER BY id LIMIT %d`, body, n))
+	saving.Wait()
+}
+
+// seedScores adds scores to the first n attempts of a store.
+func seedScores(t testing.TB, db *store.DB, n int) {
+	t.Helper()
+	var batch []store.Rescored
+	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, rescored(&a, better(1)))
+		if n--; n == 0 || len(batch) == 10_000 {
+			rescore(t, db, batch...)
+			batch = batch[:0]
+		}
+		if n == 0 {
+			break
+		}
+	}
 }
 
 // scored runs a benchmark on a seeded store with different numbers of rescored attempts.
@@ -147,14 +167,14 @@ func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 	for _, n := range []int{0, 1000, seeded} {
 		b.Run(fmt.Sprint(n, "-rescored"), func(b *testing.B) {
 			db, path := create(b, store.Options{})
-			seed(b, path, seeded)
+			seed(b, db, seeded)
 			fi, err := os.Stat(path)
 			if err != nil {
 				b.Fatal(err)
 			}
 			size := fi.Size()
 			if n > 0 {
-				seedScores(b, path, n)
+				seedScores(b, db, n)
 			}
 			if fi, err = os.Stat(path); err != nil {
 				b.Fatal(err)
@@ -203,13 +223,8 @@ func BenchmarkAttempts(b *testing.B) {
 // BenchmarkRescore reads attempts with their transcripts and stores an outcome for each.
 func BenchmarkRescore(b *testing.B) {
 	const n = 20_000
-	db, path := create(b, store.Options{})
-	seed(b, path, n-1)
-	if err := db.Save(b.Context(), outcome(1), longTranscript(1)); err != nil {
-		b.Fatal(err)
-	}
-	rawClosed(b, path, `INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts)
-		FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)`)
+	db, _ := create(b, store.Options{})
+	saveAll(b, db, 1, n)
 	for b.Loop() {
 		var batch []store.Rescored
 		for s, err := range db.Transcripts(b.Context(), store.Filter{}) {
@@ -227,8 +242,8 @@ func BenchmarkRescore(b *testing.B) {
 
 // BenchmarkSpent counts all attempts, or stops at the first because it is too old.
 func BenchmarkSpent(b *testing.B) {
-	db, path := create(b, store.Options{})
-	seed(b, path, seeded)
+	db, _ := create(b, store.Options{})
+	seed(b, db, seeded)
 	for name, since := range map[string]time.Time{"all": epoch, "none": epoch.AddDate(0, 0, 7)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -243,8 +258,8 @@ func BenchmarkSpent(b *testing.B) {
 }
 
 func BenchmarkProfile(b *testing.B) {
-	db, path := create(b, store.Options{})
-	seed(b, path, seeded)
+	db, _ := create(b, store.Options{})
+	seed(b, db, seeded)
 	for b.Loop() {
 		if _, err := db.Profile(b.Context()); err != nil {
 			b.Fatal(err)

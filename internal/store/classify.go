@@ -63,7 +63,11 @@ func (db *DB) Classifications(ctx context.Context, f Filter) iter.Seq2[Classific
 		if err != nil {
 			return err
 		}
-		query := `SELECT lower(hex(a.trial)), a.number, c.model, prompt, category, confidence,
+		unproved, err := db.unproved(ctx, "classification")
+		if err != nil {
+			return err
+		}
+		query := `SELECT c.id, lower(hex(a.trial)), a.number, c.model, prompt, category, confidence,
 				reason, rule_category, classified_at, c.input_tokens, c.output_tokens,
 				c.cost_usd, raw
 			FROM classifications c CROSS JOIN attempts a ON a.id = c.attempt
@@ -71,9 +75,13 @@ func (db *DB) Classifications(ctx context.Context, f Filter) iter.Seq2[Classific
 			WHERE ` + where + ` ORDER BY c.id`
 		return db.wrap(each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
 			var c Classification
-			err := rows.Scan(&c.Trial, &c.Number, &c.Model, &c.Prompt, &c.Category, &c.Confidence,
+			var id int64
+			err := rows.Scan(&id, &c.Trial, &c.Number, &c.Model, &c.Prompt, &c.Category, &c.Confidence,
 				&c.Reason, &c.RuleCategory, moment{&c.At}, &c.InputTokens, &c.OutputTokens,
 				&c.CostUSD, &c.Raw)
+			if unproved[id] {
+				return true, nil
+			}
 			return err == nil && yield(c, nil), err
 		}))
 	})

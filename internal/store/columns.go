@@ -15,7 +15,7 @@ import (
 // takes one row here, a column in schema.sql, and a row in package export.
 type column struct {
 	name string
-	// detail columns are not read by [DB.Verdicts].
+	// detail columns are left out by [DB.Verdicts].
 	detail bool
 	save   func(*assay.Attempt) (any, error)
 	// load sets the field to a value as SQLite returns it.
@@ -118,11 +118,6 @@ var attemptFields = []column{
 	integer("uncertain_tokens", func(a *assay.Attempt) *int { return &a.UncertainTokens }),
 	integer("unpriced_tokens", func(a *assay.Attempt) *int { return &a.UnpricedTokens }),
 }
-
-// verdictFields are the attempt fields that [DB.Verdicts] reads.
-var verdictFields = slices.DeleteFunc(slices.Clone(attemptFields), func(c column) bool {
-	return c.detail
-})
 
 // Only the writer knows the first four columns of an attempt.
 var (
@@ -312,16 +307,6 @@ func (in *interned) text(s string) string {
 	if !ok {
 		same = s
 		in.texts[s] = s
-	}
-	return same
-}
-
-// bytes is text for bytes that are only good until the next row.
-func (in *interned) bytes(b []byte) string {
-	same, ok := in.texts[string(b)]
-	if !ok {
-		same = string(b)
-		in.texts[same] = same
 	}
 	return same
 }

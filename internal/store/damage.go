@@ -11,21 +11,40 @@ import (
 // damage records the rows that readers skipped.
 type damage struct {
 	mu      sync.Mutex
-	gone    int            // attempts that have a seal but no row; guarded by mu
-	skipped map[int64]bool // row IDs of attempts; guarded by mu
-	runs    map[int64]bool // row IDs of runs; guarded by mu
-	tell    func(error)    // called under mu
+	gone    int               // attempts that have a seal but no row; guarded by mu
+	skipped map[int64]bool    // row IDs of attempts; guarded by mu
+	rows    map[sealedID]bool // of other tables; guarded by mu
+	tell    func(error)       // called under mu
 }
 
-// SkipDamage makes [DB.Attempts], [DB.Transcripts], [DB.Verdicts] and [DB.Outcomes] skip
-// attempts that they cannot read, and [DB.Experiments], [DB.Runs] and [DB.Plans] skip such
-// runs. tell is called once for each skipped row, or once for a stretch of rows that SQLite
-// could not read, by one goroutine at a time. Call SkipDamage before reading.
+// A sealedID names a row, or a part of one, that has a seal in the table seals: see [sealed].
+type sealedID struct {
+	of string
+	id int64
+}
+
+// SkipDamage makes readers leave out the rows that they cannot read or that are not as they were
+// saved. Without it, such a row is an error. tell is called once for each skipped row, or once for a
+// stretch of rows that SQLite could not read, by one goroutine at a time. Call SkipDamage before
+// reading.
 func (db *DB) SkipDamage(tell func(error)) {
-	db.damage = &damage{skipped: make(map[int64]bool), runs: make(map[int64]bool), tell: tell}
+	db.damage = &damage{
+		skipped: make(map[int64]bool), rows: make(map[sealedID]bool), tell: tell,
+	}
 }
 
-// Skipped returns how many attempts could not be read so far, including those that
+// SkippedRows returns how many runs, libraries and rows of other tables were left out so far, wholly
+// or in part.
+func (db *DB) SkippedRows() int {
+	if db.damage == nil {
+		return 0
+	}
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	return len(db.damage.rows)
+}
+
+// Skipped returns how many attempts could not be read or proved so far, including those that
 // [DB.SkipGone] found.
 func (db *DB) Skipped() int {
 	if db.damage == nil {
@@ -107,7 +126,7 @@ func (db *DB) skipRest(ctx context.Context, first, last int64, err error) error 
 	query := "SELECT attempt FROM attempt_seals WHERE attempt BETWEEN ? AND ?"
 	lost, _ := values[int64](ctx, db.reader, query, first, last)
 	if len(lost) == 0 { // the seals cannot be read either
-		lost = []int64{first}
+		lost = append(intact, first)
 	}
 	err = fmt.Errorf("%d attempts after row ID %d: %w", len(lost), first-1, err)
 	db.damage.skip(err, lost...)
@@ -127,13 +146,14 @@ func (d *damage) skip(err error, ids ...int64) {
 	}
 }
 
-// skipRun records a run that cannot be read.
-func (d *damage) skipRun(seq int64, err error) {
+// skipRow records a row of another table that cannot be read or proved.
+func (d *damage) skipRow(of string, id int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.runs[seq] {
-		d.runs[seq] = true
-		d.tell(fmt.Errorf("the run with row ID %d: %w", seq, err))
+	row := sealedID{of, id}
+	if !d.rows[row] {
+		d.rows[row] = true
+		d.tell(err)
 	}
 }
 

@@ -183,6 +183,7 @@ func TestAbsurdIDsAreReachedQuickly(t *testing.T) {
 				func(int, int) {}); err != nil || len(problems) == 0 {
 				t.Errorf("Verify() = %v, with %v", err, problems)
 			}
+			db.SkipDamage(func(error) {})
 			n := 0
 			for _, err := range db.Attempts(ctx, store.Filter{}) {
 				if err != nil {
@@ -190,8 +191,8 @@ func TestAbsurdIDsAreReachedQuickly(t *testing.T) {
 				}
 				n++
 			}
-			if n != 56 {
-				t.Errorf("%d attempts, want 56", n)
+			if n+db.Skipped() != 56 || db.Skipped() > 1 {
+				t.Errorf("%d attempts, %d skipped, want 56", n, db.Skipped())
 			}
 			for range db.Outcomes(ctx) {
 			}

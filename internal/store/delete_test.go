@@ -121,12 +121,8 @@ func TestReadersNoticeDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, path := create(t, store.Options{})
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			seed(t, path, 3000)
-			db = open(t, path, store.Options{})
+			db, _ := create(t, store.Options{})
+			seed(t, db, 3000)
 			save(t, db, doomed())
 			for _, skip := range []bool{false, true} {
 				name := snapshot(t, db)
@@ -350,7 +346,7 @@ func TestInterruptedDeleteIsAllOrNothing(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		db := open(t, path, store.Options{})
 		begin(t, db, "r1")
-		seed(t, path, 500)
+		seed(t, db, 500)
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		d, err := db.Delete(ctx, store.Choice{Experiment: "e"}, "v1")
 		cancel()

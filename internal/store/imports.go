@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
@@ -44,11 +45,22 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 }
 
 // Imports returns all imports in the order in which they were stored.
-func (db *DB) Imports(ctx context.Context) ([]Import, error) {
-	query := "SELECT " + importColumns + " FROM imports ORDER BY id"
-	all, err := collect(ctx, db.reader, query, nil, func(i *Import) []any {
-		body := (*[]byte)(&i.Body)
-		return []any{&i.Kind, &i.Name, &i.SHA256, moment{&i.At}, &i.Program, body}
+func (db *DB) Imports(ctx context.Context) (all []Import, err error) {
+	unproved, err := db.unproved(ctx, "import")
+	if err != nil {
+		return nil, err
+	}
+	query := "SELECT id, " + importColumns + " FROM imports ORDER BY id"
+	err = each(ctx, db.reader, query, nil, func(rows *sql.Rows) (bool, error) {
+		var id int64
+		var i Import
+		err := rows.Scan(&id, &i.Kind, &i.Name, &i.SHA256, moment{&i.At}, &i.Program,
+			(*[]byte)(&i.Body))
+		if unproved[id] {
+			return true, nil
+		}
+		all = append(all, i)
+		return true, err
 	})
 	return all, db.wrap(err)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 )
 
 const libraryColumns = "digest, body"
@@ -29,7 +30,20 @@ func (db *DB) KeepLibrary(ctx context.Context, digest string, part []byte) error
 const libraryQuery = "SELECT body FROM libraries WHERE digest = ? ORDER BY id"
 
 // LibraryParts returns the stored parts of the library with a digest, oldest first.
-func (db *DB) LibraryParts(ctx context.Context, digest string) ([][]byte, error) {
-	parts, err := values[[]byte](ctx, db.reader, libraryQuery, digest)
+func (db *DB) LibraryParts(ctx context.Context, digest string) (parts [][]byte, err error) {
+	unproved, err := db.unproved(ctx, "library")
+	if err != nil {
+		return nil, err
+	}
+	query := "SELECT id, body FROM libraries WHERE digest = ? ORDER BY id"
+	err = each(ctx, db.reader, query, []any{digest}, func(rows *sql.Rows) (bool, error) {
+		var id int64
+		var body []byte
+		err := rows.Scan(&id, &body)
+		if err == nil && !unproved[id] {
+			parts = append(parts, body)
+		}
+		return true, err
+	})
 	return parts, db.wrap(err)
 }

@@ -46,12 +46,12 @@ var (
 		"LEFT JOIN runs r ON r.seq = a.run"
 )
 
-// Additional columns of a query for attempts.
+// What readers of whole attempts read besides what proves them.
+var trialColumns = "t.id IS NOT NULL, r.experiment, " + columnList("t.", trialFields)
+
 const (
-	noColumn     = "NULL"
-	bodyColumn   = "(SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
-	latestColumn = "(SELECT body FROM scores WHERE scores.attempt = a.id AND scores.id <= ? " +
-		"ORDER BY scores.id DESC LIMIT 1)"
+	trialTables = " LEFT JOIN trials t ON t.id = a.trial"
+	bodyColumn  = "(SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
 )
 
 // page is how many attempts one transaction reads. SQLite cannot fold the log into the main
@@ -65,22 +65,23 @@ const page = 1000
 // sequence. Several goroutines read ahead by a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return stream(func(yield func(assay.Attempt, error) bool) error {
-		return db.walk(ctx, f, noColumn, page, func(a assay.Attempt, _ []byte) (bool, error) {
-			return yield(a, nil), nil
+		return db.walk(ctx, f, "", page, func(r row) (bool, error) {
+			return yield(r.attempt, nil), nil
 		})
 	})
 }
 
-// A row is an attempt with one more column.
+// A row is an attempt, with its transcript's body and digest if walk reads them.
 type row struct {
-	attempt assay.Attempt
-	column  []byte
+	id           int64
+	attempt      assay.Attempt
+	body, script []byte
 }
 
-// walk visits attempts, each with one more column, until visit returns false or an error.
+// walk visits attempts, each with one more column unless that is empty, until visit returns false
+// or an error.
 func (db *DB) walk(
-	ctx context.Context, f Filter, column string, rows int64,
-	visit func(assay.Attempt, []byte) (bool, error),
+	ctx context.Context, f Filter, column string, rows int64, visit func(row) (bool, error),
 ) error {
 	at, end, err := db.begin(ctx, f.Snapshot, column == bodyColumn)
 	if err != nil {
@@ -106,32 +107,35 @@ func (db *DB) walk(
 		}
 		where, args = where+term, append(args, more...)
 	}
-	latest, front := at.latestScore(f.AsSaved)
-	query := "SELECT " + latest + ", " + column + ", " + resultColumns + " FROM " + resultTables +
-		" WHERE " + where + " AND a.id BETWEEN ? AND ? ORDER BY a.id"
-
-	read := func(ctx context.Context, first, last int64) ([]row, error) {
-		return db.readRows(ctx, query, slices.Concat(front, args, []any{first, last}))
+	columns := trialColumns
+	if column != "" {
+		columns += ", " + column
 	}
-	each := func(r row) (bool, error) { return visit(r.attempt, r.column) }
+	p, err := db.prove(ctx, at, f.AsSaved, columns, trialTables)
+	if err != nil {
+		return err
+	}
+	if p.unknown, err = db.unprovedRuns(ctx); err != nil {
+		return err
+	}
+	p.ofExperiment = f.Experiment != ""
+	if f.Trial == "" {
+		p.room = rows
+	}
+	where += " AND a.id BETWEEN ? AND ?"
+	read := func(ctx context.Context, first, last int64) ([]row, error) {
+		return db.readRows(ctx, p, where, slices.Concat(args, []any{first, last}))
+	}
 	if f.Trial != "" { // an index finds its attempts, so blocks would only cost time
 		all, err := read(ctx, math.MinInt64, at.attempts)
 		for _, r := range all {
-			if more, err := each(r); err != nil || !more {
+			if more, err := visit(r); err != nil || !more {
 				return err
 			}
 		}
 		return err
 	}
-	return eachRow(ctx, db, math.MinInt64, at.attempts, rows, read, each, end)
-}
-
-// latestScore returns the column with the latest score of an attempt, and its arguments.
-func (s state) latestScore(asSaved bool) (column string, args []any) {
-	if s.scores == 0 || asSaved {
-		return noColumn, nil
-	}
-	return latestColumn, []any{s.scores}
+	return eachRow(ctx, db, math.MinInt64, at.attempts, rows, read, visit, end)
 }
 
 // current returns a condition, to follow others, that leaves out the outcomes that were superseded.
@@ -188,23 +192,70 @@ func eachRow[T any](
 	return end()
 }
 
-func (db *DB) readRows(ctx context.Context, query string, args []any) (all []row, err error) {
+func (db *DB) readRows(
+	ctx context.Context, p proof, where string, args []any,
+) (all []row, err error) {
 	in := newInterned()
-	err = eachRaw(ctx, db.reader, query, args, func(values []any) (bool, error) {
-		r := row{}
-		id, err := loadResult(resultFields, values[2:], &r.attempt, in)
-		if score, ok := values[0].(string); ok && err == nil {
-			r.attempt.Outcome, err = parseOutcome([]byte(score))
+	all = make([]row, 0, p.room)
+	err = p.each(ctx, db, where, args, func(r *provedRow) error {
+		all = append(all, row{id: r.id})
+		to := &all[len(all)-1]
+		err := r.load(&to.attempt, in)
+		if err == nil && p.unknown[r.run] {
+			to.attempt.Experiment = ""
+			if p.ofExperiment {
+				err = errUnknownExperiment
+			}
 		}
 		if err != nil {
-			name := nameAttempt(r.attempt.ID, r.attempt.Number)
-			return true, db.skip(id, fmt.Errorf("%s: %w", name, err))
+			all = all[:len(all)-1]
+			return err
 		}
-		r.column, _ = values[1].([]byte)
-		all = append(all, r)
-		return true, nil
+		if len(r.rest) > 2+len(trialFields) {
+			to.body, _ = r.rest[2+len(trialFields)].([]byte)
+			to.script = r.script
+		}
+		return nil
 	})
-	return all, db.wrap(err)
+	return all, err
+}
+
+// errUnknownExperiment means that the row of an attempt's run was changed.
+var errUnknownExperiment = hinted(fmt.Errorf("%w: its experiment is unknown, because the row of "+
+	"its run is not as it was saved", ErrDamaged), doRescue)
+
+// unprovedRuns returns the IDs of the runs whose rows are not as they were saved.
+func (db *DB) unprovedRuns(ctx context.Context) (map[string]bool, error) {
+	unproved, err := db.unproved(ctx, "run")
+	if err != nil || len(unproved) == 0 {
+		return nil, err
+	}
+	ids, err := table[int64, string](ctx, db.reader, "SELECT seq, id FROM runs")
+	runs := make(map[string]bool)
+	for seq := range unproved {
+		runs[ids[seq]] = true
+	}
+	return runs, db.wrap(err)
+}
+
+// load sets a from a row with trialColumns, and checks that the trial is the attempt's.
+func (r *provedRow) load(a *assay.Attempt, in *interned) error {
+	a.ID, a.Number = r.key.id(), int(r.number)
+	if hasTrial, _ := r.rest[0].(int64); hasTrial == 0 {
+		return errDangling
+	}
+	experiment, _ := r.rest[1].(string)
+	a.Experiment, a.Run = in.text(experiment), assay.RunID(in.text(r.run))
+	if err := loadRow(trialFields, a, r.rest[2:], in); err != nil {
+		return err
+	}
+	if err := a.CheckID(); err != nil {
+		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
+	}
+	if err := loadRow(attemptFields, a, r.attempt, in); err != nil {
+		return err
+	}
+	return r.outcome(a)
 }
 
 // loadResult sets a from a row of resultColumns, or of other fields, and returns the row ID. It

@@ -269,21 +269,37 @@ type storedRun struct {
 	experiment Experiment
 }
 
-// storedRuns is [DB.Runs] with the experiments.
+// storedRuns is [DB.Runs] with the experiments. It leaves out what is not proved: a run, the text of
+// its experiment, or its end.
 func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
+	unproved := make(map[string]map[int64]bool)
+	for _, of := range []string{"run", "run_spec", "run_end"} {
+		if unproved[of], err = db.unproved(ctx, of); err != nil {
+			return nil, err
+		}
+	}
 	query := "SELECT seq, " + runColumns + " FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq"
 	visit := func(rows *sql.Rows) (bool, error) {
 		var r storedRun
 		seq, err := r.scan(rows)
-		if err == nil {
-			all = append(all, r)
+		if unproved["run"][seq] || err != nil && unproved["run_end"][seq] {
 			return true, nil
 		}
-		err = fmt.Errorf("run %s: %w: %w", r.run.ID, ErrDamaged, err)
-		if db.damage == nil {
-			return false, hinted(err, doRescue)
+		if err != nil {
+			err = fmt.Errorf("run %s: %w: %w", r.run.ID, ErrDamaged, err)
+			if db.damage == nil {
+				return false, hinted(err, doRescue)
+			}
+			db.damage.skipRow("run", seq, err)
+			return true, nil
 		}
-		db.damage.skipRun(seq, err)
+		if e := &r.experiment; unproved["run_spec"][seq] {
+			e.Spec, e.Serves, e.Prices = json.RawMessage("null"), nil, nil
+		}
+		if unproved["run_end"][seq] {
+			r.run.FinishedAt, r.run.Summary = time.Time{}, nil
+		}
+		all = append(all, r)
 		return true, nil
 	}
 	return all, db.wrap(each(ctx, db.reader, query, []any{experiment}, visit))

@@ -8,7 +8,7 @@
 // transaction. They share the cost of a disk flush. A save waits five milliseconds for others as
 // long as that doubles batches, and otherwise not at all.
 //
-// Every row has a seal, which [DB.Verify] checks. Readers can skip damaged rows, and a [Rebuild]
+// Every row has a seal, which [DB.Verify] checks, and readers too. They can skip damaged rows, and a [Rebuild]
 // (for `assay recover` and `assay merge`) copies the intact ones to a new store, as far as SQLite
 // can read the file. If it cannot read a page, restore a backup: see [DB.Backup].
 //
@@ -44,6 +44,8 @@ type DB struct {
 	reader *sql.DB
 	// dec knows the dictionaries that were needed so far.
 	dec atomic.Pointer[zstd.Decoder]
+
+	scores scoreProof
 
 	// damage is nil unless [DB.SkipDamage] was called.
 	damage *damage

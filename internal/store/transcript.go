@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -20,11 +21,14 @@ func (db *DB) Transcript(
 	if err != nil {
 		return assay.Transcript{}, err
 	}
-	var body []byte
-	err = db.reader.QueryRowContext(ctx, `SELECT body
-		FROM attempts LEFT JOIN transcripts ON attempt = id
+	var body, script []byte
+	var row int64
+	err = db.reader.QueryRowContext(ctx, `SELECT a.id, body, script
+		FROM attempts a LEFT JOIN transcripts t ON t.attempt = a.id
+			LEFT JOIN attempt_seals s ON s.attempt = a.id
 		WHERE trial = ?1 AND ?2 IN (0, number)
-		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&body)
+		ORDER BY level <> '' DESC, number DESC LIMIT 1`,
+		key[:], number).Scan(&row, &body, &script)
 	what := fmt.Sprintf("trial %s", trial)
 	if number != 0 {
 		what = nameAttempt(trial, number)
@@ -34,14 +38,21 @@ func (db *DB) Transcript(
 		return assay.Transcript{}, fmt.Errorf("%s: %w", what, ErrNotFound)
 	case err != nil:
 		return assay.Transcript{}, db.readError(err)
-	case body == nil:
-		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, ErrNotFound)
 	}
-	t, err := db.parseTranscript(ctx, body)
+	if body != nil && script == nil {
+		script, err = db.provedDigest(ctx, row)
+	}
+	var t *assay.Transcript
+	if err == nil {
+		t, err = db.transcriptOf(ctx, row, body, script)
+	}
+	if err == nil && t == nil {
+		err = fmt.Errorf("transcript: %w", ErrNotFound)
+	}
 	if err != nil {
 		return assay.Transcript{}, fmt.Errorf("%s: %w", what, err)
 	}
-	return t, nil
+	return *t, nil
 }
 
 // A Stored is an attempt with its transcript.
@@ -57,17 +68,14 @@ type Stored struct {
 // few hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
 	return stream(func(yield func(Stored, error) bool) error {
-		visit := func(a assay.Attempt, body []byte) (bool, error) {
-			if body == nil {
-				return yield(Stored{Attempt: a}, nil), nil
-			}
-			t, err := db.parseTranscript(ctx, body)
+		visit := func(r row) (bool, error) {
+			t, err := db.transcriptOf(ctx, r.id, r.body, r.script)
 			switch {
 			case err == nil:
-				return yield(Stored{a, &t}, nil), nil
+				return yield(Stored{r.attempt, t}, nil), nil
 			case errors.Is(err, ErrDamaged):
-				err = fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err)
-				return yield(Stored{Attempt: a}, err), nil
+				err = fmt.Errorf("%s: %w", nameAttempt(r.attempt.ID, r.attempt.Number), err)
+				return yield(Stored{Attempt: r.attempt}, err), nil
 			}
 			return false, err
 		}
@@ -75,13 +83,38 @@ func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error
 	})
 }
 
-func (db *DB) parseTranscript(ctx context.Context, body []byte) (t assay.Transcript, err error) {
+// transcriptOf returns the transcript with a body, which must have the digest that the seal of its
+// attempt covers. It returns nil if no transcript was saved or a user deleted it.
+func (db *DB) transcriptOf(
+	ctx context.Context, attempt int64, body, script []byte,
+) (*assay.Transcript, error) {
+	if body == nil {
+		return nil, db.checkDropped(ctx, attempt, script)
+	}
 	text, err := db.decompress(ctx, body)
 	if err != nil {
-		return assay.Transcript{}, fmt.Errorf("transcript: %w", err)
+		return nil, fmt.Errorf("transcript: %w", err)
 	}
-	if err := json.Unmarshal(text, &t); err != nil {
-		return assay.Transcript{}, fmt.Errorf("transcript: %w", damagedBody(err))
+	if !bytes.Equal(digest(text), script) {
+		return nil, fmt.Errorf("transcript: %w: it differs from the one that was saved", ErrDamaged)
+	}
+	t := new(assay.Transcript)
+	if err := json.Unmarshal(text, t); err != nil {
+		return nil, fmt.Errorf("transcript: %w", damagedBody(err))
 	}
 	return t, nil
+}
+
+// checkDropped returns an error if a missing transcript was saved and not deleted.
+func (db *DB) checkDropped(ctx context.Context, attempt int64, script []byte) error {
+	if script == nil {
+		return nil
+	}
+	var dropped bool
+	query := "SELECT EXISTS (SELECT 1 FROM dropped WHERE attempt = ?)"
+	err := db.reader.QueryRowContext(ctx, query, attempt).Scan(&dropped)
+	if err == nil && !dropped {
+		return fmt.Errorf("transcript: %w: it is lost", ErrDamaged)
+	}
+	return db.wrap(err)
 }

@@ -32,21 +32,30 @@ func (s Set) Has(id assay.TrialID) bool {
 func (s Set) Len() int { return len(s.keys) }
 
 // Settled returns the trials that are done in any experiment. Trials are identified by their
-// content, so an outcome counts for every experiment that plans its trial.
+// content, so an outcome counts for every experiment that plans its trial. If the store skips
+// damage, Settled reads all attempts and leaves out the outcomes that are not proved. Otherwise it
+// only reads the index of settled attempts, which proves nothing.
 func (db *DB) Settled(ctx context.Context) (Set, error) {
-	// SQLite answers from the index of settled attempts, which is sorted.
+	if db.damage != nil {
+		return db.setOf(ctx, func(Outcome) bool { return true })
+	}
 	query := "SELECT DISTINCT trial FROM attempts WHERE level <> '' ORDER BY trial"
 	return db.keys(ctx, query)
 }
 
 // Succeeded returns the trials whose latest verdict is full success, in any experiment.
 func (db *DB) Succeeded(ctx context.Context) (Set, error) {
+	return db.setOf(ctx, func(o Outcome) bool { return o.Level == assay.FullSuccess })
+}
+
+// setOf returns the trials whose latest verdict is chosen.
+func (db *DB) setOf(ctx context.Context, chosen func(Outcome) bool) (Set, error) {
 	var set Set
 	for o, err := range db.Outcomes(ctx) {
 		if err != nil {
 			return Set{}, err
 		}
-		if o.Level != assay.FullSuccess {
+		if !chosen(o) {
 			continue
 		}
 		key, err := parseTrialID(o.Trial)

@@ -30,7 +30,7 @@ func Comparison(
 		d.Warnings = append(d.Warnings, document.Warning{
 			Title: report.DamagedTitle,
 			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
-			Where: []string{fmt.Sprintf("%d attempts cannot be read", c.Unread)},
+			Where: []string{fmt.Sprintf("%d attempts cannot be read or proved", c.Unread)},
 		})
 	}
 	if why := c.Incomplete(); why != "" {

@@ -38,7 +38,7 @@ func Vendors(v *report.Vendors) *document.Document {
 	if v.Unread > 0 {
 		d.Warnings = append(d.Warnings, document.Warning{
 			Title: report.DamagedTitle, Text: report.DamagedHelp,
-			Where: []string{fmt.Sprintf("%d attempts cannot be read", v.Unread)},
+			Where: []string{fmt.Sprintf("%d attempts cannot be read or proved", v.Unread)},
 		})
 	}
 	return d

@@ -38,11 +38,13 @@ type Manifest struct {
 
 // Missing counts records that were selected but are not in the files.
 type Missing struct {
-	// Attempts counts attempts that could not be read. With a [Filter], it is
+	// Attempts counts attempts that could not be read or proved. With a [Filter], it is
 	// unknown whether they would have been selected. Transcripts counts
 	// transcripts that could not be read although their attempts could.
 	Attempts    int `json:"attempts"`
 	Transcripts int `json:"transcripts"`
+	// Rows counts other rows of the store that could not be read or proved, such as those of runs.
+	Rows int `json:"rows,omitempty"`
 	// NotKept counts attempts whose transcripts are not in the store, usually
 	// because they were deleted on purpose. It is counted only if transcripts
 	// are exported.
@@ -50,7 +52,7 @@ type Missing struct {
 }
 
 // Damage reports whether something could not be read.
-func (m Missing) Damage() bool { return m.Attempts > 0 || m.Transcripts > 0 }
+func (m Missing) Damage() bool { return m.Attempts > 0 || m.Transcripts > 0 || m.Rows > 0 }
 
 // A Filter holds the conditions that selected the attempts. See the flags of
 // "assay export".

@@ -81,7 +81,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	}
 
 	b := report.Beside{
-		Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
+		Unread: db.Skipped, UnreadRows: db.SkippedRows, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
 		Unsound: x.Unsound, Careless: x.Careless,
 	}
 	if err := readSpeeds(runs, &b); err != nil {

@@ -38,6 +38,10 @@ func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Tri
 		attempts = append(attempts, a)
 	}
 	a, err := chooseAttempt(attempts, number)
+	if n := db.Skipped(); err != nil && n > 0 {
+		return nil, fmt.Errorf("%d attempts at trial %s cannot be read or proved\n"+
+			"hint: \"assay verify\" says more", n, id)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -136,9 +136,9 @@ type Beside struct {
 	Lanes   []Lane
 	Others  []Other
 	Facts   []Fact
-	// Unread counts the attempts that could not be read. It is called after all attempts were read,
-	// and may be nil.
-	Unread func() int
+	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such as
+	// those of runs. They are called after all attempts were read, and may be nil.
+	Unread, UnreadRows func() int
 	// Unplanned describes trials of earlier runs of this experiment that are not in the present
 	// plan.
 	Unplanned []string

@@ -145,10 +145,16 @@ func retriedModels(cells []*cell) (where []string) {
 }
 
 func unread(b Beside) []string {
-	if b.Unread == nil || b.Unread() == 0 {
-		return nil
+	var where []string
+	for what, count := range map[string]func() int{
+		"attempts": b.Unread, "other rows, such as those of runs,": b.UnreadRows,
+	} {
+		if count != nil && count() > 0 {
+			where = append(where, fmt.Sprintf("%d %s cannot be read or proved", count(), what))
+		}
 	}
-	return []string{fmt.Sprintf("%d attempts cannot be read", b.Unread())}
+	slices.Sort(where)
+	return where
 }
 
 // uncertain returns the models with uncertain tokens. At most, these cost as much as if all dollars

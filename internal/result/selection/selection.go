@@ -143,7 +143,7 @@ func (s *Selection) TranscriptsIn(
 
 // Missing counts the selected attempts and transcripts that could not be read so far.
 func (s *Selection) Missing() export.Missing {
-	m := export.Missing{Attempts: s.db.Skipped()}
+	m := export.Missing{Attempts: s.db.Skipped(), Rows: s.db.SkippedRows()}
 	for _, damaged := range s.bare {
 		if damaged {
 			m.Transcripts++

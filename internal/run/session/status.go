@@ -35,6 +35,9 @@ type Status struct {
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
 	// does not have.
 	Unplanned int `json:"unplanned"`
+	// Unread counts the attempts of the store that cannot be read or proved. If they were outcomes,
+	// their trials count as pending.
+	Unread int `json:"unread,omitempty"`
 	// Closed has the models and lanes that the latest run closed, with the reason.
 	Closed map[string]string `json:"closed"`
 	// OtherSettings adds up those of the summaries of all runs.
@@ -129,6 +132,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	for _, n := range counts {
 		s.Unplanned += n
 	}
+	s.Unread = db.Skipped()
 	return s, s.sum(runs)
 }
 

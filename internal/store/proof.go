@@ -1,0 +1,210 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/assay-eval/assay"
+)
+
+// errUnproved means that a row differs from what its seal covers.
+var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
+
+// What a query for attempts reads first: everything that their seals cover. Trials need no seal,
+// because their IDs are made of their content.
+var (
+	proofColumns = "a.id, a.number, a.trial, r.id, s.sum, s.script, " +
+		columnList("a.", attemptFields)
+	proofTables = "attempts a LEFT JOIN runs r ON r.seq = a.run " +
+		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
+)
+
+// The same for the latest score of an attempt.
+const (
+	latestColumns = "c.id, c.body"
+	latestTables  = " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
+		"WHERE scores.attempt = a.id AND scores.id <= ?)"
+)
+
+// A proof is a query for attempts that compares each of them with its seal.
+type proof struct {
+	query  string // without its conditions
+	args   []any
+	scores bool           // whether it reads scores
+	broken map[int64]bool // the scores that are not proved
+	room   int64          // for how many rows to reserve memory
+	// unknown has the runs whose rows are not proved. What they say of attempts is left out, and if
+	// ofExperiment is set, the attempts are too, because they may belong to another experiment.
+	unknown      map[string]bool
+	ofExperiment bool
+}
+
+// prove returns a query that reads some columns besides those that it needs.
+func (db *DB) prove(
+	ctx context.Context, s state, asSaved bool, columns, tables string,
+) (p proof, err error) {
+	p.query = "SELECT " + proofColumns
+	p.scores = s.scores > 0 && !asSaved
+	if p.scores {
+		p.query += ", " + latestColumns
+		tables = latestTables + tables
+		p.args = []any{s.scores}
+		if p.broken, err = db.unprovedScores(ctx, s.scores); err != nil {
+			return p, err
+		}
+	}
+	if columns != "" {
+		p.query += ", " + columns
+	}
+	p.query += " FROM " + proofTables + tables
+	return p, nil
+}
+
+// scoreProof remembers which scores up to a row ID are not proved, so that a command that reads
+// attempts several times proves their scores once.
+type scoreProof struct {
+	mu     sync.Mutex
+	last   int64
+	broken map[int64]bool
+}
+
+func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, error) {
+	db.scores.mu.Lock()
+	defer db.scores.mu.Unlock()
+	if db.scores.last >= last {
+		return db.scores.broken, nil
+	}
+	broken, err := db.unproved(ctx, "score")
+	if err == nil {
+		db.scores.last, db.scores.broken = last, broken
+	}
+	return broken, err
+}
+
+// A provedRow is an attempt that is as it was saved. Its slices are good until the next one.
+type provedRow struct {
+	id, number int64
+	key        trialKey
+	run        string
+	sum        []byte // its seal
+	script     []byte // the digest of its transcript
+	attempt    []any  // the values of attemptFields
+	score      any    // the body of its latest score, or nil
+	rest       []any  // the other columns
+}
+
+// each visits the attempts in a range of row IDs, or skips those that are not proved or that visit
+// returns an error for.
+func (p proof) each(
+	ctx context.Context, db *DB, where string, args []any, visit func(*provedRow) error,
+) error {
+	var r provedRow
+	query := p.query + " WHERE " + where + " ORDER BY a.id"
+	return db.wrap(eachRaw(ctx, db.reader, query, slices.Concat(p.args, args),
+		func(row []any) (bool, error) {
+			err := p.read(&r, row)
+			if err == nil {
+				err = db.checkSeal(ctx, &r)
+			}
+			if err == nil {
+				err = visit(&r)
+			}
+			if err != nil {
+				name := nameAttempt(trialIDOf(row[2]), int(r.number))
+				return true, db.skip(r.id, fmt.Errorf("%s: %w", name, err))
+			}
+			return true, nil
+		}))
+}
+
+func (p proof) read(r *provedRow, row []any) error {
+	r.id, _ = row[0].(int64)
+	r.number, _ = row[1].(int64)
+	key, _ := row[2].([]byte)
+	run, ok := row[3].(string)
+	if !ok {
+		return errDangling
+	}
+	r.run, r.score = run, nil
+	r.sum, _ = row[4].([]byte)
+	r.script, _ = row[5].([]byte)
+	r.attempt, r.rest = row[6:][:len(attemptFields)], row[6+len(attemptFields):]
+	if copy(r.key[:], key) != len(key) || len(key) != len(r.key) {
+		return errUnproved
+	}
+	if !p.scores {
+		return nil
+	}
+	score, _ := r.rest[0].(int64)
+	r.score, r.rest = r.rest[1], r.rest[2:]
+	if p.broken[score] {
+		return hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged), doRescue)
+	}
+	return nil
+}
+
+// checkSeal returns an error unless the attempt is as it was saved.
+func (db *DB) checkSeal(ctx context.Context, r *provedRow) error {
+	seal := sealAttempt(identify(r.key, r.run, r.attempt, r.script), r.id, r.number)
+	switch {
+	case bytes.Equal(seal[:], r.sum):
+		return nil
+	case r.sum == nil:
+		return hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is lost",
+			ErrDamaged), doRescue)
+	case r.script != nil:
+		return errUnproved
+	}
+	var err error
+	r.script, err = db.provedDigest(ctx, r.id)
+	return err
+}
+
+// provedDigest returns the digest of a transcript whose attempt's seal does not have it.
+func (db *DB) provedDigest(ctx context.Context, attempt int64) (proved []byte, err error) {
+	err = errUnproved
+	failed := db.eachSealedAttempt(ctx, attempt, attempt, func(s *sealedAttempt) (bool, error) {
+		digest, _, _ := s.transcript(ctx, db)
+		seal := sealAttempt(identify(s.key, s.run, s.attemptValues(), digest), s.id, s.number)
+		if digest != nil && bytes.Equal(seal[:], s.sum) {
+			proved, err = digest, nil
+		}
+		return false, nil
+	})
+	return proved, errors.Join(failed, err)
+}
+
+// unproved returns the row IDs of the rows of a kind that are not as they were saved. Unless the
+// store skips damage, it is an error if there are any.
+func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
+	broken := make(map[int64]bool)
+	err := db.eachSealed(ctx, of, func(r sealedRow) (bool, error) {
+		if r.broken == "" {
+			return true, nil
+		}
+		broken[r.id] = true
+		what := fmt.Sprintf("row %d of %s", r.id, sealed[of].table)
+		if wholeRow(of) == "run" {
+			what = fmt.Sprintf("run %v", r.row[0])
+		}
+		err := fmt.Errorf("%s: %w: it %s", what, ErrDamaged, r.broken)
+		if db.damage == nil {
+			return false, hinted(err, doRescue)
+		}
+		db.damage.skipRow(of, r.id, err)
+		return true, nil
+	})
+	return broken, err
+}
+
+// outcome replaces the outcome of an attempt by that of its latest score.
+func (r *provedRow) outcome(a *assay.Attempt) (err error) {
+	if score, ok := r.score.(string); ok {
+		a.Outcome, err = parseOutcome([]byte(score))
+	}
+	return err
+}

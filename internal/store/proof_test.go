@@ -1,0 +1,196 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A change of any column of a row that readers show is an error, or the row is left out and counted.
+func TestReadersShowOnlyWhatIsProved(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	db := open(t, clean, store.Options{})
+	if err := errors.Join(db.KeepLibrary(t.Context(), "d", []byte("part")), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ table, rows string }{
+		{"attempts", "id = 20"},
+		{"trials", "id = (SELECT trial FROM attempts WHERE id = 20)"},
+		{"attempt_seals", "attempt = 20"},
+		{"scores", "id = 1"},
+		{"runs", "seq = 1"},
+		{"libraries", "id = 1"},
+		{"imports", "id = 1"},
+		{"classifications", "id = 1"},
+	} {
+		for _, column := range columnsIn(t, clean, c.table) {
+			suffix := " "
+			if column == "sampling" { // as JSON, a space would mean the same
+				suffix = "x"
+			}
+			t.Run(c.table+"/"+column, func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "assay.db")
+				copyOf(t, clean, path)
+				meddle(t, path, fmt.Sprintf(`UPDATE %[1]s SET %[2]s = CASE typeof(%[2]s)
+					WHEN 'text' THEN %[2]s || '%[5]s' WHEN 'blob' THEN CAST(%[2]s || 'x' AS BLOB)
+					WHEN 'null' THEN %[3]s ELSE %[2]s + 5000 END WHERE %[4]s`,
+					c.table, column, ofType(t, path, c.table, column), c.rows, suffix))
+				leavesOut(t, path)
+			})
+		}
+	}
+}
+
+// columnsIn returns the stored columns of a table.
+func columnsIn(t testing.TB, path, table string) (names []string) {
+	t.Helper()
+	db := raw(t, path, "")
+	defer db.Close()
+	rows, err := db.Query("SELECT name FROM pragma_table_info(?)", table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if len(names) < 2 {
+		t.Fatalf("table %s has the columns %v", table, names)
+	}
+	return names
+}
+
+// ofType returns a value of a column's type.
+func ofType(t testing.TB, path, table, column string) (value string) {
+	t.Helper()
+	db := raw(t, path, "")
+	defer db.Close()
+	err := db.QueryRow(`SELECT CASE type WHEN 'TEXT' THEN '''{}''' WHEN 'BLOB' THEN 'x''00'''
+		ELSE '0.5' END FROM pragma_table_info(?) WHERE name = ?`, table, column).Scan(&value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// leavesOut checks that a reader that skips damage leaves something out, and says so, and that other
+// readers return an error.
+func leavesOut(t *testing.T, path string) {
+	t.Helper()
+	strict := errors.Join(readEverything(t.Context(), openReadOnly(t, path))...)
+	if strict == nil {
+		t.Error("a reader that does not skip damage returns no error")
+	}
+	db := openReadOnly(t, path)
+	told := 0
+	db.SkipDamage(func(error) { told++ })
+	for _, err := range readEverything(t.Context(), db) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if left := db.Skipped() + db.SkippedRows(); left == 0 || told == 0 {
+		t.Errorf("%d rows were left out, and %d reported", left, told)
+	}
+}
+
+// readEverything calls all readers and returns their errors.
+func readEverything(ctx context.Context, db *store.DB) (failed []error) {
+	add := func(err error) { failed = append(failed, err) }
+	f := store.Filter{Superseded: true}
+	add(last(db.Attempts(ctx, f)))
+	add(last(db.Verdicts(ctx, f)))
+	add(last(db.Outcomes(ctx)))
+	add(last(db.Classifications(ctx, f)))
+	l, err := db.List(ctx, "")
+	add(err)
+	if err == nil {
+		add(last(l.All))
+	}
+	_, err = db.Runs(ctx, "")
+	add(err)
+	_, err = db.LibraryParts(ctx, "d")
+	add(err)
+	_, err = db.Imports(ctx)
+	add(err)
+	_, err = db.Settled(ctx)
+	add(err)
+	return failed
+}
+
+func last[T any](all iter.Seq2[T, error]) (err error) {
+	for _, err = range all {
+	}
+	return err
+}
+
+// An outcome that is not as it was saved is pending for readers, and the same for all of them.
+func TestUnprovedOutcomesArePending(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	intact := openReadOnly(t, clean)
+	n := len(all(t, intact, store.Filter{OnlySettled: true}))
+	path := planted(t, clean, corruption{sql: `UPDATE attempts SET level = 'full_success',
+		error_category = '' WHERE id IN (SELECT id FROM attempts WHERE level <> '' LIMIT 20)`})
+	db := openReadOnly(t, path)
+	db.SkipDamage(func(error) {})
+	settled, err := db.Settled(t.Context())
+	if err != nil || settled.Len() != n-20 || db.Skipped() != 20 {
+		t.Errorf("Settled() has %d trials, %v, with %d skipped; want %d", settled.Len(), err,
+			db.Skipped(), n-20)
+	}
+	if got := len(all(t, db, store.Filter{OnlySettled: true})); got != n-20 || db.Skipped() != 20 {
+		t.Errorf("%d outcomes and %d skipped, want %d", got, db.Skipped(), n-20)
+	}
+}
+
+// A transcript that another program added, changed or removed is damaged.
+func TestTranscriptsAreProved(t *testing.T) {
+	t.Parallel()
+	clean, bare := whole(t), outcome(7777)
+	db := open(t, clean, store.Options{})
+	if err := errors.Join(db.Save(t.Context(), bare, nil), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const of = " WHERE attempt = (SELECT max(attempt) FROM transcripts)"
+	for name, sql := range map[string]string{
+		"changed": "UPDATE transcripts SET body = (SELECT body FROM transcripts LIMIT 1)" + of,
+		"removed": "DELETE FROM transcripts" + of,
+		"added": `INSERT INTO transcripts SELECT (SELECT max(id) FROM attempts), body
+			FROM transcripts LIMIT 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openReadOnly(t, planted(t, clean, corruption{sql: sql}))
+			var damaged []assay.Attempt
+			for s, err := range db.Transcripts(t.Context(), store.Filter{}) {
+				if errors.Is(err, store.ErrDamaged) && s.Attempt.ID != "" {
+					damaged = append(damaged, s.Attempt)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(damaged) != 1 {
+				t.Fatalf("%d transcripts are damaged, want 1", len(damaged))
+			}
+			a := damaged[0]
+			if _, err := db.Transcript(t.Context(), a.ID, a.Number); !errors.Is(err,
+				store.ErrDamaged) || strings.Contains(err.Error(), "not found") {
+				t.Errorf("Transcript() = %v, want ErrDamaged", err)
+			}
+		})
+	}
+}
