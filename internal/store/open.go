@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -114,6 +115,9 @@ func inspect(ctx context.Context, path string) error {
 	if n == 0 {
 		return refuseOrphanedLog(path)
 	}
+	if err := refuseHardLink(path); err != nil {
+		return err
+	}
 	if err := refuseStranger(ctx, path); err != nil {
 		return err
 	}
@@ -131,6 +135,23 @@ func inspect(ctx context.Context, path string) error {
 		return explain(path, err)
 	}
 	return refuseUnreadable(ctx, readDSN(path), path, version)
+}
+
+// refuseHardLink refuses a file that has several names. Its lock and its log are found by its name, so
+// two runs under different names would write at once.
+func refuseHardLink(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	s, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || s.Nlink < 2 {
+		return nil
+	}
+	err = fmt.Errorf("store %s: its file has %d names (hard links), and runs under different "+
+		"names would destroy it", path, s.Nlink)
+	return hinted(err, fmt.Sprintf("\"find DIRECTORY -samefile %s\" lists them; remove all but one while "+
+		"no run works; a symbolic link is a safe second name", filepath.Base(path)))
 }
 
 // refuseOrphanedLog protects results in a log whose main file is missing, because SQLite deletes
@@ -212,7 +233,7 @@ func findReadable(ctx context.Context, path string) (string, error) {
 	}
 	name := readDSN(path)
 	id, version, err := header(ctx, name)
-	if primary(err) == sqlite3.SQLITE_CANTOPEN {
+	if primary(err) == sqlite3.SQLITE_CANTOPEN || code(err) == sqlite3.SQLITE_READONLY_DIRECTORY {
 		// The directory cannot be written, and there is no log to share.
 		if name, err = frozenName(path, err); err == nil {
 			id, version, err = header(ctx, name)

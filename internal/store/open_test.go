@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -310,6 +312,81 @@ func TestOpenThroughLink(t *testing.T) {
 	if got := len(all(t, openReadOnly(t, link), store.Filter{})); got != 1 {
 		t.Errorf("%d attempts, want 1", got)
 	}
+}
+
+// Runs through two hard links of one file would have two locks and two logs.
+func TestOpenRefusesHardLinks(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1))
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Link(path, link); err != nil {
+		t.Skip(err)
+	}
+	_, err := store.Open(t.Context(), link, store.Options{})
+	if err == nil || !strings.Contains(err.Error(), "2 names (hard links)") {
+		t.Errorf("Open() = %v, want an error about hard links", err)
+	}
+	save(t, db, outcome(2))
+	if err := errors.Join(db.Close(), os.Remove(link)); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(all(t, open(t, path, store.Options{}), store.Filter{})); got != 2 {
+		t.Errorf("%d attempts, want 2", got)
+	}
+}
+
+// A user who may only read the file and its directory reads the store.
+func TestReadWithoutWritePermission(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := other(t, "read", path)
+	if os.Geteuid() == 0 {
+		cmd = asNobody(t, cmd.Path, path)
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
+	if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), string(outcome(1).ID)) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// asNobody returns a command with the role read that runs as another user than root, or skips the
+// test.
+func asNobody(t *testing.T, exe, path string) *exec.Cmd {
+	t.Helper()
+	const nobody = 65534
+	program := filepath.Join(t.TempDir(), "program")
+	b, err := os.ReadFile(exe)
+	if err == nil {
+		err = os.WriteFile(program, b, 0o755)
+	}
+	for dir := filepath.Dir(program); err == nil && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = []string{roleVar + "=read", pathVar + "=" + path}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	try := exec.CommandContext(t.Context(), program, "-test.list", "none")
+	try.Dir, try.SysProcAttr = "/", cmd.SysProcAttr
+	if err := try.Run(); err != nil {
+		t.Skip("cannot drop privileges:", err)
+	}
+	cmd.Dir = "/"
+	return cmd
 }
 
 func TestSchemaKeepsTheRecord(t *testing.T) {
