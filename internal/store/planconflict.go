@@ -41,6 +41,9 @@ type planOf struct {
 func plansOf(s *DB, runs map[int64]*foundRun) (plans []planOf) {
 	latest := make(map[string]int64)
 	for seq, r := range runs {
+		if r.doubtful {
+			continue
+		}
 		name, _ := r.row[1].(string)
 		latest[name] = max(latest[name], seq)
 	}

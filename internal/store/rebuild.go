@@ -126,6 +126,7 @@ func (r Rebuild) make(
 	b := &rebuilder{
 		Rebuild: r, ctx: ctx,
 		runs:   make(map[assay.RunID]int64),
+		known:  make(map[assay.RunID]*foundRun),
 		counts: make(map[int64]int),
 		trials: make(map[trialKey]*placed),
 	}
@@ -145,7 +146,7 @@ func (r Rebuild) make(
 		return sum, nil, err
 	}
 	for _, step := range []func() error{
-		b.noteDeletions, b.copyRuns, b.find, b.copyAttempts, b.copyRunCounts, b.copyVerdicts,
+		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyRunCounts, b.copyVerdicts,
 		b.copyRest, b.refuseDeletions,
 	} {
 		if err = step(); err != nil {
@@ -166,9 +167,12 @@ type rebuilder struct {
 
 	deletions []int64 // the latest of each source when the try began
 
-	runs   map[assay.RunID]int64 // their rows in the new store
-	ended  []int64               // the rows of those that have ended
-	counts map[int64]int         // attempts of each run in the new store
+	runs map[assay.RunID]int64 // their rows in the new store
+	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals prove
+	// their IDs.
+	known  map[assay.RunID]*foundRun
+	ended  []int64       // the rows of those that have ended
+	counts map[int64]int // attempts of each run in the new store
 
 	found   []foundAttempt
 	trials  map[trialKey]*placed

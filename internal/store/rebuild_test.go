@@ -260,3 +260,38 @@ func TestImportStoresAFileOnce(t *testing.T) {
 		t.Errorf("an import of aggregates added %d attempts", n)
 	}
 }
+
+// One changed column of a run costs recovery no attempt. What else its row says is unknown then, and
+// what has a seal of its own is kept.
+func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	n := len(all(t, openReadOnly(t, clean), store.Filter{}))
+	for _, column := range columnsIn(t, clean, "runs") {
+		if column == "id" || column == "seq" { // the seals of attempts cover the ID
+			continue
+		}
+		t.Run(column, func(t *testing.T) {
+			t.Parallel()
+			path := planted(t, clean, corruption{sql: "UPDATE runs SET " + column + " = CASE typeof(" +
+				column + ") WHEN 'integer' THEN 1 + " + column + " ELSE " + column +
+				" || ' ' END WHERE id = 'r1'"})
+			var lost []store.Problem
+			sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
+			if err != nil || sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) != 1 {
+				t.Errorf("%+v, %v, lost %v; want all %d attempts", sum, err, lost, n)
+			}
+			if problems, _ := verify(t, path+"-new"); len(problems) > 0 {
+				t.Errorf("the copy has problems: %v", problems)
+			}
+			db := openReadOnly(t, path+"-new")
+			runs, err := db.Runs(t.Context(), "")
+			if err != nil || len(runs) != 2 || runs[0].ID != "r1" {
+				t.Errorf("Runs() = %+v, %v", runs, err)
+			}
+			if got := len(all(t, db, store.Filter{Run: "r1"})); got != n-10 {
+				t.Errorf("%d attempts of the run, want %d", got, n-10)
+			}
+		})
+	}
+}

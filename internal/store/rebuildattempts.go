@@ -58,9 +58,13 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 		}
 	}
 	v.keep = func(c *checked) {
-		if _, ok := b.runs[c.run]; !ok || !c.intact() {
+		run := b.known[c.run]
+		if run == nil || !c.intact() {
 			b.sum.Lost++
 			return
+		}
+		if run.doubtful {
+			run.began(c.finished)
 		}
 		f := foundAttempt{
 			c.finished, c.sum, c.key, c.id, int32(i), c.settles, int32(c.round), !c.transcript,
