@@ -147,11 +147,13 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 		of, left string
 		take     func(f *foundRun, row []any)
 	}{
-		{"run", "its attempts are copied, what else it says is unknown",
+		{
+			"run", "its attempts are copied, what else it says is unknown",
 			func(f *foundRun, row []any) {
 				f.sum = sealOf("run", row)
 				f.row = append(slices.Clone(row), "null", "{}", "{}", nil, nil)
-			}},
+			},
+		},
 		{"run_spec", "the text of its experiment is not copied", func(f *foundRun, row []any) {
 			copy(f.row[runSpec:], row[1:])
 		}},
