@@ -19,11 +19,17 @@ func NameHint(name string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
+// maxName is the length of the longest names that are compared.
+const maxName = 200
+
 // NearestName returns the known name with the fewest edits to name. It returns "" if none is
 // within half of its own length.
 func NearestName(name string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {
+		if len(name) > maxName || len(k) > maxName {
+			continue // a distance takes time and memory that grow with the square of the length
+		}
 		d := distance(strings.ToLower(name), strings.ToLower(k))
 		if d < least && d <= max(1, len(k)/2) && d < len(k) {
 			best, least = k, d

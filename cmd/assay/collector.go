@@ -14,10 +14,18 @@ import (
 // vast bytes, that of 50,000 episodes or more in flight: otherwise it would need as much again.
 const lean, roomy, vast, thrifty = 16 << 20, 192 << 20, 512 << 20, 70
 
-// relaxCollector collects a heap of medium size less often, unless the user has set GOGC.
-func relaxCollector() {
+// saveMemory collects the heap often, unless the user has set GOGC.
+func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(thrifty)
+	}
+}
+
+// relaxCollector collects a heap of medium size less often from now on, unless the user has set
+// GOGC. Commands with many episodes call it when they have read the files of the user, which may
+// need little memory.
+func relaxCollector() {
+	if os.Getenv("GOGC") == "" {
 		afterCollection(thrifty)
 	}
 }

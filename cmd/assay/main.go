@@ -55,7 +55,7 @@ type process struct {
 
 func main() {
 	hideEnvironment()
-	relaxCollector()
+	saveMemory()
 	// A run must not stop because the reader of its output has gone away.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -130,7 +130,7 @@ func run(args []string, p *process) int {
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
-		fmt.Fprintln(p.err, "assay: "+msg)
+		fmt.Fprintln(p.err, "assay: "+assay.Brief(msg))
 	}
 	return exitCode(err)
 }

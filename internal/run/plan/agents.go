@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/child"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // An AgentSpec describes a foreign agent in a providers file: a program, a service or a preset.
@@ -153,19 +153,17 @@ func (e *Experiment) FindAgents() {
 	if e.doc == nil || e.Providers == "" {
 		return
 	}
-	source, err := os.ReadFile(e.Providers)
+	doc, err := yamldoc.Read(e.Providers, help)
 	if err != nil {
 		return
 	}
-	var file struct {
-		Agents map[string]AgentSpec `yaml:"agents"`
-	}
-	if yaml.Unmarshal(source, &file) != nil {
+	var agents map[string]AgentSpec
+	if node := doc.Node("$.agents"); node == nil || yaml.NodeToValue(node, &agents) != nil {
 		return
 	}
 	e.Agents = nil
 	for _, m := range e.Models {
-		if spec, ok := file.Agents[e.Base(m)]; ok {
+		if spec, ok := agents[e.Base(m)]; ok {
 			if e.Agents == nil {
 				e.Agents = make(map[string]AgentUse)
 			}

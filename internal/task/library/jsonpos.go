@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/assay-eval/assay"
 )
 
 // A position describes a byte of a text file to people.
@@ -79,16 +81,8 @@ func excerpt(before, after []byte) (text string, caret int) {
 	for len(before) > 0 && !utf8.RuneStart(before[0]) { // drop the rest of a character
 		before = before[1:]
 	}
-	plain := func(b []byte) string {
-		return strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f {
-				return ' '
-			}
-			return r
-		}, string(b))
-	}
-	head := plain(before)
-	text = strings.TrimRight(head+strings.ToValidUTF8(plain(after), ""), " ")
+	head := assay.Visible(string(before))
+	text = strings.TrimRight(head+assay.Visible(strings.ToValidUTF8(string(after), "")), " ")
 	return text, utf8.RuneCountInString(head)
 }
 

@@ -13,3 +13,12 @@ func suggest(word string, valid []string) string {
 	}
 	return ""
 }
+
+// brief shortens a text that has names from a file.
+func brief(text string) string {
+	const most = 200
+	if len(text) > most {
+		return assay.Head(text, most) + "…"
+	}
+	return text
+}

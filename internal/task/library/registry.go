@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,11 +37,10 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := readJSON(path, mark)
 	if err != nil {
 		return nil, nil, err
 	}
-	b = b[mark:]
 	if isToolList(b) {
 		return readToolList(path, mark, b)
 	}
@@ -93,7 +91,16 @@ func readToolList(path string, mark int64, b []byte) (_ []assay.Tool, unused fie
 	return tools, unused, nil
 }
 
+// maxProblems is the number of problems of a registry that are shown.
+const maxProblems = 10
+
 func notValid(path string, problems []string) error {
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more problems", more))
+	}
+	for i, p := range problems {
+		problems[i] = brief(p)
+	}
 	return fmt.Errorf("the tool registry %s is not valid:\n  %s",
 		path, strings.Join(problems, "\n  "))
 }

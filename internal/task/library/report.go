@@ -204,7 +204,7 @@ func (r *Report) addTasks(kind FindingKind, n int, task string, detail func() st
 	f := &r.Findings[i]
 	f.Tasks += n
 	if len(f.Examples) < maxExamples {
-		f.Examples = append(f.Examples, Example{Task: task, Detail: detail()})
+		f.Examples = append(f.Examples, Example{brief(task), brief(detail())})
 	}
 }
 

@@ -90,6 +90,7 @@ func taskEntries(path string, others *[]string) iter.Seq2[entry, error] {
 // A taskFile reads a task file as a stream.
 type taskFile struct {
 	*os.File
+	text io.Reader // of the file, after the byte order mark
 	dec  *json.Decoder
 	base int64 // offset in the file where the decoder started
 	read int   // number of elements so far
@@ -109,7 +110,8 @@ func openTaskFile(path string) (*taskFile, error) {
 	if _, err := f.Seek(base, io.SeekStart); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &taskFile{File: f, dec: json.NewDecoder(f), base: base}, nil
+	text := &jsonGuard{Reader: f, at: base}
+	return &taskFile{File: f, text: text, dec: json.NewDecoder(text), base: base}, nil
 }
 
 func (f *taskFile) offset() int64 { return f.base + f.dec.InputOffset() }
@@ -134,6 +136,9 @@ func (f *taskFile) value(s slot, v *json.RawMessage) error {
 }
 
 func (f *taskFile) broken(start int64, s slot, err error) error {
+	if limit, ok := errors.AsType[*limitError](err); ok {
+		return limit.in(f.Name())
+	}
 	var syntax *json.SyntaxError
 	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	if cut || errors.As(err, &syntax) {
@@ -165,7 +170,7 @@ func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
 
 // ended returns an error if there is more than white space left.
 func (f *taskFile) ended() error {
-	rest := bufio.NewReader(io.MultiReader(f.dec.Buffered(), f))
+	rest := bufio.NewReader(io.MultiReader(f.dec.Buffered(), f.text))
 	at := f.offset() + skip(rest, white, math.MaxInt64)
 	switch _, err := rest.Peek(1); {
 	case err == nil:
@@ -185,7 +190,7 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 			return false, err
 		}
 		if key != "tasks" {
-			f.others = append(f.others, fmt.Sprint(key))
+			f.addOther(brief(fmt.Sprint(key)))
 			var skipped json.RawMessage
 			if err := f.value(slot{separator: ":"}, &skipped); err != nil {
 				return false, err
@@ -213,6 +218,17 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 			"pass a tool registry with --tools", f.Name())
 	}
 	return false, nil
+}
+
+// addOther keeps the name of a field beside the tasks. It keeps few, because it is for people.
+func (f *taskFile) addOther(name string) {
+	const most = 20
+	switch n := len(f.others); {
+	case n < most:
+		f.others = append(f.others, name)
+	case n == most:
+		f.others = append(f.others, "…")
+	}
 }
 
 // list reads the elements and the closing bracket.

@@ -5,14 +5,17 @@
 package yamldoc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 	"github.com/goccy/go-yaml"
@@ -27,8 +30,10 @@ type Error struct {
 	File         string
 	Line, Column int // from 1, or 0 if the error concerns the whole file
 	Message      string
-	Excerpt      string // the line without its line break
+	Excerpt      string // the line without its line break, or a part of a long one
 	Hint         string
+
+	cut int // characters of the line before the excerpt
 }
 
 func (e *Error) Error() string {
@@ -41,7 +46,10 @@ func (e *Error) Error() string {
 	if e.Excerpt != "" {
 		number := strconv.Itoa(e.Line)
 		gutter := strings.Repeat(" ", len(number))
-		excerpt, column := window(e.Excerpt, e.Column)
+		before := firstRunes(e.Excerpt, e.Column-1-e.cut)
+		after := assay.Visible(strings.TrimPrefix(e.Excerpt, before))
+		before = assay.Visible(before)
+		excerpt, column := window(before+after, utf8.RuneCountInString(before)+1)
 		// Keep tabs, so that the caret is below its character.
 		pad := strings.Map(func(r rune) rune {
 			if r == '\t' {
@@ -54,14 +62,15 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString("\nhint: " + clip(e.Hint))
 	}
-	return b.String()
+	return assay.Brief(b.String())
 }
 
 // The limits of what an error shows. A file may hold all of its data in one line.
 const (
-	maxExcerpt = 120 // columns
-	maxText    = 400 // characters of a line of a message or a hint
-	maxUnknown = 5   // unknown fields
+	maxExcerpt = 120     // columns
+	maxAround  = 4 << 10 // bytes of the line before and after the column that are looked at
+	maxText    = 300     // bytes of a line of a message or a hint
+	maxUnknown = 5       // unknown fields
 )
 
 // window returns the part of a line around a column, and the column in it.
@@ -83,20 +92,40 @@ func window(line string, column int) (string, int) {
 	return text, column - start
 }
 
+// around returns the part of a line around a column, and how many characters come before it.
+func around(line []byte, column int) (text string, cut int) {
+	at := 0
+	for n := 1; n < column && at < len(line); n++ {
+		_, size := utf8.DecodeRune(line[at:])
+		at += size
+	}
+	before := assay.Tail(string(line[max(0, at-maxAround-1):at]), maxAround)
+	after := assay.Head(string(line[at:min(len(line), at+maxAround+1)]), maxAround)
+	return before + after, utf8.RuneCount(line[:at-len(before)])
+}
+
 // clip shortens each line of a text.
 func clip(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if r := []rune(line); len(r) > maxText {
-			lines[i] = string(r[:maxText]) + "…"
+		line = assay.Visible(assay.Head(line, maxText))
+		if len(lines[i]) > maxText || len(line) > maxText {
+			line = assay.Head(line, maxText) + "…"
 		}
+		lines[i] = line
 	}
 	return strings.Join(lines, "\n")
 }
 
+// firstRunes returns the beginning of a text with n characters.
 func firstRunes(s string, n int) string {
-	r := []rune(s)
-	return string(r[:max(0, min(n, len(r)))])
+	for i := range s {
+		if n <= 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
 }
 
 // A Document is a parsed YAML file with its source, which errors point into.
@@ -115,7 +144,7 @@ type Help struct{ Missing, Empty string }
 func Absent(name string) *Document { return &Document{Name: name, file: new(ast.File)} }
 
 // maxFile is the size limit of files, which are written by hand.
-const maxFile = 4 << 20
+const maxFile = 2 << 20
 
 // Read reads and parses a file.
 func Read(path string, help Help) (*Document, error) {
@@ -138,18 +167,38 @@ func Read(path string, help Help) (*Document, error) {
 			Hint: "check whether this is the right file",
 		}
 	}
-	source, err := os.ReadFile(path)
-	if err != nil {
+	source, err := readAtMost(path, maxFile+1)
+	switch {
+	case err != nil:
 		return nil, &Error{File: path, Message: err.Error()}
+	case len(source) > maxFile: // a pipe has no size
+		return nil, &Error{
+			File: path, Message: fmt.Sprintf("file has more than %d bytes", maxFile),
+			Hint: "check whether this is the right file",
+		}
 	}
 	return Parse(path, source, help)
+}
+
+// readAtMost returns the first n bytes of a file.
+func readAtMost(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // Parse parses the content of a file. The name is for errors.
 func Parse(name string, source []byte, help Help) (d *Document, err error) {
 	d = &Document{Name: name, Dir: filepath.Dir(name), Help: help, source: source}
 	defer d.recoverPanic(&err)
-	file, err := parser.ParseBytes(source, 0)
+	tokens, err := d.scan()
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, d.malformed(err)
 	}
@@ -216,7 +265,7 @@ func (d *Document) Decode(into any) (err error) {
 				"")
 		}
 	}
-	if err := yaml.UnmarshalWithOptions(d.source, into, yaml.Strict()); err != nil {
+	if err := yaml.NodeToValue(d.file.Docs[0].Body, into, yaml.Strict()); err != nil {
 		return d.wrap(err, into)
 	}
 	return d.wholeNumbers(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
@@ -370,8 +419,16 @@ func (d *Document) Node(path string) ast.Node {
 }
 
 // At returns an error that points at the value at a YAML path.
+//
+// If the file has no such value, the error points at the nearest mapping or list that would have it.
 func (d *Document) At(path, message, hint string) *Error {
 	node := d.Node(path)
+	for end := len(path); node == nil && end > 0; node = d.Node(path[:end]) {
+		end = strings.LastIndexAny(path[:end], ".[")
+		if end < 0 {
+			break
+		}
+	}
 	if node == nil {
 		return &Error{File: d.Name, Message: message, Hint: hint}
 	}
@@ -402,13 +459,20 @@ func (d *Document) AtKey(path, key, message, hint string) *Error {
 // Here returns an error at a line and a column, both counted from 1. It shows no key that is written
 // into the file.
 func (d *Document) Here(line, column int, message, hint string) *Error {
-	lines := strings.Split(string(d.source), "\n")
-	e := &Error{File: d.Name, Line: line, Column: column, Message: hide(message), Hint: hide(hint)}
-	if line >= 1 && line <= len(lines) {
-		e.Excerpt = hideLine(strings.TrimSuffix(lines[line-1], "\r"))
+	e := &Error{File: d.Name, Line: line, Column: column, Message: hide(short(message)), Hint: hide(short(hint))}
+	n := 0
+	for text := range bytes.Lines(d.source) {
+		if n++; n == line {
+			e.Excerpt, e.cut = around(bytes.TrimRight(text, "\r\n"), column)
+			e.Excerpt = hideLine(e.Excerpt)
+			break
+		}
 	}
 	return e
 }
+
+// short returns the part of a message that may be shown, with some context.
+func short(message string) string { return assay.Head(message, maxAround) }
 
 // wholeNumbers refuses a fraction where the type needs a whole number. The YAML
 // library would truncate it.

@@ -1,0 +1,112 @@
+// Package yamldoctest makes files that are hard to read.
+package yamldoctest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// YAML returns broken and oversized YAML files by name. The size is about that of the largest in
+// bytes.
+func YAML(size int) map[string]string {
+	repeat := func(text string) string { return strings.Repeat(text, size/len(text)) }
+	numbered := func(format string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	half := strings.Repeat("x", size/2)
+	return map[string]string{
+		"aliases":           "a: &a [x, x]\n" + numbered("b%[1]d: &b%[1]d [*a, *a]\n"),
+		"anchors":           repeat("&a "),
+		"anchors nested":    "a: &a [*a]\n",
+		"billion laughs":    laughs(),
+		"block":             stairs(size, "a:"),
+		"block lists":       stairs(size, "-"),
+		"brackets":          "a: " + repeat("["),
+		"braces":            "a: " + repeat("{a: "),
+		"closed brackets":   "a: " + strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
+		"colons":            repeat("a: "),
+		"commas":            "a: [" + repeat(","),
+		"comment":           "# " + repeat("x") + "\nname: x\n",
+		"comments":          repeat("# x\n"),
+		"control":           "name: \"\x1b[31m\x07\x08" + repeat("\x1b[2J") + "\"\n",
+		"control key":       "\x1b[31mred\x1b[0m: 1\n",
+		"crlf":              numbered("k%d: 1\r\n"),
+		"documents":         repeat("---\n"),
+		"entries":           "models: [" + repeat("a, ") + "]\n",
+		"escapes":           "name: \"" + repeat("\\x1b") + "\"\n",
+		"invalid utf-8":     "name: " + repeat("\xff\xfe") + "\n",
+		"invalid utf-8 key": "\xff\xfe: 1\n",
+		"keys":              numbered("k%d: 1\n"),
+		"line":              "name: " + repeat("x") + "\n",
+		"literal":           "name: |\n" + repeat("  x\n"),
+		"long key":          repeat("x") + ": 1\n",
+		"long name above":   half + ":\n" + strings.Repeat("- a\n", size/8),
+		"long value":        "models: [a]\nvariants: [" + repeat("x") + "]\n",
+		"lines":             repeat("\n"),
+		"list":              repeat("- a\n"),
+		"lists in a line":   repeat("- "),
+		"many in brackets":  "a: [" + repeat("[],") + "]",
+		"merge":             "a: &a {b: c}\n" + repeat("<<: *a\n"),
+		"nul":               "name: " + repeat("\x00") + "\n",
+		"nul key":           "a\x00b: 1\n",
+		"pairs in brackets": "a: [" + repeat("a: "),
+		"question marks":    repeat("? "),
+		"quote":             "name: '" + repeat("x "),
+		"quotes":            repeat("'a' "),
+		"spaces":            repeat(" ") + "name: x",
+		"tabs":              repeat("\t") + "name: x",
+		"tags":              repeat("!a "),
+		"unknown fields":    "parts: [" + repeat("{x: 1}, ") + "]",
+	}
+}
+
+// JSON returns broken and oversized JSON files by name, as YAML does.
+func JSON(size int) map[string]string {
+	repeat := func(text string) string { return strings.Repeat(text, size/len(text)) }
+	var keys strings.Builder
+	for i := 0; keys.Len() < size; i++ {
+		fmt.Fprintf(&keys, `"k%d":1,`, i)
+	}
+	return map[string]string{
+		"brackets":        repeat("["),
+		"braces":          repeat(`{"tasks":`),
+		"closed brackets": strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
+		"below a task":    `[{"id": "a", "inputs": ` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}]",
+		"commas":          "[" + repeat(","),
+		"control":         "[\"\x1b[31m\x07\"]",
+		"control name":    `[{"id": "\u001b[31m", "task_type": "\u001b[31mx", "required_tools": ["\u0007"]}]`,
+		"empty tasks":     "[" + repeat("{},") + "{}]",
+		"invalid utf-8":   "[{\"id\": \"" + repeat("\xff") + "\"}]",
+		"keys":            "{" + keys.String() + `"tasks":[]}`,
+		"keys of a task":  "[{" + keys.String() + `"id":"a"}]`,
+		"long name":       `[{"id": "a", "task_type": "` + repeat("x") + `", "required_tools": ["x"]}]`,
+		"long tool":       `[{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["` + repeat("x") + `"]}]`,
+		"nul":             repeat("\x00"),
+		"numbers":         "[" + repeat("1,") + "1]",
+		"spaces":          repeat(" "),
+		"string":          `"` + repeat("x"),
+		"tools":           "{" + strings.ReplaceAll(keys.String(), ":1", ":{}") + `"k":{}}`,
+	}
+}
+
+// stairs returns lines of which each is within the one before.
+func stairs(size int, text string) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(strings.Repeat(" ", i) + text + "\n")
+	}
+	return b.String()
+}
+
+// laughs returns a small file that would be huge if its aliases were written in full.
+func laughs() string {
+	text := "a0: &a0 [lol, lol]\n"
+	for i := 1; i <= 30; i++ {
+		text += fmt.Sprintf("a%d: &a%d [*a%d, *a%d]\n", i, i, i-1, i-1)
+	}
+	return text
+}
