@@ -58,14 +58,18 @@ func main() {
 	saveMemory()
 	// A run must not stop because the reader of its output has gone away.
 	signal.Ignore(syscall.SIGPIPE)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	received, signals := make(chan os.Signal, 2), make(chan os.Signal)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	go forward(received, signals, leave)
 	os.Exit(run(os.Args[1:], &process{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv,
-		signals: signals, abort: func() { os.Exit(exitInterrupted) },
+		signals: signals, abort: leave,
 		errTerminal: isTerminal(os.Stderr), terminal: terminalOf(os.Stdout), name: programName(),
 	}))
 }
+
+// leave ends the program at once.
+func leave() { os.Exit(exitInterrupted) }
 
 func isTerminal(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
