@@ -15,7 +15,11 @@ import (
 func TestSignalEndsReading(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"run"}, {"plan"}, {"check"}, {"library", "inspect"}, {"library", "validate"},
+		{"run"},
+		{"plan"},
+		{"check"},
+		{"library", "inspect"},
+		{"library", "validate"},
 		{"library", "call", "a", "--library"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {

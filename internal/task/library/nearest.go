@@ -14,11 +14,12 @@ func suggest(word string, valid []string) string {
 	return ""
 }
 
-// brief shortens a text that has names from a file.
+// brief shortens a text that has names from a file, and shows what does not print.
 func brief(text string) string {
 	const most = 200
-	if len(text) > most {
-		return assay.Head(text, most) + "…"
+	shown := assay.Visible(assay.Head(text, most))
+	if len(text) > most || len(shown) > most {
+		shown = assay.Head(shown, most) + "…"
 	}
-	return text
+	return shown
 }
