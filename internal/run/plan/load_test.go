@@ -14,6 +14,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
 
 func TestLoadErrors(t *testing.T) {
@@ -477,6 +478,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add("models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\n" +
 		"parts: [{name: x, models: ['[']}, ]\n")
 	f.Add(providersText)
+	for _, seed := range yamldoctest.YAML(2000) {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		path := write(t, "e.yaml", text)
 		defer time.AfterFunc(20*time.Second,

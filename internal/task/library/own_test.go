@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
 
 var example = filepath.Join("..", "..", "..", "cmd", "assay", "example")
@@ -221,6 +222,10 @@ func FuzzOwnFiles(f *testing.F) {
 	f.Add(ownTasks, ownTools)
 	f.Add("tools: tools.yaml\ntasks: [{id: a, prompt: b, judge: {state: {1: 2}}}]", ownTools)
 	f.Add(ownTasks, "file: t.star\ntools: [{name: get, description: x, parameters: {type: object, properties: []}}]")
+	for _, seed := range yamldoctest.YAML(2000) {
+		f.Add(seed, ownTools)
+		f.Add(ownTasks, seed)
+	}
 	f.Fuzz(func(t *testing.T, tasks, tools string) {
 		lib, err := library.OpenNamed(t.Context(), writeOwn(t, tasks, tools, ownScript))
 		if err == nil {

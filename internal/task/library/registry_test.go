@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
 
 // withRegistry imports one task with a registry.
@@ -142,6 +143,9 @@ func FuzzRegistry(f *testing.F) {
 		"parameters": [{"name": "p", "type": "string", "default": {}}]}}`))
 	f.Add([]byte(`{"x_a": {"dependencies": ["x_b"]}, "x_b": {"dependencies": ["x_a"]}}`))
 	f.Add([]byte("{\"x_a\": {\n  \"errors\" []}}"))
+	for _, seed := range yamldoctest.JSON(2000) {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, registry []byte) {
 		l, err := withRegistry(t, string(registry))
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay/internal/task/yamldoc"
+	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
 
 type file struct {
@@ -51,12 +52,18 @@ func FuzzDecode(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	for _, seed := range yamldoctest.YAML(2000) {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		doc, err := yamldoc.Parse("f.yaml", []byte(text), yamldoc.Help{})
 		if err == nil {
 			err = doc.Decode(new(file))
 		}
-		if err != nil && !strings.Contains(err.Error(), "f.yaml") {
+		if err == nil {
+			return
+		}
+		if message := err.Error(); !strings.Contains(message, "f.yaml") || len(message) > 1024 {
 			t.Errorf("error = %v", err)
 		}
 	})
