@@ -32,11 +32,15 @@ type packedHead struct {
 	Server  *assay.MCPServer `json:"server,omitempty"`
 }
 
+// packWindow keeps the memory of packing small: with zstd's usual 4 MB, a run would need 40 MB more.
+const packWindow = 256 << 10
+
 // Pack returns a part of the library: its tools, what carries them out, and some of its tasks, as
 // JSON values that are compressed with zstd. [Unpack] makes a library of parts.
 func (l *Library) Pack(ctx context.Context, tasks iter.Seq[TaskKey]) ([]byte, error) {
 	var part bytes.Buffer
-	z, err := zstd.NewWriter(&part, zstd.WithEncoderConcurrency(1))
+	z, err := zstd.NewWriter(&part, zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +128,8 @@ func packedTasks(parts [][]byte) iter.Seq2[assay.Task, error] {
 
 // unpack reads the head of a part and visits its tasks until visit returns false.
 func unpack(part []byte, head *packedHead, visit func(assay.Task) bool) error {
-	z, err := zstd.NewReader(bytes.NewReader(part), zstd.WithDecoderConcurrency(1))
+	z, err := zstd.NewReader(bytes.NewReader(part), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return err
 	}
