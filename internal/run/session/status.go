@@ -3,8 +3,8 @@ package session
 import (
 	"context"
 	"errors"
-	"strings"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
