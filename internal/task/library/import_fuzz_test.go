@@ -64,6 +64,7 @@ func FuzzTaskFile(f *testing.F) {
 			got := err.Error()
 			early := strings.Contains(got, "a task file must be") ||
 				strings.Contains(got, "must be a list") ||
+				strings.Contains(got, "has no list \"tasks\"") ||
 				strings.Contains(got, "the file ends") && syntax.Offset == int64(len(plain))
 			want := fmt.Sprintf("%s:%d:%d: ", path, line, column)
 			if !early && !strings.HasPrefix(got, want) {
