@@ -91,7 +91,11 @@ func (b *bench) store(ctx context.Context, s study) (path string, err error) {
 		return "", err
 	}
 	path = b.path("study.db")
-	return path, save(ctx, path, store.Experiment{Name: e.Name, Spec: spec}, s.outcomes(p))
+	meta := tasks.Meta()
+	return path, save(ctx, path, store.Experiment{
+		Name: e.Name, Spec: spec,
+		Library: store.Library{Path: lib, Name: meta.Name, Digest: meta.Digest},
+	}, s.outcomes(p))
 }
 
 // experiment returns the text of the experiment file.
