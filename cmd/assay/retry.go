@@ -28,24 +28,26 @@ func (f *runFlags) retried(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	latest := make(map[assay.TrialID]assay.Attempt)
+	// A record of each trial, because a store may have more attempts than fit in memory.
+	type record struct {
+		settled, chosen bool
+		round           int // of the next outcome
+	}
+	latest := make(map[assay.TrialID]record)
 	for a, err := range db.Attempts(ctx, store.Filter{}) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if old, ok := latest[a.ID]; !ok || a.Settles() || !old.Settles() {
-			latest[a.ID] = a
+		case a.Settles():
+			latest[a.ID] = record{true, where.Has(&a), a.Round + 1}
+		case !latest[a.ID].settled:
+			latest[a.ID] = record{false, where.Has(&a), 0}
 		}
 	}
 	rounds = make(map[assay.TrialID]int)
-	for id := range j.IDs() {
-		a, ok := latest[id]
-		if !ok || !where.Has(&a) {
-			continue
-		}
-		rounds[id] = 0
-		if a.Settles() {
-			rounds[id] = a.Round + 1
+	for t := range j.Trials() {
+		if r := latest[t.ID]; r.chosen {
+			rounds[t.ID] = r.round
 		}
 	}
 	if len(rounds) == 0 {
