@@ -76,7 +76,7 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 				}
 				if user == "nobody" {
 					if os.Getuid() != 0 {
-						t.Skip("only root can become somebody else")
+						t.Skip("an agent of another user can only be started by root")
 					}
 					cmd.SysProcAttr = &syscall.SysProcAttr{
 						Credential: &syscall.Credential{Uid: 65534, Gid: 65534},

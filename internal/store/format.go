@@ -20,7 +20,7 @@ const format = 12
 //go:embed schema.sql
 var schema string
 
-// create makes the tables of a store in an empty file, and refuses the file of another program.
+// createTables makes the tables of a store in an empty file, and refuses the file of another program.
 func createTables(ctx context.Context, conn *sql.Conn, path string) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
