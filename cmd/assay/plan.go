@@ -23,6 +23,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 func newPlan(p *process) *cobra.Command {
@@ -269,4 +270,22 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 // table returns a table that fits the terminal. Its first two columns stay on the left.
 func (p *process) table(heads ...string) *document.TextTable {
 	return document.NewScreenTable(p.terminal, 2, heads...)
+}
+
+// mostChanges is how many changes of a library are named in a message.
+const mostChanges = 5
+
+// changesText says what has changed in a library since the latest run.
+func changesText(path string, changes []library.Change, pending int) string {
+	names := make([]string, 0, mostChanges+1)
+	for i, c := range changes {
+		if i == mostChanges {
+			names = append(names, fmt.Sprintf("and %d more", len(changes)-i))
+			break
+		}
+		names = append(names, c.String())
+	}
+	return fmt.Sprintf("Since the latest run, %s has changed: %s. %s pending; results of the earlier "+
+		"version stay in the store.", path, strings.Join(names, ", "), countedVerb(pending,
+		"trial", "is", "are"))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
-	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // retried returns the planned trials that satisfy the conditions of --retry, with the round of
@@ -56,22 +55,4 @@ func (f *runFlags) retried(
 			j.Experiment.Name, strings.Join(f.retry, " --retry "), f.retry[0])
 	}
 	return rounds, nil
-}
-
-// mostChanges is how many changes of a library are named in a message.
-const mostChanges = 5
-
-// changesText says what has changed in a library since the latest run.
-func changesText(path string, changes []library.Change, pending int) string {
-	names := make([]string, 0, mostChanges+1)
-	for i, c := range changes {
-		if i == mostChanges {
-			names = append(names, fmt.Sprintf("and %d more", len(changes)-i))
-			break
-		}
-		names = append(names, c.String())
-	}
-	return fmt.Sprintf("Since the latest run, %s has changed: %s. %s pending; results of the earlier "+
-		"version stay in the store.", path, strings.Join(names, ", "), countedVerb(pending,
-		"trial", "is", "are"))
 }
