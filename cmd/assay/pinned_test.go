@@ -16,9 +16,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -441,4 +443,73 @@ func zipped(t testing.TB, path, prefix string) (contents [][]byte) {
 		contents = append(contents, b.Bytes())
 	}
 	return contents
+}
+
+// The whole report of a run in each world stays the same, but for times and the IDs of runs.
+func TestPinnedReports(t *testing.T) {
+	t.Parallel()
+	desk := filepath.Join(t.TempDir(), "desk")
+	must(t, nil, "init", "desk", desk)
+	for world, experiment := range map[string]string{
+		"pilot":   filepath.Join("testdata", "pinned", "pilot-report.yaml"),
+		"assay-1": filepath.Join("testdata", "pinned", "assay-1-report.yaml"),
+		"own-1":   filepath.Join(desk, "experiment.yaml"),
+	} {
+		t.Run(world, func(t *testing.T) {
+			t.Parallel()
+			db := filepath.Join(t.TempDir(), "assay.db")
+			must(t, nil, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+			r := must(t, nil, "report", "--store", db, "--json")
+			var report map[string]any
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(r.out, db, "STORE")), &report); err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, lines(t, report), "pinned/report-"+world+".txt")
+		})
+	}
+}
+
+// lines returns a line for each part of a report, without what differs between two runs.
+func lines(t *testing.T, report map[string]any) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(report)) {
+		if slices.Contains([]string{"lanes", "reproduction", "speed"}, name) {
+			continue
+		}
+		parts, several := report[name].([]any)
+		if !several {
+			parts = []any{report[name]}
+		}
+		for _, part := range parts {
+			text, err := json.Marshal(constant(part))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s %s\n", name, text)
+		}
+	}
+	return b.String()
+}
+
+// constant returns a value of a report without its times. It rounds numbers, because the last
+// digits of sums depend on the order of the attempts.
+func constant(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "working_s_per_trial")
+		if v["label"] == "Run" {
+			delete(v, "text")
+		}
+		for name := range v {
+			v[name] = constant(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = constant(v[i])
+		}
+	case float64:
+		return json.Number(strconv.FormatFloat(v, 'g', 9, 64))
+	}
+	return v
 }
