@@ -24,7 +24,7 @@ const (
 	other  = "deepseek-v3"
 )
 
-// suiteCount returns the number of trials that the README states for a suite and a model in the
+// suiteCount returns the number of trials that docs/tutorial.md states for a suite and a model in the
 // suite all.
 func suiteCount(name, model string) int {
 	if name == "scale" && model == other {
