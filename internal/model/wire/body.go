@@ -39,21 +39,6 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo implements [io.WriterTo].
-func (b *Body) WriteTo(w io.Writer) (int64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer func() { b.pieces = nil }()
-	var n int64
-	for _, piece := range b.pieces {
-		m, err := w.Write(piece)
-		if n += int64(m); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
 // Close makes all further reads return [io.EOF].
 func (b *Body) Close() error {
 	b.mu.Lock()

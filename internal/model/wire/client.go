@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -67,7 +66,7 @@ func NewClient(opts ClientOptions) *http.Client {
 		},
 	}
 	transport := &guard{
-		next: newDirect(base), doors: new(doors),
+		next: base, doors: new(doors),
 		limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
 	}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
@@ -139,9 +138,6 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // fetch returns a response and the content of its body, which is closed. The error
 // is a *bodyError if reading the body failed.
 func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
-	if d, ok := g.next.(*direct); ok && d.takes(req) {
-		return g.fetchDirect(d, req)
-	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	if req.URL.Scheme == "https" {
@@ -169,40 +165,12 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	return resp, g.scrub.body(body), nil
 }
 
-// fetchDirect is fetch without a context of its own. A body that has arrived with the head is not
-// watched.
-func (g *guard) fetchDirect(d *direct, req *http.Request) (*http.Response, []byte, error) {
-	resp, err := d.carryOut(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	var stalled atomic.Bool
-	var stop func()
-	if b := resp.Body.(*directBody); !b.arrived(resp.ContentLength) {
-		stop = func() {
-			stalled.Store(true)
-			b.abort()
-		}
-	}
-	body, err := g.read(resp, stop)
-	_ = resp.Body.Close()
-	if err != nil {
-		if stalled.Load() {
-			err = idleError(g.idle)
-		}
-		return nil, nil, &bodyError{status: resp.StatusCode, err: err}
-	}
-	return resp, g.scrub.body(body), nil
-}
-
 // read returns the whole body. If no byte comes for too long, it calls stop, which ends the
-// request. If stop is nil, all bytes are here.
+// request.
 func (g *guard) read(resp *http.Response, stop func()) ([]byte, error) {
-	if stop != nil {
-		watch := time.AfterFunc(g.idle, stop)
-		defer watch.Stop()
-		resp.Body = watchedBody{resp.Body, watch, g.idle}
-	}
+	watch := time.AfterFunc(g.idle, stop)
+	defer watch.Stop()
+	resp.Body = watchedBody{resp.Body, watch, g.idle}
 	var body bytes.Buffer
 	// Leave MinRead bytes at the end, or ReadFrom grows the buffer once more. The
 	// initial size is bounded because the content length may be wrong.

@@ -11,10 +11,10 @@ import (
 func Trust(c *http.Client, cert *x509.Certificate) {
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	c.Transport.(*guard).next.(*direct).next.TLSClientConfig = &tls.Config{RootCAs: pool}
+	c.Transport.(*guard).next.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
 }
 
 // UseProxy makes a client of [NewClient] use a proxy.
 func UseProxy(c *http.Client, proxy *url.URL) {
-	c.Transport.(*guard).next.(*direct).next.Proxy = http.ProxyURL(proxy)
+	c.Transport.(*guard).next.(*http.Transport).Proxy = http.ProxyURL(proxy)
 }
