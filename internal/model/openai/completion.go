@@ -76,9 +76,6 @@ type replyMessage struct {
 
 // parseCompletion parses a body. The error says that it is not valid JSON.
 func parseCompletion(body []byte) (*completion, error) {
-	if c, ok := parsePlain(body); ok {
-		return c, nil
-	}
 	c := new(completion)
 	err := wire.Unmarshal(body, c)
 	var mismatch *json.UnmarshalTypeError
