@@ -268,7 +268,6 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		}
 	}
 
-	relaxCollector()
 	sum, err := s.Run(ctx, db)
 	if sum == nil {
 		return err

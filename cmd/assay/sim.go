@@ -182,7 +182,6 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	server := &http.Server{
 		Handler: handler, ConnState: handler.ConnState, ReadHeaderTimeout: 10 * time.Second,
 	}
-	relaxCollector()
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	greet(p, listener.Addr().String(), f.tariff)

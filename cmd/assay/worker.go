@@ -112,7 +112,6 @@ func (f *workerFlags) work(ctx context.Context, p *process) error {
 		return fmt.Errorf("connect to %s: %w\nhint: %s", f.url, err, connectHint(err, token))
 	}
 	defer link.Close()
-	relaxCollector()
 	return fleet.NewWorker(link, fleet.WorkerOptions{
 		Name: f.name, Program: version(), Slots: f.slots, Drain: drain, Once: f.once, Say: say,
 		Dir: f.dir,
