@@ -153,7 +153,7 @@ func TestWhatToChange(t *testing.T) {
 		re := regexp.MustCompile(pattern)
 		return func(_ int, b []byte) []byte { return re.ReplaceAll(b, []byte(with)) }
 	}
-	short, long := 400*time.Millisecond, time.Minute
+	short, long := 3*time.Second, time.Minute
 	for _, tc := range []struct {
 		name   string
 		server simserver.Config
