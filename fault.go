@@ -63,7 +63,8 @@ var FaultTable = []FaultRule{
 		"the same turn again after a backoff that holds no slot",
 	},
 	{
-		Timeout, "a deadline passed, 408", true, false,
+		Timeout, "a deadline passed, 408, or an attempt ended by time while the machine stood still",
+		true, false,
 		"the same turn again after a backoff that holds no slot; a turn without a reply within the " +
 			"request limit is tried three times, and then the trial is parked",
 	},

@@ -338,6 +338,9 @@ func sameSetting(asked, used string) bool {
 	return asked == "auto" || strings.EqualFold(strings.TrimSuffix(asked, "_only"), used)
 }
 
+// Withdraw removes the verdict. The measures still show how far the attempt got.
+func (o *Outcome) Withdraw() { o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil }
+
 // Settles reports whether the attempt ended in an outcome.
 func (a *Attempt) Settles() bool { return a.Level != "" }
 

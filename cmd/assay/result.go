@@ -92,6 +92,9 @@ func (r *runResult) printDone() {
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
 		s.Done, s.Planned, s.Settled, exhibit.Duration(s.Wall), s.Requests)
+	if s.Stillness != "" {
+		r.say("WARNING: %s", s.Stillness)
+	}
 	if n := s.SecondRequests; n > 0 {
 		r.say("%s sent because replies were late; %d got a reply.",
 			countedVerb(n, "second request", "was", "were"), s.SecondReplies)
@@ -108,6 +111,9 @@ func (r *runResult) unfinished(
 	if s.Settled == 0 && s.Done == s.Planned {
 		add("All %d trials of %s were done already, so nothing was run. --again repeats them.",
 			s.Planned, s.Experiment)
+	}
+	if s.Stillness != "" {
+		add("WARNING: %s", s.Stillness)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
 		isLane := func(l session.LaneSpeed) bool { return l.Lane == name }

@@ -151,6 +151,9 @@ func writeStatus(p *process, s session.Status) {
 			"because the file or its models changed or because stores were merged.",
 			counted(s.Unplanned, "attempt"))
 	}
+	if s.Stillness != "" {
+		p.say("In the latest run, %s.", s.Stillness)
+	}
 	for _, stop := range s.Stopped {
 		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}

@@ -283,8 +283,7 @@ func (e *episode) conclude(err error) {
 		if f.Lane != "" {
 			a.Lane = f.Lane
 		}
-		// The measures still show how far it got, but there is no verdict.
-		o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil
+		o.Withdraw()
 	}
 	a.Outcome = o
 }

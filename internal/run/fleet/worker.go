@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/still"
 )
 
 const (
@@ -216,6 +217,7 @@ type shift struct {
 	free    chan struct{} // a value for each free slot
 	leave   chan struct{} // closed when no more orders are taken
 	pending sync.WaitGroup
+	still   *still.Watch
 
 	mu      sync.Mutex
 	running map[held]context.CancelCauseFunc
@@ -230,7 +232,7 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 	s := &shift{
 		Worker: w, job: &hi.Job, lease: hi.Lease, agents: make(map[string]runner),
 		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
-		running: make(map[held]context.CancelCauseFunc),
+		running: make(map[held]context.CancelCauseFunc), still: still.New(w.options.Say),
 	}
 	tasks, err := lru.New[string, *assay.Task](knownTasks)
 	if err != nil {
@@ -252,6 +254,7 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 	var beats sync.WaitGroup
 	beating, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	beats.Go(func() { s.beats(beating) })
+	beats.Go(func() { s.still.Run(beating) })
 	s.takeOrders()
 	s.pending.Wait()
 	stopBeats()
@@ -373,7 +376,9 @@ func (s *shift) carryOut(t Ticket, try string) {
 		delete(s.running, h)
 	}()
 	run := s.runnerOf(b.Trial.Model)
+	began := time.Now()
 	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, task)
+	s.still.Excuse(a, transcript, began, s.job.Agents[b.Trial.Model].Timeout)
 	slot()
 	if ctx.Err() == nil {
 		s.hand(ctx, &result{h, *a, *transcript, transcript.Spans})

@@ -160,7 +160,12 @@ func (s *Session) attempt(
 	defer s.gate.End(trial.Cell)
 	s.flights.begin(trial)
 	defer s.flights.does(trial.ID, Saving)
-	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial}, trial, task)
+	began := time.Now()
+	a, t := runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial}, trial, task)
+	if s.desk == nil { // otherwise the worker's machine counts
+		s.still.Excuse(a, t, began, s.pools.Agents[trial.Model].Timeout)
+	}
+	return a, t
 }
 
 // noTask returns the attempt at a trial whose task cannot be read.

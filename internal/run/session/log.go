@@ -75,6 +75,9 @@ func (s *Session) closeLog(sum *Summary) {
 	if len(sum.Unpriced) > 0 {
 		attrs = append(attrs, "unpriced", sum.Unpriced)
 	}
+	if sum.Stillness != "" {
+		attrs = append(attrs, "stillness", sum.Stillness)
+	}
 	if sum.Error != "" {
 		s.log.Error("run ends with an error", append(attrs, "error", sum.Error)...)
 	} else {

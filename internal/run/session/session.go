@@ -31,6 +31,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/runlog"
+	"github.com/assay-eval/assay/internal/run/still"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -118,6 +119,7 @@ type Session struct {
 	forecast job.Forecast
 	flights  flights
 	strips   strips
+	still    *still.Watch
 	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
 
 	mu       sync.Mutex // guards the fields below
@@ -168,6 +170,7 @@ func New(j *job.Job, o Options) (*Session, error) {
 		spent: make(map[string]spending), replied: make(map[string]time.Time),
 		starters: make(map[string]*starter), log: slog.New(slog.DiscardHandler),
 	}
+	s.still = still.New(s.note)
 	s.meter = live.NewMeter(s.waits)
 	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete
 	return s, nil
@@ -360,6 +363,7 @@ func (s *Session) work(
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepStrips(helpCtx) })
+	helpers.Go(func() { s.still.Run(helpCtx) })
 
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run

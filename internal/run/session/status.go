@@ -42,6 +42,8 @@ type Status struct {
 	Closed map[string]string `json:"closed"`
 	// OtherSettings adds up those of the summaries of all runs.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
+	// Stillness is that of the summary of the latest run.
+	Stillness string `json:"stillness,omitempty"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
 }
@@ -202,7 +204,7 @@ func (s *Status) sum(runs []store.Run) error {
 			s.OtherSettings[what] += n
 		}
 	}
-	s.Closed = last.Closed
+	s.Closed, s.Stillness = last.Closed, last.Stillness
 	for i := range s.Models {
 		m := &s.Models[i]
 		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped

@@ -65,6 +65,9 @@ type Summary struct {
 	// unless they are changed.
 	BrokenScripts []string `json:"broken_scripts,omitempty"`
 
+	// Stillness says that the machine stood still, and what that did to attempts.
+	Stillness string `json:"stillness,omitempty"`
+
 	Lanes []LaneSpeed `json:"lanes"`
 	// Least is the shortest time in seconds in which the requests could have been made.
 	Least        float64 `json:"least_s"`
@@ -201,7 +204,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
 		GivenUp:       givenUp,
 		OtherSettings: s.otherSettings, BrokenScripts: slices.Sorted(maps.Keys(s.broken)),
-		Lanes: lanes, Least: s.least().Seconds(),
+		Stillness: s.still.String(),
+		Lanes:     lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
 		ForecastRange: s.forecast.Range,
 		Speeds:        s.modelSpeeds(wall),

@@ -1,0 +1,155 @@
+// Package still notices when the machine stands still: the process is stopped, the computer
+// suspended, or so overloaded that goroutines run late. What then ends by time is not an outcome.
+package still
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+const (
+	// every is how often a Watch looks at its clocks, and least how late it must be to count.
+	every = 250 * time.Millisecond
+	least = 250 * time.Millisecond
+	// worthTelling is how long the machine must stand still for a user to be told about it.
+	worthTelling = time.Second
+	// foreign is the shortest time limit that an agent itself is taken to have.
+	foreign = 10 * time.Second
+)
+
+// A Watch measures for how long the machine stood still. It must be run.
+type Watch struct {
+	told func(string)
+
+	mu       sync.Mutex
+	last     time.Time
+	stops    []stop
+	attempts int // that ended by time meanwhile
+}
+
+type stop struct {
+	until time.Time
+	took  time.Duration
+}
+
+// New returns a watch that tells about long stops.
+func New(told func(string)) *Watch { return &Watch{told: told, last: time.Now()} }
+
+// Run watches until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	w.look(time.Now(), true)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.look(time.Now(), true) // not the time in the tick, which may have waited
+		}
+	}
+}
+
+// look compares both clocks with the latest look. The monotonic clock does not advance while the
+// computer is suspended, and the wall clock may be set back.
+func (w *Watch) look(now time.Time, ticked bool) {
+	w.mu.Lock()
+	late := max(now.Sub(w.last), now.Round(0).Sub(w.last.Round(0))) - every
+	if late >= least {
+		w.stops = append(w.stops, stop{now.Round(0), late})
+	}
+	if late >= least || ticked {
+		w.last = now
+	}
+	w.mu.Unlock()
+	if late >= worthTelling {
+		w.told(fmt.Sprintf("the machine stood still for %s at %s", round(late), clock(now.Add(-late))))
+	}
+}
+
+// since returns for how long the machine has stood still since a time.
+func (w *Watch) since(began time.Time) (sum time.Duration) {
+	w.look(time.Now(), false) // an attempt may end before the next tick
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.stops) {
+		ago := s.until.Sub(began.Round(0))
+		if ago <= 0 {
+			break
+		}
+		sum += min(s.took, ago)
+	}
+	return sum
+}
+
+// Excuse turns an attempt that ended by time into a fault if the machine stood still for more than
+// a tenth of that time since the attempt began. limit is the time that its agent had, if any.
+// An agent's error counts, too, because agents have time limits of their own.
+func (w *Watch) Excuse(
+	a *assay.Attempt, t *assay.Transcript, began time.Time, limit time.Duration,
+) {
+	switch {
+	case a.Ended == assay.AgentTimeout:
+	case a.Ended == assay.AgentError, a.FaultKind == assay.AgentEnded,
+		a.FaultKind == assay.ToolServer, a.FaultKind == assay.Timeout:
+		limit = max(foreign, a.FinishedAt.Sub(a.StartedAt))
+	default:
+		return
+	}
+	stood := w.since(began)
+	if stood <= limit/10 {
+		return
+	}
+	w.mu.Lock()
+	w.attempts++
+	w.mu.Unlock()
+	detail := fmt.Sprintf("the machine stood still for %s meanwhile, so how the attempt ended does "+
+		"not count: %s", round(stood), cmp.Or(a.FaultDetail, string(a.Ended)))
+	a.FaultKind, a.FaultDetail, a.Parked = assay.Timeout, detail, false
+	a.Withdraw()
+	t.Ended = ""
+}
+
+// String describes in a sentence what users must know. It returns "" if there is nothing.
+func (w *Watch) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var told []stop
+	var sum time.Duration
+	for _, s := range w.stops {
+		if s.took >= worthTelling || w.attempts > 0 {
+			told, sum = append(told, s), sum+s.took
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("the machine stood still for %s ", round(sum))
+	if first := clock(told[0].until.Add(-told[0].took)); len(told) == 1 {
+		text += "at " + first
+	} else {
+		text += fmt.Sprintf("in %d stops, the first at %s", len(told), first)
+	}
+	switch w.attempts {
+	case 0:
+		return text
+	case 1:
+		return text + "; 1 attempt ended by time meanwhile and is a fault"
+	}
+	return text + fmt.Sprintf("; %d attempts ended by time meanwhile and are faults", w.attempts)
+}
+
+func round(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func clock(t time.Time) string { return t.Format(time.TimeOnly) }
