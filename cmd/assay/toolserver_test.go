@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -77,9 +78,36 @@ func toolServer() {
 	) (*sdk.CallToolResult, sum, error) {
 		return nil, sum{total}, nil
 	})
+	if mode == "files" {
+		addFiles(s)
+	}
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}
+}
+
+// addFiles adds tools that want absolute paths.
+func addFiles(s *sdk.Server) {
+	type file struct {
+		Path string `json:"path"`
+		Text string `json:"text,omitempty"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "write", Description: "Writes a new file."}, func(
+		_ context.Context, _ *sdk.CallToolRequest, in file,
+	) (*sdk.CallToolResult, file, error) {
+		if _, err := os.Stat(in.Path); !filepath.IsAbs(in.Path) || err == nil {
+			return nil, file{}, fmt.Errorf("%s is not a new absolute path", in.Path)
+		}
+		return nil, in, os.WriteFile(in.Path, []byte(in.Text), 0o600)
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "find", Description: "Finds a file."}, func(
+		context.Context, *sdk.CallToolRequest, struct{},
+	) (*sdk.CallToolResult, file, error) {
+		dir, err := os.Getwd()
+		path := filepath.Join(dir, "tea.txt")
+		b, _ := os.ReadFile(path)
+		return nil, file{path, string(b)}, err
+	})
 }
 
 func misbehave(mode string) {

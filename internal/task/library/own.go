@@ -1,8 +1,10 @@
 package library
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
+	"github.com/assay-eval/assay/internal/task/mcp"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
@@ -156,6 +160,9 @@ func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	r := taskReader{doc: doc, file: &file, tools: tools, seen: make(map[taskKey]bool)}
 	for i := range file.Tasks {
 		task, err := r.task(i)
+		if err == nil {
+			err = r.place(i, &task)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -228,6 +235,22 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 		}
 	}
 	return t, nil
+}
+
+// place puts the name of the scratch directory into a task. All attempts share the name, so the
+// task, its prompt and its judge are the same in each.
+func (r *taskReader) place(i int, t *assay.Task) error {
+	text, err := json.Marshal(t)
+	if err != nil || !bytes.Contains(text, []byte(child.Scratch)) {
+		return err
+	}
+	if s := r.tools.catalog.Server(); s == nil || len(s.Command) == 0 {
+		return r.at(i, "", fmt.Sprintf("task %s names %s, but its tools have no such directory",
+			t.ID, child.Scratch), "only an MCP server with a command has one for each attempt")
+	}
+	text = bytes.ReplaceAll(text, []byte(child.Scratch), []byte(mcp.Scratch))
+	*t = assay.Task{}
+	return json.Unmarshal(text, t)
 }
 
 // around reads the calls of a server's tools before and after an attempt.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -32,6 +33,10 @@ const DefaultTimeout = 30 * time.Second
 // Each has a process of its own, which may well take 100 MB.
 const DefaultConcurrency = 16
 
+// Scratch stands for the scratch directory of a server in tasks, calls and answers, so that they are
+// the same in every attempt. [Server.Call] puts the real path in its place.
+const Scratch = "/tmp/assay-scratch"
+
 const (
 	// mostMessage and mostOutput limit what a server may send, in bytes: a message, and everything
 	// in an attempt.
@@ -49,7 +54,7 @@ type Server struct {
 	name    string
 	process *child.Process // nil for a URL
 	output  *meter
-	secret  *strings.Replacer // removes the key, which a server may echo
+	secret  *strings.Replacer // removes the key and the scratch directory, which a server may echo
 	session *sdk.ClientSession
 	tools   map[string]*tool
 	changed atomic.Bool // the server says that its tools have changed
@@ -86,7 +91,7 @@ func Open(ctx context.Context, config *assay.MCPServer) (*Server, error) {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	s := &Server{
 		config: c, name: cmp.Or(c.URL, strings.Join(c.Command, " ")), output: new(meter),
-		secret: redactor(os.Getenv(c.Key)),
+		secret: redactor(os.Getenv(c.Key), ""),
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, errSilent)
 	defer cancel()
@@ -114,13 +119,28 @@ func inFolder(config *assay.MCPServer) assay.MCPServer {
 // one protects nothing and would appear in honest results by chance.
 const shortestKey = 8
 
-// redactor replaces a key, also as JSON has it.
-func redactor(key string) *strings.Replacer {
-	if len(key) < shortestKey {
-		return strings.NewReplacer()
+// redactor replaces a key and a scratch directory, also as JSON has them.
+func redactor(key, dir string) *strings.Replacer {
+	var pairs []string
+	replace := func(text, by string) {
+		pairs = append(pairs, text, by, inJSON(text), by)
 	}
-	quoted, _ := json.Marshal(key) // a string can always be encoded
-	return strings.NewReplacer(key, "[redacted]", string(quoted[1:len(quoted)-1]), "[redacted]")
+	if len(key) >= shortestKey {
+		replace(key, "[redacted]")
+	}
+	if dir != "" {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			replace(real, Scratch)
+		}
+		replace(dir, Scratch)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// inJSON returns a text as it is in a string of JSON.
+func inJSON(text string) string {
+	quoted, _ := json.Marshal(text) // a string can always be encoded
+	return string(quoted[1 : len(quoted)-1])
 }
 
 func (s *Server) open(ctx context.Context) error {
@@ -155,7 +175,7 @@ func (s *Server) transport() (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.process = p
+	s.process, s.secret = p, redactor("", p.Dir)
 	return &sdk.IOTransport{
 		Reader: s.output.reader(p.Stdout, true), Writer: p.Stdin,
 		MaxLineLength: mostMessage + megabyte, // the meter notices first, and can name the reason
@@ -204,6 +224,9 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 	}
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
+	}
+	if dir := s.Dir(); dir != "" {
+		arguments = json.RawMessage(strings.ReplaceAll(string(arguments), Scratch, inJSON(dir)))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.Timeout, errSilent)
 	defer cancel()

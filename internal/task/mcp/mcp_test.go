@@ -349,8 +349,8 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Skip("there is no /proc to look for processes in")
 	}
 	dir, err := call(t, s, "dir", "")
-	if err != nil || strings.Trim(dir, `"`) != s.Dir() {
-		t.Errorf("dir = %s, %v; want %s", dir, err, s.Dir())
+	if err != nil || strings.Trim(dir, `"`) != mcp.Scratch {
+		t.Errorf("dir = %s, %v; want %s", dir, err, mcp.Scratch)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
