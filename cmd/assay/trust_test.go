@@ -444,6 +444,10 @@ func TestReadersTellWhatIsNotProved(t *testing.T) {
 	if c.Unread != 20 {
 		t.Errorf("compare: %d unread, want 20", c.Unread)
 	}
+	now := openPagesUntil(t, exitError, "--store", path).loaded().get("/")
+	if !strings.Contains(now, "20 attempts cannot be read or proved and count as pending") {
+		t.Errorf("the first page does not say what it leaves out\n%s", now)
+	}
 	if r := read("show", trial); !strings.Contains(r.err, "cannot be read or proved") {
 		t.Errorf("show: %q", r.err)
 	}

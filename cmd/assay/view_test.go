@@ -32,6 +32,12 @@ type visitor struct {
 // openPages starts `assay view` in this process and signs in. The signal of a user ends it.
 func openPages(t testing.TB, args ...string) visitor {
 	t.Helper()
+	return openPagesUntil(t, exitOK, args...)
+}
+
+// openPagesUntil is like openPages, but the view ends with some exit code.
+func openPagesUntil(t testing.TB, want int, args ...string) visitor {
+	t.Helper()
 	reader, writer := io.Pipe()
 	signals := make(chan os.Signal, 1)
 	var wg sync.WaitGroup
@@ -42,7 +48,7 @@ func openPages(t testing.TB, args ...string) visitor {
 			env: func(string) (string, bool) { return "", false },
 		})
 		writer.Close()
-		if code != 0 {
+		if code != want {
 			t.Errorf("view ended with exit code %d: %s", code, &errs)
 		}
 	})

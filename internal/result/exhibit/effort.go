@@ -269,6 +269,10 @@ func (a analysis) laneSection() *document.Section {
 	}
 }
 
+// leastCompared is the shortest time in seconds that a run's time is compared with. If no limit
+// binds, the shortest possible time is close to 0.
+const leastCompared = 0.1
+
 // speedText compares the time of the latest run with its forecast and with the shortest possible
 // time, and names each model's bottleneck.
 func speedText(s *report.Speed) string {
@@ -279,10 +283,10 @@ func speedText(s *report.Speed) string {
 		return fmt.Sprintf("%s (%.2f×)", Duration(seconds), s.WallS/seconds)
 	}
 	lines := []string{"The latest run took " + Duration(s.WallS)}
-	if s.LeastS > 0 {
+	if s.LeastS >= leastCompared {
 		lines[0] += "; fastest possible: " + ratio(s.LeastS)
 	}
-	if s.ForecastS > 0 {
+	if s.ForecastS >= leastCompared {
 		lines[0] += "; forecast: " + ratio(s.ForecastS)
 	}
 	lines[0] += "."

@@ -346,6 +346,11 @@ func TestLanesNameTheBottleneck(t *testing.T) {
 	if lanes.Lead != want {
 		t.Errorf("the section begins with\n%s\nwant\n%s", lanes.Lead, want)
 	}
+	a.Speed = &report.Speed{WallS: 4.4, LeastS: 0.0000011, ForecastS: 0.09}
+	sections = exhibit.Report(a).Sections
+	if got := sections[len(sections)-1].Lead; got != "The latest run took 4.4 s." {
+		t.Errorf("without limits, the section begins with %q", got)
+	}
 	if last := lanes.Notes[len(lanes.Notes)-1]; last != "gw/K1/m: 9 at a time" {
 		t.Errorf("the last note is %q, want the limits that the latest run found out", last)
 	}

@@ -39,6 +39,9 @@ type moment struct {
 	Lanes  []laneLine
 	Faults []faultLine
 	Series series
+	// Unread counts the attempts of the store that cannot be read or proved, and UnreadRows the other
+	// rows.
+	Unread, UnreadRows int
 	// Trouble is why the moment may not be up to date, or "".
 	Trouble string
 }
@@ -108,6 +111,7 @@ func (s *Server) look(ctx context.Context) *moment {
 		}
 	}
 	s.index.describe(m)
+	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()
 	return m
 }
 

@@ -121,6 +121,9 @@ func (m *moment) Attention() (all []need) {
 	if m.Trouble != "" {
 		add("", "page", 0, "this page may be behind: "+m.Trouble)
 	}
+	if m.Unread+m.UnreadRows > 0 {
+		add("", "store", 0, unreadText(m.Unread, m.UnreadRows))
+	}
 	links := map[string]string{
 		session.CauseParked:  filter{State: stateParked, Run: string(m.Last.ID)}.URL(),
 		session.CauseHarness: filter{Fault: string(assay.Harness)}.URL(),
@@ -130,6 +133,9 @@ func (m *moment) Attention() (all []need) {
 			all = append(all, need{a, links[a.Cause]})
 		}
 		return all
+	}
+	if m.Ended.Stillness != "" {
+		add("", "stillness", 0, m.Ended.Stillness)
 	}
 	for _, l := range m.Lanes {
 		if l.Closed != "" {
@@ -145,6 +151,19 @@ func (m *moment) Attention() (all []need) {
 			"attempts ended in errors of Assay itself, which are worth a report")
 	}
 	return all
+}
+
+// unreadText tells what the numbers of a page leave out.
+func unreadText(attempts, rows int) string {
+	what, pending := count(attempts)+" attempts", " and count as pending"
+	switch {
+	case attempts == 0:
+		what, pending = count(rows)+" rows beside the attempts", ""
+	case rows > 0:
+		what += " and " + count(rows) + " other rows"
+	}
+	return what + " cannot be read or proved" + pending +
+		". `assay verify` explains what is wrong; `assay recover` copies what is intact"
 }
 
 func firstLine(text string) string {
