@@ -91,7 +91,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
 	for _, model := range j.Experiment.Models {
 		base := j.Experiment.Served(model)
-		configs, err := j.remote(p, model, lanes[model], keys, env)
+		configs, err := j.remote(p, model, providers, lanes[model], keys, env)
 		if err != nil {
 			return nil, err
 		}
@@ -248,14 +248,15 @@ func decidesThinking(setting string) bool {
 
 // remote returns the configuration of a model's lanes at its providers.
 func (j *Job) remote(
-	p *Pools, model string, lanes []plan.Lane, keys map[string]wire.Secret, env Env,
+	p *Pools, model string, providers *plan.Providers, lanes []plan.Lane,
+	keys map[string]wire.Secret, env Env,
 ) ([]lane.Config, error) {
 	sampling := j.Experiment.SamplingOf(model)
 	var configs []lane.Config
 	for _, l := range lanes {
 		header, err := header(l, sampling, env)
 		if err != nil {
-			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+			return nil, providers.LaneError(l, err)
 		}
 		kind, _ := protocol.Find(l.Endpoint.Protocol) // checked when the file was read
 		keyName := l.KeyName
@@ -268,7 +269,7 @@ func (j *Job) remote(
 			Client: p.client, Secrets: secrets(keys),
 		})
 		if err != nil {
-			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+			return nil, providers.LaneError(l, err)
 		}
 		unsent := client.Omits(assay.Request{Sampling: sampling})
 		if i := slices.IndexFunc(unsent, decidesThinking); i >= 0 {

@@ -78,8 +78,6 @@ func (p *Prices) Of(l Lane) (lane.Price, error) {
 		}
 	}
 	hint := assay.NameHint(l.Model, slices.Collect(maps.Keys(p.models)))
-	return lane.Price{}, &Error{
-		File: p.doc.Name, Message: "there is no price for model " + l.Model,
-		Hint: cmp.Or(hint, fmt.Sprintf("write %s: {input: 0, output: 0} if it costs nothing", l.Model)),
-	}
+	return lane.Price{}, p.doc.At("$", "there is no price for model "+l.Model,
+		cmp.Or(hint, fmt.Sprintf("write %s: {input: 0, output: 0} if it costs nothing", l.Model)))
 }

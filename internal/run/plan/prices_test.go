@@ -43,7 +43,7 @@ func TestPrices(t *testing.T) {
 	}
 	_, err = p.Of(plan.Lane{Model: "gpt5", Deployment: "x"})
 	if err == nil || !strings.Contains(err.Error(),
-		"prices.yaml: there is no price for model gpt5\nhint: did you mean gpt-5?") {
+		"prices.yaml:2:1: there is no price for model gpt5\n  2 | gpt-5: {input: 1.25,") {
 		t.Errorf("Of() error = %v", err)
 	}
 }

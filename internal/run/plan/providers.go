@@ -266,6 +266,12 @@ func (p *Providers) Models() []string {
 	return slices.Compact(names)
 }
 
+// LaneError returns an error that points at the provider of a lane in the file.
+func (p *Providers) LaneError(l Lane, err error) error {
+	message, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+	return p.doc.AtKey("$.providers", l.Provider, "lane "+l.Name()+": "+message, hint)
+}
+
 // KeyError returns an error that points at a key in the file.
 func (p *Providers) KeyError(l Lane, message, hint string) error {
 	i := slices.Index(l.Endpoint.Keys, l.KeyName)

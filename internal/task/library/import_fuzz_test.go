@@ -166,7 +166,7 @@ func checkKept(t *testing.T, kept []assay.Task, tools []assay.Tool, report libra
 		t.Errorf("%d tasks are kept, but the report is %+v", len(kept), report)
 	}
 	if problems := library.CheckTools(tools); len(problems) > 0 {
-		t.Errorf("kept tools with the problems %q", problems)
+		t.Errorf("kept tools with the problems %v", problems)
 	}
 	catalog := assay.NewCatalog(tools)
 	difficulties := slices.Concat(assay.Difficulties, assay.Mixtures)

@@ -413,7 +413,7 @@ func TestImportLocatesBrokenJSON(t *testing.T) {
 		{"tasks is an object", `{"tasks": {}}`, ":1:11: \"tasks\" must be a list"},
 		{
 			"no tasks", `{"utility_cache": {}}`,
-			"tasks.json: the object has no list \"tasks\"\nhint: ",
+			":1:1: the object has no list \"tasks\"\n  {\"utility_cache\": {}}\n  ^\nhint: ",
 		},
 		{"wrong key", `{"a": 1, b: 2}`, ":1:10: invalid character 'b'"},
 		{"wrong bracket", `{"a": 1]`, ":1:8: "},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/toolkit"
@@ -26,19 +27,22 @@ func isToolList(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []by
 
 // listedTools returns the tools of a list, and what is wrong with it. Such tools declare no errors,
 // so they fail by chance with those that any tool can have.
-func listedTools(list []listedTool) (tools []assay.Tool, problems []string) {
+func listedTools(list []listedTool) (tools []assay.Tool, problems []problem) {
 	for i, e := range list {
+		wrong := func(format string, args ...any) {
+			text := fmt.Sprintf(format, args...)
+			problems = append(problems, problem{place: strconv.Itoa(i + 1), text: text})
+		}
 		if e.Function != nil {
 			e = *e.Function
 		}
 		name := e.Name
 		if name == "" {
-			problems = append(problems, fmt.Sprintf("tool %d of the list has no name", i+1))
+			wrong("tool %d of the list has no name", i+1)
 			continue
 		}
 		if slices.ContainsFunc(tools, func(t assay.Tool) bool { return t.Name == name }) {
-			problems = append(problems,
-				fmt.Sprintf("tool %s: defined more than once; remove or rename the others", name))
+			wrong("tool %s: defined more than once; remove or rename the others", name)
 			continue
 		}
 		t := assay.Tool{
@@ -48,17 +52,17 @@ func listedTools(list []listedTool) (tools []assay.Tool, problems []string) {
 		}
 		t.Operation = operationOf(name, t.Category)
 		if _, err := toolkit.CompileSchema(t.Schema); err != nil {
-			problems = append(problems, fmt.Sprintf("tool %s: %v", name, err))
+			wrong("tool %s: %v", name, err)
 			continue
 		}
 		var err error
 		if t.Parameters, err = parametersOf(t.Schema); err != nil {
-			problems = append(problems, fmt.Sprintf("tool %s: %v", name, err))
+			wrong("tool %s: %v", name, err)
 		}
 		tools = append(tools, t)
 	}
 	if len(list) == 0 {
-		problems = append(problems, "there are no tools; define at least one")
+		problems = []problem{{text: noTools}}
 	}
 	return tools, problems
 }

@@ -148,6 +148,9 @@ func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	if file.Tools == "" {
 		return nil, doc.At("$", "the file names no tools", "write tools: tools.yaml")
 	}
+	if _, err := os.Stat(beside(doc, file.Tools)); errors.Is(err, os.ErrNotExist) {
+		return nil, doc.At("$.tools", "there is no file "+beside(doc, file.Tools), "check the path")
+	}
 	tools, err := readOwnTools(ctx, beside(doc, file.Tools))
 	if err != nil {
 		return nil, err

@@ -64,7 +64,8 @@ func TestOwnMistakes(t *testing.T) {
 		"built-in variant":   {"tasks", "    prompt", "    variants: {optimal: {instruction: x}}\n    prompt", "name of a built-in variant"},
 		"flawed variant":     {"tasks", "    prompt", "    variants: {flawed_x: {instruction: x}}\n    prompt", "name of a built-in variant"},
 		"any_of in a plan":   {"tasks", "    prompt", "    plan: [{any_of: [{tool: get}]}]\n    prompt", "definite calls"},
-		"no file of tools":   {"tasks", "tools.yaml", "tool.yaml", "tool.yaml: file not found"},
+		"no file of tools":   {"tasks", "tools.yaml", "tool.yaml", "there is no file"},
+		"scratch directory":  {"tasks", "    prompt:", "    prompt: '{scratch}' #", "its tools have no such directory"},
 		"anchors":            {"tasks", "id: a", "id: &x a", "anchors and aliases are not supported"},
 		"no function":        {"tools", "name: get", "name: got", `no function got`},
 		"no description":     {"tools", "description: Gets it., ", "", "tool get has no description"},
@@ -77,6 +78,7 @@ func TestOwnMistakes(t *testing.T) {
 		"remote schema":      {"tools", "type: integer", "$ref: 'http://127.0.0.1:1/x'", "not a JSON schema"},
 		"no script":          {"tools", "t.star", "u.star", "there is no file"},
 		"syntax":             {"script", "def get(", "def get((", "t.star:2:10"},
+		"fails on loading":   {"script", "def get(", "fail('X')\ndef get(", "t.star:2:5: fail is called when the script is loaded"},
 		"no state":           {"script", "def get(state, id, filter = None):\n    return state", "def get():\n    return 1", "no parameter for the state"},
 	} {
 		files := map[string]string{"tasks": ownTasks, "tools": ownTools, "script": ownScript}
@@ -89,8 +91,8 @@ func TestOwnMistakes(t *testing.T) {
 		if err == nil {
 			lib.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !placed.MatchString(err.Error()) {
+			t.Errorf("%s: %v, want %q with its place", name, err, tc.want)
 		}
 	}
 }

@@ -123,10 +123,7 @@ func readOwnTools(ctx context.Context, path string) (*ownTools, error) {
 func brokenScript(path, source string, err error) error {
 	var e *toolkit.ScriptError
 	if !errors.As(err, &e) {
-		return &yamldoc.Error{
-			File: path, Message: "the script fails when it is loaded: " + err.Error(),
-			Hint: "call fail only in functions",
-		}
+		return err
 	}
 	out := &yamldoc.Error{File: path}
 	out.Line, out.Column, out.Message = e.Place()

@@ -10,6 +10,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -49,10 +50,10 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	if err := json.Unmarshal(b, &registry); err != nil {
 		return nil, nil, registryError(path, mark, err)
 	}
-	problems := repeatedKeys(b)
+	places, problems := toolPlaces(b)
 	tools := registryTools(registry)
 	if problems = append(problems, checkTools(tools)...); len(problems) > 0 {
-		return nil, nil, notValid(path, problems)
+		return nil, nil, notValid(path, mark, places, problems)
 	}
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return nil, nil, registryError(path, mark, err)
@@ -86,7 +87,8 @@ func readToolList(path string, mark int64, b []byte) (_ []assay.Tool, unused fie
 	unused.sort()
 	tools, problems := listedTools(list)
 	if len(problems) > 0 {
-		return nil, nil, notValid(path, problems)
+		places, _ := toolPlaces(b)
+		return nil, nil, notValid(path, mark, places, problems)
 	}
 	return tools, unused, nil
 }
@@ -94,15 +96,24 @@ func readToolList(path string, mark int64, b []byte) (_ []assay.Tool, unused fie
 // maxProblems is the number of problems of a registry that are shown.
 const maxProblems = 10
 
-func notValid(path string, problems []string) error {
+// A problem is a mistake of a tool, which has a name in an object, or else a number in a list.
+type problem struct {
+	place string
+	at    int64 // where it is if it has no place
+	text  string
+}
+
+// notValid returns an error that shows each problem at its tool.
+func notValid(path string, mark int64, places map[string]int64, problems []problem) error {
+	var all []error
+	for _, p := range problems[:min(len(problems), maxProblems)] {
+		at := mark + cmp.Or(places[p.place], p.at)
+		all = append(all, errorAt(path, at, errors.New(brief(p.text))))
+	}
 	if more := len(problems) - maxProblems; more > 0 {
-		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more problems", more))
+		all = append(all, fmt.Errorf("and %d more problems", more))
 	}
-	for i, p := range problems {
-		problems[i] = brief(p)
-	}
-	return fmt.Errorf("the tool registry %s is not valid:\n  %s",
-		path, strings.Join(problems, "\n  "))
+	return errors.Join(all...)
 }
 
 func registryError(path string, mark int64, err error) error {
@@ -118,28 +129,37 @@ func registryError(path string, mark int64, err error) error {
 		typ.Field = strings.TrimPrefix(typ.Field, "Tool.") // the struct embedded in foreignTool
 		return errorAt(path, mark+max(typ.Offset-1, 0), errors.New(misshapen(typ)))
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return errorAt(path, mark, err)
 }
 
-// repeatedKeys reports the keys that occur more than once in a valid JSON object.
-func repeatedKeys(object []byte) (problems []string) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	seen := make(map[json.Token]int)
-	if tok, _ := dec.Token(); tok != json.Delim('{') { // null
-		return nil
-	}
-	for dec.More() {
-		key, err := dec.Token()
+// toolPlaces returns where the tools of a valid JSON object or list begin, by name or by number. It
+// reports the names that occur more than once.
+func toolPlaces(text []byte) (places map[string]int64, problems []problem) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	places = make(map[string]int64)
+	seen := make(map[string]int)
+	open, _ := dec.Token() // null has no tools
+	for n := 1; dec.More(); n++ {
+		at := dec.InputOffset()
+		at += int64(len(text[at:]) - len(bytes.TrimLeft(text[at:], white+",")))
+		name := strconv.Itoa(n)
+		if open == json.Delim('{') {
+			key, _ := dec.Token()
+			name = fmt.Sprint(key)
+		}
 		var skipped json.RawMessage
-		if err = errors.Join(err, dec.Decode(&skipped)); err != nil {
-			return []string{err.Error()}
+		if err := dec.Decode(&skipped); err != nil {
+			return places, []problem{{at: at, text: err.Error()}}
 		}
-		if seen[key]++; seen[key] == 2 {
-			problems = append(problems,
-				fmt.Sprintf("tool %s: defined more than once; remove or rename the others", key))
+		switch seen[name]++; seen[name] {
+		case 1:
+			places[name] = at
+		case 2:
+			problems = append(problems, problem{at: at, text: fmt.Sprintf(
+				"tool %s: defined more than once; remove or rename the others", name)})
 		}
 	}
-	return problems
+	return places, problems
 }
 
 // registryTools returns the tools in order. It names them by their keys.
@@ -179,21 +199,23 @@ func beforeLast(name string) string {
 // jsonTypes are the types of JSON schema.
 var jsonTypes = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
 
-// checkTools returns all problems of tools, one per line.
-func checkTools(tools []assay.Tool) (problems []string) {
+const noTools = "there are no tools; define at least one"
+
+// checkTools returns all problems of tools.
+func checkTools(tools []assay.Tool) (problems []problem) {
 	if len(tools) == 0 {
-		return []string{"there are no tools; define at least one"}
+		return []problem{{text: noTools}}
 	}
 	catalog := assay.NewCatalog(tools)
 	for _, t := range tools {
 		for _, p := range slices.Concat(checkTool(t, catalog), checkFields(t)) {
-			problems = append(problems, fmt.Sprintf("tool %s: %s", t.Name, p))
+			problems = append(problems, problem{place: t.Name, text: "tool " + t.Name + ": " + p})
 		}
 	}
 	if cycle := findCycle(catalog); cycle != nil {
-		problems = append(problems, fmt.Sprintf(
+		problems = append(problems, problem{place: cycle[0], text: fmt.Sprintf(
 			"tool %s: its dependencies form a cycle, %s; remove one of them",
-			cycle[0], strings.Join(cycle, " → ")))
+			cycle[0], strings.Join(cycle, " → "))})
 	}
 	return problems
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestRegistrySortsToolsByExecutionOrderThenName(t *testing.T) {
 	}
 }
 
+// placed matches an error with a file, a line, a column and an excerpt.
+var placed = regexp.MustCompile(`(?m)\.(json|yaml|star):[1-9]\d*:[1-9]\d*: [^^]*\n[ |]*\^`)
+
 func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 	t.Parallel()
 	const errs = `"errors": [{"code": "TIMEOUT"}]`
@@ -64,7 +68,7 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]},
 				"x_b": {` + errs + `, "dependencies": ["x_c"]},
 				"x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
-			"tool x_b: its dependencies form a cycle, x_b → x_c → x_b; remove one of them",
+			"registry.json:2:5: tool x_b: its dependencies form a cycle, x_b → x_c → x_b; remove one of them",
 		},
 		{"own dependency", tool(`"dependencies": ["x_a"]`), "x_a → x_a"},
 		{
@@ -94,7 +98,7 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 		},
 		{
 			"tool twice", `{"x_a": {` + errs + `}, "x_a": {` + errs + `}}`,
-			"tool x_a: defined more than once; remove or rename the others",
+			`registry.json:1:44: tool x_a: defined more than once; remove or rename the others`,
 		},
 		{"no name", `{"": {` + errs + `}}`, "the key is empty; use the tool's name"},
 		{"no tools", `{}`, "there are no tools; define at least one"},
@@ -107,7 +111,7 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 		{"list without names", `[{"type": "function"}]`, "tool 1 of the list has no name"},
 		{
 			"list with a tool twice", `[{"name": "x_a"}, {"function": {"name": "x_a"}}]`,
-			"tool x_a: defined more than once",
+			"registry.json:1:19: tool x_a: defined more than once",
 		},
 		{
 			"list with a broken schema", `[{"name": "x_a", "parameters": {"type": "objekt"}}]`,
@@ -131,8 +135,8 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got\n%v\nwant\n%s", err, tt.want)
 			}
-			if !strings.Contains(err.Error(), "registry.json") {
-				t.Errorf("the error doesn't name the file: %v", err)
+			if !placed.MatchString(err.Error()) {
+				t.Errorf("the error doesn't show its place: %v", err)
 			}
 		})
 	}

@@ -182,7 +182,7 @@ func (f *taskFile) ended() error {
 }
 
 func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
-	found, next := false, slot{key: true}
+	found, next, start := false, slot{key: true}, f.offset()-1
 	for f.dec.More() {
 		key, err := f.token(next)
 		next.separator = ","
@@ -213,9 +213,9 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 		return false, err
 	}
 	if !found {
-		return false, fmt.Errorf("%s: the object has no list \"tasks\"\n"+
-			"hint: a task file is {\"tasks\": [...]} or the list alone; "+
-			"pass a tool registry with --tools", f.Name())
+		return false, fmt.Errorf("%w\nhint: a task file is {\"tasks\": [...]} or the list alone; pass a "+
+			"tool registry with --tools",
+			errorAt(f.Name(), start, errors.New("the object has no list \"tasks\"")))
 	}
 	return false, nil
 }

@@ -109,7 +109,11 @@ func Compile(script assay.Script) (*Program, error) {
 	}
 	globals, err := program.Init(newThread(script.Name), predeclared)
 	if err != nil {
-		return nil, scriptError(err)
+		e := traced(err)
+		if refusal := (*ToolError)(nil); errors.As(err, &refusal) {
+			e.Message = "fail is called when the script is loaded; call it only in functions"
+		}
+		return nil, e
 	}
 	globals.Freeze()
 	return &Program{name: script.Name, globals: globals}, nil
@@ -133,6 +137,11 @@ func scriptError(err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
+	return traced(err)
+}
+
+// traced words an error with the user's own lines.
+func traced(err error) *ScriptError {
 	var eval *starlark.EvalError
 	if !errors.As(err, &eval) {
 		return &ScriptError{Message: err.Error()}
