@@ -412,11 +412,17 @@ func (s *Session) observe(x lane.Exchange) {
 	}
 }
 
-// repliedAt returns when a model replied last.
+// repliedAt returns when a model replied last, or when the machine went on after that, because no
+// reply could come while it stood still.
 func (s *Session) repliedAt(model string) time.Time {
+	resumed := s.still.Resumed(time.Duration(s.Experiment.Limits.Request) / 10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.replied[model]
+	at := s.replied[model]
+	if !at.IsZero() && resumed.After(at) {
+		return resumed
+	}
+	return at
 }
 
 // noteFault notes the first fault of each kind on each lane.

@@ -88,6 +88,19 @@ func (w *Watch) since(began time.Time) (sum time.Duration) {
 	return sum
 }
 
+// Resumed returns when the machine went on after it last stood still for a while, or the zero time.
+func (w *Watch) Resumed(while time.Duration) time.Time {
+	w.look(time.Now(), false)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.stops) {
+		if s.took >= while {
+			return s.until
+		}
+	}
+	return time.Time{}
+}
+
 // Excuse turns an attempt that ended by time into a fault if the machine stood still for more than
 // a tenth of that time since the attempt began. limit is the time that its agent had, if any.
 // An agent's error counts, too, because agents have time limits of their own.

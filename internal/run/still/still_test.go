@@ -87,6 +87,9 @@ func TestClocks(t *testing.T) {
 		w.look(time.Now(), true)
 		began = began.Add(-time.Hour)
 		stood(14*time.Second + time.Minute - every)
+		if !w.Resumed(2*time.Minute).IsZero() || time.Since(w.Resumed(time.Minute-every)) != 0 {
+			t.Errorf("went on at %v and %v", w.Resumed(2*time.Minute), w.Resumed(time.Minute-every))
+		}
 		if len(told) != 2 || !strings.Contains(told[0], "stood still for 14s at ") ||
 			!strings.Contains(w.String(), "in 2 stops, the first at ") {
 			t.Errorf("it says %q and %q", told, w)
