@@ -33,8 +33,8 @@ const DefaultTimeout = 30 * time.Second
 // Each has a process of its own, which may well take 100 MB.
 const DefaultConcurrency = 16
 
-// Scratch stands for the scratch directory of a server in tasks, calls and answers, so that they are
-// the same in every attempt. [Server.Call] puts the real path in its place.
+// Scratch stands for the scratch directory of a server in tasks, calls and answers, which are the
+// same in every attempt. [Server.Call] puts the real path in its place.
 const Scratch = "/tmp/assay-scratch"
 
 const (
