@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay/internal/task/child"
 )
@@ -21,7 +21,7 @@ type preset struct {
 }
 
 var presets = func() (all map[string]preset) {
-	if err := yaml.UnmarshalWithOptions(presetFile, &all, yaml.Strict()); err != nil {
+	if err := yaml.Load(presetFile, &all, yaml.WithKnownFields()); err != nil {
 		panic("bridge: presets: " + err.Error())
 	}
 	return all

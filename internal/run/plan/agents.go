@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
@@ -90,7 +91,7 @@ var webAddress = regexp.MustCompile(`^https?://`)
 func (p *Providers) checkAgents() error {
 	models := append(p.Models(), sim.Names...)
 	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
-		s, place := p.Agents[name], "$.agents."+quote(name)
+		s, place := p.Agents[name], "$.agents."+strconv.Quote(name)
 		switch {
 		case slices.Contains(p.Models(), name):
 			return p.doc.AtKey("$.agents", name, fmt.Sprintf("%s is a model and an agent", name),
@@ -158,7 +159,7 @@ func (e *Experiment) FindAgents() {
 		return
 	}
 	var agents map[string]AgentSpec
-	if node := doc.Node("$.agents"); node == nil || yaml.NodeToValue(node, &agents) != nil {
+	if node := doc.Node("$.agents"); node == nil || node.Load(&agents, yaml.WithUniqueKeys(false)) != nil {
 		return
 	}
 	e.Agents = nil

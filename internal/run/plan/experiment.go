@@ -7,9 +7,9 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
@@ -117,9 +117,9 @@ type Count int
 // AllTasks is the Count that `all` stands for.
 const AllTasks Count = -1
 
-// UnmarshalYAML reads a whole number or `all`.
-func (c *Count) UnmarshalYAML(b []byte) error {
-	s := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+// UnmarshalText reads a whole number or `all`.
+func (c *Count) UnmarshalText(b []byte) error {
+	s := string(b)
 	if s == All {
 		*c = AllTasks
 		return nil
@@ -141,14 +141,14 @@ func (c Count) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads the output of MarshalJSON.
-func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalYAML(b) }
+func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalText(bytes.Trim(b, `"`)) }
 
 // Duration is a time.Duration written as in Go, such as "150s" or "10m".
 type Duration time.Duration
 
-// UnmarshalYAML reads a positive duration with a unit.
-func (d *Duration) UnmarshalYAML(b []byte) error {
-	s := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+// UnmarshalText reads a positive duration with a unit.
+func (d *Duration) UnmarshalText(b []byte) error {
+	s := string(b)
 	v, err := time.ParseDuration(s)
 	if err != nil || v <= 0 {
 		return fmt.Errorf("%q is not a duration: add a unit, such as 150s or 10m", s)
@@ -161,9 +161,6 @@ func (d *Duration) UnmarshalYAML(b []byte) error {
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
 }
-
-// UnmarshalJSON reads the output of MarshalJSON.
-func (d *Duration) UnmarshalJSON(b []byte) error { return d.UnmarshalYAML(b) }
 
 // Load reads an experiment file, fills in the defaults and checks it. Paths in
 // the file are relative to its directory. If models are given, they replace
@@ -204,7 +201,7 @@ func load(doc *yamldoc.Document, models ...string) (*Experiment, error) {
 func read(doc *yamldoc.Document) (*Experiment, error) {
 	e := &Experiment{doc: doc}
 	if err := doc.Decode(e); err != nil {
-		return nil, e.locate(err)
+		return nil, err
 	}
 	e.defaults()
 	if err := e.check(); err != nil {
@@ -275,32 +272,6 @@ func (e *Experiment) modelMistake(models []string) (i int, message, hint string)
 	return -1, "", ""
 }
 
-// locate adds the position to an error from Count or Duration, because the YAML
-// library drops it.
-func (e *Experiment) locate(err error) error {
-	found, ok := err.(*Error)
-	if !ok || found.Line > 0 {
-		return err
-	}
-	readers := map[string]interface{ UnmarshalYAML([]byte) error }{
-		"tasks_per_type": new(Count),
-		"limits.request": new(Duration), "limits.trial": new(Duration),
-	}
-	for i := range maxParts {
-		readers[fmt.Sprintf("parts[%d].tasks_per_type", i)] = new(Count)
-	}
-	for _, field := range slices.Sorted(maps.Keys(readers)) {
-		node := e.node(field)
-		if node == nil {
-			continue
-		}
-		if err := readers[field].UnmarshalYAML([]byte(node.GetToken().Value)); err != nil {
-			return e.FieldError(field, err.Error(), "")
-		}
-	}
-	return err
-}
-
 // relative returns the absolute form of a path written in a file in dir.
 func relative(dir, path string) string {
 	if !filepath.IsAbs(path) {
@@ -351,12 +322,12 @@ func orElse(s *string, value string) {
 // has reports whether the file sets the field.
 func (e *Experiment) has(field string) bool {
 	node := e.node(field)
-	return node != nil && node.Type() != ast.NullType
+	return node != nil && node.Tag != "!!null"
 }
 
 // node returns the value of a field, or nil if the file does not have the
 // field.
-func (e *Experiment) node(field string) ast.Node { return e.source().Node("$." + field) }
+func (e *Experiment) node(field string) *yaml.Node { return e.source().Node("$." + field) }
 
 var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
@@ -425,7 +396,7 @@ func (e *Experiment) place(field, name string) string {
 		if node == nil {
 			break
 		}
-		if node.GetToken().Value == name {
+		if node.Value == name {
 			return path
 		}
 	}

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
 )
@@ -21,7 +20,7 @@ func (p *Providers) checkIdentities() error {
 		e := p.Providers[provider]
 		for _, model := range slices.Sorted(maps.Keys(e.Models)) {
 			s := e.Models[model]
-			place := "$.providers." + quote(provider) + ".models"
+			place := "$.providers." + strconv.Quote(provider) + ".models"
 			if s.Alias != "" {
 				if err := p.checkAlias(e, model, place); err != nil {
 					return err
@@ -61,7 +60,7 @@ func sameHint(e Endpoint, model, other string) string {
 func (p *Providers) checkAlias(e Endpoint, model, place string) error {
 	alias := e.Models[model].Alias
 	of, ok := e.Models[alias]
-	field := place + "." + quote(model)
+	field := place + "." + strconv.Quote(model)
 	switch {
 	case !ok:
 		return p.doc.At(field+".alias", fmt.Sprintf("this provider does not serve model %s", alias),
@@ -75,12 +74,10 @@ func (p *Providers) checkAlias(e Endpoint, model, place string) error {
 				"without this alias", model), "use another name")
 		}
 	}
-	if fields, ok := p.doc.Node(field).(ast.MapNode); ok {
-		for f := fields.MapRange(); f.Next(); {
-			if name := f.Key().GetToken().Value; name != "alias" {
-				return p.doc.At(field+"."+name, fmt.Sprintf("%s has no effect beside alias", name),
-					fmt.Sprintf("remove it, because %s shares everything with %s", model, alias))
-			}
+	for name := range p.doc.Fields(field) {
+		if name != "alias" {
+			return p.doc.At(field+"."+name, fmt.Sprintf("%s has no effect beside alias", name),
+				fmt.Sprintf("remove it, because %s shares everything with %s", model, alias))
 		}
 	}
 	return nil

@@ -313,11 +313,11 @@ func TestLoadErrors(t *testing.T) {
 		{"syntax", "models: [a\n", "1:"},
 		{
 			"repeated field", "models: [a]\nmodels: [b]\n",
-			"2:1: mapping key \"models\" already defined",
+			"2:1: field \"models\" is already set in line 1",
 		},
 		{"empty", "", "file is empty"},
 		{"scalar", "hello\n", "the file must be a mapping"},
-		{"documents", "models: [a]\n---\nmodels: [b]\n", "2 YAML documents"},
+		{"documents", "models: [a]\n---\nmodels: [b]\n", "2:1: the file has several YAML documents"},
 		{"name", "models: [a]\nname: a b\n", "2:7: \"a b\" is not a valid name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

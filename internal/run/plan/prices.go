@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -44,7 +45,7 @@ func LoadPrices(path string) (*Prices, error) {
 
 // checkPrice checks the price of a model, which a file states under a key at a place.
 func checkPrice(doc *yamldoc.Document, parent, key, model string, p *lane.Price) error {
-	place := parent + "." + quote(key)
+	place := parent + "." + strconv.Quote(key)
 	for _, field := range []string{"input", "output"} {
 		if doc.Node(place+"."+field) == nil {
 			return doc.AtKey(parent, key, fmt.Sprintf("the price of %s has no %s", model, field),

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -112,7 +112,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 
 func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string, bool)) error {
 	at := func(field, message, hint string) error {
-		return p.doc.At("$.providers."+quote(name)+field, message, hint)
+		return p.doc.At("$.providers."+strconv.Quote(name)+field, message, hint)
 	}
 	e.Protocol = cmp.Or(e.Protocol, protocol.OpenAI)
 	kind, ok := protocol.Find(e.Protocol)
@@ -158,12 +158,12 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 					"variable's name"))
 		}
 	}
-	place := "$.providers." + quote(name)
+	place := "$.providers." + strconv.Quote(name)
 	if err := p.checkHeaders(place+".headers", e.Headers, getenv); err != nil {
 		return err
 	}
 	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
-		at := place + ".models." + quote(model) + ".headers"
+		at := place + ".models." + strconv.Quote(model) + ".headers"
 		if err := p.checkHeaders(at, e.Models[model].Headers, getenv); err != nil {
 			return err
 		}
@@ -181,12 +181,12 @@ func bare(err error) error {
 
 func (p *Providers) checkModels(name string, e *Endpoint) error {
 	if len(e.Models) == 0 {
-		return p.doc.At("$.providers."+quote(name)+".models",
+		return p.doc.At("$.providers."+strconv.Quote(name)+".models",
 			fmt.Sprintf("provider %s lists no models", name), "write models: {NAME: {}}")
 	}
 	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
 		s := e.Models[model]
-		place := "$.providers." + quote(name) + ".models." + quote(model)
+		place := "$.providers." + strconv.Quote(name) + ".models." + strconv.Quote(model)
 		for _, b := range lane.Buckets {
 			if *s.Limits.Of(b) < 0 {
 				return p.doc.At(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
@@ -228,9 +228,6 @@ func expandEnv(s string, getenv func(string) (string, bool)) (string, error) {
 	}
 	return out, nil
 }
-
-// quote makes a name safe to use in a YAML path.
-func quote(name string) string { return "'" + strings.ReplaceAll(name, "'", "\\'") + "'" }
 
 // Lanes returns the lanes of a model over all providers, sorted by provider
 // name. The list is empty if no provider serves the model.
@@ -275,5 +272,5 @@ func (p *Providers) LaneError(l Lane, err error) error {
 // KeyError returns an error that points at a key in the file.
 func (p *Providers) KeyError(l Lane, message, hint string) error {
 	i := slices.Index(l.Endpoint.Keys, l.KeyName)
-	return p.doc.At(fmt.Sprintf("$.providers.%s.keys[%d]", quote(l.Provider), i), message, hint)
+	return p.doc.At(fmt.Sprintf("$.providers.%s.keys[%d]", strconv.Quote(l.Provider), i), message, hint)
 }

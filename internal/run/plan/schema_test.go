@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/plan"
@@ -21,11 +21,14 @@ import (
 // fromYAML reads YAML as the JSON value that a schema describes.
 func fromYAML(t *testing.T, text string) any {
 	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
+	var in, v any
+	if err := yaml.Load([]byte(text), &in); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var v any
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
 )
@@ -19,7 +19,7 @@ func embedded[T any](name string) func() T {
 	return sync.OnceValue(func() (v T) {
 		b, err := dataFiles.ReadFile("data/" + name)
 		if err == nil {
-			err = yaml.UnmarshalWithOptions(b, &v, yaml.Strict())
+			err = yaml.Load(b, &v, yaml.WithKnownFields())
 		}
 		if err != nil {
 			panic(fmt.Sprintf("library: data/%s: %v", name, err))

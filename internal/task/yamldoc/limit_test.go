@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -30,7 +31,6 @@ var nested = map[string]func(depth int) string{
 		var b strings.Builder
 		for i := range (n - 1) / 2 {
 			fmt.Fprintf(&b, "%sa:\n%[1]s- b: 1\n%[1]s  c: 2\n", strings.Repeat("  ", i))
-			b.WriteString(strings.Repeat("  ", i+1))
 		}
 		return b.String()
 	},
@@ -50,7 +50,7 @@ func TestDepthIsLimited(t *testing.T) {
 			}
 		}
 	}
-	want := "f.yaml:2:103: nested more than 100 levels deep\n"
+	want := "f.yaml:2:104: nested more than 100 levels deep\n"
 	_, err := yamldoc.Parse("f.yaml", []byte("a: 1\nb: "+nested["brackets"](101)), yamldoc.Help{})
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error = %v\nwant %s", err, want)
@@ -82,25 +82,70 @@ func numbered(format string, n int) string {
 }
 
 // TestHostileFiles checks that each ends in an error of at most 1 KB that has a place and no control
-// characters, or can be read. It allocates no more than the text explains.
+// characters, or can be read. While it is read, the heap grows by at most 64 MB and 24 times the size
+// of the file.
 func TestHostileFiles(t *testing.T) {
-	for name, text := range yamldoctest.YAML(1 << 20) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+	for _, size := range []int{1 << 20, 10 << 20} {
+		for name, text := range yamldoctest.YAML(size) {
+			var doc *yamldoc.Document
+			var err error
+			limit := 64<<20 + 24*int64(len(text))
+			grown := growth(limit, func() {
+				if doc, err = yamldoc.Parse("f.yaml", []byte(text), yamldoc.Help{}); err == nil {
+					err = doc.Decode(new(file))
+				}
+			})
+			if grown > limit {
+				t.Errorf("%s of %d MB: the heap grows by %d MB", name, size>>20, grown>>20)
+			}
+			if err == nil {
+				continue
+			}
+			if message := err.Error(); len(message) > 1024 || !strings.HasPrefix(message, "f.yaml:") ||
+				bytes.ContainsAny([]byte(message), "\x00\x07\x08\x1b\x7f\r") {
+				t.Errorf("%s: %d bytes: %q", name, len(message), message)
+			}
+		}
+	}
+}
+
+// growth returns by how much the heap grows during a function, which should need no more than a
+// number of bytes.
+func growth(limit int64, do func()) int64 {
+	debug.FreeOSMemory()
+	before := heap()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(before + limit))
+	do()
+	return heap() - before
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapSys - m.HeapReleased)
+}
+
+// TestLargeTasksFile checks that a file of 10 MB with 200,000 values can be read.
+func TestLargeTasksFile(t *testing.T) {
+	prose := strings.Repeat("words of prose, with a comma in 40 bytes ", 7)
+	text := "tasks:\n" + numbered(
+		"- id: task-%[1]d\n  prompt: \"Book flight %[1]d. "+prose+"\"\n  tools: [a, b]\n  judge:\n"+
+			"    calls:\n    - tool: book\n      arguments: {flight: %[1]d, seat: 12A}\n"+
+			"    state: {sum: %[1]d}\n", 22_300)
+	var tasks struct {
+		Tasks []map[string]any `yaml:"tasks"`
+	}
+	limit := 64<<20 + 12*int64(len(text))
+	grown := growth(limit, func() {
 		doc, err := yamldoc.Parse("f.yaml", []byte(text), yamldoc.Help{})
 		if err == nil {
-			err = doc.Decode(new(file))
+			err = doc.Decode(&tasks)
 		}
-		runtime.ReadMemStats(&after)
-		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 250 {
-			t.Errorf("%s: allocated %d MB in total", name, mb)
+		if err != nil || len(tasks.Tasks) != 22_300 {
+			t.Errorf("%d tasks, error = %v", len(tasks.Tasks), err)
 		}
-		if err == nil {
-			continue
-		}
-		if message := err.Error(); len(message) > 1024 || !strings.HasPrefix(message, "f.yaml:") ||
-			bytes.ContainsAny([]byte(message), "\x00\x07\x08\x1b\x7f\r") {
-			t.Errorf("%s: %d bytes: %q", name, len(message), message)
-		}
+	})
+	if grown > limit {
+		t.Errorf("%d MB: the heap grows by %d MB", len(text)>>20, grown>>20)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 )
 
 // prefixes match keys of providers, code hosts and clouds by the prefixes that these give them, and
@@ -87,15 +87,11 @@ func stars(text string) string { return strings.Repeat("*", utf8.RuneCountInStri
 // Key returns an error that points at the first value that has the prefix of a key, or at the value
 // of a field for secrets that is spelled like one. It returns nil if there is none.
 func (d *Document) Key() *Error {
-	finder := &keyFinder{}
-	for _, doc := range d.file.Docs {
-		ast.Walk(finder, doc)
-	}
-	if finder.found == nil {
+	found := findKey(d.root)
+	if found == nil {
 		return nil
 	}
-	at := finder.found.GetToken().Position
-	return d.Here(at.Line, at.Column, "a key is written into the file",
+	return d.Here(found.Line, found.Column, "a key is written into the file",
 		"replace the key at its provider, because files are copied; the new one belongs into a "+
 			"variable that a providers file names").Bare()
 }
@@ -109,26 +105,19 @@ func (e *Error) Bare() *Error {
 // secretName matches the names of fields for secrets.
 var secretName = regexp.MustCompile(`(?i)authorization|key|token|secret|password|cookie`)
 
-type keyFinder struct{ found ast.Node }
-
-func (f *keyFinder) Visit(n ast.Node) ast.Visitor {
-	if f.found != nil {
-		return nil
+func findKey(n *yaml.Node) *yaml.Node {
+	if n == nil || prefixes.MatchString(n.Value) {
+		return n
 	}
-	switch n := n.(type) {
-	case *ast.StringNode:
-		if prefixes.MatchString(n.Value) {
-			f.found = n
-		}
-	case *ast.LiteralNode:
-		if prefixes.MatchString(n.Value.Value) {
-			f.found = n
-		}
-	case *ast.MappingValueNode:
-		value, ok := n.Value.(*ast.StringNode)
-		if ok && secretName.MatchString(n.Key.GetToken().Value) && IsKey(value.Value) {
-			f.found = value
+	for name, value := range fields(n) {
+		if secretName.MatchString(name.Value) && IsKey(value.Value) {
+			return value
 		}
 	}
-	return f
+	for _, child := range n.Content {
+		if found := findKey(child); found != nil {
+			return found
+		}
+	}
+	return nil
 }

@@ -6,22 +6,23 @@ package yamldoc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/assay-eval/assay"
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 )
 
 // An Error is a mistake in a file that the user wrote. It gives the position,
@@ -134,17 +135,17 @@ type Document struct {
 	Dir    string // relative paths in the file start here
 	Help   Help
 	source []byte
-	file   *ast.File
+	root   *yaml.Node // nil if the file has no value
 }
 
 // Help holds the hints of errors that concern a whole file.
 type Help struct{ Missing, Empty string }
 
 // Absent returns a document without content, for errors that have no place.
-func Absent(name string) *Document { return &Document{Name: name, file: new(ast.File)} }
+func Absent(name string) *Document { return &Document{Name: name} }
 
-// maxFile is the size limit of files, which are written by hand.
-const maxFile = 2 << 20
+// maxFile is the size limit of files.
+const maxFile = 16 << 20
 
 // Read reads and parses a file.
 func Read(path string, help Help) (*Document, error) {
@@ -191,137 +192,222 @@ func readAtMost(path string, n int64) ([]byte, error) {
 }
 
 // Parse parses the content of a file. The name is for errors.
-func Parse(name string, source []byte, help Help) (d *Document, err error) {
-	d = &Document{Name: name, Dir: filepath.Dir(name), Help: help, source: source}
-	defer d.recoverPanic(&err)
-	tokens, err := d.scan()
+func Parse(name string, source []byte, help Help) (*Document, error) {
+	source = bytes.TrimPrefix(source, []byte("\ufeff"))
+	d := &Document{Name: name, Dir: filepath.Dir(name), Help: help, source: source}
+	if err := cmp.Or(d.unprintable(), d.crowded()); err != nil {
+		return nil, err
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(source), yaml.WithPlugin(limits))
 	if err != nil {
 		return nil, err
 	}
-	file, err := parser.Parse(tokens, 0)
-	if err != nil {
+	var first, second yaml.Node
+	switch err := loader.Load(&first); {
+	case errors.Is(err, io.EOF):
+		return d, nil
+	case err != nil:
 		return nil, d.malformed(err)
 	}
-	d.file = file
-	var anchors anchorFinder
-	for _, doc := range file.Docs {
-		ast.Walk(&anchors, doc)
+	d.root = first.Content[0]
+	if err := d.check(d.root, 1); err != nil {
+		return nil, err
 	}
-	if anchors.found != nil {
-		pos := anchors.found.GetToken().Position
-		return nil, d.Here(pos.Line, pos.Column,
-			"anchors and aliases are not supported", "write the value in full")
+	switch err := loader.Load(&second); {
+	case errors.Is(err, io.EOF):
+		return d, nil
+	case err != nil:
+		return nil, d.malformed(err)
 	}
-	if len(file.Docs) > 1 {
-		return nil, &Error{
-			File: name, Message: fmt.Sprintf("file has %d YAML documents, want one",
-				len(file.Docs)),
-			Hint: "remove the `---` lines and everything after the first document",
-		}
-	}
-	return d, nil
+	return nil, d.Here(second.Line, second.Column, "the file has several YAML documents, want one",
+		"remove the `---` lines and everything after the first document")
 }
 
-// recoverPanic turns a panic of the YAML library, which some broken files
-// cause, into an error.
-func (d *Document) recoverPanic(err *error) {
-	if v := recover(); v != nil {
-		*err = &Error{
-			File: d.Name, Message: "cannot read the file as YAML",
-			Hint: "look for wrong indentation or a missing bracket or colon",
+// wholeText matches whole numbers, of which the library rounds those above 64 bits.
+var wholeText = regexp.MustCompile(`^[-+]?[0-9_]{2,}$`)
+
+// check refuses what the YAML library permits: deep values, anchors, rounded numbers, and fields
+// that a mapping has twice. It also makes names of fields and dates texts.
+func (d *Document) check(n *yaml.Node, depth int) *Error {
+	switch {
+	case n.Kind != yaml.ScalarNode && depth > MaxDepth:
+		return d.tooDeep(n.Line, n.Column)
+	case n.Kind == yaml.AliasNode, n.Anchor != "":
+		return d.noAnchors(n)
+	case n.Kind == yaml.MappingNode:
+		if err := d.checkNames(n); err != nil {
+			return err
+		}
+	case n.Tag == "!!timestamp", n.Tag == "!!merge":
+		n.Tag = "!!str"
+	case n.Tag == "!!float" && wholeText.MatchString(n.Value):
+		return d.Here(n.Line, n.Column, "the number has too many digits to stay exact",
+			"put it in quotes if it is text")
+	}
+	for _, child := range n.Content {
+		if err := d.check(child, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Document) noAnchors(n *yaml.Node) *Error {
+	return d.Here(n.Line, n.Column, "anchors and aliases are not supported",
+		"write the value in full")
+}
+
+// checkNames checks the names of the fields of a mapping.
+func (d *Document) checkNames(n *yaml.Node) *Error {
+	lines := make(map[string]int, len(n.Content)/2)
+	for name := range fields(n) {
+		switch before, ok := lines[name.Value]; {
+		case name.Tag == "!!merge", name.Kind == yaml.AliasNode:
+			return d.noAnchors(name)
+		case name.Kind != yaml.ScalarNode:
+			return d.Here(name.Line, name.Column, "the name of a field must be text",
+				"brackets in a text need quotes")
+		case ok:
+			return d.Here(name.Line, name.Column, fmt.Sprintf("field %q is already set in line %d",
+				name.Value, before), "remove one of them")
+		}
+		name.Tag = "!!str"
+		lines[name.Value] = name.Line
+	}
+	return nil
+}
+
+// fields yields the names and values of a mapping, and nothing for other nodes.
+func fields(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
 		}
 	}
 }
 
-// anchorFinder finds the first anchor or alias. Files this short do not need
-// them, and a file that refers to itself would never end.
-type anchorFinder struct{ found ast.Node }
-
-func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
-	switch n.(type) {
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		if f.found == nil {
-			f.found = n
-		}
-		return nil
+// Decode reads the document into a pointer to a struct. It refuses unknown fields, wrong types, and
+// fractions where a whole number is needed.
+func (d *Document) Decode(into any) error {
+	switch {
+	case d.root == nil || d.root.Tag == "!!null":
+		return &Error{File: d.Name, Message: "file is empty", Hint: d.Help.Empty}
+	case d.root.Kind != yaml.MappingNode:
+		return d.At("$", "the file must be a mapping of fields, such as `name: my-experiment`", "")
 	}
-	return f
-}
-
-// Decode reads the document into a pointer to a struct. It refuses unknown
-// fields, duplicate fields, wrong types, and fractions where a whole number is
-// needed.
-func (d *Document) Decode(into any) (err error) {
-	defer d.recoverPanic(&err)
-	if len(d.file.Docs) == 0 || d.file.Docs[0].Body == nil {
-		return &Error{
-			File: d.Name, Message: "file is empty",
-			Hint: d.Help.Empty,
-		}
+	// The library compares each name with each other; check has found duplicates.
+	err := d.root.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
+	if err != nil {
+		return d.mistyped(err, fieldNames(reflect.TypeOf(into)))
 	}
-	if _, ok := d.file.Docs[0].Body.(*ast.MappingNode); !ok {
-		if _, ok := d.file.Docs[0].Body.(*ast.MappingValueNode); !ok {
-			return d.At("$", "the file must be a mapping of fields, such as `name: my-experiment`",
-				"")
-		}
-	}
-	if err := yaml.NodeToValue(d.file.Docs[0].Body, into, yaml.Strict()); err != nil {
-		return d.wrap(err, into)
-	}
-	return d.wholeNumbers(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
+	return nil
 }
 
 // malformed returns the error of a file that is not YAML. The YAML library gives the place where it
 // could not go on, which may be after the mistake.
 func (d *Document) malformed(err error) error {
-	err = d.wrap(err, nil)
-	var e *Error
-	if !errors.As(err, &e) || e.Hint != "" {
-		return err
+	var e *yaml.LoadError
+	if !errors.As(err, &e) {
+		return &Error{File: d.Name, Message: hideLine(err.Error())}
 	}
-	e.Hint = "look here and above for wrong indentation, or a missing bracket, quote or colon"
+	at, message := e.Mark, plainSyntax.Replace(e.Message)
+	hint := "look here and above for wrong indentation, or a missing bracket, quote or colon"
+	char := d.charAt(at)
 	switch {
-	case strings.Contains(e.Message, "'\t'"):
-		e.Message = "a tab cannot be used here"
-		e.Hint = "indent with spaces"
-	case strings.HasPrefix(e.Message, "mapping value is not allowed"):
-		e.Hint = "look at the indentation of the next line; a text with a colon and a space needs " +
+	case e.Message == TooDeep:
+		hint = FlatHint
+	case char == '\t':
+		message, hint = "a tab cannot be used here", "indent with spaces"
+	case strings.Contains(message, "cannot start any token"):
+		message = fmt.Sprintf("a text cannot begin with %q", char)
+		hint = "put the text into quotes"
+	case strings.HasPrefix(message, "unknown anchor"):
+		return d.noAnchors(&yaml.Node{Line: at.Line, Column: at.Column})
+	case strings.HasPrefix(message, "mapping values are not allowed"):
+		hint = "look at the indentation of this line; a text with a colon and a space needs " +
 			"quotes: \"like: this\""
+	case strings.HasSuffix(message, "end of stream"):
+		at, message = e.ContextMark, "the quotes that begin here do not end"
+	case strings.HasPrefix(message, "could not find expected ':'"):
+		at, message = e.ContextMark, "no colon follows this name"
+	case e.ContextMark.Line > 0 && e.ContextMark.Line < at.Line:
+		message += fmt.Sprintf("%s that begins in line %d", plainSyntax.Replace(e.ContextMsg),
+			e.ContextMark.Line)
+	}
+	if at.Line > bytes.Count(d.source, []byte("\n")) && char == 0 { // the file ends here
+		text := bytes.TrimRight(d.source, "\r\n")
+		at.Line = 1 + bytes.Count(text, []byte("\n"))
+		at.Column = 1 + utf8.RuneCount(text[bytes.LastIndexByte(text, '\n')+1:])
+	}
+	return d.Here(at.Line, at.Column, message, hint)
+}
+
+// plainSyntax rewords what the YAML library says about syntax.
+var plainSyntax = strings.NewReplacer(
+	"did not find expected key", "a field is expected here",
+	"did not find expected '-' indicator", "a `-` is expected here",
+	"did not find expected node content", "a value is expected here",
+	"did not find expected ", "missing ",
+	"while parsing a block mapping", ", in the mapping",
+	"while parsing a flow mapping", ", in the mapping",
+	"while parsing a block collection", ", in the list",
+	"while parsing a flow sequence", ", in the list",
+	"while scanning a", ", in the",
+)
+
+// charAt returns the character at a place, or 0 at the end of a line.
+func (d *Document) charAt(at yaml.Mark) rune {
+	e := d.Here(at.Line, at.Column, "", "")
+	for _, r := range strings.TrimPrefix(e.Excerpt, firstRunes(e.Excerpt, at.Column-1-e.cut)) {
+		return r
+	}
+	return 0
+}
+
+// mistyped returns the error of a file that does not fit its type. It points at the first mistake.
+// If that is an unknown field, it names the others, too.
+func (d *Document) mistyped(err error, known []string) error {
+	var all *yaml.LoadErrors
+	if !errors.As(err, &all) {
+		return d.malformed(err)
+	}
+	first := all.Errors[0]
+	e := d.Here(first.Mark.Line, first.Mark.Column, plainMessage(first.Message), "")
+	name, ok := unknownField(first)
+	if !ok {
+		return e
+	}
+	e = d.Here(e.Line, e.Column, fmt.Sprintf("unknown field %q", name), fieldHint(name, known))
+	more := 0
+	for _, other := range all.Errors[1:] {
+		name, ok := unknownField(other)
+		if !ok {
+			continue
+		}
+		if more++; more < maxUnknown {
+			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Mark.Line,
+				hide(short(name)), fieldHint(name, known))
+		}
+	}
+	if more -= maxUnknown - 1; more > 0 {
+		e.Hint += fmt.Sprintf("\nand %d more unknown fields", more)
 	}
 	return e
 }
 
-// wrap converts an error of the YAML library into an Error. For an unknown
-// field it suggests the most similar known one. The library reports any of several
-// unknown fields, so the first one is shown, and the others are named.
-func (d *Document) wrap(err error, into any) error {
-	var ye yaml.Error
-	if !errors.As(err, &ye) || ye.GetToken() == nil {
-		return &Error{File: d.Name, Message: hideLine(err.Error())}
+// unknownField returns the name of an unknown field from a message of the YAML library.
+func unknownField(e *yaml.LoadError) (name string, ok bool) {
+	name, ok = strings.CutPrefix(e.Message, "field ")
+	end := strings.LastIndex(name, " not found in type ")
+	if !ok || end < 0 {
+		return "", false
 	}
-	tok := ye.GetToken()
-	e := d.Here(tok.Position.Line, tok.Position.Column, plainMessage(ye.GetMessage()), "")
-	var unknown *yaml.UnknownFieldError
-	if errors.As(err, &unknown) && into != nil {
-		all := unknownKeys(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
-		isIt := func(k *token.Token) bool { return *k.Position == *tok.Position }
-		if slices.ContainsFunc(all, isIt) {
-			tok = all[0]
-		} else { // a type that reads itself has it
-			all = nil
-		}
-		known := fieldNames(reflect.TypeOf(into))
-		e = d.Here(tok.Position.Line, tok.Position.Column, fmt.Sprintf("unknown field %q", tok.Value),
-			fieldHint(tok.Value, known))
-		for _, other := range all[min(1, len(all)):min(maxUnknown, len(all))] {
-			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Position.Line,
-				other.Value, fieldHint(other.Value, known))
-		}
-		if more := len(all) - maxUnknown; more > 0 {
-			e.Hint += fmt.Sprintf("\nand %d more unknown fields", more)
-		}
-	}
-	return e
+	return name[:end], true
 }
 
 // fieldHint suggests the field that may be meant by an unknown one.
@@ -332,71 +418,36 @@ func fieldHint(name string, known []string) string {
 	return assay.NameHint(name, known)
 }
 
-// unknownKeys returns the keys of mappings that their types do not have, in order. It
-// does not look into types that read themselves.
-func unknownKeys(node ast.Node, t reflect.Type) (unknown []*token.Token) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if _, ok := reflect.PointerTo(t).MethodByName("UnmarshalYAML"); ok {
-		return nil
-	}
-	switch n := node.(type) {
-	case *ast.SequenceNode:
-		for _, v := range n.Values {
-			if t.Kind() == reflect.Slice {
-				unknown = append(unknown, unknownKeys(v, t.Elem())...)
-			}
-		}
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			unknown = append(unknown, unknownKeys(v, t)...)
-		}
-	case *ast.MappingValueNode:
-		switch ft, known := fieldType(t, n.Key.GetToken().Value); {
-		case known:
-			return unknownKeys(n.Value, ft)
-		case t.Kind() == reflect.Struct:
-			return []*token.Token{n.Key.GetToken()}
-		}
-	}
-	return unknown
-}
-
 // plainMessage rewords a message of the YAML library without Go type names.
 func plainMessage(s string) string {
-	if found, want, ok := strings.Cut(s, " was used where "); ok {
-		want = strings.TrimSuffix(want, " is expected")
-		return wrongType(goWord(found), goWord(want))
+	rest, ok := strings.CutPrefix(s, "cannot construct ")
+	into := strings.LastIndex(rest, " into ")
+	if !ok || into < 0 {
+		return s
 	}
-	s = strings.TrimPrefix(s, "cannot unmarshal ")
-	if from, to, ok := strings.Cut(s, " into Go "); ok {
-		_, typ, _ := strings.Cut(to, "of type ")
-		if typ == "" {
-			typ = strings.TrimPrefix(to, "value of type ")
-		}
-		return wrongType(goWord(from), goWord(typ))
+	tag, value, _ := strings.Cut(rest[:into], " ")
+	found, want := goWord(tag), goWord(rest[into+len(" into "):])
+	if tag == "!!float" {
+		found = strings.Trim(value, "`")
 	}
-	return s
-}
-
-func wrongType(found, want string) string {
 	return fmt.Sprintf("wrong type: found %s, want %s", found, want)
 }
 
 func goWord(typ string) string {
 	switch {
-	case strings.HasPrefix(typ, "[]"), typ == "sequence":
+	case strings.HasSuffix(typ, " (TextUnmarshaler)"):
+		return "a single value"
+	case strings.HasPrefix(typ, "[]"), typ == "!!seq":
 		return "a list"
-	case strings.HasPrefix(typ, "map"), typ == "mapping":
+	case strings.HasPrefix(typ, "map"), typ == "!!map":
 		return "a mapping"
-	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "uint"):
+	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "uint"), typ == "!!int":
 		return "a whole number"
 	case strings.HasPrefix(typ, "float"):
 		return "a number"
-	case typ == "string":
+	case typ == "string", typ == "!!str":
 		return "text"
-	case typ == "bool":
+	case typ == "bool", typ == "!!bool":
 		return "true or false"
 	case strings.Contains(typ, "."):
 		return "a mapping"
@@ -404,21 +455,62 @@ func goWord(typ string) string {
 	return typ
 }
 
-// Node returns the value at a YAML path such as $.reliabilities[0], or nil if
-// there is none.
-func (d *Document) Node(path string) ast.Node {
-	p, err := yaml.PathString(path)
-	if err != nil {
-		return nil
+// Node returns the value at a path such as $.reliabilities[0] or $.models."a b", or nil if there is
+// none.
+func (d *Document) Node(path string) *yaml.Node {
+	n := d.root
+	path = strings.TrimPrefix(path, "$")
+	for path != "" && n != nil {
+		step := pathStep.FindStringSubmatch(path)
+		if step == nil {
+			return nil
+		}
+		path = path[len(step[0]):]
+		switch {
+		case step[3] != "":
+			n = element(n, step[3])
+		case step[2] != "":
+			name, _ := strconv.Unquote(step[2])
+			_, n = field(n, name)
+		default:
+			_, n = field(n, step[1])
+		}
 	}
-	node, err := p.FilterFile(d.file)
-	if err != nil {
-		return nil
-	}
-	return node
+	return n
 }
 
-// At returns an error that points at the value at a YAML path.
+// Fields yields the names in the mapping at a path, in order.
+func (d *Document) Fields(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range fields(d.Node(path)) {
+			if !yield(name.Value) {
+				return
+			}
+		}
+	}
+}
+
+// pathStep matches a field, a field in quotes, or an index.
+var pathStep = regexp.MustCompile(`^(?:\.([^."\[]+)|\.("(?:[^"\\]|\\.)*")|\[(\d+)\])`)
+
+func element(n *yaml.Node, index string) *yaml.Node {
+	i, err := strconv.Atoi(index)
+	if err != nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+		return nil
+	}
+	return n.Content[i]
+}
+
+func field(n *yaml.Node, name string) (key, value *yaml.Node) {
+	for key, value := range fields(n) {
+		if key.Value == name {
+			return key, value
+		}
+	}
+	return nil, nil
+}
+
+// At returns an error that points at the value at a path.
 //
 // If the file has no such value, the error points at the nearest mapping or list that would have it.
 func (d *Document) At(path, message, hint string) *Error {
@@ -432,26 +524,13 @@ func (d *Document) At(path, message, hint string) *Error {
 	if node == nil {
 		return &Error{File: d.Name, Message: message, Hint: hint}
 	}
-	tok := node.GetToken()
-	// The token of a mapping is the first colon; point at the first field
-	// instead.
-	if mapping, ok := node.(ast.MapNode); ok && tok.Value == ":" {
-		if fields := mapping.MapRange(); fields.Next() {
-			tok = fields.Key().GetToken()
-		}
-	}
-	return d.Here(tok.Position.Line, tok.Position.Column, message, hint)
+	return d.Here(node.Line, node.Column, message, hint)
 }
 
-// AtKey returns an error that points at the name of a field in the mapping at a
-// YAML path.
-func (d *Document) AtKey(path, key, message, hint string) *Error {
-	if mapping, ok := d.Node(path).(ast.MapNode); ok {
-		for fields := mapping.MapRange(); fields.Next(); {
-			if t := fields.Key().GetToken(); t.Value == key {
-				return d.Here(t.Position.Line, t.Position.Column, message, hint)
-			}
-		}
+// AtKey returns an error that points at the name of a field in the mapping at a path.
+func (d *Document) AtKey(path, name, message, hint string) *Error {
+	if key, _ := field(d.Node(path), name); key != nil {
+		return d.Here(key.Line, key.Column, message, hint)
 	}
 	return d.At(path, message, hint)
 }
@@ -473,54 +552,6 @@ func (d *Document) Here(line, column int, message, hint string) *Error {
 
 // short returns the part of a message that may be shown, with some context.
 func short(message string) string { return assay.Head(message, maxAround) }
-
-// wholeNumbers refuses a fraction where the type needs a whole number. The YAML
-// library would truncate it.
-func (d *Document) wholeNumbers(node ast.Node, t reflect.Type) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch n := node.(type) {
-	case *ast.FloatNode:
-		if k := t.Kind(); k >= reflect.Int && k <= reflect.Uint64 {
-			pos := n.GetToken().Position
-			return d.Here(pos.Line, pos.Column, wrongType(n.GetToken().Value, "a whole number"), "")
-		}
-	case *ast.SequenceNode:
-		if t.Kind() == reflect.Slice {
-			for _, v := range n.Values {
-				if err := d.wholeNumbers(v, t.Elem()); err != nil {
-					return err
-				}
-			}
-		}
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			if err := d.wholeNumbers(v, t); err != nil {
-				return err
-			}
-		}
-	case *ast.MappingValueNode:
-		if ft, ok := fieldType(t, n.Key.GetToken().Value); ok {
-			return d.wholeNumbers(n.Value, ft)
-		}
-	}
-	return nil
-}
-
-func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
-	switch t.Kind() {
-	case reflect.Map:
-		return t.Elem(), true
-	case reflect.Struct:
-		for _, f := range reflect.VisibleFields(t) {
-			if yamlName(f) == name {
-				return f.Type, true
-			}
-		}
-	}
-	return nil, false
-}
 
 func yamlName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")

@@ -51,6 +51,7 @@ func YAML(size int) map[string]string {
 		"lists in a line":   repeat("- "),
 		"many in brackets":  "a: [" + repeat("[],") + "]",
 		"merge":             "a: &a {b: c}\n" + repeat("<<: *a\n"),
+		"names in braces":   padded(size, "{", "k%d,", "}"),
 		"nul":               "name: " + repeat("\x00") + "\n",
 		"nul key":           "a\x00b: 1\n",
 		"pairs in brackets": "a: [" + repeat("a: "),
@@ -100,6 +101,17 @@ func stairs(size int, text string) string {
 		b.WriteString(strings.Repeat(" ", i) + text + "\n")
 	}
 	return b.String()
+}
+
+// padded returns a list or a mapping with as many entries as a file of the size may have.
+func padded(size int, open, entry, end string) string {
+	var b strings.Builder
+	b.WriteString("a: " + open)
+	for i := range 79_990 + size/16 {
+		fmt.Fprintf(&b, entry, i)
+	}
+	b.WriteString(end + "\n")
+	return b.String() + "b: " + strings.Repeat("x", max(0, size-b.Len())) + "\n"
 }
 
 // laughs returns a small file that would be huge if its aliases were written in full.
