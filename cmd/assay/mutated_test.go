@@ -1,44 +1,15 @@
 package main
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-)
 
-// mutate returns a text with a few random changes: parts that are cut off, changed, repeated,
-// indented or nested.
-func mutate(r *rand.Rand, text string) string {
-	for range 1 + r.IntN(3) {
-		if text == "" {
-			return text
-		}
-		at := r.IntN(len(text))
-		end := at + r.IntN(min(len(text)-at, 400))
-		part := text[at:end]
-		switch r.IntN(6) {
-		case 0:
-			text = text[:at]
-		case 1:
-			text = text[:at] + string([]byte{byte(r.IntN(256))}) + text[at+1:]
-		case 2:
-			text = text[:end] + strings.Repeat(part, 1+r.IntN(1000)) + text[end:]
-		case 3:
-			indent := "\n" + strings.Repeat(" ", r.IntN(9))
-			text = text[:at] + strings.ReplaceAll(part, "\n", indent) + text[end:]
-		case 4:
-			open := []string{"[", "{a: ", "- ", "? ", "!a ", "&a ", `{"a":`, "\""}[r.IntN(8)]
-			text = text[:at] + strings.Repeat(open, 1<<r.IntN(17)) + text[at:]
-		case 5:
-			text = text[:at] + text[end:]
-		}
-	}
-	return text
-}
+	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
+)
 
 // The project's own files, changed at random, end no command with a panic, a message above 1 KB or
 // an allocation that their size does not explain.
@@ -49,14 +20,16 @@ func TestMutatedFiles(t *testing.T) {
 	if err != nil || len(paths) < 3 {
 		t.Fatalf("%q %v", paths, err)
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 500 {
-		path := paths[i%len(paths)]
-		original, err := os.ReadFile(path)
+	originals := make([]string, len(paths))
+	for i, path := range paths {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := mutate(r, string(original))
+		originals[i] = string(text)
+	}
+	for i, text := range yamldoctest.Mutations(500, originals...) {
+		path := paths[i%len(paths)]
 		file(t, dir, filepath.Base(path), text)
 		for _, args := range [][]string{
 			{"library", "inspect", filepath.Join(dir, "tasks.yaml")},
@@ -76,6 +49,6 @@ func TestMutatedFiles(t *testing.T) {
 				t.Errorf("mutation %d of %s: %d bytes: %q", i, path, len(got.err), got.err)
 			}
 		}
-		file(t, dir, filepath.Base(path), string(original))
+		file(t, dir, filepath.Base(path), originals[i%len(paths)])
 	}
 }

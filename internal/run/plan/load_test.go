@@ -3,10 +3,8 @@ package plan_test
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -470,29 +468,29 @@ func TestSpendingIsRead(t *testing.T) {
 
 // FuzzLoad checks that every file gives either an experiment or an *Error.
 func FuzzLoad(f *testing.F) {
-	f.Add(string(plan.QuickstartFile))
-	f.Add("models: [a]\nlimits: {turns: 1.5}\n")
-	f.Add("models: {a: b}\n- x\n")
-	f.Add("a: &a [*a]\n")
-	f.Add(fullText)
-	f.Add("models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\n" +
-		"parts: [{name: x, models: ['[']}, ]\n")
-	f.Add(providersText)
+	seeds := []string{
+		string(plan.QuickstartFile), fullText, providersText,
+		"models: [a]\nlimits: {turns: 1.5}\n", "models: {a: b}\n- x\n", "a: &a [*a]\n",
+		"models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\n" +
+			"parts: [{name: x, models: ['[']}, ]\n",
+	}
 	for _, seed := range yamldoctest.YAML(2000) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range append(seeds, yamldoctest.Mutations(500, seeds[:3]...)...) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		path := write(t, "e.yaml", text)
-		defer time.AfterFunc(20*time.Second,
-			func() { panic("Load does not return for " + strconv.Quote(text)) }).Stop()
-		if _, err := plan.Load(path); err != nil {
-			if _, ok := err.(*plan.Error); !ok {
-				t.Errorf("Load() error is a %T: %v", err, err)
-			}
-		}
-		if _, err := plan.LoadProviders(path, env(nil)); err != nil {
-			if _, ok := err.(*plan.Error); !ok {
-				t.Errorf("LoadProviders() error is a %T: %v", err, err)
+		for _, read := range []func() error{
+			func() error { _, err := plan.Load(path); return err },
+			func() error { _, err := plan.LoadProviders(path, env(nil)); return err },
+			func() error { _, err := plan.LoadPrices(path); return err },
+		} {
+			if err := yamldoctest.Check(t, read); err != nil {
+				if _, ok := err.(*plan.Error); !ok {
+					t.Errorf("error is a %T: %v", err, err)
+				}
 			}
 		}
 	})

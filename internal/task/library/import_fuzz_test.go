@@ -34,6 +34,9 @@ func FuzzTaskFile(f *testing.F) {
 	for _, seed := range yamldoctest.JSON(2000) {
 		f.Add([]byte(seed))
 	}
+	for _, seed := range yamldoctest.Mutations(500, odd, importSeeds()[2][0]) {
+		f.Add([]byte(seed))
+	}
 	path := filepath.Join(f.TempDir(), "tasks.json")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := fmt.Sprintf("%s.%d", path, os.Getpid())
@@ -130,10 +133,24 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(seed), []byte("{}"))
 		f.Add([]byte("[]"), []byte(seed))
 	}
+	for _, seed := range importSeeds() {
+		for _, tasks := range yamldoctest.Mutations(25, seed[0]) {
+			f.Add([]byte(tasks), []byte(seed[1]))
+		}
+		for _, registry := range yamldoctest.Mutations(25, seed[1]) {
+			f.Add([]byte(seed[0]), []byte(registry))
+		}
+	}
 	stem := filepath.Join(f.TempDir(), fmt.Sprint(os.Getpid()))
 	f.Fuzz(func(t *testing.T, tasks, registry []byte) {
 		opts := importFiles(t, stem, tasks, registry)
-		kept, tools, report, err := library.ReadImport(opts)
+		var kept []assay.Task
+		var tools []assay.Tool
+		var report library.Report
+		err := yamldoctest.Check(t, func() (err error) {
+			kept, tools, report, err = library.ReadImport(opts)
+			return err
+		})
 		if err == nil {
 			checkKept(t, kept, tools, report)
 		}

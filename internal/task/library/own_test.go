@@ -220,14 +220,24 @@ func FuzzOwnFiles(f *testing.F) {
 	f.Add(ownTasks, ownTools)
 	f.Add("tools: tools.yaml\ntasks: [{id: a, prompt: b, judge: {state: {1: 2}}}]", ownTools)
 	f.Add(ownTasks, "file: t.star\ntools: [{name: get, description: x, parameters: {type: object, properties: []}}]")
+	seeds := yamldoctest.Mutations(250, ownTasks)
 	for _, seed := range yamldoctest.YAML(2000) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		f.Add(seed, ownTools)
+	}
+	for _, seed := range append(seeds[250:], yamldoctest.Mutations(250, ownTools)...) {
 		f.Add(ownTasks, seed)
 	}
 	f.Fuzz(func(t *testing.T, tasks, tools string) {
-		lib, err := library.OpenNamed(t.Context(), writeOwn(t, tasks, tools, ownScript))
-		if err == nil {
-			lib.Close()
-		}
+		path := writeOwn(t, tasks, tools, ownScript)
+		yamldoctest.Check(t, func() error {
+			lib, err := library.OpenNamed(t.Context(), path)
+			if err == nil {
+				lib.Close()
+			}
+			return err
+		})
 	})
 }

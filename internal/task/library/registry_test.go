@@ -143,8 +143,11 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 }
 
 func FuzzRegistry(f *testing.F) {
-	f.Add([]byte(`{"x_a": {"errors": [{"code": "TIMEOUT"}],
-		"parameters": [{"name": "p", "type": "string", "default": {}}]}}`))
+	const plain = `{"x_a": {"errors": [{"code": "TIMEOUT"}],
+		"parameters": [{"name": "p", "type": "string", "default": {}}]}}`
+	for _, seed := range append(yamldoctest.Mutations(100, plain), plain) {
+		f.Add([]byte(seed))
+	}
 	f.Add([]byte(`{"x_a": {"dependencies": ["x_b"]}, "x_b": {"dependencies": ["x_a"]}}`))
 	f.Add([]byte("{\"x_a\": {\n  \"errors\" []}}"))
 	for _, seed := range yamldoctest.JSON(2000) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.File)
+	b.WriteString(clip(e.File))
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 	}
@@ -157,7 +158,7 @@ func Read(path string, help Help) (*Document, error) {
 			Hint: help.Missing,
 		}
 	case err != nil:
-		return nil, &Error{File: path, Message: err.Error()}
+		return nil, &Error{File: path, Message: cause(err)}
 	case info.IsDir():
 		return nil, &Error{File: path, Message: "is a directory, not a YAML file"}
 	case info.Size() > maxFile:
@@ -171,7 +172,7 @@ func Read(path string, help Help) (*Document, error) {
 	source, err := readAtMost(path, maxFile+1)
 	switch {
 	case err != nil:
-		return nil, &Error{File: path, Message: err.Error()}
+		return nil, &Error{File: path, Message: cause(err)}
 	case len(source) > maxFile: // a pipe has no size
 		return nil, &Error{
 			File: path, Message: fmt.Sprintf("file has more than %d bytes", maxFile),
@@ -179,6 +180,15 @@ func Read(path string, help Help) (*Document, error) {
 		}
 	}
 	return Parse(path, source, help)
+}
+
+// cause returns the message of an error without the path.
+func cause(err error) string {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	return err.Error()
 }
 
 // readAtMost returns the first n bytes of a file.

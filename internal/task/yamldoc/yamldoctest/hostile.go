@@ -3,8 +3,80 @@ package yamldoctest
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
 	"strings"
+	"testing"
+	"unicode"
 )
+
+// Mutations returns n texts that differ from the given ones by a few random changes: parts that are
+// cut off, changed, repeated, indented or nested. They are the same every time.
+func Mutations(n int, texts ...string) []string {
+	r := rand.New(rand.NewPCG(1, 2))
+	all := make([]string, n)
+	for i := range all {
+		all[i] = mutate(r, texts[i%len(texts)])
+	}
+	return all
+}
+
+func mutate(r *rand.Rand, text string) string {
+	for range 1 + r.IntN(3) {
+		if text == "" {
+			return text
+		}
+		at := r.IntN(len(text))
+		end := at + r.IntN(min(len(text)-at, 400))
+		part := text[at:end]
+		switch r.IntN(6) {
+		case 0:
+			text = text[:at]
+		case 1:
+			text = text[:at] + string([]byte{byte(r.IntN(256))}) + text[at+1:]
+		case 2:
+			text = text[:end] + strings.Repeat(part, 1+r.IntN(100)) + text[end:]
+		case 3:
+			indent := "\n" + strings.Repeat(" ", r.IntN(9))
+			text = text[:at] + strings.ReplaceAll(part, "\n", indent) + text[end:]
+		case 4:
+			open := []string{"[", "{a: ", "- ", "? ", "!a ", "&a ", `{"a":`, "\""}[r.IntN(8)]
+			text = text[:at] + strings.Repeat(open, 1<<r.IntN(13)) + text[at:]
+		case 5:
+			text = text[:at] + text[end:]
+		}
+	}
+	return text
+}
+
+// placed matches errors that name a line and a column, and errors about a file as a whole.
+var placed = regexp.MustCompile(`:\d+:\d+: |file is empty|file not found|` +
+	`is a directory|not a directory|file name too long|registry .* is not valid:|` +
+	`the object has no list`)
+
+// Check reads a file. It reports an error that has no place, more than 1 KB or control characters,
+// and a reader that allocates more than 256 MB. It returns the error.
+func Check(t testing.TB, read func() error) error {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := read()
+	runtime.ReadMemStats(&after)
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 256 {
+		t.Errorf("allocated %d MB in total", mb)
+	}
+	if err == nil {
+		return nil
+	}
+	message := err.Error()
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if len(message) > 1024 || strings.ContainsFunc(message, control) ||
+		!placed.MatchString(message) {
+		t.Errorf("error of %d bytes: %q", len(message), message)
+	}
+	return err
+}
 
 // YAML returns broken and oversized YAML files by name. The size is about that of the largest in
 // bytes.
