@@ -148,12 +148,12 @@ fuzz:
 		done; \
 	done
 
-# The fuzzers of files that users write, each for a short while.
+# The fuzzers of files that users write. An ordinary test reads their seeds, which include mutated files.
 .PHONY: fuzz-files
 fuzz-files:
 	@for f in task/yamldoc:FuzzDecode run/plan:FuzzLoad task/library:FuzzTaskFile \
 		task/library:FuzzImport task/library:FuzzOwnFiles task/library:FuzzRegistry; do \
-		$(GO) test -run XXX -fuzz "^$${f#*:}$$" -fuzztime 5s ./internal/$${f%:*} || exit 1; \
+		$(GO) test -run XXX -fuzz "^$${f#*:}$$" -fuzztime $(FUZZTIME) ./internal/$${f%:*} || exit 1; \
 	done
 
 # The soak's long form, for the night: half an hour under all faults at random.

@@ -1,6 +1,7 @@
 package yamldoc_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -41,6 +42,51 @@ func TestUnknownFieldsAreAllNamed(t *testing.T) {
 			if err := doc.Decode(new(file)); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Fatalf("error = %v\nwant %s", err, want)
 			}
+		}
+	}
+}
+
+// TestTextsStayAsWritten checks that a text without quotes is not taken for a number or a date.
+func TestTextsStayAsWritten(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"1.10", "007", "0x1F", "1_000", "2024-01-01", "a\tb", "<<", "yes"} {
+		var into struct {
+			Name   string         `yaml:"name"`
+			Inputs map[string]any `yaml:"inputs"`
+		}
+		source := "name: " + text + "\ninputs: {1.50: 2024-01-01, on: 1e3}\n"
+		doc, err := yamldoc.Parse("f.yaml", []byte(source), yamldoc.Help{})
+		if err == nil {
+			err = doc.Decode(&into)
+		}
+		want := map[string]any{"1.50": "2024-01-01", "on": 1000.0}
+		if err != nil || into.Name != text || !maps.Equal(into.Inputs, want) {
+			t.Errorf("%q: got %q, %v, %v", text, into.Name, into.Inputs, err)
+		}
+	}
+}
+
+// TestSyntaxErrors checks that errors point at the mistake.
+func TestSyntaxErrors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: 1\nname: \"x\nb: 2\n":        "2:7: the quotes that begin here do not end",
+		"a: 1\nname x\nb: 2\n":           "2:1: no colon follows this name",
+		"a: [b\nc: d\n":                  "2:2: missing ',' or ']', in the list that begins in line 1",
+		"a: [\r\n\r\n":                   "1:5: a value is expected here",
+		"a:\n\tb: 1\n":                   "2:1: a tab cannot be used here",
+		"a: @b\n":                        "1:4: a text cannot begin with '@'",
+		"\ufeffa: b\na: c\n":             "2:1: field \"a\" is already set in line 1",
+		"a: b\n---\na: b\n":              "2:1: the file has several YAML documents, want one",
+		"a: *b\n":                        "1:4: anchors and aliases are not supported",
+		"<<: {a: b}\n":                   "1:1: anchors and aliases are not supported",
+		"a: x\u2028y\n":                  "1:5: the control character \\u2028 cannot be used",
+		"a: [1, 18446744073709551616]\n": "1:8: the number has too many digits to stay exact",
+		"? [a]\n: b\n":                   "1:3: the name of a field must be text",
+	} {
+		_, err := yamldoc.Parse("f.yaml", []byte(text), yamldoc.Help{})
+		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:"+want+"\n") {
+			t.Errorf("%q: error = %v\nwant %s", text, err, want)
 		}
 	}
 }

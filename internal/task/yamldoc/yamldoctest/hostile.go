@@ -179,7 +179,7 @@ func stairs(size int, text string) string {
 func padded(size int, open, entry, end string) string {
 	var b strings.Builder
 	b.WriteString("a: " + open)
-	for i := range 79_990 + size/16 {
+	for i := range 49_990 + size/16 {
 		fmt.Fprintf(&b, entry, i)
 	}
 	b.WriteString(end + "\n")
