@@ -31,7 +31,9 @@ var limits = loaderlimits.New(loaderlimits.DepthFunc(
 		return nil
 	}))
 
-func (d *Document) tooDeep(line, column int) *Error { return d.Here(line, column, TooDeep, FlatHint) }
+func (d *Document) tooDeep(line, column int) *Error {
+	return d.Here(line, column, TooDeep, FlatHint)
+}
 
 // maxSigns is the largest number of signs that may each begin two values, because the YAML library
 // keeps about 200 bytes for each value. A file may have another one for every 16 bytes.
