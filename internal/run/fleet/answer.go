@@ -130,7 +130,7 @@ func (d *Desk) beat(b *beat) beatReply {
 
 // of returns an order if this is its latest token, and nil otherwise. It needs the lock.
 func (d *Desk) of(h held) *order {
-	if o := d.orders[h.Order]; o != nil && h.Token == o.token {
+	if o := d.orders[h.Order]; o != nil && o.begun > 0 && h.Token == o.token {
 		return o
 	}
 	return nil
@@ -175,12 +175,12 @@ func (d *Desk) begin(b *begin) beginning {
 		if o.inHand(now, d.silence) {
 			return beginning{Over: true} // somebody works on it
 		}
-		if o.token >= mostBegun {
+		if o.begun >= mostBegun {
 			o.fail(&assay.Fault{Kind: assay.Harness, Hopeless: true, Detail: fmt.Sprintf(
-				"%d workers were lost while they carried this attempt out", o.token)})
+				"%d workers were lost while they carried this attempt out", o.begun)})
 			return beginning{Over: true}
 		}
-		if o.token > 0 {
+		if o.begun > 0 {
 			d.begunAgain.Add(1)
 		}
 		o.hand(m, b.Try, now)

@@ -6,7 +6,7 @@
 // # Who may work on an order
 //
 // The desk alone knows who holds an order. Each time a worker begins one, the desk gives out a
-// higher token, and only messages with the latest token count. A worker tells the desk every second
+// new token, and only messages with the latest token count. A worker tells the desk every second
 // what it is working on. Within a lease of the last word of a worker, the desk offers its orders
 // again. It may come back and go on as long as nobody else has begun them.
 //

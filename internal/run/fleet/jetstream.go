@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,8 +45,10 @@ const (
 	ackWait = 5 * time.Second
 	// patience is how long one wait for an order takes.
 	patience = 5 * time.Second
-	// bigHeader names the object that holds a message which is too big for the server.
-	bigHeader = "Assay-Object"
+	// bigHeader names a message that is too big for the server, and sizeHeader has its size. It goes
+	// in parts; see [parts].
+	bigHeader  = "Assay-Message"
+	sizeHeader = "Assay-Size"
 	// headroom is what a message may have beside its body, in bytes.
 	headroom = 1 << 10
 )
@@ -97,47 +101,22 @@ func (c *connection) subject(parts ...string) string {
 	return c.prefix + "." + strings.Join(parts, ".")
 }
 
-// stream is the name of the queue, and bucket that of the store for big messages.
+// stream is the name of the queue.
 func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-orders" }
-func (c *connection) bucket() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-big" }
 
-// pack returns a message, whose body goes into the store for big messages if it is one.
-func (c *connection) pack(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
-	m := nats.NewMsg(subject)
-	m.Data = body
-	if int64(len(body)) <= c.conn.MaxPayload()-headroom {
-		return m, nil
+// message returns a message, without its body if that has to go in parts.
+func (c *connection) message(subject string, body []byte) (m *nats.Msg, inParts bool) {
+	m = nats.NewMsg(subject)
+	if len(body) <= c.mostBody() {
+		m.Data = body
+		return m, false
 	}
-	big, err := c.js.ObjectStore(ctx, c.bucket())
-	if err != nil {
-		return nil, fmt.Errorf("open the store for big messages: %w", err)
-	}
-	name := rand.Text()
-	if _, err := big.PutBytes(ctx, name, body); err != nil {
-		return nil, fmt.Errorf("store a big message: %w", err)
-	}
-	m.Data = nil
-	m.Header.Set(bigHeader, name)
-	return m, nil
+	m.Header.Set(bigHeader, rand.Text())
+	m.Header.Set(sizeHeader, strconv.Itoa(len(body)))
+	return m, true
 }
 
-// unpack returns the body of a message.
-func (c *connection) unpack(ctx context.Context, m *nats.Msg) ([]byte, error) {
-	name := m.Header.Get(bigHeader)
-	if name == "" {
-		return m.Data, nil
-	}
-	big, err := c.js.ObjectStore(ctx, c.bucket())
-	if err != nil {
-		return nil, fmt.Errorf("open the store for big messages: %w", err)
-	}
-	b, err := big.GetBytes(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("read a big message: %w", err)
-	}
-	_ = big.Delete(ctx, name) // otherwise it expires
-	return b, nil
-}
+func (c *connection) mostBody() int { return int(c.conn.MaxPayload() - headroom) }
 
 // A Remote is the link of a worker to a NATS server.
 type Remote struct {
@@ -150,7 +129,8 @@ type Remote struct {
 func Dial(ctx context.Context, a Access, waits func(err error)) (*Remote, error) {
 	waiting := false
 	for {
-		w, err := dial(a, nats.Name("assay worker"))
+		id := rand.Text()
+		w, err := dial(a, nats.Name(workerName+id), nats.CustomInboxPrefix(inboxes+id))
 		if err == nil {
 			return &Remote{connection: *w}, nil
 		}
@@ -172,9 +152,13 @@ func (r *Remote) Close() { r.conn.Close() }
 
 // Call makes a call.
 func (r *Remote) Call(ctx context.Context, call string, body []byte) ([]byte, error) {
-	m, err := r.pack(ctx, r.subject("call", call), body)
-	if err != nil {
-		return nil, err
+	m, inParts := r.message(r.subject("call", call), body)
+	if inParts {
+		for part := range slices.Chunk(body, r.mostBody()) {
+			if _, err := r.part(ctx, callPut, m, part); err != nil {
+				return nil, err
+			}
+		}
 	}
 	reply, err := r.conn.RequestMsgWithContext(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -183,7 +167,41 @@ func (r *Remote) Call(ctx context.Context, call string, body []byte) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return r.unpack(ctx, reply)
+	if reply.Header.Get(bigHeader) == "" {
+		return reply.Data, nil
+	}
+	for {
+		part, err := r.part(ctx, callGet, reply, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) == 0 {
+			return reply.Data, complete(reply)
+		}
+		reply.Data = append(reply.Data, part...)
+	}
+}
+
+// part sends a part of a message to the run, or gets the next one.
+func (r *Remote) part(
+	ctx context.Context, call string, of *nats.Msg, body []byte,
+) ([]byte, error) {
+	m := nats.NewMsg(r.subject("call", call))
+	m.Header.Set(bigHeader, of.Header.Get(bigHeader))
+	m.Data = body
+	reply, err := r.conn.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("a part of a big message: %w", err)
+	}
+	return reply.Data, nil
+}
+
+// complete returns an error if a message that came in parts lacks some.
+func complete(m *nats.Msg) error {
+	if size := m.Header.Get(sizeHeader); size != strconv.Itoa(len(m.Data)) {
+		return fmt.Errorf("a big message has %d of %s bytes", len(m.Data), size)
+	}
+	return nil
 }
 
 // Take takes up to n orders.

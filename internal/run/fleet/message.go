@@ -22,6 +22,8 @@ const (
 	callBegin  = "begin"  // it has got an order from the queue
 	callChat   = "chat"   // a request of an attempt to its model
 	callResult = "result" // an attempt has ended
+	callPut    = "put"    // a part of a message that is too big for the server
+	callGet    = "get"    // the next part of an answer that is too big
 )
 
 var calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
@@ -60,7 +62,7 @@ type welcome struct {
 // A held is an order as its worker names it.
 type held struct {
 	Order string
-	Token int
+	Token string // of the lease, which only its worker knows
 }
 
 type beat struct {
@@ -93,7 +95,7 @@ type begin struct {
 type beginning struct {
 	// Over is true if there is nothing to do for this worker.
 	Over  bool `json:",omitempty"`
-	Token int
+	Token string
 	Trial assay.Trial
 	Task  assay.Task
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -10,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An order is an attempt that some worker carries out. Its fields from token on are guarded by the
+// An order is an attempt that some worker carries out. Its fields from begun on are guarded by the
 // desk's lock.
 type order struct {
 	id       string
@@ -21,9 +22,10 @@ type order struct {
 	cancel   func()
 	asking   sync.WaitGroup // requests in flight
 
-	// token is the latest one given out, from 1, and try the delivery that got it, by a worker with
-	// this ID and name.
-	token        int
+	// begun counts the tokens given out. token is the latest one, and try the delivery that got it,
+	// by a worker with this ID and name.
+	begun        int
+	token        string
 	try          string
 	worker, name string
 	seen         time.Time // when the worker was last heard to work on it
@@ -53,7 +55,7 @@ func (o *order) over() bool { return o.result != nil || o.fault != nil }
 
 // inHand reports whether a worker works on the order, of which nobody may be silent for long.
 func (o *order) inHand(now time.Time, silence time.Duration) bool {
-	return o.token > 0 && now.Sub(o.seen) < silence
+	return o.begun > 0 && now.Sub(o.seen) < silence
 }
 
 func (o *order) finish(r *result) {
@@ -79,7 +81,8 @@ func (o *order) hand(m *member, try string, now time.Time) {
 	for _, a := range o.asked {
 		a.cancel()
 	}
-	o.token++
+	o.begun++
+	o.token = rand.Text()
 	o.worker, o.name, o.try, o.seen = m.Worker, m.Name, try, now
 	o.gone, o.asked = 0, make(map[int]*asked)
 }

@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +23,6 @@ const (
 	payload = 8 << 20
 	// setUp is the time to prepare a server.
 	setUp = 10 * time.Second
-	// bigFor is how long a big message is kept if nobody fetches it.
-	bigFor = 10 * time.Minute
 )
 
 // An Exchange is the run's end of a NATS server. It must be closed.
@@ -31,9 +31,10 @@ type Exchange struct {
 	server  *server.Server // nil if somebody else runs it
 	dir     string
 	mending sync.Mutex // of a queue that the server has lost
+	parts   parts
 }
 
-// Listen starts a NATS server in this process. It listens on an address, for clients with the token
+// Listen starts a NATS server in this process. It listens on an address, for workers with the token
 // and, if there is a certificate, over TLS alone. The server owns the directory, which it empties
 // at the start and removes in the end.
 func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, error) {
@@ -44,9 +45,10 @@ func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, e
 	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return nil, err
 	}
+	own := rand.Text()
 	o := &server.Options{
 		ServerName: "assay", Host: free.IP.String(), Port: free.Port, NoLog: true, NoSigs: true,
-		Authorization: token, JetStream: true, StoreDir: dir, MaxPayload: payload,
+		CustomClientAuthentication: tokens{run: own, worker: token}, JetStream: true, StoreDir: dir, MaxPayload: payload,
 		JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 1 << 30,
 	}
 	if cert != nil {
@@ -59,7 +61,7 @@ func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, e
 	if x.server, err = start(o); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	w, err := dial(Access{URL: "nats://in-process", Token: token}, nats.InProcessServer(x.server))
+	w, err := dial(Access{URL: "nats://in-process", Token: own}, nats.InProcessServer(x.server))
 	if err == nil {
 		x.connection = *w
 		err = x.prepare()
@@ -131,7 +133,7 @@ func (x *Exchange) isTaken() bool {
 // Addr returns the address of the server in this process.
 func (x *Exchange) Addr() string { return x.server.Addr().String() }
 
-// prepare makes the queue and the store for big messages anew. What they held was of another run.
+// prepare makes the queue anew. What it held was of another run.
 func (x *Exchange) prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setUp)
 	defer cancel()
@@ -153,12 +155,6 @@ func (x *Exchange) prepare() error {
 	if err != nil {
 		return fmt.Errorf("make the queue: %w", err)
 	}
-	_, err = x.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: x.bucket(), Storage: jetstream.MemoryStorage, TTL: bigFor,
-	})
-	if err != nil {
-		return fmt.Errorf("make the store for big messages: %w", err)
-	}
 	return nil
 }
 
@@ -166,11 +162,6 @@ func (x *Exchange) clear(ctx context.Context) error {
 	err := x.js.DeleteStream(ctx, x.stream())
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("reach JetStream: %w\nhint: the server needs jetstream in its settings", err)
-	}
-	err = x.js.DeleteObjectStore(ctx, x.bucket())
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) &&
-		!errors.Is(err, jetstream.ErrBucketNotFound) {
-		return err
 	}
 	return nil
 }
@@ -226,7 +217,19 @@ func (x *Exchange) Serve(
 	var subs []*nats.Subscription
 	for _, call := range calls {
 		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
-			answers.Go(func() { x.reply(ctx, m, func(b []byte) []byte { return answer(ctx, call, b) }) })
+			answers.Go(func() { x.reply(m, func(b []byte) []byte { return answer(ctx, call, b) }) })
+		})
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	for call, answer := range map[string]func(id string, part []byte) []byte{
+		callPut: x.parts.put, callGet: x.parts.get,
+	} {
+		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
+			_ = m.Respond(answer(m.Header.Get(bigHeader), m.Data))
 		})
 		if err != nil {
 			cancel()
@@ -244,18 +247,24 @@ func (x *Exchange) Serve(
 }
 
 // reply answers one message. Without an answer, the worker will ask again.
-func (x *Exchange) reply(ctx context.Context, m *nats.Msg, answer func(body []byte) []byte) {
-	body, err := x.unpack(ctx, m)
-	if err != nil {
-		return
+func (x *Exchange) reply(m *nats.Msg, answer func(body []byte) []byte) {
+	if id := m.Header.Get(bigHeader); id != "" {
+		m.Data = x.parts.take(id)
+		if complete(m) != nil {
+			return
+		}
 	}
-	b := answer(body)
+	b := answer(m.Data)
 	if b == nil {
 		return
 	}
-	if out, err := x.pack(ctx, m.Reply, b); err == nil {
-		_ = x.conn.PublishMsg(out)
+	out, inParts := x.message(m.Reply, b)
+	if inParts {
+		for part := range slices.Chunk(b, x.mostBody()) {
+			x.parts.put(out.Header.Get(bigHeader), part)
+		}
 	}
+	_ = x.conn.PublishMsg(out)
 }
 
 // lastError keeps the last thing that a server complained about.

@@ -133,7 +133,7 @@ func TestHeldOrderIsNotBegunTwice(t *testing.T) {
 		first := desk.begin(&begin{Worker: "a", Order: id, Try: "a-1"})
 		again := desk.begin(&begin{Worker: "a", Order: id, Try: "a-1"})
 		if first.Over || again.Token != first.Token {
-			t.Errorf("tokens %d and %d of one delivery", first.Token, again.Token)
+			t.Errorf("tokens %s and %s of one delivery", first.Token, again.Token)
 		}
 		time.Sleep(9 * time.Second)
 		desk.beat(&beat{Worker: "a", Run: "r", Orders: []held{{id, first.Token}}})
@@ -143,8 +143,8 @@ func TestHeldOrderIsNotBegunTwice(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		second := desk.begin(&begin{Worker: "b", Order: id, Try: "b-2"})
-		if second.Over || second.Token <= first.Token {
-			t.Errorf("token %d after token %d", second.Token, first.Token)
+		if second.Over || second.Token == first.Token {
+			t.Errorf("token %s after token %s", second.Token, first.Token)
 		}
 		r := desk.beat(&beat{Worker: "a", Run: "r", Orders: []held{{id, first.Token}}})
 		if len(r.Over) != 1 {

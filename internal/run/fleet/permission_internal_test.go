@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assay-eval/assay"
+)
+
+const workersToken = "token-of-the-workers"
+
+// listen starts the server of a run.
+func listen(t *testing.T) *Exchange {
+	t.Helper()
+	x, err := Listen("127.0.0.1:0", workersToken, nil, filepath.Join(t.TempDir(), "nats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Close() })
+	return x
+}
+
+// join connects a worker to it.
+func join(t *testing.T, x *Exchange) *Remote {
+	t.Helper()
+	r, err := Dial(t.Context(), Access{URL: "nats://" + x.Addr(), Token: workersToken}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// TestWorkersTokenAllowsNoMore tries with the token of the workers what no worker needs.
+func TestWorkersTokenAllowsNoMore(t *testing.T) {
+	t.Parallel()
+	x := listen(t)
+	for _, name := range []string{"", "assay worker *", "assay worker " + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
+		conn, err := nats.Connect("nats://"+x.Addr(), nats.Token(workersToken), nats.Name(name),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Close)
+		for _, subject := range []string{
+			"$JS.API.STREAM.DELETE.assay-orders", "$JS.API.STREAM.PURGE.assay-orders",
+			"$JS.API.STREAM.UPDATE.assay-orders", "$JS.API.STREAM.CREATE.mine",
+			"$JS.API.STREAM.MSG.GET.assay-orders", "$JS.API.STREAM.NAMES",
+			"$JS.API.CONSUMER.CREATE.assay-orders", "$JS.API.CONSUMER.DELETE.assay-orders.workers",
+			"assay.order.mine", "_INBOX.of-another.answer", "elsewhere",
+		} {
+			if err := conn.Publish(subject, nil); err != nil || !denied(conn) {
+				t.Errorf("%q may publish to %s (%v)", name, subject, err)
+			}
+		}
+		for _, subject := range []string{">", "_INBOX.>", "_INBOX.*.>", "assay.call.*", "assay.order.*"} {
+			if _, err := conn.SubscribeSync(subject); err != nil || !denied(conn) {
+				t.Errorf("%q may listen to %s (%v)", name, subject, err)
+			}
+		}
+	}
+}
+
+// denied reports whether the latest operation of a connection was denied.
+func denied(conn *nats.Conn) bool {
+	before := conn.LastError()
+	err := conn.Flush()
+	after := conn.LastError()
+	return err == nil && after != before && errors.Is(after, nats.ErrPermissionViolation)
+}
+
+// TestResultOfAnotherLease sends the result of an attempt that another worker has begun.
+func TestResultOfAnotherLease(t *testing.T) {
+	t.Parallel()
+	x := listen(t)
+	desk, err := NewDesk(x, DeskOptions{Job: Job{Run: "r"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(r *Remote, name string, in, out any) {
+		t.Helper()
+		b, err := encode(in)
+		if err == nil {
+			b, err = r.Call(t.Context(), name, b)
+		}
+		if err == nil {
+			err = decode(b, out)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan *assay.Attempt, 1)
+	go func() {
+		a, _ := desk.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
+		ended <- a
+	}()
+	honest, intruder := join(t, x), join(t, x)
+	for r, id := range map[*Remote]string{honest: "honest", intruder: "intruder"} {
+		call(r, callHello, &hello{Worker: id, Name: id, Slots: 1}, new(welcome))
+	}
+	var tickets []Ticket
+	for len(tickets) == 0 && err == nil {
+		tickets, err = honest.Take(t.Context(), 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b beginning
+	call(honest, callBegin, &begin{Worker: "honest", Order: tickets[0].Order(), Try: "1"}, &b)
+	if err := tickets[0].Done(); err != nil {
+		t.Fatal(err)
+	}
+	attempt := func(level assay.Level) assay.Attempt {
+		return assay.Attempt{Outcome: assay.Outcome{Level: level}}
+	}
+	for _, token := range []string{"", "1"} {
+		var r receipt
+		call(intruder, callResult, &result{
+			held: held{tickets[0].Order(), token}, Attempt: attempt(assay.FullSuccess),
+		}, &r)
+		if !r.Over {
+			t.Errorf("a result with the token %q is accepted", token)
+		}
+	}
+	body, err := encode(&result{
+		held: held{tickets[0].Order(), b.Token}, Attempt: attempt(assay.Failure),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = honest.Call(t.Context(), callResult, body) }()
+	if a := <-ended; a.Level != assay.Failure || a.Worker != "honest" {
+		t.Errorf("the result is %s of %s", a.Level, a.Worker)
+	}
+	desk.Conclude("t")
+	desk.Close()
+}
+
+// TestBigMessages sends what is too big for the server in both directions.
+func TestBigMessages(t *testing.T) {
+	t.Parallel()
+	x := listen(t)
+	body := bytes.Repeat([]byte("0123456789"), 2<<20)
+	stop, err := x.Serve(func(_ context.Context, _ string, b []byte) []byte { return b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if got, err := join(t, x).Call(t.Context(), callChat, body); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("%d bytes came back of %d: %v", len(got), len(body), err)
+	}
+	if n := len(x.parts.byID); n > 0 {
+		t.Errorf("%d messages are kept", n)
+	}
+}
