@@ -124,6 +124,7 @@ const (
 	CategoryDependency      = "dependency"       // a tool was called before its dependencies
 	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
 	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
+	CategoryFramework       = "framework"        // an agent's framework changed a call
 	CategoryOther           = "other"            // right decisions, bad luck
 )
 
@@ -131,7 +132,7 @@ const (
 var ErrorCategories = []string{
 	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
 	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
-	CategoryAgentFailure, CategoryOther,
+	CategoryAgentFailure, CategoryFramework, CategoryOther,
 }
 
 // PilotScores are the three verdicts that the 2025 original all called full success, and the
@@ -246,27 +247,36 @@ func (a *Attempt) Add(r *Response) {
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
 }
 
-// unasked begins the deviation that counts calls of a foreign agent.
-const unasked = "calls that no reply asked for: "
+// The calls of a foreign agent that deviations count: those that no recorded reply asked for, which
+// may be the doing of a model whose tokens were not counted, those that differ from what the reply
+// asked for, and those that were refused before the first reply.
+const (
+	CallsUnasked = "calls that no reply asked for"
+	CallsChanged = "calls that the framework changed"
+	CallsRefused = "calls that were refused before the first reply"
+)
 
-// NoteUnasked adds the deviation of a foreign agent that made n calls of tools that no recorded
-// reply asked for. They may be the doing of a model whose tokens were not counted.
-func (a *Attempt) NoteUnasked(n int) {
+// NoteCalls adds a deviation that counts calls of a foreign agent.
+func (a *Attempt) NoteCalls(kind string, n int) {
 	if n > 0 {
-		addName(&a.Deviations, unasked+strconv.Itoa(n))
+		addName(&a.Deviations, kind+": "+strconv.Itoa(n))
 	}
 }
 
-// Unasked returns how many calls no recorded reply asked for, and the other deviations.
-func (a *Attempt) Unasked() (n int, others []string) {
+// Deviating returns how many calls of a foreign agent deviate, by kind, and the other deviations.
+func (a *Attempt) Deviating() (calls map[string]int, others []string) {
 	for _, d := range Names(a.Deviations) {
-		if count, ok := strings.CutPrefix(d, unasked); ok {
-			n, _ = strconv.Atoi(count)
+		kind, count, _ := strings.Cut(d, ": ")
+		if !slices.Contains([]string{CallsUnasked, CallsChanged, CallsRefused}, kind) {
+			others = append(others, d)
 			continue
 		}
-		others = append(others, d)
+		if calls == nil {
+			calls = make(map[string]int)
+		}
+		calls[kind], _ = strconv.Atoi(count)
 	}
-	return n, others
+	return calls, others
 }
 
 // Usage returns the tokens of all responses.
@@ -404,6 +414,29 @@ type AgentRecord struct {
 	// Output and Errors are the ends of what it wrote to standard output and standard error.
 	Output string `json:"output,omitempty"`
 	Errors string `json:"errors,omitempty"`
+	// Refused are the calls that were not carried out, those of the same turn and kind as one.
+	Refused []RefusedCall `json:"refused,omitempty"`
+}
+
+// A RefusedCall is a call of a tool that was not carried out, or several alike.
+type RefusedCall struct {
+	Turn int `json:"turn"`
+	// Tool and Arguments are those of the first one, and Asked is that of [CallRecord].
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments,omitempty"`
+	Asked     string `json:"asked,omitempty"`
+	Why       string `json:"why"`
+	Times     int    `json:"times"`
+}
+
+// Refused returns how many calls of a foreign agent were not carried out.
+func (t *Transcript) Refused() (n int) {
+	if t.Agent != nil {
+		for _, r := range t.Agent.Refused {
+			n += r.Times
+		}
+	}
+	return n
 }
 
 // A TurnRecord holds the cost of one reply.
@@ -440,6 +473,9 @@ type CallRecord struct {
 	Turn      int    `json:"turn"`
 	Tool      string `json:"tool"`
 	Arguments string `json:"arguments,omitempty"`
+	// Asked is the call as the model wrote it, if the framework of a foreign agent made this one of
+	// it.
+	Asked string `json:"asked,omitempty"`
 	// OK is true if the answer was a success. See [CallRecord.Happened].
 	OK bool `json:"ok"`
 	// Code and Error are set if OK is false.

@@ -20,6 +20,7 @@ var labels = func() map[string]string {
 		assay.CategoryDependency:      "dependencies",
 		assay.CategoryUnwantedEffect:  "effect side_effect unwanted",
 		assay.CategoryAgentFailure:    "agent_crash",
+		assay.CategoryFramework:       "framework_change",
 		assay.CategoryOther:           "",
 	} {
 		for _, name := range append(strings.Fields(also), category) {

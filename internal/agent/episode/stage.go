@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // A Stage is an attempt whose turns are taken by a foreign agent. It has the tools, the limits and
@@ -40,6 +42,10 @@ type Stage struct {
 	seen   map[uint64]bool
 	states map[string]*assay.State
 	asked  askedFor
+	// changed has the calls that the model asked for, by the number of the call that its framework
+	// made of it, and refused those that were not carried out.
+	changed map[int]string
+	refused []assay.RefusedCall
 }
 
 // ErrOver answers requests after the end of an attempt.
@@ -55,6 +61,7 @@ func (r *Runner) Stage(
 	s := &Stage{
 		e: e, over: make(chan struct{}),
 		seen: make(map[uint64]bool), states: make(map[string]*assay.State),
+		changed: make(map[int]string),
 	}
 	if err := e.begin(ctx); err != nil {
 		return s, err
@@ -113,15 +120,43 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow t
 		e.progress.begin(0) // without turns, each call is one of its own
 	}
 	e.overdrawn = false
-	s.asked.carryOut(name)
+	asked, before := s.asked.carryOut(name, arguments), len(e.world.Calls())
 	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: name, Arguments: arguments})
 	fields := e.carryOut(turn, []action{a}, rec)[0]
 	fields["replies_left"] = e.trial.Setting.Turns - turn
 	s.actions++
+	if reason, ok := fields["refused"].(string); ok {
+		s.refuse(assay.RefusedCall{
+			Turn: turn, Tool: spec.Clip(name), Arguments: spec.Clip(arguments), Asked: spec.Clip(asked),
+			Why: reason,
+		})
+	} else if len(e.world.Calls()) > before {
+		s.changed[before] = asked
+	}
 	s.afterCall(turn)
 	seconds, _ := fields["seconds"].(int)
 	failed = fields["refused"] != nil || fields["success"] == false
 	return string(encode(fields)), failed, time.Duration(seconds) * time.Second
+}
+
+// mostRefused is how many refused calls of a turn are kept apart. Agents may make thousands.
+const mostRefused = 20
+
+// refuse records a call that was not carried out.
+func (s *Stage) refuse(c assay.RefusedCall) {
+	n := len(s.refused)
+	alike := func(r assay.RefusedCall) bool { return r.Turn == c.Turn && r.Why == c.Why }
+	same := slices.IndexFunc(s.refused, func(r assay.RefusedCall) bool {
+		return alike(r) && r.Tool == c.Tool && r.Arguments == c.Arguments && r.Asked == c.Asked
+	})
+	if same < 0 && n >= mostRefused && s.refused[n-mostRefused].Turn == c.Turn {
+		same = n - 1
+	}
+	if same < 0 {
+		s.refused = append(s.refused, c)
+		same = n
+	}
+	s.refused[same].Times++
 }
 
 // afterCall ends the attempt if the call did.
@@ -314,6 +349,9 @@ func (s *Stage) Conclude(
 	if e.world != nil {
 		s.endTurn()
 		s.fault = e.collect(s.fault)
+		for i := range e.transcript.Calls {
+			e.transcript.Calls[i].Asked = s.changed[i]
+		}
 	}
 	switch {
 	case s.fault != nil:
@@ -330,8 +368,10 @@ func (s *Stage) Conclude(
 	}
 	e.transcript.Agent, e.attempt.Unmetered = record, s.turn() == 0 && s.fault == nil
 	if !e.attempt.Unmetered {
-		e.attempt.NoteUnasked(s.asked.unasked)
+		e.attempt.NoteCalls(assay.CallsUnasked, s.asked.unasked)
 	}
+	e.attempt.NoteCalls(assay.CallsChanged, s.asked.changed)
+	s.noteRefused()
 	if err == nil {
 		e.transcript.Ended = ended
 	}
@@ -339,4 +379,18 @@ func (s *Stage) Conclude(
 	s.concluded = true
 	e.conclude(err)
 	return &e.attempt, &e.transcript
+}
+
+// noteRefused records the calls that were not carried out, and counts those without a turn.
+func (s *Stage) noteRefused() {
+	if s.e.transcript.Agent != nil {
+		s.e.transcript.Agent.Refused = s.refused
+	}
+	early := 0
+	for _, r := range s.refused {
+		if r.Turn == 0 {
+			early += r.Times
+		}
+	}
+	s.e.attempt.NoteCalls(assay.CallsRefused, early)
 }

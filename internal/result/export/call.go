@@ -42,6 +42,8 @@ type Call struct {
 	Luck      float64 `json:"luck"`
 	// Met is the kind of fault of the tool that the call met, or empty.
 	Met assay.ToolFault `json:"tool_fault"`
+	// Asked is that of [assay.CallRecord].
+	Asked string `json:"asked"`
 }
 
 // CallsOf returns the calls of an attempt in order.
@@ -60,7 +62,7 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 			Level: a.Level, FaultKind: a.FaultKind,
 			Turn: c.Turn, Number: i + 1, Tool: c.Tool, Arguments: c.Arguments, OK: c.OK,
 			Code: c.Code, Error: c.Error,
-			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck, Met: c.Met(),
+			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck, Met: c.Met(), Asked: c.Asked,
 		}
 	}
 	return all
@@ -80,7 +82,7 @@ var calls = table[Call]{
 		}{}, spentLuck),
 	},
 	required: slices.DeleteFunc(names(callColumns), func(name string) bool {
-		return name == "tool_fault" // the first version had all others
+		return name == "tool_fault" || name == "asked" // the first version had all others
 	}),
 	label:     func(c *Call) string { return fmt.Sprintf("trial %s: call %d", c.Trial, c.Number) },
 	canonical: canonicalCall,
@@ -147,6 +149,8 @@ var callColumns = []column[Call]{
 		"Kind of the fault of the tool that the call met: before, after, slow, wrong_shape or "+
 			"stale; empty if it met none.",
 		func(c *Call) *assay.ToolFault { return &c.Met }),
+	text("asked", "The call as the model wrote it, if an agent's framework changed it; else empty.",
+		func(c *Call) *string { return &c.Asked }),
 }
 
 // canonicalCall returns c without luck if it is a mistake.

@@ -83,7 +83,7 @@ func TestCallJSONNames(t *testing.T) {
 	t.Parallel()
 	const want = "trial attempt model variant severity difficulty task_type reliability task " +
 		"experiment run lane level fault turn call tool arguments ok code error mistake chance luck " +
-		"tool_fault"
+		"tool_fault asked"
 	if got := strings.Join(keysInOrder(t, writeCalls(t, export.JSONL, oneCall())),
 		" "); got != want {
 		t.Errorf("JSON fields = %s\nwant %s", got, want)

@@ -48,7 +48,8 @@ var countFields = []string{
 // as other.
 var categories = slices.DeleteFunc(slices.Clone(assay.ErrorCategories),
 	func(c string) bool {
-		return c == assay.CategoryUnwantedEffect || c == assay.CategoryAgentFailure
+		return c == assay.CategoryUnwantedEffect || c == assay.CategoryAgentFailure ||
+			c == assay.CategoryFramework
 	})
 
 const errorSuffix = "_errors"

@@ -35,6 +35,24 @@ func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
 	}
 }
 
+// writeRefused prints the calls of a foreign agent that were refused in a turn.
+func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
+	if a == nil {
+		return
+	}
+	for _, r := range a.Refused {
+		if r.Turn != turn {
+			continue
+		}
+		fmt.Fprintf(w, "    (refused %s: %s: %s", times(r.Times, "call"),
+			strings.TrimSpace(r.Tool+" "+r.Arguments), r.Why)
+		if r.Asked != "" {
+			fmt.Fprintf(w, "; the framework changed it: the model asked for %s", r.Asked)
+		}
+		fmt.Fprintln(w, ")")
+	}
+}
+
 // visible replaces what a terminal would obey, but for line ends and tabs: control characters, and
 // those that change the direction of writing. What models and agents write is untrusted.
 func visible(text string) string {

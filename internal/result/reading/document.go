@@ -139,6 +139,11 @@ func messageText(m assay.Message) string {
 
 // CallText explains whether a call worked, and the reason.
 func CallText(c assay.CallRecord) string {
+	if asked := c.Asked; asked != "" {
+		c.Asked = ""
+		return fmt.Sprintf("%s; the framework changed it: the tool server got %s, the model asked for %s",
+			CallText(c), strings.TrimSpace(c.Tool+" "+c.Arguments), asked)
+	}
 	switch {
 	case c.Mistake:
 		return fmt.Sprintf("%s: a mistake, %s", c.Tool, c.Code)

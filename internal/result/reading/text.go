@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,9 +120,9 @@ func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
 		}
 		fmt.Fprintln(w)
 	}
-	unasked, others := a.Unasked()
-	if unasked > 0 {
-		fmt.Fprintf(w, "  warning: the agent made %d calls that no recorded reply asked for\n", unasked)
+	calls, others := a.Deviating()
+	for _, kind := range slices.Sorted(maps.Keys(calls)) {
+		fmt.Fprintf(w, "  warning: %s: %d\n", kind, calls[kind])
 	}
 	if len(others) > 0 {
 		fmt.Fprintf(w, "  the endpoint does not accept everything that was asked: %s\n",
@@ -152,6 +154,7 @@ func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 				fmt.Fprintf(w, "    (%s)\n", CallText(c))
 			}
 		}
+		writeRefused(w, tr.Agent, turn)
 	}
 }
 

@@ -64,8 +64,8 @@ type detail struct {
 	served           map[string]int // outcomes by the model that answered
 	deployments      map[string]int // outcomes by the deployment of their lane
 	deviations       map[string]int // outcomes by what was asked differently
-	unasked          int            // calls of tools that no reply asked for
-	byThemselves     int            // outcomes with such a call
+	deviating        map[string]int // calls of agents that deviate, by kind
+	deviate          map[string]int // outcomes with such a call
 	truncated        int            // outcomes with a reply that was cut off for length
 	faultKinds       map[assay.FaultKind]int
 	precision        float64
@@ -379,12 +379,14 @@ func (t *tally) describe(a *assay.Attempt) {
 	for _, what := range a.Unlike() {
 		bump(&t.unlike, what, 1)
 	}
-	unasked, deviations := a.Unasked()
+	calls, deviations := a.Deviating()
 	for _, name := range deviations {
 		bump(&t.deviations, name, 1)
 	}
-	t.unasked += unasked
-	t.byThemselves += int(flag(unasked > 0))
+	for kind, n := range calls {
+		bump(&t.deviating, kind, n)
+		bump(&t.deviate, kind, 1)
+	}
 	t.truncated += int(flag(a.Truncated > 0))
 	if lane := strings.SplitN(a.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
 		bump(&t.deployments, lane[2], 1)
@@ -427,8 +429,8 @@ func (d *detail) merge(o *detail) {
 	bumpAll(&d.served, o.served)
 	bumpAll(&d.deployments, o.deployments)
 	bumpAll(&d.deviations, o.deviations)
-	d.unasked += o.unasked
-	d.byThemselves += o.byThemselves
+	bumpAll(&d.deviating, o.deviating)
+	bumpAll(&d.deviate, o.deviate)
 	d.truncated += o.truncated
 	bumpAll(&d.faultKinds, o.faultKinds)
 	bumpAll(&d.unlike, o.unlike)

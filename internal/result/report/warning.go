@@ -15,8 +15,9 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, program, settings, truncated, deviations, unasked, usage, price,
-	// faults, stopped, incomplete, plans, retried, unsolvable, unsound, not_discriminating or damaged.
+	// difference, identity, drift, program, settings, truncated, deviations, unasked,
+	// changed, refused, usage, price, faults, stopped, incomplete, plans, retried, unsolvable,
+	// unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -108,7 +109,14 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
-			"`assay show` has the calls.", unasked(cells)},
+			"`assay show` has the calls.", calls(cells, assay.CallsUnasked)},
+		{
+			"changed", "Frameworks changed calls", "The tool servers got other calls than the models " +
+				"asked for, so failures may be the frameworks' doing. `assay show` has both.",
+			calls(cells, assay.CallsChanged),
+		},
+		{"refused", "Agents made calls that were refused before the first reply", "No model asked for " +
+			"them. `assay show` has the calls.", calls(cells, assay.CallsRefused)},
 		{
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +
@@ -420,11 +428,12 @@ func deviating(cells []*cell) (where []string) {
 	return where
 }
 
-func unasked(cells []*cell) (where []string) {
+// calls lists the agents with calls of a kind that deviate.
+func calls(cells []*cell, kind string) (where []string) {
 	for _, p := range byModel(cells) {
-		if p.unasked > 0 {
+		if n := p.deviating[kind]; n > 0 {
 			where = append(where, fmt.Sprintf("%s: %d calls in %d of %d outcomes",
-				p.key, p.unasked, p.byThemselves, p.done))
+				p.key, n, p.deviate[kind], p.done))
 		}
 	}
 	return where

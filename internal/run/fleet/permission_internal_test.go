@@ -40,7 +40,8 @@ func join(t *testing.T, x *Exchange) *Remote {
 func TestWorkersTokenAllowsNoMore(t *testing.T) {
 	t.Parallel()
 	x := listen(t)
-	for _, name := range []string{"", "assay worker *", "assay worker " + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
+	for _, id := range []string{"", "*", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
+		name := workerName + id
 		conn, err := nats.Connect("nats://"+x.Addr(), nats.Token(workersToken), nats.Name(name),
 			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err != nil {
@@ -152,7 +153,8 @@ func TestBigMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if got, err := join(t, x).Call(t.Context(), callChat, body); err != nil || !bytes.Equal(got, body) {
+	got, err := join(t, x).Call(t.Context(), callChat, body)
+	if err != nil || !bytes.Equal(got, body) {
 		t.Errorf("%d bytes came back of %d: %v", len(got), len(body), err)
 	}
 	if n := len(x.parts.byID); n > 0 {

@@ -48,7 +48,8 @@ func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, e
 	own := rand.Text()
 	o := &server.Options{
 		ServerName: "assay", Host: free.IP.String(), Port: free.Port, NoLog: true, NoSigs: true,
-		CustomClientAuthentication: tokens{run: own, worker: token}, JetStream: true, StoreDir: dir, MaxPayload: payload,
+		CustomClientAuthentication: tokens{run: own, worker: token}, JetStream: true,
+		StoreDir: dir, MaxPayload: payload,
 		JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 1 << 30,
 	}
 	if cert != nil {

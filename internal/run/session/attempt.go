@@ -329,10 +329,14 @@ func (s *Session) settle(a *assay.Attempt) {
 // noteDeviations tells the user once that an agent made calls of its own, and that an endpoint does
 // not accept what was asked, unless the run began with that.
 func (s *Session) noteDeviations(a *assay.Attempt) {
-	unasked, others := a.Unasked()
-	if unasked > 0 && !s.knows(a.Model+": unasked") {
+	calls, others := a.Deviating()
+	if calls[assay.CallsUnasked] > 0 && !s.knows(a.Model+": unasked") {
 		s.note(a.Model + " made calls that no reply of its model asked for; if it asks another " +
 			"model past the gateway, tokens and dollars are too low")
+	}
+	if calls[assay.CallsChanged] > 0 && !s.knows(a.Model+": changed") {
+		s.note("the framework of " + a.Model + " changed calls between the model's reply and the tool " +
+			"server; `assay show` has both")
 	}
 	for _, d := range others {
 		setting, left := strings.CutPrefix(d, "no ")

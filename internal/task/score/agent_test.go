@@ -9,7 +9,9 @@ import (
 )
 
 // ofAgents are the categories that only foreign agents have.
-var ofAgents = map[string]bool{assay.CategoryTimeout: true, assay.CategoryAgentFailure: true}
+var ofAgents = map[string]bool{
+	assay.CategoryTimeout: true, assay.CategoryAgentFailure: true, assay.CategoryFramework: true,
+}
 
 func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 	t.Parallel()
@@ -26,6 +28,24 @@ func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 			if o.Level != assay.Failure || o.ErrorCategory != want {
 				t.Errorf("%s in %s: %s, %s; want failure, %s", ended, name, o.Level,
 					o.ErrorCategory, want)
+			}
+		}
+	}
+}
+
+// A mistake in arguments that the framework changed is the framework's, but not bad luck or a
+// mistake in other arguments.
+func TestChangedCallsAreTheFrameworks(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	trial, task := trialIn(world.Simulated[0]), task("basic_task", "read", "parse")
+	for path, own := range map[string]bool{"read?": true, "read-": false, "read+ parse+": false} {
+		for _, asked := range []string{"", `read {"n": 1}`} {
+			tr := episode(path)
+			tr.Calls[0].Asked = asked
+			o := judge.Outcome(trial, &task, tr)
+			if is := o.ErrorCategory == assay.CategoryFramework; is != (own && asked != "") {
+				t.Errorf("%s, asked %q: category %q", path, asked, o.ErrorCategory)
 			}
 		}
 	}

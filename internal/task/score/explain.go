@@ -372,7 +372,7 @@ func adhered(plan, executed []string, name string) string {
 func (e *Explanation) spent() string {
 	o := &e.Outcome
 	if o.ToolCalls == 0 {
-		return "no call was made"
+		return "no call was carried out"
 	}
 	times := make(map[Mark]int)
 	for _, s := range e.Path {

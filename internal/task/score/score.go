@@ -63,6 +63,10 @@ func (j *Judge) judge(
 	if category := agentCategories[tr.Ended]; category != "" && o.Level != assay.FullSuccess {
 		w.Ask("the agent itself failed", true, func() string { return verdict.EndedBy(tr.Ended) })
 		o.ErrorCategory = category
+	} else if asked := changed(&o, tr); asked != "" {
+		w.Ask("the framework changed the arguments between the model's reply and the tool server", true,
+			func() string { return "the model asked for " + asked })
+		o.ErrorCategory = assay.CategoryFramework
 	}
 	o.ScoreVersion = d.ScoreVersion
 	if planned, known := workflow.Planned(trial.World, task); known {
@@ -76,6 +80,28 @@ func (j *Judge) judge(
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}
 	return o
+}
+
+// changed returns what a model asked for if an agent's framework made a call of it that failed as
+// a mistake or was refused, or that has wrong arguments. It returns "" if there is no such call, or if
+// luck decided.
+func changed(o *assay.Outcome, tr *assay.Transcript) string {
+	if o.ErrorCategory == "" || o.ErrorCategory == assay.CategoryOther {
+		return ""
+	}
+	for _, c := range tr.Calls {
+		if c.Asked != "" && (c.Mistake || o.ErrorCategory == assay.CategoryParameterConfig) {
+			return c.Asked
+		}
+	}
+	if tr.Agent != nil {
+		for _, r := range tr.Agent.Refused {
+			if r.Asked != "" {
+				return r.Asked
+			}
+		}
+	}
+	return ""
 }
 
 // met counts the calls that met a scheduled fault.

@@ -70,7 +70,7 @@ func planLines(head string, steps []PlanStep) []string {
 
 func (e *Explanation) pathLines() []string {
 	if len(e.Path) == 0 {
-		return []string{"  no call was made"}
+		return []string{"  no call was carried out"}
 	}
 	rows := [][]string{{"call", "turn", "tool", "step", "shown", "what it was"}}
 	for i, s := range e.Path {

@@ -95,7 +95,11 @@ func Counted(n int, thing string) string {
 
 // Made words how many calls and turns there were.
 func Made(tr *assay.Transcript) string {
-	return Counted(len(tr.Calls), "call") + " in " + Counted(len(tr.Turns), "turn")
+	text := Counted(len(tr.Calls), "call") + " in " + Counted(len(tr.Turns), "turn")
+	if n := tr.Refused(); n > 0 {
+		text += fmt.Sprintf(", and %d refused", n)
+	}
+	return text
 }
 
 // EndedBy words how an episode ended.

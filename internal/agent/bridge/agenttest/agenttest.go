@@ -24,6 +24,25 @@ func Act(mode string) {
 	case "work until a tool fails":
 		fragile = true
 		fmt.Println(work())
+	case "strip arguments":
+		meddle = func(name string, _ json.RawMessage) (string, json.RawMessage) {
+			return name, json.RawMessage("{}")
+		}
+		fmt.Println(work())
+	case "rename tools":
+		meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
+			return strings.ReplaceAll(name, "_", ""), arguments
+		}
+		fmt.Println(work())
+	case "guess names, then work":
+		for n := range 2000 {
+			_, _ = mcp("tools/call", "name", fmt.Sprint("guess", n), "arguments", map[string]any{})
+		}
+		fmt.Println(work())
+	case "guess names":
+		for n := range 2000 {
+			_, _ = mcp("tools/call", "name", fmt.Sprint("guess", n), "arguments", map[string]any{})
+		}
 	case "work, then crash":
 		work()
 		fmt.Println("almost done")
@@ -99,6 +118,11 @@ func Act(mode string) {
 // fragile means that the agent does not survive the failure of a tool.
 var fragile bool
 
+// meddle changes a call on its way to the tool server.
+var meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
+	return name, arguments
+}
+
 func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
 
 // seen gets all that the agent sees.
@@ -170,8 +194,8 @@ func workOn() (answer, prompt string) {
 		}
 		for _, c := range calls {
 			f := c.(map[string]any)["function"].(map[string]any)
-			result, err := mcp("tools/call", "name", f["name"],
-				"arguments", json.RawMessage(f["arguments"].(string)))
+			name, arguments := meddle(f["name"].(string), json.RawMessage(f["arguments"].(string)))
+			result, err := mcp("tools/call", "name", name, "arguments", arguments)
 			if err != nil {
 				fmt.Println(err)
 				os.Exit(1)

@@ -180,7 +180,7 @@ func (c *course) inPlace() string {
 // The code of a failure by chance does not matter.
 func (c *course) category(tr *assay.Transcript, uses []verdict.Use, w *verdict.Witness) string {
 	switch {
-	case w.Ask("no call was made", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }):
+	case w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }):
 		return withoutCall(tr, w)
 	case w.Ask("something changed that the task did not ask for", c.lineage.unwanted > 0,
 		func() string { return verdict.Counted(c.lineage.unwanted, "unwanted effect") }):

@@ -224,7 +224,7 @@ func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Wit
 	case w.Ask("there is an unwanted effect", o.UnwantedEffects > 0,
 		func() string { return verdict.Counted(o.UnwantedEffects, "unwanted effect") }):
 		return assay.CategoryUnwantedEffect
-	case w.Ask("no call was made", len(tr.Calls) == 0 && missing >= 0 && !claimed,
+	case w.Ask("no call was carried out", len(tr.Calls) == 0 && missing >= 0 && !claimed,
 		func() string { return verdict.Made(tr) }):
 		return assay.CategoryToolCallFormat
 	case missing >= 0 && w.Ask("a required call had other arguments", c.misdone(missing, tr.Calls),

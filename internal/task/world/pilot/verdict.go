@@ -177,7 +177,7 @@ func claimedFinish(messages []assay.Message) int {
 func category(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) string {
-	if w.Ask("no call was made", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }) {
+	if w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }) {
 		looked := verdict.Lookups(tr)
 		if w.Ask("the model looked tools up", looked > 0,
 			func() string { return "in " + verdict.Counted(looked, "turn") }) {
