@@ -29,7 +29,7 @@ var wings = []struct {
 		[]string{"result", "agent", "model", "store", "task"},
 	},
 	{"internal/result", "turns attempts into what people read", []string{"store", "task"}},
-	{"internal/agent", "who acts", []string{"task", "model/gateway"}},
+	{"internal/agent", "who acts", []string{"task", "model/gateway", "model/wire"}},
 	{"internal/model", "who answers", []string{"task"}},
 	{"internal/store", "the record", nil},
 	{"internal/task", "what is asked and how it is judged", nil},

@@ -1,7 +1,7 @@
 // Package bridge carries out attempts of foreign agents: programs and services that Assay has not
 // written. For each attempt it opens a tool server, which speaks MCP, and a gateway to the agent's
-// model, which speaks the protocols of package gateway. Both are on loopback and accept the token
-// of that attempt alone.
+// model, which speaks the protocols of package gateway. Both accept the token of that attempt alone,
+// and are on loopback unless the agent names another address.
 //
 // It owns the life of the agent and the two servers. The rules of an attempt, its limits and its
 // records belong to [episode.Stage]. It is no sandbox: agents run with the rights of the user.
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,41 +25,43 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// A Bridge serves the tools and the models of all attempts in flight on one address. It must be
-// closed.
+// A Bridge serves the tools and the models of all attempts in flight on one address, and on those
+// that agents name. It must be closed.
 type Bridge struct {
-	server *http.Server
-	base   string
-	ended  chan struct{}
+	server  *http.Server
+	bases   map[string]string // URLs, by the address in [Agent.Listen]
+	serving sync.WaitGroup
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by ID
 }
 
-// Open opens a bridge on a free port of the loopback interface.
-func Open() (*Bridge, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	b := &Bridge{
-		base: "http://" + listener.Addr().String(), ended: make(chan struct{}),
-		attempts: make(map[string]*attempt),
-	}
+// Open opens a bridge on a free port of the loopback interface, and on the addresses that agents
+// name.
+func Open(agents ...Agent) (*Bridge, error) {
+	b := &Bridge{bases: make(map[string]string), attempts: make(map[string]*attempt)}
 	b.server = &http.Server{Handler: b.handler(), ReadHeaderTimeout: time.Minute}
-	go func() {
-		defer close(b.ended)
-		_ = b.server.Serve(listener) // Close ends it
-	}()
+	for _, a := range append(agents, Agent{}) {
+		if b.bases[a.Listen] != "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", cmp.Or(a.Listen, "127.0.0.1:0"))
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+		b.bases[a.Listen] = "http://" + listener.Addr().String()
+		b.serving.Go(func() { _ = b.server.Serve(listener) }) // Close ends it
+	}
 	return b, nil
 }
 
 // Close closes the bridge and all connections.
 func (b *Bridge) Close() error {
 	err := b.server.Close()
-	<-b.ended
+	b.serving.Wait()
 	return err
 }
 
@@ -68,6 +71,7 @@ func (b *Bridge) handler() http.Handler {
 		return b.find(r).tools()
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
+		DisableLocalhostProtection: true, // each request needs a token
 	})
 	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {
 		if a := b.find(r); a.admits(gateway.Bearer(r.Header)) {
@@ -95,6 +99,7 @@ func (b *Bridge) find(r *http.Request) *attempt {
 type attempt struct {
 	id, token string
 	stage     *episode.Stage
+	secrets   *wire.Redactor     // what the agent's service must not send back
 	tools     func() *mcp.Server // made when the agent first asks for it
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
@@ -133,6 +138,13 @@ type Agent struct {
 	// Home is the folder of the file that names the agent; see [Agent.At].
 	Home string
 	URL  string
+	// Headers are sent to the URL. ${NAME} stands for an environment variable, one of Keys, whose
+	// value is a secret.
+	Headers map[string]string
+	Keys    []string
+	// Listen is where the tools and the model are offered, if not on loopback, and Public is the
+	// URL of that place as the agent is told, if it is another one.
+	Listen, Public string
 	// Pass names further environment variables that the program gets, and Set sets more of them.
 	Pass []string
 	Set  map[string]string
@@ -150,11 +162,16 @@ type Runner struct {
 	bridge   *Bridge
 	episodes *episode.Runner
 	agent    Agent
+	secrets  *wire.Redactor
 }
 
 // Runner returns a runner of the agent.
 func (b *Bridge) Runner(episodes *episode.Runner, agent Agent) *Runner {
-	return &Runner{b, episodes, agent}
+	var secrets []wire.Secret
+	for _, name := range agent.Keys {
+		secrets = append(secrets, wire.NewSecret(keyOf(name)))
+	}
+	return &Runner{b, episodes, agent, wire.NewRedactor(secrets)}
 }
 
 var (
@@ -182,7 +199,7 @@ func (r *Runner) Try(
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOver)
 	a := &attempt{
-		stage: stage, provider: provider, ctx: inner,
+		stage: stage, provider: provider, ctx: inner, secrets: r.secrets,
 		name: trial.Model, model: r.agent.Model,
 		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
 	}
@@ -237,5 +254,9 @@ func (r *Runner) drive(ctx context.Context, a *attempt) end {
 }
 
 // mcpURL and modelURL are the addresses of the attempt's servers.
-func (r *Runner) mcpURL(a *attempt) string   { return r.bridge.base + "/" + a.id + "/mcp" }
-func (r *Runner) modelURL(a *attempt) string { return r.bridge.base + "/" + a.id }
+func (r *Runner) mcpURL(a *attempt) string { return r.modelURL(a) + "/mcp" }
+
+func (r *Runner) modelURL(a *attempt) string {
+	base := cmp.Or(r.agent.Public, r.bridge.bases[r.agent.Listen])
+	return strings.TrimRight(base, "/") + "/" + a.id
+}

@@ -26,6 +26,7 @@ const (
 
 // serveModels adds the routes of the gateway.
 func (b *Bridge) serveModels(mux *http.ServeMux) {
+	mux.HandleFunc("/", astray)
 	for _, d := range gateway.Dialects(gateway.ThinkingNone) {
 		for _, pattern := range d.Routes() {
 			method, path, _ := strings.Cut(pattern, " ")
@@ -34,6 +35,36 @@ func (b *Bridge) serveModels(mux *http.ServeMux) {
 			})
 		}
 	}
+}
+
+// astray answers a request to a path that does not exist. It names the path of a protocol that ends
+// alike.
+func astray(w http.ResponseWriter, r *http.Request) {
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	path = "/" + strings.TrimSuffix(path, "/")
+	dialects := gateway.Dialects(gateway.ThinkingNone)
+	d, advice := dialects[0], "the tools are at /mcp, and the model is at /v1/chat/completions, "+
+		"/v1/responses, /v1/messages and /v1beta/models/NAME:generateContent"
+	for _, other := range dialects {
+		_, route, _ := strings.Cut(other.Routes()[0], " ")
+		missing, lacks := strings.CutSuffix(route, path)
+		extra, has := strings.CutSuffix(path, route)
+		switch {
+		case route == path:
+			d, advice = other, "ask POST …"+route
+		case lacks && path != "/":
+			d, advice = other, "the base URL ends with "+missing+", so ask POST …"+route
+		case has:
+			d, advice = other, "the base URL ends without "+extra+", so ask POST …"+route
+		default:
+			continue
+		}
+		break
+	}
+	refuse(w, d, gateway.Refusal{
+		Status: http.StatusNotFound, Message: "there is no " + path + " here: " + advice,
+		Kind: "invalid_request_error", Code: "not_found",
+	})
 }
 
 func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Dialect) {
@@ -50,6 +81,9 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 	if err != nil {
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
 		return
+	}
+	if text := a.secrets.Text(string(body)); len(text) != len(body) {
+		body = []byte(text)
 	}
 	p, wrong := d.Decode(a.items.Resolve(d, body))
 	if wrong = cmp.Or(wrong, gateway.CheckDialogue(p.Messages)); wrong != nil {

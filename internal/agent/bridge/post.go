@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -29,6 +30,12 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 		return end{err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for name, text := range r.agent.Headers {
+		for _, key := range r.agent.Keys {
+			text = strings.ReplaceAll(text, "${"+key+"}", keyOf(key))
+		}
+		req.Header.Set(name, text)
+	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
@@ -38,10 +45,10 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput+1))
 	b = []byte(assay.Head(string(b), mostOutput))
-	output := strings.ToValidUTF8(string(b), "�")
+	output := a.secrets.Text(strings.ToValidUTF8(string(b), "�"))
 	e := end{
 		ended: assay.AgentError, fine: "status 200",
-		record: assay.AgentRecord{Output: output, Exit: resp.Status},
+		record: assay.AgentRecord{Output: output, Exit: a.secrets.Text(resp.Status)},
 	}
 	var reply struct {
 		Text *string `json:"text"`
@@ -51,7 +58,7 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 		return a.unreached(ctx, "the reply broke off: ", err)
 	case resp.StatusCode != http.StatusOK:
 		e.err = a.unavailable(resp, output)
-	case json.Unmarshal(b, &reply) != nil || reply.Text == nil:
+	case json.Unmarshal([]byte(output), &reply) != nil || reply.Text == nil:
 		e.record.Exit = fmt.Sprintf(`the reply is not {"text": …} of at most %d bytes`,
 			mostOutput)
 	default:
@@ -60,16 +67,20 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 	return e
 }
 
+// keyOf returns the key in an environment variable.
+func keyOf(name string) string { return strings.TrimSpace(os.Getenv(name)) }
+
 // unreached is the end of an agent whose service sent no reply, or a part of it. It is the agent's
 // doing after its first call of a tool, and if ctx has ended, Assay's.
 func (a *attempt) unreached(ctx context.Context, what string, err error) end {
+	what += a.secrets.Text(err.Error())
 	if ctx.Err() != nil || a.called.Load() > 0 {
 		return end{
 			ended: assay.AgentError, stopped: ctx.Err() != nil,
-			record: assay.AgentRecord{Exit: what + err.Error()},
+			record: assay.AgentRecord{Exit: what},
 		}
 	}
-	return end{err: &assay.Fault{Kind: assay.Network, Detail: what + err.Error(), Err: err}}
+	return end{err: &assay.Fault{Kind: assay.Network, Detail: what}}
 }
 
 // unavailable returns the fault of a service that was too busy, or that a proxy could not reach,
@@ -82,7 +93,7 @@ func (a *attempt) unavailable(resp *http.Response, output string) error {
 	if !ok || a.called.Load() > 0 {
 		return nil
 	}
-	detail := "the agent's service replied " + resp.Status
+	detail := "the agent's service replied " + a.secrets.Text(resp.Status)
 	if word := child.LastLines(output, 1); word != "" {
 		detail += ": " + word
 	}

@@ -57,7 +57,8 @@ func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.C
 	defer a.clock.pause()()
 	defer count(&a.calling)()
 	a.called.Add(1)
-	answer, failed, slow := a.stage.Call(p.Name, string(p.Arguments))
+	answer, failed, slow := a.stage.Call(
+		a.secrets.Text(p.Name), a.secrets.Text(string(p.Arguments)))
 	if slow > 0 {
 		a.linger(ctx, slow/hurry)
 	}

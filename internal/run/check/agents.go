@@ -60,7 +60,11 @@ func Agents(ctx context.Context, j *job.Job, pools *job.Pools, o Options) (all [
 		return nil, nil
 	}
 	c := newChecker(j, o)
-	b, err := bridge.Open()
+	var programs []bridge.Agent
+	for _, a := range pools.Agents {
+		programs = append(programs, a.Agent)
+	}
+	b, err := bridge.Open(programs...)
 	if err != nil {
 		return nil, fmt.Errorf("open a port for agents: %w", err)
 	}

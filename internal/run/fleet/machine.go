@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
@@ -30,7 +32,7 @@ func (s *shift) open() (end func() error, err error) {
 	if len(s.job.Agents) == 0 {
 		return func() error { return nil }, nil
 	}
-	if s.bridge, err = bridge.Open(); err != nil {
+	if s.bridge, err = bridge.Open(slices.Collect(maps.Values(s.job.Agents))...); err != nil {
 		return nil, fmt.Errorf("open a port for agents: %w", err)
 	}
 	for model, a := range s.job.Agents {

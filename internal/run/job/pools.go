@@ -71,9 +71,16 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	if err != nil {
 		return nil, err
 	}
+	agents := j.agents(providers)
+	for _, a := range agents {
+		for _, name := range a.Keys {
+			value, _ := env(name) // it is set, as LoadProviders has checked
+			keys[name] = wire.NewSecret(strings.TrimSpace(value))
+		}
+	}
 
 	p := &Pools{
-		Agents:  j.agents(providers),
+		Agents:  agents,
 		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
 		owners: make(map[string]string), clients: make(map[string]levels),
 	}

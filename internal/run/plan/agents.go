@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +26,11 @@ import (
 type AgentSpec struct {
 	Command []string `yaml:"command"`
 	URL     string   `yaml:"url"`
+	// Headers are sent to the URL. ${NAME} stands for an environment variable.
+	Headers map[string]string `yaml:"headers"`
+	// Listen is where the tools and the model are offered, and PublicURL what the agent is told.
+	Listen    string `yaml:"listen"`
+	PublicURL string `yaml:"public_url"`
 	// Preset names a known agent; see [bridge.Presets].
 	Preset string `yaml:"preset"`
 	// Model is the model of the same file, or the built-in model, that serves the agent.
@@ -48,6 +56,12 @@ func (p *Providers) Agent(name string) bridge.Agent {
 	a := s.started(p.doc.Dir)
 	a.Name, a.URL, a.Pass, a.Model = name, s.URL, s.Env, s.Model
 	a.Timeout = time.Duration(s.timeout())
+	a.Headers, a.Listen, a.Public = s.Headers, s.Listen, s.PublicURL
+	for _, text := range s.Headers {
+		for _, ref := range envReference.FindAllStringSubmatch(text, -1) {
+			a.Keys = append(a.Keys, ref[1])
+		}
+	}
 	return a
 }
 
@@ -88,7 +102,7 @@ func (s AgentSpec) ways() (n int) {
 var webAddress = regexp.MustCompile(`^https?://`)
 
 // checkAgents checks the agents of the file. Programs are only looked for when they are to run.
-func (p *Providers) checkAgents() error {
+func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 	models := append(p.Models(), sim.Names...)
 	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
 		s, place := p.Agents[name], "$.agents."+strconv.Quote(name)
@@ -115,6 +129,10 @@ func (p *Providers) checkAgents() error {
 			return p.doc.At(place+".concurrency",
 				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, mostAgents), "")
 		}
+		if err := cmp.Or(p.checkAddresses(place, s), p.checkHeaders(place+".headers", s.Headers,
+			getenv)); err != nil {
+			return err
+		}
 		for i, v := range s.Env {
 			if !variableText.MatchString(v) {
 				return p.doc.At(fmt.Sprintf("%s.env[%d]", place, i),
@@ -122,6 +140,34 @@ func (p *Providers) checkAgents() error {
 					"write the variable's name; its value comes from Assay's own environment")
 			}
 		}
+	}
+	return nil
+}
+
+// checkAddresses checks where an agent is and where it finds its tools.
+func (p *Providers) checkAddresses(place string, s AgentSpec) error {
+	if len(s.Headers) > 0 && s.URL == "" {
+		return p.doc.At(place+".headers", "headers are for a service", "write its url, or use env")
+	}
+	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
+		return bare(p.doc.At(place+".url", "the address has a user, which may be a secret",
+			"write it into headers as ${NAME}, where NAME is an environment variable"))
+	}
+	if s.PublicURL != "" && (s.Listen == "" || !webAddress.MatchString(s.PublicURL)) {
+		return p.doc.At(place+".public_url", "public_url is how the agent reaches the address in listen",
+			"write listen: 0.0.0.0:8700 and public_url: http://NAME:8700 with the name of this machine")
+	}
+	if s.Listen == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(s.Listen)
+	ip, _ := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return p.doc.At(place+".listen", fmt.Sprintf("listen: %v", err), "for example 10.0.0.5:8700")
+	case s.PublicURL == "" && (host == "" || ip.IsUnspecified()):
+		return p.doc.At(place+".listen", "the agent cannot know the name of this machine",
+			"write public_url: http://NAME:PORT")
 	}
 	return nil
 }

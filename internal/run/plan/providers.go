@@ -104,7 +104,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		}
 		p.Providers[name] = e
 	}
-	if err := cmp.Or(p.checkIdentities(), p.checkAgents()); err != nil {
+	if err := cmp.Or(p.checkIdentities(), p.checkAgents(getenv)); err != nil {
 		return nil, err
 	}
 	return p, nil

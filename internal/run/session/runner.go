@@ -37,7 +37,11 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	if len(s.pools.Agents) == 0 {
 		return byModel, end, nil
 	}
-	if s.bridge, err = bridge.Open(); err != nil {
+	var agents []bridge.Agent
+	for _, a := range s.pools.Agents {
+		agents = append(agents, a.Agent)
+	}
+	if s.bridge, err = bridge.Open(agents...); err != nil {
 		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
 	}
 	for m, a := range s.pools.Agents {
@@ -57,7 +61,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	var passed []string
 	for m, a := range s.pools.Agents {
 		work.Agents[m] = a.Agent
-		passed = append(passed, a.Pass...)
+		passed = append(append(passed, a.Pass...), a.Keys...)
 	}
 	if work.Server != nil {
 		passed = append(passed, work.Server.Env...)

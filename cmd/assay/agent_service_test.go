@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestServiceWithKey lets a service get its key in a header and reach the tools at a public address.
+// The service sends its key back in every way, and it is in no file and no output.
+func TestServiceWithKey(t *testing.T) {
+	t.Parallel()
+	const planted = "canary-5c1e90ab77d2"
+	var served atomic.Int32
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var task map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&task)
+		key := r.Header.Get("Authorization")
+		post := func(url string, body any) (string, string) {
+			b, _ := json.Marshal(body)
+			req, _ := http.NewRequest(http.MethodPost, url, bytes.NewReader(b))
+			req.Header.Set("Authorization", "Bearer "+task["token"])
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "application/json, text/event-stream")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return "", err.Error()
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return string(text), resp.Status
+		}
+		chat := map[string]any{"model": "m", "messages": []any{
+			map[string]any{"role": "user", "content": "my key is " + key},
+		}}
+		text, status := post(task["model_url"]+"/chat/completions", chat)
+		if !strings.Contains(text, "the base URL ends with /v1, so ask POST …/v1/chat/completions") {
+			t.Errorf("a path without /v1: %s: %s", status, text)
+		}
+		_, asked := post(task["model_url"]+"/v1/chat/completions", chat)
+		_, called := post(task["mcp_url"], map[string]any{
+			"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			"params": map[string]any{"name": key, "arguments": map[string]any{"key": key}},
+		})
+		if key != "Bearer "+planted || !strings.HasPrefix(asked+called, "200") ||
+			!strings.Contains(task["mcp_url"], "http://localhost:") {
+			t.Error(key, asked, called, task)
+		}
+		coded := base64.StdEncoding.EncodeToString([]byte(key))
+		if served.Add(1)%2 == 0 {
+			http.Error(w, key+coded, http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"text": key + " " + coded})
+	}))
+	t.Cleanup(service.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_ = l.Close()
+	dir := t.TempDir()
+	file(t, dir, "providers.yaml", fmt.Sprintf(`agents:
+  remote:
+    url: %s/run
+    headers: {Authorization: 'Bearer ${SERVICE_KEY}'}
+    listen: 0.0.0.0:%s
+    public_url: http://localhost:%s/
+    model: sim/listed
+`, service.URL, port, port))
+	experiment := file(t, dir, "remote.yaml", "name: remote\nmodels: [remote]\n"+
+		"providers: providers.yaml\ntask_types: [simple_task]\ntasks_per_type: 4\nvariants: [baseline]\n")
+	db := filepath.Join(dir, "assay.db")
+	env := []string{"SERVICE_KEY=" + planted}
+	var all strings.Builder
+	for _, args := range [][]string{
+		{"check", experiment},
+		{"run", experiment, "--store", db, "--display", "plain"},
+		{"export", "--store", db},
+		{"report", "--store", db, "--json"},
+	} {
+		cmd := program(t, args...)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil && args[0] == "run" {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+		all.Write(out)
+	}
+	for _, a := range attempts(t, db) {
+		shown := must(t, nil, "show", "--store", db, "--json", string(a.ID))
+		all.WriteString(shown.out)
+		if n := strings.Count(shown.out, "[redacted]"); n < 4 {
+			t.Errorf("only %d traces of the key: the test is too weak\n%s", n, shown.out)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			b, _ := os.ReadFile(path)
+			all.Write(b)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{
+		planted, base64.StdEncoding.EncodeToString([]byte("Bearer " + planted)),
+	} {
+		if strings.Contains(all.String(), text) {
+			t.Errorf("%s is in a file or an output", text)
+		}
+	}
+}
