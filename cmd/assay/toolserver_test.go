@@ -52,6 +52,9 @@ func toolServer() {
 		return nil, sum{total}, nil
 	}
 	tool := &sdk.Tool{Name: "add", Description: "Adds a number."}
+	if mode == "abroad" {
+		tool.Name = "zuzählen"
+	}
 	switch mode {
 	case "lie":
 		tool.InputSchema = map[string]any{"type": "object"}

@@ -87,7 +87,7 @@ const longestEpisode = 200
 var (
 	limitText       = regexp.MustCompile(`at most (\d+) replies`)
 	budgetText      = regexp.MustCompile(`at most (\d+) calls of tools`)
-	stepText        = regexp.MustCompile(`(?m)^\d+\. ([A-Za-z0-9_.-]+)$`)
+	stepText        = regexp.MustCompile(`(?m)^\d+\. (\S+)$`)
 	argumentsText   = regexp.MustCompile(`(?m)^   Arguments: (\{.*\})$`)
 	probabilityText = regexp.MustCompile(`probability of about ([0-9.]+) %`)
 	actionText      = regexp.MustCompile(`(?s)<(tool_search|tool_info|tool_call)>(.*?)</(?:tool_search|tool_info|tool_call)>`)
