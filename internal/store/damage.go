@@ -4,14 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 )
 
 // damage records the rows that readers skipped.
 type damage struct {
 	mu      sync.Mutex
-	gone    int               // attempts that have a seal but no row; guarded by mu
 	skipped map[int64]bool    // row IDs of attempts; guarded by mu
 	rows    map[sealedID]bool // of other tables; guarded by mu
 	tell    func(error)       // called under mu
@@ -52,48 +54,44 @@ func (db *DB) Skipped() int {
 	}
 	db.damage.mu.Lock()
 	defer db.damage.mu.Unlock()
-	return len(db.damage.skipped) + db.damage.gone
+	return len(db.damage.skipped)
 }
 
-// SkipGone counts attempts that have a seal but no row among those that cannot be read. A
-// table whose upper pages are damaged can end early without an error, and only the seals show
-// it. SkipGone reads the table once.
+// SkipGone counts attempts that have a seal but no row among those that cannot be read. They were
+// deleted by another program, or the upper pages of their table are damaged, so that it ends early
+// without an error. Only the seals show it.
 func (db *DB) SkipGone(ctx context.Context) error {
-	var gone int
+	var differ bool
 	query := `SELECT (SELECT count(*) FROM attempt_seals)
-		- (SELECT count(*) FROM attempts NOT INDEXED)`
-	err := db.reader.QueryRowContext(ctx, query).Scan(&gone)
-	if isDamage(err) && ctx.Err() == nil {
-		gone, err = db.countGone(ctx)
+		<> (SELECT count(*) FROM attempts NOT INDEXED)`
+	err := db.reader.QueryRowContext(ctx, query).Scan(&differ)
+	if err == nil && !differ {
+		return nil
 	}
-	if isDamage(err) && ctx.Err() == nil {
-		return nil // without the seals, the number is unknown
-	}
-	if err != nil || gone <= 0 {
+	if err != nil && (!isDamage(err) || ctx.Err() != nil) {
 		return db.wrap(err)
 	}
-	db.damage.mu.Lock()
-	defer db.damage.mu.Unlock()
-	db.damage.gone = gone
-	db.damage.tell(fmt.Errorf("%d attempts that were saved and are missing", gone))
-	return nil
-}
-
-// countGone is for tables that SQLite cannot count, and reads them block by block. It does not
-// count the attempts that it skips.
-func (db *DB) countGone(ctx context.Context) (gone int, err error) {
-	var last int64
-	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals"
-	if err := db.reader.QueryRowContext(ctx, query).Scan(&gone, &last); err != nil {
-		return 0, err
+	gone, err := table[int64, bool](ctx, db.reader, "SELECT attempt, TRUE FROM attempt_seals")
+	if isDamage(err) && ctx.Err() == nil {
+		return nil // without the seals, nothing is known
 	}
-	before := db.Skipped()
-	count := func(int64) (bool, error) {
-		gone--
+	if err != nil {
+		return db.wrap(err)
+	}
+	last := slices.Max(append(slices.Collect(maps.Keys(gone)), math.MinInt64))
+	there := func(id int64) (bool, error) {
+		delete(gone, id)
 		return true, nil
 	}
-	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, count, func() error { return nil })
-	return gone - (db.Skipped() - before), err
+	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, there,
+		func() error { return nil })
+	if err == nil && len(gone) > 0 {
+		ids := slices.Sorted(maps.Keys(gone))
+		some := strings.Trim(fmt.Sprint(ids[:min(len(ids), 10)]), "[]")
+		db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
+			len(ids), some), ids...)
+	}
+	return err
 }
 
 // readIDs returns the row IDs of attempts.

@@ -491,3 +491,28 @@ func primary(err error) int {
 	}
 	return 0
 }
+
+// Other versions of SQLite find nothing wrong with a store, whether or not its run has ended.
+func TestOtherSQLite(t *testing.T) {
+	t.Parallel()
+	const check = `import sqlite3, sys
+if sqlite3.sqlite_version_info < (3, 38):
+    sys.exit("SQLite " + sqlite3.sqlite_version + " is too old")
+for path in sys.argv[1:]:
+    print(sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall())`
+	db, unfinished := create(t, store.Options{})
+	save(t, db, outcome(1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var complaint strings.Builder
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", check, unfinished, whole(t))
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("no other SQLite: %v %s", err, &complaint)
+	}
+	if want := strings.Repeat("[('ok',)]\n", 2); string(out) != want {
+		t.Errorf("%s", out)
+	}
+}

@@ -48,14 +48,16 @@ func (db *DB) prove(
 	ctx context.Context, s state, asSaved bool, columns, tables string,
 ) (p proof, err error) {
 	p.query = "SELECT " + proofColumns
+	if !asSaved {
+		if p.broken, err = db.unprovedScores(ctx, s.scores); err != nil {
+			return p, err
+		}
+	}
 	p.scores = s.scores > 0 && !asSaved
 	if p.scores {
 		p.query += ", " + latestColumns
 		tables = latestTables + tables
 		p.args = []any{s.scores}
-		if p.broken, err = db.unprovedScores(ctx, s.scores); err != nil {
-			return p, err
-		}
 	}
 	if columns != "" {
 		p.query += ", " + columns
@@ -69,13 +71,13 @@ func (db *DB) prove(
 type scoreProof struct {
 	mu     sync.Mutex
 	last   int64
-	broken map[int64]bool
+	broken map[int64]bool // nil before the first proof
 }
 
 func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, error) {
 	db.scores.mu.Lock()
 	defer db.scores.mu.Unlock()
-	if db.scores.last >= last {
+	if db.scores.broken != nil && db.scores.last >= last {
 		return db.scores.broken, nil
 	}
 	broken, err := db.unproved(ctx, "score")
@@ -178,27 +180,45 @@ func (db *DB) provedDigest(ctx context.Context, attempt int64) (proved []byte, e
 	return proved, errors.Join(failed, err)
 }
 
-// unproved returns the row IDs of the rows of a kind that are not as they were saved. Unless the
-// store skips damage, it is an error if there are any.
+// unproved returns the row IDs of the rows of a kind that are not as they were saved, or that are
+// missing. Unless the store skips damage, it is an error if there are any.
 func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
 	broken := make(map[int64]bool)
-	err := db.eachSealed(ctx, of, func(r sealedRow) (bool, error) {
-		if r.broken == "" {
-			return true, nil
-		}
-		broken[r.id] = true
-		what := fmt.Sprintf("row %d of %s", r.id, sealed[of].table)
-		if wholeRow(of) == "run" {
-			what = fmt.Sprintf("run %v", r.row[0])
-		}
-		err := fmt.Errorf("%s: %w: it %s", what, ErrDamaged, r.broken)
+	skip := func(id int64, name, why string) error {
+		broken[id] = true
+		err := fmt.Errorf("%s: %w: it %s", name, ErrDamaged, why)
 		if db.damage == nil {
-			return false, hinted(err, doRescue)
+			return hinted(err, doRescue)
 		}
-		db.damage.skipRow(of, r.id, err)
-		return true, nil
+		db.damage.skipRow(of, id, err)
+		return nil
+	}
+	name := func(id int64) string { return fmt.Sprintf("row %d of %s", id, sealed[of].table) }
+	err := db.eachSealed(ctx, of, func(r sealedRow) (bool, error) {
+		switch {
+		case r.broken == "":
+			return true, nil
+		case wholeRow(of) == "run":
+			return true, skip(r.id, fmt.Sprintf("run %v", r.row[0]), r.broken)
+		}
+		return true, skip(r.id, name(r.id), r.broken)
 	})
+	if err != nil || of != wholeRow(of) {
+		return broken, err
+	}
+	missing, err := db.missingRows(ctx, of)
+	for _, id := range missing {
+		err = errors.Join(err, skip(id, name(id), "was saved and is missing"))
+	}
 	return broken, err
+}
+
+// missingRows returns the IDs of the rows of a kind that have a seal and are missing.
+func (db *DB) missingRows(ctx context.Context, of string) ([]int64, error) {
+	query := "SELECT id FROM seals WHERE of = ? AND id NOT IN (SELECT " + sealed[of].id + " FROM " +
+		sealed[of].table + ") ORDER BY id"
+	ids, err := values[int64](ctx, db.reader, query, of)
+	return ids, db.wrap(err)
 }
 
 // outcome replaces the outcome of an attempt by that of its latest score.

@@ -50,6 +50,36 @@ func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 	}
 }
 
+// A row that is missing while its seal remains is noticed and named.
+func TestReadersNoticeMissingRows(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	for _, c := range []struct{ rows, want string }{
+		{"scores", "row 1 of scores: damaged: it was saved and is missing"},
+		{"scores WHERE id = 2", "row 2 of scores: damaged"},
+		{"imports", "row 1 of imports: damaged"},
+		{"classifications WHERE id = 2", "row 2 of classifications: damaged"},
+		{"attempts WHERE id IN (30, 31)", "2 attempts that were saved and are missing: row IDs 30 31"},
+	} {
+		t.Run(c.rows, func(t *testing.T) {
+			t.Parallel()
+			db := openReadOnly(t, planted(t, clean, corruption{sql: "DELETE FROM " + c.rows}))
+			var told []string
+			db.SkipDamage(func(err error) { told = append(told, err.Error()) })
+			failed := append(readEverything(t.Context(), db), db.SkipGone(t.Context()))
+			if err := errors.Join(failed...); err != nil {
+				t.Error(err)
+			}
+			if all := strings.Join(told, "\n"); !strings.Contains(all, c.want) {
+				t.Errorf("told %q, want %q", all, c.want)
+			}
+			if db.Skipped()+db.SkippedRows() == 0 {
+				t.Error("nothing counts as left out")
+			}
+		})
+	}
+}
+
 // columnsIn returns the stored columns of a table.
 func columnsIn(t testing.TB, path, table string) (names []string) {
 	t.Helper()

@@ -17,7 +17,7 @@ CREATE TABLE runs (
 	pid            INTEGER NOT NULL,
 	started_at     TEXT NOT NULL, -- all times: RFC 3339, UTC
 	finished_at    TEXT,
-	summary        TEXT CHECK (json_valid(summary)),
+	summary        TEXT CHECK (summary IS NULL OR json_valid(summary)),
 	serves         TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(serves)), -- names that responses may bear, by model
 	prices         TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(prices))  -- in force when the run began, by model
 ) STRICT;

@@ -45,17 +45,12 @@ func (v *verifier) rowsOf(of string) error {
 		return err
 	}
 
-	var orphans int
-	query := "SELECT count(*) FROM seals WHERE of = ? AND id NOT IN (SELECT " + t.id + " FROM " +
-		t.table + ")"
-	if err := v.db.reader.QueryRowContext(v.ctx, query, of).Scan(&orphans); err != nil {
-		return v.db.readError(err)
-	}
-	if orphans > 0 && (of == wholeRow(of) || of == "run_count") {
+	missing, err := v.db.missingRows(v.ctx, of)
+	if len(missing) > 0 && (of == wholeRow(of) || of == "run_count") {
 		v.report("complete", "table "+t.table,
-			fmt.Sprintf("%d rows are missing that have seals", orphans), doRestore)
+			fmt.Sprintf("%d rows are missing that have seals", len(missing)), doRestore)
 	}
-	return nil
+	return err
 }
 
 // ledger checks the seals of the rows that excuse others from existing, or from having a seal.

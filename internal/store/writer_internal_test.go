@@ -2,6 +2,7 @@ package store
 
 import (
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -19,7 +20,7 @@ func TestWriterIsDurable(t *testing.T) {
 		"busy_timeout":   "10000",
 		"cache_size":     "-4000",
 		"application_id": "1098080633",
-		"user_version":   "12",
+		"user_version":   strconv.Itoa(format),
 		// The schema is never changed by hand.
 		"writable_schema": "0",
 	} {
