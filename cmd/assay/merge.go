@@ -74,7 +74,7 @@ func rebuild(
 
 	out.Copied = sum
 	var lost error
-	if sum.Lost > 0 || sum.Missing > 0 || sum.Unreadable > 0 {
+	if sum.Lost > 0 || sum.Missing > 0 {
 		lost = &codedError{code: exitError}
 	}
 	return errors.Join(p.print(asJSON, &out), lost)
@@ -118,9 +118,6 @@ func (r *rebuilt) String() string {
 	}
 	if r.Missing > 0 {
 		fmt.Fprintf(&b, "; %s missing", countedVerb(int(r.Missing), "attempt", "is", "are"))
-	}
-	if r.Unreadable > 0 {
-		fmt.Fprintf(&b, "; %s lost everything after the damage", counted(r.Unreadable, "table"))
 	}
 	if r.Bare > 0 {
 		fmt.Fprintf(&b, "; %d attempts were kept without their transcripts, which are lost", r.Bare)

@@ -11,8 +11,8 @@ func newRecover(p *process) *cobra.Command {
 		Use:   "recover FILE",
 		Short: "Copy the intact rows of a damaged store to a new one",
 		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it
-left out. It copies the rows that SQLite still returns and whose seals are intact.
-Rows on pages that SQLite cannot read are lost; to get them back, use a backup.
+left out. It reads every page of the file and copies the rows whose seals are intact.
+Rows on damaged pages are lost; to get them back, use a backup.
 Trials whose outcome is lost are pending again. The damaged store stays as it is. If
 only the transcript of an attempt is lost, the attempt is kept without it.
 

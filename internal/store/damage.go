@@ -57,20 +57,34 @@ func (db *DB) Skipped() int {
 	return len(db.damage.skipped)
 }
 
-// SkipGone counts attempts that have a seal but no row among those that cannot be read. They were
-// deleted by another program, or the upper pages of their table are damaged, so that it ends early
-// without an error. Only the seals show it.
+// SkipGone counts attempts that have a seal but cannot be found among those that cannot be read.
+// They were deleted by another program, or a page is in the wrong place, or the upper pages of their
+// table are damaged, so that it ends early without an error. Only the seals show it.
 func (db *DB) SkipGone(ctx context.Context) error {
-	var differ bool
-	query := `SELECT (SELECT count(*) FROM attempt_seals)
-		<> (SELECT count(*) FROM attempts NOT INDEXED)`
-	err := db.reader.QueryRowContext(ctx, query).Scan(&differ)
-	if err == nil && !differ {
-		return nil
+	query := "SELECT attempt, TRUE FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
+	gone, err := table[int64, bool](ctx, db.reader, query)
+	if isDamage(err) && ctx.Err() == nil {
+		return db.skipUnread(ctx)
 	}
-	if err != nil && (!isDamage(err) || ctx.Err() != nil) {
+	if err != nil {
 		return db.wrap(err)
 	}
+	db.skipGone(gone)
+	return nil
+}
+
+func (db *DB) skipGone(gone map[int64]bool) {
+	if len(gone) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(gone))
+	some := strings.Trim(fmt.Sprint(ids[:min(len(ids), 10)]), "[]")
+	db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
+		len(ids), some), ids...)
+}
+
+// skipUnread is for tables that SQLite cannot search, and reads them block by block.
+func (db *DB) skipUnread(ctx context.Context) error {
 	gone, err := table[int64, bool](ctx, db.reader, "SELECT attempt, TRUE FROM attempt_seals")
 	if isDamage(err) && ctx.Err() == nil {
 		return nil // without the seals, nothing is known
@@ -85,11 +99,8 @@ func (db *DB) SkipGone(ctx context.Context) error {
 	}
 	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, there,
 		func() error { return nil })
-	if err == nil && len(gone) > 0 {
-		ids := slices.Sorted(maps.Keys(gone))
-		some := strings.Trim(fmt.Sprint(ids[:min(len(ids), 10)]), "[]")
-		db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
-			len(ids), some), ids...)
+	if err == nil {
+		db.skipGone(gone)
 	}
 	return err
 }

@@ -262,7 +262,7 @@ func TestVerifyFindsTruncation(t *testing.T) {
 		}
 		var lost []store.Problem
 		sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
-		if err != nil || sum.Missing != 3 || sum.Attempts != 5 {
+		if err != nil || int(sum.Missing)+sum.Lost != 3 || sum.Attempts != 5 {
 			t.Errorf("recover: %+v, %v, want 5 attempts and 3 missing", sum, err)
 		}
 		if problems, _ := verify(t, path+"-new"); len(problems) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/assay-eval/assay"
 )
@@ -44,9 +45,6 @@ type Copied struct {
 	Missing int64 `json:"missing"`
 	// Bare counts attempts that were copied without their transcripts, which are lost.
 	Bare int `json:"without_transcript"`
-	// Unreadable counts tables that could not be read to their end. It is unknown how many
-	// rows they had beyond that.
-	Unreadable int `json:"unreadable"`
 }
 
 // A Rebuild makes a new store from the rows of others, which it only reads.
@@ -136,7 +134,7 @@ func (r Rebuild) make(
 		}
 	}()
 	for _, name := range from {
-		s, err := OpenReadOnly(ctx, name)
+		s, err := b.open(name, part)
 		if err != nil {
 			return sum, nil, err
 		}
@@ -154,6 +152,18 @@ func (r Rebuild) make(
 		}
 	}
 	return b.sum, b.calls, errors.Join(err, b.to.Close())
+}
+
+// open opens a source. If damage is no error, it reads the source's pages instead of its tables.
+func (b *rebuilder) open(path, part string) (*DB, error) {
+	if b.Lost == nil {
+		return OpenReadOnly(b.ctx, path)
+	}
+	dir := salvageDir(part)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return b.salvage(path, dir)
 }
 
 // A rebuilder is one try to make a store.
@@ -184,7 +194,7 @@ type rebuilder struct {
 func (b *rebuilder) noteDeletions() error {
 	for _, s := range b.sources {
 		n, err := s.deletions(b.ctx, true)
-		if err := b.tolerate(s, "table deletions", err); err != nil {
+		if err != nil {
 			return err
 		}
 		b.deletions = append(b.deletions, n)
@@ -195,7 +205,7 @@ func (b *rebuilder) noteDeletions() error {
 // refuseDeletions returns an error if there was a deletion since noteDeletions.
 func (b *rebuilder) refuseDeletions() error {
 	for i, s := range b.sources {
-		if err := s.unchanged(b.ctx, b.deletions[i], true); err != nil && !isDamage(err) {
+		if err := s.unchanged(b.ctx, b.deletions[i], true); err != nil {
 			return err
 		}
 	}
@@ -210,16 +220,4 @@ func (b *rebuilder) lose(s *DB, p Problem) error {
 	}
 	b.calls = append(b.calls, func() { b.Lost(s.path, p) })
 	return nil
-}
-
-// tolerate reports damage that ended the reading of a table, and returns any other error.
-func (b *rebuilder) tolerate(s *DB, what string, err error) error {
-	if err == nil || b.ctx.Err() != nil || !isDamage(err) {
-		return err
-	}
-	b.sum.Unreadable++
-	return b.lose(s, Problem{
-		"file", what, "cannot be read further: " + firstLine(err), doRestore,
-		true,
-	})
 }

@@ -72,8 +72,8 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 		b.found = append(b.found, f)
 	}
 	for _, step := range []func() error{v.begin, v.attempts, v.runCounts, v.ledger} {
-		if err := b.tolerate(s, "attempts", step()); err != nil {
-			return err
+		if err := step(); err != nil {
+			return s.wrap(err)
 		}
 	}
 	b.sum.Missing += v.missing

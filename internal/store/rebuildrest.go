@@ -44,7 +44,7 @@ func (b *rebuilder) copyDated(t datedTable) error {
 				all = append(all, dated{text, sum, row})
 			}
 		})
-		if err := b.tolerate(s, "table "+t.name, err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -110,8 +110,8 @@ func (b *rebuilder) copyRest() error {
 		var err error
 		query := "SELECT seq, id FROM runs"
 		runs[i], err = table[int64, assay.RunID](b.ctx, s.reader, query)
-		if err := b.tolerate(s, "table runs", s.wrap(err)); err != nil {
-			return err
+		if err != nil {
+			return s.wrap(err)
 		}
 	}
 	ofRun := func(source int, row []any) bool {

@@ -53,7 +53,7 @@ func (b *rebuilder) findRuns() error {
 	var plans []planOf
 	for _, s := range b.sources {
 		runs, err := b.runsOf(s)
-		if err := b.tolerate(s, "table runs", err); err != nil {
+		if err != nil {
 			return err
 		}
 		plans = append(plans, plansOf(s, runs)...)

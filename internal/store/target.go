@@ -94,8 +94,11 @@ func (t *target) clear() (err error) {
 			err = errors.Join(err, failed)
 		}
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(salvageDir(t.part)))
 }
+
+// salvageDir is the directory for what is collected of damaged stores.
+func salvageDir(part string) string { return part + "-pages" }
 
 // place gives a complete store its name. It uses a link, because a rename would replace a file
 // that appeared meanwhile. It renames the file only if the file system has no links.

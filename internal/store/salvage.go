@@ -1,0 +1,494 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A salvage collects the rows of a damaged store from every page of its file that can be read,
+// wherever that page is, and puts them into a new file with whole tables and indexes. It leaves the
+// proof of the rows to [Rebuild], except that it lets a proved row win against another one with the
+// same ID.
+type salvage struct {
+	ctx    context.Context
+	page   *sql.Stmt // returns a page of the file by its number
+	pages  int64
+	to     *DB
+	tx     *sql.Tx // fills to
+	shapes []shape
+	rivals []rival
+	// deleted has the IDs of the rows that users deleted, whose remains may be in unused pages, and
+	// dictionaries the sums of the dictionaries.
+	deleted      map[string]spans
+	dictionaries map[sum]bool
+}
+
+// A rival is a row that has the same ID, or the same place in an index, as one that came before it.
+type rival struct {
+	table *shape
+	row   []any
+}
+
+// salvage returns a store in dir with the rows of the file at path.
+func (b *rebuilder) salvage(path, dir string) (*DB, error) {
+	path, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	name, refused := findReadable(b.ctx, path)
+	if errors.Is(refused, ErrNotStore) || errors.Is(refused, ErrNewer) || isDamage(refused) {
+		name, err = mendHeader(path, dir)
+	} else {
+		err = refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	from, err := newDB(path, name+"&_pragma=writable_schema(1)") // a damaged schema is no obstacle
+	if err != nil {
+		return nil, err
+	}
+	s := salvage{ctx: b.ctx}
+	if refused == nil {
+		err = b.checkFile(from)
+	}
+	if err == nil {
+		err = s.create(filepath.Join(dir, fmt.Sprint(len(b.sources), ".db")))
+	}
+	if err == nil {
+		err = s.read(from, func(n int) { b.Progress("reading pages of "+path, n, int(s.pages)) })
+	}
+	if err == nil && refused != nil {
+		err = s.confirm(refused)
+	}
+	if err = errors.Join(err, from.Close()); err != nil && s.to != nil {
+		return nil, errors.Join(err, s.to.Close())
+	}
+	if s.to != nil {
+		s.to.path = path
+	}
+	return s.to, err
+}
+
+// confirm returns the reason why the file was refused, unless it has a run that proves it a store.
+func (s *salvage) confirm(refused error) error {
+	err := s.to.eachSealed(s.ctx, "run", func(r sealedRow) (bool, error) {
+		if r.broken == "" {
+			refused = nil
+		}
+		return refused != nil, nil
+	})
+	return errors.Join(err, refused)
+}
+
+// checkFile reports what SQLite finds wrong with a file.
+func (b *rebuilder) checkFile(s *DB) (failed error) {
+	v := newVerifier(b.ctx, s)
+	v.found = func(p Problem) {
+		if failed == nil {
+			failed = b.lose(s, p)
+		}
+	}
+	err := v.file()
+	if isDamage(err) && b.ctx.Err() == nil {
+		return errors.Join(failed, b.lose(s, Problem{"file", s.path, firstLine(err), doRestore, true}))
+	}
+	return errors.Join(failed, err)
+}
+
+// mendHeader copies a file whose header is damaged, and its log, and gives the copy the header of a
+// store. It returns the copy's data source name.
+func mendHeader(path, dir string) (string, error) {
+	fresh := filepath.Join(dir, "header.db")
+	db, err := sql.Open("sqlite", dsn(fresh, "mode=rwc"))
+	if err != nil {
+		return "", err
+	}
+	mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; "+
+		"PRAGMA journal_mode = WAL", applicationID, format)
+	_, err = db.Exec(mark)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return "", err
+	}
+	header := make([]byte, 100)
+	f, err := os.Open(fresh)
+	if err == nil {
+		_, err = io.ReadFull(f, header)
+		err = errors.Join(err, f.Close())
+	}
+	copy(header[92:], "\xff\xff\xff\xff") // what it says of the file's size is not valid
+	mended := filepath.Join(dir, "mended.db")
+	for _, suffix := range []string{"", "-wal"} {
+		if err == nil {
+			err = copyFile(path+suffix, mended+suffix, header)
+		}
+		header = nil
+	}
+	return readDSN(mended), err
+}
+
+// copyFile copies a file, if it exists, and overwrites the beginning of the copy.
+func copyFile(from, to string, beginning []byte) error {
+	f, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) && beginning == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(c, f)
+	if err == nil {
+		_, err = c.WriteAt(beginning, 0)
+	}
+	return errors.Join(err, c.Close())
+}
+
+// create makes the new file. Nothing in it is checked except indexes and the types of columns.
+func (s *salvage) create(path string) error {
+	db, err := newDB(path, dsn(path, "mode=rwc", "journal_mode(MEMORY)", "synchronous(OFF)",
+		"ignore_check_constraints(1)", readCache))
+	if err != nil {
+		return err
+	}
+	s.to = db
+	if _, err = db.reader.ExecContext(s.ctx, schema); err != nil {
+		return err
+	}
+	triggers, err := values[string](s.ctx, db.reader,
+		"SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+	for _, name := range triggers {
+		if err == nil {
+			_, err = db.reader.ExecContext(s.ctx, "DROP TRIGGER "+name)
+		}
+	}
+	if err == nil {
+		s.shapes, err = shapesOf(s.ctx, db.reader)
+	}
+	return err
+}
+
+// read reads all pages of one state of the file.
+func (s *salvage) read(from *DB, progress func(n int)) error {
+	source, err := from.reader.BeginTx(s.ctx, nil)
+	if err != nil {
+		return from.readError(err)
+	}
+	defer source.Rollback()
+	query := "SELECT max(pgno) FROM sqlite_dbpage"
+	if err := source.QueryRowContext(s.ctx, query).Scan(&s.pages); err != nil {
+		return from.readError(err)
+	}
+	query = "SELECT data FROM sqlite_dbpage WHERE pgno = ?"
+	if s.page, err = source.PrepareContext(s.ctx, query); err != nil {
+		return from.readError(err)
+	}
+	defer s.page.Close()
+	if s.tx, err = s.to.reader.BeginTx(s.ctx, nil); err != nil {
+		return err
+	}
+	defer s.tx.Rollback()
+	// Indexes come first, because seals and the records of deletions are in them.
+	err = s.scan(progress, indexLeaf, indexNode)
+	if err == nil {
+		err = s.learn()
+	}
+	if err == nil {
+		err = s.scan(progress, tableLeaf)
+	}
+	if err == nil { // what a user deleted stays deleted, even if an unused page still has it
+		_, err = s.tx.ExecContext(s.ctx,
+			"DELETE FROM transcripts WHERE attempt IN (SELECT attempt FROM dropped)")
+	}
+	if err == nil {
+		err = s.tx.Commit()
+	}
+	if err == nil {
+		err = s.settle()
+	}
+	return err
+}
+
+// scan adds the rows of all pages of some kinds.
+func (s *salvage) scan(progress func(n int), kinds ...byte) error {
+	for n := int64(1); n <= s.pages; n++ {
+		if n%page == 0 {
+			progress(int(n))
+		}
+		b, err := s.load(n)
+		if s.ctx.Err() != nil {
+			return context.Cause(s.ctx)
+		}
+		if err != nil || !slices.Contains(kinds, b[0]) {
+			continue
+		}
+		for _, row := range rowsIn(b, s.load) {
+			if err := s.add(row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *salvage) load(n int64) (b []byte, err error) {
+	err = s.page.QueryRowContext(s.ctx, n).Scan(&b)
+	if err == nil && len(b) < 512 {
+		err = io.ErrUnexpectedEOF
+	}
+	return b, err
+}
+
+// learn reads what the tables without row IDs say of the others. Records of deletions excuse missing
+// rows only if they are proved.
+func (s *salvage) learn() error {
+	sums, err := values[[]byte](s.ctx, s.tx, "SELECT sum FROM seals WHERE of = 'dictionary'")
+	if err != nil {
+		return err
+	}
+	s.dictionaries, s.deleted = make(map[sum]bool), make(map[string]spans)
+	for _, b := range sums {
+		s.dictionaries[sum(b)] = true
+	}
+	records, err := deletedSums(s.ctx, s.tx)
+	if err != nil {
+		return err
+	}
+	for id, got := range records {
+		query := "DELETE FROM deleted WHERE deletion = ?1 AND NOT EXISTS " +
+			"(SELECT 1 FROM seals WHERE of = 'deleted' AND id = ?1 AND sum = ?2)"
+		if _, err := s.tx.ExecContext(s.ctx, query, id, got[:]); err != nil {
+			return err
+		}
+	}
+	for _, of := range []string{"run", "library", "attempt", "score", "classification"} {
+		if s.deleted[of], err = deletedRows(s.ctx, s.tx, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a row to the table that has such rows.
+func (s *salvage) add(row []any) error {
+	for i := range s.shapes {
+		t := &s.shapes[i]
+		if !t.fits(row) || t.name == "dictionaries" && !s.dictionaries[sealOf("dictionary", row[1:])] {
+			continue
+		}
+		id, _ := row[0].(int64)
+		if t.of != "" && len(s.deleted[t.of].without(id, id)) == 0 {
+			return nil
+		}
+		row = t.stored(row)
+		n, err := s.insert(t, row)
+		if primary(err) == sqlite3.SQLITE_CONSTRAINT {
+			return nil
+		}
+		if err == nil && n == 0 {
+			s.rivals = append(s.rivals, rival{t, row})
+		}
+		return err
+	}
+	return nil
+}
+
+// insert adds a row unless its place is taken. It returns how many rows were added.
+func (s *salvage) insert(t *shape, row []any) (n int64, err error) {
+	if t.statement == nil {
+		t.statement, err = s.tx.PrepareContext(s.ctx, "INSERT OR IGNORE "+t.insert)
+		if err != nil {
+			return 0, err
+		}
+	}
+	result, err := t.statement.ExecContext(s.ctx, row...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// settle lets rivals that are proved take the places of the rows that came before them.
+func (s *salvage) settle() error {
+	for _, r := range s.rivals {
+		var old []any
+		key := r.row[:r.table.keys]
+		query := "SELECT " + r.table.inserted + r.table.where
+		err := eachRaw(s.ctx, s.to.reader, query, key, func(row []any) (bool, error) {
+			old = slices.Clone(row)
+			return false, nil
+		})
+		if err == nil {
+			err = s.replace(r.table, key, r.row)
+		}
+		if err != nil {
+			return err
+		}
+		proved, err := s.proved(r)
+		if err == nil && !proved {
+			err = s.replace(r.table, key, old)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace puts a row into the place with a key.
+func (s *salvage) replace(t *shape, key, row []any) error {
+	_, err := s.to.reader.ExecContext(s.ctx, "DELETE"+t.where, key...)
+	if err == nil && row != nil {
+		_, err = s.to.reader.ExecContext(s.ctx, "INSERT OR IGNORE "+t.insert, row...)
+	}
+	return err
+}
+
+// proved reports whether the rows that a rival belongs to are as they were saved.
+func (s *salvage) proved(r rival) (bool, error) {
+	id, _ := r.row[0].(int64)
+	switch r.table.name {
+	case "trials":
+		query := "SELECT ifnull(min(id), 0) FROM attempts WHERE trial = ?"
+		if err := s.to.reader.QueryRowContext(s.ctx, query, r.row[0]).Scan(&id); err != nil {
+			return false, err
+		}
+		fallthrough
+	case "attempts", "attempt_seals", "transcripts":
+		v := newVerifier(s.ctx, s.to)
+		v.inspect = func(*Stored) []Problem { return nil }
+		rows, err := v.read(s.ctx, id, id)
+		return err == nil && len(rows) == 1 && rows[0].intact() &&
+			(r.table.name != "transcripts" || len(rows[0].problems) == 0), err
+	}
+	proved := true
+	for of, t := range sealed {
+		if r.table.name == "seals" && r.row[0] == of {
+			id, _ = r.row[1].(int64)
+		} else if r.table.name != t.table {
+			continue
+		}
+		err := s.to.eachSealed(s.ctx, of, func(row sealedRow) (bool, error) {
+			proved = proved && (row.id != id || row.broken == "")
+			return true, nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return proved, nil
+}
+
+// A shape is a table with what its rows look like on a page.
+type shape struct {
+	name, of  string
+	columns   []shapeColumn
+	keys      int    // how many columns its key has
+	inserted  string // the columns that are not made of others
+	insert    string // a part of a statement, as is where
+	where     string
+	statement *sql.Stmt
+}
+
+type shapeColumn struct {
+	Name, Type string
+	NotNull    bool
+	Made       bool // it is made of others, so it is not inserted
+}
+
+// deletable tables have the kind of their rows in the table deleted, which also covers rows about
+// deleted attempts.
+var deletable = map[string]string{
+	"runs": "run", "libraries": "library", "attempts": "attempt", "attempt_seals": "attempt",
+	"transcripts": "attempt", "dropped": "attempt", "scores": "score",
+	"classifications": "classification",
+}
+
+// shapesOf returns the tables of a store.
+func shapesOf(ctx context.Context, q querier) ([]shape, error) {
+	names, err := values[string](ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table'
+		ORDER BY name <> 'dictionaries'`) // transcripts look like them
+	if err != nil {
+		return nil, err
+	}
+	shapes := make([]shape, len(names))
+	for i, name := range names {
+		t := &shapes[i]
+		t.name, t.of = name, deletable[name]
+		// A table without row IDs begins with its key.
+		t.columns, err = collect(ctx, q, `SELECT name, type, "notnull" AND NOT (pk AND type = 'INTEGER'
+				AND NOT (SELECT wr FROM pragma_table_list(?1))), hidden = 3
+			FROM pragma_table_xinfo(?1) WHERE hidden <> 2
+			ORDER BY iif((SELECT wr FROM pragma_table_list(?1)) AND pk > 0, pk - 100, cid)`,
+			[]any{name}, func(c *shapeColumn) []any {
+				return []any{&c.Name, &c.Type, &c.NotNull, &c.Made}
+			})
+		if err != nil {
+			return nil, err
+		}
+		var columns []string
+		for _, c := range t.columns {
+			if !c.Made {
+				columns = append(columns, c.Name)
+			}
+		}
+		t.inserted = strings.Join(columns, ", ")
+		t.insert = strings.TrimPrefix(insertSQL(name, t.inserted), "INSERT ")
+		query := "SELECT count(*) FROM pragma_table_info(?) WHERE pk > 0"
+		if err := q.QueryRowContext(ctx, query, name).Scan(&t.keys); err != nil {
+			return nil, err
+		}
+		t.where = " FROM " + name + " WHERE (" + strings.Join(columns[:t.keys], ", ") + ") = (?" +
+			strings.Repeat(", ?", t.keys-1) + ")"
+	}
+	return shapes, nil
+}
+
+// fits reports whether a row has the columns of the table.
+func (t *shape) fits(row []any) bool {
+	if len(row) != len(t.columns) {
+		return false
+	}
+	for i, c := range t.columns {
+		ok := false
+		switch row[i].(type) {
+		case nil:
+			ok = !c.NotNull
+		case int64:
+			ok = c.Type == "INTEGER" || c.Type == "REAL"
+		case float64:
+			ok = c.Type == "REAL"
+		case string:
+			ok = c.Type == "TEXT"
+		case []byte:
+			ok = c.Type == "BLOB"
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// stored returns the values of a row without those that are made of others.
+func (t *shape) stored(row []any) (values []any) {
+	for i, c := range t.columns {
+		if !c.Made {
+			values = append(values, row[i])
+		}
+	}
+	return values
+}

@@ -1,0 +1,175 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay/internal/store"
+)
+
+const pageSize = 4096
+
+// A mapped store knows on which pages the rows are that prove an attempt.
+type mapped struct {
+	file  []byte
+	pages map[string]map[int]bool // by the worker of the attempt
+	shows string
+}
+
+// mappedStore has attempts whose rows can be found in the file.
+func mappedStore(t *testing.T) mapped {
+	t.Helper()
+	db, path := create(t, store.Options{})
+	for i := range 120 {
+		a := outcome(i)
+		a.Worker = fmt.Sprintf("worker-%04d", i)
+		if err := db.Save(t.Context(), a, longTranscript(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mapped{file: b, pages: make(map[string]map[int]bool)}
+	m.shows, err = shown(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := raw(t, path, "").Query(`SELECT worker, task, sum FROM attempts a
+		JOIN trials t ON t.id = a.trial JOIN attempt_seals s ON s.attempt = a.id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var worker, task string
+		var seal []byte
+		if err := rows.Scan(&worker, &task, &seal); err != nil {
+			t.Fatal(err)
+		}
+		m.pages[worker] = make(map[int]bool)
+		for _, text := range []string{worker, task, string(seal), `{"name": "e"}`} {
+			for page := range len(b) / pageSize { // unused space may have a copy
+				if bytes.Contains(b[page*pageSize:][:pageSize], []byte(text)) {
+					m.pages[worker][page] = true
+				}
+			}
+		}
+	}
+	return m
+}
+
+// shown returns what readers show of a store.
+func shown(t *testing.T, path string) (string, error) {
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	db.SkipDamage(func(error) {})
+	var b strings.Builder
+	err = db.SkipGone(t.Context())
+	for a, failed := range db.Attempts(t.Context(), store.Filter{}) {
+		text, _ := json.Marshal(a)
+		b.Write(text)
+		err = errors.Join(err, failed)
+	}
+	runs, failed := db.Runs(t.Context(), "")
+	fmt.Fprintf(&b, "%+v", runs)
+	if n := db.Skipped() + db.SkippedRows(); n > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%d rows are left out", n))
+	}
+	return b.String(), errors.Join(err, failed)
+}
+
+// recovers checks that a damaged copy of the store shows nothing wrong, and that recovery keeps all
+// attempts that have no row on a lost page.
+func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hurt.db")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := shown(t, path); err == nil && got != m.shows {
+		t.Error("readers show something else, and say nothing")
+	}
+	want := make(map[string]bool)
+	for worker, pages := range m.pages {
+		lost := false
+		for page := range pages {
+			lost = lost || isLost(page)
+		}
+		if !lost {
+			want[worker] = true
+		}
+	}
+	var lost []store.Problem
+	_, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
+	if err != nil {
+		if len(want) > 0 {
+			t.Errorf("%d attempts are intact, but %v", len(want), err)
+		}
+		return
+	}
+	if problems, _ := verify(t, path+"-new"); len(problems) > 0 {
+		t.Errorf("the copy has problems: %v", problems)
+	}
+	for _, a := range all(t, openReadOnly(t, path+"-new"), store.Filter{}) {
+		delete(want, a.Worker)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d intact attempts are lost, such as %v; lost: %.500v", len(want), want, lost)
+	}
+}
+
+func TestRecoverReadsEveryPage(t *testing.T) {
+	t.Parallel()
+	m := mappedStore(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	n := len(m.file) / pageSize
+	for i := range 10 {
+		t.Run(fmt.Sprint("cut off ", i), func(t *testing.T) {
+			t.Parallel()
+			cut := len(m.file) * (2*i + 1) / 20
+			m.recovers(t, m.file[:cut], func(page int) bool { return page >= cut/pageSize })
+		})
+		x, y := 1+random.IntN(n-1), 1+random.IntN(n-1)
+		t.Run(fmt.Sprint("swapped ", x, " ", y), func(t *testing.T) {
+			t.Parallel()
+			b := bytes.Clone(m.file)
+			copy(b[x*pageSize:], m.file[y*pageSize:(y+1)*pageSize])
+			copy(b[y*pageSize:], m.file[x*pageSize:(x+1)*pageSize])
+			m.recovers(t, b, func(int) bool { return false })
+		})
+	}
+	for range 100 {
+		at, bit := random.IntN(len(m.file)), byte(1)<<random.IntN(8)
+		t.Run(fmt.Sprint("flipped ", at, " ", bit), func(t *testing.T) {
+			t.Parallel()
+			b := bytes.Clone(m.file)
+			b[at] ^= bit
+			// The first page has no attempts.
+			m.recovers(t, b, func(page int) bool { return page > 0 && page == at/pageSize })
+		})
+	}
+	for at := range 100 { // the header
+		if b := bytes.Clone(m.file); at%9 == 0 {
+			t.Run(fmt.Sprint("header ", at), func(t *testing.T) {
+				t.Parallel()
+				b[at] ^= 0x55
+				m.recovers(t, b, func(int) bool { return false })
+			})
+		}
+	}
+}
