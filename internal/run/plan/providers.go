@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
