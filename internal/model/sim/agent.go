@@ -206,7 +206,7 @@ func (v *view) message(acts ...act) assay.Message {
 		return msg
 	}
 	for i, a := range acts {
-		name, args := a.text, a.arguments
+		name, args := v.prefix+a.text, a.arguments
 		switch {
 		case a.search:
 			name, args = v.prefix+"tool_search", encode(map[string]any{"query": a.text})
@@ -217,10 +217,20 @@ func (v *view) message(acts ...act) assay.Message {
 			}
 			name, args = v.prefix+"tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
 		}
-		id := fmt.Sprintf("call_%d_%d", v.turn+1, i)
-		msg.Calls = append(msg.Calls, assay.ToolCall{ID: id, Name: name, Arguments: args})
+		msg.Calls = append(msg.Calls, assay.ToolCall{ID: v.newID(i), Name: name, Arguments: args})
 	}
 	return msg
+}
+
+// newID returns the ID of the i-th call of a reply. Agents that join replies leave fewer of them
+// than there are turns.
+func (v *view) newID(i int) string {
+	for turn := v.turn + 1; ; turn++ {
+		id := fmt.Sprintf("call_%d_%d", turn, i)
+		if _, taken := v.ids[id]; !taken {
+			return id
+		}
+	}
 }
 
 func encode(v any) string {

@@ -25,7 +25,7 @@ func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	if ctx.Err() != nil {
 		return assay.Response{}, ended(ctx)
 	}
-	v := newView(req)
+	v := newView(req, o.models.catalog)
 	v.plan, v.reliability = []step{}, o.reliability
 	for _, tool := range o.required {
 		v.plan = append(v.plan, step{tool: tool})

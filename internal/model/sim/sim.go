@@ -99,7 +99,7 @@ func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	if err := m.wait(ctx, req); err != nil {
 		return assay.Response{}, err
 	}
-	reply := m.decide(req.Model, newView(req))
+	reply := m.decide(req.Model, newView(req, m.catalog))
 	return assay.Response{
 		Message:     reply,
 		ServedModel: req.Model,

@@ -11,6 +11,11 @@ func TestUnwrapped(t *testing.T) {
 		`[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
 		`{"content":[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}],"isError":false}`,
 		`{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}`,
+		`meta=None content=[TextContent(type='text', text='{"tool":"a","success":true}', ` +
+			`annotations=None, meta=None)] structured_content=None is_error=False`, // LlamaIndex
+		`[TextContent(inner_content=TextContent(type='text', text='{"tool":"a","success":true}', ` +
+			`annotations=None, meta=None), ai_model_id=None, metadata={}, content_type='text', ` +
+			`text='{"tool":"a","success":true}', encoding=None)]`, // Semantic Kernel
 	} {
 		if got := unwrapped(content); got != answer {
 			t.Errorf("unwrapped(%s) = %s", content, got)

@@ -28,9 +28,10 @@ type view struct {
 	tools    []listing // tools in the prompt
 	// prefix is what a foreign agent writes before the names of functions.
 	prefix string
-	turn   int // replies so far
-	limit  int // replies allowed
-	budget int // calls allowed, or 0 if there is no limit
+	ids    map[string]act // calls by their IDs
+	turn   int            // replies so far
+	limit  int            // replies allowed
+	budget int            // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
 	asked string
 	// description is the task's text, and inputs are its inputs.
@@ -94,16 +95,11 @@ var (
 	resultText      = regexp.MustCompile(`(?s)<tool_result>(.*?)</tool_result>`)
 )
 
-func newView(req assay.Request) *view {
+func newView(req assay.Request, catalog *assay.Catalog) *view {
 	v := &view{limit: 10, reliability: assumedReliability}
+	v.ids = make(map[string]act)
 	var acts []act // without an answer so far
-	ids := make(map[string]act)
-	for _, f := range req.Functions {
-		if prefix, ok := strings.CutSuffix(f.Name, "tool_call"); ok {
-			v.discover, v.prefix = true, prefix
-		}
-		v.tools = append(v.tools, list(f.Name, f.Description))
-	}
+	v.readFunctions(req.Functions, catalog)
 	for i, m := range req.Messages {
 		switch m.Role {
 		case assay.System:
@@ -130,13 +126,29 @@ func newView(req assay.Request) *view {
 				acts = readTags(m.Content)
 			}
 			for _, c := range m.Calls {
-				ids[c.ID] = v.readCall(c)
+				v.ids[c.ID] = v.readCall(c)
 			}
 		case assay.ToolRole:
-			v.readResult(ids[m.CallID], m.Content)
+			v.readResult(v.ids[m.CallID], m.Content)
 		}
 	}
 	return v
+}
+
+// readFunctions finds out how the functions are named, which can be tools of the catalog.
+func (v *view) readFunctions(functions []assay.Function, catalog *assay.Catalog) {
+	for _, f := range functions {
+		if prefix, ok := strings.CutSuffix(f.Name, "tool_call"); ok {
+			v.discover, v.prefix = true, prefix
+		} else if _, own := catalog.Tool(f.Name); own {
+			continue
+		} else if prefix, ok := strings.CutSuffix(f.Name, catalog.All()[0].Name); ok {
+			v.prefix = prefix
+		}
+	}
+	for _, f := range functions {
+		v.tools = append(v.tools, list(strings.TrimPrefix(f.Name, v.prefix), f.Description))
+	}
 }
 
 // readRules parses the system message.
@@ -212,7 +224,7 @@ func (v *view) readTask(text string) {
 // readCall parses a native call.
 func (v *view) readCall(c assay.ToolCall) act {
 	if !v.discover {
-		return act{text: c.Name, arguments: c.Arguments}
+		return act{text: strings.TrimPrefix(c.Name, v.prefix), arguments: c.Arguments}
 	}
 	var args struct {
 		Query, Tool string
@@ -240,8 +252,11 @@ func readTags(text string) []act {
 	return acts
 }
 
-// unwrapped returns the answer of a tool without what agents put around it: a list of contents, or
-// an object with one.
+// printedText is a text of JSON in a content that an agent written in Python has printed.
+var printedText = regexp.MustCompile(`\btext='((?:[^'\\]|\\.)*)'`)
+
+// unwrapped returns the answer of a tool without what agents put around it: a list of contents, an
+// object with one, or what Python prints for either.
 func unwrapped(content string) string {
 	var part struct {
 		Content json.RawMessage `json:"content"`
@@ -252,6 +267,9 @@ func unwrapped(content string) string {
 	case json.Unmarshal([]byte(content), &parts) == nil && len(parts) > 0:
 		return unwrapped(string(parts[0]))
 	case json.Unmarshal([]byte(content), &part) != nil:
+		if s := printedText.FindStringSubmatch(content); s != nil {
+			return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s[1])
+		}
 		return content
 	case part.Text != "":
 		return unwrapped(part.Text)

@@ -1,0 +1,41 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
+)
+
+// TestToolsOfAgents checks that models know tools that an agent has renamed, as Semantic Kernel
+// does, and that calls have new IDs if an agent joins replies, as Mastra 0.24 does.
+func TestToolsOfAgents(t *testing.T) {
+	t.Parallel()
+	models := sim.New(catalog, sim.Latency{})
+	req := assay.Request{Model: "sim/optimal", Messages: []assay.Message{{
+		Role: assay.User, Content: `{"ref": "` + "\n\n## Task\n\nLog an event: the tests are green.",
+	}}}
+	for _, tool := range catalog.All() {
+		req.Functions = append(req.Functions, assay.Function{
+			Name: "assay-" + tool.Name, Description: tool.Description,
+		})
+	}
+	for _, id := range []string{"call_1_0", "call_2_0", "call_3_0"} {
+		resp, err := models.Chat(t.Context(), req)
+		if err != nil || len(resp.Message.Calls) != 1 {
+			t.Fatalf("%+v: %v", resp.Message, err)
+		}
+		call := resp.Message.Calls[0]
+		if call.Name != "assay-"+logger || call.ID != id {
+			t.Errorf("the call is %s of %s, want %s of assay-%s", call.ID, call.Name, id, logger)
+		}
+		if len(req.Messages) == 1 {
+			req.Messages = append(req.Messages, assay.Message{Role: assay.Assistant})
+		}
+		req.Messages[1].Calls = append(req.Messages[1].Calls, call)
+		req.Messages = append(req.Messages, assay.Message{
+			Role: assay.ToolRole, CallID: id,
+			Content: `{"tool":"` + logger + `","success":false,"error":"TIMEOUT: it took too long"}`,
+		})
+	}
+}
