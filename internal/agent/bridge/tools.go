@@ -48,7 +48,23 @@ func objectSchema(schema json.RawMessage) map[string]any {
 		fields = make(map[string]any)
 	}
 	fields["type"] = "object"
+	properties, _ := fields["properties"].(map[string]any)
+	for _, p := range properties {
+		if p, ok := p.(map[string]any); ok {
+			open(p)
+		}
+	}
 	return fields
+}
+
+// open says that an object without properties can have any. Some frameworks drop what a schema does
+// not mention.
+func open(schema map[string]any) {
+	_, closed := schema["properties"]
+	_, said := schema["additionalProperties"]
+	if schema["type"] == "object" && !closed && !said {
+		schema["properties"], schema["additionalProperties"] = map[string]any{}, map[string]any{}
+	}
 }
 
 // callTool carries out a call. The time that it takes is not the agent's own, because the tools'

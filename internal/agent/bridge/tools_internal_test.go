@@ -83,3 +83,17 @@ func secondsOf(t *testing.T, r *mcp.CallToolResult) int {
 	}
 	return answer.Seconds
 }
+
+// Some frameworks drop what a schema does not mention, such as Mastra 0.24.
+func TestObjectsWithoutPropertiesAreOpen(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(objectSchema([]byte(`{"properties": {"any": {"type": "object"},
+		"some": {"type": "object", "properties": {"ref": {"type": "string"}}},
+		"none": {"type": "object", "additionalProperties": false}, "one": {"type": "number"}}}`)))
+	want := `{"properties":{"any":{"additionalProperties":{},"properties":{},"type":"object"},` +
+		`"none":{"additionalProperties":false,"type":"object"},"one":{"type":"number"},` +
+		`"some":{"properties":{"ref":{"type":"string"}},"type":"object"}},"type":"object"}`
+	if err != nil || string(got) != want {
+		t.Errorf("%s\nwant %s: %v", got, want, err)
+	}
+}

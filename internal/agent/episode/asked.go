@@ -106,3 +106,23 @@ func respelled(v any) any {
 	}
 	return v
 }
+
+// unnested returns the arguments of tool_call as a reply wrote them. Semantic Kernel puts all of them
+// once more in a parameter that is called arguments. If a model has done so itself, it is a mistake.
+func (k *askedFor) unnested(arguments string) string {
+	var outer struct{ Arguments json.RawMessage }
+	if json.Unmarshal([]byte(arguments), &outer) != nil {
+		return arguments
+	}
+	wrote := func(text string) bool {
+		return slices.ContainsFunc(k.texts, func(t string) bool {
+			return canonical(t) == canonical(text)
+		})
+	}
+	var inner struct{ Tool, Arguments json.RawMessage }
+	if inside := string(outer.Arguments); json.Unmarshal(outer.Arguments, &inner) == nil &&
+		inner.Tool != nil && inner.Arguments != nil && wrote(inside) && !wrote(arguments) {
+		return inside
+	}
+	return arguments
+}

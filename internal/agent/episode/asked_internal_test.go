@@ -30,3 +30,33 @@ func TestChangedCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestUnnested checks that what a framework puts around the arguments of a call is taken off, and
+// that what the model wrote stays.
+func TestUnnested(t *testing.T) {
+	t.Parallel()
+	const (
+		call   = `{"tool":"a","arguments":{"x":1}}`
+		spaced = `{"arguments": {"x": 1.0}, "tool": "a"}`
+		nested = `{"tool":"a","arguments":` + spaced + `}`
+	)
+	for _, c := range []struct{ reply, sent, want string }{
+		{call, call, call},
+		{call, nested, spaced},
+		{call, `{"tool":"a","arguments":{"tool":"b","arguments":{}}}`, ""}, // nobody wrote this
+		{nested, nested, nested},
+		{nested, `{"tool":"a","arguments":` + nested + `}`, nested},
+		{`{"x":1}`, `{"tool":"a","arguments":{"x":1}}`, ""}, // no call within
+		{call, `{"tool":"a"}`, ""},
+		{call, `[]`, ""},
+	} {
+		if c.want == "" {
+			c.want = c.sent
+		}
+		var k askedFor
+		k.hear(&assay.Message{Calls: []assay.ToolCall{{Name: "assay-tool_call", Arguments: c.reply}}})
+		if got := k.unnested(c.sent); got != c.want {
+			t.Errorf("the model wrote %s, the agent sent %s: %s", c.reply, c.sent, got)
+		}
+	}
+}

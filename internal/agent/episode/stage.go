@@ -120,6 +120,9 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow t
 		e.progress.begin(0) // without turns, each call is one of its own
 	}
 	e.overdrawn = false
+	if name == toolCall {
+		arguments = s.asked.unnested(arguments)
+	}
 	asked, before := s.asked.carryOut(name, arguments), len(e.world.Calls())
 	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: name, Arguments: arguments})
 	fields := e.carryOut(turn, []action{a}, rec)[0]
