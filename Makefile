@@ -37,7 +37,7 @@ PARQUET := ^TestDamagedParquet$$|^TestParquetOfManyRows$$|^TestParquetMemory$$
 # Everything, as CI runs it. cmd/assay goes alone, because some of its tests need an answer within
 # seconds. `make lint` has vetted the tests before.
 .PHONY: test-all
-test-all: compiler browser python strangers
+test-all: compiler browser python others
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
 	if [ -x $(LITELLM)/bin/litellm ]; then export ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm; fi; \
 	export ASSAY_AGENTS=$(CURDIR)/$(AGENTS); \
@@ -101,8 +101,8 @@ MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
 	@modelcontextprotocol/server-memory@2026.8.31 \
 	@modelcontextprotocol/server-sequential-thinking@2026.8.31
 AGENTS := .cache/agents
-.PHONY: strangers
-strangers: python
+.PHONY: others
+others: python
 	@[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
 		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && \
 		touch $(LITELLM)/done; } || \
@@ -125,11 +125,12 @@ strangers: python
 	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
 		echo "make: some agents are missing, so they play no trial"
 
-# All agents that the page about agents names. They take minutes to install.
-.PHONY: agents
-agents: python
+# All agents that the page about agents names. They take minutes to install, and 5 GB.
+.PHONY: strangers
+strangers:
 	examples/agents/install.sh $(AGENTS)
-	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) $(GO) test -run TestAgentsOfOthers -v ./cmd/assay
+	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) ASSAY_AGENTS_ALL=1 \
+		$(GO) test -run TestAgentsOfOthers -timeout 30m -v ./cmd/assay
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

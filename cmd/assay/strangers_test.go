@@ -18,7 +18,7 @@ import (
 )
 
 // The tests of this file run against servers that others wrote: aimock, which answers in the
-// dialects of many providers, and LiteLLM's proxy, which translates between them. `make strangers`
+// dialects of many providers, and LiteLLM's proxy, which translates between them. `make others`
 // installs both.
 
 // strangerExperiment has trials whose right answers do not depend on luck.

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Installs agents for the scripts of this folder: install.sh DIR [NAME...]
 # Each Python agent gets an environment of its own, because they need different versions of the same
-# packages. Those in JavaScript share one folder.
+# packages. Those in
+# JavaScript that CI plays share one folder.
 set -eu
 dir=$1
 shift
-[ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm
+[ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
+	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js
 
 packages() {
 	case $1 in
@@ -18,7 +20,18 @@ packages() {
 	strands) echo 'strands-agents[anthropic]==1.62.0' 'mcp<2' ;;
 	adk) echo 'google-adk[mcp]==2.13.0' litellm==1.106.2 ;;
 	autogen) echo autogen-agentchat==0.7.5 'autogen-ext[openai,mcp]==0.7.5' 'mcp<2' ;;
+	llama-index) echo llama-index-core==0.14.25 llama-index-llms-openai-like==0.8.1 \
+		llama-index-tools-mcp==0.6.0 ;;
+	haystack) echo haystack-ai==3.4.1 mcp-haystack==2.1.1 ;;
+	crewai) echo crewai==1.15.30 mcpadapt==0.1.19 ;;
+	semantic-kernel) echo 'semantic-kernel[mcp]==1.45.0' ;;
+	qwen-agent) echo 'qwen-agent[mcp]==0.0.34' 'mcp<2' numpy \
+		soundfile python-dateutil tqdm ;;
 	npm) echo ai@7.0.173 @ai-sdk/openai@4.0.118 @ai-sdk/mcp@2.0.99 @openai/agents@0.20.0 ;;
+	mastra) echo @mastra/core@1.71.0 @mastra/mcp@2.0.0 @ai-sdk/openai@4.0.118 \
+		ai-sdk-5-openai@npm:@ai-sdk/openai@2.0.131 zod@4.6.7 ;;
+	langchain-js) echo langchain@1.5.14 @langchain/core@1.4.0 @langchain/langgraph@1.4.13 \
+		@langchain/openai@1.6.0 @langchain/mcp-adapters@1.1.4 ;;
 	*) echo "install.sh: unknown agent $1" >&2 && return 1 ;;
 	esac
 }
@@ -26,13 +39,13 @@ packages() {
 for name; do
 	[ -f "$dir/$name/done" ] && continue
 	list=$(packages "$name")
-	if [ "$name" = npm ]; then
-		# shellcheck disable=SC2086 # a list of words
-		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/npm" $list
-	else
+	# shellcheck disable=SC2086 # lists of words
+	case $name in
+	npm | mastra | langchain-js)
+		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$name" $list ;;
+	*)
 		python3 -m venv "$dir/$name"
-		# shellcheck disable=SC2086
-		"$dir/$name/bin/python" -m pip install -q $list
-	fi
+		"$dir/$name/bin/python" -m pip install -q $list ;;
+	esac
 	touch "$dir/$name/done"
 done

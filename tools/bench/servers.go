@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/sim"
 )
 
-// serversVariable names the directory with the servers of tools that others wrote. `make strangers`
+// serversVariable names the directory with the servers of tools that others wrote. `make others`
 // installs them in .cache/mcp.
 const serversVariable = "ASSAY_MCP_SERVERS"
 
@@ -76,7 +76,7 @@ type serverRun struct {
 func (b *bench) toolServers(ctx context.Context) ([]row, error) {
 	home := os.Getenv(serversVariable)
 	if home == "" {
-		const note = "%s is not set; `make strangers` installs servers into .cache/mcp"
+		const note = "%s is not set; `make others` installs servers into .cache/mcp"
 		return []row{countRow("servers of tools", 0).because(note, serversVariable)}, nil
 	}
 	place := strings.NewReplacer("NPM", filepath.Join(home, "node_modules", ".bin"),

@@ -156,7 +156,7 @@ func TestMetricsCount(t *testing.T) {
 func TestPromtoolAcceptsMetrics(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed; `make strangers` installs it")
+		t.Skip("promtool is not installed; `make others` installs it")
 	}
 	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(get(t, serve(t).URL()))
@@ -169,7 +169,7 @@ func TestPromtoolAcceptsMetrics(t *testing.T) {
 func TestPrometheusScrapesMetrics(t *testing.T) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("prometheus is not installed; `make strangers` installs it")
+		t.Skip("prometheus is not installed; `make others` installs it")
 	}
 	target, err := url.Parse(serve(t).URL())
 	if err != nil {
