@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/experiment/job"
 )
 
 // TestBudgetEndsARun checks that no request is sent after the budget is spent, that the other

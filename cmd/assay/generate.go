@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/validate"
+	"github.com/assay-eval/assay/internal/experiment/validate"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 

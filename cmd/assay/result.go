@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -151,7 +151,7 @@ func (r *runResult) unfinished(
 			counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
-		isStop := func(stop gate.Stop) bool { return stop.Reason == reason }
+		isStop := func(stop budget.Stop) bool { return stop.Reason == reason }
 		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) {
 			add("%d of them did not start: %s", s.NotRun[reason], reason)
 		}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // Models at a provider. The suite all compares sizes in the family of the first one only.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 var twoLanes = []laneLimits{{"sim-optimal-1", 120, 0}, {"sim-optimal-2", 0, 5000}}

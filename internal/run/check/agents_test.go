@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay/internal/agent/bridge/agenttest"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/run/check"
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // asAgent is the first argument of a test binary that acts as an agent.

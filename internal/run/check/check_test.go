@@ -16,12 +16,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
 	"github.com/assay-eval/assay/internal/run/check"
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 

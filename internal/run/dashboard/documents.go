@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // report shows the report in a frame, so that its own policy applies.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -156,8 +156,8 @@ func (s *Session) attempt(
 	if err != nil {
 		return noTask(ctx, trial, err), &assay.Transcript{}
 	}
-	s.gate.Begin(trial.Cell)
-	defer s.gate.End(trial.Cell)
+	s.stopper.Begin(trial.Cell)
+	defer s.stopper.End(trial.Cell)
 	s.flights.begin(trial)
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
@@ -206,7 +206,7 @@ func (g *gated) Ask(ctx context.Context, req *assay.Request) (*assay.Response, e
 	return resp, err
 }
 
-func (g *gated) allow() *assay.Fault { return g.session.gate.Allow(g.trial.Cell) }
+func (g *gated) allow() *assay.Fault { return g.session.stopper.Allow(g.trial.Cell) }
 
 // progress shows whether a request was sent or is waiting.
 func (g *gated) progress(sent bool) {
@@ -222,7 +222,7 @@ func (g *gated) replied(req *assay.Request, resp *assay.Response, began time.Tim
 	g.session.flights.does(g.trial.ID, Acting)
 	g.session.chat(g.trial.ID, began, resp, err)
 	spent, estimated := resp.Spent(req)
-	g.session.gate.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
+	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
 	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {
 		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
 			"tokens and dollars count estimates")
@@ -232,12 +232,12 @@ func (g *gated) replied(req *assay.Request, resp *assay.Response, began time.Tim
 // limitsSpending reports whether the experiment limits tokens or dollars.
 func (s *Session) limitsSpending() bool {
 	l, b := s.Experiment.Limits, s.Experiment.Budget
-	return l.Tokens > 0 || l.USD > 0 || b != (gate.Budgets{})
+	return l.Tokens > 0 || l.USD > 0 || b != (budget.Budgets{})
 }
 
 // skip returns why a trial must not start, or "".
 func (s *Session) skip(t *assay.Trial) string {
-	reason, rule := s.gate.Skip(t.Cell)
+	reason, rule := s.stopper.Skip(t.Cell)
 	if rule {
 		s.meter.Skipped(t.Model)
 	} else if reason != "" {
@@ -298,7 +298,7 @@ func (s *Session) event(e engine.Event) {
 	s.noteDeviations(a)
 	s.noteOtherSettings(a)
 	if e.Kind == engine.Settled {
-		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
+		for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.ErrorCategory) {
 			s.note(stop.String())
 		}
 	}

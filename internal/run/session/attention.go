@@ -220,7 +220,7 @@ func (s *Session) parkedByReason() (all []Attention) {
 // budgetAlarm tells how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(snapshot live.Snapshot) []Attention {
-	b := s.gate.Budgets().Budget
+	b := s.stopper.Budgets().Budget
 	s.mu.Lock()
 	tokens, usd := float64(s.tokens), s.cost
 	s.mu.Unlock()
@@ -289,7 +289,7 @@ func (s *Session) stallAlarm(snapshot live.Snapshot) []Attention {
 
 // otherAlarms lists our own errors, stop rules and settings that were not used as asked.
 func (s *Session) otherAlarms() (all []Attention) {
-	for _, stop := range s.gate.Stops() {
+	for _, stop := range s.stopper.Stops() {
 		if stop.Skipped > 0 {
 			all = append(all, alarm(CauseStopped, stop.Skipped, "", "%s", stop))
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // refusing is a provider that refuses every key.
@@ -28,12 +28,12 @@ func (refusing) Chat(context.Context, assay.Request) (assay.Response, error) {
 }
 
 // troubled returns a session with two models, m and n, which have 100 pending trials each.
-func troubled(t *testing.T, m, n assay.Provider, b gate.Budgets, r gate.StopRules) *Session {
+func troubled(t *testing.T, m, n assay.Provider, b budget.Budgets, r budget.StopRules) *Session {
 	t.Helper()
 	s := &Session{
 		Job:           &job.Job{Experiment: &plan.Experiment{Models: []string{"m", "n"}}},
 		options:       Options{Store: filepath.Join(t.TempDir(), "s.db")},
-		gate:          gate.New(b, r),
+		stopper:       budget.New(b, r),
 		started:       time.Now(),
 		log:           slog.New(slog.DiscardHandler),
 		otherSettings: make(map[string]int), noted: make(map[string]bool),
@@ -71,16 +71,16 @@ func TestAttentionNamesEachCause(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		budgets gate.Budgets
-		rules   gate.StopRules
+		budgets budget.Budgets
+		rules   budget.StopRules
 		trouble func(t *testing.T, s *Session)
 		want    []live.Attention
 	}{
-		{"nothing", gate.Budgets{}, gate.StopRules{}, func(*testing.T, *Session) {}, nil},
+		{"nothing", budget.Budgets{}, budget.StopRules{}, func(*testing.T, *Session) {}, nil},
 		{
 			"refused key",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(t *testing.T, s *Session) {
 				_, _ = s.pools.ByModel["m"].Chat(t.Context(), assay.Request{})
 				s.latest.Store(time.Now().UnixNano())
@@ -92,8 +92,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"parked and requeued",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(_ *testing.T, s *Session) {
 				s.fault(engine.Parked, assay.Server, "a", "m")
 				s.fault(engine.Parked, assay.Server, "b", "m")
@@ -115,8 +115,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"paused",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(t *testing.T, s *Session) {
 				o := Order{Do: "pause", Names: []string{"m"}}
 				if _, err := s.pause(t.Context(), o); err != nil {
@@ -130,8 +130,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"budget",
-			gate.Budgets{Budget: gate.Budget{USD: 10}},
-			gate.StopRules{},
+			budget.Budgets{Budget: budget.Budget{USD: 10}},
+			budget.StopRules{},
 			func(_ *testing.T, s *Session) {
 				for range 20 {
 					s.meter.Started("m")
@@ -147,8 +147,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"stall",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(_ *testing.T, _ *Session) { time.Sleep(61 * time.Second) },
 			[]live.Attention{{
 				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
@@ -158,8 +158,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"agents that start",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(_ *testing.T, s *Session) {
 				s.meter.Agents = func(model string) map[assay.AgentState]int {
 					if model == "m" {
@@ -176,8 +176,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"own error",
-			gate.Budgets{},
-			gate.StopRules{},
+			budget.Budgets{},
+			budget.StopRules{},
 			func(_ *testing.T, s *Session) { s.fault(engine.Faulted, assay.Harness, "a", "m") },
 			[]live.Attention{{
 				Cause: CauseHarness, Trials: 1, Text: "attempts ended with an error of Assay: 1",
@@ -186,15 +186,15 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"stop rule and setting",
-			gate.Budgets{},
-			gate.StopRules{Malformed: &gate.StopRule{After: 5, Above: 0.5, Per: gate.PerModel}},
+			budget.Budgets{},
+			budget.StopRules{Malformed: &budget.StopRule{After: 5, Above: 0.5, Per: budget.PerModel}},
 			func(_ *testing.T, s *Session) {
 				cell := assay.Cell{Model: "m", Variant: "cot"}
 				for range 5 {
-					s.gate.Outcome(cell, assay.Failure, assay.CategoryToolCallFormat)
+					s.stopper.Outcome(cell, assay.Failure, assay.CategoryToolCallFormat)
 				}
 				for range 7 {
-					s.gate.Skip(cell)
+					s.stopper.Skip(cell)
 				}
 				s.otherSettings["n: temperature is 1 instead of 0"] = 2
 			},

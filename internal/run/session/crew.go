@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // TestLeftIsThePlansUntilRepliesCome checks where the announced end of a run comes from: the plan,
@@ -19,7 +19,7 @@ import (
 func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
 		s.forecast = job.Forecast{Models: []job.ModelForecast{
 			{Model: "m", Trials: 100, Requests: 200, Wall: 3000},
 			{
@@ -76,7 +76,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 func TestStateHasTheRateOfSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
 		for i := range 40 {
 			s.meter.Started("m")
 			a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/gate"
 )
 
 // hanging is a provider that replies after a second to two of five requests, and never to others.
@@ -31,7 +31,7 @@ func (h hanging) Chat(ctx context.Context, _ assay.Request) (assay.Response, err
 func TestHungTimeIsNoSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
 		pool := lane.NewPool("m", []lane.Config{{
 			Name: "gw/K/m", Provider: hanging{new(atomic.Int32)}, Orders: "m",
 			Limits: lane.Limits{Concurrency: 2},

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // Programs start as long as there is memory for them. Those that have just begun count as large,

@@ -22,14 +22,14 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/fleet"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/runlog"
 	"github.com/assay-eval/assay/internal/run/still"
 	"github.com/assay-eval/assay/internal/store"
@@ -108,7 +108,7 @@ type Session struct {
 	tasks   *library.Cache
 	changed []library.Change // since the latest run
 	meter   *live.Meter
-	gate    *gate.Gate
+	stopper *budget.Stopper
 	started time.Time
 	log     *slog.Logger
 	runlog  *runlog.Log // nil if there is no log
@@ -162,9 +162,9 @@ func New(j *job.Job, o Options) (*Session, error) {
 		Job: j, options: o, started: time.Now(), pools: pools,
 		wake:     make(chan struct{}, 1),
 		commands: make(chan engine.Command), ended: make(chan struct{}),
-		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
-		tasks:  library.NewCache(j.Library),
-		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
+		stopper: budget.New(j.Experiment.Budget, j.Experiment.Stop),
+		tasks:   library.NewCache(j.Library),
+		faults:  make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
 		parkedFor: make(map[parking]parkedGroup), broken: make(map[string]bool),
 		spent: make(map[string]spending), replied: make(map[string]time.Time),
@@ -258,10 +258,10 @@ func (s *Session) countPending(
 
 // recallOutcomes passes the outcomes of earlier runs to the gate if there are stop rules.
 func (s *Session) recallOutcomes(ctx context.Context) error {
-	if err := s.Judge(ctx, s.db, s.gate); err != nil {
+	if err := s.Judge(ctx, s.db, s.stopper); err != nil {
 		return err
 	}
-	for _, stop := range s.gate.Stops() {
+	for _, stop := range s.stopper.Stops() {
 		s.note(stop.String())
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/fleet"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
@@ -35,8 +35,8 @@ type State struct {
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
-	Unpriced []string     `json:"unpriced,omitempty"`
-	Budget   gate.Budgets `json:"budget,omitzero"`
+	Unpriced []string       `json:"unpriced,omitempty"`
+	Budget   budget.Budgets `json:"budget,omitzero"`
 	// Stopping is true if the run starts no new trials.
 	Stopping bool `json:"stopping"`
 	// PausedSince is when the user paused all lanes. It is missing if a lane is not paused.
@@ -130,7 +130,7 @@ func (s *Session) state() State {
 	total := snapshot.Total()
 	out := State{
 		Run: s.id, Experiment: s.Experiment.Name, Elapsed: snapshot.Elapsed.Seconds(),
-		Counts: countsOf(total), Left: leftOf(total.Left), Budget: s.gate.Budgets(),
+		Counts: countsOf(total), Left: leftOf(total.Left), Budget: s.stopper.Budgets(),
 		Forecast: s.forecast.Wall, ForecastRange: s.forecast.Range,
 		Stopping: snapshot.Stopping, Attention: s.attention(snapshot),
 		Notes: snapshot.Notes, Models: []ModelState{}, Workers: s.workers(),

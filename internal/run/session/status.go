@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -22,7 +22,7 @@ type Status struct {
 	Pending  int           `json:"pending"`
 	Parked   int           `json:"parked"`
 	Skipped  int           `json:"skipped"`
-	Stopped  []gate.Stop   `json:"stopped_early"`
+	Stopped  []budget.Stop `json:"stopped_early"`
 	Faults   int           `json:"faults"`
 	Models   []ModelStatus `json:"models"`
 	Coverage []Coverage    `json:"coverage"`
@@ -114,7 +114,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	if err != nil {
 		return s, err
 	}
-	s.Stopped = append([]gate.Stop{}, stops...)
+	s.Stopped = append([]budget.Stop{}, stops...)
 	for _, name := range j.Experiment.Models {
 		m := s.cover(j, name, settled)
 		m.Skipped = skipped[name]

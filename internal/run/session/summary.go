@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -52,7 +52,7 @@ type Summary struct {
 	Stopped bool `json:"stopped"`
 	// NotRun counts the trials that did not start, by the reason.
 	NotRun       map[string]int `json:"not_run"`
-	StoppedEarly []gate.Stop    `json:"stopped_early"`
+	StoppedEarly []budget.Stop  `json:"stopped_early"`
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
@@ -201,7 +201,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		SecondRequests: s.seconds.sent, SecondReplies: s.seconds.answered,
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Unpriced: s.unpriced,
 		Wall:    wall.Seconds(),
-		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
+		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
 		GivenUp:       givenUp,
 		OtherSettings: s.otherSettings, BrokenScripts: slices.Sorted(maps.Keys(s.broken)),
 		Stillness: s.still.String(),

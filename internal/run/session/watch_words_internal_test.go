@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // busy is an endpoint that refuses every request and asks for a minute of patience.
@@ -36,7 +36,7 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
 			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
 		}
-		s.meter, s.gate = live.NewMeter(s.waits), gate.New(gate.Budgets{}, gate.StopRules{})
+		s.meter, s.stopper = live.NewMeter(s.waits), budget.New(budget.Budgets{}, budget.StopRules{})
 		s.meter.Model("m", 1, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = pool.Chat(ctx, assay.Request{}) }()

@@ -1,0 +1,29 @@
+package budget_test
+
+import (
+	"fmt"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+)
+
+// A cell that never succeeds is stopped as soon as its rule has enough outcomes.
+func Example() {
+	g := budget.New(budget.Budgets{}, budget.StopRules{
+		Hopeless: &budget.StopRule{After: 20, Below: 0.2, Per: budget.PerCell},
+	})
+	cell := assay.Cell{
+		Model: "my-model", Variant: "cot", Difficulty: "easy",
+		TaskType: "basic_task", Reliability: 0.8,
+	}
+	for range 20 {
+		for _, stop := range g.Outcome(cell, assay.Failure, "other") {
+			fmt.Println(stop)
+		}
+	}
+	_, byRule := g.Skip(cell)
+	fmt.Println("skipped by a rule:", byRule)
+	// Output:
+	// my-model cot easy basic_task 0.8 stopped early: full success is below 20 % with 95 % confidence after 20 trials
+	// skipped by a rule: true
+}

@@ -1,0 +1,221 @@
+// Package budget decides whether a trial is still worth running: whether the budgets have room for
+// it, and whether a stop rule has stopped its cell or its model.
+//
+// It owns the budgets and stop rules of an experiment and counts what a run spends and how its
+// trials end. It reads no store and stops nothing by itself: the engine asks before each trial,
+// and providers ask before each request.
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Stopper applies budgets and stop rules to one run. It is safe for concurrent use.
+type Stopper struct {
+	budgets Budgets
+	rules   StopRules
+
+	mu     sync.Mutex // guards the fields below
+	run    account
+	models map[string]*account
+	cells  map[assay.Cell]*account
+	stops  []Stop
+}
+
+// An account counts the costs and outcomes of a run, a model or a cell.
+type account struct {
+	tokens   int
+	usd      float64
+	inFlight int
+	episodes int // episodes that have ended
+
+	outcomes, full, malformed int
+	stopped                   string // the reason, or "" if no rule is met
+}
+
+// A Stop is a cell or a model that a stop rule has stopped. For a model, all fields of the cell
+// except Model are empty.
+type Stop struct {
+	assay.Cell
+	Reason string `json:"reason"`
+	// Outcomes is the number of outcomes when the rule was met.
+	Outcomes int `json:"outcomes"`
+	// Skipped counts the trials of this run that did not start because of the stop.
+	Skipped int `json:"skipped"`
+}
+
+func (s Stop) String() string {
+	name := s.Model
+	if s.Cell != (assay.Cell{Model: s.Model}) {
+		words := []string{
+			s.Model, s.Variant, s.Severity, s.Difficulty, s.TaskType,
+			assay.FormatReliability(s.Reliability),
+		}
+		name = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+	}
+	return fmt.Sprintf("%s stopped early: %s", name, s.Reason)
+}
+
+// New returns a stopper without any trials.
+func New(budgets Budgets, rules StopRules) *Stopper {
+	return &Stopper{
+		budgets: budgets, rules: rules,
+		models: make(map[string]*account), cells: make(map[assay.Cell]*account),
+	}
+}
+
+// Budgets returns what the run may spend.
+func (g *Stopper) Budgets() Budgets { return g.budgets }
+
+// accountsLocked returns the accounts of the run, of the cell's model and of the cell.
+func (g *Stopper) accountsLocked(c assay.Cell) [3]*account {
+	model, cell := g.models[c.Model], g.cells[c]
+	if model == nil {
+		model = new(account)
+		g.models[c.Model] = model
+	}
+	if cell == nil {
+		cell = new(account)
+		g.cells[c] = cell
+	}
+	return [3]*account{&g.run, model, cell}
+}
+
+// Outcome counts an outcome of this run or of an earlier one. It returns the stops that this
+// outcome causes.
+func (g *Stopper) Outcome(c assay.Cell, level assay.Level, category string) []Stop {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.accountsLocked(c)
+	for _, a := range all {
+		a.outcomes++
+		if level == assay.FullSuccess {
+			a.full++
+		}
+		if category == assay.CategoryToolCallFormat {
+			a.malformed++
+		}
+	}
+	known := len(g.stops)
+	g.judgeLocked(assay.Cell{Model: c.Model}, all[1], PerModel)
+	g.judgeLocked(c, all[2], PerCell)
+	return slices.Clone(g.stops[known:])
+}
+
+// judgeLocked checks the rules for an account. A stop lasts until the end of the run.
+func (g *Stopper) judgeLocked(c assay.Cell, a *account, per string) {
+	if a.stopped != "" {
+		return
+	}
+	if a.stopped = g.rules.Reason(a.outcomes, a.full, a.malformed, per); a.stopped != "" {
+		g.stops = append(g.stops, Stop{Cell: c, Reason: a.stopped, Outcomes: a.outcomes})
+	}
+}
+
+// Begin counts an episode that begins. Every Begin needs an [Stopper.End].
+func (g *Stopper) Begin(c assay.Cell) { g.count(c, func(a *account) { a.inFlight++ }) }
+
+// End counts an episode that has ended.
+func (g *Stopper) End(c assay.Cell) {
+	g.count(c, func(a *account) { a.inFlight--; a.episodes++ })
+}
+
+// Spend counts the tokens and dollars of a request.
+func (g *Stopper) Spend(c assay.Cell, u assay.Usage, usd float64) {
+	g.count(c, func(a *account) { a.tokens += u.Total(); a.usd = assay.RoundUSD(a.usd + usd) })
+}
+
+func (g *Stopper) count(c assay.Cell, f func(*account)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range g.accountsLocked(c) {
+		f(a)
+	}
+}
+
+// Skip returns the reason why a trial must not start, or "" if it may start. The reason comes
+// from a stop rule if rule is true, and from a budget otherwise.
+//
+// Skip keeps part of a budget for the episodes in flight. It assumes that each of them costs as
+// much as the mean of those that have ended.
+func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.accountsLocked(c)
+	for i, a := range all[1:] {
+		if a.stopped == "" {
+			continue
+		}
+		stopped := c
+		if i == 0 {
+			stopped = assay.Cell{Model: c.Model}
+		}
+		for j := range g.stops {
+			if g.stops[j].Cell == stopped {
+				g.stops[j].Skipped++
+			}
+		}
+		return a.stopped, true
+	}
+
+	for i, b := range g.budgetList() {
+		a := all[i]
+		share := 0.0
+		if a.episodes > 0 {
+			share = float64(a.inFlight+1) / float64(a.episodes)
+		}
+		if exceeds(float64(a.tokens), share, float64(b.Tokens)) || exceeds(a.usd, share, b.USD) {
+			return budgetText(i, c, b), false
+		}
+	}
+	return "", false
+}
+
+// exceeds reports whether a budget is spent already, or will be exceeded when the given share of
+// the costs so far is added. A budget of 0 has no bound.
+func exceeds(spent, share, budget float64) bool {
+	return budget > 0 && (spent >= budget || spent*(1+share) > budget)
+}
+
+// Allow returns a fault if a budget is spent. A trial in flight must not send another request
+// then; it is interrupted and stays pending.
+func (g *Stopper) Allow(c assay.Cell) *assay.Fault {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.accountsLocked(c)
+	for i, b := range g.budgetList() {
+		if a := all[i]; b.Tokens > 0 && a.tokens >= b.Tokens || b.USD > 0 && a.usd >= b.USD {
+			return &assay.Fault{Kind: assay.Interrupted, Detail: budgetText(i, c, b)}
+		}
+	}
+	return nil
+}
+
+// budgetList returns the budgets in the order of accountsLocked.
+func (g *Stopper) budgetList() [3]Budget {
+	return [3]Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
+}
+
+func budgetText(i int, c assay.Cell, b Budget) string {
+	scope := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
+	var bounds []string
+	if b.USD > 0 {
+		bounds = append(bounds, fmt.Sprintf("$%g", b.USD))
+	}
+	if b.Tokens > 0 {
+		bounds = append(bounds, fmt.Sprintf("%d tokens", b.Tokens))
+	}
+	return fmt.Sprintf("the budget of %s is spent (%s)", scope, strings.Join(bounds, ", "))
+}
+
+// Stops returns all stops, oldest first.
+func (g *Stopper) Stops() []Stop {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]Stop{}, g.stops...)
+}

@@ -1,0 +1,141 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/validate"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// An Estimate is the result of `assay plan`: the size, power, cost and time of an experiment.
+type Estimate struct {
+	Experiment string `json:"experiment"`
+	Cells      int    `json:"cells"`
+	Planned    int    `json:"planned"`
+	Done       int    `json:"done"`
+	Pending    int    `json:"pending"`
+	// Library describes where the tasks came from, and what was left out of them.
+	Library library.Meta `json:"library"`
+	// Changed lists what differs in the library since the latest run of the experiment.
+	Changed []library.Change `json:"changed,omitempty"`
+	// Gaps count the pending trials of each part and model.
+	Gaps []Gap `json:"gaps"`
+	// NotApplicable counts the tasks that are left out of flawed cells.
+	NotApplicable []report.LeftOut `json:"not_applicable"`
+	Power         []Power          `json:"power"`
+	Ceilings      []Ceiling        `json:"ceilings"`
+	Unsolvable    Unsolvable       `json:"unsolvable"`
+	// Unsound is what a short check of tasks with own tools found.
+	Unsound validate.Unsound `json:"unsound"`
+	Forecast
+	Cost float64 `json:"cost_usd"`
+}
+
+// A Gap counts the trials of one model in one part of an experiment. A trial that two parts share
+// counts in both.
+type Gap struct {
+	Model   string `json:"model"`
+	Part    string `json:"part"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	Pending int    `json:"pending"`
+}
+
+// Estimate counts pending trials and forecasts their cost and time. It sends no request and needs
+// no keys. The store may be nil if it does not exist yet.
+func (j *Job) Estimate(
+	ctx context.Context, db *store.DB, env Env, simLatency time.Duration,
+) (Estimate, error) {
+	out := Estimate{
+		Experiment: j.Experiment.Name, Planned: j.Planned(), Library: j.Library.Meta(),
+	}
+	pools, err := j.Pools(keyless(env), simLatency)
+	if err != nil {
+		return out, err
+	}
+	defer pools.Close()
+	var settled store.Set
+	if db != nil {
+		if err := pools.Recall(ctx, db); err != nil {
+			return out, err
+		}
+		if settled, err = db.Settled(ctx); err != nil {
+			return out, err
+		}
+		if out.Changed, err = j.Changes(ctx, db); err != nil {
+			return out, err
+		}
+	}
+
+	pending := j.countPending(&out, settled)
+	sequences, err := j.sequences(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Power, out.Unsolvable = j.power(sequences), j.unsolvable(sequences)
+	out.Ceilings = j.ceilings(sequences)
+	if out.Unsound, err = j.Unsound(ctx); err != nil {
+		return out, err
+	}
+	for _, n := range j.Plan.NotApplicable() {
+		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
+	}
+	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
+		return out, err
+	}
+	for _, m := range out.Models {
+		out.Cost += m.Cost
+	}
+	return out, nil
+}
+
+// keyless makes up a value for every variable that is not set.
+func keyless(env Env) Env {
+	return func(name string) (string, bool) {
+		if v, ok := env(name); ok && v != "" {
+			return v, true
+		}
+		return "none", true
+	}
+}
+
+// countPending fills in the counts of cells, trials and gaps, and returns the number of pending
+// trials of each model.
+func (j *Job) countPending(out *Estimate, settled store.Set) map[string]int {
+	pending := make(map[string]int)
+	parts := j.Plan.Parts()
+	for _, m := range j.Experiment.Models {
+		done := make(map[assay.Cell]int)
+		if settled.Len() > 0 { // otherwise there is no need to compute a million IDs
+			for t := range j.Plan.Trials(m) {
+				if settled.Has(t.ID) {
+					done[t.Cell]++
+				}
+			}
+		}
+
+		pending[m] = j.Plan.Planned(m)
+		gaps := make([]Gap, len(parts))
+		for cell, planned := range j.Plan.Cells(m) {
+			out.Cells++
+			out.Done += done[cell]
+			pending[m] -= done[cell]
+			for i, part := range parts {
+				if part.Has(cell) {
+					gaps[i].Planned += planned
+					gaps[i].Done += done[cell]
+				}
+			}
+		}
+		for i, g := range gaps {
+			g.Model, g.Part, g.Pending = m, parts[i].Name, g.Planned-g.Done
+			out.Gaps = append(out.Gaps, g)
+		}
+	}
+	out.Pending = out.Planned - out.Done
+	return pending
+}

@@ -1,0 +1,357 @@
+// Package job holds an experiment that is ready to run: its library, its planned trials, the
+// lanes of its models, and forecasts of its pending trials.
+//
+// Everything that works on an experiment starts with a Job: run, plan, status, report and export.
+// The package reads stores but does not write to them. It sends no requests, does not print and
+// does not know flags.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// A Job is an experiment with its open library and its planned trials.
+type Job struct {
+	Experiment *plan.Experiment
+	Library    *library.Library
+	Plan       *plan.Plan
+}
+
+// Open opens the library of an experiment and plans its trials. A positive limit keeps only the
+// first trials of each model.
+func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
+	e.FindAgents()
+	if err := e.CheckAgents(); err != nil {
+		return nil, err
+	}
+	lib, err := library.OpenNamed(ctx, e.Library)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, e, lib, limit)
+}
+
+// open plans the trials of an experiment over a library, which it closes if that fails.
+func open(
+	ctx context.Context, e *plan.Experiment, lib *library.Library, limit int,
+) (*Job, error) {
+	p, err := expand(ctx, e, lib)
+	if err == nil {
+		if limit > 0 {
+			p = p.Limit(limit)
+		}
+		err = checkFunctions(e, lib.Catalog())
+	}
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return &Job{Experiment: e, Library: lib, Plan: p}, nil
+}
+
+// expand plans the trials of an experiment over a library.
+func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*plan.Plan, error) {
+	own := world.Of(e.World).OwnTools
+	if own != lib.Own() {
+		message, hint := "the world "+e.World+" needs tasks with tools that somebody wrote",
+			"write library: tasks.yaml; `assay init` writes an example"
+		if lib.Own() {
+			message = fmt.Sprintf("the tasks of %s have tools of their own, which the world %s "+
+				"does not carry out", e.Library, e.World)
+			hint = "write world: " + world.OwnName
+		}
+		return nil, e.FieldError("world", message, hint)
+	}
+	if own {
+		types, variants, err := lib.Levels(ctx)
+		if err == nil {
+			err = e.SetLibrary(types, variants)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return e.Expand(ctx, lib.Refs, applies(lib, e.World))
+}
+
+// Keep stores the tasks that an experiment draws from the job's library, so that its results can
+// be read without the library's file. The experiment is the job's, perhaps joined with earlier
+// models. Libraries with tools of their own are stored as a whole, because their tasks may define
+// variants that the experiment names.
+func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error {
+	var keys []library.TaskKey
+	add := func(difficulty string, task assay.TaskRef) {
+		keys = append(keys, library.TaskKey{ID: task.ID, Difficulty: difficulty})
+	}
+	if !j.Library.Own() {
+		if err := e.Drawn(ctx, j.Library.Refs, add); err != nil {
+			return err
+		}
+		return rescore.KeepLibrary(ctx, db, j.Library, keys)
+	}
+	counts, err := j.Library.Counts(ctx)
+	for _, c := range counts {
+		var refs []assay.TaskRef
+		if refs, err = j.Library.Refs(ctx, c.Type, c.Difficulty); err != nil {
+			break
+		}
+		for _, r := range refs {
+			add(c.Difficulty, r)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return rescore.KeepLibrary(ctx, db, j.Library, keys)
+}
+
+// Changes returns what differs between the job's library and that of the latest run of the
+// experiment in a store, or nothing if there was none.
+func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Change, err error) {
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(e store.Experiment) bool { return e.Name == j.Experiment.Name })
+	if at < 0 || all[at].Library.Digest == j.Library.Meta().Digest {
+		return nil, nil
+	}
+	earlier, err := rescore.OpenLibrary(ctx, db, all[at].Library)
+	if err != nil {
+		return nil, nil // without the earlier tasks, they cannot be compared
+	}
+	changes, err = j.Library.Changes(ctx, earlier)
+	return changes, errors.Join(err, earlier.Close())
+}
+
+// Again opens an experiment with a further repeat of everything. If trials of the repeats that the
+// store knows are pending, there is no further one before they are done.
+func Again(ctx context.Context, db *store.DB, e *plan.Experiment) (*Job, error) {
+	stored, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.FindAgents() // they belong to the design that is compared
+	for _, s := range stored {
+		if s.Name != e.Name {
+			continue
+		}
+		if err := e.RepeatLike(s.Spec); err != nil {
+			return nil, err
+		}
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, err := Open(ctx, e, 0)
+	if err != nil || j.pending(settled) {
+		return j, err
+	}
+	if err := j.Close(); err != nil {
+		return nil, err
+	}
+	e.Again++
+	return Open(ctx, e, 0)
+}
+
+// pending reports whether a trial has no outcome.
+func (j *Job) pending(settled store.Set) bool {
+	for t := range j.Trials() {
+		if !settled.Has(t.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// Reopen plans an experiment again from the text and the tasks that a store holds, whatever has
+// happened to its files.
+func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error) {
+	if e.Lost() {
+		return nil, fmt.Errorf("the text of experiment %s was lost to damage\n"+
+			"hint: `assay run` with its file stores it again", e.Name)
+	}
+	var spec plan.Experiment
+	if err := json.Unmarshal(e.Spec, &spec); err != nil {
+		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
+	}
+	lib, err := rescore.OpenLibrary(ctx, db, e.Library)
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
+	}
+	return open(ctx, &spec, lib, 0)
+}
+
+// Close closes the library.
+func (j *Job) Close() error { return j.Library.Close() }
+
+// functionName matches the function names that endpoints accept.
+var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// checkFunctions returns an error if tools are to be listed as functions and the name of one is
+// not a valid function name.
+func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
+	if e.Tools != assay.Listed {
+		return nil
+	}
+	for _, name := range catalog.Names() {
+		if !functionName.MatchString(name) {
+			message := fmt.Sprintf("tool %q of library %s cannot be listed as a function: "+
+				"function names consist of letters, digits, _ and -", name, e.Library)
+			return e.FieldError("tools", message, "write tools: discover, which allows any name")
+		}
+	}
+	return nil
+}
+
+// applies returns a function that reports whether the flaw of a variant has a severity for a task's
+// plan.
+func applies(lib *library.Library, worldName string) plan.Applies {
+	ownTools := world.Of(worldName).OwnTools
+	return func(
+		ctx context.Context, ref assay.TaskRef, difficulty, variant, severity string,
+	) (bool, error) {
+		flaw, flawed := assay.FlawOf(variant)
+		if !flawed && !ownTools {
+			return true, nil
+		}
+		task, err := lib.Task(ctx, ref.ID, difficulty)
+		if err != nil {
+			return false, err
+		}
+		if ownTools {
+			return workflow.OwnApplies(lib.Catalog(), worldName, &task, variant, severity), nil
+		}
+		return workflow.Applies(lib.Catalog(), worldName, &task, flaw, severity), nil
+	}
+}
+
+// Planned returns the number of trials of all models.
+func (j *Job) Planned() int {
+	n := 0
+	for _, m := range j.Experiment.Models {
+		n += j.Plan.Planned(m)
+	}
+	return n
+}
+
+// Trials yields all planned trials, model by model.
+func (j *Job) Trials() iter.Seq[assay.Trial] {
+	return func(yield func(assay.Trial) bool) {
+		for _, m := range j.Experiment.Models {
+			for t := range j.Plan.Trials(m) {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IDs returns the set of all planned trials.
+func (j *Job) IDs() map[assay.TrialID]bool {
+	ids := make(map[assay.TrialID]bool, j.Planned())
+	for t := range j.Trials() {
+		ids[t.ID] = true
+	}
+	return ids
+}
+
+// Judge passes the stored outcomes of the planned trials to a gate. It does not read the
+// store if the experiment has no stop rules.
+func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error {
+	if j.Experiment.Stop == (budget.StopRules{}) {
+		return nil
+	}
+	outcomes := make(map[assay.TrialID]store.Outcome)
+	for o, err := range db.Outcomes(ctx) {
+		if err != nil {
+			return err
+		}
+		outcomes[o.Trial] = o
+	}
+	for t := range j.Trials() {
+		if o, ok := outcomes[t.ID]; ok {
+			g.Outcome(t.Cell, o.Level, o.ErrorCategory)
+		}
+	}
+	return nil
+}
+
+// StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
+// that skip any. Only trials without an outcome count.
+func (j *Job) StoppedEarly(
+	ctx context.Context, db *store.DB,
+) (skipped map[string]int, stops []budget.Stop, err error) {
+	return j.stoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
+}
+
+// stoppedEarly is StoppedEarly for the trials that keep returns true for.
+func (j *Job) stoppedEarly(
+	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
+) (skipped map[string]int, stops []budget.Stop, err error) {
+	if j.Experiment.Stop == (budget.StopRules{}) {
+		return nil, nil, nil
+	}
+	rules := budget.New(budget.Budgets{}, j.Experiment.Stop)
+	if err := j.Judge(ctx, db, rules); err != nil {
+		return nil, nil, err
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	skipped = make(map[string]int)
+	for t := range j.Trials() {
+		if settled.Has(t.ID) || !keep(&t) {
+			continue
+		}
+		if _, rule := rules.Skip(t.Cell); rule {
+			skipped[t.Model]++
+		}
+	}
+	for _, s := range rules.Stops() {
+		if s.Skipped > 0 {
+			stops = append(stops, s)
+		}
+	}
+	return skipped, stops, nil
+}
+
+// Unplanned counts the attempts that runs with other plans of the experiment's name made at
+// trials that this plan does not have, by model and variant.
+func (j *Job) Unplanned(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) (map[string]int, error) {
+	if e.Plans < 2 {
+		return nil, nil
+	}
+	planned := j.IDs()
+	counts := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if !planned[a.ID] {
+			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+		}
+	}
+	return counts, nil
+}

@@ -1,0 +1,341 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/experiment/validate"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// PlannedTrials plans a stored experiment again and yields its trials. It is a
+// [selection.Planner].
+func PlannedTrials(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) iter.Seq2[assay.Trial, error] {
+	return func(yield func(assay.Trial, error) bool) {
+		j, err := Reopen(ctx, db, e)
+		if err != nil {
+			yield(assay.Trial{}, err)
+			return
+		}
+		for t := range j.Trials() {
+			if !yield(t, nil) {
+				_ = j.Close() // it was only read
+				return
+			}
+		}
+		if err := j.Close(); err != nil {
+			yield(assay.Trial{}, err)
+		}
+	}
+}
+
+// Suite describes the library of a stored experiment.
+func Suite(ctx context.Context, db *store.DB, e store.Experiment) (s report.Suite, err error) {
+	j, err := Reopen(ctx, db, e)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	s.Own = j.Experiment.Library != plan.BuiltinLibrary
+	counts, err := j.Library.Counts(ctx)
+	for _, c := range counts {
+		s.Tasks += c.Tasks
+	}
+	return s, err
+}
+
+// Reading returns everything that the report of a stored experiment needs from its plan. Only
+// attempts that satisfy the conditions will count.
+func (j *Job) Reading(
+	ctx context.Context, db *store.DB, e store.Experiment, where export.Where,
+) (x *reading.Experiment, err error) {
+	references, err := j.references(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := earlierLibraries(ctx, db, e)
+	if err != nil {
+		return nil, err
+	}
+	x = &reading.Experiment{
+		Stored:   e,
+		Design:   j.Design(ctx),
+		Where:    where,
+		Settings: append(j.settings(), earlier...),
+		Trials: func(yield func(assay.Trial) bool) {
+			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
+				for t := range trials {
+					if where.HasTrial(&t) && !yield(t) {
+						return
+					}
+				}
+			}
+		},
+	}
+	if n := len(references); n > 0 {
+		x.Settings = append(x.Settings, report.Fact{
+			Name:  "beside the plan",
+			Value: fmt.Sprintf("%d trials with the optimal plan, which other experiments ran", n),
+		})
+	}
+	skipped, stops, err := j.stoppedEarly(ctx, db, where.HasTrial)
+	if err != nil {
+		return nil, err
+	}
+	x.Skipped = skipped
+	for _, s := range stops {
+		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
+	}
+	if x.Unplanned, err = j.Unplanned(ctx, db, e); err != nil {
+		return nil, err
+	}
+	unsound, err := j.unsound(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range unsound.Findings {
+		if f.Doubt == validate.NotDiscriminating || f.Doubt == validate.SolvedByNothing {
+			x.Careless = append(x.Careless, f.String())
+		} else {
+			x.Unsound = append(x.Unsound, f.String())
+		}
+	}
+	x.Prompts, err = j.prompts(ctx)
+	return x, err
+}
+
+// references returns the trials with the optimal plan that the store has for an experiment with
+// flawed plans only. Without them, its report could not say what the flaws cost.
+func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Trial, err error) {
+	e, needed := j.Experiment.WithOptimal()
+	if !needed {
+		return nil, nil
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Expand(ctx, j.Library.Refs, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range e.Models {
+		for t := range p.Trials(m) {
+			if settled.Has(t.ID) {
+				trials = append(trials, t)
+			}
+		}
+	}
+	return trials, nil
+}
+
+// Design returns the facts that a report needs besides the trials.
+func (j *Job) Design(ctx context.Context) report.Design {
+	d := report.Design{
+		Models: j.Experiment.Models, Categories: assay.ErrorCategories,
+		Hurts: j.hurts(ctx), Open: j.open(ctx),
+	}
+	for _, f := range j.Experiment.EachFactors() {
+		d.Variants = append(d.Variants, f.Variants...)
+		d.TaskTypes = append(d.TaskTypes, f.TaskTypes...)
+	}
+	for _, p := range j.Plan.Parts() {
+		d.Parts = append(d.Parts, report.Part{
+			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,
+		})
+	}
+	for _, n := range j.Plan.NotApplicable() {
+		d.LeftOut = append(d.LeftOut, report.LeftOut(n))
+	}
+	return d
+}
+
+// hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
+// it. A task that cannot be read is taken for one that the flaw hurts.
+func (j *Job) hurts(ctx context.Context) func(*assay.Trial) bool {
+	type alike struct { // for all models
+		assay.Cell
+		task assay.TaskID
+		seed uint64
+	}
+	known := make(map[alike]bool)
+	return func(t *assay.Trial) bool {
+		key := alike{t.Cell, t.Task, t.Seed}
+		key.Model = ""
+		hurts, ok := known[key]
+		if !ok {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			hurts = err != nil || workflow.Hurts(j.Library.Catalog(), t, &task)
+			known[key] = hurts
+		}
+		return hurts
+	}
+}
+
+// open returns a function that reports whether nobody knows a plan for a trial's task. It returns nil
+// if all tasks have plans.
+func (j *Job) open(ctx context.Context) func(*assay.Trial) bool {
+	if !world.Of(j.Experiment.World).OwnTools {
+		return nil
+	}
+	known := make(map[assay.TaskRef]bool)
+	return func(t *assay.Trial) bool {
+		ref := assay.TaskRef{ID: t.Task, Digest: t.TaskDigest}
+		open, ok := known[ref]
+		if !ok {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			_, planned := workflow.Planned(t.World, &task)
+			open = err == nil && !planned
+			known[ref] = open
+		}
+		return open
+	}
+}
+
+// Tables returns the tables and warnings of the planned trials. Unlike [Job.Reading], it leaves out
+// everything that the store knows besides attempts.
+func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
+	prompts, err := j.prompts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return j.Design(ctx).Analyze(j.Experiment.Name, j.Trials(),
+		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
+}
+
+// earlierLibraries returns the versions of its library that an experiment had before, latest first.
+func earlierLibraries(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) (facts []report.Fact, err error) {
+	plans, err := db.Plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := db.Runs(ctx, e.Name)
+	known := map[string]bool{e.Library.Digest: true}
+	for _, r := range slices.Backward(runs) {
+		l := plans[r.ID].Library
+		if known[l.Digest] {
+			continue
+		}
+		known[l.Digest] = true
+		facts = append(facts, report.Fact{Name: "earlier library", Value: fmt.Sprintf(
+			"%s, digest %s, last used %s", l.Name, l.Digest, r.StartedAt.Format("2006-01-02 15:04"))})
+	}
+	return facts, err
+}
+
+// settings returns the facts of the plan that a reader needs in order to reproduce it.
+func (j *Job) settings() []report.Fact {
+	x := j.Experiment
+	meta := j.Library.Meta()
+	calls := ""
+	if x.Limits.Calls > 0 {
+		calls = fmt.Sprintf("%d calls, ", x.Limits.Calls)
+	}
+	limits := fmt.Sprintf("%s%d turns, %s a request, %s a trial", calls, x.Limits.Turns,
+		time.Duration(x.Limits.Request), time.Duration(x.Limits.Trial))
+	return []report.Fact{
+		{Name: "seed", Value: fmt.Sprint(x.Seed)},
+		{Name: "world", Value: x.World},
+		{Name: "library", Value: fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)},
+		{Name: "tools", Value: "digest " + j.Library.ToolsDigest()},
+		{Name: "protocol", Value: x.Protocol},
+		{Name: "tools are", Value: x.Tools},
+		{Name: "limits", Value: limits},
+		{Name: "templates", Value: episode.TemplatesHash + " today"},
+	}
+}
+
+// A promptCell is a group of trials whose prompts are sampled together.
+type promptCell struct{ variant, severity, taskType string }
+
+// sampleSize is the number of tasks per promptCell that show whether two variants have the same
+// prompts.
+const sampleSize = 4
+
+// prompts returns a digest of the opening prompts of each variant and severity, over a sample of
+// tasks. The keys are those of [report.PromptKey].
+func (j *Job) prompts(ctx context.Context) (map[string]string, error) {
+	digests := make(map[string][]string)
+	seen := make(map[promptCell]map[assay.TaskID]bool)
+	for _, m := range j.Experiment.Models { // models may have different variants
+		for t := range j.sample(m, seen) {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			if err != nil {
+				return nil, err
+			}
+			messages, err := episode.Opening(j.Library.Catalog(), &t, &task)
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(messages)
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(text)
+			key := report.PromptKey(t.Variant, t.Severity)
+			digests[key] = append(digests[key], string(t.Task)+" "+hex.EncodeToString(sum[:8]))
+		}
+	}
+
+	prompts := make(map[string]string)
+	for key, all := range digests {
+		slices.Sort(all)
+		sum := sha256.Sum256([]byte(strings.Join(all, "\n")))
+		prompts[key] = hex.EncodeToString(sum[:8])
+	}
+	return prompts, nil
+}
+
+// sample yields a model's first trials in each promptCell that is not in seen, and adds these to
+// seen.
+func (j *Job) sample(
+	model string, seen map[promptCell]map[assay.TaskID]bool,
+) iter.Seq[assay.Trial] {
+	mine := make(map[promptCell]map[assay.TaskID]bool)
+	for c, n := range j.Plan.Cells(model) {
+		if s := (promptCell{c.Variant, c.Severity, c.TaskType}); n > 0 && seen[s] == nil {
+			mine[s] = make(map[assay.TaskID]bool)
+		}
+	}
+	maps.Copy(seen, mine)
+	return func(yield func(assay.Trial) bool) {
+		open, visited := len(mine), 0
+		for t := range j.Plan.Trials(model) {
+			// Cells take turns, so the first trials cover all of them.
+			if visited++; open == 0 || visited > 40*len(mine)*sampleSize {
+				return
+			}
+			tasks := mine[promptCell{t.Variant, t.Severity, t.TaskType}]
+			if tasks == nil || len(tasks) == sampleSize || tasks[t.Task] {
+				continue
+			}
+			if tasks[t.Task] = true; len(tasks) == sampleSize {
+				open--
+			}
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package job
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/validate"
+)
+
+// quickCheck is the longest time that a plan or a run spends on looking for unsound tasks.
+const quickCheck = time.Second
+
+// Unsound looks for unsound tasks among the planned ones, for a second at most. Only tasks with
+// tools that users wrote are played.
+func (j *Job) Unsound(ctx context.Context) (validate.Unsound, error) {
+	ctx, cancel := context.WithTimeout(ctx, quickCheck)
+	defer cancel()
+	return j.unsound(ctx)
+}
+
+func (j *Job) unsound(ctx context.Context) (validate.Unsound, error) {
+	if !j.Library.Own() {
+		return validate.Unsound{}, nil
+	}
+	planned := make(map[assay.TaskID]bool)
+	for _, m := range j.Experiment.Models {
+		for _, tasks := range j.Plan.Tasks(m) {
+			for _, t := range tasks {
+				planned[t.ID] = true
+			}
+		}
+	}
+	limits := j.Experiment.Limits
+	return validate.Quick(ctx, j.Library, limits.Turns, limits.Calls,
+		func(id assay.TaskID) bool { return planned[id] })
+}
+
+// ValidateCommand returns the command that shows why tasks are unsound.
+func (j *Job) ValidateCommand() string {
+	path := j.Experiment.Library
+	if dir, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(dir, path); err == nil && !strings.HasPrefix(short, "..") {
+			path = short
+		}
+	}
+	return "assay library validate " + path
+}

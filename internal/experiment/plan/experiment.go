@@ -1,0 +1,453 @@
+// Package plan turns the files that a user writes into trials. It reads
+// experiment files and providers files, checks them, and expands an experiment
+// into cells and trials in the order in which they should run.
+//
+// It does not run trials, open a store or hold secrets: an API key is known
+// only by the name of its environment variable.
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
+)
+
+// An Experiment is an experiment file: factors, their levels and the settings
+// of its episodes. The store keeps it as JSON.
+type Experiment struct {
+	Name    string   `yaml:"name" json:"name"`
+	Seed    int64    `yaml:"seed" json:"seed"`
+	World   string   `yaml:"world" json:"world"`
+	Library string   `yaml:"library" json:"library"`
+	Models  []string `yaml:"-" json:"models"`
+	// Levels has those of the models that have settings of their own.
+	Levels map[string]Level `yaml:"-" json:"levels,omitempty"`
+	// Agents has those of the models that are foreign agents; see [Experiment.FindAgents].
+	Agents map[string]AgentUse `yaml:"-" json:"agents,omitempty"`
+	// Specs and Generation are the models and the sampling as the file spells them. They are
+	// empty once the file has been read.
+	Specs []ModelSpec `yaml:"models" json:"-"`
+	// Factors apply to every trial. In an experiment with parts, they are the
+	// defaults of the parts.
+	Factors      `yaml:",inline"`
+	Parts        []PartSpec                  `yaml:"parts" json:"parts,omitempty"`
+	Protocol     string                      `yaml:"protocol" json:"protocol"`
+	Tools        string                      `yaml:"tools" json:"tools"`
+	SeveralCalls string                      `yaml:"several_calls" json:"several_calls,omitempty"`
+	Failures     Failures                    `yaml:"failures" json:"failures,omitzero"`
+	Loops        map[assay.LoopKind]LoopRule `yaml:"loops" json:"loops,omitempty"`
+	Limits       Limits                      `yaml:"limits" json:"limits"`
+	Budget       budget.Budgets              `yaml:"budget" json:"budget,omitzero"`
+	Stop         budget.StopRules            `yaml:"stop" json:"stop,omitzero"`
+	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
+	Generation   Generation                  `yaml:"sampling" json:"-"`
+	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
+	// Prices is the path of a price list that replaces the one in the providers file.
+	Prices string `yaml:"-" json:"-"`
+	// Again is the number of further repeats of everything that the command line asked for.
+	Again int `yaml:"-" json:"again,omitempty"`
+
+	doc          *yamldoc.Document
+	modelsChosen bool // by SetModels
+	only         Narrowing
+	// types are the types of the library's tasks, if they are not the built-in ones.
+	types []string
+	// listed are the models of the file, in its order.
+	listed []string
+}
+
+// Limits bound an episode. Request and Trial count working time only, not the
+// time spent waiting for a rate limit.
+type Limits struct {
+	Turns int `yaml:"turns" json:"turns"`
+	// Calls is 0 in an experiment that was stored before there was a limit of calls.
+	Calls   int      `yaml:"calls" json:"calls,omitempty"`
+	Request Duration `yaml:"request" json:"request"`
+	Trial   Duration `yaml:"trial" json:"trial"`
+	// Tokens and USD end an episode that has used them up; 0 means no limit.
+	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`
+	USD    float64 `yaml:"usd" json:"usd,omitempty"`
+}
+
+// The defaults of an experiment file.
+const (
+	DefaultSeed    = 2025
+	DefaultTurns   = 15
+	DefaultCalls   = 10
+	DefaultRequest = Duration(150 * time.Second)
+	DefaultTrial   = Duration(10 * time.Minute)
+	DefaultTasks   = Count(20)
+	BuiltinLibrary = "builtin"
+)
+
+// Names is a list of names. In a file it can also be a single name, such as
+// `all`.
+type Names []string
+
+// All stands for every known name.
+const All = "all"
+
+// UnmarshalYAML reads a list or a single name.
+func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if unmarshal(&one) == nil {
+		*n = Names{one}
+		return nil
+	}
+	return unmarshal((*[]string)(n))
+}
+
+// Count is a number of tasks. AllTasks means every task of the library.
+type Count int
+
+// AllTasks is the Count that `all` stands for.
+const AllTasks Count = -1
+
+// UnmarshalText reads a whole number or `all`.
+func (c *Count) UnmarshalText(b []byte) error {
+	s := string(b)
+	if s == All {
+		*c = AllTasks
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number of tasks: write a whole number above 0, or all", s)
+	}
+	*c = Count(n)
+	return nil
+}
+
+// MarshalJSON writes the number or "all".
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c == AllTasks {
+		return []byte(`"all"`), nil
+	}
+	return json.Marshal(int(c))
+}
+
+// UnmarshalJSON reads the output of MarshalJSON.
+func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalText(bytes.Trim(b, `"`)) }
+
+// Duration is a time.Duration written as in Go, such as "150s" or "10m".
+type Duration time.Duration
+
+// UnmarshalText reads a positive duration with a unit.
+func (d *Duration) UnmarshalText(b []byte) error {
+	s := string(b)
+	v, err := time.ParseDuration(s)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%q is not a duration: add a unit, such as 150s or 10m", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalJSON writes the duration as Go prints it.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}
+
+// Load reads an experiment file, fills in the defaults and checks it. Paths in
+// the file are relative to its directory. If models are given, they replace
+// those that the file lists, so the file may leave them out.
+func Load(path string, models ...string) (*Experiment, error) {
+	doc, err := readDocument(path)
+	if err != nil {
+		return nil, err
+	}
+	return load(doc, models...)
+}
+
+func load(doc *yamldoc.Document, models ...string) (*Experiment, error) {
+	e, err := read(doc)
+	if err != nil {
+		return nil, err
+	}
+	if len(models) > 0 {
+		if err := e.SetModels(models); err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+	if i, message, hint := e.modelMistake(e.Models); message != "" {
+		field := "models"
+		if i >= 0 {
+			field = fmt.Sprintf("models[%d]", i)
+		}
+		return nil, e.FieldError(field, message, hint)
+	}
+	if err := e.checkPartModels(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// read reads an experiment file, which may leave out its models.
+func read(doc *yamldoc.Document) (*Experiment, error) {
+	e := &Experiment{doc: doc}
+	if err := doc.Decode(e); err != nil {
+		return nil, err
+	}
+	e.defaults()
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	if e.Library != BuiltinLibrary && e.Library != "" {
+		e.Library = relative(doc.Dir, e.Library)
+	}
+	if e.Providers != "" {
+		e.Providers = relative(doc.Dir, e.Providers)
+	}
+	return e, nil
+}
+
+// SetModels replaces the models that the experiment file lists.
+func (e *Experiment) SetModels(models []string) error {
+	if _, message, hint := e.modelMistake(models); message != "" {
+		if len(models) == 0 {
+			hint = "built-in models have names that start with sim/"
+		}
+		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
+	}
+	named := e.Levels
+	e.Models, e.Levels, e.modelsChosen = nil, nil, true
+	for _, m := range models {
+		if level, ok := named[m]; ok {
+			if e.Levels == nil {
+				e.Levels = make(map[string]Level)
+			}
+			e.Levels[m] = level
+			e.Models = append(e.Models, m)
+			continue
+		}
+		name, err := e.addLevel(ModelSpec{Name: m}, "models")
+		if err != nil {
+			return err
+		}
+		e.Models = append(e.Models, name)
+	}
+	return nil
+}
+
+// SetProviders replaces the providers file that the experiment file names. A
+// relative path is relative to the working directory.
+func (e *Experiment) SetProviders(path string) { e.Providers = relative(".", path) }
+
+// modelMistake checks a list of models. If it finds a mistake, it returns the
+// index of the wrong model, or -1 if the list as a whole is wrong, together
+// with a message and a hint. The message is empty if the list is fine.
+func (e *Experiment) modelMistake(models []string) (i int, message, hint string) {
+	if len(models) == 0 {
+		return -1, "no models are listed",
+			"write models: [sim/listed] to try it without a key; built-in models start with sim/"
+	}
+	for i, m := range models {
+		included := func(p PartSpec) bool { return e.takes(p, m) }
+		switch {
+		case strings.TrimSpace(m) != m || m == "":
+			return i, fmt.Sprintf("%q is not a valid model name", m), ""
+		case slices.Index(models, m) < i:
+			return i, fmt.Sprintf("model %s is listed twice", m),
+				"to run every trial twice, write repeats: 2"
+		case !slices.ContainsFunc(e.parts(), included):
+			return i, fmt.Sprintf("no part of the experiment includes model %s", m),
+				"add the model to the models of a part, or remove it"
+		}
+	}
+	return -1, "", ""
+}
+
+// relative returns the absolute form of a path written in a file in dir.
+func relative(dir, path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func (e *Experiment) defaults() {
+	if e.Name == "" {
+		e.Name = strings.TrimSuffix(filepath.Base(e.doc.Name), filepath.Ext(e.doc.Name))
+	}
+	if !e.has("seed") {
+		e.Seed = DefaultSeed
+	}
+	orElse(&e.World, e.usualWorld())
+	orElse(&e.Library, BuiltinLibrary)
+	orElse(&e.Protocol, assay.Native)
+	orElse(&e.Tools, e.usualTools())
+	orElse(&e.SeveralCalls, execute)
+	e.turnDefaults()
+	if e.Limits.Request == 0 {
+		e.Limits.Request = DefaultRequest
+	}
+	if e.Limits.Trial == 0 {
+		e.Limits.Trial = DefaultTrial
+	}
+	e.loopDefaults()
+	e.stopDefaults()
+	e.fill(&e.Factors, "", Factors{
+		Variants: Names{"plain"}, Difficulties: Names{"easy"}, TaskTypes: Names{All},
+		Reliabilities: []float64{0.8}, TasksPerType: e.usualTasks(), Repeats: 1,
+	})
+	for i := range e.Parts {
+		e.fill(&e.Parts[i].Factors, fmt.Sprintf("parts[%d].", i), e.Factors)
+	}
+}
+
+func orElse(s *string, value string) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+// has reports whether the file sets the field.
+func (e *Experiment) has(field string) bool {
+	node := e.node(field)
+	return node != nil && node.Tag != "!!null"
+}
+
+// node returns the value of a field, or nil if the file does not have the
+// field.
+func (e *Experiment) node(field string) *yaml.Node { return e.source().Node("$." + field) }
+
+var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+const nameHint = "use up to 100 letters, digits, dots, dashes and underscores"
+
+func (e *Experiment) check() error {
+	if !nameText.MatchString(e.Name) {
+		return e.FieldError("name", fmt.Sprintf("%q is not a valid name", e.Name), nameHint)
+	}
+	for _, one := range []struct {
+		field, what, got string
+		known            []string
+	}{
+		{"world", "world", e.World, world.Names},
+		{"protocol", "protocol", e.Protocol, assay.Protocols},
+		{"tools", "tool setting", e.Tools, assay.ToolSettings},
+		{
+			"several_calls", "setting of several_calls", e.SeveralCalls,
+			[]string{execute, assay.RefuseSeveral},
+		},
+	} {
+		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
+			return err
+		}
+	}
+	if err := e.checkTurns(); err != nil {
+		return err
+	}
+	if err := e.checkFactors(&e.Factors, ""); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
+		e.checkSpending, e.checkStop, e.setSpecs,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkNames(field, what string, got, known []string) error {
+	for _, name := range got {
+		if !slices.Contains(known, name) {
+			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name),
+				assay.NameHint(name, known))
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkWhole(field string, n, most int) error {
+	if n < 1 || n > most {
+		return e.FieldError(field, fmt.Sprintf("%s is %d, want 1 to %d", field, n, most), "")
+	}
+	return nil
+}
+
+// place returns the path of a name in a field that holds a list or a single
+// name.
+func (e *Experiment) place(field, name string) string {
+	for i := range 1000 {
+		path := fmt.Sprintf("%s[%d]", field, i)
+		node := e.node(path)
+		if node == nil {
+			break
+		}
+		if node.Value == name {
+			return path
+		}
+	}
+	return field
+}
+
+// checkSpending checks the limits on tokens and dollars. A limit that the file
+// does not set is 0.
+func (e *Experiment) checkSpending() error {
+	b := e.Budget
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"limits.tokens", float64(e.Limits.Tokens)},
+		{"limits.usd", e.Limits.USD},
+		{"budget.usd", b.USD},
+		{"budget.tokens", float64(b.Tokens)},
+		{"budget.per_model.usd", b.PerModel.USD},
+		{"budget.per_model.tokens", float64(b.PerModel.Tokens)},
+		{"budget.per_cell.usd", b.PerCell.USD},
+		{"budget.per_cell.tokens", float64(b.PerCell.Tokens)},
+	} {
+		if e.has(n.field) && !(n.value > 0 && n.value <= math.MaxFloat64) {
+			return e.FieldError(n.field,
+				fmt.Sprintf("%s is %v, want a number above 0", n.field,
+					n.value), "remove it if there should be no limit")
+		}
+	}
+	return nil
+}
+
+// ModelError returns an error that points at a model in the file.
+func (e *Experiment) ModelError(model, message, hint string) error {
+	field := "models"
+	if i := slices.Index(e.listed, e.unrevised(model)); i >= 0 {
+		field = fmt.Sprintf("models[%d]", i)
+	}
+	return e.FieldError(field, message, hint)
+}
+
+// FieldError returns an error that points at a field.
+func (e *Experiment) FieldError(field, message, hint string) error {
+	return e.source().At("$."+field, message, hint)
+}
+
+// source returns the document that errors point into. It is empty if the
+// experiment was read from the store.
+func (e *Experiment) source() *yamldoc.Document {
+	if e.doc == nil {
+		return yamldoc.Absent("experiment " + e.Name)
+	}
+	return e.doc
+}

@@ -1,0 +1,71 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/model/lane"
+)
+
+const pricesText = `# dollars per million tokens
+gpt-5: {input: 1.25, cached: 0.125, output: 10}
+claude-4.5:
+  input: 3
+  cached: 0.3
+  cache_write: 3.75
+  output: 15
+org/local: {input: 0, output: 0}
+`
+
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	p, err := plan.LoadPrices(write(t, "prices.yaml", pricesText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		model, deployment string
+		want              lane.Price
+	}{
+		{"gpt-5", "org/local", lane.Price{Input: 1.25, Cached: new(0.125), Output: 10, Stated: true}},
+		{"mine", "claude-4.5", lane.Price{
+			Input: 3, Cached: new(0.3), CacheWrite: new(3.75), Output: 15, Stated: true,
+		}},
+		{"org/local", "x", lane.Price{Stated: true}},
+	} {
+		got, err := p.Of(plan.Lane{Model: tc.model, Deployment: tc.deployment})
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s (-want +got): %v\n%s", tc.model, err, diff)
+		}
+	}
+	_, err = p.Of(plan.Lane{Model: "gpt5", Deployment: "x"})
+	if err == nil || !strings.Contains(err.Error(),
+		"prices.yaml:2:1: there is no price for model gpt5\n  2 | gpt-5: {input: 1.25,") {
+		t.Errorf("Of() error = %v", err)
+	}
+}
+
+func TestWrongPrices(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ old, new, want string }{
+		{"cached: 0.125", "cache: 0.125", "2:22: unknown field \"cache\""},
+		{"cached: 0.125", "cachd: 0.125", "hint: did you mean cached?"},
+		{"cached: 0.3", "cached: -0.3", "5:11: price.cached is -0.3, want 0 to 1000000"},
+		{"input: 3", "input: .inf", "price.input is +Inf"},
+		{"input: 3", "input: cheap", "4:10: wrong type: found text, want a number"},
+		{", output: 10", "", "2:1: the price of gpt-5 has no output"},
+		{pricesText, "", "file is empty"},
+		{pricesText, "- gpt-5\n", "the file must be a mapping"},
+	} {
+		_, err := plan.LoadPrices(write(t, "prices.yaml", strings.Replace(pricesText, tc.old, tc.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error\n%v\nwant it to contain %q", tc.new, err, tc.want)
+		}
+	}
+	if _, err := plan.LoadPrices("no.yaml"); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("LoadPrices() error = %v", err)
+	}
+}

@@ -1,0 +1,192 @@
+package validate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// A Doubt is what is wrong with a task whose tools users wrote.
+type Doubt string
+
+// The doubts, worst first.
+const (
+	Breaks            Doubt = "a tool or check breaks"
+	OwnUnsolvable     Doubt = "unsolvable"
+	SolvedByNothing   Doubt = "solved by doing nothing"
+	NotDiscriminating Doubt = "not discriminating"
+	JudgedTwice       Doubt = "judged differently twice"
+	Unproved          Doubt = "has no plan, so nothing proves that it can be solved"
+)
+
+// A Finding is a doubt about a task.
+type Finding struct {
+	Task   string `json:"task"`
+	Doubt  Doubt  `json:"doubt"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Grave reports whether the library is not sound because of the finding.
+func (f *Finding) Grave() bool { return f.Doubt != Unproved }
+
+func (f *Finding) String() string {
+	text := fmt.Sprintf("%s: %s", f.Task, f.Doubt)
+	if f.Detail != "" {
+		text += " (" + f.Detail + ")"
+	}
+	return text
+}
+
+// The random agent plays each task randomGames times, and solves it if it does so more often than
+// randomWins times.
+const (
+	randomGames = 12
+	randomWins  = randomGames / 4
+)
+
+// A server starts for each attempt that calls its tools, so tasks with a server are played less
+// often: servedGames times with random calls, and servedEpisodes times in all on tools that fail.
+const (
+	servedGames    = 4
+	servedEpisodes = 20
+)
+
+// randomGames returns the number of games of the random agent, and how many it wins without a doubt.
+func (v *validator) randomGames() (games, wins int) {
+	if v.served() {
+		return servedGames, servedGames / 4
+	}
+	return randomGames, randomWins
+}
+
+func (v *validator) served() bool { return v.library.Catalog().Server() != nil }
+
+// playOwn plays a task whose tools users wrote: with its plan, with an agent that does nothing, and
+// with agents that do not read it.
+func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
+	v.proof.Tasks++
+	doubt := func(d Doubt, detail string) {
+		same := func(f Finding) bool { return f.Task == label(task) && f.Doubt == d }
+		if !slices.ContainsFunc(v.proof.Findings, same) {
+			v.proof.Findings = append(v.proof.Findings, Finding{label(task), d, detail})
+		}
+	}
+	play := func(agent assay.Provider, cell assay.Cell, round int) (*assay.Attempt, string) {
+		return v.ownEpisode(ctx, task, cell, agent, round, doubt)
+	}
+
+	v.playPlan(task, play, doubt)
+	nothing := ownCell(sim.Claimer, assay.Baseline, 1)
+	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
+		doubt(SolvedByNothing, string(a.Level))
+	}
+	for _, b := range []struct{ name, calls string }{
+		{"made-up", "every tool with made-up values"},
+		{"inputs", "every tool with the values of the prompt"},
+	} {
+		agent := newBrute(task, b.name == "inputs")
+		a, _ := play(agent, ownCell("brute", assay.Baseline, 1), 0)
+		if a.Level == assay.FullSuccess {
+			doubt(NotDiscriminating, "an agent solves it that calls "+b.calls)
+		}
+	}
+	wins := 0
+	games, lucky := v.randomGames()
+	for game := range games {
+		agent := newRandom(task, uint64(game))
+		a, _ := play(agent, ownCell("random", assay.Baseline, 1), game)
+		if a.Level == assay.FullSuccess {
+			wins++
+		}
+	}
+	if wins > lucky {
+		doubt(NotDiscriminating, fmt.Sprintf("random calls solve it in %d of %d episodes", wins,
+			games))
+	}
+}
+
+// playPlan plays a task with its reference plan: once on tools that always work, and often on tools
+// that fail sometimes.
+func (v *validator) playPlan(
+	task *assay.Task, play func(assay.Provider, assay.Cell, int) (*assay.Attempt, string),
+	doubt func(Doubt, string),
+) {
+	p := &v.proof
+	if task.Reference == nil {
+		p.WithoutPlan++
+		doubt(Unproved, "")
+		return
+	}
+	a, why := play(v.models, ownCell(sim.Optimal, assay.Optimal, 1), 0)
+	if a.Level != assay.FullSuccess && a.FaultKind == "" {
+		p.Unsolvable++
+		doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
+	}
+	if a.Level != assay.FullSuccess {
+		return // luck makes nothing better
+	}
+	for round := range v.rounds {
+		a, _ := play(v.models, ownCell(sim.Optimal, assay.Optimal, Reliability), round)
+		if a.Level == assay.FullSuccess {
+			v.full++
+		}
+		v.planned += a.Best
+		v.variance += a.Best * (1 - a.Best)
+		v.played++
+	}
+}
+
+func ownCell(model, variant string, reliability float64) assay.Cell {
+	return assay.Cell{Model: model, Variant: variant, Reliability: reliability}
+}
+
+// ownEpisode plays a task once. Why is the first condition of full success that does not hold.
+func (v *validator) ownEpisode(
+	ctx context.Context, task *assay.Task, cell assay.Cell, agent assay.Provider, round int,
+	doubt func(Doubt, string),
+) (a *assay.Attempt, why string) {
+	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
+	tools := len(v.library.Catalog().All())
+	setting := assay.Setting{
+		World: v.proof.World, Protocol: assay.Native, Tools: assay.Listed,
+		Turns: v.turns, Calls: v.calls,
+	}
+	if cell.Model == "brute" {
+		setting.Calls = max(setting.Calls, tools)
+	}
+	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
+	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
+	a, tr := v.runner.Run(ctx, agent, &trial, task)
+	if a.FaultKind != "" {
+		if ctx.Err() == nil {
+			doubt(Breaks, strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": "))
+		}
+		return a, ""
+	}
+	e := score.New(v.library.Catalog()).Explain(&trial, task, tr)
+	if e.Outcome.Level != a.Level || e.Outcome.ErrorCategory != a.ErrorCategory {
+		doubt(JudgedTwice, fmt.Sprintf("first %s, then %s", a.Level, e.Outcome.Level))
+	}
+	for _, r := range e.Rules {
+		if !r.Holds && r.Verdict == "level" {
+			because, _, _ := strings.Cut(r.Because, " → ")
+			return a, fmt.Sprintf("it is not true that %s (%s)", r.Rule, because)
+		}
+	}
+	return a, ""
+}
+
+// concludeOwn sorts the findings by task.
+func (v *validator) concludeOwn(p *Proof) {
+	slices.SortStableFunc(p.Findings, func(a, b Finding) int { return cmp.Compare(a.Task, b.Task) })
+	if slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Grave() }) {
+		p.Sound = false
+	}
+}

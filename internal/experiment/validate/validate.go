@@ -1,0 +1,277 @@
+// Package validate proves that the tasks of a library can be solved, and that doing nothing does not
+// solve them.
+//
+// It plays every task of a library in a world, with agents that need no model: an oracle that knows
+// the required tools, and a null agent that never calls one. Package library owns the tasks and
+// checks their form.
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// Solvable reports whether some policy can fully solve a task with the required tools in the default
+// setting of experiments.
+func Solvable(catalog *assay.Catalog, required []string) bool {
+	trial := assay.Trial{
+		Cell:    assay.Cell{Reliability: 1},
+		Setting: assay.Setting{World: world.Names[0], Turns: plan.DefaultTurns, Calls: plan.DefaultCalls},
+	}
+	return workflow.Solve(catalog, workflow.ProblemOf(&trial, required)).Success() > 0
+}
+
+// A Proof is the result of playing all tasks of a library in one world.
+type Proof struct {
+	World string `json:"world"`
+	Tasks int    `json:"tasks"`
+	// Unsolvable counts the tasks that no policy can fully solve within the limit of calls. Examples
+	// names some of them.
+	Unsolvable int      `json:"unsolvable"`
+	Examples   []string `json:"examples,omitempty"`
+	// Oracle is the oracle's rate of full success, Planned is the rate that the planner computes
+	// for it, and Z is their distance in standard deviations.
+	Oracle  float64 `json:"oracle"`
+	Planned float64 `json:"planned"`
+	Z       float64 `json:"z"`
+	// Failed names tasks at which the oracle fails although every call works. Null names tasks at
+	// which the agent that does nothing scores.
+	Failed []string `json:"failed,omitempty"`
+	Null   []string `json:"null,omitempty"`
+	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
+	// reliability.
+	Games []Game `json:"games,omitempty"`
+	// Findings are the doubts about tasks whose tools users wrote, and WithoutPlan counts those
+	// among them that have no reference plan.
+	Findings    []Finding `json:"findings,omitempty"`
+	WithoutPlan int       `json:"without_plan,omitempty"`
+	// Sound is true if the oracle's rate is as planned and Failed and Null are empty. In the
+	// built-in library, no game pays either.
+	Sound bool `json:"sound"`
+}
+
+// Reliability is the reliability of tools that sometimes fail.
+const Reliability = 0.8
+
+// leastEpisodes is the minimum number of episodes that the oracle plays.
+const leastEpisodes = 1000
+
+// Library plays all tasks of a library in a world. It calls show with the number of tasks that were
+// played, and of all of them.
+func Library(
+	ctx context.Context, lib *library.Library, worldName string, show func(done, of int),
+) (Proof, error) {
+	v := newValidator(lib, worldName)
+	v.show = show
+	if err := v.playAll(ctx); err != nil {
+		return Proof{}, err
+	}
+	return v.conclude(), nil
+}
+
+// A validator plays tasks in one world.
+type validator struct {
+	own bool // users wrote the tools
+	// most limits the tasks that are played, if it is not 0, and wanted chooses them.
+	most   int
+	wanted func(assay.TaskID) bool
+	// turns and calls are the limits of an episode.
+	turns, calls int
+	library      *library.Library
+	runner       *episode.Runner
+	models       *sim.Models
+	proof        Proof
+	// rounds is the number of times that the oracle plays each task on tools that fail. The other
+	// fields are sums over all these episodes.
+	rounds, full      int
+	played            int // by plans that users wrote
+	planned, variance float64
+	games             games
+	show              func(done, of int)
+}
+
+func newValidator(lib *library.Library, worldName string) *validator {
+	v := &validator{
+		library: lib,
+		runner:  episode.NewRunner(lib.Catalog(), 0),
+		models:  sim.New(lib.Catalog(), sim.Latency{}),
+		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
+		proof:   Proof{World: worldName},
+		games:   newGames(),
+		show:    func(int, int) {},
+		own:     world.Of(worldName).OwnTools,
+		wanted:  func(assay.TaskID) bool { return true },
+		turns:   plan.DefaultTurns,
+		calls:   plan.DefaultCalls,
+	}
+	if v.served() {
+		v.rounds = 1 + servedEpisodes/max(1, lib.Meta().Tasks)
+	}
+	return v
+}
+
+func (v *validator) playAll(ctx context.Context) error {
+	done := 0
+	counts, err := v.library.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range counts {
+		refs, err := v.library.Refs(ctx, c.Type, c.Difficulty)
+		if err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			if !v.wanted(ref.ID) || v.most > 0 && v.proof.Tasks >= v.most {
+				continue
+			}
+			task, err := v.library.Task(ctx, ref.ID, c.Difficulty)
+			if err != nil {
+				return err
+			}
+			v.show(done, v.library.Meta().Tasks)
+			done++
+			if v.own {
+				v.playOwn(ctx, &task)
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				continue
+			}
+			if err := v.play(ctx, &task); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// conclude computes the oracle's rate and decides whether the library is sound.
+func (v *validator) conclude() Proof {
+	p := v.proof
+	full := float64(v.full)
+	n := float64(p.Tasks * v.rounds)
+	if v.own {
+		n = float64(v.played)
+	}
+	if n > 0 {
+		p.Oracle, p.Planned = full/n, v.planned/n
+	}
+	if v.variance > 0 {
+		p.Z = (full - v.planned) / math.Sqrt(v.variance)
+	}
+	// If hardly any episode can fail, a difference of one episode is not evidence.
+	within := math.Abs(full-v.planned) <= stat.Z999*math.Sqrt(v.variance)+1
+	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
+	if v.own {
+		v.concludeOwn(&p)
+		return p
+	}
+	p.Games = v.games.worst()
+	if v.library.Meta().Name == library.BuiltinName {
+		p.Sound = p.Sound && !slices.ContainsFunc(p.Games, func(g Game) bool { return g.Pays() })
+	}
+	return p
+}
+
+// play plays one task: the oracle plays it on tools that always work and on tools that fail
+// sometimes, and the null agent plays it once.
+func (v *validator) play(ctx context.Context, task *assay.Task) error {
+	p := &v.proof
+	p.Tasks++
+	best := 0.0
+	for round := range v.rounds {
+		oracle := v.models.Oracle(task.Required, Reliability)
+		a, err := v.episode(ctx, task, cellOf("oracle", Reliability), assay.Discover, oracle, round)
+		if err != nil {
+			return err
+		}
+		if a.Level == assay.FullSuccess {
+			v.full++
+		}
+		best = a.Best
+		v.planned += best
+		v.variance += best * (1 - best)
+	}
+	if best == 0 {
+		p.Unsolvable++
+		p.Examples = appendExample(p.Examples, task)
+	}
+
+	oracle := v.models.Oracle(task.Required, 1)
+	reliable, err := v.episode(ctx, task, cellOf("oracle", 1), assay.Discover, oracle, 0)
+	if err != nil {
+		return err
+	}
+	if reliable.Best == 1 && reliable.Level != assay.FullSuccess {
+		p.Failed = appendExample(p.Failed, task)
+	}
+
+	null, err := v.episode(ctx, task, cellOf(sim.Mute, Reliability), assay.Discover, v.models, 0)
+	if err != nil {
+		return err
+	}
+	if null.Level != assay.Failure || null.Coverage != 0 {
+		p.Null = appendExample(p.Null, task)
+	}
+	if p.World == world.Assay1Name && best > 0 {
+		return v.playGames(ctx, task)
+	}
+	return nil
+}
+
+func cellOf(model string, reliability float64) assay.Cell {
+	return assay.Cell{Model: model, Variant: assay.Baseline, Reliability: reliability}
+}
+
+// episode plays a task once. It completes the cell by the task.
+func (v *validator) episode(
+	ctx context.Context, task *assay.Task, cell assay.Cell, tools string, agent assay.Provider,
+	round int,
+) (*assay.Attempt, error) {
+	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
+	setting := assay.Setting{
+		World:    v.proof.World,
+		Protocol: assay.Native,
+		Tools:    tools,
+		Turns:    plan.DefaultTurns,
+		Calls:    plan.DefaultCalls,
+	}
+	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
+	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
+	a, _ := v.runner.Run(ctx, agent, &trial, task)
+	if a.FaultKind != "" {
+		return nil, fmt.Errorf("task %s: %s", label(task), a.FaultDetail)
+	}
+	return a, nil
+}
+
+// Difficulties are the difficulties that a task can be worded at, and the mixtures of them.
+var Difficulties = slices.Concat(assay.Difficulties, assay.Mixtures)
+
+// repeatOf numbers the wordings of a task and the rounds, so that each episode has its own luck.
+func repeatOf(task *assay.Task, round int) int {
+	return 1 + (1+slices.Index(Difficulties, task.Difficulty))*(leastEpisodes+1) + round
+}
+
+func label(task *assay.Task) string { return fmt.Sprintf("%s (%s)", task.ID, task.Difficulty) }
+
+// appendExample adds a task to a list of examples, which has five at most.
+func appendExample(list []string, task *assay.Task) []string {
+	const most = 5
+	if len(list) < most {
+		list = append(list, label(task))
+	}
+	return list
+}
