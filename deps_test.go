@@ -18,17 +18,24 @@ var wings = []struct {
 }{
 	{
 		"cmd/assay", "flags, printing, exit codes",
-		[]string{"run", "result", "agent", "model", "store", "task"},
+		[]string{"run", "result", "experiment", "agent", "model", "store", "task"},
 	},
 	{
 		"tools/bench", "measures assay from outside",
-		[]string{"run", "model", "store", "task"},
+		[]string{"run", "experiment", "model", "store", "task"},
 	},
 	{
 		"internal/run", "carries out an experiment",
-		[]string{"result", "agent", "model", "store", "task"},
+		[]string{"result", "experiment", "agent", "model", "store", "task"},
 	},
-	{"internal/result", "turns attempts into what people read", []string{"store", "task"}},
+	{
+		"internal/result", "turns attempts into what people read",
+		[]string{"experiment", "agent/episode", "store", "task"},
+	},
+	{
+		"internal/experiment", "what is to be done",
+		[]string{"result/stat", "agent", "model", "store", "task"},
+	},
 	{"internal/agent", "who acts", []string{"task", "model/gateway", "model/wire"}},
 	{"internal/model", "who answers", []string{"task"}},
 	{"internal/store", "the record", nil},

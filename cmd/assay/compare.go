@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -46,7 +45,7 @@ by that factor.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			c, err := reading.Compare(ctx, db, args[0], args[1], where, f.cluster, job.PlannedTrials)
+			c, err := reading.Compare(ctx, db, args[0], args[1], where, f.cluster)
 			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 				return sanitizedError{err}
 			}

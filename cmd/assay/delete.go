@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/run/audit"
@@ -141,7 +140,7 @@ func deleteRows(
 			c.Only = append(c.Only, store.Key{Trial: a.ID, Number: a.Number})
 		}
 	}
-	if d.Pending, err = audit.Losses(ctx, db, c, job.PlannedTrials); err != nil {
+	if d.Pending, err = audit.Losses(ctx, db, c); err != nil {
 		return d, err
 	}
 	if d.Done = yes; yes {

@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 var documentFormats = []string{"text", "md", "html", "json"}
@@ -35,12 +35,12 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	if transcripts != "" {
 		cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
 	}
-	cmd.Flags().StringVar(&f.cluster, "cluster", report.Auto,
+	cmd.Flags().StringVar(&f.cluster, "cluster", stat.Auto,
 		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+
 			"the sequence if there are fewer than a tenth as many")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
 	choice(cmd, "format", documentFormats...)
-	choice(cmd, "cluster", report.Clusters...)
+	choice(cmd, "cluster", stat.Clusters...)
 }
 
 func (f *documentFlags) check() error {
@@ -51,9 +51,9 @@ func (f *documentFlags) check() error {
 		return usageError("--format %q: the formats are %s",
 			f.format, strings.Join(documentFormats, ", "))
 	}
-	if !slices.Contains(report.Clusters, f.cluster) {
+	if !slices.Contains(stat.Clusters, f.cluster) {
 		return usageError("--cluster %q: it is one of %s", f.cluster,
-			strings.Join(report.Clusters, ", "))
+			strings.Join(stat.Clusters, ", "))
 	}
 	if f.transcripts < 0 {
 		return usageError("--transcripts %d: want 0 or more", f.transcripts)

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/dataset"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
@@ -155,7 +154,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 		Experiment: f.experiment, Run: f.run, Snapshot: f.snapshot, Since: f.since, Where: where,
 	}
 	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-	if e.Selection, err = selection.New(ctx, db, request, job.PlannedTrials, warn); err != nil {
+	if e.Selection, err = selection.New(ctx, db, request, warn); err != nil {
 		return err
 	}
 	libraries := rescore.NewLibraries(db)

@@ -321,7 +321,7 @@ func suiteIn(ctx context.Context, db *store.DB, name string) (suite report.Suite
 		all = all[i : i+1]
 	}
 	for i, e := range all {
-		s, err := job.Suite(ctx, db, e)
+		s, err := reading.Suite(ctx, db, e)
 		if err != nil || !s.Own {
 			return report.Suite{}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -134,16 +135,16 @@ func writeGaps(p *process, out job.Estimate) {
 }
 
 // writeLeftOut shows how many tasks have each flaw at each severity unless all of them have all.
-func writeLeftOut(p *process, left []report.LeftOut) {
+func writeLeftOut(p *process, left []plan.NotApplicable) {
 	var flaws []string
-	sums := make(map[string]report.LeftOut)
+	sums := make(map[string]plan.NotApplicable)
 	out := 0
 	for _, l := range left {
 		key := report.PromptKey(l.Variant, l.Severity)
 		if _, ok := sums[key]; !ok {
 			flaws = append(flaws, key)
 		}
-		sums[key] = report.LeftOut{Tasks: sums[key].Tasks + l.Tasks, Of: sums[key].Of + l.Of}
+		sums[key] = plan.NotApplicable{Tasks: sums[key].Tasks + l.Tasks, Of: sums[key].Of + l.Of}
 		out += l.Tasks
 	}
 	if out == 0 {
@@ -219,7 +220,7 @@ func writePower(p *process, all []job.Power) {
 		"repeats.", job.RepeatCorrelation)
 	var few []string
 	for _, x := range all {
-		if x.Cluster == report.BySequence {
+		if x.Cluster == stat.BySequence {
 			few = append(few, fmt.Sprintf("part %s has %s in %s",
 				x.Part, counted(x.Sequences, "sequence"), counted(x.Tasks, "task")))
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 func planOf(t *testing.T, env map[string]string, args ...string) job.Estimate {
@@ -164,12 +164,12 @@ func TestPlanNamesPartsWithFewSequences(t *testing.T) {
 		return job.Power{Part: part, Tasks: 120, Sequences: sequences, Repeats: 1, Cluster: cluster}
 	}
 	for want, all := range map[string][]job.Power{
-		"": {power("a", report.ByTask, 20), power("b", report.ByTask, 1)},
+		"": {power("a", stat.ByTask, 20), power("b", stat.ByTask, 1)},
 		"compared: part b has 1 sequence in 120 tasks.": {
-			power("a", report.ByTask, 20), power("b", report.BySequence, 1),
+			power("a", stat.ByTask, 20), power("b", stat.BySequence, 1),
 		},
 		"compared: part a has 6 sequences in 120 tasks, part b has 1 sequence in 120 tasks.": {
-			power("a", report.BySequence, 6), power("b", report.BySequence, 1),
+			power("a", stat.BySequence, 6), power("b", stat.BySequence, 1),
 		},
 	} {
 		var out strings.Builder

@@ -92,7 +92,7 @@ func writeReport(
 func analyze(
 	ctx context.Context, p *process, db *store.DB, j *job.Job, e store.Experiment, f documentFlags,
 ) (*reading.Report, error) {
-	x, err := j.Reading(ctx, db, e, f.where)
+	x, err := reading.Plan(ctx, db, j, e, f.where)
 	if err != nil {
 		return nil, err
 	}

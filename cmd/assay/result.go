@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/reading"
-	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -66,7 +66,7 @@ func (r *runResult) print(ctx context.Context) error {
 // documentFlags are those of the report that the quickstart writes.
 func (r *runResult) documentFlags() documentFlags {
 	return documentFlags{
-		store: r.flags.store, format: "html", cluster: report.Auto, transcripts: 3,
+		store: r.flags.store, format: "html", cluster: stat.Auto, transcripts: 3,
 		output: filepath.Join(filepath.Dir(r.flags.store), quickstartReport),
 	}
 }

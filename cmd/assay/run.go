@@ -238,7 +238,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		}
 		defer v.close()
 	}
-	unsound, err := j.Unsound(ctx)
+	unsound, err := j.QuickUnsound(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/reading"
@@ -134,7 +133,7 @@ func (p *process) vendors(ctx context.Context, names []string, f vendorFlags) (e
 	defer func() { err = errors.Join(err, db.Close()) }()
 	v, err := reading.VendorRequest{
 		Names: names, Where: f.where, Cluster: f.cluster, Margin: margin, Allow: f.allow,
-	}.Vendors(ctx, db, job.PlannedTrials)
+	}.Vendors(ctx, db)
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return sanitizedError{err}
 	}

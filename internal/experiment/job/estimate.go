@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/experiment/validate"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -25,10 +25,10 @@ type Estimate struct {
 	// Gaps count the pending trials of each part and model.
 	Gaps []Gap `json:"gaps"`
 	// NotApplicable counts the tasks that are left out of flawed cells.
-	NotApplicable []report.LeftOut `json:"not_applicable"`
-	Power         []Power          `json:"power"`
-	Ceilings      []Ceiling        `json:"ceilings"`
-	Unsolvable    Unsolvable       `json:"unsolvable"`
+	NotApplicable []plan.NotApplicable `json:"not_applicable"`
+	Power         []Power              `json:"power"`
+	Ceilings      []Ceiling            `json:"ceilings"`
+	Unsolvable    Unsolvable           `json:"unsolvable"`
 	// Unsound is what a short check of tasks with own tools found.
 	Unsound validate.Unsound `json:"unsound"`
 	Forecast
@@ -78,12 +78,10 @@ func (j *Job) Estimate(
 	}
 	out.Power, out.Unsolvable = j.power(sequences), j.unsolvable(sequences)
 	out.Ceilings = j.ceilings(sequences)
-	if out.Unsound, err = j.Unsound(ctx); err != nil {
+	if out.Unsound, err = j.QuickUnsound(ctx); err != nil {
 		return out, err
 	}
-	for _, n := range j.Plan.NotApplicable() {
-		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
-	}
+	out.NotApplicable = append(out.NotApplicable, j.Plan.NotApplicable()...)
 	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
 		return out, err
 	}

@@ -18,8 +18,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
@@ -102,7 +100,7 @@ func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error 
 		if err := e.Drawn(ctx, j.Library.Refs, add); err != nil {
 			return err
 		}
-		return rescore.KeepLibrary(ctx, db, j.Library, keys)
+		return keepLibrary(ctx, db, j.Library, keys)
 	}
 	counts, err := j.Library.Counts(ctx)
 	for _, c := range counts {
@@ -117,7 +115,7 @@ func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error 
 	if err != nil {
 		return err
 	}
-	return rescore.KeepLibrary(ctx, db, j.Library, keys)
+	return keepLibrary(ctx, db, j.Library, keys)
 }
 
 // Changes returns what differs between the job's library and that of the latest run of the
@@ -131,7 +129,7 @@ func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Chan
 	if at < 0 || all[at].Library.Digest == j.Library.Meta().Digest {
 		return nil, nil
 	}
-	earlier, err := rescore.OpenLibrary(ctx, db, all[at].Library)
+	earlier, err := OpenLibrary(ctx, db, all[at].Library)
 	if err != nil {
 		return nil, nil // without the earlier tasks, they cannot be compared
 	}
@@ -191,7 +189,7 @@ func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error)
 	if err := json.Unmarshal(e.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
 	}
-	lib, err := rescore.OpenLibrary(ctx, db, e.Library)
+	lib, err := OpenLibrary(ctx, db, e.Library)
 	if err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
 	}
@@ -295,15 +293,8 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error 
 }
 
 // StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
-// that skip any. Only trials without an outcome count.
+// that skip any. Only trials without an outcome that keep returns true for count.
 func (j *Job) StoppedEarly(
-	ctx context.Context, db *store.DB,
-) (skipped map[string]int, stops []budget.Stop, err error) {
-	return j.stoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
-}
-
-// stoppedEarly is StoppedEarly for the trials that keep returns true for.
-func (j *Job) stoppedEarly(
 	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
 ) (skipped map[string]int, stops []budget.Stop, err error) {
 	if j.Experiment.Stop == (budget.StopRules{}) {
@@ -335,23 +326,24 @@ func (j *Job) stoppedEarly(
 	return skipped, stops, nil
 }
 
-// Unplanned counts the attempts that runs with other plans of the experiment's name made at
-// trials that this plan does not have, by model and variant.
-func (j *Job) Unplanned(
+// PlannedTrials plans a stored experiment again and yields its trials.
+func PlannedTrials(
 	ctx context.Context, db *store.DB, e store.Experiment,
-) (map[string]int, error) {
-	if e.Plans < 2 {
-		return nil, nil
-	}
-	planned := j.IDs()
-	counts := make(map[string]int)
-	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+) iter.Seq2[assay.Trial, error] {
+	return func(yield func(assay.Trial, error) bool) {
+		j, err := Reopen(ctx, db, e)
 		if err != nil {
-			return nil, err
+			yield(assay.Trial{}, err)
+			return
 		}
-		if !planned[a.ID] {
-			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+		for t := range j.Trials() {
+			if !yield(t, nil) {
+				_ = j.Close() // it was only read
+				return
+			}
+		}
+		if err := j.Close(); err != nil {
+			yield(assay.Trial{}, err)
 		}
 	}
-	return counts, nil
 }

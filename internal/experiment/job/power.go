@@ -6,7 +6,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -21,8 +20,8 @@ type Power struct {
 	Tasks     int `json:"tasks"`
 	Sequences int `json:"sequences"`
 	Repeats   int `json:"repeats"`
-	// Cluster is what the report will take for independent: [report.ByTask] or
-	// [report.BySequence].
+	// Cluster is what the report will take for independent: [stat.ByTask] or
+	// [stat.BySequence].
 	Cluster string `json:"cluster"`
 	// Detectable assumes that the two rows are independent, Paired that both find the
 	// same tasks hard.
@@ -36,7 +35,7 @@ const RepeatCorrelation = .5
 
 func (j *Job) power(of sequences) (all []Power) {
 	factors := j.Experiment.EachFactors()
-	cluster := report.Cluster(len(of.tasks), len(of.problems))
+	cluster := stat.Cluster(len(of.tasks), len(of.problems))
 	for i, part := range j.Plan.Parts() {
 		tasks, sizes := j.smallestRow(part, of)
 		if tasks == 0 {
@@ -46,7 +45,7 @@ func (j *Job) power(of sequences) (all []Power) {
 			Part: part.Name, Tasks: tasks, Sequences: len(sizes),
 			Repeats: max(1, factors[i].Repeats), Cluster: cluster,
 		}
-		if cluster == report.ByTask {
+		if cluster == stat.ByTask {
 			sizes = slices.Repeat([]int{1}, p.Tasks)
 		}
 		p.Detectable = stat.Detectable(sizes, p.Repeats, RepeatCorrelation, 0)

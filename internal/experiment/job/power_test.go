@@ -7,7 +7,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -17,7 +16,7 @@ import (
 func TestPowerKnowsSequences(t *testing.T) {
 	t.Parallel()
 	tools := library.Tools()
-	for sequences, cluster := range map[int]string{6: report.BySequence, 60: report.ByTask} {
+	for sequences, cluster := range map[int]string{6: stat.BySequence, 60: stat.ByTask} {
 		tasks := func(yield func(assay.Task) bool) {
 			for i := range 120 {
 				s := i % sequences
@@ -33,7 +32,7 @@ func TestPowerKnowsSequences(t *testing.T) {
 		}
 		p := estimateOf(t, tasks, "difficulties: [easy]\n").Power[0]
 		sizes := slices.Repeat([]int{1}, 120)
-		if cluster == report.BySequence {
+		if cluster == stat.BySequence {
 			sizes = slices.Repeat([]int{20}, 6)
 		}
 		want := job.Power{

@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -57,7 +57,7 @@ func TestOneIDAtTwoDifficulties(t *testing.T) {
 		t.Errorf("ceilings (-want +got):\n%s", diff)
 	}
 	p := out.Power[0]
-	if p.Tasks != 20 || p.Sequences != 1 || p.Cluster != report.BySequence {
+	if p.Tasks != 20 || p.Sequences != 1 || p.Cluster != stat.BySequence {
 		t.Errorf("power: %+v, want the row of 20 tasks and one sequence, by sequence", p)
 	}
 }

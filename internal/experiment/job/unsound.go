@@ -14,15 +14,16 @@ import (
 // quickCheck is the longest time that a plan or a run spends on looking for unsound tasks.
 const quickCheck = time.Second
 
-// Unsound looks for unsound tasks among the planned ones, for a second at most. Only tasks with
-// tools that users wrote are played.
-func (j *Job) Unsound(ctx context.Context) (validate.Unsound, error) {
+// QuickUnsound is Unsound, for a second at most.
+func (j *Job) QuickUnsound(ctx context.Context) (validate.Unsound, error) {
 	ctx, cancel := context.WithTimeout(ctx, quickCheck)
 	defer cancel()
-	return j.unsound(ctx)
+	return j.Unsound(ctx)
 }
 
-func (j *Job) unsound(ctx context.Context) (validate.Unsound, error) {
+// Unsound looks for unsound tasks among the planned ones. Only tasks with tools that users wrote are
+// played.
+func (j *Job) Unsound(ctx context.Context) (validate.Unsound, error) {
 	if !j.Library.Own() {
 		return validate.Unsound{}, nil
 	}

@@ -35,12 +35,13 @@ type Plan struct {
 // severity in one task type because their plans have no such flaw. Tasks is 0 if
 // it leaves out none.
 type NotApplicable struct {
-	Variant  string
-	Severity string
-	TaskType string
+	Variant  string `json:"variant"`
+	Severity string `json:"severity"`
+	TaskType string `json:"task_type"`
 	// Tasks is the number left out, and Of the number considered. A task counts
 	// once per difficulty.
-	Tasks, Of int
+	Tasks int `json:"left_out"`
+	Of    int `json:"of"`
 }
 
 // Expand plans the experiment's trials over a library's tasks. The result is

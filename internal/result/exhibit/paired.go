@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // pairedTable shows comparisons of A with B. Every difference is B minus A: positive means
@@ -158,7 +159,7 @@ const weightNote = "A task's rate is the mean of its rates under the conditions 
 // populationNote describes the tasks that intervals and tests are about.
 func populationNote(p report.Population) string {
 	switch {
-	case p.Cluster == report.BySequence:
+	case p.Cluster == stat.BySequence:
 		return fmt.Sprintf("Intervals and tests are about tasks at large. The %s here have %s of "+
 			"tools, which count as the independent observations.",
 			counted(p.Tasks, "task"), counted(p.Sequences, "sequence"))

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -52,10 +53,10 @@ func coverageOf(
 // coverageIn counts the trials that a store plans for a name. If an experiment cannot be planned
 // again, they are unknown.
 func coverageIn(
-	ctx context.Context, db *store.DB, name string, plan selection.Planner,
+	ctx context.Context, db *store.DB, name string,
 	attempts iter.Seq2[assay.Attempt, error], where export.Where,
 ) coverage {
-	c, err := coverageOf(selection.Planned(ctx, db, name, plan), attempts, where)
+	c, err := coverageOf(selection.Planned(ctx, db, name, job.PlannedTrials), attempts, where)
 	if err != nil {
 		return coverage{}
 	}

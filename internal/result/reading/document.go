@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/export"
@@ -172,13 +173,12 @@ var ErrOneSide = errors.New("both sides are the same")
 // Compare compares the attempts that two names stand for; see [selection.Side].
 func Compare(
 	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
-	plan selection.Planner,
 ) (*Comparison, error) {
-	first, err := selection.Side(ctx, db, a, plan)
+	first, err := selection.Side(ctx, db, a, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
-	second, err := selection.Side(ctx, db, b, plan)
+	second, err := selection.Side(ctx, db, b, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
@@ -195,8 +195,8 @@ func Compare(
 		return nil, oneSide(v)
 	}
 	v.Unread = db.Skipped()
-	coverageIn(ctx, db, a, plan, first, where).count(&v.A)
-	coverageIn(ctx, db, b, plan, second, where).count(&v.B)
+	coverageIn(ctx, db, a, first, where).count(&v.A)
+	coverageIn(ctx, db, b, second, where).count(&v.B)
 	return &Comparison{v, db}, nil
 }
 

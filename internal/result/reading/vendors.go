@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -27,14 +28,14 @@ type VendorRequest struct {
 // Vendors answers the request. It returns the errors of [report.Compare] and
 // [report.Comparison.CheckAlike].
 func (r VendorRequest) Vendors(
-	ctx context.Context, db *store.DB, plan selection.Planner,
+	ctx context.Context, db *store.DB,
 ) (*report.Vendors, error) {
 	v := report.NewVendors(r.Names, r.Margin)
 	var err error
 	if v.Snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
 		return nil, err
 	}
-	reference, err := selection.Side(ctx, db, "model:"+r.Names[0], plan)
+	reference, err := selection.Side(ctx, db, "model:"+r.Names[0], job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (r VendorRequest) Vendors(
 		if i == 0 {
 			continue
 		}
-		vendor, err := selection.Side(ctx, db, "model:"+name, plan)
+		vendor, err := selection.Side(ctx, db, "model:"+name, job.PlannedTrials)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +71,7 @@ func (r VendorRequest) Vendors(
 			attempts iter.Seq2[assay.Attempt, error]
 		}{{&c.A, reference}, {&c.B, vendor}} {
 			name := "model:" + side.Name
-			coverageIn(ctx, db, name, plan, side.attempts, r.Where).count(side.Side)
+			coverageIn(ctx, db, name, side.attempts, r.Where).count(side.Side)
 		}
 		v.Compare(i, c)
 	}

@@ -66,7 +66,7 @@ func TestConditionsWeighAlike(t *testing.T) {
 			return slices.DeleteFunc(slices.Clone(s.attempts),
 				func(a assay.Attempt) bool { return a.Model != model })
 		}
-		c, err := report.Compare("a", "b", report.Auto, all(of("a")...), all(of("b")...))
+		c, err := report.Compare("a", "b", stat.Auto, all(of("a")...), all(of("b")...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestFewSequencesAreClusters(t *testing.T) {
 		}
 	}
 	width, passes := make(map[string]float64), make(map[string]float64)
-	for _, cluster := range []string{report.Auto, report.ByTask, report.BySequence} {
+	for _, cluster := range []string{stat.Auto, stat.ByTask, stat.BySequence} {
 		d := report.Design{Cluster: cluster}
 		a, err := d.Analyze("e", slices.Values(s.trials), all(s.attempts...), report.Beside{})
 		if err != nil {
@@ -109,19 +109,19 @@ func TestFewSequencesAreClusters(t *testing.T) {
 			t.Errorf("%s: %+v", cluster, p)
 		}
 		m := a.Models[0]
-		if (m.P < .05) != (cluster == report.ByTask) || m.Mixed == nil || m.Mixed.Interval.Low > 0 {
+		if (m.P < .05) != (cluster == stat.ByTask) || m.Mixed == nil || m.Mixed.Interval.Low > 0 {
 			t.Errorf("%s: p = %v, mixed model %+v", cluster, m.P, m.Mixed)
 		}
 		width[cluster] = a.Rows[0].FullInterval.High - a.Rows[0].FullInterval.Low
 		pass := a.Repeats[0].Passes[1].HatInterval
 		passes[cluster] = pass.High - pass.Low
 	}
-	if passes[report.Auto] != passes[report.BySequence] ||
-		passes[report.BySequence] < 2*passes[report.ByTask] {
+	if passes[stat.Auto] != passes[stat.BySequence] ||
+		passes[stat.BySequence] < 2*passes[stat.ByTask] {
 		t.Errorf("widths of pass^2 %v", passes)
 	}
-	if width[report.Auto] != width[report.BySequence] ||
-		width[report.BySequence] < 2*width[report.ByTask] {
+	if width[stat.Auto] != width[stat.BySequence] ||
+		width[stat.BySequence] < 2*width[stat.ByTask] {
 		t.Errorf("widths %v", width)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"pgregory.net/rapid"
 )
 
@@ -83,11 +84,11 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 			return s.attempts
 		}
 		a, b := side("a", "baseline"), side("b", "optimal")
-		ab, err := report.Compare("a", "b", report.Auto, all(a...), all(b...))
+		ab, err := report.Compare("a", "b", stat.Auto, all(a...), all(b...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ba, err := report.Compare("b", "a", report.Auto, all(b...), all(a...))
+		ba, err := report.Compare("b", "a", stat.Auto, all(b...), all(a...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 		if len(ab.Differ) != 1 || ab.Differ[0].A != "baseline" || ab.Differ[0].B != "optimal" {
 			t.Fatalf("they differ in %v", ab.Differ)
 		}
-		aa, err := report.Compare("a", "a", report.Auto, all(a...), all(a...))
+		aa, err := report.Compare("a", "a", stat.Auto, all(a...), all(a...))
 		if err != nil || aa.Whole.Difference != 0 || aa.Shared != len(a) || len(aa.Flips) > 0 {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)
 		}
@@ -123,7 +124,7 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 	for i := range other.attempts {
 		other.attempts[i].Task = "elsewhere"
 	}
-	_, err := report.Compare("s", "other", report.Auto, all(s.attempts...), all(other.attempts...))
+	_, err := report.Compare("s", "other", stat.Auto, all(s.attempts...), all(other.attempts...))
 	if err == nil {
 		t.Error("sides without a common task compare")
 	}
@@ -157,7 +158,7 @@ func checkMatching(t *testing.T) {
 		return all
 	}
 	compare := func(a, b []assay.Attempt) *report.Comparison {
-		v, err := report.Compare("a", "b", report.Auto, all(a...), all(b...))
+		v, err := report.Compare("a", "b", stat.Auto, all(a...), all(b...))
 		if err != nil {
 			t.Fatal(err)
 		}

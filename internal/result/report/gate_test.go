@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // A version of a model succeeds on some of n tasks, each of which it tries a few times.
@@ -84,7 +85,7 @@ func TestVerdicts(t *testing.T) {
 
 func gateOf(t *testing.T, was, now version, planned, pending int) *report.Gate {
 	t.Helper()
-	c, err := report.Compare("main", "next", report.ByTask,
+	c, err := report.Compare("main", "next", stat.ByTask,
 		all(was.attempts("m@v1")...), all(now.attempts("m@v2")...))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 		for i := range now {
 			change(&now[i])
 		}
-		c, err := report.Compare("main", "next", report.ByTask,
+		c, err := report.Compare("main", "next", stat.ByTask,
 			all(version{5, 1, right}.attempts("m@v1")...), all(now...))
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +139,7 @@ func TestGatePlans(t *testing.T) {
 	t.Parallel()
 	mixed := version{40, 4, func(task, repeat int) bool { return (task+repeat)%4 != 0 }}
 	plan := func(v version, margin float64) *report.GatePlan {
-		p, err := report.PlanGate("main", report.ByTask, report.Similar, margin, all(v.attempts("m")...))
+		p, err := report.PlanGate("main", stat.ByTask, report.Similar, margin, all(v.attempts("m")...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestGatePlans(t *testing.T) {
 	if few.Enough || few.TasksNeeded < 100 {
 		t.Errorf("8 tasks find 1 point: %+v", few)
 	}
-	_, err := report.PlanGate("main", report.Auto, report.Similar, .05, all())
+	_, err := report.PlanGate("main", stat.Auto, report.Similar, .05, all())
 	if !errors.Is(err, report.ErrNoTrials) {
 		t.Errorf("no trials: %v", err)
 	}

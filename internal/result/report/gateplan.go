@@ -62,7 +62,7 @@ var mostRepeats = map[string]int{These: 1 << 16, Similar: 200}
 var ErrNoTrials = errors.New("there is no settled trial")
 
 // PlanGate plans a gate against a baseline before the candidate has trials. The cluster is one of
-// [Clusters], and the question one of [Questions].
+// [stat.Clusters], and the question one of [Questions].
 func PlanGate(
 	name, cluster, question string, margin float64, attempts iter.Seq2[assay.Attempt, error],
 ) (*GatePlan, error) {

@@ -6,31 +6,13 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// What intervals and tests count as independent.
-const (
-	Auto       = "auto" // BySequence if there are fewer than a tenth as many sequences as tasks
-	ByTask     = "task"
-	BySequence = "sequence"
-)
-
-// Clusters lists what can be counted as independent, the default first.
-var Clusters = []string{Auto, ByTask, BySequence}
-
-// Cluster returns what Auto stands for.
-func Cluster(tasks, sequences int) string {
-	if 10*sequences < tasks {
-		return BySequence
-	}
-	return ByTask
-}
-
 // A Population counts the tasks with outcomes and their different sequences of required tools.
 // Tasks of one sequence are alike.
 type Population struct {
 	Tasks     int `json:"tasks"`
 	Sequences int `json:"sequences"`
-	// Cluster is ByTask if intervals and tests are about further tasks of these sequences, and
-	// BySequence if they are about tasks of further sequences.
+	// Cluster is stat.ByTask if intervals and tests are about further tasks of these sequences, and
+	// stat.BySequence if they are about tasks of further sequences.
 	Cluster string `json:"cluster"`
 }
 
@@ -61,11 +43,11 @@ func (p *population[K]) add(task K, required string) {
 	p.of[task] = n
 }
 
-// describe replaces Auto by what it stands for.
+// describe replaces stat.Auto by what it stands for.
 func (p *population[K]) describe() Population {
 	out := Population{len(p.of), len(p.numbers), p.cluster}
-	if p.cluster != ByTask && p.cluster != BySequence {
-		out.Cluster = Cluster(out.Tasks, out.Sequences)
+	if p.cluster != stat.ByTask && p.cluster != stat.BySequence {
+		out.Cluster = stat.Cluster(out.Tasks, out.Sequences)
 	}
 	p.cluster = out.Cluster
 	return out
@@ -95,4 +77,4 @@ func (p *population[K]) groups(tasks []K, of func(K) stat.Group) []stat.Group {
 	return groups
 }
 
-func (p *population[K]) bySequence() bool { return p != nil && p.cluster == BySequence }
+func (p *population[K]) bySequence() bool { return p != nil && p.cluster == stat.BySequence }

@@ -36,7 +36,7 @@ func (p *Progress) Rate(models ...string) stat.Rate {
 			all[of] = stat.Group{Full: all[of].Full + g.Full, N: all[of].N + g.N}
 		}
 	}
-	p.from.cluster = Auto
+	p.from.cluster = stat.Auto
 	p.from.describe()
 	groups := p.from.groups(slices.Sorted(maps.Keys(all)), func(of assay.TaskID) stat.Group {
 		return all[of]

@@ -25,7 +25,7 @@ type Design struct {
 	// come after them.
 	Categories []string
 	LeftOut    []LeftOut
-	// Cluster is what intervals and tests count as independent, one of Clusters. Empty is Auto.
+	// Cluster is what intervals and tests count as independent, one of stat.Clusters. Empty is stat.Auto.
 	Cluster string
 	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.

@@ -106,7 +106,7 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	faulty.Faults, faulty.CostUSD = 1, 0.25
 	want := &report.Table{
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
-		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: report.ByTask},
+		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: stat.ByTask},
 		Templates:  []string{""}, ScoreVersions: []string{""},
 		Rows: []report.Row{full, mixed, pending, faulty},
 	}

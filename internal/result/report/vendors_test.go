@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // vendorsOf compares hosts with the first one. The transcript of an attempt may be nil.
@@ -29,7 +30,7 @@ func vendorsOf(
 		if i == 0 {
 			continue
 		}
-		c, err := report.Compare(names[0], name, report.ByTask,
+		c, err := report.Compare(names[0], name, stat.ByTask,
 			all(attempts[names[0]]...), all(attempts[name]...))
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/score"
@@ -75,7 +76,7 @@ func (l *Libraries) ofRun(ctx context.Context, run assay.RunID) (*libraryCache, 
 }
 
 func openCache(ctx context.Context, db *store.DB, l store.Library) *libraryCache {
-	lib, err := OpenLibrary(ctx, db, l)
+	lib, err := job.OpenLibrary(ctx, db, l)
 	if err != nil {
 		return &libraryCache{err: err}
 	}

@@ -126,6 +126,11 @@ func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
 	return known, err
 }
 
+// A Planner yields the trials that an experiment in a store plans, or an error if the experiment
+// cannot be planned again, for example because its text is lost to damage. [job.PlannedTrials] is
+// the usual one.
+type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
+
 // Side returns the settled attempts of an experiment, run, model or variant. The name may start
 // with its kind and a colon, as in model:gpt-4o.
 func Side(

@@ -2,8 +2,7 @@
 //
 // It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
 // on fields are [export.Where]. This package doesn't write or count anything; see the packages
-// dataset and report. It doesn't know how an experiment is planned either: a [Planner] lists the
-// trials for it.
+// dataset and report.
 //
 // An experiment owns the trials that it plans, whichever experiment's run carried them out.
 package selection
@@ -16,13 +15,10 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// A Planner yields the trials that an experiment in a store plans, or an error if the experiment
-// cannot be planned again, for example because its text is lost to damage.
-type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
 
 // A Request describes attempts in the user's words. Empty fields select everything.
 type Request struct {
@@ -42,7 +38,6 @@ type Selection struct {
 	Run      assay.RunID
 
 	db     *store.DB
-	plan   Planner
 	warn   func(string)
 	filter store.Filter
 	scope  *Scope // that of Request.Experiment, or nil
@@ -59,9 +54,9 @@ type bareAttempt struct {
 // New resolves a request against a store. Warn receives sentences about attempts that the
 // selection leaves out unexpectedly.
 func New(
-	ctx context.Context, db *store.DB, r Request, plan Planner, warn func(string),
+	ctx context.Context, db *store.DB, r Request, warn func(string),
 ) (*Selection, error) {
-	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, plan: plan, warn: warn}
+	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, warn: warn}
 	s.bare = make(map[bareAttempt]bool)
 	var err error
 	if s.Snapshot == "" {
@@ -225,7 +220,7 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 		models:     make(map[string]int),
 		withMade:   s.Experiment == "",
 	}
-	for t, err := range s.plan(ctx, s.db, e) {
+	for t, err := range job.PlannedTrials(ctx, s.db, e) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -21,7 +21,7 @@ type Loss struct {
 // deletion names. An experiment can lose outcomes although it never tried the trials: a run skips
 // the trials that another experiment has settled.
 func Losses(
-	ctx context.Context, db *store.DB, c store.Choice, plan selection.Planner,
+	ctx context.Context, db *store.DB, c store.Choice,
 ) ([]Loss, error) {
 	all := []Loss{}
 	lost, err := db.Losing(ctx, c)
@@ -37,7 +37,7 @@ func Losses(
 			continue
 		}
 		l := Loss{Experiment: e.Name}
-		failed := countLost(ctx, db, e, lost, plan, &l.Trials)
+		failed := countLost(ctx, db, e, lost, &l.Trials)
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}
@@ -52,13 +52,12 @@ func Losses(
 }
 
 func countLost(
-	ctx context.Context, db *store.DB, e store.Experiment, lost store.Set,
-	plan selection.Planner, trials *int,
+	ctx context.Context, db *store.DB, e store.Experiment, lost store.Set, trials *int,
 ) error {
 	if e.Lost() {
 		return errors.New("the text of the experiment is lost")
 	}
-	for t, err := range plan(ctx, db, e) {
+	for t, err := range job.PlannedTrials(ctx, db, e) {
 		if err != nil {
 			return err
 		}

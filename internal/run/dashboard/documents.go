@@ -7,11 +7,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
-	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // report shows the report in a frame, so that its own policy applies.
@@ -31,12 +30,12 @@ func (s *Server) reportDocument(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
-	x, err := s.job.Reading(ctx, s.db, s.stored, export.Where{})
+	x, err := reading.Plan(ctx, s.db, s.job, s.stored, export.Where{})
 	if err != nil {
 		return nil, err
 	}
 	x.Program, x.Store = s.options.Program, s.options.Store
-	x.Design.Cluster = report.Auto
+	x.Design.Cluster = stat.Auto
 	figures, err := x.Analyze(ctx, s.db)
 	if err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ type compareBody struct {
 func (s *Server) compareDocument(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	c, err := reading.Compare(r.Context(), s.db, v.Get("a"), v.Get("b"), export.Where{},
-		report.Auto, job.PlannedTrials)
+		stat.Auto)
 	if err != nil {
 		s.fail(w, r, http.StatusBadRequest, err)
 		return

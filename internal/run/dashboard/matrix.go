@@ -10,6 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
@@ -108,7 +109,7 @@ type condition struct {
 
 func (s *Server) readGrid(ctx context.Context) *grid {
 	g := &grid{At: time.Now()}
-	a, err := s.job.Tables(ctx, s.db)
+	a, err := reading.Tables(ctx, s.db, s.job)
 	if err != nil {
 		g.Trouble = err.Error()
 		return g

@@ -9,6 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -110,7 +111,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		}
 		s.Working = worker == s.LastRun.ID
 	}
-	skipped, stops, err := j.StoppedEarly(ctx, db)
+	skipped, stops, err := j.StoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
 	if err != nil {
 		return s, err
 	}
@@ -120,14 +121,14 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		m.Skipped = skipped[name]
 		s.Models = append(s.Models, m)
 	}
-	design := j.Design(ctx)
+	design := reading.Design(ctx, j)
 	slices.SortStableFunc(s.Coverage, func(a, b Coverage) int {
 		return design.Compare(a.cell(), b.cell())
 	})
 	if err := s.countFaults(ctx, db, settled); err != nil {
 		return s, err
 	}
-	counts, err := j.Unplanned(ctx, db, e)
+	counts, err := reading.Unplanned(ctx, db, j, e)
 	if err != nil {
 		return s, err
 	}

@@ -1,4 +1,4 @@
-package job
+package reading
 
 import (
 	"context"
@@ -15,42 +15,19 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/experiment/validate"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// PlannedTrials plans a stored experiment again and yields its trials. It is a
-// [selection.Planner].
-func PlannedTrials(
-	ctx context.Context, db *store.DB, e store.Experiment,
-) iter.Seq2[assay.Trial, error] {
-	return func(yield func(assay.Trial, error) bool) {
-		j, err := Reopen(ctx, db, e)
-		if err != nil {
-			yield(assay.Trial{}, err)
-			return
-		}
-		for t := range j.Trials() {
-			if !yield(t, nil) {
-				_ = j.Close() // it was only read
-				return
-			}
-		}
-		if err := j.Close(); err != nil {
-			yield(assay.Trial{}, err)
-		}
-	}
-}
-
 // Suite describes the library of a stored experiment.
 func Suite(ctx context.Context, db *store.DB, e store.Experiment) (s report.Suite, err error) {
-	j, err := Reopen(ctx, db, e)
+	j, err := job.Reopen(ctx, db, e)
 	if err != nil {
 		return s, err
 	}
@@ -63,12 +40,12 @@ func Suite(ctx context.Context, db *store.DB, e store.Experiment) (s report.Suit
 	return s, err
 }
 
-// Reading returns everything that the report of a stored experiment needs from its plan. Only
-// attempts that satisfy the conditions will count.
-func (j *Job) Reading(
-	ctx context.Context, db *store.DB, e store.Experiment, where export.Where,
-) (x *reading.Experiment, err error) {
-	references, err := j.references(ctx, db)
+// Plan returns everything that the report of a planned experiment needs. Only attempts that satisfy
+// the conditions will count.
+func Plan(
+	ctx context.Context, db *store.DB, j *job.Job, e store.Experiment, where export.Where,
+) (x *Experiment, err error) {
+	references, err := references(ctx, db, j)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +53,11 @@ func (j *Job) Reading(
 	if err != nil {
 		return nil, err
 	}
-	x = &reading.Experiment{
+	x = &Experiment{
 		Stored:   e,
-		Design:   j.Design(ctx),
+		Design:   Design(ctx, j),
 		Where:    where,
-		Settings: append(j.settings(), earlier...),
+		Settings: append(settings(j), earlier...),
 		Trials: func(yield func(assay.Trial) bool) {
 			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
 				for t := range trials {
@@ -97,7 +74,7 @@ func (j *Job) Reading(
 			Value: fmt.Sprintf("%d trials with the optimal plan, which other experiments ran", n),
 		})
 	}
-	skipped, stops, err := j.stoppedEarly(ctx, db, where.HasTrial)
+	skipped, stops, err := j.StoppedEarly(ctx, db, where.HasTrial)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +82,10 @@ func (j *Job) Reading(
 	for _, s := range stops {
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
-	if x.Unplanned, err = j.Unplanned(ctx, db, e); err != nil {
+	if x.Unplanned, err = Unplanned(ctx, db, j, e); err != nil {
 		return nil, err
 	}
-	unsound, err := j.unsound(ctx)
+	unsound, err := j.Unsound(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +96,15 @@ func (j *Job) Reading(
 			x.Unsound = append(x.Unsound, f.String())
 		}
 	}
-	x.Prompts, err = j.prompts(ctx)
+	x.Prompts, err = prompts(ctx, j)
 	return x, err
 }
 
 // references returns the trials with the optimal plan that the store has for an experiment with
 // flawed plans only. Without them, its report could not say what the flaws cost.
-func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Trial, err error) {
+func references(
+	ctx context.Context, db *store.DB, j *job.Job,
+) (trials []assay.Trial, err error) {
 	e, needed := j.Experiment.WithOptimal()
 	if !needed {
 		return nil, nil
@@ -149,10 +128,10 @@ func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Tria
 }
 
 // Design returns the facts that a report needs besides the trials.
-func (j *Job) Design(ctx context.Context) report.Design {
+func Design(ctx context.Context, j *job.Job) report.Design {
 	d := report.Design{
 		Models: j.Experiment.Models, Categories: assay.ErrorCategories,
-		Hurts: j.hurts(ctx), Open: j.open(ctx),
+		Hurts: hurts(ctx, j), Open: open(ctx, j),
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)
@@ -171,7 +150,7 @@ func (j *Job) Design(ctx context.Context) report.Design {
 
 // hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
 // it. A task that cannot be read is taken for one that the flaw hurts.
-func (j *Job) hurts(ctx context.Context) func(*assay.Trial) bool {
+func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	type alike struct { // for all models
 		assay.Cell
 		task assay.TaskID
@@ -193,7 +172,7 @@ func (j *Job) hurts(ctx context.Context) func(*assay.Trial) bool {
 
 // open returns a function that reports whether nobody knows a plan for a trial's task. It returns nil
 // if all tasks have plans.
-func (j *Job) open(ctx context.Context) func(*assay.Trial) bool {
+func open(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	if !world.Of(j.Experiment.World).OwnTools {
 		return nil
 	}
@@ -211,14 +190,14 @@ func (j *Job) open(ctx context.Context) func(*assay.Trial) bool {
 	}
 }
 
-// Tables returns the tables and warnings of the planned trials. Unlike [Job.Reading], it leaves out
+// Tables returns the tables and warnings of the planned trials. Unlike a report, it leaves out
 // everything that the store knows besides attempts.
-func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
-	prompts, err := j.prompts(ctx)
+func Tables(ctx context.Context, db *store.DB, j *job.Job) (*report.Analysis, error) {
+	prompts, err := prompts(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	return j.Design(ctx).Analyze(j.Experiment.Name, j.Trials(),
+	return Design(ctx, j).Analyze(j.Experiment.Name, j.Trials(),
 		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
 }
 
@@ -245,7 +224,7 @@ func earlierLibraries(
 }
 
 // settings returns the facts of the plan that a reader needs in order to reproduce it.
-func (j *Job) settings() []report.Fact {
+func settings(j *job.Job) []report.Fact {
 	x := j.Experiment
 	meta := j.Library.Meta()
 	calls := ""
@@ -275,11 +254,11 @@ const sampleSize = 4
 
 // prompts returns a digest of the opening prompts of each variant and severity, over a sample of
 // tasks. The keys are those of [report.PromptKey].
-func (j *Job) prompts(ctx context.Context) (map[string]string, error) {
+func prompts(ctx context.Context, j *job.Job) (map[string]string, error) {
 	digests := make(map[string][]string)
 	seen := make(map[promptCell]map[assay.TaskID]bool)
 	for _, m := range j.Experiment.Models { // models may have different variants
-		for t := range j.sample(m, seen) {
+		for t := range sample(j, m, seen) {
 			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
 			if err != nil {
 				return nil, err
@@ -309,8 +288,8 @@ func (j *Job) prompts(ctx context.Context) (map[string]string, error) {
 
 // sample yields a model's first trials in each promptCell that is not in seen, and adds these to
 // seen.
-func (j *Job) sample(
-	model string, seen map[promptCell]map[assay.TaskID]bool,
+func sample(
+	j *job.Job, model string, seen map[promptCell]map[assay.TaskID]bool,
 ) iter.Seq[assay.Trial] {
 	mine := make(map[promptCell]map[assay.TaskID]bool)
 	for c, n := range j.Plan.Cells(model) {
@@ -338,4 +317,25 @@ func (j *Job) sample(
 			}
 		}
 	}
+}
+
+// Unplanned counts the attempts that runs with other plans of the experiment's name made at
+// trials that this plan does not have, by model and variant.
+func Unplanned(
+	ctx context.Context, db *store.DB, j *job.Job, e store.Experiment,
+) (map[string]int, error) {
+	if e.Plans < 2 {
+		return nil, nil
+	}
+	planned := j.IDs()
+	counts := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if !planned[a.ID] {
+			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+		}
+	}
+	return counts, nil
 }

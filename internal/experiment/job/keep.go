@@ -1,4 +1,4 @@
-package rescore
+package job
 
 import (
 	"context"
@@ -39,8 +39,8 @@ func OpenLibrary(
 	return library.Unpack(ctx, parts, used.Digest, used.Path)
 }
 
-// KeepLibrary stores the tasks of a library that the store does not have yet.
-func KeepLibrary(
+// keepLibrary stores the tasks of a library that the store does not have yet.
+func keepLibrary(
 	ctx context.Context, db *store.DB, l *library.Library, tasks []library.TaskKey,
 ) error {
 	digest := l.Meta().Digest
