@@ -1,9 +1,8 @@
 // Package reading collects reports, comparisons and transcripts from a store.
 //
 // Package report computes figures from attempts, wherever they come from. This package knows the
-// store: it fetches attempts, runs, imports and transcripts, and hands them to report. It doesn't
-// plan experiments either. The caller fills an [Experiment] from the plan, so package run/job
-// depends on this one, not the other way round.
+// store and the plan: it fetches attempts, runs, imports and transcripts, asks package job what an
+// experiment plans, and hands all of it to report.
 package reading
 
 import (
