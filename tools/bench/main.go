@@ -34,7 +34,7 @@ their own, which docs/measured.md lists.
 
 Examples:
   go run ./tools/bench
-  go run ./tools/bench --only 1,2a
+  go run ./tools/bench --only 2a,2h
   go run ./tools/bench --quick --only 2a,2d,2e,2f
   go run ./tools/bench --assay ./assay --only 2
 
@@ -77,8 +77,6 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	switch {
 	case len(args) > 0 && args[0] == bareClientVerb:
 		err = runBareClient(ctx, args[1:], out)
-	case len(args) > 0 && args[0] == agentVerb:
-		err = runAgent(ctx, out)
 	case len(args) > 0 && args[0] == plainVerb:
 		err = runPlainServer(ctx, args[1:], out)
 	default:
@@ -114,7 +112,7 @@ func parseOptions(args []string, errs io.Writer) (o options, chosen []measuremen
 		fmt.Fprintf(errs, help, measurementList())
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&o.only, "only", "", "run only these measurements, such as `1,2a`")
+	flags.StringVar(&o.only, "only", "", "run only these measurements, such as `2a,2h`")
 	flags.StringVar(&o.assay, "assay", "", "measure this `program` instead of building ./cmd/assay")
 	flags.BoolVar(&o.quick, "quick", false,
 		"run small versions with lower targets, as CI does")
@@ -147,7 +145,7 @@ func measurementList() string {
 }
 
 // choose returns the measurements whose IDs start with one of the prefixes in
-// a comma-separated list, so that 2 selects 2a to 2k. An empty list selects all.
+// a comma-separated list, so that 2 selects 2a to 2j. An empty list selects all.
 func choose(only string) ([]measurement, error) {
 	if only == "" {
 		return measurements, nil

@@ -21,27 +21,20 @@ type measurement struct {
 }
 
 var measurements = []measurement{
-	{"1", "calls per second and CPU per call, without latency", 30, (*bench).speed},
 	{"2a", "5,000 calls of 100 ms, 200 at once", 10, (*bench).shortCalls},
-	{"2b", "10,000 calls of 1 s, 1,000 at once", 30, (*bench).longCalls},
 	{"2c", "10,000 episodes in flight, calls of 10 s", 210, (*bench).manyEpisodes},
 	{"2d", "six lanes with stated limits", 250, (*bench).statedLimits},
 	{"2e", "six lanes with limits to learn, twice", 500, (*bench).learnedLimits},
 	{"2f", "5,000 calls of 100 ms, with hangs and refusals", 15, (*bench).faults},
-	{"2g", "a hundred viewers of a run's pages", 300, (*bench).viewers},
 	{"2h", "attempts of one turn beside a bare client", 150, (*bench).oneTurn},
 	{"2i", "1,000 calls of 250 ms, 50 at once, of which 1 % hang", 100, (*bench).stragglers},
 	{"2j", "100,000 episodes in flight over HTTP/2, and 10,000 over HTTP", 140, (*bench).inFlight},
-	{"2k", "5,000 agents that sleep, on three workers", 370, (*bench).sleepers},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
-	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},
 	{"6", "how far the wordings determine the tools", 2, (*bench).wordings},
 	{"7a", "comparisons of equal models", 300, (*bench).comparisons},
 	{"7b", "intervals of rates", 60, (*bench).intervals},
 	{"7c", "alarms about equal results", 3, (*bench).alarms},
-	{"8", "foreign agents beside the built-in episode", 60, (*bench).bridge},
-	{"9", "servers of tools under all kinds of fault", 600, (*bench).toolServers},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.
@@ -66,57 +59,9 @@ func countRow(what string, n int) row { return newRow(what, count, float64(n)) }
 
 func concurrency(n int) string { return fmt.Sprintf("concurrency: %d", n) }
 
-// speed is measurement 1.
-func (b *bench) speed(ctx context.Context) ([]row, error) {
-	const connections = 32
-	s := scenario{
-		model: sim.Optimal, trials: b.size(2000, 100), limits: concurrency(connections),
-	}
-	bodies, err := b.record(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-
-	var calls, cpu, bareCalls, bareCPU, shares []float64
-	for range b.size(3, 1) {
-		m, err := b.runScenario(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		bare, err := b.runBareClient(ctx, s, bodies, int(m.stats.Requests), connections)
-		if err != nil {
-			return nil, err
-		}
-		calls, cpu = append(calls, m.perSecond()), append(cpu, m.perCall())
-		bareCalls, bareCPU = append(bareCalls, bare.perSecond()), append(bareCPU, bare.perCall())
-		shares = append(shares, quotient(m.perSecond(), bare.perSecond()))
-	}
-
-	const note = "from the first request to the last response, as seen by the server; " +
-		"median of %d rounds. Server and client share the machine"
-	return []row{
-		newRow("calls per second", perSecond, median(calls...)).
-			beside(median(bareCalls...)).because(note, len(shares)),
-		newRow("calls per second ÷ bare client's", share, median(shares...)).atLeast(0.5),
-		newRow("CPU per call", micros, median(cpu...)).
-			beside(median(bareCPU...)).because("the whole process, including start and planning"),
-	}, nil
-}
-
-// shortCalls is measurement 2a.
+// shortCalls is measurement 2a: trials of one reply, the claim, with a constant latency.
 func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
-	return b.singleTurns(ctx, b.size(5000, 500), b.size(200, 50), 100*time.Millisecond, 0.85)
-}
-
-// longCalls is measurement 2b.
-func (b *bench) longCalls(ctx context.Context) ([]row, error) {
-	return b.singleTurns(ctx, b.size(10_000, 1000), b.size(1000, 500), time.Second, 0.95)
-}
-
-// singleTurns measures trials of one reply, the claim, with a constant latency.
-func (b *bench) singleTurns(
-	ctx context.Context, trials, slots int, latency time.Duration, target float64,
-) ([]row, error) {
+	trials, slots, latency := b.size(5000, 500), b.size(200, 50), 100*time.Millisecond
 	s := scenario{
 		server: []string{"--latency", latency.String(), "--latency-sigma", "0"},
 		model:  sim.Claimer, trials: trials, limits: concurrency(slots),
@@ -137,7 +82,7 @@ func (b *bench) singleTurns(
 	ideal := idealTime(slices.Repeat([]stay{{slot: latency}}, trials), slots)
 	return []row{
 		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
-			beside(quotient(ideal.Seconds(), bare.wall.Seconds())).atLeast(target).
+			beside(quotient(ideal.Seconds(), bare.wall.Seconds())).atLeast(0.85).
 			because("ideal %v; %s; bare client %.2f s", ideal, m.phases(), bare.wall.Seconds()),
 		newRow("occupancy", share, m.occupancy()),
 		countRow("trials not done", m.undone()).zero(),

@@ -21,8 +21,6 @@ type scenario struct {
 	// serve has further fields of the model in the providers file.
 	serve string
 	model string
-	// agent has the fields of a foreign agent that makes the trials with the model, or "".
-	agent string
 	// trials is the number of trials: a multiple of 500, or a multiple of 5 below
 	// 500.
 	trials int
@@ -68,18 +66,7 @@ tasks_per_type: %d
 repeats: %d
 providers: %q
 %s
-`, s.actor(), tasks, repeats, providers, s.text)
-}
-
-// agentName is the name of a scenario's agent.
-const agentName = "scripted"
-
-// actor returns the name of who makes the trials.
-func (s scenario) actor() string {
-	if s.agent != "" {
-		return agentName
-	}
-	return s.model
+`, s.model, tasks, repeats, providers, s.text)
 }
 
 // providers returns the text of the providers file for a server.
@@ -105,9 +92,6 @@ func (s scenario) providers(url string) string {
 	}
 	if len(s.lanes) == 0 {
 		entry("lane", strings.TrimPrefix(s.serve+", limits: {"+s.limits+"}", ", "))
-	}
-	if s.agent != "" {
-		fmt.Fprintf(&b, "agents:\n  %s: {%s, model: %s}\n", agentName, s.agent, s.model)
 	}
 	return b.String()
 }

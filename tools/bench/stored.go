@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -187,71 +185,6 @@ func save(
 	close(queue)
 	savers.Wait()
 	return context.Cause(ctx)
-}
-
-// disk is measurement 4. It finds the size of a row by copying the store
-// without its transcripts.
-func (b *bench) disk(ctx context.Context) ([]row, error) {
-	s := scenario{
-		model: sim.Optimal, trials: b.size(5000, 200), limits: concurrency(32),
-		store: b.path("full.db"),
-	}
-	if _, err := b.runScenario(ctx, s); err != nil {
-		return nil, err
-	}
-	rowsOnly := b.path("rows.db")
-	jsonBytes, err := copyRows(ctx, rowsOnly, s.store)
-	if err != nil {
-		return nil, err
-	}
-	full, err := os.Stat(s.store)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := os.Stat(rowsOnly)
-	if err != nil {
-		return nil, err
-	}
-
-	trials, transcripts := float64(s.trials), float64(full.Size()-rows.Size())
-	return []row{
-		newRow("size of a row", bytesUnit, float64(rows.Size())/trials).below(1500),
-		newRow("size of a transcript", bytesUnit, transcripts/trials),
-		newRow("size of a transcript ÷ its JSON", share, quotient(transcripts, jsonBytes)).below(0.25).
-			because("%.0f bytes of JSON on average, %d trials", jsonBytes/trials, s.trials),
-	}, nil
-}
-
-// copyRows copies the attempts of a store without their transcripts, and returns
-// the total size of the transcripts as JSON.
-func copyRows(ctx context.Context, to, from string) (jsonBytes float64, err error) {
-	db, err := store.OpenReadOnly(ctx, from)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	err = save(ctx, to, noExperiment, func(yield func(assay.Attempt, error) bool) {
-		for a, err := range db.Attempts(ctx, store.Filter{}) {
-			if err == nil {
-				var size int
-				size, err = jsonSize(ctx, db, a)
-				jsonBytes += float64(size)
-			}
-			if !yield(a, err) {
-				return
-			}
-		}
-	})
-	return jsonBytes, err
-}
-
-func jsonSize(ctx context.Context, db *store.DB, a assay.Attempt) (int, error) {
-	t, err := db.Transcript(ctx, a.ID, a.Number)
-	if err != nil {
-		return 0, err
-	}
-	text, err := json.Marshal(t)
-	return len(text), err
 }
 
 // kills is measurement 5. A result is lost if it was displayed as done, or was
