@@ -113,7 +113,7 @@ func notValid(path string, mark int64, places map[string]int64, problems []probl
 	if more := len(problems) - maxProblems; more > 0 {
 		all = append(all, fmt.Errorf("and %d more problems", more))
 	}
-	return errors.Join(all...)
+	return errors.New(assay.Brief(errors.Join(all...).Error()))
 }
 
 func registryError(path string, mark int64, err error) error {
