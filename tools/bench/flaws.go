@@ -11,8 +11,8 @@ import (
 )
 
 // flaws computes the exact chances of full success with each severe flaw: of agents that follow the
-// plan to the letter, without and with retries, and of the best policy, which does not follow it. The
-// reliability is 0.8 and the budget is the default.
+// plan to the letter, without and with retries, and of the best policy, which does not follow it.
+// The reliability is 0.8 and the budget is the default.
 func flaws() []row {
 	catalog := assay.NewCatalog(library.Tools())
 	tasks := tasksAt("easy")

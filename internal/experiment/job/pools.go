@@ -339,7 +339,8 @@ func (p *Pools) Apart(models []string) (apart []string) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// Recall adds the requests of the last 24 hours to the configurations of lanes with a limit per day.
+// Recall adds the requests of the last 24 hours to the configurations of lanes with a limit per
+// day.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 	var spent map[string][]store.Spent
 	for _, configs := range p.Configs {

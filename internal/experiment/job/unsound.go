@@ -21,8 +21,8 @@ func (j *Job) QuickUnsound(ctx context.Context) (validate.Unsound, error) {
 	return j.Unsound(ctx)
 }
 
-// Unsound looks for unsound tasks among the planned ones. Only tasks with tools that users wrote are
-// played.
+// Unsound looks for unsound tasks among the planned ones. Only tasks with tools that users wrote
+// are played.
 func (j *Job) Unsound(ctx context.Context) (validate.Unsound, error) {
 	if !j.Library.Own() {
 		return validate.Unsound{}, nil

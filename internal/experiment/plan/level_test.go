@@ -191,8 +191,8 @@ func TestRevisionsAreOtherTrials(t *testing.T) {
 	}
 }
 
-// TestRevisionsKeepModelsApart checks that a revision does not give a model the name of another one,
-// and that the experiment is as before if it would.
+// TestRevisionsKeepModelsApart checks that a revision does not give a model the name of another
+// one, and that the experiment is as before if it would.
 func TestRevisionsKeepModelsApart(t *testing.T) {
 	t.Parallel()
 	for text, name := range map[string]string{

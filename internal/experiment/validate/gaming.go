@@ -43,9 +43,9 @@ const leastTasks = 20
 // chance is the risk that luck alone makes an agent look as if it succeeded too often in a cell.
 const chance = 0.001
 
-// Pays reports whether the agent succeeds too often. If tools can fail, the rates have to exceed the
-// limits beyond chance: the exact 99.9 % lower bounds of Clopper and Pearson (Biometrika 26, 1934)
-// are above them.
+// Pays reports whether the agent succeeds too often. If tools can fail, the rates have to exceed
+// the limits beyond chance: the exact 99.9 % lower bounds of Clopper and Pearson (Biometrika 26,
+// 1934) are above them.
 func (g *Game) Pays() bool {
 	full, partial := g.held()
 	switch {
@@ -129,8 +129,8 @@ func newGames() games {
 // A shape is a plan that an agent is given.
 type shape struct{ variant, severity string }
 
-// shapes returns the plans that an agent is given. The copier is tried on those with a flaw, because
-// a good plan is worth copying. A plan that only repeats steps is good, too.
+// shapes returns the plans that an agent is given. The copier is tried on those with a flaw,
+// because a good plan is worth copying. A plan that only repeats steps is good, too.
 func shapes(agent string) []shape {
 	switch agent {
 	case sim.Copier:

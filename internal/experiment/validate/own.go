@@ -58,7 +58,8 @@ const (
 	servedEpisodes = 20
 )
 
-// randomGames returns the number of games of the random agent, and how many it wins without a doubt.
+// randomGames returns the number of games of the random agent, and how many it wins without a
+// doubt.
 func (v *validator) randomGames() (games, wins int) {
 	if v.served() {
 		return servedGames, servedGames / 4

@@ -26,8 +26,8 @@ type Unsound struct {
 
 // Quick plays tasks of a library whose tools users wrote once with each agent: with their plans,
 // with agents that do not read them, and with one that does nothing. It plays no more tasks than a
-// command can wait for, ends early if the context ends, and plays none if each attempt would start a
-// server. Wanted chooses the tasks.
+// command can wait for, ends early if the context ends, and plays none if each attempt would start
+// a server. Wanted chooses the tasks.
 func Quick(
 	ctx context.Context, lib *library.Library, turns, calls int, wanted func(assay.TaskID) bool,
 ) (u Unsound, err error) {

@@ -1,5 +1,5 @@
-// Package validate proves that the tasks of a library can be solved, and that doing nothing does not
-// solve them.
+// Package validate proves that the tasks of a library can be solved, and that doing nothing does
+// not solve them.
 //
 // It plays every task of a library in a world, with agents that need no model: an oracle that knows
 // the required tools, and a null agent that never calls one. Package library owns the tasks and
@@ -22,8 +22,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// Solvable reports whether some policy can fully solve a task with the required tools in the default
-// setting of experiments.
+// Solvable reports whether some policy can fully solve a task with the required tools in the
+// default setting of experiments.
 func Solvable(catalog *assay.Catalog, required []string) bool {
 	trial := assay.Trial{
 		Cell:    assay.Cell{Reliability: 1},
@@ -36,8 +36,8 @@ func Solvable(catalog *assay.Catalog, required []string) bool {
 type Proof struct {
 	World string `json:"world"`
 	Tasks int    `json:"tasks"`
-	// Unsolvable counts the tasks that no policy can fully solve within the limit of calls. Examples
-	// names some of them.
+	// Unsolvable counts the tasks that no policy can fully solve within the limit of calls.
+	// Examples names some of them.
 	Unsolvable int      `json:"unsolvable"`
 	Examples   []string `json:"examples,omitempty"`
 	// Oracle is the oracle's rate of full success, Planned is the rate that the planner computes

@@ -91,8 +91,8 @@ func write(t *testing.T, path string, content any) {
 	}
 }
 
-// TestReliabilitiesTakeTurns checks that each of twelve tasks is played with sure tools, and that the
-// other reliabilities have equally many of them.
+// TestReliabilitiesTakeTurns checks that each of twelve tasks is played with sure tools, and that
+// the other reliabilities have equally many of them.
 func TestReliabilitiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	got := make(map[float64]int)

@@ -44,8 +44,8 @@ const (
 	LogsManifest   = "manifest.json"
 )
 
-// Write writes the export and returns its manifest. Without an output file, the manifest is returned but
-// not written. Records counts the records in the first file.
+// Write writes the export and returns its manifest. Without an output file, the manifest is
+// returned but not written. Records counts the records in the first file.
 func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err error) {
 	m = e.manifest()
 	switch e.Format {

@@ -244,9 +244,9 @@ func TestExposureSection(t *testing.T) {
 	}
 }
 
-// TestErrorTableFits checks that all categories of errors but timeout, which no outcome has, fit 120
-// columns of a terminal, that half of them fit 80, and that those without outcomes are named below
-// the table.
+// TestErrorTableFits checks that all categories of errors but timeout, which no outcome has, fit
+// 120 columns of a terminal, that half of them fit 80, and that those without outcomes are named
+// below the table.
 func TestErrorTableFits(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ width, occurring int }{{120, 9}, {100, 6}, {80, 5}} {

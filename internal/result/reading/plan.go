@@ -170,8 +170,8 @@ func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	}
 }
 
-// open returns a function that reports whether nobody knows a plan for a trial's task. It returns nil
-// if all tasks have plans.
+// open returns a function that reports whether nobody knows a plan for a trial's task. It returns
+// nil if all tasks have plans.
 func open(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	if !world.Of(j.Experiment.World).OwnTools {
 		return nil

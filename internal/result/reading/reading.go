@@ -49,8 +49,8 @@ type Experiment struct {
 	Skipped  map[string]int
 	// Program is the version of the program that makes the report.
 	Program string
-	// Command starts the program, and Store is the path of the store, for commands that a reader can
-	// copy. Empty means assay and assay.db.
+	// Command starts the program, and Store is the path of the store, for commands that a reader
+	// can copy. Empty means assay and assay.db.
 	Command, Store string
 }
 

@@ -32,7 +32,8 @@ type Analysis struct {
 	// Headline has the figures of the first lines.
 	Headline Headline `json:"-"`
 	// Tests counts the tests of the report, which are one family: those of Variants, of Models, of
-	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted for all.
+	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted
+	// for all.
 	Tests   int      `json:"tests"`
 	Curves  []Curve  `json:"reliability"`
 	Spreads []Spread `json:"distributions"`
@@ -136,8 +137,8 @@ type Beside struct {
 	Lanes   []Lane
 	Others  []Other
 	Facts   []Fact
-	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such as
-	// those of runs. They are called after all attempts were read, and may be nil.
+	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such
+	// as those of runs. They are called after all attempts were read, and may be nil.
 	Unread, UnreadRows func() int
 	// Unplanned describes trials of earlier runs of this experiment that are not in the present
 	// plan.

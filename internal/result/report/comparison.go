@@ -191,10 +191,10 @@ func samplingText(s assay.Sampling) string {
 
 // Compare compares two sets of attempts. It counts the first outcome of each trial, and no faults.
 //
-// The cluster is what intervals and tests count as independent, one of [stat.Clusters]. If each side has
-// a single level of a factor and the levels differ, the sides differ in that
-// factor. Trials are matched in all other factors, by task and by repeat. Compare returns the
-// errors of the attempts, and [ErrNothingInCommon].
+// The cluster is what intervals and tests count as independent, one of [stat.Clusters]. If each
+// side has a single level of a factor and the levels differ, the sides differ in that factor.
+// Trials are matched in all other factors, by task and by repeat. Compare returns the errors of the
+// attempts, and [ErrNothingInCommon].
 func Compare(
 	nameA, nameB, cluster string, a, b iter.Seq2[assay.Attempt, error],
 ) (*Comparison, error) {

@@ -22,8 +22,8 @@ const (
 	Inconclusive Verdict = "inconclusive" // neither is shown
 )
 
-// A Look is one of several at the data of a gate while they grow. Pass and Fail are the levels of the
-// tests at this look; see [stat.Spend].
+// A Look is one of several at the data of a gate while they grow. Pass and Fail are the levels of
+// the tests at this look; see [stat.Spend].
 type Look struct {
 	Number int     `json:"number"` // from 1
 	Of     int     `json:"of"`

@@ -54,8 +54,8 @@ type GateSize struct {
 // gatePower is the share of runs that have to find a loss of the margin.
 const gatePower = .8
 
-// mostRepeats limits the repeats that a plan tries. If the tasks are all that matter, repeats always
-// decide it at last.
+// mostRepeats limits the repeats that a plan tries. If the tasks are all that matter, repeats
+// always decide it at last.
 var mostRepeats = map[string]int{These: 1 << 16, Similar: 200}
 
 // ErrNoTrials means that a side has no settled trial.

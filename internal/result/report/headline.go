@@ -24,8 +24,8 @@ type Headline struct {
 	Example *Example
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
 	Show string
-	// Faults counts the attempts that ended in faults, and USD is the cost of all attempts. Unpriced names
-	// the models with replies of unknown cost, which USD leaves out.
+	// Faults counts the attempts that ended in faults, and USD is the cost of all attempts.
+	// Unpriced names the models with replies of unknown cost, which USD leaves out.
 	Faults   int
 	USD      float64
 	Unpriced []string
@@ -34,8 +34,8 @@ type Headline struct {
 	Seconds float64
 }
 
-// A Rank is a model's place among the models. Next compares it (A) with the following one (B). It is
-// nil for the last model, and if the two have no task in common.
+// A Rank is a model's place among the models. Next compares it (A) with the following one (B). It
+// is nil for the last model, and if the two have no task in common.
 type Rank struct {
 	Model    string
 	Done     int
@@ -113,7 +113,8 @@ func causes(e Errors) (all []Cause) {
 	return all
 }
 
-// order ranks the models by their rates on the tasks and under the conditions that all of them have.
+// order ranks the models by their rates on the tasks and under the conditions that all of them
+// have.
 func (x *counted) order(tests []Paired) (ranks []Rank, shared bool) {
 	cells, shared := sharedCells(x.cells)
 	for _, m := range byModel(cells) {
@@ -334,8 +335,8 @@ func (x *counted) example(l *Loss, r *Reason) *Example {
 	return x.failureAt(r.Place.Model, variant, r.Place.Level)
 }
 
-// failureAt finds a trial of a model that failed at a level of a factor for the most frequent reason
-// there. It prefers the most reliable tools, because their faults explain least.
+// failureAt finds a trial of a model that failed at a level of a factor for the most frequent
+// reason there. It prefers the most reliable tools, because their faults explain least.
 func (x *counted) failureAt(model, factor, name string) *Example {
 	if factor == variant {
 		factor = variantFactor(x.cells)

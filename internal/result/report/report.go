@@ -18,20 +18,21 @@ import (
 // no parts.
 type Design struct {
 	Parts []Part
-	// Models, Variants and TaskTypes list the levels of factors in the order of the experiment. Models
-	// that are missing come last, in the order of their trials, and other levels by name.
+	// Models, Variants and TaskTypes list the levels of factors in the order of the experiment.
+	// Models that are missing come last, in the order of their trials, and other levels by name.
 	Models, Variants, TaskTypes []string
 	// Categories lists error categories in the order of their table. Other categories that occur
 	// come after them.
 	Categories []string
 	LeftOut    []LeftOut
-	// Cluster is what intervals and tests count as independent, one of stat.Clusters. Empty is stat.Auto.
+	// Cluster is what intervals and tests count as independent, one of stat.Clusters. Empty is
+	// stat.Auto.
 	Cluster string
 	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
 	Hurts func(*assay.Trial) bool
-	// Open reports whether nobody knows a plan for a trial's task, so that there is no best possible
-	// rate. If it is nil, all tasks have plans.
+	// Open reports whether nobody knows a plan for a trial's task, so that there is no best
+	// possible rate. If it is nil, all tasks have plans.
 	Open func(*assay.Trial) bool
 }
 

@@ -312,8 +312,8 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if nobody
-// knows a plan for its task.
+// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if
+// nobody knows a plan for its task.
 func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
 	t.requests += a.Requests

@@ -119,8 +119,8 @@ func (s strata) upper() float64 {
 
 // A FixedSize describes data about a fixed number of tasks that are still to be collected: the
 // repeats of each task on each side, the rate of side B, above 0, and the correlation of two
-// repeats of a task, which tells how far the tasks' own rates are apart. A side that is worse loses the same
-// share of its successes on each task.
+// repeats of a task, which tells how far the tasks' own rates are apart. A side that is worse loses
+// the same share of its successes on each task.
 //
 // TestFixedSize compares the shares of verdicts with simulated ones.
 type FixedSize struct {
@@ -182,11 +182,11 @@ type RateBounds struct {
 // and so does each of its cells.
 //
 // The bounds are Clopper and Pearson's (Biometrika 26, 1934) at the number of trials of equal
-// weight that are worth as much (Korn and Graubard, "Confidence intervals for proportions with small
-// expected number of positive counts estimated from survey data", Survey Methodology 24, 1998).
-// Tasks of different rates make them conservative, because successes in trials of different rates
-// vary less than in as many of the mean rate (Hoeffding, "On the distribution of the number of
-// successes in independent trials", Annals of Mathematical Statistics 27, 1956).
+// weight that are worth as much (Korn and Graubard, "Confidence intervals for proportions with
+// small expected number of positive counts estimated from survey data", Survey Methodology 24,
+// 1998). Tasks of different rates make them conservative, because successes in trials of different
+// rates vary less than in as many of the mean rate (Hoeffding, "On the distribution of the number
+// of successes in independent trials", Annals of Mathematical Statistics 27, 1956).
 func RateOfFixed(tasks []Task) RateBounds {
 	var rate, squares float64
 	for _, t := range tasks {

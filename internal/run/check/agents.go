@@ -45,8 +45,8 @@ type Start struct {
 	Ended string  `json:"ended"`
 	Ok    bool    `json:"ok"`
 	Took  float64 `json:"took_s"`
-	// Printed has the last lines that the agent wrote: to its standard error, or else to its standard
-	// output.
+	// Printed has the last lines that the agent wrote: to its standard error, or else to its
+	// standard output.
 	Printed string `json:"printed"`
 	// Fault is what made the attempt a fault. It is nil if the attempt has an outcome.
 	Fault *Fault `json:"fault,omitempty"`

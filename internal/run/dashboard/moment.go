@@ -39,8 +39,8 @@ type moment struct {
 	Lanes  []laneLine
 	Faults []faultLine
 	Series series
-	// Unread counts the attempts of the store that cannot be read or proved, and UnreadRows the other
-	// rows.
+	// Unread counts the attempts of the store that cannot be read or proved, and UnreadRows the
+	// other rows.
 	Unread, UnreadRows int
 	// Trouble is why the moment may not be up to date, or "".
 	Trouble string

@@ -10,7 +10,7 @@ import (
 )
 
 // answer answers a call, and be it by the reason why it cannot.
-func (d *Desk) answer(ctx context.Context, call string, body []byte) []byte {
+func (d *Coordinator) answer(ctx context.Context, call string, body []byte) []byte {
 	var reply any
 	var err error
 	switch call {
@@ -49,7 +49,7 @@ func answer[In, Out any](body []byte, do func(*In) Out) (Out, error) {
 	return do(&in), nil
 }
 
-func (d *Desk) hello(h *hello) welcome {
+func (d *Coordinator) hello(h *hello) welcome {
 	if h.Program != d.options.Program {
 		return welcome{Refused: fmt.Sprintf("this worker is assay %s, and the run is carried out by "+
 			"assay %s\nhint: install the same version on both machines", h.Program, d.options.Program)}
@@ -76,7 +76,7 @@ func (d *Desk) hello(h *hello) welcome {
 
 // nameFor returns a name that no other worker has. A worker that was lost makes room: the new one
 // is the same, started again. It needs the lock.
-func (d *Desk) nameFor(name string) string {
+func (d *Coordinator) nameFor(name string) string {
 	taken := func(name string) bool {
 		for id, m := range d.workers {
 			switch {
@@ -96,7 +96,7 @@ func (d *Desk) nameFor(name string) string {
 	return unique
 }
 
-func (d *Desk) beat(b *beat) beatReply {
+func (d *Coordinator) beat(b *beat) beatReply {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := d.workers[b.Worker]
@@ -113,7 +113,7 @@ func (d *Desk) beat(b *beat) beatReply {
 	}
 	m.seen, m.agents = now, b.Agents
 	r := beatReply{Ended: d.ended, Drain: m.draining}
-	for _, h := range b.Orders {
+	for _, h := range b.Assignments {
 		switch o := d.of(h); {
 		case o == nil || o.fault != nil:
 			r.Over = append(r.Over, h)
@@ -128,22 +128,22 @@ func (d *Desk) beat(b *beat) beatReply {
 	return r
 }
 
-// of returns an order if this is its latest token, and nil otherwise. It needs the lock.
-func (d *Desk) of(h held) *order {
-	if o := d.orders[h.Order]; o != nil && o.begun > 0 && h.Token == o.token {
+// of returns an assignment if this is its latest token, and nil otherwise. It needs the lock.
+func (d *Coordinator) of(h held) *assignment {
+	if o := d.assignments[h.Assignment]; o != nil && o.begun > 0 && h.Token == o.token {
 		return o
 	}
 	return nil
 }
 
 // bye lets a worker go. What it has not finished is offered again soon.
-func (d *Desk) bye(b *beat) beatReply {
+func (d *Coordinator) bye(b *beat) beatReply {
 	d.mu.Lock()
 	m := d.workers[b.Worker]
 	left := 0
 	if m != nil {
 		delete(d.workers, b.Worker)
-		for _, o := range d.orders {
+		for _, o := range d.assignments {
 			if o.worker == b.Worker && !o.over() {
 				o.seen, o.offered = time.Time{}, time.Time{}
 				left++
@@ -163,11 +163,11 @@ func (d *Desk) bye(b *beat) beatReply {
 	return beatReply{}
 }
 
-func (d *Desk) begin(b *begin) beginning {
+func (d *Coordinator) begin(b *begin) beginning {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o, m := d.orders[b.Order], d.workers[b.Worker]
+	o, m := d.assignments[b.Assignment], d.workers[b.Worker]
 	if o == nil || m == nil || o.over() {
 		return beginning{Over: true}
 	}
@@ -189,7 +189,7 @@ func (d *Desk) begin(b *begin) beginning {
 	return beginning{Token: o.token, Trial: *o.trial, Task: *o.task}
 }
 
-func (d *Desk) chat(ctx context.Context, c *chat) chatReply {
+func (d *Coordinator) chat(ctx context.Context, c *chat) chatReply {
 	d.mu.Lock()
 	o := d.of(c.held)
 	if o == nil || o.over() {
@@ -211,7 +211,7 @@ func (d *Desk) chat(ctx context.Context, c *chat) chatReply {
 	return chatReply{Wait: true}
 }
 
-func (d *Desk) result(ctx context.Context, r *result) receipt {
+func (d *Coordinator) result(ctx context.Context, r *result) receipt {
 	d.mu.Lock()
 	o := d.of(r.held)
 	if o == nil || o.fault != nil {
@@ -233,18 +233,18 @@ func (d *Desk) result(ctx context.Context, r *result) receipt {
 
 // accept ends an attempt with its result. Times are those of this machine's clock, because that of
 // a worker may be wrong.
-func (d *Desk) accept(o *order, r *result) {
+func (d *Coordinator) accept(o *assignment, r *result) {
 	a, now := &r.Attempt, time.Now().UTC()
 	if err := a.Check(); err != nil {
 		o.fail(&assay.Fault{Kind: assay.Harness, Detail: "a worker sent a record that cannot be: " +
 			err.Error()})
 		return
 	}
-	shift := now.Sub(a.FinishedAt)
-	a.StartedAt, a.FinishedAt = a.StartedAt.Add(shift), now
+	session := now.Sub(a.FinishedAt)
+	a.StartedAt, a.FinishedAt = a.StartedAt.Add(session), now
 	for i := range r.Spans {
-		r.Spans[i].Began = r.Spans[i].Began.Add(shift)
-		r.Spans[i].Ended = r.Spans[i].Ended.Add(shift)
+		r.Spans[i].Began = r.Spans[i].Began.Add(session)
+		r.Spans[i].Ended = r.Spans[i].Ended.Add(session)
 	}
 	r.Transcript.Spans = r.Spans
 	a.Trial, a.Worker = *o.trial, o.name

@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// beats tells the desk every second what this worker is doing, and does what it says.
-func (s *shift) beats(ctx context.Context) {
+// beats tells the coordinator every second what this worker is doing, and does what it says.
+func (s *session) beats(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	heard := time.Now()
@@ -34,7 +34,7 @@ func (s *shift) beats(ctx context.Context) {
 }
 
 // state returns what this worker is doing.
-func (s *shift) state() *beat {
+func (s *session) state() *beat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &beat{Worker: s.id, Run: s.job.Run, Leaving: s.left}
@@ -45,14 +45,14 @@ func (s *shift) state() *beat {
 		b.Agents[model] = s.bridge.States(model)
 	}
 	for h := range s.running {
-		b.Orders = append(b.Orders, h)
+		b.Assignments = append(b.Assignments, h)
 	}
-	slices.SortFunc(b.Orders, func(x, y held) int { return cmp.Compare(x.Order, y.Order) })
+	slices.SortFunc(b.Assignments, func(x, y held) int { return cmp.Compare(x.Assignment, y.Assignment) })
 	return b
 }
 
-// obey does what the desk says.
-func (s *shift) obey(r *beatReply) {
+// obey does what the coordinator says.
+func (s *session) obey(r *beatReply) {
 	s.mu.Lock()
 	for _, h := range r.Over {
 		if cancel := s.running[h]; cancel != nil {

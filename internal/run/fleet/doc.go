@@ -1,24 +1,25 @@
-// Package fleet carries out attempts on other machines. A [Desk] belongs to the run: it offers
-// attempts as orders, and [Worker] programs take them, carry them out and send them back. Plan,
-// lanes, keys and the store stay with the run: the requests of an attempt to its model are calls to
-// the desk, which sends them through the lanes.
+// Package fleet carries out attempts on other machines. A [Coordinator] belongs to the run: it
+// offers attempts as assignments, and [Worker] programs take them, carry them out and send them
+// back. Plan, lanes, keys and the store stay with the run: the requests of an attempt to its model
+// are calls to the coordinator, which sends them through the lanes.
 //
-// # Who may work on an order
+// # Who may work on an assignment
 //
-// The desk alone knows who holds an order. Each time a worker begins one, the desk gives out a
-// new token, and only messages with the latest token count. A worker tells the desk every second
-// what it is working on. Within a lease of the last word of a worker, the desk offers its orders
-// again. It may come back and go on as long as nobody else has begun them.
+// The coordinator alone knows who holds an assignment. Each time a worker begins one, the
+// coordinator gives out a new token, and only messages with the latest token count. A worker tells
+// the coordinator every second what it is working on. Within a lease of the last word of a worker,
+// the coordinator offers its assignments again. It may come back and go on as long as nobody else
+// has begun them.
 //
-// The queue (JetStream) only has to bring an order to some worker sooner or later. It may deliver
-// one twice, late, or never: the desk refuses what it does not expect, and offers again what nobody
-// works on.
+// The queue (JetStream) only has to bring an assignment to some worker sooner or later. It may
+// deliver one twice, late, or never: the coordinator refuses what it does not expect, and offers
+// again what nobody works on.
 //
 // # Calls
 //
 // Every call can be repeated without harm, so a lost message is a call that is made again. A reply
 // that takes long is asked for again every few seconds. An attempt is over for its worker when the
-// desk says so, which it does once the attempt is on disk.
+// coordinator says so, which it does once the attempt is on disk.
 //
 // This package does not know flags, lanes or the store. [Hub] and [Link] are the two ends of the
 // network: [Exchange] and [Remote] over NATS, and a simulated one in tests.

@@ -40,13 +40,13 @@ type connection struct {
 
 const (
 	consumerName = "workers"
-	// ackWait is how long an order that was delivered may stay without a word of its worker before
-	// it is delivered again.
+	// ackWait is how long an assignment that was delivered may stay without a word of its worker
+	// before it is delivered again.
 	ackWait = 5 * time.Second
-	// patience is how long one wait for an order takes.
+	// patience is how long one wait for an assignment takes.
 	patience = 5 * time.Second
-	// bigHeader names a message that is too big for the server, and sizeHeader has its size. It goes
-	// in parts; see [parts].
+	// bigHeader names a message that is too big for the server, and sizeHeader has its size. It
+	// goes in parts; see [parts].
 	bigHeader  = "Assay-Message"
 	sizeHeader = "Assay-Size"
 	// headroom is what a message may have beside its body, in bytes.
@@ -102,7 +102,7 @@ func (c *connection) subject(parts ...string) string {
 }
 
 // stream is the name of the queue.
-func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-orders" }
+func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-assignments" }
 
 // message returns a message, without its body if that has to go in parts.
 func (c *connection) message(subject string, body []byte) (m *nats.Msg, inParts bool) {
@@ -204,8 +204,8 @@ func complete(m *nats.Msg) error {
 	return nil
 }
 
-// Take takes up to n orders.
-func (r *Remote) Take(ctx context.Context, n int) ([]Ticket, error) {
+// Take takes up to n assignments.
+func (r *Remote) Take(ctx context.Context, n int) ([]Delivery, error) {
 	if r.queue == nil {
 		c, err := r.js.Consumer(ctx, r.stream(), consumerName)
 		if err != nil {
@@ -213,11 +213,11 @@ func (r *Remote) Take(ctx context.Context, n int) ([]Ticket, error) {
 		}
 		r.queue = c
 	}
-	tickets, err := fetched(r.queue.FetchNoWait(n))
-	if len(tickets) == 0 && err == nil {
+	deliveries, err := fetched(r.queue.FetchNoWait(n))
+	if len(deliveries) == 0 && err == nil {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		tickets, err = fetched(r.queue.Fetch(1, jetstream.FetchContext(ctx)))
+		deliveries, err = fetched(r.queue.Fetch(1, jetstream.FetchContext(ctx)))
 		if ctx.Err() != nil {
 			err = nil
 		}
@@ -225,25 +225,25 @@ func (r *Remote) Take(ctx context.Context, n int) ([]Ticket, error) {
 	if err != nil {
 		r.queue = nil // it may be another one when the server is back
 	}
-	return tickets, err
+	return deliveries, err
 }
 
-// fetched collects the orders of a batch.
-func fetched(batch jetstream.MessageBatch, err error) (tickets []Ticket, _ error) {
+// fetched collects the assignments of a batch.
+func fetched(batch jetstream.MessageBatch, err error) (deliveries []Delivery, _ error) {
 	if err != nil {
 		return nil, err
 	}
 	for m := range batch.Messages() {
-		tickets = append(tickets, ticket{m})
+		deliveries = append(deliveries, delivery{m})
 	}
 	err = batch.Error()
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages) {
 		err = nil
 	}
-	return tickets, err
+	return deliveries, err
 }
 
-type ticket struct{ jetstream.Msg }
+type delivery struct{ jetstream.Msg }
 
-func (t ticket) Order() string { return string(t.Data()) }
-func (t ticket) Done() error   { return t.Ack() }
+func (t delivery) Assignment() string { return string(t.Data()) }
+func (t delivery) Done() error        { return t.Ack() }

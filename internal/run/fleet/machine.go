@@ -17,7 +17,7 @@ import (
 )
 
 // open makes the runners of the job. It fails if something that they need is not on this machine.
-func (s *shift) open() (end func() error, err error) {
+func (s *session) open() (end func() error, err error) {
 	for _, name := range s.job.Variables {
 		if os.Getenv(name) == "" {
 			return nil, &RefusedError{fmt.Sprintf("the environment variable %[1]s is not set on this "+
@@ -46,7 +46,7 @@ func (s *shift) open() (end func() error, err error) {
 
 // server returns the server of tools as it starts on this machine, or nil if the run has none. It
 // fails if its program or its key is not here.
-func (s *shift) server() (*assay.MCPServer, error) {
+func (s *session) server() (*assay.MCPServer, error) {
 	if s.job.Server == nil {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (s *shift) server() (*assay.MCPServer, error) {
 }
 
 // local returns an agent as it starts on this machine. It fails if its program is not here.
-func (s *shift) local(a bridge.Agent) (bridge.Agent, error) {
+func (s *session) local(a bridge.Agent) (bridge.Agent, error) {
 	if a.URL != "" {
 		return a, nil
 	}

@@ -17,9 +17,9 @@ import (
 // The calls of workers.
 const (
 	callHello  = "hello"  // a worker introduces itself
-	callBeat   = "beat"   // it lives, and works on these orders
+	callBeat   = "beat"   // it lives, and works on these assignments
 	callBye    = "bye"    // it goes
-	callBegin  = "begin"  // it has got an order from the queue
+	callBegin  = "begin"  // it has got an assignment from the queue
 	callChat   = "chat"   // a request of an attempt to its model
 	callResult = "result" // an attempt has ended
 	callPut    = "put"    // a part of a message that is too big for the server
@@ -59,36 +59,36 @@ type welcome struct {
 	Job     Job
 }
 
-// A held is an order as its worker names it.
+// A held is an assignment as its worker names it.
 type held struct {
-	Order string
-	Token string // of the lease, which only its worker knows
+	Assignment string
+	Token      string // of the lease, which only its worker knows
 }
 
 type beat struct {
 	Worker string
 	Run    assay.RunID
-	// Leaving is true if the worker takes no more orders.
-	Leaving bool
-	Orders  []held
+	// Leaving is true if the worker takes no more assignments.
+	Leaving     bool
+	Assignments []held
 	// Agents counts agents by listed model and by what they are doing.
 	Agents map[string]map[assay.AgentState]int `json:",omitempty"`
 }
 
 type beatReply struct {
-	// Unknown is true if the desk does not know the worker, which has to say hello.
+	// Unknown is true if the coordinator does not know the worker, which has to say hello.
 	Unknown bool `json:",omitempty"`
 	// Ended is true if the run is over.
 	Ended bool `json:",omitempty"`
 	// Drain is true if the worker should finish what it has, and go.
 	Drain bool `json:",omitempty"`
-	// Over has those of the worker's orders that it should drop.
+	// Over has those of the worker's assignments that it should drop.
 	Over []held `json:",omitempty"`
 }
 
 type begin struct {
-	Worker, Order string
-	// Try is another one for each delivery of an order, and the same if the call is repeated.
+	Worker, Assignment string
+	// Try is another one for each delivery of an assignment, and the same if the call is repeated.
 	Try string
 }
 
@@ -110,7 +110,8 @@ type chat struct {
 }
 
 type chatReply struct {
-	// Over is true if the order is over for this worker, and Wait if the reply is still to come.
+	// Over is true if the assignment is over for this worker, and Wait if the reply is still to
+	// come.
 	Over     bool `json:",omitempty"`
 	Wait     bool `json:",omitempty"`
 	Response assay.Response

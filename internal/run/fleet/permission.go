@@ -15,7 +15,7 @@ const (
 )
 
 // tokens are those of the run, which may do everything, and of its workers, which may only make
-// calls, take orders and hear their own answers.
+// calls, take assignments and hear their own answers.
 type tokens struct{ run, worker string }
 
 // Check implements [server.Authentication].

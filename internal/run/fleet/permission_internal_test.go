@@ -49,17 +49,17 @@ func TestWorkersTokenAllowsNoMore(t *testing.T) {
 		}
 		t.Cleanup(conn.Close)
 		for _, subject := range []string{
-			"$JS.API.STREAM.DELETE.assay-orders", "$JS.API.STREAM.PURGE.assay-orders",
-			"$JS.API.STREAM.UPDATE.assay-orders", "$JS.API.STREAM.CREATE.mine",
-			"$JS.API.STREAM.MSG.GET.assay-orders", "$JS.API.STREAM.NAMES",
-			"$JS.API.CONSUMER.CREATE.assay-orders", "$JS.API.CONSUMER.DELETE.assay-orders.workers",
-			"assay.order.mine", "_INBOX.of-another.answer", "elsewhere",
+			"$JS.API.STREAM.DELETE.assay-assignments", "$JS.API.STREAM.PURGE.assay-assignments",
+			"$JS.API.STREAM.UPDATE.assay-assignments", "$JS.API.STREAM.CREATE.mine",
+			"$JS.API.STREAM.MSG.GET.assay-assignments", "$JS.API.STREAM.NAMES",
+			"$JS.API.CONSUMER.CREATE.assay-assignments", "$JS.API.CONSUMER.DELETE.assay-assignments.workers",
+			"assay.assignment.mine", "_INBOX.of-another.answer", "elsewhere",
 		} {
 			if err := conn.Publish(subject, nil); err != nil || !denied(conn) {
 				t.Errorf("%q may publish to %s (%v)", name, subject, err)
 			}
 		}
-		for _, subject := range []string{">", "_INBOX.>", "_INBOX.*.>", "assay.call.*", "assay.order.*"} {
+		for _, subject := range []string{">", "_INBOX.>", "_INBOX.*.>", "assay.call.*", "assay.assignment.*"} {
 			if _, err := conn.SubscribeSync(subject); err != nil || !denied(conn) {
 				t.Errorf("%q may listen to %s (%v)", name, subject, err)
 			}
@@ -79,7 +79,7 @@ func denied(conn *nats.Conn) bool {
 func TestResultOfAnotherLease(t *testing.T) {
 	t.Parallel()
 	x := listen(t)
-	desk, err := NewDesk(x, DeskOptions{Job: Job{Run: "r"}})
+	coordinator, err := NewCoordinator(x, CoordinatorOptions{Job: Job{Run: "r"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,23 +98,23 @@ func TestResultOfAnotherLease(t *testing.T) {
 	}
 	ended := make(chan *assay.Attempt, 1)
 	go func() {
-		a, _ := desk.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
+		a, _ := coordinator.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
 		ended <- a
 	}()
 	honest, intruder := join(t, x), join(t, x)
 	for r, id := range map[*Remote]string{honest: "honest", intruder: "intruder"} {
 		call(r, callHello, &hello{Worker: id, Name: id, Slots: 1}, new(welcome))
 	}
-	var tickets []Ticket
-	for len(tickets) == 0 && err == nil {
-		tickets, err = honest.Take(t.Context(), 1)
+	var deliveries []Delivery
+	for len(deliveries) == 0 && err == nil {
+		deliveries, err = honest.Take(t.Context(), 1)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b beginning
-	call(honest, callBegin, &begin{Worker: "honest", Order: tickets[0].Order(), Try: "1"}, &b)
-	if err := tickets[0].Done(); err != nil {
+	call(honest, callBegin, &begin{Worker: "honest", Assignment: deliveries[0].Assignment(), Try: "1"}, &b)
+	if err := deliveries[0].Done(); err != nil {
 		t.Fatal(err)
 	}
 	attempt := func(level assay.Level) assay.Attempt {
@@ -123,14 +123,14 @@ func TestResultOfAnotherLease(t *testing.T) {
 	for _, token := range []string{"", "1"} {
 		var r receipt
 		call(intruder, callResult, &result{
-			held: held{tickets[0].Order(), token}, Attempt: attempt(assay.FullSuccess),
+			held: held{deliveries[0].Assignment(), token}, Attempt: attempt(assay.FullSuccess),
 		}, &r)
 		if !r.Over {
 			t.Errorf("a result with the token %q is accepted", token)
 		}
 	}
 	body, err := encode(&result{
-		held: held{tickets[0].Order(), b.Token}, Attempt: attempt(assay.Failure),
+		held: held{deliveries[0].Assignment(), b.Token}, Attempt: attempt(assay.Failure),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +139,8 @@ func TestResultOfAnotherLease(t *testing.T) {
 	if a := <-ended; a.Level != assay.Failure || a.Worker != "honest" {
 		t.Errorf("the result is %s of %s", a.Level, a.Worker)
 	}
-	desk.Conclude("t")
-	desk.Close()
+	coordinator.Conclude("t")
+	coordinator.Close()
 }
 
 // TestBigMessages sends what is too big for the server in both directions.

@@ -7,24 +7,25 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A provider sends the requests of an attempt to the desk.
+// A provider sends the requests of an attempt to the coordinator.
 type provider struct {
-	shift *shift
-	held  held
-	over  context.CancelCauseFunc // ends the attempt
+	session *session
+	held    held
+	over    context.CancelCauseFunc // ends the attempt
 
 	mu   sync.Mutex
 	sent int          // number of the latest request
 	open map[int]bool // requests without a reply
 }
 
-// Chat sends a request through the lanes of the run. It waits as long as the desk is out of reach.
+// Chat sends a request through the lanes of the run. It waits as long as the coordinator is out of
+// reach.
 func (p *provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	c := p.number(req)
 	defer p.close(c.N)
 	for {
 		var r chatReply
-		err := p.shift.insist(ctx, callChat, c, &r)
+		err := p.session.insist(ctx, callChat, c, &r)
 		switch {
 		case err != nil:
 			p.giveUp(ctx, c)
@@ -60,10 +61,10 @@ func (p *provider) close(n int) {
 	delete(p.open, n)
 }
 
-// giveUp tells the desk that nobody waits for a reply any more. If the message is lost, the request
-// ends with the attempt.
+// giveUp tells the coordinator that nobody waits for a reply any more. If the message is lost, the
+// request ends with the attempt.
 func (p *provider) giveUp(ctx context.Context, c *chat) {
 	told := *c
 	told.Request, told.GivenUp = assay.Request{}, true
-	_ = p.shift.call(context.WithoutCancel(ctx), beatLimit, callChat, &told, new(chatReply))
+	_ = p.session.call(context.WithoutCancel(ctx), beatLimit, callChat, &told, new(chatReply))
 }

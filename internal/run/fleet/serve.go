@@ -142,9 +142,9 @@ func (x *Exchange) prepare() error {
 		return err
 	}
 	stream, err := x.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: x.stream(), Subjects: []string{x.subject("order", "*")},
+		Name: x.stream(), Subjects: []string{x.subject("assignment", "*")},
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
-		MaxMsgsPerSubject: 1, // an order that is offered again
+		MaxMsgsPerSubject: 1, // an assignment that is offered again
 	})
 	if err != nil {
 		return fmt.Errorf("make the queue: %w", err)
@@ -188,24 +188,24 @@ func (x *Exchange) Close() error {
 	return err
 }
 
-// Offer puts an order into the queue. It makes a queue anew that the server has lost.
-func (x *Exchange) Offer(ctx context.Context, order string) error {
-	err := x.publish(ctx, order)
+// Offer puts an assignment into the queue. It makes a queue anew that the server has lost.
+func (x *Exchange) Offer(ctx context.Context, assignment string) error {
+	err := x.publish(ctx, assignment)
 	if !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return err
 	}
 	x.mending.Lock()
 	defer x.mending.Unlock()
-	if err = x.publish(ctx, order); errors.Is(err, jetstream.ErrNoStreamResponse) {
+	if err = x.publish(ctx, assignment); errors.Is(err, jetstream.ErrNoStreamResponse) {
 		if err = x.prepare(); err == nil {
-			err = x.publish(ctx, order)
+			err = x.publish(ctx, assignment)
 		}
 	}
 	return err
 }
 
-func (x *Exchange) publish(ctx context.Context, order string) error {
-	_, err := x.js.Publish(ctx, x.subject("order", order), []byte(order))
+func (x *Exchange) publish(ctx context.Context, assignment string) error {
+	_, err := x.js.Publish(ctx, x.subject("assignment", assignment), []byte(assignment))
 	return err
 }
 

@@ -71,13 +71,13 @@ type simHub struct {
 	answer func(ctx context.Context, call string, body []byte) []byte
 	ctx    context.Context
 
-	mu      sync.Mutex
-	orders  map[string]*simOrder
-	changed chan struct{} // closed when there is another order
+	mu          sync.Mutex
+	assignments map[string]*simAssignment
+	changed     chan struct{} // closed when there is another assignment
 }
 
-// A simOrder is in the queue until it is done.
-type simOrder struct{ delivered time.Time }
+// A simAssignment is in the queue until it is done.
+type simAssignment struct{ delivered time.Time }
 
 func (h *simHub) Close() error { return nil }
 
@@ -89,34 +89,34 @@ func (h *simHub) Serve(
 	return cancel, nil
 }
 
-func (h *simHub) Offer(ctx context.Context, order string) error {
-	copies := h.world.fate("offer " + order)
+func (h *simHub) Offer(ctx context.Context, assignment string) error {
+	copies := h.world.fate("offer " + assignment)
 	if len(copies) == 0 {
 		return errors.New("lost")
 	}
 	select {
-	case <-time.After(copies[0]): // the queue has an order once
+	case <-time.After(copies[0]): // the queue has an assignment once
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.world.isCalm() && h.world.dice("order "+order).IntN(30) == 0 {
-		h.world.happened("order lost")
+	if !h.world.isCalm() && h.world.dice("assignment "+assignment).IntN(30) == 0 {
+		h.world.happened("assignment lost")
 		return nil
 	}
-	h.orders[order] = &simOrder{}
+	h.assignments[assignment] = &simAssignment{}
 	close(h.changed)
 	h.changed = make(chan struct{})
 	return nil
 }
 
-// take delivers up to n orders.
-func (h *simHub) take(n int) (orders []string, changed <-chan struct{}) {
+// take delivers up to n assignments.
+func (h *simHub) take(n int) (assignments []string, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var ready []string
-	for id, o := range h.orders {
+	for id, o := range h.assignments {
 		if time.Since(o.delivered) >= ackWait {
 			ready = append(ready, id)
 		}
@@ -124,7 +124,7 @@ func (h *simHub) take(n int) (orders []string, changed <-chan struct{}) {
 	slices.Sort(ready)
 	ready = ready[:min(n, len(ready))]
 	for _, id := range ready {
-		h.orders[id].delivered = time.Now()
+		h.assignments[id].delivered = time.Now()
 	}
 	return ready, h.changed
 }
@@ -201,7 +201,7 @@ func (l *simLink) Call(ctx context.Context, call string, body []byte) ([]byte, e
 	}
 }
 
-func (l *simLink) Take(ctx context.Context, n int) ([]Ticket, error) {
+func (l *simLink) Take(ctx context.Context, n int) ([]Delivery, error) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
@@ -209,9 +209,9 @@ func (l *simLink) Take(ctx context.Context, n int) ([]Ticket, error) {
 		if h == nil {
 			return nil, errors.New("no queue")
 		}
-		orders, changed := h.take(n)
-		if len(orders) > 0 {
-			return l.deliver(h, orders), nil
+		assignments, changed := h.take(n)
+		if len(assignments) > 0 {
+			return l.deliver(h, assignments), nil
 		}
 		select {
 		case <-changed:
@@ -226,13 +226,13 @@ func (l *simLink) Take(ctx context.Context, n int) ([]Ticket, error) {
 	}
 }
 
-func (l *simLink) deliver(h *simHub, orders []string) (tickets []Ticket) {
-	for _, id := range orders {
+func (l *simLink) deliver(h *simHub, assignments []string) (deliveries []Delivery) {
+	for _, id := range assignments {
 		if len(l.world.fate("deliver "+l.name+id)) > 0 {
-			tickets = append(tickets, &simTicket{l, h, id})
+			deliveries = append(deliveries, &simTicket{l, h, id})
 		}
 	}
-	return tickets
+	return deliveries
 }
 
 type simTicket struct {
@@ -241,12 +241,12 @@ type simTicket struct {
 	id   string
 }
 
-func (t *simTicket) Order() string { return t.id }
+func (t *simTicket) Assignment() string { return t.id }
 
 func (t *simTicket) Done() error {
 	for range t.link.world.fate("done " + t.link.name + t.id) {
 		t.hub.mu.Lock()
-		delete(t.hub.orders, t.id)
+		delete(t.hub.assignments, t.id)
 		t.hub.mu.Unlock()
 	}
 	return nil

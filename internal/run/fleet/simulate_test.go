@@ -20,18 +20,18 @@ import (
 	"github.com/assay-eval/assay/internal/run/engine"
 )
 
-// TestSimulation runs whole experiments in virtual time: the engine, a lane, the desk and three
-// workers, over a network that loses, delays, reorders and doubles messages. Workers and runs are
-// killed or stand still, the network parts, the queue forgets, disks are full and clocks are wrong.
-// Then the faults stop.
+// TestSimulation runs whole experiments in virtual time: the engine, a lane, the coordinator and
+// three workers, over a network that loses, delays, reorders and doubles messages. Workers and runs
+// are killed or stand still, the network parts, the queue forgets, disks are full and clocks are
+// wrong. Then the faults stop.
 //
 // Checked after every event: no trial is settled twice, every verdict is the one that its trial
-// must get, no lane has more requests than its limit, no request is sent twice, no two attempts at a
-// trial ask at once, no worker has more attempts than slots, and times are those of the run's clock.
-// In the end, every trial is settled soon.
+// must get, no lane has more requests than its limit, no request is sent twice, no two attempts at
+// a trial ask at once, no worker has more attempts than slots, and times are those of the run's
+// clock. In the end, every trial is settled soon.
 //
 // A seed decides what happens to messages, machines and disks. What goroutines do at the same
-// moment has the order that the scheduler gives it.
+// moment has the assignment that the scheduler gives it.
 //
 // ASSAY_FLEET_SEEDS sets the number of seeds, each with a hundred trials.
 func TestSimulation(t *testing.T) {
@@ -84,7 +84,7 @@ func (h *happenings) add(other *happenings) {
 func (h *happenings) checkEverythingHappened(t *testing.T) {
 	t.Helper()
 	for _, what := range []string{
-		"settled", "fault", "message lost", "message doubled", "message late", "order lost",
+		"settled", "fault", "message lost", "message doubled", "message late", "assignment lost",
 		"worker killed", "run killed", "disk full", "parted", "stopped", "begun again",
 	} {
 		if h.counts[what] == 0 {
@@ -193,7 +193,7 @@ func (w *world) runOnce(n int) {
 	ctx, kill := context.WithCancel(context.Background())
 	defer kill()
 	h := &simHub{
-		world: w, orders: make(map[string]*simOrder), changed: make(chan struct{}), dead: ctx.Done(),
+		world: w, assignments: make(map[string]*simAssignment), changed: make(chan struct{}), dead: ctx.Done(),
 	}
 	wake := make(chan struct{}, 1)
 	wakeUp := func() {
@@ -207,7 +207,7 @@ func (w *world) runOnce(n int) {
 		Limits: lane.Limits{Concurrency: simLimit},
 	}}, lane.Options{Wake: wakeUp})
 	run := assay.RunID(fmt.Sprint("run", n))
-	desk, err := NewDesk(h, DeskOptions{
+	coordinator, err := NewCoordinator(h, CoordinatorOptions{
 		Job: Job{Experiment: "sim", Run: run}, Program: "v1", Lease: simLease, Changed: wakeUp,
 	})
 	if err != nil {
@@ -233,23 +233,23 @@ func (w *world) runOnce(n int) {
 	began := time.Now()
 	_, err = engine.Run(ctx, nil, engine.Config{
 		Models: []engine.Model{{
-			Name: "m", Pending: w.pending(), Admit: pool.Admit, Most: desk.Slots, Closed: pool.Closed,
-			Exhausted: pool.Exhausted, Hopeful: func() bool { return pool.Hopeful() || desk.Waits() },
+			Name: "m", Pending: w.pending(), Admit: pool.Admit, Most: coordinator.Slots, Closed: pool.Closed,
+			Exhausted: pool.Exhausted, Hopeful: func() bool { return pool.Hopeful() || coordinator.Waits() },
 			Latest: time.Now,
 		}},
 		Wake: wake,
 		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
-			a, tr := desk.Run(ctx, pool, trial, &assay.Task{})
+			a, tr := coordinator.Run(ctx, pool, trial, &assay.Task{})
 			a.Run = run
 			return a, tr
 		},
 		Save: func(_ context.Context, a *assay.Attempt, _ *assay.Transcript) error {
-			defer desk.Conclude(a.ID)
+			defer coordinator.Conclude(a.ID)
 			return w.save(ctx, a, began)
 		},
 		Event: func(e engine.Event) {
 			if e.Kind == engine.Dropped {
-				desk.Conclude(e.Trial.ID)
+				coordinator.Conclude(e.Trial.ID)
 			}
 		},
 		Patience: time.Minute,
@@ -257,10 +257,10 @@ func (w *world) runOnce(n int) {
 	if err != nil && !errors.Is(err, errDisk) && ctx.Err() == nil {
 		w.t.Error(err)
 	}
-	if desk.tokens() > 0 {
+	if coordinator.tokens() > 0 {
 		w.happened("begun again")
 	}
-	desk.Close()
+	coordinator.Close()
 	w.setHub(nil)
 }
 
@@ -270,8 +270,9 @@ func (w *world) setHub(h *simHub) {
 	w.hub = h
 }
 
-// tokens counts how often orders were begun more than once, among those that the desk still has.
-func (d *Desk) tokens() int { return int(d.begunAgain.Load()) }
+// tokens counts how often assignments were begun more than once, among those that the coordinator
+// still has.
+func (d *Coordinator) tokens() int { return int(d.begunAgain.Load()) }
 
 func (w *world) pending() iter.Seq[assay.Trial] {
 	return func(yield func(assay.Trial) bool) {

@@ -21,7 +21,7 @@ import (
 
 const (
 	beatEvery = time.Second
-	// callLimit is the time for one answer. The desk answers within longPoll.
+	// callLimit is the time for one answer. The coordinator answers within longPoll.
 	callLimit = longPoll + 5*time.Second
 	// beatLimit is the time for the answer to a beat.
 	beatLimit = 3 * time.Second
@@ -50,7 +50,7 @@ type Worker struct {
 	link    Link
 	options WorkerOptions
 	id      string
-	begun   atomic.Int64              // orders so far
+	begun   atomic.Int64              // assignments so far
 	runner  func(model string) runner // replaces the runners of a job in tests
 }
 
@@ -75,7 +75,7 @@ func isHopeless(err error) bool {
 	return errors.As(err, &hopeless)
 }
 
-// Why a worker ends the attempts of a shift.
+// Why a worker ends the attempts of a session.
 var (
 	errOver  = errors.New("the attempt is over")
 	errAlone = errors.New("the run has been out of reach for too long")
@@ -100,7 +100,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err
 		}
 		lease = welcome.Lease
-		more, err := w.shift(ctx, welcome)
+		more, err := w.session(ctx, welcome)
 		if err != nil || !more {
 			return err
 		}
@@ -182,7 +182,7 @@ func (w *Worker) call(
 // insist makes a call until it is answered or ctx ends. If nobody answers it for as long as a
 // worker waits for its run, it may be what the network cannot carry: the error is a [callError]
 // then, too.
-func (s *shift) insist(ctx context.Context, call string, in, out any) error {
+func (s *session) insist(ctx context.Context, call string, in, out any) error {
 	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := s.call(ctx, callLimit, call, in, out)
@@ -203,8 +203,8 @@ type runner interface {
 	) (*assay.Attempt, *assay.Transcript)
 }
 
-// A shift is the work for one run.
-type shift struct {
+// A session is the work for one run.
+type session struct {
 	*Worker
 	job     *Job
 	lease   time.Duration
@@ -212,10 +212,10 @@ type shift struct {
 	agents  map[string]runner
 	tasks   *lru.Cache[string, *assay.Task] // by digest
 	bridge  *bridge.Bridge                  // nil without agents
-	ctx     context.Context                 // ends with the shift
+	ctx     context.Context                 // ends with the session
 	end     context.CancelCauseFunc
 	free    chan struct{} // a value for each free slot
-	leave   chan struct{} // closed when no more orders are taken
+	leave   chan struct{} // closed when no more assignments are taken
 	pending sync.WaitGroup
 	still   *still.Watch
 
@@ -226,10 +226,10 @@ type shift struct {
 	done    int
 }
 
-// shift works for a run until it ends or the worker goes. It returns true if the worker should wait
-// for another run.
-func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error) {
-	s := &shift{
+// session works for a run until it ends or the worker goes. It returns true if the worker should
+// wait for another run.
+func (w *Worker) session(ctx context.Context, hi *welcome) (again bool, err error) {
+	s := &session{
 		Worker: w, job: &hi.Job, lease: hi.Lease, agents: make(map[string]runner),
 		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
 		running: make(map[held]context.CancelCauseFunc), still: still.New(w.options.Say),
@@ -255,7 +255,7 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 	beating, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	beats.Go(func() { s.beats(beating) })
 	beats.Go(func() { s.still.Run(beating) })
-	s.takeOrders()
+	s.takeAssignments()
 	s.pending.Wait()
 	stopBeats()
 	beats.Wait()
@@ -272,13 +272,14 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 	return again && !w.leaving() && ctx.Err() == nil, err
 }
 
-// bye tells the desk that the worker goes. If the message is lost, the desk notices by itself.
-func (s *shift) bye(ctx context.Context) {
+// bye tells the coordinator that the worker goes. If the message is lost, the coordinator notices
+// by itself.
+func (s *session) bye(ctx context.Context) {
 	_ = s.call(ctx, beatLimit, callBye, &beat{Worker: s.id, Run: s.job.Run}, new(beatReply))
 }
 
-// takeOrders starts attempts as slots get free, until the worker leaves or the shift ends.
-func (s *shift) takeOrders() {
+// takeAssignments starts attempts as slots get free, until the worker leaves or the session ends.
+func (s *session) takeAssignments() {
 	taking, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	go func() {
@@ -301,11 +302,11 @@ func (s *shift) takeOrders() {
 		if n == 0 {
 			return
 		}
-		tickets, err := s.link.Take(taking, n)
-		for range n - len(tickets) {
+		deliveries, err := s.link.Take(taking, n)
+		for range n - len(deliveries) {
 			s.free <- struct{}{}
 		}
-		for _, t := range tickets {
+		for _, t := range deliveries {
 			try := fmt.Sprint(s.id, "-", s.begun.Add(1))
 			s.pending.Go(func() { s.carryOut(t, try) })
 		}
@@ -316,7 +317,7 @@ func (s *shift) takeOrders() {
 }
 
 // slots waits for a free slot and takes all there are. It returns 0 if ctx ends.
-func (s *shift) slots(ctx context.Context) (n int) {
+func (s *session) slots(ctx context.Context) (n int) {
 	select {
 	case <-s.free:
 		n = 1
@@ -333,8 +334,8 @@ func (s *shift) slots(ctx context.Context) (n int) {
 	}
 }
 
-// leaves makes the worker take no more orders.
-func (s *shift) leaves() {
+// leaves makes the worker take no more assignments.
+func (s *session) leaves() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.left {
@@ -343,13 +344,13 @@ func (s *shift) leaves() {
 	}
 }
 
-// carryOut carries out an order, and gives its slot back when the attempt has ended.
-func (s *shift) carryOut(t Ticket, try string) {
+// carryOut carries out an assignment, and gives its slot back when the attempt has ended.
+func (s *session) carryOut(t Delivery, try string) {
 	slot := sync.OnceFunc(func() { s.free <- struct{}{} })
 	defer slot()
 	var b begun
 	err := s.insist(s.ctx, callBegin,
-		&begin{Worker: s.id, Order: t.Order(), Try: try}, &b)
+		&begin{Worker: s.id, Assignment: t.Assignment(), Try: try}, &b)
 	if err != nil && !isHopeless(err) {
 		return // it is delivered again
 	}
@@ -359,12 +360,12 @@ func (s *shift) carryOut(t Ticket, try string) {
 		task, err = s.task(&b)
 	}
 	if err != nil {
-		s.options.Say("cannot begin an attempt: " + err.Error()) // the desk offers it again
+		s.options.Say("cannot begin an attempt: " + err.Error()) // the coordinator offers it again
 	}
 	if err != nil || b.Over {
 		return
 	}
-	h := held{t.Order(), b.Token}
+	h := held{t.Assignment(), b.Token}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -377,7 +378,7 @@ func (s *shift) carryOut(t Ticket, try string) {
 	}()
 	run := s.runnerOf(b.Trial.Model)
 	began := time.Now()
-	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, task)
+	a, transcript := run.Run(ctx, &provider{session: s, held: h, over: cancel}, &b.Trial, task)
 	s.still.Excuse(a, transcript, began, s.job.Agents[b.Trial.Model].Timeout)
 	slot()
 	if ctx.Err() == nil {
@@ -395,7 +396,7 @@ type begun struct {
 const knownTasks = 512
 
 // task returns the task of an attempt. Nobody changes it.
-func (s *shift) task(b *begun) (*assay.Task, error) {
+func (s *session) task(b *begun) (*assay.Task, error) {
 	if known, ok := s.tasks.Get(b.Trial.TaskDigest); ok {
 		return known, nil
 	}
@@ -409,7 +410,7 @@ func (s *shift) task(b *begun) (*assay.Task, error) {
 	return task, nil
 }
 
-func (s *shift) runnerOf(model string) runner {
+func (s *session) runnerOf(model string) runner {
 	switch agent, ok := s.agents[model]; {
 	case s.runner != nil:
 		return s.runner(model)
@@ -419,16 +420,16 @@ func (s *shift) runnerOf(model string) runner {
 	return s.bare
 }
 
-// hand gives a result to the desk until it may be forgotten. In place of one that cannot be sent,
-// it gives the reason.
-func (s *shift) hand(ctx context.Context, r *result) {
+// hand gives a result to the coordinator until it may be forgotten. In place of one that cannot be
+// sent, it gives the reason.
+func (s *session) hand(ctx context.Context, r *result) {
 	replaced := false
 	for ctx.Err() == nil {
 		var receipt receipt
 		err := s.insist(ctx, callResult, r, &receipt)
 		switch {
 		case isHopeless(err) && replaced:
-			s.options.Say("cannot send a result: " + err.Error()) // the desk offers the order again
+			s.options.Say("cannot send a result: " + err.Error()) // the coordinator offers the assignment again
 			return
 		case isHopeless(err):
 			a := lost(&r.Attempt.Trial, r.Attempt.StartedAt, &assay.Fault{

@@ -18,14 +18,14 @@ import (
 
 // A direct network carries messages without a fault, until it is cut.
 type direct struct {
-	answer func(ctx context.Context, call string, body []byte) []byte
-	cut    atomic.Bool
-	orders chan string // none are delivered without it
+	answer      func(ctx context.Context, call string, body []byte) []byte
+	cut         atomic.Bool
+	assignments chan string // none are delivered without it
 }
 
-func (d *direct) Offer(_ context.Context, order string) error {
-	if d.orders != nil {
-		d.orders <- order
+func (d *direct) Offer(_ context.Context, assignment string) error {
+	if d.assignments != nil {
+		d.assignments <- assignment
 	}
 	return nil
 }
@@ -46,10 +46,10 @@ func (d *direct) Call(ctx context.Context, call string, body []byte) ([]byte, er
 	return d.answer(ctx, call, body), nil
 }
 
-func (d *direct) Take(ctx context.Context, _ int) ([]Ticket, error) {
+func (d *direct) Take(ctx context.Context, _ int) ([]Delivery, error) {
 	select {
-	case id := <-d.orders:
-		return []Ticket{doneTicket(id)}, nil
+	case id := <-d.assignments:
+		return []Delivery{doneTicket(id)}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -57,27 +57,27 @@ func (d *direct) Take(ctx context.Context, _ int) ([]Ticket, error) {
 
 type doneTicket string
 
-func (t doneTicket) Order() string { return string(t) }
-func (t doneTicket) Done() error   { return nil }
+func (t doneTicket) Assignment() string { return string(t) }
+func (t doneTicket) Done() error        { return nil }
 
 // TestOtherVersionIsRefused checks that a worker of another version goes, and says why.
 func TestOtherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := new(direct)
-		desk, err := NewDesk(net, DeskOptions{Program: "v1.2.0"})
+		coordinator, err := NewCoordinator(net, CoordinatorOptions{Program: "v1.2.0"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer desk.Close()
+		defer coordinator.Close()
 		err = NewWorker(net, WorkerOptions{Name: "w", Program: "v1.3.0", Slots: 1}).Run(t.Context())
 		var refused *RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "v1.3.0") ||
 			!strings.Contains(err.Error(), "v1.2.0") || !strings.Contains(err.Error(), "hint:") {
 			t.Errorf("the worker ends with %v", err)
 		}
-		if desk.Slots() != 0 {
-			t.Error("the desk counts on the worker")
+		if coordinator.Slots() != 0 {
+			t.Error("the coordinator counts on the worker")
 		}
 	})
 }
@@ -88,13 +88,13 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := new(direct)
-		desk, err := NewDesk(net, DeskOptions{Lease: 10 * time.Second})
+		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.AfterFunc(5*time.Second, func() {
-			if desk.Slots() != 3 {
-				t.Errorf("the desk counts on %d slots, want 3", desk.Slots())
+			if coordinator.Slots() != 3 {
+				t.Errorf("the coordinator counts on %d slots, want 3", coordinator.Slots())
 			}
 			net.cut.Store(true)
 		})
@@ -105,68 +105,68 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 		if took := time.Since(began); err != nil || took > 5*time.Minute {
 			t.Errorf("the worker goes after %v with %v", took, err)
 		}
-		if desk.Slots() != 0 {
-			t.Error("the desk counts on a worker of which nothing is heard")
+		if coordinator.Slots() != 0 {
+			t.Error("the coordinator counts on a worker of which nothing is heard")
 		}
-		desk.Close()
+		coordinator.Close()
 	})
 }
 
-// TestHeldOrderIsNotBegunTwice checks that an order goes to another worker only after a lease of
-// silence, and that messages with an older token are refused then.
-func TestHeldOrderIsNotBegunTwice(t *testing.T) {
+// TestHeldAssignmentIsNotBegunTwice checks that an assignment goes to another worker only after a
+// lease of silence, and that messages with an older token are refused then.
+func TestHeldAssignmentIsNotBegunTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		desk, err := NewDesk(new(direct), DeskOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+		coordinator, err := NewCoordinator(new(direct), CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range []string{"a", "b"} {
-			desk.hello(&hello{Worker: w, Name: w, Slots: 1})
+			coordinator.hello(&hello{Worker: w, Name: w, Slots: 1})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go desk.Run(ctx, nil, &assay.Trial{ID: "t"}, &assay.Task{})
+		go coordinator.Run(ctx, nil, &assay.Trial{ID: "t"}, &assay.Task{})
 		synctest.Wait()
 		var id string
-		for id = range desk.orders {
+		for id = range coordinator.assignments {
 		}
-		first := desk.begin(&begin{Worker: "a", Order: id, Try: "a-1"})
-		again := desk.begin(&begin{Worker: "a", Order: id, Try: "a-1"})
+		first := coordinator.begin(&begin{Worker: "a", Assignment: id, Try: "a-1"})
+		again := coordinator.begin(&begin{Worker: "a", Assignment: id, Try: "a-1"})
 		if first.Over || again.Token != first.Token {
 			t.Errorf("tokens %s and %s of one delivery", first.Token, again.Token)
 		}
 		time.Sleep(9 * time.Second)
-		desk.beat(&beat{Worker: "a", Run: "r", Orders: []held{{id, first.Token}}})
+		coordinator.beat(&beat{Worker: "a", Run: "r", Assignments: []held{{id, first.Token}}})
 		time.Sleep(9 * time.Second)
-		if b := desk.begin(&begin{Worker: "b", Order: id, Try: "b-1"}); !b.Over {
-			t.Error("an order is begun by two workers")
+		if b := coordinator.begin(&begin{Worker: "b", Assignment: id, Try: "b-1"}); !b.Over {
+			t.Error("an assignment is begun by two workers")
 		}
 		time.Sleep(2 * time.Second)
-		second := desk.begin(&begin{Worker: "b", Order: id, Try: "b-2"})
+		second := coordinator.begin(&begin{Worker: "b", Assignment: id, Try: "b-2"})
 		if second.Over || second.Token == first.Token {
 			t.Errorf("token %s after token %s", second.Token, first.Token)
 		}
-		r := desk.beat(&beat{Worker: "a", Run: "r", Orders: []held{{id, first.Token}}})
+		r := coordinator.beat(&beat{Worker: "a", Run: "r", Assignments: []held{{id, first.Token}}})
 		if len(r.Over) != 1 {
-			t.Error("the first worker is not told that it has lost the order")
+			t.Error("the first worker is not told that it has lost the assignment")
 		}
 		cancel()
 		synctest.Wait()
-		desk.Conclude("t")
-		desk.Close()
+		coordinator.Conclude("t")
+		coordinator.Close()
 	})
 }
 
-// TestLostOrdersAreOfferedWithinALease lets workers with a hundred orders each fall silent at
-// random moments. Each order is offered again within a lease of the last word of its worker, and
-// not much sooner.
-func TestLostOrdersAreOfferedWithinALease(t *testing.T) {
+// TestLostAssignmentsAreOfferedWithinALease lets workers with a hundred assignments each fall
+// silent at random moments. Each assignment is offered again within a lease of the last word of its
+// worker, and not much sooner.
+func TestLostAssignmentsAreOfferedWithinALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease, workers, each = 10 * time.Second, 100, 100
 		random := rand.New(rand.NewPCG(1, 2))
-		net := &direct{orders: make(chan string, 10*workers*each)}
-		desk, err := NewDesk(net, DeskOptions{Lease: lease, Job: Job{Run: "r"}})
+		net := &direct{assignments: make(chan string, 10*workers*each)}
+		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: lease, Job: Job{Run: "r"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,40 +174,40 @@ func TestLostOrdersAreOfferedWithinALease(t *testing.T) {
 		var trials []assay.TrialID
 		for i := range workers * each {
 			trials = append(trials, assay.TrialID(strconv.Itoa(i)))
-			go desk.Run(ctx, nil, &assay.Trial{ID: trials[i]}, &assay.Task{})
+			go coordinator.Run(ctx, nil, &assay.Trial{ID: trials[i]}, &assay.Task{})
 		}
-		heard := make(map[string]time.Time, workers*each) // the last word by order
+		heard := make(map[string]time.Time, workers*each) // the last word by assignment
 		var mu sync.Mutex
 		var lives sync.WaitGroup
 		for i := range workers {
 			name, beats := strconv.Itoa(i), 1+random.IntN(30)
-			desk.hello(&hello{Worker: name, Name: name, Slots: each})
-			var orders []held
+			coordinator.hello(&hello{Worker: name, Name: name, Slots: each})
+			var assignments []held
 			for range each {
-				id := <-net.orders
-				orders = append(orders, held{id, desk.begin(&begin{name, id, "try"}).Token})
+				id := <-net.assignments
+				assignments = append(assignments, held{id, coordinator.begin(&begin{name, id, "try"}).Token})
 			}
 			pause := time.Duration(random.Int64N(int64(time.Second)))
 			lives.Go(func() {
 				for range beats {
 					time.Sleep(pause)
-					desk.beat(&beat{Worker: name, Run: "r", Orders: orders})
+					coordinator.beat(&beat{Worker: name, Run: "r", Assignments: assignments})
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				for _, h := range orders {
-					heard[h.Order] = time.Now()
+				for _, h := range assignments {
+					heard[h.Assignment] = time.Now()
 				}
 			})
 		}
 		offered := make(map[string]bool, workers*each)
 		for len(offered) < workers*each {
-			id := <-net.orders
+			id := <-net.assignments
 			mu.Lock()
 			silent := time.Since(heard[id])
 			mu.Unlock()
 			if !offered[id] && (silent > lease || silent < lease*9/10) {
-				t.Errorf("order %s is offered again %v after the last word", id, silent)
+				t.Errorf("assignment %s is offered again %v after the last word", id, silent)
 			}
 			offered[id] = true
 		}
@@ -215,9 +215,9 @@ func TestLostOrdersAreOfferedWithinALease(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		for _, id := range trials {
-			desk.Conclude(id)
+			coordinator.Conclude(id)
 		}
-		desk.Close()
+		coordinator.Close()
 	})
 }
 
@@ -265,8 +265,8 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				net := &direct{orders: make(chan string, 10)}
-				desk, err := NewDesk(net, DeskOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+				net := &direct{assignments: make(chan string, 10)}
+				coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -274,14 +274,14 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 				w.runner = func(string) runner { return test.run }
 				working := make(chan error, 1)
 				go func() { working <- w.Run(t.Context()) }()
-				a, _ := desk.Run(t.Context(), funcProvider(func(assay.Request) assay.Response {
+				a, _ := coordinator.Run(t.Context(), funcProvider(func(assay.Request) assay.Response {
 					return test.reply
 				}), &assay.Trial{ID: "t"}, &assay.Task{})
 				if a.FaultKind != assay.Harness || !strings.Contains(a.FaultDetail, "JSON") {
 					t.Errorf("the attempt has fault %q: %s", a.FaultKind, a.FaultDetail)
 				}
-				desk.Conclude("t")
-				desk.Close()
+				coordinator.Conclude("t")
+				coordinator.Close()
 				if err := <-working; err != nil {
 					t.Error(err)
 				}
@@ -291,47 +291,47 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 }
 
 // TestLostWorkerMakesRoom checks what becomes of a worker that was lost: its result still counts as
-// its own while nobody else has begun the order, a new worker may have its name, and it is
+// its own while nobody else has begun the assignment, a new worker may have its name, and it is
 // forgotten after a while.
 func TestLostWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		net := &direct{orders: make(chan string, 10)}
-		desk, err := NewDesk(net, DeskOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+		net := &direct{assignments: make(chan string, 10)}
+		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		names := func() string {
 			var all []string
-			for _, w := range desk.Workers() {
+			for _, w := range coordinator.Workers() {
 				all = append(all, fmt.Sprintf("%s lost=%t done=%d", w.Name, w.Lost, w.Done))
 			}
 			return strings.Join(all, ", ")
 		}
-		desk.hello(&hello{Worker: "first", Name: "w", Slots: 1})
+		coordinator.hello(&hello{Worker: "first", Name: "w", Slots: 1})
 		ended := make(chan *assay.Attempt, 1)
 		go func() {
-			a, _ := desk.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
+			a, _ := coordinator.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
 			ended <- a
 		}()
-		id := <-net.orders
-		b := desk.begin(&begin{Worker: "first", Order: id, Try: "1"})
+		id := <-net.assignments
+		b := coordinator.begin(&begin{Worker: "first", Assignment: id, Try: "1"})
 		time.Sleep(15 * time.Second)
-		if got := names(); got != "w lost=true done=0" || !desk.Waits() {
-			t.Errorf("workers after a lease of silence: %s; an order waits: %t", got, desk.Waits())
+		if got := names(); got != "w lost=true done=0" || !coordinator.Waits() {
+			t.Errorf("workers after a lease of silence: %s; an assignment waits: %t", got, coordinator.Waits())
 		}
 		a, _ := funcRunner(func(assay.Provider, *assay.Attempt) *assay.Transcript {
 			return nil
 		}).Run(t.Context(), nil, &b.Trial, nil)
-		go desk.result(t.Context(), &result{held: held{id, b.Token}, Attempt: *a})
+		go coordinator.result(t.Context(), &result{held: held{id, b.Token}, Attempt: *a})
 		if a := <-ended; a.Worker != "w" || !a.Settles() {
 			t.Errorf("the attempt is of worker %q, with fault %q", a.Worker, a.FaultKind)
 		}
 		if got := names(); got != "w lost=true done=1" {
 			t.Errorf("workers after the result: %s", got)
 		}
-		desk.hello(&hello{Worker: "second", Name: "w", Slots: 1})
-		desk.hello(&hello{Worker: "third", Name: "w", Slots: 1})
+		coordinator.hello(&hello{Worker: "second", Name: "w", Slots: 1})
+		coordinator.hello(&hello{Worker: "third", Name: "w", Slots: 1})
 		if got := names(); got != "w lost=false done=0, w-2 lost=false done=0" {
 			t.Errorf("workers after two more have come: %s", got)
 		}
@@ -339,7 +339,7 @@ func TestLostWorkerMakesRoom(t *testing.T) {
 		if got := names(); got != "" {
 			t.Errorf("workers long after the last word: %s", got)
 		}
-		desk.Conclude("t")
-		desk.Close()
+		coordinator.Conclude("t")
+		coordinator.Close()
 	})
 }

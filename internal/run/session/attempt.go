@@ -37,7 +37,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
-	s.crews = s.newCrews()
+	s.sharedLimits = s.newSharedLimits()
 	for _, name := range s.Experiment.Models {
 		busy[s.pools.ByModel[name]]++
 	}
@@ -47,14 +47,14 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 			if busy[pool]--; busy[pool] == 0 {
 				pool.Exhausted()
 			}
-			s.crews.exhausted(name)
+			s.sharedLimits.exhausted(name)
 		}
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Exhausted: exhausted,
 			Closed:  func() error { return cmp.Or(s.givenUp(name), pool.Closed()) },
 			Latest:  func() time.Time { return s.repliedAt(name) },
-			Hopeful: func() bool { return pool.Hopeful() || s.desk != nil && s.desk.Waits() },
+			Hopeful: func() bool { return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() },
 			Most:    func() int { return s.most(name, pool) },
 		})
 	}
@@ -67,7 +67,7 @@ func (s *Session) most(model string, pool *lane.Pool) int {
 	if _, ok := s.pools.Agents[model]; ok {
 		n = math.MaxInt // its concurrency counts
 	}
-	return s.crews.most(model, n)
+	return s.sharedLimits.most(model, n)
 }
 
 func (s *Session) pending(model string) iter.Seq[assay.Trial] {
@@ -162,7 +162,7 @@ func (s *Session) attempt(
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
 	a, t := runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial}, trial, task)
-	if s.desk == nil { // otherwise the worker's machine counts
+	if s.coordinator == nil { // otherwise the worker's machine counts
 		s.still.Excuse(a, t, began, s.pools.Agents[trial.Model].Timeout)
 	}
 	return a, t
@@ -250,8 +250,8 @@ func (s *Session) skip(t *assay.Trial) string {
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	began := time.Now()
 	err := s.db.Save(ctx, a, t)
-	if s.desk != nil {
-		s.desk.Conclude(a.ID)
+	if s.coordinator != nil {
+		s.coordinator.Conclude(a.ID)
 	}
 	switch {
 	case err == nil:
@@ -265,7 +265,7 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 
 // event updates the meter, the log, the gate and the totals.
 func (s *Session) event(e engine.Event) {
-	s.crews.count(e)
+	s.sharedLimits.count(e)
 	switch e.Kind {
 	case engine.Started:
 		s.meter.Started(e.Model)
@@ -286,8 +286,8 @@ func (s *Session) event(e engine.Event) {
 
 	if e.Kind == engine.Dropped {
 		s.flights.end(e.Trial.ID)
-		if s.desk != nil {
-			s.desk.Conclude(e.Trial.ID)
+		if s.coordinator != nil {
+			s.coordinator.Conclude(e.Trial.ID)
 		}
 	}
 	a := e.Attempt

@@ -123,7 +123,7 @@ func lostLane(l lane.Status) string {
 // workerAlarm says that nobody takes attempts.
 func (s *Session) workerAlarm(snapshot live.Snapshot) []Attention {
 	pending := snapshot.Total().Pending()
-	if s.desk == nil || s.desk.Slots() > 0 || pending == 0 || snapshot.Stopping {
+	if s.coordinator == nil || s.coordinator.Slots() > 0 || pending == 0 || snapshot.Stopping {
 		return nil
 	}
 	return []Attention{alarm(CauseWorkers, pending, "start assay worker as the run says",

@@ -21,7 +21,7 @@ func TestMemoryBoundsAgents(t *testing.T) {
 			read: func() (int, int) { return free, 4096 * mb },
 			note: func(string) { notes++ },
 		}
-		all := crewsOf(nil, map[string]job.Agent{
+		all := sharedLimitsOf(nil, map[string]job.Agent{
 			"program": {Agent: bridge.Agent{Name: "program"}, Most: 50},
 			"service": {Agent: bridge.Agent{Name: "service", URL: "http://x"}, Most: 50},
 		}, nil, m)

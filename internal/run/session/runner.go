@@ -50,7 +50,7 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	return byModel, s.bridge.Close, nil
 }
 
-// hire opens a desk, and lets workers carry out the attempts of all models.
+// hire opens a coordinator, and lets workers carry out the attempts of all models.
 func (s *Session) hire() (byModel map[string]runner, end func() error, err error) {
 	catalog := s.Library.Catalog()
 	work := fleet.Job{
@@ -75,7 +75,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	s.desk, err = fleet.NewDesk(hub, fleet.DeskOptions{
+	s.coordinator, err = fleet.NewCoordinator(hub, fleet.CoordinatorOptions{
 		Job: work, Program: s.options.Program, Lease: s.options.Lease, Changed: s.wakeUp, Note: s.note,
 	})
 	if err != nil {
@@ -83,10 +83,10 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	}
 	byModel = make(map[string]runner)
 	for _, m := range s.Experiment.Models {
-		byModel[m] = s.desk
+		byModel[m] = s.coordinator
 	}
 	return byModel, func() error {
-		s.desk.Close()
+		s.coordinator.Close()
 		return hub.Close()
 	}, nil
 }
@@ -97,8 +97,8 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 		return nil
 	}
 	switch {
-	case s.desk != nil:
-		return s.desk.States(model)
+	case s.coordinator != nil:
+		return s.coordinator.States(model)
 	case s.bridge != nil:
 		return s.bridge.States(model)
 	}
@@ -107,10 +107,10 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 
 // workers returns the workers of the run. It has none if it carries out the attempts itself.
 func (s *Session) workers() []fleet.WorkerState {
-	if s.desk == nil {
+	if s.coordinator == nil {
 		return nil
 	}
-	return s.desk.Workers()
+	return s.coordinator.Workers()
 }
 
 func liveWorkers(workers []fleet.WorkerState) (all []live.Worker) {
@@ -125,28 +125,28 @@ func liveWorkers(workers []fleet.WorkerState) (all []live.Worker) {
 
 // drain lets workers finish what they have, and go.
 func (s *Session) drain(_ context.Context, o Order) (string, error) {
-	if s.desk == nil {
+	if s.coordinator == nil {
 		return "", errors.New("this run has no workers\nhint: `assay run --serve` lets workers carry " +
 			"out its attempts")
 	}
-	known := s.desk.Workers()
+	known := s.coordinator.Workers()
 	for _, name := range o.Names {
 		if !slices.ContainsFunc(known, func(w fleet.WorkerState) bool { return w.Name == name }) {
 			return "", fmt.Errorf("no worker is called %s\nhint: `assay ctl status` lists them", name)
 		}
 	}
 	for _, name := range o.Names {
-		s.desk.Drain(name)
+		s.coordinator.Drain(name)
 	}
 	return strings.Join(o.Names, ", ") + " finishes its attempts, and goes", nil
 }
 
-// newCrews returns the crews of this run. Programs on the machines of workers are bounded by their
-// slots, and services by their own limits wherever the attempts are carried out.
-func (s *Session) newCrews() crews {
+// newSharedLimits returns the shared limits of this run. Programs on the machines of workers are
+// bounded by their slots, and services by their own limits wherever the attempts are carried out.
+func (s *Session) newSharedLimits() sharedLimits {
 	agents, server := s.pools.Agents, s.Library.Catalog().Server()
-	if s.desk == nil {
-		return crewsOf(s.Experiment.Models, agents, server, &memory{read: freeMemory, note: s.note})
+	if s.coordinator == nil {
+		return sharedLimitsOf(s.Experiment.Models, agents, server, &memory{read: freeMemory, note: s.note})
 	}
 	services := make(map[string]job.Agent)
 	for listed, a := range agents {
@@ -157,8 +157,8 @@ func (s *Session) newCrews() crews {
 	if server != nil && server.URL == "" {
 		server = nil
 	}
-	all := crewsOf(s.Experiment.Models, services, server, nil)
-	slots := newCrew(s.desk.Slots, "", nil)
+	all := sharedLimitsOf(s.Experiment.Models, services, server, nil)
+	slots := newSharedLimit(s.coordinator.Slots, "", nil)
 	for _, listed := range s.Experiment.Models {
 		all.join(listed, slots)
 	}

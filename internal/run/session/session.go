@@ -84,7 +84,8 @@ type Start struct {
 	Done       int         `json:"done"`
 	Pending    int         `json:"pending"`
 	Models     []string    `json:"models"`
-	// Library is where the tasks come from, and Changed lists what differs in the library since the latest run of the experiment.
+	// Library is where the tasks come from, and Changed lists what differs in the library since the
+	// latest run of the experiment.
 	Library string           `json:"library"`
 	Changed []library.Change `json:"changed,omitempty"`
 	// Forecast is how long the pending trials take, in seconds, and Range the range of that if an
@@ -96,23 +97,23 @@ type Start struct {
 // A Session is one run of a job.
 type Session struct {
 	*job.Job
-	options Options
-	id      assay.RunID
-	db      *store.DB
-	settled store.Set
-	done    map[string]places // by model
-	pools   *job.Pools
-	bridge  *bridge.Bridge // nil without agents or trials, or with workers
-	desk    *fleet.Desk    // nil without workers
-	crews   crews          // for the engine's goroutine
-	tasks   *library.Cache
-	changed []library.Change // since the latest run
-	meter   *live.Meter
-	stopper *budget.Stopper
-	started time.Time
-	log     *slog.Logger
-	runlog  *runlog.Log // nil if there is no log
-	wake    chan struct{}
+	options      Options
+	id           assay.RunID
+	db           *store.DB
+	settled      store.Set
+	done         map[string]places // by model
+	pools        *job.Pools
+	bridge       *bridge.Bridge     // nil without agents or trials, or with workers
+	coordinator  *fleet.Coordinator // nil without workers
+	sharedLimits sharedLimits       // for the engine's goroutine
+	tasks        *library.Cache
+	changed      []library.Change // since the latest run
+	meter        *live.Meter
+	stopper      *budget.Stopper
+	started      time.Time
+	log          *slog.Logger
+	runlog       *runlog.Log // nil if there is no log
+	wake         chan struct{}
 	// The engine receives commands until ended is closed.
 	commands chan engine.Command
 	ended    chan struct{}
@@ -246,7 +247,8 @@ func (s *Session) countPending(
 		planned, done := s.Plan.Planned(m)-s.done[m].left, s.done[m].done
 		s.meter.Model(m, planned, done, s.done[m].full)
 		for of, g := range s.done[m].tasks {
-			// Without the task, its sequence of tools is unknown, which a report takes for one more.
+			// Without the task, its sequence of tools is unknown, which a report takes for one
+			// more.
 			task, _ := s.Library.Task(ctx, of.TaskID, of.difficulty)
 			s.success.Add(m, of.TaskID, task.Required, g)
 		}

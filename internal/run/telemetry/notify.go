@@ -33,8 +33,8 @@ const (
 	endWithin = 10 * time.Second
 )
 
-// A Message is what a webhook receives. Text is for people, and the field that Slack, Mattermost and
-// others show.
+// A Message is what a webhook receives. Text is for people, and the field that Slack, Mattermost
+// and others show.
 type Message struct {
 	Event      string      `json:"event"` // "attention" or "end"
 	Text       string      `json:"text"`

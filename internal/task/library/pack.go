@@ -32,7 +32,8 @@ type packedHead struct {
 	Server  *assay.MCPServer `json:"server,omitempty"`
 }
 
-// packWindow keeps the memory of packing small: with zstd's usual 4 MB, a run would need 40 MB more.
+// packWindow keeps the memory of packing small: with zstd's usual 4 MB, a run would need 40 MB
+// more.
 const packWindow = 256 << 10
 
 // Pack returns a part of the library: its tools, what carries them out, and some of its tasks, as

@@ -1,5 +1,5 @@
-// Package policy solves tasks exactly: given the rules that decide whether calls succeed, it computes
-// the best tool to call in every state, and the probability of full success.
+// Package policy solves tasks exactly: given the rules that decide whether calls succeed, it
+// computes the best tool to call in every state, and the probability of full success.
 //
 // It does not know any world. A world describes its chances as [Rules].
 package policy
@@ -77,8 +77,8 @@ type Rules interface {
 	Worth(s State) Set
 	// Chance returns the chance that a call that is worth making meets no fault.
 	Chance(s State, tool int) float64
-	// Remember returns the state with the outcome of the latest call added to its memory: whether it
-	// met no fault.
+	// Remember returns the state with the outcome of the latest call added to its memory: whether
+	// it met no fault.
 	Remember(s State, tool int, ok bool) State
 	// Stopped reports whether the calls so far have ended the episode.
 	Stopped(s State) bool

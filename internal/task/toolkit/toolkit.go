@@ -54,8 +54,8 @@ func (e *ScriptError) Error() string {
 // place matches the place that a message or a line of a trace begins with.
 var place = regexp.MustCompile(`^\s*[^:]*:(\d+):(\d+): (.*)`)
 
-// Place returns the line and the column of the mistake, both counted from 1, and the reason. The line
-// is 0 if the place is unknown.
+// Place returns the line and the column of the mistake, both counted from 1, and the reason. The
+// line is 0 if the place is unknown.
 func (e *ScriptError) Place() (line, column int, reason string) {
 	reason = e.Message
 	m := place.FindStringSubmatch(e.Message)

@@ -10,7 +10,8 @@ type Mark string
 type Trace struct {
 	Steps []Step
 	Calls []Judged
-	// Plan holds the tools with which adherence compares the calls, and PlanName says what they are.
+	// Plan holds the tools with which adherence compares the calls, and PlanName says what they
+	// are.
 	Plan     []string
 	PlanName string
 	// Covered words how many of the required calls happened.

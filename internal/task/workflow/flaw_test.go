@@ -271,9 +271,9 @@ func stepTools(steps []workflow.Step) []string {
 	return names
 }
 
-// checkCopies checks that in assay-1, an agent without bad luck never succeeds by following a flawed
-// plan to the letter, once or up to nine times in a row, although it claims the result of the last
-// required tool. Operations that are only redundant succeed unless they have an effect.
+// checkCopies checks that in assay-1, an agent without bad luck never succeeds by following a
+// flawed plan to the letter, once or up to nine times in a row, although it claims the result of
+// the last required tool. Operations that are only redundant succeed unless they have an effect.
 func checkCopies(
 	t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan,
 ) {

@@ -39,8 +39,8 @@ func (d *Document) tooDeep(line, column int) *Error {
 // keeps about 200 bytes for each value. A file may have another one for every 16 bytes.
 const maxSigns = 50_000
 
-// unprintable returns an error at the first byte that YAML does not allow, or that the library takes
-// for the end of a line although editors do not.
+// unprintable returns an error at the first byte that YAML does not allow, or that the library
+// takes for the end of a line although editors do not.
 func (d *Document) unprintable() *Error {
 	line, column := 1, 1
 	for rest := d.source; len(rest) > 0; column++ {

@@ -81,9 +81,9 @@ func numbered(format string, n int) string {
 	return b.String()
 }
 
-// TestHostileFiles checks that each ends in an error of at most 1 KB that has a place and no control
-// characters, or can be read. While it is read, the heap grows by at most 64 MB and 24 times the size
-// of the file.
+// TestHostileFiles checks that each ends in an error of at most 1 KB that has a place and no
+// control characters, or can be read. While it is read, the heap grows by at most 64 MB and 24
+// times the size of the file.
 func TestHostileFiles(t *testing.T) {
 	for name, text := range yamldoctest.YAML(2 << 20) {
 		var doc *yamldoc.Document

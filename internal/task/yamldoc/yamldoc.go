@@ -522,7 +522,8 @@ func field(n *yaml.Node, name string) (key, value *yaml.Node) {
 
 // At returns an error that points at the value at a path.
 //
-// If the file has no such value, the error points at the nearest mapping or list that would have it.
+// If the file has no such value, the error points at the nearest mapping or list that would have
+// it.
 func (d *Document) At(path, message, hint string) *Error {
 	node := d.Node(path)
 	for end := len(path); node == nil && end > 0; node = d.Node(path[:end]) {
@@ -545,8 +546,8 @@ func (d *Document) AtKey(path, name, message, hint string) *Error {
 	return d.At(path, message, hint)
 }
 
-// Here returns an error at a line and a column, both counted from 1. It shows no key that is written
-// into the file.
+// Here returns an error at a line and a column, both counted from 1. It shows no key that is
+// written into the file.
 func (d *Document) Here(line, column int, message, hint string) *Error {
 	e := &Error{File: d.Name, Line: line, Column: column, Message: hide(short(message)), Hint: hide(short(hint))}
 	n := 0

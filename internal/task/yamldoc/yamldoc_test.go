@@ -20,8 +20,8 @@ type part struct {
 	Parts    []part   `yaml:"parts"`
 }
 
-// TestUnknownFieldsAreAllNamed checks that one error names all unknown fields of a mapping, the first
-// one first, every time.
+// TestUnknownFieldsAreAllNamed checks that one error names all unknown fields of a mapping, the
+// first one first, every time.
 func TestUnknownFieldsAreAllNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -28,7 +28,8 @@ func (r anyTool) Worth(s policy.State) (worth policy.Set) {
 
 // TestNoOtherCallIsBetter compares the planner with one that tries every call in every state. They
 // agree with every share of faults at which calls happen. Plans refuse such faults if failures both
-// last and cluster: a needless call could end a cluster before a call of a tool whose failures last.
+// last and cluster: a needless call could end a cluster before a call of a tool whose failures
+// last.
 func TestNoOtherCallIsBetter(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(5, 6))

@@ -86,8 +86,8 @@ func lists(path string, b, a []any, found func(string, json.RawMessage, json.Raw
 	}
 }
 
-// compare returns each value that a judge asks for, with the one that the state has in its place. All
-// of them are right if the state contains them; see [contains].
+// compare returns each value that a judge asks for, with the one that the state has in its place.
+// All of them are right if the state contains them; see [contains].
 func compare(state, want json.RawMessage) (all []verdict.Wanted) {
 	if len(want) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 )
 
 // rules are this world's rules for a policy. Any call can succeed, less often if dependencies are
-// missing or recent calls have failed. A call is worth making if its tool is the next required one, or
-// a dependency that is not required, so that no success breaks the required order.
+// missing or recent calls have failed. A call is worth making if its tool is the next required one,
+// or a dependency that is not required, so that no success breaks the required order.
 type rules struct {
 	work  policy.Work
 	extra policy.Set // dependencies that can be inserted

@@ -94,8 +94,8 @@ type World interface {
 
 // An Ender is a world whose tools have a state, which the verdict judges.
 type Ender interface {
-	// End ends the world and returns the state of its tools, or nil if that is unknown. The error is a
-	// fault.
+	// End ends the world and returns the state of its tools, or nil if that is unknown. The error
+	// is a fault.
 	End() (json.RawMessage, error)
 }
 

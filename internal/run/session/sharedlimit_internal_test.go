@@ -11,9 +11,9 @@ import (
 )
 
 // A trial that starts again after all others have started has room, also if the limit is 1.
-func TestCrewHasRoomForRetries(t *testing.T) {
+func TestSharedLimitHasRoomForRetries(t *testing.T) {
 	t.Parallel()
-	all := crewsOf([]string{"bot"}, map[string]job.Agent{
+	all := sharedLimitsOf([]string{"bot"}, map[string]job.Agent{
 		"bot": {Agent: bridge.Agent{Name: "bot"}, Most: 1},
 	}, nil, nil)
 	all.exhausted("bot")
@@ -23,9 +23,9 @@ func TestCrewHasRoomForRetries(t *testing.T) {
 }
 
 // An agent keeps its own limit and that of the server, which it shares with a bare model.
-func TestCrewsOfServers(t *testing.T) {
+func TestSharedLimitsOfServers(t *testing.T) {
 	t.Parallel()
-	all := crewsOf([]string{"bot", "bare"}, map[string]job.Agent{
+	all := sharedLimitsOf([]string{"bot", "bare"}, map[string]job.Agent{
 		"bot": {Agent: bridge.Agent{Name: "bot"}, Most: 3},
 	}, &assay.MCPServer{Concurrency: 8}, nil)
 	check := func(when string, bot, bare int) {

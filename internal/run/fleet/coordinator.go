@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// DefaultLease is the time after the last word of a worker within which its orders are offered
-	// to others.
+	// DefaultLease is the time after the last word of a worker within which its assignments are
+	// offered to others.
 	DefaultLease = 30 * time.Second
-	// ticksOfLease is how often in a lease the desk looks for workers that are silent.
+	// ticksOfLease is how often in a lease the coordinator looks for workers that are silent.
 	ticksOfLease = 32
 	// longPoll is how long a call waits for something that takes its time, before the worker asks
 	// again.
 	longPoll = 10 * time.Second
-	// mostBegun is how often an order is begun before the attempt ends in a fault, because it seems
-	// to be the attempt that brings its workers down.
+	// mostBegun is how often an assignment is begun before the attempt ends in a fault, because it
+	// seems to be the attempt that brings its workers down.
 	mostBegun = 8
 	// aloneFor is how many leases a worker goes on with attempts while nobody answers it. After
-	// that, the desk forgets it, too.
+	// that, the coordinator forgets it, too.
 	aloneFor = 10
 )
 
-// DeskOptions say how a desk works.
-type DeskOptions struct {
+// CoordinatorOptions say how a coordinator works.
+type CoordinatorOptions struct {
 	Job     Job
 	Program string        // the version that workers must have, too
 	Lease   time.Duration // 0 for DefaultLease
@@ -41,10 +41,10 @@ type DeskOptions struct {
 	Note    func(text string)
 }
 
-// A Desk gives the attempts of a run to workers. It is safe for concurrent use.
-type Desk struct {
+// A Coordinator gives the attempts of a run to workers. It is safe for concurrent use.
+type Coordinator struct {
 	hub     Hub
-	options DeskOptions
+	options CoordinatorOptions
 	// A worker is lost when it has been silent for so long that the next tick would come after the
 	// end of its lease.
 	tick, silence time.Duration
@@ -53,19 +53,19 @@ type Desk struct {
 	quit    chan struct{}
 	ticking sync.WaitGroup
 	began   time.Time
-	// begunAgain counts how often a worker began an order that another one had lost.
+	// begunAgain counts how often a worker began an assignment that another one had lost.
 	begunAgain atomic.Int64
 
-	mu      sync.Mutex
-	orders  map[string]*order
-	byTrial map[assay.TrialID]*order
-	workers map[string]*member
-	ended   bool
-	allTold chan struct{} // closed when every worker knows of the end
-	ticked  time.Time
+	mu          sync.Mutex
+	assignments map[string]*assignment
+	byTrial     map[assay.TrialID]*assignment
+	workers     map[string]*member
+	ended       bool
+	allTold     chan struct{} // closed when every worker knows of the end
+	ticked      time.Time
 }
 
-// A member is a worker as the desk knows it.
+// A member is a worker as the coordinator knows it.
 type member struct {
 	hello
 	seen     time.Time
@@ -78,11 +78,11 @@ type member struct {
 	agents   map[string]map[assay.AgentState]int // by listed model
 }
 
-// takes reports whether the worker takes orders.
+// takes reports whether the worker takes assignments.
 func (m *member) takes() bool { return !m.draining && !m.leaving && !m.gone }
 
-// NewDesk opens a desk. It must be closed.
-func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
+// NewCoordinator opens a coordinator. It must be closed.
+func NewCoordinator(hub Hub, o CoordinatorOptions) (*Coordinator, error) {
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	if o.Changed == nil {
 		o.Changed = func() {}
@@ -90,9 +90,9 @@ func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	d := &Desk{
+	d := &Coordinator{
 		hub: hub, options: o, quit: make(chan struct{}),
-		orders: make(map[string]*order), byTrial: make(map[assay.TrialID]*order),
+		assignments: make(map[string]*assignment), byTrial: make(map[assay.TrialID]*assignment),
 		workers: make(map[string]*member), allTold: make(chan struct{}),
 		ticked: time.Now(), began: time.Now(), tick: o.Lease / ticksOfLease,
 	}
@@ -106,7 +106,7 @@ func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
 }
 
 // Close tells the workers that the run has ended, as far as they ask within a moment.
-func (d *Desk) Close() {
+func (d *Coordinator) Close() {
 	if n := d.begunAgain.Load(); n > 0 {
 		d.options.Note(fmt.Sprintf("workers were lost: %d attempts were begun again by others", n))
 	}
@@ -124,7 +124,7 @@ func (d *Desk) Close() {
 }
 
 // farewell closes allTold if every worker knows that the run has ended. It needs the lock.
-func (d *Desk) farewell() {
+func (d *Coordinator) farewell() {
 	for _, m := range d.workers {
 		if !m.told && !m.gone {
 			return
@@ -138,8 +138,9 @@ func (d *Desk) farewell() {
 }
 
 // Run offers an attempt to the workers and waits for its end. The requests of the attempt go to the
-// provider. It is like [episode.Runner.Run]. The worker keeps the attempt until [Desk.Conclude].
-func (d *Desk) Run(
+// provider. It is like [episode.Runner.Run]. The worker keeps the attempt until
+// [Coordinator.Conclude].
+func (d *Coordinator) Run(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 ) (*assay.Attempt, *assay.Transcript) {
 	began := time.Now()
@@ -170,11 +171,11 @@ func lost(trial *assay.Trial, began time.Time, f *assay.Fault) *assay.Attempt {
 	}
 }
 
-func (d *Desk) open(
+func (d *Coordinator) open(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
-) *order {
-	o := &order{
-		id: d.orderID(trial), trial: trial, task: task, provider: provider,
+) *assignment {
+	o := &assignment{
+		id: d.assignmentID(trial), trial: trial, task: task, provider: provider,
 		finished: make(chan struct{}), concluded: make(chan struct{}),
 	}
 	o.ctx, o.cancel = context.WithCancel(ctx)
@@ -183,17 +184,17 @@ func (d *Desk) open(
 	if before := d.byTrial[trial.ID]; before != nil {
 		d.conclude(before)
 	}
-	d.orders[o.id], d.byTrial[trial.ID] = o, o
+	d.assignments[o.id], d.byTrial[trial.ID] = o, o
 	return o
 }
 
-// orderID returns another ID for each order. A trial has one attempt at a time.
-func (d *Desk) orderID(t *assay.Trial) string {
+// assignmentID returns another ID for each assignment. A trial has one attempt at a time.
+func (d *Coordinator) assignmentID(t *assay.Trial) string {
 	return fmt.Sprintf("%s-%s-%d", d.options.Job.Run, t.ID, time.Since(d.began).Nanoseconds())
 }
 
-// offer puts an order into the queue. If that fails, watch tries again.
-func (d *Desk) offer(o *order) {
+// offer puts an assignment into the queue. If that fails, watch tries again.
+func (d *Coordinator) offer(o *assignment) {
 	ctx, cancel := context.WithTimeout(o.ctx, d.options.Lease)
 	defer cancel()
 	err := d.hub.Offer(ctx, o.id)
@@ -206,7 +207,7 @@ func (d *Desk) offer(o *order) {
 }
 
 // Conclude lets go of the attempt at a trial: it is on disk, or will never be.
-func (d *Desk) Conclude(id assay.TrialID) {
+func (d *Coordinator) Conclude(id assay.TrialID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if o := d.byTrial[id]; o != nil {
@@ -215,16 +216,16 @@ func (d *Desk) Conclude(id assay.TrialID) {
 }
 
 // conclude needs the lock.
-func (d *Desk) conclude(o *order) {
+func (d *Coordinator) conclude(o *assignment) {
 	if d.byTrial[o.trial.ID] == o {
 		delete(d.byTrial, o.trial.ID)
 	}
-	delete(d.orders, o.id)
+	delete(d.assignments, o.id)
 	close(o.concluded)
 }
 
-// watch offers orders again that nobody works on, and forgets workers that are gone.
-func (d *Desk) watch() {
+// watch offers assignments again that nobody works on, and forgets workers that are gone.
+func (d *Coordinator) watch() {
 	ticker := time.NewTicker(d.tick)
 	defer ticker.Stop()
 	for {
@@ -243,8 +244,8 @@ func (d *Desk) watch() {
 	}
 }
 
-// overdue returns the orders to offer again, and forgets workers that are silent.
-func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
+// overdue returns the assignments to offer again, and forgets workers that are silent.
+func (d *Coordinator) overdue(now time.Time) (again []*assignment, changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if asleep := now.Sub(d.ticked) - d.tick; asleep > d.options.Lease/8 {
@@ -252,13 +253,13 @@ func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
 		for _, m := range d.workers {
 			m.seen = m.seen.Add(asleep)
 		}
-		for _, o := range d.orders {
+		for _, o := range d.assignments {
 			o.seen = o.seen.Add(asleep)
 		}
 	}
 	d.ticked = now
-	left := make(map[string]int) // orders by worker
-	for _, o := range d.orders {
+	left := make(map[string]int) // assignments by worker
+	for _, o := range d.assignments {
 		if o.over() {
 			continue
 		}
@@ -283,7 +284,7 @@ func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
 }
 
 // Slots returns how many attempts the workers can carry out at once.
-func (d *Desk) Slots() (n int) {
+func (d *Coordinator) Slots() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range d.workers {
@@ -294,12 +295,13 @@ func (d *Desk) Slots() (n int) {
 	return n
 }
 
-// Waits reports whether an order waits for a worker, so that a silent model says nothing about it.
-func (d *Desk) Waits() bool {
+// Waits reports whether an assignment waits for a worker, so that a silent model says nothing about
+// it.
+func (d *Coordinator) Waits() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	for _, o := range d.orders {
+	for _, o := range d.assignments {
 		if !o.over() && !o.inHand(now, d.silence) {
 			return true
 		}
@@ -308,7 +310,7 @@ func (d *Desk) Waits() bool {
 }
 
 // Drain lets a worker finish what it has, and go.
-func (d *Desk) Drain(name string) {
+func (d *Coordinator) Drain(name string) {
 	d.mu.Lock()
 	for _, m := range d.workers {
 		m.draining = m.draining || m.Name == name
@@ -334,7 +336,7 @@ type WorkerState struct {
 }
 
 // Workers returns the workers, by name.
-func (d *Desk) Workers() []WorkerState {
+func (d *Coordinator) Workers() []WorkerState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := make([]WorkerState, 0, len(d.workers))
@@ -347,7 +349,7 @@ func (d *Desk) Workers() []WorkerState {
 		})
 	}
 	now := time.Now()
-	for _, o := range d.orders {
+	for _, o := range d.assignments {
 		if i, ok := place[o.worker]; ok && !o.over() && o.inHand(now, d.silence) {
 			all[i].Trials = append(all[i].Trials, o.trial.ID)
 		}
@@ -360,12 +362,12 @@ func (d *Desk) Workers() []WorkerState {
 }
 
 // States counts the attempts of a listed model in flight by what their agents are doing.
-func (d *Desk) States(model string) map[assay.AgentState]int {
+func (d *Coordinator) States(model string) map[assay.AgentState]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	states := make(map[assay.AgentState]int)
 	starting := 0
-	for _, o := range d.orders {
+	for _, o := range d.assignments {
 		if o.trial.Model == model && !o.over() {
 			starting++
 		}

@@ -9,32 +9,33 @@ import (
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
-// A crew is a number of listed models that share a limit of attempts in flight: one agent with all
-// its levels and revisions, or all models whose tools are those of a server. Only the engine's
-// goroutine accesses it.
-type crew struct {
+// A sharedLimit is a limit of attempts in flight that several listed models share: the levels and
+// revisions of one agent, or all models that use one server of tools. Only the engine's goroutine
+// accesses it.
+type sharedLimit struct {
 	limit  func() int
 	memory *memory         // nil if attempts start no program
 	flying map[string]int  // attempts in flight, by listed name
 	busy   map[string]bool // listed names with trials to start
 }
 
-// crews has the crews of each listed name.
-type crews map[string][]*crew
+// sharedLimits has the limits of each listed name.
+type sharedLimits map[string][]*sharedLimit
 
-// crewsOf returns the crews of agents, and that of a server of tools unless it is nil.
-func crewsOf(
+// sharedLimitsOf returns the shared limits of agents, and that of a server of tools unless it is
+// nil.
+func sharedLimitsOf(
 	models []string, agents map[string]job.Agent, server *assay.MCPServer, m *memory,
-) crews {
-	byAgent, all := make(map[string]*crew), make(crews)
+) sharedLimits {
+	byAgent, all := make(map[string]*sharedLimit), make(sharedLimits)
 	for listed, a := range agents {
 		if byAgent[a.Name] == nil {
-			byAgent[a.Name] = newCrew(fixed(a.Most), a.URL, m)
+			byAgent[a.Name] = newSharedLimit(fixed(a.Most), a.URL, m)
 		}
 		all.join(listed, byAgent[a.Name])
 	}
 	if server != nil {
-		c := newCrew(fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency)), server.URL, m)
+		c := newSharedLimit(fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency)), server.URL, m)
 		for _, listed := range models {
 			all.join(listed, c)
 		}
@@ -42,9 +43,9 @@ func crewsOf(
 	return all
 }
 
-// newCrew returns a crew of programs, or of services if they have a URL.
-func newCrew(limit func() int, url string, m *memory) *crew {
-	c := &crew{limit: limit, flying: make(map[string]int), busy: make(map[string]bool)}
+// newSharedLimit returns a shared limit of programs, or of services if they have a URL.
+func newSharedLimit(limit func() int, url string, m *memory) *sharedLimit {
+	c := &sharedLimit{limit: limit, flying: make(map[string]int), busy: make(map[string]bool)}
 	if url == "" {
 		c.memory = m
 	}
@@ -53,13 +54,13 @@ func newCrew(limit func() int, url string, m *memory) *crew {
 
 func fixed(n int) func() int { return func() int { return n } }
 
-func (all crews) join(listed string, c *crew) {
+func (all sharedLimits) join(listed string, c *sharedLimit) {
 	c.busy[listed] = true
 	all[listed] = append(all[listed], c)
 }
 
-// most returns how many attempts of a listed name its crews allow in flight, but at most n.
-func (all crews) most(listed string, n int) int {
+// most returns how many attempts of a listed name its shared limits allow in flight, but at most n.
+func (all sharedLimits) most(listed string, n int) int {
 	for _, c := range all[listed] {
 		n = min(n, c.most(listed))
 	}
@@ -68,7 +69,7 @@ func (all crews) most(listed string, n int) int {
 
 // most returns how many attempts of a listed name may be in flight: its share of the limit, but no
 // more than the others leave. While memory is short, none is added to those in flight.
-func (c *crew) most(listed string) int {
+func (c *sharedLimit) most(listed string) int {
 	others := 0
 	for name, n := range c.flying {
 		if name != listed {
@@ -86,14 +87,14 @@ func (c *crew) most(listed string) int {
 }
 
 // exhausted gives the share of a listed name without trials to start to the others.
-func (all crews) exhausted(listed string) {
+func (all sharedLimits) exhausted(listed string) {
 	for _, c := range all[listed] {
 		delete(c.busy, listed)
 	}
 }
 
 // count counts the attempts in flight.
-func (all crews) count(e engine.Event) {
+func (all sharedLimits) count(e engine.Event) {
 	for _, c := range all[e.Model] {
 		switch e.Kind {
 		case engine.Started:

@@ -11,9 +11,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An order is an attempt that some worker carries out. Its fields from begun on are guarded by the
-// desk's lock.
-type order struct {
+// An assignment is an attempt that some worker carries out. Its fields from begun on are guarded by
+// the coordinator's lock.
+type assignment struct {
 	id       string
 	trial    *assay.Trial
 	task     *assay.Task
@@ -29,7 +29,7 @@ type order struct {
 	try          string
 	worker, name string
 	seen         time.Time // when the worker was last heard to work on it
-	// offered is when the order was put into the queue; offering is true while that goes on.
+	// offered is when the assignment was put into the queue; offering is true while that goes on.
 	offered  time.Time
 	offering bool
 
@@ -51,19 +51,19 @@ type asked struct {
 }
 
 // over reports whether the attempt has ended.
-func (o *order) over() bool { return o.result != nil || o.fault != nil }
+func (o *assignment) over() bool { return o.result != nil || o.fault != nil }
 
-// inHand reports whether a worker works on the order, of which nobody may be silent for long.
-func (o *order) inHand(now time.Time, silence time.Duration) bool {
+// inHand reports whether a worker works on the assignment, of which nobody may be silent for long.
+func (o *assignment) inHand(now time.Time, silence time.Duration) bool {
 	return o.begun > 0 && now.Sub(o.seen) < silence
 }
 
-func (o *order) finish(r *result) {
+func (o *assignment) finish(r *result) {
 	o.result = r
 	close(o.finished)
 }
 
-func (o *order) fail(f *assay.Fault) {
+func (o *assignment) fail(f *assay.Fault) {
 	if !o.over() {
 		o.fault = f
 		close(o.finished)
@@ -71,13 +71,13 @@ func (o *order) fail(f *assay.Fault) {
 }
 
 // end ends all requests of the attempt.
-func (o *order) end() {
+func (o *assignment) end() {
 	o.cancel()
 	o.asking.Wait()
 }
 
-// hand gives the order to a delivery, and ends the requests of the one before.
-func (o *order) hand(m *member, try string, now time.Time) {
+// hand gives the assignment to a delivery, and ends the requests of the one before.
+func (o *assignment) hand(m *member, try string, now time.Time) {
 	for _, a := range o.asked {
 		a.cancel()
 	}
@@ -89,7 +89,7 @@ func (o *order) hand(m *member, try string, now time.Time) {
 
 // ask sends a request to the model, unless it was sent before. It returns nil if the reply has
 // arrived already.
-func (o *order) ask(c *chat) *asked {
+func (o *assignment) ask(c *chat) *asked {
 	for n, a := range o.asked {
 		if n < c.Seen {
 			delete(o.asked, n)
