@@ -39,3 +39,23 @@ func TestToolsOfAgents(t *testing.T) {
 		})
 	}
 }
+
+// TestSearchesInOtherOrder checks that a model reads the answers of parallel searches in the order of
+// its calls, however they arrive. Semantic Kernel sends them in the order in which they ended.
+func TestSearchesInOtherOrder(t *testing.T) {
+	t.Parallel()
+	for _, swap := range []bool{false, true} {
+		k := newTalk(t, "sim/listed", assay.Discover, assay.Baseline, task(fetcher, parser))
+		searches := k.next(t).Calls
+		if len(searches) != 2 {
+			t.Fatalf("the model begins with %+v, want two searches", searches)
+		}
+		k.add(searches, found(fetcher), found(parser))
+		if n := len(k.req.Messages); swap {
+			k.req.Messages[n-1], k.req.Messages[n-2] = k.req.Messages[n-2], k.req.Messages[n-1]
+		}
+		if got := executes(assay.Discover, k.next(t)); len(got) != 1 || got[0] != fetcher {
+			t.Errorf("swapped %t: the model calls %v, want %s", swap, got, fetcher)
+		}
+	}
+}

@@ -47,8 +47,10 @@ type view struct {
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
 	// that of the plan, and output is what the latest call that worked returned.
 	endWord, answer, output string
-	// found holds the tools that each search so far has found, best first.
-	found [][]string
+	// found holds the tools that each search so far has found, best first, in the order in which
+	// the searches were asked for. Agents may send the answers in another order.
+	found    [][]string
+	searches int // asked for so far
 }
 
 // A step is a step of a plan as written there.
@@ -65,6 +67,7 @@ func list(name, description string) listing {
 // An act is one action: a search for a text, or a call of a tool.
 type act struct {
 	search    bool
+	place     int    // of a search among all searches
 	text      string // query or tool
 	arguments string // a JSON object, or ""
 }
@@ -125,14 +128,27 @@ func newView(req assay.Request, catalog *assay.Catalog) *view {
 			if v.tags {
 				acts = readTags(m.Content)
 			}
+			for i := range acts {
+				v.number(&acts[i])
+			}
 			for _, c := range m.Calls {
-				v.ids[c.ID] = v.readCall(c)
+				a := v.readCall(c)
+				v.number(&a)
+				v.ids[c.ID] = a
 			}
 		case assay.ToolRole:
 			v.readResult(v.ids[m.CallID], m.Content)
 		}
 	}
 	return v
+}
+
+// number gives a search its place.
+func (v *view) number(a *act) {
+	if a.search {
+		a.place = v.searches
+		v.searches++
+	}
 }
 
 // readFunctions finds out how the functions are named, which can be tools of the catalog.
@@ -345,7 +361,8 @@ func (v *view) readResult(a act, content string) {
 		for _, t := range r.Tools {
 			names = append(names, t.Name)
 		}
-		v.found = append(v.found, names)
+		v.found = append(v.found, make([][]string, max(0, a.place+1-len(v.found)))...)
+		v.found[a.place] = names
 	}
 }
 
