@@ -130,7 +130,7 @@ others: python
 strangers:
 	examples/agents/install.sh $(AGENTS)
 	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) ASSAY_AGENTS_ALL=1 \
-		$(GO) test -run TestAgentsOfOthers -timeout 30m -v ./cmd/assay
+		$(GO) test -run TestAgentsOfOthers -timeout 0 -v ./cmd/assay
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -12,8 +12,7 @@ import (
 )
 
 // agents are agents that we did not write, by the folder into which examples/agents/install.sh
-// installs them. Their scripts are in examples/agents.
-// The option is the argument of a script.
+// installs them. Their scripts, which may take an option, are in examples/agents.
 var agents = []struct{ folder, script, option string }{
 	{"openai-agents", "openai_agents.py", ""},
 	{"langgraph", "langgraph_agent.py", ""},
@@ -36,41 +35,41 @@ var agents = []struct{ folder, script, option string }{
 
 // TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the model
 // does that the gateway serves them, and meet the same faults. If tools have to be found, the model
-// begins with several calls in one reply.
+// begins with several calls in one reply. One agent plays after the other, because many keep a
+// machine busy while they start.
 func TestAgentsOfOthers(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_AGENTS")
 	if home == "" {
 		t.Skip("ASSAY_AGENTS does not name a directory with agents; make test-all sets it")
 	}
-	dir := t.TempDir()
-	models := []string{"sim/optimal"}
-	providers := "agents:\n"
-	for _, a := range agents {
-		if _, err := os.Stat(filepath.Join(home, a.folder, "done")); err != nil {
-			t.Logf("%s is not installed", a.folder)
-			continue
-		}
-		command := agentCommand(t, home, a.folder, a.script)
-		name := strings.NewReplacer("_agent.py", "", "_agent.mjs", "-js", ".", "-").Replace(a.script)
-		if a.option != "" {
-			name, command = name+"-"+a.option, append(command, a.option)
-		}
-		models = append(models, name)
-		providers += "  " + name + ":\n    model: sim/optimal\n    command: [" +
-			strings.Join(command, ", ") + "]\n"
-	}
-	if len(models) == 1 {
-		t.Skip("no agent is installed")
-	}
 	tasks, settings := 1, []string{assay.Listed} // for CI
 	if os.Getenv("ASSAY_AGENTS_ALL") != "" {
 		tasks, settings = 3, append(settings, assay.Discover)
 	}
-	for _, tools := range settings {
-		store := filepath.Join(dir, tools+".db")
-		run := must(t, nil, "run", file(t, dir, tools+".yaml", `name: agents
-models: [`+strings.Join(models, ", ")+`]
+	for _, a := range agents {
+		for _, tools := range settings {
+			t.Run(strings.TrimSpace(a.script+" "+a.option)+"/"+tools, func(t *testing.T) {
+				if _, err := os.Stat(filepath.Join(home, a.folder, "done")); err != nil {
+					t.Skipf("%s is not installed", a.folder)
+				}
+				command := agentCommand(t, home, a.folder, a.script)
+				if a.option != "" {
+					command = append(command, a.option)
+				}
+				playAlike(t, tools, tasks, command)
+			})
+		}
+	}
+}
+
+// playAlike lets an agent and its model alone play the same tasks, and checks that they play alike.
+func playAlike(t *testing.T, tools string, tasks int, command []string) {
+	t.Helper()
+	dir := t.TempDir()
+	store := filepath.Join(dir, "agents.db")
+	run := must(t, nil, "run", file(t, dir, "experiment.yaml", `name: agents
+models: [sim/optimal, agent]
 variants: [baseline]
 difficulties: [easy]
 task_types: [simple_task]
@@ -78,19 +77,27 @@ reliabilities: [0.7]
 tools: `+tools+`
 seed: 1
 tasks_per_type: `+strconv.Itoa(tasks)+`
-`), "--providers", file(t, dir, "providers.yaml", providers), "--store", store, "--display", "none")
-		agreed(t, tools, store, tasks*len(models), run.err)
+`), "--providers", file(t, dir, "providers.yaml", `agents:
+  agent:
+    model: sim/optimal
+    timeout: 1h # on a busy machine
+    concurrency: 2
+    command: [`+strings.Join(command, ", ")+`]
+`), "--store", store, "--display", "none")
+	played := attempts(t, store)
+	if len(played) != 2*tasks {
+		t.Errorf("%d attempts, want %d\n%s", len(played), 2*tasks, run.err)
 	}
+	agreed(t, played)
 }
 
-// agreed checks that all models of a store have played each task alike.
-func agreed(t *testing.T, tools, store string, want int, log string) {
+// agreed checks that all models have played each task alike, and met faults.
+func agreed(t *testing.T, played []assay.Attempt) {
 	t.Helper()
 	describe := func(a *assay.Attempt) string {
 		return fmt.Sprintf("%s, ended by %s%s, %d requests, %d calls, %d failures, %d faults met",
 			a.Level, a.Ended, a.FaultDetail, a.Requests, a.ToolCalls, a.Failures, a.FaultsMet)
 	}
-	played := attempts(t, store)
 	alone := make(map[assay.TaskID]string) // by task
 	faults := 0
 	for _, a := range played {
@@ -102,12 +109,12 @@ func agreed(t *testing.T, tools, store string, want int, log string) {
 	for _, a := range played {
 		if got := describe(&a); a.Level != assay.FullSuccess || got != alone[a.Task] ||
 			a.InputTokens == 0 || a.Unmetered {
-			t.Errorf("%s, tools %s, %s: %s\nits model alone: %s", a.Model, tools, a.Task, got,
-				alone[a.Task])
+			t.Errorf("%s of %s: %s\nits model alone: %s", a.Task, a.Model, got, alone[a.Task])
 		}
 	}
-	if len(played) != want || faults == 0 {
-		t.Errorf("%d attempts, want %d, and %d faults\n%s", len(played), want, faults, log)
+	t.Logf("%d attempts; the model alone met %d faults", len(played), faults)
+	if faults == 0 {
+		t.Error("no fault was met")
 	}
 }
 
