@@ -187,7 +187,35 @@ func (m *Models) execute(v *view, name string) assay.Message {
 
 // act returns a call of a tool with arguments that fit the tools that succeeded earlier.
 func (m *Models) act(v *view, name string, earlier []string) act {
-	return act{text: name, arguments: string(workflow.Arguments(m.catalog, name, v.inputs, earlier))}
+	arguments := workflow.Arguments(m.catalog, name, v.inputs, earlier)
+	return act{text: name, arguments: m.complete(v, name, arguments)}
+}
+
+// complete adds the defaults of arguments that the request demands, although the tool does not.
+// Some frameworks make all arguments required.
+func (m *Models) complete(v *view, name string, arguments json.RawMessage) string {
+	var schema struct{ Required []string }
+	i := slices.IndexFunc(v.functions, func(f assay.Function) bool { return f.Name == v.prefix+name })
+	if i < 0 || json.Unmarshal(v.functions[i].Parameters, &schema) != nil {
+		return string(arguments)
+	}
+	var values map[string]any
+	tool, _ := m.catalog.Tool(name)
+	for _, p := range tool.Parameters {
+		if p.Required || !slices.Contains(schema.Required, p.Name) {
+			continue
+		}
+		if values == nil && json.Unmarshal(arguments, &values) != nil {
+			return string(arguments)
+		}
+		if _, given := values[p.Name]; !given {
+			values[p.Name] = p.Default
+		}
+	}
+	if values == nil {
+		return string(arguments)
+	}
+	return encode(values)
 }
 
 // message writes down actions under the protocol of the conversation.

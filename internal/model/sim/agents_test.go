@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -56,6 +58,43 @@ func TestSearchesInOtherOrder(t *testing.T) {
 		}
 		if got := executes(assay.Discover, k.next(t)); len(got) != 1 || got[0] != fetcher {
 			t.Errorf("swapped %t: the model calls %v, want %s", swap, got, fetcher)
+		}
+	}
+}
+
+// TestDemandedArguments checks that a call has the arguments that the request demands, because some
+// frameworks make optional arguments required.
+func TestDemandedArguments(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, "sim/listed", assay.Listed, assay.Baseline, task(fetcher, parser))
+	tool, _ := catalog.Tool(fetcher)
+	var all []string
+	for _, p := range tool.Parameters {
+		all = append(all, p.Name)
+	}
+	demand := func(names []string) map[string]any {
+		schema, err := json.Marshal(map[string]any{"type": "object", "required": names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range k.req.Functions {
+			if f.Name == fetcher {
+				k.req.Functions[i].Parameters = schema
+			}
+		}
+		var args map[string]any
+		if err := json.Unmarshal([]byte(k.next(t).Calls[0].Arguments), &args); err != nil {
+			t.Fatal(err)
+		}
+		return args
+	}
+	own, every := demand(nil), demand(all)
+	if len(own) == len(all) || len(every) != len(all) {
+		t.Errorf("calls have %v and %v, want the second with %v", own, every, all)
+	}
+	for name, value := range own {
+		if !reflect.DeepEqual(every[name], value) {
+			t.Errorf("argument %s is %v, want %v", name, every[name], value)
 		}
 	}
 }

@@ -23,9 +23,10 @@ type view struct {
 	tags, discover, arguments bool
 	// doubtful means that answers can be wrong and the list of the tools that have succeeded is
 	// right. listed is the latest such list.
-	doubtful bool
-	listed   []string
-	tools    []listing // tools in the prompt
+	doubtful  bool
+	listed    []string
+	tools     []listing        // tools in the prompt
+	functions []assay.Function // as the request describes them
 	// prefix is what a foreign agent writes before the names of functions.
 	prefix string
 	ids    map[string]act // calls by their IDs
@@ -153,6 +154,7 @@ func (v *view) number(a *act) {
 
 // readFunctions finds out how the functions are named, which can be tools of the catalog.
 func (v *view) readFunctions(functions []assay.Function, catalog *assay.Catalog) {
+	v.functions = functions
 	for _, f := range functions {
 		if prefix, ok := strings.CutSuffix(f.Name, "tool_call"); ok {
 			v.discover, v.prefix = true, prefix
