@@ -128,7 +128,7 @@ others: python
 # All agents that the page about agents names. They take minutes to install, and 5 GB.
 .PHONY: strangers
 strangers:
-	examples/agents/install.sh $(AGENTS)
+	-examples/agents/install.sh $(AGENTS)
 	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) ASSAY_AGENTS_ALL=1 \
 		$(GO) test -run TestAgentsOfOthers -timeout 0 -v ./cmd/assay
 

@@ -44,13 +44,17 @@ func TestAgentsOfOthers(t *testing.T) {
 		t.Skip("ASSAY_AGENTS does not name a directory with agents; make test-all sets it")
 	}
 	tasks, settings := 1, []string{assay.Listed} // for CI
-	if os.Getenv("ASSAY_AGENTS_ALL") != "" {
+	all := os.Getenv("ASSAY_AGENTS_ALL") != ""
+	if all {
 		tasks, settings = 3, append(settings, assay.Discover)
 	}
 	for _, a := range agents {
 		for _, tools := range settings {
 			t.Run(strings.TrimSpace(a.script+" "+a.option)+"/"+tools, func(t *testing.T) {
-				if _, err := os.Stat(filepath.Join(home, a.folder, "done")); err != nil {
+				_, err := os.Stat(filepath.Join(home, a.folder, "done"))
+				if err != nil && all {
+					t.Fatalf("%s is not installed", a.folder)
+				} else if err != nil {
 					t.Skipf("%s is not installed", a.folder)
 				}
 				command := agentCommand(t, home, a.folder, a.script)

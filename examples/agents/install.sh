@@ -1,8 +1,7 @@
 #!/bin/sh
 # Installs agents for the scripts of this folder: install.sh DIR [NAME...]
 # Each Python agent gets an environment of its own, because they need different versions of the same
-# packages. Those in
-# JavaScript that CI plays share one folder.
+# packages. Those in JavaScript that CI plays share one folder.
 set -eu
 dir=$1
 shift
@@ -36,16 +35,19 @@ packages() {
 	esac
 }
 
-for name; do
-	[ -f "$dir/$name/done" ] && continue
-	list=$(packages "$name")
+install() {
+	list=$(packages "$1") || return
 	# shellcheck disable=SC2086 # lists of words
-	case $name in
+	case $1 in
 	npm | mastra | langchain-js)
-		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$name" $list ;;
+		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
 	*)
-		python3 -m venv "$dir/$name"
-		"$dir/$name/bin/python" -m pip install -q $list ;;
-	esac
-	touch "$dir/$name/done"
+		python3 -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
+	esac && touch "$dir/$1/done"
+}
+
+missing=
+for name; do
+	[ -f "$dir/$name/done" ] || install "$name" || missing="$missing $name"
 done
+[ -z "$missing" ] || { echo "install.sh: not installed:$missing" >&2 && exit 1; }
