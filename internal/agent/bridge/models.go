@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -172,7 +171,6 @@ const eventStream = "text/event-stream"
 type keeper struct {
 	end, ended chan struct{}
 	begun      bool
-	once       sync.Once
 }
 
 func keepAlive(w http.ResponseWriter, stream bool) *keeper {
@@ -204,7 +202,7 @@ func keepAlive(w http.ResponseWriter, stream bool) *keeper {
 
 // stop ends the keeper and reports whether it has sent anything.
 func (k *keeper) stop() bool {
-	k.once.Do(func() { close(k.end) })
+	close(k.end)
 	<-k.ended
 	return k.begun
 }

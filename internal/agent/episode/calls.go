@@ -77,7 +77,7 @@ func (e *episode) mayUse(name string) bool {
 func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
 	rec.Assisted = true
 	text := render(c.name, c.data)
-	e.progress.malformed(text)
+	e.progress.failed(text)
 	return map[string]any{"refused": text}
 }
 

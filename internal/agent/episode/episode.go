@@ -192,13 +192,14 @@ func (e *episode) request(left time.Duration) *assay.Request {
 		Lane: e.attempt.Lane, Budget: max(0, left),
 	}
 	if e.trial.Protocol != assay.Tags {
-		req.Functions = e.permitted(e.functions[toolbox{e.trial.World, e.trial.Tools}])
+		req.Functions = e.permitted()
 	}
 	return req
 }
 
 // permitted returns the functions without tools that the task may not use.
-func (e *episode) permitted(functions []assay.Function) []assay.Function {
+func (e *episode) permitted() []assay.Function {
+	functions := e.functions[toolbox{e.trial.World, e.trial.Tools}]
 	if len(e.task.Tools) == 0 || e.trial.Tools != assay.Listed {
 		return functions
 	}

@@ -82,9 +82,7 @@ func (p *progress) shown(lookup act, tool string) {
 	}
 }
 
-// malformed records that an action was answered by a correction.
-func (p *progress) malformed(correction string) { p.failed(correction) }
-
+// failed records a mistake, or a correction that answered an action.
 func (p *progress) failed(key string) {
 	p.errors.add(key, p.turn)
 	p.notice(assay.ErrorLoop, p.errors, 1)

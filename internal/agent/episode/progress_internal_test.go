@@ -31,7 +31,7 @@ func play(rules assay.LoopRules, turns ...string) []assay.LoopRecord {
 			case c == '.':
 				actions--
 			case c == '!':
-				p.malformed("not closed")
+				p.failed("not closed")
 			case c == '?':
 				rec.Lookups++
 				p.shown(search, "old")

@@ -79,9 +79,7 @@ func (r *Runner) Stage(
 func (s *Stage) Prompt() string { return s.e.transcript.Messages[0].Content }
 
 // Functions returns the tools.
-func (s *Stage) Functions() []assay.Function {
-	return s.e.permitted(s.e.functions[toolbox{s.e.trial.World, s.e.trial.Tools}])
-}
+func (s *Stage) Functions() []assay.Function { return s.e.permitted() }
 
 // Over is closed when a limit or a fault has ended the attempt. After a limit, the requests in
 // flight are waited for first, because their endpoint bills them.
