@@ -15,28 +15,35 @@ import (
 type agent func(m *Models, v *view) assay.Message
 
 var agents = map[string]agent{
-	Listed:   (*Models).listed,
-	Optimal:  (*Models).optimal,
+	Listed:   looking((*Models).listed),
+	Optimal:  looking((*Models).optimal),
 	Expert:   (*Models).expert,
-	Obedient: (*Models).obedient,
+	Obedient: looking((*Models).obedient),
 	Searcher: (*Models).searcher,
 	Mute:     (*Models).mute,
 	Judge:    (*Models).judge,
-	Batcher:  (*Models).batcher,
+	Batcher:  looking((*Models).batcher),
 	Alphabet: (*Models).alphabet,
 	Sprayer:  (*Models).sprayer,
-	Copier:   (*Models).copier,
-	Inputs:   (*Models).onInputs,
+	Copier:   looking((*Models).copier),
+	Inputs:   looking((*Models).onInputs),
 	Guesser:  (*Models).guesser,
 	Claimer:  (*Models).claimer,
 	Starter:  (*Models).starter,
 }
 
+// looking returns an agent that first looks for the tools if they have to be found.
+func looking(a agent) agent {
+	return func(m *Models, v *view) assay.Message {
+		if msg, wait := v.look(); wait {
+			return msg
+		}
+		return a(m, v)
+	}
+}
+
 // listed runs the steps in order, each until it succeeds.
 func (m *Models) listed(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
 	return m.carryOut(v, v.steps())
 }
 
@@ -53,9 +60,6 @@ func (m *Models) carryOut(v *view, steps []string) assay.Message {
 // optimal follows the exact best policy for the steps, based on the tools' dependencies and the
 // chance that the plan states.
 func (m *Models) optimal(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
 	if tool := m.best(v); tool != "" {
 		return m.execute(v, tool)
 	}
@@ -65,9 +69,6 @@ func (m *Models) optimal(v *view) assay.Message {
 // batcher follows the best policy too, and makes several calls in one reply when that costs
 // nothing: when every call that is left has to succeed.
 func (m *Models) batcher(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
 	tool := m.best(v)
 	if tool == "" {
 		return done
@@ -116,20 +117,14 @@ func (m *Models) best(v *view) string {
 // hint. It finds the tools that the parts of the description ask for, runs each tool's dependencies
 // first, and chooses the arguments itself.
 func (m *Models) expert(v *view) assay.Message {
-	var hints []string
-	for _, s := range v.plan {
-		hints = append(hints, s.tool)
-	}
-	return m.carryOut(v, policy.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
+	found := m.guide.matches(v.queries(), toolsOf(v.plan))
+	return m.carryOut(v, policy.Sequence(m.catalog, found))
 }
 
 // obedient carries out the given plan to the letter, including its arguments. It retries a step
 // that failed by chance and skips a step that cannot succeed, because it does not repair anything.
 // It believes every answer.
 func (m *Models) obedient(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
 	if v.plan == nil {
 		return m.carryOut(v, v.steps())
 	}
@@ -142,8 +137,7 @@ func (m *Models) obedient(v *view) assay.Message {
 	if next >= len(v.plan) {
 		return done
 	}
-	s := v.plan[next]
-	return v.message(act{text: s.tool, arguments: s.arguments})
+	return v.message(v.plan[next])
 }
 
 // searcher searches for tools forever, with different words each time.
@@ -163,6 +157,19 @@ func (m *Models) mute(v *view) assay.Message {
 }
 
 var done = assay.Message{Role: assay.Assistant, Content: "All steps are done. TASK_COMPLETED"}
+
+// planned returns the calls of the plan. Without a plan it returns calls of the tools that the task
+// seems to want, with arguments that fit the calls so far.
+func (m *Models) planned(v *view) []act {
+	if v.plan != nil {
+		return v.plan
+	}
+	var acts []act
+	for _, name := range v.steps() {
+		acts = append(acts, m.act(v, name, v.succeeded()))
+	}
+	return acts
+}
 
 // look searches for the parts of the description, all in one reply, if the tools have to be found
 // first and there was no search yet.

@@ -85,30 +85,16 @@ func (m *Models) sweep(v *view, tools []string) assay.Message {
 
 // copier repeats all calls of the given plan in every reply, to the letter.
 func (m *Models) copier(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
-	var acts []act
-	for _, s := range v.plan {
-		acts = append(acts, act{text: s.tool, arguments: s.arguments})
-	}
-	if v.plan == nil {
-		for _, name := range v.steps() {
-			acts = append(acts, m.act(v, name, v.succeeded()))
-		}
-	}
+	acts := m.planned(v)
 	if v.spent() || len(acts) == 0 {
 		return done
 	}
 	return v.message(acts...)
 }
 
-// inputs runs the steps in order, each until it succeeds, and gives the task's inputs to every
+// onInputs runs the steps in order, each until it succeeds, and gives the task's inputs to every
 // tool that works on data.
 func (m *Models) onInputs(v *view) assay.Message {
-	if msg, wait := v.look(); wait {
-		return msg
-	}
 	rest := v.rest(v.steps())
 	if v.spent() || len(rest) == 0 {
 		return done

@@ -26,9 +26,9 @@ func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 		return assay.Response{}, ended(ctx)
 	}
 	v := newView(req, o.models.catalog)
-	v.plan, v.reliability = []step{}, o.reliability
+	v.plan, v.reliability = []act{}, o.reliability
 	for _, tool := range o.required {
-		v.plan = append(v.plan, step{tool: tool})
+		v.plan = append(v.plan, act{text: tool})
 	}
 	reply := o.models.optimal(v)
 	return assay.Response{

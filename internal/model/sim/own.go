@@ -27,20 +27,15 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
-	steps := v.plan
-	if steps == nil {
-		for _, name := range v.steps() {
-			steps = append(steps, step{name, m.act(v, name, v.succeeded()).arguments})
-		}
-	}
+	acts := m.planned(v)
 	next := v.corrected
 	for _, c := range v.calls {
 		if c.ok || !m.mayPass(c) {
 			next++
 		}
 	}
-	if next < len(steps) && !v.spent() {
-		return v.message(act{text: steps[next].tool, arguments: steps[next].arguments})
+	if next < len(acts) && !v.spent() {
+		return v.message(acts[next])
 	}
 	answer := v.answer
 	if answer == "" {

@@ -39,7 +39,7 @@ type view struct {
 	description string
 	inputs      json.RawMessage
 	// plan is the given plan, or nil.
-	plan []step
+	plan []act
 	// reliability is the chance that the plan states.
 	reliability float64
 	// calls are the executed calls. corrected counts the calls that were answered by a correction.
@@ -53,9 +53,6 @@ type view struct {
 	found    [][]string
 	searches int // asked for so far
 }
-
-// A step is a step of a plan as written there.
-type step struct{ tool, arguments string }
 
 // A listing is a tool as described in the prompt.
 type listing struct{ name, text string }
@@ -216,14 +213,14 @@ func (v *view) readTask(text string) {
 	if !ok {
 		return
 	}
-	v.plan = []step{}
+	v.plan = []act{}
 	heads := stepText.FindAllStringSubmatchIndex(plan, -1)
 	for i, h := range heads {
 		end := len(plan)
 		if i+1 < len(heads) {
 			end = heads[i+1][0]
 		}
-		s := step{tool: plan[h[2]:h[3]]}
+		s := act{text: plan[h[2]:h[3]]}
 		if a := argumentsText.FindStringSubmatch(plan[h[1]:end]); a != nil {
 			s.arguments = a[1]
 		}
@@ -373,16 +370,20 @@ func (v *view) readResult(a act, content string) {
 // for.
 func (v *view) steps() []string {
 	if v.plan != nil {
-		var tools []string
-		for _, s := range v.plan {
-			tools = append(tools, s.tool)
-		}
-		return tools
+		return toolsOf(v.plan)
 	}
 	if v.discover {
 		return firstNew(v.found)
 	}
 	return newGuide(v.tools).matches(v.queries(), nil)
+}
+
+func toolsOf(acts []act) []string {
+	var tools []string
+	for _, a := range acts {
+		tools = append(tools, a.text)
+	}
+	return tools
 }
 
 // A guide finds tools by their texts.
