@@ -74,7 +74,7 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 		return nil, usageError("--limit is %d, want 0 or more", c.limit)
 	case c.suite != "" && len(args) > 0:
 		return nil, usageError("both a file and --suite name an experiment\n"+
-			"hint: `assay suites %s` prints the suite as a file to edit", c.suite)
+			"hint: `assay library suites %s` prints the suite as a file to edit", c.suite)
 	case c.suite != "":
 		if e, err = plan.Suite(c.suite); err == nil && len(c.models) == 0 {
 			return nil, usageError("a suite needs --model\n" +
@@ -110,8 +110,8 @@ func newSuites(p *process) *cobra.Command {
 		Short: "List the built-in suites, or print one as a file",
 		Long: `Suites lists the built-in experiments. Run one with assay run --suite NAME --model
 MODEL. With a NAME it prints that suite as an experiment file, to read or to edit.`,
-		Example: `  assay suites
-  assay suites flawed > mine.yaml
+		Example: `  assay library suites
+  assay library suites flawed > mine.yaml
   assay run --suite flawed --model sim/obedient`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: plan.Suites,

@@ -42,7 +42,7 @@ func TestWrongChoiceIsUsageError(t *testing.T) {
 		},
 		{
 			"file and suite", experiment + " --suite flawed",
-			"both a file and --suite name an experiment\nhint: `assay suites flawed` prints",
+			"both a file and --suite name an experiment\nhint: `assay library suites flawed` prints",
 		},
 		{
 			"suite without models", "--suite flawed",
@@ -205,14 +205,14 @@ func TestQuickstartTakesFlags(t *testing.T) {
 func TestSuitesAreFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	list := strings.Split(must(t, nil, "suites").out, "\n")
+	list := strings.Split(must(t, nil, "library", "suites").out, "\n")
 	for i, name := range plan.Suites {
 		listed, sentence, _ := strings.Cut(list[i], " ")
 		sentence = strings.TrimSpace(sentence)
 		if listed != name || len(sentence) < 20 || !strings.HasSuffix(sentence, ".") {
 			t.Errorf("line %d is %q, want suite %s with a sentence", i, list[i], name)
 		}
-		text := must(t, nil, "suites", name).out
+		text := must(t, nil, "library", "suites", name).out
 		mine := file(t, dir, name+".yaml", text+"models: [sim/mute, qwen2.5-3b-instruct]\n")
 		which := chosen{suite: name, models: []string{"sim/mute", "qwen2.5-3b-instruct"}}
 		suite, err := which.experiment(nil)
@@ -231,7 +231,7 @@ func TestSuitesAreFiles(t *testing.T) {
 			t.Errorf("suite %s has %d trials, its file has %d others", name, len(want), len(got))
 		}
 	}
-	r := call(t, nil, "suites", "reliabilty")
+	r := call(t, nil, "library", "suites", "reliabilty")
 	const hint = "unknown suite \"reliabilty\"\nhint: did you mean reliability?"
 	if r.code != exitUsage || !strings.Contains(r.err, hint) || r.out != "" {
 		t.Errorf("unknown suite: exit code %d\n%s", r.code, r.err)

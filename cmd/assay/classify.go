@@ -40,8 +40,8 @@ and never blocks a run. At the end, it prints how far the model and the rules ag
 
 Outcomes on which the model has an opinion already are skipped, so the same command
 continues where it was stopped.`,
-		Example: `  assay classify --model gpt-5-nano --providers providers.yaml
-  assay classify --model sim/judge --experiment quickstart --limit 100`,
+		Example: `  assay store classify --model gpt-5-nano --providers providers.yaml
+  assay store classify --model sim/judge --experiment quickstart --limit 100`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {

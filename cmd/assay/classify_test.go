@@ -84,7 +84,7 @@ func checkOpinions(t *testing.T, path string, want int) {
 	}
 }
 
-// asked decodes the output of `assay classify --json`.
+// asked decodes the output of `assay store classify --json`.
 func asked(t *testing.T, r result) opinion.Summary {
 	t.Helper()
 	var sum opinion.Summary
@@ -104,7 +104,9 @@ func TestClassifyAsksOnceAboutEachFailure(t *testing.T) {
 	if n < 80 || n == len(all) {
 		t.Fatalf("%d of %d outcomes are not full success", n, len(all))
 	}
-	args := []string{"classify", "--model", "sim/judge", "--store", path, "--sim-latency", "0"}
+	args := []string{
+		"store", "classify", "--model", "sim/judge", "--store", path, "--sim-latency", "0",
+	}
 	for _, step := range []struct {
 		args           []string
 		before, answer int
@@ -177,7 +179,7 @@ func TestClassifyCostsWhatItIsBilled(t *testing.T) {
 	prices := file(t, dir, "prices.yaml", "my-judge: {input: 0.5, output: 4}\n")
 	providers := file(t, dir, "p.yaml", "providers:\n  p:\n    base_url: "+server.url+"/v1\n"+
 		"    keys: [SIM_KEY]\n    models: {my-judge: {deployments: [sim/judge], serves: [sim/judge]}}\n")
-	r := must(t, map[string]string{"SIM_KEY": "k"}, "classify", "--model", "my-judge",
+	r := must(t, map[string]string{"SIM_KEY": "k"}, "store", "classify", "--model", "my-judge",
 		"--store", path, "--json", "--limit", "20", "--providers", providers, "--prices", prices)
 	bill := server.stats(t).Bills["sim/judge"]
 	if bill.MicroUSD == 0 {
@@ -192,7 +194,7 @@ func TestClassifyOneExperiment(t *testing.T) {
 	path := failures(t, dir)
 	other := file(t, dir, "other.yaml", "models: [sim/mute]\nvariants: [cot]\ntasks_per_type: 1\n")
 	must(t, nil, "run", other, "--store", path, "--sim-latency", "0", "--display", "none")
-	sum := asked(t, must(t, nil, "classify", "--model", "sim/judge", "--store", path,
+	sum := asked(t, must(t, nil, "store", "classify", "--model", "sim/judge", "--store", path,
 		"--experiment", "other", "--sim-latency", "0", "--json"))
 	if sum.Answered != 5 || sum.Opinions != 5 {
 		t.Errorf("%+v, want 5 answers", sum)
@@ -244,9 +246,9 @@ func TestClassifyRefuses(t *testing.T) {
 			exitError,
 			"store not found\nhint: ",
 		},
-		{[]string{"failures"}, exitUsage, "hint: `assay classify --help`"},
+		{[]string{"failures"}, exitUsage, "hint: `assay store classify --help`"},
 	} {
-		r := call(t, nil, append([]string{"classify", "--store", path}, tc.args...)...)
+		r := call(t, nil, append([]string{"store", "classify", "--store", path}, tc.args...)...)
 		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
 			t.Errorf("classify %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code,
 				tc.want, r.err, r.out)
@@ -276,7 +278,9 @@ func TestClassifyUnreadable(t *testing.T) {
 	path := failures(t, dir)
 	n := failed(attempts(t, path))
 	server := serve(t)
-	args := []string{"classify", "--model", "my-judge", "--store", path, "--json", "--providers"}
+	args := []string{
+		"store", "classify", "--model", "my-judge", "--store", path, "--json", "--providers",
+	}
 	env := map[string]string{"SIM_KEY": "k"}
 
 	r := call(t, env,
@@ -316,7 +320,7 @@ func TestClassifyAsksAgainAfterFaults(t *testing.T) {
 	n := failed(attempts(t, path))
 	server := serve(t, "--fault", "content-filter=30%", "--fault", "500=2%")
 	args := []string{
-		"classify", "--model", "my-judge", "--store", path, "--json",
+		"store", "classify", "--model", "my-judge", "--store", path, "--json",
 		"--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 16}"),
 	}
 	env := map[string]string{"SIM_KEY": "k"}
@@ -353,7 +357,7 @@ func TestRefusingJudgeEndsClassify(t *testing.T) {
 	before := must(t, nil, "export", "--store", path).out
 	broken := serve(t, "--fault", "401=100%")
 	env := map[string]string{"SIM_KEY": "k"}
-	r := call(t, env, "classify", "--model", "my-judge", "--store", path, "--json",
+	r := call(t, env, "store", "classify", "--model", "my-judge", "--store", path, "--json",
 		"--providers", judgeFile(t, dir, broken.url, "sim/judge", "{concurrency: 4}"))
 	ended := strings.Contains(r.err, "assay: the model does not respond any more: ")
 	if sum := asked(t, r); r.code != exitError || sum.Answered != 0 || sum.Faulted == 0 || !ended {
@@ -385,7 +389,7 @@ func TestInterruptedClassifyKeepsAnswers(t *testing.T) {
 	n := failed(attempts(t, path))
 	server := serve(t, "--latency", "50ms", "--latency-sigma", "0")
 	args := []string{
-		"classify", "--model", "my-judge", "--store", path, "--json",
+		"store", "classify", "--model", "my-judge", "--store", path, "--json",
 		"--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 2}"),
 	}
 	signals := make(chan os.Signal, 1)

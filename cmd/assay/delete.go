@@ -32,14 +32,14 @@ func newDelete(p *process) *cobra.Command {
 		Long: `Delete removes attempts from a store, with everything that depends on them. With
 --transcripts-only, it removes only their transcripts, which take up nine tenths of a store.
 Without --yes, it prints what would go and deletes nothing. The store keeps a record of the
-deletion, so that "assay verify" does not report a loss. Trials whose outcome is deleted are
+deletion, so that "assay store verify" does not report a loss. Trials whose outcome is deleted are
 pending again in every experiment that plans them. The file does not shrink, but a backup
 leaves the free space out. Ctrl-C before the end undoes everything.`,
-		Example: `  assay delete --experiment quickstart
-  assay delete --experiment quickstart --yes
-  assay delete --model gpt-4o-mini --yes
-  assay delete --where faults --where task=refund-*
-  assay delete --transcripts-only --level full_success --older-than 720h --yes`,
+		Example: `  assay store delete --experiment quickstart
+  assay store delete --experiment quickstart --yes
+  assay store delete --model gpt-4o-mini --yes
+  assay store delete --where faults --where task=refund-*
+  assay store delete --transcripts-only --level full_success --older-than 720h --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.choice(cmd.Flags().Changed("older-than"))
@@ -100,7 +100,7 @@ func (f deleteFlags) choice(aged bool) (store.Choice, error) {
 	return c, nil
 }
 
-// deletion is the JSON that `assay delete` prints.
+// deletion is the JSON that `assay store delete` prints.
 type deletion struct {
 	Done bool `json:"done"`
 	store.Deleted

@@ -386,7 +386,13 @@ func TestHelpHasExamples(t *testing.T) {
 			look(c)
 		}
 	}
-	look(newRoot(&process{}))
+	root := newRoot(&process{})
+	look(root)
+	root.InitDefaultHelpCmd()
+	if n := len(root.Commands()); n > 18 {
+		t.Errorf("%d commands are on the first level, want at most 18: "+
+			"put the new one into a group, such as store or library", n)
+	}
 }
 
 // TestOwnToolsPage follows docs/own-tools.md in a new directory: it writes the files and runs the

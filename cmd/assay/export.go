@@ -232,7 +232,7 @@ func incomplete(m export.Missing, filtered bool) error {
 	if !m.Damage() {
 		return nil
 	}
-	return fmt.Errorf("%s\nhint: \"assay verify\" says more", missingText(m, filtered))
+	return fmt.Errorf("%s\nhint: \"assay store verify\" says more", missingText(m, filtered))
 }
 
 // missingText lists the records that damage keeps out of an export. With a filter, an attempt

@@ -256,7 +256,7 @@ func TestExportOfLongNames(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "v3.json")
 	must(t, nil, "export", "--store", path, "--format", "v3", "-o", out)
-	r := must(t, nil, "import", "legacy", out, "--dry-run")
+	r := must(t, nil, "store", "import", out, "--dry-run")
 	if !strings.Contains(r.out, "6 aggregates") {
 		t.Errorf("import of the V3 export: %s", r.out)
 	}
@@ -294,7 +294,7 @@ func TestOutputsNeverReplaceStores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, nil, "backup", "--store", path, hiddenStore)
+	must(t, nil, "store", "backup", "--store", path, hiddenStore)
 	before := contents(t, dir)
 	for _, name := range []string{
 		"q.db", "link.csv", "wal.csv", "hard.csv", "q.db-wal", "q.db-shm", "q.db-journal",

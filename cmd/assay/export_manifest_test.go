@@ -178,7 +178,8 @@ func TestExportWithoutTranscripts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t,
 		"models: [sim/listed, sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
-	must(t, nil, "delete", "--store", path, "--transcripts-only", "--model", "sim/listed", "--yes")
+	must(t, nil, "store", "delete", "--store", path, "--transcripts-only",
+		"--model", "sim/listed", "--yes")
 	const note = "5 attempts exported without calls and messages"
 	for _, c := range []struct {
 		args []string

@@ -17,26 +17,6 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-func newImports(p *process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "import",
-		Short:   "Import results from other systems",
-		Example: "  assay import legacy master_database.json",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(interruptible(p, newImportLegacy(p)))
-	// The command itself has no flags. If the subcommand doesn't exist, that is the error to
-	// report, and not its flags.
-	cmd.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
-		if args := at.Flags().Args(); at == cmd && len(args) > 0 {
-			return unknownCommand(cmd, args[0])
-		}
-		return at.Root().FlagErrorFunc()(at, err)
-	})
-	return cmd
-}
-
 type importFlags struct {
 	store       string
 	dry, asJSON bool
@@ -45,19 +25,19 @@ type importFlags struct {
 func newImportLegacy(p *process) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
-		Use:   "legacy [FILE]",
+		Use:   "import [FILE]",
 		Short: "Import a master_database.json of the 2025 original, as aggregates",
-		Long: `Legacy reads a database of the 2025 original and finds every contradiction in it. It
+		Long: `Import reads a database of the 2025 original and finds every contradiction in it. It
 corrects a value if other fields determine it, and stores both versions as
 aggregates of another system. Aggregates are not trials: rates, coverage and exports
 exclude them, and reports show them separately, with a label. Nothing is moved
 between models or cells.
 
 Without FILE, it lists the databases in the store.`,
-		Example: `  assay import legacy master_database.json
-  assay import legacy master_database.json --dry-run
-  assay import legacy master_database.json --json | jq '.findings | length'
-  assay import legacy`,
+		Example: `  assay store import master_database.json
+  assay store import master_database.json --dry-run
+  assay store import master_database.json --json | jq '.findings | length'
+  assay store import`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -197,7 +177,7 @@ func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 	}
 	if len(all) == 0 {
 		fmt.Fprintf(p.out,
-			"%s holds no database of the original; `assay import legacy FILE` imports one.\n",
+			"%s holds no database of the original; `assay store import FILE` imports one.\n",
 			f.store)
 	}
 	return nil

@@ -16,7 +16,7 @@ func TestImportListsDatabases(t *testing.T) {
 	db := filepath.Join(dir, "assay.db")
 	evil := file(t, dir, "evil.json", `{"version": "3.0", "last_updated": "\u001b[2J",
 		"models": {"\u001b[31mred\u202e\nnew line": {"by_prompt_type": {}}}}`)
-	first := must(t, nil, "import", "legacy", evil, "--store", db)
+	first := must(t, nil, "store", "import", evil, "--store", db)
 	obeyed := strings.ContainsAny(first.out, "\x1b\u202e") ||
 		strings.Contains(first.out, "\nnew line")
 	if obeyed || !strings.Contains(first.out, "red") {
@@ -26,22 +26,22 @@ func TestImportListsDatabases(t *testing.T) {
 		!strings.Contains(first.out, "   summary is missing;") {
 		t.Errorf("a finding about the whole file is printed as %q", first.out)
 	}
-	again := call(t, nil, "import", "legacy", evil, "--store", db)
+	again := call(t, nil, "store", "import", evil, "--store", db)
 	if again.code != exitError || again.out != first.out ||
 		!strings.Contains(again.err, "already imported") {
 		t.Errorf("second import: exit code %d, %s%s", again.code, again.out, again.err)
 	}
-	list := must(t, nil, "import", "legacy", "--store", db).out
+	list := must(t, nil, "store", "import", "--store", db).out
 	if strings.Count(list, "\n") != 1 || !strings.Contains(list, "evil.json: 0 aggregates, ") {
 		t.Errorf("the list is %q", list)
 	}
 	var all []importLine
-	decode(t, must(t, nil, "import", "legacy", "--store", db, "--json").out, &all)
+	decode(t, must(t, nil, "store", "import", "--store", db, "--json").out, &all)
 	if len(all) != 1 || all[0].Findings == 0 || all[0].At.IsZero() {
 		t.Errorf("the list as JSON is %+v", all)
 	}
 	empty := quickRun(t, oneModel)
-	out := must(t, nil, "import", "legacy", "--store", empty).out
+	out := must(t, nil, "store", "import", "--store", empty).out
 	if !strings.Contains(out, "no database of the original") {
 		t.Errorf("the list of an empty store is %q", out)
 	}
@@ -58,37 +58,31 @@ func TestImportRefuses(t *testing.T) {
 		prints string
 	}{
 		"empty": {
-			[]string{"legacy", file(t, dir, "empty.json", "")},
+			[]string{file(t, dir, "empty.json", "")},
 			exitError,
 			"empty.json: the file is empty",
 		},
 		"cut": {
-			[]string{"legacy", file(t, dir, "cut.json", `{"version": `)},
+			[]string{file(t, dir, "cut.json", `{"version": `)},
 			exitError,
 			"cut.json:1:13: the file is truncated",
 		},
 		"not UTF-8": {
-			[]string{"legacy", latin},
+			[]string{latin},
 			exitError,
 			"latin.json:2:16: the text is not UTF-8",
 		},
-		"misspelt": {[]string{"legcy", "x.json"}, exitUsage, "did you mean legacy?"},
 		"a flag": {
 			[]string{"--bogus"},
 			exitUsage,
-			"unknown flag: --bogus\nhint: `assay import --help`",
+			"unknown flag: --bogus\nhint: `assay store import --help`",
 		},
-		"its flag": {
-			[]string{"legacy", "--bogus"},
-			exitUsage,
-			"unknown flag: --bogus\nhint: `assay import legacy --help`",
-		},
-		"two files": {[]string{"legacy", "x", "y"}, exitUsage, "accepts at most 1 arg"},
-		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "no file is named"},
-		"no store":  {[]string{"legacy"}, exitError, "store not found"},
+		"two files": {[]string{"x", "y"}, exitUsage, "accepts at most 1 arg"},
+		"dry list":  {[]string{"--dry-run"}, exitUsage, "no file is named"},
+		"no store":  {nil, exitError, "store not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append(append([]string{"import"}, c.args...), "--store", db)
+			args := append(append([]string{"store", "import"}, c.args...), "--store", db)
 			wantError(t, c.code, c.prints, args...)
 		})
 	}
@@ -110,7 +104,7 @@ func TestSignalEndsImport(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	var out, errs strings.Builder
 	signals <- syscall.SIGTERM
-	code := run([]string{"import", "legacy", fifo, "--store", filepath.Join(dir, "assay.db")},
+	code := run([]string{"store", "import", fifo, "--store", filepath.Join(dir, "assay.db")},
 		&process{
 			in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
 			env: func(string) (string, bool) { return "", false },

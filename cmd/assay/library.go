@@ -16,15 +16,16 @@ import (
 func newLibrary(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "library",
-		Short: "Generate, import, inspect and validate task libraries",
-		Example: `  assay library generate -o tasks.db
+		Short: "Suites, task libraries and the schemas of files",
+		Example: `  assay library suites
+  assay library generate -o tasks.db
   assay library inspect tasks.db
   assay library validate tasks.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)),
-		newValidate(p), newLibraryCall(p))
+	cmd.AddCommand(newSuites(p), newSchema(p), newGenerate(p), interruptible(p, newImport(p)),
+		interruptible(p, newInspect(p)), newValidate(p), newLibraryCall(p))
 	return cmd
 }
 

@@ -192,6 +192,8 @@ func exitCode(err error) int {
 	return exitError
 }
 
+func init() { cobra.EnableCommandSorting = false } // help lists commands in our order
+
 func newRoot(p *process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "assay",
@@ -211,7 +213,8 @@ each result immediately. Running an experiment again runs only its pending trial
   assay compare model-a model-b     test whether two models differ
   assay show 3f2a9c                 show one trial: transcript, plan and score
   assay export --format parquet     export all attempts for other programs
-  assay verify                      prove that the store is undamaged`,
+  assay store verify                prove that the store is undamaged
+  assay completion bash             complete commands in your shell; also zsh, fish, powershell`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -219,18 +222,35 @@ each result immediately. Running an experiment again runs only its pending trial
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// If the command does not exist, that is the error to report, and not its flags.
+		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(
-		newRun(p), newSuites(p), newCtl(p), newRescore(p), newClassify(p), newLibrary(p),
-		newInit(p), newSchema(p), newSim(p), newGate(p), newVendors(p),
-		newWorker(p),
-	)
-	for _, cmd := range []*cobra.Command{
-		newPlan(p), newCheck(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
-		newView(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommandGroupID("more")
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"daily", "Daily commands:", []*cobra.Command{
+			newRun(p), interruptible(p, newCheck(p)), interruptible(p, newPlan(p)),
+			interruptible(p, newStatus(p)), interruptible(p, newView(p)), newCtl(p),
+		}},
+		{"results", "Results:", []*cobra.Command{
+			interruptible(p, newReport(p)), interruptible(p, newCompare(p)),
+			interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newVendors(p),
+		}},
+		{"more", "More:", []*cobra.Command{
+			newInit(p), newLibrary(p), newStore(p), newWorker(p), newSim(p),
+		}},
 	} {
-		root.AddCommand(interruptible(p, cmd))
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+			root.AddCommand(cmd)
+		}
 	}
 	wrapArgs(root)
 	return root
@@ -256,14 +276,22 @@ func wrapArgs(cmd *cobra.Command) {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	var known []string
+	var known, moved []string
 	for _, c := range cmd.Commands() {
 		if !c.Hidden {
 			known = append(known, c.Name())
 		}
+		for _, below := range c.Commands() {
+			if below.Name() == name {
+				moved = append(moved, below.CommandPath())
+			}
+		}
 	}
 	path := cmd.CommandPath()
 	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", path))
+	if len(moved) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", strings.Join(moved, " or "))
+	}
 	return usageError("%s has no command %q\nhint: %s", path, name, hint)
 }
 

@@ -230,7 +230,7 @@ func TestPinnedEpisodes(t *testing.T) {
 	var p pins
 	for m, model := range sim.Names {
 		if model == sim.Judge {
-			continue // it answers `assay classify`, not tasks
+			continue // it answers `assay store classify`, not tasks
 		}
 		d := newDigest()
 		i := 0

@@ -150,7 +150,7 @@ func TestImportLegacy(t *testing.T) {
 	}
 	path := smallRun(t)
 	before := must(t, nil, "export", "--store", path).out
-	r := must(t, nil, "import", "legacy", real, "--store", path)
+	r := must(t, nil, "store", "import", real, "--store", path)
 	for _, text := range []string{
 		"371 aggregates", "doubled_counts", "test_model", "phantom_rate",
 	} {
@@ -161,7 +161,7 @@ func TestImportLegacy(t *testing.T) {
 	if after := must(t, nil, "export", "--store", path).out; after != before {
 		t.Error("the import changed the exported attempts")
 	}
-	wantError(t, exitError, "already imported", "import", "legacy", real, "--store", path)
+	wantError(t, exitError, "already imported", "store", "import", real, "--store", path)
 	out := must(t, nil, "report", "--store", path, "--format", "md").out
 	const label = "From another system: master_database_2025-08-30.json"
 	if !strings.Contains(strings.ReplaceAll(out, "\\_", "_"), label) {
@@ -169,5 +169,5 @@ func TestImportLegacy(t *testing.T) {
 	}
 	verifyJSON(t, path, exitOK)
 	cut := file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`)
-	wantError(t, exitError, "cut.json:1:", "import", "legacy", cut, "--store", path)
+	wantError(t, exitError, "cut.json:1:", "store", "import", cut, "--store", path)
 }

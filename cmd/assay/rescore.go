@@ -31,8 +31,8 @@ the version of the rules that gave it.
 
 Rescore needs the task of each transcript, so the libraries that the runs used must still
 be at their paths.`,
-		Example: `  assay rescore --dry-run
-  assay rescore --store results.db`,
+		Example: `  assay store rescore --dry-run
+  assay store rescore --store results.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var sum rescore.Summary

@@ -45,7 +45,7 @@ tools: %s
 		n += each
 	}
 	before := snapshotOf(t, path)
-	r := must(t, nil, "rescore", "--store", path)
+	r := must(t, nil, "store", "rescore", "--store", path)
 	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n,
 		allRules)
 	if r.out != want {
@@ -84,7 +84,7 @@ tasks_per_type: 32
 	if diff := cmp.Diff(want, rescoredBy(t, "--store", path, "--dry-run")); diff != "" {
 		t.Errorf("rescore --dry-run (-want +got):\n%s", diff)
 	}
-	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
+	text := must(t, nil, "store", "rescore", "--store", path, "--dry-run").out
 	for _, line := range []string{
 		fmt.Sprintf("%d outcomes judged again by the rules %s; %d differ and would be stored\n",
 			want.Outcomes, allRules, want.Changed),
@@ -160,11 +160,11 @@ func misjudge(t *testing.T, path string) rescore.Summary {
 	}
 }
 
-// rescoredBy runs `assay rescore --json`.
+// rescoredBy runs `assay store rescore --json`.
 func rescoredBy(t *testing.T, args ...string) rescore.Summary {
 	t.Helper()
 	var out rescore.Summary
-	decode(t, must(t, nil, append([]string{"rescore", "--json"}, args...)...).out, &out)
+	decode(t, must(t, nil, append([]string{"store", "rescore", "--json"}, args...)...).out, &out)
 	return out
 }
 
@@ -291,7 +291,7 @@ func TestRescoreDoesNotCreateStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, args := range [][]string{{}, {"--dry-run"}} {
-		args = append([]string{"rescore", "--store", filepath.Join(dir, "none.db")}, args...)
+		args = append([]string{"store", "rescore", "--store", filepath.Join(dir, "none.db")}, args...)
 		wantError(t, exitError, "store not found\nhint: ", args...)
 	}
 	if files := tree(t, dir); files != "" {

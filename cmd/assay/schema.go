@@ -23,9 +23,9 @@ func newSchema(p *process) *cobra.Command {
 editors find it through a comment on the first line:
 
   # yaml-language-server: $schema=experiment.schema.json`,
-		Example: `  assay schema experiment > experiment.schema.json
-  assay schema providers > providers.schema.json
-  assay schema tasks > tasks.schema.json`,
+		Example: `  assay library schema experiment > experiment.schema.json
+  assay library schema providers > providers.schema.json
+  assay library schema tasks > tasks.schema.json`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ func TestShowPrintsVerdictWithoutTranscript(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	trial := string(attempts(t, path)[0].ID)
-	must(t, nil, "delete", "--store", path, "--transcripts-only",
+	must(t, nil, "store", "delete", "--store", path, "--transcripts-only",
 		"--model", attempts(t, path)[0].Model, "--yes")
 	r := must(t, nil, "show", "--store", path, trial)
 	if !strings.Contains(r.out, "there is no transcript") || !strings.Contains(r.out, "required ") {
@@ -68,9 +68,9 @@ func TestOutputErrors(t *testing.T) {
 		{"report"},
 		{"export"},
 		{"plan"},
-		{"suites"},
+		{"library", "suites"},
 		{"library", "inspect"},
-		{"verify"},
+		{"store", "verify"},
 	} {
 		switch args[0] {
 		case "suites", "library":

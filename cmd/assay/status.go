@@ -104,8 +104,8 @@ func showStatus(
 	}
 	if n := db.Skipped(); n > 0 {
 		fmt.Fprintln(p.out)
-		p.say("%s and count as pending. `assay verify` explains what is wrong; "+
-			"`assay recover` copies what is intact.", unread(n))
+		p.say("%s and count as pending. `assay store verify` explains what is wrong; "+
+			"`assay store recover` copies what is intact.", unread(n))
 	}
 	return errors.Join(failed...)
 }

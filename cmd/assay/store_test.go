@@ -42,17 +42,17 @@ tools: listed
 		}
 	}
 	want := fmt.Sprintf("%d trials of experiment second lose their outcome and would be", shared)
-	r := must(t, nil, "delete", "--store", path, "--experiment", "small")
+	r := must(t, nil, "store", "delete", "--store", path, "--experiment", "small")
 	if shared == 0 || !strings.Contains(r.out, want) {
 		t.Errorf("the preview prints %q, want %q", r.out, want)
 	}
-	r = must(t, nil, "delete", "--store", path, "--experiment", "small", "--transcripts-only")
+	r = must(t, nil, "store", "delete", "--store", path, "--experiment", "small", "--transcripts-only")
 	if strings.Contains(r.out, "pending afterwards") {
 		t.Errorf("deleting transcripts makes trials pending: %q", r.out)
 	}
 
 	var d deletion
-	r = must(t, nil, "delete", "--store", path, "--experiment", "small", "--yes", "--json")
+	r = must(t, nil, "store", "delete", "--store", path, "--experiment", "small", "--yes", "--json")
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,8 @@ func TestDeleteRefusesAgesThatAreNotPositive(t *testing.T) {
 	path := smallRun(t)
 	n := len(attempts(t, path))
 	for _, age := range []string{"-720h", "0s"} {
-		r := call(t, nil, "delete", "--store", path, "--model", "sim/expert", "--older-than="+age,
+		r := call(t, nil, "store", "delete", "--store", path, "--model", "sim/expert",
+			"--older-than="+age,
 			"--yes")
 		if r.code != exitUsage || !strings.Contains(r.err, "--older-than") ||
 			len(attempts(t, path)) != n {
@@ -82,7 +83,7 @@ func TestDeletedExperimentCanRunAgain(t *testing.T) {
 	path := smallRun(t)
 	experiment := filepath.Join(filepath.Dir(path), "small.yaml")
 	for range 2 {
-		must(t, nil, "delete", "--store", path, "--experiment", "small", "--yes")
+		must(t, nil, "store", "delete", "--store", path, "--experiment", "small", "--yes")
 		verifyJSON(t, path, exitOK)
 		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display",
 			"none")
@@ -98,7 +99,7 @@ func TestVerifyReportsThatMarkCannotBeWritten(t *testing.T) {
 	if err := os.MkdirAll(path+".damaged/in the way", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, nil, "verify", "--store", path)
+	r := call(t, nil, "store", "verify", "--store", path)
 	if r.code != exitError {
 		t.Errorf("exit code %d, want %d", r.code, exitError)
 	}
@@ -120,7 +121,7 @@ func TestVerifyThroughLinkNamesTheMark(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, nil, "verify", "--store", link)
+	r := call(t, nil, "store", "verify", "--store", link)
 	_, after, _ := strings.Cut(r.out, "No run writes to it while ")
 	mark, _, _ := strings.Cut(after, " exists.")
 	if _, err := os.Stat(mark); r.code != exitError || err != nil {
@@ -154,10 +155,10 @@ func TestRecoverReportsLosses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "s.db")
-			must(t, nil, "backup", "--store", source, path)
+			must(t, nil, "store", "backup", "--store", source, path)
 			tamper(t, path, tc.sql)
 			whole := filepath.Join(dir, "whole.db")
-			r := call(t, nil, "recover", "--store", path, whole)
+			r := call(t, nil, "store", "recover", "--store", path, whole)
 			if r.code != tc.code || !strings.Contains(r.out+r.err, tc.prints) {
 				t.Errorf("exit code %d with %q, want %d with %q", r.code, r.out+r.err, tc.code,
 					tc.prints)
@@ -181,14 +182,14 @@ func TestMergeReportsPlans(t *testing.T) {
 		paths = append(paths, path)
 	}
 	merged := filepath.Join(dir, "merged.db")
-	r := must(t, nil, "merge", merged, paths[0], paths[1])
+	r := must(t, nil, "store", "merge", merged, paths[0], paths[1])
 	if !strings.Contains(r.out, "experiment e has two plans, which differ in models") {
 		t.Errorf("merge prints %q", r.out)
 	}
 	var out struct {
 		Plans []store.PlanConflict `json:"plan_conflict_list"`
 	}
-	r = must(t, nil, "merge", merged+"2", paths[1], paths[0], "--json")
+	r = must(t, nil, "store", "merge", merged+"2", paths[1], paths[0], "--json")
 	decode(t, r.out, &out)
 	if len(out.Plans) != 1 || out.Plans[0].Fields[0] != "models" {
 		t.Errorf("merge prints %s", r.out)
@@ -198,13 +199,13 @@ func TestMergeReportsPlans(t *testing.T) {
 func TestBackupRefusesDamagedStore(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
-	r := call(t, nil, "backup", "--store", path, "")
+	r := call(t, nil, "store", "backup", "--store", path, "")
 	if r.code == exitOK || !strings.Contains(r.err, "has no name") {
 		t.Errorf("backup without a name: %d, %s", r.code, r.err)
 	}
 	tamper(t, path, "UPDATE attempts SET turns = turns + 1 WHERE id = 3")
 	verifyJSON(t, path, exitError)
-	wantError(t, exitError, "assay recover", "backup", "--store", path, path+"2")
+	wantError(t, exitError, "recover\"", "store", "backup", "--store", path, path+"2")
 }
 
 // TestCutTableIsNoticed clears the second half of a table's root page. SQLite then reads fewer rows

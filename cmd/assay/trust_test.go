@@ -45,7 +45,7 @@ tools: listed
 
 func verifyJSON(t testing.TB, path string, wantCode int) *audit.Report {
 	t.Helper()
-	r := call(t, nil, "verify", "--store", path, "--json")
+	r := call(t, nil, "store", "verify", "--store", path, "--json")
 	if r.code != wantCode {
 		t.Fatalf("verify: exit code %d, want %d\n%s%s", r.code, wantCode, r.out, r.err)
 	}
@@ -75,7 +75,7 @@ func TestVerifyFindsChangedOutcome(t *testing.T) {
 		len(v.Unjudged) > 0 {
 		t.Fatalf("verify = %+v, want %d attempts with proved scores", v, n)
 	}
-	text := must(t, nil, "verify", "--store", path).out
+	text := must(t, nil, "store", "verify", "--store", path).out
 	if !strings.Contains(text, "The store is whole.") {
 		t.Errorf("verify prints %q", text)
 	}
@@ -89,7 +89,7 @@ func TestVerifyFindsChangedOutcome(t *testing.T) {
 		}
 	}
 	experiment := filepath.Join(filepath.Dir(path), "small.yaml")
-	wantError(t, exitError, "assay recover", "run", experiment, "--store", path,
+	wantError(t, exitError, "recover\" copies", "run", experiment, "--store", path,
 		"--sim-latency", "0", "--display", "none")
 	r := call(t, nil, "export", "--store", path)
 	if got := strings.Count(r.out, "\n"); r.code != exitError || got != n-1 {
@@ -100,7 +100,7 @@ func TestVerifyFindsChangedOutcome(t *testing.T) {
 	}
 
 	whole := path + ".whole"
-	r = call(t, nil, "recover", "--store", path, whole)
+	r = call(t, nil, "store", "recover", "--store", path, whole)
 	if r.code != exitError || !strings.Contains(r.out, "left 1 attempt that cannot") {
 		t.Errorf("recover: exit code %d, %q", r.code, r.out)
 	}
@@ -171,7 +171,7 @@ func TestVerifyChecksContentOfAttempts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "s.db")
-			must(t, nil, "backup", "--store", source, path)
+			must(t, nil, "store", "backup", "--store", source, path)
 			db, err := store.Open(t.Context(), path, store.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -202,17 +202,18 @@ func TestMergeRestoresDeletedAttemptsFromBackup(t *testing.T) {
 	dir := t.TempDir()
 	all := attempts(t, path)
 	backup := filepath.Join(dir, "backup.db")
-	if r := must(t, nil, "backup", "--store", path, backup); !strings.Contains(r.out, "snapshot") {
+	r := must(t, nil, "store", "backup", "--store", path, backup)
+	if !strings.Contains(r.out, "snapshot") {
 		t.Errorf("backup prints %q", r.out)
 	}
-	wantError(t, exitError, "already exists", "backup", "--store", path, backup)
+	wantError(t, exitError, "already exists", "store", "backup", "--store", path, backup)
 
-	preview := must(t, nil, "delete", "--store", path, "--model", "sim/obedient").out
+	preview := must(t, nil, "store", "delete", "--store", path, "--model", "sim/obedient").out
 	if !strings.Contains(preview, "Nothing was deleted") || len(attempts(t, path)) != len(all) {
 		t.Errorf("the preview prints %q and leaves %d of %d attempts",
 			preview, len(attempts(t, path)), len(all))
 	}
-	must(t, nil, "delete", "--store", path, "--model", "sim/obedient", "--yes")
+	must(t, nil, "store", "delete", "--store", path, "--model", "sim/obedient", "--yes")
 	for _, a := range attempts(t, path) {
 		if a.Model == "sim/obedient" {
 			t.Fatal("the store still has an attempt of the deleted model")
@@ -220,19 +221,19 @@ func TestMergeRestoresDeletedAttemptsFromBackup(t *testing.T) {
 	}
 	verifyJSON(t, path, exitOK)
 	merged := filepath.Join(dir, "merged.db")
-	r := must(t, nil, "merge", merged, path, backup, path)
+	r = must(t, nil, "store", "merge", merged, path, backup, path)
 	if !strings.Contains(r.out, fmt.Sprintf("%d attempts", len(all))) {
 		t.Errorf("merge prints %q, want %d attempts", r.out, len(all))
 	}
-	must(t, nil, "delete", "--store", merged, "--transcripts-only", "--level", "full_success",
+	must(t, nil, "store", "delete", "--store", merged, "--transcripts-only", "--level", "full_success",
 		"--yes")
 	if v := verifyJSON(t, merged, exitOK); v.Dropped == 0 || v.Attempts != len(all) {
 		t.Errorf("verify = %+v, want all attempts and fewer transcripts", v)
 	}
 
-	wantError(t, exitUsage, "nothing is chosen", "delete", "--store", path)
-	wantError(t, exitUsage, "the levels are", "delete", "--store", path, "--level", "success")
-	wantError(t, exitError, "did you mean sim/expert?", "delete", "--store", path, "--model",
+	wantError(t, exitUsage, "nothing is chosen", "store", "delete", "--store", path)
+	wantError(t, exitUsage, "the levels are", "store", "delete", "--store", path, "--level", "success")
+	wantError(t, exitError, "did you mean sim/expert?", "store", "delete", "--store", path, "--model",
 		"sim/expret")
 }
 
@@ -395,7 +396,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Errorf("compare: %d trials and %d unread, want %d and %d", got, v.Unread, n, len(all)-n)
 	}
 	whole := path + ".whole"
-	r = call(t, nil, "recover", "--store", path, whole)
+	r = call(t, nil, "store", "recover", "--store", path, whole)
 	if r.code != exitError {
 		t.Errorf("recover after losing attempts: exit code %d\n%s%s", r.code, r.out, r.err)
 	}

@@ -27,10 +27,10 @@ answered.
 
 It changes no row. If something is wrong, it prints what, where and what to do, and exits
 with code 1. It also writes STORE.damaged; while that file exists, no run writes to the store.
-The store can still be read, and "assay recover" copies the intact rows. If a run has not ended, its
-latest attempts may have been cut off without a trace.`,
-		Example: `  assay verify
-  assay verify --store results.db --json`,
+The store can still be read, and "assay store recover" copies the intact rows. If a run has
+not ended, its latest attempts may have been cut off without a trace.`,
+		Example: `  assay store verify
+  assay store verify --store results.db --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			show := p.progress("verifying")
@@ -75,7 +75,7 @@ func (p *process) openForOne(ctx context.Context, path string) (*store.DB, error
 	}
 	if db.MarkedDamaged() {
 		fmt.Fprintf(p.err,
-			"assay: %s is damaged, says \"assay verify\"; the output covers what can be read\n",
+			"assay: %s is damaged, says \"assay store verify\"; the output covers what can be read\n",
 			path)
 	}
 	const most = 10
@@ -85,7 +85,7 @@ func (p *process) openForOne(ctx context.Context, path string) (*store.DB, error
 		case n <= most:
 			fmt.Fprintf(p.err, "assay: skipped %s\n", strings.SplitN(err.Error(), "\n", 2)[0])
 		case n == most+1:
-			fmt.Fprintln(p.err, "assay: more cannot be read or proved; \"assay verify\" lists it")
+			fmt.Fprintln(p.err, "assay: more cannot be read or proved; \"assay store verify\" lists it")
 		}
 	})
 	p.read = append(p.read, db)

@@ -81,7 +81,7 @@ providers: providers.yaml
 			t.Errorf("no %s was killed", what)
 		}
 	}
-	mustProgram(t, "verify", "--store", db)
+	mustProgram(t, "store", "verify", "--store", db)
 	want, got := outcomesOnce(t, alone), outcomesOnce(t, db)
 	if len(got) != len(want) {
 		t.Errorf("%d trials have an outcome, want %d", len(got), len(want))

@@ -156,7 +156,7 @@ func TestThreeWorkersAreOneProcess(t *testing.T) {
 			t.Errorf("worker %d does not say what it did:\n%s", i+1, outputs[i])
 		}
 	}
-	mustProgram(t, "verify", "--store", served) // also attempts of an agent that asks no model
+	mustProgram(t, "store", "verify", "--store", served) // also attempts of an agent that asks no model
 	want, got := timeless(t, alone), timeless(t, served)
 	if len(want) != 60 || len(got) != len(want) {
 		t.Fatalf("%d attempts in one process and %d on workers, want 60", len(want), len(got))

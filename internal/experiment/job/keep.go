@@ -33,7 +33,7 @@ func OpenLibrary(
 	}
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("the store has lost the tasks of library %s\n"+
-			"hint: `assay verify` lists the damage; with the files, `assay run` stores them again",
+			"hint: `assay store verify` lists the damage; with the files, `assay run` stores them again",
 			used.Name)
 	}
 	return library.Unpack(ctx, parts, used.Digest, used.Path)

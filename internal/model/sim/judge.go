@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// judge gives second opinions for `assay classify`. It looks for a few phrases in the history that
+// judge gives second opinions for `assay store classify`. It looks for phrases in the history that
 // it is shown: the last mistake if there is one, or else the reason why the work was not done. It
 // is only a stand-in for a real model.
 func (m *Models) judge(v *view) assay.Message {

@@ -31,7 +31,7 @@ const (
 	Obedient = "sim/obedient" // runs the given plan to the letter
 	Searcher = "sim/searcher" // searches forever
 	Mute     = "sim/mute"     // never calls a tool
-	Judge    = "sim/judge"    // only answers `assay classify`
+	Judge    = "sim/judge"    // only answers `assay store classify`
 	Batcher  = "sim/batcher"  // follows the exact best policy with several calls in a reply
 
 	// The agents that try to succeed without doing the task; see [Gaming].

@@ -159,7 +159,7 @@ func (t table) pooledNotes() []string {
 	if n := len(t.ScoreVersions); n > 1 {
 		same := func(name string) string { return name }
 		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are "+
-			"pooled: %s. `assay rescore` applies today's rules to all.", n,
+			"pooled: %s. `assay store rescore` applies today's rules to all.", n,
 			list(t.ScoreVersions, same)))
 	}
 	return notes

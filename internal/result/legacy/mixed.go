@@ -41,7 +41,7 @@ func (e *MixedError) Error() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, strings.Join(shown, ", ")))
 		if v.Field == "score_version" && !worlds {
-			rescore = "\nhint: `assay rescore` gives all outcomes the same score_version"
+			rescore = "\nhint: `assay store rescore` gives all outcomes the same score_version"
 		}
 	}
 	return fmt.Sprintf("the attempts differ in %s, and the 2025 format has no field for that%s",

@@ -34,7 +34,7 @@ func (t *Trial) writeExplanation(w *bytes.Buffer, e *score.Explanation, unexplai
 		if e.Outcome.ScoreVersion != t.ScoreVersion {
 			fmt.Fprintf(w,
 				"\nThe explanation follows the rules %s; the outcome was judged by the rules %s. "+
-					"`assay rescore` judges it again.\n",
+					"`assay store rescore` judges it again.\n",
 				e.Outcome.ScoreVersion, t.ScoreVersion)
 		}
 		fmt.Fprintf(w, "\n%s\n", strings.Join(e.Text(), "\n"))

@@ -40,7 +40,7 @@ func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Tri
 	a, err := chooseAttempt(attempts, number)
 	if n := db.Skipped(); err != nil && n > 0 {
 		return nil, fmt.Errorf("%d attempts at trial %s cannot be read or proved\n"+
-			"hint: \"assay verify\" says more", n, id)
+			"hint: \"assay store verify\" says more", n, id)
 	}
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Tri
 	case errors.Is(err, store.ErrNotFound):
 		t.NoTranscript = "there is no transcript: it was deleted, or never saved"
 	case errors.Is(err, store.ErrDamaged):
-		t.NoTranscript = "the transcript is damaged: \"assay verify\" says more"
+		t.NoTranscript = "the transcript is damaged: \"assay store verify\" says more"
 	case err != nil:
 		return nil, err
 	default:

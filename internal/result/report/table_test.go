@@ -46,7 +46,7 @@ func TestPromptsAndRulesComeFromOutcomes(t *testing.T) {
 		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…. Compare them " +
 			"with care.\n",
 		"Outcomes judged by 2 versions of the rules are pooled: assay-1.1, pilot-1. " +
-			"`assay rescore` applies",
+			"`assay store rescore`",
 	} {
 		if got := text(t, table); !strings.Contains(got, want) {
 			t.Errorf("no note %q:\n%s", want, got)

@@ -27,7 +27,8 @@ type Warning struct {
 // The title of the warning about damaged stores, and its remedy.
 const (
 	DamagedTitle = "The store is damaged"
-	DamagedHelp  = "`assay verify` shows what is wrong, `assay recover` copies what is intact."
+	DamagedHelp  = "`assay store verify` shows what is wrong, " +
+		"`assay store recover` copies what is intact."
 )
 
 // The thresholds of warnings.

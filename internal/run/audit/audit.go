@@ -133,7 +133,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 	full := a.Level == assay.FullSuccess
 	known := slices.Contains(assay.ErrorCategories, a.ErrorCategory)
 	if full != (a.ErrorCategory == "") || !full && !known {
-		found("category", "\"assay rescore\" judges it again",
+		found("category", "\"assay store rescore\" judges it again",
 			"its level is %s and its error category %q", a.Level, a.ErrorCategory)
 	}
 	i.rescore(s, found)
@@ -143,7 +143,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 // checkCell checks that the run's experiment plans the levels of an attempt's cell.
 func (l *levels) checkCell(a *assay.Attempt, found finding) {
 	const do = "it does not come from that run; go back to a backup, " +
-		"or delete it with \"assay delete\""
+		"or delete it with \"assay store delete\""
 	for _, f := range []struct {
 		name, value string
 		known       []string

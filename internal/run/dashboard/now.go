@@ -163,7 +163,7 @@ func unreadText(attempts, rows int) string {
 		what += " and " + count(rows) + " other rows"
 	}
 	return what + " cannot be read or proved" + pending +
-		". `assay verify` explains what is wrong; `assay recover` copies what is intact"
+		". `assay store verify` explains what is wrong; `assay store recover` copies what is intact"
 }
 
 func firstLine(text string) string {

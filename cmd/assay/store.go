@@ -12,6 +12,52 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
+func newStore(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Verify, copy, merge, repair, trim and judge stores again",
+		Example: `  assay store verify
+  assay store backup copy.db`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(interruptible(p, newVerify(p)), interruptible(p, newBackup(p)),
+		interruptible(p, newMerge(p)), interruptible(p, newRecover(p)),
+		interruptible(p, newDelete(p)), newRescore(p), newClassify(p),
+		interruptible(p, newImportLegacy(p)))
+	return cmd
+}
+
+func newBackup(p *process) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy a store, even while a run writes to it",
+		Long: `Backup copies the current state of a store to a new file. The file appears complete
+or not at all, and has the permissions of the store. A run that writes to the store
+meanwhile is not disturbed. Space left by deleted rows is not copied. Backup refuses
+a store that verify found damaged, because runs could write to the copy.`,
+		Example: `  assay store backup results-2026-11-20.db
+  assay store backup --store results.db /mnt/other/results.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			db, err := store.OpenReadOnly(cmd.Context(), path)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, db.Close()) }()
+			snapshot, err := db.Backup(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.out, "%s holds snapshot %s of %s\n", args[0], snapshot, path)
+			return err
+		},
+	}
+	storeFlag(cmd, &path)
+	return cmd
+}
+
 func newMerge(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -24,13 +70,38 @@ counts, and the others are listed. If an experiment has different plans in diffe
 stores, status and reports use the plan of the latest run, and the others are
 listed. The order of the stores makes no difference, and merging a result again adds
 nothing. The stores are only read.`,
-		Example: `  assay merge all.db machine-1.db machine-2.db
-  assay merge all-2.db all.db machine-3.db`,
+		Example: `  assay store merge all.db machine-1.db machine-2.db
+  assay store merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return rebuild(cmd.Context(), p, args[0], args[1:], false, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func newRecover(p *process) *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "recover FILE",
+		Short: "Copy the intact rows of a damaged store to a new one",
+		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it
+left out. It reads every page of the file and copies the rows whose seals are intact.
+Rows on damaged pages are lost; to get them back, use a backup.
+Trials whose outcome is lost are pending again. The damaged store stays as it is. If
+only the transcript of an attempt is lost, the attempt is kept without it.
+
+The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
+		Example: `  assay store recover whole.db
+  assay store recover --store results.db whole.db && assay run experiment.yaml --store whole.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return rebuild(cmd.Context(), p, args[0], []string{path}, true, asJSON)
+		},
+	}
+	storeFlag(cmd, &path)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
