@@ -80,7 +80,7 @@ func TestDollarsAddUpToBills(t *testing.T) {
 		"providers: providers.yaml\ntasks_per_type: 4\nvariants: [optimal]\n")
 	store := filepath.Join(dir, "assay.db")
 	env := map[string]string{"K": "sk-0123456789"}
-	r := must(t, env, "run", experiment, "--store", store, "--display", "json", "--log-dir", "none")
+	r := must(t, env, "run", experiment, "--store", store, "--display", "json")
 	total, _ := lastEvent(t, r.out)["cost_usd"].(float64)
 
 	var report struct {

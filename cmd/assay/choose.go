@@ -16,7 +16,6 @@ type chosen struct {
 	models    []string
 	revision  string
 	providers string
-	prices    string
 	limit     int
 	only      plan.Narrowing
 }
@@ -32,8 +31,6 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"your `name` for this version of the models, such as a commit; results are filed under it")
 	f.StringVar(&c.providers, "providers", "",
 		"the providers `file` to use instead of the experiment's")
-	f.StringVar(&c.prices, "prices", "",
-		"a price list `file` to use instead of the one in the providers file")
 	f.IntVar(&c.limit, "limit", 0,
 		"only the first `N` trials of each model, balanced over the cells; 0 for all")
 	for _, n := range []struct {
@@ -51,7 +48,6 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"only trials of this `reliability`; may be given several times")
 	choice(cmd, "suite", plan.Suites...)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
-	_ = cmd.MarkFlagFilename("prices", "yaml", "yml")
 }
 
 // usualFile is the experiment file that commands use if none is named, and if it exists.
@@ -100,7 +96,6 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	if c.providers != "" {
 		e.SetProviders(c.providers)
 	}
-	e.Prices = c.prices
 	return e, e.Narrow(c.only)
 }
 

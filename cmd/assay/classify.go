@@ -21,7 +21,7 @@ import (
 )
 
 type classifyFlags struct {
-	store, model, providers, prices, experiment string
+	store, model, providers, experiment string
 
 	limit      int
 	simLatency time.Duration
@@ -72,15 +72,12 @@ continues where it was stopped.`,
 	storeFlag(cmd, &f.store)
 	cmd.Flags().StringVar(&f.model, "model", "", "the `model` to ask")
 	cmd.Flags().StringVar(&f.providers, "providers", "", "the providers `file` that lists it")
-	cmd.Flags().StringVar(&f.prices, "prices", "",
-		"a price list `file` to use instead of the one in the providers file")
 	cmd.Flags().StringVar(&f.experiment, "experiment", "", "only outcomes of this `experiment`")
 	cmd.Flags().IntVar(&f.limit, "limit", 0, "ask about at most `N` outcomes; 0 for all")
 	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", defaultSimLatency,
 		"median time that a built-in model takes to reply")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
-	_ = cmd.MarkFlagFilename("prices", "yaml", "yml")
 	return cmd
 }
 
@@ -104,7 +101,7 @@ func (f classifyFlags) check() error {
 // askModel asks the model. Ctrl-C keeps the answers so far.
 func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Summary, err error) {
 	pool, closePool, err := job.OnePool(ctx, job.One{
-		Name: "classify", Model: f.model, Providers: f.providers, Prices: f.prices,
+		Name: "classify", Model: f.model, Providers: f.providers,
 	}, p.env, f.simLatency)
 	if err != nil {
 		return nil, err

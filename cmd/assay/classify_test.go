@@ -176,11 +176,11 @@ func TestClassifyCostsWhatItIsBilled(t *testing.T) {
 	dir := t.TempDir()
 	path := failures(t, dir)
 	server := serve(t, "--tariff", "input=0.5,output=4")
-	prices := file(t, dir, "prices.yaml", "my-judge: {input: 0.5, output: 4}\n")
-	providers := file(t, dir, "p.yaml", "providers:\n  p:\n    base_url: "+server.url+"/v1\n"+
+	file(t, dir, "prices.yaml", "my-judge: {input: 0.5, output: 4}\n")
+	providers := file(t, dir, "p.yaml", "prices: prices.yaml\nproviders:\n  p:\n    base_url: "+server.url+"/v1\n"+
 		"    keys: [SIM_KEY]\n    models: {my-judge: {deployments: [sim/judge], serves: [sim/judge]}}\n")
 	r := must(t, map[string]string{"SIM_KEY": "k"}, "store", "classify", "--model", "my-judge",
-		"--store", path, "--json", "--limit", "20", "--providers", providers, "--prices", prices)
+		"--store", path, "--json", "--limit", "20", "--providers", providers)
 	bill := server.stats(t).Bills["sim/judge"]
 	if bill.MicroUSD == 0 {
 		t.Error("the server charged nothing")

@@ -359,12 +359,8 @@ func (p *process) runGate(ctx context.Context, m measurement, path string) (err 
 		if err != nil {
 			return err
 		}
-		quiet := *p
-		quiet.out = io.Discard
-		err = runExperiment(ctx, &quiet, e, f.run)
+		err = p.runQuietly(ctx, e, f.run)
 		switch coded := (*codedError)(nil); {
-		case errors.As(err, &coded) && coded.code == exitIncomplete:
-			// The verdict counts what is pending.
 		case errors.As(err, &coded) && coded.code == exitInterrupted:
 			return &codedError{exitInterrupted, errors.New("interrupted before the verdict\n" +
 				"hint: run the same command again; stored results are not computed twice")}

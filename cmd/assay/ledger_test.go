@@ -438,7 +438,7 @@ func TestExportedCostsAreTheVendors(t *testing.T) {
 		"limits: {calls: 3, turns: 4}\n")
 	store := filepath.Join(dir, "assay.db")
 	r := must(t, map[string]string{"K": "sk-0123456789"},
-		"run", experiment, "--store", store, "--display", "json", "--log-dir", "none")
+		"run", experiment, "--store", store, "--display", "json")
 
 	printed := printedCosts(t, exportedBytes(t, store))
 	l.mu.Lock()

@@ -44,15 +44,16 @@ func hasMessage(records []map[string]any, msg string) bool {
 
 // TestEachRunHasALog checks that each run logs its beginning, faults and end in a file of its own,
 // that level error keeps exactly the errors, that --debug-trials writes episodes, and that
-// --log-dir none writes no log.
+// logs: none writes no log.
 func TestEachRunHasALog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := filepath.Join(dir, "l.db")
 	refusing := serve(t, "--key", "SOME_OTHER_KEY")
 	file(t, dir, "p.yaml", providersFile(refusing.url, "{concurrency: 2}"))
-	experiment := file(t, dir, "e.yaml",
-		"name: e\nmodels: [sim/listed, sim/optimal]\ntasks_per_type: 1\nproviders: p.yaml\n")
+	const text = "name: e\nmodels: [sim/listed, sim/optimal]\ntasks_per_type: 1\n" +
+		"providers: p.yaml\n"
+	experiment := file(t, dir, "e.yaml", text)
 	env := map[string]string{"SIM_KEY": "a-key-that-is-refused"}
 	run := func(args ...string) {
 		all := []string{"run", experiment, "--store", db, "--display", "none", "--sim-latency", "0"}
@@ -63,7 +64,8 @@ func TestEachRunHasALog(t *testing.T) {
 	}
 	run("--debug-trials", "all")
 	run("--log-level", "error")
-	run("--log-dir", "none")
+	file(t, dir, "e.yaml", text+"logs: none\n")
+	run()
 	logs := logged(t, db)
 	if len(logs) != 2 {
 		t.Fatalf("%d logs, want 2", len(logs))

@@ -299,7 +299,7 @@ func renewStore(t testing.TB) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"a.yaml", "b.yaml"} {
 		must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
-			"--display", "json", "--log-dir", "none")
+			"--display", "json")
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -390,7 +390,7 @@ func TestPinnedStore(t *testing.T) {
 	for _, name := range []string{"a.yaml", "b.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			r := must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
-				"--display", "json", "--log-dir", "none")
+				"--display", "json")
 			if e := lastEvent(t, r.out); e["settled"] != 0. || e["done"] != e["planned"] {
 				t.Errorf("trials run again: %v settled, %v of %v done",
 					e["settled"], e["done"], e["planned"])

@@ -55,7 +55,7 @@ func TestUnknownPricesAreNeverZero(t *testing.T) {
 	says("check", call(t, env, "check", experiment).out,
 		", at least $", "; the cost of mistral is unknown.")
 
-	r = must(t, env, "run", experiment, "--store", store, "--display", "json", "--log-dir", "none")
+	r = must(t, env, "run", experiment, "--store", store, "--display", "json")
 	says("run", r.out, `"unpriced":["mistral"]`)
 	says("report", must(t, nil, "report", "--store", store).out,
 		"Some costs are unknown", "mistral: ")
@@ -82,7 +82,7 @@ func TestBudgetCountsThinkingBesideReplies(t *testing.T) {
 	experiment := file(t, dir, "budget.yaml", "models: [xai]\nproviders: providers.yaml\n"+
 		"tasks_per_type: 10\nvariants: [baseline]\nlimits: {calls: 3, turns: 4}\nbudget: {usd: 3}\n")
 	r := call(t, map[string]string{"K": "sk-0123456789"}, "run", experiment,
-		"--store", filepath.Join(dir, "assay.db"), "--log-dir", "none")
+		"--store", filepath.Join(dir, "assay.db"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	spent := 0.0
@@ -112,7 +112,7 @@ func TestUncertainUsageIsReported(t *testing.T) {
 	experiment := file(t, dir, "odd.yaml", "models: [odd]\nproviders: providers.yaml\n"+
 		"tasks_per_type: 1\nvariants: [baseline]\nlimits: {calls: 1, turns: 2}\n")
 	store := filepath.Join(dir, "assay.db")
-	must(t, nil, "run", experiment, "--store", store, "--log-dir", "none")
+	must(t, nil, "run", experiment, "--store", store)
 	all := attempts(t, store)
 	for _, a := range all {
 		want := assay.Usage{

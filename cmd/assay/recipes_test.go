@@ -123,7 +123,7 @@ func TestRecipes(t *testing.T) {
 			}
 			model := regexp.MustCompile(`(?m)^      (\S+): \{`).FindStringSubmatch(text)[1]
 			run := must(t, env, "run", "--model", model, "--providers", path, "--limit", "3",
-				"--store", dir+"/a.db", "--log-dir", "none")
+				"--store", dir+"/a.db")
 			if !strings.Contains(run.out, "3 of 3 trials done") {
 				t.Errorf("run:\n%s%s", run.out, run.err)
 			}

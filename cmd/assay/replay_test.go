@@ -75,8 +75,7 @@ func TestReplay(t *testing.T) {
 	mustProgram(t, "library", "generate", "-o", tasks)
 	for i, text := range replayed {
 		experiment := file(t, dir, fmt.Sprintf("%d.yaml", i), text)
-		mustProgram(t, "run", experiment, "--store", path, "--quiet", "--sim-latency", "0s",
-			"--log-dir", "none")
+		mustProgram(t, "run", experiment, "--store", path, "--quiet", "--sim-latency", "0s")
 	}
 
 	trials := file(t, dir, "trials.jsonl", shown(t, path))

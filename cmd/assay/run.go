@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,14 +29,13 @@ type runFlags struct {
 	display     string
 	quiet       bool
 	simLatency  time.Duration
-	logDir      string // "" for the default
 	logLevel    string
 	debugTrials []string
-	telemetry   telemetryFlags
 	// tryFirst is the command that checks the lanes. It is empty if a run does not offer it.
 	tryFirst string
-	pages    viewFlags
-	serve    serveFlags
+	view     string // the address of pages, or ""
+	control  bool   // of the pages
+	serve    string // the address for workers, or ""
 	// quickstart is true if no experiment was named.
 	quickstart bool
 }
@@ -50,11 +50,8 @@ var (
 	}
 )
 
-// Special values of --log-dir and --debug-trials.
-const (
-	noLogs    = "none"
-	allTrials = "all"
-)
+// allTrials is a special value of --debug-trials.
+const allTrials = "all"
 
 func newRun(p *process) *cobra.Command {
 	var f runFlags
@@ -114,6 +111,9 @@ parked trials, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
+			if f.serve != "" {
+				e.Workers.Address, e.Workers.NATS = f.serve, ""
+			}
 			f.tryFirst = checkCommand(args, &f.chosen)
 			f.quickstart = len(args) == 0 && f.suite == ""
 			return runExperiment(cmd.Context(), p, e, f)
@@ -131,15 +131,17 @@ parked trials, 130 interrupted.`,
 	flags.StringVar(&f.display, "display", "auto",
 		"how to show progress: "+strings.Join(displays, ", "))
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print errors and the last line only")
-	flags.StringVar(&f.logDir, "log-dir", "",
-		"the `directory` of logs, one file per run; none turns logs off (default STORE.logs)")
 	flags.StringVar(&f.logLevel, "log-level", "info",
 		"the lowest level that is logged: debug, info, warn or error")
 	flags.StringSliceVar(&f.debugTrials, "debug-trials", nil,
-		"write the episodes of trials whose IDs begin with `PREFIX` next to the log; 'all' for all trials")
-	f.telemetry.flags(cmd)
-	f.pages.flags(cmd)
-	f.serve.flags(cmd)
+		"write the episodes of trials whose IDs begin with `PREFIX` next to the log; 'all' for all")
+	flags.StringVar(&f.view, "view", "",
+		"serve live pages about the run to a browser, at a free port or at `ADDRESS`; see assay view")
+	flags.Lookup("view").NoOptDefVal = viewAddr
+	flags.BoolVar(&f.control, "control", false, "let the pages of --view change the run")
+	flags.StringVar(&f.serve, "serve", "",
+		"let workers carry out the attempts, which connect to `ADDRESS`, such as :4222 (only this "+
+			"machine can reach it); see assay worker")
 	choice(cmd, "display", displays...)
 	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
@@ -152,11 +154,8 @@ func (f *runFlags) check() error {
 		return usageError("unknown display %q\nhint: %s",
 			f.display, cmp.Or(assay.NameHint(f.display, displays), known))
 	}
-	if f.pages.control && !f.pages.on {
+	if f.control && f.view == "" {
 		return usageError("--control belongs to --view\nhint: `assay ctl` controls a run as well")
-	}
-	if err := f.serve.check(); err != nil {
-		return err
 	}
 	if f.quiet && f.display != "auto" {
 		return usageError("--quiet and --display exclude each other")
@@ -181,9 +180,9 @@ func (f *runFlags) check() error {
 }
 
 // log returns the directory and the content of the log.
-func (f *runFlags) log() session.LogOptions {
-	o := session.LogOptions{Dir: cmp.Or(f.logDir, f.store+".logs"), Level: logLevels[f.logLevel]}
-	if f.logDir == noLogs {
+func (f *runFlags) log(e *plan.Experiment) session.LogOptions {
+	o := session.LogOptions{Dir: cmp.Or(e.Logs, f.store+".logs"), Level: logLevels[f.logLevel]}
+	if e.Logs == plan.NoLogs {
 		o.Dir = ""
 	}
 	if len(f.debugTrials) > 0 {
@@ -226,12 +225,15 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		d.keys = openKeyboard(p.in)
 		defer d.keys.restore()
 	}
-	followers, err := f.telemetry.open(ctx, d)
+	if err := checkWorkers(e); err != nil {
+		return err
+	}
+	followers, err := openFollowers(ctx, d, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, followers.close(d)) }()
-	if f.pages.on {
+	if f.view != "" {
 		v, err := f.openView(ctx, d, e.Name)
 		if err != nil {
 			return err
@@ -245,8 +247,8 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	d.unsound = func() { writeUnsound(d, j, &unsound) }
 	o := session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
-		Signals: p.signals, Display: d, Log: f.log(), Observers: followers.observers(),
-		Workers: f.workers(p, d), Lease: f.serve.lease,
+		Signals: p.signals, Display: d, Log: f.log(e), Observers: followers.observers(),
+		Workers: f.workers(p, d, &e.Workers), Lease: time.Duration(e.Workers.Lease),
 	}
 	if len(f.retry) > 0 {
 		if o.Retry, err = f.retried(ctx, p, j); err != nil {
@@ -289,6 +291,19 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return &codedError{code: exitInterrupted}
 	}
 	return &codedError{code: exitIncomplete}
+}
+
+// runQuietly runs pending trials for a verdict, which counts what stays pending. What the file says
+// about workers, metrics and messages is for `assay run` only.
+func (p *process) runQuietly(ctx context.Context, e *plan.Experiment, f runFlags) error {
+	e.Workers, e.Metrics, e.Notify = plan.Workers{}, "", ""
+	quiet := *p
+	quiet.out = io.Discard
+	err := runExperiment(ctx, &quiet, e, f)
+	if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitIncomplete {
+		return nil
+	}
+	return err
 }
 
 func (f *runFlags) displayMode(p *process) string {

@@ -154,15 +154,14 @@ func limitWithoutUsage(t *testing.T, budget, limit string, ended assay.Ended) {
 	gateway := httptest.NewServer(&odd{t: t, backend: serve(t).url, silent: true})
 	defer gateway.Close()
 	file(t, dir, "prices.yaml", "sim/listed: {input: 1, output: 1}\n")
-	file(t, dir, "providers.yaml", strings.Replace(
+	file(t, dir, "providers.yaml", "prices: prices.yaml\n"+strings.Replace(
 		providersFile(gateway.URL, "{concurrency: 2}"), "[SIM_KEY]", "none", 1))
 	const text = "models: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\n" +
 		"providers: providers.yaml\n"
-	prices := filepath.Join(dir, "prices.yaml")
 
 	experiment := file(t, dir, "budget.yaml", text+"budget: "+budget+"\n")
 	db := filepath.Join(dir, "budget.db")
-	r := call(t, nil, "run", experiment, "--store", db, "--prices", prices, "--display", "plain")
+	r := call(t, nil, "run", experiment, "--store", db, "--display", "plain")
 	if r.code != exitIncomplete || !strings.Contains(r.out+r.err, "dollars count estimates") {
 		t.Errorf("exit code %d without a note\n%s%s", r.code, r.out, r.err)
 	}
@@ -172,7 +171,7 @@ func limitWithoutUsage(t *testing.T, budget, limit string, ended assay.Ended) {
 
 	experiment = file(t, dir, "limit.yaml", text+"limits: "+limit+"\n")
 	db = filepath.Join(dir, "limit.db")
-	must(t, nil, "run", experiment, "--store", db, "--prices", prices, "--display", "none")
+	must(t, nil, "run", experiment, "--store", db, "--display", "none")
 	limited := 0
 	for _, a := range attempts(t, db) {
 		if a.Outcome.Turns > 2 || a.CostUSD > 0 {

@@ -3,25 +3,12 @@ package main
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
 )
-
-// telemetryFlags name the programs that follow a run.
-type telemetryFlags struct{ metrics, notify string }
-
-func (f *telemetryFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.metrics, "metrics", "",
-		"serve metrics for Prometheus at `ADDRESS`, such as :9464 (only this machine can reach it)")
-	cmd.Flags().StringVar(&f.notify, "notify", "",
-		"post to a webhook when the run ends or needs you: its `URL`, or the name of an environment "+
-			"variable that has it")
-}
 
 // followers are the programs that follow a run.
 type followers struct {
@@ -30,16 +17,18 @@ type followers struct {
 	traces   *telemetry.Traces
 }
 
-// open connects the programs that the flags name. It fails only if a flag is wrong.
-func (f *telemetryFlags) open(ctx context.Context, d *display) (all followers, err error) {
-	if f.notify != "" {
-		if all.notifier, err = openNotifier(d.process, f.notify); err != nil {
+// openFollowers connects the programs that an experiment names. It fails only if a name is wrong.
+func openFollowers(
+	ctx context.Context, d *display, e *plan.Experiment,
+) (all followers, err error) {
+	if e.Notify != "" {
+		if all.notifier, err = openNotifier(d.process, e); err != nil {
 			return all, err
 		}
 	}
-	if f.metrics != "" {
-		if all.metrics, err = telemetry.Listen(ctx, f.metrics); err != nil {
-			return all, usageError("--metrics: %w", err)
+	if e.Metrics != "" {
+		if all.metrics, err = telemetry.Listen(ctx, e.Metrics); err != nil {
+			return all, e.FieldError("metrics", err.Error(), "")
 		}
 		if d.mode != "none" {
 			d.warn("metrics: %s", all.metrics.URL())
@@ -77,20 +66,17 @@ func openTraces(ctx context.Context, d *display) *telemetry.Traces {
 	return t
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// openNotifier returns a notifier for a URL, or the environment variable that has one. Errors do
-// not show the URL, because it is a secret.
-func openNotifier(p *process, address string) (*telemetry.Notifier, error) {
-	if variableName.MatchString(address) {
-		if address, _ = p.env(address); address == "" {
-			return nil, usageError("--notify: that environment variable is not set\n" +
-				"hint: give the URL of the webhook, or the name of a variable that has it")
-		}
+// openNotifier returns a notifier for the URL in an environment variable. Errors do not show the
+// URL, because it is a secret.
+func openNotifier(p *process, e *plan.Experiment) (*telemetry.Notifier, error) {
+	address, _ := p.env(e.Notify)
+	if address == "" {
+		return nil, e.FieldError("notify", "that environment variable is not set",
+			"notify is the name of a variable that has the URL of the webhook")
 	}
 	n, err := telemetry.NewNotifier(address, http.DefaultTransport.(*http.Transport).Clone())
 	if err != nil {
-		return nil, usageError("--notify: %w", err)
+		return nil, e.FieldError("notify", err.Error(), "")
 	}
 	return n, nil
 }

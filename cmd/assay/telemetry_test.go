@@ -45,9 +45,9 @@ func TestRunIsFollowed(t *testing.T) {
 	defer collector.Close()
 	dir := t.TempDir()
 	experiment := file(t, dir, "f.yaml", "name: followed\nmodels: [sim/optimal]\n"+
-		"variants: [optimal]\ntasks_per_type: 10\n")
+		"variants: [optimal]\ntasks_per_type: 10\nmetrics: :0\nnotify: HOOK\n")
 	cmd := program(t, "run", experiment, "--store", filepath.Join(dir, "f.db"), "--log-level", "debug",
-		"--debug-trials", "all", "--sim-latency", "200ms", "--metrics", ":0", "--notify", "HOOK")
+		"--debug-trials", "all", "--sim-latency", "200ms")
 	cmd.Env = append(cmd.Environ(), "HOOK="+hook.URL+"/"+secret,
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL,
 		"OTEL_EXPORTER_OTLP_HEADERS=authorization="+secret)
@@ -123,18 +123,21 @@ func noSecret(t *testing.T, dir, secret, printed string) {
 	}
 }
 
-// TestTelemetryFlags checks errors of flags, which do not show the address of a webhook.
-func TestTelemetryFlags(t *testing.T) {
+// TestTelemetryErrors checks errors, which do not show the address of a webhook.
+func TestTelemetryErrors(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ flag, value, want string }{
-		{"--metrics", "9464", "is not an address"},
-		{"--notify", "SECRET_NAME", "that environment variable is not set"},
-		{"--notify", "hooks.example.com/SECRET", "not an http or https URL"},
+	for _, tc := range []struct{ field, value, want string }{
+		{"metrics", "9464", "is not an address"},
+		{"notify", "UNSET", "that environment variable is not set"},
+		{"notify", "HOOK", "not an http or https URL"},
 	} {
-		r := call(t, nil, "run", "--store", filepath.Join(t.TempDir(), "x.db"), tc.flag, tc.value)
+		dir := t.TempDir()
+		experiment := file(t, dir, "e.yaml", "models: [sim/mute]\n"+tc.field+": "+tc.value+"\n")
+		r := call(t, map[string]string{"HOOK": "hooks.example.com/SECRET"},
+			"run", experiment, "--store", filepath.Join(dir, "x.db"))
 		if r.code != exitUsage || !strings.Contains(r.err, tc.want) ||
 			strings.Contains(r.err, "SECRET") {
-			t.Errorf("%s %s: exit code %d, %s", tc.flag, tc.value, r.code, r.err)
+			t.Errorf("%s %s: exit code %d, %s", tc.field, tc.value, r.code, r.err)
 		}
 	}
 }

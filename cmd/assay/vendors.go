@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,13 +110,7 @@ func (p *process) runVendors(ctx context.Context, path string, f vendorFlags) ([
 	if len(e.Models) < 2 {
 		return nil, usageError("%s has one model: vendors compares several hosts of one", path)
 	}
-	quiet := *p
-	quiet.out = io.Discard
-	err = runExperiment(ctx, &quiet, e, f.run)
-	if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitIncomplete {
-		err = nil // the certificate counts what is missing
-	}
-	return e.Models, err
+	return e.Models, p.runQuietly(ctx, e, f.run)
 }
 
 // vendors writes the certificate, and returns the verdict as an exit code.

@@ -75,29 +75,15 @@ with --addr 127.0.0.1:7000.`,
 	return cmd
 }
 
-// viewFlags are the flags of a run that serves its own pages.
-type viewFlags struct {
-	on      bool
-	addr    string
-	control bool
-}
-
-func (f *viewFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.on, "view", false,
-		"serve live pages about the run to a browser; see `assay view`")
-	cmd.Flags().StringVar(&f.addr, "view-addr", viewAddr, "`address` of the pages")
-	cmd.Flags().BoolVar(&f.control, "control", false, "let the pages of --view change the run")
-}
-
 // openView listens, and serves the pages of an experiment once its run has begun.
 func (f *runFlags) openView(ctx context.Context, d *display, experiment string) (*view, error) {
-	v, err := listenView(ctx, f.pages.addr)
+	v, err := listenView(ctx, f.view)
 	if err != nil {
 		return nil, err
 	}
 	d.begun = func() {
 		d.warn("pages of this run: %s", v.url)
-		v.serveRun(ctx, experiment, dashboard.Options{Store: f.store, Control: f.pages.control},
+		v.serveRun(ctx, experiment, dashboard.Options{Store: f.store, Control: f.control},
 			func(err error) { d.warn("assay: the pages have ended: %v", err) })
 	}
 	return v, nil

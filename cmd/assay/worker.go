@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/run/fleet"
 )
 
@@ -75,7 +76,8 @@ Ctrl-C lets attempts in flight finish; the second gives them back.`,
 // work works until the worker is no longer needed.
 func (f *workerFlags) work(ctx context.Context, p *process) error {
 	if f.url == "" {
-		return usageError("--connect is missing\nhint: `assay run --serve` prints the command of a worker")
+		return usageError("--connect is missing\n" +
+			"hint: `assay run --serve` prints the command of a worker")
 	}
 	if f.slots < 1 {
 		return usageError("--slots %d: a worker needs at least one", f.slots)
@@ -206,87 +208,54 @@ func workerToken(p *process, file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// serveFlags are the flags of a run that lets workers carry out its attempts.
-type serveFlags struct {
-	addr, nats, credentials, ca, cert, key string
-	lease                                  time.Duration
-}
-
-func (f *serveFlags) flags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "serve", "",
-		"let workers carry out the attempts, which connect to `ADDRESS`, such as :4222 (only this "+
-			"machine can reach it); see `assay worker`")
-	flags.StringVar(&f.nats, "nats", "", "like --serve, with the NATS server at `URL`")
-	flags.StringVar(&f.credentials, "nats-creds", "", "a `file` of credentials for --nats")
-	flags.StringVar(&f.ca, "nats-ca", "", "a `file` with certificates to trust for --nats")
-	flags.StringVar(&f.cert, "tls-cert", "", "the `file` with the certificate of --serve")
-	flags.StringVar(&f.key, "tls-key", "", "the `file` with the key of --tls-cert")
-	flags.DurationVar(&f.lease, "lease", fleet.DefaultLease,
-		"how long a worker may be silent before others get its attempts")
-	for _, name := range []string{"nats-creds", "nats-ca", "tls-cert", "tls-key"} {
-		_ = cmd.MarkFlagFilename(name)
-	}
-}
-
-// on reports whether workers carry out the attempts.
-func (f *serveFlags) on() bool { return f.addr != "" || f.nats != "" }
-
-func (f *serveFlags) check() error {
+// checkWorkers checks what an experiment says about workers, before anything runs.
+func checkWorkers(e *plan.Experiment) error {
+	s := &e.Workers
 	switch {
-	case f.addr != "" && f.nats != "":
-		return usageError("--serve and --nats exclude each other")
-	case (f.cert == "") != (f.key == ""):
-		return usageError("--tls-cert and --tls-key belong together")
-	case f.cert != "" && f.addr == "":
-		return usageError("--tls-cert belongs to --serve")
-	case f.lease < time.Second:
-		return usageError("--lease %v: workers are heard once a second\nhint: 10s is short, 30s is "+
-			"the default", f.lease)
-	case f.nats != "":
-		return checkNATS("--nats", f.nats, f.credentials, f.ca)
-	case f.addr != "":
-		if _, err := f.address(); err != nil {
+	case s.NATS != "":
+		return checkNATS("workers.nats", s.NATS, s.Credentials, s.CA)
+	case s.Address != "":
+		if _, err := listenAddress(s); err != nil {
 			return err
 		}
-		_, err := f.certificate()
+		_, err := certificateOf(s)
 		return err
 	}
 	return nil
 }
 
-// certificate returns that of --serve, or nil if there is none.
-func (f *serveFlags) certificate() (*tls.Certificate, error) {
-	if f.cert == "" {
+// certificateOf returns the certificate for workers, or nil if there is none.
+func certificateOf(s *plan.Workers) (*tls.Certificate, error) {
+	if s.Cert == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
 	if err != nil {
-		return nil, usageError("--tls-cert: %w", err)
+		return nil, usageError("workers.cert: %w", err)
 	}
 	return &pair, nil
 }
 
 // open opens the place where workers ask for attempts, and says how they find it.
-func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange, error) {
+func openExchange(p *process, d *display, s *plan.Workers, store string) (*fleet.Exchange, error) {
 	token, _ := p.env(tokenVariable)
-	if f.nats != "" {
+	if s.NATS != "" {
 		x, err := fleet.Connect(fleet.Access{
-			URL: f.nats, Token: token, Credentials: f.credentials, CA: f.ca,
+			URL: s.NATS, Token: token, Credentials: s.Credentials, CA: s.CA,
 			Lost: func(err error) { d.warn("assay: lost the NATS server: %v", err) },
 			Back: func() { d.warn("assay: the NATS server is back") },
 		})
 		if err != nil {
-			return nil, fmt.Errorf("--nats %s: %w%s", f.nats, err, natsHint(err, token))
+			return nil, fmt.Errorf("workers.nats %s: %w%s", s.NATS, err, natsHint(err, token))
 		}
-		d.warn("workers: %s worker --connect %s", p.name, f.nats)
+		d.warn("workers: %s worker --connect %s", p.name, s.NATS)
 		return x, nil
 	}
-	addr, err := f.address()
+	addr, err := listenAddress(s)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := f.certificate()
+	cert, err := certificateOf(s)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +273,7 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 	}
 	x, err := fleet.Listen(addr, token, cert, store+".nats")
 	if err != nil {
-		return nil, fmt.Errorf("--serve %s: %w\nhint: :0 takes any port that is free", f.addr, err)
+		return nil, fmt.Errorf("serve %s: %w\nhint: :0 takes any port that is free", s.Address, err)
 	}
 	host, port, _ := net.SplitHostPort(x.Addr())
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
@@ -321,9 +290,11 @@ func natsHint(err error, token string) string {
 	case strings.Contains(text, "hint:"):
 		return ""
 	case strings.Contains(text, "no servers"):
-		return "\nhint: nobody listens there; `nats-server -js` starts a server, and --serve has one inside"
+		return "\nhint: nobody listens there; `nats-server -js` starts a server, " +
+			"and --serve has one inside"
 	case strings.Contains(text, "authorization"):
-		return "\nhint: " + tokenVariable + " has the token of the server, or --nats-creds names a file"
+		return "\nhint: " + tokenVariable +
+			" has the token of the server, or workers.credentials names a file"
 	}
 	return "\nhint: " + connectHint(err, token)
 }
@@ -344,29 +315,29 @@ func privateToken(file string) (string, error) {
 	return token, os.WriteFile(file, []byte(token+"\n"), 0o600)
 }
 
-// address returns where to listen. Other machines can reach it only over TLS.
-func (f *serveFlags) address() (string, error) {
-	host, port, err := net.SplitHostPort(f.addr)
+// listenAddress returns where to listen. Other machines can reach it only over TLS.
+func listenAddress(s *plan.Workers) (string, error) {
+	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
-		return "", usageError("--serve %q: %w\nhint: write :4222, or 0.0.0.0:4222 with --tls-cert",
-			f.addr, err)
+		return "", usageError("serve %q: %w\nhint: write :4222, or 0.0.0.0:4222 with a certificate",
+			s.Address, err)
 	}
 	if host == "" {
 		return net.JoinHostPort("127.0.0.1", port), nil
 	}
 	ip, err := netip.ParseAddr(host)
-	if host == "localhost" || err == nil && ip.IsLoopback() || f.cert != "" {
-		return f.addr, nil
+	if host == "localhost" || err == nil && ip.IsLoopback() || s.Cert != "" {
+		return s.Address, nil
 	}
-	return "", usageError("--serve %s: other machines could read the token and everything that models "+
-		"write\nhint: give --tls-cert and --tls-key, or listen on :%s and forward the port with ssh -L",
-		f.addr, port)
+	return "", usageError("serve %s: other machines could read the token and everything that models "+
+		"write\nhint: write workers: {cert: FILE, key: FILE} in the experiment file, or listen on :%s "+
+		"and forward the port with ssh -L", s.Address, port)
 }
 
-// workers returns what opens the place where workers ask for attempts, or nil without the flags.
-func (f *runFlags) workers(p *process, d *display) func() (fleet.Hub, error) {
-	if !f.serve.on() {
+// workers returns what opens the place where workers ask for attempts, or nil if there is none.
+func (f *runFlags) workers(p *process, d *display, s *plan.Workers) func() (fleet.Hub, error) {
+	if !s.On() {
 		return nil
 	}
-	return func() (fleet.Hub, error) { return f.serve.open(p, d, f.store) }
+	return func() (fleet.Hub, error) { return openExchange(p, d, s, f.store) }
 }

@@ -35,7 +35,7 @@ func TestChaos(t *testing.T) {
 	}
 	const perSecond = 16
 	dir := t.TempDir()
-	experiment := file(t, dir, "chaos.yaml", fmt.Sprintf(`
+	text := fmt.Sprintf(`
 name: chaos
 models: [sim/optimal, sim/claimer, bot]
 variants: [baseline, optimal]
@@ -43,7 +43,8 @@ task_types: [simple_task, basic_task]
 tasks_per_type: 10
 repeats: %d
 providers: providers.yaml
-`, max(1, int(length.Seconds()*perSecond)/120)))
+`, max(1, int(length.Seconds()*perSecond)/120))
+	experiment := file(t, dir, "chaos.yaml", text)
 	file(t, dir, "providers.yaml", workersProviders)
 	alone, db := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
 	mustProgram(t, "run", experiment, "--store", alone, "--sim-latency", "0", "--quiet")
@@ -54,6 +55,7 @@ providers: providers.yaml
 		over: make(chan struct{}),
 	}
 	server, addr := natsCommand(t, token)
+	file(t, dir, "chaos.yaml", text+"workers: {nats: nats://"+addr+", lease: 3s}\n")
 	proxy := x.proxy(addr)
 	var others sync.WaitGroup
 	others.Go(func() {
@@ -70,8 +72,8 @@ providers: providers.yaml
 		})
 	}
 	x.again("run", false, x.until, func() *exec.Cmd {
-		return program(t, "run", experiment, "--store", db, "--nats", "nats://"+addr, "--lease", "3s",
-			"--sim-latency", "50ms", "--quiet")
+		return program(t, "run", experiment, "--store", db, "--sim-latency", "50ms",
+			"--quiet")
 	})
 	close(x.over) // a worker may have missed the end, or have started after it
 	others.Wait()

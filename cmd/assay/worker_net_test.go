@@ -27,10 +27,12 @@ func TestWorkersOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key := certificate(t, dir)
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	experiment := file(t, dir, "workers.yaml", workersExperiment+
+		"workers: {address: 127.0.0.1:1, cert: "+filepath.Base(cert)+
+			", key: "+filepath.Base(key)+"}\n")
 	file(t, dir, "providers.yaml", workersProviders)
 	c := coordinate(t, experiment, "--store", filepath.Join(dir, "tls.db"), "--sim-latency", "0",
-		"--serve", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+		"--serve", "127.0.0.1:0")
 	if !strings.HasPrefix(c.url, "tls://") {
 		t.Errorf("workers are told to use %s", c.url)
 	}
@@ -146,17 +148,18 @@ func TestWorkersOnOwnNATS(t *testing.T) {
 	sim := serveProgram(t)
 	dir := t.TempDir()
 	file(t, dir, "providers.yaml", providersFile(sim, "{concurrency: 8}")+workersProviders)
-	experiment := file(t, dir, "workers.yaml",
-		strings.Replace(workersExperiment, "[sim/optimal, sim/claimer, bot]", "[sim/optimal, bot]", 1))
+	text := strings.Replace(workersExperiment, "[sim/optimal, sim/claimer, bot]", "[sim/optimal, bot]", 1)
+	at := func(name, path string) string {
+		return file(t, dir, name+".yaml", text+"workers: {nats: "+url+path+"}\n")
+	}
 	var runs []*coordinator
 	env := []string{tokenVariable + "=" + token, "SIM_KEY=" + canary}
 	for _, path := range []string{"/one", "/two"} {
-		c := coordinateAt(t, "", env, experiment, "--store", filepath.Join(dir, path[1:]+".db"),
-			"--nats", url+path)
+		c := coordinateAt(t, "", env, at(path[1:], path), "--store", filepath.Join(dir, path[1:]+".db"))
 		runs = append(runs, c)
 	}
-	second := program(t, "run", experiment, "--store", filepath.Join(dir, "three.db"),
-		"--nats", url+"/one", "--display", "plain")
+	second := program(t, "run", at("three", "/one"), "--store", filepath.Join(dir, "three.db"),
+		"--display", "plain")
 	second.Env = append(os.Environ(), env...)
 	out, err := second.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "another run asks for workers there") {

@@ -14,8 +14,7 @@ import (
 type One struct {
 	// Name appears in errors.
 	Name, Model string
-	// Providers and Prices are paths. Providers is empty for built-in models. Prices may be empty.
-	Providers, Prices string
+	Providers   string // a path; empty for built-in models
 }
 
 // OnePool opens the lanes of one model. It also returns the function that closes them.
@@ -23,7 +22,7 @@ func OnePool(
 	ctx context.Context, one One, env func(string) (string, bool), simLatency time.Duration,
 ) (*lane.Pool, func() error, error) {
 	e := &plan.Experiment{
-		Name: one.Name, Prices: one.Prices, Limits: plan.Limits{Request: plan.DefaultRequest},
+		Name: one.Name, Limits: plan.Limits{Request: plan.DefaultRequest},
 	}
 	if err := e.SetModels([]string{one.Model}); err != nil {
 		return nil, nil, err

@@ -122,9 +122,12 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 // lanes returns the lanes of each model. The list is empty for a built-in model.
 func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	byModel := make(map[string][]plan.Lane)
-	prices, err := j.prices(providers)
-	if err != nil {
-		return nil, err
+	var prices *plan.Prices
+	var err error
+	if providers != nil && providers.Prices != "" {
+		if prices, err = plan.LoadPrices(providers.Prices); err != nil {
+			return nil, err
+		}
 	}
 	known := append([]string{}, sim.Names...)
 	if providers != nil {
@@ -157,19 +160,6 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	return byModel, nil
 }
 
-// prices reads the price list of the command line or of the providers file. It returns nil if
-// there is none.
-func (j *Job) prices(providers *plan.Providers) (*plan.Prices, error) {
-	path := j.Experiment.Prices
-	if path == "" && providers != nil {
-		path = providers.Prices
-	}
-	if path == "" {
-		return nil, nil
-	}
-	return plan.LoadPrices(path)
-}
-
 // checkPrices returns an error if the experiment has a limit in dollars and a model has no
 // price, because the limit would never be reached.
 func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
@@ -188,7 +178,7 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 		return nil
 	}
 	const hint = "write price: {input: 0.27, output: 1.10} next to the model's limits, " +
-		"in dollars per million tokens, name a price list with --prices, or limit tokens instead"
+		"in dollars per million tokens, name a price list with prices: FILE, or limit tokens instead"
 	for _, model := range e.Models {
 		for _, l := range lanes[model] {
 			if l.Serve.Price.Unknown() {

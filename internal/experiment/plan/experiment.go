@@ -56,8 +56,11 @@ type Experiment struct {
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
-	// Prices is the path of a price list that replaces the one in the providers file.
-	Prices string `yaml:"-" json:"-"`
+	// These fields say how `assay run` goes about it. The store does not keep them.
+	Workers Workers `yaml:"workers" json:"-"`
+	Metrics string  `yaml:"metrics" json:"-"` // the address that serves metrics
+	Notify  string  `yaml:"notify" json:"-"`  // the environment variable with a webhook
+	Logs    string  `yaml:"logs" json:"-"`    // the directory of logs, or NoLogs
 	// Again is the number of further repeats of everything that the command line asked for.
 	Again int `yaml:"-" json:"again,omitempty"`
 
@@ -92,6 +95,8 @@ const (
 	DefaultTrial   = Duration(10 * time.Minute)
 	DefaultTasks   = Count(20)
 	BuiltinLibrary = "builtin"
+	// NoLogs as the value of logs turns logs off.
+	NoLogs = "none"
 )
 
 // Names is a list of names. In a file it can also be a single name, such as
@@ -361,7 +366,7 @@ func (e *Experiment) check() error {
 	}
 	for _, check := range []func() error{
 		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
-		e.checkSpending, e.checkStop, e.setSpecs,
+		e.checkSpending, e.checkStop, e.checkWorkers, e.setSpecs,
 	} {
 		if err := check(); err != nil {
 			return err
