@@ -374,7 +374,8 @@ func TestTemplatesAreInTheChangelog(t *testing.T) {
 	}
 }
 
-// The help of every command has an example of that command. The story help.txtar shows the rest.
+// The help of every command has an example of that command, and is short. The story help.txtar shows
+// the rest.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
 	var look func(cmd *cobra.Command)
@@ -388,6 +389,9 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 	root := newRoot(&process{})
 	look(root)
+	if n := strings.Count(newRun(&process{}).Flags().FlagUsages(), " --"); n > 20 {
+		t.Errorf("run has %d flags, want at most 20: make the new one a field of the file", n)
+	}
 	root.InitDefaultHelpCmd()
 	if n := len(root.Commands()); n > 18 {
 		t.Errorf("%d commands are on the first level, want at most 18: "+

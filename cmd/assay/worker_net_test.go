@@ -29,7 +29,7 @@ func TestWorkersOverTLS(t *testing.T) {
 	cert, key := certificate(t, dir)
 	experiment := file(t, dir, "workers.yaml", workersExperiment+
 		"workers: {address: 127.0.0.1:1, cert: "+filepath.Base(cert)+
-			", key: "+filepath.Base(key)+"}\n")
+		", key: "+filepath.Base(key)+"}\n")
 	file(t, dir, "providers.yaml", workersProviders)
 	c := coordinate(t, experiment, "--store", filepath.Join(dir, "tls.db"), "--sim-latency", "0",
 		"--serve", "127.0.0.1:0")
