@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,16 +115,14 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		found := map[string]any{"lanes": results}
-		if len(agents) > 0 {
-			found["agents"] = agents
-		}
-		err = json.NewEncoder(p.out).Encode(found)
-	} else {
+	found := map[string]any{"lanes": results}
+	if len(agents) > 0 {
+		found["agents"] = agents
+	}
+	err = p.either(f.asJSON, found, func() {
 		writeCheck(p, results)
 		writeAgents(p, agents)
-	}
+	})
 	changes := 0
 	for _, r := range results {
 		changes += len(r.Changes)
@@ -163,22 +160,13 @@ func writeAgents(p *process, agents []check.Agent) {
 			p.printed(a.Agent+" printed when a tool failed", a.Planted.Printed)
 		}
 	}
-	for _, list := range []struct {
-		head  string
-		words func(check.Agent) []string
-	}{
-		{"To change", func(a check.Agent) []string { return a.Changes }},
-		{"To know", func(a check.Agent) []string { return a.Notes }},
-	} {
-		head := "\n" + list.head + ":\n"
-		for _, a := range agents {
-			for _, w := range list.words(a) {
-				fmt.Fprint(p.out, head)
-				head = ""
-				p.item("  ", sanitize(a.Agent+": "+strings.ReplaceAll(w, "\n", "; ")))
-			}
-		}
+	var change, know said
+	for _, a := range agents {
+		change.add(a.Agent, a.Changes)
+		know.add(a.Agent, a.Notes)
 	}
+	change.print(p, "To change", 0)
+	know.print(p, "To know", 0)
 }
 
 // printed prints the last lines of a program under a heading, unless there are none.
@@ -226,8 +214,16 @@ func writeCheck(p *process, results []check.Result) {
 		total += ", " + sanitize(assay.CostText(usd, 4, unpriced...))
 	}
 	p.say("%s.", total)
-	listed(p, "To change", results, func(r check.Result) []string { return r.Changes })
-	listed(p, "To know", results, func(r check.Result) []string { return r.Notes })
+	var change, know said
+	for _, r := range results {
+		change.add(r.Lane, r.Changes)
+		if f := r.Fault; f != nil && f.Kind != assay.Identity {
+			change.add(r.Lane, []string{"the fault: " + f.Detail})
+		}
+		know.add(r.Lane, r.Notes)
+	}
+	change.print(p, "To change", len(results))
+	know.print(p, "To know", len(results))
 }
 
 func replies(n int) string {
@@ -237,30 +233,32 @@ func replies(n int) string {
 	return fmt.Sprintf("%d replies", n)
 }
 
-// listed prints what the results have to say on a subject. Lanes with the same words share them.
-func listed(
-	p *process, head string, results []check.Result, words func(check.Result) []string,
-) {
-	var order []string
-	lanes := make(map[string][]string)
-	for _, r := range results {
-		text := words(r)
-		if f := r.Fault; f != nil && f.Kind != assay.Identity && head == "To change" {
-			text = append(text, "the fault: "+r.Fault.Detail)
-		}
-		for _, w := range text {
-			if lanes[w] == nil {
-				order = append(order, w)
-			}
-			lanes[w] = append(lanes[w], r.Lane)
-		}
+// said is what there is to say, in order, with the names of the lanes or agents that it is about.
+type said struct {
+	words []string
+	about map[string][]string
+}
+
+func (s *said) add(name string, words []string) {
+	if s.about == nil {
+		s.about = make(map[string][]string)
 	}
-	if len(order) == 0 {
-		return
+	for _, w := range words {
+		if s.about[w] == nil {
+			s.words = append(s.words, w)
+		}
+		s.about[w] = append(s.about[w], name)
 	}
-	fmt.Fprintf(p.out, "\n%s:\n", head)
-	for _, w := range order {
-		p.item("  ", sanitize(together(lanes[w], len(results))+": "+w))
+}
+
+// print prints a list under a heading, unless it is empty. All is the number of lanes.
+func (s *said) print(p *process, head string, all int) {
+	for i, w := range s.words {
+		if i == 0 {
+			fmt.Fprintf(p.out, "\n%s:\n", head)
+		}
+		text := together(s.about[w], all) + ": " + strings.ReplaceAll(w, "\n", "; ")
+		p.item("  ", sanitize(text))
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,11 +54,7 @@ continues where it was stopped.`,
 			if sum == nil {
 				return err
 			}
-			if f.asJSON {
-				err = errors.Join(err, json.NewEncoder(p.out).Encode(sum))
-			} else {
-				writeClassified(p, sum)
-			}
+			err = errors.Join(err, p.either(f.asJSON, sum, func() { writeClassified(p, sum) }))
 			switch {
 			case err != nil:
 				return err

@@ -13,7 +13,6 @@ import (
 
 func newCompare(p *process) *cobra.Command {
 	var f documentFlags
-	var conditions []string
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare two experiments, runs, models or variants on the same tasks",
@@ -35,17 +34,13 @@ by that factor.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			where, err := parseWhere(conditions)
-			if err != nil {
-				return err
-			}
 			ctx := cmd.Context()
 			db, err := p.openToRead(ctx, f.store)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			c, err := reading.Compare(ctx, db, args[0], args[1], where, f.cluster)
+			c, err := reading.Compare(ctx, db, args[0], args[1], f.where, f.cluster)
 			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 				return sanitizedError{err}
 			}
@@ -58,7 +53,6 @@ by that factor.`,
 		},
 	}
 	f.flags(cmd, "both transcripts of the first `N` flips")
-	whereFlag(cmd, &conditions)
 	cmd.ValidArgsFunction = namesIn(&f.store, selection.Names)
 	return cmd
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -94,11 +93,7 @@ func newCtlStatus(p *process, path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(r.Run)
-			}
-			writeState(p, r.Run)
-			return nil
+			return p.either(asJSON, r.Run, func() { writeState(p, r.Run) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

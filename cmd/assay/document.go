@@ -21,7 +21,8 @@ type documentFlags struct {
 	store, format, output string
 	cluster               string
 	transcripts           int
-	where                 export.Where
+	conditions            []string
+	where                 export.Where // parsed conditions
 	asJSON                bool
 }
 
@@ -39,10 +40,12 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+
 			"the sequence if there are fewer than a tenth as many")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
+	whereFlag(cmd, &f.conditions)
 	choice(cmd, "format", documentFormats...)
 	choice(cmd, "cluster", stat.Clusters...)
 }
 
+// check returns a usage error if a flag has an unknown value, and parses the conditions.
 func (f *documentFlags) check() error {
 	if f.asJSON {
 		f.format = "json"
@@ -61,7 +64,9 @@ func (f *documentFlags) check() error {
 	if f.transcripts > 0 && f.format != "html" {
 		return usageError("--transcripts needs --format html; `assay show` prints one transcript")
 	}
-	return nil
+	var err error
+	f.where, err = parseWhere(f.conditions)
+	return err
 }
 
 // write writes figures as JSON, or the document made from them.

@@ -43,7 +43,6 @@ type gateFlags struct {
 
 func newGate(p *process) *cobra.Command {
 	var f gateFlags
-	var conditions []string
 	cmd := &cobra.Command{
 		Use:   "gate CANDIDATE|FILE [--baseline STORE|FILE|NAME] [--at-least PERCENT] [--always TASK]",
 		Short: "Decide whether a candidate is as good as a baseline, for CI",
@@ -83,9 +82,6 @@ verdict.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			if f.where, err = parseWhere(conditions); err != nil {
-				return err
-			}
 			if isFile(args[0]) && !f.plan {
 				return p.gate(cmd.Context(), args[0], f) // runs handle signals themselves
 			}
@@ -95,7 +91,6 @@ verdict.`,
 		},
 	}
 	f.flags(cmd, "")
-	whereFlag(cmd, &conditions)
 	flags := cmd.Flags()
 	flags.StringVar(&f.baseline, "baseline", "",
 		"a store, an exported `file`, or a name in the same store")
@@ -340,7 +335,7 @@ const looks = 4
 // first.
 func (p *process) runGate(ctx context.Context, m measurement, path string) (err error) {
 	f := &m.flags
-	f.run.store, f.run.display, f.run.logLevel = f.store, "auto", "info"
+	f.run.store = f.store
 	var most int
 	err = untilInterrupted(ctx, p, func(ctx context.Context) error {
 		most, err = f.trialsPerModel(ctx, path, m.terms.Always)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,12 +66,7 @@ func importLegacy(ctx context.Context, p *process, file string, f importFlags) e
 			return imported
 		}
 	}
-	if f.asJSON {
-		err = json.NewEncoder(p.out).Encode(d)
-	} else {
-		err = writeLegacy(p.out, d, f)
-	}
-	return errors.Join(err, imported)
+	return errors.Join(p.either(f.asJSON, d, func() { writeLegacy(p.out, d, f) }), imported)
 }
 
 func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
@@ -105,7 +99,7 @@ func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (er
 	return d.Save(ctx, db, filepath.Base(file), version())
 }
 
-func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
+func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) {
 	var b strings.Builder
 	usable, corrected := 0, 0
 	for i := range d.Aggregates {
@@ -136,8 +130,7 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
 			"\n%s holds them, apart from trials; `assay report` shows them with a label.\n",
 			f.store)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	_, _ = io.WriteString(w, b.String()) // [run] reports errors of standard output
 }
 
 // An importLine is an entry in the list of imports.
@@ -168,17 +161,15 @@ func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 	for _, d := range databases {
 		all = append(all, importLine{d.Name, d.SHA256, d.At, len(d.Aggregates), len(d.Findings)})
 	}
-	if f.asJSON {
-		return json.NewEncoder(p.out).Encode(all)
-	}
-	for _, i := range all {
-		fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
-			counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
-	}
-	if len(all) == 0 {
-		fmt.Fprintf(p.out,
-			"%s holds no database of the original; `assay store import FILE` imports one.\n",
-			f.store)
-	}
-	return nil
+	return p.either(f.asJSON, all, func() {
+		for _, i := range all {
+			fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
+				counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
+		}
+		if len(all) == 0 {
+			fmt.Fprintf(p.out,
+				"%s holds no database of the original; `assay store import FILE` imports one.\n",
+				f.store)
+		}
+	})
 }

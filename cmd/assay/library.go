@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,19 +13,11 @@ import (
 )
 
 func newLibrary(p *process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "library",
-		Short: "Suites, task libraries and the schemas of files",
-		Example: `  assay library suites
-  assay library generate -o tasks.db
-  assay library inspect tasks.db
-  assay library validate tasks.db`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSuites(p), newSchema(p), newGenerate(p), interruptible(p, newImport(p)),
+	return group("library", "Suites, task libraries and the schemas of files",
+		"  assay library suites\n  assay library generate -o tasks.db\n"+
+			"  assay library inspect tasks.db\n  assay library validate tasks.db",
+		newSuites(p), newSchema(p), newGenerate(p), interruptible(p, newImport(p)),
 		interruptible(p, newInspect(p)), newValidate(p), newLibraryCall(p))
-	return cmd
 }
 
 func newImport(p *process) *cobra.Command {
@@ -94,19 +85,17 @@ func newInspect(p *process) *cobra.Command {
 				return err
 			}
 			meta := lib.Meta()
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(map[string]any{
-					"library": meta, "tools": lib.Catalog().Names(), "counts": counts,
-				})
-			}
-			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n%s\n\n",
-				meta.Name, len(lib.Catalog().All()), meta.Digest, sanitize(meta.Source))
-			t := document.NewTextTable("task type", "difficulty", "tasks")
-			for _, c := range counts {
-				t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))
-			}
-			fmt.Fprintln(p.out, t)
-			return nil
+			return p.either(asJSON, map[string]any{
+				"library": meta, "tools": lib.Catalog().Names(), "counts": counts,
+			}, func() {
+				fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n%s\n\n",
+					meta.Name, len(lib.Catalog().All()), meta.Digest, sanitize(meta.Source))
+				t := document.NewTextTable("task type", "difficulty", "tasks")
+				for _, c := range counts {
+					t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))
+				}
+				fmt.Fprintln(p.out, t)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -58,9 +58,15 @@ func firstOf[T any](b *strings.Builder, all []T, what string) []T {
 
 // print prints a result as JSON or as text.
 func (p *process) print(asJSON bool, result fmt.Stringer) error {
+	return p.either(asJSON, result, func() { fmt.Fprint(p.out, result) })
+}
+
+// either prints a result as JSON, or else calls what prints it as text. [run] reports errors of
+// writing.
+func (p *process) either(asJSON bool, result any, text func()) error {
 	if asJSON {
 		return json.NewEncoder(p.out).Encode(result)
 	}
-	_, err := fmt.Fprint(p.out, result)
-	return err
+	text()
+	return nil
 }

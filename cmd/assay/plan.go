@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,11 +62,7 @@ has, the time is a range; a run measures both within half a minute.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(out)
-			}
-			writePlan(p, j, out)
-			return nil
+			return p.either(asJSON, out, func() { writePlan(p, j, out) })
 		},
 	}
 	storeFlag(cmd, &path)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ import (
 
 func newReport(p *process) *cobra.Command {
 	var f documentFlags
-	var conditions []string
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
 		Short: "Tables, charts and warnings of an experiment",
@@ -43,9 +41,6 @@ up to N failed episodes of each model.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			if f.where, err = parseWhere(conditions); err != nil {
-				return err
-			}
 			ctx := cmd.Context()
 			db, err := p.openToRead(ctx, f.store)
 			if err != nil {
@@ -59,13 +54,10 @@ up to N failed episodes of each model.`,
 			if len(all) == 0 {
 				return writeOthers(ctx, p, db, f)
 			}
-			latest := slices.MaxFunc(all,
-				func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
-			return writeReport(ctx, p, db, latest, f)
+			return writeReport(ctx, p, db, latest(all), f)
 		},
 	}
 	f.flags(cmd, "transcripts of episodes that did not fully succeed, at most `N` per model")
-	whereFlag(cmd, &conditions)
 	cmd.ValidArgsFunction = namesIn(&f.store, experimentNames)
 	return cmd
 }

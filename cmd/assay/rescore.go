@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,11 +51,7 @@ be at their paths.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(sum)
-			}
-			writeRescored(p, sum, dry)
-			return nil
+			return p.either(asJSON, sum, func() { writeRescored(p, sum, dry) })
 		},
 	}
 	storeFlag(cmd, &path)

@@ -297,6 +297,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 // about workers, metrics and messages is for `assay run` only.
 func (p *process) runQuietly(ctx context.Context, e *plan.Experiment, f runFlags) error {
 	e.Workers, e.Metrics, e.Notify = plan.Workers{}, "", ""
+	f.display, f.logLevel = "auto", "info"
 	quiet := *p
 	quiet.out = io.Discard
 	err := runExperiment(ctx, &quiet, e, f)

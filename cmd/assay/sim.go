@@ -36,16 +36,9 @@ type simFlags struct {
 }
 
 func newSim(p *process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sim",
-		Short: "Serve the simulated models",
-		Example: `  assay sim serve
-  assay sim serve --help            limits, latency and faults`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSimServe(p))
-	return cmd
+	return group("sim", "Serve the simulated models",
+		"  assay sim serve\n  assay sim serve --help            limits, latency and faults",
+		newSimServe(p))
 }
 
 func newSimServe(p *process) *cobra.Command {

@@ -13,19 +13,12 @@ import (
 )
 
 func newStore(p *process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "store",
-		Short: "Verify, copy, merge, repair, trim and judge stores again",
-		Example: `  assay store verify
-  assay store backup copy.db`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(interruptible(p, newVerify(p)), interruptible(p, newBackup(p)),
+	return group("store", "Verify, copy, merge, repair, trim and judge stores again",
+		"  assay store verify\n  assay store backup copy.db",
+		interruptible(p, newVerify(p)), interruptible(p, newBackup(p)),
 		interruptible(p, newMerge(p)), interruptible(p, newRecover(p)),
 		interruptible(p, newDelete(p)), newRescore(p), newClassify(p),
 		interruptible(p, newImportLegacy(p)))
-	return cmd
 }
 
 func newBackup(p *process) *cobra.Command {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,14 +81,8 @@ succeeds too often in a library of your own, that is a warning.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = json.NewEncoder(p.out).Encode(map[string]any{
-					"library": lib.Meta(),
-					"worlds":  proofs,
-				})
-			} else {
-				writeProofs(p, lib.Meta(), proofs)
-			}
+			result := map[string]any{"library": lib.Meta(), "worlds": proofs}
+			err = p.either(asJSON, result, func() { writeProofs(p, lib.Meta(), proofs) })
 			if err == nil && slices.ContainsFunc(proofs,
 				func(proof validate.Proof) bool { return !proof.Sound }) {
 				err = errors.New("the library is not sound")

@@ -24,7 +24,6 @@ type vendorFlags struct {
 
 func newVendors(p *process) *cobra.Command {
 	var f vendorFlags
-	var conditions []string
 	cmd := &cobra.Command{
 		Use:   "vendors MODEL MODEL... | FILE",
 		Short: "Compare the hosts of one model, and certify what differs",
@@ -51,9 +50,6 @@ Exit codes: 0 all hosts are equivalent, 4 one is different, 5 one is inconclusiv
 			if err := f.check(args); err != nil {
 				return err
 			}
-			if f.where, err = parseWhere(conditions); err != nil {
-				return err
-			}
 			if isFile(args[0]) {
 				if args, err = p.runVendors(cmd.Context(), args[0], f); err != nil {
 					return err
@@ -65,7 +61,6 @@ Exit codes: 0 all hosts are equivalent, 4 one is different, 5 one is inconclusiv
 		},
 	}
 	f.flags(cmd, "")
-	whereFlag(cmd, &conditions)
 	flags := cmd.Flags()
 	flags.StringVar(&f.margin, "margin", "5pt", "the tolerated `difference`, in percentage points")
 	flags.StringSliceVar(&f.allow, "allow", nil,
@@ -102,7 +97,7 @@ func (f *vendorFlags) check(args []string) error {
 
 // runVendors runs the pending trials of an experiment file and returns its models.
 func (p *process) runVendors(ctx context.Context, path string, f vendorFlags) ([]string, error) {
-	f.run.store, f.run.display, f.run.logLevel = f.store, "auto", "info"
+	f.run.store = f.store
 	e, err := f.run.experiment([]string{path})
 	if err != nil {
 		return nil, err

@@ -100,8 +100,13 @@ func latestExperiment(
 	if len(all) == 0 {
 		return e, errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
 	}
+	return latest(all), nil
+}
+
+// latest returns the experiment of the latest run.
+func latest(all []store.Experiment) store.Experiment {
 	return slices.MaxFunc(all,
-		func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) }), nil
+		func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
 }
 
 // A view is a place where pages are served, or will be.
