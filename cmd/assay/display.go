@@ -18,7 +18,7 @@ type display struct {
 	begun   func() // called when the run has begun; may be nil
 	unsound func() // says which tasks are not sound
 	store   string
-	keys    *keyboard // nil if keys are not read
+	keys    *live.Keyboard // nil if keys are not read
 	mu      sync.Mutex
 }
 
@@ -56,8 +56,8 @@ func (d *display) Show(ctx context.Context, meter *live.Meter) {
 	view := d.view()
 	if t, ok := view.(*live.Terminal); ok && d.keys != nil {
 		t.Footer(shortHelp)
-		go d.keys.listen(ctx, d.store, t, meter)
-		defer d.keys.restore()
+		go listen(ctx, d.keys, d.store, t, meter)
+		defer d.keys.Restore()
 	}
 	live.Run(ctx, meter, view, d.interval)
 }

@@ -18,23 +18,23 @@ const (
 )
 
 // openKeyboard returns nil unless the input is a terminal that this process may read from.
-func openKeyboard(in io.Reader) *keyboard {
+func openKeyboard(in io.Reader) *live.Keyboard {
 	f, ok := in.(*os.File)
 	if !ok || !isTerminal(f) {
 		return nil
 	}
-	return newKeyboard(int(f.Fd()))
+	return live.NewKeyboard(int(f.Fd()))
 }
 
 // listen carries out what the keys ask for until ctx ends. Changes are the orders of `assay ctl`,
 // so they are logged in the store.
-func (k *keyboard) listen(
-	ctx context.Context, store string, view *live.Terminal, meter *live.Meter,
+func listen(
+	ctx context.Context, k *live.Keyboard, store string, view *live.Terminal, meter *live.Meter,
 ) {
 	help := false
 	for ctx.Err() == nil {
 		var err error
-		switch k.read() {
+		switch k.Read() {
 		case 'p', 'P':
 			err = pauseOrResume(ctx, store, !meter.Snapshot().PausedSince.IsZero())
 		case '+', '=':
@@ -42,7 +42,7 @@ func (k *keyboard) listen(
 		case '-', '_':
 			err = scaleLimits(ctx, store, 0.9)
 		case 'q', 'Q':
-			k.interrupt()
+			k.Interrupt()
 		case '?', 'h':
 			help = !help
 			view.Footer(map[bool]string{true: longHelp, false: shortHelp}[help])

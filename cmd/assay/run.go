@@ -223,7 +223,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	d := &display{process: p, mode: f.displayMode(p), store: f.store}
 	if d.mode == "live" {
 		d.keys = openKeyboard(p.in)
-		defer d.keys.restore()
+		defer d.keys.Restore()
 	}
 	if err := checkWorkers(e); err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-package main
+package live
 
 import "golang.org/x/sys/unix"
 

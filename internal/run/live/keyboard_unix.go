@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package main
+package live
 
 import (
 	"os"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keyboard reads single keys from a terminal. It does not wait for the end of a line and does not
+// A Keyboard reads single keys from a terminal. It does not wait for the end of a line and does not
 // echo, but Ctrl-C, Ctrl-Z and Ctrl-\ remain signals, and output is not changed.
-type keyboard struct {
+type Keyboard struct {
 	fd      int
 	before  *unix.Termios
 	signals chan os.Signal
@@ -22,9 +22,10 @@ type keyboard struct {
 	done    bool
 }
 
-func newKeyboard(fd int) *keyboard {
+// NewKeyboard prepares a terminal. It returns nil if this process may not read from it.
+func NewKeyboard(fd int) *Keyboard {
 	before, err := unix.IoctlGetTermios(fd, getTermios)
-	k := &keyboard{fd: fd, before: before, signals: make(chan os.Signal, 1)}
+	k := &Keyboard{fd: fd, before: before, signals: make(chan os.Signal, 1)}
 	if err != nil || !k.inForeground() || k.set() != nil {
 		return nil
 	}
@@ -35,12 +36,12 @@ func newKeyboard(fd int) *keyboard {
 
 // inForeground reports whether the shell has given the terminal to this process. Otherwise reading
 // from it would stop the process.
-func (k *keyboard) inForeground() bool {
+func (k *Keyboard) inForeground() bool {
 	group, err := unix.IoctlGetInt(k.fd, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-func (k *keyboard) set() error {
+func (k *Keyboard) set() error {
 	mode := *k.before
 	mode.Lflag &^= unix.ICANON | unix.ECHO
 	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 0, 1 // a read ends after 100 ms
@@ -49,10 +50,10 @@ func (k *keyboard) set() error {
 
 // watch restores the terminal before a signal ends the process, and prepares it again when the
 // process continues after Ctrl-Z, because the shell restores it in between.
-func (k *keyboard) watch() {
+func (k *Keyboard) watch() {
 	for s := range k.signals {
 		if s != unix.SIGCONT {
-			k.restore()
+			k.Restore()
 			signal.Reset(s)
 			_ = unix.Kill(os.Getpid(), s.(syscall.Signal))
 			return
@@ -65,8 +66,8 @@ func (k *keyboard) watch() {
 	}
 }
 
-// restore gives the terminal back as it was. It may be called several times.
-func (k *keyboard) restore() {
+// Restore gives the terminal back as it was. It may be called several times.
+func (k *Keyboard) Restore() {
 	if k == nil {
 		return
 	}
@@ -80,8 +81,8 @@ func (k *keyboard) restore() {
 	signal.Stop(k.signals)
 }
 
-// read returns a key, or 0 if none was pressed for a moment.
-func (k *keyboard) read() byte {
+// Read returns a key, or 0 if none was pressed for a moment.
+func (k *Keyboard) Read() byte {
 	var key [1]byte
 	if !k.inForeground() {
 		time.Sleep(time.Second / 10)
@@ -97,5 +98,5 @@ func (k *keyboard) read() byte {
 	return key[0]
 }
 
-// interrupt does what Ctrl-C does.
-func (k *keyboard) interrupt() { _ = unix.Kill(os.Getpid(), unix.SIGINT) }
+// Interrupt does what Ctrl-C does.
+func (k *Keyboard) Interrupt() { _ = unix.Kill(os.Getpid(), unix.SIGINT) }

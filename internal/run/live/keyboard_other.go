@@ -1,0 +1,18 @@
+//go:build !linux && !darwin && !freebsd
+
+package live
+
+// A Keyboard does not exist here, so a run reads no keys.
+type Keyboard struct{}
+
+// NewKeyboard returns nil.
+func NewKeyboard(int) *Keyboard { return nil }
+
+// Read returns 0.
+func (*Keyboard) Read() byte { return 0 }
+
+// Restore does nothing.
+func (*Keyboard) Restore() {}
+
+// Interrupt does nothing.
+func (*Keyboard) Interrupt() {}
