@@ -20,7 +20,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -223,9 +222,13 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		}
 		candidate = "experiment:" + e.Name
 	}
-	base := new(baseline)
+	base := new(reading.Baseline)
 	if f.baseline != "" {
-		if base, err = p.openBaseline(ctx, candidate, f); err != nil {
+		base, err = reading.BaselineRequest{
+			Name: f.baseline, Side: f.side, Candidate: candidate, Store: f.store,
+			Open: p.openToRead, Plan: job.PlannedTrials,
+		}.Find(ctx)
+		if err != nil {
 			return err
 		}
 	}
@@ -257,13 +260,13 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
 		if !m.terms.Chosen {
-			m.terms.Tasks = suiteIn(ctx, m.base.db, m.base.side).Question()
+			m.terms.Tasks = m.base.Suite(ctx).Question()
 		}
-		plan, err = report.PlanGate(m.base.name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
-			selection.Filter(m.base.attempts, m.flags.where.Has))
+		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
+			selection.Filter(m.base.Attempts, m.flags.where.Has))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.base.name, err)
+		return fmt.Errorf("%s: %w", m.base.Name, err)
 	}
 	return m.flags.write(p, plan, func() (*document.Document, error) {
 		return exhibit.GatePlan(plan), nil
@@ -273,7 +276,7 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 // A measurement is one look at a candidate.
 type measurement struct {
 	candidate string
-	base      *baseline
+	base      *reading.Baseline
 	flags     gateFlags
 	terms     report.Terms
 	planner   selection.Planner
@@ -287,44 +290,16 @@ func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, e
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if !m.terms.Chosen {
-		m.terms.Tasks = suiteIn(ctx, db, m.candidate).Question()
+		m.terms.Tasks = reading.SuiteOf(ctx, db, m.candidate).Question()
 	}
 	g, err = reading.GateRequest{
-		Candidate: m.candidate, Baseline: m.base.name, BaselineFrom: m.base.attempts,
-		BaselineTrials: m.base.trials, Where: m.flags.where, Cluster: m.flags.cluster,
-		Terms: m.terms, Allow: m.flags.allow,
+		Candidate: m.candidate, Baseline: m.base, Where: m.flags.where,
+		Cluster: m.flags.cluster, Terms: m.terms, Allow: m.flags.allow,
 	}.Gate(ctx, db, m.planner)
 	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 		return nil, sanitizedError{err}
 	}
 	return g, err
-}
-
-// suiteIn describes the library of an experiment of a store. If no experiment has the name, it
-// describes the largest library of the store. A library that cannot be read is not the user's.
-func suiteIn(ctx context.Context, db *store.DB, name string) (suite report.Suite) {
-	if db == nil {
-		return suite
-	}
-	all, err := db.Experiments(ctx)
-	if err != nil {
-		return suite
-	}
-	name = strings.TrimPrefix(name, "experiment:")
-	named := func(e store.Experiment) bool { return e.Name == name }
-	if i := slices.IndexFunc(all, named); i >= 0 {
-		all = all[i : i+1]
-	}
-	for i, e := range all {
-		s, err := reading.Suite(ctx, db, e)
-		if err != nil || !s.Own {
-			return report.Suite{}
-		}
-		if i == 0 || s.Tasks > suite.Tasks {
-			suite = s
-		}
-	}
-	return suite
 }
 
 // looks is how often a gate that runs its candidate looks at the results.
@@ -447,114 +422,4 @@ func (p *process) deliverVerdict(g *report.Gate, f gateFlags) error {
 		return &codedError{code: exitInconclusive}
 	}
 	return nil
-}
-
-// A baseline is the other side of a gate.
-type baseline struct {
-	name     string
-	side     string // the name in its store
-	attempts iter.Seq2[assay.Attempt, error]
-	trials   iter.Seq2[assay.Trial, error] // planned
-	db       *store.DB                     // nil if it is an exported file
-}
-
-func (b *baseline) Close() error {
-	if b.db == nil {
-		return nil
-	}
-	return b.db.Close()
-}
-
-// openBaseline finds the baseline: in a store, in an exported file, or in the candidate's store.
-func (p *process) openBaseline(
-	ctx context.Context, candidate string, f gateFlags,
-) (*baseline, error) {
-	begin, err := beginningOf(f.baseline)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		b, err := p.sideOf(ctx, f.store, f.baseline, f.baseline)
-		if err != nil {
-			err = fmt.Errorf("--baseline: there is no file %s, and %w", f.baseline, err)
-		}
-		return b, err
-	case err != nil:
-		return nil, err
-	case string(begin) != "SQLite format 3\x00":
-		attempts := attemptsIn(f.baseline)
-		return &baseline{
-			name: f.baseline, attempts: attempts, trials: reading.Tried(attempts),
-		}, nil
-	case f.side != "":
-		return p.sideOf(ctx, f.baseline, f.side, f.side+" in "+f.baseline)
-	}
-	return p.likeIn(ctx, f.baseline, candidate)
-}
-
-func beginningOf(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	begin := make([]byte, 16)
-	n, err := io.ReadFull(file, begin)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil
-	}
-	return begin[:n], err
-}
-
-// attemptsIn reads an exported file each time.
-func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		file, err := os.Open(path)
-		if err != nil {
-			yield(assay.Attempt{}, err)
-			return
-		}
-		defer file.Close()
-		for a, err := range export.Read(file) {
-			if err != nil {
-				err = fmt.Errorf("%s: %w", path, err)
-			}
-			if !yield(a, err) {
-				return
-			}
-		}
-	}
-}
-
-// sideOf returns what a name stands for in a store.
-func (p *process) sideOf(ctx context.Context, path, name, shown string) (*baseline, error) {
-	db, err := p.openToRead(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := selection.Side(ctx, db, name, job.PlannedTrials)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	planned := selection.Planned(ctx, db, name, job.PlannedTrials)
-	return &baseline{shown, name, attempts, planned, db}, nil
-}
-
-// likeIn returns what the candidate's name stands for in another store. If that store does not know
-// it and has a single experiment, it is that one.
-func (p *process) likeIn(ctx context.Context, path, candidate string) (*baseline, error) {
-	b, err := p.sideOf(ctx, path, candidate, path)
-	if err == nil || errors.As(err, new(*selection.AmbiguousError)) {
-		return b, err
-	}
-	db, errOpen := p.openForOne(ctx, path)
-	if errOpen != nil {
-		return nil, errOpen
-	}
-	all, errAll := db.Experiments(ctx)
-	switch errAll = errors.Join(errAll, db.Close()); {
-	case errAll != nil:
-		return nil, errAll
-	case len(all) == 1:
-		return p.sideOf(ctx, path, "experiment:"+all[0].Name, path)
-	}
-	return nil, fmt.Errorf("%s: %w\nhint: --side names the baseline in that store", path, err)
 }

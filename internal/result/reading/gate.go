@@ -3,10 +3,8 @@ package reading
 import (
 	"context"
 	"errors"
-	"iter"
 	"strings"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/selection"
@@ -18,14 +16,10 @@ import (
 type GateRequest struct {
 	// Candidate names one side of the store; see [selection.Side].
 	Candidate string
-	// Baseline are the attempts of the other side, in the user's words, and BaselineTrials its
-	// planned trials. They are nil if there is no baseline.
-	Baseline       string
-	BaselineFrom   iter.Seq2[assay.Attempt, error]
-	BaselineTrials iter.Seq2[assay.Trial, error]
-	Where          export.Where
-	Cluster        string
-	Terms          report.Terms
+	Baseline  *Baseline
+	Where     export.Where
+	Cluster   string
+	Terms     report.Terms
 	// Allow lists what may differ, of [report.Unlikenesses].
 	Allow []string
 }
@@ -46,15 +40,15 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	r.Terms.Pending = covered.at
-	if r.BaselineFrom == nil {
+	if r.Baseline.Attempts == nil {
 		side := report.Side{Name: name}
 		covered.count(&side)
 		return report.GateAlone(r.Terms, side, selection.Filter(candidate, has))
 	}
-	c, err := report.Compare(r.Baseline, name, r.Cluster,
-		selection.Filter(r.BaselineFrom, has), selection.Filter(candidate, has))
+	c, err := report.Compare(r.Baseline.Name, name, r.Cluster,
+		selection.Filter(r.Baseline.Attempts, has), selection.Filter(candidate, has))
 	if errors.Is(err, report.ErrNothingInCommon) {
-		return nil, nothingInCommon(err, c, r.Where, r.BaselineFrom, candidate)
+		return nil, nothingInCommon(err, c, r.Where, r.Baseline.Attempts, candidate)
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +61,7 @@ func (r GateRequest) Gate(
 	}
 	c.Unread = db.Skipped()
 	covered.count(&c.B)
-	if of, err := coverageOf(r.BaselineTrials, r.BaselineFrom, r.Where); err == nil {
+	if of, err := coverageOf(r.Baseline.trials, r.Baseline.Attempts, r.Where); err == nil {
 		of.count(&c.A) // otherwise the baseline cannot be planned again
 	}
 	return c.Gate(r.Terms)

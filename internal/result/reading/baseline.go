@@ -1,0 +1,165 @@
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A Baseline is the other side of a gate. It is empty if there is none.
+type Baseline struct {
+	Name     string // in the user's words
+	side     string // the name in its store
+	Attempts iter.Seq2[assay.Attempt, error]
+	trials   iter.Seq2[assay.Trial, error] // planned
+	db       *store.DB                     // nil if it is an exported file
+}
+
+// Close closes the store of the baseline.
+func (b *Baseline) Close() error {
+	if b.db == nil {
+		return nil
+	}
+	return b.db.Close()
+}
+
+// Suite describes the library of the baseline; see [SuiteOf].
+func (b *Baseline) Suite(ctx context.Context) report.Suite { return SuiteOf(ctx, b.db, b.side) }
+
+// A BaselineRequest names a baseline: a store, an exported file, or a name in the candidate's store.
+type BaselineRequest struct {
+	Name, Side       string // Side is the name in a store, or ""
+	Candidate, Store string
+	Open             func(context.Context, string) (*store.DB, error) // opens a store to read
+	Plan             selection.Planner
+}
+
+// Find finds the baseline.
+func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
+	begin, err := beginningOf(r.Name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		b, err := r.sideOf(ctx, r.Store, r.Name, r.Name)
+		if err != nil {
+			err = fmt.Errorf("--baseline: there is no file %s, and %w", r.Name, err)
+		}
+		return b, err
+	case err != nil:
+		return nil, err
+	case string(begin) != "SQLite format 3\x00":
+		attempts := attemptsIn(r.Name)
+		return &Baseline{
+			Name: r.Name, Attempts: attempts, trials: Tried(attempts),
+		}, nil
+	case r.Side != "":
+		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)
+	}
+	return r.likeIn(ctx, r.Name)
+}
+
+func beginningOf(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	begin := make([]byte, 16)
+	n, err := io.ReadFull(file, begin)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return begin[:n], err
+}
+
+// attemptsIn reads an exported file each time.
+func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(assay.Attempt{}, err)
+			return
+		}
+		defer file.Close()
+		for a, err := range export.Read(file) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// sideOf returns what a name stands for in a store.
+func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (*Baseline, error) {
+	db, err := r.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := selection.Side(ctx, db, name, r.Plan)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	planned := selection.Planned(ctx, db, name, r.Plan)
+	return &Baseline{shown, name, attempts, planned, db}, nil
+}
+
+// likeIn returns what the candidate's name stands for in another store. If that store does not know
+// it and has a single experiment, it is that one.
+func (r BaselineRequest) likeIn(ctx context.Context, path string) (*Baseline, error) {
+	b, err := r.sideOf(ctx, path, r.Candidate, path)
+	if err == nil || errors.As(err, new(*selection.AmbiguousError)) {
+		return b, err
+	}
+	db, errOpen := r.Open(ctx, path)
+	if errOpen != nil {
+		return nil, errOpen
+	}
+	all, errAll := db.Experiments(ctx)
+	switch errAll = errors.Join(errAll, db.Close()); {
+	case errAll != nil:
+		return nil, errAll
+	case len(all) == 1:
+		return r.sideOf(ctx, path, "experiment:"+all[0].Name, path)
+	}
+	return nil, fmt.Errorf("%s: %w\nhint: --side names the baseline in that store", path, err)
+}
+
+// SuiteOf describes the library of an experiment of a store. If no experiment has the name, it
+// describes the largest library of the store. A library that cannot be read is not the user's.
+func SuiteOf(ctx context.Context, db *store.DB, name string) (suite report.Suite) {
+	if db == nil {
+		return suite
+	}
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return suite
+	}
+	name = strings.TrimPrefix(name, "experiment:")
+	named := func(e store.Experiment) bool { return e.Name == name }
+	if i := slices.IndexFunc(all, named); i >= 0 {
+		all = all[i : i+1]
+	}
+	for i, e := range all {
+		s, err := Suite(ctx, db, e)
+		if err != nil || !s.Own {
+			return report.Suite{}
+		}
+		if i == 0 || s.Tasks > suite.Tasks {
+			suite = s
+		}
+	}
+	return suite
+}
