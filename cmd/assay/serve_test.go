@@ -112,20 +112,19 @@ func TestPrintedProvidersWork(t *testing.T) {
 	t.Parallel()
 	const tariff = "input=1.25, cached=0.125,cache_write=2,output=10"
 	server := serve(t, "--tariff", tariff, "--thinking", "reasoning_content")
-	var printed strings.Builder
-	greet(&process{out: &printed, err: io.Discard}, strings.TrimPrefix(server.url, "http://"), tariff)
+	printed := simserver.ProvidersFile(strings.TrimPrefix(server.url, "http://"), tariff)
 
 	dir := t.TempDir()
 	env := map[string]string{"SIM_KEY": "any"}
 	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\nvariants: [optimal]\n"+
 		"tasks_per_type: 1\nproviders: providers.yaml\n")
 	for _, model := range sim.Names {
-		listed := strings.Contains(printed.String(), "\n      "+model+": ")
+		listed := strings.Contains(printed, "\n      "+model+": ")
 		if listed == slices.Contains(sim.Gaming, model) {
 			t.Errorf("%s is printed: %v", model, listed)
 		}
 	}
-	all := strings.ReplaceAll(printed.String(), "\n  # ", "\n  ")
+	all := strings.ReplaceAll(printed, "\n  # ", "\n  ")
 	head, all, _ := strings.Cut(all, "\n  rehearsal")
 	var spent float64
 	used := make(map[string]bool)

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/model/gateway"
-	"github.com/assay-eval/assay/internal/model/protocol"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -177,7 +176,10 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	greet(p, listener.Addr().String(), f.tariff)
+	addr := listener.Addr().String()
+	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C stops the server\n"+
+		"export SIM_KEY=any, and use this as a providers file:\n\n", addr)
+	fmt.Fprint(p.out, simserver.ProvidersFile(addr, f.tariff))
 	select {
 	case err = <-failed:
 	case <-p.signals:
@@ -198,55 +200,4 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 		return nil
 	}
 	return err
-}
-
-// A spokenProtocol is one of the server's, with the part of its base URL after the address and
-// further settings.
-type spokenProtocol struct{ name, path, more string }
-
-// spoken lists the protocols of the server. The first one is the default.
-var spoken = []spokenProtocol{
-	{protocol.OpenAI, "/v1", ""},
-	{protocol.Azure, "", "    api_version: 2024-10-21\n"},
-	{protocol.Responses, "/v1", ""},
-	{protocol.Anthropic, "", ""},
-	{protocol.Gemini, "/v1beta", ""},
-}
-
-// greet prints a providers file that works. It has every protocol, all but the first in comments.
-func greet(p *process, addr, tariff string) {
-	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C stops the server\n"+
-		"export SIM_KEY=any, and use this as a providers file:\n\n", addr)
-	price := ""
-	if tariff != "" {
-		price = "price: {" + strings.NewReplacer(" ", "", "=", ": ", ",", ", ").Replace(tariff) + "}"
-	}
-	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n%s",
-		spoken[0].settings(addr, sim.Reference, func(string) string { return price }))
-	fmt.Fprint(p.out, "  # Other protocols have the same models. Their deployments have limits of "+
-		"their own.\n")
-	for i, r := range spoken[1:] {
-		text := fmt.Sprintf("  rehearsal-%s:\n", r.name) +
-			r.settings(addr, sim.Reference[:2], func(model string) string {
-				own := fmt.Sprintf("deployments: [%s-%d], serves: [%s]",
-					strings.ReplaceAll(model, "/", "-"), i+2, model)
-				return strings.TrimSuffix(own+", "+price, ", ")
-			})
-		for line := range strings.Lines(text) {
-			fmt.Fprint(p.out, "  # "+strings.TrimPrefix(line, "  "))
-		}
-	}
-}
-
-// settings returns the settings of a provider with some models, and model returns those of one.
-func (r spokenProtocol) settings(
-	addr string, models []string, model func(name string) string,
-) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "    protocol: %s\n    base_url: http://%s%s\n%s    keys: [SIM_KEY]\n    models:\n",
-		r.name, addr, r.path, r.more)
-	for _, m := range models {
-		fmt.Fprintf(&b, "      %s: {%s}\n", m, model(m))
-	}
-	return b.String()
 }
