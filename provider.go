@@ -16,36 +16,10 @@ type Provider interface {
 	//  2. an error that is a *Fault (see [AsFault]), and a Response in which only
 	//     ServedModel, Usage, Waits and Quotas may be set.
 	//
-	// When ctx ends, Chat returns soon, with a Fault that gives the reason. It neither keeps
-	// req nor changes it.
-	Chat(ctx context.Context, req Request) (Response, error)
-}
-
-// An Asker is a [Provider] that takes requests and returns responses by reference. Both are large,
-// and while a model thinks, each value that is passed on would lie on the stack of its episode.
-// A hundred thousand of them may wait at once.
-type Asker interface {
-	Provider
-	// Ask is Chat by reference. Until it returns, nobody changes req, because second requests and
-	// repetitions for the turn read it, too. The response, which is never nil, belongs to the
-	// caller.
-	Ask(ctx context.Context, req *Request) (*Response, error)
-}
-
-// Ask asks a provider, by reference if it can. See [Asker] for who owns what.
-func Ask(ctx context.Context, p Provider, req *Request) (*Response, error) {
-	if a, ok := p.(Asker); ok {
-		return a.Ask(ctx, req)
-	}
-	return askByValue(ctx, p, req)
-}
-
-// askByValue has a large frame, which it keeps out of that of Ask.
-//
-//go:noinline
-func askByValue(ctx context.Context, p Provider, req *Request) (*Response, error) {
-	resp, err := p.Chat(ctx, *req)
-	return &resp, err
+	// When ctx ends, Chat returns soon, with a Fault that gives the reason. Until it returns, the
+	// request must not change, because second requests for the turn read it, too. Chat neither
+	// keeps nor changes it. The Response is never nil and belongs to the caller.
+	Chat(ctx context.Context, req *Request) (*Response, error)
 }
 
 // A Request asks for one turn.

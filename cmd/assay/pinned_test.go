@@ -132,9 +132,9 @@ type recorder struct{ first assay.Request }
 
 var errRecorded = &assay.Fault{Kind: assay.Interrupted, Detail: "recorded"}
 
-func (r *recorder) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
-	r.first = req
-	return assay.Response{}, errRecorded
+func (r *recorder) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
+	r.first = *req
+	return &assay.Response{}, errRecorded
 }
 
 // A put is a way to put a task to a model.

@@ -249,7 +249,7 @@ type wanderer struct {
 var succeededText = regexp.MustCompile(`"succeeded":\[([^\]]*)\]`)
 
 // Chat implements [assay.Provider].
-func (w *wanderer) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+func (w *wanderer) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
 	var done []string
 	if len(req.Messages) > 2 {
 		last := req.Messages[len(req.Messages)-1].Content
@@ -263,12 +263,12 @@ func (w *wanderer) Chat(_ context.Context, req assay.Request) (assay.Response, e
 		reply.Content = w.pick("TASK_COMPLETED", "TASK_COMPLETED: "+w.tool(done),
 			"All done.\n**TASK_COMPLETED**", "XTASK_COMPLETED", "__TASK_COMPLETED__. "+w.tool(done),
 			"TASK_COMPLETED_SOON "+w.tool(done)+", then TASK_COMPLETED", "I would think first.")
-		return assay.Response{Message: reply, ServedModel: req.Model}, nil
+		return &assay.Response{Message: reply, ServedModel: req.Model}, nil
 	}
 	for range 1 + max(0, w.dice.IntN(5)-2) {
 		w.act(&reply, done)
 	}
-	return assay.Response{Message: reply, ServedModel: req.Model}, nil
+	return &assay.Response{Message: reply, ServedModel: req.Model}, nil
 }
 
 func (w *wanderer) pick(texts ...string) string { return texts[w.dice.IntN(len(texts))] }

@@ -267,9 +267,9 @@ type failing struct {
 	asked atomic.Int32
 }
 
-func (f *failing) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (f *failing) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if f.asked.Add(1) > f.after {
-		return assay.Response{}, f.fault
+		return &assay.Response{}, f.fault
 	}
 	return f.Provider.Chat(ctx, req)
 }

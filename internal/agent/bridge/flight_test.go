@@ -14,15 +14,15 @@ import (
 // slowSpeaker replies once it is released. It bills each reply.
 type slowSpeaker struct{ released chan struct{} }
 
-func (s slowSpeaker) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (s slowSpeaker) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	select {
 	case <-s.released:
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}, Cost: .01}
 	r.Message = assay.Message{Role: assay.Assistant, Content: "Let me look."}
-	return r, nil
+	return &r, nil
 }
 
 // An agent that asks in parallel is stopped by the limit of turns, and all replies are counted.

@@ -119,7 +119,7 @@ func (a *attempt) answer(
 	}
 	reply := gateway.Reply{
 		ID: rand.Uint64(), Created: time.Now().Unix(),
-		Model: cmp.Or(p.Deployment, a.model), Response: resp,
+		Model: cmp.Or(p.Deployment, a.model), Response: *resp,
 	}
 	reply.Finish = finish(resp.Finish)
 	a.items.Keep(d, reply)

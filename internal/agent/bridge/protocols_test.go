@@ -26,7 +26,7 @@ type said struct {
 // speaker replies with a call to the first request and with a text to the second.
 type speaker struct{ n int }
 
-func (s *speaker) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+func (s *speaker) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
 	s.n++
 	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}}
 	if s.n == 1 {
@@ -36,7 +36,7 @@ func (s *speaker) Chat(_ context.Context, req assay.Request) (assay.Response, er
 		r.Message.Content = "TASK_COMPLETED"
 	}
 	r.Message.Role = assay.Assistant
-	return r, nil
+	return &r, nil
 }
 
 // clients ask for one reply each, with the official clients of each protocol.

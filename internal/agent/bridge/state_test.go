@@ -20,7 +20,7 @@ type held struct {
 	asked, reply chan struct{}
 }
 
-func (h *held) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (h *held) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	h.asked <- struct{}{}
 	<-h.reply
 	return h.Provider.Chat(ctx, req)

@@ -62,7 +62,7 @@ func (c *Classifier) Classify(ctx context.Context, k Case) (Answer, error) {
 		Sampling: c.Sampling, Budget: c.Budget,
 	}
 	for range requests {
-		resp, err := c.Provider.Chat(ctx, req)
+		resp, err := c.Provider.Chat(ctx, &req)
 		answer.Usage, answer.Cost = answer.Usage.Add(resp.Usage), answer.Cost+resp.Cost
 		if err != nil {
 			return answer, err

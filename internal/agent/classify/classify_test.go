@@ -15,9 +15,9 @@ import (
 )
 
 // chat is a provider.
-type chat func(ctx context.Context, req assay.Request) (assay.Response, error)
+type chat func(ctx context.Context, req *assay.Request) (*assay.Response, error)
 
-func (f chat) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (f chat) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	return f(ctx, req)
 }
 
@@ -28,8 +28,8 @@ var opinion = classify.Opinion{
 }
 
 // said returns a response with a text, 10 and 2 tokens and a cost of 0.5.
-func said(text string) assay.Response {
-	return assay.Response{
+func said(text string) *assay.Response {
+	return &assay.Response{
 		Message: assay.Message{Role: assay.Assistant, Content: text}, Lane: "p/key/m",
 		Usage: assay.Usage{InputTokens: 10, OutputTokens: 2}, Cost: .5,
 	}
@@ -37,9 +37,10 @@ func said(text string) assay.Response {
 
 // saying answers with the texts in order and records the requests.
 func saying(asked *[]assay.Request, texts ...string) chat {
-	return func(_ context.Context, req assay.Request) (assay.Response, error) {
-		req.Messages = slices.Clone(req.Messages)
-		*asked = append(*asked, req)
+	return func(_ context.Context, req *assay.Request) (*assay.Response, error) {
+		copied := *req
+		copied.Messages = slices.Clone(req.Messages)
+		*asked = append(*asked, copied)
 		return said(texts[len(*asked)-1]), nil
 	}
 }
@@ -134,9 +135,9 @@ func TestFault(t *testing.T) {
 	fault := &assay.Fault{Kind: assay.Overloaded, Lane: "p/key/m", Status: 503}
 	for _, after := range []int{0, 1} {
 		n := 0
-		c := classify.Classifier{Model: "judge", Provider: chat(func(context.Context, assay.Request) (assay.Response, error) {
+		c := classify.Classifier{Model: "judge", Provider: chat(func(context.Context, *assay.Request) (*assay.Response, error) {
 			if n++; n > after {
-				return assay.Response{Usage: assay.Usage{InputTokens: 5}}, fault
+				return &assay.Response{Usage: assay.Usage{InputTokens: 5}}, fault
 			}
 			return said("Well."), nil
 		})}

@@ -32,7 +32,7 @@ const (
 // the requests in flight, and most is its maximum.
 type court struct{ inside, most atomic.Int32 }
 
-func (c *court) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (c *court) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	c.most.Store(max(c.most.Load(), c.inside.Add(1)))
 	defer c.inside.Add(-1)
 	how := func(name string) bool {
@@ -47,15 +47,15 @@ func (c *court) Chat(ctx context.Context, req assay.Request) (assay.Response, er
 	case <-ctx.Done():
 		f := *assay.AsFault(ctx.Err())
 		f.Err = context.Cause(ctx)
-		return assay.Response{Usage: assay.Usage{InputTokens: 1}}, &f
+		return &assay.Response{Usage: assay.Usage{InputTokens: 1}}, &f
 	}
 	switch {
 	case how(unreadable):
 		return said("Well."), nil
 	case how(overloaded):
-		return assay.Response{}, &assay.Fault{Kind: assay.Overloaded}
+		return &assay.Response{}, &assay.Fault{Kind: assay.Overloaded}
 	case how(auth):
-		return assay.Response{}, &assay.Fault{Kind: assay.Auth, Detail: "no such key"}
+		return &assay.Response{}, &assay.Fault{Kind: assay.Auth, Detail: "no such key"}
 	}
 	return said(readable), nil
 }

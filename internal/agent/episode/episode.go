@@ -171,7 +171,7 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 		return nil, e.outOfTime()
 	}
 	req := e.request(left)
-	resp, err := assay.Ask(ctx, e.provider, req)
+	resp, err := e.provider.Chat(ctx, req)
 	e.account(req, resp)
 	if err != nil {
 		return nil, err

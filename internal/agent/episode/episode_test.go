@@ -207,16 +207,16 @@ func TestFaults(t *testing.T) {
 	}
 	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader)))
 	for _, tc := range cases {
-		f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+		f := &fake{chat: func(_ context.Context, n int) (*assay.Response, error) {
 			if n == 1 {
-				return assay.Response{
+				return &assay.Response{
 					Message: calling(assay.Listed, reader), Lane: "west/key/one",
 					ServedModel: "fake-1",
 					Usage:       assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25,
 					Waits: assay.Waits{Working: time.Second, Requests: 1},
 				}, nil
 			}
-			return assay.Response{
+			return &assay.Response{
 				ServedModel: "other", Usage: assay.Usage{InputTokens: 7},
 				Waits: assay.Waits{
 					Queued: 3 * time.Second, Working: 2 * time.Second,
@@ -257,8 +257,8 @@ func TestFaults(t *testing.T) {
 // TestUsageAddsUp adds up time, tokens and cost of all turns.
 func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
-	f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
-		return assay.Response{
+	f := &fake{chat: func(_ context.Context, n int) (*assay.Response, error) {
+		return &assay.Response{
 			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n),
 			ServedModel: "fake-1",
 			Usage: assay.Usage{
@@ -331,9 +331,9 @@ func TestBudget(t *testing.T) {
 		{5 * time.Second, []time.Duration{10 * time.Second, 5 * time.Second}},
 		{time.Minute, []time.Duration{10 * time.Second}},
 	} {
-		f := &fake{chat: func(context.Context, int) (assay.Response, error) {
+		f := &fake{chat: func(context.Context, int) (*assay.Response, error) {
 			waits := assay.Waits{Working: tc.working, Queued: time.Hour}
-			return assay.Response{Message: saying("Hm."), Waits: waits}, nil
+			return &assay.Response{Message: saying("Hm."), Waits: waits}, nil
 		}}
 		runner := episode.NewRunner(catalog, 10*time.Second)
 		a, tr := runner.Run(t.Context(), f, new(trial(assay.Discover, .8, 1)), new(task()))
@@ -357,8 +357,8 @@ func TestBudget(t *testing.T) {
 // outcome.
 func TestBudgetSpentByTheEnd(t *testing.T) {
 	t.Parallel()
-	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
-		return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: 5 * time.Second}}, nil
+	f := &fake{chat: func(context.Context, int) (*assay.Response, error) {
+		return &assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: 5 * time.Second}}, nil
 	}}
 	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns = 2
@@ -372,17 +372,17 @@ func TestBudgetSpentByTheEnd(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	why := errors.New("the plug was pulled")
-	answer := func(context.Context) (assay.Response, error) {
-		return assay.Response{Message: saying("Hm.")}, nil
+	answer := func(context.Context) (*assay.Response, error) {
+		return &assay.Response{Message: saying("Hm.")}, nil
 	}
-	wait := func(ctx context.Context) (assay.Response, error) {
+	wait := func(ctx context.Context) (*assay.Response, error) {
 		<-ctx.Done()
-		return assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: context.Cause(ctx).Error()}
+		return &assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: context.Cause(ctx).Error()}
 	}
 	for _, tc := range []struct {
 		name         string
 		early        bool // before the first request
-		then         func(ctx context.Context) (assay.Response, error)
+		then         func(ctx context.Context) (*assay.Response, error)
 		asked, turns int
 	}{
 		{"before the first request", true, answer, 0, 0},
@@ -393,7 +393,7 @@ func TestInterrupted(t *testing.T) {
 		if tc.early {
 			cancel(why)
 		}
-		f := &fake{chat: func(ctx context.Context, _ int) (assay.Response, error) {
+		f := &fake{chat: func(ctx context.Context, _ int) (*assay.Response, error) {
 			cancel(why)
 			return tc.then(ctx)
 		}}

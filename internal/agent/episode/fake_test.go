@@ -15,20 +15,21 @@ import (
 // A fake answers the n-th request, counted from 1, with chat(n), and records all requests. It
 // belongs to one episode.
 type fake struct {
-	chat  func(ctx context.Context, n int) (assay.Response, error)
+	chat  func(ctx context.Context, n int) (*assay.Response, error)
 	asked []assay.Request
 }
 
-func (f *fake) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	req.Messages = slices.Clone(req.Messages)
-	f.asked = append(f.asked, req)
+func (f *fake) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	asked := *req
+	asked.Messages = slices.Clone(req.Messages)
+	f.asked = append(f.asked, asked)
 	return f.chat(ctx, len(f.asked))
 }
 
 // scripted returns a provider that gives the replies in order and then repeats the last one.
 func scripted(replies ...assay.Message) *fake {
-	return &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
-		return assay.Response{Message: replies[min(n, len(replies))-1]}, nil
+	return &fake{chat: func(_ context.Context, n int) (*assay.Response, error) {
+		return &assay.Response{Message: replies[min(n, len(replies))-1]}, nil
 	}}
 }
 

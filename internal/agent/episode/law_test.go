@@ -41,8 +41,8 @@ func episodeLaws(t *rapid.T) {
 	trial.Setting.Turns = rapid.IntRange(1, 12).Draw(t, "turns")
 	trial.Calls = rapid.IntRange(0, 12).Draw(t, "calls")
 	replies := anyReply()
-	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
-		return assay.Response{Message: replies.Draw(t, "reply")}, nil
+	f := &fake{chat: func(context.Context, int) (*assay.Response, error) {
+		return &assay.Response{Message: replies.Draw(t, "reply")}, nil
 	}}
 	a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), f, new(trial), new(task()))
 

@@ -96,12 +96,12 @@ func TestProtocolsAgree(t *testing.T) {
 		run := func(protocol string) []any {
 			tr := base
 			tr.Protocol = protocol
-			f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+			f := &fake{chat: func(_ context.Context, n int) (*assay.Response, error) {
 				r := replies[n-1]
 				if protocol == assay.Tags {
-					return assay.Response{Message: tagged(r.content, r.wishes)}, nil
+					return &assay.Response{Message: tagged(r.content, r.wishes)}, nil
 				}
-				return assay.Response{Message: native(setting, r.content, r.wishes)}, nil
+				return &assay.Response{Message: native(setting, r.content, r.wishes)}, nil
 			}}
 			a, transcript := episode.NewRunner(catalog, 0).Run(context.Background(), f, &tr,
 				new(task()))

@@ -186,13 +186,13 @@ func (s *Stage) turn() int { return len(s.e.transcript.Turns) }
 // which ends ctx, or has let the conversation outgrow the model's context.
 func (s *Stage) Chat(
 	ctx context.Context, provider assay.Provider, req assay.Request,
-) (assay.Response, error) {
+) (*assay.Response, error) {
 	left, err := s.ask(&req)
 	if err != nil {
-		return assay.Response{}, err
+		return &assay.Response{}, err
 	}
 	req.Budget = left
-	resp, err := provider.Chat(ctx, req)
+	resp, err := provider.Chat(ctx, &req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking--
@@ -200,7 +200,7 @@ func (s *Stage) Chat(
 	if s.concluded {
 		return resp, ErrOver
 	}
-	s.e.account(&req, &resp)
+	s.e.account(&req, resp)
 	switch {
 	case s.fault != nil:
 		return resp, ErrOver
@@ -218,7 +218,7 @@ func (s *Stage) Chat(
 	for i := range req.Messages {
 		s.show(req.Messages[i])
 	}
-	s.hear(&resp)
+	s.hear(resp)
 	return resp, nil
 }
 

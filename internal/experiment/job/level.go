@@ -23,18 +23,12 @@ type level struct {
 type levels map[string]level
 
 // Chat implements [assay.Provider].
-func (l levels) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := l.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask implements [assay.Asker].
-func (l levels) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+func (l levels) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	to := l[req.Model]
 	if to.model != req.Model {
 		req = renamed(req, to.model)
 	}
-	return assay.Ask(ctx, to.Provider, req)
+	return to.Provider.Chat(ctx, req)
 }
 
 // renamed returns a copy of a request for another model.

@@ -80,7 +80,7 @@ func TestLevelsShareLanes(t *testing.T) {
 	var seen []string
 	p.Open(lane.Options{Observe: func(x lane.Exchange) { seen = append(seen, x.Model) }})
 	for _, model := range j.Experiment.Models {
-		_, err := p.ByModel[model].Chat(t.Context(), assay.Request{
+		_, err := p.ByModel[model].Chat(t.Context(), &assay.Request{
 			Model: model, Sampling: j.Experiment.SamplingOf(model),
 			Messages: []assay.Message{{Role: assay.User, Content: "hi"}},
 		})

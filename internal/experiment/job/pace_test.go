@@ -61,12 +61,12 @@ func (e *endpoint) refuses() *assay.Fault {
 	return nil
 }
 
-func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (e *endpoint) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	e.mu.Lock()
 	if fault := e.refuses(); fault != nil {
 		e.mu.Unlock()
 		time.Sleep(min(50*time.Millisecond, e.latency/20))
-		return assay.Response{}, fault
+		return &assay.Response{}, fault
 	}
 	e.busy++
 	x := math.Exp(e.sigma*e.random.NormFloat64() - e.sigma*e.sigma/2)
@@ -81,7 +81,7 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.busy--
-	return assay.Response{
+	return &assay.Response{
 		ServedModel: "m", Usage: assay.Usage{InputTokens: 500, OutputTokens: 100},
 	}, ctx.Err()
 }
@@ -178,7 +178,7 @@ func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
 			defer end()
 			began := time.Now()
 			for n := 0; n < turns; {
-				if _, err := pool.Chat(ctx, assay.Request{}); err != nil {
+				if _, err := pool.Chat(ctx, &assay.Request{}); err != nil {
 					continue
 				}
 				n++

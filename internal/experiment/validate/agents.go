@@ -59,7 +59,7 @@ func newRandom(task *assay.Task, game uint64) assay.Provider {
 
 // Chat implements [assay.Provider]. The agent makes all calls in its first reply, and claims to be
 // done in its second one.
-func (b *blind) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+func (b *blind) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
 	reply := assay.Message{Role: assay.Assistant}
 	var outputs []string
 	replied := false
@@ -74,7 +74,7 @@ func (b *blind) Chat(_ context.Context, req assay.Request) (assay.Response, erro
 	} else {
 		reply.Calls = b.calls(req.Functions)
 	}
-	return assay.Response{
+	return &assay.Response{
 		Message: reply, ServedModel: req.Model, Waits: assay.Waits{Requests: 1},
 	}, nil
 }

@@ -43,9 +43,9 @@ func supportDesk(t *testing.T, tasks, script string) *library.Library {
 // A provider is an agent.
 type provider func(req assay.Request) assay.Message
 
-func (p provider) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
-	return assay.Response{
-		Message: p(req), ServedModel: req.Model, Waits: assay.Waits{Requests: 1},
+func (p provider) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
+	return &assay.Response{
+		Message: p(*req), ServedModel: req.Model, Waits: assay.Waits{Requests: 1},
 	}, nil
 }
 

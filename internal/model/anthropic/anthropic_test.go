@@ -92,7 +92,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			},
 			Sampling: assay.Sampling{ToolChoice: "required", Extra: `{"top_k":40}`},
 		}
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			header.Get("Anthropic-Version") != "2023-06-01" || header.Get("Authorization") != "" {
 			t.Errorf("sent %s, %v", uri, header)
 		}
-		wantResp := assay.Response{
+		wantResp := &assay.Response{
 			ServedModel: "claude-x-20260101", Finish: "end_turn", Quotas: resp.Quotas,
 			Message: assay.Message{Role: assay.Assistant, Content: "hello"},
 			Usage:   assay.Usage{InputTokens: 11, OutputTokens: 3},
@@ -133,7 +133,7 @@ func TestThinkingGoesBack(t *testing.T) {
 		answer(w, 200, reply)
 	})
 	req := hi()
-	resp, err := p.Chat(t.Context(), req)
+	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestThinkingGoesBack(t *testing.T) {
 	}
 	req.Messages = append(req.Messages, resp.Message,
 		assay.Message{Role: assay.ToolRole, CallID: "x", Content: "1"})
-	if _, err := p.Chat(t.Context(), req); err != nil {
+	if _, err := p.Chat(t.Context(), &req); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"role":"assistant","content":[` + thinking + call + `]}`
@@ -151,7 +151,7 @@ func TestThinkingGoesBack(t *testing.T) {
 	}
 
 	req.Messages[1].State.Origin = "anthropic elsewhere.example.com"
-	if _, err := p.Chat(t.Context(), req); err != nil {
+	if _, err := p.Chat(t.Context(), &req); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(sent, "signature") || !strings.Contains(sent, call) {
@@ -207,7 +207,7 @@ func TestRefusedParameters(t *testing.T) {
 		req := hi()
 		req.Sampling = test.sampling
 		for range 2 {
-			resp, err := p.Chat(t.Context(), req)
+			resp, err := p.Chat(t.Context(), &req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ func TestOddReplies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			resp, err := always(test.body).provider(t).Chat(t.Context(), hi())
+			resp, err := always(test.body).provider(t).Chat(t.Context(), new(hi()))
 			var kind assay.FaultKind
 			if f := assay.AsFault(err); f != nil {
 				kind = f.Kind

@@ -174,7 +174,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 	p := endpoint.provider(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), req); err != nil {
+		if _, err := p.Chat(context.Background(), &req); err != nil {
 			t.Fatal(err)
 		}
 		want, err := sdkRequest(req).MarshalJSON()
@@ -216,14 +216,14 @@ func plainResults(v any) {
 }
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
-func sdkReply(t *rapid.T, body []byte) assay.Response {
+func sdkReply(t *rapid.T, body []byte) *assay.Response {
 	var r sdk.Message
 	if err := json.Unmarshal(body, &r); err != nil {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
 	}
 	u := r.Usage
 	input := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens
-	resp := assay.Response{
+	resp := &assay.Response{
 		ServedModel: string(r.Model), Finish: string(r.StopReason),
 		Usage: wire.Tokens{
 			Input:      int(input),
@@ -303,7 +303,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := marshal(replies.Draw(t, "reply"))
-		got, err := always(string(body)).provider(t).Chat(context.Background(), hi())
+		got, err := always(string(body)).provider(t).Chat(context.Background(), new(hi()))
 		want := sdkReply(t, body)
 		if err != nil {
 			if strings.TrimSpace(want.Message.Content) != "" || len(want.Message.Calls) > 0 {
@@ -345,7 +345,7 @@ func FuzzReply(f *testing.F) {
 		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		if !wiretest.Answered(t, err) {
 			return
 		}
@@ -357,7 +357,7 @@ func FuzzReply(f *testing.F) {
 		// Whatever came can be sent back.
 		req.Messages = append(req.Messages, resp.Message)
 		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) {
+		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) {
 			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}
 		if bytes.Contains(endpoint.Sent, []byte(`"content":[]`)) {

@@ -46,11 +46,11 @@ func TestStream(t *testing.T) {
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}`,
 		`{"type":"message_stop"}`,
 	}
-	want, err := always(whole).provider(t).Chat(t.Context(), hi())
+	want, err := always(whole).provider(t).Chat(t.Context(), new(hi()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := always(stream(events)).provider(t).Chat(t.Context(), hi())
+	got, err := always(stream(events)).provider(t).Chat(t.Context(), new(hi()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +63,14 @@ func TestStream(t *testing.T) {
 	}
 
 	for _, n := range []int{3, 10, len(events) - 2} {
-		_, err := always(stream(events[:n])).provider(t).Chat(t.Context(), hi())
+		_, err := always(stream(events[:n])).provider(t).Chat(t.Context(), new(hi()))
 		if f := assay.AsFault(err); f == nil || f.Kind != assay.Malformed {
 			t.Errorf("after %d events, Chat() = %v, want a malformed reply", n, err)
 		}
 	}
 	const overloaded = `{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}`
 	broken := stream(append(events[:5:5], overloaded))
-	_, err = always(broken).provider(t).Chat(t.Context(), hi())
+	_, err = always(broken).provider(t).Chat(t.Context(), new(hi()))
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.Overloaded {
 		t.Errorf("after an error among the events, Chat() = %v", err)
 	}

@@ -34,7 +34,7 @@ type Provider struct {
 	functions wire.FunctionCache
 }
 
-var _ assay.Asker = (*Provider)(nil)
+var _ assay.Provider = (*Provider)(nil)
 
 // New returns a provider. It does no I/O.
 func New(cfg wire.Config) (*Provider, error) {
@@ -57,14 +57,8 @@ func endpoint(c *wire.Config) string {
 	return c.BaseURL + path + ":generateContent"
 }
 
-// Chat implements [assay.Provider].
-func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := p.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask requests one turn in one HTTP exchange.
-func (p *Provider) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+// Chat requests one turn in one HTTP exchange.
+func (p *Provider) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	reply, err := p.Post(ctx, p.url, func() (*wire.Body, error) { return p.encode(req) })
 	if err != nil {
 		return new(assay.Response), err

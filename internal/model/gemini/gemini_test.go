@@ -59,9 +59,9 @@ func hi() assay.Request {
 	}
 }
 
-func chat(t *testing.T, p *gemini.Provider, req assay.Request) assay.Response {
+func chat(t *testing.T, p *gemini.Provider, req assay.Request) *assay.Response {
 	t.Helper()
-	resp, err := p.Chat(t.Context(), req)
+	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestUsage(t *testing.T) {
 	"promptTokenCount":100,"toolUsePromptTokenCount":10,"cachedContentTokenCount":64,
 	"candidatesTokenCount":20,"thoughtsTokenCount":30,"totalTokenCount":160},"modelVersion"`, 1))
 	got := chat(t, p, hi())
-	want := assay.Response{
+	want := &assay.Response{
 		Message:     assay.Message{Role: assay.Assistant, Content: "hello"},
 		ServedModel: "gemini-x", Finish: "STOP",
 		Usage: assay.Usage{
@@ -330,7 +330,7 @@ func TestUnfinishedReplies(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, p := serve(t, "gemini-x", test.reply)
-			resp, err := p.Chat(t.Context(), hi())
+			resp, err := p.Chat(t.Context(), new(hi()))
 			var got assay.FaultKind
 			if f := assay.AsFault(err); f != nil {
 				got = f.Kind
@@ -414,7 +414,7 @@ func TestErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, p := serve(t, "gemini-x", test.reply)
-			_, err := p.Chat(t.Context(), hi())
+			_, err := p.Chat(t.Context(), new(hi()))
 			f := assay.AsFault(err)
 			if f == nil {
 				t.Fatal("Chat() succeeds")

@@ -185,7 +185,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 	p, client := endpoint.provider(t), oracle.sdk(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), req); err != nil {
+		if _, err := p.Chat(context.Background(), &req); err != nil {
 			t.Fatal(err)
 		}
 		contents, config := sdkRequest(req)
@@ -310,7 +310,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		endpoint := always(string(body))
 		p := endpoint.provider(t)
 		req := hi()
-		got, err := p.Chat(context.Background(), req)
+		got, err := p.Chat(context.Background(), &req)
 		want, parts := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && empty {
@@ -321,7 +321,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		}
 		state := got.Message.State
 		got.Message.State = nil
-		if d := gocmp.Diff(want, got, cmpopts.EquateEmpty(), sameArguments); d != "" {
+		if d := gocmp.Diff(&want, got, cmpopts.EquateEmpty(), sameArguments); d != "" {
 			t.Errorf("%s\nresponse differs from the SDK's (-sdk +got):\n%s", body, d)
 		}
 		signed := func(p *genai.Part) bool { return p.ThoughtSignature != nil }
@@ -348,7 +348,7 @@ func FuzzReply(f *testing.F) {
 		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		if !wiretest.Answered(t, err) {
 			return
 		}
@@ -361,7 +361,7 @@ func FuzzReply(f *testing.F) {
 			req.Messages = append(req.Messages, assay.Message{Role: assay.ToolRole, CallID: c.ID})
 		}
 		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) ||
+		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) ||
 			bytes.Contains(endpoint.Sent, []byte(`"call_1_`)) {
 			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}

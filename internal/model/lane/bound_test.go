@@ -26,7 +26,7 @@ func TestStateStaysWithItsEndpoint(t *testing.T) {
 			if origin != "" {
 				req.Messages[0].State = &assay.State{Origin: origin}
 			}
-			resp, err := pool.Chat(t.Context(), req)
+			resp, err := pool.Chat(t.Context(), &req)
 			return resp.Lane, err
 		}
 		type end struct {
@@ -100,7 +100,7 @@ func TestAdmissionDespiteBoundConversations(t *testing.T) {
 			{Role: assay.Assistant, State: &assay.State{Origin: "a"}},
 		}}
 		for range 2 {
-			go func() { _, _ = pool.Chat(t.Context(), bound) }()
+			go func() { _, _ = pool.Chat(t.Context(), &bound) }()
 			synctest.Wait()
 		}
 		for range 5 {
@@ -108,7 +108,7 @@ func TestAdmissionDespiteBoundConversations(t *testing.T) {
 			if !ok {
 				t.Fatal("a new conversation is not admitted")
 			}
-			resp, err := pool.Chat(ctx, assay.Request{Model: "m"})
+			resp, err := pool.Chat(ctx, &assay.Request{Model: "m"})
 			if err != nil || resp.Lane != "there" {
 				t.Fatalf("Chat() = %s, %v", resp.Lane, err)
 			}

@@ -33,7 +33,7 @@ func newEndpoint(took time.Duration) *endpoint {
 	return &endpoint{took: took, served: "m", start: time.Now()}
 }
 
-func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (e *endpoint) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	e.mu.Lock()
 	at := time.Since(e.start)
 	e.arrivals = append(e.arrivals, at)
@@ -53,12 +53,12 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 	select {
 	case <-time.After(took):
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	if err := e.play(n, at); err != nil {
-		return assay.Response{}, err
+		return &assay.Response{}, err
 	}
-	resp := assay.Response{ServedModel: e.served, Usage: assay.Usage{InputTokens: e.tokens}}
+	resp := &assay.Response{ServedModel: e.served, Usage: assay.Usage{InputTokens: e.tokens}}
 	if e.quotas != nil {
 		resp.Quotas = e.quotas(n)
 	}
@@ -89,7 +89,7 @@ func ask(ctx context.Context, p *lane.Pool, n int) (errs []error) {
 	errs = make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { _, errs[i] = p.Chat(ctx, assay.Request{Model: "m"}) })
+		wg.Go(func() { _, errs[i] = p.Chat(ctx, &assay.Request{Model: "m"}) })
 	}
 	wg.Wait()
 	return errs
@@ -120,11 +120,11 @@ func TestRefusedSecondTurnsCloseLane(t *testing.T) {
 		}
 		p := poolOf(e, lane.Limits{Concurrency: 1})
 		for range 20 {
-			resp, err := p.Chat(t.Context(), assay.Request{Model: "m"})
+			resp, err := p.Chat(t.Context(), &assay.Request{Model: "m"})
 			if err != nil {
 				break
 			}
-			_, _ = p.Chat(t.Context(), assay.Request{Model: "m", Lane: resp.Lane})
+			_, _ = p.Chat(t.Context(), &assay.Request{Model: "m", Lane: resp.Lane})
 		}
 		if err := p.Closed(); err == nil || len(e.arrivals) != 10 {
 			t.Errorf("after %d requests closed with %v, want bad_request after 10",

@@ -233,7 +233,7 @@ func (l *lane) exchange(
 	if !t.second {
 		r.begin(end)
 	}
-	resp, err := assay.Ask(bounded, l.Provider, r.req)
+	resp, err := l.Provider.Chat(bounded, r.req)
 	return resp, l.judge(ctx, bounded, t, r.req, resp, err)
 }
 

@@ -52,7 +52,7 @@ func (h *hanger) draw() time.Duration {
 	return time.Duration(float64(h.latency) * math.Exp(h.sigma*x))
 }
 
-func (h *hanger) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (h *hanger) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	h.mu.Lock()
 	id := req.Messages[0].Content
 	trial, _ := strconv.Atoi(id)
@@ -67,9 +67,9 @@ func (h *hanger) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	}
 	select {
 	case <-reply:
-		return assay.Response{ServedModel: "m"}, nil
+		return &assay.Response{ServedModel: "m"}, nil
 	case <-ctx.Done():
-		return assay.Response{}, context.Cause(ctx)
+		return &assay.Response{}, context.Cause(ctx)
 	}
 }
 
@@ -125,7 +125,7 @@ func (h *hanger) run(t *testing.T, hedge bool, width int, limit time.Duration) t
 		wg.Go(func() {
 			defer done()
 			req := assay.Request{Model: "m", Messages: []assay.Message{{Content: strconv.Itoa(i)}}}
-			if _, err := p.Chat(ctx, req); err != nil {
+			if _, err := p.Chat(ctx, &req); err != nil {
 				t.Error(err)
 			}
 		})
@@ -303,7 +303,7 @@ func (s *crowd) ask(ctx context.Context) {
 			defer s.mu.Unlock()
 			s.waits = append(s.waits, span{since, now})
 		}
-	}), assay.Request{Model: "m"})
+	}), &assay.Request{Model: "m"})
 }
 
 // TestHedgesAreDeterministic checks that equal replies lead to equal times.

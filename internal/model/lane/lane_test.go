@@ -85,7 +85,7 @@ func TestConversationsStayOnTheirLane(t *testing.T) {
 			wg.Go(func() {
 				home := ""
 				for range 20 {
-					resp, err := p.Chat(t.Context(), assay.Request{Lane: home})
+					resp, err := p.Chat(t.Context(), &assay.Request{Lane: home})
 					if err != nil {
 						t.Error(err)
 					}
@@ -99,11 +99,11 @@ func TestConversationsStayOnTheirLane(t *testing.T) {
 		wg.Wait()
 
 		// A conversation of lane a goes to b at once if a is full.
-		wg.Go(func() { _, _ = p.Chat(t.Context(), assay.Request{Lane: "a"}) })
-		wg.Go(func() { _, _ = p.Chat(t.Context(), assay.Request{Lane: "a"}) })
+		wg.Go(func() { _, _ = p.Chat(t.Context(), &assay.Request{Lane: "a"}) })
+		wg.Go(func() { _, _ = p.Chat(t.Context(), &assay.Request{Lane: "a"}) })
 		synctest.Wait()
 		start := time.Now()
-		resp, err := p.Chat(t.Context(), assay.Request{Lane: "a"})
+		resp, err := p.Chat(t.Context(), &assay.Request{Lane: "a"})
 		if err != nil || resp.Lane != "b" || resp.Waits.Queued != 0 {
 			t.Errorf("lane %s after %v, error %v; want b at once",
 				resp.Lane, time.Since(start), err)
@@ -140,7 +140,7 @@ func TestAdmitReservesAPlace(t *testing.T) {
 		second, _ := admit(true)
 		var wg sync.WaitGroup
 		for _, ctx := range []context.Context{first, second} {
-			wg.Go(func() { _, _ = p.Chat(ctx, assay.Request{}) })
+			wg.Go(func() { _, _ = p.Chat(ctx, &assay.Request{}) })
 		}
 		synctest.Wait()
 		admit(false) // both slots are in use
@@ -150,7 +150,7 @@ func TestAdmitReservesAPlace(t *testing.T) {
 			t.Errorf("woken after %v, want 1s, when a slot becomes free", took)
 		}
 		third, _ := admit(true)
-		wg.Go(func() { _, _ = p.Chat(third, assay.Request{}) })
+		wg.Go(func() { _, _ = p.Chat(third, &assay.Request{}) })
 		synctest.Wait()
 		admit(false) // three requests per minute are used up
 		<-wake
@@ -197,7 +197,7 @@ func TestAgentsWithoutRequestsNeedNoPlace(t *testing.T) {
 		n, contexts, end := rounds()
 		var wg sync.WaitGroup
 		for _, ctx := range contexts[:3] {
-			wg.Go(func() { _, _ = p.Chat(ctx, assay.Request{}) })
+			wg.Go(func() { _, _ = p.Chat(ctx, &assay.Request{}) })
 		}
 		synctest.Wait()
 		if _, _, ok := p.Admit(t.Context()); ok || n != 50 {
@@ -286,7 +286,7 @@ func TestNoWindowExceedsItsLimit(t *testing.T) {
 			for range turns {
 				wg.Go(func() {
 					req := assay.Request{Messages: []assay.Message{message}}
-					if _, err := p.Chat(t.Context(), req); err != nil {
+					if _, err := p.Chat(t.Context(), &req); err != nil {
 						t.Error(err)
 					}
 				})

@@ -48,11 +48,11 @@ func (s refusalStyle) String() string {
 	return [...]string{"limit named", "exact wait", "one second", "silent"}[s]
 }
 
-func (e *limitedEndpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (e *limitedEndpoint) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	time.Sleep(rand.N(10 * time.Millisecond)) // so that requests arrive one after the other
 	if f := e.admit(); f != nil {
 		time.Sleep(20 * time.Millisecond)
-		return assay.Response{}, f
+		return &assay.Response{}, f
 	}
 	defer func() {
 		e.mu.Lock()
@@ -62,7 +62,7 @@ func (e *limitedEndpoint) Chat(ctx context.Context, _ assay.Request) (assay.Resp
 	select {
 	case <-time.After(e.took):
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	resp := assay.Response{
 		ServedModel: "m",
@@ -78,7 +78,7 @@ func (e *limitedEndpoint) Chat(ctx context.Context, _ assay.Request) (assay.Resp
 			Reset: time.Minute,
 		}}
 	}
-	return resp, nil
+	return &resp, nil
 }
 
 // recent returns the number of requests accepted in the last minute.
@@ -134,7 +134,7 @@ func saturate(p *lane.Pool, n int, d time.Duration) {
 	for range n {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := p.Chat(ctx, req); err != nil {
+				if _, err := p.Chat(ctx, &req); err != nil {
 					time.Sleep(10 * time.Millisecond)
 				}
 			}

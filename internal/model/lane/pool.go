@@ -73,7 +73,7 @@ type Pool struct {
 	rescues atomic.Int32
 }
 
-var _ assay.Asker = (*Pool)(nil)
+var _ assay.Provider = (*Pool)(nil)
 
 // NewPool returns the pool of a model's lanes.
 func NewPool(model string, lanes []Config, options Options) *Pool {
@@ -89,18 +89,12 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	}
 }
 
-// Chat implements [assay.Provider].
-func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := p.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask implements [assay.Asker]. It waits for a lane, sends the request, and
+// Chat implements [assay.Provider]. It waits for a lane, sends the request, and
 // retries it after a temporary fault, up to [MaxRequests] requests in all and
 // within the request's budget. It backs off exponentially with full jitter, and
 // holds no slot meanwhile. A request that is refused because the endpoint is busy
 // waits for its turn on a lane again, as often as necessary.
-func (p *Pool) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+func (p *Pool) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	t := &turn{
 		pool: p, ctx: ctx, req: req, bytes: size(req), home: req.Lane, origin: origin(req),
 		tell: progressOf(ctx),

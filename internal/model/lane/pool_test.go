@@ -57,7 +57,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		for i := range 20 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				if _, err := p.Chat(t.Context(), assay.Request{}); err != nil {
+				if _, err := p.Chat(t.Context(), &assay.Request{}); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -183,13 +183,13 @@ func TestBackoffHoldsNoSlot(t *testing.T) {
 			return fault(assay.Server)
 		}
 		p := poolOf(e, lane.Limits{Concurrency: 1})
-		var resp assay.Response
+		var resp *assay.Response
 		var first error
 		var wg sync.WaitGroup
-		wg.Go(func() { resp, first = p.Chat(t.Context(), assay.Request{}) })
+		wg.Go(func() { resp, first = p.Chat(t.Context(), &assay.Request{}) })
 		synctest.Wait() // until the first turn backs off
 		start := time.Now()
-		if _, err := p.Chat(t.Context(), assay.Request{}); err != nil || time.Since(start) != 0 {
+		if _, err := p.Chat(t.Context(), &assay.Request{}); err != nil || time.Since(start) != 0 {
 			t.Errorf("the second turn waited %v, error %v, so the backoff held the slot",
 				time.Since(start), err)
 		}
@@ -208,7 +208,7 @@ func TestHangIsCutAtTheRequestLimit(t *testing.T) {
 		e := newEndpoint(time.Hour)
 		options := lane.Options{Request: 10 * time.Second}
 		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{})}, options)
-		resp, err := p.Chat(t.Context(), assay.Request{Budget: 25 * time.Second})
+		resp, err := p.Chat(t.Context(), &assay.Request{Budget: 25 * time.Second})
 		f := assay.AsFault(err)
 		if f == nil || f.Kind != assay.Timeout || f.Lane != "l" {
 			t.Fatalf("fault %v, want a timeout of lane l", f)
@@ -338,7 +338,7 @@ func TestWrongModelIsAFault(t *testing.T) {
 				p := lane.NewPool("m", []lane.Config{{
 					Name: "l", Provider: e, Orders: "gpt-4o-mini", Serves: []string{"snapshot-7"},
 				}}, lane.Options{})
-				resp, err := p.Chat(t.Context(), assay.Request{})
+				resp, err := p.Chat(t.Context(), &assay.Request{})
 				if tc.ok {
 					if err != nil || resp.Identity != tc.identity {
 						t.Errorf("ignored %q, error %v; want %q", resp.Identity, err, tc.identity)
@@ -365,7 +365,7 @@ func TestModelWithoutNameNeedsServes(t *testing.T) {
 		p := lane.NewPool("m", []lane.Config{{
 			Name: "l", Provider: e, Orders: "gpt-4o-mini", Serves: []string{""},
 		}}, lane.Options{})
-		if _, err := p.Chat(t.Context(), assay.Request{}); err != nil {
+		if _, err := p.Chat(t.Context(), &assay.Request{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -504,7 +504,7 @@ func TestResponseHasCostAndLane(t *testing.T) {
 		c := e.lane("l", lane.Limits{Concurrency: 1})
 		c.Price = lane.Price{Input: 0.27, Output: 1.10}
 		p := lane.NewPool("m", []lane.Config{c}, lane.Options{})
-		resp, err := p.Chat(t.Context(), assay.Request{})
+		resp, err := p.Chat(t.Context(), &assay.Request{})
 		if err != nil || resp.Cost != 0.54 || resp.Lane != "l" {
 			t.Errorf("response %+v, error %v; want a cost of 0.54 on l", resp, err)
 		}

@@ -53,13 +53,13 @@ func TestSimulationPricesCaches(t *testing.T) {
 // A waster's first replies cost tokens, but cannot be used.
 type waster struct{ bad int }
 
-func (w *waster) Chat(context.Context, assay.Request) (assay.Response, error) {
+func (w *waster) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 	resp := assay.Response{Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}}
 	if w.bad > 0 {
 		w.bad--
-		return resp, &assay.Fault{Kind: assay.Malformed}
+		return &resp, &assay.Fault{Kind: assay.Malformed}
 	}
-	return resp, nil
+	return &resp, nil
 }
 
 // TestFailedRequestsArePaid checks that a turn's usage and cost are those of all its requests.
@@ -71,7 +71,7 @@ func TestFailedRequestsArePaid(t *testing.T) {
 				Name: "l", Provider: &waster{bad}, Price: lane.Price{Input: 1, Output: 10},
 				Serves: []string{""},
 			}}, lane.Options{})
-			resp, err := p.Chat(t.Context(), assay.Request{})
+			resp, err := p.Chat(t.Context(), &assay.Request{})
 			if failed := bad == lane.MaxRequests; (err != nil) != failed {
 				t.Errorf("after %d bad replies: %v", bad, err)
 			}
@@ -87,9 +87,9 @@ func TestFailedRequestsArePaid(t *testing.T) {
 // A cacher reads 90 of 100 input tokens from a cache.
 type cacher struct{}
 
-func (cacher) Chat(context.Context, assay.Request) (assay.Response, error) {
+func (cacher) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 	time.Sleep(10 * time.Millisecond)
-	return assay.Response{Usage: assay.Usage{
+	return &assay.Response{Usage: assay.Usage{
 		InputTokens: 100, CachedTokens: 90, OutputTokens: 1,
 	}}, nil
 }

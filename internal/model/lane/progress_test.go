@@ -24,7 +24,7 @@ func TestProgressTellsQueuedFromSent(t *testing.T) {
 				told[i] = append(told[i], sent)
 			})
 			go func() {
-				if _, err := p.Chat(ctx, assay.Request{Model: "m"}); err != nil {
+				if _, err := p.Chat(ctx, &assay.Request{Model: "m"}); err != nil {
 					t.Error(err)
 				}
 			}()

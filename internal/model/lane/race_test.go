@@ -28,7 +28,7 @@ type player struct {
 	sent int
 }
 
-func (p *player) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (p *player) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	p.mu.Lock()
 	a := act{took: second}
 	if len(p.acts) > 0 {
@@ -39,12 +39,12 @@ func (p *player) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	select {
 	case <-time.After(a.took):
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	if a.end != "" {
-		return assay.Response{}, fault(a.end)
+		return &assay.Response{}, fault(a.end)
 	}
-	return assay.Response{
+	return &assay.Response{
 		ServedModel: "m", Usage: assay.Usage{InputTokens: 10, OutputTokens: 1},
 		Message: assay.Message{Role: assay.Assistant, Content: a.took.String()},
 	}, nil
@@ -188,7 +188,7 @@ func TestFirstReplyWins(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, []lane.Config{{Hedge: true}}, tc.acts)
 				begin := time.Now()
-				resp, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+				resp, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 				took := time.Since(begin)
 				var kind assay.FaultKind
 				if f := assay.AsFault(err); f != nil {
@@ -225,11 +225,11 @@ func TestSecondRequestsArePaid(t *testing.T) {
 		const each = 0.002 // 10 tokens at $100 and one at $1,000 a million
 		s := newStage(t, []lane.Config{config},
 			[]act{{took: late + second}, {took: second}, forever, {took: second}})
-		both, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+		both, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 		if err != nil || both.Cost != 2*each || both.Usage.InputTokens != 20 || both.Estimate != 0 {
 			t.Errorf("two replies: %+v, %v", both, err)
 		}
-		one, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+		one, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 		if err != nil || one.Cost != each || one.Usage.InputTokens != 10 || one.Estimate <= 0 {
 			t.Errorf("one reply: %+v, %v", one, err)
 		}
@@ -258,7 +258,7 @@ func TestOnlyLanesThatMayHedgeDo(t *testing.T) {
 				s := newStage(t, []lane.Config{{Hedge: tc.a}, {Hedge: tc.b}}, hang)
 				ctx, cancel := context.WithTimeout(t.Context(), 50*second)
 				defer cancel()
-				_, _ = s.Chat(ctx, assay.Request{Model: "m", Lane: "a"})
+				_, _ = s.Chat(ctx, &assay.Request{Model: "m", Lane: "a"})
 				onB := s.players[1].sent
 				if s.count(isSecond) != tc.seconds || onB != tc.onB {
 					t.Errorf("%d second requests, %d requests to b", s.count(isSecond), onB)
@@ -280,14 +280,14 @@ func TestSecondRequestsGiveWay(t *testing.T) {
 		var wg sync.WaitGroup
 		begin := time.Now()
 		wg.Go(func() {
-			resp, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+			resp, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 			took := time.Since(begin)
 			if err != nil || took != 10*second || resp.Waits.Requests != 3 {
 				t.Errorf("the late turn took %v with %+v, %v", took, resp.Waits, err)
 			}
 		})
 		time.Sleep(2 * second) // now both places are taken
-		resp, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+		resp, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 		if err != nil || resp.Waits.Queued != 0 || s.count(isEnded) != 1 {
 			t.Errorf("the other turn waited for %v, %v, saw %+v", resp.Waits.Queued, err, s.seen)
 		}
@@ -314,13 +314,13 @@ func TestConversationsKeepTheirPlaces(t *testing.T) {
 		begin := time.Now()
 		wg.Go(func() {
 			// The other conversation ends after 14 seconds, and a second request takes one.
-			_, err := s.Chat(t.Context(), assay.Request{Model: "m"})
+			_, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
 			if took := time.Since(begin); err != nil || took != 15*second {
 				t.Errorf("the late turn took %v, %v", took, err)
 			}
 		})
 		time.Sleep(5 * second)
-		_, err := s.Chat(inside, assay.Request{Model: "m"})
+		_, err := s.Chat(inside, &assay.Request{Model: "m"})
 		if err != nil || s.count(isSecond) > 0 {
 			t.Errorf("%v, saw %+v", err, s.seen)
 		}
@@ -350,7 +350,7 @@ func TestRacesEndWithTheContext(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.stop)
 				defer cancel()
 				begin := time.Now()
-				resp, err := s.Chat(ctx, assay.Request{Model: "m", Budget: tc.budget})
+				resp, err := s.Chat(ctx, &assay.Request{Model: "m", Budget: tc.budget})
 				f := assay.AsFault(err)
 				if took := time.Since(begin); took != tc.took || f == nil || f.Kind != tc.kind ||
 					resp.Waits.Requests != 3 {
@@ -368,7 +368,7 @@ func TestLevelsHaveTheirOwnPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, []lane.Config{{Hedge: true}}, slices.Repeat([]act{{took: minute}}, 9))
-		if _, err := s.Chat(t.Context(), assay.Request{Model: "m@high"}); err != nil ||
+		if _, err := s.Chat(t.Context(), &assay.Request{Model: "m@high"}); err != nil ||
 			s.count(isSecond) > 0 {
 			t.Errorf("%v, saw %+v", err, s.seen)
 		}
@@ -381,7 +381,7 @@ type bomb struct {
 	n int
 }
 
-func (b *bomb) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (b *bomb) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	b.mu.Lock()
 	b.n++
 	n := b.n
@@ -389,7 +389,7 @@ func (b *bomb) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	switch {
 	case n == 41:
 		<-ctx.Done()
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	case n > 41:
 		panic("boom")
 	}
@@ -412,6 +412,6 @@ func TestPanicOfASecondRequestIsTheTurns(t *testing.T) {
 				t.Error("no panic")
 			}
 		}()
-		_, _ = p.Chat(t.Context(), assay.Request{Model: "m"})
+		_, _ = p.Chat(t.Context(), &assay.Request{Model: "m"})
 	})
 }

@@ -186,7 +186,7 @@ func converse(t *testing.T, p *lane.Pool, n, turns int, wake <-chan struct{}) {
 
 func talk(ctx context.Context, t *testing.T, p *lane.Pool, turns int) {
 	for range turns {
-		if _, err := p.Chat(ctx, assay.Request{}); err != nil {
+		if _, err := p.Chat(ctx, &assay.Request{}); err != nil {
 			t.Error(err)
 		}
 	}

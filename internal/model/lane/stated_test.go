@@ -47,8 +47,8 @@ func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
 // hello is a model.
 type hello struct{}
 
-func (hello) Chat(context.Context, assay.Request) (assay.Response, error) {
-	return assay.Response{
+func (hello) Chat(context.Context, *assay.Request) (*assay.Response, error) {
+	return &assay.Response{
 		Message: assay.Message{Role: assay.Assistant, Content: "hello"},
 		Usage:   assay.Usage{InputTokens: 10, OutputTokens: 5},
 	}, nil
@@ -143,14 +143,14 @@ type hungry struct {
 	counted [][3]int // all tokens, input and output
 }
 
-func (h *hungry) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+func (h *hungry) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
 	input, output := len(req.Messages[0].Content)/4, 256 // as a lane estimates them first
 	h.mu.Lock()
 	h.arrived = append(h.arrived, time.Now())
 	h.counted = append(h.counted, [3]int{input + output, input, output})
 	h.mu.Unlock()
 	time.Sleep(h.took)
-	return assay.Response{
+	return &assay.Response{
 		ServedModel: "m", Usage: assay.Usage{InputTokens: input, OutputTokens: output},
 	}, nil
 }
@@ -187,7 +187,7 @@ func TestStatedTokensAreNeverExceeded(t *testing.T) {
 			for _, n := range sizes {
 				req := assay.Request{Messages: []assay.Message{{Content: strings.Repeat("x", 4*n)}}}
 				wg.Go(func() {
-					if _, err := p.Chat(t.Context(), req); err != nil {
+					if _, err := p.Chat(t.Context(), &req); err != nil {
 						t.Error(err)
 					}
 				})

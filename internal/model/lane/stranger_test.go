@@ -105,7 +105,7 @@ func TestModelThatLoadsIsWaitedFor(t *testing.T) {
 					mustAll(t, ask(t.Context(), p, 20))
 				}
 				for range 100 {
-					if _, err := p.Chat(t.Context(), assay.Request{Model: "m"}); err == nil {
+					if _, err := p.Chat(t.Context(), &assay.Request{Model: "m"}); err == nil {
 						break
 					}
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A turn is what [Pool.Ask] knows while it gets a reply. It is not on the stack, and the functions
+// A turn is what [Pool.Chat] knows while it gets a reply. It is not on the stack, and the functions
 // that wait for a reply have small frames, because a hundred thousand of them may wait at once.
 type turn struct {
 	pool   *Pool

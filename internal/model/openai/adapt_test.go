@@ -100,7 +100,7 @@ func TestRefusedFormIsLearned(t *testing.T) {
 			}}
 			p := serve(t, c, wire.Config{})
 			for range 3 {
-				resp, err := p.Chat(t.Context(), turn())
+				resp, err := p.Chat(t.Context(), new(turn()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -140,7 +140,7 @@ func TestSeveralRefusals(t *testing.T) {
 	}}
 	p := serve(t, c, wire.Config{})
 	for range 2 {
-		resp, err := p.Chat(t.Context(), turn())
+		resp, err := p.Chat(t.Context(), new(turn()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestOtherRefusalsOfContentTeachNothing(t *testing.T) {
 	c := &critic{t: t, objects: func(request) string { return "the content is missing a field" }}
 	p := serve(t, c, wire.Config{})
 	for range 2 {
-		if _, err := p.Chat(t.Context(), turn()); assay.AsFault(err).Kind != assay.BadRequest {
+		if _, err := p.Chat(t.Context(), new(turn())); assay.AsFault(err).Kind != assay.BadRequest {
 			t.Errorf("Chat() = %v, want a bad request", err)
 		}
 	}
@@ -180,8 +180,8 @@ func TestMalformedCallIsTheModels(t *testing.T) {
 			`which was not in request.tools","failed_generation":"<function=read>{\"p\"</function>"}}`,
 	} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 400, body) })
-		got, err := serve(t, h, wire.Config{}).Chat(t.Context(), hi())
-		want := assay.Response{
+		got, err := serve(t, h, wire.Config{}).Chat(t.Context(), new(hi()))
+		want := &assay.Response{
 			Message:     assay.Message{Role: assay.Assistant, Content: `<function=read>{"p"</function>`},
 			ServedModel: "small", Finish: "tool_use_failed",
 		}

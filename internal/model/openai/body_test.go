@@ -43,7 +43,7 @@ func TestWaitingHoldsNoBody(t *testing.T) {
 		}
 		writeJSON(w, 200, hello)
 	}), wire.Config{})
-	if _, err := p.Chat(t.Context(), req); err != nil {
+	if _, err := p.Chat(t.Context(), &req); err != nil {
 		t.Error(err)
 	}
 	runtime.KeepAlive(req)
@@ -84,7 +84,7 @@ func TestStaleConnectionIsReplaced(t *testing.T) {
 	req.Messages[0].Content = strings.Repeat("word ", 12_000)
 	var first []byte
 	for range 2 {
-		if _, err := p.Chat(t.Context(), req); err != nil {
+		if _, err := p.Chat(t.Context(), &req); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -121,7 +121,7 @@ func TestBodyClosedWhileRead(t *testing.T) {
 	})
 	p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 	for range 20 {
-		if _, err := p.Chat(t.Context(), hi()); err != nil {
+		if _, err := p.Chat(t.Context(), new(hi())); err != nil {
 			t.Fatal(err)
 		}
 	}

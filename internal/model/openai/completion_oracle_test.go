@@ -23,7 +23,7 @@ import (
 )
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
-func sdkReply(t rapid.TB, body string) (assay.Response, error) {
+func sdkReply(t rapid.TB, body string) (*assay.Response, error) {
 	t.Helper()
 	var c sdk.ChatCompletion
 	if err := json.Unmarshal([]byte(body), &c); err != nil {
@@ -39,7 +39,7 @@ func sdkReply(t rapid.TB, body string) (assay.Response, error) {
 		Reasoning: sdkCount(out.ReasoningTokens, out.JSON.ReasoningTokens),
 		Details:   thought != "" && thought != "null",
 	}.Usage()
-	resp := assay.Response{ServedModel: sdkText(c.Model, c.JSON.Model), Usage: usage}
+	resp := &assay.Response{ServedModel: sdkText(c.Model, c.JSON.Model), Usage: usage}
 	malformed := func(detail string) error {
 		return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
 	}
@@ -140,7 +140,7 @@ func sameAsSDK(t rapid.TB, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, gotErr := p.Chat(context.Background(), hi())
+	got, gotErr := p.Chat(context.Background(), new(hi()))
 	want, wantErr := sdkReply(t, body)
 	got.Message.State = nil // see TestStateGoesBack
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {

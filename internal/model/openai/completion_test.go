@@ -123,8 +123,8 @@ func TestOddCompletions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, p := record(t, test.body, wire.Config{})
-			got, err := p.Chat(t.Context(), hi())
-			if d := cmp.Diff(test.want, got); d != "" {
+			got, err := p.Chat(t.Context(), new(hi()))
+			if d := cmp.Diff(&test.want, got); d != "" {
 				t.Errorf("response differs (-want +got):\n%s", d)
 			}
 			var detail string
@@ -209,7 +209,7 @@ func TestDecode(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, p := record(t, `{"model":"m","choices":[`+test.choice+`]}`, wire.Config{})
-			resp, err := p.Chat(t.Context(), hi())
+			resp, err := p.Chat(t.Context(), new(hi()))
 			if err != nil {
 				t.Fatal(err)
 			}

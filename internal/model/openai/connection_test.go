@@ -260,7 +260,7 @@ func TestBodyMayPauseForAMinute(t *testing.T) {
 				})
 				p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 				start := time.Now()
-				_, err := p.Chat(t.Context(), hi())
+				_, err := p.Chat(t.Context(), new(hi()))
 				spent, got := time.Duration(len(hello)+1)*pause, ""
 				if err != nil {
 					spent, got = time.Minute, err.Error()

@@ -45,7 +45,7 @@ func TestDialects(t *testing.T) {
 			rec, p := record(t, hello, wire.Config{Deployment: test.deployment})
 			req := hi()
 			req.Model, req.Sampling = test.model, all()
-			if _, err := p.Chat(t.Context(), req); err != nil {
+			if _, err := p.Chat(t.Context(), &req); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(test.want, sampling(rec.body)); d != "" {
@@ -117,7 +117,7 @@ func TestRefusedParameterIsLearned(t *testing.T) {
 			req := hi()
 			req.Sampling = all()
 			for range 2 {
-				if _, err := p.Chat(t.Context(), req); err != nil {
+				if _, err := p.Chat(t.Context(), &req); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -174,7 +174,7 @@ func TestOtherBadRequestsTeachNothing(t *testing.T) {
 			p := serve(t, h, wire.Config{})
 			req := hi()
 			req.Sampling.Temperature = ptr(0.7)
-			_, err := p.Chat(t.Context(), req)
+			_, err := p.Chat(t.Context(), &req)
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
 				t.Errorf("Chat() = %v, want a bad request", err)
 			}

@@ -20,9 +20,9 @@ import (
 )
 
 // chatFault sends a request and returns its fault. The test fails if there is none.
-func chatFault(t testing.TB, ctx context.Context, p *openai.Provider) (assay.Response, *assay.Fault) {
+func chatFault(t testing.TB, ctx context.Context, p *openai.Provider) (*assay.Response, *assay.Fault) {
 	t.Helper()
-	resp, err := p.Chat(ctx, hi())
+	resp, err := p.Chat(ctx, new(hi()))
 	var f *assay.Fault
 	if !errors.As(err, &f) {
 		t.Fatalf("Chat() = %+v, %v; want a fault", resp, err)
@@ -331,7 +331,7 @@ func TestFaultKeepsModelAndUsage(t *testing.T) {
 	const body = `{"model":"m","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":-2}}`
 	_, p := record(t, body, wire.Config{})
 	resp, _ := chatFault(t, t.Context(), p)
-	want := assay.Response{ServedModel: "m", Usage: assay.Usage{InputTokens: 5}}
+	want := &assay.Response{ServedModel: "m", Usage: assay.Usage{InputTokens: 5}}
 	if d := cmp.Diff(want, resp); d != "" {
 		t.Errorf("response differs (-want +got):\n%s", d)
 	}

@@ -47,7 +47,7 @@ func FuzzReply(f *testing.F) {
 		}
 		req := hi()
 		req.Sampling = all()
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		var fault *assay.Fault
 		switch {
 		case err == nil:
@@ -87,7 +87,7 @@ func BenchmarkChat(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.Chat(b.Context(), req); err != nil {
+		if _, err := p.Chat(b.Context(), &req); err != nil {
 			b.Fatal(err)
 		}
 	}

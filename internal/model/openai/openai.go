@@ -53,7 +53,7 @@ type Provider struct {
 	learned   wire.Learned
 }
 
-var _ assay.Asker = (*Provider)(nil)
+var _ assay.Provider = (*Provider)(nil)
 
 // NewAzure returns a provider for a deployment on Azure. It does no I/O.
 func NewAzure(cfg wire.Config) (*Provider, error) {
@@ -87,16 +87,10 @@ func endpoint(c *wire.Config) string {
 	return c.BaseURL + completions
 }
 
-// Chat implements [assay.Provider].
-func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := p.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask requests one turn in one HTTP exchange, with one exception. If the
-// endpoint refuses a parameter by name, or a form that has another one, Ask repeats the request
+// Chat requests one turn in one HTTP exchange, with one exception. If the
+// endpoint refuses a parameter by name, or a form that has another one, Chat repeats the request
 // without it; see [wire.Learned.Chat].
-func (p *Provider) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+func (p *Provider) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	return p.learned.Chat(func(unsent wire.ParamSet) (*assay.Response, wire.ParamSet, error) {
 		resp, sent, err := p.exchange(ctx, req, p.dialect(req.Model)|unsent)
 		return resp, refusedPart(err, sent), err

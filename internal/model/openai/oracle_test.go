@@ -136,7 +136,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 				MaxTokens:   rapid.Ptr(rapid.Int(), true).Draw(t, "max_tokens"),
 			},
 		}
-		if _, err := p.Chat(context.Background(), req); err != nil {
+		if _, err := p.Chat(context.Background(), &req); err != nil {
 			t.Fatal(err)
 		}
 		want, err := sdkRequest("small", req).MarshalJSON()
@@ -158,7 +158,7 @@ func TestChangedFunctionIsSent(t *testing.T) {
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":1}`)}}
 	for _, want := range []string{`{"x":1}`, `{"x":2}`} {
 		copy(req.Functions[0].Parameters, want)
-		if _, err := p.Chat(t.Context(), req); err != nil {
+		if _, err := p.Chat(t.Context(), &req); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(rec.rawBody, []byte(want)) {
@@ -174,7 +174,7 @@ func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
 	_, p := record(t, hello, wire.Config{})
 	req := hi()
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":`)}}
-	_, err := p.Chat(t.Context(), req)
+	_, err := p.Chat(t.Context(), &req)
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.Harness {
 		t.Errorf("Chat() = %v, want a fault of kind harness", err)
 	}

@@ -176,7 +176,7 @@ func TestQuotasOfHeaders(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			for status, body := range map[int]string{200: hello, 500: `{}`} {
-				resp, err := answering(t, status, test.header, body, false).Chat(t.Context(), hi())
+				resp, err := answering(t, status, test.header, body, false).Chat(t.Context(), new(hi()))
 				if (err == nil) != (status == 200) {
 					t.Errorf("Chat() = %v", err)
 				}
@@ -405,7 +405,7 @@ func FuzzQuotas(f *testing.F) {
 		h["Anthropic-Ratelimit-Output-Tokens-Reset"] = []string{reset}
 		body := `{"error":{"message":` + quoted(message) +
 			`,"details":[{"retryDelay":` + quoted(delay) + `}]}}`
-		resp, err := answering(t, 429, h, body, false).Chat(t.Context(), hi())
+		resp, err := answering(t, 429, h, body, false).Chat(t.Context(), new(hi()))
 		var fault *assay.Fault
 		if !errors.As(err, &fault) {
 			t.Fatalf("Chat() = %v, want a fault", err)

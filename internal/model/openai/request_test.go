@@ -118,11 +118,11 @@ func TestRequestOnTheWire(t *testing.T) {
 		}, {Name: "bare"}},
 		Sampling: assay.Sampling{Temperature: ptr(0.0), MaxTokens: ptr(100)},
 	}
-	resp, err := p.Chat(t.Context(), req)
+	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := assay.Response{
+	want := &assay.Response{
 		Message:     assay.Message{Role: assay.Assistant, Content: "hello"},
 		ServedModel: "small-2025",
 		Usage:       assay.Usage{InputTokens: 11, OutputTokens: 3},
@@ -182,7 +182,7 @@ func TestAzureOnTheWire(t *testing.T) {
 		Azure: true, APIVersion: "2025-04-01-preview",
 		Deployment: "DeepSeek V3/2", Key: wire.NewSecret("azure-key-1234"),
 	})
-	if _, err := p.Chat(t.Context(), hi()); err != nil {
+	if _, err := p.Chat(t.Context(), new(hi())); err != nil {
 		t.Fatal(err)
 	}
 	const want = "/openai/deployments/DeepSeek%20V3%2F2/chat/completions?api-version=2025-04-01-preview"
@@ -203,7 +203,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("OPENAI_ORG_ID", "org-from-the-environment")
 	t.Setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/")
 	rec, p := record(t, hello, wire.Config{})
-	if _, err := p.Chat(t.Context(), hi()); err != nil {
+	if _, err := p.Chat(t.Context(), new(hi())); err != nil {
 		t.Fatal(err)
 	}
 	for name, values := range rec.header {
@@ -226,7 +226,7 @@ func TestRequestHasFactors(t *testing.T) {
 	}
 	for _, functions := range [][]assay.Function{nil, {{Name: "read"}}} {
 		req.Functions = functions
-		if _, err := p.Chat(t.Context(), req); err != nil {
+		if _, err := p.Chat(t.Context(), &req); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]any{
@@ -247,7 +247,7 @@ func TestRequestHasFactors(t *testing.T) {
 		t.Errorf("header X-Route = %q", got)
 	}
 	req.Sampling = assay.Sampling{Thinking: ptr(0)}
-	if _, err := p.Chat(t.Context(), req); err != nil {
+	if _, err := p.Chat(t.Context(), &req); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]any{"type": "disabled"}, rec.body["thinking"]); diff != "" {

@@ -41,7 +41,7 @@ func TestStateGoesBack(t *testing.T) {
 			t.Parallel()
 			reply := `{"choices":[{"message":{"content":"c",` + test.message + `}}]}`
 			rec, p := record(t, reply, wire.Config{})
-			resp, err := p.Chat(t.Context(), hi())
+			resp, err := p.Chat(t.Context(), new(hi()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestStateGoesBack(t *testing.T) {
 			}
 			req := hi()
 			req.Messages = append(req.Messages, resp.Message)
-			if _, err := p.Chat(t.Context(), req); err != nil {
+			if _, err := p.Chat(t.Context(), &req); err != nil {
 				t.Fatal(err)
 			}
 			want := `{"role":"assistant","content":"c"`
@@ -87,7 +87,7 @@ func TestThinkingPartsGoBack(t *testing.T) {
 				}
 				reply := `{"choices":[{"message":{"content":` + test.parts + calls + `}}]}`
 				rec, p := record(t, reply, wire.Config{})
-				resp, err := p.Chat(t.Context(), hi())
+				resp, err := p.Chat(t.Context(), new(hi()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,7 +97,7 @@ func TestThinkingPartsGoBack(t *testing.T) {
 				}
 				req := hi()
 				req.Messages = append(req.Messages, m)
-				if _, err := p.Chat(t.Context(), req); err != nil {
+				if _, err := p.Chat(t.Context(), &req); err != nil {
 					t.Fatal(err)
 				}
 				want := `{"role":"assistant","content":` + test.parts + calls + "}"
@@ -130,7 +130,7 @@ func TestRefusedStateIsLeftOut(t *testing.T) {
 	}), wire.Config{})
 	req := hi()
 	for range 3 {
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		if err != nil {
 			t.Fatal(err)
 		}

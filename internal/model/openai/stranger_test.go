@@ -93,11 +93,11 @@ func TestReadableReplies(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := serve(t, s, wire.Config{}).Chat(t.Context(), hi())
+			got, err := serve(t, s, wire.Config{}).Chat(t.Context(), new(hi()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := assay.Response{
+			want := &assay.Response{
 				Message:     assay.Message{Role: assay.Assistant, Content: "hello"},
 				ServedModel: "small-2025",
 				Usage:       assay.Usage{InputTokens: 11, OutputTokens: 3},
@@ -162,7 +162,7 @@ data: {"choices":[{"index":0,"delta":{"tool_calls":[` +
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, stranger{body: test.body}, wire.Config{})
-			got, err := p.Chat(t.Context(), hi())
+			got, err := p.Chat(t.Context(), new(hi()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func TestModelEndsReply(t *testing.T) {
 		"function_call_filter: MALFORMED_FUNCTION_CALL", "refusal", "stop", "end_turn",
 	} {
 		body := choiceOf(`"finish_reason":"` + reason + `","message":{"content":null}`)
-		resp, err := serve(t, stranger{body: body}, wire.Config{}).Chat(t.Context(), hi())
+		resp, err := serve(t, stranger{body: body}, wire.Config{}).Chat(t.Context(), new(hi()))
 		if err != nil || resp.Finish != reason || resp.Message.Role != assay.Assistant {
 			t.Errorf("%s: Chat() = %+v, %v; want an empty reply", reason, resp, err)
 		}

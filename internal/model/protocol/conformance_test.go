@@ -111,12 +111,13 @@ type script struct {
 	seen []assay.Request // guarded by mu
 }
 
-func (s *script) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+func (s *script) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	req.Messages = slices.Clone(req.Messages)
-	s.seen = append(s.seen, req)
-	resp := s.replies[0]
+	asked := *req
+	asked.Messages = slices.Clone(req.Messages)
+	s.seen = append(s.seen, asked)
+	resp := &s.replies[0]
 	if len(s.replies) > 1 {
 		s.replies = s.replies[1:]
 	}
@@ -185,9 +186,9 @@ func (c column) open(t testing.TB, url, deployment string) protocol.Client {
 }
 
 // say sends a conversation and adds the reply to it.
-func (s *stage) say(t testing.TB, req *assay.Request) assay.Response {
+func (s *stage) say(t testing.TB, req *assay.Request) *assay.Response {
 	t.Helper()
-	resp, err := s.client.Chat(t.Context(), *req)
+	resp, err := s.client.Chat(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func (s *stage) say(t testing.TB, req *assay.Request) assay.Response {
 // fault sends a conversation that has to fail.
 func (s *stage) fault(t testing.TB, req assay.Request) *assay.Fault {
 	t.Helper()
-	resp, err := s.client.Chat(t.Context(), req)
+	resp, err := s.client.Chat(t.Context(), &req)
 	f := assay.AsFault(err)
 	if f == nil {
 		t.Fatalf("Chat() = %+v, want a fault", resp)

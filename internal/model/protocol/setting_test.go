@@ -119,7 +119,7 @@ func tellReadable(t *testing.T, c column) {
 		}
 		gateway := httptest.NewServer(http.HandlerFunc(handler))
 		t.Cleanup(gateway.Close)
-		resp, err := c.open(t, gateway.URL, model).Chat(t.Context(), question())
+		resp, err := c.open(t, gateway.URL, model).Chat(t.Context(), new(question()))
 		if err != nil {
 			t.Errorf("with %s, Chat() = %v", name, err)
 			continue

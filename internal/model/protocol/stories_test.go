@@ -214,7 +214,7 @@ func tellFault(t *testing.T, c column, kind string, want assay.Fault) {
 		ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 	}
-	resp, err := s.client.Chat(ctx, question())
+	resp, err := s.client.Chat(ctx, new(question()))
 	f := assay.AsFault(err)
 	if f == nil {
 		t.Fatalf("Chat() = %+v, want a fault", resp)
@@ -304,7 +304,7 @@ func tellRoundTrip(t *testing.T, c column) {
 	s := c.stage(t, simserver.Config{}, reply("x"))
 	rapid.Check(t, func(t *rapid.T) {
 		req := conversations.Draw(t, "conversation")
-		if _, err := s.client.Chat(context.Background(), req); err != nil {
+		if _, err := s.client.Chat(context.Background(), &req); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(req, s.latest(), withoutThinking); d != "" {

@@ -124,7 +124,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 	p := endpoint.provider(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), req); err != nil {
+		if _, err := p.Chat(context.Background(), &req); err != nil {
 			t.Fatal(err)
 		}
 		want, err := sdkRequest(req).MarshalJSON()
@@ -138,13 +138,13 @@ func TestEncodingMatchesSDK(t *testing.T) {
 }
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
-func sdkReply(t *rapid.T, body []byte) assay.Response {
+func sdkReply(t *rapid.T, body []byte) *assay.Response {
 	var r sdk.Response
 	if err := json.Unmarshal(body, &r); err != nil {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
 	}
 	u := r.Usage
-	resp := assay.Response{
+	resp := &assay.Response{
 		ServedModel: r.Model, Finish: cmp.Or(r.IncompleteDetails.Reason, string(r.Status)),
 		Usage: wire.Tokens{
 			Input: int(u.InputTokens), Output: int(u.OutputTokens), Total: int(u.TotalTokens),
@@ -269,7 +269,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := always(string(body)).provider(t).Chat(context.Background(), hi())
+		got, err := always(string(body)).provider(t).Chat(context.Background(), new(hi()))
 		want := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && (empty || want.Finish == "incomplete") {
@@ -295,7 +295,7 @@ func FuzzReply(f *testing.F) {
 		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
-		resp, err := p.Chat(t.Context(), req)
+		resp, err := p.Chat(t.Context(), &req)
 		if !wiretest.Answered(t, err) {
 			return
 		}
@@ -307,7 +307,7 @@ func FuzzReply(f *testing.F) {
 		// Whatever came can be sent back.
 		req.Messages = append(req.Messages, resp.Message)
 		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) {
+		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) {
 			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}
 	})

@@ -35,7 +35,7 @@ type Provider struct {
 	learned   wire.Learned
 }
 
-var _ assay.Asker = (*Provider)(nil)
+var _ assay.Provider = (*Provider)(nil)
 
 // New returns a provider. It does no I/O.
 func New(cfg wire.Config) (*Provider, error) {
@@ -46,15 +46,9 @@ func New(cfg wire.Config) (*Provider, error) {
 	return &Provider{Caller: caller}, nil
 }
 
-// Chat implements [assay.Provider].
-func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := p.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask requests one turn in one HTTP exchange. If the endpoint refuses a parameter by name that it
-// can do without, Ask repeats the request without it; see [wire.Learned.Chat].
-func (p *Provider) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+// Chat requests one turn in one HTTP exchange. If the endpoint refuses a parameter by name that it
+// can do without, Chat repeats the request without it; see [wire.Learned.Chat].
+func (p *Provider) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	return p.learned.Chat(func(unsent wire.ParamSet) (*assay.Response, wire.ParamSet, error) {
 		resp, sent, err := p.exchange(ctx, req, unsent)
 		return resp, refusedParam(err) & sent, err

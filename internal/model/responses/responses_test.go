@@ -56,9 +56,9 @@ func hi() assay.Request {
 	}
 }
 
-func chat(t *testing.T, p *responses.Provider, req assay.Request) assay.Response {
+func chat(t *testing.T, p *responses.Provider, req assay.Request) *assay.Response {
 	t.Helper()
-	resp, err := p.Chat(t.Context(), req)
+	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestUsageAndSettingsReported(t *testing.T) {
 	req := hi()
 	req.Sampling = assay.Sampling{Seed: new(int64(7)), Thinking: new(99)}
 	got := chat(t, p, req)
-	want := assay.Response{
+	want := &assay.Response{
 		Message: assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{
 			{ID: "c1", Name: "read", Arguments: `{"x": 1}`},
 		}},
@@ -300,7 +300,7 @@ func TestUnfinishedReplies(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, p := serve(t, test.reply)
-			resp, err := p.Chat(t.Context(), hi())
+			resp, err := p.Chat(t.Context(), new(hi()))
 			var got assay.FaultKind
 			if f := assay.AsFault(err); f != nil {
 				got = f.Kind
@@ -354,7 +354,7 @@ func TestRefusedEffortIsAFault(t *testing.T) {
 		`supported with this model.","param":"reasoning.effort"}}`)
 	req := hi()
 	req.Sampling.Effort = "high"
-	_, err := p.Chat(context.Background(), req)
+	_, err := p.Chat(context.Background(), &req)
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest || len(e.Bodies) != 1 {
 		t.Errorf("Chat() = %v after %d requests", err, len(e.Bodies))
 	}

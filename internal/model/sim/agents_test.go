@@ -23,7 +23,7 @@ func TestToolsOfAgents(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"call_1_0", "call_2_0", "call_3_0"} {
-		resp, err := models.Chat(t.Context(), req)
+		resp, err := models.Chat(t.Context(), &req)
 		if err != nil || len(resp.Message.Calls) != 1 {
 			t.Fatalf("%+v: %v", resp.Message, err)
 		}

@@ -23,7 +23,7 @@ func TestLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := func(m *sim.Models, req assay.Request) time.Duration {
 			start := time.Now()
-			resp, err := m.Chat(t.Context(), req)
+			resp, err := m.Chat(t.Context(), &req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,9 +111,9 @@ func TestLatencyEndsWithContext(t *testing.T) {
 						tc.name, err, time.Since(start), tc.kind, tc.detail, after)
 				}
 			}
-			_, err := sim.New(catalog, sim.Latency{Median: time.Hour}).Chat(ctx, req)
+			_, err := sim.New(catalog, sim.Latency{Median: time.Hour}).Chat(ctx, &req)
 			check(err, time.Second)
-			_, err = sim.New(catalog, sim.Latency{}).Chat(ctx, req)
+			_, err = sim.New(catalog, sim.Latency{}).Chat(ctx, &req)
 			check(err, time.Second)
 			cancel()
 		}

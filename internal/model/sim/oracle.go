@@ -21,9 +21,9 @@ func (m *Models) Oracle(required []string, reliability float64) assay.Provider {
 }
 
 // Chat implements [assay.Provider].
-func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (o *oracle) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if ctx.Err() != nil {
-		return assay.Response{}, ended(ctx)
+		return &assay.Response{}, ended(ctx)
 	}
 	v := newView(req, o.models.catalog)
 	v.plan, v.reliability = []act{}, o.reliability
@@ -31,7 +31,7 @@ func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 		v.plan = append(v.plan, act{text: tool})
 	}
 	reply := o.models.optimal(v)
-	return assay.Response{
+	return &assay.Response{
 		Message: reply, ServedModel: req.Model, Usage: usage(req, reply), Waits: assay.Waits{
 			Requests: 1,
 		},

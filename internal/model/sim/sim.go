@@ -90,17 +90,17 @@ func New(catalog *assay.Catalog, latency Latency) *Models {
 }
 
 // Chat implements [assay.Provider].
-func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (m *Models) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if _, ok := agents[req.Model]; !ok {
 		detail := fmt.Sprintf("there is no built-in model named %q", req.Model)
-		return assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
+		return &assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
 	}
 	start := time.Now()
 	if err := m.wait(ctx, req); err != nil {
-		return assay.Response{}, err
+		return &assay.Response{}, err
 	}
 	reply := m.decide(req.Model, newView(req, m.catalog))
-	return assay.Response{
+	return &assay.Response{
 		Message:     reply,
 		ServedModel: req.Model,
 		Usage:       usage(req, reply),
@@ -109,7 +109,7 @@ func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 }
 
 // wait waits for the reply's latency, which depends only on the conversation.
-func (m *Models) wait(ctx context.Context, req assay.Request) error {
+func (m *Models) wait(ctx context.Context, req *assay.Request) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
@@ -146,7 +146,7 @@ func ended(ctx context.Context) *assay.Fault {
 }
 
 // usage counts four bytes as one token, which is typical of English and JSON.
-func usage(req assay.Request, reply assay.Message) assay.Usage {
+func usage(req *assay.Request, reply assay.Message) assay.Usage {
 	in := 0
 	for _, m := range req.Messages {
 		in += size(m)

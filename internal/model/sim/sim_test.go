@@ -100,7 +100,7 @@ func TestOptimalWeighsDependencies(t *testing.T) {
 			}
 			m.Content = strings.Replace(m.Content, change[0], change[1], 1)
 		}
-		resp, err := models.Chat(t.Context(), k.req)
+		resp, err := models.Chat(t.Context(), &k.req)
 		if got := executes(k.setting, resp.Message); err != nil ||
 			!slices.Equal(got, []string{tc.want}) {
 			t.Errorf("with %s replies and a chance of %s %%: calls %v (%v), want %s",
@@ -229,7 +229,7 @@ func TestReplyDependsOnConversationOnly(t *testing.T) {
 		k := newTalk(t, model, setting, variant, task(fetcher, transformer))
 		history := rapid.SliceOfN(rapid.SampledFrom(words), 0, 9).Draw(rt, "history")
 		k.play(strings.Join(history, " "))
-		want, err := one.Chat(t.Context(), k.req)
+		want, err := one.Chat(t.Context(), &k.req)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -239,9 +239,9 @@ func TestReplyDependsOnConversationOnly(t *testing.T) {
 			rt.Fatalf("response %+v", want)
 		}
 		var wg sync.WaitGroup
-		others := make([]assay.Response, 6)
+		others := make([]*assay.Response, 6)
 		for i := range others {
-			wg.Go(func() { others[i], _ = []*sim.Models{one, two}[i%2].Chat(t.Context(), k.req) })
+			wg.Go(func() { others[i], _ = []*sim.Models{one, two}[i%2].Chat(t.Context(), &k.req) })
 		}
 		wg.Wait()
 		for _, got := range others {
@@ -263,7 +263,7 @@ func TestNames(t *testing.T) {
 		t.Error("Is accepts an unknown model")
 	}
 	_, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(),
-		assay.Request{Model: "sim/unheard-of"})
+		&assay.Request{Model: "sim/unheard-of"})
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.NotFound ||
 		!strings.Contains(f.Detail, "sim/unheard-of") {
 		t.Errorf("an unknown model gives %v, want a fault of kind %s", err, assay.NotFound)
@@ -300,7 +300,7 @@ func FuzzChat(f *testing.F) {
 					{Role: assay.ToolRole, CallID: "a", Content: answer},
 					{Role: assay.ToolRole, CallID: "b", Content: answer},
 				}}
-				resp, err := models.Chat(t.Context(), req)
+				resp, err := models.Chat(t.Context(), &req)
 				empty := resp.Message.Content == "" && len(resp.Message.Calls) == 0
 				if err != nil || resp.Message.Role != assay.Assistant || empty {
 					t.Fatalf("%s: %+v, %v", model, resp, err)

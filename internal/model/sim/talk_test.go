@@ -57,9 +57,9 @@ func task(required ...string) assay.Task {
 // eavesdropper records the first request and ends the episode.
 type eavesdropper struct{ heard assay.Request }
 
-func (e *eavesdropper) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
-	e.heard = req
-	return assay.Response{}, &assay.Fault{Kind: assay.Interrupted}
+func (e *eavesdropper) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
+	e.heard = *req
+	return &assay.Response{}, &assay.Fault{Kind: assay.Interrupted}
 }
 
 // A talk is a conversation built by hand on top of an episode's real opening.
@@ -140,7 +140,7 @@ func found(tools ...string) any {
 // next returns the model's next reply.
 func (k *talk) next(t testing.TB) assay.Message {
 	t.Helper()
-	resp, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(), k.req)
+	resp, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(), &k.req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ var (
 	resultText      = regexp.MustCompile(`(?s)<tool_result>(.*?)</tool_result>`)
 )
 
-func newView(req assay.Request, catalog *assay.Catalog) *view {
+func newView(req *assay.Request, catalog *assay.Catalog) *view {
 	v := &view{limit: 10, reliability: assumedReliability}
 	v.ids = make(map[string]act)
 	var acts []act // without an answer so far

@@ -174,7 +174,7 @@ func (x *exchange) answer() {
 	}
 	body := gateway.Reply{
 		ID: x.hash, Created: time.Now().Unix(), Model: x.req.Model,
-		Nothing: fault == "empty", Response: resp,
+		Nothing: fault == "empty", Response: *resp,
 	}
 	if x.server.thinks() {
 		body.Thought = gateway.Think(x.hash, resp.Message.Calls)
@@ -198,19 +198,19 @@ func (x *exchange) answer() {
 
 // reply waits for the latency and asks the provider. If it returns false, it has
 // sent any response that is due.
-func (x *exchange) reply() (assay.Response, bool) {
+func (x *exchange) reply() (*assay.Response, bool) {
 	s := x.server
 	if d := s.cfg.Latency.of(s.cfg.Seed, x.hash); d > 0 && !x.wait(d) {
-		return assay.Response{}, false
+		return nil, false
 	}
-	resp, err := s.cfg.Provider.Chat(x.r.Context(), x.req)
+	resp, err := s.cfg.Provider.Chat(x.r.Context(), &x.req)
 	if err == nil {
 		return resp, true
 	}
 	if x.r.Context().Err() == nil {
 		x.sendFault(assay.AsFault(err))
 	}
-	return assay.Response{}, false
+	return nil, false
 }
 
 // wait waits for d and returns true. It returns false if the client leaves or the

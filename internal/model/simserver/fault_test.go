@@ -77,11 +77,11 @@ func TestConversationOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := client(t, cfg)
 			req := request("call")
-			resp, err := p.Chat(t.Context(), req)
+			resp, err := p.Chat(t.Context(), &req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := assay.Response{
+			want := &assay.Response{
 				Message: assay.Message{
 					Role:  assay.Assistant,
 					Calls: []assay.ToolCall{{ID: "c1", Name: "read", Arguments: `{"a":1}`}},
@@ -95,7 +95,7 @@ func TestConversationOverHTTP(t *testing.T) {
 			}
 			req.Messages = append(req.Messages, resp.Message,
 				assay.Message{Role: assay.ToolRole, CallID: "c1", Content: "done"})
-			resp, err = p.Chat(t.Context(), req)
+			resp, err = p.Chat(t.Context(), &req)
 			if err != nil || resp.Message.Content != "sim/listed: done" {
 				t.Errorf("second turn = %+v, %v", resp.Message, err)
 			}
@@ -216,7 +216,7 @@ func TestEchoedKeyIsRedacted(t *testing.T) {
 		BaseURL: start(t, s) + "/v1", Deployment: "sim/listed",
 		Key: wire.NewSecret("sk-canary-0123"), KeyName: "SIM_KEY",
 	})
-	_, err := p.Chat(t.Context(), request("x"))
+	_, err := p.Chat(t.Context(), new(request("x")))
 	const want = "auth (HTTP 401): Incorrect API key provided: [redacted].; " +
 		"hint: check the variable SIM_KEY"
 	if err == nil || err.Error() != want {
@@ -242,7 +242,7 @@ func TestResponseFreesSlotFirst(t *testing.T) {
 	for range 4 {
 		workers.Go(func() {
 			for range 100 {
-				_, _ = p.Chat(t.Context(), request("x"))
+				_, _ = p.Chat(t.Context(), new(request("x")))
 			}
 		})
 	}

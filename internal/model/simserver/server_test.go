@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // "fault" and a kind, it returns that fault.
 type echo struct{}
 
-func (echo) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (echo) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	last := req.Messages[len(req.Messages)-1]
-	resp := assay.Response{
+	resp := &assay.Response{
 		Message: assay.Message{Role: assay.Assistant, Content: req.Model + ": " + last.Content},
 		Usage:   assay.Usage{InputTokens: 10, OutputTokens: 5},
 	}
@@ -37,7 +37,7 @@ func (echo) Chat(ctx context.Context, req assay.Request) (assay.Response, error)
 		resp.Message.Calls = []assay.ToolCall{call}
 	case strings.HasPrefix(last.Content, "fault "):
 		kind := assay.FaultKind(last.Content[len("fault "):])
-		return assay.Response{}, &assay.Fault{Kind: kind, Detail: "as requested"}
+		return &assay.Response{}, &assay.Fault{Kind: kind, Detail: "as requested"}
 	}
 	return resp, nil
 }

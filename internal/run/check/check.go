@@ -203,14 +203,14 @@ type probe struct {
 
 var errEnough = errors.New("the check is complete")
 
-func (p *probe) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (p *probe) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if len(p.replies) == turns {
-		return assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Err: errEnough}
+		return &assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Err: errEnough}
 	}
 	p.fault = nil
 	resp, err := p.pool.Chat(ctx, req)
 	if p.ended = assay.AsFault(err); err == nil {
-		p.replies = append(p.replies, resp)
+		p.replies = append(p.replies, *resp)
 	}
 	return resp, err
 }

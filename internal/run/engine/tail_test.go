@@ -59,9 +59,9 @@ type rig struct {
 	latest atomic.Int64
 }
 
-func (r *rig) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (r *rig) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if r.down != nil && int(r.asked.Add(1)) > r.replies {
-		return assay.Response{}, r.down(ctx)
+		return &assay.Response{}, r.down(ctx)
 	}
 	wait := 2 * time.Second
 	if r.hangs[req.Messages[0].Content] {
@@ -69,9 +69,9 @@ func (r *rig) Chat(ctx context.Context, req assay.Request) (assay.Response, erro
 	}
 	select {
 	case <-time.After(wait):
-		return assay.Response{ServedModel: "m"}, nil
+		return &assay.Response{ServedModel: "m"}, nil
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *rig) attempt(
 ) (*assay.Attempt, *assay.Transcript) {
 	a := &assay.Attempt{Trial: *trial}
 	for range 3 {
-		_, err := r.pool.Chat(ctx, assay.Request{
+		_, err := r.pool.Chat(ctx, &assay.Request{
 			Model: "m", Messages: []assay.Message{{Content: string(trial.ID)}},
 			Budget: 10 * time.Minute,
 		})
@@ -202,9 +202,9 @@ func TestHungModelIsLeftToItsLane(t *testing.T) {
 // silent is an endpoint that accepts requests and never replies.
 type silent struct{}
 
-func (silent) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (silent) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	<-ctx.Done()
-	return assay.Response{}, ctx.Err()
+	return &assay.Response{}, ctx.Err()
 }
 
 // TestHungLaneDoesNotCostItsTrials checks that a trial that hung because of its lane is done on

@@ -114,7 +114,7 @@ func (o *assignment) ask(c *chat) *asked {
 				a.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}()
-		a.response, a.err = assay.Ask(ctx, o.provider, &c.Request)
+		a.response, a.err = o.provider.Chat(ctx, &c.Request)
 	})
 	return a
 }

@@ -20,8 +20,8 @@ type provider struct {
 
 // Chat sends a request through the lanes of the run. It waits as long as the coordinator is out of
 // reach.
-func (p *provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	c := p.number(req)
+func (p *provider) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	c := p.number(*req)
 	defer p.close(c.N)
 	for {
 		var r chatReply
@@ -29,12 +29,12 @@ func (p *provider) Chat(ctx context.Context, req assay.Request) (assay.Response,
 		switch {
 		case err != nil:
 			p.giveUp(ctx, c)
-			return assay.Response{}, err
+			return &assay.Response{}, err
 		case r.Over:
 			p.over(errOver)
-			return assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: errOver.Error()}
+			return &assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: errOver.Error()}
 		case !r.Wait:
-			return r.Response, r.Fault.err()
+			return &r.Response, r.Fault.err()
 		}
 	}
 }

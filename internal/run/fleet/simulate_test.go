@@ -327,7 +327,7 @@ func turnsOf(t *assay.Trial) int           { return 1 + int(t.Seed%4) }
 // An endpoint answers requests, or fails.
 type endpoint struct{ *world }
 
-func (e endpoint) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+func (e endpoint) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	text := req.Messages[len(req.Messages)-1].Content
 	d := e.dice("endpoint " + text)
 	e.begin(text)
@@ -339,12 +339,12 @@ func (e endpoint) Chat(ctx context.Context, req assay.Request) (assay.Response, 
 	select {
 	case <-time.After(took):
 	case <-ctx.Done():
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	if !e.isCalm() && d.IntN(40) == 0 {
-		return assay.Response{}, &assay.Fault{Kind: assay.ContentFilter}
+		return &assay.Response{}, &assay.Fault{Kind: assay.ContentFilter}
 	}
-	return assay.Response{
+	return &assay.Response{
 		Message: assay.Message{Role: assay.Assistant, Content: "re: " + text}, ServedModel: "m",
 	}, nil
 }
@@ -442,7 +442,7 @@ func (r *simRunner) turns(
 	for turn := range turnsOf(trial) {
 		text := fmt.Sprint(trial.ID, " ", turn, " ", r.worker, " ", a.StartedAt.UnixNano())
 		a.Requests++
-		resp, err := provider.Chat(ctx, assay.Request{
+		resp, err := provider.Chat(ctx, &assay.Request{
 			Model: "m", Messages: []assay.Message{{Role: assay.User, Content: text}},
 		})
 		if err != nil {

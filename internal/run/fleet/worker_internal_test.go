@@ -235,8 +235,8 @@ func (f funcRunner) Run(
 	return a, f(p, a)
 }
 
-func (f funcProvider) Chat(_ context.Context, r assay.Request) (assay.Response, error) {
-	return f(r), nil
+func (f funcProvider) Chat(_ context.Context, r *assay.Request) (*assay.Response, error) {
+	return new(f(*r)), nil
 }
 
 // TestWhatCannotBeSentIsAFault lets an attempt and a reply have raw JSON that is none. A message
@@ -254,7 +254,7 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 		}},
 		"reply": {
 			run: func(p assay.Provider, a *assay.Attempt) *assay.Transcript {
-				_, err := p.Chat(context.Background(), assay.Request{})
+				_, err := p.Chat(context.Background(), &assay.Request{})
 				if f := assay.AsFault(err); f != nil {
 					a.Level, a.FaultKind, a.FaultDetail = "", f.Kind, f.Error()
 				}

@@ -189,19 +189,13 @@ type gated struct {
 }
 
 // Chat implements [assay.Provider].
-func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	resp, err := g.Ask(ctx, &req)
-	return *resp, err
-}
-
-// Ask implements [assay.Asker].
-func (g *gated) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if f := g.allow(); f != nil {
 		return new(assay.Response), f
 	}
 	g.session.acted(g.trial.Model)
 	began := time.Now()
-	resp, err := assay.Ask(lane.OnProgress(ctx, g.progress), g.Provider, req)
+	resp, err := g.Provider.Chat(lane.OnProgress(ctx, g.progress), req)
 	g.replied(req, resp, began, err)
 	return resp, err
 }

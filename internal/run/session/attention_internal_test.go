@@ -23,8 +23,8 @@ import (
 // refusing is a provider that refuses every key.
 type refusing struct{}
 
-func (refusing) Chat(context.Context, assay.Request) (assay.Response, error) {
-	return assay.Response{}, &assay.Fault{Kind: assay.Auth, Detail: "HTTP 401: no such key"}
+func (refusing) Chat(context.Context, *assay.Request) (*assay.Response, error) {
+	return &assay.Response{}, &assay.Fault{Kind: assay.Auth, Detail: "HTTP 401: no such key"}
 }
 
 // troubled returns a session with two models, m and n, which have 100 pending trials each.
@@ -82,7 +82,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			budget.Budgets{},
 			budget.StopRules{},
 			func(t *testing.T, s *Session) {
-				_, _ = s.pools.ByModel["m"].Chat(t.Context(), assay.Request{})
+				_, _ = s.pools.ByModel["m"].Chat(t.Context(), &assay.Request{})
 				s.latest.Store(time.Now().UnixNano())
 			},
 			[]live.Attention{{

@@ -16,13 +16,13 @@ import (
 // hanging is a provider that replies after a second to two of five requests, and never to others.
 type hanging struct{ requests *atomic.Int32 }
 
-func (h hanging) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (h hanging) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	if h.requests.Add(1)%5 >= 2 {
 		<-ctx.Done()
-		return assay.Response{}, ctx.Err()
+		return &assay.Response{}, ctx.Err()
 	}
 	time.Sleep(time.Second)
-	return assay.Response{ServedModel: "m"}, nil
+	return &assay.Response{ServedModel: "m"}, nil
 }
 
 // TestHungTimeIsNoSpeed checks that the slots of a lane whose requests hang are full, but that
@@ -41,7 +41,7 @@ func TestHungTimeIsNoSpeed(t *testing.T) {
 		for range 4 {
 			users.Go(func() {
 				for range 20 {
-					_, _ = pool.Chat(t.Context(), assay.Request{})
+					_, _ = pool.Chat(t.Context(), &assay.Request{})
 				}
 			})
 		}

@@ -18,9 +18,9 @@ import (
 // silent is a provider that never answers.
 type silent struct{}
 
-func (silent) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+func (silent) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
 	<-ctx.Done()
-	return assay.Response{}, ctx.Err()
+	return &assay.Response{}, ctx.Err()
 }
 
 // TestStallIsExplained checks that a run in which no request finishes notes after one, two and
@@ -40,7 +40,7 @@ func TestStallIsExplained(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
-			go func() { _, _ = pool.Chat(ctx, assay.Request{}) }()
+			go func() { _, _ = pool.Chat(ctx, &assay.Request{}) }()
 		}
 		go s.watch(ctx)
 		time.Sleep(5*time.Minute + time.Second/2)

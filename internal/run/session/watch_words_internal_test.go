@@ -19,8 +19,8 @@ import (
 // busy is an endpoint that refuses every request and asks for a minute of patience.
 type busy struct{}
 
-func (busy) Chat(context.Context, assay.Request) (assay.Response, error) {
-	return assay.Response{}, &assay.Fault{
+func (busy) Chat(context.Context, *assay.Request) (*assay.Response, error) {
+	return &assay.Response{}, &assay.Fault{
 		Kind: assay.RateLimited, RetryAfter: time.Minute, Detail: "come back in a minute",
 	}
 }
@@ -39,7 +39,7 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 		s.meter, s.stopper = live.NewMeter(s.waits), budget.New(budget.Budgets{}, budget.StopRules{})
 		s.meter.Model("m", 1, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = pool.Chat(ctx, assay.Request{}) }()
+		go func() { _, _ = pool.Chat(ctx, &assay.Request{}) }()
 		time.Sleep(10 * time.Second)
 		state, snapshot := s.state(), s.meter.Snapshot()
 		cancel()

@@ -129,7 +129,7 @@ func BenchmarkChat(b *testing.B, p assay.Provider) {
 	req := Conversation()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.Chat(b.Context(), req); err != nil {
+		if _, err := p.Chat(b.Context(), &req); err != nil {
 			b.Fatal(err)
 		}
 	}
