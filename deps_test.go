@@ -36,7 +36,7 @@ var wings = []struct {
 		"internal/experiment", "what is to be done",
 		[]string{"result/stat", "agent", "model", "store", "task"},
 	},
-	{"internal/agent", "who acts", []string{"task", "model/gateway", "model/wire"}},
+	{"internal/agent", "who acts", []string{"task", "model/gateway", "model/protocol", "model/wire"}},
 	{"internal/model", "who answers", []string{"task"}},
 	{"internal/store", "the record", nil},
 	{"internal/task", "what is asked and how it is judged", nil},
@@ -58,14 +58,15 @@ var apart = []struct{ pkg, from, because string }{
 	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
 	{"internal/model/limit", "internal", "limits are the same whoever answers"},
 	{"internal/model/wire", "internal", "it serves every protocol"},
+	{"internal/model/gateway", "internal", "it serves every protocol"},
 	{"internal/task/library", "internal/task/world", "tasks are the same in every world"},
 }
 
 // protocols lists the packages of wire protocols. They do not know each other: each imports only
-// package wire.
+// package wire, for its client, and package gateway, for the server's side.
 var protocols = []string{
-	"internal/model/openai", "internal/model/responses", "internal/model/anthropic",
-	"internal/model/gemini",
+	"internal/model/protocol/openai", "internal/model/protocol/responses", "internal/model/protocol/anthropic",
+	"internal/model/protocol/gemini",
 }
 
 // boundedMap has no dependencies and does nothing but keep the latest values.
@@ -116,8 +117,9 @@ func forbidden(pkg, imported string) string {
 	if imported == "." {
 		return ""
 	}
-	if slices.Contains(protocols, pkg) && imported != "internal/model/wire" {
-		return "a protocol needs only package wire"
+	if slices.Contains(protocols, pkg) && imported != "internal/model/wire" &&
+		imported != "internal/model/gateway" {
+		return "a protocol needs only packages wire and gateway"
 	}
 	for _, a := range apart {
 		if a.pkg == pkg && within(imported, a.from) {

@@ -25,6 +25,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
@@ -106,7 +107,7 @@ type attempt struct {
 	clock     *clock
 	name      string // the agent as the experiment lists it
 	model     string
-	items     gateway.Items // of the replies so far
+	items     responses.Items // of the replies so far
 	activity
 }
 

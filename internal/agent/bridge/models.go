@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 // serveModels adds the routes of the gateway.
 func (b *Bridge) serveModels(mux *http.ServeMux) {
 	mux.HandleFunc("/", astray)
-	for _, d := range gateway.Dialects(gateway.ThinkingNone) {
+	for _, d := range protocol.Dialects(gateway.ThinkingNone) {
 		for _, pattern := range d.Routes() {
 			method, path, _ := strings.Cut(pattern, " ")
 			mux.HandleFunc(method+" /{attempt}"+path, func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,7 @@ func (b *Bridge) serveModels(mux *http.ServeMux) {
 func astray(w http.ResponseWriter, r *http.Request) {
 	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	path = "/" + strings.TrimSuffix(path, "/")
-	dialects := gateway.Dialects(gateway.ThinkingNone)
+	dialects := protocol.Dialects(gateway.ThinkingNone)
 	d, advice := dialects[0], "the tools are at /mcp, and the model is at /v1/chat/completions, "+
 		"/v1/responses, /v1/messages and /v1beta/models/NAME:generateContent"
 	for _, other := range dialects {

@@ -1,5 +1,6 @@
 // Package gateway is the server's side of the wire protocols: it reads requests and writes replies,
-// whole or as the events of a stream. Each protocol is a [Dialect] in a file of its own.
+// whole or as the events of a stream. It has what the protocols share; each is a [Dialect] in its own
+// package.
 //
 // It opens no socket and answers nothing. The simulated server and the bridge to foreign agents
 // serve their models with it.
@@ -7,6 +8,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -46,21 +48,6 @@ func Streams(r *http.Request) bool {
 	return strings.HasSuffix(r.PathValue("deployment"), ":streamGenerateContent")
 }
 
-// Dialects lists the protocols. The style says where chat completions carry thoughts; see
-// [ThinkingStyles].
-func Dialects(thinking string) []Dialect {
-	return []Dialect{chat{thinking}, azure{chat{thinking}}, responses{}, anthropic{}, gemini{}}
-}
-
-// ReportsCacheWrites reports whether replies say how much input was written to a cache.
-func ReportsCacheWrites(d Dialect) bool {
-	switch d.(type) {
-	case anthropic, responses:
-		return true
-	}
-	return false
-}
-
 // A Prompt is a request in neutral form. The State of its messages is their thought.
 type Prompt struct {
 	Deployment string
@@ -93,6 +80,7 @@ type Refusal struct {
 	Code    string
 }
 
+// BadRequest returns the refusal of a request that breaks a rule of its protocol.
 func BadRequest(param, format string, args ...any) *Refusal {
 	return &Refusal{
 		Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...),
@@ -100,13 +88,33 @@ func BadRequest(param, format string, args ...any) *Refusal {
 	}
 }
 
-// A format is the form that a request wants for replies.
-type format struct {
+// Body returns the error as OpenAI's endpoints send it.
+func (e Refusal) Body() any {
+	type inner struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	orNull := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return map[string]inner{"error": {
+		Message: strings.ToValidUTF8(e.Message, "?"), Type: e.Kind,
+		Param: orNull(e.Param), Code: orNull(e.Code),
+	}}
+}
+
+// A Format is the form that a request wants for replies.
+type Format struct {
 	Type string `json:"type"`
 }
 
-// check refuses a form other than text, because it would be lost on the way to the model.
-func (f format) check(param string) *Refusal {
+// Check refuses a form other than text, because it would be lost on the way to the model.
+func (f Format) Check(param string) *Refusal {
 	switch f.Type {
 	case "", "text", "text/plain":
 		return nil
@@ -115,8 +123,8 @@ func (f format) check(param string) *Refusal {
 		"for the form in words.", param, f.Type)
 }
 
-// parse decodes the JSON body of a request.
-func parse(body []byte, doc any) *Refusal {
+// Parse decodes the JSON body of a request.
+func Parse(body []byte, doc any) *Refusal {
 	if err := json.Unmarshal(body, doc); err != nil {
 		return BadRequest("", "We could not parse the JSON body of your request: %v", err)
 	}
@@ -151,7 +159,8 @@ func CheckDialogue(messages []assay.Message) *Refusal {
 	return nil
 }
 
-func encode(v any) []byte {
+// Encode returns the JSON of a document.
+func Encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("gateway: encode: " + err.Error())
@@ -166,4 +175,65 @@ func Bearer(h http.Header) string {
 		return ""
 	}
 	return strings.TrimSpace(key)
+}
+
+// Beyond returns the refusal of a stream by a server that has none.
+func Beyond(stream bool) *Refusal {
+	if stream {
+		return BadRequest("stream", "This server does not stream.")
+	}
+	return nil
+}
+
+// ChoiceOf returns a choice of tools. A choice of one function is spelled as an object.
+func ChoiceOf(choice any) string {
+	if word, ok := choice.(string); ok || choice == nil {
+		return word
+	}
+	return "required"
+}
+
+// Thinking is DeepSeek's and Anthropic's.
+type Thinking struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens"`
+}
+
+// Tokens returns the budget for thinking, 0 if it is off, or nil if it is not set.
+func (t Thinking) Tokens() *int {
+	switch t.Type {
+	case "enabled":
+		return &t.Budget
+	case "disabled":
+		return new(0)
+	}
+	return nil
+}
+
+// Text returns the text of a message's content, which is a string, null or a list
+// of parts on the wire. The content is decoded as any because a custom decoder
+// would parse each text twice.
+func Text(content any) (string, error) {
+	switch c := content.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return c, nil
+	case []any:
+		var all strings.Builder
+		for _, p := range c {
+			part, _ := p.(map[string]any)
+			switch part["type"] {
+			case "text":
+				text, _ := part["text"].(string)
+				all.WriteString(text)
+			case "thinking": // see thinkingIn
+			default:
+				const format = "content of type %q, where only text is supported"
+				return "", fmt.Errorf(format, part["type"])
+			}
+		}
+		return all.String(), nil
+	}
+	return "", errors.New("neither text nor a list of parts")
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// identify gives calls and results without an ID one. Some frameworks leave it out, or send it with
+// Identify gives calls and results without an ID one. Some frameworks leave it out, or send it with
 // the call alone. A result belongs to the only call that waits for one, or to the only one of its
 // tool. names are the tools of results by the index of the message, as far as they are known. If
 // ordered is true, results of the same tool are in the order of the calls.
-func identify(messages []assay.Message, names map[int]string, ordered bool) *Refusal {
+func Identify(messages []assay.Message, names map[int]string, ordered bool) *Refusal {
 	var waiting []assay.ToolCall
 	for i := range messages {
 		m := &messages[i]

@@ -54,14 +54,14 @@ func (t Thought) fits(calls []assay.ToolCall) bool {
 
 const thinking = "I look at what is there and decide on the next step. "
 
-// text returns what people may read of a thought, which contains all of it.
+// Text returns what people may read of a thought, which contains all of it.
 func (t Thought) Text() string { return thinking + string(t) }
 
-// thoughtIn returns the thought in a text, or one that fits nothing.
-func thoughtIn(text string) Thought { return Thought(strings.TrimPrefix(text, thinking)) }
+// ThoughtIn returns the thought in a text, or one that fits nothing.
+func ThoughtIn(text string) Thought { return Thought(strings.TrimPrefix(text, thinking)) }
 
-// state returns a thought as the state of a message.
-func (t Thought) state() *assay.State { return &assay.State{Data: encode(t)} }
+// State returns a thought as the state of a message.
+func (t Thought) State() *assay.State { return &assay.State{Data: Encode(t)} }
 
 // thoughtOf returns the thought of a message, or "".
 func thoughtOf(m *assay.Message) (t Thought) {

@@ -1,16 +1,18 @@
 // Package protocol lists the wire protocols that a providers file can name.
 //
-// Each protocol has a package of its own beside this one. Package plan checks files against the
-// list, and package job opens a client for each lane with it. The tests here run every protocol
-// through the same stories against package simserver.
+// Each protocol is a folder below this one, with its client and the server's side of it. Package
+// plan checks files against the list, and package job opens a client for each lane with it. The
+// simulated server and the bridge to foreign agents serve the protocols. The tests here run every
+// protocol through the same stories against package simserver.
 package protocol
 
 import (
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/anthropic"
-	"github.com/assay-eval/assay/internal/model/gemini"
-	"github.com/assay-eval/assay/internal/model/openai"
-	"github.com/assay-eval/assay/internal/model/responses"
+	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol/anthropic"
+	"github.com/assay-eval/assay/internal/model/protocol/gemini"
+	"github.com/assay-eval/assay/internal/model/protocol/openai"
+	"github.com/assay-eval/assay/internal/model/protocol/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
@@ -88,4 +90,26 @@ func Find(name string) (Protocol, bool) {
 		}
 	}
 	return Protocol{}, false
+}
+
+// Dialects returns the server's side of each protocol. The style says where chat completions carry
+// thoughts; see [gateway.ThinkingStyles].
+func Dialects(thinking string) []gateway.Dialect {
+	chat := openai.Dialect{Thinking: thinking}
+	return []gateway.Dialect{
+		chat,
+		openai.AzureDialect{Dialect: chat},
+		responses.Dialect{},
+		anthropic.Dialect{},
+		gemini.Dialect{},
+	}
+}
+
+// ReportsCacheWrites reports whether replies say how much input was written to a cache.
+func ReportsCacheWrites(d gateway.Dialect) bool {
+	switch d.(type) {
+	case anthropic.Dialect, responses.Dialect:
+		return true
+	}
+	return false
 }

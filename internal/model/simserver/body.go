@@ -51,6 +51,5 @@ func encode(v any) []byte {
 }
 
 func writeError(w http.ResponseWriter, e gateway.Refusal) {
-	status, body := gateway.Dialects("")[0].Refuse(e)
-	writeJSON(w, status, body)
+	writeJSON(w, e.Status, e.Body())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 // largestBody is the maximum size of a request's body in bytes.
@@ -182,7 +183,7 @@ func (x *exchange) answer() {
 		body.Usage = resp.Usage.Add(assay.Usage{OutputTokens: tokens, ReasoningTokens: tokens})
 	}
 	body.Usage = x.server.cached(x.req, body.Usage)
-	if !gateway.ReportsCacheWrites(x.dialect) {
+	if !protocol.ReportsCacheWrites(x.dialect) {
 		body.Usage.CacheWriteTokens = 0 // so they cost as much as other input
 	}
 	x.server.stats.charge(x.req.Model, x.server.cfg.Tariff, body.Usage)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 // Config configures a [Server].
@@ -176,7 +177,7 @@ func unknown(noun, name string, known []string) error {
 }
 
 func (s *Server) routes() {
-	for _, d := range gateway.Dialects(s.cfg.Thinking) {
+	for _, d := range protocol.Dialects(s.cfg.Thinking) {
 		for _, pattern := range d.Routes() {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				s.serve(&exchange{

@@ -1,9 +1,11 @@
-package gateway
+package responses
 
 import (
 	"bytes"
 	"encoding/json"
 	"sync"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
 // Items keeps the items of the replies of a conversation. Clients of Responses that expect the
@@ -17,8 +19,8 @@ type Items struct {
 const reference = "item_reference"
 
 // Keep keeps the items of a reply if the dialect is Responses.
-func (k *Items) Keep(d Dialect, r Reply) {
-	if _, ok := d.(responses); !ok {
+func (k *Items) Keep(d gateway.Dialect, r gateway.Reply) {
+	if _, ok := d.(Dialect); !ok {
 		return
 	}
 	k.mu.Lock()
@@ -28,14 +30,14 @@ func (k *Items) Keep(d Dialect, r Reply) {
 	}
 	reply, _ := d.Encode(r).(responsesReply)
 	for i := range reply.Output {
-		k.byID[reply.Output[i].ID] = encode(reply.Output[i])
+		k.byID[reply.Output[i].ID] = gateway.Encode(reply.Output[i])
 	}
 }
 
 // Resolve returns the body of a request with the items to which it refers. It leaves references to
 // unknown items as they are.
-func (k *Items) Resolve(d Dialect, body []byte) []byte {
-	if _, ok := d.(responses); !ok || !bytes.Contains(body, []byte(reference)) {
+func (k *Items) Resolve(d gateway.Dialect, body []byte) []byte {
+	if _, ok := d.(Dialect); !ok || !bytes.Contains(body, []byte(reference)) {
 		return body
 	}
 	var doc map[string]json.RawMessage
@@ -54,6 +56,6 @@ func (k *Items) Resolve(d Dialect, body []byte) []byte {
 			input[i] = kept
 		}
 	}
-	doc["input"] = encode(input)
-	return encode(doc)
+	doc["input"] = gateway.Encode(input)
+	return gateway.Encode(doc)
 }

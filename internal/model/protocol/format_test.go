@@ -1,4 +1,4 @@
-package gateway_test
+package protocol_test
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 // TestFormsAreRefused checks that a request for structured output is refused with the name of the
 // setting, because the model would not get it. Text is what models reply anyway.
 func TestFormsAreRefused(t *testing.T) {
 	t.Parallel()
-	dialects := gateway.Dialects("")
+	dialects := protocol.Dialects("")
 	for param, tc := range map[string]struct {
 		dialect    gateway.Dialect
 		body       string

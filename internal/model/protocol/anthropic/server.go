@@ -1,4 +1,4 @@
-package gateway
+package anthropic
 
 import (
 	"cmp"
@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
-// anthropic is Anthropic's Messages API.
-type anthropic struct{}
+// Dialect is the server's side of Anthropic's Messages API.
+type Dialect struct{}
 
-func (anthropic) Routes() []string { return []string{"POST /v1/messages"} }
+func (Dialect) Routes() []string { return []string{"POST /v1/messages"} }
 
-func (anthropic) Key(h http.Header) string { return h.Get("X-Api-Key") }
+func (Dialect) Key(h http.Header) string { return h.Get("X-Api-Key") }
 
 // anthropicRequest is the body of a request.
 type anthropicRequest struct {
@@ -26,10 +27,10 @@ type anthropicRequest struct {
 	Tools       []anthropicTool    `json:"tools"`
 	Temperature *float64           `json:"temperature"`
 	TopP        *float64           `json:"top_p"`
-	Thinking    chatThinking       `json:"thinking"`
+	Thinking    gateway.Thinking   `json:"thinking"`
 	Output      struct {
-		Effort string `json:"effort"`
-		Format format `json:"format"`
+		Effort string         `json:"effort"`
+		Format gateway.Format `json:"format"`
 	} `json:"output_config"`
 	ToolChoice struct {
 		Type string `json:"type"`
@@ -53,7 +54,7 @@ type anthropicBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
 	Thinking  *string         `json:"thinking,omitempty"`
-	Signature Thought         `json:"signature,omitempty"`
+	Signature gateway.Thought `json:"signature,omitempty"`
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
@@ -61,25 +62,25 @@ type anthropicBlock struct {
 	Content   any             `json:"content,omitempty"` // see text
 }
 
-func (anthropic) Decode(body []byte) (Prompt, *Refusal) {
+func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	var doc anthropicRequest
-	if e := parse(body, &doc); e != nil {
-		return Prompt{}, e
+	if e := gateway.Parse(body, &doc); e != nil {
+		return gateway.Prompt{}, e
 	}
 	req, e := doc.request()
-	return Prompt{
-		Deployment: doc.Model, Stream: doc.Stream, Beyond: beyond(doc.Stream), Request: req,
+	return gateway.Prompt{
+		Deployment: doc.Model, Stream: doc.Stream, Beyond: gateway.Beyond(doc.Stream), Request: req,
 	}, e
 }
 
-func (b *anthropicRequest) request() (assay.Request, *Refusal) {
+func (b *anthropicRequest) request() (assay.Request, *gateway.Refusal) {
 	req := assay.Request{Sampling: b.sampling()}
 	if e := b.check(); e != nil {
 		return req, e
 	}
-	system, err := text(b.System)
+	system, err := gateway.Text(b.System)
 	if err != nil {
-		return req, BadRequest("", "system: %v", err)
+		return req, gateway.BadRequest("", "system: %v", err)
 	}
 	if system != "" {
 		req.Messages = append(req.Messages, assay.Message{Role: assay.System, Content: system})
@@ -102,7 +103,7 @@ func (b *anthropicRequest) request() (assay.Request, *Refusal) {
 func (b *anthropicRequest) sampling() assay.Sampling {
 	s := assay.Sampling{
 		Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.MaxTokens, Effort: b.Output.Effort,
-		Thinking: b.Thinking.tokens(), ToolChoice: b.ToolChoice.Type,
+		Thinking: b.Thinking.Tokens(), ToolChoice: b.ToolChoice.Type,
 	}
 	if s.ToolChoice == "any" || s.ToolChoice == "tool" {
 		s.ToolChoice = "required"
@@ -111,38 +112,38 @@ func (b *anthropicRequest) sampling() assay.Sampling {
 }
 
 // check checks rules that the real endpoint has.
-func (b *anthropicRequest) check() *Refusal {
+func (b *anthropicRequest) check() *gateway.Refusal {
 	thinks := b.Thinking.Type == "enabled" || b.Thinking.Type == "adaptive"
 	switch {
 	case b.MaxTokens == nil:
-		return BadRequest("", "max_tokens: Field required")
+		return gateway.BadRequest("", "max_tokens: Field required")
 	case *b.MaxTokens < 1:
-		return BadRequest("", "max_tokens: Input should be greater than or equal to 1")
+		return gateway.BadRequest("", "max_tokens: Input should be greater than or equal to 1")
 	case len(b.Messages) == 0:
-		return BadRequest("", "messages: at least one message is required")
+		return gateway.BadRequest("", "messages: at least one message is required")
 	case b.Thinking.Type == "enabled" && b.Thinking.Budget < 1024:
-		return BadRequest("",
+		return gateway.BadRequest("",
 			"thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
 	case b.Thinking.Type == "enabled" && b.Thinking.Budget >= *b.MaxTokens:
-		return BadRequest("", "`max_tokens` must be greater than `thinking.budget_tokens`.")
+		return gateway.BadRequest("", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 	case thinks && b.Temperature != nil && *b.Temperature != 1:
-		return BadRequest("", "`temperature` may only be set to 1 when thinking is enabled.")
+		return gateway.BadRequest("", "`temperature` may only be set to 1 when thinking is enabled.")
 	case thinks && (b.ToolChoice.Type == "any" || b.ToolChoice.Type == "tool"):
-		return BadRequest("", "Thinking may not be enabled when tool_choice forces tool use.")
+		return gateway.BadRequest("", "Thinking may not be enabled when tool_choice forces tool use.")
 	case b.Temperature != nil && b.TopP != nil:
-		return BadRequest("", "`temperature` and `top_p` cannot both be specified for this model. "+
+		return gateway.BadRequest("", "`temperature` and `top_p` cannot both be specified for this model. "+
 			"Please use only one.")
 	}
 	for i, t := range b.Tools {
 		if t.Name == "" || len(t.Schema) == 0 {
-			return BadRequest("", "tools.%d.custom: Field required", i)
+			return gateway.BadRequest("", "tools.%d.custom: Field required", i)
 		}
 	}
-	return b.Output.Format.check("output_config.format")
+	return b.Output.Format.Check("output_config.format")
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.
-func (m *anthropicMessage) messages(i int) ([]assay.Message, *Refusal) {
+func (m *anthropicMessage) messages(i int) ([]assay.Message, *gateway.Refusal) {
 	blocks, e := m.blocks(i)
 	if e != nil {
 		return nil, e
@@ -162,28 +163,28 @@ func (m *anthropicMessage) messages(i int) ([]assay.Message, *Refusal) {
 		}
 		return all, e
 	}
-	return nil, BadRequest("", "messages: Unexpected role %q.", m.Role)
+	return nil, gateway.BadRequest("", "messages: Unexpected role %q.", m.Role)
 }
 
-func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *Refusal) {
+func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *gateway.Refusal) {
 	var s string
 	if json.Unmarshal(m.Content, &s) == nil {
 		return []anthropicBlock{{Type: "text", Text: &s}}, nil
 	}
 	var blocks []anthropicBlock
 	if err := json.Unmarshal(m.Content, &blocks); err != nil {
-		return nil, BadRequest("", "messages.%d.content: Input should be a valid list", i)
+		return nil, gateway.BadRequest("", "messages.%d.content: Input should be a valid list", i)
 	}
 	for j, b := range blocks {
 		if b.Type == "text" && (b.Text == nil || strings.TrimSpace(*b.Text) == "") {
-			return nil, BadRequest("",
+			return nil, gateway.BadRequest("",
 				"messages.%d.content.%d: text content blocks must be non-empty", i, j)
 		}
 	}
 	return blocks, nil
 }
 
-func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *Refusal) {
+func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *gateway.Refusal) {
 	var all []assay.Message
 	for j, b := range blocks {
 		switch b.Type {
@@ -191,23 +192,23 @@ func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *Refusal) {
 			all = append(all, assay.Message{Role: assay.User, Content: *b.Text})
 		case "tool_result":
 			if n := len(all); n > 0 && all[n-1].Role == assay.User {
-				return nil, BadRequest("", "messages.%d: `tool_result` blocks come first", i)
+				return nil, gateway.BadRequest("", "messages.%d: `tool_result` blocks come first", i)
 			}
-			content, err := text(b.Content)
+			content, err := gateway.Text(b.Content)
 			if err != nil {
-				return nil, BadRequest("", "messages.%d.content.%d: %v", i, j, err)
+				return nil, gateway.BadRequest("", "messages.%d.content.%d: %v", i, j, err)
 			}
 			m := assay.Message{Role: assay.ToolRole, CallID: b.CallID, Content: content}
 			all = append(all, m)
 		default:
-			return nil, BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
+			return nil, gateway.BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
 		}
 	}
 	return all, nil
 }
 
 // assistantMessage returns a model's own message. Its thought has to come first.
-func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *Refusal) {
+func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *gateway.Refusal) {
 	m := assay.Message{Role: assay.Assistant}
 	for j, b := range blocks {
 		switch b.Type {
@@ -216,7 +217,7 @@ func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *Refusal) 
 		case "tool_use":
 			var input map[string]any
 			if json.Unmarshal(b.Input, &input) != nil || input == nil {
-				return m, BadRequest("", "messages.%d.content.%d.tool_use.input: "+
+				return m, gateway.BadRequest("", "messages.%d.content.%d.tool_use.input: "+
 					"Input should be a valid dictionary", i, j)
 			}
 			call := assay.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)}
@@ -226,19 +227,19 @@ func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *Refusal) 
 			if j > 0 || b.Thinking == nil || *b.Thinking != t.Text() {
 				t = "changed"
 			}
-			m.State = t.state()
+			m.State = t.State()
 		default:
-			return m, BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
+			return m, gateway.BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
 		}
 	}
 	return m, nil
 }
 
-func (anthropic) Forgotten(i int, changed bool) *Refusal {
+func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 	if changed {
-		return BadRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
+		return gateway.BadRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
 	}
-	return BadRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
+	return gateway.BadRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
 		"`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final "+
 		"`assistant` message must start with a thinking block (preceeding the lastmost set of "+
 		"`tool_use` and `tool_result` blocks).", i)
@@ -267,7 +268,7 @@ type anthropicUsage struct {
 	ServiceTier string `json:"service_tier"`
 }
 
-func (anthropic) Encode(r Reply) any {
+func (Dialect) Encode(r gateway.Reply) any {
 	u := r.Usage
 	body := anthropicReply{
 		ID: "msg_" + strconv.FormatUint(r.ID, 16), Type: "message", Role: "assistant",
@@ -296,7 +297,7 @@ func anthropicStop(r *assay.Response) string {
 	return "end_turn"
 }
 
-func anthropicContent(r *Reply) []anthropicBlock {
+func anthropicContent(r *gateway.Reply) []anthropicBlock {
 	content := []anthropicBlock{}
 	switch {
 	case r.Thought != "":
@@ -312,7 +313,7 @@ func anthropicContent(r *Reply) []anthropicBlock {
 	for _, c := range r.Message.Calls {
 		input := json.RawMessage(cmp.Or(c.Arguments, "{}"))
 		if !json.Valid(input) {
-			input = encode(c.Arguments) // the API cannot express it
+			input = gateway.Encode(c.Arguments) // the API cannot express it
 		}
 		content = append(content, anthropicBlock{
 			Type: "tool_use", ID: c.ID, Name: c.Name, Input: input,
@@ -323,7 +324,7 @@ func anthropicContent(r *Reply) []anthropicBlock {
 
 // refuse translates an error. The endpoint has its own ways to refuse a key without credit and a
 // prompt with filtered content.
-func (anthropic) Refuse(e Refusal) (int, any) {
+func (Dialect) Refuse(e gateway.Refusal) (int, any) {
 	switch e.Code {
 	case "insufficient_quota":
 		e.Status = http.StatusBadRequest

@@ -1,4 +1,4 @@
-package gateway_test
+package protocol_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 const longArguments = `{"text":"three äöü and more than a piece"}`
@@ -47,7 +48,7 @@ func eventsOf(t *testing.T, d gateway.Dialect, r gateway.Reply) (all []map[strin
 func TestChatStreamsOneCallAChunk(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, e := range eventsOf(t, gateway.Dialects("")[0], twoCalls()) {
+	for _, e := range eventsOf(t, protocol.Dialects("")[0], twoCalls()) {
 		for _, c := range e["choices"].([]any) {
 			b, _ := json.Marshal(c.(map[string]any)["delta"])
 			got = append(got, string(b))
@@ -74,7 +75,7 @@ func TestChatStreamsOneCallAChunk(t *testing.T) {
 func TestMessagesStreamBlockByBlock(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, e := range eventsOf(t, gateway.Dialects("")[3], twoCalls()) {
+	for _, e := range eventsOf(t, protocol.Dialects("")[3], twoCalls()) {
 		line := e["type"].(string)
 		for _, part := range []string{"index", "content_block", "delta", "usage"} {
 			if e[part] != nil {
@@ -116,7 +117,7 @@ func TestMessagesStreamBlockByBlock(t *testing.T) {
 // in the end.
 func TestResponsesStreamItemByItem(t *testing.T) {
 	t.Parallel()
-	events := eventsOf(t, gateway.Dialects("")[2], twoCalls())
+	events := eventsOf(t, protocol.Dialects("")[2], twoCalls())
 	var got []string
 	for i, e := range events {
 		if e["sequence_number"] != float64(i) {
@@ -172,7 +173,7 @@ func TestResponsesStreamRefusal(t *testing.T) {
 	t.Parallel()
 	r := gateway.Reply{ID: 10, Model: "m"}
 	r.Message.Content, r.Finish = "I won't.", "refusal"
-	for _, e := range eventsOf(t, gateway.Dialects("")[2], r) {
+	for _, e := range eventsOf(t, protocol.Dialects("")[2], r) {
 		if e["type"] == "response.refusal.done" {
 			if e["refusal"] != "I won't." {
 				t.Errorf("the refusal is %v", e)

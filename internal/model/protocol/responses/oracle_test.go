@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/responses"
+	"github.com/assay-eval/assay/internal/model/protocol/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/anthropic"
+	"github.com/assay-eval/assay/internal/model/protocol/anthropic"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 

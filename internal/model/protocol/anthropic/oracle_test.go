@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/anthropic"
+	"github.com/assay-eval/assay/internal/model/protocol/anthropic"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )

@@ -1,4 +1,4 @@
-package gateway
+package gemini
 
 import (
 	"encoding/json"
@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
-// gemini is Gemini's generateContent.
-type gemini struct{}
+// Dialect is the server's side of Gemini's generateContent.
+type Dialect struct{}
 
-func (gemini) Routes() []string { return []string{"POST /v1beta/models/{deployment...}"} }
+func (Dialect) Routes() []string { return []string{"POST /v1beta/models/{deployment...}"} }
 
-func (gemini) Key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
+func (Dialect) Key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
 
 // geminiStatuses names the HTTP statuses. Others are UNKNOWN.
 var geminiStatuses = map[int]string{
@@ -28,7 +29,7 @@ var geminiStatuses = map[int]string{
 	http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
 }
 
-func (gemini) Refuse(e Refusal) (status int, body any) {
+func (Dialect) Refuse(e gateway.Refusal) (status int, body any) {
 	if e.Code == "content_filter" {
 		var out geminiReply
 		out.Feedback = &geminiFeedback{BlockReason: "PROHIBITED_CONTENT"}
@@ -43,11 +44,11 @@ func (gemini) Refuse(e Refusal) (status int, body any) {
 	}}
 }
 
-func (gemini) Forgotten(i int, changed bool) *Refusal {
+func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 	if changed {
-		return BadRequest("", "Corrupted thought signature.")
+		return gateway.BadRequest("", "Corrupted thought signature.")
 	}
-	return BadRequest("", "Function call is missing a thought_signature in functionCall parts. "+
+	return gateway.BadRequest("", "Function call is missing a thought_signature in functionCall parts. "+
 		"This is required for tools to work correctly, and missing thought_signature may lead to "+
 		"degraded model performance. Additional data, position %d.", i)
 }
@@ -88,11 +89,11 @@ type geminiContent struct {
 }
 
 type geminiPart struct {
-	Text      *string       `json:"text,omitempty"`
-	Thought   bool          `json:"thought,omitempty"`
-	Signature Thought       `json:"thoughtSignature,omitempty"`
-	Call      *geminiCall   `json:"functionCall,omitempty"`
-	Answer    *geminiAnswer `json:"functionResponse,omitempty"`
+	Text      *string         `json:"text,omitempty"`
+	Thought   bool            `json:"thought,omitempty"`
+	Signature gateway.Thought `json:"thoughtSignature,omitempty"`
+	Call      *geminiCall     `json:"functionCall,omitempty"`
+	Answer    *geminiAnswer   `json:"functionResponse,omitempty"`
 }
 
 type geminiCall struct {
@@ -108,7 +109,7 @@ type geminiAnswer struct {
 }
 
 // text returns the output or, if there is none, the whole response.
-func (a *geminiAnswer) text() string {
+func (a *geminiAnswer) Text() string {
 	var response struct{ Output *string }
 	if json.Unmarshal(a.Response, &response) == nil && response.Output != nil {
 		return *response.Output
@@ -119,22 +120,22 @@ func (a *geminiAnswer) text() string {
 // geminiChoices translates modes of calling functions.
 var geminiChoices = map[string]string{"AUTO": "auto", "ANY": "required", "NONE": "none"}
 
-func (gemini) Decode(body []byte) (Prompt, *Refusal) {
+func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	var doc geminiRequest
-	if e := parse(body, &doc); e != nil {
-		return Prompt{}, e
+	if e := gateway.Parse(body, &doc); e != nil {
+		return gateway.Prompt{}, e
 	}
 	c := doc.Config
-	p := Prompt{Request: assay.Request{Sampling: assay.Sampling{
+	p := gateway.Prompt{Request: assay.Request{Sampling: assay.Sampling{
 		Temperature: c.Temperature, TopP: c.TopP, MaxTokens: c.MaxTokens, Seed: c.Seed,
 		Effort: strings.ToLower(c.Thinking.Level), Thinking: c.Thinking.Budget,
 		ToolChoice: geminiChoices[doc.ToolConfig.Calling.Mode],
 	}}}
-	if e := (format{c.Format}).check("responseMimeType"); e != nil {
+	if e := (gateway.Format{Type: c.Format}).Check("responseMimeType"); e != nil {
 		return p, e
 	}
 	if len(doc.Contents) == 0 {
-		return p, BadRequest("", "* GenerateContentRequest.contents: contents is not specified")
+		return p, gateway.BadRequest("", "* GenerateContentRequest.contents: contents is not specified")
 	}
 	if doc.System != nil {
 		text := geminiText(doc.System.Parts)
@@ -143,7 +144,7 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 	for _, tool := range doc.Tools {
 		for _, f := range tool.Functions {
 			if f.Schema == nil && f.Parameters != nil {
-				f.Schema = encode(jsonSchema(f.Parameters))
+				f.Schema = gateway.Encode(jsonSchema(f.Parameters))
 			}
 			p.Functions = append(p.Functions, assay.Function{
 				Name: f.Name, Description: f.Description, Parameters: f.Schema,
@@ -153,15 +154,15 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 	names := make(map[int]string)
 	for i := range doc.Contents {
 		if i > 0 && doc.Contents[i].Role == doc.Contents[i-1].Role {
-			return p, BadRequest("",
+			return p, gateway.BadRequest("",
 				"Please ensure that multiturn requests alternate between user and model.")
 		}
-		var e *Refusal
+		var e *gateway.Refusal
 		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i, names); e != nil {
 			return p, e
 		}
 	}
-	return p, identify(p.Messages, names, true)
+	return p, gateway.Identify(p.Messages, names, true)
 }
 
 // jsonSchema returns a schema in Gemini's own form, which has types in capitals, as a JSON schema.
@@ -185,9 +186,9 @@ func jsonSchema(v any) any {
 // addTo appends the messages of content i, and notes which tools have replied.
 func (c *geminiContent) addTo(
 	messages []assay.Message, i int, names map[int]string,
-) ([]assay.Message, *Refusal) {
+) ([]assay.Message, *gateway.Refusal) {
 	if len(c.Parts) == 0 {
-		return nil, BadRequest("",
+		return nil, gateway.BadRequest("",
 			"* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.", i)
 	}
 	switch c.Role {
@@ -195,7 +196,7 @@ func (c *geminiContent) addTo(
 		return append(messages, c.reply()), nil
 	case "user":
 	default:
-		return nil, BadRequest("", "Please use a valid role: user, model.")
+		return nil, gateway.BadRequest("", "Please use a valid role: user, model.")
 	}
 	for _, part := range c.Parts {
 		m := assay.Message{Role: assay.User}
@@ -203,12 +204,12 @@ func (c *geminiContent) addTo(
 		case part.Answer != nil && len(part.Answer.Response) > 0:
 			names[len(messages)] = part.Answer.Name
 			m = assay.Message{
-				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.text(),
+				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.Text(),
 			}
 		case part.Text != nil:
 			m.Content = *part.Text
 		default:
-			return nil, BadRequest("", "* GenerateContentRequest.contents[%d].parts: required "+
+			return nil, gateway.BadRequest("", "* GenerateContentRequest.contents[%d].parts: required "+
 				"oneof field 'data' must have one initialized field", i)
 		}
 		messages = append(messages, m)
@@ -224,7 +225,7 @@ func (c *geminiContent) reply() assay.Message {
 			continue
 		}
 		if len(m.Calls) == 0 && part.Signature != "" {
-			m.State = part.Signature.state()
+			m.State = part.Signature.State()
 		}
 		m.Calls = append(m.Calls, assay.ToolCall{
 			ID: part.Call.ID, Name: part.Call.Name, Arguments: string(part.Call.Args),
@@ -276,7 +277,7 @@ var geminiFinish = map[string]string{
 	"": "STOP", "refusal": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
 }
 
-func (gemini) Encode(r Reply) any {
+func (Dialect) Encode(r gateway.Reply) any {
 	out := geminiReply{
 		ModelVersion: r.Model, ResponseID: strconv.FormatUint(r.ID, 16),
 		Usage: geminiUsage{
@@ -294,7 +295,7 @@ func (gemini) Encode(r Reply) any {
 }
 
 // geminiParts returns the parts of a reply.
-func geminiParts(r Reply) []geminiPart {
+func geminiParts(r gateway.Reply) []geminiPart {
 	var parts []geminiPart
 	if r.Thought != "" {
 		parts = append(parts, geminiPart{Text: new(r.Thought.Text()), Thought: true})
@@ -313,4 +314,9 @@ func geminiParts(r Reply) []geminiPart {
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// Events sends the whole reply in one event.
+func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
+	return []gateway.Event{{Data: gateway.Encode(Dialect{}.Encode(r))}}
 }

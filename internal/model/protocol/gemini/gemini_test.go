@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/gemini"
+	"github.com/assay-eval/assay/internal/model/protocol/gemini"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 

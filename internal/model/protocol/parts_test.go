@@ -1,4 +1,4 @@
-package gateway_test
+package protocol_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 // TestAnswersAreTextsOrParts checks that the answer of a tool may be a text or a list of parts, as
@@ -27,7 +28,7 @@ func TestAnswersAreTextsOrParts(t *testing.T) {
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":ANSWER}]}]}`,
 	}
 	part := map[string]string{"chat": "text", "responses": "input_text", "messages": "text"}
-	dialects := gateway.Dialects("")
+	dialects := protocol.Dialects("")
 	for name, dialect := range map[string]gateway.Dialect{
 		"chat": dialects[0], "responses": dialects[2], "messages": dialects[3],
 	} {
@@ -50,7 +51,7 @@ func TestAnswersAreTextsOrParts(t *testing.T) {
 // TestSystemBetweenMessages checks that Messages may have the rules of a system between others.
 func TestSystemBetweenMessages(t *testing.T) {
 	t.Parallel()
-	p, refusal := gateway.Dialects("")[3].Decode([]byte(`{"model":"m","max_tokens":9,
+	p, refusal := protocol.Dialects("")[3].Decode([]byte(`{"model":"m","max_tokens":9,
 		"system":"Be kind.","messages":[{"role":"user","content":"go"},
 			{"role":"system","content":[{"type":"text","text":"Be brief."}]}]}`))
 	if refusal != nil {
@@ -74,7 +75,7 @@ func TestParametersInGeminisForm(t *testing.T) {
 		`"parametersJsonSchema":{"properties":{"type":{"type":"string"}},"type":"object"}`,
 		`"parameters":{"type":"OBJECT","properties":{"type":{"type":"STRING"}}}`,
 	} {
-		p, refusal := gateway.Dialects("")[4].Decode([]byte(`{"contents":[{"role":"user",
+		p, refusal := protocol.Dialects("")[4].Decode([]byte(`{"contents":[{"role":"user",
 			"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"f",` + field + `}]}]}`))
 		if refusal != nil {
 			t.Fatalf("refused: %s", refusal.Message)

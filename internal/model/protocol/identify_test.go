@@ -1,4 +1,4 @@
-package gateway_test
+package protocol_test
 
 import (
 	"strings"
@@ -8,12 +8,14 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/protocol"
+	"github.com/assay-eval/assay/internal/model/protocol/responses"
 )
 
 // Calls and results without IDs are accepted if only one pairing is possible.
 func TestCallsWithoutIDs(t *testing.T) {
 	t.Parallel()
-	chat, gemini := gateway.Dialects("")[0], gateway.Dialects("")[4]
+	chat, gemini := protocol.Dialects("")[0], protocol.Dialects("")[4]
 	call := func(name string) string {
 		return `{"type":"function","function":{"name":"` + name + `","arguments":"{}"}}`
 	}
@@ -84,8 +86,8 @@ func resultsOf(messages []assay.Message) (all []string) {
 // References to items of earlier replies stand for the items, and others are named.
 func TestReferencesToItems(t *testing.T) {
 	t.Parallel()
-	d := gateway.Dialects("")[2]
-	var items gateway.Items
+	d := protocol.Dialects("")[2]
+	var items responses.Items
 	items.Keep(d, twoCalls())
 	body := `{"model":"m","input":[{"role":"user","content":"go"},
 		{"type":"item_reference","id":"msg_a"},{"type":"item_reference","id":"fc_a0"},

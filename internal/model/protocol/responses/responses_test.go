@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/responses"
+	"github.com/assay-eval/assay/internal/model/protocol/responses"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 

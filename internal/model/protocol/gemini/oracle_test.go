@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/gemini"
+	"github.com/assay-eval/assay/internal/model/protocol/gemini"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )

@@ -1,4 +1,4 @@
-package gateway
+package responses
 
 import (
 	"encoding/json"
@@ -7,31 +7,32 @@ import (
 	"strconv"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
-// responses is OpenAI's Responses API without storage.
-type responses struct{}
+// Dialect is the server's side of OpenAI's Responses API without storage.
+type Dialect struct{}
 
-func (responses) Routes() []string {
+func (Dialect) Routes() []string {
 	return []string{"POST /v1/responses", "POST /openai/v1/responses"}
 }
 
-func (responses) Key(h http.Header) string {
+func (Dialect) Key(h http.Header) string {
 	if key := h.Get("Api-Key"); key != "" { // Azure
 		return key
 	}
-	return Bearer(h)
+	return gateway.Bearer(h)
 }
 
-func (responses) Refuse(e Refusal) (status int, body any) { return chat{}.Refuse(e) }
+func (Dialect) Refuse(e gateway.Refusal) (status int, body any) { return e.Status, e.Body() }
 
-func (responses) Forgotten(i int, changed bool) *Refusal {
+func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 	if changed {
-		e := BadRequest("", "The encrypted content for input[%d] could not be verified.", i)
+		e := gateway.BadRequest("", "The encrypted content for input[%d] could not be verified.", i)
 		e.Code = "invalid_encrypted_content"
 		return e
 	}
-	return BadRequest("input", "Item 'input[%d]' of type 'function_call' was provided without its "+
+	return gateway.BadRequest("input", "Item 'input[%d]' of type 'function_call' was provided without its "+
 		"required 'reasoning' item.", i)
 }
 
@@ -51,7 +52,7 @@ type responsesRequest struct {
 	Include      []string          `json:"include"`
 	Stream       bool              `json:"stream"`
 	Text         struct {
-		Format format `json:"format"`
+		Format gateway.Format `json:"format"`
 	} `json:"text"`
 }
 
@@ -95,8 +96,8 @@ type responsesItem struct {
 	Output    any     `json:"output,omitempty"` // a text or a list of parts
 
 	// Reasoning.
-	Summary   []responsesText `json:"summary,omitempty"`
-	Encrypted *Thought        `json:"encrypted_content,omitempty"`
+	Summary   []responsesText  `json:"summary,omitempty"`
+	Encrypted *gateway.Thought `json:"encrypted_content,omitempty"`
 }
 
 type responsesText struct {
@@ -112,15 +113,15 @@ func responsesOutputText(text string) responsesText {
 	return responsesText{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
 }
 
-func (responses) Decode(body []byte) (Prompt, *Refusal) {
+func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	var doc responsesRequest
-	if e := parse(body, &doc); e != nil {
-		return Prompt{}, e
+	if e := gateway.Parse(body, &doc); e != nil {
+		return gateway.Prompt{}, e
 	}
-	p := Prompt{Deployment: doc.Model, Stream: doc.Stream, Beyond: doc.beyond()}
+	p := gateway.Prompt{Deployment: doc.Model, Stream: doc.Stream, Beyond: doc.beyond()}
 	p.Sampling = assay.Sampling{
 		Temperature: doc.Temperature, TopP: doc.TopP, MaxTokens: doc.MaxTokens,
-		Effort: doc.Reasoning.Effort, ToolChoice: choiceOf(doc.ToolChoice),
+		Effort: doc.Reasoning.Effort, ToolChoice: gateway.ChoiceOf(doc.ToolChoice),
 	}
 	if e := doc.check(); e != nil {
 		return p, e
@@ -135,44 +136,44 @@ func (responses) Decode(body []byte) (Prompt, *Refusal) {
 		}
 		p.Functions = append(p.Functions, t.Function)
 	}
-	var e *Refusal
+	var e *gateway.Refusal
 	if p.Messages, e = responsesMessages(p.Messages, doc.Input); e == nil {
-		e = identify(p.Messages, nil, false)
+		e = gateway.Identify(p.Messages, nil, false)
 	}
 	return p, e
 }
 
-func (b *responsesRequest) check() *Refusal {
+func (b *responsesRequest) check() *gateway.Refusal {
 	if b.Previous != "" {
-		return BadRequest("previous_response_id", "This server does not store responses. Send the "+
+		return gateway.BadRequest("previous_response_id", "This server does not store responses. Send the "+
 			"whole conversation as 'input'.")
 	}
 	if b.MaxTokens != nil && *b.MaxTokens < 1 {
-		return BadRequest("max_output_tokens",
+		return gateway.BadRequest("max_output_tokens",
 			"Invalid 'max_output_tokens': integer below minimum value.")
 	}
 	for i, t := range b.Tools {
 		if t.Type == "function" && t.Name == "" {
-			return BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
+			return gateway.BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
-	return b.Text.Format.check("text.format")
+	return b.Text.Format.Check("text.format")
 }
 
 // beyond returns the refusal of a request that wants a stream, storage, or tools of the endpoint.
-func (b *responsesRequest) beyond() *Refusal {
+func (b *responsesRequest) beyond() *gateway.Refusal {
 	switch {
 	case b.Stream:
-		return beyond(b.Stream)
+		return gateway.Beyond(b.Stream)
 	case b.Store == nil || *b.Store:
-		return BadRequest("store", "This server does not store responses. Set 'store' to false.")
+		return gateway.BadRequest("store", "This server does not store responses. Set 'store' to false.")
 	case !slices.Contains(b.Include, "reasoning.encrypted_content"):
-		return BadRequest("include", "Without 'reasoning.encrypted_content' in 'include', "+
+		return gateway.BadRequest("include", "Without 'reasoning.encrypted_content' in 'include', "+
 			"reasoning would be lost, because this server does not store it.")
 	}
 	for i, t := range b.Tools {
 		if t.Type != "function" {
-			return BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
+			return gateway.BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
 	return nil
@@ -181,7 +182,7 @@ func (b *responsesRequest) beyond() *Refusal {
 // responsesMessages appends the messages of items. The items of a reply follow each other.
 func responsesMessages(
 	messages []assay.Message, items []responsesItem,
-) ([]assay.Message, *Refusal) {
+) ([]assay.Message, *gateway.Refusal) {
 	for i := range items {
 		it := &items[i]
 		inReply := i > 0 && items[i-1].isReply()
@@ -191,7 +192,7 @@ func responsesMessages(
 		if it.isReply() {
 			last := i+1 == len(items) || !items[i+1].isReply()
 			if it.Type == "reasoning" && last {
-				return nil, BadRequest("input", "Item '%s' of type 'reasoning' was provided "+
+				return nil, gateway.BadRequest("input", "Item '%s' of type 'reasoning' was provided "+
 					"without its required following item.", it.ID)
 			}
 			if e := it.addTo(&messages[len(messages)-1], i); e != nil {
@@ -214,21 +215,21 @@ func (it *responsesItem) isReply() bool {
 }
 
 // message returns item i, which is not part of a reply.
-func (it *responsesItem) message(i int) (assay.Message, *Refusal) {
+func (it *responsesItem) message(i int) (assay.Message, *gateway.Refusal) {
 	switch it.Type {
 	case "", "message":
 	case "function_call_output":
 		if it.Output == nil {
-			return assay.Message{}, BadRequest("input",
+			return assay.Message{}, gateway.BadRequest("input",
 				"Missing required parameter: 'input[%d].output'.", i)
 		}
 		content, e := responsesContent(it.Output, i)
 		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: content}, e
 	case reference:
-		return assay.Message{}, BadRequest("input", "Item with id '%s' not found. 'input[%d]' must "+
+		return assay.Message{}, gateway.BadRequest("input", "Item with id '%s' not found. 'input[%d]' must "+
 			"refer to an item of an earlier reply of this attempt.", it.ID, i)
 	default:
-		return assay.Message{}, BadRequest("input", "This server does not support 'input[%d]' of "+
+		return assay.Message{}, gateway.BadRequest("input", "This server does not support 'input[%d]' of "+
 			"type '%s'. It reads messages, function calls and their outputs.", i, it.Type)
 	}
 	content, e := responsesContent(it.Content, i)
@@ -238,26 +239,26 @@ func (it *responsesItem) message(i int) (assay.Message, *Refusal) {
 		m.Role = assay.System
 	case "system", "user":
 	default:
-		return m, BadRequest("input", "Invalid value: '%s' for 'input[%d].role'.", it.Role, i)
+		return m, gateway.BadRequest("input", "Invalid value: '%s' for 'input[%d].role'.", it.Role, i)
 	}
 	return m, e
 }
 
 // addTo adds item i to the reply that it is part of.
-func (it *responsesItem) addTo(m *assay.Message, i int) *Refusal {
+func (it *responsesItem) addTo(m *assay.Message, i int) *gateway.Refusal {
 	switch it.Type {
 	case "function_call":
 		if it.Arguments == nil {
-			return BadRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
+			return gateway.BadRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
 		}
 		call := assay.ToolCall{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments}
 		m.Calls = append(m.Calls, call)
 	case "reasoning":
 		if len(m.Calls) > 0 {
-			return BadRequest("input", "Item '%s' of type 'reasoning' comes after the calls that "+
+			return gateway.BadRequest("input", "Item '%s' of type 'reasoning' comes after the calls that "+
 				"it belongs to.", it.ID)
 		}
-		m.State = it.Thought().state()
+		m.State = it.Thought().State()
 	default:
 		content, e := responsesContent(it.Content, i)
 		m.Content += content
@@ -267,7 +268,7 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *Refusal {
 }
 
 // thought returns the thought of a reasoning item.
-func (it *responsesItem) Thought() Thought {
+func (it *responsesItem) Thought() gateway.Thought {
 	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text == nil ||
 		*it.Summary[0].Text != it.Encrypted.Text() {
 		return "changed"
@@ -276,19 +277,19 @@ func (it *responsesItem) Thought() Thought {
 }
 
 // responsesContent returns the text of a content of item i.
-func responsesContent(content any, i int) (string, *Refusal) {
+func responsesContent(content any, i int) (string, *gateway.Refusal) {
 	if text, ok := content.(string); ok {
 		return text, nil
 	}
 	raw, _ := json.Marshal(content)
 	var parts []responsesText
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
-		return "", BadRequest("input", "Invalid type for 'input[%d].content'.", i)
+		return "", gateway.BadRequest("input", "Invalid type for 'input[%d].content'.", i)
 	}
 	var all string
 	for _, part := range parts {
 		if part.Text == nil && part.Refusal == nil {
-			return "", BadRequest("input", "This server does not support a part of type '%s' in "+
+			return "", gateway.BadRequest("input", "This server does not support a part of type '%s' in "+
 				"'input[%d]', because it has no text.", part.Type, i)
 		}
 		for _, text := range []*string{part.Text, part.Refusal} {
@@ -334,7 +335,7 @@ type responsesUsage struct {
 	TotalTokens int `json:"total_tokens"`
 }
 
-func (responses) Encode(r Reply) any {
+func (Dialect) Encode(r gateway.Reply) any {
 	id := strconv.FormatUint(r.ID, 16)
 	out := responsesReply{
 		ID: "resp_" + id, Object: "response", CreatedAt: r.Created, Status: "completed",
@@ -361,7 +362,7 @@ func (responses) Encode(r Reply) any {
 }
 
 // responsesOutput returns the items of a reply.
-func responsesOutput(r Reply, id string) []responsesItem {
+func responsesOutput(r gateway.Reply, id string) []responsesItem {
 	items := []responsesItem{}
 	if r.Thought != "" {
 		items = append(items, responsesItem{
