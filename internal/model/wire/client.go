@@ -66,7 +66,7 @@ func NewClient(opts ClientOptions) *http.Client {
 		},
 	}
 	transport := &guard{
-		next: base, doors: new(doors),
+		next: base, connecting: new(connectLimits),
 		limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
 	}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
@@ -108,18 +108,21 @@ func guardOf(c *http.Client, s *Redactor) *guard {
 		both.scrub = inner.scrub.with(s)
 		return &both
 	}
-	return &guard{next: next, doors: new(doors), limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
+	return &guard{
+		next: next, connecting: new(connectLimits),
+		limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s,
+	}
 }
 
 // guard reads a response body completely and closes it. It fails if the request's
 // context ends, if no byte comes for longer than idle, or if the body is larger
 // than limit. It passes the body on without secrets.
 type guard struct {
-	next  http.RoundTripper
-	doors *doors
-	limit int64
-	idle  time.Duration
-	scrub *Redactor
+	next       http.RoundTripper
+	connecting *connectLimits
+	limit      int64
+	idle       time.Duration
+	scrub      *Redactor
 }
 
 // RoundTrip implements [http.RoundTripper]. It returns the same errors as fetch.
@@ -141,12 +144,12 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	if req.URL.Scheme == "https" {
-		inside, leave, err := g.doors.of(req.URL.Host).pass(ctx)
+		traced, release, err := g.connecting.of(req.URL.Host).acquire(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		defer leave()
-		ctx = inside
+		defer release()
+		ctx = traced
 	}
 	resp, err := g.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
