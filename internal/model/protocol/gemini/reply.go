@@ -11,33 +11,6 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// reply holds the fields of a reply that are used.
-type reply struct {
-	Model      string      `json:"modelVersion"`
-	Candidates []candidate `json:"candidates"`
-	Feedback   struct {
-		BlockReason string `json:"blockReason"`
-	} `json:"promptFeedback"`
-	Usage usage `json:"usageMetadata"`
-}
-
-type candidate struct {
-	Content struct {
-		Parts json.RawMessage `json:"parts"`
-	} `json:"content"`
-	FinishReason  string `json:"finishReason"`
-	FinishMessage string `json:"finishMessage"`
-}
-
-type usage struct {
-	Prompt     float64 `json:"promptTokenCount"` // includes cached tokens
-	ToolPrompt float64 `json:"toolUsePromptTokenCount"`
-	Cached     float64 `json:"cachedContentTokenCount"`
-	Candidates float64 `json:"candidatesTokenCount"` // without thoughts
-	Thoughts   float64 `json:"thoughtsTokenCount"`
-	Total      float64 `json:"totalTokenCount"`
-}
-
 func (u *usage) total() assay.Usage {
 	return wire.Tokens{
 		Input: wire.Count(max(u.Prompt, 0) + max(u.ToolPrompt, 0)), Cached: wire.Count(u.Cached),
@@ -45,18 +18,6 @@ func (u *usage) total() assay.Usage {
 		Reasoning: wire.Count(u.Thoughts), Details: true,
 		Total: wire.Count(u.Total),
 	}.Usage()
-}
-
-// part is a part of any kind.
-type part struct {
-	Text      *string         `json:"text"`
-	Thought   bool            `json:"thought"`
-	Signature json.RawMessage `json:"thoughtSignature"`
-	Call      *struct {
-		ID   string          `json:"id"`
-		Name string          `json:"name"`
-		Args json.RawMessage `json:"args"`
-	} `json:"functionCall"`
 }
 
 // parse parses a body. The error says that it is not valid JSON. A field of an unexpected type

@@ -1,88 +1,25 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// wireRequest is a request's body without its functions.
-type wireRequest struct {
-	System     *wireContent    `json:"systemInstruction,omitempty"`
-	Contents   []wireContent   `json:"contents"`
-	Config     wireConfig      `json:"generationConfig,omitzero"`
-	ToolConfig *wireToolConfig `json:"toolConfig,omitempty"`
-}
-
-// wireContent is what one side says at a time.
-type wireContent struct {
-	Role  string `json:"role,omitempty"`
-	Parts []any  `json:"parts"`
-}
-
-type wireText struct {
-	Text string `json:"text"`
-}
-
-type wireCall struct {
-	Call struct {
-		ID   string          `json:"id,omitempty"`
-		Name string          `json:"name"`
-		Args json.RawMessage `json:"args"`
-	} `json:"functionCall"`
-	Signature string `json:"thoughtSignature,omitempty"`
-}
-
 // noSignature is Gemini's word for calls that it did not sign.
-const noSignature = "skip_thought_signature_validator"
-
-type wireAnswer struct {
-	Answer struct {
-		ID       string     `json:"id,omitempty"`
-		Name     string     `json:"name"`
-		Response wireOutput `json:"response"`
-	} `json:"functionResponse"`
-}
-
-type wireOutput struct {
-	Output string `json:"output"`
-}
-
-type wireConfig struct {
-	Temperature *float64      `json:"temperature,omitempty"`
-	TopP        *float64      `json:"topP,omitempty"`
-	MaxTokens   *int          `json:"maxOutputTokens,omitempty"`
-	Seed        *int64        `json:"seed,omitempty"`
-	Thinking    *wireThinking `json:"thinkingConfig,omitempty"`
-}
-
-type wireThinking struct {
-	Include bool   `json:"includeThoughts,omitempty"`
-	Budget  *int   `json:"thinkingBudget,omitempty"`
-	Level   string `json:"thinkingLevel,omitempty"`
-}
-
-type wireToolConfig struct {
-	Calling struct {
-		Mode string `json:"mode"`
-	} `json:"functionCallingConfig"`
-}
-
-type wireFunction struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
-}
+const noSignature gateway.Thought = "skip_thought_signature_validator"
 
 func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
-	doc := wireRequest{Config: config(req.Sampling)}
+	doc := request[[]any]{Config: configOf(req.Sampling)}
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == assay.System {
-		doc.System = &wireContent{Parts: []any{wireText{messages[0].Content}}}
+		doc.System = &content[[]any]{Parts: []any{part{Text: &messages[0].Content}}}
 	}
-	c := conversation{provider: p, contents: make([]wireContent, 0, len(messages))}
+	c := conversation{provider: p, contents: make([]content[[]any], 0, len(messages))}
 	for i := range messages {
 		if i > 0 || doc.System == nil {
 			c.add(i, &messages[i])
@@ -90,7 +27,7 @@ func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
 	}
 	doc.Contents = c.contents
 	if mode := modes[req.Sampling.ToolChoice]; mode != "" && len(req.Functions) > 0 {
-		doc.ToolConfig = new(wireToolConfig)
+		doc.ToolConfig = new(toolConfig)
 		doc.ToolConfig.Calling.Mode = mode
 	}
 	return p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
@@ -100,19 +37,19 @@ func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
 const toolsHead, toolsTail = `,"tools":[{"functionDeclarations":[`, `}]}]}`
 
 func encodeFunction(f *assay.Function) any {
-	return &wireFunction{Name: f.Name, Description: f.Description, Parameters: f.Parameters}
+	return &function{Name: f.Name, Description: f.Description, Schema: f.Parameters}
 }
 
 // modes translates the choice of tools.
 var modes = map[string]string{"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
-func config(s assay.Sampling) wireConfig {
-	c := wireConfig{Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens}
+func configOf(s assay.Sampling) config {
+	c := config{Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens}
 	if s.Seed != nil && int64(int32(*s.Seed)) == *s.Seed {
 		c.Seed = s.Seed
 	}
 	if s.Effort != "" || s.Thinking != nil {
-		c.Thinking = &wireThinking{
+		c.Thinking = &thinking{
 			Include: s.Thinking == nil || *s.Thinking != 0,
 			Budget:  s.Thinking, Level: strings.ToUpper(s.Effort),
 		}
@@ -124,22 +61,22 @@ func config(s assay.Sampling) wireConfig {
 // model, so messages of one side are joined.
 type conversation struct {
 	provider *Provider
-	contents []wireContent
+	contents []content[[]any]
 	// answers has an answer without its response for each call, by the ID of the call.
-	answers map[string]wireAnswer
+	answers map[string]answer
 }
 
 // add adds message i.
 func (c *conversation) add(i int, m *assay.Message) {
 	switch m.Role {
 	case assay.ToolRole:
-		answer := c.answers[m.CallID]
-		answer.Answer.Response.Output = m.Content
-		c.say("user", answer)
+		a := c.answers[m.CallID]
+		a.Response = encodeOutput(m.Content)
+		c.say("user", part{Answer: &a})
 	case assay.Assistant:
 		c.addReply(i, m)
 	default:
-		c.say("user", wireText{m.Content})
+		c.say("user", part{Text: &m.Content})
 	}
 }
 
@@ -148,7 +85,7 @@ func (c *conversation) say(role string, parts ...any) {
 		c.contents[n-1].Parts = append(c.contents[n-1].Parts, parts...)
 		return
 	}
-	c.contents = append(c.contents, wireContent{role, parts})
+	c.contents = append(c.contents, content[[]any]{role, parts})
 }
 
 // addReply adds the model's own reply, which is message i: as it came, if the endpoint wants that.
@@ -156,41 +93,44 @@ func (c *conversation) addReply(i int, m *assay.Message) {
 	parts := stateParts(c.provider.StateOf(m), len(m.Calls))
 	asItCame := len(parts) > 0
 	if !asItCame && (m.Content != "" || len(m.Calls) == 0) {
-		text := m.Content
-		if text == "" {
-			text = wire.EmptyReply
-		}
-		parts = append(parts, wireText{text})
+		parts = append(parts, part{Text: new(cmp.Or(m.Content, wire.EmptyReply))})
 	}
 	for k := range m.Calls {
-		call := encodeCall(&m.Calls[k], callID(i, k), asItCame)
+		own := encodeCall(&m.Calls[k], callID(i, k), asItCame)
 		if !asItCame {
+			p := part{Call: own}
 			if k == 0 && m.State != nil { // another endpoint's
-				call.Signature = noSignature
+				p.Signature = new(noSignature)
 			}
-			parts = append(parts, call)
+			parts = append(parts, p)
 		}
 		if c.answers == nil {
-			c.answers = make(map[string]wireAnswer)
+			c.answers = make(map[string]answer)
 		}
-		var answer wireAnswer
-		answer.Answer.ID, answer.Answer.Name = call.Call.ID, call.Call.Name
-		c.answers[m.Calls[k].ID] = answer
+		c.answers[m.Calls[k].ID] = answer{ID: own.ID, Name: own.Name}
 	}
 	c.say("model", parts...)
 }
 
 // encodeCall encodes a call, without its ID if that is generated. The name keeps its spelling if it
 // is only needed to answer a call that is sent as it came.
-func encodeCall(c *assay.ToolCall, generated string, asItCame bool) (call wireCall) {
-	call.Call.Name, call.Call.Args = c.Name, json.RawMessage(wire.SendableArguments(c.Arguments))
+func encodeCall(c *assay.ToolCall, generated string, asItCame bool) *call {
+	out := &call{Name: c.Name, Args: json.RawMessage(wire.SendableArguments(c.Arguments))}
 	if !asItCame {
-		call.Call.Name = sendableName(c.Name)
+		out.Name = sendableName(c.Name)
 	}
 	if c.ID != generated {
-		call.Call.ID = c.ID
+		out.ID = c.ID
 	}
-	return call
+	return out
+}
+
+func encodeOutput(text string) json.RawMessage {
+	doc, err := wire.Marshal(output{&text})
+	if err != nil {
+		panic("gemini: encode a text: " + err.Error())
+	}
+	return doc
 }
 
 // sendableName returns a name that Gemini accepts. It must not start with a digit or a dash.

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -31,8 +32,8 @@ var geminiStatuses = map[int]string{
 
 func (Dialect) Refuse(e gateway.Refusal) (status int, body any) {
 	if e.Code == "content_filter" {
-		var out geminiReply
-		out.Feedback = &geminiFeedback{BlockReason: "PROHIBITED_CONTENT"}
+		var out reply
+		out.Feedback.BlockReason = "PROHIBITED_CONTENT"
 		return http.StatusOK, out
 	}
 	name, ok := geminiStatuses[e.Status]
@@ -53,64 +54,9 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 		"degraded model performance. Additional data, position %d.", i)
 }
 
-// geminiRequest is the body of a request.
-type geminiRequest struct {
-	System   *geminiContent  `json:"systemInstruction"`
-	Contents []geminiContent `json:"contents"`
-	Tools    []struct {
-		Functions []struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Schema      json.RawMessage `json:"parametersJsonSchema"`
-			Parameters  any             `json:"parameters"` // Gemini's own form of a schema
-		} `json:"functionDeclarations"`
-	} `json:"tools"`
-	ToolConfig struct {
-		Calling struct {
-			Mode string `json:"mode"`
-		} `json:"functionCallingConfig"`
-	} `json:"toolConfig"`
-	Config struct {
-		Temperature *float64 `json:"temperature"`
-		TopP        *float64 `json:"topP"`
-		MaxTokens   *int     `json:"maxOutputTokens"`
-		Seed        *int64   `json:"seed"`
-		Format      string   `json:"responseMimeType"`
-		Thinking    struct {
-			Level  string `json:"thinkingLevel"`
-			Budget *int   `json:"thinkingBudget"`
-		} `json:"thinkingConfig"`
-	} `json:"generationConfig"`
-}
-
-type geminiContent struct {
-	Role  string       `json:"role,omitempty"`
-	Parts []geminiPart `json:"parts"`
-}
-
-type geminiPart struct {
-	Text      *string         `json:"text,omitempty"`
-	Thought   bool            `json:"thought,omitempty"`
-	Signature gateway.Thought `json:"thoughtSignature,omitempty"`
-	Call      *geminiCall     `json:"functionCall,omitempty"`
-	Answer    *geminiAnswer   `json:"functionResponse,omitempty"`
-}
-
-type geminiCall struct {
-	ID   string          `json:"id,omitempty"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
-}
-
-type geminiAnswer struct {
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Response json.RawMessage `json:"response"`
-}
-
 // text returns the output or, if there is none, the whole response.
-func (a *geminiAnswer) Text() string {
-	var response struct{ Output *string }
+func (a *answer) text() string {
+	var response output
 	if json.Unmarshal(a.Response, &response) == nil && response.Output != nil {
 		return *response.Output
 	}
@@ -121,15 +67,16 @@ func (a *geminiAnswer) Text() string {
 var geminiChoices = map[string]string{"AUTO": "auto", "ANY": "required", "NONE": "none"}
 
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
-	var doc geminiRequest
+	var doc request[[]part]
 	if e := gateway.Parse(body, &doc); e != nil {
 		return gateway.Prompt{}, e
 	}
 	c := doc.Config
+	thinks, tools := cmp.Or(c.Thinking, new(thinking)), cmp.Or(doc.ToolConfig, new(toolConfig))
 	p := gateway.Prompt{Request: assay.Request{Sampling: assay.Sampling{
 		Temperature: c.Temperature, TopP: c.TopP, MaxTokens: c.MaxTokens, Seed: c.Seed,
-		Effort: strings.ToLower(c.Thinking.Level), Thinking: c.Thinking.Budget,
-		ToolChoice: geminiChoices[doc.ToolConfig.Calling.Mode],
+		Effort: strings.ToLower(thinks.Level), Thinking: thinks.Budget,
+		ToolChoice: geminiChoices[tools.Calling.Mode],
 	}}}
 	if e := (gateway.Format{Type: c.Format}).Check("responseMimeType"); e != nil {
 		return p, e
@@ -138,7 +85,7 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 		return p, gateway.BadRequest("", "* GenerateContentRequest.contents: contents is not specified")
 	}
 	if doc.System != nil {
-		text := geminiText(doc.System.Parts)
+		text := textOf(doc.System.Parts)
 		p.Messages = append(p.Messages, assay.Message{Role: assay.System, Content: text})
 	}
 	for _, tool := range doc.Tools {
@@ -158,7 +105,7 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 				"Please ensure that multiturn requests alternate between user and model.")
 		}
 		var e *gateway.Refusal
-		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i, names); e != nil {
+		if p.Messages, e = addTo(&doc.Contents[i], p.Messages, i, names); e != nil {
 			return p, e
 		}
 	}
@@ -184,7 +131,8 @@ func jsonSchema(v any) any {
 }
 
 // addTo appends the messages of content i, and notes which tools have replied.
-func (c *geminiContent) addTo(
+func addTo(
+	c *content[[]part],
 	messages []assay.Message, i int, names map[int]string,
 ) ([]assay.Message, *gateway.Refusal) {
 	if len(c.Parts) == 0 {
@@ -193,7 +141,7 @@ func (c *geminiContent) addTo(
 	}
 	switch c.Role {
 	case "model":
-		return append(messages, c.reply()), nil
+		return append(messages, replyOf(c.Parts)), nil
 	case "user":
 	default:
 		return nil, gateway.BadRequest("", "Please use a valid role: user, model.")
@@ -204,7 +152,7 @@ func (c *geminiContent) addTo(
 		case part.Answer != nil && len(part.Answer.Response) > 0:
 			names[len(messages)] = part.Answer.Name
 			m = assay.Message{
-				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.Text(),
+				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.text(),
 			}
 		case part.Text != nil:
 			m.Content = *part.Text
@@ -217,14 +165,14 @@ func (c *geminiContent) addTo(
 	return messages, nil
 }
 
-// reply returns the model's own reply. The signature of its thought is on the first call.
-func (c *geminiContent) reply() assay.Message {
-	m := assay.Message{Role: assay.Assistant, Content: geminiText(c.Parts)}
-	for _, part := range c.Parts {
+// replyOf returns the model's own reply. The signature of its thought is on the first call.
+func replyOf(parts []part) assay.Message {
+	m := assay.Message{Role: assay.Assistant, Content: textOf(parts)}
+	for _, part := range parts {
 		if part.Call == nil {
 			continue
 		}
-		if len(m.Calls) == 0 && part.Signature != "" {
+		if len(m.Calls) == 0 && part.Signature != nil {
 			m.State = part.Signature.State()
 		}
 		m.Calls = append(m.Calls, assay.ToolCall{
@@ -234,8 +182,8 @@ func (c *geminiContent) reply() assay.Message {
 	return m
 }
 
-// geminiText returns the text in parts, without thoughts.
-func geminiText(parts []geminiPart) string {
+// textOf returns the text in parts, without thoughts.
+func textOf(parts []part) string {
 	var all strings.Builder
 	for _, part := range parts {
 		if part.Text != nil && !part.Thought {
@@ -245,71 +193,45 @@ func geminiText(parts []geminiPart) string {
 	return all.String()
 }
 
-// geminiReply is the body of a reply.
-type geminiReply struct {
-	Candidates   []geminiCandidate `json:"candidates,omitempty"`
-	Feedback     *geminiFeedback   `json:"promptFeedback,omitempty"`
-	Usage        geminiUsage       `json:"usageMetadata"`
-	ModelVersion string            `json:"modelVersion,omitempty"`
-	ResponseID   string            `json:"responseId,omitempty"`
-}
-
-type geminiCandidate struct {
-	Content      geminiContent `json:"content"`
-	FinishReason string        `json:"finishReason"`
-	Index        int           `json:"index"`
-}
-
-type geminiFeedback struct {
-	BlockReason string `json:"blockReason"`
-}
-
-type geminiUsage struct {
-	Prompt     int `json:"promptTokenCount"`
-	Cached     int `json:"cachedContentTokenCount,omitempty"`
-	Candidates int `json:"candidatesTokenCount"` // without thoughts
-	Thoughts   int `json:"thoughtsTokenCount,omitempty"`
-	Total      int `json:"totalTokenCount"`
-}
-
 // geminiFinish translates the reasons why a reply ends. A refusal is a text like any other.
 var geminiFinish = map[string]string{
 	"": "STOP", "refusal": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
 }
 
 func (Dialect) Encode(r gateway.Reply) any {
-	out := geminiReply{
-		ModelVersion: r.Model, ResponseID: strconv.FormatUint(r.ID, 16),
-		Usage: geminiUsage{
-			Prompt: r.Usage.InputTokens, Cached: r.Usage.CachedTokens,
-			Candidates: r.Usage.OutputTokens - r.Usage.ReasoningTokens,
-			Thoughts:   r.Usage.ReasoningTokens, Total: r.Usage.Total(),
+	out := reply{
+		Model: r.Model, ID: strconv.FormatUint(r.ID, 16),
+		Usage: usage{
+			Prompt: float64(r.Usage.InputTokens), Cached: float64(r.Usage.CachedTokens),
+			Candidates: float64(r.Usage.OutputTokens - r.Usage.ReasoningTokens),
+			Thoughts:   float64(r.Usage.ReasoningTokens), Total: float64(r.Usage.Total()),
 		},
 	}
 	if !r.Nothing {
-		out.Candidates = []geminiCandidate{{
-			Content: geminiContent{"model", geminiParts(r)}, FinishReason: geminiFinish[r.Finish],
+		out.Candidates = []candidate{{
+			Content:      content[json.RawMessage]{"model", gateway.Encode(partsOf(r))},
+			FinishReason: geminiFinish[r.Finish],
 		}}
 	}
 	return out
 }
 
-// geminiParts returns the parts of a reply.
-func geminiParts(r gateway.Reply) []geminiPart {
-	var parts []geminiPart
+// partsOf returns the parts of a reply.
+func partsOf(r gateway.Reply) []part {
+	var parts []part
 	if r.Thought != "" {
-		parts = append(parts, geminiPart{Text: new(r.Thought.Text()), Thought: true})
+		parts = append(parts, part{Text: new(r.Thought.Text()), Thought: true})
 	}
 	if r.Message.Content != "" || len(r.Message.Calls) == 0 {
-		parts = append(parts, geminiPart{Text: &r.Message.Content})
+		parts = append(parts, part{Text: &r.Message.Content})
 	}
 	for i, c := range r.Message.Calls {
-		part := geminiPart{Call: &geminiCall{ID: c.ID, Name: c.Name}}
+		part := part{Call: &call{ID: c.ID, Name: c.Name}}
 		if json.Valid([]byte(c.Arguments)) {
 			part.Call.Args = json.RawMessage(c.Arguments)
 		}
-		if i == 0 {
-			part.Signature = r.Thought
+		if i == 0 && r.Thought != "" {
+			part.Signature = &r.Thought
 		}
 		parts = append(parts, part)
 	}

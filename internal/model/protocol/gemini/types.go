@@ -1,0 +1,107 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
+
+// A request is the body of a request. P is the form of the parts in a content: the client sends
+// parts of any type, and the server reads them as [part].
+type request[P any] struct {
+	System     *content[P]  `json:"systemInstruction,omitempty"`
+	Contents   []content[P] `json:"contents"`
+	Config     config       `json:"generationConfig,omitzero"`
+	ToolConfig *toolConfig  `json:"toolConfig,omitempty"`
+	// Tools is empty in the client, which appends its cached functions.
+	Tools []struct {
+		Functions []function `json:"functionDeclarations"`
+	} `json:"tools,omitempty"`
+}
+
+// A content is what one side says at a time.
+type content[P any] struct {
+	Role  string `json:"role,omitempty"`
+	Parts P      `json:"parts"`
+}
+
+// A part is a part of any kind.
+type part struct {
+	Text      *string          `json:"text,omitempty"`
+	Thought   bool             `json:"thought,omitempty"`
+	Signature *gateway.Thought `json:"thoughtSignature,omitempty"`
+	Call      *call            `json:"functionCall,omitempty"`
+	Answer    *answer          `json:"functionResponse,omitempty"`
+}
+
+type call struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+type answer struct {
+	ID       string          `json:"id,omitempty"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"` // usually an [output]
+}
+
+type output struct {
+	Output *string `json:"output"`
+}
+
+type config struct {
+	Temperature *float64  `json:"temperature,omitempty"`
+	TopP        *float64  `json:"topP,omitempty"`
+	MaxTokens   *int      `json:"maxOutputTokens,omitempty"`
+	Seed        *int64    `json:"seed,omitempty"`
+	Thinking    *thinking `json:"thinkingConfig,omitempty"`
+	Format      string    `json:"responseMimeType,omitempty"`
+}
+
+type thinking struct {
+	Include bool   `json:"includeThoughts,omitempty"`
+	Budget  *int   `json:"thinkingBudget,omitempty"`
+	Level   string `json:"thinkingLevel,omitempty"`
+}
+
+type toolConfig struct {
+	Calling struct {
+		Mode string `json:"mode"`
+	} `json:"functionCallingConfig"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"parametersJsonSchema,omitempty"`
+	Parameters  any             `json:"parameters,omitempty"` // Gemini's own form of a schema
+}
+
+// A reply is the body of a reply. Its parts keep their JSON.
+type reply struct {
+	Candidates []candidate `json:"candidates,omitempty"`
+	Feedback   struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback,omitzero"`
+	Usage usage  `json:"usageMetadata"`
+	Model string `json:"modelVersion,omitempty"`
+	ID    string `json:"responseId,omitempty"`
+}
+
+type candidate struct {
+	Content       content[json.RawMessage] `json:"content"`
+	FinishReason  string                   `json:"finishReason"`
+	FinishMessage string                   `json:"finishMessage,omitempty"`
+	Index         int                      `json:"index"`
+}
+
+// usage has numbers with fractions because some endpoints send them.
+type usage struct {
+	Prompt     float64 `json:"promptTokenCount"` // includes cached tokens
+	ToolPrompt float64 `json:"toolUsePromptTokenCount,omitempty"`
+	Cached     float64 `json:"cachedContentTokenCount,omitempty"`
+	Candidates float64 `json:"candidatesTokenCount"` // without thoughts
+	Thoughts   float64 `json:"thoughtsTokenCount,omitempty"`
+	Total      float64 `json:"totalTokenCount"`
+}
