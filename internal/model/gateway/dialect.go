@@ -196,15 +196,16 @@ func ChoiceOf(choice any) string {
 // Thinking is DeepSeek's and Anthropic's.
 type Thinking struct {
 	Type   string `json:"type"`
-	Budget int    `json:"budget_tokens"`
+	Budget int    `json:"budget_tokens,omitempty"`
 }
 
 // Tokens returns the budget for thinking, 0 if it is off, or nil if it is not set.
-func (t Thinking) Tokens() *int {
-	switch t.Type {
-	case "enabled":
+func (t *Thinking) Tokens() *int {
+	switch {
+	case t == nil:
+	case t.Type == "enabled":
 		return &t.Budget
-	case "disabled":
+	case t.Type == "disabled":
 		return new(0)
 	}
 	return nil

@@ -63,7 +63,7 @@ func (p *Provider) Chat(ctx context.Context, req *assay.Request) (*assay.Respons
 // have them or the endpoint refuses them.
 func (p *Provider) Omits(req assay.Request) []string {
 	var doc wireRequest
-	return omitted(req.Sampling, doc.setSampling(req.Sampling, p.learned.Get()))
+	return omitted(req.Sampling, setSampling(&doc, req.Sampling, p.learned.Get()))
 }
 
 // exchange sends req without the parameters in unsent. It returns the reply, which is never nil,

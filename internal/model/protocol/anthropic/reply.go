@@ -10,26 +10,6 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// message holds the fields of a reply that are used.
-type message struct {
-	Model      string          `json:"model"`
-	Content    json.RawMessage `json:"content"`
-	StopReason string          `json:"stop_reason"`
-	Usage      usage           `json:"usage"`
-}
-
-// usage counts the input in three parts.
-type usage struct {
-	Input         float64 `json:"input_tokens"`
-	CacheWrite    float64 `json:"cache_creation_input_tokens"`
-	CacheRead     float64 `json:"cache_read_input_tokens"`
-	Output        float64 `json:"output_tokens"`
-	OutputDetails struct {
-		Thinking float64 `json:"thinking_tokens"`
-	} `json:"output_tokens_details"`
-	ServiceTier string `json:"service_tier"`
-}
-
 func (u *usage) total() assay.Usage {
 	read, written := max(u.CacheRead, 0), max(u.CacheWrite, 0)
 	return wire.Tokens{
@@ -41,36 +21,34 @@ func (u *usage) total() assay.Usage {
 	}.Usage()
 }
 
-// replyBlock is a content block of a reply.
-type replyBlock struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Thinking string          `json:"thinking"`
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Input    json.RawMessage `json:"input"`
-}
-
 // parseBlock parses a block. A field of an unexpected type counts as missing.
-func parseBlock(raw json.RawMessage) replyBlock {
-	var b replyBlock
+func parseBlock(raw json.RawMessage) block {
+	var b block
 	_ = json.Unmarshal(raw, &b)
 	return b
 }
 
+// value returns a text, or "" if there is none.
+func value(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
 // read classifies a reply and copies it to resp. turn is part of the IDs given to calls that have
 // none. A reply that ends in a fault may have been paid for, so its usage is read too.
-func (p *Provider) read(reply *wire.Reply, turn int, resp *assay.Response) error {
-	if reply.Status < 300 && wire.IsStream(reply.Body) {
-		body, err := assemble(wire.Events(reply.Body))
+func (p *Provider) read(from *wire.Reply, turn int, resp *assay.Response) error {
+	if from.Status < 300 && wire.IsStream(from.Body) {
+		body, err := assemble(wire.Events(from.Body))
 		if err != nil {
-			return p.Unreadable(err.Error(), reply)
+			return p.Unreadable(err.Error(), from)
 		}
-		reply.Body = body
+		from.Body = body
 	}
-	fault := p.Fault(reply)
-	doc := new(message)
-	err := wire.Unmarshal(reply.Body, doc)
+	fault := p.Fault(from)
+	doc := new(reply[json.RawMessage])
+	err := wire.Unmarshal(from.Body, doc)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
 		err = nil // the field counts as missing
@@ -84,12 +62,12 @@ func (p *Provider) read(reply *wire.Reply, turn int, resp *assay.Response) error
 	case fault != nil:
 		return fault
 	case err != nil:
-		why := fmt.Sprintf("the body of %d bytes is not valid JSON", len(reply.Body))
-		return p.Unreadable(why, reply)
+		why := fmt.Sprintf("the body of %d bytes is not valid JSON", len(from.Body))
+		return p.Unreadable(why, from)
 	}
 	var content []json.RawMessage
 	if json.Unmarshal(doc.Content, &content) != nil || content == nil {
-		return p.Unreadable("the reply has no content", reply)
+		return p.Unreadable("the reply has no content", from)
 	}
 	m := p.decode(content, turn)
 	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
@@ -122,10 +100,10 @@ func (p *Provider) decode(content []json.RawMessage, turn int) assay.Message {
 	for _, raw := range content {
 		switch b := parseBlock(raw); b.Type {
 		case textBlock:
-			m.Content += b.Text
+			m.Content += value(b.Text)
 		case thinkingBlock:
-			if b.Thinking != "" {
-				thoughts = append(thoughts, b.Thinking)
+			if text := value(b.Thinking); text != "" {
+				thoughts = append(thoughts, text)
 			}
 		case toolUse:
 			m.Calls = append(m.Calls, p.decodeCall(&b, m.Calls, turn))
@@ -137,7 +115,7 @@ func (p *Provider) decode(content []json.RawMessage, turn int) assay.Message {
 }
 
 // decodeCall returns the call after others.
-func (p *Provider) decodeCall(b *replyBlock, others []assay.ToolCall, turn int) assay.ToolCall {
+func (p *Provider) decodeCall(b *block, others []assay.ToolCall, turn int) assay.ToolCall {
 	id := p.Clean(b.ID)
 	for _, c := range others {
 		if c.ID == id {

@@ -1,10 +1,12 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
@@ -12,72 +14,11 @@ import (
 // The protocol requires a limit.
 const defaultMaxTokens = 16384
 
-// wireRequest is a request's body without its tools.
-type wireRequest struct {
-	Model     string        `json:"model"`
-	MaxTokens int           `json:"max_tokens"`
-	System    []block       `json:"system,omitempty"`
-	Messages  []wireMessage `json:"messages"`
-	wire.Sampling
-	Thinking   *wireThinking   `json:"thinking,omitempty"`
-	Output     *wireOutput     `json:"output_config,omitempty"`
-	ToolChoice *wireToolChoice `json:"tool_choice,omitempty"`
-}
-
-type wireThinking struct {
-	Type   string `json:"type"`
-	Budget int    `json:"budget_tokens,omitempty"`
-}
-
-type wireOutput struct {
-	Effort string `json:"effort"`
-}
-
-type wireToolChoice struct {
-	Type string `json:"type"`
-}
-
-// wireMessage is a message. Its blocks are of type block or, as they came, [json.RawMessage].
-type wireMessage struct {
-	Role    string `json:"role"`
-	Content []any  `json:"content"`
-}
-
-// block is a content block of a request.
-type block struct {
-	Type string `json:"type"`
-	// Text is the content of a text block.
-	Text string `json:"text,omitempty"`
-	// ID, Name and Input are those of a tool_use block.
-	ID    string          `json:"id,omitempty"`
-	Name  string          `json:"name,omitempty"`
-	Input json.RawMessage `json:"input,omitempty"`
-	// CallID and Content are those of a tool_result block.
-	CallID  string        `json:"tool_use_id,omitempty"`
-	Content string        `json:"content,omitempty"`
-	Cache   *cacheControl `json:"cache_control,omitempty"`
-}
-
-// The types of blocks.
-const (
-	textBlock     = "text"
-	toolUse       = "tool_use"
-	toolResult    = "tool_result"
-	thinkingBlock = "thinking"
-)
-
-// cacheControl asks the endpoint to cache everything up to a block.
-type cacheControl struct {
-	Type string `json:"type"`
-}
+// wireRequest is a request of the client. Its blocks are of type block or, as they came,
+// [json.RawMessage].
+type wireRequest = request[[]block, []any]
 
 var ephemeral = &cacheControl{"ephemeral"}
-
-type wireTool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"input_schema"`
-}
 
 // encode returns the request's body without the parameters in unsent, and the parameters that it
 // contains.
@@ -88,16 +29,16 @@ func (p *Provider) encode(
 	req *assay.Request, unsent wire.ParamSet,
 ) (*wire.Body, wire.ParamSet, error) {
 	doc := wireRequest{Model: p.Deployment}
-	sent := doc.setSampling(req.Sampling, unsent)
+	sent := setSampling(&doc, req.Sampling, unsent)
 	for i := range req.Messages {
 		p.addMessage(&doc, &req.Messages[i])
 	}
 	if unsent&caching == 0 {
-		doc.cache()
+		cache(&doc)
 		sent |= caching
 	}
 	if choice := toolChoices[req.Sampling.ToolChoice]; choice != "" && len(req.Functions) > 0 {
-		doc.ToolChoice = &wireToolChoice{choice}
+		doc.ToolChoice = &toolChoice{choice}
 	}
 	tail := toolsTail
 	if sent&caching != 0 {
@@ -118,39 +59,37 @@ func encodeFunction(f *assay.Function) any {
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`) // it is required
 	}
-	return &wireTool{Name: f.Name, Description: f.Description, Schema: schema}
+	return &tool{Name: f.Name, Description: f.Description, Schema: schema}
 }
 
 // setSampling sets the parameters of s that are not in unsent. A model that thinks only accepts the
 // default temperature and top_p.
-func (r *wireRequest) setSampling(s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
+func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
 	if thinks(s) {
 		unsent |= wire.Temperature | wire.TopP
 	}
 	sent = r.Sampling.Set(s, unsent)
-	r.MaxTokens = defaultMaxTokens
+	most := defaultMaxTokens
 	if s.Effort != "" {
-		r.Output = &wireOutput{s.Effort}
+		r.Output = &output{Effort: s.Effort}
 	}
 	switch {
 	case thinksFreely(s) && unsent&adaptive == 0:
-		r.Thinking = &wireThinking{Type: "adaptive"}
+		r.Thinking = &gateway.Thinking{Type: "adaptive"}
 		sent |= adaptive
 	case s.Thinking == nil:
 	case *s.Thinking > 0:
-		r.Thinking = &wireThinking{"enabled", *s.Thinking}
-		r.MaxTokens += *s.Thinking
+		r.Thinking = &gateway.Thinking{Type: "enabled", Budget: *s.Thinking}
+		most += *s.Thinking
 	default:
-		r.Thinking = &wireThinking{Type: "disabled"}
+		r.Thinking = &gateway.Thinking{Type: "disabled"}
 	}
-	if s.MaxTokens != nil {
-		r.MaxTokens = *s.MaxTokens
-	}
+	r.MaxTokens = cmp.Or(s.MaxTokens, &most)
 	return sent
 }
 
 // cache marks the ends of the system prompt and of the conversation.
-func (r *wireRequest) cache() {
+func cache(r *wireRequest) {
 	if n := len(r.System); n > 0 {
 		r.System[n-1].Cache = ephemeral
 	}
@@ -169,26 +108,30 @@ func (p *Provider) addMessage(r *wireRequest, m *assay.Message) {
 	switch m.Role {
 	case assay.System:
 		if len(r.Messages) > 0 {
-			r.add("user", textOr(m.Content, wire.EmptyReply))
+			add(r, "user", textOr(m.Content, wire.EmptyReply))
 		} else if !blank(m.Content) {
-			r.System = append(r.System, block{Type: textBlock, Text: m.Content})
+			r.System = append(r.System, block{Type: textBlock, Text: &m.Content})
 		}
 	case assay.Assistant:
-		r.add("assistant", p.encodeReply(m)...)
+		add(r, "assistant", p.encodeReply(m)...)
 	case assay.ToolRole:
 		id := wire.SendableName(m.CallID)
-		r.add("user", block{Type: toolResult, CallID: id, Content: m.Content})
+		result := block{Type: toolResult, CallID: id}
+		if m.Content != "" {
+			result.Content = m.Content
+		}
+		add(r, "user", result)
 	default:
-		r.add("user", textOr(m.Content, wire.EmptyReply))
+		add(r, "user", textOr(m.Content, wire.EmptyReply))
 	}
 }
 
-func (r *wireRequest) add(role string, content ...any) {
+func add(r *wireRequest, role string, content ...any) {
 	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == role {
 		r.Messages[n-1].Content = append(r.Messages[n-1].Content, content...)
 		return
 	}
-	r.Messages = append(r.Messages, wireMessage{role, content})
+	r.Messages = append(r.Messages, message[[]any]{role, content})
 }
 
 // textOr returns a text block. Endpoints refuse one that is blank, so it then has another text.
@@ -196,7 +139,7 @@ func textOr(text, other string) block {
 	if blank(text) {
 		text = other
 	}
-	return block{Type: textBlock, Text: text}
+	return block{Type: textBlock, Text: &text}
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -234,7 +177,7 @@ func stateBlocks(data json.RawMessage, calls []assay.ToolCall) []any {
 	for _, raw := range all {
 		b := parseBlock(raw)
 		switch {
-		case b.Type == textBlock && blank(b.Text):
+		case b.Type == textBlock && blank(value(b.Text)):
 		case b.Type != toolUse:
 			content = append(content, raw)
 		case len(calls) > 0:
@@ -246,7 +189,7 @@ func stateBlocks(data json.RawMessage, calls []assay.ToolCall) []any {
 }
 
 // callBlock returns raw if it is sendable and describes c, and c otherwise.
-func callBlock(raw json.RawMessage, b *replyBlock, c *assay.ToolCall) any {
+func callBlock(raw json.RawMessage, b *block, c *assay.ToolCall) any {
 	call := encodeCall(c)
 	if call.ID == b.ID && call.Name == b.Name && string(call.Input) == string(b.Input) {
 		return raw

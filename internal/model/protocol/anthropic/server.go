@@ -18,64 +18,23 @@ func (Dialect) Routes() []string { return []string{"POST /v1/messages"} }
 
 func (Dialect) Key(h http.Header) string { return h.Get("X-Api-Key") }
 
-// anthropicRequest is the body of a request.
-type anthropicRequest struct {
-	Model       string             `json:"model"`
-	MaxTokens   *int               `json:"max_tokens"`
-	System      any                `json:"system"` // see text
-	Messages    []anthropicMessage `json:"messages"`
-	Tools       []anthropicTool    `json:"tools"`
-	Temperature *float64           `json:"temperature"`
-	TopP        *float64           `json:"top_p"`
-	Thinking    gateway.Thinking   `json:"thinking"`
-	Output      struct {
-		Effort string         `json:"effort"`
-		Format gateway.Format `json:"format"`
-	} `json:"output_config"`
-	ToolChoice struct {
-		Type string `json:"type"`
-	} `json:"tool_choice"`
-	Stream bool `json:"stream"`
-}
-
-type anthropicMessage struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"` // a text or a list of blocks
-}
-
-type anthropicTool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Schema      json.RawMessage `json:"input_schema"`
-}
-
-// anthropicBlock is a content block of a request or a reply.
-type anthropicBlock struct {
-	Type      string          `json:"type"`
-	Text      *string         `json:"text,omitempty"`
-	Thinking  *string         `json:"thinking,omitempty"`
-	Signature gateway.Thought `json:"signature,omitempty"`
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	CallID    string          `json:"tool_use_id,omitempty"`
-	Content   any             `json:"content,omitempty"` // see text
-}
+// served is a request of the server.
+type served = request[any, json.RawMessage]
 
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
-	var doc anthropicRequest
+	var doc served
 	if e := gateway.Parse(body, &doc); e != nil {
 		return gateway.Prompt{}, e
 	}
-	req, e := doc.request()
+	req, e := decode(&doc)
 	return gateway.Prompt{
 		Deployment: doc.Model, Stream: doc.Stream, Beyond: gateway.Beyond(doc.Stream), Request: req,
 	}, e
 }
 
-func (b *anthropicRequest) request() (assay.Request, *gateway.Refusal) {
-	req := assay.Request{Sampling: b.sampling()}
-	if e := b.check(); e != nil {
+func decode(b *served) (assay.Request, *gateway.Refusal) {
+	req := assay.Request{Sampling: samplingOf(b)}
+	if e := check(b); e != nil {
 		return req, e
 	}
 	system, err := gateway.Text(b.System)
@@ -86,7 +45,7 @@ func (b *anthropicRequest) request() (assay.Request, *gateway.Refusal) {
 		req.Messages = append(req.Messages, assay.Message{Role: assay.System, Content: system})
 	}
 	for i := range b.Messages {
-		all, e := b.Messages[i].messages(i)
+		all, e := messages(&b.Messages[i], i)
 		if e != nil {
 			return req, e
 		}
@@ -100,10 +59,11 @@ func (b *anthropicRequest) request() (assay.Request, *gateway.Refusal) {
 	return req, nil
 }
 
-func (b *anthropicRequest) sampling() assay.Sampling {
+func samplingOf(b *served) assay.Sampling {
 	s := assay.Sampling{
-		Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.MaxTokens, Effort: b.Output.Effort,
-		Thinking: b.Thinking.Tokens(), ToolChoice: b.ToolChoice.Type,
+		Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.MaxTokens,
+		Effort: cmp.Or(b.Output, new(output)).Effort, Thinking: b.Thinking.Tokens(),
+		ToolChoice: cmp.Or(b.ToolChoice, new(toolChoice)).Type,
 	}
 	if s.ToolChoice == "any" || s.ToolChoice == "tool" {
 		s.ToolChoice = "required"
@@ -112,8 +72,10 @@ func (b *anthropicRequest) sampling() assay.Sampling {
 }
 
 // check checks rules that the real endpoint has.
-func (b *anthropicRequest) check() *gateway.Refusal {
-	thinks := b.Thinking.Type == "enabled" || b.Thinking.Type == "adaptive"
+func check(b *served) *gateway.Refusal {
+	thinking := cmp.Or(b.Thinking, new(gateway.Thinking))
+	enabled := thinking.Type == "enabled"
+	thinks := enabled || thinking.Type == "adaptive"
 	switch {
 	case b.MaxTokens == nil:
 		return gateway.BadRequest("", "max_tokens: Field required")
@@ -121,14 +83,14 @@ func (b *anthropicRequest) check() *gateway.Refusal {
 		return gateway.BadRequest("", "max_tokens: Input should be greater than or equal to 1")
 	case len(b.Messages) == 0:
 		return gateway.BadRequest("", "messages: at least one message is required")
-	case b.Thinking.Type == "enabled" && b.Thinking.Budget < 1024:
+	case enabled && thinking.Budget < 1024:
 		return gateway.BadRequest("",
 			"thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
-	case b.Thinking.Type == "enabled" && b.Thinking.Budget >= *b.MaxTokens:
+	case enabled && thinking.Budget >= *b.MaxTokens:
 		return gateway.BadRequest("", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 	case thinks && b.Temperature != nil && *b.Temperature != 1:
 		return gateway.BadRequest("", "`temperature` may only be set to 1 when thinking is enabled.")
-	case thinks && (b.ToolChoice.Type == "any" || b.ToolChoice.Type == "tool"):
+	case thinks && samplingOf(b).ToolChoice == "required":
 		return gateway.BadRequest("", "Thinking may not be enabled when tool_choice forces tool use.")
 	case b.Temperature != nil && b.TopP != nil:
 		return gateway.BadRequest("", "`temperature` and `top_p` cannot both be specified for this model. "+
@@ -139,12 +101,12 @@ func (b *anthropicRequest) check() *gateway.Refusal {
 			return gateway.BadRequest("", "tools.%d.custom: Field required", i)
 		}
 	}
-	return b.Output.Format.Check("output_config.format")
+	return cmp.Or(b.Output, new(output)).Format.Check("output_config.format")
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.
-func (m *anthropicMessage) messages(i int) ([]assay.Message, *gateway.Refusal) {
-	blocks, e := m.blocks(i)
+func messages(m *message[json.RawMessage], i int) ([]assay.Message, *gateway.Refusal) {
+	blocks, e := blocksOf(m.Content, i)
 	if e != nil {
 		return nil, e
 	}
@@ -166,13 +128,13 @@ func (m *anthropicMessage) messages(i int) ([]assay.Message, *gateway.Refusal) {
 	return nil, gateway.BadRequest("", "messages: Unexpected role %q.", m.Role)
 }
 
-func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *gateway.Refusal) {
+func blocksOf(content json.RawMessage, i int) ([]block, *gateway.Refusal) {
 	var s string
-	if json.Unmarshal(m.Content, &s) == nil {
-		return []anthropicBlock{{Type: "text", Text: &s}}, nil
+	if json.Unmarshal(content, &s) == nil {
+		return []block{{Type: "text", Text: &s}}, nil
 	}
-	var blocks []anthropicBlock
-	if err := json.Unmarshal(m.Content, &blocks); err != nil {
+	var blocks []block
+	if err := json.Unmarshal(content, &blocks); err != nil {
 		return nil, gateway.BadRequest("", "messages.%d.content: Input should be a valid list", i)
 	}
 	for j, b := range blocks {
@@ -184,7 +146,7 @@ func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *gateway.Refusal) {
 	return blocks, nil
 }
 
-func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *gateway.Refusal) {
+func userMessages(i int, blocks []block) ([]assay.Message, *gateway.Refusal) {
 	var all []assay.Message
 	for j, b := range blocks {
 		switch b.Type {
@@ -208,7 +170,7 @@ func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *gateway.Ref
 }
 
 // assistantMessage returns a model's own message. Its thought has to come first.
-func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *gateway.Refusal) {
+func assistantMessage(i int, blocks []block) (assay.Message, *gateway.Refusal) {
 	m := assay.Message{Role: assay.Assistant}
 	for j, b := range blocks {
 		switch b.Type {
@@ -245,47 +207,26 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 		"`tool_use` and `tool_result` blocks).", i)
 }
 
-// anthropicReply is the body of a reply.
-type anthropicReply struct {
-	ID           string           `json:"id"`
-	Type         string           `json:"type"`
-	Role         string           `json:"role"`
-	Model        string           `json:"model"`
-	Content      []anthropicBlock `json:"content"`
-	StopReason   string           `json:"stop_reason"`
-	StopSequence *string          `json:"stop_sequence"`
-	Usage        anthropicUsage   `json:"usage"`
-}
-
-type anthropicUsage struct {
-	Input      int `json:"input_tokens"`
-	CacheWrite int `json:"cache_creation_input_tokens"`
-	CacheRead  int `json:"cache_read_input_tokens"`
-	Output     int `json:"output_tokens"`
-	Details    struct {
-		Thinking int `json:"thinking_tokens"`
-	} `json:"output_tokens_details"`
-	ServiceTier string `json:"service_tier"`
-}
-
 func (Dialect) Encode(r gateway.Reply) any {
 	u := r.Usage
-	body := anthropicReply{
+	body := reply[[]block]{
 		ID: "msg_" + strconv.FormatUint(r.ID, 16), Type: "message", Role: "assistant",
-		Model: r.Model, StopReason: anthropicStop(&r.Response),
-		Usage: anthropicUsage{
-			Input: u.InputTokens - u.CachedTokens - u.CacheWriteTokens, CacheRead: u.CachedTokens,
-			CacheWrite: u.CacheWriteTokens, Output: u.OutputTokens, ServiceTier: "standard",
+		Model: r.Model, StopReason: stopReason(&r.Response),
+		Usage: usage{
+			Input:      float64(u.InputTokens - u.CachedTokens - u.CacheWriteTokens),
+			CacheRead:  float64(u.CachedTokens),
+			CacheWrite: float64(u.CacheWriteTokens),
+			Output:     float64(u.OutputTokens), ServiceTier: "standard",
 		},
 	}
-	body.Usage.Details.Thinking = u.ReasoningTokens
+	body.Usage.OutputDetails.Thinking = float64(u.ReasoningTokens)
 	if !r.Nothing {
-		body.Content = anthropicContent(&r)
+		body.Content = contentOf(&r)
 	}
 	return body
 }
 
-func anthropicStop(r *assay.Response) string {
+func stopReason(r *assay.Response) string {
 	switch {
 	case r.Finish == "length":
 		return "max_tokens"
@@ -297,25 +238,25 @@ func anthropicStop(r *assay.Response) string {
 	return "end_turn"
 }
 
-func anthropicContent(r *gateway.Reply) []anthropicBlock {
-	content := []anthropicBlock{}
+func contentOf(r *gateway.Reply) []block {
+	content := []block{}
 	switch {
 	case r.Thought != "":
-		content = append(content, anthropicBlock{
+		content = append(content, block{
 			Type: "thinking", Thinking: new(r.Thought.Text()), Signature: r.Thought,
 		})
 	case r.Message.Reasoning != "":
-		content = append(content, anthropicBlock{Type: "thinking", Thinking: &r.Message.Reasoning})
+		content = append(content, block{Type: "thinking", Thinking: &r.Message.Reasoning})
 	}
 	if r.Message.Content != "" {
-		content = append(content, anthropicBlock{Type: "text", Text: &r.Message.Content})
+		content = append(content, block{Type: "text", Text: &r.Message.Content})
 	}
 	for _, c := range r.Message.Calls {
 		input := json.RawMessage(cmp.Or(c.Arguments, "{}"))
 		if !json.Valid(input) {
 			input = gateway.Encode(c.Arguments) // the API cannot express it
 		}
-		content = append(content, anthropicBlock{
+		content = append(content, block{
 			Type: "tool_use", ID: c.ID, Name: c.Name, Input: input,
 		})
 	}
@@ -341,10 +282,10 @@ func (Dialect) Refuse(e gateway.Refusal) (int, any) {
 		Type      string `json:"type"`
 		Error     inner  `json:"error"`
 		RequestID string `json:"request_id"`
-	}{"error", inner{anthropicError(e.Status), strings.ToValidUTF8(e.Message, "?")}, "req_0"}
+	}{"error", inner{errorType(e.Status), strings.ToValidUTF8(e.Message, "?")}, "req_0"}
 }
 
-func anthropicError(status int) string {
+func errorType(status int) string {
 	names := map[int]string{
 		http.StatusUnauthorized:          "authentication_error",
 		http.StatusPaymentRequired:       "billing_error",

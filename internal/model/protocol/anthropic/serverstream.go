@@ -9,10 +9,10 @@ import (
 // Events sends the blocks one after the other. Only the end has the tokens of the output, because
 // clients may add up the usage of the beginning and of the end.
 func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
-	whole, _ := Dialect{}.Encode(r).(anthropicReply)
+	whole, _ := Dialect{}.Encode(r).(reply[[]block])
 	start := whole
-	start.Content, start.StopReason = []anthropicBlock{}, ""
-	start.Usage.Output, start.Usage.Details.Thinking = 0, 0
+	start.Content, start.StopReason = []block{}, ""
+	start.Usage.Output, start.Usage.OutputDetails.Thinking = 0, 0
 	type fields map[string]any
 	var events []gateway.Event
 	send := func(name string, f fields) {
@@ -43,7 +43,7 @@ func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
 }
 
 // parts returns a block as it begins in a stream, and what is added to it.
-func (b anthropicBlock) parts() (opening any, deltas []map[string]any) {
+func (b block) parts() (opening any, deltas []map[string]any) {
 	switch b.Type {
 	case "tool_use":
 		opening = map[string]any{

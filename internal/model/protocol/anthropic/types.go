@@ -1,0 +1,99 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// A request is the body of a request. S and C are the forms of the system prompt and of a content:
+// the client sends lists of blocks, and the server also reads texts.
+type request[S, C any] struct {
+	Model     string       `json:"model"`
+	MaxTokens *int         `json:"max_tokens"`
+	System    S            `json:"system,omitempty"`
+	Messages  []message[C] `json:"messages"`
+	wire.Sampling
+	Thinking   *gateway.Thinking `json:"thinking,omitempty"`
+	Output     *output           `json:"output_config,omitempty"`
+	ToolChoice *toolChoice       `json:"tool_choice,omitempty"`
+	// Tools is empty in the client, which appends its cached functions.
+	Tools  []tool `json:"tools,omitempty"`
+	Stream bool   `json:"stream,omitempty"`
+}
+
+type message[C any] struct {
+	Role    string `json:"role"`
+	Content C      `json:"content"`
+}
+
+type output struct {
+	Effort string         `json:"effort"`
+	Format gateway.Format `json:"format,omitzero"`
+}
+
+type toolChoice struct {
+	Type string `json:"type"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"input_schema"`
+}
+
+// A block is a content block of any type.
+type block struct {
+	Type string `json:"type"`
+	// Text is the content of a text block.
+	Text *string `json:"text,omitempty"`
+	// Thinking and Signature are those of a thinking block.
+	Thinking  *string         `json:"thinking,omitempty"`
+	Signature gateway.Thought `json:"signature,omitempty"`
+	// ID, Name and Input are those of a tool_use block.
+	ID    string          `json:"id,omitempty"`
+	Name  string          `json:"name,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// CallID and Content are those of a tool_result block. See [gateway.Text] for the content.
+	CallID  string        `json:"tool_use_id,omitempty"`
+	Content any           `json:"content,omitempty"`
+	Cache   *cacheControl `json:"cache_control,omitempty"`
+}
+
+// The types of blocks.
+const (
+	textBlock     = "text"
+	toolUse       = "tool_use"
+	toolResult    = "tool_result"
+	thinkingBlock = "thinking"
+)
+
+// cacheControl asks the endpoint to cache everything up to a block.
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+// A reply is the body of a reply. The client keeps the JSON of its content.
+type reply[C any] struct {
+	ID           string  `json:"id"`
+	Type         string  `json:"type"`
+	Role         string  `json:"role"`
+	Model        string  `json:"model"`
+	Content      C       `json:"content"`
+	StopReason   string  `json:"stop_reason"`
+	StopSequence *string `json:"stop_sequence"`
+	Usage        usage   `json:"usage"`
+}
+
+// usage counts the input in three parts. Some endpoints send fractions.
+type usage struct {
+	Input         float64 `json:"input_tokens"`
+	CacheWrite    float64 `json:"cache_creation_input_tokens"`
+	CacheRead     float64 `json:"cache_read_input_tokens"`
+	Output        float64 `json:"output_tokens"`
+	OutputDetails struct {
+		Thinking float64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+	ServiceTier string `json:"service_tier"`
+}
