@@ -7,22 +7,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// wireRequest is a request's body without its functions.
-type wireRequest struct {
-	Model        string   `json:"model"`
-	Instructions *string  `json:"instructions,omitempty"`
-	Input        []any    `json:"input"`
-	Store        bool     `json:"store"`
-	Include      []string `json:"include,omitempty"`
-	wire.Sampling
-	MaxTokens  *int           `json:"max_output_tokens,omitempty"`
-	Reasoning  *wireReasoning `json:"reasoning,omitempty"`
-	ToolChoice string         `json:"tool_choice,omitempty"`
-}
-
-type wireReasoning struct {
-	Effort string `json:"effort"`
-}
+// wireRequest is a request of the client.
+type wireRequest = request[[]any]
 
 type wireMessage struct {
 	Role    string `json:"role"`
@@ -42,22 +28,14 @@ type wireOutput struct {
 	Output string `json:"output"`
 }
 
-type wireFunction struct {
-	Type        string `json:"type"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	// Parameters is required, but may be null.
-	Parameters json.RawMessage `json:"parameters"`
-	// Strict is true by default and would then change the schema.
-	Strict bool `json:"strict"`
-}
-
 // encode returns the request's body without the parameters in unsent, and the parameters that it
 // contains.
 func (p *Provider) encode(
 	req *assay.Request, unsent wire.ParamSet,
 ) (*wire.Body, wire.ParamSet, error) {
-	doc := wireRequest{Model: p.Deployment, Input: make([]any, 0, len(req.Messages))}
+	doc := wireRequest{
+		Model: p.Deployment, Input: make([]any, 0, len(req.Messages)), Store: new(false),
+	}
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == assay.System {
 		doc.Instructions = &messages[0].Content
@@ -66,9 +44,9 @@ func (p *Provider) encode(
 	for i := range messages {
 		doc.Input = p.appendItems(doc.Input, &messages[i])
 	}
-	sent := doc.setSampling(req.Sampling, unsent)
-	if len(req.Functions) > 0 {
-		doc.ToolChoice = req.Sampling.ToolChoice
+	sent := setSampling(&doc, req.Sampling, unsent)
+	if choice := req.Sampling.ToolChoice; choice != "" && len(req.Functions) > 0 {
+		doc.ToolChoice = choice
 	}
 	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
 	return body, sent, err
@@ -78,22 +56,20 @@ func (p *Provider) encode(
 const toolsHead, toolsTail = `,"tools":[`, `}]}`
 
 func encodeFunction(f *assay.Function) any {
-	return &wireFunction{
+	return &tool{
 		Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
 	}
 }
 
 // setSampling sets the parameters of s that are not in unsent.
-func (r *wireRequest) setSampling(s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
+func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
 	sent = r.Sampling.Set(s, unsent)
 	if unsent&include == 0 {
 		r.Include = []string{"reasoning.encrypted_content"}
 		sent |= include
 	}
 	r.MaxTokens = s.MaxTokens
-	if s.Effort != "" {
-		r.Reasoning = &wireReasoning{Effort: s.Effort}
-	}
+	r.Reasoning.Effort = s.Effort
 	return sent
 }
 

@@ -12,35 +12,13 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// response holds the fields of a response that are used.
-type response struct {
-	Model      string `json:"model"`
-	Status     string `json:"status"`
-	Incomplete struct {
-		Reason string `json:"reason"`
-	} `json:"incomplete_details"`
-	Output    json.RawMessage `json:"output"`
-	Reasoning struct {
-		Effort string `json:"effort"`
-	} `json:"reasoning"`
-	ServiceTier string `json:"service_tier"`
-	Usage       usage  `json:"usage"`
-}
-
-type usage struct {
-	Input        float64 `json:"input_tokens"`
-	InputDetails struct {
-		Cached     float64 `json:"cached_tokens"`
-		CacheWrite float64 `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	Output        float64 `json:"output_tokens"`
-	OutputDetails struct {
-		Reasoning float64 `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-	Total float64 `json:"total_tokens"`
-}
+// response is a reply as the client reads it.
+type response = reply[json.RawMessage]
 
 func (u *usage) total() assay.Usage {
+	if u == nil {
+		return assay.Usage{}
+	}
 	return wire.Tokens{
 		Input: wire.Count(u.Input), Output: wire.Count(u.Output), Total: wire.Count(u.Total),
 		Cached:     wire.Count(u.InputDetails.Cached),
@@ -103,7 +81,7 @@ func parseItem(raw json.RawMessage) item {
 // decode copies a response to resp, whose usage is set. If it returns a fault, it has set only the
 // finish reason.
 func (p *Provider) decode(
-	reply *wire.Reply, doc *response, turn int, resp *assay.Response,
+	from *wire.Reply, doc *response, turn int, resp *assay.Response,
 ) error {
 	var raw []json.RawMessage
 	_ = json.Unmarshal(doc.Output, &raw)
@@ -112,12 +90,12 @@ func (p *Provider) decode(
 		items[i] = parseItem(raw[i])
 	}
 	m := p.decodeMessage(items, turn)
-	resp.Finish = p.Clean(cmp.Or(doc.Incomplete.Reason, doc.Status))
+	resp.Finish = p.Clean(cmp.Or(cmp.Or(doc.Incomplete, new(reason)).Reason, doc.Status))
 	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
 		return f
 	}
 	if len(items) == 0 {
-		return p.Unreadable("the response has no output", reply)
+		return p.Unreadable("the response has no output", from)
 	}
 	if wantsBack(items) {
 		m.State = p.State(doc.Output)

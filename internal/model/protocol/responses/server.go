@@ -36,44 +36,13 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 		"required 'reasoning' item.", i)
 }
 
-// responsesRequest is the body of a request.
-type responsesRequest struct {
-	Model        string            `json:"model"`
-	Instructions *string           `json:"instructions"`
-	Input        responsesInput    `json:"input"`
-	Previous     string            `json:"previous_response_id"`
-	Tools        []responsesTool   `json:"tools"`
-	Temperature  *float64          `json:"temperature"`
-	TopP         *float64          `json:"top_p"`
-	MaxTokens    *int              `json:"max_output_tokens"`
-	Reasoning    responsesThinking `json:"reasoning"`
-	ToolChoice   any               `json:"tool_choice"` // see choiceOf
-	Store        *bool             `json:"store"`
-	Include      []string          `json:"include"`
-	Stream       bool              `json:"stream"`
-	Text         struct {
-		Format gateway.Format `json:"format"`
-	} `json:"text"`
-}
+// input is a list of items. A text stands for one message of the user.
+type input []responsesItem
 
-// responsesTool is a function without an object around it.
-type responsesTool struct {
-	Type string `json:"type"`
-	assay.Function
-	Strict *bool `json:"strict"`
-}
-
-type responsesThinking struct {
-	Effort string `json:"effort,omitempty"`
-}
-
-// responsesInput is a list of items. A text stands for one message of the user.
-type responsesInput []responsesItem
-
-func (in *responsesInput) UnmarshalJSON(b []byte) error {
+func (in *input) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		*in = responsesInput{{Role: "user", Content: text}}
+		*in = input{{Role: "user", Content: text}}
 		return nil
 	}
 	return json.Unmarshal(b, (*[]responsesItem)(in))
@@ -114,16 +83,16 @@ func responsesOutputText(text string) responsesText {
 }
 
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
-	var doc responsesRequest
+	var doc request[input]
 	if e := gateway.Parse(body, &doc); e != nil {
 		return gateway.Prompt{}, e
 	}
-	p := gateway.Prompt{Deployment: doc.Model, Stream: doc.Stream, Beyond: doc.beyond()}
+	p := gateway.Prompt{Deployment: doc.Model, Stream: doc.Stream, Beyond: beyond(&doc)}
 	p.Sampling = assay.Sampling{
 		Temperature: doc.Temperature, TopP: doc.TopP, MaxTokens: doc.MaxTokens,
 		Effort: doc.Reasoning.Effort, ToolChoice: gateway.ChoiceOf(doc.ToolChoice),
 	}
-	if e := doc.check(); e != nil {
+	if e := check(&doc); e != nil {
 		return p, e
 	}
 	if doc.Instructions != nil {
@@ -134,7 +103,9 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 		if t.Type != "function" {
 			continue
 		}
-		p.Functions = append(p.Functions, t.Function)
+		p.Functions = append(p.Functions, assay.Function{
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters,
+		})
 	}
 	var e *gateway.Refusal
 	if p.Messages, e = responsesMessages(p.Messages, doc.Input); e == nil {
@@ -143,7 +114,7 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	return p, e
 }
 
-func (b *responsesRequest) check() *gateway.Refusal {
+func check(b *request[input]) *gateway.Refusal {
 	if b.Previous != "" {
 		return gateway.BadRequest("previous_response_id", "This server does not store responses. Send the "+
 			"whole conversation as 'input'.")
@@ -161,7 +132,7 @@ func (b *responsesRequest) check() *gateway.Refusal {
 }
 
 // beyond returns the refusal of a request that wants a stream, storage, or tools of the endpoint.
-func (b *responsesRequest) beyond() *gateway.Refusal {
+func beyond(b *request[input]) *gateway.Refusal {
 	switch {
 	case b.Stream:
 		return gateway.Beyond(b.Stream)
@@ -301,59 +272,25 @@ func responsesContent(content any, i int) (string, *gateway.Refusal) {
 	return all, nil
 }
 
-// responsesReply is the body of a reply.
-type responsesReply struct {
-	ID         string            `json:"id"`
-	Object     string            `json:"object"`
-	CreatedAt  int64             `json:"created_at"`
-	Status     string            `json:"status"`
-	Error      *struct{}         `json:"error"`
-	Incomplete *responsesReason  `json:"incomplete_details"`
-	Model      string            `json:"model"`
-	Output     []responsesItem   `json:"output"`
-	Reasoning  responsesThinking `json:"reasoning"`
-	ToolChoice string            `json:"tool_choice"`
-	Tools      []struct{}        `json:"tools"`
-	Parallel   bool              `json:"parallel_tool_calls"`
-	Usage      *responsesUsage   `json:"usage"`
-}
-
-type responsesReason struct {
-	Reason string `json:"reason"`
-}
-
-type responsesUsage struct {
-	InputTokens  int `json:"input_tokens"`
-	InputDetails struct {
-		Cached     int `json:"cached_tokens"`
-		CacheWrite int `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	OutputTokens  int `json:"output_tokens"`
-	OutputDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-	TotalTokens int `json:"total_tokens"`
-}
-
 func (Dialect) Encode(r gateway.Reply) any {
 	id := strconv.FormatUint(r.ID, 16)
-	out := responsesReply{
+	out := reply[[]responsesItem]{
 		ID: "resp_" + id, Object: "response", CreatedAt: r.Created, Status: "completed",
 		Model: r.Model, Output: []responsesItem{}, ToolChoice: "auto", Tools: []struct{}{},
 		Parallel: true,
-		Usage: &responsesUsage{
-			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
-			TotalTokens: r.Usage.Total(),
+		Usage: &usage{
+			Input: float64(r.Usage.InputTokens), Output: float64(r.Usage.OutputTokens),
+			Total: float64(r.Usage.Total()),
 		},
 	}
-	out.Usage.InputDetails.Cached = r.Usage.CachedTokens
-	out.Usage.InputDetails.CacheWrite = r.Usage.CacheWriteTokens
-	out.Usage.OutputDetails.Reasoning = r.Usage.ReasoningTokens
+	out.Usage.InputDetails.Cached = float64(r.Usage.CachedTokens)
+	out.Usage.InputDetails.CacheWrite = float64(r.Usage.CacheWriteTokens)
+	out.Usage.OutputDetails.Reasoning = float64(r.Usage.ReasoningTokens)
 	switch r.Finish {
 	case "length":
-		out.Status, out.Incomplete = "incomplete", &responsesReason{"max_output_tokens"}
+		out.Status, out.Incomplete = "incomplete", &reason{"max_output_tokens"}
 	case "content_filter":
-		out.Status, out.Incomplete = "incomplete", &responsesReason{"content_filter"}
+		out.Status, out.Incomplete = "incomplete", &reason{"content_filter"}
 	}
 	if !r.Nothing {
 		out.Output = responsesOutput(r, id)

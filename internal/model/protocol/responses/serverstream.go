@@ -4,7 +4,7 @@ import "github.com/assay-eval/assay/internal/model/gateway"
 
 // Events sends the items one after the other.
 func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
-	whole, _ := Dialect{}.Encode(r).(responsesReply)
+	whole, _ := Dialect{}.Encode(r).(reply[[]responsesItem])
 	s := &responsesStream{}
 	begun := whole
 	begun.Output, begun.Status = []responsesItem{}, "in_progress"
