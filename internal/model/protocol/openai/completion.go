@@ -15,34 +15,13 @@ import (
 
 // completion holds the fields of a reply that are used.
 type completion struct {
-	Model   string      `json:"model"`
-	Choices []choice    `json:"choices"`
-	Usage   replyTokens `json:"usage"`
-	Tier    string      `json:"service_tier"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   usage    `json:"usage"`
+	Tier    string   `json:"service_tier"`
 }
 
-// replyTokens has the counts by the names that endpoints have for them.
-type replyTokens struct {
-	Input  int64 `json:"prompt_tokens"`
-	Output int64 `json:"completion_tokens"`
-	Total  int64 `json:"total_tokens"`
-
-	InputDetails struct {
-		Cached     int64 `json:"cached_tokens"`
-		CacheWrite int64 `json:"cache_write_tokens"` // OpenRouter
-	} `json:"prompt_tokens_details"`
-	Cached     int64 `json:"cached_tokens"`               // Moonshot
-	CacheWrite int64 `json:"cache_creation_input_tokens"` // LiteLLM
-	// DeepSeek splits the prompt in two.
-	CacheHit  int64 `json:"prompt_cache_hit_tokens"`
-	CacheMiss int64 `json:"prompt_cache_miss_tokens"`
-
-	OutputDetails struct {
-		Reasoning *int64 `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
-func (t *replyTokens) usage() assay.Usage {
+func (t *usage) total() assay.Usage {
 	tokens := wire.Tokens{
 		Input:      max(count(t.Input), count(t.CacheHit)+count(t.CacheMiss)),
 		Output:     count(t.Output),
@@ -69,9 +48,9 @@ type replyMessage struct {
 	// parts is the content as it came if it has parts with thinking, and thinking is their text.
 	parts    json.RawMessage
 	thinking string
-	Calls    []wireCall `json:"tool_calls"`
+	Calls    []call `json:"tool_calls"`
 	// Call is the older form of a single call.
-	Call *wireFunctionCall `json:"function_call"`
+	Call *functionCall `json:"function_call"`
 }
 
 // parseCompletion parses a body. The error says that it is not valid JSON.
@@ -105,18 +84,18 @@ func parseOddCompletion(body []byte) *completion {
 	return c
 }
 
-func oddTokens(usage map[string]json.RawMessage) (t replyTokens) {
-	t.Input = oddCount(usage["prompt_tokens"])
-	t.Output = oddCount(usage["completion_tokens"])
-	t.Total = oddCount(usage["total_tokens"])
-	in := oddObject(usage["prompt_tokens_details"])
+func oddTokens(counts map[string]json.RawMessage) (t usage) {
+	t.Input = oddCount(counts["prompt_tokens"])
+	t.Output = oddCount(counts["completion_tokens"])
+	t.Total = oddCount(counts["total_tokens"])
+	in := oddObject(counts["prompt_tokens_details"])
 	t.InputDetails.Cached = oddCount(in["cached_tokens"])
 	t.InputDetails.CacheWrite = oddCount(in["cache_write_tokens"])
-	t.Cached = oddCount(usage["cached_tokens"])
-	t.CacheWrite = oddCount(usage["cache_creation_input_tokens"])
-	t.CacheHit = oddCount(usage["prompt_cache_hit_tokens"])
-	t.CacheMiss = oddCount(usage["prompt_cache_miss_tokens"])
-	out := oddObject(usage["completion_tokens_details"])
+	t.Cached = oddCount(counts["cached_tokens"])
+	t.CacheWrite = oddCount(counts["cache_creation_input_tokens"])
+	t.CacheHit = oddCount(counts["prompt_cache_hit_tokens"])
+	t.CacheMiss = oddCount(counts["prompt_cache_miss_tokens"])
+	out := oddObject(counts["completion_tokens_details"])
 	if raw := out["reasoning_tokens"]; raw != nil && string(raw) != "null" {
 		t.OutputDetails.Reasoning = new(oddCount(raw))
 	}
@@ -134,9 +113,9 @@ func oddMessage(fields map[string]json.RawMessage) replyMessage {
 		fields["reasoning_content"], fields["reasoning"], fields["reasoning_details"],
 	}
 	for _, fields := range oddObjects(fields["tool_calls"]) {
-		call := wireCall{ID: oddText(fields["id"]), Extra: fields["extra_content"]}
-		call.Function = *oddFunction(oddObject(fields["function"]))
-		m.Calls = append(m.Calls, call)
+		own := call{ID: oddText(fields["id"]), Extra: fields["extra_content"]}
+		own.Function = *oddFunction(oddObject(fields["function"]))
+		m.Calls = append(m.Calls, own)
 	}
 	if call := oddObject(fields["function_call"]); call != nil {
 		m.Call = oddFunction(call)
@@ -144,8 +123,8 @@ func oddMessage(fields map[string]json.RawMessage) replyMessage {
 	return m
 }
 
-func oddFunction(fields map[string]json.RawMessage) *wireFunctionCall {
-	return &wireFunctionCall{oddText(fields["name"]), oddText(fields["arguments"])}
+func oddFunction(fields map[string]json.RawMessage) *functionCall {
+	return &functionCall{oddText(fields["name"]), oddText(fields["arguments"])}
 }
 
 // oddContent returns the content. If a gateway sends parts, it joins their texts. Mistral has parts
@@ -228,7 +207,7 @@ func (p *Provider) decode(reply *wire.Reply, c *completion, turn int, resp *assa
 
 func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
 	if len(m.Calls) == 0 && m.Call != nil && m.Call.Name != "" {
-		m.Calls = []wireCall{{Function: *m.Call}}
+		m.Calls = []call{{Function: *m.Call}}
 	}
 	out := assay.Message{
 		Role:      assay.Assistant,
@@ -243,7 +222,7 @@ func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
 	return out
 }
 
-func (p *Provider) decodeCalls(calls []wireCall, turn int) []assay.ToolCall {
+func (p *Provider) decodeCalls(calls []call, turn int) []assay.ToolCall {
 	if len(calls) == 0 {
 		return nil
 	}

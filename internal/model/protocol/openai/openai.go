@@ -72,7 +72,7 @@ func New(cfg wire.Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	bare, err := wire.Marshal(&wireRequest{Model: cfg.Deployment})
+	bare, err := wire.Marshal(&request[wireMessage]{Model: cfg.Deployment})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (p *Provider) read(reply *wire.Reply, turn int) (*assay.Response, error) {
 	c, err := parseCompletion(reply.Body)
 	if err == nil {
 		resp.ServedModel = p.Clean(c.Model)
-		resp.Usage = c.Usage.usage()
+		resp.Usage = c.Usage.total()
 	}
 	switch {
 	case fault != nil:

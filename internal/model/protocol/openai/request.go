@@ -1,54 +1,37 @@
 package openai
 
 import (
-	"encoding/json"
-
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// wireRequest is a request's body without its functions.
-type wireRequest struct {
-	Model    string        `json:"model"`
-	Messages []wireMessage `json:"-"` // see encodeMessages
-	wire.Sampling
-	MaxTokens           *int          `json:"max_tokens,omitempty"`
-	MaxCompletionTokens *int          `json:"max_completion_tokens,omitempty"`
-	Seed                *int64        `json:"seed,omitempty"`
-	Effort              string        `json:"reasoning_effort,omitempty"`
-	Thinking            *wireThinking `json:"thinking,omitempty"`
-	ToolChoice          string        `json:"tool_choice,omitempty"`
-}
-
-// wireThinking is not OpenAI's, but DeepSeek and gateways to Anthropic's models know it.
-type wireThinking struct {
-	Type   string `json:"type"`
-	Budget int    `json:"budget_tokens,omitempty"`
-}
+// wireRequest is a request of the client.
+type wireRequest struct{ request[wireMessage] }
 
 // setFactors sets the settings that are never left out, because results are filed under them. An
 // endpoint that refuses one refuses the request.
 func (r *wireRequest) setFactors(req *assay.Request) {
 	s := &req.Sampling
 	r.Seed, r.Effort = s.Seed, s.Effort
-	if len(req.Functions) > 0 {
+	if s.ToolChoice != "" && len(req.Functions) > 0 {
 		r.ToolChoice = s.ToolChoice
 	}
 	switch {
 	case s.Thinking == nil:
 	case *s.Thinking == 0:
-		r.Thinking = &wireThinking{Type: "disabled"}
+		r.Thinking = &gateway.Thinking{Type: "disabled"}
 	default:
-		r.Thinking = &wireThinking{Type: "enabled", Budget: *s.Thinking}
+		r.Thinking = &gateway.Thinking{Type: "enabled", Budget: *s.Thinking}
 	}
 }
 
 // isBare reports whether the request names its model and has no settings, as most do.
 func (r *wireRequest) isBare() bool {
 	return r.Sampling == wire.Sampling{} && r.MaxTokens == nil && r.MaxCompletionTokens == nil &&
-		r.Seed == nil && r.Effort == "" && r.Thinking == nil && r.ToolChoice == ""
+		r.Seed == nil && r.Effort == "" && r.Thinking == nil && r.ToolChoice == nil
 }
 
 type wireMessage struct {
@@ -56,29 +39,8 @@ type wireMessage struct {
 	// Content is a *string, nil in an assistant's message that only has calls, or Mistral's parts.
 	Content any `json:"content"`
 	thoughts
-	Calls  []wireCall `json:"tool_calls,omitempty"`
-	CallID *string    `json:"tool_call_id,omitempty"`
-}
-
-type wireCall struct {
-	ID       string           `json:"id"`
-	Type     string           `json:"type"`
-	Function wireFunctionCall `json:"function"`
-	Extra    json.RawMessage  `json:"extra_content,omitempty"`
-}
-
-type wireFunctionCall struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type wireFunction struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters,omitempty"`
-	} `json:"function"`
+	Calls  []call  `json:"tool_calls,omitempty"`
+	CallID *string `json:"tool_call_id,omitempty"`
 }
 
 // encode returns the request's body without the parameters in unsent, and the
@@ -86,10 +48,8 @@ type wireFunction struct {
 func (p *Provider) encode(
 	req *assay.Request, unsent wire.ParamSet,
 ) (*wire.Body, wire.ParamSet, error) {
-	doc := wireRequest{
-		Model:    p.Deployment,
-		Messages: make([]wireMessage, len(req.Messages)),
-	}
+	var doc wireRequest
+	doc.Model, doc.Messages = p.Deployment, make([]wireMessage, len(req.Messages))
 	doc.setFactors(req)
 	sent := doc.setSampling(req.Sampling, unsent)
 	for i := range req.Messages {
@@ -102,6 +62,7 @@ func (p *Provider) encode(
 	if err != nil {
 		return nil, sent, err
 	}
+	doc.Messages = nil
 	var fields any = &doc
 	if doc.isBare() {
 		fields = p.bare
@@ -205,17 +166,17 @@ func encodeAssistant(m *assay.Message) wireMessage {
 		out.Content = new(wire.EmptyReply)
 	}
 	for _, c := range m.Calls {
-		call := wireCall{ID: c.ID, Type: "function"}
-		call.Function.Name = wire.SendableName(c.Name)
-		call.Function.Arguments = wire.SendableArguments(c.Arguments)
-		out.Calls = append(out.Calls, call)
+		own := call{ID: c.ID, Type: "function"}
+		own.Function.Name = wire.SendableName(c.Name)
+		own.Function.Arguments = wire.SendableArguments(c.Arguments)
+		out.Calls = append(out.Calls, own)
 	}
 	return out
 }
 
 // encodeFunction returns an entry of a request's tools.
 func encodeFunction(f *assay.Function) any {
-	doc := &wireFunction{Type: "function"}
+	doc := &tool{Type: "function"}
 	doc.Function.Name = f.Name
 	doc.Function.Description = f.Description
 	doc.Function.Parameters = f.Parameters

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -20,7 +21,7 @@ func (c Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	if e := gateway.Parse(body, &doc); e != nil {
 		return gateway.Prompt{}, e
 	}
-	req, e := doc.request()
+	req, e := doc.decode()
 	return gateway.Prompt{
 		Deployment: doc.Model, Stream: doc.Stream, Counted: doc.StreamOptions.Usage,
 		Beyond: gateway.Beyond(doc.Stream), Request: req,
@@ -56,46 +57,18 @@ func (AzureDialect) Routes() []string {
 
 func (AzureDialect) Key(h http.Header) string { return h.Get("Api-Key") }
 
-// chatRequest is the body of a request.
-type chatRequest struct {
-	Model               string           `json:"model"`
-	Messages            []chatMessage    `json:"messages"`
-	Tools               []chatTool       `json:"tools"`
-	Temperature         *float64         `json:"temperature"`
-	TopP                *float64         `json:"top_p"`
-	MaxTokens           *int             `json:"max_tokens"`
-	MaxCompletionTokens *int             `json:"max_completion_tokens"`
-	Seed                *int64           `json:"seed"`
-	Effort              string           `json:"reasoning_effort"`
-	Thinking            gateway.Thinking `json:"thinking"`
-	ToolChoice          any              `json:"tool_choice"` // see choiceOf
-	Stream              bool             `json:"stream"`
-	StreamOptions       struct {
-		Usage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	N      *int           `json:"n"`
-	Format gateway.Format `json:"response_format"`
-}
+// chatRequest is a request of the server.
+type chatRequest struct{ request[chatMessage] }
 
 type chatMessage struct {
 	Role       string       `json:"role"`
 	Content    any          `json:"content"` // see text
-	ToolCalls  []chatCall   `json:"tool_calls"`
+	ToolCalls  []call       `json:"tool_calls"`
 	ToolCallID string       `json:"tool_call_id"`
 	ID         string       `json:"id"` // of the call, as Qwen-Agent has it
 	Name       string       `json:"name"`
 	Reasoning  *string      `json:"reasoning_content"`
 	Details    []chatDetail `json:"reasoning_details"`
-}
-
-type chatCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-	Extra *chatExtra `json:"extra_content,omitempty"`
 }
 
 // chatExtra is what Gemini adds to a call.
@@ -125,11 +98,6 @@ type chatThought struct {
 	Thinking []chatText `json:"thinking"`
 }
 
-type chatTool struct {
-	Type     string         `json:"type"`
-	Function assay.Function `json:"function"`
-}
-
 // thinkingIn returns the text of the first part of a content if that is a thinking one, or "".
 func thinkingIn(content any) string {
 	parts, _ := content.([]any)
@@ -141,8 +109,8 @@ func thinkingIn(content any) string {
 	return thinking
 }
 
-// request converts a body to a request.
-func (b *chatRequest) request() (assay.Request, *gateway.Refusal) {
+// decode converts a body to a request.
+func (b *chatRequest) decode() (assay.Request, *gateway.Refusal) {
 	req := assay.Request{
 		Sampling: assay.Sampling{
 			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(), Seed: b.Seed,
@@ -163,7 +131,7 @@ func (b *chatRequest) request() (assay.Request, *gateway.Refusal) {
 		req.Messages = append(req.Messages, out)
 	}
 	for _, t := range b.Tools {
-		req.Functions = append(req.Functions, t.Function)
+		req.Functions = append(req.Functions, assay.Function(t.Function))
 	}
 	return req, gateway.Identify(req.Messages, names, false)
 }
@@ -232,7 +200,9 @@ func (m *chatMessage) Thought() *assay.State {
 	case len(m.Details) > 0:
 		return gateway.Thought("changed").State()
 	case len(m.ToolCalls) > 0 && m.ToolCalls[0].Extra != nil:
-		return m.ToolCalls[0].Extra.Google.Signature.State()
+		var extra chatExtra
+		_ = json.Unmarshal(m.ToolCalls[0].Extra, &extra)
+		return extra.Google.Signature.State()
 	}
 	return nil
 }
@@ -244,7 +214,7 @@ type chatCompletion struct {
 	Created int64             `json:"created"`
 	Model   string            `json:"model"`
 	Choices []chatReplyChoice `json:"choices"`
-	Usage   chatUsage         `json:"usage"`
+	Usage   usage             `json:"usage"`
 }
 
 type chatReplyChoice struct {
@@ -260,19 +230,7 @@ type chatReply struct {
 	Reasoning string       `json:"reasoning_content,omitempty"`
 	Details   []chatDetail `json:"reasoning_details,omitempty"`
 	Refusal   *string      `json:"refusal"`
-	ToolCalls []chatCall   `json:"tool_calls,omitempty"`
-}
-
-type chatUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-	PromptDetails    struct {
-		Cached int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	ToolCalls []call       `json:"tool_calls,omitempty"`
 }
 
 // newChatCompletion encodes a reply.
@@ -283,14 +241,14 @@ func newChatCompletion(r gateway.Reply, thinking string) chatCompletion {
 		Created: r.Created,
 		Model:   r.Model,
 		Choices: []chatReplyChoice{},
-		Usage: chatUsage{
-			PromptTokens:     r.Usage.InputTokens,
-			CompletionTokens: r.Usage.OutputTokens,
-			TotalTokens:      r.Usage.Total(),
+		Usage: usage{
+			Input:  int64(r.Usage.InputTokens),
+			Output: int64(r.Usage.OutputTokens),
+			Total:  int64(r.Usage.Total()),
 		},
 	}
-	c.Usage.PromptDetails.Cached = r.Usage.CachedTokens
-	c.Usage.CompletionDetails.Reasoning = r.Usage.ReasoningTokens
+	c.Usage.InputDetails.Cached = int64(r.Usage.CachedTokens)
+	c.Usage.OutputDetails.Reasoning = new(int64(r.Usage.ReasoningTokens))
 	if !r.Nothing {
 		m, finish := newChatReply(&r.Message, r.Finish)
 		if r.Thought != "" {
@@ -314,9 +272,9 @@ func newChatReply(m *assay.Message, finish string) (chatReply, string) {
 		finish = "stop"
 	}
 	for _, c := range m.Calls {
-		call := chatCall{ID: c.ID, Type: "function"}
-		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
-		out.ToolCalls = append(out.ToolCalls, call)
+		own := call{ID: c.ID, Type: "function"}
+		own.Function.Name, own.Function.Arguments = c.Name, c.Arguments
+		out.ToolCalls = append(out.ToolCalls, own)
 	}
 	if m.Content != "" || len(out.ToolCalls) == 0 {
 		out.Content = m.Content
@@ -341,8 +299,9 @@ func (m *chatReply) think(t gateway.Thought, style string) {
 		m.Content = parts
 	case gateway.ThinkingSignature:
 		if len(m.ToolCalls) > 0 {
-			m.ToolCalls[0].Extra = new(chatExtra)
-			m.ToolCalls[0].Extra.Google.Signature = t
+			var extra chatExtra
+			extra.Google.Signature = t
+			m.ToolCalls[0].Extra = gateway.Encode(extra)
 		}
 	default:
 		m.Reasoning = t.Text()

@@ -1,6 +1,10 @@
 package openai
 
-import "github.com/assay-eval/assay/internal/model/gateway"
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
 
 // Events sends the role first, then the text, and each call in chunks of its own: its name, then
 // its arguments. The usage comes last, in a chunk without a choice, if the request asks for it.
@@ -49,10 +53,10 @@ type callDelta struct {
 		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
-	Extra *chatExtra `json:"extra_content,omitempty"`
+	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
-func (s *chatStream) chunk(choices []chatChoice, usage *chatUsage) {
+func (s *chatStream) chunk(choices []chatChoice, usage *usage) {
 	doc := map[string]any{
 		"id": s.whole.ID, "object": "chat.completion.chunk", "created": s.whole.Created,
 		"model": s.whole.Model, "choices": choices,
@@ -92,11 +96,11 @@ func opening(content any) any {
 	return ""
 }
 
-func (s *chatStream) call(i int, call chatCall) {
-	first := callDelta{Index: i, ID: call.ID, Type: call.Type, Extra: call.Extra}
-	first.Function.Name = call.Function.Name
+func (s *chatStream) call(i int, c call) {
+	first := callDelta{Index: i, ID: c.ID, Type: c.Type, Extra: c.Extra}
+	first.Function.Name = c.Function.Name
 	s.delta(&chatDelta{Calls: []callDelta{first}})
-	for _, piece := range gateway.Pieces(call.Function.Arguments) {
+	for _, piece := range gateway.Pieces(c.Function.Arguments) {
 		next := callDelta{Index: i}
 		next.Function.Arguments = piece
 		s.delta(&chatDelta{Calls: []callDelta{next}})
