@@ -1,5 +1,5 @@
-// Package anthropic is a client for Anthropic's Messages API, which Anthropic and some gateways
-// speak.
+// Package anthropic is both sides of Anthropic's Messages API, which Anthropic and some gateways
+// speak: a client and a [Dialect].
 //
 // It owns the format of requests and replies, asks for prompt caching, and adapts requests to what
 // a model refuses. Package wire carries them. A reply with thinking goes back as it came, because

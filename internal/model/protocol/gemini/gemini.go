@@ -1,4 +1,4 @@
-// Package gemini is a client for Gemini's own API, generateContent.
+// Package gemini is both sides of Gemini's own API, generateContent: a client and a [Dialect].
 //
 // It owns the format of requests and replies. Package wire carries them. Signed thoughts go back in
 // the parts in which they came.

@@ -1,5 +1,5 @@
-// Package openai is a client for OpenAI's chat completions protocol, which OpenAI,
-// compatible gateways and Azure deployments speak.
+// Package openai is both sides of OpenAI's chat completions protocol, which OpenAI,
+// compatible gateways and Azure deployments speak: a client and a [Dialect].
 //
 // It owns the format of requests and completions, and adapts requests to what an
 // endpoint refuses. Package wire carries them. It does not check which model

@@ -1,5 +1,5 @@
-// Package responses is a client for OpenAI's Responses API, which OpenAI, Azure and some gateways
-// speak.
+// Package responses is both sides of OpenAI's Responses API, which OpenAI, Azure and some gateways
+// speak: a client and a [Dialect].
 //
 // It owns the format of requests and responses, and adapts requests to what an endpoint refuses.
 // Package wire carries them. Nothing is stored at the endpoint: every request holds the whole
