@@ -3,6 +3,7 @@ package sim_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -77,6 +78,7 @@ func TestDemandedArguments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		k.req.Functions = slices.Clone(k.req.Functions) // all conversations share them
 		for i, f := range k.req.Functions {
 			if f.Name == fetcher {
 				k.req.Functions[i].Parameters = schema
