@@ -1,6 +1,6 @@
 # Everything runs with Go alone. `make test-all` adds a C compiler for the race detector, a
-# browser that opens reports, Python's readers of our files, and servers that others wrote. It
-# installs whatever is missing if it can, and reports it if it cannot.
+# browser that opens reports, and small programs that others wrote. It installs whatever is missing
+# if it can, and reports it if it cannot.
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/lint/go.mod
@@ -12,85 +12,58 @@ all: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o assay ./cmd/assay
 
+# A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
+# needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
+TEST := $(GO) test -timeout 20m
+
 # The quick answer: a few minutes on two cores.
 test:
-	$(GO) test -short ./...
+	$(TEST) -short ./...
 	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser,"
-	@echo "and programs that others wrote (Python's readers, proxies); make test-all runs everything."
+	@echo "and programs that others wrote (aimock, servers of tools); make test-all adds them."
+
+# Everything that CI tests.
+.PHONY: test-all unit race
+test-all: programs
+	$(MAKE) unit race
+
+# All tests, with the programs of others that are installed.
+OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
+	$(if $(wildcard $(MCP)/done),ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP)) \
+	$(if $(wildcard $(AIMOCK)),ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK)) \
+	$(if $(wildcard $(AXE)),ASSAY_AXE=$(CURDIR)/$(AXE))
+unit:
+	$(OTHERS) $(TEST) -vet=off ./...
 
 # The race detector does not watch SQLite, which is C code translated to Go, nor regular
 # expressions: they take five times as long when each of their memory accesses is watched. Locks
 # inside them are still seen.
-RACE := -race -vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false
+race:
+	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; CGO_ENABLED=1 $(TEST) -short -race \
+		-vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false ./...; \
+	else echo "make: no C compiler, so the race detector watches no test"; fi
 
-# The tests of internal/task/library/wording_test.go.
-TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|GenerateNExtends)
+# What the tests can use beside Go. All of it is optional.
+.PHONY: programs
+programs: compiler browser others
 
-# Tests of cmd/assay without the race detector: long games and long computations, whose parts are
-# watched elsewhere, and stories of many short commands.
-STORIES := bad-.*|help|output|library|stores|revisions|rehearsal|suites|gate|one-at-a-time|quickstart
-ALONE   := ^TestGames|^TestBuiltinLibraryIsSound$$|^TestSuites$$|^TestReadme$$|^TestScripts$$/^($(STORIES))$$
-
-# Tests that read thousands of Parquet files or rows in one goroutine.
-PARQUET := ^TestDamagedParquet$$|^TestParquetOfManyRows$$|^TestParquetMemory$$
-
-# Everything, as CI runs it. cmd/assay goes alone, because some of its tests need an answer within
-# seconds. `make lint` has vetted the tests before.
-.PHONY: test-all
-test-all: compiler browser python others
-	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
-	if [ -x $(LITELLM)/bin/litellm ]; then export ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm; fi; \
-	export ASSAY_AGENTS=$(CURDIR)/$(AGENTS); \
-	if [ -f $(MCP)/done ]; then export ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP); fi; \
-	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
-	if [ -f $(AXE) ]; then export ASSAY_AXE=$(CURDIR)/$(AXE); fi; \
-	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		$(GO) test -run '^TestPinned|^TestBrowse|$(ALONE)' ./cmd/assay && \
-		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
-		$(GO) test ./internal/model/limit && \
-		$(GO) test ./internal/result/stat && \
-		$(GO) test -run '$(PARQUET)' ./internal/result/export && \
-		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
-			./internal/task/workflow ./internal/agent/episode && \
-		$(GO) test -run '^TestSkillIs|^TestOptimalIs' ./internal/model/sim && \
-		$(GO) test -run '$(TEXTS)' ./internal/task/library && \
-		export CGO_ENABLED=1 && \
-		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '$(ALONE)' ./cmd/assay && \
-		$(GO) test $(RACE) -p 2 -timeout 25m -skip '$(PARQUET)' $$($(GO) list ./... | grep -v cmd/assay); \
-	else \
-		echo "make: no C compiler, so the tests run without the race detector"; \
-		$(GO) test -p 1 -parallel 4 -timeout 25m ./...; \
-	fi
+# apt-get installs what is missing on Debian, for root.
+APT = command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+	apt-get install -y -qq
 
 # The race detector needs a C compiler.
 .PHONY: compiler
 compiler:
-	@command -v $${CC:-gcc} >/dev/null 2>&1 || { \
-		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
-		apt-get update -qq && apt-get install -y -qq gcc libc6-dev; } || true
+	@command -v $${CC:-gcc} >/dev/null 2>&1 || { $(APT) gcc libc6-dev >/dev/null; } || true
 
 # Tests open the reports in Debian's Chromium.
 .PHONY: browser
 browser:
-	@command -v chromium >/dev/null 2>&1 || { \
-		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
-		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	@command -v chromium >/dev/null 2>&1 || { $(APT) chromium >/dev/null; } || \
 		echo "make: no chromium, so no browser opens the reports"
 
-# These programs read our export files.
-PYTHON := .cache/python
-READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
-.PHONY: python
-python:
-	@[ -f $(PYTHON)/done ] || { \
-		{ python3 -m venv $(PYTHON) 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
-		apt-get install -y -qq python3-venv >/dev/null && python3 -m venv $(PYTHON); }; } && \
-		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
-		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they don't read our files"; }
-
-# Programs that others wrote: a proxy that translates between protocols, one that mocks many
-# providers, servers of tools, and a collector of metrics.
-LITELLM := .cache/litellm
+# Programs that others wrote: one that mocks many providers, servers of tools, a collector of metrics
+# and some agents. Each takes less than 200 MB.
 AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
 AXE := .cache/axe/node_modules/axe-core/axe.min.js
 MCP := .cache/mcp
@@ -101,36 +74,46 @@ MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
 	@modelcontextprotocol/server-memory@2026.8.31 \
 	@modelcontextprotocol/server-sequential-thinking@2026.8.31
 AGENTS := .cache/agents
+NPM := npm install --silent --no-audit --no-fund --no-save --prefix
 .PHONY: others
-others: python
-	@[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
-		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && \
-		touch $(LITELLM)/done; } || \
-		{ rm -rf $(LITELLM); echo "make: no LiteLLM, so no run goes through its proxy"; }
-	@[ -f $(AIMOCK) ] || { command -v npm >/dev/null 2>&1 || { \
-		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
-		apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; \
-		npm install --silent --no-audit --no-fund --no-save --prefix .cache/aimock \
-		@copilotkit/aimock@1.43.0; } || echo "make: no aimock, so no run uses its dialects"
-	@[ -f $(AXE) ] || npm install --silent --no-audit --no-fund --no-save --prefix .cache/axe \
-		axe-core@4.14.1 || echo "make: no axe-core, so no page is tried for accessibility"
+others: python npm
+	@[ -f $(AIMOCK) ] || $(NPM) .cache/aimock @copilotkit/aimock@1.43.0 || \
+		echo "make: no aimock, so no run uses its dialects"
+	@[ -f $(AXE) ] || $(NPM) .cache/axe axe-core@4.14.1 || \
+		echo "make: no axe-core, so no page is tried for accessibility"
 	@[ -f $(MCP)/done ] || { python3 -m venv $(MCP)/python && \
 		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
-		npm install --silent --no-audit --no-fund --no-save --prefix $(MCP) $(MCP_NODE) && \
-		touch $(MCP)/done; } || { rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
-	@command -v prometheus >/dev/null 2>&1 || { \
-		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || \
+		$(NPM) $(MCP) $(MCP_NODE) && touch $(MCP)/done; } || \
+		{ rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
+	@command -v prometheus >/dev/null 2>&1 || { $(APT) --no-install-recommends prometheus >/dev/null; } || \
 		echo "make: no Prometheus, so it scrapes no run"
 	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
 		echo "make: some agents are missing, so they play no trial"
 
-# All agents that the page about agents names. They take minutes to install, and 5 GB.
+# Python and npm install the others.
+.PHONY: python npm
+python:
+	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) python3-venv >/dev/null; } || \
+		echo "make: no python3-venv, so nothing in Python is installed"
+npm:
+	@command -v npm >/dev/null 2>&1 || { $(APT) npm >/dev/null; } || \
+		echo "make: no npm, so nothing in JavaScript is installed"
+
+# Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
+# and all agents that the page about agents names. They take minutes to install, and 5 GB.
+LITELLM := .cache/litellm
+PYTHON := .cache/python
+READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
 .PHONY: strangers
-strangers:
+strangers: programs
+	[ -f $(PYTHON)/done ] || { python3 -m venv $(PYTHON) && \
+		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; }
+	[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
+		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && touch $(LITELLM)/done; }
 	-examples/agents/install.sh $(AGENTS)
-	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) ASSAY_AGENTS_ALL=1 \
-		$(GO) test -run TestAgentsOfOthers -timeout 0 -v ./cmd/assay
+	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm \
+		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v \
+		./cmd/assay ./internal/result/export ./internal/result/evallog
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }
