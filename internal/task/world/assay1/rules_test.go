@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -233,17 +234,19 @@ func TestMistakesUseNoLuck(t *testing.T) {
 func TestAssay1Spec(t *testing.T) {
 	t.Parallel()
 	lasted := 0
-	rapid.Check(t, func(t *rapid.T) {
-		seed := rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed")
-		reliability := rapid.SampledFrom([]float64{0, .3, .8, 1}).Draw(t, "reliability")
-		persistence := rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "persistence")
-		burst := rapid.SampledFrom([]float64{0, .4}).Draw(t, "burst")
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(of ...float64) float64 { return of[random.IntN(len(of))] }
+	for range 500 {
+		seed := random.Uint64N(1 << 53)
+		reliability := pick(0, .3, .8, 1)
+		persistence := pick(0, .5, .9)
+		burst := pick(0, .4)
 		w := begin(seed, reliability, assay.Setting{Persistence: persistence, Burst: burst})
 		k := map[string]int{}
 		code := map[string]string{}
 		anyFailed := false
-		for range rapid.IntRange(1, 40).Draw(t, "calls") {
-			tool := rapid.SampledFrom([]string{"read", "all"}).Draw(t, "tool")
+		for range 1 + random.IntN(40) {
+			tool := []string{"read", "all"}[random.IntN(2)]
 			rec := mustCall(t, w, tool, map[string]string{"read": readArgs, "all": "{}"}[tool])
 			sum := sha256.Sum256([]byte(fmt.Sprint("assay luck 1\x00", seed, "\x00", tool, "\x00", k[tool])))
 			u := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
@@ -278,7 +281,7 @@ func TestAssay1Spec(t *testing.T) {
 			k[tool]++
 			code[tool], anyFailed = rec.Code, !rec.OK
 		}
-	})
+	}
 	if lasted == 0 {
 		t.Error("no failure lasted while another code was drawn, so the test is too weak")
 	}
