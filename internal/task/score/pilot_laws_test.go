@@ -14,8 +14,14 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// rounds is how often to run a random check so that every verdict occurs.
-const rounds = 10
+// checkLaw checks a law with random transcripts, and with more of them until the law has met what
+// it has to meet.
+func checkLaw(t *testing.T, law func(*rapid.T), met func() bool) {
+	t.Helper()
+	for round := 0; round < 10 || round < 300 && !met(); round++ {
+		rapid.Check(t, law)
+	}
+}
 
 // TestPilotLaws checks the laws of the score with random transcripts.
 func TestPilotLaws(t *testing.T) {
@@ -62,16 +68,18 @@ func TestPilotLaws(t *testing.T) {
 		seen[string(o.Level)]++
 		seen[o.ErrorCategory]++
 	}
-	for range rounds {
-		rapid.Check(t, check)
-	}
 	verdicts := []string{
 		string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure),
 	}
-	for _, c := range append(verdicts, assay.ErrorCategories...) {
+	lacks := func(c string) bool {
 		never := c == assay.CategoryParameterConfig || ofAgents[c] ||
 			c == assay.CategoryUnwantedEffect
-		if seen[c] == 0 && !never {
+		return seen[c] == 0 && !never
+	}
+	all := append(verdicts, assay.ErrorCategories...)
+	checkLaw(t, check, func() bool { return !slices.ContainsFunc(all, lacks) })
+	for _, c := range all {
+		if lacks(c) {
 			t.Errorf("no transcript gave %s, so the test is too weak", c)
 		}
 	}
