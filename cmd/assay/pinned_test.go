@@ -1,7 +1,7 @@
 //go:build !race
 
 // The tests of this file use one goroutine each, and the race detector would make them take
-// minutes. `make test-all` runs them without it.
+// minutes.
 
 package main
 

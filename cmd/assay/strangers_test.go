@@ -37,7 +37,7 @@ func stranger(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {
-		t.Skipf("%s is not set; `make test-all` installs the program and sets it", variable)
+		t.Skipf("%s is not set; `make others strangers` install programs and set it", variable)
 	}
 	return path
 }

@@ -1,8 +1,3 @@
-//go:build !race
-
-// The tests of this file play days of virtual time, for which the race detector would need many
-// minutes. `make test-all` runs them without it, and others of this package with it.
-
 package lane_test
 
 import (
@@ -14,6 +9,9 @@ import (
 
 // TestLimitersThatAreStated checks lanes with stated limits at endpoints of all kinds.
 func TestLimitersThatAreStated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays days of virtual time")
+	}
 	t.Parallel()
 	for _, row := range matrix() {
 		t.Run(row.name, func(t *testing.T) {
@@ -32,6 +30,9 @@ func TestLimitersThatAreStated(t *testing.T) {
 // against a sliding window of 10 s used .86. A limit per day that is spent and not announced costs a
 // probe a minute.
 func TestLimitersThatAreLearned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays days of virtual time")
+	}
 	t.Parallel()
 	for _, row := range matrix() {
 		t.Run(row.name, func(t *testing.T) {
@@ -52,6 +53,9 @@ func TestLimitersThatAreLearned(t *testing.T) {
 // TestLimitersThatAreOfAnHour checks a lane at 5,000 requests an hour, which an earlier version took
 // for a limit of a day.
 func TestLimitersThatAreOfAnHour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays days of virtual time")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stranger{limiter: &fixed{n: 5000, span: hour}, headers: plainHeaders}

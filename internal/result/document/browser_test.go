@@ -34,6 +34,9 @@ type browser struct {
 
 func newBrowser(t *testing.T) browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs a browser")
+	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return browser{t, path}

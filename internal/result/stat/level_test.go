@@ -119,11 +119,11 @@ func urns() map[string]urn {
 	return all
 }
 
-// simulates skips a test under -short and the race detector, which finds nothing in formulas.
+// simulates skips a test with -short.
 func simulates(t *testing.T, what string) {
 	t.Helper()
-	if testing.Short() || underRace {
-		t.Skipf("-short or the race detector: simulates %s", what)
+	if testing.Short() {
+		t.Skipf("-short: simulates %s", what)
 	}
 	t.Parallel()
 }

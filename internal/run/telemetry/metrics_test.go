@@ -167,6 +167,9 @@ func TestPromtoolAcceptsMetrics(t *testing.T) {
 
 // TestPrometheusScrapesMetrics starts a Prometheus server and asks it for what it has scraped.
 func TestPrometheusScrapesMetrics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts Prometheus")
+	}
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("prometheus is not installed; `make others` installs it")

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The tests of this file read many texts in one goroutine each. `make test-all` runs them without
-// the race detector.
+// The tests of this file read many texts in one goroutine each, so the race detector finds
+// nothing.
 
 package library_test
 

@@ -1,5 +1,0 @@
-//go:build !race
-
-package episode_test
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package stat_test
-
-const underRace = false
