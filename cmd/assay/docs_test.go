@@ -49,6 +49,9 @@ func blocks(text, language string) []string {
 // the files that they name. Only the quickstart runs all of its trials, because the README shows its last lines.
 func TestReadme(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: runs every command of the README")
+	}
 	readme := readDocument(t, "README.md")
 	r := reader{dir: t.TempDir()}
 	server := serveProgram(t, "--latency", "20ms")

@@ -15,6 +15,9 @@ import (
 // condition. If trials were added up over conditions, 19 pairs would have p below .05.
 func TestEqualModelsSeldomDiffer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: compares 25 pairs of models")
+	}
 	path := quickRun(t, oneModel)
 	a := attempts(t, path)[0]
 	db := writable(t, path)

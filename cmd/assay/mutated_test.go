@@ -14,6 +14,9 @@ import (
 // The project's own files, changed at random, end no command with a panic, a message above 1 KB or
 // an allocation that their size does not explain.
 func TestMutatedFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: reads hundreds of files")
+	}
 	dir := t.TempDir()
 	must(t, nil, "init", dir)
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))

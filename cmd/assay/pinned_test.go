@@ -223,6 +223,9 @@ func TestPinnedPrompts(t *testing.T) {
 // corrections, tool results, searches, plans and verdicts.
 func TestPinnedEpisodes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: plays thousands of episodes")
+	}
 	lib := builtinLibrary(t)
 	runner := episode.NewRunner(lib.Catalog(), 0)
 	models := sim.New(lib.Catalog(), sim.Latency{})

@@ -69,6 +69,9 @@ func python(t *testing.T) string {
 // models: luck, chance, mistakes, codes, results and verdicts have to be those of the store.
 func TestReplay(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: replays trials in Python")
+	}
 	python := python(t)
 	dir := t.TempDir()
 	path, tasks := filepath.Join(dir, "assay.db"), filepath.Join(dir, "tasks.db")

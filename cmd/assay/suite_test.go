@@ -39,6 +39,9 @@ func suiteCount(name, model string) int {
 // each trial is stored once. Afterwards no suite has anything left to do.
 func TestSuites(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: plays a whole suite")
+	}
 	dir := t.TempDir()
 	db := filepath.Join(dir, "suites.db")
 	providers := file(t, dir, "providers.yaml", fmt.Sprintf(`
@@ -99,6 +102,9 @@ providers:
 // TestGamesDoNotPayInSuites plays a suite with agents that do not do the task.
 func TestGamesDoNotPayInSuites(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: plays a whole suite")
+	}
 	db := filepath.Join(t.TempDir(), "games.db")
 	args := []string{"--store", db}
 	for _, agent := range []string{sim.Alphabet, sim.Sprayer, sim.Copier, sim.Claimer, sim.Guesser} {

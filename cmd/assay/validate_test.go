@@ -30,6 +30,9 @@ type validated struct {
 // often as the planner computes, and not by doing nothing.
 func TestBuiltinLibraryIsSound(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: solves every built-in task")
+	}
 	text, err := program(t, "library", "validate", "--world", world.Assay1Name,
 		"--json").CombinedOutput()
 	if err != nil {

@@ -197,6 +197,9 @@ func TestLimitsAreLearned(t *testing.T) {
 	for _, style := range styles {
 		for i := range limits {
 			l := &limits[i]
+			if testing.Short() && l.concurrency > 10 {
+				continue
+			}
 			name := fmt.Sprintf("%v rpm=%d tpm=%d concurrency=%d",
 				style, l.rpm, l.tpm, l.concurrency)
 			t.Run(name, func(t *testing.T) {
@@ -223,8 +226,7 @@ func TestLimitsAreLearned(t *testing.T) {
 		}
 	}
 	if short > 2 {
-		t.Errorf("%d of %d rows used less than nine tenths", short,
-			len(styles)*len(limits))
+		t.Errorf("%d rows used less than nine tenths", short)
 	}
 }
 
