@@ -101,7 +101,7 @@ func noScore(t *testing.T, a assay.Attempt) {
 // noSocketsLeft waits until the connection of this request is the server's only one.
 func noSocketsLeft(t *testing.T, server rehearsal) {
 	t.Helper()
-	for range 200 {
+	for range 3000 {
 		if server.stats(t).Connections <= 1 {
 			return
 		}

@@ -196,7 +196,7 @@ func (r *matrixRig) providers(s situation) string {
 // noConnections waits until the server has no connection.
 func (r *matrixRig) noConnections(t *testing.T) {
 	t.Helper()
-	for range 200 {
+	for range 3000 {
 		if r.well.Stats().Connections == 0 {
 			return
 		}
@@ -211,7 +211,7 @@ func noGoroutines(t *testing.T) {
 	t.Helper()
 	label := fmt.Sprintf("{%q:%q}", "test", t.Name())
 	var profile bytes.Buffer
-	for range 200 {
+	for range 3000 {
 		profile.Reset()
 		if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
 			t.Fatal(err)
