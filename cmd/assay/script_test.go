@@ -1,3 +1,8 @@
+//go:build !race
+
+// Stories are many short commands, and most of their time would be the start of a program with the
+// race detector. Tests that run in this process show it what runs concurrently.
+
 package main
 
 import (
