@@ -45,7 +45,7 @@ trial, it prints the templates of everything that episodes say to models, with t
 					"hint: `assay export` lists trials; `assay show --prompt` prints the templates")
 			}
 			ctx := cmd.Context()
-			db, err := p.openForOne(ctx, path)
+			db, err := p.openToRead(ctx, path)
 			if err != nil {
 				return err
 			}

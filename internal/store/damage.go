@@ -17,6 +17,39 @@ type damage struct {
 	skipped map[int64]bool    // row IDs of attempts; guarded by mu
 	rows    map[sealedID]bool // of other tables; guarded by mu
 	tell    func(error)       // called under mu
+	// proved and whole are the row IDs up to which attempts were proved, without and with their
+	// trials; guarded by mu.
+	proved, whole int64
+}
+
+// prove notes that the attempts up to a row ID were proved, or skipped.
+func (d *damage) prove(last int64, trials bool) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.proved = max(d.proved, last); trials {
+		d.whole = max(d.whole, last)
+	}
+}
+
+// hasProved reports whether the attempts up to a row ID were proved. Without damage to skip, each
+// is proved when it is read.
+func (d *damage) hasProved(last int64, trials bool) bool {
+	if d == nil {
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.proved >= last && (d.whole >= last || !trials)
+}
+
+// known returns the row IDs of the attempts that were skipped so far.
+func (d *damage) known() map[int64]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.skipped)
 }
 
 // A sealedID names a row, or a part of one, that has a seal in the table seals: see [sealed].
@@ -86,11 +119,8 @@ func (db *DB) skipGone(gone map[int64]bool) {
 // skipUnread is for tables that SQLite cannot search, and reads them block by block.
 func (db *DB) skipUnread(ctx context.Context) error {
 	gone, err := table[int64, bool](ctx, db.reader, "SELECT attempt, TRUE FROM attempt_seals")
-	if isDamage(err) && ctx.Err() == nil {
-		return nil // without the seals, nothing is known
-	}
-	if err != nil {
-		return db.wrap(err)
+	if err != nil { // without the seals, nothing is known
+		return db.wrap(db.forgive("the seals of attempts", err))
 	}
 	last := slices.Max(append(slices.Collect(maps.Keys(gone)), math.MinInt64))
 	there := func(id int64) (bool, error) {
@@ -164,6 +194,16 @@ func (d *damage) skipRow(of string, id int64, err error) {
 		d.rows[row] = true
 		d.tell(err)
 	}
+}
+
+// forgive records that something cannot be read, and returns nil. If err isn't damage, or the store
+// does not skip it, forgive returns err.
+func (db *DB) forgive(what string, err error) error {
+	if db.damage == nil || !isDamage(err) {
+		return err
+	}
+	db.damage.skipRow(what, 0, fmt.Errorf("%s: %w", what, db.wrap(err)))
+	return nil
 }
 
 // seek returns the row ID of the first attempt from the given one on.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -20,7 +19,8 @@ type Listing struct {
 	// All streams attempts in the order in which they were saved: those that were saved later, or
 	// all attempts if any was rescored or superseded later. An error comes with a zero value and ends it.
 	All iter.Seq2[Listed, error]
-	// Snapshot is the state that All leads to, and Last the row of its last attempt.
+	// Snapshot is the state that All leads to, and Last the row of its last attempt. A damaged state
+	// has no name, so everything has to be listed again.
 	Snapshot string
 	Last     int64
 }
@@ -49,27 +49,13 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 			from = old.attempts + 1
 		}
 	}
-	current, more, err := db.current(ctx, at)
-	if err != nil {
-		return l, err
-	}
-	p, err := db.prove(ctx, at, false, trialColumns, trialTables)
-	if err != nil {
-		return l, err
-	}
-	if p.unknown, err = db.unprovedRuns(ctx); err != nil {
-		return l, err
-	}
-	p.room = page
-	where := "a.id BETWEEN ? AND ?" + current
-	read := func(ctx context.Context, first, last int64) ([]row, error) {
-		return db.readRows(ctx, p, where, slices.Concat([]any{first, last}, more))
-	}
 	l.All = stream(func(yield func(Listed, error) bool) error {
-		visit := func(r row) (bool, error) { return yield(Listed{r.id, r.attempt}, nil), nil }
-		return eachRow(ctx, db, from, at.attempts, page, read, visit, end)
+		q := walk{from: from, trials: true}
+		return db.walkState(ctx, q, at, end, func(r row) (bool, error) {
+			return yield(Listed{r.id, r.attempt}, nil), nil
+		})
 	})
 	l.Last = at.attempts
 	l.Snapshot, err = db.nameOf(ctx, at)
-	return l, err
+	return l, db.forgive("the name of the snapshot", err)
 }

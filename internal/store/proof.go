@@ -14,55 +14,80 @@ import (
 // errUnproved means that a row differs from what its seal covers.
 var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
 
-// What a query for attempts reads first: everything that their seals cover. Trials need no seal,
-// because their IDs are made of their content.
+// What a query for attempts reads first: everything that their seals cover.
 var (
-	proofColumns = "a.id, a.number, a.trial, r.id, s.sum, s.script, " +
+	proofColumns = "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
 		columnList("a.", attemptFields)
-	proofTables = "attempts a LEFT JOIN runs r ON r.seq = a.run " +
+	proofTables = " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
 		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
 )
 
-// The same for the latest score of an attempt.
-const (
-	latestColumns = "c.id, c.body"
+// The columns that can follow: the latest score of an attempt, its trial and its transcript. Trials
+// need no seal, because their IDs are made of their content.
+var (
+	latestColumns = ", c.id, c.body"
 	latestTables  = " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
 		"WHERE scores.attempt = a.id AND scores.id <= ?)"
+	trialColumns = ", " + columnList("t.", trialFields)
+	trialTables  = " LEFT JOIN trials t ON t.id = a.trial"
+	bodyColumn   = ", (SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
 )
 
 // A proof is a query for attempts that compares each of them with its seal.
 type proof struct {
+	walk
 	query  string // without its conditions
 	args   []any
 	scores bool           // whether it reads scores
 	broken map[int64]bool // the scores that are not proved
-	room   int64          // for how many rows to reserve memory
 	// unknown has the runs whose rows are not proved. What they say of attempts is left out, and if
-	// ofExperiment is set, the attempts are too, because they may belong to another experiment.
-	unknown      map[string]bool
-	ofExperiment bool
+	// the walk is of one experiment, the attempts are too, because they may belong to another one.
+	unknown map[string]bool
+	// known is not nil if an earlier walk has proved all attempts. It has those that it skipped.
+	known map[int64]bool
+	room  int64 // how many rows to reserve memory for
 }
 
-// prove returns a query that reads some columns besides those that it needs.
+// prove returns the query of a walk. If the walk is narrow, SQL leaves out attempts because of
+// columns that may have been changed, so all attempts of its state are proved first. A store does
+// that only once, and only if it skips damage.
 func (db *DB) prove(
-	ctx context.Context, s state, asSaved bool, columns, tables string,
+	ctx context.Context, q walk, at state, narrow bool,
 ) (p proof, err error) {
-	p.query = "SELECT " + proofColumns
-	if !asSaved {
-		if p.broken, err = db.unprovedScores(ctx, s.scores); err != nil {
+	p.walk = q
+	if !q.AsSaved {
+		if p.broken, err = db.unprovedScores(ctx, at.scores); err != nil {
 			return p, err
 		}
 	}
-	p.scores = s.scores > 0 && !asSaved
-	if p.scores {
-		p.query += ", " + latestColumns
-		tables = latestTables + tables
-		p.args = []any{s.scores}
+	if p.unknown, err = db.unprovedRuns(ctx); err != nil {
+		return p, err
 	}
-	if columns != "" {
-		p.query += ", " + columns
+	if narrow && !db.damage.hasProved(at.attempts, q.Model != "") {
+		all := Filter{AsSaved: true, Superseded: true}
+		err := db.walkState(ctx, walk{Filter: all, trials: q.trials}, at, func() error { return nil },
+			func(row) (bool, error) { return true, nil })
+		if err != nil {
+			return p, err
+		}
 	}
-	p.query += " FROM " + proofTables + tables
+	if db.damage != nil && db.damage.hasProved(at.attempts, q.trials) {
+		p.known = db.damage.known()
+	}
+	columns, tables := proofColumns, proofTables
+	if p.scores = at.scores > 0 && !q.AsSaved; p.scores {
+		columns, tables, p.args = columns+latestColumns, tables+latestTables, []any{at.scores}
+	}
+	if q.trials || q.Model != "" {
+		tables += trialTables
+	}
+	if q.trials {
+		columns += trialColumns
+	}
+	if q.bodies {
+		columns += bodyColumn
+	}
+	p.query = "SELECT " + columns + tables
 	return p, nil
 }
 
@@ -89,14 +114,15 @@ func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, e
 
 // A provedRow is an attempt that is as it was saved. Its slices are good until the next one.
 type provedRow struct {
-	id, number int64
-	key        trialKey
-	run        string
-	sum        []byte // its seal
-	script     []byte // the digest of its transcript
-	attempt    []any  // the values of attemptFields
-	score      any    // the body of its latest score, or nil
-	rest       []any  // the other columns
+	id, number      int64
+	key             trialKey
+	run, experiment string
+	sum             []byte // its seal
+	script          []byte // the digest of its transcript
+	attempt         []any  // the values of attemptFields
+	score           any    // the body of its latest score, or nil
+	trial           []any  // the values of trialFields
+	body            []byte // its transcript
 }
 
 // each visits the attempts in a range of row IDs, or skips those that are not proved or that visit
@@ -109,8 +135,11 @@ func (p proof) each(
 	return db.wrap(eachRaw(ctx, db.reader, query, slices.Concat(p.args, args),
 		func(row []any) (bool, error) {
 			err := p.read(&r, row)
-			if err == nil {
-				err = db.checkSeal(ctx, &r)
+			if p.known[r.id] {
+				return true, nil
+			}
+			if err == nil && p.known == nil {
+				err = r.checkSeal()
 			}
 			if err == nil {
 				err = visit(&r)
@@ -132,25 +161,43 @@ func (p proof) read(r *provedRow, row []any) error {
 		return errDangling
 	}
 	r.run, r.score = run, nil
-	r.sum, _ = row[4].([]byte)
-	r.script, _ = row[5].([]byte)
-	r.attempt, r.rest = row[6:][:len(attemptFields)], row[6+len(attemptFields):]
+	r.experiment, _ = row[4].(string)
+	r.sum, _ = row[5].([]byte)
+	r.script, _ = row[6].([]byte)
+	r.attempt, row = row[7:][:len(attemptFields)], row[7+len(attemptFields):]
 	if copy(r.key[:], key) != len(key) || len(key) != len(r.key) {
 		return errUnproved
 	}
-	if !p.scores {
-		return nil
+	var score int64
+	if p.scores {
+		score, _ = row[0].(int64)
+		r.score, row = row[1], row[2:]
 	}
-	score, _ := r.rest[0].(int64)
-	r.score, r.rest = r.rest[1], r.rest[2:]
+	if p.trials {
+		r.trial, row = row[:len(trialFields)], row[len(trialFields):]
+	}
+	if p.bodies {
+		r.body, _ = row[0].([]byte)
+	}
 	if p.broken[score] {
 		return hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged), doRescue)
 	}
 	return nil
 }
 
+// checkID returns an error unless an attempt has the ID of its trial.
+func (p proof) checkID(a *assay.Attempt) error {
+	if p.known != nil {
+		return nil
+	}
+	if err := a.CheckID(); err != nil {
+		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
+	}
+	return nil
+}
+
 // checkSeal returns an error unless the attempt is as it was saved.
-func (db *DB) checkSeal(ctx context.Context, r *provedRow) error {
+func (r *provedRow) checkSeal() error {
 	seal := sealAttempt(identify(r.key, r.run, r.attempt, r.script), r.id, r.number)
 	switch {
 	case bytes.Equal(seal[:], r.sum):
@@ -158,26 +205,8 @@ func (db *DB) checkSeal(ctx context.Context, r *provedRow) error {
 	case r.sum == nil:
 		return hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is lost",
 			ErrDamaged), doRescue)
-	case r.script != nil:
-		return errUnproved
 	}
-	var err error
-	r.script, err = db.provedDigest(ctx, r.id)
-	return err
-}
-
-// provedDigest returns the digest of a transcript whose attempt's seal does not have it.
-func (db *DB) provedDigest(ctx context.Context, attempt int64) (proved []byte, err error) {
-	err = errUnproved
-	failed := db.eachSealedAttempt(ctx, attempt, attempt, func(s *sealedAttempt) (bool, error) {
-		digest, _, _ := s.transcript(ctx, db)
-		seal := sealAttempt(identify(s.key, s.run, s.attemptValues(), digest), s.id, s.number)
-		if digest != nil && bytes.Equal(seal[:], s.sum) {
-			proved, err = digest, nil
-		}
-		return false, nil
-	})
-	return proved, errors.Join(failed, err)
+	return errUnproved
 }
 
 // unproved returns the row IDs of the rows of a kind that are not as they were saved, or that are

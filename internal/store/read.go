@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -46,14 +47,6 @@ var (
 		"LEFT JOIN runs r ON r.seq = a.run"
 )
 
-// What readers of whole attempts read besides what proves them.
-var trialColumns = "t.id IS NOT NULL, r.experiment, " + columnList("t.", trialFields)
-
-const (
-	trialTables = " LEFT JOIN trials t ON t.id = a.trial"
-	bodyColumn  = "(SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
-)
-
 // page is how many attempts one transaction reads. SQLite cannot fold the log into the main
 // file while a reader is in a transaction, so a transaction must not last as long as a slow
 // consumer of the rows.
@@ -65,10 +58,28 @@ const page = 1000
 // sequence. Several goroutines read ahead by a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return stream(func(yield func(assay.Attempt, error) bool) error {
-		return db.walk(ctx, f, "", page, func(r row) (bool, error) {
+		return db.walk(ctx, walk{Filter: f, trials: true}, func(r row) (bool, error) {
 			return yield(r.attempt, nil), nil
 		})
 	})
+}
+
+// Verdicts streams the same attempts as [DB.Attempts], in the same order, with only the fields
+// that tables of results need. It leaves out the trial except for its ID, and every column
+// marked as detail, such as times, which it reads only for the proof.
+func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
+	return stream(func(yield func(assay.Attempt, error) bool) error {
+		return db.walk(ctx, walk{Filter: f}, func(r row) (bool, error) {
+			return yield(r.attempt, nil), nil
+		})
+	})
+}
+
+// A walk visits attempts in the order of their row IDs.
+type walk struct {
+	Filter
+	from           int64 // the first row ID, unless it is 0
+	trials, bodies bool  // whether it reads trials and transcripts
 }
 
 // A row is an attempt, with its transcript's body and digest if walk reads them.
@@ -78,55 +89,48 @@ type row struct {
 	body, script []byte
 }
 
-// walk visits attempts, each with one more column unless that is empty, until visit returns false
-// or an error.
-func (db *DB) walk(
-	ctx context.Context, f Filter, column string, rows int64, visit func(row) (bool, error),
-) error {
-	at, end, err := db.begin(ctx, f.Snapshot, column == bodyColumn)
+// walk visits attempts until visit returns false or an error.
+func (db *DB) walk(ctx context.Context, q walk, visit func(row) (bool, error)) error {
+	at, end, err := db.begin(ctx, q.Snapshot, q.bodies)
 	if err != nil {
 		return err
 	}
+	return db.walkState(ctx, q, at, end, visit)
+}
 
-	where, args, err := f.where(at)
+func (db *DB) walkState(
+	ctx context.Context, q walk, at state, end func() error, visit func(row) (bool, error),
+) error {
+	where, args, err := q.where(at)
 	if err != nil {
 		return err
 	}
-	if f.Since != "" {
-		since, err := db.state(ctx, f.Since)
-		if err != nil {
-			return err
-		}
-		term, more := f.since(since, at)
-		where, args = where+term, append(args, more...)
-	}
-	if !f.Superseded {
+	if !q.Superseded {
 		term, more, err := db.current(ctx, at)
 		if err != nil {
 			return err
 		}
 		where, args = where+term, append(args, more...)
 	}
-	columns := trialColumns
-	if column != "" {
-		columns += ", " + column
+	narrow := where != everything && q.Trial == ""
+	if q.Since != "" {
+		since, err := db.state(ctx, q.Since)
+		if err != nil {
+			return err
+		}
+		term, more := q.since(since, at)
+		where, args = where+term, append(args, more...)
 	}
-	p, err := db.prove(ctx, at, f.AsSaved, columns, trialTables)
+	whole := where == everything && q.from == 0
+	p, err := db.prove(ctx, q, at, narrow)
 	if err != nil {
 		return err
-	}
-	if p.unknown, err = db.unprovedRuns(ctx); err != nil {
-		return err
-	}
-	p.ofExperiment = f.Experiment != ""
-	if f.Trial == "" {
-		p.room = rows
 	}
 	where += " AND a.id BETWEEN ? AND ?"
 	read := func(ctx context.Context, first, last int64) ([]row, error) {
 		return db.readRows(ctx, p, where, slices.Concat(args, []any{first, last}))
 	}
-	if f.Trial != "" { // an index finds its attempts, so blocks would only cost time
+	if q.Trial != "" { // an index finds its attempts, so blocks would only cost time
 		all, err := read(ctx, math.MinInt64, at.attempts)
 		for _, r := range all {
 			if more, err := visit(r); err != nil || !more {
@@ -135,7 +139,18 @@ func (db *DB) walk(
 		}
 		return err
 	}
-	return eachRow(ctx, db, math.MinInt64, at.attempts, rows, read, visit, end)
+	p.room = page
+	if q.bodies {
+		p.room /= 10
+	}
+	from := cmp.Or(q.from, math.MinInt64)
+	return eachRow(ctx, db, from, at.attempts, p.room, read, visit, func() error {
+		err := end()
+		if err == nil && whole {
+			db.damage.prove(at.attempts, q.trials)
+		}
+		return err
+	})
 }
 
 // current returns a condition, to follow others, that leaves out the outcomes that were superseded.
@@ -144,11 +159,8 @@ func (db *DB) current(ctx context.Context, at state) (term string, args []any, e
 	var again bool
 	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"
 	err = db.reader.QueryRowContext(ctx, query, at.attempts).Scan(&again)
-	if db.damage != nil && isDamage(err) {
-		return "", nil, nil
-	}
 	if err != nil || !again {
-		return "", nil, db.wrap(err)
+		return "", nil, db.wrap(db.forgive("the rounds of attempts", err))
 	}
 	return ` AND NOT (a.level <> '' AND EXISTS (SELECT 1 FROM attempts o WHERE o.trial = a.trial
 		AND o.level <> '' AND o.round > a.round AND o.id <= ?))`, []any{at.attempts}, nil
@@ -198,24 +210,12 @@ func (db *DB) readRows(
 	in := newInterned()
 	all = make([]row, 0, p.room)
 	err = p.each(ctx, db, where, args, func(r *provedRow) error {
-		all = append(all, row{id: r.id})
-		to := &all[len(all)-1]
-		err := r.load(&to.attempt, in)
-		if err == nil && p.unknown[r.run] {
-			to.attempt.Experiment = ""
-			if p.ofExperiment {
-				err = errUnknownExperiment
-			}
-		}
+		all = append(all, row{id: r.id, script: r.script, body: r.body})
+		err := p.load(r, &all[len(all)-1].attempt, in)
 		if err != nil {
 			all = all[:len(all)-1]
-			return err
 		}
-		if len(r.rest) > 2+len(trialFields) {
-			to.body, _ = r.rest[2+len(trialFields)].([]byte)
-			to.script = r.script
-		}
-		return nil
+		return err
 	})
 	return all, err
 }
@@ -238,22 +238,33 @@ func (db *DB) unprovedRuns(ctx context.Context) (map[string]bool, error) {
 	return runs, db.wrap(err)
 }
 
-// load sets a from a row with trialColumns, and checks that the trial is the attempt's.
-func (r *provedRow) load(a *assay.Attempt, in *interned) error {
-	a.ID, a.Number = r.key.id(), int(r.number)
-	if hasTrial, _ := r.rest[0].(int64); hasTrial == 0 {
-		return errDangling
+// load sets a from a row, and checks that the trial is the attempt's.
+func (p proof) load(r *provedRow, a *assay.Attempt, in *interned) error {
+	a.ID, a.Number, a.Run = r.key.id(), int(r.number), assay.RunID(in.text(r.run))
+	switch {
+	case !p.unknown[r.run]:
+		a.Experiment = in.text(r.experiment)
+	case p.Experiment != "":
+		return errUnknownExperiment
 	}
-	experiment, _ := r.rest[1].(string)
-	a.Experiment, a.Run = in.text(experiment), assay.RunID(in.text(r.run))
-	if err := loadRow(trialFields, a, r.rest[2:], in); err != nil {
-		return err
+	if p.trials {
+		if r.trial[0] == nil {
+			return errDangling
+		}
+		if err := loadRow(trialFields, a, r.trial, in); err != nil {
+			return err
+		}
+		if err := p.checkID(a); err != nil {
+			return err
+		}
 	}
-	if err := a.CheckID(); err != nil {
-		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
-	}
-	if err := loadRow(attemptFields, a, r.attempt, in); err != nil {
-		return err
+	for i, c := range attemptFields {
+		if c.detail && !p.trials {
+			continue
+		}
+		if err := c.load(a, r.attempt[i], in); err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
 	}
 	return r.outcome(a)
 }
@@ -277,11 +288,14 @@ func loadResult(
 	return id, loadRow(fields, a, values[6:], in)
 }
 
+// everything is the condition of a filter that chooses all attempts of a state.
+const everything = "a.id <= ?"
+
 // where returns the filter as a condition on the tables in resultTables, up to the end of a
 // state. An attempt fits every condition on its trial or run if that is missing, because its
 // value is then unknown.
 func (f Filter) where(at state) (string, []any, error) {
-	terms, args := []string{"a.id <= ?"}, []any{at.attempts}
+	terms, args := []string{everything}, []any{at.attempts}
 	add := func(term string, arg ...any) { terms, args = append(terms, term), append(args, arg...) }
 	if f.Experiment != "" {
 		add("(r.experiment = ? OR r.seq IS NULL)", f.Experiment)

@@ -18,13 +18,16 @@ type state struct{ attempts, scores int64 }
 // Snapshot names the present state. The name has the number of attempts, a plus sign and the
 // number of scores if there are any, and a digest of the last row of both and of all deletions.
 // It stands for the same attempts with the same outcomes forever. Once some of them are
-// deleted, it is unknown.
-func (db *DB) Snapshot(ctx context.Context) (string, error) {
+// deleted, it is unknown. A damaged state has no name, which counts in [DB.SkippedRows].
+func (db *DB) Snapshot(ctx context.Context) (name string, err error) {
 	now, err := db.present(ctx)
-	if err != nil {
+	if err == nil {
+		name, err = db.nameOf(ctx, now)
+	}
+	if err != nil && db.forgive("the name of the snapshot", err) == nil {
 		return "", err
 	}
-	return db.nameOf(ctx, now)
+	return name, err
 }
 
 func (db *DB) present(ctx context.Context) (now state, err error) {
@@ -44,10 +47,7 @@ func (db *DB) deletions(ctx context.Context, transcripts bool) (last int64, err 
 	query := `SELECT ifnull(max(id), 0) FROM deletions
 		WHERE ? OR id IN (SELECT deletion FROM deleted)`
 	err = db.reader.QueryRowContext(ctx, query, transcripts).Scan(&last)
-	if db.damage != nil && isDamage(err) {
-		return 0, nil
-	}
-	return last, db.wrap(err)
+	return last, db.wrap(db.forgive("the records of deletions", err))
 }
 
 // unchanged returns an error if something was deleted since.
@@ -65,7 +65,7 @@ func (db *DB) unchanged(ctx context.Context, before int64, transcripts bool) err
 func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) {
 	if snapshot == "" {
 		at, err = db.present(ctx)
-		if db.damage != nil && isDamage(err) {
+		if err != nil && db.forgive("the latest score", err) == nil {
 			at.attempts, err = db.lastAttempt(ctx)
 		}
 		return at, err

@@ -13,7 +13,8 @@ import (
 )
 
 // Transcript returns the transcript of an attempt. Number 0 means the attempt whose outcome counts
-// or, if the trial is not settled yet, the latest.
+// or, if the trial is not settled yet, the latest. If the store skips damage, a damaged transcript
+// counts in [DB.SkippedRows].
 func (db *DB) Transcript(
 	ctx context.Context, trial assay.TrialID, number int,
 ) (assay.Transcript, error) {
@@ -21,38 +22,43 @@ func (db *DB) Transcript(
 	if err != nil {
 		return assay.Transcript{}, err
 	}
+	what := fmt.Sprintf("trial %s", trial)
+	if number != 0 {
+		what = nameAttempt(trial, number)
+	}
+	row, t, err := db.findTranscript(ctx, key, number)
+	if err == nil && t == nil {
+		err = fmt.Errorf("transcript: %w", ErrNotFound)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+		if db.damage != nil && errors.Is(err, ErrDamaged) {
+			db.damage.skipRow("transcript", row, err)
+		}
+		return assay.Transcript{}, err
+	}
+	return *t, nil
+}
+
+// findTranscript returns the row ID of an attempt, and its transcript unless it has none.
+func (db *DB) findTranscript(
+	ctx context.Context, key trialKey, number int,
+) (row int64, t *assay.Transcript, err error) {
 	var body, script []byte
-	var row int64
 	err = db.reader.QueryRowContext(ctx, `SELECT a.id, body, script
 		FROM attempts a LEFT JOIN transcripts t ON t.attempt = a.id
 			LEFT JOIN attempt_seals s ON s.attempt = a.id
 		WHERE trial = ?1 AND ?2 IN (0, number)
 		ORDER BY level <> '' DESC, number DESC LIMIT 1`,
 		key[:], number).Scan(&row, &body, &script)
-	what := fmt.Sprintf("trial %s", trial)
-	if number != 0 {
-		what = nameAttempt(trial, number)
-	}
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return assay.Transcript{}, fmt.Errorf("%s: %w", what, ErrNotFound)
-	case err != nil:
-		return assay.Transcript{}, db.readError(err)
-	}
-	if body != nil && script == nil {
-		script, err = db.provedDigest(ctx, row)
-	}
-	var t *assay.Transcript
-	if err == nil {
-		t, err = db.transcriptOf(ctx, row, body, script)
-	}
-	if err == nil && t == nil {
-		err = fmt.Errorf("transcript: %w", ErrNotFound)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil, ErrNotFound
 	}
 	if err != nil {
-		return assay.Transcript{}, fmt.Errorf("%s: %w", what, err)
+		return 0, nil, db.readError(err)
 	}
-	return *t, nil
+	t, err = db.transcriptOf(ctx, row, body, script)
+	return row, t, err
 }
 
 // A Stored is an attempt with its transcript.
@@ -79,7 +85,7 @@ func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error
 			}
 			return false, err
 		}
-		return db.walk(ctx, f, bodyColumn, page/10, visit)
+		return db.walk(ctx, walk{Filter: f, trials: true, bodies: true}, visit)
 	})
 }
 
