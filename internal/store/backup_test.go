@@ -85,7 +85,7 @@ func TestMergeRestoresLostTranscripts(t *testing.T) {
 	hurt, bare, merged := filepath.Join(dir, "hurt.db"), filepath.Join(dir, "bare.db"),
 		filepath.Join(dir, "merged.db")
 	copyOf(t, clean, hurt)
-	meddle(t, hurt, "UPDATE transcripts SET body = zeroblob(9)")
+	meddle(t, hurt, "PRAGMA secure_delete = ON; UPDATE transcripts SET body = zeroblob(9)")
 	var lost []store.Problem
 	sum, err := rebuild(&lost, nil).Make(t.Context(), bare, hurt)
 	if err != nil || sum.Bare == 0 || sum.Transcripts != 0 || sum.Lost != 0 {

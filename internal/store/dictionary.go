@@ -111,20 +111,14 @@ func (db *DB) beginSample(ctx context.Context) error {
 
 // compress returns a transcript's JSON as it is stored. The caller whose transcript fills the
 // sample waits for the dictionary. Other callers do not.
-func (db *DB) compress(ctx context.Context, text script) ([]byte, error) {
-	if s := db.sample.Load(); s != nil {
-		whole, err := text.text()
-		if err != nil {
-			return nil, err
-		}
-		if s.add(whole) {
-			db.sample.Store(nil)
-			if err := db.choose(ctx, s); err != nil {
-				return nil, fmt.Errorf("dictionary: %w", err)
-			}
+func (db *DB) compress(ctx context.Context, text []byte) ([]byte, error) {
+	if s := db.sample.Load(); s != nil && s.add(text) {
+		db.sample.Store(nil)
+		if err := db.choose(ctx, s); err != nil {
+			return nil, fmt.Errorf("dictionary: %w", err)
 		}
 	}
-	return text.compress(db.enc.Load())
+	return db.enc.Load().EncodeAll(text, make([]byte, 0, len(text)/4)), nil
 }
 
 // decompress returns the JSON of a stored transcript. If it needs an unknown dictionary, a later

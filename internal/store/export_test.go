@@ -16,16 +16,11 @@ func (db *DB) ProfileOf(ctx context.Context, latest int) ([]Profile, error) {
 // the compressed body.
 func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int, err error) {
 	var b bytes.Buffer
-	s, err := db.openings.script(t, &b)
-	if err != nil {
+	if err := writeJSON(&b, t); err != nil {
 		return 0, 0, err
 	}
-	whole, err := s.text()
-	if err != nil {
-		return 0, 0, err
-	}
-	c, err := db.compress(ctx, s)
-	return len(whole), len(c), err
+	c, err := db.compress(ctx, b.Bytes())
+	return b.Len(), len(c), err
 }
 
 // Inserter returns a function that adds attempts in one transaction, as [DB.Save] does after it has
@@ -35,7 +30,7 @@ func (db *DB) Inserter(
 ) (insert func() error, err error) {
 	records := make([]*record, len(attempts))
 	for i, a := range attempts {
-		if records[i], err = encode(a, script{rest: body}); err != nil {
+		if records[i], err = encode(a, body); err != nil {
 			return nil, err
 		}
 		records[i].transcript = body

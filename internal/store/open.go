@@ -270,7 +270,8 @@ func frozenName(path string, cause error) (string, error) {
 
 // openWriter opens the connection that writes, and makes the tables of a new store.
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
-	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)"))
+	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)",
+		"secure_delete(1)")) // so that recovery does not find what users deleted
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}

@@ -204,7 +204,7 @@ func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
 	}
 	r.identity, r.digest, r.dropped = f.sum, sealed, err == nil && text == nil
 	if text != nil {
-		if r.transcript, err = b.to.compress(b.ctx, script{rest: text}); err != nil {
+		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
 			return err
 		}
 	}

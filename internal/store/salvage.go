@@ -17,19 +17,16 @@ import (
 // A salvage collects the rows of a damaged store from every page of its file that can be read,
 // wherever that page is, and puts them into a new file with whole tables and indexes. It leaves the
 // proof of the rows to [Rebuild], except that it lets a proved row win against another one with the
-// same ID.
+// same ID. Rows that users deleted are nowhere in the file, because the writer overwrites them.
 type salvage struct {
-	ctx    context.Context
-	page   *sql.Stmt // returns a page of the file by its number
-	pages  int64
-	to     *DB
-	tx     *sql.Tx // fills to
-	shapes []shape
-	rivals []rival
-	// deleted has the IDs of the rows that users deleted, whose remains may be in unused pages, and
-	// dictionaries the sums of the dictionaries.
-	deleted      map[string]spans
-	dictionaries map[sum]bool
+	ctx          context.Context
+	page         *sql.Stmt // returns a page of the file by its number
+	pages        int64
+	to           *DB
+	tx           *sql.Tx // fills to
+	shapes       []shape
+	rivals       []rival
+	dictionaries map[sum]bool // the sums of the dictionaries
 }
 
 // A rival is a row that has the same ID, or the same place in an index, as one that came before it.
@@ -209,10 +206,6 @@ func (s *salvage) read(from *DB, progress func(n int)) error {
 	if err == nil {
 		err = s.scan(progress, tableLeaf)
 	}
-	if err == nil { // what a user deleted stays deleted, even if an unused page still has it
-		_, err = s.tx.ExecContext(s.ctx,
-			"DELETE FROM transcripts WHERE attempt IN (SELECT attempt FROM dropped)")
-	}
 	if err == nil {
 		err = s.tx.Commit()
 	}
@@ -259,7 +252,7 @@ func (s *salvage) learn() error {
 	if err != nil {
 		return err
 	}
-	s.dictionaries, s.deleted = make(map[sum]bool), make(map[string]spans)
+	s.dictionaries = make(map[sum]bool)
 	for _, b := range sums {
 		s.dictionaries[sum(b)] = true
 	}
@@ -274,11 +267,6 @@ func (s *salvage) learn() error {
 			return err
 		}
 	}
-	for _, of := range []string{"run", "library", "attempt", "score", "classification"} {
-		if s.deleted[of], err = deletedRows(s.ctx, s.tx, of); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -288,10 +276,6 @@ func (s *salvage) add(row []any) error {
 		t := &s.shapes[i]
 		if !t.fits(row) || t.name == "dictionaries" && !s.dictionaries[sealOf("dictionary", row[1:])] {
 			continue
-		}
-		id, _ := row[0].(int64)
-		if t.of != "" && len(s.deleted[t.of].without(id, id)) == 0 {
-			return nil
 		}
 		row = t.stored(row)
 		n, err := s.insert(t, row)
@@ -394,7 +378,7 @@ func (s *salvage) proved(r rival) (bool, error) {
 
 // A shape is a table with what its rows look like on a page.
 type shape struct {
-	name, of  string
+	name      string
 	columns   []shapeColumn
 	keys      int    // how many columns its key has
 	inserted  string // the columns that are not made of others
@@ -409,14 +393,6 @@ type shapeColumn struct {
 	Made       bool // it is made of others, so it is not inserted
 }
 
-// deletable tables have the kind of their rows in the table deleted, which also covers rows about
-// deleted attempts.
-var deletable = map[string]string{
-	"runs": "run", "libraries": "library", "attempts": "attempt", "attempt_seals": "attempt",
-	"transcripts": "attempt", "dropped": "attempt", "scores": "score",
-	"classifications": "classification",
-}
-
 // shapesOf returns the tables of a store.
 func shapesOf(ctx context.Context, q querier) ([]shape, error) {
 	names, err := values[string](ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -427,7 +403,7 @@ func shapesOf(ctx context.Context, q querier) ([]shape, error) {
 	shapes := make([]shape, len(names))
 	for i, name := range names {
 		t := &shapes[i]
-		t.name, t.of = name, deletable[name]
+		t.name = name
 		// A table without row IDs begins with its key.
 		t.columns, err = collect(ctx, q, `SELECT name, type, "notnull" AND NOT (pk AND type = 'INTEGER'
 				AND NOT (SELECT wr FROM pragma_table_list(?1))), hidden = 3

@@ -73,22 +73,21 @@ func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) e
 
 // encode returns the rows of an attempt, with its transcript unless that is nil.
 func (db *DB) encode(ctx context.Context, a *assay.Attempt, t *assay.Transcript) (*record, error) {
-	defer db.turnstile.pass()()
-	text := texts.Get().(*bytes.Buffer)
-	defer texts.Put(text)
-	var s script
-	var err error
+	buffer := texts.Get().(*bytes.Buffer)
+	defer texts.Put(buffer)
+	var text []byte
 	if t != nil {
-		if s, err = db.openings.script(t, text); err != nil {
+		if err := writeJSON(buffer, t); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
+		text = buffer.Bytes()
 	}
-	r, err := encode(a, s)
+	r, err := encode(a, text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if t != nil {
-		r.transcript, err = db.compress(ctx, s)
+		r.transcript, err = db.compress(ctx, text)
 	}
 	return r, err
 }
@@ -150,8 +149,8 @@ func (w *writer) insertRows(r *record) error {
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode does the part of a save that needs no database, in the caller's goroutine. It does
-// not compress the transcript, which is the zero script if there is none.
-func encode(a *assay.Attempt, s script) (*record, error) {
+// not compress the transcript's JSON, which is nil if there is none.
+func encode(a *assay.Attempt, transcript []byte) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles(), round: a.Round}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
@@ -166,9 +165,7 @@ func encode(a *assay.Attempt, s script) (*record, error) {
 	if r.attempt, err = rowOf(attemptFields, a); err != nil {
 		return nil, err
 	}
-	if r.digest, err = s.digest(); err != nil {
-		return nil, err
-	}
+	r.digest = digest(transcript)
 	r.identity = identify(r.key, string(a.Run), r.attempt, r.digest)
 	return r, nil
 }

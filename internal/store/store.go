@@ -23,7 +23,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -54,16 +53,13 @@ type DB struct {
 	enc atomic.Pointer[zstd.Encoder]
 	// sample is nil once enc is final, and in a store opened for reading.
 	sample atomic.Pointer[sample]
-	// openings is shared by all saves.
-	openings *openings
 
 	// w, lock and queue are nil in a store opened for reading.
 	w    *writer
 	lock *lock
 	// queue feeds the writer. It is unbuffered, so a write that is not in a batch yet is still
 	// held by its goroutine. Close closes it after the last of these has left.
-	queue     chan *op
-	turnstile turnstile
+	queue chan *op
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu
@@ -136,10 +132,7 @@ func newDB(path, dsn string) (*DB, error) {
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{
-		path: path, reader: reader, openings: newOpenings(),
-		turnstile: newTurnstile(max(1, runtime.GOMAXPROCS(0)/2)),
-	}
+	db := &DB{path: path, reader: reader}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil
