@@ -235,11 +235,6 @@ func TestBackupRefusesDamage(t *testing.T) {
 				"DROP TABLE controls")
 			return nil
 		},
-		"format": func(path string) error {
-			rawClosed(t, path,
-				"PRAGMA user_version = 4")
-			return nil
-		},
 	} {
 		path := whole(t)
 		if err := spoil(path); err != nil {

@@ -17,8 +17,8 @@ type sealedAttempt struct {
 	run        string // empty if the run is missing
 	result     []any  // a row of resultColumns
 	sum        []byte // the seal; nil if it is missing
-	saved      []byte // the digest of the transcript that was saved; nil in older seals
-	dropped    []byte // the digest of a transcript that was deleted on purpose
+	saved      []byte // the digest of the transcript that was saved
+	dropped    bool   // a user deleted the transcript
 	body       []byte // the stored transcript
 	texts      *interned
 }
@@ -46,7 +46,7 @@ func (db *DB) eachSealedAttempt(
 	}
 
 	texts := newInterned()
-	query = "SELECT s.sum, s.script, d.digest, " + resultColumns + " FROM " + resultTables +
+	query = "SELECT s.sum, s.script, d.attempt, " + resultColumns + " FROM " + resultTables +
 		" LEFT JOIN attempt_seals s ON s.attempt = a.id LEFT JOIN dropped d ON d.attempt = a.id" +
 		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{first, last},
@@ -54,7 +54,7 @@ func (db *DB) eachSealedAttempt(
 			s := &sealedAttempt{result: row[3:], texts: texts}
 			s.sum, _ = row[0].([]byte)
 			s.saved, _ = row[1].([]byte)
-			s.dropped, _ = row[2].([]byte)
+			s.dropped = row[2] != nil
 			s.id, _ = s.result[0].(int64)
 			key, _ := s.result[1].([]byte)
 			copy(s.key[:], key)
@@ -65,25 +65,28 @@ func (db *DB) eachSealedAttempt(
 		}))
 }
 
-// transcript returns the digest by which the seal covers the transcript, and the transcript's
-// JSON. If the transcript is lost or was changed, it returns an error, and the digest if that
-// was saved apart.
-func (s *sealedAttempt) transcript(ctx context.Context, db *DB) (sealed, text []byte, err error) {
-	switch {
-	case s.body == nil && s.dropped != nil:
-		return s.dropped, nil, nil
-	case s.body == nil && s.saved != nil:
-		return s.saved, nil, errors.New("its transcript is lost")
-	case s.body == nil:
-		return nil, nil, nil
+// transcript returns the JSON of the transcript that was saved, or nil if there is none or a user
+// deleted it.
+func (s *sealedAttempt) transcript(ctx context.Context, db *DB) ([]byte, error) {
+	if s.body == nil {
+		if s.saved != nil && !s.dropped {
+			return nil, errors.New("its transcript is lost")
+		}
+		return nil, nil
 	}
-	if text, err = db.decompress(ctx, s.body); err != nil {
-		return s.saved, nil, fmt.Errorf("its transcript cannot be read: %w", err)
+	text, err := db.decompress(ctx, s.body)
+	if err != nil {
+		return nil, fmt.Errorf("its transcript cannot be read: %w", err)
 	}
-	if sealed = digest(text); s.saved != nil && !bytes.Equal(sealed, s.saved) {
-		return s.saved, nil, errors.New("its transcript differs from the one that was saved")
+	if !bytes.Equal(digest(text), s.saved) {
+		return nil, errors.New("its transcript differs from the one that was saved")
 	}
-	return sealed, text, nil
+	return text, nil
+}
+
+// identity returns the sum that the attempt's seal covers.
+func (s *sealedAttempt) identity() sum {
+	return identify(s.key, s.run, s.attemptValues(), s.saved)
 }
 
 // A checked attempt was compared with its seal.
@@ -92,16 +95,13 @@ type checked struct {
 	key        trialKey
 	run        assay.RunID
 	number     int
-	cell       assay.Cell
 	settles    bool
 	round      int
 	transcript bool
 	sum        sum
 	finished   int64 // Unix time in nanoseconds
 	problems   []Problem
-	// bare means that the transcript is lost, which is one of the problems, and that the
-	// attempt can be proved without it.
-	bare bool
+	bare       bool // the transcript is lost, which is one of the problems
 }
 
 // intact reports whether the attempt itself is as it was saved.
@@ -124,10 +124,10 @@ func (v *verifier) check(ctx context.Context, s *sealedAttempt) checked {
 		c.problems = append(c.problems, Problem{check, name, what, do, true})
 	}
 
-	sealed, text, err := s.transcript(ctx, v.db)
+	text, err := s.transcript(ctx, v.db)
 	if err != nil {
 		complain("transcript", firstLine(err), doRecover)
-		c.bare = sealed != nil
+		c.bare = true
 	}
 	var t *assay.Transcript
 	if text != nil {
@@ -137,29 +137,15 @@ func (v *verifier) check(ctx context.Context, s *sealedAttempt) checked {
 			t = nil
 		}
 	}
-	if err == nil || c.bare { // otherwise the seal cannot be computed
-		v.checkSeal(&c, s, sealed, complain)
+	c.sum = s.identity()
+	if want := sealAttempt(c.sum, s.id, s.number); s.sum == nil {
+		complain("seal", "it has no seal: another program added it, or the seal is lost",
+			doRecover)
+	} else if !bytes.Equal(want[:], s.sum) {
+		complain("seal", "it is not as it was saved", doRecover)
 	}
 	v.checkContent(&c, s, t, complain)
 	return c
-}
-
-func (v *verifier) checkSeal(
-	c *checked, s *sealedAttempt, transcript []byte, complain func(check, what, do string),
-) {
-	c.sum = identify(s.key, s.run, s.attemptValues(), transcript)
-	if s.sum == nil {
-		complain("seal", "it has no seal: another program added it, or the seal is lost",
-			doRecover)
-		return
-	}
-	if want := sealAttempt(c.sum, s.id, s.number); !bytes.Equal(want[:], s.sum) {
-		what := "it is not as it was saved"
-		if transcript == nil {
-			what += ", or its transcript is lost"
-		}
-		complain("seal", what, doRecover)
-	}
 }
 
 func (v *verifier) checkContent(
@@ -174,7 +160,7 @@ func (v *verifier) checkContent(
 		complain("row", "cannot be read: "+firstLine(err), doRecover)
 		return
 	}
-	c.cell, c.settles, c.round = a.Cell, a.Settles(), a.Round
+	c.settles, c.round = a.Settles(), a.Round
 	c.finished = a.FinishedAt.UnixNano()
 	if err := a.CheckID(); err != nil {
 		complain("identity", "the row of its trial was changed: "+err.Error(), doRestore)

@@ -57,67 +57,24 @@ func createIfEmpty(ctx context.Context, conn *sql.Conn, path string) error {
 	return err
 }
 
-// refuseFormat refuses a store of another format. If its tables have this format, only the number
-// in the header is wrong, which is damage.
+// refuseFormat refuses a store of another format. It names the program that wrote the store, if that
+// is known.
 func refuseFormat(ctx context.Context, db querier, path string, version int) error {
 	if version == format {
 		return nil
 	}
-	if version < format {
-		text, err := mislabeled(ctx, db)
-		if err != nil {
-			return err
-		}
-		if text != "" {
-			return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, text), doRescue)
-		}
-	}
-	return otherFormat(ctx, db, path, version)
-}
-
-// refuseUnreadable is refuseFormat for a store that is opened for reading under a data source
-// name, which works if only the number in its header is wrong.
-func refuseUnreadable(ctx context.Context, name, path string, version int) error {
-	if version == format {
-		return nil
-	}
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return fmt.Errorf("store %s: %w", path, err)
-	}
-	err = refuseFormat(ctx, db, path, version)
-	if errors.Is(err, ErrDamaged) {
-		err = nil
-	}
-	return errors.Join(explain(path, err), db.Close())
-}
-
-// otherFormat returns the error for a store of another format. It names the program that wrote the
-// store, if that is known.
-func otherFormat(ctx context.Context, db querier, path string, version int) error {
-	if version > format {
-		return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads only %d)",
-			path, ErrNewer, version, format), "upgrade assay, or use --store another.db")
-	}
-	by, program := "the version that wrote it", ""
+	kind, by, program := ErrOlder, "the version that wrote it", ""
 	query := "SELECT program FROM runs ORDER BY seq DESC LIMIT 1"
+	hint := "nothing is lost: read it with %s, or begin a new one with --store another.db; " +
+		"if this version wrote it, its header is damaged, and \"assay recover\" copies its rows"
+	if version > format {
+		kind, hint = ErrNewer, "upgrade to %s, or use --store another.db"
+	}
 	if db.QueryRowContext(ctx, query).Scan(&program) == nil && program != "" {
 		by = "assay " + program + ", which wrote it"
 	}
 	return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads only %d)",
-		path, ErrOlder, version, format),
-		fmt.Sprintf("nothing is lost: read it with %s, or begin a new one with --store another.db",
-			by))
-}
-
-// mislabeled describes the problem if a store has the tables of this format but its header states
-// another one.
-func mislabeled(ctx context.Context, db querier) (string, error) {
-	wrong, err := schemaDiffers(ctx, db)
-	if err != nil || len(wrong) > 0 {
-		return "", err
-	}
-	return wrongFormat(ctx, db)
+		path, kind, version, format), fmt.Sprintf(hint, by))
 }
 
 // refuseDamaged refuses a store that [DB.Verify] found to be damaged, or that a quick look finds
@@ -143,9 +100,5 @@ func refuseDamaged(ctx context.Context, conn querier, path string) error {
 	if len(wrong) > 0 {
 		return damaged(wrong[0].name + " " + wrong[0].what)
 	}
-	text, err := wrongFormat(ctx, conn)
-	if err == nil && text != "" {
-		err = damaged(text)
-	}
-	return err
+	return nil
 }

@@ -124,7 +124,7 @@ func inspect(ctx context.Context, path string) error {
 	if _, err := logSize(path); err != nil {
 		return err
 	}
-	_, version, err := header(ctx, readDSN(path))
+	_, err = header(ctx, readDSN(path), path)
 	if err != nil {
 		// The writer rolls back an interrupted creation. A directory that cannot be written
 		// fails at the lock, which has a better message.
@@ -134,7 +134,7 @@ func inspect(ctx context.Context, path string) error {
 		}
 		return explain(path, err)
 	}
-	return refuseUnreadable(ctx, readDSN(path), path, version)
+	return nil
 }
 
 // refuseHardLink refuses a file that has several names. Its lock and its log are found by its name, so
@@ -171,19 +171,19 @@ func refuseOrphanedLog(path string) error {
 // being folded into it.
 func refuseStranger(ctx context.Context, path string) error {
 	name := frozenDSN(path)
-	id, version, err := header(ctx, name)
+	id, err := header(ctx, name, path)
 	switch {
 	case primary(err) == sqlite3.SQLITE_NOTADB:
 		return hinted(fmt.Errorf("%s: %w: it is not an SQLite file", path, ErrNotStore),
 			"nothing was written; use --store another.db")
 	case primary(err) == sqlite3.SQLITE_CANTOPEN:
 		return unreadable(path, err)
-	case err != nil:
-		return nil
-	case id != applicationID:
+	case errors.Is(err, ErrNewer), errors.Is(err, ErrOlder):
+		return err
+	case err == nil && id != applicationID:
 		return stranger(path)
 	}
-	return refuseUnreadable(ctx, name, path, version)
+	return nil
 }
 
 func stranger(path string) error {
@@ -201,15 +201,19 @@ func unreadable(path string, err error) error {
 		"check the permissions of the file, or use --store another.db")
 }
 
-// header reads the fields of the header that mark a store.
-func header(ctx context.Context, dsn string) (id, version int, err error) {
+// header reads the field of the header that marks a store, and refuses a store of another format.
+func header(ctx context.Context, dsn, path string) (id int, err error) {
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
+	var version int
 	query := "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
 	err = db.QueryRowContext(ctx, query).Scan(&id, &version)
-	return id, version, errors.Join(err, db.Close())
+	if err == nil && id == applicationID {
+		err = refuseFormat(ctx, db, path, version)
+	}
+	return id, errors.Join(err, db.Close())
 }
 
 // findReadable returns the data source name with which SQLite can read the store at path.
@@ -232,18 +236,18 @@ func findReadable(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	name := readDSN(path)
-	id, version, err := header(ctx, name)
+	id, err := header(ctx, name, path)
 	if primary(err) == sqlite3.SQLITE_CANTOPEN || code(err) == sqlite3.SQLITE_READONLY_DIRECTORY {
 		// The directory cannot be written, and there is no log to share.
 		if name, err = frozenName(path, err); err == nil {
-			id, version, err = header(ctx, name)
+			id, err = header(ctx, name, path)
 		}
 	}
 	if primary(err) == sqlite3.SQLITE_CORRUPT {
 		// The file may be cut off. With this pragma, and without one that reads the schema,
 		// SQLite reads the rest.
 		name = dsn(path, "mode=ro", "writable_schema(1)", "query_only(1)")
-		id, version, err = header(ctx, name)
+		id, err = header(ctx, name, path)
 	}
 	switch {
 	case err != nil:
@@ -251,7 +255,7 @@ func findReadable(ctx context.Context, path string) (string, error) {
 	case id != applicationID:
 		return "", stranger(path)
 	}
-	return name, refuseUnreadable(ctx, name, path, version)
+	return name, nil
 }
 
 // frozenName allows reading only the main file if there is no log.

@@ -65,7 +65,7 @@ func (db *DB) prove(
 	}
 	if narrow && !db.damage.hasProved(at.attempts, q.Model != "") {
 		all := Filter{AsSaved: true, Superseded: true}
-		err := db.walkState(ctx, walk{Filter: all, trials: q.trials}, at, func() error { return nil },
+		err := db.walkState(ctx, walk{Filter: all, trials: q.trials, proves: true}, at, func() error { return nil },
 			func(row) (bool, error) { return true, nil })
 		if err != nil {
 			return p, err
@@ -181,17 +181,6 @@ func (p proof) read(r *provedRow, row []any) error {
 	}
 	if p.broken[score] {
 		return hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged), doRescue)
-	}
-	return nil
-}
-
-// checkID returns an error unless an attempt has the ID of its trial.
-func (p proof) checkID(a *assay.Attempt) error {
-	if p.known != nil {
-		return nil
-	}
-	if err := a.CheckID(); err != nil {
-		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
 	}
 	return nil
 }

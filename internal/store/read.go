@@ -80,6 +80,7 @@ type walk struct {
 	Filter
 	from           int64 // the first row ID, unless it is 0
 	trials, bodies bool  // whether it reads trials and transcripts
+	proves         bool  // whether it only proves attempts, and visits none
 }
 
 // A row is an attempt, with its transcript's body and digest if walk reads them.
@@ -208,8 +209,13 @@ func (db *DB) readRows(
 	ctx context.Context, p proof, where string, args []any,
 ) (all []row, err error) {
 	in := newInterned()
-	all = make([]row, 0, p.room)
+	if !p.proves {
+		all = make([]row, 0, p.room)
+	}
 	err = p.each(ctx, db, where, args, func(r *provedRow) error {
+		if p.proves {
+			return p.loadTrial(r, new(assay.Attempt), in)
+		}
 		all = append(all, row{id: r.id, script: r.script, body: r.body})
 		err := p.load(r, &all[len(all)-1].attempt, in)
 		if err != nil {
@@ -238,25 +244,35 @@ func (db *DB) unprovedRuns(ctx context.Context) (map[string]bool, error) {
 	return runs, db.wrap(err)
 }
 
-// load sets a from a row, and checks that the trial is the attempt's.
+// loadTrial sets the trial of a, if the walk reads it, and checks that it is the attempt's.
+func (p proof) loadTrial(r *provedRow, a *assay.Attempt, in *interned) error {
+	a.ID = r.key.id()
+	if !p.trials {
+		return nil
+	}
+	if r.trial[0] == nil {
+		return errDangling
+	}
+	if err := loadRow(trialFields, a, r.trial, in); err != nil || p.known != nil {
+		return err
+	}
+	if err := a.CheckID(); err != nil {
+		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
+	}
+	return nil
+}
+
+// load sets a from a row.
 func (p proof) load(r *provedRow, a *assay.Attempt, in *interned) error {
-	a.ID, a.Number, a.Run = r.key.id(), int(r.number), assay.RunID(in.text(r.run))
+	a.Number, a.Run = int(r.number), assay.RunID(in.text(r.run))
 	switch {
 	case !p.unknown[r.run]:
 		a.Experiment = in.text(r.experiment)
 	case p.Experiment != "":
 		return errUnknownExperiment
 	}
-	if p.trials {
-		if r.trial[0] == nil {
-			return errDangling
-		}
-		if err := loadRow(trialFields, a, r.trial, in); err != nil {
-			return err
-		}
-		if err := p.checkID(a); err != nil {
-			return err
-		}
+	if err := p.loadTrial(r, a, in); err != nil {
+		return err
 	}
 	for i, c := range attemptFields {
 		if c.detail && !p.trials {

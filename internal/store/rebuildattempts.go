@@ -194,15 +194,15 @@ func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 }
 
 func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
-	sealed, text, err := a.transcript(b.ctx, b.sources[f.source])
+	text, err := a.transcript(b.ctx, b.sources[f.source])
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
-	if identify(f.key, a.run, a.attemptValues(), sealed) != f.sum {
+	if a.identity() != f.sum {
 		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified",
 			ErrDamaged, f.id)
 	}
-	r.identity, r.digest, r.dropped = f.sum, sealed, err == nil && text == nil
+	r.identity, r.digest, r.dropped = f.sum, a.saved, err == nil && text == nil
 	if text != nil {
 		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
 			return err

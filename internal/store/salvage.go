@@ -42,7 +42,9 @@ func (b *rebuilder) salvage(path, dir string) (*DB, error) {
 		return nil, err
 	}
 	name, refused := findReadable(b.ctx, path)
-	if errors.Is(refused, ErrNotStore) || errors.Is(refused, ErrNewer) || isDamage(refused) {
+	mend := []error{ErrNotStore, ErrNewer, ErrOlder}
+	if isDamage(refused) ||
+		slices.ContainsFunc(mend, func(of error) bool { return errors.Is(refused, of) }) {
 		name, err = mendHeader(path, dir)
 	} else {
 		err = refused

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -30,16 +29,6 @@ func sizes(ctx context.Context, db querier, path string) (actual, stated int64, 
 		return 0, 0, err
 	}
 	return fi.Size(), stated, nil
-}
-
-// wrongFormat describes the problem if the header states a format other than the latest.
-func wrongFormat(ctx context.Context, db querier) (text string, err error) {
-	var n int
-	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&n)
-	if err == nil && n != format {
-		text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, format)
-	}
-	return text, err
 }
 
 // A schemaFault is a table, index, view or trigger that differs from a new store's.

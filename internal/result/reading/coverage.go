@@ -20,46 +20,55 @@ type coverage struct {
 
 func (c coverage) count(s *report.Side) { s.Planned, s.Pending = c.planned, c.pending }
 
-// coverageOf counts the trials that satisfy the conditions. A trial may be named several times.
-func coverageOf(
-	trials iter.Seq2[assay.Trial, error], attempts iter.Seq2[assay.Attempt, error],
-	where export.Where,
-) (c coverage, err error) {
-	pending := make(map[assay.TrialID]assay.TaskID)
+// A side is the attempts of one side of a comparison that satisfy conditions. It remembers the trials
+// that they settle, because each reading of a store proves its attempts.
+type side struct {
+	attempts iter.Seq2[assay.Attempt, error]
+	where    export.Where
+	done     map[assay.TrialID]bool
+}
+
+func newSide(attempts iter.Seq2[assay.Attempt, error], where export.Where) *side {
+	return &side{attempts, where, make(map[assay.TrialID]bool)}
+}
+
+// all yields the attempts.
+func (s *side) all() iter.Seq2[assay.Attempt, error] {
+	return selection.Filter(s.attempts, func(a *assay.Attempt) bool {
+		has := s.where.Has(a)
+		if has && a.Settles() {
+			s.done[a.ID] = true
+		}
+		return has
+	})
+}
+
+// coverage counts the trials that satisfy the conditions, after all attempts were read. A trial may be
+// named several times.
+func (s *side) coverage(trials iter.Seq2[assay.Trial, error]) (c coverage, err error) {
+	planned := make(map[assay.TrialID]bool)
+	c.at = make(map[assay.TaskID]int)
 	for t, err := range trials {
 		if err != nil {
-			return c, err
+			return coverage{}, err
 		}
-		if where.HasTrial(&t) {
-			pending[t.ID] = t.Task
+		if planned[t.ID] || !s.where.HasTrial(&t) {
+			continue
 		}
-	}
-	c.planned = len(pending)
-	for a, err := range attempts {
-		if err != nil {
-			return c, err
+		planned[t.ID] = true
+		c.planned++
+		if !s.done[t.ID] {
+			c.pending++
+			c.at[t.Task]++
 		}
-		if a.Settles() && where.Has(&a) {
-			delete(pending, a.ID) // a trial of merged stores may have several outcomes
-		}
-	}
-	c.pending, c.at = len(pending), make(map[assay.TaskID]int)
-	for _, task := range pending {
-		c.at[task]++
 	}
 	return c, nil
 }
 
-// coverageIn counts the trials that a store plans for a name. If an experiment cannot be planned
-// again, they are unknown.
-func coverageIn(
-	ctx context.Context, db *store.DB, name string,
-	attempts iter.Seq2[assay.Attempt, error], where export.Where,
-) coverage {
-	c, err := coverageOf(selection.Planned(ctx, db, name, job.PlannedTrials), attempts, where)
-	if err != nil {
-		return coverage{}
-	}
+// coverageIn is coverage of the trials that a store plans for a name. If an experiment cannot be
+// planned again, they are unknown.
+func (s *side) coverageIn(ctx context.Context, db *store.DB, name string) coverage {
+	c, _ := s.coverage(selection.Planned(ctx, db, name, job.PlannedTrials))
 	return c
 }
 

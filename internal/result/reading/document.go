@@ -183,8 +183,8 @@ func Compare(
 		return nil, err
 	}
 
-	v, err := report.Compare(a, b, cluster,
-		selection.Filter(first, where.Has), selection.Filter(second, where.Has))
+	sideA, sideB := newSide(first, where), newSide(second, where)
+	v, err := report.Compare(a, b, cluster, sideA.all(), sideB.all())
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return nil, nothingInCommon(err, v, where, first, second)
 	}
@@ -195,8 +195,8 @@ func Compare(
 		return nil, oneSide(v)
 	}
 	v.Unread = db.Skipped()
-	coverageIn(ctx, db, a, first, where).count(&v.A)
-	coverageIn(ctx, db, b, second, where).count(&v.B)
+	sideA.coverageIn(ctx, db, a).count(&v.A)
+	sideB.coverageIn(ctx, db, b).count(&v.B)
 	return &Comparison{v, db}, nil
 }
 

@@ -33,20 +33,25 @@ func (r GateRequest) Gate(
 	if err != nil {
 		return nil, err
 	}
-	has := r.Where.Has
 	name := strings.TrimPrefix(r.Candidate, "experiment:")
-	covered, err := coverageOf(selection.Planned(ctx, db, r.Candidate, plan), candidate, r.Where)
-	if err != nil {
-		return nil, err
-	}
-	r.Terms.Pending = covered.at
+	of, trials := newSide(candidate, r.Where), selection.Planned(ctx, db, r.Candidate, plan)
 	if r.Baseline.Attempts == nil {
+		for _, err := range of.all() {
+			if err != nil {
+				return nil, err
+			}
+		}
+		covered, err := of.coverage(trials)
+		if err != nil {
+			return nil, err
+		}
 		side := report.Side{Name: name}
 		covered.count(&side)
-		return report.GateAlone(r.Terms, side, selection.Filter(candidate, has))
+		r.Terms.Pending = covered.at
+		return report.GateAlone(r.Terms, side, of.all())
 	}
-	c, err := report.Compare(r.Baseline.Name, name, r.Cluster,
-		selection.Filter(r.Baseline.Attempts, has), selection.Filter(candidate, has))
+	baseline := newSide(r.Baseline.Attempts, r.Where)
+	c, err := report.Compare(r.Baseline.Name, name, r.Cluster, baseline.all(), of.all())
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return nil, nothingInCommon(err, c, r.Where, r.Baseline.Attempts, candidate)
 	}
@@ -60,8 +65,13 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	c.Unread = db.Skipped()
+	covered, err := of.coverage(trials)
+	if err != nil {
+		return nil, err
+	}
 	covered.count(&c.B)
-	if of, err := coverageOf(r.Baseline.trials, r.Baseline.Attempts, r.Where); err == nil {
+	r.Terms.Pending = covered.at
+	if of, err := baseline.coverage(r.Baseline.trials); err == nil {
 		of.count(&c.A) // otherwise the baseline cannot be planned again
 	}
 	return c.Gate(r.Terms)

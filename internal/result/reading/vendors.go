@@ -3,9 +3,7 @@ package reading
 import (
 	"context"
 	"errors"
-	"iter"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -55,8 +53,8 @@ func (r VendorRequest) Vendors(
 		if err != nil {
 			return nil, err
 		}
-		c, err := report.Compare(r.Names[0], name, r.Cluster,
-			selection.Filter(reference, r.Where.Has), selection.Filter(vendor, r.Where.Has))
+		first, second := newSide(reference, r.Where), newSide(vendor, r.Where)
+		c, err := report.Compare(r.Names[0], name, r.Cluster, first.all(), second.all())
 		if errors.Is(err, report.ErrNothingInCommon) {
 			return nil, nothingInCommon(err, c, r.Where, reference, vendor)
 		}
@@ -66,13 +64,8 @@ func (r VendorRequest) Vendors(
 		if err := c.CheckAlike(r.Allow); err != nil {
 			return nil, err
 		}
-		for _, side := range []struct {
-			*report.Side
-			attempts iter.Seq2[assay.Attempt, error]
-		}{{&c.A, reference}, {&c.B, vendor}} {
-			name := "model:" + side.Name
-			coverageIn(ctx, db, name, side.attempts, r.Where).count(side.Side)
-		}
+		first.coverageIn(ctx, db, "model:"+c.A.Name).count(&c.A)
+		second.coverageIn(ctx, db, "model:"+c.B.Name).count(&c.B)
 		v.Compare(i, c)
 	}
 	v.Judge()
