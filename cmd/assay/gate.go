@@ -284,11 +284,13 @@ type measurement struct {
 
 // measure compares the candidate with the baseline.
 func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, err error) {
-	db, err := p.openToRead(ctx, m.flags.store)
-	if err != nil {
-		return nil, err
+	db := m.base.In(m.flags.store)
+	if db == nil {
+		if db, err = p.openToRead(ctx, m.flags.store); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	if !m.terms.Chosen {
 		m.terms.Tasks = reading.SuiteOf(ctx, db, m.candidate).Question()
 	}

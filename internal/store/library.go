@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 )
@@ -13,21 +12,15 @@ const libraryColumns = "digest, body"
 // the same part.
 func (db *DB) KeepLibrary(ctx context.Context, digest string, part []byte) error {
 	return db.write(ctx, "keep library "+digest, len(part), func(w *writer) error {
-		known, err := values[[]byte](w.ctx, w.conn, libraryQuery, digest)
-		if err != nil {
+		var known bool
+		query := "SELECT EXISTS (SELECT 1 FROM libraries WHERE digest = ? AND body = ?)"
+		if err := w.get(query, []any{digest, part}, &known); err != nil || known {
 			return err
 		}
-		for _, k := range known {
-			if bytes.Equal(k, part) {
-				return nil
-			}
-		}
-		_, err = w.add("library", digest, part)
+		_, err := w.add("library", digest, part)
 		return err
 	})
 }
-
-const libraryQuery = "SELECT body FROM libraries WHERE digest = ? ORDER BY id"
 
 // LibraryParts returns the stored parts of the library with a digest, oldest first.
 func (db *DB) LibraryParts(ctx context.Context, digest string) (parts [][]byte, err error) {
@@ -35,7 +28,7 @@ func (db *DB) LibraryParts(ctx context.Context, digest string) (parts [][]byte, 
 	if err != nil {
 		return nil, err
 	}
-	query := "SELECT id, body FROM libraries WHERE digest = ? ORDER BY id"
+	const query = "SELECT id, body FROM libraries WHERE digest = ? ORDER BY id"
 	err = each(ctx, db.reader, query, []any{digest}, func(rows *sql.Rows) (bool, error) {
 		var id int64
 		var body []byte

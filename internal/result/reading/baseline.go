@@ -23,7 +23,16 @@ type Baseline struct {
 	side     string // the name in its store
 	Attempts iter.Seq2[assay.Attempt, error]
 	trials   iter.Seq2[assay.Trial, error] // planned
+	path     string                        // of its store
 	db       *store.DB                     // nil if it is an exported file
+}
+
+// In returns the open store of the baseline if it has that path. Its attempts are proved once.
+func (b *Baseline) In(path string) *store.DB {
+	if b.path != path {
+		return nil
+	}
+	return b.db
 }
 
 // Close closes the store of the baseline.
@@ -113,7 +122,7 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 		return nil, errors.Join(err, db.Close())
 	}
 	planned := selection.Planned(ctx, db, name, r.Plan)
-	return &Baseline{shown, name, attempts, planned, db}, nil
+	return &Baseline{shown, name, attempts, planned, path, db}, nil
 }
 
 // likeIn returns what the candidate's name stands for in another store. If that store does not know
