@@ -270,7 +270,10 @@ func TestRefusedAttemptsDoNotAffectTheirBatch(t *testing.T) {
 func TestGroupCommitIsExact(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
-	const goroutines, trials = 64, 40
+	goroutines, trials := 64, 40
+	if testing.Short() {
+		goroutines, trials = 16, 10
+	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	settled := map[assay.TrialID]int{}

@@ -113,6 +113,9 @@ func TestTranscriptsEndWithContext(t *testing.T) {
 // meanwhile, and it does not keep the log from being folded into the file.
 func TestLongLoopSeesOneState(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	db, path := create(t, store.Options{})
 	const n = 2400
 	saveAll(t, db, 1_000_002, 1_000_000+n)
