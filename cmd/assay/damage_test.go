@@ -128,7 +128,11 @@ func readings(t *testing.T, path string) [][]string {
 		break
 	}
 	return [][]string{
-		{"report"}, {"status"}, {"export"}, {"show", trial}, {"compare", models[0], models[1]},
+		{"report"},
+		{"status"},
+		{"export"},
+		{"show", trial},
+		{"compare", models[0], models[1]},
 		{"gate", models[0], "--baseline", models[1], "--allow", "judges,worlds"},
 	}
 }
