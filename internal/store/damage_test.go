@@ -348,7 +348,7 @@ func TestRecoverMendsFormatNumber(t *testing.T) {
 		copyOf(t, clean, path)
 		rawClosed(t, path, fmt.Sprint("PRAGMA user_version = ", number))
 		if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
-			store.ErrOlder) || !strings.Contains(err.Error(), "assay recover") {
+			store.ErrOlder) || !strings.Contains(err.Error(), "assay store recover") {
 			t.Errorf("%d: Open() = %v, want ErrOlder with a hint", number, err)
 		}
 		var lost []store.Problem

@@ -79,8 +79,8 @@ func (e *AmbiguousError) Error() string {
 }
 
 // doRescue is the advice for a damaged store.
-const doRescue = "nothing was changed; \"assay verify\" lists the damage, " +
-	"\"assay export\" reads the intact rows, \"assay recover\" copies them to a new store"
+const doRescue = "nothing was changed; \"assay store verify\" lists the damage, " +
+	"\"assay export\" reads the intact rows, \"assay store recover\" copies them to a new store"
 
 func hinted(err error, hint string) error { return fmt.Errorf("%w\nhint: %s", err, hint) }
 

@@ -66,7 +66,7 @@ func refuseFormat(ctx context.Context, db querier, path string, version int) err
 	kind, by, program := ErrOlder, "the version that wrote it", ""
 	query := "SELECT program FROM runs ORDER BY seq DESC LIMIT 1"
 	hint := "nothing is lost: read it with %s, or begin a new one with --store another.db; " +
-		"if this version wrote it, its header is damaged, and \"assay recover\" copies its rows"
+		"if this version wrote it, its header is damaged, and \"assay store recover\" copies its rows"
 	if version > format {
 		kind, hint = ErrNewer, "upgrade to %s, or use --store another.db"
 	}
@@ -84,7 +84,7 @@ func refuseDamaged(ctx context.Context, conn querier, path string) error {
 		return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
 	}
 	if _, err := os.Stat(markPath(path)); err == nil {
-		return damaged("\"assay verify\" found damage and wrote " + filepath.Base(markPath(path)))
+		return damaged("\"assay store verify\" found damage and wrote " + filepath.Base(markPath(path)))
 	}
 	actual, stated, err := sizes(ctx, conn, path)
 	if err != nil {

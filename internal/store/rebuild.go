@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/assay-eval/assay"
 )
@@ -159,8 +160,11 @@ func (b *rebuilder) open(path, part string) (*DB, error) {
 	if b.Lost == nil {
 		return OpenReadOnly(b.ctx, path)
 	}
-	dir := salvageDir(part)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := filepath.Abs(salvageDir(part)) // addresses of SQLite need it
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return b.salvage(path, dir)
@@ -216,7 +220,7 @@ func (b *rebuilder) refuseDeletions() error {
 func (b *rebuilder) lose(s *DB, p Problem) error {
 	if b.Lost == nil {
 		return hinted(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p),
-			"\"assay verify\" lists the damage, \"assay recover\" copies the intact rows")
+			"\"assay store verify\" lists the damage, \"assay store recover\" copies the intact rows")
 	}
 	b.calls = append(b.calls, func() { b.Lost(s.path, p) })
 	return nil

@@ -30,7 +30,7 @@ func (p Problem) String() string { return p.Check + ": " + p.Where + ": " + p.Wh
 
 // Advice against damage.
 const (
-	doRecover = "go back to a backup, or copy the intact rows with \"assay recover\""
+	doRecover = "go back to a backup, or copy the intact rows with \"assay store recover\""
 	doRestore = "go back to a backup; the original cannot be known"
 )
 

@@ -235,7 +235,7 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRo
 		t.Fatal(err)
 	}
 	_, err := store.Open(t.Context(), path, store.Options{})
-	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay recover") {
+	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
 		t.Errorf("Open() = %v, want ErrDamaged with a hint", err)
 	}
 	n, outcomes, latest, reports := 0, 0, 0, 0
