@@ -107,7 +107,8 @@ type Outcome struct {
 	Best float64 `json:"best_possible"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`
-	// Undecided is the reason why a check could not judge the episode. Such an outcome has no level.
+	// Undecided is the reason why a check could not judge the episode. Such an outcome has no
+	// level.
 	Undecided string `json:"-"`
 	// ScoreVersion names the rules by which the episode was judged.
 	ScoreVersion string `json:"score_version"`

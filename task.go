@@ -41,8 +41,8 @@ type Task struct {
 	// use. If Tools is empty, it may use all tools of its library.
 	State json.RawMessage `json:"state,omitempty"`
 	Tools []string        `json:"tools,omitempty"`
-	// Setup are calls before the attempt that bring a server into the state that the task begins with.
-	// Observe are calls after it, by name. Their results are the state in the end.
+	// Setup are calls before the attempt that bring a server into the state that the task begins
+	// with. Observe are calls after it, by name. Their results are the state in the end.
 	Setup   []Expected          `json:"setup,omitempty"`
 	Observe map[string]Expected `json:"observe,omitempty"`
 	// System replaces the first sentence of the system prompt, and EndWord the word with which a

@@ -78,8 +78,8 @@ type MCPServer struct {
 	URL     string   `json:"url,omitempty" yaml:"url"`
 	// Env names the environment variables that the command gets beside PATH, HOME and the like.
 	Env []string `json:"env,omitempty" yaml:"env"`
-	// Set gives the command more variables. A server that keeps its state in a file of its own choice
-	// shares it between attempts, unless a variable moves the file to {scratch}.
+	// Set gives the command more variables. A server that keeps its state in a file of its own
+	// choice shares it between attempts, unless a variable moves the file to {scratch}.
 	Set map[string]string `json:"set,omitempty" yaml:"set"`
 	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
 	Key string `json:"key,omitempty" yaml:"key"`

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestServiceWithKey lets a service get its key in a header and reach the tools at a public address.
-// The service sends its key back in every way, and it is in no file and no output.
+// TestServiceWithKey lets a service get its key in a header and reach the tools at a public
+// address. The service sends its key back in every way, and it is in no file and no output.
 func TestServiceWithKey(t *testing.T) {
 	t.Parallel()
 	const planted = "canary-5c1e90ab77d2"

@@ -33,10 +33,10 @@ var agents = []struct{ folder, script, option string }{
 	{"mastra", "mastra_agent.mjs", "ai-sdk-5-openai"},
 }
 
-// TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the model
-// does that the gateway serves them, and meet the same faults. If tools have to be found, the model
-// begins with several calls in one reply. One agent plays after the other, because many keep a
-// machine busy while they start.
+// TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the
+// model does that the gateway serves them, and meet the same faults. If tools have to be found, the
+// model begins with several calls in one reply. One agent plays after the other, because many keep
+// a machine busy while they start.
 func TestAgentsOfOthers(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_AGENTS")
@@ -122,7 +122,8 @@ func agreed(t *testing.T, played []assay.Attempt) {
 	}
 }
 
-// agentCommand returns the command of an agent. A script in JavaScript finds its packages beside it.
+// agentCommand returns the command of an agent. A script in JavaScript finds its packages beside
+// it.
 func agentCommand(t *testing.T, home, folder, script string) []string {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("..", "..", "examples", "agents", script))

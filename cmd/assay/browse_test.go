@@ -157,8 +157,8 @@ func TestBrowsePages(t *testing.T) {
 	}
 }
 
-// readable fails the test if an ID or a time is broken into lines, if a figure of the matrix has too
-// little contrast, or if cells of a table overlap.
+// readable fails the test if an ID or a time is broken into lines, if a figure of the matrix has
+// too little contrast, or if cells of a table overlap.
 func (b *tab) readable(where string) {
 	b.t.Helper()
 	for _, fault := range eval[[]string](b, `(() => {
@@ -343,8 +343,8 @@ func (b *tab) firstPaint() (time.Duration, error) {
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
-// In a store of a million attempts, pages are painted within 300 ms and any filter takes less than a
-// second. ASSAY_SOAK=1 makes the store; otherwise it has 20,000 attempts. Figures are logged.
+// In a store of a million attempts, pages are painted within 300 ms and any filter takes less than
+// a second. ASSAY_SOAK=1 makes the store; otherwise it has 20,000 attempts. Figures are logged.
 func TestBrowseMillion(t *testing.T) {
 	t.Parallel()
 	n := 20_000
@@ -376,8 +376,8 @@ func TestBrowseMillion(t *testing.T) {
 	b.quiet("a large store")
 }
 
-// The memory of a page stays flat while it follows a run for ten minutes (three updates of each page
-// without ASSAY_SOAK=1).
+// The memory of a page stays flat while it follows a run for ten minutes (three updates of each
+// page without ASSAY_SOAK=1).
 func TestBrowseMemory(t *testing.T) {
 	t.Parallel()
 	updates := 3

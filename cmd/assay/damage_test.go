@@ -20,8 +20,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A damaged store shows the figures of the intact one, or a command says what it leaves out and ends
-// with another exit code than 0. The race detector would make this test take minutes.
+// A damaged store shows the figures of the intact one, or a command says what it leaves out and
+// ends with another exit code than 0. The race detector would make this test take minutes.
 func TestNoDamageIsSilent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

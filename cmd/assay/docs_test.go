@@ -45,8 +45,9 @@ func blocks(text, language string) []string {
 }
 
 // TestReadme follows the README and the tutorial in a new directory. It runs every line that calls
-// assay. After the quickstart, which runs where there is no experiment, it writes the YAML blocks to
-// the files that they name. Only the quickstart runs all of its trials, because the README shows its last lines.
+// assay. After the quickstart, which runs where there is no experiment, it writes the YAML blocks
+// to the files that they name. Only the quickstart runs all of its trials, because the README shows
+// its last lines.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -81,8 +82,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestAgentsPage runs the first agent of docs/agents.md as it is written there. The others are files
-// that [TestAgentsOfOthers] runs.
+// TestAgentsPage runs the first agent of docs/agents.md as it is written there. The others are
+// files that [TestAgentsOfOthers] runs.
 func TestAgentsPage(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -309,8 +310,8 @@ func longRun(t *testing.T, dir string) (stop func()) {
 	return stop
 }
 
-// sameEnding checks that the README shows the lines that the quickstart ends with. The last one has a
-// time, so only its beginning is compared.
+// sameEnding checks that the README shows the lines that the quickstart ends with. The last one has
+// a time, so only its beginning is compared.
 func sameEnding(t *testing.T, readme, out string) {
 	t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -377,8 +378,8 @@ func TestTemplatesAreInTheChangelog(t *testing.T) {
 	}
 }
 
-// The help of every command has an example of that command, and is short. The story help.txtar shows
-// the rest.
+// The help of every command has an example of that command, and is short. The story help.txtar
+// shows the rest.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
 	var look func(cmd *cobra.Command)

@@ -307,9 +307,9 @@ func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, e
 // looks is how often a gate that runs its candidate looks at the results.
 const looks = 4
 
-// runGate runs the candidate part by part, until the verdict is certain. A part has the first trials
-// of each model, balanced over the cells, so what a look sees does not depend on which trials end
-// first.
+// runGate runs the candidate part by part, until the verdict is certain. A part has the first
+// trials of each model, balanced over the cells, so what a look sees does not depend on which
+// trials end first.
 func (p *process) runGate(ctx context.Context, m measurement, path string) (err error) {
 	f := &m.flags
 	f.run.store = f.store

@@ -52,8 +52,8 @@ type matrixRig struct {
 
 func (r *matrixRig) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
-// newMatrixRig returns a rig. Fails reports whether the n-th request to an endpoint meets the fault.
-// If it is nil, all of them do.
+// newMatrixRig returns a rig. Fails reports whether the n-th request to an endpoint meets the
+// fault. If it is nil, all of them do.
 func newMatrixRig(t *testing.T, fails func(m misbehaviour, n int64) bool) *matrixRig {
 	t.Helper()
 	lib := builtinLibrary(t)

@@ -367,7 +367,8 @@ func (m misbehaviour) wasted(s situation) (least, most int64) {
 	case requeues:
 		return 5, n + 5
 	case closes:
-		// Two in a row pause the lane, and a probe closes it. Others may be in flight at both moments.
+		// Two in a row pause the lane, and a probe closes it. Others may be in flight at both
+		// moments.
 		return 3, 2 * n
 	case waits:
 		// The waits double, which makes 7 requests in 20 s. They begin anew if a machine under load

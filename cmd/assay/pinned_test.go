@@ -354,8 +354,8 @@ func TestPinnedVerdicts(t *testing.T) {
 	}
 }
 
-// TestPinnedStore opens a store with results of an early version. Every seal holds, exports are equal
-// byte for byte, and the experiments that wrote the store have no pending trials.
+// TestPinnedStore opens a store with results of an early version. Every seal holds, exports are
+// equal byte for byte, and the experiments that wrote the store have no pending trials.
 func TestPinnedStore(t *testing.T) {
 	t.Parallel()
 	path := pinnedStore(t)

@@ -65,8 +65,9 @@ func python(t *testing.T) string {
 	return name
 }
 
-// TestReplay has an independent script, written from docs/worlds.md alone, replay trials of built-in
-// models: luck, chance, mistakes, codes, results and verdicts have to be those of the store.
+// TestReplay has an independent script, written from docs/worlds.md alone, replay trials of
+// built-in models: luck, chance, mistakes, codes, results and verdicts have to be those of the
+// store.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -181,8 +182,8 @@ var mixes = []string{
 	"after=0.2,before=0.3,slow=0.1,stale=0.3,wrong_shape=0.1",
 }
 
-// randomTasks returns tasks with the inputs of built-in ones, whose required tools are random. Plans
-// insert their dependencies, some of them twice.
+// randomTasks returns tasks with the inputs of built-in ones, whose required tools are random.
+// Plans insert their dependencies, some of them twice.
 func randomTasks(catalog *assay.Catalog, n int) []assay.Task {
 	dice := rand.New(rand.NewPCG(3, 4))
 	var tasks []assay.Task

@@ -321,9 +321,9 @@ general_settings: {master_key: sk-canary-proxy-0123}
 	}
 }
 
-// TestLiteLLMLimits runs trials through LiteLLM's proxy with a key that may have 6 requests in flight,
-// although its refusals ask to wait a minute. With ASSAY_SOAK, it also runs them with 100 requests a
-// minute for a key and for a model, twice on the same store.
+// TestLiteLLMLimits runs trials through LiteLLM's proxy with a key that may have 6 requests in
+// flight, although its refusals ask to wait a minute. With ASSAY_SOAK, it also runs them with 100
+// requests a minute for a key and for a model, twice on the same store.
 func TestLiteLLMLimits(t *testing.T) {
 	t.Parallel()
 	program := stranger(t, "ASSAY_LITELLM")

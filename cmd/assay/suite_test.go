@@ -24,8 +24,8 @@ const (
 	other  = "deepseek-v3"
 )
 
-// suiteCount returns the number of trials that docs/tutorial.md states for a suite and a model in the
-// suite all.
+// suiteCount returns the number of trials that docs/tutorial.md states for a suite and a model in
+// the suite all.
 func suiteCount(name, model string) int {
 	if name == "scale" && model == other {
 		return 0

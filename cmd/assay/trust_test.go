@@ -408,8 +408,8 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	}
 }
 
-// TestReadersTellWhatIsNotProved turns twenty failures into successes. Every reader leaves them out,
-// says so, and ends with an error.
+// TestReadersTellWhatIsNotProved turns twenty failures into successes. Every reader leaves them
+// out, says so, and ends with an error.
 func TestReadersTellWhatIsNotProved(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)

@@ -59,8 +59,8 @@ type sealedID struct {
 }
 
 // SkipDamage makes readers leave out the rows that they cannot read or that are not as they were
-// saved. Without it, such a row is an error. tell is called once for each skipped row, or once for a
-// stretch of rows that SQLite could not read, by one goroutine at a time. Call SkipDamage before
+// saved. Without it, such a row is an error. tell is called once for each skipped row, or once for
+// a stretch of rows that SQLite could not read, by one goroutine at a time. Call SkipDamage before
 // reading.
 func (db *DB) SkipDamage(tell func(error)) {
 	db.damage = &damage{
@@ -68,8 +68,8 @@ func (db *DB) SkipDamage(tell func(error)) {
 	}
 }
 
-// SkippedRows returns how many runs, libraries and rows of other tables were left out so far, wholly
-// or in part.
+// SkippedRows returns how many runs, libraries and rows of other tables were left out so far,
+// wholly or in part.
 func (db *DB) SkippedRows() int {
 	if db.damage == nil {
 		return 0
@@ -91,8 +91,8 @@ func (db *DB) Skipped() int {
 }
 
 // SkipGone counts attempts that have a seal but cannot be found among those that cannot be read.
-// They were deleted by another program, or a page is in the wrong place, or the upper pages of their
-// table are damaged, so that it ends early without an error. Only the seals show it.
+// They were deleted by another program, or a page is in the wrong place, or the upper pages of
+// their table are damaged, so that it ends early without an error. Only the seals show it.
 func (db *DB) SkipGone(ctx context.Context) error {
 	query := "SELECT attempt, TRUE FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
 	gone, err := table[int64, bool](ctx, db.reader, query)

@@ -20,7 +20,8 @@ const format = 13
 //go:embed schema.sql
 var schema string
 
-// createTables makes the tables of a store in an empty file, and refuses the file of another program.
+// createTables makes the tables of a store in an empty file, and refuses the file of another
+// program.
 func createTables(ctx context.Context, conn *sql.Conn, path string) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -57,8 +58,8 @@ func createIfEmpty(ctx context.Context, conn *sql.Conn, path string) error {
 	return err
 }
 
-// refuseFormat refuses a store of another format. It names the program that wrote the store, if that
-// is known.
+// refuseFormat refuses a store of another format. It names the program that wrote the store, if
+// that is known.
 func refuseFormat(ctx context.Context, db querier, path string, version int) error {
 	if version == format {
 		return nil

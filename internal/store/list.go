@@ -17,10 +17,11 @@ type Listed struct {
 // A Listing is what is new since a snapshot.
 type Listing struct {
 	// All streams attempts in the order in which they were saved: those that were saved later, or
-	// all attempts if any was rescored or superseded later. An error comes with a zero value and ends it.
+	// all attempts if any was rescored or superseded later. An error comes with a zero value and
+	// ends it.
 	All iter.Seq2[Listed, error]
-	// Snapshot is the state that All leads to, and Last the row of its last attempt. A damaged state
-	// has no name, so everything has to be listed again.
+	// Snapshot is the state that All leads to, and Last the row of its last attempt. A damaged
+	// state has no name, so everything has to be listed again.
 	Snapshot string
 	Last     int64
 }

@@ -25,8 +25,8 @@ func list(t *testing.T, db *store.DB, since string) (found []store.Listed, l sto
 	return found, l
 }
 
-// A list continues from the snapshot of an earlier one. After a rescoring it begins anew with the new
-// outcomes, and after a deletion the snapshot is unknown.
+// A list continues from the snapshot of an earlier one. After a rescoring it begins anew with the
+// new outcomes, and after a deletion the snapshot is unknown.
 func TestListContinues(t *testing.T) {
 	db, _ := create(t, store.Options{})
 	begin(t, db, "run-1")

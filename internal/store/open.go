@@ -137,8 +137,8 @@ func inspect(ctx context.Context, path string) error {
 	return nil
 }
 
-// refuseHardLink refuses a file that has several names. Its lock and its log are found by its name, so
-// two runs under different names would write at once.
+// refuseHardLink refuses a file that has several names. Its lock and its log are found by its name,
+// so two runs under different names would write at once.
 func refuseHardLink(path string) error {
 	fi, err := os.Stat(path)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A change of any column of a row that readers show is an error, or the row is left out and counted.
+// A change of any column of a row that readers show is an error, or the row is left out and
+// counted.
 func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
@@ -116,8 +117,8 @@ func ofType(t testing.TB, path, table, column string) (value string) {
 	return value
 }
 
-// leavesOut checks that a reader that skips damage leaves something out, and says so, and that other
-// readers return an error.
+// leavesOut checks that a reader that skips damage leaves something out, and says so, and that
+// other readers return an error.
 func leavesOut(t *testing.T, path string) {
 	t.Helper()
 	strict := errors.Join(readEverything(t.Context(), openReadOnly(t, path))...)

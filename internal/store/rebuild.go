@@ -36,8 +36,8 @@ type Copied struct {
 	Attempts    int `json:"attempts"`
 	Outcomes    int `json:"outcomes"`
 	Transcripts int `json:"transcripts"`
-	// Doubles counts attempts that were found in several stores, and Conflicts outcomes that were not
-	// copied because another one came first.
+	// Doubles counts attempts that were found in several stores, and Conflicts outcomes that were
+	// not copied because another one came first.
 	Doubles   int `json:"doubles"`
 	Conflicts int `json:"conflicts"`
 	// Lost counts attempts that were not copied because they cannot be trusted. Missing counts
@@ -182,8 +182,8 @@ type rebuilder struct {
 	deletions []int64 // the latest of each source when the try began
 
 	runs map[assay.RunID]int64 // their rows in the new store
-	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals prove
-	// their IDs.
+	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals
+	// prove their IDs.
 	known  map[assay.RunID]*foundRun
 	ended  []int64       // the rows of those that have ended
 	counts map[int64]int // attempts of each run in the new store

@@ -247,8 +247,8 @@ func (s *salvage) load(n int64) (b []byte, err error) {
 	return b, err
 }
 
-// learn reads what the tables without row IDs say of the others. Records of deletions excuse missing
-// rows only if they are proved.
+// learn reads what the tables without row IDs say of the others. Records of deletions excuse
+// missing rows only if they are proved.
 func (s *salvage) learn() error {
 	sums, err := values[[]byte](s.ctx, s.tx, "SELECT sum FROM seals WHERE of = 'dictionary'")
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package bridge carries out attempts of foreign agents: programs and services that Assay has not
 // written. For each attempt it opens a tool server, which speaks MCP, and a gateway to the agent's
-// model, which speaks the protocols of package gateway. Both accept the token of that attempt alone,
-// and are on loopback unless the agent names another address.
+// model, which speaks the protocols of package gateway. Both accept the token of that attempt
+// alone, and are on loopback unless the agent names another address.
 //
 // It owns the life of the agent and the two servers. The rules of an attempt, its limits and its
 // records belong to [episode.Stage]. It is no sandbox: agents run with the rights of the user.

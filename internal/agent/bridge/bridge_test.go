@@ -449,7 +449,8 @@ func TestStoppedRunKillsItsAgents(t *testing.T) {
 	}
 }
 
-// TestManyAgentsAtOnce runs honest agents and failing ones over a provider with every kind of fault.
+// TestManyAgentsAtOnce runs honest agents and failing ones over a provider with every kind of
+// fault.
 func TestManyAgentsAtOnce(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -107,8 +107,9 @@ func respelled(v any) any {
 	return v
 }
 
-// unnested returns the arguments of tool_call as a reply wrote them. Semantic Kernel puts all of them
-// once more in a parameter that is called arguments. If a model has done so itself, it is a mistake.
+// unnested returns the arguments of tool_call as a reply wrote them. Semantic Kernel puts all of
+// them once more in a parameter that is called arguments. If a model has done so itself, it is a
+// mistake.
 func (k *askedFor) unnested(arguments string) string {
 	var outer struct{ Arguments json.RawMessage }
 	if json.Unmarshal([]byte(arguments), &outer) != nil {

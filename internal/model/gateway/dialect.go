@@ -1,6 +1,6 @@
 // Package gateway is the server's side of the wire protocols: it reads requests and writes replies,
-// whole or as the events of a stream. It has what the protocols share; each is a [Dialect] in its own
-// package.
+// whole or as the events of a stream. It has what the protocols share; each is a [Dialect] in its
+// own package.
 //
 // It opens no socket and answers nothing. The simulated server and the bridge to foreign agents
 // serve their models with it.

@@ -18,8 +18,8 @@ const (
 	// A lane that never worked closes after closeAfterNever pauses, or half a minute, because its
 	// address or name is probably wrong.
 	closeAfterNever = 3
-	// A key or a deployment that the endpoint refuses is probed after deniedAfter requests in a row.
-	// If the lane never worked, it closes when the first probe is refused.
+	// A key or a deployment that the endpoint refuses is probed after deniedAfter requests in a
+	// row. If the lane never worked, it closes when the first probe is refused.
 	deniedAfter = 2
 	// A bad request or an answer from another model suggests a mistake in the
 	// configuration. A lane that never worked closes after mistakenAfter of

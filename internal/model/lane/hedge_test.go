@@ -125,8 +125,8 @@ func (h *hanger) run(t *testing.T, hedge bool, width int, limit time.Duration) t
 		wg.Go(func() {
 			defer done()
 			req := assay.Request{Model: "m", Messages: []assay.Message{{Content: strconv.Itoa(i)}}}
-			// All requests for a turn hang by chance in one of a million turns. Like the engine, try
-			// such a trial again.
+			// All requests for a turn hang by chance in one of a million turns. Like the engine,
+			// try such a trial again.
 			_, err := p.Chat(ctx, &req)
 			if err != nil {
 				_, err = p.Chat(ctx, &req)

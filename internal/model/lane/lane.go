@@ -6,15 +6,15 @@
 // served in order of arrival. A request holds a slot of its lane only while it
 // is in flight, never during a backoff.
 //
-// A stated limit is never exceeded, as the endpoint counts. Limits that are not stated are found out
-// by a [limit.Limiter], which takes a refusal as evidence about which rule exists. A wait that an
-// endpoint announces is kept by the request that was refused, and not by the others.
+// A stated limit is never exceeded, as the endpoint counts. Limits that are not stated are found
+// out by a [limit.Limiter], which takes a refusal as evidence about which rule exists. A wait that
+// an endpoint announces is kept by the request that was refused, and not by the others.
 //
 // At the end of a run, when no more trials are waiting to start, a request that has been out for
 // far longer than those of its model usually are gets a second one: see hedge.go. It starts only on
 // a lane that permits it and has room that no other turn needs, and is ended if another turn needs
-// its place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most 1.15
-// of the least time. Requests that the pool ends teach a lane nothing.
+// its place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most
+// 1.15 of the least time. Requests that the pool ends teach a lane nothing.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.

@@ -251,8 +251,8 @@ func TestLearnedLimitRecovers(t *testing.T) {
 	})
 }
 
-// TestBurstsTeachTheWidth checks that two bursts of refusals teach the endpoint's concurrency, whatever
-// wait they announce.
+// TestBurstsTeachTheWidth checks that two bursts of refusals teach the endpoint's concurrency,
+// whatever wait they announce.
 func TestBurstsTeachTheWidth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

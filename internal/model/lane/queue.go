@@ -108,10 +108,10 @@ func (q *queue) depth() int {
 	return n
 }
 
-// dispatch grants slots to waiting requests, in order, as long as a lane can
-// start the first one now. A request that is bound to other lanes, or keeps an announced wait,
-// does not hold up those behind it. Places that are left may hedge late requests. It returns the latest
-// time to call it again, or zero if only a release can change anything.
+// dispatch grants slots to waiting requests, in order, as long as a lane can start the first one
+// now. A request that is bound to other lanes, or keeps an announced wait, does not hold up those
+// behind it. Places that are left may hedge late requests. It returns the latest time to call it
+// again, or zero if only a release can change anything.
 func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
 	for _, w := range q.waiting[q.head:] {

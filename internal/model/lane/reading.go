@@ -29,8 +29,8 @@ const (
 	// a fixed window.
 	readingsApart = 3 * time.Second
 	sameReset     = 1500 * time.Millisecond
-	// A wait for a reset is worth it if it is longer than shortWait. It lasts a little longer, because
-	// the reply took some time.
+	// A wait for a reset is worth it if it is longer than shortWait. It lasts a little longer,
+	// because the reply took some time.
 	shortWait = 2 * time.Second
 	soon      = 50 * time.Millisecond
 )

@@ -69,8 +69,8 @@ func (w *waiter) held(now time.Time) bool {
 	return slices.ContainsFunc(w.holds, func(h hold) bool { return h.until.After(now) })
 }
 
-// heldAt returns when the first waiting request that keeps away from a lane may return to it, or zero
-// if there is none.
+// heldAt returns when the first waiting request that keeps away from a lane may return to it, or
+// zero if there is none.
 func (q *queue) heldAt(l *lane, now time.Time) (first time.Time) {
 	for _, w := range q.waiting[q.head:] {
 		if until := w.heldUntil(l); !w.gone && until.After(now) {
@@ -91,8 +91,8 @@ func starting(fault *assay.Fault) bool {
 	return fault.Kind == assay.Overloaded || fault.Kind == assay.Server
 }
 
-// learned returns the limits that the limiter obeys, per minute if they are of another span, if they
-// are below those that the user stated.
+// learned returns the limits that the limiter obeys, per minute if they are of another span, if
+// they are below those that the user stated.
 func (l *lane) learned() (out Limits) {
 	lower := func(b int, level float64) {
 		n := max(1, int(math.Floor(level)))

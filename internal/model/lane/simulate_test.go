@@ -117,8 +117,8 @@ func TestSimulationMatchesPool(t *testing.T) {
 	})
 }
 
-// TestSimulationOfWidthIsExtrapolated checks that a simulation that ends early because only the width
-// is limited comes to the same result as one of all requests.
+// TestSimulationOfWidthIsExtrapolated checks that a simulation that ends early because only the
+// width is limited comes to the same result as one of all requests.
 func TestSimulationOfWidthIsExtrapolated(t *testing.T) {
 	t.Parallel()
 	for _, turns := range []float64{1, 7.5} {

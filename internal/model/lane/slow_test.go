@@ -26,9 +26,9 @@ func TestLimitersThatAreStated(t *testing.T) {
 }
 
 // TestLimitersThatAreLearned checks lanes without stated limits. They use .90 of what is permitted,
-// and .80 at worst: requests of one instant arrive in any order, so plays differ, and one of several
-// against a sliding window of 10 s used .86. A limit per day that is spent and not announced costs a
-// probe a minute.
+// and .80 at worst: requests of one instant arrive in any order, so plays differ, and one of
+// several against a sliding window of 10 s used .86. A limit per day that is spent and not
+// announced costs a probe a minute.
 func TestLimitersThatAreLearned(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: plays days of virtual time")
@@ -50,8 +50,8 @@ func TestLimitersThatAreLearned(t *testing.T) {
 	}
 }
 
-// TestLimitersThatAreOfAnHour checks a lane at 5,000 requests an hour, which an earlier version took
-// for a limit of a day.
+// TestLimitersThatAreOfAnHour checks a lane at 5,000 requests an hour, which an earlier version
+// took for a limit of a day.
 func TestLimitersThatAreOfAnHour(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: plays days of virtual time")

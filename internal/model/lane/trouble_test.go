@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// TestSingleFaultsDoNotTouchTheLane checks that a lane with 2 % faults of one kind takes hardly longer
-// than one without.
+// TestSingleFaultsDoNotTouchTheLane checks that a lane with 2 % faults of one kind takes hardly
+// longer than one without.
 func TestSingleFaultsDoNotTouchTheLane(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []assay.FaultKind{
@@ -74,8 +74,8 @@ func TestOutageOfTenMinutesIsSurvived(t *testing.T) {
 	}
 }
 
-// TestDeploymentThatIsNotReadyIsTriedForTenMinutes checks a lane that never worked and says that it is
-// not ready, as Azure's do with status 404, and one that is denied without such words.
+// TestDeploymentThatIsNotReadyIsTriedForTenMinutes checks a lane that never worked and says that it
+// is not ready, as Azure's do with status 404, and one that is denied without such words.
 func TestDeploymentThatIsNotReadyIsTriedForTenMinutes(t *testing.T) {
 	t.Parallel()
 	for words, ready := range map[string]time.Duration{

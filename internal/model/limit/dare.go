@@ -13,8 +13,8 @@ type dare struct {
 }
 
 const (
-	// The first dare follows dareFirst requests. The number doubles each time, up to dareEvery. If the
-	// limit has moved lately, it is dareOften, and at least oftenEvery apart.
+	// The first dare follows dareFirst requests. The number doubles each time, up to dareEvery. If
+	// the limit has moved lately, it is dareOften, and at least oftenEvery apart.
 	dareFirst, dareEvery, dareOften = 10, 60, 10
 	oftenEvery                      = 5 * time.Second
 	// If the obeyed rules disagree, so that one request would find out which is right, it is sent a

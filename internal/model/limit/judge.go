@@ -91,8 +91,8 @@ func (l *Limiter) confirm(rules []*rule, explained map[uint64]bool) (confirmed [
 }
 
 // together finds rules that explain the refusals only together, because an endpoint may have
-// several limits: the rules that are obeyed and that no accepted request has refuted, and others that
-// explain the rest.
+// several limits: the rules that are obeyed and that no accepted request has refuted, and others
+// that explain the rest.
 func (l *Limiter) together() (rules []*rule) {
 	for _, o := range l.obeyed {
 		o.rule.weigh(&l.log, l.era, nil, true)

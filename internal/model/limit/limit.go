@@ -3,9 +3,9 @@
 // A refusal is evidence about which rule exists. It is not an order to slow down. The rules that an
 // endpoint may have are a table, [kinds]: requests or tokens in a span of time, sliding or fixed,
 // and requests in flight. A rule gives each request a level, for example the number of requests
-// that were accepted in the minute before. It explains the refusals if every level that was accepted
-// is below every level that was refused. If so, it is possible, otherwise it is refuted. It is
-// confirmed if requests of two bursts were refused, and is then obeyed exactly.
+// that were accepted in the minute before. It explains the refusals if every level that was
+// accepted is below every level that was refused. If so, it is possible, otherwise it is refuted.
+// It is confirmed if requests of two bursts were refused, and is then obeyed exactly.
 //
 // A [Limiter] belongs to one lane and is in one of five states:
 //
@@ -62,8 +62,8 @@ func (s State) String() string {
 }
 
 const (
-	// tolerance is how much later requests may arrive than they were sent, if it is not known. It is
-	// known from how long refusals take, but at most mostSlack, so that evidence is left.
+	// tolerance is how much later requests may arrive than they were sent, if it is not known. It
+	// is known from how long refusals take, but at most mostSlack, so that evidence is left.
 	tolerance = 30 * time.Millisecond
 	mostSlack = 500 * time.Millisecond
 )
@@ -81,7 +81,8 @@ type Limiter struct {
 
 	log   log
 	rules []*rule
-	// era is the first request that counts as evidence. Earlier ones were sent before a limit changed.
+	// era is the first request that counts as evidence. Earlier ones were sent before a limit
+	// changed.
 	era    uint64
 	obeyed []*obeyed
 	joint  bool // the obeyed rules are several limits, not several explanations of one

@@ -12,8 +12,8 @@ import (
 
 var one = limit.Amount{Requests: 1}
 
-// TestSingleRefusalTeachesNothing checks that a lane goes on a moment after a single refusal, although
-// it announced a minute.
+// TestSingleRefusalTeachesNothing checks that a lane goes on a moment after a single refusal,
+// although it announced a minute.
 func TestSingleRefusalTeachesNothing(t *testing.T) {
 	t.Parallel()
 	l := limit.New(epoch, 8, 64)
@@ -35,8 +35,8 @@ func TestSingleRefusalTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestResetForgetsRequestsInFlight checks that requests which were sent before a reset teach nothing
-// and are not counted, but are still in flight.
+// TestResetForgetsRequestsInFlight checks that requests which were sent before a reset teach
+// nothing and are not counted, but are still in flight.
 func TestResetForgetsRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	l := limit.New(epoch, 1, 1)
@@ -54,8 +54,8 @@ func TestResetForgetsRequestsInFlight(t *testing.T) {
 	}
 }
 
-// TestRefusedConcurrencyWaitsForAReply checks that a refusal that names requests in flight waits for a
-// reply and not for the clock, and is obeyed at once.
+// TestRefusedConcurrencyWaitsForAReply checks that a refusal that names requests in flight waits
+// for a reply and not for the clock, and is obeyed at once.
 func TestRefusedConcurrencyWaitsForAReply(t *testing.T) {
 	t.Parallel()
 	l := limit.New(epoch, 8, 64)
@@ -100,8 +100,8 @@ func TestWordsNameTheRule(t *testing.T) {
 	}
 }
 
-// TestLimiterIsNeverSilent checks for any history that a lane without a request in flight may send one
-// within an hour, and that the limiter's count of requests in flight is right.
+// TestLimiterIsNeverSilent checks for any history that a lane without a request in flight may send
+// one within an hour, and that the limiter's count of requests in flight is right.
 func TestLimiterIsNeverSilent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -107,8 +107,8 @@ func rows() []row {
 		{name: "600 per minute from the first request", server: fix(anchored)},
 		{name: "600 per minute from the first request, announced", server: fix(anchored), say: right},
 		{name: "120 per minute, slow to arrive", server: slide(120, minute), slow: true},
-		// Requests arrive 0.4 s apart that were sent at once, so not all of a second can be used, and they
-		// are in flight for longer than the server counts.
+		// Requests arrive 0.4 s apart that were sent at once, so not all of a second can be used,
+		// and they are in flight for longer than the server counts.
 		{name: "5 per second, slow to arrive", server: slide(5, 1), slow: true, least: 0.6, moves: true},
 		{name: "7 in flight, slow to arrive", server: fly(7), latency: 1, slow: true, least: 0.8},
 		{name: "20 per minute", server: slide(20, minute)},

@@ -12,7 +12,8 @@ import (
 type Rule struct {
 	Measure Measure
 	Limit   int
-	// Span is the time in which the limit may be used. It is 0 for requests in flight and for rates.
+	// Span is the time in which the limit may be used. It is 0 for requests in flight and for
+	// rates.
 	Span time.Duration
 	// Rate is in requests per second if no rule explains the refusals, and 0 otherwise.
 	Rate float64
@@ -86,8 +87,8 @@ func (l *Limiter) Words() string {
 	return words
 }
 
-// obeyedWords lists the obeyed rules with their evidence. Of rules that explain the same refusals, it
-// has the one with the longest span, because that permits least.
+// obeyedWords lists the obeyed rules with their evidence. Of rules that explain the same refusals,
+// it has the one with the longest span, because that permits least.
 func (l *Limiter) obeyedWords() string {
 	var chosen []*obeyed
 	for _, o := range l.obeyed {

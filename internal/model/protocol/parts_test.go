@@ -67,8 +67,8 @@ func TestSystemBetweenMessages(t *testing.T) {
 	}
 }
 
-// TestParametersInGeminisForm checks that the parameters of functions reach the model in both forms,
-// because Google's ADK sends the older one.
+// TestParametersInGeminisForm checks that the parameters of functions reach the model in both
+// forms, because Google's ADK sends the older one.
 func TestParametersInGeminisForm(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{

@@ -43,8 +43,8 @@ func TestToolsOfAgents(t *testing.T) {
 	}
 }
 
-// TestSearchesInOtherOrder checks that a model reads the answers of parallel searches in the order of
-// its calls, however they arrive. Semantic Kernel sends them in the order in which they ended.
+// TestSearchesInOtherOrder checks that a model reads the answers of parallel searches in the order
+// of its calls, however they arrive. Semantic Kernel sends them in the order in which they ended.
 func TestSearchesInOtherOrder(t *testing.T) {
 	t.Parallel()
 	for _, swap := range []bool{false, true} {

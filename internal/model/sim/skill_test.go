@@ -1,7 +1,7 @@
 //go:build !race
 
-// The tests of this file play 26,400 episodes, one after the other in each goroutine. `make test-all`
-// runs them without the race detector.
+// The tests of this file play 26,400 episodes, one after the other in each goroutine. `make
+// test-all` runs them without the race detector.
 
 package sim_test
 
@@ -53,8 +53,8 @@ func TestSkillIsAsComputed(t *testing.T) {
 	}
 }
 
-// TestOptimalIsOnItsCeiling plays sim/optimal and sim/batcher in real episodes at every budget. Each
-// rate has to lie in the central 99.8 % of its exact distribution, if the ceilings are right.
+// TestOptimalIsOnItsCeiling plays sim/optimal and sim/batcher in real episodes at every budget.
+// Each rate has to lie in the central 99.8 % of its exact distribution, if the ceilings are right.
 func TestOptimalIsOnItsCeiling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

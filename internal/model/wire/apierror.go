@@ -63,8 +63,9 @@ func (e *APIError) is(names ...string) bool {
 	return false
 }
 
-// FailedCall reports whether a fault is the endpoint's complaint that the model's call is malformed,
-// as Groq's are, and returns what the model wrote. That is the model's doing, not a bad request.
+// FailedCall reports whether a fault is the endpoint's complaint that the model's call is
+// malformed, as Groq's are, and returns what the model wrote. That is the model's doing, not a bad
+// request.
 func FailedCall(f *assay.Fault) (generated string, ok bool) {
 	var e *APIError
 	if !errors.As(f, &e) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestConnectLimitOfADeadHost checks that requests go on after a while, even if no slot is released.
+// TestConnectLimitOfADeadHost checks that requests go on after a while, even if no slot is
+// released.
 func TestConnectLimitOfADeadHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

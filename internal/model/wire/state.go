@@ -50,8 +50,8 @@ func (c *Caller) StateOf(m *assay.Message) json.RawMessage {
 	return m.State.Data
 }
 
-// Deviations names the differences between req and what is sent: the omitted settings, and states of
-// other endpoints.
+// Deviations names the differences between req and what is sent: the omitted settings, and states
+// of other endpoints.
 func (c *Caller) Deviations(req *assay.Request, omitted []string) []string {
 	var names []string
 	for _, name := range omitted {

@@ -46,7 +46,8 @@ func (b *Baseline) Close() error {
 // Suite describes the library of the baseline; see [SuiteOf].
 func (b *Baseline) Suite(ctx context.Context) report.Suite { return SuiteOf(ctx, b.db, b.side) }
 
-// A BaselineRequest names a baseline: a store, an exported file, or a name in the candidate's store.
+// A BaselineRequest names a baseline: a store, an exported file, or a name in the candidate's
+// store.
 type BaselineRequest struct {
 	Name, Side       string // Side is the name in a store, or ""
 	Candidate, Store string

@@ -20,8 +20,8 @@ type coverage struct {
 
 func (c coverage) count(s *report.Side) { s.Planned, s.Pending = c.planned, c.pending }
 
-// A side is the attempts of one side of a comparison that satisfy conditions. It remembers the trials
-// that they settle, because each reading of a store proves its attempts.
+// A side is the attempts of one side of a comparison that satisfy conditions. It remembers the
+// trials that they settle, because each reading of a store proves its attempts.
 type side struct {
 	attempts iter.Seq2[assay.Attempt, error]
 	where    export.Where
@@ -43,8 +43,8 @@ func (s *side) all() iter.Seq2[assay.Attempt, error] {
 	})
 }
 
-// coverage counts the trials that satisfy the conditions, after all attempts were read. A trial may be
-// named several times.
+// coverage counts the trials that satisfy the conditions, after all attempts were read. A trial may
+// be named several times.
 func (s *side) coverage(trials iter.Seq2[assay.Trial, error]) (c coverage, err error) {
 	planned := make(map[assay.TrialID]bool)
 	c.at = make(map[assay.TaskID]int)

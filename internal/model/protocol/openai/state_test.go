@@ -66,8 +66,8 @@ func TestStateGoesBack(t *testing.T) {
 	}
 }
 
-// TestThinkingPartsGoBack checks that a content with thinking, as Mistral's models have it, goes back
-// as it came, and that only its texts are the answer.
+// TestThinkingPartsGoBack checks that a content with thinking, as Mistral's models have it, goes
+// back as it came, and that only its texts are the answer.
 func TestThinkingPartsGoBack(t *testing.T) {
 	t.Parallel()
 	const thought = `{"type":"thinking","thinking":[{"type":"text","text":"hm "},` +
