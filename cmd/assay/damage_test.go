@@ -25,7 +25,7 @@ import (
 func TestNoDamageIsSilent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow")
+		t.Skip("-short: shows 100 damaged stores")
 	}
 	dir := t.TempDir()
 	name := func(i int) string { return filepath.Join(dir, fmt.Sprintf("%03d.db", i)) }

@@ -114,7 +114,7 @@ func TestTranscriptsEndWithContext(t *testing.T) {
 func TestLongLoopSeesOneState(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow")
+		t.Skip("-short: saves 2,400 attempts")
 	}
 	db, path := create(t, store.Options{})
 	const n = 2400
