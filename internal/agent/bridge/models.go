@@ -82,9 +82,7 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
 		return
 	}
-	if text := a.secrets.Text(string(body)); len(text) != len(body) {
-		body = []byte(text)
-	}
+	body = []byte(a.secrets.Text(string(body)))
 	p, wrong := d.Decode(a.items.Resolve(d, body))
 	if wrong = cmp.Or(wrong, gateway.CheckDialogue(p.Messages)); wrong != nil {
 		refuse(w, d, *wrong)
