@@ -227,7 +227,7 @@ func (m misbehaviour) reactedOnce(t *testing.T, first []assay.Attempt) {
 			t.Fatalf("%d attempts ended with the fault and %v were repeated, want one to end",
 				len(faulted), retried)
 		}
-		atTheEnd(t, first, faulted[0])
+		afterAnother(t, first, faulted[0])
 	}
 }
 
