@@ -15,7 +15,6 @@ const (
 var (
 	CachedBuiltin = cachedBuiltin
 	FindBuiltin   = findBuiltin
-	CheckTools    = checkTools
 )
 
 // ReadImport reads and checks like [Import], but writes nothing.
@@ -33,19 +32,9 @@ func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Re
 	return kept, im.catalog.All(), im.finished(), nil
 }
 
-// CountEntries returns the number of elements of a task file.
-func CountEntries(path string) (n int, err error) {
-	for _, err := range taskEntries(path, new([]string)) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
-// Locate returns the line and column of a byte.
-func Locate(path string, offset int64) (line, column int, err error) {
-	p, err := locate(path, offset)
-	return p.line, p.column, err
+// CheckTools returns all problems of tools.
+func CheckTools(tools []assay.Tool) []problem {
+	var r registry
+	r.check(tools)
+	return r.problems
 }

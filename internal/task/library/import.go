@@ -41,8 +41,8 @@ type ImportOptions struct {
 	Solvable func(catalog *assay.Catalog, required []string) bool
 }
 
-// Import converts a JSON library to a library file. It reads the tasks as a stream and excludes
-// tasks that no agent could carry out; the report gives the reasons. There are three outcomes:
+// Import converts a JSON library to a library file. It excludes tasks that no agent could carry
+// out; the report gives the reasons. There are three outcomes:
 //
 //  1. Import writes the library and returns the report and nil.
 //  2. No task is usable. Import returns the report and an error that wraps [ErrNothingKept].
@@ -83,8 +83,8 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 		return report, fmt.Errorf("import %s: %w\n"+
 			"hint: see the findings; check that the tool registry belongs to these tasks",
 			opts.Tasks, ErrNothingKept)
-	case im.readErr != nil:
-		return Report{}, im.readErr
+	case ctx.Err() != nil:
+		return Report{}, err
 	case err != nil:
 		return Report{}, fmt.Errorf("write library %s: %w", opts.Out, err)
 	}
@@ -127,11 +127,11 @@ func (o ImportOptions) check() error {
 // An importer checks the tasks of one file.
 type importer struct {
 	opts    ImportOptions
+	file    *taskFile
 	catalog *assay.Catalog
 	report  Report
 	seen    map[taskKey]bool
 	doubts  *doubts
-	readErr error // ended the tasks early
 }
 
 // A taskKey must be unique in a library.
@@ -140,32 +140,31 @@ type taskKey struct {
 	difficulty string
 }
 
-// newImporter reads the tools that the tasks may require.
+// newImporter reads the file of tasks, and the tools that these may require.
 func newImporter(opts ImportOptions) (*importer, error) {
 	tools, unused := Tools(), fieldCounts(nil)
+	var err error
 	if opts.Tools != "" {
-		var err error
 		if tools, unused, err = readRegistry(opts.Tools); err != nil {
 			return nil, err
 		}
 	}
 	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[taskKey]bool)}
+	if im.file, err = openTaskFile(opts.Tasks); err != nil {
+		return nil, err
+	}
 	im.doubts = newDoubts(im)
 	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
-	im.report.UnusedOfTools = unused
+	im.report.UnusedOfTools, im.report.UnusedOfFile = unused, im.file.others
 	return im, nil
 }
 
 // tasks yields the tasks to keep. An error comes last.
 func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 	return func(yield func(assay.Task, error) bool) {
-		for e, err := range taskEntries(im.opts.Tasks, &im.report.UnusedOfFile) {
-			if err == nil && ctx.Err() != nil {
-				err = fmt.Errorf("import %s: %w", im.opts.Tasks, context.Cause(ctx))
-			}
-			if err != nil {
-				im.readErr = err
-				yield(assay.Task{}, err)
+		for e := range im.file.entries {
+			if ctx.Err() != nil {
+				yield(assay.Task{}, fmt.Errorf("import %s: %w", im.opts.Tasks, context.Cause(ctx)))
 				return
 			}
 			im.report.Read++
@@ -197,7 +196,10 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	}
 
 	if e.malformed != "" || t.ID == "" {
-		note(Malformed, func() string { return im.place(e) })
+		note(Malformed, func() string {
+			return fmt.Sprintf("line %d: %s", e.line,
+				cmp.Or(e.malformed, `add an "id" or "instance_id"`))
+		})
 		return false
 	}
 	if !slices.Contains(assay.TaskTypes, t.Type) {
@@ -222,18 +224,6 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 		im.checkDoubts(e, t, note)
 	}
 	return keep
-}
-
-// place explains why an entry is malformed and names the line where it starts.
-func (im *importer) place(e entry) string {
-	why := e.malformed
-	if why == "" {
-		why = `add an "id" or "instance_id"`
-	}
-	if p, err := locate(im.opts.Tasks, e.offset); err == nil {
-		return fmt.Sprintf("line %d: %s", p.line, why)
-	}
-	return why
 }
 
 func unknownType(typ string) string {

@@ -1,8 +1,6 @@
 package library_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -16,66 +14,6 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
-
-// FuzzTaskFile compares the streaming reader with a decoder that sees the whole text. Both accept
-// the same files and find the same error in others.
-func FuzzTaskFile(f *testing.F) {
-	f.Add([]byte(odd))
-	f.Add([]byte(`{"metadata": {}, "tasks": [1, {}], "x": [{"y": 1}]} `))
-	f.Add([]byte("{\"tasks\": [\n{\"id\": \"b\" \"x\"}"))
-	f.Add([]byte("\xef\xbb\xbf[1,,"))
-	f.Add([]byte("[1 2]"))
-	for _, s := range []string{
-		",A0", "[]0.", "{t0", "[1 t0", "{\"a\":1 t", "{\"a\" t", "{,", "[1:2", "[1}",
-	} {
-		f.Add([]byte(s))
-	}
-	f.Add([]byte("[1]}"))
-	for _, seed := range yamldoctest.JSON(2000) {
-		f.Add([]byte(seed))
-	}
-	for _, seed := range yamldoctest.Mutations(500, odd, importSeeds()[2][0]) {
-		f.Add([]byte(seed))
-	}
-	path := filepath.Join(f.TempDir(), "tasks.json")
-	f.Fuzz(func(t *testing.T, text []byte) {
-		path := fmt.Sprintf("%s.%d", path, os.Getpid())
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		n, err := library.CountEntries(path)
-		if err != nil && strings.Contains(err.Error(), "nested more than") {
-			return // the other decoder has other limits
-		}
-		plain := bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-		var list []json.RawMessage
-		var syntax *json.SyntaxError
-		whole := json.Unmarshal(plain, &list)
-		switch {
-		case whole == nil && list != nil && (err != nil || n != len(list)):
-			t.Errorf("got %d elements and %v, want %d", n, err, len(list))
-		case errors.As(whole, &syntax) && err == nil:
-			t.Errorf("got no error, want %v", whole)
-		case errors.As(whole, &syntax) && strings.HasPrefix(syntax.Error(), "invalid character"):
-			at := int64(len(text)-len(plain)) + syntax.Offset - 1
-			line, column, perr := library.Locate(path, at)
-			if perr != nil {
-				t.Fatal(perr)
-			}
-			// The reader may stop earlier, at an object of the wrong shape. It also stops
-			// earlier at a truncated number, because the other decoder adds a space.
-			got := err.Error()
-			early := strings.Contains(got, "a task file must be") ||
-				strings.Contains(got, "must be a list") ||
-				strings.Contains(got, "has no list \"tasks\"") ||
-				strings.Contains(got, "the file ends") && syntax.Offset == int64(len(plain))
-			want := fmt.Sprintf("%s:%d:%d: ", path, line, column)
-			if !early && !strings.HasPrefix(got, want) {
-				t.Errorf("got %v\nwant %s%v", err, want, whole)
-			}
-		}
-	})
-}
 
 // importSeeds returns pairs of a task file and a registry. An empty registry stands for the
 // built-in tools.

@@ -392,7 +392,7 @@ func TestImportLocatesBrokenJSON(t *testing.T) {
 		{
 			"in a task", "{\"tasks\": [\n  " + task + ",\n  {\"id\": \"b\" \"task_type\": 1}\n]}",
 			":3:14: invalid character '\"' after object key:value pair\n" +
-				"    {\"id\": \"b\" \"task_type\": 1}\n               ^",
+				"  3 |   {\"id\": \"b\" \"task_type\": 1}\n    |              ^",
 		},
 		{"no comma", "[\n" + task + "\n" + "  " + task + "]", ":3:3: "},
 		{"no value", "[\n" + task + ",\n]", ":3:1: "},
@@ -405,15 +405,15 @@ func TestImportLocatesBrokenJSON(t *testing.T) {
 		{"empty", "", ":1:1: the file ends"},
 		{
 			"not JSON", "hello",
-			":1:1: invalid character 'h' looking for beginning of value\n  hello\n  ^",
+			":1:1: invalid character 'h' looking for beginning of value\n  1 | hello\n    | ^",
 		},
 		{"a string", `"hello"`, ":1:1: a task file must be a JSON object"},
-		{"JSON after the end", "[" + task + "]\n[]", ":2:1: unexpected text after"},
-		{"text after the end", "[" + task + "]\n  x", ":2:3: unexpected text after"},
+		{"JSON after the end", "[" + task + "]\n[]", ":2:1: invalid character '[' after"},
+		{"text after the end", "[" + task + "]\n  x", ":2:3: invalid character 'x' after"},
 		{"tasks is an object", `{"tasks": {}}`, ":1:11: \"tasks\" must be a list"},
 		{
 			"no tasks", `{"utility_cache": {}}`,
-			":1:1: the object has no list \"tasks\"\n  {\"utility_cache\": {}}\n  ^\nhint: ",
+			":1:1: the object has no list \"tasks\"\n  1 | {\"utility_cache\": {}}\n    | ^\nhint: ",
 		},
 		{"wrong key", `{"a": 1, b: 2}`, ":1:10: invalid character 'b'"},
 		{"wrong bracket", `{"a": 1]`, ":1:8: "},

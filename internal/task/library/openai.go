@@ -3,9 +3,8 @@ package library
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/toolkit"
@@ -22,49 +21,59 @@ type listedTool struct {
 	Strict      any             `json:"strict"`
 }
 
-// isToolList reports whether a JSON text is a list.
-func isToolList(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte("[")) }
-
-// listedTools returns the tools of a list, and what is wrong with it. Such tools declare no errors,
-// so they fail by chance with those that any tool can have.
-func listedTools(list []listedTool) (tools []assay.Tool, problems []problem) {
-	for i, e := range list {
-		wrong := func(format string, args ...any) {
-			text := fmt.Sprintf(format, args...)
-			problems = append(problems, problem{place: strconv.Itoa(i + 1), text: text})
+// list reads the tools of a list. Such tools declare no errors, so they fail by chance with those
+// that any tool can have.
+func (r *registry) list() (tools []assay.Tool, err error) {
+	n := 0
+	for p := range parts(r.file.text, 0) {
+		n++
+		var e listedTool
+		if err := r.decode(p, &e); err != nil {
+			return nil, err
 		}
+		r.unused.add(unknownFields(p.text, reflect.TypeFor[listedTool]()))
 		if e.Function != nil {
+			var inner struct{ Function json.RawMessage }
+			_ = json.Unmarshal(p.text, &inner) // it was decoded before
+			r.unused.add(unknownFields(inner.Function, reflect.TypeFor[listedTool]()))
 			e = *e.Function
 		}
-		name := e.Name
-		if name == "" {
-			wrong("tool %d of the list has no name", i+1)
-			continue
+		if t, why := e.tool(tools); why == "" {
+			tools = append(tools, t)
+		} else if e.Name == "" {
+			r.add(p.at, "tool %d of the list %s", n, why)
+		} else {
+			r.add(p.at, "tool %s: %s", e.Name, why)
 		}
-		if slices.ContainsFunc(tools, func(t assay.Tool) bool { return t.Name == name }) {
-			wrong("tool %s: defined more than once; remove or rename the others", name)
-			continue
-		}
-		t := assay.Tool{
-			Name: name, Description: e.Description, Schema: compact(e.Parameters),
-			Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
-			Category: beforeLast(name),
-		}
-		t.Operation = operationOf(name, t.Category)
-		if _, err := toolkit.CompileSchema(t.Schema); err != nil {
-			wrong("tool %s: %v", name, err)
-			continue
-		}
-		var err error
-		if t.Parameters, err = parametersOf(t.Schema); err != nil {
-			wrong("tool %s: %v", name, err)
-		}
-		tools = append(tools, t)
 	}
-	if len(list) == 0 {
-		problems = []problem{{text: noTools}}
+	if n == 0 {
+		r.add(0, noTools)
 	}
-	return tools, problems
+	return tools, nil
+}
+
+// tool returns the tool of an entry that follows others, or what is wrong with it.
+func (e *listedTool) tool(before []assay.Tool) (_ assay.Tool, wrong string) {
+	switch {
+	case e.Name == "":
+		return assay.Tool{}, "has no name"
+	case slices.ContainsFunc(before, func(t assay.Tool) bool { return t.Name == e.Name }):
+		return assay.Tool{}, "defined more than once; remove or rename the others"
+	}
+	t := assay.Tool{
+		Name: e.Name, Description: e.Description, Schema: compact(e.Parameters),
+		Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
+		Category: beforeLast(e.Name),
+	}
+	t.Operation = operationOf(e.Name, t.Category)
+	_, err := toolkit.CompileSchema(t.Schema)
+	if err == nil {
+		t.Parameters, err = parametersOf(t.Schema)
+	}
+	if err != nil {
+		return t, err.Error()
+	}
+	return t, ""
 }
 
 // compact returns a schema without white space. A missing one allows no arguments.

@@ -10,7 +10,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -28,138 +27,109 @@ type foreignTool struct {
 	} `json:"metadata"`
 }
 
+// maxRegistry is the size limit of files of tools.
+const maxRegistry = 64 << 20
+
 // readRegistry reads a tool registry: a JSON object whose keys are the tools' names, or a list of
 // tools as OpenAI has it. It sorts the tools of an object by execution order; tools without one
 // follow by name. The error lists all problems at once.
 //
 // Unused counts the fields of tools that are not read.
 func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
-	mark, err := markLength(path)
+	f, err := readJSON(path, maxRegistry, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := readJSON(path, mark)
+	r := registry{file: f, tools: make(map[string]foreignTool), places: make(map[string]int)}
+	var tools []assay.Tool
+	switch open := bytes.TrimSpace(f.text)[0]; open {
+	case '[':
+		tools, err = r.list()
+	case '{', 'n': // null has no tools
+		tools, err = r.object()
+	default:
+		err = f.at(0, "a tool registry must be a JSON object with the tools' "+
+			"names as keys, or a list of tools", "")
+	}
+	if err == nil && len(r.problems) > 0 {
+		err = r.notValid()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if isToolList(b) {
-		return readToolList(path, mark, b)
-	}
-	var registry map[string]foreignTool
-	var fields map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(b, &registry); err != nil {
-		return nil, nil, registryError(path, mark, err)
-	}
-	places, problems := toolPlaces(b)
-	tools := registryTools(registry)
-	if problems = append(problems, checkTools(tools)...); len(problems) > 0 {
-		return nil, nil, notValid(path, mark, places, problems)
-	}
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return nil, nil, registryError(path, mark, err)
-	}
-	for _, tool := range fields {
-		unused.add(unknownFields(tool, reflect.TypeFor[foreignTool]()))
-	}
-	unused.sort()
-	return tools, unused, nil
+	r.unused.sort()
+	return tools, r.unused, nil
 }
 
-func readToolList(path string, mark int64, b []byte) (_ []assay.Tool, unused fieldCounts, _ error) {
-	var list []listedTool
-	var fields []map[string]json.RawMessage
-	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, nil, registryError(path, mark, err)
-	}
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return nil, nil, registryError(path, mark, err)
-	}
-	for i, tool := range fields {
-		if f := list[i].Function; f != nil {
-			var inner map[string]json.RawMessage
-			if err := json.Unmarshal(tool["function"], &inner); err != nil {
-				return nil, nil, registryError(path, mark, err)
+// A registry is a file of tools that is being read.
+type registry struct {
+	file     *jsonFile
+	tools    map[string]foreignTool
+	places   map[string]int // of the tools
+	problems []problem
+	unused   fieldCounts
+}
+
+// object reads the tools of an object.
+func (r *registry) object() ([]assay.Tool, error) {
+	twice := make(map[string]bool)
+	for p := range parts(r.file.text, 0) {
+		if _, known := r.places[p.name]; known {
+			if !twice[p.name] {
+				twice[p.name] = true
+				r.add(p.at, "tool %s: defined more than once; remove or rename the others", p.name)
 			}
-			unused.add(unknownFields(inner, reflect.TypeFor[listedTool]()))
+			continue
 		}
-		unused.add(unknownFields(tool, reflect.TypeFor[listedTool]()))
+		r.places[p.name] = p.at
+		var tool foreignTool
+		if err := r.decode(p, &tool); err != nil {
+			return nil, err
+		}
+		r.tools[p.name] = tool
+		r.unused.add(unknownFields(p.text, reflect.TypeFor[foreignTool]()))
 	}
-	unused.sort()
-	tools, problems := listedTools(list)
-	if len(problems) > 0 {
-		places, _ := toolPlaces(b)
-		return nil, nil, notValid(path, mark, places, problems)
+	tools := registryTools(r.tools)
+	r.check(tools)
+	return tools, nil
+}
+
+// decode reads the value of a part.
+func (r *registry) decode(p part, into any) error {
+	err := json.Unmarshal(p.text, into)
+	if err == nil {
+		return nil
 	}
-	return tools, unused, nil
+	at := p.value
+	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at += max(int(typ.Offset)-1, 0)
+	}
+	return r.file.at(at, misshapen("a tool", err), "")
 }
 
 // maxProblems is the number of problems of a registry that are shown.
 const maxProblems = 10
 
-// A problem is a mistake of a tool, which has a name in an object, or else a number in a list.
+// A problem is a mistake of a tool at a place in the file.
 type problem struct {
-	place string
-	at    int64 // where it is if it has no place
-	text  string
+	at   int
+	text string
+}
+
+func (r *registry) add(at int, format string, args ...any) {
+	r.problems = append(r.problems, problem{at, fmt.Sprintf(format, args...)})
 }
 
 // notValid returns an error that shows each problem at its tool.
-func notValid(path string, mark int64, places map[string]int64, problems []problem) error {
+func (r *registry) notValid() error {
 	var all []error
-	for _, p := range problems[:min(len(problems), maxProblems)] {
-		at := mark + cmp.Or(places[p.place], p.at)
-		all = append(all, errorAt(path, at, errors.New(brief(p.text))))
+	for _, p := range r.problems[:min(len(r.problems), maxProblems)] {
+		all = append(all, r.file.at(p.at, brief(p.text), ""))
 	}
-	if more := len(problems) - maxProblems; more > 0 {
+	if more := len(r.problems) - maxProblems; more > 0 {
 		all = append(all, fmt.Errorf("and %d more problems", more))
 	}
 	return errors.New(assay.Brief(errors.Join(all...).Error()))
-}
-
-func registryError(path string, mark int64, err error) error {
-	var syntax *json.SyntaxError
-	var typ *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return errorAt(path, mark+max(syntax.Offset-1, 0), err)
-	case errors.As(err, &typ) && typ.Field == "":
-		return errorAt(path, mark, errors.New("a tool registry must be a JSON object with the tools' "+
-			"names as keys, or a list of tools"))
-	case errors.As(err, &typ):
-		typ.Field = strings.TrimPrefix(typ.Field, "Tool.") // the struct embedded in foreignTool
-		return errorAt(path, mark+max(typ.Offset-1, 0), errors.New(misshapen(typ)))
-	}
-	return errorAt(path, mark, err)
-}
-
-// toolPlaces returns where the tools of a valid JSON object or list begin, by name or by number. It
-// reports the names that occur more than once.
-func toolPlaces(text []byte) (places map[string]int64, problems []problem) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	places = make(map[string]int64)
-	seen := make(map[string]int)
-	open, _ := dec.Token() // null has no tools
-	for n := 1; dec.More(); n++ {
-		at := dec.InputOffset()
-		at += int64(len(text[at:]) - len(bytes.TrimLeft(text[at:], white+",")))
-		name := strconv.Itoa(n)
-		if open == json.Delim('{') {
-			key, _ := dec.Token()
-			name = fmt.Sprint(key)
-		}
-		var skipped json.RawMessage
-		if err := dec.Decode(&skipped); err != nil {
-			return places, []problem{{at: at, text: err.Error()}}
-		}
-		switch seen[name]++; seen[name] {
-		case 1:
-			places[name] = at
-		case 2:
-			problems = append(problems, problem{at: at, text: fmt.Sprintf(
-				"tool %s: defined more than once; remove or rename the others", name)})
-		}
-	}
-	return places, problems
 }
 
 // registryTools returns the tools in order. It names them by their keys.
@@ -201,23 +171,21 @@ var jsonTypes = []string{"string", "number", "integer", "boolean", "object", "ar
 
 const noTools = "there are no tools; define at least one"
 
-// checkTools returns all problems of tools.
-func checkTools(tools []assay.Tool) (problems []problem) {
+// check finds all problems of tools.
+func (r *registry) check(tools []assay.Tool) {
 	if len(tools) == 0 {
-		return []problem{{text: noTools}}
+		r.add(0, noTools)
 	}
 	catalog := assay.NewCatalog(tools)
 	for _, t := range tools {
 		for _, p := range slices.Concat(checkTool(t, catalog), checkFields(t)) {
-			problems = append(problems, problem{place: t.Name, text: "tool " + t.Name + ": " + p})
+			r.add(r.places[t.Name], "tool %s: %s", t.Name, p)
 		}
 	}
 	if cycle := findCycle(catalog); cycle != nil {
-		problems = append(problems, problem{place: cycle[0], text: fmt.Sprintf(
-			"tool %s: its dependencies form a cycle, %s; remove one of them",
-			cycle[0], strings.Join(cycle, " → "))})
+		r.add(r.places[cycle[0]], "tool %s: its dependencies form a cycle, %s; remove one of them",
+			cycle[0], strings.Join(cycle, " → "))
 	}
-	return problems
 }
 
 // checkTool checks the name, the errors and the dependencies of a tool.

@@ -53,7 +53,7 @@ func TestRegistrySortsToolsByExecutionOrderThenName(t *testing.T) {
 }
 
 // placed matches an error with a file, a line, a column and an excerpt.
-var placed = regexp.MustCompile(`(?m)\.(json|yaml|star):[1-9]\d*:[1-9]\d*: [^^]*\n[ |]*\^`)
+var placed = regexp.MustCompile(`(?m)\.(json|yaml|star):[1-9]\d*:[1-9]\d*: [^^]*\n[ |\t]*\^`)
 
 func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 		{
 			"broken", "{\"x_a\": {\n  \"errors\" []}}",
 			"registry.json:2:12: invalid character '[' after object key\n" +
-				"    \"errors\" []}}\n             ^",
+				"  2 |   \"errors\" []}}\n    |            ^",
 		},
 		{"cut", `{"x_a": {`, "registry.json:1:"},
 	} {

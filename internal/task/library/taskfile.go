@@ -1,17 +1,10 @@
 package library
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"iter"
-	"math"
-	"os"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -57,8 +50,8 @@ func firstValue(a, b json.RawMessage) json.RawMessage {
 // An entry is one element of a task file.
 type entry struct {
 	foreignTask
-	number int   // from 1
-	offset int64 // where the element starts in the file
+	number int // from 1
+	line   int // where the element starts in the file
 	// unused are the fields that an import does not use, and workflow is the plan among them.
 	// clash says how another of them contradicts the difficulty; it is empty if none does.
 	unused   []string
@@ -68,156 +61,45 @@ type entry struct {
 	malformed string
 }
 
-// taskEntries yields the elements of a task file one by one. The file is a JSON object with a list
-// "tasks", or the list alone. An error comes last; it names the file, line and column. The names of
-// other fields of the object are appended to others.
-func taskEntries(path string, others *[]string) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		f, err := openTaskFile(path)
-		if err != nil {
-			yield(entry{}, err)
-			return
-		}
-		defer f.Close()
-		stopped, err := f.walk(func(e entry) bool { return yield(e, nil) })
-		*others = append(*others, f.others...)
-		if err != nil && !stopped {
-			yield(entry{}, err)
-		}
-	}
-}
-
-// A taskFile reads a task file as a stream.
+// A taskFile is a JSON object with a list "tasks", or the list alone.
 type taskFile struct {
-	*os.File
-	text io.Reader // of the file, after the byte order mark
-	dec  *json.Decoder
-	base int64 // offset in the file where the decoder started
-	read int   // number of elements so far
-	// others are the fields of the object beside its tasks.
+	*jsonFile
+	tasks []part // the lists
+	// others are the names of the members beside the tasks.
 	others []string
 }
 
 func openTaskFile(path string) (*taskFile, error) {
-	base, err := markLength(path)
+	file, err := readJSON(path, maxJSON, false)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := f.Seek(base, io.SeekStart); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	text := &jsonGuard{Reader: f, at: base}
-	return &taskFile{File: f, text: text, dec: json.NewDecoder(text), base: base}, nil
-}
-
-func (f *taskFile) offset() int64 { return f.base + f.dec.InputOffset() }
-
-// token is the decoder's Token, with positions in errors.
-func (f *taskFile) token(s slot) (json.Token, error) {
-	start := f.offset()
-	tok, err := f.dec.Token()
-	if err != nil {
-		return nil, f.broken(start, s, err)
-	}
-	return tok, nil
-}
-
-// value is the decoder's Decode, with positions in errors.
-func (f *taskFile) value(s slot, v *json.RawMessage) error {
-	start := f.offset()
-	if err := f.dec.Decode(v); err != nil {
-		return f.broken(start, s, err)
-	}
-	return nil
-}
-
-func (f *taskFile) broken(start int64, s slot, err error) error {
-	if limit, ok := errors.AsType[*limitError](err); ok {
-		return limit.in(f.Name())
-	}
-	var syntax *json.SyntaxError
-	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	if cut || errors.As(err, &syntax) {
-		return jsonErrorAt(f.Name(), start, s, err)
-	}
-	return fmt.Errorf("%s: %w", f.Name(), err)
-}
-
-// walk calls visit for every element until it returns false.
-func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
-	tok, err := f.token(slot{})
-	if err != nil {
-		return false, err
-	}
-	switch tok {
-	case json.Delim('['):
-		stopped, err = f.list(visit)
-	case json.Delim('{'):
-		stopped, err = f.object(visit)
+	f := &taskFile{jsonFile: file}
+	start := len(f.text) - len(bytes.TrimLeft(f.text, " \t\r\n"))
+	switch f.text[start] {
+	case '[':
+		f.tasks = []part{{value: start, text: f.text[start:]}}
+		return f, nil
+	case '{':
 	default:
-		return false, errorAt(f.Name(), f.base,
-			errors.New(`a task file must be a JSON object with a list "tasks", or only the list`))
+		return nil, f.at(start,
+			`a task file must be a JSON object with a list "tasks", or only the list`, "")
 	}
-	if stopped || err != nil {
-		return stopped, err
-	}
-	return false, f.ended()
-}
-
-// ended returns an error if there is more than white space left.
-func (f *taskFile) ended() error {
-	rest := bufio.NewReader(io.MultiReader(f.dec.Buffered(), f.text))
-	at := f.offset() + skip(rest, white, math.MaxInt64)
-	switch _, err := rest.Peek(1); {
-	case err == nil:
-		return errorAt(f.Name(), at, errors.New("unexpected text after the end of the task file"))
-	case !errors.Is(err, io.EOF):
-		return err
-	}
-	return nil
-}
-
-func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
-	found, next, start := false, slot{key: true}, f.offset()-1
-	for f.dec.More() {
-		key, err := f.token(next)
-		next.separator = ","
-		if err != nil {
-			return false, err
+	for p := range parts(f.text, 0) {
+		switch {
+		case p.name != "tasks":
+			f.addOther(brief(p.name))
+		case p.text[0] != '[':
+			return nil, f.at(p.value, `"tasks" must be a list`, "")
+		default:
+			f.tasks = append(f.tasks, p)
 		}
-		if key != "tasks" {
-			f.addOther(brief(fmt.Sprint(key)))
-			var skipped json.RawMessage
-			if err := f.value(slot{separator: ":"}, &skipped); err != nil {
-				return false, err
-			}
-			continue
-		}
-		tok, err := f.token(slot{separator: ":"})
-		if err != nil {
-			return false, err
-		}
-		if tok != json.Delim('[') {
-			return false, errorAt(f.Name(), f.offset()-1, errors.New("\"tasks\" must be a list"))
-		}
-		if stopped, err = f.list(visit); stopped || err != nil {
-			return stopped, err
-		}
-		found = true
 	}
-	if _, err := f.token(slot{}); err != nil {
-		return false, err
+	if f.tasks == nil {
+		return nil, f.at(start, `the object has no list "tasks"`, "a task file is "+
+			`{"tasks": [...]} or the list alone; pass a tool registry with --tools`)
 	}
-	if !found {
-		return false, fmt.Errorf("%w\nhint: a task file is {\"tasks\": [...]} or the list alone; pass a "+
-			"tool registry with --tools",
-			errorAt(f.Name(), start, errors.New("the object has no list \"tasks\"")))
-	}
-	return false, nil
+	return f, nil
 }
 
 // addOther keeps the name of a field beside the tasks. It keeps few, because it is for people.
@@ -231,27 +113,24 @@ func (f *taskFile) addOther(name string) {
 	}
 }
 
-// list reads the elements and the closing bracket.
-func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
-	var next slot
-	for f.dec.More() {
-		var raw json.RawMessage
-		if err := f.value(next, &raw); err != nil {
-			return false, err
-		}
-		next.separator = ","
-		f.read++
-		e := entry{number: f.read, offset: f.offset() - int64(len(raw))}
-		e.malformed = misshapen(json.Unmarshal(raw, &e.foreignTask))
-		if e.malformed == "" {
-			e.examine(raw)
-		}
-		if !visit(e) {
-			return true, nil
+// entries yields the elements of the lists.
+func (f *taskFile) entries(yield func(entry) bool) {
+	number, line, before := 0, 1, 0
+	for _, list := range f.tasks {
+		for p := range parts(list.text, list.value) {
+			number++
+			line += bytes.Count(f.text[before:p.at], []byte("\n"))
+			before = p.at
+			e := entry{number: number, line: line}
+			e.malformed = misshapen("a task", json.Unmarshal(p.text, &e.foreignTask))
+			if e.malformed == "" {
+				e.examine(p.text)
+			}
+			if !yield(e) {
+				return
+			}
 		}
 	}
-	_, err = f.token(slot{})
-	return false, err
 }
 
 // examine looks at the fields of a task that no import reads.
@@ -260,51 +139,6 @@ func (e *entry) examine(task json.RawMessage) {
 	if json.Unmarshal(task, &fields) != nil {
 		return
 	}
-	e.unused = unknownFields(fields, reflect.TypeFor[foreignTask]())
+	e.unused = unknownFields(task, reflect.TypeFor[foreignTask]())
 	e.workflow, e.clash = fields["workflow"], contradiction(e.Difficulty, fields)
-}
-
-// unknownFields returns the names of the fields that a type does not have.
-func unknownFields(fields map[string]json.RawMessage, t reflect.Type) (names []string) {
-	for name := range fields {
-		known := slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
-			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			return strings.EqualFold(tag, name) // as encoding/json does
-		})
-		if !known {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// misshapen explains why a valid JSON value was not decoded. It returns "" for nil.
-func misshapen(err error) string {
-	var typ *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return ""
-	case !errors.As(err, &typ):
-		return err.Error()
-	case typ.Field == "":
-		return "a task must be a JSON object, not " + withArticle(typ.Value)
-	}
-	want := typ.Type.String()
-	switch typ.Type.Kind() {
-	case reflect.Slice:
-		want = "list"
-	case reflect.Struct:
-		want = "object"
-	case reflect.Float64:
-		want = "number"
-	}
-	return fmt.Sprintf("%s must be %s, not %s",
-		typ.Field, withArticle(want), withArticle(typ.Value))
-}
-
-func withArticle(noun string) string {
-	if strings.ContainsRune("aeiou", rune(noun[0])) {
-		return "an " + noun
-	}
-	return "a " + noun
 }

@@ -145,6 +145,9 @@ type Help struct{ Missing, Empty string }
 // Absent returns a document without content, for errors that have no place.
 func Absent(name string) *Document { return &Document{Name: name} }
 
+// Plain returns a document for errors that point into the text of a file that is not YAML.
+func Plain(name string, source []byte) *Document { return &Document{Name: name, source: source} }
+
 // maxFile is the size limit of files.
 const maxFile = 16 << 20
 
@@ -544,6 +547,13 @@ func (d *Document) AtKey(path, name, message, hint string) *Error {
 		return d.Here(key.Line, key.Column, message, hint)
 	}
 	return d.At(path, message, hint)
+}
+
+// AtByte returns an error at a byte of the text.
+func (d *Document) AtByte(offset int, message, hint string) *Error {
+	before := d.source[:min(offset, len(d.source))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return d.Here(1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(line), message, hint)
 }
 
 // Here returns an error at a line and a column, both counted from 1. It shows no key that is
