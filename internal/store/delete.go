@@ -207,7 +207,7 @@ func (w *writer) delete(
 		return d, err
 	}
 	if c.Transcripts {
-		err = w.dropTranscripts(ctx, deletion)
+		err = w.dropTranscripts(deletion)
 	} else {
 		err = w.deleteRows(ctx, c, deletion)
 	}
@@ -263,41 +263,20 @@ func (w *writer) liftTriggers() (texts map[string]string, err error) {
 	return texts, err
 }
 
-// dropTranscripts deletes transcripts and keeps their digests, because the seals of their
-// attempts cover them.
-func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
-	known, err := dictionaries(w.ctx, w.conn)
+// dropTranscripts deletes the transcripts of the selected attempts.
+func (w *writer) dropTranscripts(deletion int64) error {
+	const chosen = "attempt IN (SELECT id FROM chosen_attempts)"
+	err := w.drop(deletion, chosen+" AND attempt IN (SELECT attempt FROM transcripts)")
 	if err != nil {
 		return err
 	}
-	dec := newDecoder(known...)
-	const query = `SELECT attempt, body FROM transcripts
-		WHERE attempt IN (SELECT id FROM chosen_attempts) LIMIT 1000`
-	for ctx.Err() == nil {
-		bodies, err := table[int64, []byte](w.ctx, w.conn, query)
-		if err != nil || len(bodies) == 0 {
-			return err
-		}
-		for id, body := range bodies {
-			text, err := dec.DecodeAll(body, nil)
-			if err != nil {
-				return damagedBody(err)
-			}
-			if err := w.drop(deletion, id, digest(text)); err != nil {
-				return err
-			}
-			if err := w.exec("DELETE FROM transcripts WHERE attempt = ?", id); err != nil {
-				return err
-			}
-		}
-	}
-	return context.Cause(ctx)
+	return w.exec("DELETE FROM transcripts WHERE " + chosen)
 }
 
-// drop records that an attempt's transcript was deleted.
-func (w *writer) drop(deletion, attempt int64, digest []byte) error {
-	insert := insertSQL("dropped", "attempt, deletion, digest")
-	return w.exec(insert, attempt, deletion, digest)
+// drop records that the transcripts of sealed attempts were deleted.
+func (w *writer) drop(deletion int64, where string, args ...any) error {
+	query := "INSERT INTO dropped SELECT attempt, ?, script FROM attempt_seals WHERE " + where
+	return w.exec(query, append([]any{deletion}, args...)...)
 }
 
 // deleteRows deletes the selected attempts and everything that depends on them.
@@ -385,19 +364,12 @@ func (w *writer) recordRows(deletion int64, of, ids string, args []any) error {
 	if err != nil {
 		return err
 	}
-	known, err := deletedRows(w.ctx, w.conn, of)
-	if err != nil {
-		return err
-	}
 	const unseal = `DELETE FROM seals
 		WHERE (of = ?1 OR of LIKE ?1 || '\_%' ESCAPE '\') AND id BETWEEN ?2 AND ?3`
 	for _, s := range gone {
-		// Earlier programs reused the IDs of deleted rows, so some may be recorded already.
-		for _, s := range known.without(s.first, s.last) {
-			insert := insertSQL("deleted", "deletion, of, first, last")
-			if err := w.exec(insert, deletion, of, s.first, s.last); err != nil {
-				return err
-			}
+		insert := insertSQL("deleted", "deletion, of, first, last")
+		if err := w.exec(insert, deletion, of, s.first, s.last); err != nil {
+			return err
 		}
 		if err := w.exec(unseal, of, s.first, s.last); err != nil {
 			return err

@@ -215,35 +215,6 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 	}
 }
 
-// Earlier programs reused IDs.
-func TestDeleteAcceptsReusedIDs(t *testing.T) {
-	t.Parallel()
-	db, path := create(t, store.Options{})
-	a := outcome(1)
-	save(t, db, a)
-	rescore(t, db, rescored(a, better(1)))
-	if _, err := db.Delete(t.Context(), store.Choice{Model: a.Model}, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	a = outcome(1)
-	save(t, db, a)
-	rescore(t, db, rescored(a, better(1)))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	meddle(t, path, "UPDATE scores SET id = 1; UPDATE seals SET id = 1 WHERE of = 'score'")
-	db = open(t, path, store.Options{})
-	if _, err := db.Delete(t.Context(), store.Choice{Model: a.Model}, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if problems, _ := verify(t, path); len(problems) > 0 {
-		t.Errorf("problems: %v", problems)
-	}
-}
-
 // Rows that are deleted on purpose during a verification are not damage.
 func TestVerifyNoticesDeletions(t *testing.T) {
 	t.Parallel()

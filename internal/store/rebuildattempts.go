@@ -249,5 +249,5 @@ func (b *rebuilder) dropTranscript(w *writer, r *copyRow) error {
 	if err != nil {
 		return err
 	}
-	return w.drop(deletion, r.id, r.digest)
+	return w.drop(deletion, "attempt = ?", r.id)
 }
