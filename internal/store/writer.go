@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -24,8 +22,7 @@ const (
 
 // An op is one write, which happens entirely or not at all.
 type op struct {
-	// apply runs in the writer's goroutine. It may run twice, because a transaction is repeated if
-	// an op in it was refused halfway.
+	// apply runs in the writer's goroutine.
 	apply func(*writer) error
 	bytes int
 	// done receives the result. It is buffered so that the writer never waits.
@@ -41,18 +38,13 @@ type writer struct {
 	// ctx carries the values of the opener's context and never ends, because a transaction is
 	// committed or rolled back even if its caller has left.
 	ctx context.Context
-	// queries and commands are the statements that were used so far, by their text.
-	queries  map[string]*sql.Stmt
-	commands map[string]driver.StmtExecContext
-	// values are the arguments of the command that is being executed.
-	values []driver.NamedValue
-	row    []any // see join
+	// statements are those that were used so far, by their text.
+	statements map[string]*sql.Stmt
+	row        []any // see join
 
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
 	last int64
-	// executed counts the statements that may have written.
-	executed int
 	// gone has the highest ID of a deleted row for each kind of row. IDs are not reused,
 	// because the record of the deletion would excuse the loss of the second row too.
 	gone map[string]int64
@@ -64,8 +56,8 @@ type writer struct {
 
 func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 	return &writer{
-		conn: conn, ctx: ctx, queries: make(map[string]*sql.Stmt),
-		commands: make(map[string]driver.StmtExecContext), runs: make(map[assay.RunID]runKey),
+		conn: conn, ctx: ctx, statements: make(map[string]*sql.Stmt),
+		runs: make(map[assay.RunID]runKey),
 	}
 }
 
@@ -151,22 +143,6 @@ func (w *writer) commit(batch []*op) {
 
 // transact applies the batch and commits it. It returns the error of each refused op.
 func (w *writer) transact(batch []*op) (refused []error, err error) {
-	refused, err = w.try(batch, false)
-	if errors.Is(err, errHalf) {
-		refused, err = w.try(batch, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return refused, w.checkFiles()
-}
-
-// errHalf reports that an op was refused after it had written something.
-var errHalf = errors.New("half an op was written")
-
-// try is one transaction. Savepoints undo a refused op alone, but they are two statements for each
-// op, and a refusal nearly always comes before the first row. So the first try has none.
-func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) {
 	last := w.last
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -181,135 +157,76 @@ func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) 
 	}()
 	refused = make([]error, len(batch))
 	for i, o := range batch {
-		if refused[i], err = w.apply(o, savepoints); err != nil {
+		if refused[i], err = w.apply(o); err != nil {
 			return nil, err
 		}
 	}
-	return refused, w.exec("COMMIT")
+	if err = w.exec("COMMIT"); err != nil {
+		return nil, err
+	}
+	return refused, w.checkFiles()
 }
 
 // apply applies o. The first error concerns only o, the second the whole transaction.
-func (w *writer) apply(o *op, savepoint bool) (refused, err error) {
-	if savepoint {
-		if err := w.exec("SAVEPOINT op"); err != nil {
-			return nil, err
-		}
+func (w *writer) apply(o *op) (refused, err error) {
+	if err := w.exec("SAVEPOINT op"); err != nil {
+		return nil, err
 	}
-	before := w.executed
+	last := w.last
 	if err := o.apply(w); err != nil {
 		var ok bool
 		if refused, ok = refusal(err); !ok {
 			return nil, err
 		}
-		switch {
-		case savepoint:
-			if err := w.exec("ROLLBACK TO op"); err != nil {
-				return nil, err
-			}
-		case w.executed > before:
-			return nil, errHalf
+		if err := w.exec("ROLLBACK TO op"); err != nil {
+			return nil, err
 		}
+		w.last = last
 	}
-	if savepoint {
-		err = w.exec("RELEASE op")
-	}
-	return refused, err
+	return refused, w.exec("RELEASE op")
 }
 
 // exec executes a statement. Times among its arguments are stored as text.
 func (w *writer) exec(query string, args ...any) error {
-	_, err := w.execute(query, args)
+	_, err := w.change(query, args...)
 	return err
 }
 
-// change is exec for a statement that may find nothing to do. It returns the number of rows that
-// were changed.
+// change is exec, and returns the number of rows that were changed.
 func (w *writer) change(query string, args ...any) (rows int64, err error) {
-	before := w.executed
-	result, err := w.execute(query, args)
+	for i, arg := range args {
+		if at, ok := arg.(time.Time); ok {
+			if args[i], err = formatTime(at); err != nil {
+				return 0, fmt.Errorf("%w: %w", ErrInvalid, err)
+			}
+		}
+	}
+	s, err := w.statement(query)
 	if err != nil {
 		return 0, err
 	}
-	if rows, err = result.RowsAffected(); rows == 0 {
-		w.executed = before
-	}
-	return rows, err
-}
-
-// execute passes a command to the driver itself, because package database/sql takes as long for the
-// arguments of an attempt as SQLite for some of its rows.
-func (w *writer) execute(query string, args []any) (result driver.Result, err error) {
-	w.values = w.values[:0]
-	for i, arg := range args {
-		value, err := valueOf(arg)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
-		w.values = append(w.values, driver.NamedValue{Ordinal: i + 1, Value: value})
-	}
-	defer func() { clear(w.values) }()
-	w.executed++
-	s, err := w.command(query)
+	result, err := s.ExecContext(w.ctx, args...)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	err = w.raw(func(any) error {
-		result, err = s.ExecContext(w.ctx, w.values)
-		return err
-	})
-	return result, err
-}
-
-// valueOf returns an argument as the driver wants it. Times are text.
-func valueOf(arg any) (driver.Value, error) {
-	switch v := arg.(type) {
-	case string, int64, float64, []byte, nil:
-		return v, nil
-	case time.Time:
-		return formatTime(v)
-	}
-	return driver.DefaultParameterConverter.ConvertValue(arg)
-}
-
-// raw calls do with the driver's connection.
-func (w *writer) raw(do func(conn any) error) (err error) {
-	failed := w.conn.Raw(func(conn any) error {
-		err = do(conn)
-		return nil
-	})
-	return cmp.Or(err, failed)
-}
-
-func (w *writer) command(query string) (s driver.StmtExecContext, err error) {
-	if s = w.commands[query]; s != nil {
-		return s, nil
-	}
-	err = w.raw(func(conn any) error {
-		prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(w.ctx, query)
-		if err == nil {
-			s = prepared.(driver.StmtExecContext)
-			w.commands[query] = s
-		}
-		return err
-	})
-	return s, err
+	return result.RowsAffected()
 }
 
 // get scans the only row of a query.
 func (w *writer) get(query string, args []any, to ...any) error {
-	s, err := w.query(query)
+	s, err := w.statement(query)
 	if err != nil {
 		return err
 	}
 	return s.QueryRowContext(w.ctx, args...).Scan(to...)
 }
 
-func (w *writer) query(query string) (s *sql.Stmt, err error) {
-	if s = w.queries[query]; s != nil {
+func (w *writer) statement(query string) (s *sql.Stmt, err error) {
+	if s = w.statements[query]; s != nil {
 		return s, nil
 	}
 	if s, err = w.conn.PrepareContext(w.ctx, query); err == nil {
-		w.queries[query] = s
+		w.statements[query] = s
 	}
 	return s, err
 }
@@ -371,23 +288,15 @@ func (w *writer) checkpoint() error {
 	return explain(w.path, err)
 }
 
-func (w *writer) close() error {
-	err := w.finalize()
+func (w *writer) close() (err error) {
+	// While a statement is open, so are SQLite's files.
+	for _, s := range w.statements {
+		err = errors.Join(err, s.Close())
+	}
 	if w.conn != nil {
 		err = errors.Join(err, w.conn.Close())
 	}
 	return errors.Join(err, w.pool.Close())
-}
-
-// finalize closes the prepared statements. While one is open, so are SQLite's files.
-func (w *writer) finalize() (err error) {
-	for _, s := range w.queries {
-		err = errors.Join(err, s.Close())
-	}
-	for _, s := range w.commands {
-		err = errors.Join(err, w.raw(func(any) error { return s.(driver.Stmt).Close() }))
-	}
-	return err
 }
 
 // learnIDs reads the highest IDs of attempts and of deleted rows.
