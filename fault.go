@@ -47,8 +47,7 @@ type FaultRule struct {
 var FaultTable = []FaultRule{
 	{
 		RateLimited, "429, or another status that means it", true, false,
-		"the lane waits as long as the endpoint asks and sends less for a while; the same " +
-			"turn waits for any lane again, as often as necessary",
+		"the same turn again, after the wait that the endpoint announces, as often as necessary",
 	},
 	{
 		Overloaded, "503, 529, 498, or an end of the reply for lack of resources", true, false,
@@ -56,48 +55,43 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Server, "other 5xx, 409, 423, 425, 499, or a reply that the endpoint broke off", true, false,
-		"the same turn again after a backoff that holds no slot",
+		"the same turn again after a pause",
 	},
 	{
 		Network, "connection, DNS, TLS, proxy, redirect, truncated body", true, false,
-		"the same turn again after a backoff that holds no slot",
+		"the same turn again after a pause",
 	},
 	{
 		Timeout, "a deadline passed, 408, or an attempt ended by time while the machine stood still",
 		true, false,
-		"the same turn again after a backoff that holds no slot; a turn without a reply within the " +
-			"request limit is tried three times, and then the trial is parked",
+		"the same turn again after a pause; without a reply within the request limit, three times, " +
+			"and then the trial is parked",
 	},
 	{
 		Auth, "401, 403", false, true,
-		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
-			"tried again on any lane",
+		"the lane is probed, and closed if the refusal repeats; the same turn again on any lane",
 	},
 	{
 		Quota, "no credit left, 402", false, true,
-		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
-			"tried again on any lane",
+		"the lane is probed, and closed if the refusal repeats; the same turn again on any lane",
 	},
 	{
 		NotFound, "404: no such deployment or model", false, true,
-		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
-			"tried again on any lane",
+		"the lane is probed, and closed if the refusal repeats; the same turn again on any lane",
 	},
 	{
 		BadRequest, "other 4xx: the endpoint rejects the request, or it is larger than a limit", false, false,
-		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
-			"has ever worked",
+		"the attempt ends; the lane is closed after five in a row, or fifty if it has ever worked",
 	},
 	{ContentFilter, "the endpoint's content filter refused, or cut the reply off", false, false, "the attempt ends"},
 	{
 		Malformed, "the answer is not a reply, or an empty one that cost no tokens, or it ended for an " +
 			"unknown reason", true, false,
-		"the same turn again after a backoff that holds no slot",
+		"the same turn again after a pause",
 	},
 	{
 		Identity, "a model other than the one ordered answered", false, false,
-		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
-			"has ever worked",
+		"the attempt ends; the lane is closed after five in a row, or fifty if it has ever worked",
 	},
 	{
 		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 )
 
@@ -356,17 +355,6 @@ func TestDocumentedTestsExist(t *testing.T) {
 	}
 	if len(named) < 40 {
 		t.Errorf("found %d names in docs/incidents.md, want at least 40", len(named))
-	}
-}
-
-// docs/files.md describes every kind of fault.
-func TestDocumentedFaults(t *testing.T) {
-	t.Parallel()
-	text := readDocument(t, "docs/files.md")
-	for _, kind := range assay.FaultKinds {
-		if !strings.Contains(text, "`"+string(kind)+"`") {
-			t.Errorf("docs/files.md lacks the fault %s", kind)
-		}
 	}
 }
 

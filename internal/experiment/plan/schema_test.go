@@ -331,6 +331,14 @@ func TestDocumentedFields(t *testing.T) {
 			continue
 		}
 		examples++
+		if strings.HasPrefix(text, "providers:") {
+			path := write(t, "p.yaml", strings.Replace(text, "\nprices: prices.yaml", "", 1))
+			_, err := plan.LoadProviders(path, env(map[string]string{"GATEWAY": "h"}))
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		if strings.Contains(text, "{input: ") {
 			if _, err := plan.LoadPrices(write(t, "p.yaml", text)); err != nil {
 				t.Error(err)
