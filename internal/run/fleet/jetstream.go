@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,12 +43,6 @@ const (
 	ackWait = 5 * time.Second
 	// patience is how long one wait for an assignment takes.
 	patience = 5 * time.Second
-	// bigHeader names a message that is too big for the server, and sizeHeader has its size. It
-	// goes in parts; see [parts].
-	bigHeader  = "Assay-Message"
-	sizeHeader = "Assay-Size"
-	// headroom is what a message may have beside its body, in bytes.
-	headroom = 1 << 10
 )
 
 // dial connects to a server. It fails if the server cannot be reached or does not let us in.
@@ -104,19 +96,14 @@ func (c *connection) subject(parts ...string) string {
 // stream is the name of the queue.
 func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-assignments" }
 
-// message returns a message, without its body if that has to go in parts.
-func (c *connection) message(subject string, body []byte) (m *nats.Msg, inParts bool) {
-	m = nats.NewMsg(subject)
-	if len(body) <= c.mostBody() {
-		m.Data = body
-		return m, false
+// tooBig returns why a message cannot be sent, or nil if it is not too big for the server.
+func (c *connection) tooBig(body []byte) error {
+	if most := c.conn.MaxPayload(); int64(len(body)) > most {
+		return fmt.Errorf("a message has %d bytes, and the NATS server takes %d (max_payload)",
+			len(body), most)
 	}
-	m.Header.Set(bigHeader, rand.Text())
-	m.Header.Set(sizeHeader, strconv.Itoa(len(body)))
-	return m, true
+	return nil
 }
-
-func (c *connection) mostBody() int { return int(c.conn.MaxPayload() - headroom) }
 
 // A Remote is the link of a worker to a NATS server.
 type Remote struct {
@@ -152,56 +139,17 @@ func (r *Remote) Close() { r.conn.Close() }
 
 // Call makes a call.
 func (r *Remote) Call(ctx context.Context, call string, body []byte) ([]byte, error) {
-	m, inParts := r.message(r.subject("call", call), body)
-	if inParts {
-		for part := range slices.Chunk(body, r.mostBody()) {
-			if _, err := r.part(ctx, callPut, m, part); err != nil {
-				return nil, err
-			}
-		}
+	if err := r.tooBig(body); err != nil {
+		return nil, callError{err}
 	}
-	reply, err := r.conn.RequestMsgWithContext(ctx, m)
+	reply, err := r.conn.RequestWithContext(ctx, r.subject("call", call), body)
 	if errors.Is(err, nats.ErrNoResponders) {
 		err = errors.New("no run asks for workers there")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if reply.Header.Get(bigHeader) == "" {
-		return reply.Data, nil
-	}
-	for {
-		part, err := r.part(ctx, callGet, reply, nil)
-		if err != nil {
-			return nil, err
-		}
-		if len(part) == 0 {
-			return reply.Data, complete(reply)
-		}
-		reply.Data = append(reply.Data, part...)
-	}
-}
-
-// part sends a part of a message to the run, or gets the next one.
-func (r *Remote) part(
-	ctx context.Context, call string, of *nats.Msg, body []byte,
-) ([]byte, error) {
-	m := nats.NewMsg(r.subject("call", call))
-	m.Header.Set(bigHeader, of.Header.Get(bigHeader))
-	m.Data = body
-	reply, err := r.conn.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return nil, fmt.Errorf("a part of a big message: %w", err)
-	}
 	return reply.Data, nil
-}
-
-// complete returns an error if a message that came in parts lacks some.
-func complete(m *nats.Msg) error {
-	if size := m.Header.Get(sizeHeader); size != strconv.Itoa(len(m.Data)) {
-		return fmt.Errorf("a big message has %d of %s bytes", len(m.Data), size)
-	}
-	return nil
 }
 
 // Take takes up to n assignments.

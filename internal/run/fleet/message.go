@@ -22,8 +22,6 @@ const (
 	callBegin  = "begin"  // it has got an assignment from the queue
 	callChat   = "chat"   // a request of an attempt to its model
 	callResult = "result" // an attempt has ended
-	callPut    = "put"    // a part of a message that is too big for the server
-	callGet    = "get"    // the next part of an answer that is too big
 )
 
 var calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
@@ -172,7 +170,7 @@ const (
 	whyNot         = 'e'
 	compressFrom   = 2 << 10 // bytes
 	// mostMessage limits what a compressed message may grow to, in bytes.
-	mostMessage = 1 << 30
+	mostMessage = 256 << 20
 )
 
 var (

@@ -41,7 +41,7 @@ func permissions(id string) *server.Permissions {
 		Subscribe: &server.SubjectPermission{Deny: []string{">"}},
 	}
 	names := connection{prefix: "assay"}
-	for _, call := range append([]string{callPut, callGet}, calls...) {
+	for _, call := range calls {
 		p.Publish.Allow = append(p.Publish.Allow, names.subject("call", call))
 	}
 	consumer := names.stream() + "." + consumerName

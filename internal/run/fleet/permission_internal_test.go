@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +156,7 @@ func TestResultOfAnotherLease(t *testing.T) {
 	coordinator.Close()
 }
 
-// TestBigMessages sends what is too big for the server in both directions.
+// TestBigMessages sends 20 MB in both directions, and what is too big for the server.
 func TestBigMessages(t *testing.T) {
 	t.Parallel()
 	x := listen(t)
@@ -165,13 +166,13 @@ func TestBigMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	got, err := join(t, x).Call(t.Context(), callChat, body)
+	r := join(t, x)
+	got, err := r.Call(t.Context(), callChat, body)
 	if err != nil || !bytes.Equal(got, body) {
 		t.Errorf("%d bytes came back of %d: %v", len(got), len(body), err)
 	}
-	x.parts.mu.Lock()
-	defer x.parts.mu.Unlock()
-	if n := len(x.parts.byID); n > 0 {
-		t.Errorf("%d messages are kept", n)
+	_, err = r.Call(t.Context(), callChat, make([]byte, payload+1))
+	if !isHopeless(err) || !strings.Contains(err.Error(), "max_payload") {
+		t.Errorf("too big a message: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +17,9 @@ import (
 )
 
 const (
-	// payload is the largest message of the server in this process, in bytes: what NATS advises not
-	// to exceed.
-	payload = 8 << 20
+	// payload is the largest message of the server in this process, in bytes. It is the most that
+	// NATS permits without a higher limit of what waits for one client.
+	payload = 64 << 20
 	// setUp is the time to prepare a server.
 	setUp = 10 * time.Second
 )
@@ -31,7 +30,6 @@ type Exchange struct {
 	server  *server.Server // nil if somebody else runs it
 	dir     string
 	mending sync.Mutex // of a queue that the server has lost
-	parts   parts
 }
 
 // Listen starts a NATS server in this process. It listens on an address, for workers with the token
@@ -218,19 +216,7 @@ func (x *Exchange) Serve(
 	var subs []*nats.Subscription
 	for _, call := range calls {
 		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
-			answers.Go(func() { x.reply(m, func(b []byte) []byte { return answer(ctx, call, b) }) })
-		})
-		if err != nil {
-			cancel()
-			return nil, err
-		}
-		subs = append(subs, sub)
-	}
-	for call, answer := range map[string]func(id string, part []byte) []byte{
-		callPut: x.parts.put, callGet: x.parts.get,
-	} {
-		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
-			_ = m.Respond(answer(m.Header.Get(bigHeader), m.Data))
+			answers.Go(func() { x.reply(m, answer(ctx, call, m.Data)) })
 		})
 		if err != nil {
 			cancel()
@@ -247,25 +233,12 @@ func (x *Exchange) Serve(
 	}, x.conn.Flush()
 }
 
-// reply answers one message. Without an answer, the worker will ask again.
-func (x *Exchange) reply(m *nats.Msg, answer func(body []byte) []byte) {
-	if id := m.Header.Get(bigHeader); id != "" {
-		m.Data = x.parts.take(id)
-		if complete(m) != nil {
-			return
-		}
+// reply sends the answer to a message. If it gets lost, the worker asks again.
+func (x *Exchange) reply(m *nats.Msg, answer []byte) {
+	if err := x.tooBig(answer); err != nil {
+		answer = refusal(err)
 	}
-	b := answer(m.Data)
-	if b == nil {
-		return
-	}
-	out, inParts := x.message(m.Reply, b)
-	if inParts {
-		for part := range slices.Chunk(b, x.mostBody()) {
-			x.parts.put(out.Header.Get(bigHeader), part)
-		}
-	}
-	_ = x.conn.PublishMsg(out)
+	_ = m.Respond(answer)
 }
 
 // lastError keeps the last thing that a server complained about.
