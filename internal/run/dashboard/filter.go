@@ -74,61 +74,29 @@ type found struct {
 	// Total counts all chosen attempts, Done those with an outcome, Full those with full success.
 	Total, Done, Full int
 	// Rows are the latest, latest first. Older is the place before which the next ones are, or 0.
-	Rows  []listedRow
+	Rows  []row
 	Older int
 }
 
-// A listedRow is an attempt in words.
-type listedRow struct {
-	row
-	ID                              assay.TrialID
-	Cell                            assay.Cell
-	Task, Lane, Run, Ended, Because string
-	Level, Fault                    string
-}
-
-// Number returns the number of the attempt.
-func (r listedRow) Number() int { return int(r.number) }
-
-// Turns counts the turns of the episode.
-func (r listedRow) Turns() int { return int(r.turns) }
-
-// Calls counts the calls of tools.
-func (r listedRow) Calls() int { return int(r.calls) }
-
-// Working returns the working time in milliseconds.
-func (r listedRow) Working() int64 { return r.working }
-
-// Finished returns the end of the attempt in milliseconds since 1970.
-func (r listedRow) Finished() int64 { return r.finished }
-
 // Spent returns the cost.
-func (r listedRow) Spent() string {
-	if r.cost < 0 {
-		return dollars(-r.cost-1, 1)
-	}
-	return dollars(r.cost, 0)
-}
-
-// IsParked reports whether the run gave up on the trial after this attempt.
-func (r listedRow) IsParked() bool { return r.parked }
+func (r *row) Spent() string { return dollars(r.cost, r.unpriced) }
 
 // Reliability returns the reliability as people write it.
-func (r listedRow) Reliability() string { return assay.FormatReliability(r.Cell.Reliability) }
+func (r *row) Reliability() string { return assay.FormatReliability(r.Cell.Reliability) }
 
 // Result returns the level, or the kind of fault.
-func (r listedRow) Result() string { return cmp.Or(r.Level, r.Fault) }
+func (r *row) Result() string { return cmp.Or(string(r.Level), string(r.Fault)) }
 
 // Class returns the colour of the result. Failures of models, faults of providers and errors of
 // Assay have different ones.
-func (r listedRow) Class() string {
+func (r *row) Class() string {
 	switch {
-	case r.Fault == string(assay.Harness):
+	case r.Fault == assay.Harness:
 		return "ours"
 	case r.Level == "":
 		return "fault"
 	}
-	return levelClass(assay.Level(r.Level))
+	return levelClass(r.Level)
 }
 
 // pageRows is the number of trials on a page.
@@ -138,35 +106,31 @@ const pageRows = 100
 func (x *index) find(f filter) (out found) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	cells, texts := x.matchCells(f), x.matchTexts(f.Text)
-	wants, known := f.wants(&x.texts)
-	if !known {
-		return out
+	text := strings.ToLower(f.Text)
+	chosen := make(map[*group]bool) // whether the names of the chosen ones have the text
+	for _, g := range x.groups {
+		if f.chooses(g) {
+			chosen[g] = g.has(text)
+		}
 	}
-	prefix, older := strings.ToLower(f.Text), 0
+	older := 0
 	for i := len(x.rows) - 1; i >= 0; i-- {
 		r := &x.rows[i]
-		level := assay.Level(x.texts.texts[r.level])
-		if !cells[r.cell].of || !r.hasAll(wants) || f.State == stateParked && !r.parked ||
-			f.State == stateFailed && (level == "" || level == assay.FullSuccess) {
-			continue
-		}
-		if f.Text != "" && !cells[r.cell].text && !r.has(texts) && !r.begins(prefix) {
+		named, ok := chosen[r.group]
+		if !ok || !named && !contains(string(r.Task()), text) && !r.begins(text) {
 			continue
 		}
 		out.Total++
-		switch level {
-		case "":
-		case assay.FullSuccess:
-			out.Full++
-			fallthrough
-		default:
+		if r.Level != "" {
 			out.Done++
+		}
+		if r.Level == assay.FullSuccess {
+			out.Full++
 		}
 		switch {
 		case f.Before > 0 && i >= f.Before:
 		case len(out.Rows) < pageRows:
-			out.Rows = append(out.Rows, x.listed(*r))
+			out.Rows = append(out.Rows, *r)
 			out.Older = i
 		default:
 			older++
@@ -178,107 +142,57 @@ func (x *index) find(f filter) (out found) {
 	return out
 }
 
-// A matchedCell reports whether a cell is one of the chosen ones, and whether its names have the
-// text.
-type matchedCell struct{ of, text bool }
-
-func (x *index) matchCells(f filter) []matchedCell {
-	out := make([]matchedCell, len(x.cells))
-	is := func(want, name string) bool { return want == "" || want == name }
-	text := strings.ToLower(f.Text)
-	for i, c := range x.cells {
-		reliability := assay.FormatReliability(c.Reliability)
-		out[i].of = is(f.Model, c.Model) && is(f.Variant, c.Variant) &&
-			is(f.Severity, c.Severity) && is(f.Difficulty, c.Difficulty) && is(f.Type, c.TaskType) &&
-			is(f.Reliability, reliability) && is(f.Mix, c.Faults)
-		out[i].text = slices.ContainsFunc(
-			[]string{c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType},
-			func(name string) bool { return strings.Contains(strings.ToLower(name), text) })
-	}
-	return out
-}
-
-// matchTexts reports for each text of the dictionary whether it contains a text.
-func (x *index) matchTexts(text string) []bool {
-	if text == "" {
-		return nil
-	}
-	out := make([]bool, len(x.texts.texts))
-	for i, t := range x.texts.texts {
-		out[i] = strings.Contains(strings.ToLower(t), strings.ToLower(text))
-	}
-	return out
-}
-
-func (r *row) has(texts []bool) bool {
-	return texts[r.task] || texts[r.lane] || texts[r.ended] || texts[r.category] ||
-		texts[r.level] || texts[r.fault]
-}
-
-// begins reports whether the trial's ID begins with a text of at least four digits.
-func (r *row) begins(prefix string) bool {
-	return len(prefix) >= 4 && strings.HasPrefix(string(r.trial.id()), prefix)
-}
-
-// A want is a text that a field of an attempt must have.
-type want struct {
-	field func(*row) uint32
-	text  uint32
-}
-
-// wants returns what a filter wants of the texts of an attempt. It returns false if no attempt has
-// one of them.
-func (f filter) wants(d *dictionary) (all []want, ok bool) {
-	ok = true
-	add := func(text string, field func(*row) uint32) {
-		n, known := d.at[text]
-		all, ok = append(all, want{field, n}), ok && known
-	}
-	for _, w := range []struct {
-		text  string
-		field func(*row) uint32
-	}{
-		{f.Fault, func(r *row) uint32 { return r.fault }},
-		{f.Category, func(r *row) uint32 { return r.category }},
-		{f.Lane, func(r *row) uint32 { return r.lane }},
-		{f.Run, func(r *row) uint32 { return r.run }},
+// chooses reports whether a filter chooses the attempts of a group, whatever text it has.
+func (f *filter) chooses(g *group) bool {
+	for _, field := range []struct{ want, got string }{
+		{f.Model, g.Cell.Model},
+		{f.Variant, g.Cell.Variant},
+		{f.Severity, g.Cell.Severity},
+		{f.Difficulty, g.Cell.Difficulty},
+		{f.Type, g.Cell.TaskType},
+		{f.Reliability, assay.FormatReliability(g.Cell.Reliability)},
+		{f.Mix, g.Cell.Faults},
+		{f.Fault, string(g.Fault)},
+		{f.Category, g.Category},
+		{f.Lane, g.Lane},
+		{f.Run, string(g.Run)},
 	} {
-		if w.text != "" {
-			add(w.text, w.field)
-		}
-	}
-	level := func(r *row) uint32 { return r.level }
-	switch f.State {
-	case "", stateParked, stateFailed:
-	case stateFault:
-		add("", level)
-	default:
-		add(f.State, level)
-	}
-	return all, ok
-}
-
-func (r *row) hasAll(wants []want) bool {
-	for _, w := range wants {
-		if w.field(r) != w.text {
+		if field.want != "" && field.want != field.got {
 			return false
 		}
 	}
-	return true
+	switch f.State {
+	case "":
+		return true
+	case stateParked:
+		return g.Parked
+	case stateFailed:
+		return g.Level != "" && g.Level != assay.FullSuccess
+	case stateFault:
+		return g.Level == ""
+	}
+	return f.State == string(g.Level)
 }
 
-func (x *index) listed(r row) listedRow {
-	text := func(n uint32) string { return x.texts.texts[n] }
-	return listedRow{
-		row: r, ID: r.trial.id(), Cell: x.cells[r.cell], Task: text(r.task), Lane: text(r.lane),
-		Run: text(r.run), Ended: text(r.ended), Because: text(r.category),
-		Level: text(r.level), Fault: text(r.fault),
-	}
+// has reports whether a name of a group contains a text in lower case.
+func (g *group) has(text string) bool {
+	c := &g.Cell
+	return slices.ContainsFunc([]string{
+		c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, g.Lane, string(g.Ended), g.Category,
+		string(g.Level), string(g.Fault),
+	}, func(name string) bool { return contains(name, text) })
+}
+
+func contains(name, text string) bool { return strings.Contains(strings.ToLower(name), text) }
+
+// begins reports whether the trial's ID begins with a text of at least four digits.
+func (r *row) begins(prefix string) bool {
+	return len(prefix) >= 4 && strings.HasPrefix(string(r.ID()), prefix)
 }
 
 // beside returns the outcomes of other trials with the same task, repeat and conditions, except for
 // the model and the variant. They met the same luck.
-func (x *index) beside(id assay.TrialID) (out []listedRow) {
+func (x *index) beside(id assay.TrialID) (out []row) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	key := keyOf(id)
@@ -286,30 +200,27 @@ func (x *index) beside(id assay.TrialID) (out []listedRow) {
 	if i < 0 {
 		return nil
 	}
-	me := x.rows[i]
-	mine := x.cells[me.cell]
+	me := &x.rows[i]
+	mine := me.Cell
 	for _, r := range x.rows {
-		c := x.cells[r.cell]
 		if r.trial != key && r.task == me.task && r.repeat == me.repeat &&
-			c.Reliability == mine.Reliability && c.Faults == mine.Faults &&
-			x.texts.texts[r.level] != "" {
-			out = append(out, x.listed(r))
+			r.Cell.Reliability == mine.Reliability && r.Cell.Faults == mine.Faults && r.Level != "" {
+			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b listedRow) int {
-		sameVariant := func(r listedRow) int {
+	slices.SortStableFunc(out, func(a, b row) int {
+		otherVariant := func(r row) int {
 			if r.Cell.Variant == mine.Variant && r.Cell.Severity == mine.Severity {
 				return 0
 			}
 			return 1
 		}
-		return sameVariant(a) - sameVariant(b)
+		return otherVariant(a) - otherVariant(b)
 	})
 	return out
 }
 
-// levels returns the levels of each factor of the attempts, in their order of appearance, for the
-// page's filters.
+// levels returns the levels of each factor of the attempts, in order, for the page's filters.
 func (x *index) levels() map[string][]string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -319,14 +230,14 @@ func (x *index) levels() map[string][]string {
 			out[factor] = append(out[factor], level)
 		}
 	}
-	for _, c := range x.cells {
-		add("model", c.Model)
-		add("variant", c.Variant)
-		add("severity", c.Severity)
-		add("difficulty", c.Difficulty)
-		add("type", c.TaskType)
-		add("reliability", assay.FormatReliability(c.Reliability))
-		add("mix", c.Faults)
+	for _, g := range x.groups {
+		add("model", g.Cell.Model)
+		add("variant", g.Cell.Variant)
+		add("severity", g.Cell.Severity)
+		add("difficulty", g.Cell.Difficulty)
+		add("type", g.Cell.TaskType)
+		add("reliability", assay.FormatReliability(g.Cell.Reliability))
+		add("mix", g.Cell.Faults)
 	}
 	for k := range x.faults {
 		add("fault", string(k.kind))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
@@ -19,9 +20,7 @@ type index struct {
 	// planned has the trials of the plan.
 	planned map[trialKey]struct{}
 	rows    []row // in the order in which attempts were saved
-	texts   dictionary
-	cells   []assay.Cell
-	cellAt  map[assay.Cell]uint32
+	groups  map[group]*group
 	// parked has the trials whose latest attempt was parked and that are not settled.
 	parked map[trialKey]assay.RunID
 	counts counts
@@ -42,23 +41,32 @@ type trialKey [16]byte
 
 // A row is an attempt.
 type row struct {
-	trial    trialKey
-	finished int64   // milliseconds since 1970
-	working  int64   // milliseconds
-	cost     float64 // in dollars; -1-cost if it leaves out what is unknown
-	cell     uint32
-	task     uint32 // texts: task, lane, run, and why it ended as it did
-	lane     uint32
-	run      uint32
-	ended    uint32
-	category uint32
-	level    uint32
-	fault    uint32
-	number   uint16
-	turns    uint16
-	calls    uint16
-	repeat   uint16
-	parked   bool
+	trial trialKey
+	*group
+	task                         unique.Handle[assay.TaskID]
+	Finished                     int64 // milliseconds since 1970
+	Working                      int64 // milliseconds
+	cost                         float64
+	unpriced                     int // tokens that the cost leaves out
+	Number, Turns, Calls, repeat uint16
+}
+
+// ID returns the ID of the trial.
+func (r *row) ID() assay.TrialID { return r.trial.id() }
+
+// Task returns the ID of the task.
+func (r *row) Task() assay.TaskID { return r.task.Value() }
+
+// A group has what many attempts share.
+type group struct {
+	Cell     assay.Cell
+	Lane     string
+	Run      assay.RunID
+	Ended    assay.Ended
+	Category string
+	Level    assay.Level
+	Fault    assay.FaultKind
+	Parked   bool
 }
 
 // counts are sums over the attempts of the index.
@@ -137,25 +145,6 @@ func (c *laneCount) quantile(share float64) float64 {
 	return float64(latest[int(share*float64(len(latest)-1))])
 }
 
-// A dictionary numbers texts.
-type dictionary struct {
-	texts []string
-	at    map[string]uint32
-}
-
-func (d *dictionary) number(text string) uint32 {
-	if n, ok := d.at[text]; ok {
-		return n
-	}
-	if d.at == nil {
-		d.at = make(map[string]uint32)
-	}
-	n := uint32(len(d.texts))
-	d.texts = append(d.texts, text)
-	d.at[text] = n
-	return n
-}
-
 func newIndex(planned map[trialKey]struct{}) *index {
 	x := &index{planned: planned}
 	x.reset()
@@ -163,8 +152,7 @@ func newIndex(planned map[trialKey]struct{}) *index {
 }
 
 func (x *index) reset() {
-	x.rows, x.texts, x.cells = nil, dictionary{}, nil
-	x.cellAt = make(map[assay.Cell]uint32)
+	x.rows, x.groups = nil, make(map[group]*group)
 	x.parked = make(map[trialKey]assay.RunID)
 	x.faults = make(map[faultKey]*faultCount)
 	x.lanes = make(map[laneKey]*laneCount)
@@ -221,25 +209,19 @@ func (x *index) add(l *store.Listed) {
 	if _, ok := x.planned[key]; !ok {
 		return
 	}
-	cell, ok := x.cellAt[l.Cell]
-	if !ok {
-		cell = uint32(len(x.cells))
-		x.cells = append(x.cells, l.Cell)
-		x.cellAt[l.Cell] = cell
+	g := group{
+		Cell: l.Cell, Lane: l.Lane, Run: l.Run, Ended: l.Ended, Category: l.ErrorCategory,
+		Level: l.Level, Fault: l.FaultKind, Parked: l.Parked,
 	}
-	text := x.texts.number
-	cost := l.CostUSD
-	if l.UnpricedTokens > 0 {
-		cost = -cost - 1
+	if x.groups[g] == nil {
+		x.groups[g] = &g
 	}
 	x.counts.Attempts++
 	x.rows = append(x.rows, row{
-		trial: key, finished: l.FinishedAt.UnixMilli(), working: l.WorkingMS, cost: cost,
-		cell: cell, task: text(string(l.Task)), lane: text(l.Lane), run: text(string(l.Run)),
-		ended: text(string(l.Ended)), category: text(l.ErrorCategory),
-		level: text(string(l.Level)), fault: text(string(l.FaultKind)),
-		number: uint16(l.Number), turns: uint16(l.Outcome.Turns), calls: uint16(l.ToolCalls),
-		repeat: uint16(l.Repeat), parked: l.Parked,
+		trial: key, group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
+		Working: l.WorkingMS, cost: l.CostUSD, unpriced: l.UnpricedTokens,
+		Number: uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
+		repeat: uint16(l.Repeat),
 	})
 	k := keyOfLane(l.Model, l.Lane)
 	if x.lanes[k] == nil {

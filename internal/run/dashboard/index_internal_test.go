@@ -64,8 +64,8 @@ func drawListed(t *rapid.T, i int) store.Listed {
 	return store.Listed{Row: int64(i + 1), Attempt: a}
 }
 
-// chooses is what a filter means.
-func (f filter) chooses(a *assay.Attempt) bool {
+// means reports whether an attempt is one that a filter means.
+func (f filter) means(a *assay.Attempt) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	c := a.Cell
 	state := f.State == "" || f.State == string(a.Level) || f.State == stateFault && a.Level == "" ||
@@ -102,7 +102,7 @@ func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 		var want, got []assay.TrialID
 		done := 0
 		for i := len(all) - 1; i >= 0; i-- {
-			if f.chooses(&all[i].Attempt) {
+			if f.means(&all[i].Attempt) {
 				want = append(want, all[i].ID)
 				if all[i].Level != "" {
 					done++
@@ -116,7 +116,7 @@ func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 					len(want), done)
 			}
 			for _, r := range found.Rows {
-				got = append(got, r.ID)
+				got = append(got, r.ID())
 			}
 			if f = f.older(found.Older); found.Older == 0 {
 				break

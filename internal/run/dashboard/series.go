@@ -44,17 +44,16 @@ func (x *index) series(m *moment) series {
 		}
 	}
 	begin, span := s.Begin.UnixMilli(), max(1, s.Now.Sub(s.Begin).Milliseconds())
-	run, known := x.texts.at[string(m.Last.ID)]
 	for i := range x.rows {
 		r := &x.rows[i]
-		settled := x.texts.texts[r.level] != ""
-		if !known || r.run != run {
+		settled := r.Level != ""
+		if r.Run != m.Last.ID {
 			if settled {
 				s.Before++
 			}
 			continue
 		}
-		step := min(max(0, int((r.finished-begin)*seriesSteps/span)), seriesSteps-1)
+		step := min(max(0, int((r.Finished-begin)*seriesSteps/span)), seriesSteps-1)
 		if settled {
 			s.Done[step]++
 		} else {

@@ -15,7 +15,7 @@ type trialBody struct {
 	Trial   *told
 	Against *told // the trial beside it, or nil
 	// Others are trials that can be shown beside it.
-	Others []listedRow
+	Others []row
 	// Rows pairs the turns of both.
 	Rows []turnPair
 }
