@@ -3,7 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 
 	"github.com/assay-eval/assay"
 )
@@ -69,88 +69,58 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 }
 
 // calls is the table of calls.
-var calls = table[Call]{
-	name:    CallTable,
-	columns: callColumns,
+var calls = complete(table[Call]{
+	name:     CallTable,
+	docs:     append(callDocs, attemptDocs...),
+	distinct: []string{"trial", "arguments"},
 	absences: []absence[Call]{
 		newAbsence(struct {
 			Level assay.Level `json:"level"`
-		}{}, ofOutcome),
+		}{}, "null for a fault", ofOutcome),
 		newAbsence(struct {
 			Chance float64 `json:"chance"`
 			Luck   float64 `json:"luck"`
-		}{}, spentLuck),
+		}{}, "null for a mistake", spentLuck),
 	},
-	required: slices.DeleteFunc(names(callColumns), func(name string) bool {
-		return name == "tool_fault" || name == "asked" // the first version had all others
-	}),
+	required:  callRequired,
 	label:     func(c *Call) string { return fmt.Sprintf("trial %s: call %d", c.Trial, c.Number) },
 	canonical: canonicalCall,
 	plain:     func(c Call) Call { return c },
 	check:     checkCall,
-}
+})
 
-// callColumns are in the order of the JSON fields.
-var callColumns = []column[Call]{
-	distinct(text("trial", "Identity of the trial: 128 bits of SHA-256 over its content, in hex.",
-		func(c *Call) *assay.TrialID { return &c.Trial })),
-	whole("attempt", "Number of the attempt at its trial, from 1.",
-		func(c *Call) *int { return &c.Attempt }),
-	text("model", "Model that was requested, by its name in the experiment.",
-		func(c *Call) *string { return &c.Model }),
-	text("variant",
-		"How the task was given to the model: alone, with advice, with its plan or with a flawed "+
-			"plan.",
-		func(c *Call) *string { return &c.Variant }),
-	text("severity",
-		"How serious the flaw of a flawed plan is; empty if the variant has no severity.",
-		func(c *Call) *string { return &c.Severity }),
-	text("difficulty", "Difficulty of the task.", func(c *Call) *string { return &c.Difficulty }),
-	text("task_type", "Type of the task.", func(c *Call) *string { return &c.TaskType }),
-	real("reliability", "Probability, in [0,1], that a well-formed call works.",
-		func(c *Call) *float64 { return &c.Reliability }),
-	text("task", "Identity of the task in its library.",
-		func(c *Call) *assay.TaskID { return &c.Task }),
-	text("experiment", "Name of the experiment that the attempt was made for.",
-		func(c *Call) *string { return &c.Experiment }),
-	text("run", "Identity of the run that made the attempt.",
-		func(c *Call) *assay.RunID { return &c.Run }),
-	text("lane", "Lane that served the call's turn: provider, key and deployment.",
-		func(c *Call) *string { return &c.Lane }),
-	having("null for a fault", ofOutcome,
-		text("level", "Level of the attempt: full_success, partial_success or failure.",
-			func(c *Call) *assay.Level { return &c.Level })),
-	text("fault", "Kind of the attempt's fault; empty for an outcome.",
-		func(c *Call) *assay.FaultKind { return &c.FaultKind }),
-	whole("turn", "Turn in which the model made the call, from 1.",
-		func(c *Call) *int { return &c.Turn }),
-	whole("call", "Number of the call in its attempt, from 1.",
-		func(c *Call) *int { return &c.Number }),
-	text("tool", "Name of the tool.", func(c *Call) *string { return &c.Tool }),
-	distinct(text("arguments",
+// callRequired lists the fields of the first version.
+var callRequired = func() (all []string) {
+	for _, f := range fieldsOf(reflect.TypeFor[Call]()) {
+		if f.name != "tool_fault" && f.name != "asked" {
+			all = append(all, f.name)
+		}
+	}
+	return all
+}()
+
+// callDocs describes the columns that differ from those of attempts.
+var callDocs = []doc{
+	{"lane", "Lane that served the call's turn: provider, key and deployment."},
+	{"level", "Level of the attempt: full_success, partial_success or failure."},
+	{"fault", "Kind of the attempt's fault; empty for an outcome."},
+	{"turn", "Turn in which the model made the call, from 1."},
+	{"call", "Number of the call in its attempt, from 1."},
+	{"tool", "Name of the tool."},
+	{
+		"arguments",
 		"Arguments as the model wrote them, a JSON object as text; empty if there were none.",
-		func(c *Call) *string { return &c.Arguments })),
-	flag("ok", "Whether the call succeeded.", func(c *Call) *bool { return &c.OK }),
-	text("code", "Code of the error; empty for a success.",
-		func(c *Call) *string { return &c.Code }),
-	text("error", "Message of the error; empty for a success.",
-		func(c *Call) *string { return &c.Error }),
-	flag("mistake",
-		"Whether the call failed because of the model's own error, in which case it used no luck.",
-		func(c *Call) *bool { return &c.Mistake }),
-	having("null for a mistake", spentLuck,
-		real("chance", "Probability, in [0,1], that the call succeeds by the world's rules.",
-			func(c *Call) *float64 { return &c.Chance })),
-	having("null for a mistake", spentLuck,
-		real("luck",
-			"Uniform draw in [0,1) that decided the call, which works if it is below chance.",
-			func(c *Call) *float64 { return &c.Luck })),
-	text("tool_fault",
-		"Kind of the fault of the tool that the call met: before, after, slow, wrong_shape or "+
-			"stale; empty if it met none.",
-		func(c *Call) *assay.ToolFault { return &c.Met }),
-	text("asked", "The call as the model wrote it, if an agent's framework changed it; else empty.",
-		func(c *Call) *string { return &c.Asked }),
+	},
+	{"ok", "Whether the call succeeded."},
+	{"code", "Code of the error; empty for a success."},
+	{"error", "Message of the error; empty for a success."},
+	{"mistake", "Whether the call failed because of the model's own error, in which case it " +
+		"used no luck."},
+	{"chance", "Probability, in [0,1], that the call succeeds by the world's rules."},
+	{"luck", "Uniform draw in [0,1) that decided the call, which works if it is below chance."},
+	{"tool_fault", "Kind of the fault of the tool that the call met: before, after, slow, " +
+		"wrong_shape or stale; empty if it met none."},
+	{"asked", "The call as the model wrote it, if an agent's framework changed it; else empty."},
 }
 
 // canonicalCall returns c without luck if it is a mistake.

@@ -3,27 +3,31 @@ package export
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"reflect"
 	"regexp"
-	"strings"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // An absence is a run of JSON fields that are null in records without a value for them.
 type absence[R any] struct {
+	columns     []string
+	when        string // says so in the columns' descriptions
 	has         func(*R) bool
 	empty, null []byte // the fields as encoding/json writes them, and with null
 }
 
 // newAbsence returns the absence of all fields of a struct with zero values.
-func newAbsence[R any](zero any, has func(*R) bool) absence[R] {
+func newAbsence[R any](zero any, when string, has func(*R) bool) absence[R] {
 	text, err := json.Marshal(zero)
 	if err != nil {
 		panic("export: " + err.Error()) // the type is wrong
 	}
 	text = bytes.Trim(text, "{}")
-	return absence[R]{has, text, zeroValue.ReplaceAll(text, []byte(":null"))}
+	a := absence[R]{when: when, has: has, empty: text}
+	a.null = zeroValue.ReplaceAll(text, []byte(":null"))
+	for _, f := range fieldsOf(reflect.TypeOf(zero)) {
+		a.columns = append(a.columns, f.name)
+	}
+	return a
 }
 
 // zeroValue matches a value that has neither a comma nor a colon.
@@ -37,50 +41,6 @@ func (t *table[R]) mark(r *R, line []byte) []byte {
 		}
 	}
 	return line
-}
-
-// having makes a column null in records without a value for it.
-func having[R any](when string, has func(*R) bool, c column[R]) column[R] {
-	c.doc = strings.TrimSuffix(c.doc, ".") + "; " + when + "."
-	if c.node.Optional() { // by a stricter rule of its own
-		return c
-	}
-	get, set, put, take := c.get, c.set, c.put, c.take
-	c.node = parquet.Optional(c.node)
-	c.get = func(r *R) (string, error) {
-		if !has(r) {
-			return "", nil
-		}
-		return get(r)
-	}
-	c.set = func(r *R, s string) error {
-		if s == "" {
-			return nil
-		}
-		return set(r, s)
-	}
-	c.put = func(cells *cells, r *R) error {
-		if !has(r) {
-			cells.null()
-			return nil
-		}
-		return put(cells, r)
-	}
-	c.take = func(r *R, values []parquet.Value) error {
-		if isNull(values) {
-			return nil
-		}
-		return take(r, values)
-	}
-	return c
-}
-
-// missing returns an error if the column of r cannot be null, but was null in the file.
-func (c *column[R]) missing(r *R) error {
-	if text, err := c.get(r); err == nil && text != "" {
-		return fmt.Errorf("column %s: missing value", c.name)
-	}
-	return nil
 }
 
 // checkNulls refuses null in a field that cannot be null. It decodes the object only if the line

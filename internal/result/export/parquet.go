@@ -45,7 +45,7 @@ func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] 
 	schema := parquet.NewSchema(string(t.name), newOrdered(t))
 	p := &parquetWriter[R]{
 		table: t,
-		file: parquet.NewGenericWriter[any](w, schema, parquet.Compression(newCodec()),
+		file: parquet.NewGenericWriter[any](w, schema, parquet.Compression(newZstd()),
 			parquet.KeyValueMetadata(keyTable, string(t.name)),
 			parquet.KeyValueMetadata(keyVersion, strconv.Itoa(Version)),
 			parquet.KeyValueMetadata(keyProgram, from.Program),
@@ -59,26 +59,24 @@ func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] 
 	return p
 }
 
-// A codec is the library's zstd with a checksum in each frame, which every
+// A checkedZstd is the library's zstd with a checksum in each frame, which every
 // decoder verifies. Without it, a damaged dictionary could be read as different
 // words.
-type codec struct {
+type checkedZstd struct {
 	compress.Codec
 	zstd *zstd.Encoder
 }
 
-func newCodec() codec {
+func newZstd() checkedZstd {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true),
 		zstd.WithEncoderCRC(true))
 	if err != nil {
 		panic("export: " + err.Error()) // the options above are wrong
 	}
-	return codec{&parquet.Zstd, z}
+	return checkedZstd{&parquet.Zstd, z}
 }
 
-func (c codec) Encode(dst, src []byte) ([]byte,
-	error,
-) {
+func (c checkedZstd) Encode(dst, src []byte) ([]byte, error) {
 	return c.zstd.EncodeAll(src, dst[:0]), nil
 }
 

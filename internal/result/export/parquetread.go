@@ -275,7 +275,7 @@ func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
 			return zero, fmt.Errorf("column %s: %w", c.name, err)
 		}
 		// A null is an empty list or the zero time in the columns of these types.
-		if isNull(values) && c.kind != "timestamp" && c.kind != "list<string>" {
+		if isNull(values) && c.kind != timestamp && c.kind != listOfStrings {
 			nulls = append(nulls, c)
 		}
 	}
