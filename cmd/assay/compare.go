@@ -8,7 +8,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 )
 
 func newCompare(p *process) *cobra.Command {
@@ -53,6 +52,6 @@ by that factor.`,
 		},
 	}
 	f.flags(cmd, "both transcripts of the first `N` flips")
-	cmd.ValidArgsFunction = namesIn(&f.store, selection.Names)
+	cmd.ValidArgsFunction = namesIn(&f.store, reading.Names)
 	return cmd
 }

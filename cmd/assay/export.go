@@ -14,8 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/dataset"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/result/rescore"
-	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/result/reading"
 )
 
 type exportFlags struct {
@@ -150,14 +149,14 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	request := selection.Request{
+	request := reading.Request{
 		Experiment: f.experiment, Run: f.run, Snapshot: f.snapshot, Since: f.since, Where: where,
 	}
 	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-	if e.Selection, err = selection.New(ctx, db, request, warn); err != nil {
+	if e.Selection, err = reading.Select(ctx, db, request, warn); err != nil {
 		return err
 	}
-	libraries := rescore.NewLibraries(db)
+	libraries := reading.NewLibraries(db)
 	defer func() { err = errors.Join(err, libraries.Close()) }()
 	e.Task = func(ctx context.Context, a *assay.Attempt) (*assay.Task, error) {
 		task, _, err := libraries.Task(ctx, a)

@@ -22,7 +22,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -114,7 +113,7 @@ verdict.`,
 		"only show how many trials and dollars a verdict takes")
 	_ = cmd.RegisterFlagCompletionFunc("allow",
 		cobra.FixedCompletions(report.Unlikenesses, cobra.ShellCompDirectiveNoFileComp))
-	cmd.ValidArgsFunction = namesIn(&f.store, selection.Names)
+	cmd.ValidArgsFunction = namesIn(&f.store, reading.Names)
 	return cmd
 }
 
@@ -263,7 +262,7 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 			m.terms.Tasks = m.base.Suite(ctx).Question()
 		}
 		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
-			selection.Filter(m.base.Attempts, m.flags.where.Has))
+			reading.Filter(m.base.Attempts, m.flags.where.Has))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.base.Name, err)
@@ -279,7 +278,7 @@ type measurement struct {
 	base      *reading.Baseline
 	flags     gateFlags
 	terms     report.Terms
-	planner   selection.Planner
+	planner   reading.Planner
 }
 
 // measure compares the candidate with the baseline.
@@ -381,7 +380,7 @@ func (f *gateFlags) trialsPerModel(
 }
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
-func plannedUpTo(f runFlags, path string) selection.Planner {
+func plannedUpTo(f runFlags, path string) reading.Planner {
 	return func(ctx context.Context, _ *store.DB, _ store.Experiment) iter.Seq2[assay.Trial, error] {
 		return func(yield func(assay.Trial, error) bool) {
 			e, err := f.experiment([]string{path})

@@ -25,7 +25,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -185,7 +185,7 @@ func exitCode(err error) int {
 	}
 	var file *plan.Error
 	var output *delivery.NameError
-	var ambiguous *selection.AmbiguousError
+	var ambiguous *reading.AmbiguousError
 	if errors.As(err, &file) || errors.As(err, &output) || errors.As(err, &ambiguous) {
 		return exitUsage
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -34,7 +34,7 @@ be at their paths.`,
   assay store rescore --store results.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var sum rescore.Summary
+			var sum reading.Rescored
 			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
 				open := openExisting
 				if dry {
@@ -45,7 +45,7 @@ be at their paths.`,
 					return err
 				}
 				defer func() { err = errors.Join(err, db.Close()) }()
-				sum, err = rescore.All(ctx, db, version(), dry)
+				sum, err = reading.Rescore(ctx, db, version(), dry)
 				return err
 			})
 			if err != nil {
@@ -69,7 +69,7 @@ func openExisting(ctx context.Context, path string) (*store.DB, error) {
 	return store.Open(ctx, path, store.Options{})
 }
 
-func writeRescored(p *process, sum rescore.Summary, dry bool) {
+func writeRescored(p *process, sum reading.Rescored, dry bool) {
 	verb := "were stored"
 	if dry {
 		verb = "would be stored"

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -73,7 +73,7 @@ tasks_per_type: 32
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
 	want := misjudge(t, path)
-	if want.Changed < 2*rescore.BatchSize || len(want.Levels) < 3 {
+	if want.Changed < 2*reading.RescoreBatch || len(want.Levels) < 3 {
 		t.Fatalf("the wrong verdicts do not fill two batches: %+v", want)
 	}
 	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
@@ -119,7 +119,7 @@ tasks_per_type: 32
 
 // misjudge stores a wrong verdict for most outcomes. It returns the summary that a rescore must
 // give.
-func misjudge(t *testing.T, path string) rescore.Summary {
+func misjudge(t *testing.T, path string) reading.Rescored {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
@@ -154,16 +154,16 @@ func misjudge(t *testing.T, path string) rescore.Summary {
 			t.Fatal(err)
 		}
 	}
-	return rescore.Summary{
+	return reading.Rescored{
 		Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories,
 		Skipped: map[string]int{},
 	}
 }
 
 // rescoredBy runs `assay store rescore --json`.
-func rescoredBy(t *testing.T, args ...string) rescore.Summary {
+func rescoredBy(t *testing.T, args ...string) reading.Rescored {
 	t.Helper()
-	var out rescore.Summary
+	var out reading.Rescored
 	decode(t, must(t, nil, append([]string{"store", "rescore", "--json"}, args...)...).out, &out)
 	return out
 }

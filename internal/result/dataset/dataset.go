@@ -3,7 +3,7 @@
 //
 // It owns which files an export consists of, what their manifest says, and how to find the
 // manifest of a file. Package export owns our own formats; legacy and evallog own those of other
-// systems; selection chooses the attempts; delivery makes the files appear together.
+// systems; reading chooses the attempts; delivery makes the files appear together.
 package dataset
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/result/reading"
 )
 
 // An Export says what to write and where.
 type Export struct {
-	Selection *selection.Selection
+	Selection *reading.Selection
 	Format    export.Format
 	Output    string    // a file, a directory for Inspect's logs, or - for Stdout
 	Calls     string    // the file for the tool calls, or ""

@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/evallog"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/result/reading"
 )
 
 // logs writes a log of Inspect for each experiment and model into the output directory.
@@ -81,7 +81,7 @@ type logWriter struct {
 }
 
 // scope writes the logs of an experiment, one for each model that has attempts.
-func (l *logWriter) scope(ctx context.Context, s *selection.Scope) error {
+func (l *logWriter) scope(ctx context.Context, s *reading.Scope) error {
 	unplanned := make(map[string]map[assay.TrialID]bool) // trials with attempts, by model
 	for a, err := range l.Selection.In(ctx, s) {
 		if err != nil {
@@ -116,7 +116,7 @@ func (l *logWriter) scope(ctx context.Context, s *selection.Scope) error {
 	return nil
 }
 
-func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *selection.Scope) error {
+func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *reading.Scope) error {
 	name := filepath.Join(l.Output, evallog.Name(meta))
 	part, err := l.delivery.Open(name)
 	if err != nil {
@@ -133,7 +133,7 @@ func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *selection.Sco
 }
 
 func (l *logWriter) samples(
-	ctx context.Context, model string, in *selection.Scope,
+	ctx context.Context, model string, in *reading.Scope,
 ) iter.Seq2[evallog.Sample, error] {
 	return func(yield func(evallog.Sample, error) bool) {
 		for s, err := range l.Selection.TranscriptsIn(ctx, model, in) {

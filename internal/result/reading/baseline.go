@@ -13,7 +13,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -52,7 +51,7 @@ type BaselineRequest struct {
 	Name, Side       string // Side is the name in a store, or ""
 	Candidate, Store string
 	Open             func(context.Context, string) (*store.DB, error) // opens a store to read
-	Plan             selection.Planner
+	Plan             Planner
 }
 
 // Find finds the baseline.
@@ -118,11 +117,11 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := selection.Side(ctx, db, name, r.Plan)
+	attempts, err := Side(ctx, db, name, r.Plan)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	planned := selection.Planned(ctx, db, name, r.Plan)
+	planned := Planned(ctx, db, name, r.Plan)
 	return &Baseline{shown, name, attempts, planned, path, db}, nil
 }
 
@@ -130,7 +129,7 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 // it and has a single experiment, it is that one.
 func (r BaselineRequest) likeIn(ctx context.Context, path string) (*Baseline, error) {
 	b, err := r.sideOf(ctx, path, r.Candidate, path)
-	if err == nil || errors.As(err, new(*selection.AmbiguousError)) {
+	if err == nil || errors.As(err, new(*AmbiguousError)) {
 		return b, err
 	}
 	db, errOpen := r.Open(ctx, path)

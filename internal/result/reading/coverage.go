@@ -2,13 +2,13 @@ package reading
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -20,21 +20,33 @@ type coverage struct {
 
 func (c coverage) count(s *report.Side) { s.Planned, s.Pending = c.planned, c.pending }
 
-// A side is the attempts of one side of a comparison that satisfy conditions. It remembers the
-// trials that they settle, because each reading of a store proves its attempts.
+// A side is the attempts of one side of a comparison that satisfy conditions, and the trials that
+// were planned for it. It remembers the trials that the attempts settle, because each reading of a
+// store proves its attempts.
 type side struct {
 	attempts iter.Seq2[assay.Attempt, error]
+	trials   iter.Seq2[assay.Trial, error] // may name a trial several times
 	where    export.Where
 	done     map[assay.TrialID]bool
 }
 
-func newSide(attempts iter.Seq2[assay.Attempt, error], where export.Where) *side {
-	return &side{attempts, where, make(map[assay.TrialID]bool)}
+func newSide(
+	attempts iter.Seq2[assay.Attempt, error], trials iter.Seq2[assay.Trial, error], where export.Where,
+) *side {
+	return &side{attempts, trials, where, make(map[assay.TrialID]bool)}
+}
+
+// sideIn returns the side that a name stands for in a store.
+func sideIn(
+	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,
+) (*side, error) {
+	attempts, err := Side(ctx, db, name, plan)
+	return newSide(attempts, Planned(ctx, db, name, plan), where), err
 }
 
 // all yields the attempts.
 func (s *side) all() iter.Seq2[assay.Attempt, error] {
-	return selection.Filter(s.attempts, func(a *assay.Attempt) bool {
+	return Filter(s.attempts, func(a *assay.Attempt) bool {
 		has := s.where.Has(a)
 		if has && a.Settles() {
 			s.done[a.ID] = true
@@ -43,12 +55,41 @@ func (s *side) all() iter.Seq2[assay.Attempt, error] {
 	})
 }
 
-// coverage counts the trials that satisfy the conditions, after all attempts were read. A trial may
-// be named several times.
-func (s *side) coverage(trials iter.Seq2[assay.Trial, error]) (c coverage, err error) {
+// compare compares two sides.
+func compare(nameA, nameB, cluster string, a, b *side) (*report.Comparison, error) {
+	c, err := report.Compare(nameA, nameB, cluster, a.all(), b.all())
+	switch {
+	case errors.Is(err, report.ErrNothingInCommon):
+		return nil, nothingInCommon(err, c, a, b)
+	case err != nil:
+		return nil, err
+	case c.Shared == c.A.Trials && c.Shared == c.B.Trials:
+		return nil, fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
+			"experiments and runs; run --revision NAME files results under another name",
+			ErrOneSide, c.Shared, c.A.Name)
+	}
+	return c, nil
+}
+
+// nothingInCommon adds the reason to the error that two sides have nothing to compare.
+func nothingInCommon(err error, c *report.Comparison, a, b *side) error {
+	for i, s := range []*side{a, b} {
+		if []report.Side{c.A, c.B}[i].Trials > 0 {
+			continue
+		}
+		if why, failed := s.where.Explain(s.attempts); failed == nil && why != "" {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+	}
+	return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s",
+		err, c.A.Name, c.A.Trials, c.B.Name, c.B.Trials, c.Apart())
+}
+
+// coverage counts the planned trials that satisfy the conditions, after all attempts were read.
+func (s *side) coverage() (c coverage, err error) {
 	planned := make(map[assay.TrialID]bool)
 	c.at = make(map[assay.TaskID]int)
-	for t, err := range trials {
+	for t, err := range s.trials {
 		if err != nil {
 			return coverage{}, err
 		}
@@ -65,11 +106,11 @@ func (s *side) coverage(trials iter.Seq2[assay.Trial, error]) (c coverage, err e
 	return c, nil
 }
 
-// coverageIn is coverage of the trials that a store plans for a name. If an experiment cannot be
-// planned again, they are unknown.
-func (s *side) coverageIn(ctx context.Context, db *store.DB, name string) coverage {
-	c, _ := s.coverage(selection.Planned(ctx, db, name, job.PlannedTrials))
-	return c
+// countKnown counts the coverage of a side. If an experiment cannot be planned again, it is unknown.
+func (s *side) countKnown(of *report.Side) {
+	if c, err := s.coverage(); err == nil {
+		c.count(of)
+	}
 }
 
 // Tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from

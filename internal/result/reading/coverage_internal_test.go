@@ -22,13 +22,13 @@ func TestFaultsAreMissingFromFiles(t *testing.T) {
 		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
 			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
 	}
-	s := newSide(file, export.Where{})
+	s := newSide(file, Tried(file), export.Where{})
 	for _, err := range s.all() {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := s.coverage(Tried(file))
+	c, err := s.coverage()
 	if err != nil || c.planned != 3 || c.pending != 1 || c.at["a"] != 1 {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -13,7 +12,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -170,59 +168,26 @@ type Comparison struct {
 // ErrOneSide means that both sides of a comparison are the same trials.
 var ErrOneSide = errors.New("both sides are the same")
 
-// Compare compares the attempts that two names stand for; see [selection.Side].
+// Compare compares the attempts that two names stand for; see [Side].
 func Compare(
 	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
 ) (*Comparison, error) {
-	first, err := selection.Side(ctx, db, a, job.PlannedTrials)
+	first, err := sideIn(ctx, db, a, where, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
-	second, err := selection.Side(ctx, db, b, job.PlannedTrials)
+	second, err := sideIn(ctx, db, b, where, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
-
-	sideA, sideB := newSide(first, where), newSide(second, where)
-	v, err := report.Compare(a, b, cluster, sideA.all(), sideB.all())
-	if errors.Is(err, report.ErrNothingInCommon) {
-		return nil, nothingInCommon(err, v, where, first, second)
-	}
+	c, err := compare(a, b, cluster, first, second)
 	if err != nil {
 		return nil, err
 	}
-	if v.Shared == v.A.Trials && v.Shared == v.B.Trials {
-		return nil, oneSide(v)
-	}
-	v.Unread = db.Skipped()
-	sideA.coverageIn(ctx, db, a).count(&v.A)
-	sideB.coverageIn(ctx, db, b).count(&v.B)
-	return &Comparison{v, db}, nil
-}
-
-func oneSide(c *report.Comparison) error {
-	return fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
-		"experiments and runs; run --revision NAME files results under another name",
-		ErrOneSide, c.Shared, c.A.Name)
-}
-
-// nothingInCommon adds the reason to the error that two sides have nothing to compare.
-func nothingInCommon(
-	err error, v *report.Comparison, where export.Where, first, second iter.Seq2[assay.Attempt, error],
-) error {
-	for _, side := range []struct {
-		trials   int
-		attempts iter.Seq2[assay.Attempt, error]
-	}{{v.A.Trials, first}, {v.B.Trials, second}} {
-		if side.trials > 0 {
-			continue
-		}
-		if why, failed := where.Explain(side.attempts); failed == nil && why != "" {
-			return fmt.Errorf("%w: %s", err, why)
-		}
-	}
-	return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s",
-		err, v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Apart())
+	c.Unread = db.Skipped()
+	first.countKnown(&c.A)
+	second.countKnown(&c.B)
+	return &Comparison{c, db}, nil
 }
 
 // Document returns the comparison as a document, with both transcripts of the first flips.

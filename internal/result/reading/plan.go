@@ -54,10 +54,9 @@ func Plan(
 		return nil, err
 	}
 	x = &Experiment{
-		Stored:   e,
-		Design:   Design(ctx, j),
-		Where:    where,
-		Settings: append(settings(j), earlier...),
+		Stored: e,
+		Design: Design(ctx, j),
+		Where:  where,
 		Trials: func(yield func(assay.Trial) bool) {
 			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
 				for t := range trials {
@@ -68,8 +67,9 @@ func Plan(
 			}
 		},
 	}
+	x.Facts = append(settings(j), earlier...)
 	if n := len(references); n > 0 {
-		x.Settings = append(x.Settings, report.Fact{
+		x.Facts = append(x.Facts, report.Fact{
 			Name:  "beside the plan",
 			Value: fmt.Sprintf("%d trials with the optimal plan, which other experiments ran", n),
 		})
@@ -82,8 +82,12 @@ func Plan(
 	for _, s := range stops {
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
-	if x.Unplanned, err = Unplanned(ctx, db, j, e); err != nil {
+	unplanned, err := Unplanned(ctx, db, j, e)
+	if err != nil {
 		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(unplanned)) {
+		x.Unplanned = append(x.Unplanned, fmt.Sprintf("%s: %d attempts", name, unplanned[name]))
 	}
 	unsound, err := j.Unsound(ctx)
 	if err != nil {

@@ -1,8 +1,14 @@
-// Package reading collects reports, comparisons and transcripts from a store.
+// Package reading finds what a user means in a store, and collects reports, comparisons, gates and
+// transcripts from it.
 //
-// Package report computes figures from attempts, wherever they come from. This package knows the
-// store and the plan: it fetches attempts, runs, imports and transcripts, asks package job what an
-// experiment plans, and hands all of it to report.
+// It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
+// on fields are [export.Where]. An experiment owns the trials that it plans, whichever experiment's
+// run carried them out.
+//
+// It fetches attempts, runs, imports and transcripts, asks package job what an experiment plans,
+// and hands all of it to package report, which computes the figures. It also finds the tasks of
+// stored attempts, in the libraries that their runs used, and judges transcripts again by the rules
+// of package score. Package store keeps new outcomes next to the attempts, which never change.
 package reading
 
 import (
@@ -24,7 +30,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -36,17 +41,8 @@ type Experiment struct {
 	Trials iter.Seq[assay.Trial]
 	// Where selects the attempts that count.
 	Where export.Where
-	// Settings are the facts that the plan knows, such as the seed and the limits.
-	Settings []report.Fact
-	// Unplanned counts the experiment's attempts whose trials it no longer plans, by model and
-	// variant.
-	Unplanned map[string]int
-	// Prompts, Stopped, Unsound, Careless and Skipped are those of [report.Beside].
-	Prompts  map[string]string
-	Stopped  []string
-	Unsound  []string
-	Careless []string
-	Skipped  map[string]int
+	// Beside has what the plan knows, and the Facts of it, such as the seed and the limits.
+	report.Beside
 	// Program is the version of the program that makes the report.
 	Program string
 	// Command starts the program, and Store is the path of the store, for commands that a reader
@@ -79,10 +75,8 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		return nil, err
 	}
 
-	b := report.Beside{
-		Unread: db.Skipped, UnreadRows: db.SkippedRows, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
-		Unsound: x.Unsound, Careless: x.Careless,
-	}
+	b := x.Beside
+	b.Unread, b.UnreadRows = db.Skipped, db.SkippedRows
 	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err
 	}
@@ -92,15 +86,12 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if b.Others, err = Others(ctx, db); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(x.Unplanned)) {
-		b.Unplanned = append(b.Unplanned, fmt.Sprintf("%s: %d attempts", name, x.Unplanned[name]))
-	}
 	b.Facts = x.facts(runs, snapshot)
 
 	filter := store.Filter{Snapshot: snapshot}
 	attempts := db.Verdicts(ctx, filter)
 	if len(x.Where.Conditions()) > 0 { // verdicts lack most fields
-		attempts = selection.Filter(db.Attempts(ctx, filter), x.Where.Has)
+		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)
 	}
 	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, attempts, b)
 	if err != nil {
@@ -171,7 +162,7 @@ func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
 		{Name: "its SHA-256", Value: hex.EncodeToString(spec[:])},
 		{Name: "snapshot", Value: snapshot},
 	}
-	facts = append(facts, x.Settings...)
+	facts = append(facts, x.Facts...)
 
 	programs := make(map[string]bool)
 	for _, r := range runs {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -117,7 +116,7 @@ func (t *Trial) Explain(ctx context.Context, db *store.DB) (*score.Explanation, 
 	if t.Transcript == nil || !t.Settles() || score.Version(t.World) == "" {
 		return nil, nil
 	}
-	libraries := rescore.NewLibraries(db)
+	libraries := NewLibraries(db)
 	task, judge, err := libraries.Task(ctx, &t.Attempt)
 	if err != nil {
 		return nil, errors.Join(err, libraries.Close())

@@ -7,7 +7,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -33,7 +32,7 @@ func (r VendorRequest) Vendors(
 	if v.Snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
 		return nil, err
 	}
-	reference, err := selection.Side(ctx, db, "model:"+r.Names[0], job.PlannedTrials)
+	reference, err := r.side(ctx, db, r.Names[0])
 	if err != nil {
 		return nil, err
 	}
@@ -49,26 +48,26 @@ func (r VendorRequest) Vendors(
 		if i == 0 {
 			continue
 		}
-		vendor, err := selection.Side(ctx, db, "model:"+name, job.PlannedTrials)
+		vendor, err := r.side(ctx, db, name)
 		if err != nil {
 			return nil, err
 		}
-		first, second := newSide(reference, r.Where), newSide(vendor, r.Where)
-		c, err := report.Compare(r.Names[0], name, r.Cluster, first.all(), second.all())
-		if errors.Is(err, report.ErrNothingInCommon) {
-			return nil, nothingInCommon(err, c, r.Where, reference, vendor)
-		}
+		c, err := compare(r.Names[0], name, r.Cluster, reference, vendor)
 		if err != nil {
 			return nil, err
 		}
 		if err := c.CheckAlike(r.Allow); err != nil {
 			return nil, err
 		}
-		first.coverageIn(ctx, db, "model:"+c.A.Name).count(&c.A)
-		second.coverageIn(ctx, db, "model:"+c.B.Name).count(&c.B)
+		reference.countKnown(&c.A)
+		vendor.countKnown(&c.B)
 		v.Compare(i, c)
 	}
 	v.Judge()
 	v.Unread = db.Skipped()
 	return v, nil
+}
+
+func (r VendorRequest) side(ctx context.Context, db *store.DB, model string) (*side, error) {
+	return sideIn(ctx, db, "model:"+model, r.Where, job.PlannedTrials)
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -77,7 +77,7 @@ func run(
 	}
 	i := &inspector{
 		ctx:       ctx,
-		libraries: rescore.NewLibraries(db),
+		libraries: reading.NewLibraries(db),
 		levels:    make(map[assay.RunID]*levels),
 		unjudged:  make(map[string]int),
 	}
@@ -95,7 +95,7 @@ func run(
 type inspector struct {
 	ctx       context.Context
 	plans     map[assay.RunID]store.Experiment
-	libraries *rescore.Libraries
+	libraries *reading.Libraries
 
 	mu       sync.Mutex // guards the following fields
 	levels   map[assay.RunID]*levels
@@ -212,7 +212,7 @@ func (i *inspector) rescore(s *store.Stored, found finding) {
 	i.mu.Lock()
 	i.judged++
 	i.mu.Unlock()
-	if !rescore.Same(a.Outcome, again) {
+	if !reading.SameOutcome(a.Outcome, again) {
 		found("score", "one of the two was changed; go back to a backup",
 			"its transcript gives %s, but %s is stored", outcomeText(again), outcomeText(a.Outcome))
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -65,7 +65,7 @@ func Ask(
 	a := &asker{
 		Request:   r,
 		db:        db,
-		libraries: rescore.NewLibraries(db),
+		libraries: reading.NewLibraries(db),
 		sum:       &Summary{Model: r.Model, Prompt: classify.PromptVersion},
 	}
 	defer func() { err = errors.Join(err, a.libraries.Close()) }()
@@ -87,7 +87,7 @@ func Ask(
 type asker struct {
 	Request
 	db        *store.DB
-	libraries *rescore.Libraries
+	libraries *reading.Libraries
 	known     store.Set
 	sum       *Summary
 }

@@ -1,9 +1,4 @@
-// Package rescore judges stored transcripts again by the rules of this program.
-//
-// It owns the search for the task of a stored attempt, in the library that the attempt's run used,
-// and the comparison of two outcomes. Package score owns the rules. Package store keeps the new
-// outcomes next to the attempts, which never change.
-package rescore
+package reading
 
 import (
 	"context"
@@ -96,9 +91,9 @@ func (l *Libraries) Close() error {
 	return errors.Join(errs...)
 }
 
-// Same reports whether two outcomes are equal. An empty list equals a missing one, because a store
+// SameOutcome reports whether two outcomes are equal. An empty list equals a missing one, because a store
 // doesn't tell them apart.
-func Same(a, b assay.Outcome) bool {
+func SameOutcome(a, b assay.Outcome) bool {
 	for _, o := range []*assay.Outcome{&a, &b} {
 		if len(o.RequiredTools) == 0 {
 			o.RequiredTools = nil

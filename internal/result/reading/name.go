@@ -1,4 +1,4 @@
-package selection
+package reading
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, candidates)
 }
 
-// Experiment returns the experiment of a name.
-func Experiment(ctx context.Context, db *store.DB, name string) (store.Experiment, error) {
+// FindExperiment returns the experiment of a name.
+func FindExperiment(ctx context.Context, db *store.DB, name string) (store.Experiment, error) {
 	all, err := db.Experiments(ctx)
 	if err != nil {
 		return store.Experiment{}, err
@@ -140,7 +140,7 @@ func Side(
 	if err != nil {
 		return nil, err
 	}
-	return side(ctx, db, kind, name, plan)
+	return attemptsOf(ctx, db, kind, name, plan)
 }
 
 // Planned yields the trials that the experiments of a store plan for an experiment, model or
@@ -211,7 +211,7 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 	return "", "", ambiguous
 }
 
-func side(
+func attemptsOf(
 	ctx context.Context, db *store.DB, kind, name string, plan Planner,
 ) (iter.Seq2[assay.Attempt, error], error) {
 	settled := store.Filter{OnlySettled: true}
@@ -227,7 +227,7 @@ func side(
 		return Filter(db.Attempts(ctx, settled), ofVariant), nil
 	}
 
-	e, err := Experiment(ctx, db, name)
+	e, err := FindExperiment(ctx, db, name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,4 @@
-// Package selection finds the attempts of a store that a user means.
-//
-// It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
-// on fields are [export.Where]. This package doesn't write or count anything; see the packages
-// dataset and report.
-//
-// An experiment owns the trials that it plans, whichever experiment's run carried them out.
-package selection
+package reading
 
 import (
 	"context"
@@ -51,9 +44,9 @@ type bareAttempt struct {
 	number int
 }
 
-// New resolves a request against a store. Warn receives sentences about attempts that the
+// Select resolves a request against a store. Warn receives sentences about attempts that the
 // selection leaves out unexpectedly.
-func New(
+func Select(
 	ctx context.Context, db *store.DB, r Request, warn func(string),
 ) (*Selection, error) {
 	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, warn: warn}
@@ -74,7 +67,7 @@ func New(
 		return s, nil
 	}
 
-	e, err := Experiment(ctx, db, r.Experiment)
+	e, err := FindExperiment(ctx, db, r.Experiment)
 	if err != nil {
 		return nil, err
 	}

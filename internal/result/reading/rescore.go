@@ -1,4 +1,4 @@
-package rescore
+package reading
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/score"
 )
 
-// A Summary counts the outcomes that [All] judged.
-type Summary struct {
+// A Rescored counts the outcomes that [Rescore] judged.
+type Rescored struct {
 	// Outcomes counts the outcomes that were judged again.
 	Outcomes int `json:"outcomes"`
 	// Changed counts the outcomes that differ from the stored ones in any field, including the
@@ -24,15 +24,15 @@ type Summary struct {
 	Skipped map[string]int `json:"skipped"`
 }
 
-// BatchSize is the number of outcomes that are stored in one transaction.
-const BatchSize = 256
+// RescoreBatch is the number of outcomes that are stored in one transaction.
+const RescoreBatch = 256
 
-// All judges every outcome in a store again. It stores those that differ, unless dry is true.
+// Rescore judges every outcome in a store again. It stores those that differ, unless dry is true.
 // Program is the version of this program, which is stored with each outcome.
-func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summary, err error) {
+func Rescore(ctx context.Context, db *store.DB, program string, dry bool) (sum Rescored, err error) {
 	tasks := NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()
-	sum = Summary{Levels: make(map[string]int), Skipped: make(map[string]int)}
+	sum = Rescored{Levels: make(map[string]int), Skipped: make(map[string]int)}
 	var batch []store.Rescored
 	save := func() error {
 		if dry {
@@ -73,7 +73,7 @@ func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summa
 				At: time.Now().UTC(), Program: program,
 			})
 		}
-		if len(batch) >= BatchSize {
+		if len(batch) >= RescoreBatch {
 			if err := save(); err != nil {
 				return sum, err
 			}
@@ -83,8 +83,8 @@ func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summa
 }
 
 // differs reports whether an outcome has changed, and counts the change.
-func (s *Summary) differs(before, after assay.Outcome) bool {
-	if Same(before, after) {
+func (s *Rescored) differs(before, after assay.Outcome) bool {
+	if SameOutcome(before, after) {
 		return false
 	}
 	s.Changed++
