@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -49,7 +50,7 @@ func TestControlChangesRun(t *testing.T) {
 	ctl("set", "sim/optimal", "concurrency=3")
 	ctl("cancel", "sim/listed")
 	// All lanes are paused, so episodes in flight end and no others start.
-	var state session.State
+	var state live.Progress
 	waitFor(t, func() bool {
 		if err := json.Unmarshal([]byte(ctl("status", "--json")), &state); err != nil {
 			t.Fatal(err)
@@ -102,8 +103,8 @@ func TestControlChangesRun(t *testing.T) {
 func TestCtlStatusQuotesTheEndpoint(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	writeState(&process{out: &out}, &session.State{Models: []session.ModelState{{
-		Model: "m", Lanes: []session.LaneState{
+	writeState(&process{out: &out}, &live.Progress{Models: []live.ModelState{{
+		Model: "m", Lanes: []live.LaneState{
 			{Lane: "gw/A/m", Waits: "rate_limited", Words: "come back in a minute"},
 			{Lane: "gw/B/m"},
 		},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
@@ -140,7 +139,7 @@ func sendOrder(ctx context.Context, storePath string, o session.Order) (session.
 	return r, err
 }
 
-func workerText(w fleet.WorkerState) string {
+func workerText(w live.Worker) string {
 	switch {
 	case w.Lost:
 		return "lost"
@@ -150,11 +149,11 @@ func workerText(w fleet.WorkerState) string {
 	return "works"
 }
 
-func writeState(p *process, s *session.State) {
+func writeState(p *process, s *live.Progress) {
 	elapsed := time.Duration(s.Elapsed * float64(time.Second)).Round(time.Second)
 	p.say("run %s of experiment %s: %d of %d trials done, %d episodes in flight, running for %s",
 		s.Run, s.Experiment, s.Done, s.Planned, s.InFlight, elapsed)
-	if end := s.Snapshot().EndText(); end != "" {
+	if end := s.EndText(); end != "" {
 		p.say("%s", end)
 	}
 	fmt.Fprintln(p.out)
@@ -179,7 +178,7 @@ func writeState(p *process, s *session.State) {
 	if len(s.Workers) > 0 {
 		t := p.table("worker", "in flight", "slots", "done", "heard", "state")
 		for _, w := range s.Workers {
-			t.Row(w.Name, fmt.Sprint(len(w.Trials)), fmt.Sprint(w.Slots), fmt.Sprint(w.Done),
+			t.Row(w.Name, fmt.Sprint(w.InFlight), fmt.Sprint(w.Slots), fmt.Sprint(w.Done),
 				time.Since(w.Seen).Round(time.Second).String()+" ago", workerText(w))
 		}
 		fmt.Fprint(p.out, "\n", t, "\n")

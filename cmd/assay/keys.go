@@ -36,7 +36,7 @@ func listen(
 		var err error
 		switch k.Read() {
 		case 'p', 'P':
-			err = pauseOrResume(ctx, store, !meter.Snapshot().PausedSince.IsZero())
+			err = pauseOrResume(ctx, store, !meter.Progress().PausedSince.IsZero())
 		case '+', '=':
 			err = scaleLimits(ctx, store, 1.1)
 		case '-', '_':
@@ -85,7 +85,7 @@ func scaleLimits(ctx context.Context, store string, factor float64) error {
 }
 
 // scaled returns the limits of a lane times a factor, changed by one at least.
-func scaled(l session.LaneState, factor float64) map[assay.Bucket]int {
+func scaled(l live.LaneState, factor float64) map[assay.Bucket]int {
 	limits := make(map[assay.Bucket]int)
 	for _, b := range []assay.Bucket{
 		assay.Concurrency, assay.RequestsPerSecond, assay.Requests,

@@ -14,7 +14,7 @@ import (
 
 // liveState asks a run that is working for its state. It returns nil if the run does not answer,
 // for example because it works on another machine.
-func liveState(ctx context.Context, path string, run assay.RunID) *session.State {
+func liveState(ctx context.Context, path string, run assay.RunID) *live.Progress {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r, err := session.Send(ctx, path, session.Order{Do: "status"})
@@ -25,15 +25,15 @@ func liveState(ctx context.Context, path string, run assay.RunID) *session.State
 }
 
 // writeLive prints the figures of a run that is working, as its own view shows them.
-func writeLive(p *process, s *session.State) {
+func writeLive(p *process, s *live.Progress) {
 	if s == nil {
 		return
 	}
 	var b strings.Builder
 	view := live.Plain{W: &b}
-	snapshot := s.Snapshot()
-	snapshot.Notes = nil
-	view.Show(snapshot)
+	progress := *s
+	progress.Notes = nil
+	view.Show(progress)
 	for line := range strings.Lines(b.String()) {
 		p.item("working: ", strings.TrimSpace(line))
 	}
@@ -47,7 +47,7 @@ func watchRun(ctx context.Context, p *process, db *store.DB, path string) error 
 	if redraws {
 		view = live.NewTerminal(p.out)
 	}
-	var last live.Snapshot
+	var last live.Progress
 	var shown progressKey
 	defer func() {
 		if redraws {
@@ -65,8 +65,8 @@ func watchRun(ctx context.Context, p *process, db *store.DB, path string) error 
 		case err != nil:
 			return err
 		default:
-			last = r.Run.Snapshot()
-			if now := keyOf(last); redraws || now != shown {
+			last = *r.Run
+			if now := keyOf(&last); redraws || now != shown {
 				shown = now
 				view.Show(last)
 			}
@@ -85,10 +85,9 @@ type progressKey struct {
 	stopping, paused              bool
 }
 
-func keyOf(s live.Snapshot) progressKey {
-	t := s.Total()
+func keyOf(s *live.Progress) progressKey {
 	return progressKey{
-		t.Done, t.Parked, t.Skipped, len(s.Attention), s.Stopping, !s.PausedSince.IsZero(),
+		s.Done, s.Parked, s.Skipped, len(s.Attention), s.Stopping, !s.PausedSince.IsZero(),
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/fleet"
-	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/live"
 )
 
 // A coordinator is a run that lets workers carry out its attempts.
@@ -282,10 +281,10 @@ func coordinateSlow(t *testing.T, latency string) *coordinator {
 func (c *coordinator) waitForTrials(t *testing.T, worker string, n int) {
 	t.Helper()
 	waitFor(t, func() bool {
-		var state session.State
+		var state live.Progress
 		r := call(t, nil, "ctl", "status", "--json", "--store", c.store) // before it can be asked, too
 		return r.code == 0 && json.Unmarshal([]byte(r.out), &state) == nil &&
-			slices.ContainsFunc(state.Workers, func(w fleet.WorkerState) bool {
+			slices.ContainsFunc(state.Workers, func(w live.Worker) bool {
 				return w.Name == worker && len(w.Trials) == n
 			})
 	})
@@ -394,9 +393,9 @@ func TestDrainedWorker(t *testing.T) {
 	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
 	drained, says := c.worker(t, "--name", "drained", "--slots", "3")
 	c.worker(t, "--name", "stays", "--slots", "3")
-	var state session.State
+	var state live.Progress
 	waitFor(t, func() bool {
-		state = session.State{}
+		state = live.Progress{}
 		r := must(t, nil, "ctl", "status", "--json", "--store", db)
 		return json.Unmarshal([]byte(r.out), &state) == nil && len(state.Workers) == 2 &&
 			len(state.Workers[0].Trials) == 3 && len(state.Workers[1].Trials) == 3

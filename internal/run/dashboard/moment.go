@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -26,7 +27,7 @@ type moment struct {
 	// Planned and Parked count trials. A parked one was given up by the latest run.
 	Planned, Parked int
 	// Run is nil if no run works on the experiment.
-	Run     *session.State
+	Run     *live.Progress
 	Flights []session.Flight
 	Strips  []session.LaneStrip
 	// Headline has the lines with which the report begins, if no run works.
@@ -49,8 +50,8 @@ type moment struct {
 // A laneLine describes one lane.
 type laneLine struct {
 	Model, Lane string
-	State       *session.LaneState // nil if no run is working
-	Waiting     int                // requests of its models
+	State       *live.LaneState // nil if no run is working
+	Waiting     int             // requests of its models
 	Strip       session.LaneStrip
 	Lost        float64 // share of the strip that was not used
 	Closed      string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -71,7 +72,7 @@ func (m *moment) State() string {
 
 // A need is something that somebody has to look at.
 type need struct {
-	session.Attention
+	live.Attention
 	// Link leads to the trials, or is empty.
 	Link string
 }
@@ -114,7 +115,7 @@ func (m *moment) OldestFlights() []session.Flight { return m.Flights[:min(12, le
 // or what the latest run left behind.
 func (m *moment) Attention() (all []need) {
 	add := func(link, cause string, trials int, text string) {
-		a := session.Attention{}
+		a := live.Attention{}
 		a.Cause, a.Trials, a.Text = cause, trials, text
 		all = append(all, need{a, link})
 	}

@@ -30,14 +30,14 @@ var tabs = []tab{
 	{"/report", "Report"},
 }
 
-// live has the pages whose content is sent again at each moment, by the name of their template.
-var live = map[string]string{
+// livePages has the pages whose content is sent again at each moment, by the name of their template.
+var livePages = map[string]string{
 	"now": "/", "lanes": "/lanes", "matrix": "/matrix", "flights": "/trials", "faults": "/faults",
 }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for name, path := range live {
+	for name, path := range livePages {
 		if path == "/" {
 			path = "/{$}"
 		}
@@ -109,7 +109,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, status int, err er
 func (s *Server) livePage(name string) http.HandlerFunc {
 	title := ""
 	for _, t := range tabs {
-		if t.Path == live[name] {
+		if t.Path == livePages[name] {
 			title = t.Title
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Server) livePage(name string) http.HandlerFunc {
 			s.fail(w, r, http.StatusInternalServerError, err)
 			return
 		}
-		f := s.frame(live[name], title, template.HTML(content))
+		f := s.frame(livePages[name], title, template.HTML(content))
 		f.Live, f.State, f.Over = name, p.State(), p.Over()
 		s.show(w, r, http.StatusOK, "live.html", f)
 	}
@@ -175,7 +175,7 @@ const (
 // events sends the content of a live page whenever it changes. A slow viewer misses moments.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("page")
-	if _, ok := live[name]; !ok {
+	if _, ok := livePages[name]; !ok {
 		refuse(w, http.StatusNotFound, "there is no such live page")
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/live"
 )
 
 const (
@@ -319,31 +320,15 @@ func (d *Coordinator) Drain(name string) {
 	d.options.Changed()
 }
 
-// A WorkerState is what a worker is doing.
-type WorkerState struct {
-	Name  string `json:"worker"`
-	Slots int    `json:"slots"`
-	// Trials are those in flight, in order.
-	Trials []assay.TrialID `json:"trials"`
-	// Done counts attempts that have ended.
-	Done int `json:"done"`
-	// Leaving is true if it takes no more attempts.
-	Leaving bool `json:"leaving,omitempty"`
-	// Lost is true if nothing was heard from it for a lease.
-	Lost  bool      `json:"lost,omitempty"`
-	Since time.Time `json:"since"`
-	Seen  time.Time `json:"seen"`
-}
-
 // Workers returns the workers, by name.
-func (d *Coordinator) Workers() []WorkerState {
+func (d *Coordinator) Workers() []live.Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]WorkerState, 0, len(d.workers))
+	all := make([]live.Worker, 0, len(d.workers))
 	place := make(map[string]int)
 	for id, m := range d.workers {
 		place[id] = len(all)
-		all = append(all, WorkerState{
+		all = append(all, live.Worker{
 			Name: m.Name, Slots: m.Slots, Trials: []assay.TrialID{}, Done: m.done,
 			Leaving: m.draining || m.leaving, Lost: m.gone, Since: m.since, Seen: m.seen,
 		})
@@ -356,8 +341,9 @@ func (d *Coordinator) Workers() []WorkerState {
 	}
 	for i := range all {
 		slices.Sort(all[i].Trials)
+		all[i].InFlight = len(all[i].Trials)
 	}
-	slices.SortFunc(all, func(a, b WorkerState) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b live.Worker) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -24,10 +24,10 @@ const shownNotes, shownWaits, shownAgents = 5, 6, 6
 // shownAttention is how many lines about the user's attention take the place of notes.
 const shownAttention = 3
 
-// draw renders a snapshot for a terminal of the given size; 0 means unknown. No
+// draw renders progress for a terminal of the given size; 0 means unknown. No
 // line is wider than the terminal, and the lines, including the empty one after
 // the last newline, fit its height, unless it is only a few lines tall.
-func draw(s Snapshot, width, height int) string {
+func draw(s Progress, width, height int) string {
 	if len(s.Models) == 0 {
 		return ""
 	}
@@ -60,7 +60,7 @@ func draw(s Snapshot, width, height int) string {
 }
 
 // shortened leaves out models if a table has more of them than there is room for.
-func shortened(s Snapshot, table []string, width, room int) []string {
+func shortened(s Progress, table []string, width, room int) []string {
 	models := s.Models
 	if len(models) <= room {
 		return table
@@ -75,7 +75,7 @@ func shortened(s Snapshot, table []string, width, room int) []string {
 func cutWaits(models []ModelState, rows []string, width int) (lines []string) {
 	for i, m := range models {
 		if !strings.Contains(cut(rows[i], width), m.Waits) {
-			text := lipgloss.Wrap(warn.Render("waiting: ")+m.Name+" "+m.Waits, width, "")
+			text := lipgloss.Wrap(warn.Render("waiting: ")+m.Model+" "+m.Waits, width, "")
 			lines = append(lines, strings.Split(text, "\n")...)
 		}
 	}
@@ -83,13 +83,13 @@ func cutWaits(models []ModelState, rows []string, width int) (lines []string) {
 }
 
 // agentLines returns a line for each model with agents at work.
-func agentLines(s Snapshot) (lines []string) {
+func agentLines(s Progress) (lines []string) {
 	if text := starting(s.Total()); text != "" {
 		return []string{text}
 	}
 	for _, m := range s.Models {
 		if text := AgentText(m.Agents); text != "" {
-			lines = append(lines, dim.Render("agents: ")+m.Name+" "+text)
+			lines = append(lines, dim.Render("agents: ")+m.Model+" "+text)
 		}
 	}
 	return lines[:min(len(lines), shownAgents)]
@@ -107,11 +107,11 @@ func attentionLines(all []Attention) (lines []string) {
 	return lines
 }
 
-func head(s Snapshot) string {
+func head(s Progress) string {
 	total := s.Total()
 	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned))
 	text += dim.Render("  " + clock(s.Elapsed))
-	if total.Success.High > 0 {
+	if total.Success != nil {
 		text += "  success " + successText(total)
 	}
 	if end := s.EndText(); end != "" {
@@ -126,7 +126,7 @@ func head(s Snapshot) string {
 // urgent returns n of the models in their order. It prefers models that have
 // work to do to those that are closed or done.
 func urgent(models []ModelState, n int) []ModelState {
-	idle := func(m ModelState) bool { return m.Closed != "" || m.Pending() == 0 && m.InFlight == 0 }
+	idle := func(m ModelState) bool { return m.Closed != "" || m.Pending == 0 && m.InFlight == 0 }
 	working := 0
 	for _, m := range models {
 		if !idle(m) {
@@ -150,7 +150,7 @@ func urgent(models []ModelState, n int) []ModelState {
 
 // rows renders a table with a header and one line per model. The least
 // important columns are on the right, where they may be cut off.
-func rows(s Snapshot, models []ModelState, width int) []string {
+func rows(s Progress, models []ModelState, width int) []string {
 	const faultColumn = 7
 	barWidth := 16
 	if width > 0 && width < 100 {
@@ -175,7 +175,7 @@ func rows(s Snapshot, models []ModelState, width int) []string {
 			return style
 		})
 	for _, m := range models {
-		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned),
+		t.Row(m.Model, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned),
 			success(m), fmt.Sprint(m.InFlight), count(m.TokensPerMinute), left(m, s.PausedSince),
 			troubles(m), waiting(m))
 	}
@@ -199,21 +199,22 @@ func bar(m ModelState, width int) string {
 }
 
 func left(m ModelState, paused time.Time) string {
-	switch {
-	case m.Pending() == 0:
+	switch l := m.Left; {
+	case m.Pending == 0:
 		return "–"
 	case m.Closed != "":
 		return "closed"
 	case !paused.IsZero():
 		return "paused"
-	case m.Left.ByPlan && m.Left.High > m.Left.Expected:
-		return "up to " + clock(m.Left.High)
-	case m.Left.ByPlan:
-		return "~" + clock(m.Left.Expected)
-	case m.Left.Expected > 0:
-		return clock(m.Left.Expected)
+	case l == nil:
+		return "?"
+	case l.Basis == ByPlan && l.High > l.Seconds:
+		return "up to " + clock(l.High)
+	case l.Basis == ByPlan:
+		return "~" + clock(l.Seconds)
+	default:
+		return clock(l.Seconds)
 	}
-	return "?"
 }
 
 func success(m ModelState) string {
@@ -225,26 +226,27 @@ func success(m ModelState) string {
 
 // successText describes the rate of full success, such as "41 % (36–46 %)".
 func successText(m ModelState) string {
-	return fmt.Sprintf("%s (%.0f–%.0f %%)", success(m), 100*m.Success.Low, 100*m.Success.High)
+	i := m.Success.Interval
+	return fmt.Sprintf("%s (%.0f–%.0f %%)", success(m), 100*i.Low, 100*i.High)
 }
 
 // EndText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
 // is unknown.
-func (s Snapshot) EndText() string {
+func (s *Progress) EndText() string {
 	total := s.Total()
 	switch l := total.Left; {
 	case !s.PausedSince.IsZero():
 		return "paused since " + s.PausedSince.Local().Format("15:04")
-	case total.Pending() == 0 || l.Expected == 0:
+	case total.Pending == 0 || l == nil:
 		return ""
-	case l.ByPlan && l.High > l.Expected && l.Low == 0:
+	case l.Basis == ByPace:
+		return fmt.Sprintf("%s left (%s–%s)", clock(l.Seconds), clock(l.Low), clock(l.High))
+	case l.High <= l.Seconds:
+		return "about " + clock(l.Seconds) + " left by the plan"
+	case l.Low == 0:
 		return "up to " + clock(l.High) + " left by the plan"
-	case l.ByPlan && l.High > l.Expected:
-		return fmt.Sprintf("%s to %s left by the plan", clock(l.Low), clock(l.High))
-	case l.ByPlan:
-		return "about " + clock(l.Expected) + " left by the plan"
 	default:
-		return fmt.Sprintf("%s left (%s–%s)", clock(l.Expected), clock(l.Low), clock(l.High))
+		return fmt.Sprintf("%s to %s left by the plan", clock(l.Low), clock(l.High))
 	}
 }
 

@@ -15,7 +15,7 @@ func Example() {
 	meter.Settled("my-model", false)
 
 	view := &live.Plain{W: os.Stdout}
-	view.Close(meter.Snapshot())
+	view.Close(meter.Progress())
 	// Output:
 	// 0s  1/3 done, 1 in flight, 0 tokens/min
 }

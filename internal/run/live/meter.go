@@ -1,9 +1,8 @@
-// Package live shows the progress of a run. A meter turns events into
-// snapshots, and a view shows the snapshots on a terminal, as plain lines or as
-// JSON.
+// Package live shows the progress of a run. A meter counts events and returns a
+// [Progress], and a view shows it on a terminal, as plain lines or as JSON.
 //
 // The package cannot slow down a run or change its results. The meter only
-// counts, and a slow view sees fewer snapshots.
+// counts, and a slow view shows the progress less often.
 package live
 
 import (
@@ -20,14 +19,8 @@ import (
 // Meter counts events. It is safe for concurrent use. It ignores events of
 // models that were not announced.
 type Meter struct {
-	start time.Time
-	waits func(model string) string
-	// Agents, if set, counts the agents of a model by what they are doing. It returns nil for a
-	// bare model.
-	Agents func(model string) map[assay.AgentState]int
-	// Complete, if set, adds to a snapshot what the meter cannot count: PausedSince, Success, Left
-	// and Attention.
-	Complete func(*Snapshot)
+	start    time.Time
+	complete func(*Progress)
 
 	mu       sync.Mutex // guards the fields below
 	models   []*gauge   // in the order of announcement
@@ -42,13 +35,10 @@ type gauge struct {
 	tokens rate
 }
 
-// NewMeter returns a meter for a run that starts now. Waits describes what a
-// model's requests are waiting for; it may be nil.
-func NewMeter(waits func(model string) string) *Meter {
-	if waits == nil {
-		waits = func(string) string { return "" }
-	}
-	return &Meter{start: time.Now(), waits: waits, byName: make(map[string]*gauge)}
+// NewMeter returns a meter for a run that starts now. Unless it is nil, complete adds to a progress
+// what the meter cannot count.
+func NewMeter(complete func(*Progress)) *Meter {
+	return &Meter{start: time.Now(), complete: complete, byName: make(map[string]*gauge)}
 }
 
 // Model announces a model with the number of its planned trials, of those that are done, and of
@@ -56,10 +46,8 @@ func NewMeter(waits func(model string) string) *Meter {
 func (m *Meter) Model(name string, planned, done, full int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	faults := make(map[assay.FaultKind]int)
-	g := &gauge{state: ModelState{
-		Name: name, Planned: planned, Done: done, Full: full, Faults: faults,
-	}}
+	g := &gauge{state: ModelState{Model: name, Faults: make(map[assay.FaultKind]int)}}
+	g.state.Planned, g.state.Done, g.state.Full = planned, done, full
 	m.models = append(m.models, g)
 	m.byName[name] = g
 }
@@ -157,33 +145,31 @@ func (m *Meter) with(model string, f func(*gauge)) {
 	}
 }
 
-// Snapshot returns a copy of the current state.
-func (m *Meter) Snapshot() Snapshot {
-	s := m.read()
-	for i := range s.Models { // without the mutex, because waits may take another one
-		s.Models[i].Waits = m.waits(s.Models[i].Name)
-		if m.Agents != nil {
-			s.Models[i].Agents = m.Agents(s.Models[i].Name)
-		}
+// Progress returns a copy of the current state.
+func (m *Meter) Progress() Progress {
+	p := m.read()
+	if m.complete != nil {
+		m.complete(&p) // without the mutex, because it may take others
 	}
-	if m.Complete != nil {
-		m.Complete(&s)
-	}
-	return s
+	return p
 }
 
-func (m *Meter) read() Snapshot {
+func (m *Meter) read() Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	elapsed := time.Since(m.start)
-	s := Snapshot{Elapsed: elapsed, Stopping: m.stopping, Notes: slices.Clone(m.notes)}
+	p := Progress{
+		Elapsed: elapsed.Seconds(), Stopping: m.stopping,
+		Notes: slices.Clone(m.notes), Models: []ModelState{},
+	}
 	for _, g := range m.models {
 		state := g.state
+		state.Pending = state.Planned - state.Done - state.Parked - state.Skipped
 		state.Faults = maps.Clone(g.state.Faults)
 		state.TokensPerMinute = g.tokens.perMinute(elapsed)
-		s.Models = append(s.Models, state)
+		p.Models = append(p.Models, state)
 	}
-	return s
+	return p
 }
 
 // rate sums amounts over the last minute in cells of one second. Times are

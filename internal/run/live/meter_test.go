@@ -23,9 +23,9 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 		m.Model("a", 1000, 0, 0)
 		want := func(tokens float64) {
 			t.Helper()
-			if got := m.Snapshot().Models[0].TokensPerMinute; got != tokens {
+			if got := m.Progress().Models[0].TokensPerMinute; got != tokens {
 				t.Errorf("after %v: %v tokens per minute, want %v",
-					m.Snapshot().Elapsed, got, tokens)
+					m.Progress().Elapsed, got, tokens)
 			}
 		}
 		use := func(tokens int) { m.Request("a", "", assay.Usage{InputTokens: tokens}) }
@@ -60,8 +60,8 @@ func TestRateOfSteadyUse(t *testing.T) {
 		for range 3000 {
 			time.Sleep(100 * time.Millisecond)
 			m.Request("a", "", assay.Usage{OutputTokens: 10})
-			s := m.Snapshot()
-			if s.Elapsed < time.Second {
+			s := m.Progress()
+			if s.Elapsed < 1 {
 				continue
 			}
 			if got := s.Models[0].TokensPerMinute; got < 5990 || got > 6020 {
@@ -73,24 +73,25 @@ func TestRateOfSteadyUse(t *testing.T) {
 
 func TestTotalLeftIsTheSlowest(t *testing.T) {
 	t.Parallel()
-	fast := live.ModelState{Planned: 10, Done: 5, Left: live.Left{Expected: time.Minute}}
-	slow := live.ModelState{Planned: 10, Done: 5, Left: live.Left{Expected: time.Hour}}
-	unknown := live.ModelState{Planned: 10, Done: 5}
-	done := live.ModelState{Planned: 10, Done: 8, Parked: 2}
-	closed := live.ModelState{Planned: 10, Closed: "no key"}
+	fast := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 60}}
+	slow := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 3600}}
+	unknown := live.ModelState{Counts: counts(10, 5, 0, 0)}
+	done := live.ModelState{Counts: counts(10, 8, 2, 0)}
+	closed := live.ModelState{Counts: counts(10, 0, 0, 0), Closed: "no key"}
 	for _, tc := range []struct {
 		name   string
 		models []live.ModelState
-		want   time.Duration
+		want   *live.Left
 	}{
-		{"no models", nil, 0},
-		{"slowest", []live.ModelState{fast, slow, done, closed}, time.Hour},
-		{"unknown", []live.ModelState{fast, unknown}, 0},
-		{"none working", []live.ModelState{done, closed}, 0},
+		{"no models", nil, nil},
+		{"slowest", []live.ModelState{fast, slow, done, closed}, slow.Left},
+		{"unknown", []live.ModelState{fast, unknown}, nil},
+		{"none working", []live.ModelState{done, closed}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := (live.Snapshot{Models: tc.models}).Total().Left.Expected; got != tc.want {
-				t.Errorf("Total().Left = %v, want %v", got, tc.want)
+			got := (&live.Progress{Models: tc.models}).Total().Left
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Total().Left (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -101,23 +102,23 @@ func TestTotalLeftIsTheSlowest(t *testing.T) {
 func TestMeterCountsEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := live.NewMeter(func(model string) string { return "waits of " + model })
+		m := live.NewMeter(nil)
 		var want []live.ModelState
 		for i := range rapid.IntRange(1, 3).Draw(t, "models") {
 			s := live.ModelState{
-				Name: fmt.Sprint("m", i), Faults: map[assay.FaultKind]int{},
-				Waits: fmt.Sprint("waits of m", i),
+				Model: fmt.Sprint("m", i), Faults: map[assay.FaultKind]int{},
 			}
 			s.Planned = rapid.IntRange(0, 20).Draw(t, "planned")
 			s.Done = rapid.IntRange(0, s.Planned).Draw(t, "done")
-			m.Model(s.Name, s.Planned, s.Done, 0)
+			s.Pending = s.Planned - s.Done
+			m.Model(s.Model, s.Planned, s.Done, 0)
 			want = append(want, s)
 		}
 		m.Started("unknown")
 		m.Settled("unknown", false)
 		for range rapid.IntRange(0, 100).Draw(t, "events") {
 			step(t, m, &want[rapid.IntRange(0, len(want)-1).Draw(t, "model")])
-			got := m.Snapshot()
+			got := m.Progress()
 			for i := range got.Models {
 				got.Models[i].TokensPerMinute = 0 // covered by other tests
 			}
@@ -131,42 +132,44 @@ func TestMeterCountsEvents(t *testing.T) {
 
 // step makes one event happen that an engine could cause.
 func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
-	running, pending := s.InFlight > 0, s.Pending() > s.InFlight
+	running, pending := s.InFlight > 0, s.Pending > s.InFlight
 	switch event := rapid.IntRange(0, 4).Draw(t, "event"); {
 	case event == 0 && pending:
-		m.Started(s.Name)
+		m.Started(s.Model)
 		s.InFlight++
 	case event == 1 && running:
-		m.Settled(s.Name, false)
+		m.Settled(s.Model, false)
 		s.InFlight--
 		s.Done++
+		s.Pending--
 	case event == 2 && running:
 		parked := rapid.Bool().Draw(t, "parked")
-		m.Faulted(s.Name, parked)
+		m.Faulted(s.Model, parked)
 		s.InFlight--
 		if parked {
 			s.Parked++
+			s.Pending--
 		}
 	case event == 3:
 		kinds := append([]assay.FaultKind{""}, assay.FaultKinds...)
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
-		m.Request(s.Name, kind, assay.Usage{InputTokens: 3})
+		m.Request(s.Model, kind, assay.Usage{InputTokens: 3})
 		s.Requests++
 		if kind != "" {
 			s.Faults[kind]++
 		}
 	case event == 4:
-		m.Closed(s.Name, "why")
+		m.Closed(s.Model, "why")
 		s.Closed = "why"
 	}
 }
 
-func checkTotal(t *rapid.T, s live.Snapshot) {
+func checkTotal(t *rapid.T, s live.Progress) {
 	total := s.Total()
 	requests, faults := 0, 0
 	for _, m := range append(s.Models, total) {
-		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Pending() < 0 ||
-			m.Pending() > m.Planned {
+		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Pending < 0 ||
+			m.Pending > m.Planned {
 			t.Fatalf("impossible counts: %+v", m)
 		}
 	}
@@ -184,13 +187,13 @@ func checkTotal(t *rapid.T, s live.Snapshot) {
 	}
 }
 
-func TestSnapshotIsACopy(t *testing.T) {
+func TestProgressIsACopy(t *testing.T) {
 	t.Parallel()
 	m := live.NewMeter(nil)
 	m.Model("a", 2, 0, 0)
 	m.Note("first")
 	m.Request("a", assay.Timeout, assay.Usage{})
-	s := m.Snapshot()
+	s := m.Progress()
 	before := s.Models[0]
 	before.Faults = maps.Clone(before.Faults)
 
@@ -200,16 +203,16 @@ func TestSnapshotIsACopy(t *testing.T) {
 	m.Stopping()
 	diff := cmp.Diff([]live.ModelState{before}, s.Models)
 	if diff != "" || len(s.Notes) != 1 || s.Stopping {
-		t.Errorf("the meter changed an earlier snapshot: %+v\n%s", s, diff)
+		t.Errorf("the meter changed an earlier progress: %+v\n%s", s, diff)
 	}
 
-	later := m.Snapshot()
+	later := m.Progress()
 	later.Models[0].Faults[assay.Timeout] = 99
-	later.Models[0].Name = "x"
+	later.Models[0].Model = "x"
 	later.Notes[0] = "x"
-	if s := m.Snapshot(); s.Models[0].Faults[assay.Timeout] != 2 || s.Models[0].Name != "a" ||
+	if s := m.Progress(); s.Models[0].Faults[assay.Timeout] != 2 || s.Models[0].Model != "a" ||
 		s.Notes[0] != "first" {
-		t.Errorf("a snapshot changed the meter: %+v", s)
+		t.Errorf("progress changed the meter: %+v", s)
 	}
 }
 
@@ -218,31 +221,30 @@ func TestNotesAreBoundedAndUnique(t *testing.T) {
 	m := live.NewMeter(nil)
 	m.Note("one\r\n two\x1b[31m\tthree\u009b ")
 	m.Note("one two [31m three")
-	if got, want := m.Snapshot().Notes, []string{"one two [31m three"}; !cmp.Equal(got, want) {
+	if got, want := m.Progress().Notes, []string{"one two [31m three"}; !cmp.Equal(got, want) {
 		t.Errorf("notes %q, want %q", got, want)
 	}
 	for i := range 1000 {
 		m.Note(fmt.Sprint("note ", i))
 	}
-	notes := m.Snapshot().Notes
+	notes := m.Progress().Notes
 	if len(notes) != 51 || !strings.HasPrefix(notes[50], "further notes") {
 		t.Errorf("%d notes, the last %q; want 50 and one about further notes",
 			len(notes), notes[len(notes)-1])
 	}
 }
 
-// TestWaitsMayReadTheMeter checks that waits is called without the meter's
-// mutex.
-func TestWaitsMayReadTheMeter(t *testing.T) {
+// TestCompleteMayReadTheMeter checks that complete is called without the meter's mutex.
+func TestCompleteMayReadTheMeter(t *testing.T) {
 	t.Parallel()
 	var m *live.Meter
-	m = live.NewMeter(func(model string) string {
-		m.Note("asked for " + model)
-		return "rpm"
+	m = live.NewMeter(func(p *live.Progress) {
+		m.Note("asked")
+		p.Models[0].Waits = "rpm"
 	})
 	m.Model("a", 1, 0, 0)
-	if s := m.Snapshot(); s.Models[0].Waits != "rpm" {
-		t.Errorf("waits %q, want rpm", s.Models[0].Waits)
+	if p := m.Progress(); p.Models[0].Waits != "rpm" {
+		t.Errorf("waits %q, want rpm", p.Models[0].Waits)
 	}
 }
 
@@ -250,8 +252,8 @@ func TestWaitsMayReadTheMeter(t *testing.T) {
 func TestPauseHasNoFinish(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 2, 14, 2, 0, 0, time.Local)
-	s := live.Snapshot{PausedSince: since, Models: []live.ModelState{{
-		Name: "a", Planned: 10, Done: 5, Left: live.Left{Expected: time.Hour},
+	s := live.Progress{PausedSince: since, Models: []live.ModelState{{
+		Model: "a", Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 3600},
 	}}}
 	var b bytes.Buffer
 	(&live.Plain{W: &b}).Show(s)
@@ -270,10 +272,10 @@ func TestPlainNamesAttentionOnce(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	view := &live.Plain{W: &b}
-	stall := func(text string) live.Snapshot {
-		return live.Snapshot{Attention: []live.Attention{{Cause: "stalled", Text: text, Trials: 3}}}
+	stall := func(text string) live.Progress {
+		return live.Progress{Attention: []live.Attention{{Cause: "stalled", Text: text, Trials: 3}}}
 	}
-	for _, s := range []live.Snapshot{stall("for 1m"), stall("for 2m"), {}, stall("for 1m")} {
+	for _, s := range []live.Progress{stall("for 1m"), stall("for 2m"), {}, stall("for 1m")} {
 		view.Show(s)
 	}
 	if n := strings.Count(b.String(), "attention: for 1m (trials: 3)\n"); n != 2 ||

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Plain writes a line per snapshot, for a file or a pipe, and each note once.
+// Plain writes a line per [Progress], for a file or a pipe, and each note once.
 type Plain struct {
 	W     io.Writer
 	noted int // number of notes written
-	// alarmed has the attention of the latest snapshot, by cause and remedy.
+	// alarmed has the attention of the latest progress, by cause and remedy.
 	alarmed map[[2]string]bool
 }
 
 // Show implements [View].
-func (p *Plain) Show(s Snapshot) {
+func (p *Plain) Show(s Progress) {
 	for _, note := range s.Notes[p.noted:] {
 		fmt.Fprintln(p.W, "note: "+note)
 	}
@@ -25,9 +25,9 @@ func (p *Plain) Show(s Snapshot) {
 	fmt.Fprintln(p.W, line(s))
 }
 
-// alarm writes the attention that the latest snapshot did not have, unless a note says the same.
+// alarm writes the attention that the latest progress did not have, unless a note says the same.
 // Its words may have changed.
-func (p *Plain) alarm(s Snapshot) {
+func (p *Plain) alarm(s Progress) {
 	known := p.alarmed
 	p.alarmed = make(map[[2]string]bool)
 	for _, a := range s.Attention {
@@ -39,13 +39,13 @@ func (p *Plain) alarm(s Snapshot) {
 }
 
 // Close implements [View].
-func (p *Plain) Close(last Snapshot) { p.Show(last) }
+func (p *Plain) Close(last Progress) { p.Show(last) }
 
-func line(s Snapshot) string {
+func line(s Progress) string {
 	t := s.Total()
 	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min",
 		clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
-	if t.Success.High > 0 {
+	if t.Success != nil {
 		line += ", success " + successText(t)
 	}
 	if a := starting(t); a != "" {
@@ -61,7 +61,7 @@ func line(s Snapshot) string {
 	}
 	for _, m := range s.Models {
 		if m.Lost >= shownLoss {
-			line += ", " + m.Name + ": " + lostText(m)
+			line += ", " + m.Model + ": " + lostText(m)
 		}
 	}
 	if t.Parked > 0 {
@@ -79,11 +79,11 @@ func line(s Snapshot) string {
 	return line
 }
 
-func waits(s Snapshot) string {
+func waits(s Progress) string {
 	var all []string
 	for _, m := range s.Models {
 		if m.Waits != "" {
-			all = append(all, m.Name+" "+m.Waits)
+			all = append(all, m.Model+" "+m.Waits)
 		}
 	}
 	return strings.Join(all, "; ")

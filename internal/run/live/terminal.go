@@ -39,13 +39,13 @@ func NewTerminal(w io.Writer) *Terminal {
 }
 
 // Show implements [View].
-func (t *Terminal) Show(s Snapshot) { t.program.Send(s) }
+func (t *Terminal) Show(s Progress) { t.program.Send(s) }
 
 // Footer shows a line below the table, or none.
 func (t *Terminal) Footer(text string) { t.program.Send(footer(text)) }
 
 // Close implements [View].
-func (t *Terminal) Close(last Snapshot) {
+func (t *Terminal) Close(last Progress) {
 	t.program.Send(footer(""))
 	t.program.Send(last)
 	t.program.Quit()
@@ -78,10 +78,10 @@ func withSize(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// screen is the bubbletea model. It holds the last snapshot and the size. A frame has at least as
+// screen is the bubbletea model. It holds the last progress and the size. A frame has at least as
 // many lines as the earlier ones, because bubbletea would leave a part of them on the screen.
 type screen struct {
-	snapshot      Snapshot
+	progress      Progress
 	width, height int
 	footer        footer
 	frame         string
@@ -94,8 +94,8 @@ func (s screen) Init() tea.Cmd { return nil }
 
 func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
-	case Snapshot:
-		s.snapshot = m
+	case Progress:
+		s.progress = m
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	case footer:
@@ -110,10 +110,10 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 func (s screen) draw() string {
 	if s.footer == "" {
-		return draw(s.snapshot, s.width, s.height)
+		return draw(s.progress, s.width, s.height)
 	}
 	last := cut(dim.Render(string(s.footer)), s.width)
-	return draw(s.snapshot, s.width, s.height-1) + last + "\n"
+	return draw(s.progress, s.width, s.height-1) + last + "\n"
 }
 
 func (s screen) View() tea.View {

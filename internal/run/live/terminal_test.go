@@ -32,13 +32,13 @@ func plain(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// crowd returns a snapshot of many models, a third of which are done.
-func crowd(n int) live.Snapshot {
-	s := live.Snapshot{Elapsed: time.Minute, Notes: []string{"one", "two"}}
+// crowd returns progress of many models, a third of which are done.
+func crowd(n int) live.Progress {
+	s := live.Progress{Elapsed: 60, Notes: []string{"one", "two"}}
 	for i := range n {
-		m := live.ModelState{Name: fmt.Sprintf("model-%02d", i), Planned: 10, Done: 10}
+		m := live.ModelState{Model: fmt.Sprintf("model-%02d", i), Counts: counts(10, 10, 0, 0)}
 		if i%3 > 0 {
-			m.Done, m.InFlight, m.Left.Expected = i%10, 1, time.Minute
+			m.Counts, m.Left = counts(10, i%10, 0, 1), &live.Left{Seconds: 60, Basis: live.ByPace}
 		}
 		s.Models = append(s.Models, m)
 	}
@@ -66,8 +66,8 @@ func TestDrawManyModels(t *testing.T) {
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
-// paused returns a snapshot of models that an endpoint has told to wait.
-func paused(n int) live.Snapshot {
+// paused returns progress of models that an endpoint has told to wait.
+func paused(n int) live.Progress {
 	s := crowd(n)
 	for i := range s.Models {
 		s.Models[i].Faults = map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3}
@@ -153,7 +153,7 @@ func TestDrawPaused(t *testing.T) {
 
 // TestDrawFitsTerminal checks that no line is wider than the terminal, in
 // columns rather than characters, and that the frame is not higher, whatever
-// the snapshot contains.
+// the progress contains.
 func TestDrawFitsTerminal(t *testing.T) {
 	t.Parallel()
 	runes := rapid.SampledFrom([]rune("abc-/. 模型é\u0301👩\u200d🔬ﷺ"))
@@ -161,7 +161,7 @@ func TestDrawFitsTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := crowd(rapid.IntRange(0, 40).Draw(t, "models"))
 		for i := range s.Models {
-			s.Models[i].Name = name.Draw(t, "name")
+			s.Models[i].Model = name.Draw(t, "name")
 			s.Models[i].Waits = strings.Repeat(name.Draw(t, "waits")+" ", i)
 			if rapid.Bool().Draw(t, "agent") {
 				s.Models[i].Agents = map[assay.AgentState]int{assay.AgentAsking: i}
@@ -227,7 +227,7 @@ func checkLastFrame(t *testing.T) {
 	}
 }
 
-func frameLines(s live.Snapshot) []string {
+func frameLines(s live.Progress) []string {
 	text := strings.TrimRight(plain(live.Draw(s, 80, 24)), "\n")
 	if text == "" {
 		return nil
@@ -244,13 +244,13 @@ func TestTerminalLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	tell(live.NewTerminal(&bytes.Buffer{}))
 	tell(live.NewTerminal(broken{}))
-	live.NewTerminal(&bytes.Buffer{}).Close(live.Snapshot{}) // closed at once
+	live.NewTerminal(&bytes.Buffer{}).Close(live.Progress{}) // closed at once
 	goleak.VerifyNone(t, before)
 }
 
-// TestTerminalShowsLastSnapshot checks that the last snapshot is drawn however
+// TestTerminalShowsLastProgress checks that the last progress is drawn however
 // short the run is.
-func TestTerminalShowsLastSnapshot(t *testing.T) {
+func TestTerminalShowsLastProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen()
@@ -267,7 +267,7 @@ func TestTerminalClearsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen()
 		term := live.NewTerminal(s)
-		for _, frame := range []live.Snapshot{crowd(2), paused(2), crowd(2), paused(3), crowd(1)} {
+		for _, frame := range []live.Progress{crowd(2), paused(2), crowd(2), paused(3), crowd(1)} {
 			term.Show(frame)
 			time.Sleep(250 * time.Millisecond)
 			synctest.Wait()

@@ -11,18 +11,18 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A View shows snapshots. Its methods are called by a single goroutine.
+// A View shows the progress of a run. Its methods are called by a single goroutine.
 type View interface {
-	Show(Snapshot)
-	// Close shows the last snapshot and releases the screen.
-	Close(last Snapshot)
+	Show(Progress)
+	// Close shows the last progress and releases the screen.
+	Close(last Progress)
 }
 
 // closeTimeout is how long Run waits for a stuck view after ctx has ended.
 const closeTimeout = 5 * time.Second
 
-// Run shows snapshots until ctx ends, and then the last one. Every returns the
-// time until the next snapshot, given the time since the start.
+// Run shows the progress until ctx ends, and then once more. Every returns the
+// time until it is shown again, given the time since the start.
 //
 // A view is stuck if nobody reads its output. In this case, Run returns a few
 // seconds after the end of ctx and leaves the view's goroutine behind.
@@ -45,14 +45,14 @@ func show(
 	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
 ) {
 	for {
-		s := meter.Snapshot()
-		view.Show(s)
-		timer := time.NewTimer(every(s.Elapsed))
+		p := meter.Progress()
+		view.Show(p)
+		timer := time.NewTimer(every(duration(p.Elapsed)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			view.Close(meter.Snapshot())
+			view.Close(meter.Progress())
 			return
 		}
 	}
@@ -62,10 +62,10 @@ func show(
 type None struct{}
 
 // Show implements [View].
-func (None) Show(Snapshot) {}
+func (None) Show(Progress) {}
 
 // Close implements [View].
-func (None) Close(Snapshot) {}
+func (None) Close(Progress) {}
 
 // faults lists counts by kind, highest first.
 func faults(by map[assay.FaultKind]int) string {
@@ -121,9 +121,11 @@ func starting(total ModelState) string {
 	return AgentsAre(total.Agents)
 }
 
-// clock formats a duration like 8s, 2m05s or 3h04m.
-func clock(d time.Duration) string {
-	s := int(d.Round(time.Second).Seconds())
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// clock formats a number of seconds like 8s, 2m05s or 3h04m.
+func clock(seconds float64) string {
+	s := int(duration(seconds).Round(time.Second).Seconds())
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%ds", s)

@@ -14,66 +14,59 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/live"
 	"gotest.tools/v3/golden"
 )
 
-// story returns the snapshots of a run from start to end.
-func story() []live.Snapshot {
+// story returns the progress of a run from start to end.
+func story() []live.Progress {
 	notes := []string{
 		"gateway/KEY_0/m: rate_limited (HTTP 429): slow down",
 		"model-b is closed: auth (HTTP 401)",
 	}
 	faults := map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3, assay.Auth: 3}
 	none := map[assay.FaultKind]int{}
-	return []live.Snapshot{
+	return []live.Progress{
 		{},
 		{Models: []live.ModelState{
 			{
-				Name: "model-a", Planned: 450, Done: 20, InFlight: 5, Faults: none,
-				Left: live.Left{Expected: 65 * time.Minute, ByPlan: true},
+				Model: "model-a", Counts: counts(450, 20, 0, 5), Faults: none,
+				Left: &live.Left{Seconds: 65 * 60, Basis: live.ByPlan},
 			},
 			{
-				Name: "model-b", Planned: 450, Faults: none,
-				Left: live.Left{Expected: time.Minute, ByPlan: true},
+				Model: "model-b", Counts: counts(450, 0, 0, 0), Faults: none,
+				Left: &live.Left{Seconds: 60, Basis: live.ByPlan},
 			},
 		}},
 		{
-			Elapsed: 65 * time.Second,
+			Elapsed: 65,
 			Models: []live.ModelState{
 				{
-					Name: "model-a", Planned: 450, Done: 120, InFlight: 5, Requests: 700,
-					Faults:          faults,
-					TokensPerMinute: 34_567,
-					Full:            80, Success: live.Interval{Low: .578, High: .745}, Lost: .08,
-					Left: live.Left{
-						Expected: 185 * time.Second, Low: 150 * time.Second, High: 4 * time.Minute,
-					},
+					Model: "model-a", Counts: succeeded(counts(450, 120, 0, 5), 80, .578, .745),
+					Requests: 700, Faults: faults, TokensPerMinute: 34_567, Lost: .08,
+					Left:  &live.Left{Seconds: 185, Low: 150, High: 240, Basis: live.ByPace},
 					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
 				{
-					Name: "model-b", Planned: 450, Done: 449, InFlight: 1, Requests: 2100,
-					Faults: none, TokensPerMinute: 1_200_000, Full: 449,
-					Success: live.Interval{Low: .992, High: 1},
-					Left:    live.Left{Expected: time.Second, High: 3 * time.Second},
+					Model: "model-b", Counts: succeeded(counts(450, 449, 0, 1), 449, .992, 1),
+					Requests: 2100, Faults: none, TokensPerMinute: 1_200_000,
+					Left: &live.Left{Seconds: 1, High: 3, Basis: live.ByPace},
 				},
 			},
-			Success: live.Interval{Low: .901, High: .943},
-			Notes:   notes[:1],
+			Counts: succeeded(counts(900, 569, 0, 6), 529, .901, .943),
+			Notes:  notes[:1],
 			Attention: []live.Attention{
 				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Mend: "mend the key"},
 				{Cause: "setting", Text: "model-a: temperature is 1 instead of 0"},
 			},
 		},
 		{
-			Elapsed: 3*time.Hour + 5*time.Minute,
+			Elapsed: 3*3600 + 5*60,
 			Models: []live.ModelState{
+				{Model: "model-a", Counts: counts(450, 447, 3, 0), Requests: 2400, Faults: faults},
 				{
-					Name: "model-a", Planned: 450, Done: 447, Parked: 3, Requests: 2400,
-					Faults: faults,
-				},
-				{
-					Name: "model-b", Planned: 450, Done: 449, Requests: 2100, Faults: none,
+					Model: "model-b", Counts: counts(450, 449, 0, 0), Requests: 2100, Faults: none,
 					Closed: "auth (HTTP 401)",
 				},
 			},
@@ -83,7 +76,23 @@ func story() []live.Snapshot {
 	}
 }
 
-// tell shows the story and then closes the view with its last snapshot.
+// counts returns counts in which all other trials are pending.
+func counts(planned, done, parked, inFlight int) live.Counts {
+	return live.Counts{InFlight: inFlight, Trials: live.Trials{
+		Planned: planned, Done: done, Parked: parked, Pending: planned - done - parked,
+	}}
+}
+
+// succeeded returns counts with full successes and the interval of their rate.
+func succeeded(c live.Counts, full int, low, high float64) live.Counts {
+	c.Full = full
+	c.Success = &live.Success{
+		Rate: float64(full) / float64(c.Done), Interval: stat.Interval{Low: low, High: high},
+	}
+	return c
+}
+
+// tell shows the story and then closes the view with its last progress.
 func tell(v live.View) {
 	for _, s := range story() {
 		v.Show(s)
@@ -105,14 +114,19 @@ func TestJSON(t *testing.T) {
 	golden.Assert(t, b.String(), "json.txt")
 
 	names := map[string][]string{
-		"note":     {"event", "text"},
-		"progress": {"attention", "elapsed_s", "event", "models", "stopping"},
+		"note": {"event", "text"},
+		"progress": {
+			"attention", "cost_usd", "done", "elapsed_s", "event", "experiment", "forecast_s",
+			"full_success", "in_flight", "models", "parked", "pending", "planned", "run",
+			"skipped", "stopping", "tokens",
+		},
 	}
 	modelNames := []string{
-		"closed", "done", "faults", "full_success", "in_flight", "left_high_s", "left_low_s",
-		"left_s", "lost", "model", "parked", "pending", "planned", "requests", "skipped",
-		"success_high", "success_low", "tokens_per_minute", "waits",
+		"closed", "done", "faults", "full_success", "in_flight", "lanes", "left_high_s",
+		"left_low_s", "left_s", "lost", "model", "parked", "pending", "planned", "requests",
+		"skipped", "success_high", "success_low", "tokens_per_minute", "waiting", "waits",
 	}
+	optional := []string{"left", "success", "waits_for"}
 	notes := 0
 	for line := range strings.Lines(b.String()) {
 		var object map[string]any
@@ -120,7 +134,7 @@ func TestJSON(t *testing.T) {
 			t.Fatalf("%v in %s", err, line)
 		}
 		event, _ := object["event"].(string)
-		if diff := cmp.Diff(names[event], slices.Sorted(maps.Keys(object))); diff != "" {
+		if diff := cmp.Diff(names[event], namesOf(object, optional)); diff != "" {
 			t.Errorf("names of %q (-want +got):\n%s", event, diff)
 		}
 		if event == "note" {
@@ -128,8 +142,7 @@ func TestJSON(t *testing.T) {
 			continue
 		}
 		for _, m := range object["models"].([]any) {
-			if diff := cmp.Diff(modelNames,
-				slices.Sorted(maps.Keys(m.(map[string]any)))); diff != "" {
+			if diff := cmp.Diff(modelNames, namesOf(m.(map[string]any), optional)); diff != "" {
 				t.Errorf("names of a model (-want +got):\n%s", diff)
 			}
 		}
@@ -139,14 +152,21 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// recorder is a view that records when it was called.
-type recorder struct {
-	shown []time.Duration
-	last  *live.Snapshot
+// namesOf returns the names of an object without optional ones, in order.
+func namesOf(object map[string]any, optional []string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(name string) bool {
+		return slices.Contains(optional, name)
+	})
 }
 
-func (r *recorder) Show(s live.Snapshot)  { r.shown = append(r.shown, s.Elapsed) }
-func (r *recorder) Close(s live.Snapshot) { r.last = &s }
+// recorder is a view that records when it was called.
+type recorder struct {
+	shown []float64
+	last  *live.Progress
+}
+
+func (r *recorder) Show(s live.Progress)  { r.shown = append(r.shown, s.Elapsed) }
+func (r *recorder) Close(s live.Progress) { r.last = &s }
 
 func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 	t.Parallel()
@@ -162,14 +182,11 @@ func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 		r := &recorder{}
 		every := func(elapsed time.Duration) time.Duration { return max(time.Second, elapsed) }
 		live.Run(ctx, m, r, every)
-		want := []time.Duration{
-			0, 1 * time.Second, 2 * time.Second, 4 * time.Second,
-			8 * time.Second,
-		}
+		want := []float64{0, 1, 2, 4, 8}
 		if diff := cmp.Diff(want, r.shown); diff != "" {
 			t.Errorf("shown at (-want +got):\n%s", diff)
 		}
-		if r.last == nil || r.last.Elapsed != 9500*time.Millisecond || r.last.Models[0].Done != 1 {
+		if r.last == nil || r.last.Elapsed != 9.5 || r.last.Models[0].Done != 1 {
 			t.Errorf("closed with %+v, want the state at 9.5 s", r.last)
 		}
 	})
@@ -207,12 +224,12 @@ func TestNoneShowsNothing(t *testing.T) {
 // TestEndOfUnknownEndpointIsARange checks the words about the end of a run before it is measured.
 func TestEndOfUnknownEndpointIsARange(t *testing.T) {
 	t.Parallel()
-	for low, want := range map[time.Duration]string{
-		time.Minute: "1m00s to 2h00m left by the plan", 0: "up to 2h00m left by the plan",
+	for low, want := range map[float64]string{
+		60: "1m00s to 2h00m left by the plan", 0: "up to 2h00m left by the plan",
 	} {
-		left := live.Left{Expected: time.Hour, Low: low, High: 2 * time.Hour, ByPlan: true}
-		s := live.Snapshot{Models: []live.ModelState{{Planned: 9, Left: left}}}
-		if got := s.EndText(); got != want {
+		left := &live.Left{Seconds: 3600, Low: low, High: 7200, Basis: live.ByPlan}
+		p := live.Progress{Models: []live.ModelState{{Counts: counts(9, 0, 0, 0), Left: left}}}
+		if got := p.EndText(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -15,14 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
-// An Attention is something that keeps trials from ending well, and what mends it.
-type Attention struct {
-	live.Attention
-	// Order mends it. It is nil if an order cannot.
-	Order *Order `json:"order,omitempty"`
-}
-
-// Causes of an Attention.
+// Causes of a [live.Attention].
 const (
 	CauseClosed  = "closed"  // a model or a lane cannot serve any more
 	CauseParked  = "parked"  // trials were given up after faults
@@ -38,61 +31,57 @@ const (
 
 // attention lists everything that needs the user's attention, most trials at stake first. All
 // views show this list.
-func (s *Session) attention(snapshot live.Snapshot) (all []Attention) {
-	all = []Attention{}
-	add := func(a ...Attention) { all = append(all, a...) }
-	add(s.closedOrPaused(snapshot)...)
+func (s *Session) attention(p *live.Progress) (all []live.Attention) {
+	all = []live.Attention{}
+	add := func(a ...live.Attention) { all = append(all, a...) }
+	add(s.closedOrPaused(p)...)
 	add(s.parkedByReason()...)
-	add(s.budgetAlarm(snapshot)...)
-	add(s.diskAlarm(snapshot)...)
-	add(s.stallAlarm(snapshot)...)
-	add(s.workerAlarm(snapshot)...)
+	add(s.budgetAlarm(p)...)
+	add(s.diskAlarm(p)...)
+	add(s.stallAlarm(p)...)
+	add(s.workerAlarm(p)...)
 	add(s.otherAlarms()...)
-	slices.SortStableFunc(all, func(a, b Attention) int { return b.Trials - a.Trials })
+	slices.SortStableFunc(all, func(a, b live.Attention) int { return b.Trials - a.Trials })
 	for i := range all {
 		all[i].Text = live.OneLine(all[i].Text)
 	}
 	return all
 }
 
-func alarm(cause string, trials int, mend, format string, args ...any) Attention {
-	return Attention{Attention: live.Attention{
+func alarm(cause string, trials int, mend, format string, args ...any) live.Attention {
+	return live.Attention{
 		Cause: cause, Trials: trials, Text: fmt.Sprintf(format, args...), Mend: mend,
-	}}
+	}
 }
 
-// orderText returns the command line of an order.
-func orderText(o Order) string {
-	return strings.TrimSpace("assay ctl " + o.Do + " " + strings.Join(o.Names, " "))
-}
-
-// with adds the order that mends it.
-func (a Attention) with(o Order) Attention {
-	a.Order, a.Mend = &o, orderText(o)
+// mendable returns an alarm with the order that mends it.
+func mendable(a live.Attention, do string, names ...string) live.Attention {
+	a.Order = &live.Remedy{Do: do, Names: names}
+	a.Mend = a.Order.String()
 	return a
 }
 
 // closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake if none
 // of its lanes can work.
-func (s *Session) closedOrPaused(snapshot live.Snapshot) (all []Attention) {
+func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 	paused := make(map[string]int) // the trials at stake, by lane
 	listed := make(map[string]bool)
-	for _, m := range snapshot.Models {
-		if m.Pending() == 0 {
+	for _, m := range p.Models {
+		if m.Pending == 0 {
 			continue
 		}
-		lanes, _ := s.pools.ByModel[m.Name].Status()
+		lanes, _ := s.pools.ByModel[m.Model].Status()
 		if m.Closed != "" {
 			mend := runAgain
-			if s.givenUp(m.Name) != nil {
+			if s.givenUp(m.Model) != nil {
 				mend = mendAgent
 			}
-			all = append(all, alarm(CauseClosed, m.Pending(), mend,
-				"%s is closed: %s", m.Name, m.Closed))
+			all = append(all, alarm(CauseClosed, m.Pending, mend,
+				"%s is closed: %s", m.Model, m.Closed))
 			continue
 		}
 		works := func(l lane.Status) bool { return l.Closed == nil && l.Denial == nil && !l.Held }
-		stake := m.Pending()
+		stake := m.Pending
 		if slices.ContainsFunc(lanes, works) {
 			stake = 0
 		}
@@ -121,16 +110,15 @@ func lostLane(l lane.Status) string {
 }
 
 // workerAlarm says that nobody takes attempts.
-func (s *Session) workerAlarm(snapshot live.Snapshot) []Attention {
-	pending := snapshot.Total().Pending()
-	if s.coordinator == nil || s.coordinator.Slots() > 0 || pending == 0 || snapshot.Stopping {
+func (s *Session) workerAlarm(p *live.Progress) []live.Attention {
+	if s.coordinator == nil || s.coordinator.Slots() > 0 || p.Pending == 0 || p.Stopping {
 		return nil
 	}
-	return []Attention{alarm(CauseWorkers, pending, "start assay worker as the run says",
+	return []live.Attention{alarm(CauseWorkers, p.Pending, "start assay worker as the run says",
 		"no worker takes attempts")}
 }
 
-func pausedLanes(trials map[string]int) (all []Attention) {
+func pausedLanes(trials map[string]int) (all []live.Attention) {
 	if len(trials) == 0 {
 		return nil
 	}
@@ -144,7 +132,7 @@ func pausedLanes(trials map[string]int) (all []Attention) {
 		text = fmt.Sprintf("%d lanes", len(names))
 	}
 	a := alarm(CausePaused, sum, "", "paused by the user: %s", text)
-	return []Attention{a.with(Order{Do: "resume", Names: names})}
+	return []live.Attention{mendable(a, "resume", names...)}
 }
 
 // A parking is why the run gave up on a trial.
@@ -192,7 +180,7 @@ func (s *Session) scripted(kind assay.FaultKind) bool {
 }
 
 // parkedByReason has an entry for each model and kind of fault.
-func (s *Session) parkedByReason() (all []Attention) {
+func (s *Session) parkedByReason() (all []live.Attention) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byName := func(a, b parking) int {
@@ -210,7 +198,7 @@ func (s *Session) parkedByReason() (all []Attention) {
 		a := alarm(CauseParked, g.trials, do,
 			"parked trials of %s after faults of kind %s: %.200s", why.model, why.kind, g.detail)
 		if why.kind != assay.AgentEnded && !s.scripted(why.kind) { // these would break again
-			a = a.with(Order{Do: "requeue", Names: []string{why.model}})
+			a = mendable(a, "requeue", why.model)
 		}
 		all = append(all, a)
 	}
@@ -219,17 +207,16 @@ func (s *Session) parkedByReason() (all []Attention) {
 
 // budgetAlarm tells how many trials the budget of the run has no room for, if their mean cost
 // stays.
-func (s *Session) budgetAlarm(snapshot live.Snapshot) []Attention {
+func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 	b := s.stopper.Budgets().Budget
 	s.mu.Lock()
 	tokens, usd := float64(s.tokens), s.cost
 	s.mu.Unlock()
-	total := snapshot.Total()
-	ran := total.Done - s.doneBefore()
-	if ran <= 0 || total.Pending() == 0 {
+	ran := p.Done - s.doneBefore()
+	if ran <= 0 || p.Pending == 0 {
 		return nil
 	}
-	room := float64(total.Pending())
+	room := float64(p.Pending)
 	var limit string
 	for _, c := range []struct {
 		spent, of float64
@@ -248,7 +235,7 @@ func (s *Session) budgetAlarm(snapshot live.Snapshot) []Attention {
 	if limit == "" {
 		return nil
 	}
-	return []Attention{alarm(CauseBudget, total.Pending()-int(room),
+	return []live.Attention{alarm(CauseBudget, p.Pending-int(room),
 		"raise the budget in the experiment file and run it again",
 		"the budget does not last: %s are spent after %d trials", limit, ran)}
 }
@@ -263,32 +250,31 @@ func (s *Session) doneBefore() (n int) {
 // scarceDisk is how many bytes a disk should have left.
 const scarceDisk = 512 << 20
 
-func (s *Session) diskAlarm(snapshot live.Snapshot) []Attention {
+func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
 	dir := filepath.Dir(s.options.Store)
 	free, ok := freeDisk(dir)
 	if !ok || free >= scarceDisk {
 		return nil
 	}
-	return []Attention{alarm(CauseDisk, snapshot.Total().Pending(), "free space on that disk",
+	return []live.Attention{alarm(CauseDisk, p.Pending, "free space on that disk",
 		"only %d MB are free on the disk of %s", free>>20, s.options.Store)}
 }
 
 // stallAlarm explains why no request has ended for a while.
-func (s *Session) stallAlarm(snapshot live.Snapshot) []Attention {
+func (s *Session) stallAlarm(p *live.Progress) []live.Attention {
 	s.mu.Lock()
 	held := !s.heldSince.IsZero()
 	s.mu.Unlock()
-	total := snapshot.Total()
 	idle := s.idle(time.Now())
-	if held || idle < stallAfter || total.Pending() == 0 {
+	if held || idle < stallAfter || p.Pending == 0 {
 		return nil
 	}
-	return []Attention{alarm(CauseStalled, total.Pending(),
+	return []live.Attention{alarm(CauseStalled, p.Pending,
 		"wait, or pause the lane that hangs", "%s", s.stall(time.Now(), idle))}
 }
 
 // otherAlarms lists our own errors, stop rules and settings that were not used as asked.
-func (s *Session) otherAlarms() (all []Attention) {
+func (s *Session) otherAlarms() (all []live.Attention) {
 	for _, stop := range s.stopper.Stops() {
 		if stop.Skipped > 0 {
 			all = append(all, alarm(CauseStopped, stop.Skipped, "", "%s", stop))

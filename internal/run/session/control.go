@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -37,7 +38,7 @@ type Reply struct {
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Run is the answer to status.
-	Run *State `json:"run,omitempty"`
+	Run *live.Progress `json:"run,omitempty"`
 	// Effect is the answer to an order that was only to be previewed.
 	Effect *Effect `json:"effect,omitempty"`
 	// Flights and Strips are the answers to flights and strips.
@@ -105,8 +106,8 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	}
 	switch o.Do {
 	case "status":
-		state := s.state()
-		return Reply{Run: &state}, nil
+		progress := s.meter.Progress()
+		return Reply{Run: &progress}, nil
 	case "flights":
 		return Reply{Flights: s.flights.oldest()}, nil
 	case "strips":
@@ -154,6 +155,25 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	s.noteHeld(time.Now())
 	s.changePace()
 	return laneText(o.Do+"d", names, o) // paused or resumed
+}
+
+// noteHeld remembers since when the user has paused all lanes.
+func (s *Session) noteHeld(now time.Time) {
+	held := true
+	for _, p := range s.pools.ByModel {
+		lanes, _ := p.Status()
+		for _, l := range lanes {
+			held = held && (l.Held || l.Closed != nil)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !held:
+		s.heldSince = time.Time{}
+	case s.heldSince.IsZero():
+		s.heldSince = now
+	}
 }
 
 // change changes the lanes that an order names, by their own names or by those of their models.

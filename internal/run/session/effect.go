@@ -27,29 +27,29 @@ func (s *Session) effect(ctx context.Context, o Order) (*Effect, error) {
 	now, then := *s.pools, *s.pools
 	now.Configs, then.Configs = make(map[string][]lane.Config), make(map[string][]lane.Config)
 	pending := make(map[string]int)
-	for _, m := range s.meter.Snapshot().Models {
-		pending[m.Name] = m.Pending()
-		states, _ := s.pools.ByModel[m.Name].Status()
-		for i, c := range s.pools.Configs[m.Name] {
+	for _, m := range s.meter.Progress().Models {
+		pending[m.Model] = m.Pending
+		states, _ := s.pools.ByModel[m.Model].Status()
+		for i, c := range s.pools.Configs[m.Model] {
 			l := states[i]
 			c.Limits, c.Spent = presentLimits(l), nil
-			matches := Matches(o, m.Name, l.Name)
+			matches := Matches(o, m.Model, l.Name)
 			if matches && !slices.Contains(e.Lanes, l.Name) {
 				e.Lanes = append(e.Lanes, l.Name)
 				e.InFlight += l.InFlight
 			}
 			if l.Closed == nil && !l.Held {
-				now.Configs[m.Name] = append(now.Configs[m.Name], c)
+				now.Configs[m.Model] = append(now.Configs[m.Model], c)
 			}
 			if changed, open := changeLane(o, l, c, matches); open {
-				then.Configs[m.Name] = append(then.Configs[m.Name], changed)
+				then.Configs[m.Model] = append(then.Configs[m.Model], changed)
 			}
 		}
-		if m.Pending() > 0 && len(then.Configs[m.Name]) == 0 {
-			e.Still = append(e.Still, m.Name)
+		if m.Pending > 0 && len(then.Configs[m.Model]) == 0 {
+			e.Still = append(e.Still, m.Model)
 		}
-		if len(now.Configs[m.Name]) == 0 || len(then.Configs[m.Name]) == 0 {
-			pending[m.Name] = 0 // it would take for ever
+		if len(now.Configs[m.Model]) == 0 || len(then.Configs[m.Model]) == 0 {
+			pending[m.Model] = 0 // it would take for ever
 		}
 	}
 	before, err := s.Forecast(ctx, s.db, &now, pending, s.options.SimLatency)

@@ -12,6 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
 )
 
 // TestLeftIsThePlansUntilRepliesCome checks where the announced end of a run comes from: the plan,
@@ -28,9 +29,9 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 			},
 		}}
 		s.setPaces()
-		left := func() *Left { return s.state().Left }
+		left := func() *live.Left { return s.meter.Progress().Left }
 		time.Sleep(14 * time.Second)
-		if diff := cmp.Diff(&Left{Seconds: 2986, High: 5986, Basis: "plan"}, left()); diff != "" {
+		if diff := cmp.Diff(&live.Left{Seconds: 2986, High: 5986, Basis: "plan"}, left()); diff != "" {
 			t.Errorf("after 14 s (-want +got):\n%s", diff)
 		}
 
@@ -62,11 +63,11 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 		}
 		hold(true, "m")
 		hold(true, "n")
-		if got := s.state(); got.Left != nil || !got.PausedSince.Equal(time.Now()) {
+		if got := s.meter.Progress(); got.Left != nil || !got.PausedSince.Equal(time.Now()) {
 			t.Errorf("paused: left %v, since %v", got.Left, got.PausedSince)
 		}
 		hold(false, "m")
-		if got := s.state().PausedSince; !got.IsZero() {
+		if got := s.meter.Progress().PausedSince; !got.IsZero() {
 			t.Errorf("one model works, but all are paused since %v", got)
 		}
 	})
@@ -86,11 +87,11 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 			s.settle(&a)
 		}
 		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
-		state := s.state()
+		state := s.meter.Progress()
 		if state.Models[1].Success != nil {
 			t.Errorf("n has the rate %v without any outcome", state.Models[1].Success)
 		}
-		for name, c := range map[string]Counts{"m": state.Models[0].Counts, "all": state.Counts} {
+		for name, c := range map[string]live.Counts{"m": state.Models[0].Counts, "all": state.Counts} {
 			if c.Done != 40 || c.Full != 10 || c.Success == nil || c.Success.Rate != 0.25 ||
 				c.Success.Interval.Low > 0.15 || c.Success.Interval.High < 0.40 {
 				t.Errorf("%s: %+v, success %+v", name, c, c.Success)

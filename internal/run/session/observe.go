@@ -24,15 +24,9 @@ type Observer interface {
 
 // Live lets an observer read a run, and show notes to its user.
 type Live struct {
-	State   func() State
-	Reading func() Reading
-	Note    func(text string)
-}
-
-// A Reading has the counts of a run that works.
-type Reading struct {
-	live.Snapshot
-	Lanes []LaneReading
+	Progress func() live.Progress
+	Lanes    func() []LaneReading
+	Note     func(text string)
 }
 
 // A LaneReading has the state of a lane and what it did so far. A lane that several models share
@@ -100,15 +94,16 @@ func (f *flights) chats(id assay.TrialID) []Chat {
 	return nil
 }
 
-func (s *Session) live() Live { return Live{State: s.state, Reading: s.reading, Note: s.note} }
+func (s *Session) live() Live {
+	return Live{Progress: s.meter.Progress, Lanes: s.readLanes, Note: s.note}
+}
 
-func (s *Session) reading() Reading {
-	r := Reading{Snapshot: s.meter.Snapshot()}
+func (s *Session) readLanes() (all []LaneReading) {
 	for _, model := range s.pools.Apart(s.Experiment.Models) {
 		states, _ := s.pools.ByModel[model].Status()
 		for i, l := range s.pools.ByModel[model].Ledgers() {
-			r.Lanes = append(r.Lanes, LaneReading{model, states[i], l})
+			all = append(all, LaneReading{model, states[i], l})
 		}
 	}
-	return r
+	return all
 }

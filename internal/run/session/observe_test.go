@@ -10,6 +10,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -23,7 +24,8 @@ type observer struct {
 	requests int
 	episodes []session.Episode
 	ended    *session.Summary
-	last     session.Reading
+	last     live.Progress
+	lanes    []session.LaneReading
 }
 
 func (o *observer) Begin(s session.Start, l session.Live) { o.started, o.live = s, l }
@@ -40,7 +42,9 @@ func (o *observer) Attempt(e session.Episode) {
 	o.episodes = append(o.episodes, e)
 }
 
-func (o *observer) End(s *session.Summary) { o.ended, o.last = s, o.live.Reading() }
+func (o *observer) End(s *session.Summary) {
+	o.ended, o.last, o.lanes = s, o.live.Progress(), o.live.Lanes()
+}
 
 // TestObserverFollowsRun runs a job with an observer. It is shown every request and every attempt,
 // with the turns and calls at times within the attempt.
@@ -78,8 +82,8 @@ func TestObserverFollowsRun(t *testing.T) {
 		t.Errorf("started %+v, ended %v, %d requests of %d", o.started, o.ended, o.requests,
 			sum.Requests)
 	}
-	if len(o.episodes) != 8 || len(o.last.Lanes) != 2 || o.last.Total().Done != 8 {
-		t.Errorf("%d episodes, reading %+v", len(o.episodes), o.last)
+	if len(o.episodes) != 8 || len(o.lanes) != 2 || o.last.Done != 8 {
+		t.Errorf("%d episodes, lanes %+v, progress %+v", len(o.episodes), o.lanes, o.last)
 	}
 	calls := 0
 	for _, e := range o.episodes {

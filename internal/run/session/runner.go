@@ -41,13 +41,15 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	for _, a := range s.pools.Agents {
 		agents = append(agents, a.Agent)
 	}
-	if s.bridge, err = bridge.Open(agents...); err != nil {
+	b, err := bridge.Open(agents...)
+	if err != nil {
 		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
 	}
+	s.agents = b.States
 	for m, a := range s.pools.Agents {
-		byModel[m] = s.bridge.Runner(episodes, a.Agent)
+		byModel[m] = b.Runner(episodes, a.Agent)
 	}
-	return byModel, s.bridge.Close, nil
+	return byModel, b.Close, nil
 }
 
 // hire opens a coordinator, and lets workers carry out the attempts of all models.
@@ -81,6 +83,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("wait for workers: %w", err), hub.Close())
 	}
+	s.agents = s.coordinator.States
 	byModel = make(map[string]runner)
 	for _, m := range s.Experiment.Models {
 		byModel[m] = s.coordinator
@@ -96,31 +99,7 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 	if _, ok := s.pools.Agents[model]; !ok {
 		return nil
 	}
-	switch {
-	case s.coordinator != nil:
-		return s.coordinator.States(model)
-	case s.bridge != nil:
-		return s.bridge.States(model)
-	}
-	return nil
-}
-
-// workers returns the workers of the run. It has none if it carries out the attempts itself.
-func (s *Session) workers() []fleet.WorkerState {
-	if s.coordinator == nil {
-		return nil
-	}
-	return s.coordinator.Workers()
-}
-
-func liveWorkers(workers []fleet.WorkerState) (all []live.Worker) {
-	for _, w := range workers {
-		all = append(all, live.Worker{
-			Name: w.Name, Slots: w.Slots, InFlight: len(w.Trials), Done: w.Done,
-			Leaving: w.Leaving, Lost: w.Lost,
-		})
-	}
-	return all
+	return s.agents(model)
 }
 
 // drain lets workers finish what they have, and go.
@@ -131,7 +110,7 @@ func (s *Session) drain(_ context.Context, o Order) (string, error) {
 	}
 	known := s.coordinator.Workers()
 	for _, name := range o.Names {
-		if !slices.ContainsFunc(known, func(w fleet.WorkerState) bool { return w.Name == name }) {
+		if !slices.ContainsFunc(known, func(w live.Worker) bool { return w.Name == name }) {
 			return "", fmt.Errorf("no worker is called %s\nhint: `assay ctl status` lists them", name)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package session carries out one run of a job. It records the run in the store, lets the engine
 // work through pending trials, explains stalls, writes the log, takes the
 // orders of `assay ctl` over a socket, and ends with a [Summary]. Other processes ask it for its
-// [State].
+// progress.
 //
 // It does not print and does not know flags. A [Display] shows the run to its user.
 package session
@@ -21,7 +21,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
@@ -103,17 +102,18 @@ type Session struct {
 	settled      store.Set
 	done         map[string]places // by model
 	pools        *job.Pools
-	bridge       *bridge.Bridge     // nil without agents or trials, or with workers
 	coordinator  *fleet.Coordinator // nil without workers
 	sharedLimits sharedLimits       // for the engine's goroutine
 	tasks        *library.Cache
-	changed      []library.Change // since the latest run
-	meter        *live.Meter
-	stopper      *budget.Stopper
-	started      time.Time
-	log          *slog.Logger
-	runlog       *runlog.Log // nil if there is no log
-	wake         chan struct{}
+	// agents counts the agents of a listed model by what they are doing.
+	agents  func(listed string) map[assay.AgentState]int
+	changed []library.Change // since the latest run
+	meter   *live.Meter
+	stopper *budget.Stopper
+	started time.Time
+	log     *slog.Logger
+	runlog  *runlog.Log // nil if there is no log
+	wake    chan struct{}
 	// The engine receives commands until ended is closed.
 	commands chan engine.Command
 	ended    chan struct{}
@@ -172,8 +172,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 		starters: make(map[string]*starter), log: slog.New(slog.DiscardHandler),
 	}
 	s.still = still.New(s.note)
-	s.meter = live.NewMeter(s.waits)
-	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete
+	s.agents = func(string) map[assay.AgentState]int { return nil } // until runners opens something
+	s.meter = live.NewMeter(s.complete)
 	return s, nil
 }
 

@@ -22,13 +22,13 @@ type watcher struct {
 	recorder
 	store string
 	shown string
-	state *session.State
+	state *live.Progress
 }
 
 func (w *watcher) Show(ctx context.Context, meter *live.Meter) {
 	for ctx.Err() == nil && w.state == nil {
 		var view strings.Builder
-		(&live.Plain{W: &view}).Show(meter.Snapshot())
+		(&live.Plain{W: &view}).Show(meter.Progress())
 		if !strings.Contains(view.String(), " starting") {
 			time.Sleep(time.Millisecond)
 			continue

@@ -10,19 +10,16 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
 
 // A Status counts the done, pending and parked trials of a stored experiment.
 type Status struct {
-	Name     string        `json:"experiment"`
-	World    string        `json:"world"`
-	Library  string        `json:"library"`
-	Planned  int           `json:"planned"`
-	Done     int           `json:"done"`
-	Pending  int           `json:"pending"`
-	Parked   int           `json:"parked"`
-	Skipped  int           `json:"skipped"`
+	Name    string `json:"experiment"`
+	World   string `json:"world"`
+	Library string `json:"library"`
+	live.Trials
 	Stopped  []budget.Stop `json:"stopped_early"`
 	Faults   int           `json:"faults"`
 	Models   []ModelStatus `json:"models"`
@@ -31,8 +28,8 @@ type Status struct {
 	// Working is true if the latest run holds the store's lock. A run that was killed does not.
 	Working bool `json:"working"`
 	// Live is the answer of a run that is working. StatusOf does not ask for it.
-	Live *State `json:"live,omitempty"`
-	Runs int    `json:"runs"`
+	Live *live.Progress `json:"live,omitempty"`
+	Runs int            `json:"runs"`
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
 	// does not have.
 	Unplanned int `json:"unplanned"`
@@ -51,16 +48,9 @@ type Status struct {
 
 // A ModelStatus is the status of one model.
 type ModelStatus struct {
-	Model   string `json:"model"`
-	Planned int    `json:"planned"`
-	Done    int    `json:"done"`
-	Pending int    `json:"pending"`
-	// Parked counts the trials that the latest run gave up, because of their own faults or
-	// because all lanes of the model were closed.
-	Parked int `json:"parked"`
-	// Skipped counts the trials that stop rules skip.
-	Skipped int                     `json:"skipped"`
-	Faults  map[assay.FaultKind]int `json:"faults"`
+	Model string `json:"model"`
+	live.Trials
+	Faults map[assay.FaultKind]int `json:"faults"`
 }
 
 // Coverage counts the trials of the cells that differ in their task type only.
@@ -141,9 +131,8 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 
 // cover counts a model's planned and done trials, and adds their coverage to the status.
 func (s *Status) cover(j *job.Job, model string, settled store.Set) ModelStatus {
-	m := ModelStatus{
-		Model: model, Planned: j.Plan.Planned(model), Faults: make(map[assay.FaultKind]int),
-	}
+	m := ModelStatus{Model: model, Faults: make(map[assay.FaultKind]int)}
+	m.Planned = j.Plan.Planned(model)
 	at := make(map[assay.Cell]int)
 	for t := range j.Plan.Trials(model) {
 		cell := t.Cell
@@ -213,11 +202,7 @@ func (s *Status) sum(runs []store.Run) error {
 			s.ParkedFor[why] += m.Pending
 			m.Parked, m.Pending = m.Parked+m.Pending, 0
 		}
-		s.Skipped += m.Skipped
-		s.Planned += m.Planned
-		s.Done += m.Done
-		s.Pending += m.Pending
-		s.Parked += m.Parked
+		s.Trials.Add(m.Trials)
 	}
 	return nil
 }

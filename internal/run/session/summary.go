@@ -14,6 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -25,12 +26,7 @@ type Summary struct {
 	Run        assay.RunID `json:"run"` // "" if no trial was pending
 	Store      string      `json:"store"`
 
-	// Planned, Done, Pending, Parked and Skipped count the experiment's trials after the run.
-	Planned int `json:"planned"`
-	Done    int `json:"done"`
-	Pending int `json:"pending"`
-	Parked  int `json:"parked"`
-	Skipped int `json:"skipped"`
+	live.Trials // after the run
 
 	// Settled and Faulted count attempts of this run, RequestFaults its failed requests.
 	Settled       int                     `json:"settled"`
@@ -166,8 +162,8 @@ func (s *Session) end(ctx context.Context, sum *Summary) error {
 }
 
 func (s *Session) summarize(ran engine.Summary) *Summary {
-	snapshot := s.meter.Snapshot()
-	total := snapshot.Total()
+	progress := s.meter.Progress()
+	trials := progress.Trials
 	closed := make(map[string]string, len(ran.Closed))
 	for model, err := range ran.Closed {
 		closed[model] = err.Error()
@@ -185,9 +181,10 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 			closed[l.Lane] = l.Closed
 		}
 	}
-	for _, m := range snapshot.Models {
-		if ran.Closed[m.Name] != nil { // without a lane, all of its pending trials are parked
-			total.Parked += m.Pending()
+	for _, m := range progress.Models {
+		if ran.Closed[m.Model] != nil { // without a lane, all of its pending trials are parked
+			trials.Parked += m.Pending
+			trials.Pending -= m.Pending
 		}
 	}
 
@@ -195,9 +192,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	wall := time.Since(s.started)
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
-		Planned: total.Planned, Done: total.Done, Pending: total.Pending(),
-		Parked: total.Parked, Skipped: total.Skipped,
-		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
+		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
 		SecondRequests: s.seconds.sent, SecondReplies: s.seconds.answered,
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Unpriced: s.unpriced,
 		Wall:    wall.Seconds(),

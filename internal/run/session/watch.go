@@ -70,10 +70,7 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 		case why != "":
 			parts = append(parts, fmt.Sprintf("trials of %s wait for the %s", model, why))
 		}
-		if s.meter.Agents == nil {
-			continue
-		}
-		if agents := live.AgentsAre(s.meter.Agents(model)); agents != "" {
+		if agents := live.AgentsAre(s.agentStates(model)); agents != "" {
 			parts = append(parts, model+": "+agents)
 		}
 	}
@@ -83,15 +80,6 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 	}
 	return fmt.Sprintf("no request has finished for %s: %s",
 		idle.Round(time.Second), strings.Join(parts, "; "))
-}
-
-// waits returns the limit that the requests of a model wait for, or "" if no request waits.
-func (s *Session) waits(model string) string {
-	lanes, waiting := s.pools.ByModel[model].Status()
-	if waiting.Requests == 0 {
-		return ""
-	}
-	return waitText(lanes)
 }
 
 // waitText finds the lane that can start a request next. It names the limit that this lane waits

@@ -44,7 +44,7 @@ func TestStallIsExplained(t *testing.T) {
 		}
 		go s.watch(ctx)
 		time.Sleep(5*time.Minute + time.Second/2)
-		notes := s.meter.Snapshot().Notes
+		notes := s.meter.Progress().Notes
 		cancel()
 		synctest.Wait()
 

@@ -36,24 +36,24 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
 			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
 		}
-		s.meter, s.stopper = live.NewMeter(s.waits), budget.New(budget.Budgets{}, budget.StopRules{})
+		s.meter, s.stopper = live.NewMeter(s.complete), budget.New(budget.Budgets{}, budget.StopRules{})
 		s.meter.Model("m", 1, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = pool.Chat(ctx, &assay.Request{}) }()
 		time.Sleep(10 * time.Second)
-		state, snapshot := s.state(), s.meter.Snapshot()
+		progress := s.meter.Progress()
 		cancel()
 		synctest.Wait()
 
 		const words = "come back in a minute"
-		if got := state.Models[0].Lanes[0].Words; got != words {
+		if got := progress.Models[0].Lanes[0].Words; got != words {
 			t.Errorf("the state has the words %q", got)
 		}
-		if got := snapshot.Models[0].Waits; !strings.Contains(got, words) {
+		if got := progress.Models[0].Waits; !strings.Contains(got, words) {
 			t.Errorf("the live view has the wait %q", got)
 		}
 		var plain strings.Builder
-		(&live.Plain{W: &plain}).Show(snapshot)
+		(&live.Plain{W: &plain}).Show(progress)
 		if !strings.Contains(plain.String(), words) {
 			t.Errorf("the plain view lacks %q: %s", words, plain.String())
 		}

@@ -116,7 +116,7 @@ var _ session.Observer = (*Metrics)(nil)
 
 // Begin implements [session.Observer].
 func (m *Metrics) Begin(s session.Start, l session.Live) {
-	m.registry.MustRegister(gauges{s, time.Now(), l.Reading})
+	m.registry.MustRegister(gauges{s, time.Now(), l})
 }
 
 // Request implements [session.Observer].
@@ -159,9 +159,9 @@ func (m *Metrics) End(*session.Summary) { _ = m.Close() }
 
 // gauges reads a run when Prometheus asks.
 type gauges struct {
-	start   session.Start
-	began   time.Time
-	reading func() session.Reading
+	start session.Start
+	began time.Time
+	live  session.Live
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -212,31 +212,31 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	r := g.reading()
+	p := g.live.Progress()
 	put(runInfo, 1, g.start.Experiment, string(g.start.Run), g.start.Program)
 	put(begun, float64(g.began.UnixMilli())/1000)
-	for _, m := range r.Models {
-		put(trials, float64(m.Done), m.Name, "done")
-		put(trials, float64(m.Pending()), m.Name, "pending")
-		put(trials, float64(m.Parked), m.Name, "parked")
-		put(trials, float64(m.Skipped), m.Name, "skipped")
-		put(full, float64(m.Full), m.Name)
-		put(flying, float64(m.InFlight), m.Name)
+	for _, m := range p.Models {
+		put(trials, float64(m.Done), m.Model, "done")
+		put(trials, float64(m.Pending), m.Model, "pending")
+		put(trials, float64(m.Parked), m.Model, "parked")
+		put(trials, float64(m.Skipped), m.Model, "skipped")
+		put(full, float64(m.Full), m.Model)
+		put(flying, float64(m.InFlight), m.Model)
 		if m.Agents == nil {
 			continue
 		}
 		for _, state := range assay.AgentStates {
-			put(agents, float64(m.Agents[state]), m.Name, string(state))
+			put(agents, float64(m.Agents[state]), m.Model, string(state))
 		}
 	}
 	stake := make(map[string]int)
-	for _, a := range r.Attention {
+	for _, a := range p.Attention {
 		stake[a.Cause] += a.Trials
 	}
 	for cause, n := range stake {
 		put(alarms, float64(n), cause)
 	}
-	for _, l := range r.Lanes {
+	for _, l := range g.live.Lanes() {
 		collectLane(ch, l)
 	}
 }

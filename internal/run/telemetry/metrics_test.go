@@ -22,31 +22,36 @@ import (
 	"github.com/assay-eval/assay/internal/run/telemetry"
 )
 
-// reading is a run with two models, one of them an agent, and a lane with limits.
-func reading() session.Reading {
-	return session.Reading{
-		Snapshot: live.Snapshot{
-			Models: []live.ModelState{
-				{Name: "m", Planned: 10, Done: 4, Full: 3, Parked: 1, InFlight: 2},
-				{
-					Name: "robot", Planned: 10, Skipped: 10,
-					Agents: map[assay.AgentState]int{assay.AgentAsking: 7},
-				},
+// progress describes a run with two models, one of them an agent.
+func progress() live.Progress {
+	return live.Progress{
+		Models: []live.ModelState{
+			{Model: "m", Counts: live.Counts{
+				Trials:   live.Trials{Planned: 10, Done: 4, Parked: 1, Pending: 5},
+				InFlight: 2, Full: 3,
+			}},
+			{
+				Model: "robot", Counts: live.Counts{Trials: live.Trials{Planned: 10, Skipped: 10}},
+				Agents: map[assay.AgentState]int{assay.AgentAsking: 7},
 			},
-			Attention: []live.Attention{{Cause: "closed", Trials: 5}, {Cause: "closed", Trials: 6}},
 		},
-		Lanes: []session.LaneReading{{
-			Model: "m",
-			Status: lane.Status{
-				Name: "gw/KEY/m", InFlight: 2, Width: 5, Held: true,
-				Limits: lane.Limits{Concurrency: 5, RPM: 600},
-			},
-			Ledger: lane.Ledger{
-				Used: time.Minute, Available: 2 * time.Minute,
-				Waited: map[string]time.Duration{"rpm": 30 * time.Second},
-			},
-		}},
+		Attention: []live.Attention{{Cause: "closed", Trials: 5}, {Cause: "closed", Trials: 6}},
 	}
+}
+
+// lanes is a lane with limits.
+func lanes() []session.LaneReading {
+	return []session.LaneReading{{
+		Model: "m",
+		Status: lane.Status{
+			Name: "gw/KEY/m", InFlight: 2, Width: 5, Held: true,
+			Limits: lane.Limits{Concurrency: 5, RPM: 600},
+		},
+		Ledger: lane.Ledger{
+			Used: time.Minute, Available: 2 * time.Minute,
+			Waited: map[string]time.Duration{"rpm": 30 * time.Second},
+		},
+	}}
 }
 
 // serve returns metrics of a run with some requests and attempts.
@@ -62,7 +67,7 @@ func serve(t *testing.T) *telemetry.Metrics {
 		}
 	})
 	m.Begin(session.Start{Experiment: "e", Run: "r", Program: "v1"},
-		session.Live{Reading: reading})
+		session.Live{Progress: progress, Lanes: lanes})
 	m.Request(lane.Exchange{
 		Model: "m", Lane: "gw/KEY/m", Took: 300 * time.Millisecond, Cost: 0.5,
 		Usage: assay.Usage{

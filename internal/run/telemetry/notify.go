@@ -41,11 +41,8 @@ type Message struct {
 	Experiment string      `json:"experiment"`
 	Run        assay.RunID `json:"run"`
 	At         time.Time   `json:"at"`
-	Planned    int         `json:"planned"`
-	Done       int         `json:"done"`
-	Pending    int         `json:"pending"`
-	Parked     int         `json:"parked"`
-	Cost       float64     `json:"cost_usd"`
+	live.Trials
+	Cost float64 `json:"cost_usd"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
 	Unpriced  []string         `json:"unpriced,omitempty"`
 	Attention []live.Attention `json:"attention"`
@@ -149,7 +146,7 @@ func (n *Notifier) look(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		state := n.live.State()
+		state := n.live.Progress()
 		if state.Stopping || !n.isNew(state.Attention, time.Now()) {
 			continue
 		}
@@ -162,7 +159,7 @@ func (n *Notifier) look(ctx context.Context) {
 
 // isNew reports whether there is more to tell than the latest messages did. A pause by the user
 // needs no message.
-func (n *Notifier) isNew(all []session.Attention, now time.Time) bool {
+func (n *Notifier) isNew(all []live.Attention, now time.Time) bool {
 	entries, found := make(map[string]int), false
 	for _, a := range all {
 		if a.Cause != session.CausePaused {
@@ -181,7 +178,7 @@ func (n *Notifier) isNew(all []session.Attention, now time.Time) bool {
 }
 
 // attention returns the message about everything that needs attention.
-func (n *Notifier) attention(s session.State) Message {
+func (n *Notifier) attention(s live.Progress) Message {
 	m := n.message("attention", s)
 	m.Text = fmt.Sprintf("%s needs attention: %d of %d trials done", m.Experiment, m.Done, m.Planned)
 	return m.withAlarms()
@@ -189,9 +186,8 @@ func (n *Notifier) attention(s session.State) Message {
 
 // last returns the message about the end of the run.
 func (n *Notifier) last(sum *session.Summary) Message {
-	m := n.message("end", n.live.State())
-	m.Planned, m.Done, m.Pending, m.Parked = sum.Planned, sum.Done, sum.Pending, sum.Parked
-	m.Cost, m.Unpriced = sum.Cost, sum.Unpriced
+	m := n.message("end", n.live.Progress())
+	m.Trials, m.Cost, m.Unpriced = sum.Trials, sum.Cost, sum.Unpriced
 	m.Stopped, m.Error = sum.Stopped, sum.Error
 	took := time.Duration(sum.Wall * float64(time.Second)).Round(time.Second)
 	m.Text = fmt.Sprintf("%s: the run has ended after %s: %d of %d trials done",
@@ -216,17 +212,11 @@ func (n *Notifier) last(sum *session.Summary) Message {
 	return m.withAlarms()
 }
 
-func (n *Notifier) message(event string, s session.State) Message {
-	m := Message{
+func (n *Notifier) message(event string, s live.Progress) Message {
+	return Message{
 		Event: event, Experiment: n.start.Experiment, Run: n.start.Run, At: time.Now().UTC(),
-		Planned: s.Planned, Done: s.Done, Pending: s.Pending, Parked: s.Parked, Cost: s.Cost,
-		Unpriced:  s.Unpriced,
-		Attention: []live.Attention{},
+		Trials: s.Trials, Cost: s.Cost, Unpriced: s.Unpriced, Attention: s.Attention,
 	}
-	for _, a := range s.Attention {
-		m.Attention = append(m.Attention, a.Attention)
-	}
-	return m
 }
 
 // mostAlarms is how many alarms the text of a message has.

@@ -52,7 +52,7 @@ func (w *webhook) RoundTrip(r *http.Request) (*http.Response, error) {
 // troubles is the state of a run that may change.
 type troubles struct {
 	mu    sync.Mutex
-	state session.State
+	state live.Progress
 	notes []string
 }
 
@@ -61,15 +61,15 @@ func (s *troubles) set(causes ...string) {
 	defer s.mu.Unlock()
 	s.state.Attention = nil
 	for _, c := range causes {
-		s.state.Attention = append(s.state.Attention, session.Attention{
-			Attention: live.Attention{Cause: c, Text: "it is " + c, Trials: 7, Mend: "mend <it> & go"},
+		s.state.Attention = append(s.state.Attention, live.Attention{
+			Cause: c, Text: "it is " + c, Trials: 7, Mend: "mend <it> & go",
 		})
 	}
 }
 
 func (s *troubles) live() session.Live {
 	return session.Live{
-		State: func() session.State {
+		Progress: func() live.Progress {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.state
@@ -131,7 +131,7 @@ func TestNotifierTellsEachCauseOnce(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		told(4, "it stalls and goes on")
-		n.End(&session.Summary{Planned: 10, Done: 8, Pending: 2, Parked: 1, Wall: 61, Cost: 1.5})
+		n.End(&session.Summary{Trials: live.Trials{Planned: 10, Done: 8, Pending: 2, Parked: 1}, Wall: 61, Cost: 1.5})
 		told(5, "the end")
 
 		first, last := w.messages[0], w.messages[4]
