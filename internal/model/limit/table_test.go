@@ -264,8 +264,8 @@ func median[T any](values []T, of func(T) float64) float64 {
 func newLimiter(g game) client { return limit.New(g.at(0), 8, g.width) }
 func newCubic(g game) client   { return &cubic{most: g.width} }
 
-// TestLimiters plays each row from five moments on, beside CUBIC. With -v, it prints the table of
-// docs/limits.md.
+// TestLimiters plays each row from five moments on, beside CUBIC. With -v, it prints the
+// table of which docs/limits.md has some rows.
 func TestLimiters(t *testing.T) {
 	t.Log("\n| limiter | use | least use | refused | use by CUBIC | refused |\n|---|---|---|---|---|---|")
 	for _, r := range rows() {
