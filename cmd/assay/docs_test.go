@@ -114,7 +114,7 @@ func TestWorkersPage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	serve := strings.Fields(strings.Replace(page[0], ":4222", "127.0.0.1:0", 1))
-	run := coordinateAt(t, dir, nil, serve[2:]...)
+	run := coordinateAt(t, dir, nil, append(serve[2:], "--sim-latency", "0")...)
 	work := strings.Fields(page[1])
 	work[3] = run.url
 	worker := program(t, append(work[1:], "--once")...)

@@ -277,7 +277,7 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 	if _, status := form(own, "do=resume&name=nobody"); status != http.StatusConflict {
 		t.Errorf("an order for a lane that does not exist: status %d", status)
 	}
-	for _, order := range []string{"do=set&name=sim/listed&concurrency=5", "do=resume"} {
+	for _, order := range []string{"do=set&name=sim/listed&concurrency=50", "do=resume"} {
 		if page, status := form(own, order); status != http.StatusOK {
 			t.Errorf("%s: status %d: %s", order, status, page)
 		}

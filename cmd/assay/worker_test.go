@@ -22,11 +22,11 @@ type coordinator struct {
 	*says
 	cmd *exec.Cmd
 	url string
-	// Path of the run's store, if the arguments name one.
-	store string
-	args  []string // of a worker
-	env   []string // of a worker, beside that of the test
-	done  chan error
+	// Paths of the run's experiment and of its store, if the arguments name one.
+	experiment, store string
+	args              []string // of a worker
+	env               []string // of a worker, beside that of the test
+	done              chan error
 }
 
 var connectLine = regexp.MustCompile(`workers: assay worker --connect (\S+)(.*)\n`)
@@ -41,7 +41,9 @@ func coordinate(t *testing.T, args ...string) *coordinator {
 func coordinateAt(t *testing.T, dir string, env []string, args ...string) *coordinator {
 	t.Helper()
 	cmd := program(t, append([]string{"run"}, args...)...)
-	c := &coordinator{says: newSays("workers: assay worker"), cmd: cmd, done: make(chan error, 1)}
+	c := &coordinator{
+		says: newSays("workers: assay worker"), cmd: cmd, experiment: args[0], done: make(chan error, 1),
+	}
 	if i := slices.Index(args, "--store"); i >= 0 {
 		c.store = args[i+1]
 	}
@@ -245,7 +247,7 @@ agents:
 // TestInterruptedWorkers interrupts workers with attempts in flight, which they finish.
 func TestInterruptedWorkers(t *testing.T) {
 	t.Parallel()
-	c := coordinateSlow(t, "300ms")
+	c := coordinateSlow(t, "100ms")
 	for _, name := range []string{"a", "b", "c"} {
 		c.interrupt(t, name, 1)
 	}
@@ -268,10 +270,11 @@ func TestWorkerGivesAttemptsBack(t *testing.T) {
 	})
 }
 
-// coordinateSlow starts a run whose model takes some time for each reply.
+// coordinateSlow starts a run of 40 trials whose models take some time for each reply.
 func coordinateSlow(t *testing.T, latency string) *coordinator {
+	t.Helper()
 	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	experiment := file(t, dir, "workers.yaml", strings.Replace(workersExperiment, ", bot]", "]", 1))
 	file(t, dir, "providers.yaml", workersProviders)
 	return coordinate(t, experiment, "--store", filepath.Join(dir, "slow.db"), "--serve", ":0",
 		"--sim-latency", latency)
@@ -311,11 +314,8 @@ func (c *coordinator) interrupt(t *testing.T, name string, times int) {
 // worker waits, gets in with the same token, and carries out the rest.
 func TestKilledRunGoesOn(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
-	file(t, dir, "providers.yaml", workersProviders)
-	db := filepath.Join(dir, "killed.db")
-	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
+	c := coordinateSlow(t, "300ms")
+	db := c.store
 	w, says := c.worker(t, "--slots", "4")
 	waitFor(t, func() bool { return len(attempts(t, db)) > 3 })
 	if err := c.cmd.Process.Kill(); err != nil {
@@ -323,13 +323,13 @@ func TestKilledRunGoesOn(t *testing.T) {
 	}
 	<-c.done
 	_, port, _ := strings.Cut(c.url, "127.0.0.1")
-	again := coordinate(t, experiment, "--store", db, "--sim-latency", "0", "--serve", port)
+	again := coordinate(t, c.experiment, "--store", db, "--sim-latency", "0", "--serve", port)
 	again.wait(t)
 	if err := w.Wait(); err != nil {
 		t.Errorf("the worker: %v\n%s", err, says)
 	}
-	if all := attempts(t, db); len(all) != 60 {
-		t.Errorf("%d attempts, want 60", len(all))
+	if all := attempts(t, db); len(all) != 40 {
+		t.Errorf("%d attempts, want 40", len(all))
 	}
 	for _, suffix := range []string{".nats", ".token"} {
 		switch info, err := os.Stat(db + suffix); {
@@ -362,10 +362,7 @@ func TestWorkerGoesBeforeItsRun(t *testing.T) {
 // machines cannot reach a run without TLS at all.
 func TestWorkersAreRefused(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
-	file(t, dir, "providers.yaml", workersProviders)
-	c := coordinate(t, experiment, "--store", filepath.Join(dir, "x.db"), "--serve", ":0")
+	c := coordinateSlow(t, "1h")
 	for name, env := range map[string]map[string]string{
 		"no token":    nil,
 		"wrong token": {tokenVariable: "guess"},
@@ -376,7 +373,7 @@ func TestWorkersAreRefused(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", name, r.code, r.err)
 		}
 	}
-	r := call(t, nil, "run", experiment, "--store", filepath.Join(dir, "y.db"),
+	r := call(t, nil, "run", c.experiment, "--store", filepath.Join(t.TempDir(), "y.db"),
 		"--serve", "0.0.0.0:0")
 	if r.code != 2 || !strings.Contains(r.err, "cert: FILE") {
 		t.Errorf("an open port without TLS: exit code %d\n%s", r.code, r.err)
@@ -386,19 +383,16 @@ func TestWorkersAreRefused(t *testing.T) {
 // TestDrainedWorker lets one of two workers go while a run works.
 func TestDrainedWorker(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
-	file(t, dir, "providers.yaml", workersProviders)
-	db := filepath.Join(dir, "drain.db")
-	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
+	c := coordinateSlow(t, "300ms")
+	db := c.store
 	drained, says := c.worker(t, "--name", "drained", "--slots", "3")
-	c.worker(t, "--name", "stays", "--slots", "3")
+	c.worker(t, "--name", "stays", "--slots", "20")
 	var state live.Progress
 	waitFor(t, func() bool {
 		state = live.Progress{}
 		r := must(t, nil, "ctl", "status", "--json", "--store", db)
 		return json.Unmarshal([]byte(r.out), &state) == nil && len(state.Workers) == 2 &&
-			len(state.Workers[0].Trials) == 3 && len(state.Workers[1].Trials) == 3
+			len(state.Workers[0].Trials) == 3 && len(state.Workers[1].Trials) == 20
 	})
 	if text := must(t, nil, "ctl", "status", "--store", db).out; !strings.Contains(text, "drained") {
 		t.Errorf("ctl status does not list the worker:\n%s", text)
@@ -419,7 +413,7 @@ func TestDrainedWorker(t *testing.T) {
 			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
 		}
 	}
-	if by["drained"] == 0 || by["stays"] <= by["drained"] || by["drained"]+by["stays"] != 60 {
+	if by["drained"] == 0 || by["stays"] <= by["drained"] || by["drained"]+by["stays"] != 40 {
 		t.Errorf("attempts by worker: %v", by)
 	}
 }

@@ -37,6 +37,9 @@ import (
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	seeds := 30
+	if testing.Short() {
+		seeds = 10
+	}
 	if text := os.Getenv("ASSAY_FLEET_SEEDS"); text != "" {
 		var err error
 		if seeds, err = strconv.Atoi(text); err != nil {
@@ -295,7 +298,7 @@ func (w *world) save(run context.Context, a *assay.Attempt, began time.Time) err
 	if run.Err() != nil {
 		return run.Err() // the process is dead
 	}
-	if !w.isCalm() && w.dice("full disk "+string(a.ID)).IntN(400) == 0 {
+	if !w.isCalm() && w.dice("full disk "+string(a.ID)).IntN(100) == 0 {
 		w.happened("disk full")
 		return errDisk
 	}

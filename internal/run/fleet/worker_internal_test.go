@@ -157,13 +157,13 @@ func TestHeldAssignmentIsNotBegunTwice(t *testing.T) {
 	})
 }
 
-// TestLostAssignmentsAreOfferedWithinALease lets workers with a hundred assignments each fall
+// TestLostAssignmentsAreOfferedWithinALease lets workers with twenty assignments each fall
 // silent at random moments. Each assignment is offered again within a lease of the last word of its
 // worker, and not much sooner.
 func TestLostAssignmentsAreOfferedWithinALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const lease, workers, each = 10 * time.Second, 100, 100
+		const lease, workers, each = 10 * time.Second, 50, 20
 		random := rand.New(rand.NewPCG(1, 2))
 		net := &direct{assignments: make(chan string, 10*workers*each)}
 		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: lease, Job: Job{Run: "r"}})
