@@ -25,10 +25,10 @@ func Example() {
 		panic(err)
 	}
 
-	logs, err := runlog.Logs(dir)
+	logs, err := os.ReadDir(dir)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(logs[0].Experiment, logs[0].Run, logs[0].Parts)
-	// Output: first run1 [20260304T050607Z-first-run1.jsonl]
+	fmt.Println(logs[0].Name())
+	// Output: 20260304T050607Z-first-run1.jsonl
 }

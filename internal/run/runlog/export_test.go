@@ -2,16 +2,17 @@ package runlog
 
 import "os"
 
-// Limits that tests reach and timeouts that they wait for.
+// Times that tests wait for.
 const (
-	QueueBytes = queueBytes
-	ErrorWait  = errorWait
-	CloseWait  = closeWait
-	Spared     = spared
+	CloseWait = closeWait
+	Spared    = spared
 )
 
 // A TestFile is a file of a log.
 type TestFile = file
+
+// Queue limits the queue to some bytes.
+func (o *Options) Queue(bytes int) { o.queue = bytes }
 
 // Wrap calls wrap for each file that the log creates.
 func (o *Options) Wrap(wrap func(name string, f TestFile) (TestFile, error)) {

@@ -3,8 +3,8 @@ package runlog
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -33,32 +33,20 @@ const spared = time.Hour
 
 const startLayout = "20060102T150405Z"
 
-// A File is one log in a directory. Experiment and Run are taken from the file
-// name, which replaces some characters and limits the length.
-type File struct {
-	Name       string      `json:"name"` // without the extension
-	Experiment string      `json:"experiment"`
-	Run        assay.RunID `json:"run"`
-	Started    time.Time   `json:"started"`
-	// Written is the time of the last write.
-	Written time.Time `json:"written"`
-	// Bytes is the size of all parts and captured episodes.
-	Bytes int64 `json:"bytes"`
-	// Parts are the names of the files, in order.
-	Parts []string `json:"parts"`
-
-	episodes []string // paths in the directory
+// A pastLog has the files of one log in a directory.
+type pastLog struct {
+	stem    string
+	written time.Time // the last write
+	bytes   int64     // of all parts and captured episodes
+	// rest has all files but the first part.
+	rest     []string
+	episodes bool
 }
 
-const uuidText = `[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`
-
 var (
-	runID = regexp.MustCompile(`^` + uuidText + `$`)
-	// fileName is unambiguous about where the experiment ends and the run
-	// starts: only run IDs that are UUIDs contain a dash, and no run ID
-	// contains a dot.
-	fileName = regexp.MustCompile(`^((\d{8}T\d{6}Z)-([A-Za-z0-9._-]{1,100}?)-(` + uuidText +
-		`|[A-Za-z0-9_]{1,64}))(?:\.([1-9]\d{0,8}))?\.jsonl$`)
+	runID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	// fileName matches the names of parts. No run ID contains a dot.
+	fileName    = regexp.MustCompile(`^(\d{8}T\d{6}Z-.+-\w+?)(\.[1-9]\d{0,8})?\.jsonl$`)
 	episodeText = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}-\d+\.json(\.tmp)?$`)
 )
 
@@ -100,58 +88,33 @@ func episodeName(trial assay.TrialID, number int) string {
 	return safe(string(trial), "", 64) + "-" + strconv.Itoa(number) + ".json"
 }
 
-// Logs lists the logs of a directory in the order of their starts. It returns
-// none if the directory does not exist.
-func Logs(dir string) ([]File, error) {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
-	}
-	files, err := list(root)
-	if err = errors.Join(err, root.Close()); err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
-	}
-	return files, nil
-}
-
-func list(root *os.Root) ([]File, error) {
-	logs := make(map[string]*File)
+// list returns the logs of a directory, the least recently written first.
+func list(root *os.Root) ([]*pastLog, error) {
+	logs := make(map[string]*pastLog)
 	err := regular(root, ".", func(info fs.FileInfo) {
 		m := fileName.FindStringSubmatch(info.Name())
 		if m == nil {
 			return
 		}
-		started, err := time.Parse(startLayout, m[2])
-		if err != nil {
-			return
-		}
-		f := logs[m[1]]
-		if f == nil {
-			f = &File{Name: m[1], Experiment: m[3], Run: assay.RunID(m[4]), Started: started}
-			logs[m[1]] = f
-		}
+		f := cmp.Or(logs[m[1]], &pastLog{stem: m[1]})
+		logs[f.stem] = f
 		f.add(info)
-		f.Parts = append(f.Parts, info.Name())
+		if m[2] != "" {
+			f.rest = append(f.rest, info.Name())
+		}
 	})
-	files := make([]File, 0, len(logs))
 	for _, f := range logs {
-		slices.SortFunc(f.Parts, func(a, b string) int { // 10 after 2
-			return cmp.Or(len(a)-len(b), strings.Compare(a, b))
-		})
-		dir := trialsDir(f.Name)
+		dir := trialsDir(f.stem)
 		err = errors.Join(err, regular(root, dir, func(info fs.FileInfo) {
 			if episodeText.MatchString(info.Name()) {
 				f.add(info)
-				f.episodes = append(f.episodes, dir+"/"+info.Name())
+				f.rest, f.episodes = append(f.rest, dir+"/"+info.Name()), true
 			}
 		}))
-		files = append(files, *f)
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return files, err
+	return slices.SortedFunc(maps.Values(logs), func(a, b *pastLog) int {
+		return cmp.Or(a.written.Compare(b.written), cmp.Compare(a.stem, b.stem))
+	}), err
 }
 
 // regular calls found for each regular file of a directory in root. It does not
@@ -184,10 +147,10 @@ func present(err error) error {
 	return err
 }
 
-func (f *File) add(info fs.FileInfo) {
-	f.Bytes += info.Size()
-	if info.ModTime().After(f.Written) {
-		f.Written = info.ModTime().UTC()
+func (f *pastLog) add(info fs.FileInfo) {
+	f.bytes += info.Size()
+	if info.ModTime().After(f.written) {
+		f.written = info.ModTime()
 	}
 }
 
@@ -203,19 +166,18 @@ func prune(root *os.Root, self string, keep Keep, now time.Time) error {
 	}
 	var total int64
 	for _, f := range files {
-		total += f.Bytes
+		total += f.bytes
 	}
-	slices.SortStableFunc(files, func(a, b File) int { return a.Written.Compare(b.Written) })
 	for _, f := range files {
-		idle := now.Sub(f.Written)
+		idle := now.Sub(f.written)
 		surplus := keep.Age > 0 && idle > keep.Age || keep.Bytes > 0 && total > keep.Bytes
-		if !surplus || f.Name == self || idle < spared {
+		if !surplus || f.stem == self || idle < spared {
 			continue
 		}
-		mark, free := markInUse(root, f.Parts[0])
+		mark, free := markInUse(root, partName(f.stem, 1))
 		if free {
 			err = errors.Join(err, f.remove(root))
-			total -= f.Bytes
+			total -= f.bytes
 		}
 		mark.Close()
 	}
@@ -224,15 +186,14 @@ func prune(root *os.Root, self string, keep Keep, now time.Time) error {
 
 // remove deletes the first part last, so that a log that is deleted only partly
 // is found again later.
-func (f *File) remove(root *os.Root) error {
-	names := slices.Concat(f.Parts, f.episodes)
-	for _, name := range slices.Backward(names) {
+func (f *pastLog) remove(root *os.Root) error {
+	for _, name := range append(f.rest, partName(f.stem, 1)) {
 		if err := present(root.Remove(name)); err != nil {
 			return err
 		}
 	}
-	if len(f.episodes) > 0 {
-		root.Remove(trialsDir(f.Name)) // fails if the directory has other files
+	if f.episodes {
+		root.Remove(trialsDir(f.stem)) // fails if the directory has other files
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,51 +21,8 @@ import (
 	"github.com/assay-eval/assay/internal/run/runlog"
 )
 
-func TestLogs(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if logs, err := runlog.Logs(filepath.Join(dir, "none")); logs != nil || err != nil {
-		t.Errorf("Logs() of a missing directory = %v, %v", logs, err)
-	}
-	l := open(t, dir, runlog.Options{MaxBytes: 1, Trials: func(assay.TrialID) bool { return true }})
-	for range 10 {
-		l.Logger().Info("x")
-	}
-	l.Episode("t", 1, nil, nil)
-	closeLog(t, l)
-	for _, name := range []string{
-		"x.jsonl", "20269999T999999Z-a-b.jsonl", stem + ".json",
-		stem + ".0.jsonl", stem + "-trials/x.json",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("foreign"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("x.jsonl", filepath.Join(dir, "20260304T050607Z-a-b.jsonl")); err != nil {
-		t.Fatal(err)
-	}
-	logs, err := runlog.Logs(dir)
-	if err != nil || len(logs) != 1 {
-		t.Fatal(logs, err)
-	}
-	want := runlog.File{
-		Name: stem, Experiment: "first", Run: run, Started: started.UTC(),
-		Written: logs[0].Written, Parts: []string{stem + ".jsonl"},
-	}
-	for i := 2; i <= 11; i++ {
-		want.Parts = append(want.Parts, fmt.Sprintf("%s.%d.jsonl", stem, i))
-	}
-	for _, name := range append(want.Parts, stem+"-trials/t-1.json") {
-		want.Bytes += int64(len(read(t, dir, name)))
-	}
-	isEpisodes := func(p cmp.Path) bool { return p.String() == "episodes" }
-	if diff := cmp.Diff(want, logs[0], cmp.FilterPath(isEpisodes, cmp.Ignore())); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestNamesKeepExperimentAndRun checks that a file's name contains any
-// experiment and run, and stays in its directory.
+// TestNamesKeepExperimentAndRun checks that a file's name contains any experiment and run, stays in
+// its directory, and is known as the name of a log later.
 func TestNamesKeepExperimentAndRun(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -77,6 +35,17 @@ func TestNamesKeepExperimentAndRun(t *testing.T) {
 			rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
 			rapid.StringMatching(`[a-z0-9_]{1,20}`), rapid.String(),
 		).Draw(t, "run")
+		plain := func(s, extra string, longest int) string {
+			s = regexp.MustCompile(`[^A-Za-z0-9`+extra+`]`).ReplaceAllString(s, "_")
+			if s == "" {
+				return "_"
+			}
+			return s[:min(len(s), longest)]
+		}
+		wantRun := id
+		if len(id) != 36 || strings.Count(id, "-") != 4 {
+			wantRun = plain(id, "", 64)
+		}
 		l, err := runlog.Open(dir, assay.RunID(id), started,
 			runlog.Options{Experiment: experiment, MaxBytes: 1})
 		if err != nil {
@@ -84,34 +53,48 @@ func TestNamesKeepExperimentAndRun(t *testing.T) {
 		}
 		l.Logger().Info("x")
 		closeLog(t, l)
-		logs, err := runlog.Logs(dir)
-		entries, _ := os.ReadDir(dir)
-		if err != nil || len(logs) != 1 || len(logs[0].Parts) != 2 || len(entries) != 2 {
-			t.Fatalf("Logs() = %v, %v with %v", logs, err, entries)
+		want := "20260304T050607Z-" + plain(experiment, ".-", 100) + "-" + wantRun
+		if got := names(t, dir); !slices.Equal(got, []string{want + ".2.jsonl", want + ".jsonl"}) {
+			t.Fatalf("files %q, want %q in two parts", got, want)
 		}
-		plain := func(s, extra string) string {
-			s = strings.Map(func(r rune) rune {
-				if r < 128 &&
-					(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
-						strings.ContainsRune(extra, r)) {
-					return r
-				}
-				return '_'
-			}, s)
-			return max(s, "_"[:max(0, 1-len(s))])
-		}
-		wantRun := id
-		if len(id) != 36 || strings.Count(id, "-") != 4 {
-			wantRun = plain(id, "")
-		}
-		want := plain(experiment, ".-")
-		f := logs[0]
-		if f.Experiment != want[:min(100, len(want))] ||
-			string(f.Run) != wantRun[:min(64, len(wantRun))] {
-			t.Fatalf("experiment %q and run %q became %q and %q",
-				experiment, id, f.Experiment, f.Run)
+		age(t, dir)
+		next(t, dir, "later")
+		if got := names(t, dir); len(got) != 1 {
+			t.Fatalf("files %q, want only that of the later log", got)
 		}
 	})
+}
+
+// names lists the files of a directory.
+func names(t interface{ Fatal(...any) }, dir string) (all []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// age moves the last write of all files of a directory into the past.
+func age(t interface{ Fatal(...any) }, dir string) {
+	when := time.Now().Add(-1000 * time.Hour)
+	for _, name := range names(t, dir) {
+		if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// next opens and closes a log that keeps no old ones.
+func next(t interface{ Fatal(...any) }, dir string, id assay.RunID) {
+	l, err := runlog.Open(dir, id, started.Add(time.Hour),
+		runlog.Options{Keep: runlog.Keep{Age: time.Minute, Bytes: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
 }
 
 // tree lists all files below dir with their sizes.
@@ -187,6 +170,7 @@ func TestKeepDeletesWholeLogs(t *testing.T) {
 		const ancient = 1000 * time.Hour
 		for _, name := range []string{
 			"notes.txt", "x.jsonl", "20260101T000000Z-e-r0.jsonl.gz",
+			"20260101T000000Z-e-r0.0.jsonl",
 			"sub/20260101T000000Z-e-r0.jsonl", "20260101T000000Z-e-r0-trials/notes.json",
 		} {
 			old(t, dir, name, 500, ancient)
@@ -230,7 +214,7 @@ func TestKeepDeletesWholeLogs(t *testing.T) {
 				total -= l.bytes
 				maps.DeleteFunc(before, func(name string, _ int64) bool {
 					return strings.HasPrefix(name, l.stem) && !strings.HasSuffix(name, ".gz") &&
-						!strings.HasSuffix(name, "notes.json")
+						!strings.HasSuffix(name, ".0.jsonl") && !strings.HasSuffix(name, "notes.json")
 				})
 			}
 		}
@@ -250,37 +234,16 @@ func TestLogInUseIsKept(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, runlog.Options{MaxBytes: 1})
 	l.Logger().Info("x")
-	age := func() int {
-		logs, err := runlog.Logs(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		when := time.Now().Add(-1000 * time.Hour)
-		for _, name := range logs[0].Parts {
-			if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return len(logs)
-	}
-	next := func(id assay.RunID) {
-		l, err := runlog.Open(dir, id, started.Add(time.Hour),
-			runlog.Options{Keep: runlog.Keep{Age: time.Minute, Bytes: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeLog(t, l)
-	}
-	age()
-	next("b")
-	if n := age(); n != 2 {
-		t.Errorf("%d logs, want the one in use and the new one", n)
-	}
+	age(t, dir)
+	next(t, dir, "b")
 	closeLog(t, l)
-	age()
-	next("c")
-	logs, err := runlog.Logs(dir)
-	if err != nil || len(logs) != 2 || logs[0].Run != "b" || logs[1].Run != "c" {
-		t.Errorf("Logs() = %v, %v; want b and c", logs, err)
+	if got := names(t, dir); !slices.Contains(got, stem+".jsonl") {
+		t.Errorf("files %q, want also the log in use", got)
+	}
+	age(t, dir)
+	next(t, dir, "c")
+	want := []string{"20260304T060607Z-_-c.jsonl"}
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
 	}
 }

@@ -26,10 +26,8 @@ import (
 const (
 	// queueBytes is the size at which the queue is full. One more record or
 	// episode may exceed it, and as many bytes again may be on their way to the
-	// file.
+	// file. Errors have as much room again.
 	queueBytes = 8 << 20
-	// errorWait is how long an error record waits for room in the queue.
-	errorWait = time.Second
 	// closeWait is how long Close waits for the queue to be written.
 	closeWait = 5 * time.Second
 
@@ -58,14 +56,14 @@ type Options struct {
 	// close the log.
 	Failed func(error)
 
-	open func(root *os.Root, name string) (file, error) // the default is create
+	open  func(root *os.Root, name string) (file, error) // the default is create
+	queue int                                            // the default is queueBytes
 }
 
 // A file is the part of [os.File] that the log uses.
 type file interface {
 	Write(b []byte) (int, error)
 	Truncate(size int64) error
-	Sync() error
 	Close() error
 }
 
@@ -78,10 +76,8 @@ func create(root *os.Root, name string) (file, error) {
 // a file.
 //
 // Records wait in a queue for the goroutine that owns the files. When the queue
-// is full, episodes and records below level error are dropped and counted. An
-// error record first waits up to a second for room, but only once until the
-// file makes progress. If a file cannot be written, the log ends: it calls
-// Failed, and drops and counts the rest.
+// is full, they are dropped and counted. If a file cannot be written, the log
+// ends: it calls Failed, and drops and counts the rest.
 type Log struct {
 	opts    Options
 	root    *os.Root
@@ -90,15 +86,12 @@ type Log struct {
 	logger  *slog.Logger
 
 	mu      sync.Mutex
-	queue   []entry       // guarded by mu, like the next six fields
-	bytes   int           // size of queue
-	dropped int           // number of records and episodes
-	stuck   bool          // an error record waited, but the file has made no progress since
-	closed  bool          // new records are ignored
-	ended   bool          // the queue accepts no entries
-	room    chan struct{} // closed when the queue is emptied
+	queue   []entry    // guarded by mu, like the next fields
+	bytes   int        // size of queue
+	dropped int        // number of records and episodes
+	closed  bool       // new records are ignored
+	changed *sync.Cond // the queue or closed has changed
 
-	wake chan struct{} // holds a token if the queue may have changed
 	done chan struct{} // closed when work returns
 
 	closing  sync.Once
@@ -124,6 +117,7 @@ type entry struct {
 // already exists. The caller has to call Close.
 func Open(dir string, run assay.RunID, started time.Time, opts Options) (*Log, error) {
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, defaultMaxBytes)
+	opts.queue = cmp.Or(opts.queue, queueBytes)
 	if opts.open == nil {
 		opts.open = create
 	}
@@ -137,8 +131,9 @@ func Open(dir string, run assay.RunID, started time.Time, opts Options) (*Log, e
 	l := &Log{
 		opts: opts, root: root, stem: stem(started, opts.Experiment, run),
 		secrets: newRedactor(opts.Secrets), number: 1,
-		room: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		done: make(chan struct{}),
 	}
+	l.changed = sync.NewCond(&l.mu)
 	if l.part, err = opts.open(root, partName(l.stem, 1)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), root.Close())
 	}
@@ -179,7 +174,7 @@ func (l *Log) Episode(trial assay.TrialID, number int, t *assay.Transcript, a *a
 			"trial", trial, "attempt", number, "error", err.Error())
 		return
 	}
-	l.put(entry{text: b.Bytes(), episode: episodeName(trial, number)})
+	l.put(entry{text: b.Bytes(), episode: episodeName(trial, number)}, l.opts.queue)
 }
 
 // Dropped returns the number of records and episodes that were not written.
@@ -206,8 +201,8 @@ func (l *Log) Close() error {
 	l.closing.Do(func() {
 		l.mu.Lock()
 		l.closed = true
+		l.changed.Signal()
 		l.mu.Unlock()
-		l.signal()
 		timer := time.NewTimer(closeWait)
 		defer timer.Stop()
 		select {
@@ -221,38 +216,30 @@ func (l *Log) Close() error {
 	return l.closeErr
 }
 
-// put queues e or drops it.
-func (l *Log) put(e entry) {
+// put queues e, or drops it if the queue has as many bytes.
+func (l *Log) put(e entry, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended || l.bytes >= queueBytes {
+	switch {
+	case l.closed:
+	case l.bytes >= most:
 		l.dropped++
-		return
+	default:
+		l.queue = append(l.queue, e)
+		l.bytes += len(e.text)
+		l.changed.Signal()
 	}
-	l.queue = append(l.queue, e)
-	l.bytes += len(e.text)
-	l.signal()
 }
 
-// waitForRoom waits until the queue has room, up to errorWait. It does not wait
-// if an earlier wait was too long and the file has made no progress since.
-func (l *Log) waitForRoom() {
-	timer := time.NewTimer(errorWait)
-	defer timer.Stop()
+// drops reports whether a record below level error has no room, and counts it then.
+func (l *Log) drops() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.bytes >= queueBytes && !l.stuck {
-		room := l.room
-		l.mu.Unlock()
-		select {
-		case <-room:
-			l.mu.Lock()
-		case <-timer.C:
-			l.mu.Lock()
-			l.stuck = room == l.room
-			return
-		}
+	if l.bytes < l.opts.queue {
+		return false
 	}
+	l.dropped++
+	return true
 }
 
 // active reports whether the log is still open.
@@ -262,47 +249,29 @@ func (l *Log) active() bool {
 	return !l.closed
 }
 
-func (l *Log) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
 // take waits for entries and returns all of them. It returns none when the log
-// has ended.
+// is closed.
 func (l *Log) take() []entry {
-	for {
-		l.mu.Lock()
-		batch := l.queue
-		switch {
-		case len(batch) > 0:
-			l.queue, l.bytes, l.stuck = nil, 0, false
-			close(l.room)
-			l.room = make(chan struct{})
-		case l.closed:
-			l.ended = true
-		}
-		ended := l.ended
-		l.mu.Unlock()
-		if len(batch) > 0 || ended {
-			return batch
-		}
-		<-l.wake
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 && !l.closed {
+		l.changed.Wait()
 	}
+	batch := l.queue
+	l.queue, l.bytes = nil, 0
+	return batch
 }
 
 // lines queues the output of an encoder, one record per Write.
 type lines struct{ log *Log }
 
 func (w lines) Write(b []byte) (int, error) {
-	w.log.put(entry{text: bytes.Clone(b)})
+	w.log.put(entry{text: bytes.Clone(b)}, 2*w.log.opts.queue)
 	return len(b), nil
 }
 
 // A handler encodes records in the caller's goroutine, because the values that
-// they refer to may change. The encoder holds a lock while it writes, so an
-// error record waits for room before it is encoded.
+// they refer to may change.
 type handler struct {
 	log *Log
 	slog.Handler
@@ -313,8 +282,8 @@ func (h handler) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelError {
-		h.log.waitForRoom()
+	if r.Level < slog.LevelError && h.log.drops() {
+		return nil
 	}
 	r.Time = r.Time.UTC()
 	return h.Handler.Handle(ctx, r)

@@ -92,9 +92,6 @@ func (l *Log) episode(name string, text []byte) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = l.root.Rename(path+".tmp", path)
