@@ -82,6 +82,23 @@ type Expected struct {
 	Alternatives []Expected      `json:"any_of,omitempty"`
 }
 
+// Called returns the tool that the call stands for: its own, or that of its first alternative.
+func (e *Expected) Called() string {
+	if e.Tool == "" && len(e.Alternatives) > 0 {
+		return e.Alternatives[0].Called()
+	}
+	return e.Tool
+}
+
+// Called returns the tools of calls, in order; see [Expected.Called].
+func Called(calls []Expected) []string {
+	var tools []string
+	for i := range calls {
+		tools = append(tools, calls[i].Called())
+	}
+	return tools
+}
+
 // A Reference is a plan that somebody wrote: calls in order, the final answer, and text that comes
 // before the calls.
 type Reference struct {

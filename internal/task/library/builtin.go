@@ -17,6 +17,8 @@ import (
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
 const builtinDigest = "de69af91d3b3bbc40b4cda5d20b30eb3"
 
+var builtinMeta = Meta{Name: BuiltinName, Source: "generator " + GeneratorVersion}
+
 // The name of a built-in library's file consists of this prefix, the digest of the file's bytes
 // when it was verified, and this suffix. The digest shows whether the file is still intact
 // without opening it as a database.
@@ -40,7 +42,7 @@ func Builtin(ctx context.Context) (*Library, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("open the built-in library: %w", context.Cause(ctx))
 	}
-	l, err := privateBuiltin(ctx)
+	l, err := compiled(ctx, "", builtinMeta, assay.NewCatalog(Tools()), withoutErrors(Generate()))
 	if err != nil {
 		return nil, fmt.Errorf("open the built-in library: %w\n"+
 			"hint: make the user's cache directory or %s writable",
@@ -67,22 +69,6 @@ func cachedBuiltin(ctx context.Context, dir string) (*Library, error) {
 	return Open(ctx, path)
 }
 
-func privateBuiltin(ctx context.Context) (*Library, error) {
-	dir, err := os.MkdirTemp("", "assay-library-*")
-	if err != nil {
-		return nil, err
-	}
-	path, err := createBuiltin(ctx, dir)
-	if err == nil {
-		var l *Library
-		if l, err = Open(ctx, path); err == nil {
-			l.private = true
-			return l, nil
-		}
-	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
-}
-
 // findBuiltin opens an intact built-in library in dir.
 func findBuiltin(ctx context.Context, dir string) (*Library, error) {
 	entries, err := os.ReadDir(dir)
@@ -102,31 +88,29 @@ func findBuiltin(ctx context.Context, dir string) (*Library, error) {
 		if got, err := digestOfFile(path); err != nil || got != sum {
 			continue
 		}
-		if l, err := openBuiltin(ctx, path); err == nil {
+		l, err := Open(ctx, path)
+		switch {
+		case err != nil:
+		case l.meta.Digest == builtinDigest:
 			return l, nil
+		default:
+			l.Close() // it was only read
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", dir, os.ErrNotExist)
 }
 
-// createBuiltin generates the built-in library in dir, verifies it and returns its path. It need
-// not sync the file: if a power cut leaves it incomplete, it doesn't match the digest in its name.
+// createBuiltin generates the built-in library in dir and returns its path. It need not sync the
+// file: if a power cut leaves it incomplete, it doesn't match the digest in its name.
 func createBuiltin(ctx context.Context, dir string) (string, error) {
 	tmp, err := temporary(filepath.Join(dir, builtinPrefix))
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(tmp) // fails after the rename
-	meta := Meta{Name: "builtin", Source: "generator " + GeneratorVersion}
+	meta := builtinMeta
 	catalog := assay.NewCatalog(Tools())
 	if err := writeContent(ctx, tmp, &meta, catalog, withoutErrors(Generate())); err != nil {
-		return "", err
-	}
-	l, err := openBuiltin(ctx, tmp)
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(l.Verify(ctx), l.Close()); err != nil {
 		return "", err
 	}
 	sum, err := digestOfFile(tmp)
@@ -135,20 +119,6 @@ func createBuiltin(ctx context.Context, dir string) (string, error) {
 	}
 	path := filepath.Join(dir, builtinPrefix+sum+builtinSuffix)
 	return path, os.Rename(tmp, path)
-}
-
-// openBuiltin opens path if its metadata claims that it is the built-in library.
-func openBuiltin(ctx context.Context, path string) (*Library, error) {
-	l, err := Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if l.meta.Digest != builtinDigest {
-		err := fmt.Errorf("library %s is not the built-in library of generator %s",
-			path, GeneratorVersion)
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 // digestOfFile returns 128 bits of a file's SHA-256 in hex.

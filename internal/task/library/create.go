@@ -81,6 +81,27 @@ func create(
 	return syncDir(filepath.Dir(path))
 }
 
+// compiled writes a library to a temporary file, which Close removes, and opens it. Its path is that
+// of the file that it was made of, if there is one.
+func compiled(
+	ctx context.Context, origin string, meta Meta,
+	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
+) (*Library, error) {
+	dir, err := os.MkdirTemp("", "assay-library-*")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "library.db")
+	if err = writeContent(ctx, file, &meta, catalog, tasks); err == nil {
+		var l *Library
+		if l, err = Open(ctx, file); err == nil {
+			l.private, l.origin = true, origin
+			return l, nil
+		}
+	}
+	return nil, errors.Join(err, os.RemoveAll(dir))
+}
+
 // temporary creates an empty file next to path that other users may read.
 func temporary(path string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")

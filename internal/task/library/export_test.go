@@ -2,6 +2,8 @@ package library
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/assay-eval/assay"
 )
@@ -37,4 +39,22 @@ func CheckTools(tools []assay.Tool) []problem {
 	var r registry
 	r.check(tools)
 	return r.problems
+}
+
+// Verify reads the whole file and returns an error if it has changed since it was written.
+func (l *Library) Verify(ctx context.Context) error {
+	tasks, err := l.all(ctx)
+	for key := range tasks {
+		if err == nil {
+			_, err = l.Task(ctx, key.ID, key.Difficulty)
+		}
+	}
+	digest, digestErr := libraryDigest(ctx, l.db)
+	if err = errors.Join(err, digestErr); err == nil && digest != l.meta.Digest {
+		err = fmt.Errorf("the digest of its content is %s, not %s", digest, l.meta.Digest)
+	}
+	if err != nil {
+		return l.damaged(err)
+	}
+	return nil
 }

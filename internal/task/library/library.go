@@ -361,52 +361,6 @@ func (l *Library) Counts(ctx context.Context) ([]Count, error) {
 	return counts, nil
 }
 
-// Verify reads the whole file and returns an error if it has changed since it was written: each
-// task must match its digest, the index must match the tasks, and the content must match the
-// library's digest.
-func (l *Library) Verify(ctx context.Context) error {
-	err := l.verify(ctx)
-	if ctx.Err() != nil {
-		return fmt.Errorf("verify library %s: %w", l.path, context.Cause(ctx))
-	}
-	if err != nil {
-		return l.damaged(err)
-	}
-	return nil
-}
-
-func (l *Library) verify(ctx context.Context) error {
-	var state string
-	if err := l.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&state); err != nil {
-		return err
-	}
-	if state != "ok" {
-		return errors.New(state)
-	}
-	err := each(ctx, l.db, func(scan func(...any) error) error {
-		var id, digest string
-		var body sql.RawBytes
-		if err := scan(&id, &digest, &body); err != nil {
-			return err
-		}
-		if digestOf(body) != digest {
-			return fmt.Errorf("task %q does not match its digest", id)
-		}
-		return nil
-	}, `SELECT id, digest, body FROM tasks`)
-	if err != nil {
-		return err
-	}
-	digest, err := libraryDigest(ctx, l.db)
-	if err != nil {
-		return err
-	}
-	if digest != l.meta.Digest {
-		return fmt.Errorf("the digest of its content is %s, not %s", digest, l.meta.Digest)
-	}
-	return nil
-}
-
 func (l *Library) damaged(err error) error {
 	return fmt.Errorf("library %s is damaged: %w\n"+
 		"hint: import or copy the library again", l.path, err)

@@ -43,21 +43,8 @@ func openTasks(ctx context.Context, path string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "assay-tasks-*")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "tasks.db")
-	meta := o.meta()
-	err = writeContent(ctx, file, &meta, o.catalog, withoutErrors(slices.Values(o.tasks)))
-	if err == nil {
-		var l *Library
-		if l, err = Open(ctx, file); err == nil {
-			l.private, l.origin = true, path
-			return l, nil
-		}
-	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
+	meta := Meta{Name: o.name, Source: o.source}
+	return compiled(ctx, path, meta, o.catalog, withoutErrors(slices.Values(o.tasks)))
 }
 
 // An ownLibrary is what a file of tasks and its file of tools hold.
@@ -66,8 +53,6 @@ type ownLibrary struct {
 	catalog      *assay.Catalog
 	tasks        []assay.Task
 }
-
-func (o *ownLibrary) meta() Meta { return Meta{Name: o.name, Source: o.source} }
 
 // A taskDocument is a YAML file of tasks.
 type taskDocument struct {
@@ -219,9 +204,7 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 	if t.Judge, err = r.judge(i, e.Judge); err != nil {
 		return t, err
 	}
-	for k := range t.Judge.Calls {
-		t.Required = append(t.Required, toolOf(&t.Judge.Calls[k]))
-	}
+	t.Required = assay.Called(t.Judge.Calls)
 	if e.Plan != nil || e.Answer != "" {
 		ref, err := r.reference(i, ".plan", variantEntry{Plan: e.Plan, Answer: e.Answer})
 		if err != nil {
@@ -419,14 +402,6 @@ func (r *taskReader) variant(i int, name string, e variantEntry) (assay.Referenc
 			"add instruction: or plan:")
 	}
 	return r.reference(i, field+".plan", e)
-}
-
-// toolOf returns the tool that a required call stands for.
-func toolOf(e *assay.Expected) string {
-	if e.Tool == "" && len(e.Alternatives) > 0 {
-		return toolOf(&e.Alternatives[0])
-	}
-	return e.Tool
 }
 
 // importOwn writes a YAML file of tasks, with its tools and their script, to a library file. It

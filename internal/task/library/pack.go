@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -75,20 +73,11 @@ func Unpack(ctx context.Context, parts [][]byte, digest, path string) (*Library,
 	}
 	meta := Meta{Name: head.Name, Source: head.Source, Created: head.Created}
 	catalog := assay.NewCatalog(head.Tools).With(head.Script, head.Server)
-	dir, err := os.MkdirTemp("", "assay-tasks-*")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "tasks.db")
-	err = writeContent(ctx, file, &meta, catalog, packedTasks(parts))
+	l, err := compiled(ctx, path, meta, catalog, packedTasks(parts))
 	if err == nil {
-		var l *Library
-		if l, err = Open(ctx, file); err == nil {
-			l.private, l.origin, l.meta.Digest = true, path, digest
-			return l, nil
-		}
+		l.meta.Digest = digest
 	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
+	return l, err
 }
 
 // Packed returns the tasks that parts hold.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -288,12 +287,6 @@ func (r Report) workflows() string {
 	}
 	return fmt.Sprintf("; %s had a workflow, which is not used: plans are made from required_tools",
 		plural(n, "task"))
-}
-
-// WriteTo writes the text of [Report.String].
-func (r Report) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.WriteString(w, r.String())
-	return int64(n), err
 }
 
 func plural(n int, noun string) string {

@@ -36,7 +36,7 @@ func anyOwn(t *rapid.T) (*assay.Task, *assay.Transcript) {
 		Allowed:   rapid.SliceOfN(expected, 0, 1).Draw(t, "allowed"),
 		Forbidden: rapid.SliceOfN(expected, 0, 1).Draw(t, "forbidden"),
 	}}
-	task.Required = own.Required(task.Judge)
+	task.Required = assay.Called(task.Judge.Calls)
 	if rapid.Bool().Draw(t, "planned") {
 		task.Reference = &assay.Reference{Calls: rapid.SliceOfN(expected, 1, 4).Draw(t, "plan")}
 	}

@@ -69,9 +69,5 @@ func Planned(worldName string, task *assay.Task) ([]string, bool) {
 	if task.Reference == nil {
 		return nil, false
 	}
-	var tools []string
-	for _, call := range task.Reference.Calls {
-		tools = append(tools, call.Tool)
-	}
-	return tools, true
+	return assay.Called(task.Reference.Calls), true
 }

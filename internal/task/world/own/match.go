@@ -94,15 +94,6 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// toolOf returns the tool that an expected call stands for: its own, or that of its first
-// alternative.
-func toolOf(want *assay.Expected) string {
-	if want.Tool == "" && len(want.Alternatives) > 0 {
-		return toolOf(&want.Alternatives[0])
-	}
-	return want.Tool
-}
-
 // toolsOf returns the tools that an expected call can be of, without repetitions.
 func toolsOf(want *assay.Expected) []string {
 	var tools []string
@@ -117,15 +108,3 @@ func toolsOf(want *assay.Expected) []string {
 
 // isOf reports whether an expected call can be of a tool.
 func isOf(want *assay.Expected, tool string) bool { return slices.Contains(toolsOf(want), tool) }
-
-// Required returns the tools of the calls that a judge requires, in order.
-func Required(j *assay.Judge) []string {
-	var tools []string
-	if j == nil {
-		return nil
-	}
-	for i := range j.Calls {
-		tools = append(tools, toolOf(&j.Calls[i]))
-	}
-	return tools
-}

@@ -233,7 +233,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"check": {assay.Judge{Calls: []assay.Expected{pay}, Check: "half"}, partial, "tool_selection"},
 	} {
-		task := assay.Task{Judge: &tc.judge, Required: own.Required(&tc.judge)}
+		task := assay.Task{Judge: &tc.judge, Required: assay.Called(tc.judge.Calls)}
 		o := own.Verdict(catalog, task, transcript(w, "It was five."), nil)
 		if o.Level != tc.want || o.ErrorCategory != tc.category {
 			t.Errorf("%s: %s %q, want %s %q", name, o.Level, o.ErrorCategory, tc.want, tc.category)
@@ -246,7 +246,7 @@ func TestVerdict(t *testing.T) {
 func TestLostAnswerAndRepeatPaysTwice(t *testing.T) {
 	t.Parallel()
 	judge := assay.Judge{Calls: []assay.Expected{{Tool: "pay", Arguments: json.RawMessage(`{"amount":5}`)}}}
-	task := assay.Task{Judge: &judge, Required: own.Required(&judge)}
+	task := assay.Task{Judge: &judge, Required: assay.Called(judge.Calls)}
 	w := begin(0, "after=1")
 	call(t, w, "pay", `{"amount": 5}`)
 	if o := own.Verdict(catalog, task, transcript(w, ""), nil); o.Level != assay.FullSuccess {

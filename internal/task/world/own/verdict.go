@@ -39,11 +39,7 @@ func plannedTools(task *assay.Task) []string {
 	if task.Reference == nil {
 		return task.Required
 	}
-	var tools []string
-	for i := range task.Reference.Calls {
-		tools = append(tools, toolOf(&task.Reference.Calls[i]))
-	}
-	return tools
+	return assay.Called(task.Reference.Calls)
 }
 
 // decide sets the level. It asks for every condition, so that an explanation shows all of them.
@@ -244,6 +240,6 @@ func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Wit
 func (c *course) misdone(i int, calls []assay.CallRecord) bool {
 	want := &c.judge.Calls[i]
 	return slices.ContainsFunc(calls, func(r assay.CallRecord) bool {
-		return r.Tool == toolOf(want) && (r.Mistake || r.Happened() && !c.listed(&r))
+		return r.Tool == want.Called() && (r.Mistake || r.Happened() && !c.listed(&r))
 	})
 }
