@@ -30,7 +30,6 @@ func newDice(trial *assay.Trial) *dice {
 // A throw is what luck decides about a call.
 type throw struct {
 	luck   spec.Luck
-	number int // of the tool's calls, from 0
 	chance float64
 	fault  assay.ToolFault // "" if the call meets none
 	// lasts means that the call meets a fault only because the tool's latest call met one.
@@ -41,7 +40,7 @@ type throw struct {
 func (d *dice) throw(tool string) throw {
 	k, same := d.spent[tool], d.faulty[tool]
 	reliability := d.trial.Reliability
-	t := throw{luck: spec.Draw(d.trial.Seed, tool, k), number: k}
+	t := throw{luck: spec.Draw(d.trial.Seed, tool, k)}
 	t.chance = Chance(d.trial.Setting, reliability, same, d.latest)
 	if t.luck.Success >= t.chance {
 		t.fault = t.luck.Fault(d.mix)
@@ -52,22 +51,11 @@ func (d *dice) throw(tool string) throw {
 	return t
 }
 
-// schedule returns the faults that an agent meets that follows the plan and repeats each step until
-// it has happened.
+// schedule implements [spec.Definition].
 func schedule(
 	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
 ) map[spec.Place]bool {
-	faults := make(map[spec.Place]bool)
 	d := newDice(trial)
-	steps := planOf(catalog, problem.Required).steps
-	for left := problem.Calls; left > 0 && len(steps) > 0; left-- {
-		t := d.throw(steps[0])
-		if t.fault != "" {
-			faults[spec.Place{Tool: steps[0], Number: t.number}] = true
-		}
-		if t.fault == "" || t.fault.Happens() {
-			steps = steps[1:]
-		}
-	}
-	return faults
+	return spec.Scheduled(problem.Calls, planOf(catalog, problem.Required).steps,
+		func(tool string) assay.ToolFault { return d.throw(tool).fault })
 }

@@ -116,30 +116,18 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 			w.succeeded = append(w.succeeded, tool.Name)
 		}
 	}
-	switch fault {
-	case assay.FaultBefore:
-		e := environmentError(tool, t.luck)
+	spec.Answer(rec, tool, fault, t.luck, output, old, func() assay.ToolError {
 		if code := w.codes[tool.Name]; code != "" && t.lasts {
-			e = errorOf(tool, code)
+			return errorOf(tool, code)
 		}
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
-	case assay.FaultAfter:
-		e := spec.Timeout(tool)
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
-	case assay.FaultSlow:
-		rec.Seconds = spec.Seconds(t.luck)
-	case assay.FaultWrongShape:
-		output = spec.WrongShape(output, t.luck)
-	case assay.FaultStale:
-		output = old
-	}
+		return environmentError(tool, t.luck)
+	})
 	w.codes[tool.Name] = ""
 	if fault == assay.FaultBefore {
 		w.codes[tool.Name] = rec.Code
 	}
-	if rec.OK = rec.Code == ""; rec.OK {
-		rec.Output = output
-		w.answers[tool.Name] = output
+	if rec.OK {
+		w.answers[tool.Name] = rec.Output
 	}
 }
 

@@ -33,25 +33,14 @@ func throw(trial *assay.Trial, tool assay.Tool, k int) thrown {
 	return t
 }
 
-// schedule returns the faults that an agent meets that follows the plan and repeats each step until
-// it has happened.
+// schedule implements [spec.Definition].
 func schedule(
 	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
 ) map[spec.Place]bool {
-	faults := make(map[spec.Place]bool)
 	spent := make(map[string]int)
-	steps := problem.Required
-	for left := problem.Calls; left > 0 && len(steps) > 0; left-- {
-		tool, _ := catalog.Tool(steps[0])
-		k := spent[tool.Name]
-		spent[tool.Name]++
-		t := throw(trial, tool, k)
-		if t.fault != "" {
-			faults[spec.Place{Tool: tool.Name, Number: k}] = true
-		}
-		if t.fault == "" || t.fault.Happens() {
-			steps = steps[1:]
-		}
-	}
-	return faults
+	return spec.Scheduled(problem.Calls, problem.Required, func(name string) assay.ToolFault {
+		tool, _ := catalog.Tool(name)
+		spent[name]++
+		return throw(trial, tool, spent[name]-1).fault
+	})
 }

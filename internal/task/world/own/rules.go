@@ -190,33 +190,16 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	if t.named {
 		rec.Fault = t.fault
 	}
-	w.answer(tool, t, output, old, rec)
+	spec.Answer(rec, tool, t.fault, t.luck, output, old, func() assay.ToolError {
+		return environmentError(tool, t.luck)
+	})
+	if rec.OK {
+		w.answers[tool.Name] = rec.Output
+		if !slices.Contains(w.succeeded, tool.Name) {
+			w.succeeded = append(w.succeeded, tool.Name)
+		}
+	}
 	return nil
-}
-
-// answer completes the record of a call by what the model is told.
-func (w *World) answer(tool assay.Tool, t thrown, output, old string, rec *assay.CallRecord) {
-	switch t.fault {
-	case assay.FaultBefore:
-		e := environmentError(tool, t.luck)
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
-	case assay.FaultAfter:
-		e := spec.Timeout(tool)
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
-	case assay.FaultSlow:
-		rec.Seconds = spec.Seconds(t.luck)
-	case assay.FaultWrongShape:
-		output = spec.WrongShape(output, t.luck)
-	case assay.FaultStale:
-		output = old
-	}
-	if rec.OK = rec.Code == ""; !rec.OK {
-		return
-	}
-	rec.Output, w.answers[tool.Name] = output, output
-	if !slices.Contains(w.succeeded, tool.Name) {
-		w.succeeded = append(w.succeeded, tool.Name)
-	}
 }
 
 // codeOf returns the code of a tool's own error.

@@ -10,6 +10,53 @@ import (
 	"github.com/assay-eval/assay"
 )
 
+// Answer completes the record of a call that met a fault, or none, by what the model is told. Output
+// is the tool's answer if the call happened, old is the tool's latest answer, and chance picks the
+// error of a call that does not happen.
+func Answer(
+	rec *assay.CallRecord, tool assay.Tool, fault assay.ToolFault, luck Luck, output, old string,
+	chance func() assay.ToolError,
+) {
+	fail := func(e assay.ToolError) { rec.Code, rec.Error = e.Code, FailureText(tool, e, luck) }
+	switch fault {
+	case assay.FaultBefore:
+		fail(chance())
+	case assay.FaultAfter:
+		fail(Timeout(tool))
+	case assay.FaultSlow:
+		rec.Seconds = Seconds(luck)
+	case assay.FaultWrongShape:
+		output = WrongShape(output, luck)
+	case assay.FaultStale:
+		output = old
+	}
+	if rec.OK = rec.Code == ""; rec.OK {
+		rec.Output = output
+	}
+}
+
+// Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
+// of a plan and repeats each step until it has happened. Throw returns the fault of the next call of
+// a tool, or "".
+func Scheduled(
+	calls int, steps []string, throw func(tool string) assay.ToolFault,
+) map[Place]bool {
+	faults := make(map[Place]bool)
+	spent := make(map[string]int)
+	for ; calls > 0 && len(steps) > 0; calls-- {
+		place := Place{Tool: steps[0], Number: spent[steps[0]]}
+		spent[place.Tool]++
+		fault := throw(place.Tool)
+		if fault != "" {
+			faults[place] = true
+		}
+		if fault == "" || fault.Happens() {
+			steps = steps[1:]
+		}
+	}
+	return faults
+}
+
 // Timeout is the error of a call that happened but whose answer is lost.
 func Timeout(tool assay.Tool) assay.ToolError {
 	isTimeout := func(e assay.ToolError) bool { return e.Code == timeout }
