@@ -129,11 +129,21 @@ func TestEvilBotScoresNothing(t *testing.T) {
 
 func silent(int, int) {}
 
+// prove is [Library] for tools that users wrote. With -short, the oracle plays each task less often.
+func prove(t *testing.T, lib *library.Library, progress func(done, of int)) (Proof, error) {
+	v := newValidator(lib, world.OwnName)
+	if v.show = progress; testing.Short() {
+		v.rounds = 8
+	}
+	err := v.playAll(t.Context())
+	return v.conclude(), err
+}
+
 // TestOwnExampleIsSound checks that the tasks of `assay init` discriminate.
 func TestOwnExampleIsSound(t *testing.T) {
 	t.Parallel()
 	var shown []int
-	proof, err := Library(t.Context(), supportDesk(t, "", ""), world.OwnName, func(done, of int) {
+	proof, err := prove(t, supportDesk(t, "", ""), func(done, of int) {
 		shown = append(shown, done)
 		if of != 12 {
 			t.Errorf("%d of %d tasks", done, of)
@@ -173,7 +183,7 @@ func TestOwnFindings(t *testing.T) {
     judge: {calls: [{tool: refund_order, arguments: {order_id: 7, amount: 20}}]}
 `
 	const script = "\ndef crashes(state, calls, answer):\n    return 1 // 0\n"
-	proof, err := Library(t.Context(), supportDesk(t, tasks, script), world.OwnName, silent)
+	proof, err := prove(t, supportDesk(t, tasks, script), silent)
 	if err != nil || proof.Sound {
 		t.Fatalf("sound %v, %v", proof.Sound, err)
 	}

@@ -142,7 +142,7 @@ type taskKey struct {
 
 // newImporter reads the file of tasks, and the tools that these may require.
 func newImporter(opts ImportOptions) (*importer, error) {
-	tools, unused := Tools(), fieldCounts(nil)
+	tools, unused := Tools(), fieldCounts{}
 	var err error
 	if opts.Tools != "" {
 		if tools, unused, err = readRegistry(opts.Tools); err != nil {
@@ -155,6 +155,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 	}
 	im.doubts = newDoubts(im)
 	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
+	im.report.Unused = make(fieldCounts)
 	im.report.UnusedOfTools, im.report.UnusedOfFile = unused, im.file.others
 	return im, nil
 }
@@ -314,7 +315,6 @@ func (im *importer) finished() Report {
 	im.doubts.report(&im.report)
 	r := im.report
 	sortCounts(r.Counts)
-	r.Unused.sort()
 	slices.SortFunc(r.Findings, func(a, b Finding) int {
 		return slices.Index(findingKinds, a.Kind) - slices.Index(findingKinds, b.Kind)
 	})

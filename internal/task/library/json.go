@@ -145,12 +145,13 @@ func parts(text []byte, begin int) iter.Seq[part] {
 
 // unknownFields returns the names of the fields of an object that a type does not have.
 func unknownFields(object json.RawMessage, t reflect.Type) (names []string) {
+	seen := make(map[string]bool)
 	for p := range parts(object, 0) {
-		known := slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		known := seen[p.name] || slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
 			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return strings.EqualFold(tag, p.name) // as encoding/json does
 		})
-		if !known && !slices.Contains(names, p.name) {
+		if seen[p.name] = true; !known {
 			names = append(names, p.name)
 		}
 	}

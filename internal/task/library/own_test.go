@@ -220,14 +220,14 @@ func FuzzOwnFiles(f *testing.F) {
 	f.Add(ownTasks, ownTools)
 	f.Add("tools: tools.yaml\ntasks: [{id: a, prompt: b, judge: {state: {1: 2}}}]", ownTools)
 	f.Add(ownTasks, "file: t.star\ntools: [{name: get, description: x, parameters: {type: object, properties: []}}]")
-	seeds := yamldoctest.Mutations(250, ownTasks)
 	for _, seed := range yamldoctest.YAML(2000) {
-		seeds = append(seeds, seed)
+		f.Add(seed, ownTools)
+		f.Add(ownTasks, seed)
 	}
-	for _, seed := range seeds {
+	for _, seed := range yamldoctest.Mutations(250, ownTasks) {
 		f.Add(seed, ownTools)
 	}
-	for _, seed := range append(seeds[250:], yamldoctest.Mutations(250, ownTools)...) {
+	for _, seed := range yamldoctest.Mutations(250, ownTools) {
 		f.Add(ownTasks, seed)
 	}
 	f.Fuzz(func(t *testing.T, tasks, tools string) {

@@ -40,7 +40,10 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := registry{file: f, tools: make(map[string]foreignTool), places: make(map[string]int)}
+	r := registry{
+		file: f, tools: make(map[string]foreignTool), places: make(map[string]int),
+		unused: make(fieldCounts),
+	}
 	var tools []assay.Tool
 	switch open := bytes.TrimSpace(f.text)[0]; open {
 	case '[':
@@ -57,7 +60,6 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r.unused.sort()
 	return tools, r.unused, nil
 }
 

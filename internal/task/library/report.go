@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -112,35 +113,39 @@ type Report struct {
 	OtherPlans int `json:"other_plans,omitempty"`
 }
 
-// A FieldCount counts the tasks or tools that have a field.
-type FieldCount struct {
-	Name  string `json:"name"`
-	Count int    `json:"count"`
-}
+// fieldCounts counts the tasks or tools that have a field, by its name.
+type fieldCounts map[string]int
 
-type fieldCounts []FieldCount
-
-func (c *fieldCounts) add(names []string) {
+func (c fieldCounts) add(names []string) {
 	for _, name := range names {
-		i := slices.IndexFunc(*c, func(f FieldCount) bool { return f.Name == name })
-		if i < 0 {
-			i = len(*c)
-			*c = append(*c, FieldCount{Name: name})
-		}
-		(*c)[i].Count++
+		c[name]++
 	}
 }
 
-func (c fieldCounts) sort() {
-	slices.SortFunc(c, func(a, b FieldCount) int {
-		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name))
+// sorted returns the names of the fields, most frequent first.
+func (c fieldCounts) sorted() []string {
+	return slices.SortedFunc(maps.Keys(c), func(a, b string) int {
+		return cmp.Or(c[b]-c[a], strings.Compare(a, b))
 	})
+}
+
+// MarshalJSON writes a list with a name and a count for each field.
+func (c fieldCounts) MarshalJSON() ([]byte, error) {
+	type field struct {
+		Name  string `json:"name"`
+		Count int    `json:"count"`
+	}
+	var list []field
+	for _, name := range c.sorted() {
+		list = append(list, field{name, c[name]})
+	}
+	return json.Marshal(list)
 }
 
 func (c fieldCounts) text(of string) string {
 	var parts []string
-	for _, f := range c {
-		parts = append(parts, fmt.Sprintf("%s (%s)", f.Name, plural(f.Count, of)))
+	for _, name := range c.sorted() {
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, plural(c[name], of)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -271,13 +276,7 @@ func (r Report) writeUnused(b *strings.Builder) {
 }
 
 // ownPlans counts the kept tasks that have a workflow.
-func (r Report) ownPlans() int {
-	i := slices.IndexFunc(r.Unused, func(f FieldCount) bool { return f.Name == "workflow" })
-	if i < 0 {
-		return 0
-	}
-	return r.Unused[i].Count
-}
+func (r Report) ownPlans() int { return r.Unused["workflow"] }
 
 // workflows returns what a library's source has to say about the workflows of its tasks, or "".
 func (r Report) workflows() string {

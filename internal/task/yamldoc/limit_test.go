@@ -85,7 +85,11 @@ func numbered(format string, n int) string {
 // control characters, or can be read. While it is read, the heap grows by at most 64 MB and 24
 // times the size of the file.
 func TestHostileFiles(t *testing.T) {
-	for name, text := range yamldoctest.YAML(2 << 20) {
+	size := 2 << 20
+	if testing.Short() {
+		size = 1 << 17
+	}
+	for name, text := range yamldoctest.YAML(size) {
 		var doc *yamldoc.Document
 		var err error
 		limit := 64<<20 + 24*int64(len(text))
@@ -125,11 +129,15 @@ func heap() int64 {
 
 // TestLargeTasksFile checks that a file of 10 MB with 200,000 values can be read.
 func TestLargeTasksFile(t *testing.T) {
+	n := 22_300
+	if testing.Short() {
+		n /= 10
+	}
 	prose := strings.Repeat("words of prose, with a comma in 40 bytes ", 7)
 	text := "tasks:\n" + numbered(
 		"- id: task-%[1]d\n  prompt: \"Book flight %[1]d. "+prose+"\"\n  tools: [a, b]\n  judge:\n"+
 			"    calls:\n    - tool: book\n      arguments: {flight: %[1]d, seat: 12A}\n"+
-			"    state: {sum: %[1]d}\n", 22_300)
+			"    state: {sum: %[1]d}\n", n)
 	var tasks struct {
 		Tasks []map[string]any `yaml:"tasks"`
 	}
@@ -139,7 +147,7 @@ func TestLargeTasksFile(t *testing.T) {
 		if err == nil {
 			err = doc.Decode(&tasks)
 		}
-		if err != nil || len(tasks.Tasks) != 22_300 {
+		if err != nil || len(tasks.Tasks) != n {
 			t.Errorf("%d tasks, error = %v", len(tasks.Tasks), err)
 		}
 	})

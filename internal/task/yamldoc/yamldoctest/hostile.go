@@ -12,8 +12,12 @@ import (
 )
 
 // Mutations returns n texts that differ from the given ones by a few random changes: parts that are
-// cut off, changed, repeated, indented or nested. They are the same every time.
+// cut off, changed, repeated, indented or nested. They are the same every time. With -short, a fifth
+// is enough.
 func Mutations(n int, texts ...string) []string {
+	if testing.Short() {
+		n = (n + 4) / 5
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	all := make([]string, n)
 	for i := range all {
