@@ -127,7 +127,7 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	}
 	if e.BaseURL == "" {
 		return at("", fmt.Sprintf("provider %s needs a base_url", name),
-			"for example base_url: "+kind.Address)
+			"for example base_url: "+kind.BaseURL)
 	}
 	u, err := url.Parse(e.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

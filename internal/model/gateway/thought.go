@@ -61,7 +61,12 @@ func (t Thought) Text() string { return thinking + string(t) }
 func ThoughtIn(text string) Thought { return Thought(strings.TrimPrefix(text, thinking)) }
 
 // State returns a thought as the state of a message.
-func (t Thought) State() *assay.State { return &assay.State{Data: Encode(t)} }
+func (t Thought) State() *assay.State {
+	if t == "" {
+		return nil
+	}
+	return &assay.State{Data: Encode(t)}
+}
 
 // thoughtOf returns the thought of a message, or "".
 func thoughtOf(m *assay.Message) (t Thought) {

@@ -11,7 +11,7 @@ import (
 )
 
 // client returns a client of an endpoint, without a network.
-func client(t *testing.T, s *stranger) *openai.Provider {
+func client(t *testing.T, s *stranger) *wire.Provider {
 	t.Helper()
 	if s.took == 0 {
 		s.took = 700 * time.Millisecond
@@ -19,9 +19,9 @@ func client(t *testing.T, s *stranger) *openai.Provider {
 	return clientOf(t, s)
 }
 
-func clientOf(t *testing.T, transport http.RoundTripper) *openai.Provider {
+func clientOf(t *testing.T, transport http.RoundTripper) *wire.Provider {
 	t.Helper()
-	p, err := openai.New(wire.Config{
+	p, err := openai.Protocol.New(wire.Config{
 		BaseURL: "http://stranger.example/v1", Deployment: "m",
 		Client: &http.Client{Transport: transport},
 	})

@@ -73,7 +73,7 @@ func TestStatedLimitsHoldAtServer(t *testing.T) {
 				var lanes []lane.Config
 				for key := range 3 {
 					for deployment := range 5 {
-						p, err := openai.New(wire.Config{
+						p, err := openai.Protocol.New(wire.Config{
 							BaseURL: "http://sim.example/v1", Deployment: fmt.Sprintf("sim/m-%d", deployment+1),
 							Key:    wire.NewSecret(fmt.Sprintf("sk-test-%d", key)),
 							Client: &http.Client{Transport: network{served{server}, 400 * time.Millisecond}},

@@ -41,7 +41,7 @@ func TestLimitersOverTCP(t *testing.T) {
 			row.server.took = 50 * time.Millisecond
 			server := httptest.NewServer(http.HandlerFunc(row.server.serve))
 			defer server.Close()
-			p, err := openai.New(wire.Config{BaseURL: server.URL, Deployment: "m"})
+			p, err := openai.Protocol.New(wire.Config{BaseURL: server.URL, Deployment: "m"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ const (
 
 // A column is a protocol, with what its stories need to know of it.
 type column struct {
-	protocol.Protocol
+	*wire.Protocol
 	// path is the part of the base URL after the address of a simulated server.
 	path string
 	// usage returns what the protocol can report of u.
@@ -45,7 +45,7 @@ var columns = []column{
 	{Protocol: find(protocol.Gemini), path: "/v1beta", usage: withoutCacheWrites},
 }
 
-func find(name string) protocol.Protocol {
+func find(name string) *wire.Protocol {
 	p, _ := protocol.Find(name)
 	return p
 }
@@ -143,7 +143,7 @@ type stage struct {
 	*script
 	url    string
 	server *simserver.Server
-	client protocol.Client
+	client *wire.Provider
 }
 
 func (c column) stage(t testing.TB, cfg simserver.Config, replies ...assay.Response) *stage {
@@ -171,7 +171,7 @@ func (c column) stage(t testing.TB, cfg simserver.Config, replies ...assay.Respo
 	return s
 }
 
-func (c column) open(t testing.TB, url, deployment string) protocol.Client {
+func (c column) open(t testing.TB, url, deployment string) *wire.Provider {
 	t.Helper()
 	shared := wire.NewClient(wire.ClientOptions{})
 	t.Cleanup(shared.CloseIdleConnections)

@@ -7,7 +7,6 @@
 package protocol
 
 import (
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/protocol/anthropic"
 	"github.com/assay-eval/assay/internal/model/protocol/gemini"
@@ -25,52 +24,9 @@ const (
 	Gemini    = "gemini"
 )
 
-// A Client sends requests to one deployment with one key.
-type Client interface {
-	assay.Provider
-	// Origin names the endpoint in the states of its replies; see [assay.State].
-	Origin() string
-	// Omits returns the names of the settings in req that the endpoint does not accept, so that
-	// they are not sent.
-	Omits(req assay.Request) []string
-}
-
-// A Protocol is one way to talk to an endpoint.
-type Protocol struct {
-	// Name is its name in a providers file.
-	Name string
-	// New returns a client. It does no I/O.
-	New func(wire.Config) (Client, error)
-	// CachedFree is true if endpoints do not count input that is read from a cache against limits
-	// of tokens.
-	CachedFree bool
-	// Address is the base_url of the protocol's own provider, as an example.
-	Address string
-	// Versioned is true if a provider has to name the version of the API.
-	Versioned bool
-}
-
 // All lists the protocols, the default first.
-var All = []Protocol{
-	{Name: OpenAI, New: client(openai.New), Address: "https://api.openai.com/v1"},
-	{
-		Name: Azure, New: client(openai.NewAzure), Versioned: true,
-		Address: "https://my-resource.openai.azure.com",
-	},
-	{Name: Responses, New: client(responses.New), Address: "https://api.openai.com/v1"},
-	{
-		Name: Anthropic, New: client(anthropic.New), CachedFree: true,
-		Address: "https://api.anthropic.com",
-	},
-	{
-		Name: Gemini, New: client(gemini.New),
-		Address: "https://generativelanguage.googleapis.com/v1beta",
-	},
-}
-
-// client adapts the constructor of a package.
-func client[C Client](open func(wire.Config) (C, error)) func(wire.Config) (Client, error) {
-	return func(cfg wire.Config) (Client, error) { return open(cfg) }
+var All = []*wire.Protocol{
+	openai.Protocol, openai.Azure, responses.Protocol, anthropic.Protocol, gemini.Protocol,
 }
 
 // Names returns the names of the protocols, the default first.
@@ -83,13 +39,13 @@ func Names() []string {
 }
 
 // Find returns the protocol with that name.
-func Find(name string) (Protocol, bool) {
+func Find(name string) (*wire.Protocol, bool) {
 	for _, p := range All {
 		if p.Name == name {
 			return p, true
 		}
 	}
-	return Protocol{}, false
+	return nil, false
 }
 
 // Dialects returns the server's side of each protocol. The style says where chat completions carry

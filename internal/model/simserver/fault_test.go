@@ -43,14 +43,19 @@ func always(kind string) []simserver.Fault {
 	return []simserver.Fault{{Kind: kind, Share: 1}}
 }
 
-func client(t testing.TB, cfg wire.Config) *openai.Provider {
+func client(t testing.TB, cfg wire.Config) *wire.Provider {
+	t.Helper()
+	return speaker(t, openai.Protocol, cfg)
+}
+
+func speaker(t testing.TB, kind *wire.Protocol, cfg wire.Config) *wire.Provider {
 	t.Helper()
 	cfg.Client = wire.NewClient(wire.ClientOptions{})
 	t.Cleanup(cfg.Client.CloseIdleConnections)
 	if cfg.Key.IsZero() {
 		cfg.Key = wire.NewSecret(goodKey)
 	}
-	p, err := openai.New(cfg)
+	p, err := kind.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +75,12 @@ func request(text string) assay.Request {
 func TestConversationOverHTTP(t *testing.T) {
 	t.Parallel()
 	url := start(t, newServer(t, simserver.Config{Keys: []string{goodKey}}))
-	for name, cfg := range map[string]wire.Config{
-		"OpenAI": {BaseURL: url + "/v1", Deployment: "sim/listed"},
-		"Azure":  {BaseURL: url, Azure: true, Deployment: "sim-listed-2"},
+	for kind, cfg := range map[*wire.Protocol]wire.Config{
+		openai.Protocol: {BaseURL: url + "/v1", Deployment: "sim/listed"},
+		openai.Azure:    {BaseURL: url, Deployment: "sim-listed-2"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := client(t, cfg)
+		t.Run(kind.Name, func(t *testing.T) {
+			p := speaker(t, kind, cfg)
 			req := request("call")
 			resp, err := p.Chat(t.Context(), &req)
 			if err != nil {

@@ -63,10 +63,10 @@ func (e *APIError) is(names ...string) bool {
 	return false
 }
 
-// FailedCall reports whether a fault is the endpoint's complaint that the model's call is
+// failedCall reports whether a fault is the endpoint's complaint that the model's call is
 // malformed, as Groq's are, and returns what the model wrote. That is the model's doing, not a bad
 // request.
-func FailedCall(f *assay.Fault) (generated string, ok bool) {
+func failedCall(f *assay.Fault) (generated string, ok bool) {
 	var e *APIError
 	if !errors.As(f, &e) {
 		return "", false
@@ -218,10 +218,4 @@ func scalar(raw json.RawMessage) string {
 		return n.String()
 	}
 	return ""
-}
-
-// FirstByte returns the index of the first byte of a valid JSON document that is
-// not white space.
-func FirstByte(doc []byte) int {
-	return len(doc) - len(bytes.TrimLeft(doc, " \t\r\n"))
 }

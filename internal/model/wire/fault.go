@@ -29,7 +29,7 @@ const (
 // longestDetail is the maximum length of a fault's detail in bytes.
 const longestDetail = 300
 
-func (c *Caller) contextFault(ctx context.Context) *assay.Fault {
+func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
 	cause := context.Cause(ctx)
 	var f *assay.Fault
 	if errors.As(cause, &f) {
@@ -41,13 +41,13 @@ func (c *Caller) contextFault(ctx context.Context) *assay.Fault {
 		errors.Is(cause, context.DeadlineExceeded) {
 		kind = assay.Timeout
 	}
-	return &assay.Fault{Kind: kind, Detail: c.Detail(cause.Error(), ""), Err: ctx.Err()}
+	return &assay.Fault{Kind: kind, Detail: p.Detail(cause.Error(), ""), Err: ctx.Err()}
 }
 
 // transportFault classifies an exchange without a complete response.
-func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
+func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	if ctx.Err() != nil {
-		return c.contextFault(ctx)
+		return p.contextFault(ctx)
 	}
 	var tlsError tls.RecordHeaderError
 	if errors.As(err, &tlsError) && string(tlsError.RecordHeader[:]) == "HTTP/" {
@@ -58,8 +58,8 @@ func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 	if errors.As(err, &proxy) {
 		hint = proxyHint
 	}
-	f := &assay.Fault{Kind: assay.Network, Detail: c.Detail(err.Error(), hint)}
-	if text := err.Error(); c.scrub.Text(text) == text {
+	f := &assay.Fault{Kind: assay.Network, Detail: p.Detail(err.Error(), hint)}
+	if text := err.Error(); p.scrub.Text(text) == text {
 		f.Err = err
 	}
 	var body *bodyError
@@ -78,37 +78,37 @@ func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 	return f
 }
 
-// Fault classifies a reply. It returns nil if the body is an object without an error, so that it
+// fault classifies a reply. It returns nil if the body is an object without an error, so that it
 // may be what the protocol expects.
-func (c *Caller) Fault(r *Reply) *assay.Fault {
+func (p *Provider) fault(r *Reply) *assay.Fault {
 	switch {
 	case r.Status >= 400:
-		return c.errorFault(r.Status, r, parseError(r.Body, isJSONType(r)))
+		return p.errorFault(r.Status, r, parseError(r.Body, isJSONType(r)))
 	case r.Status >= 300:
-		return c.redirectFault(r)
+		return p.redirectFault(r)
 	}
 	isObject := bytes.HasPrefix(r.Body, []byte("{"))
 	if (isObject || bytes.HasPrefix(r.Body, []byte("["))) && mentionsError(r.Body) {
 		// Some gateways answer errors with status 200, some of them beside part of a reply.
 		if e := parseError(r.Body, true); e.found {
-			return c.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
+			return p.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
 		}
 	}
 	switch {
 	case isObject:
 		return nil
 	case json.Valid(r.Body):
-		return c.Unreadable("the body is JSON, but not an object", r)
+		return p.Unreadable("the body is JSON, but not an object", r)
 	case len(r.Body) > 0 && !isJSONType(r):
 		contentType := r.Header.Get("Content-Type")
-		return c.Unreadable(fmt.Sprintf("the content type is %q instead of JSON", contentType), r)
+		return p.Unreadable(fmt.Sprintf("the content type is %q instead of JSON", contentType), r)
 	}
-	return c.Unreadable(fmt.Sprintf("the body of %d bytes is not valid JSON", len(r.Body)), r)
+	return p.Unreadable(fmt.Sprintf("the body of %d bytes is not valid JSON", len(r.Body)), r)
 }
 
 // ErrorFault classifies an error that is part of a reply with status 200. It returns nil if raw
 // is not an error.
-func (c *Caller) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
+func (p *Provider) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
 	if len(raw) == 0 {
 		return nil // as in nearly all replies
 	}
@@ -116,18 +116,18 @@ func (c *Caller) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
 	if e.isVoid() {
 		return nil
 	}
-	return c.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
+	return p.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
 }
 
 // Unreadable returns the fault of a response that is not what the protocol expects. It quotes the
 // start of the body.
-func (c *Caller) Unreadable(why string, r *Reply) *assay.Fault {
+func (p *Provider) Unreadable(why string, r *Reply) *assay.Fault {
 	const quoted = 200
 	start := assay.Head(string(r.Body), 4*quoted)
-	if text := strings.TrimSpace(c.Clean(start)); text != "" {
+	if text := strings.TrimSpace(p.Clean(start)); text != "" {
 		why += ": " + shorten(text, quoted)
 	}
-	return Malformed(c.Detail(why, ""))
+	return Malformed(p.Detail(why, ""))
 }
 
 // Malformed returns the fault of a response that is not what the protocol expects.
@@ -135,7 +135,7 @@ func Malformed(detail string) *assay.Fault {
 	return &assay.Fault{Kind: assay.Malformed, Status: http.StatusOK, Detail: detail}
 }
 
-func (c *Caller) redirectFault(r *Reply) *assay.Fault {
+func (p *Provider) redirectFault(r *Reply) *assay.Fault {
 	target := "another address"
 	if u, err := url.Parse(r.Header.Get("Location")); err == nil && u.Host != "" {
 		target = u.Host
@@ -144,16 +144,16 @@ func (c *Caller) redirectFault(r *Reply) *assay.Fault {
 	return &assay.Fault{
 		Kind:   assay.Network,
 		Status: r.Status,
-		Detail: c.Detail(message, "; hint: check base_url"),
+		Detail: p.Detail(message, "; hint: check base_url"),
 	}
 }
 
-func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
+func (p *Provider) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	h := r.Header
 	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
 	if f.Kind == assay.BadRequest {
 		for _, text := range []*string{&e.Message, &e.Kind, &e.Param, &e.Code, &e.generated} {
-			*text = c.Clean(*text)
+			*text = p.Clean(*text)
 		}
 		f.Err, f.TooLong = e, tooLong(e)
 	}
@@ -171,7 +171,7 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	if message == "" {
 		message = http.StatusText(status)
 	}
-	hint := c.hint(f.Kind)
+	hint := p.hint(f.Kind)
 	switch {
 	case isOfProxy(status, h):
 		hint = proxyHint
@@ -181,22 +181,22 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 		hint = "; hint: write `protocol: tags` into the experiment, because the endpoint does not " +
 			"accept tools"
 	}
-	f.Detail = c.Detail(message, hint)
+	f.Detail = p.Detail(message, hint)
 	return f
 }
 
-func (c *Caller) hint(kind assay.FaultKind) string {
+func (p *Provider) hint(kind assay.FaultKind) string {
 	switch kind {
 	case assay.Auth, assay.Quota:
-		if c.KeyName == "" {
+		if p.KeyName == "" {
 			return "; hint: list the variable with a key in keys"
 		}
 		if kind == assay.Quota {
-			return "; hint: the key in " + c.KeyName + " has no credit left"
+			return "; hint: the key in " + p.KeyName + " has no credit left"
 		}
-		return "; hint: check the variable " + c.KeyName
+		return "; hint: check the variable " + p.KeyName
 	case assay.NotFound:
-		deployment := shorten(c.Deployment, 80)
+		deployment := shorten(p.Deployment, 80)
 		return fmt.Sprintf("; hint: check the deployment %q and base_url", deployment)
 	}
 	return ""
@@ -204,11 +204,11 @@ func (c *Caller) hint(kind assay.FaultKind) string {
 
 // Detail joins a message, cleaned and shortened if necessary, and a hint, which is
 // never shortened.
-func (c *Caller) Detail(message, hint string) string {
-	line := strings.Join(strings.FieldsFunc(c.Clean(message), func(r rune) bool {
+func (p *Provider) Detail(message, hint string) string {
+	line := strings.Join(strings.FieldsFunc(p.Clean(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
-	hint = c.Clean(hint)
+	hint = p.Clean(hint)
 	return shorten(line, longestDetail-len(hint)) + hint
 }
 

@@ -102,20 +102,20 @@ func endingOf(reason string) (ending, bool) {
 // FinishFault returns a fault if a reply must not be judged: if its finish reason means that the
 // endpoint failed, if the reason is unknown, if the reply is empty although the model did not
 // spend a token on it, or if it breaks off without a reason. Otherwise it returns nil.
-func (c *Caller) FinishFault(reason string, m *assay.Message, u assay.Usage) *assay.Fault {
+func (p *Provider) FinishFault(reason string, m *assay.Message, u assay.Usage) *assay.Fault {
 	e, known := endingOf(reason)
 	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
 	f := &assay.Fault{Status: http.StatusOK}
 	switch {
 	case !known:
 		f.Kind = assay.Malformed
-		f.Detail = c.Detail(fmt.Sprintf("the reply ended for the unknown reason %q", reason),
+		f.Detail = p.Detail(fmt.Sprintf("the reply ended for the unknown reason %q", reason),
 			", so it may be incomplete; please report it, so that Assay learns what it means")
 	case e.fault == assay.ContentFilter:
 		f.Kind, f.Detail = e.fault, "the endpoint's filter cut the reply off"
 	case e.fault != "":
 		f.Kind = e.fault
-		f.Detail = c.Detail(fmt.Sprintf("the endpoint ended the reply with %q", reason), "")
+		f.Detail = p.Detail(fmt.Sprintf("the endpoint ended the reply with %q", reason), "")
 	case empty && !e.mayBeEmpty && u.OutputTokens == 0:
 		return Malformed("empty reply")
 	case reason == "" && slices.ContainsFunc(m.Calls, breaksOff):

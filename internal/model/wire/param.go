@@ -2,7 +2,6 @@ package wire
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 )
@@ -43,39 +42,42 @@ func (w *Sampling) Set(s assay.Sampling, unsent ParamSet) (sent ParamSet) {
 	return sent
 }
 
-// Refused returns the one of params that e refuses by name, or 0.
-func (e *APIError) Refused(params []Param) ParamSet {
-	names := make([]string, len(params))
-	for i, p := range params {
-		names[i] = p.Name
-	}
-	if i := slices.Index(names, e.refuses(names...)); i >= 0 {
-		return params[i].Set
-	}
-	return 0
+// A Setting is a setting by its name in messages, and whether it is left out of a request.
+type Setting struct {
+	Name  string
+	Unset bool
 }
 
-// Learned is the [ParamSet] that an endpoint has refused so far.
-type Learned struct{ set atomic.Uint32 }
-
-// Get returns the set.
-func (l *Learned) Get() ParamSet { return ParamSet(l.set.Load()) }
-
-// Chat calls exchange, which sends a request without the parameters in unsent and returns the
-// parameter that the endpoint refused, or 0. Chat then repeats the request without it and, if that
-// works, remembers the refusal. So this happens once per parameter.
-func (l *Learned) Chat(
-	exchange func(unsent ParamSet) (*assay.Response, ParamSet, error),
-) (*assay.Response, error) {
-	var newly ParamSet
-	for {
-		resp, refused, err := exchange(l.Get() | newly)
-		if refused == 0 {
-			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
-				l.set.Or(uint32(newly))
-			}
-			return resp, err
-		}
-		newly |= refused
+// omitted returns the names of the settings in s that were not sent.
+func (p *Provider) omitted(s assay.Sampling, sent ParamSet) (names []string) {
+	settings := []Setting{
+		{"temperature", s.Temperature != nil && sent&Temperature == 0},
+		{"top_p", s.TopP != nil && sent&TopP == 0},
 	}
+	if p.protocol.Omitted != nil {
+		settings = append(settings, p.protocol.Omitted(s, sent)...)
+	}
+	for _, s := range settings {
+		if s.Unset {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// deviations names the differences between req and what was sent: omitted settings, states of other
+// endpoints, and what the protocol adapted.
+func (p *Provider) deviations(req *assay.Request, sent, unsent ParamSet) (names []string) {
+	for _, name := range p.omitted(req.Sampling, sent) {
+		names = append(names, "no "+name)
+	}
+	origin := p.Origin()
+	foreign := func(m assay.Message) bool { return m.State != nil && m.State.Origin != origin }
+	if slices.ContainsFunc(req.Messages, foreign) {
+		names = append(names, "no thinking of earlier turns")
+	}
+	if p.protocol.Adapted != nil {
+		names = append(names, p.protocol.Adapted(req, sent, unsent)...)
+	}
+	return names
 }

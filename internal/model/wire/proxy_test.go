@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,7 +12,7 @@ import (
 )
 
 // behind returns a caller whose requests go through a proxy.
-func behind(t *testing.T, proxy http.HandlerFunc, base string) *wire.Caller {
+func behind(t *testing.T, proxy http.HandlerFunc, base string) *wire.Provider {
 	t.Helper()
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
@@ -24,7 +23,7 @@ func behind(t *testing.T, proxy http.HandlerFunc, base string) *wire.Caller {
 	client := wire.NewClient(wire.ClientOptions{})
 	wire.UseProxy(client, address)
 	t.Cleanup(client.CloseIdleConnections)
-	c, err := wire.New(wire.Protocol{Name: "words", KeyHeader: "Authorization"}, wire.Config{
+	c, err := words.New(wire.Config{
 		BaseURL: base, Deployment: "small", Key: wire.NewSecret("sk-canary/42"), KeyName: "KEY",
 		Client: client,
 	})
@@ -56,13 +55,8 @@ func TestRefusalOfProxyIsNotBlamedOnTheKey(t *testing.T) {
 				}
 				w.WriteHeader(test.status)
 			}, test.base)
-			reply, err := c.Post(context.Background(), c.BaseURL, func() (*wire.Body, error) {
-				return wire.NewBody([]byte("{}")), nil
-			})
+			_, err := c.Chat(t.Context(), new(assay.Request))
 			f := assay.AsFault(err)
-			if err == nil {
-				f = c.Fault(reply)
-			}
 			if f.Kind != assay.Network || !strings.Contains(f.Detail, "HTTPS_PROXY") ||
 				strings.Contains(f.Detail, "KEY;") || strings.Contains(f.Detail, "variable KEY") {
 				t.Errorf("fault %v, want network with a hint about the proxy", f)

@@ -73,9 +73,38 @@ func oddNumber(doc []byte) int {
 	return 0
 }
 
-// IsStream reports whether a body is a stream of events, which some endpoints send although the
+// TextOf returns the text of a string, "" for null, and the JSON of any other value.
+func TextOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+// A Text is a text that an endpoint may send as a value of another type; see [TextOf].
+type Text string
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	*t = Text(TextOf(raw))
+	return nil
+}
+
+// A List is a list of objects. It is empty if the value is not a list or has other entries.
+type List[T any] []T
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails.
+func (l *List[T]) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, new([]struct{})) == nil {
+		_ = json.Unmarshal(raw, (*[]T)(l)) // fields of another type count as missing
+	}
+	return nil
+}
+
+// isStream reports whether a body is a stream of events, which some endpoints send although the
 // request did not ask for one.
-func IsStream(body []byte) bool {
+func isStream(body []byte) bool {
 	for _, field := range []string{"data:", "event:", "id:", "retry:"} {
 		if bytes.HasPrefix(body, []byte(field)) {
 			return true
@@ -84,13 +113,12 @@ func IsStream(body []byte) bool {
 	return false
 }
 
-// Events returns the data of each event of a stream.
-func Events(stream []byte) [][]byte {
-	var events [][]byte
+// events returns the data of each event of a stream.
+func events(stream []byte) (all [][]byte) {
 	var data []byte
 	end := func() {
 		if data != nil {
-			events = append(events, data)
+			all = append(all, data)
 		}
 		data = nil
 	}
@@ -110,7 +138,7 @@ func Events(stream []byte) [][]byte {
 		data = append(data, bytes.TrimPrefix(text, []byte(" "))...)
 	}
 	end()
-	return events
+	return all
 }
 
 // decoded returns a reader of a response's content. The transport only decodes gzip, and only if

@@ -15,23 +15,24 @@ var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unkno
 // messages that mention a temperature in another sense from being misread.
 var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value|property|for this model`)
 
-// refuses returns the one of names that e refuses as a parameter, or "". If the message has
-// several of them, refuses returns the first in the message, or the first in names if they start
-// at the same place.
-func (e *APIError) refuses(names ...string) string {
+// Refuses returns the one of params that e refuses by name, or 0. If the message has several of
+// them, Refuses returns the first in the message, or the first in params if they start at the same
+// place.
+func (e *APIError) Refuses(params []Param) (found ParamSet) {
 	if e.Param != "" {
-		if slices.Contains(names, e.Param) && refusal.MatchString(e.Code+" "+e.Message) {
-			return e.Param
+		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == e.Param })
+		if i < 0 || !refusal.MatchString(e.Code+" "+e.Message) {
+			return 0
 		}
-		return ""
+		return params[i].Set
 	}
 	if !refusal.MatchString(e.Message) || !parameterish.MatchString(e.Message) {
-		return ""
+		return 0
 	}
-	found, first := "", len(e.Message)
-	for _, name := range names {
-		if i := strings.Index(e.Message, name); i >= 0 && i < first {
-			found, first = name, i
+	first := len(e.Message)
+	for _, p := range params {
+		if i := strings.Index(e.Message, p.Name); i >= 0 && i < first {
+			found, first = p.Set, i
 		}
 	}
 	return found

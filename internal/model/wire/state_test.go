@@ -1,17 +1,25 @@
 package wire_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-func caller(t *testing.T, base string) *wire.Caller {
+// words is a protocol without documents.
+var words = &wire.Protocol{
+	Name: "words", KeyHeader: "Authorization",
+	URL: func(c *wire.Config) string { return c.BaseURL },
+	Encode: func(*wire.Provider, *assay.Request, wire.ParamSet) (any, wire.ParamSet) {
+		return map[string]any{}, 0
+	},
+	NewReply: func() wire.Document { return nil },
+}
+
+func caller(t *testing.T, base string) *wire.Provider {
 	t.Helper()
-	kind := wire.Protocol{Name: "words", KeyHeader: "Authorization"}
-	c, err := wire.New(kind, wire.Config{
+	c, err := words.New(wire.Config{
 		BaseURL: base, Deployment: "small", Key: wire.NewSecret("sk-canary/42"), KeyName: "KEY",
 	})
 	if err != nil {
@@ -30,14 +38,6 @@ func TestStateGoesBackToItsEndpointOnly(t *testing.T) {
 	}
 	if got := there.StateOf(&m); got != nil {
 		t.Errorf("another endpoint gets %s", got)
-	}
-	req := assay.Request{Messages: []assay.Message{{Role: assay.User}, m}}
-	if got := here.Deviations(&req, nil); got != nil {
-		t.Errorf("Deviations() = %q at home", got)
-	}
-	want := []string{"no seed", "no thinking of earlier turns"}
-	if got := there.Deviations(&req, []string{"seed"}); !slices.Equal(got, want) {
-		t.Errorf("Deviations() = %q, want %q", got, want)
 	}
 	if got := here.StateOf(&assay.Message{}); got != nil {
 		t.Errorf("StateOf() = %s without a state", got)

@@ -1,16 +1,34 @@
 package wire
 
-import "github.com/assay-eval/assay"
+import (
+	"math"
+	"strconv"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Count is a number of tokens. Some endpoints send fractions or texts, and odd ones negative
+// numbers. What is not a number counts as 0.
+type Count int
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	f, _ := strconv.ParseFloat(TextOf(raw), 64) // on error 0 or infinite
+	if *c = 0; f > 0 {
+		*c = Count(min(f, math.MaxInt32))
+	}
+	return nil
+}
 
 // Tokens are the counts of a reply as its endpoint reports them. Endpoints that count a prompt or
 // a reply in several parts are added up before.
 type Tokens struct {
-	Input, Output int
+	Input, Output Count
 	// Total is 0 if the endpoint does not report it.
-	Total int
+	Total Count
 	// Cached and CacheWrite are tokens of the prompt that were read from a cache and written to
 	// it, and Reasoning are those of thinking.
-	Cached, CacheWrite, Reasoning int
+	Cached, CacheWrite, Reasoning Count
 	// Details is true if the endpoint states how much of the reply was thinking, even if it is 0.
 	Details bool
 }
@@ -33,33 +51,34 @@ type Tokens struct {
 // If no law explains the total, the dearest reading is taken and UncertainTokens has the
 // difference between total and parts.
 func (t Tokens) Usage() assay.Usage {
-	u := assay.Usage{
-		InputTokens: t.Input, OutputTokens: t.Output,
-		CachedTokens: t.Cached, CacheWriteTokens: t.CacheWrite, ReasoningTokens: t.Reasoning,
-	}
+	input, output := t.Input, t.Output
 	caches := t.Cached + t.CacheWrite
 	cachesBeside, thinkingBeside := caches > t.Input, t.Reasoning > t.Output
 	if cachesBeside {
-		u.InputTokens += caches
+		input += caches
 	}
 	if thinkingBeside {
-		u.OutputTokens += t.Reasoning
+		output += t.Reasoning
 	}
-	rest := t.Total - u.Total()
+	rest, reasoning, uncertain := t.Total-input-output, t.Reasoning, Count(0)
 	switch {
 	case t.Total == 0, rest == 0:
 	case !thinkingBeside && rest == t.Reasoning:
-		u.OutputTokens += rest
+		output += rest
 	case !cachesBeside && rest == caches:
-		u.InputTokens += rest
+		input += rest
 	case !thinkingBeside && !cachesBeside && rest == t.Reasoning+caches:
-		u.InputTokens, u.OutputTokens = t.Input+caches, t.Output+t.Reasoning
+		input, output = t.Input+caches, t.Output+t.Reasoning
 	case rest > 0 && !t.Details:
-		u.OutputTokens += rest
-		u.ReasoningTokens = rest
+		output += rest
+		reasoning = rest
 	default:
-		u.OutputTokens += max(rest, 0)
-		u.UncertainTokens = max(rest, -rest)
+		output += max(rest, 0)
+		uncertain = max(rest, -rest)
 	}
-	return u
+	return assay.Usage{
+		InputTokens: int(input), OutputTokens: int(output), ReasoningTokens: int(reasoning),
+		CachedTokens: int(t.Cached), CacheWriteTokens: int(t.CacheWrite),
+		UncertainTokens: int(uncertain),
+	}
 }

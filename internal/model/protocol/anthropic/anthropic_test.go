@@ -29,13 +29,13 @@ func hi() assay.Request {
 }
 
 // serve starts a server that answers with h and returns a provider for it.
-func serve(t testing.TB, path string, h http.HandlerFunc) *anthropic.Provider {
+func serve(t testing.TB, path string, h http.HandlerFunc) *wire.Provider {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	client := wire.NewClient(wire.ClientOptions{})
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := anthropic.New(wire.Config{
+	p, err := anthropic.Protocol.New(wire.Config{
 		BaseURL: server.URL + path, Key: wire.NewSecret("sk-ant-0123456789"),
 		Deployment: "claude-x", Client: client,
 	})
@@ -60,10 +60,10 @@ func TestRequestOnTheWire(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a_b","input":{}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"<1>"},` +
 		`{"type":"text","text":"(empty reply)","cache_control":{"type":"ephemeral"}}]}],` +
-		`"tool_choice":{"type":"any"},"top_k":40,` +
+		`"tool_choice":{"type":"any"},` +
 		`"tools":[{"name":"a","input_schema":{"type":"object"}},` +
 		`{"name":"b","description":"B","input_schema":{"z":1,"a":2.0},` +
-		`"cache_control":{"type":"ephemeral"}}]}`
+		`"cache_control":{"type":"ephemeral"}}],"top_k":40}`
 	for _, path := range []string{"", "/v1"} {
 		var got, uri string
 		var header http.Header

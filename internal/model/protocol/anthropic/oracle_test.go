@@ -158,9 +158,9 @@ type canned struct{ wiretest.Canned }
 
 func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
-func (c *canned) provider(t rapid.TB) *anthropic.Provider {
+func (c *canned) provider(t rapid.TB) *wire.Provider {
 	t.Helper()
-	p, err := anthropic.New(wire.Config{Deployment: "claude-x", Client: c.Client()})
+	p, err := anthropic.Protocol.New(wire.Config{Deployment: "claude-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +226,11 @@ func sdkReply(t *rapid.T, body []byte) *assay.Response {
 	resp := &assay.Response{
 		ServedModel: string(r.Model), Finish: string(r.StopReason),
 		Usage: wire.Tokens{
-			Input:      int(input),
-			Output:     int(u.OutputTokens),
-			Cached:     int(u.CacheReadInputTokens),
-			CacheWrite: int(u.CacheCreationInputTokens),
-			Reasoning:  int(u.OutputTokensDetails.ThinkingTokens),
+			Input:      wire.Count(input),
+			Output:     wire.Count(u.OutputTokens),
+			Cached:     wire.Count(u.CacheReadInputTokens),
+			CacheWrite: wire.Count(u.CacheCreationInputTokens),
+			Reasoning:  wire.Count(u.OutputTokensDetails.ThinkingTokens),
 		}.Usage(),
 		Message: assay.Message{Role: assay.Assistant},
 	}

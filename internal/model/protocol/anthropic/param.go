@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -20,38 +19,23 @@ var params = []wire.Param{
 	{Set: caching, Name: "cache_control"},
 }
 
-// refusedParam returns the parameter that the endpoint refused by name, or 0.
-func refusedParam(err error) wire.ParamSet {
-	e := new(wire.APIError)
-	if !errors.As(err, &e) {
-		return 0
-	}
+// refused returns the part that the endpoint refused in its own words, or 0.
+func refused(e *wire.APIError, sent wire.ParamSet) wire.ParamSet {
 	switch {
 	case strings.Contains(e.Message, "cannot both be specified"): // temperature and top_p
-		return wire.TopP
+		return wire.TopP & sent
 	case strings.Contains(e.Message, "adaptive thinking is not supported"):
-		return adaptive
+		return adaptive & sent
 	}
-	return e.Refused(params)
+	return 0
 }
 
-// omitted returns the names of the settings in s that were not sent.
-func omitted(s assay.Sampling, sent wire.ParamSet) []string {
-	var names []string
-	for _, setting := range []struct {
-		name  string
-		unset bool
-	}{
-		{"temperature", s.Temperature != nil && sent&wire.Temperature == 0},
-		{"top_p", s.TopP != nil && sent&wire.TopP == 0},
-		{"adaptive thinking", thinksFreely(s) && sent&adaptive == 0},
-		{"seed", s.Seed != nil},
-	} {
-		if setting.unset {
-			names = append(names, setting.name)
-		}
+// omitted lists further settings that are not sent.
+func omitted(s assay.Sampling, sent wire.ParamSet) []wire.Setting {
+	return []wire.Setting{
+		{Name: "adaptive thinking", Unset: thinksFreely(s) && sent&adaptive == 0},
+		{Name: "seed", Unset: s.Seed != nil},
 	}
-	return names
 }
 
 // thinksFreely reports whether the model decides how much it thinks, at some effort.

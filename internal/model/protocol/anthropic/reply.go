@@ -2,22 +2,18 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-func (u *usage) total() assay.Usage {
-	read, written := max(u.CacheRead, 0), max(u.CacheWrite, 0)
-	return wire.Tokens{
-		Input:      wire.Count(max(u.Input, 0) + read + written),
-		Output:     wire.Count(u.Output),
-		Cached:     wire.Count(read),
-		CacheWrite: wire.Count(written),
-		Reasoning:  wire.Count(u.OutputDetails.Thinking),
+// Outline implements [wire.Document].
+func (r *reply) Outline() (model string, used assay.Usage) {
+	u := &r.Usage
+	return r.Model, wire.Tokens{
+		Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output,
+		Cached: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.OutputDetails.Thinking,
 	}.Usage()
 }
 
@@ -36,48 +32,24 @@ func value(text *string) string {
 	return *text
 }
 
-// read classifies a reply and copies it to resp. turn is part of the IDs given to calls that have
-// none. A reply that ends in a fault may have been paid for, so its usage is read too.
-func (p *Provider) read(from *wire.Reply, turn int, resp *assay.Response) error {
-	if from.Status < 300 && wire.IsStream(from.Body) {
-		body, err := assemble(wire.Events(from.Body))
-		if err != nil {
-			return p.Unreadable(err.Error(), from)
-		}
-		from.Body = body
-	}
-	fault := p.Fault(from)
-	doc := new(reply[json.RawMessage])
-	err := wire.Unmarshal(from.Body, doc)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		err = nil // the field counts as missing
-	}
-	if err == nil {
-		resp.ServedModel = p.Clean(doc.Model)
-		resp.Usage = doc.Usage.total()
-		resp.Finish = p.Clean(doc.StopReason)
-	}
-	switch {
-	case fault != nil:
-		return fault
-	case err != nil:
-		why := fmt.Sprintf("the body of %d bytes is not valid JSON", len(from.Body))
-		return p.Unreadable(why, from)
-	}
+// Read implements [wire.Document].
+func (r *reply) Read(
+	p *wire.Provider, from *wire.Reply, turn int, resp *assay.Response,
+) error {
+	resp.Finish = p.Clean(r.StopReason)
 	var content []json.RawMessage
-	if json.Unmarshal(doc.Content, &content) != nil || content == nil {
+	if json.Unmarshal(r.Content, &content) != nil || content == nil {
 		return p.Unreadable("the reply has no content", from)
 	}
-	m := p.decode(content, turn)
+	m := decodeContent(p, content, turn)
 	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
 		return f
 	}
 	if wantsBack(content) {
-		m.State = p.State(doc.Content)
+		m.State = p.State(r.Content)
 	}
 	resp.Message = m
-	if tier := doc.Usage.ServiceTier; tier != "" {
+	if tier := r.Usage.ServiceTier; tier != "" {
 		resp.Reported = map[string]string{"service_tier": p.Clean(tier)}
 	}
 	return nil
@@ -94,7 +66,7 @@ func wantsBack(content []json.RawMessage) bool {
 	return false
 }
 
-func (p *Provider) decode(content []json.RawMessage, turn int) assay.Message {
+func decodeContent(p *wire.Provider, content []json.RawMessage, turn int) assay.Message {
 	m := assay.Message{Role: assay.Assistant}
 	var thoughts []string
 	for _, raw := range content {
@@ -106,33 +78,13 @@ func (p *Provider) decode(content []json.RawMessage, turn int) assay.Message {
 				thoughts = append(thoughts, text)
 			}
 		case toolUse:
-			m.Calls = append(m.Calls, p.decodeCall(&b, m.Calls, turn))
+			m.Calls = append(m.Calls, assay.ToolCall{
+				ID: p.CallID(b.ID, m.Calls, turn), Name: p.Clean(b.Name),
+				Arguments: p.Clean(wire.TextOf(b.Input)), // some gateways send a text
+			})
 		}
 	}
 	m.Content = p.Clean(m.Content)
 	m.Reasoning = p.Clean(strings.Join(thoughts, "\n\n"))
 	return m
-}
-
-// decodeCall returns the call after others.
-func (p *Provider) decodeCall(b *block, others []assay.ToolCall, turn int) assay.ToolCall {
-	id := p.Clean(b.ID)
-	for _, c := range others {
-		if c.ID == id {
-			id = ""
-		}
-	}
-	if id == "" {
-		id = fmt.Sprintf("call_%d_%d", turn, len(others))
-	}
-	return assay.ToolCall{ID: id, Name: p.Clean(b.Name), Arguments: p.Clean(arguments(b.Input))}
-}
-
-// arguments returns the text of a call's input, which some gateways send as a string.
-func arguments(input json.RawMessage) string {
-	var s string
-	if json.Unmarshal(input, &s) == nil {
-		return s
-	}
-	return string(input)
 }

@@ -20,18 +20,18 @@ type wireRequest = request[[]block, []any]
 
 var ephemeral = &cacheControl{"ephemeral"}
 
-// encode returns the request's body without the parameters in unsent, and the parameters that it
-// contains.
+// encode returns a request without the parameters in unsent, and the parameters that it contains.
 //
 // It asks for caching three times: after the tools and after the system prompt, which trials share,
 // and after the conversation, which the next turn repeats.
-func (p *Provider) encode(
-	req *assay.Request, unsent wire.ParamSet,
-) (*wire.Body, wire.ParamSet, error) {
+func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wire.ParamSet) {
 	doc := wireRequest{Model: p.Deployment}
 	sent := setSampling(&doc, req.Sampling, unsent)
 	for i := range req.Messages {
-		p.addMessage(&doc, &req.Messages[i])
+		addMessage(p, &doc, &req.Messages[i])
+	}
+	for i := range req.Functions {
+		doc.Tools = append(doc.Tools, encodeFunction(&req.Functions[i]))
 	}
 	if unsent&caching == 0 {
 		cache(&doc)
@@ -40,26 +40,18 @@ func (p *Provider) encode(
 	if choice := toolChoices[req.Sampling.ToolChoice]; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = &toolChoice{choice}
 	}
-	tail := toolsTail
-	if sent&caching != 0 {
-		tail = `,"cache_control":{"type":"ephemeral"}` + tail
-	}
-	body, err := p.functions.Body(&doc, req, toolsHead, tail, encodeFunction)
-	return body, sent, err
+	return &doc, sent
 }
-
-// toolsHead and toolsTail enclose the tools in a request's body.
-const toolsHead, toolsTail = `,"tools":[`, `}]}`
 
 // toolChoices translates [assay.Sampling.ToolChoice].
 var toolChoices = map[string]string{"auto": "auto", "required": "any", "none": "none"}
 
-func encodeFunction(f *assay.Function) any {
+func encodeFunction(f *assay.Function) tool {
 	schema := f.Parameters
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`) // it is required
 	}
-	return &tool{Name: f.Name, Description: f.Description, Schema: schema}
+	return tool{Name: f.Name, Description: f.Description, Schema: schema}
 }
 
 // setSampling sets the parameters of s that are not in unsent. A model that thinks only accepts the
@@ -88,8 +80,11 @@ func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent w
 	return sent
 }
 
-// cache marks the ends of the system prompt and of the conversation.
+// cache marks the ends of the tools, of the system prompt and of the conversation.
 func cache(r *wireRequest) {
+	if n := len(r.Tools); n > 0 {
+		r.Tools[n-1].Cache = ephemeral
+	}
 	if n := len(r.System); n > 0 {
 		r.System[n-1].Cache = ephemeral
 	}
@@ -104,7 +99,7 @@ func cache(r *wireRequest) {
 
 // addMessage adds a message. The system prompt has a place of its own, and consecutive messages of
 // one role become one.
-func (p *Provider) addMessage(r *wireRequest, m *assay.Message) {
+func addMessage(p *wire.Provider, r *wireRequest, m *assay.Message) {
 	switch m.Role {
 	case assay.System:
 		if len(r.Messages) > 0 {
@@ -113,7 +108,7 @@ func (p *Provider) addMessage(r *wireRequest, m *assay.Message) {
 			r.System = append(r.System, block{Type: textBlock, Text: &m.Content})
 		}
 	case assay.Assistant:
-		add(r, "assistant", p.encodeReply(m)...)
+		add(r, "assistant", encodeReply(p.StateOf(m), m)...)
 	case assay.ToolRole:
 		id := wire.SendableName(m.CallID)
 		result := block{Type: toolResult, CallID: id}
@@ -145,8 +140,8 @@ func textOr(text, other string) block {
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // encodeReply encodes a model's own reply: as it came, if the endpoint wants that.
-func (p *Provider) encodeReply(m *assay.Message) []any {
-	if own := stateBlocks(p.StateOf(m), m.Calls); len(own) > 0 {
+func encodeReply(state json.RawMessage, m *assay.Message) []any {
+	if own := stateBlocks(state, m.Calls); len(own) > 0 {
 		return own
 	}
 	var content []any

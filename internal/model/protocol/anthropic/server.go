@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // Dialect is the server's side of Anthropic's Messages API.
@@ -209,19 +210,19 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 
 func (Dialect) Encode(r gateway.Reply) any {
 	u := r.Usage
-	body := reply[[]block]{
+	body := reply{
 		ID: "msg_" + strconv.FormatUint(r.ID, 16), Type: "message", Role: "assistant",
 		Model: r.Model, StopReason: stopReason(&r.Response),
 		Usage: usage{
-			Input:      float64(u.InputTokens - u.CachedTokens - u.CacheWriteTokens),
-			CacheRead:  float64(u.CachedTokens),
-			CacheWrite: float64(u.CacheWriteTokens),
-			Output:     float64(u.OutputTokens), ServiceTier: "standard",
+			Input:      wire.Count(u.InputTokens - u.CachedTokens - u.CacheWriteTokens),
+			CacheRead:  wire.Count(u.CachedTokens),
+			CacheWrite: wire.Count(u.CacheWriteTokens),
+			Output:     wire.Count(u.OutputTokens), ServiceTier: "standard",
 		},
 	}
-	body.Usage.OutputDetails.Thinking = float64(u.ReasoningTokens)
+	body.Usage.OutputDetails.Thinking = wire.Count(u.ReasoningTokens)
 	if !r.Nothing {
-		body.Content = contentOf(&r)
+		body.Content = gateway.Encode(contentOf(&r))
 	}
 	return body
 }

@@ -9,9 +9,9 @@ import (
 // Events sends the blocks one after the other. Only the end has the tokens of the output, because
 // clients may add up the usage of the beginning and of the end.
 func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
-	whole, _ := Dialect{}.Encode(r).(reply[[]block])
+	whole, _ := Dialect{}.Encode(r).(reply)
 	start := whole
-	start.Content, start.StopReason = []block{}, ""
+	start.Content, start.StopReason = json.RawMessage("[]"), ""
 	start.Usage.Output, start.Usage.OutputDetails.Thinking = 0, 0
 	type fields map[string]any
 	var events []gateway.Event
@@ -26,7 +26,7 @@ func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
 	_ = json.Unmarshal(gateway.Encode(start), &message)
 	message["stop_reason"] = nil
 	send("message_start", fields{"message": message})
-	for i, b := range whole.Content {
+	for i, b := range contentOf(&r) {
 		opening, deltas := b.parts()
 		send("content_block_start", fields{"index": i, "content_block": opening})
 		for _, d := range deltas {

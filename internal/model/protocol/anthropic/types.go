@@ -18,9 +18,8 @@ type request[S, C any] struct {
 	Thinking   *gateway.Thinking `json:"thinking,omitempty"`
 	Output     *output           `json:"output_config,omitempty"`
 	ToolChoice *toolChoice       `json:"tool_choice,omitempty"`
-	// Tools is empty in the client, which appends its cached functions.
-	Tools  []tool `json:"tools,omitempty"`
-	Stream bool   `json:"stream,omitempty"`
+	Tools      []tool            `json:"tools,omitempty"`
+	Stream     bool              `json:"stream,omitempty"`
 }
 
 type message[C any] struct {
@@ -41,6 +40,7 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"input_schema"`
+	Cache       *cacheControl   `json:"cache_control,omitempty"`
 }
 
 // A block is a content block of any type.
@@ -74,26 +74,26 @@ type cacheControl struct {
 	Type string `json:"type"`
 }
 
-// A reply is the body of a reply. The client keeps the JSON of its content.
-type reply[C any] struct {
-	ID           string  `json:"id"`
-	Type         string  `json:"type"`
-	Role         string  `json:"role"`
-	Model        string  `json:"model"`
-	Content      C       `json:"content"`
-	StopReason   string  `json:"stop_reason"`
-	StopSequence *string `json:"stop_sequence"`
-	Usage        usage   `json:"usage"`
+// A reply is the body of a reply.
+type reply struct {
+	ID           string          `json:"id"`
+	Type         string          `json:"type"`
+	Role         string          `json:"role"`
+	Model        string          `json:"model"`
+	Content      json.RawMessage `json:"content"` // blocks, which go back as they came
+	StopReason   string          `json:"stop_reason"`
+	StopSequence *string         `json:"stop_sequence"`
+	Usage        usage           `json:"usage"`
 }
 
-// usage counts the input in three parts. Some endpoints send fractions.
+// usage counts the input in three parts.
 type usage struct {
-	Input         float64 `json:"input_tokens"`
-	CacheWrite    float64 `json:"cache_creation_input_tokens"`
-	CacheRead     float64 `json:"cache_read_input_tokens"`
-	Output        float64 `json:"output_tokens"`
+	Input         wire.Count `json:"input_tokens"`
+	CacheWrite    wire.Count `json:"cache_creation_input_tokens"`
+	CacheRead     wire.Count `json:"cache_read_input_tokens"`
+	Output        wire.Count `json:"output_tokens"`
 	OutputDetails struct {
-		Thinking float64 `json:"thinking_tokens"`
+		Thinking wire.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 	ServiceTier string `json:"service_tier"`
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/gemini"
+	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
@@ -29,10 +30,10 @@ func TestMain(m *testing.M) {
 // serve starts an endpoint and returns a provider for it.
 func serve(
 	t testing.TB, deployment string, replies ...string,
-) (*wiretest.Endpoint, *gemini.Provider) {
+) (*wiretest.Endpoint, *wire.Provider) {
 	t.Helper()
 	e := &wiretest.Endpoint{Replies: replies, Status: status}
-	p, err := gemini.New(e.Serve(t, "/v1beta", deployment))
+	p, err := gemini.Protocol.New(e.Serve(t, "/v1beta", deployment))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func hi() assay.Request {
 	}
 }
 
-func chat(t *testing.T, p *gemini.Provider, req assay.Request) *assay.Response {
+func chat(t *testing.T, p *wire.Provider, req assay.Request) *assay.Response {
 	t.Helper()
 	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {

@@ -25,9 +25,9 @@ type canned struct{ wiretest.Canned }
 
 func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
-func (c *canned) provider(t rapid.TB) *gemini.Provider {
+func (c *canned) provider(t rapid.TB) *wire.Provider {
 	t.Helper()
-	p, err := gemini.New(wire.Config{Deployment: "gemini-x", Client: c.Client()})
+	p, err := gemini.Protocol.New(wire.Config{Deployment: "gemini-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,11 +214,11 @@ func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part
 	resp.ServedModel = r.ModelVersion
 	if u := r.UsageMetadata; u != nil {
 		resp.Usage = wire.Tokens{
-			Input:     int(u.PromptTokenCount + u.ToolUsePromptTokenCount),
-			Cached:    int(u.CachedContentTokenCount),
-			Output:    int(u.CandidatesTokenCount + u.ThoughtsTokenCount),
-			Reasoning: int(u.ThoughtsTokenCount), Details: true,
-			Total: int(u.TotalTokenCount),
+			Input:     wire.Count(u.PromptTokenCount + u.ToolUsePromptTokenCount),
+			Cached:    wire.Count(u.CachedContentTokenCount),
+			Output:    wire.Count(u.CandidatesTokenCount + u.ThoughtsTokenCount),
+			Reasoning: wire.Count(u.ThoughtsTokenCount), Details: true,
+			Total: wire.Count(u.TotalTokenCount),
 		}.Usage()
 	}
 	resp.Message.Role = assay.Assistant

@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -11,25 +10,14 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-func (u *usage) total() assay.Usage {
-	return wire.Tokens{
-		Input: wire.Count(max(u.Prompt, 0) + max(u.ToolPrompt, 0)), Cached: wire.Count(u.Cached),
-		Output:    wire.Count(max(u.Candidates, 0) + max(u.Thoughts, 0)),
-		Reasoning: wire.Count(u.Thoughts), Details: true,
-		Total: wire.Count(u.Total),
+// Outline implements [wire.Document].
+func (r *reply) Outline() (model string, used assay.Usage) {
+	u := &r.Usage
+	return r.Model, wire.Tokens{
+		Input: u.Prompt + u.ToolPrompt, Cached: u.Cached,
+		Output: u.Candidates + u.Thoughts, Reasoning: u.Thoughts, Details: true,
+		Total: u.Total,
 	}.Usage()
-}
-
-// parse parses a body. The error says that it is not valid JSON. A field of an unexpected type
-// counts as missing.
-func parse(body []byte) (*reply, error) {
-	doc := new(reply)
-	err := wire.Unmarshal(body, doc)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		err = nil
-	}
-	return doc, err
 }
 
 // parsePart parses a part. A field of an unexpected type counts as missing.
@@ -39,11 +27,12 @@ func parsePart(raw json.RawMessage) part {
 	return p
 }
 
-// decode copies the first candidate to resp, whose usage is set. If it returns a fault, it has set
-// only the finish reason.
-func (p *Provider) decode(from *wire.Reply, doc *reply, turn int, resp *assay.Response) error {
-	if len(doc.Candidates) == 0 {
-		if why := doc.Feedback.BlockReason; why != "" {
+// Read implements [wire.Document] with the first candidate.
+func (r *reply) Read(
+	p *wire.Provider, from *wire.Reply, turn int, resp *assay.Response,
+) error {
+	if len(r.Candidates) == 0 {
+		if why := r.Feedback.BlockReason; why != "" {
 			return &assay.Fault{
 				Kind: assay.ContentFilter, Status: http.StatusOK,
 				Detail: p.Detail("the endpoint's filter refused the prompt: "+why, ""),
@@ -51,9 +40,9 @@ func (p *Provider) decode(from *wire.Reply, doc *reply, turn int, resp *assay.Re
 		}
 		return p.Unreadable("the reply has no candidates", from)
 	}
-	c := &doc.Candidates[0]
+	c := &r.Candidates[0]
 	resp.Finish = p.Clean(c.FinishReason)
-	m := p.decodeMessage(c, turn)
+	m := decodeMessage(p, c, turn)
 	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
 		return f
 	}
@@ -61,7 +50,7 @@ func (p *Provider) decode(from *wire.Reply, doc *reply, turn int, resp *assay.Re
 	return nil
 }
 
-func (p *Provider) decodeMessage(c *candidate, turn int) assay.Message {
+func decodeMessage(p *wire.Provider, c *candidate, turn int) assay.Message {
 	m := assay.Message{Role: assay.Assistant}
 	var raw []json.RawMessage
 	_ = json.Unmarshal(c.Content.Parts, &raw)
@@ -70,7 +59,10 @@ func (p *Provider) decodeMessage(c *candidate, turn int) assay.Message {
 		part := parsePart(r)
 		switch {
 		case part.Call != nil:
-			m.Calls = append(m.Calls, p.decodeCall(&part, m.Calls, turn))
+			m.Calls = append(m.Calls, assay.ToolCall{
+				ID: p.CallID(part.Call.ID, m.Calls, turn), Name: p.Clean(part.Call.Name),
+				Arguments: compact(p.CleanJSON(part.Call.Args)),
+			})
 		case part.Text != nil && part.Thought:
 			m.Reasoning += *part.Text
 		case part.Text != nil:
@@ -90,21 +82,11 @@ func (p *Provider) decodeMessage(c *candidate, turn int) assay.Message {
 	return m
 }
 
-// decodeCall returns the call after others.
-func (p *Provider) decodeCall(part *part, others []assay.ToolCall, turn int) assay.ToolCall {
-	id := p.Clean(part.Call.ID)
-	for _, c := range others {
-		if c.ID == id {
-			id = ""
-		}
+// compact returns the arguments of a call without white space.
+func compact(args json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, args) != nil || b.String() == "null" {
+		return "{}"
 	}
-	if id == "" {
-		id = callID(turn, len(others))
-	}
-	var args bytes.Buffer
-	if json.Compact(&args, p.CleanJSON(part.Call.Args)) != nil || args.String() == "null" {
-		args.Reset()
-		args.WriteString("{}")
-	}
-	return assay.ToolCall{ID: id, Name: p.Clean(part.Call.Name), Arguments: args.String()}
+	return b.String()
 }

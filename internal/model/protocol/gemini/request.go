@@ -13,7 +13,7 @@ import (
 // noSignature is Gemini's word for calls that it did not sign.
 const noSignature gateway.Thought = "skip_thought_signature_validator"
 
-func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
+func encode(p *wire.Provider, req *assay.Request, _ wire.ParamSet) (any, wire.ParamSet) {
 	doc := request[[]any]{Config: configOf(req.Sampling)}
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == assay.System {
@@ -30,14 +30,16 @@ func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
 		doc.ToolConfig = new(toolConfig)
 		doc.ToolConfig.Calling.Mode = mode
 	}
-	return p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
-}
-
-// toolsHead and toolsTail enclose the tools in a request's body.
-const toolsHead, toolsTail = `,"tools":[{"functionDeclarations":[`, `}]}]}`
-
-func encodeFunction(f *assay.Function) any {
-	return &function{Name: f.Name, Description: f.Description, Schema: f.Parameters}
+	var tools []function
+	for _, f := range req.Functions {
+		tools = append(tools, function{
+			Name: f.Name, Description: f.Description, Schema: f.Parameters,
+		})
+	}
+	if len(tools) > 0 {
+		doc.Tools = []tool{{tools}}
+	}
+	return &doc, wire.Temperature | wire.TopP
 }
 
 // modes translates the choice of tools.
@@ -60,7 +62,7 @@ func configOf(s assay.Sampling) config {
 // conversation collects the contents of a request. Contents alternate between the user and the
 // model, so messages of one side are joined.
 type conversation struct {
-	provider *Provider
+	provider *wire.Provider
 	contents []content[[]any]
 	// answers has an answer without its response for each call, by the ID of the call.
 	answers map[string]answer
@@ -71,7 +73,7 @@ func (c *conversation) add(i int, m *assay.Message) {
 	switch m.Role {
 	case assay.ToolRole:
 		a := c.answers[m.CallID]
-		a.Response = encodeOutput(m.Content)
+		a.Response = wire.Encode(output{&m.Content})
 		c.say("user", part{Answer: &a})
 	case assay.Assistant:
 		c.addReply(i, m)
@@ -96,7 +98,7 @@ func (c *conversation) addReply(i int, m *assay.Message) {
 		parts = append(parts, part{Text: new(cmp.Or(m.Content, wire.EmptyReply))})
 	}
 	for k := range m.Calls {
-		own := encodeCall(&m.Calls[k], callID(i, k), asItCame)
+		own := encodeCall(&m.Calls[k], wire.GeneratedID(i, k), asItCame)
 		if !asItCame {
 			p := part{Call: own}
 			if k == 0 && m.State != nil { // another endpoint's
@@ -123,14 +125,6 @@ func encodeCall(c *assay.ToolCall, generated string, asItCame bool) *call {
 		out.ID = c.ID
 	}
 	return out
-}
-
-func encodeOutput(text string) json.RawMessage {
-	doc, err := wire.Marshal(output{&text})
-	if err != nil {
-		panic("gemini: encode a text: " + err.Error())
-	}
-	return doc
 }
 
 // sendableName returns a name that Gemini accepts. It must not start with a digit or a dash.

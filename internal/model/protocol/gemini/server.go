@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // Dialect is the server's side of Gemini's generateContent.
@@ -202,9 +203,9 @@ func (Dialect) Encode(r gateway.Reply) any {
 	out := reply{
 		Model: r.Model, ID: strconv.FormatUint(r.ID, 16),
 		Usage: usage{
-			Prompt: float64(r.Usage.InputTokens), Cached: float64(r.Usage.CachedTokens),
-			Candidates: float64(r.Usage.OutputTokens - r.Usage.ReasoningTokens),
-			Thoughts:   float64(r.Usage.ReasoningTokens), Total: float64(r.Usage.Total()),
+			Prompt: wire.Count(r.Usage.InputTokens), Cached: wire.Count(r.Usage.CachedTokens),
+			Candidates: wire.Count(r.Usage.OutputTokens - r.Usage.ReasoningTokens),
+			Thoughts:   wire.Count(r.Usage.ReasoningTokens), Total: wire.Count(r.Usage.Total()),
 		},
 	}
 	if !r.Nothing {

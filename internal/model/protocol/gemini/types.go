@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // A request is the body of a request. P is the form of the parts in a content: the client sends
@@ -13,10 +14,11 @@ type request[P any] struct {
 	Contents   []content[P] `json:"contents"`
 	Config     config       `json:"generationConfig,omitzero"`
 	ToolConfig *toolConfig  `json:"toolConfig,omitempty"`
-	// Tools is empty in the client, which appends its cached functions.
-	Tools []struct {
-		Functions []function `json:"functionDeclarations"`
-	} `json:"tools,omitempty"`
+	Tools      []tool       `json:"tools,omitempty"`
+}
+
+type tool struct {
+	Functions []function `json:"functionDeclarations"`
 }
 
 // A content is what one side says at a time.
@@ -96,12 +98,11 @@ type candidate struct {
 	Index         int                      `json:"index"`
 }
 
-// usage has numbers with fractions because some endpoints send them.
 type usage struct {
-	Prompt     float64 `json:"promptTokenCount"` // includes cached tokens
-	ToolPrompt float64 `json:"toolUsePromptTokenCount,omitempty"`
-	Cached     float64 `json:"cachedContentTokenCount,omitempty"`
-	Candidates float64 `json:"candidatesTokenCount"` // without thoughts
-	Thoughts   float64 `json:"thoughtsTokenCount,omitempty"`
-	Total      float64 `json:"totalTokenCount"`
+	Prompt     wire.Count `json:"promptTokenCount"` // includes cached tokens
+	ToolPrompt wire.Count `json:"toolUsePromptTokenCount,omitempty"`
+	Cached     wire.Count `json:"cachedContentTokenCount,omitempty"`
+	Candidates wire.Count `json:"candidatesTokenCount"` // without thoughts
+	Thoughts   wire.Count `json:"thoughtsTokenCount,omitempty"`
+	Total      wire.Count `json:"totalTokenCount"`
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,23 +34,16 @@ var forms = []struct {
 // notBoth matches refusals of temperature together with top_p.
 var notBoth = regexp.MustCompile(`(?i)\bboth\b|only one|together|simultaneous|mutually exclusive`)
 
-// refusedPart returns the part of a request that the endpoint refused, or 0. sent has the parts of
-// that request.
-func refusedPart(err error, sent wire.ParamSet) wire.ParamSet {
-	if err == nil {
-		return 0
-	}
-	e := new(wire.APIError)
-	if !errors.As(err, &e) {
-		return 0
-	}
+// refused returns the part of a request that the endpoint refused, or 0. sent has the parts of that
+// request.
+func refused(e *wire.APIError, sent wire.ParamSet) wire.ParamSet {
 	const two = wire.Temperature | wire.TopP
 	if sent&two == two && notBoth.MatchString(e.Message) &&
 		strings.Contains(e.Message, "temperature") && strings.Contains(e.Message, "top_p") {
 		return wire.TopP
 	}
-	if refused := e.Refused(params) & sent; refused != 0 {
-		return refused
+	if part := e.Refuses(params) & sent; part != 0 {
+		return part
 	}
 	for _, f := range forms {
 		if sent&f.form != 0 && f.message.MatchString(e.Message) {
@@ -62,8 +54,8 @@ func refusedPart(err error, sent wire.ParamSet) wire.ParamSet {
 }
 
 // adapt changes the messages to forms that are not in unsent. It returns the forms that it left.
-func (r *wireRequest) adapt(unsent wire.ParamSet) (sent wire.ParamSet) {
-	if len(r.Messages) > 0 && r.Messages[0].Role == string(assay.System) {
+func (r *request) adapt(unsent wire.ParamSet) (sent wire.ParamSet) {
+	if len(r.Messages) > 0 && r.Messages[0].Role == "system" {
 		if unsent&systemRole != 0 {
 			r.Messages = withoutSystem(r.Messages)
 		} else {
@@ -74,7 +66,7 @@ func (r *wireRequest) adapt(unsent wire.ParamSet) (sent wire.ParamSet) {
 		switch m := &r.Messages[i]; {
 		case m.Content != nil:
 		case unsent&nullContent != 0:
-			m.Content = new("")
+			m.Content = ""
 		default:
 			sent |= nullContent
 		}
@@ -83,19 +75,19 @@ func (r *wireRequest) adapt(unsent wire.ParamSet) (sent wire.ParamSet) {
 }
 
 // withoutSystem joins the system message at the start with the user's message after it.
-func withoutSystem(messages []wireMessage) []wireMessage {
+func withoutSystem(messages []message) []message {
 	first := messages[0]
-	first.Role = string(assay.User)
-	if len(messages) > 1 && messages[1].Role == string(assay.User) {
-		system, user := first.Content.(*string), messages[1].Content.(*string)
-		first.Content = new(*system + "\n\n" + *user)
+	first.Role = "user"
+	if len(messages) > 1 && messages[1].Role == "user" {
+		system, user := first.Content.(string), messages[1].Content.(string)
+		first.Content = system + "\n\n" + user
 		messages = messages[1:]
 	}
-	return append([]wireMessage{first}, messages[1:]...)
+	return append([]message{first}, messages[1:]...)
 }
 
-// deviations names the differences in form between req and what was sent.
-func deviations(req *assay.Request, sent, unsent wire.ParamSet) []string {
+// adapted names the differences in form between req and what was sent.
+func adapted(req *assay.Request, sent, unsent wire.ParamSet) []string {
 	var names []string
 	if sent&maxCompletionTokens != 0 {
 		names = append(names, "max_completion_tokens for max_tokens")

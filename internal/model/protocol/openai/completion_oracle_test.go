@@ -94,11 +94,11 @@ func sdkText(s string, f respjson.Field) string {
 
 // sdkCount returns a count of the SDK. It differs from the SDK for true, which the SDK
 // counts as 1.
-func sdkCount(n int64, f respjson.Field) int {
+func sdkCount(n int64, f respjson.Field) wire.Count {
 	if f.Raw() == "true" {
 		return 0
 	}
-	return int(min(max(n, 0), math.MaxInt32))
+	return wire.Count(min(max(n, 0), math.MaxInt32))
 }
 
 func sdkContent(m sdk.ChatCompletionMessage) string {
@@ -136,7 +136,7 @@ func sdkCalls(calls []sdk.ChatCompletionMessageToolCallUnion) []assay.ToolCall {
 func sameAsSDK(t rapid.TB, body string) {
 	t.Helper()
 	client := &http.Client{Transport: canned{200, headers(), body}}
-	p, err := openai.New(wire.Config{Deployment: "m", Client: client})
+	p, err := openai.Protocol.New(wire.Config{Deployment: "m", Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

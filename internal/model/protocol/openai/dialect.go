@@ -57,17 +57,10 @@ func dialectOf(model string) wire.ParamSet {
 
 func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
 
-// missing returns the names of the settings in s that were not sent.
-func missing(s assay.Sampling, sent wire.ParamSet) []string {
-	var names []string
-	if s.Temperature != nil && sent&wire.Temperature == 0 {
-		names = append(names, "temperature")
-	}
-	if s.TopP != nil && sent&wire.TopP == 0 {
-		names = append(names, "top_p")
-	}
-	if s.MaxTokens != nil && sent&(maxTokens|maxCompletionTokens) == 0 {
-		names = append(names, "max_tokens")
-	}
-	return names
+// omitted lists further settings that are not sent.
+func omitted(s assay.Sampling, sent wire.ParamSet) []wire.Setting {
+	return []wire.Setting{{
+		Name:  "max_tokens",
+		Unset: s.MaxTokens != nil && sent&(maxTokens|maxCompletionTokens) == 0,
+	}}
 }

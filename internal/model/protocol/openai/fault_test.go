@@ -15,12 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // chatFault sends a request and returns its fault. The test fails if there is none.
-func chatFault(t testing.TB, ctx context.Context, p *openai.Provider) (*assay.Response, *assay.Fault) {
+func chatFault(t testing.TB, ctx context.Context, p *wire.Provider) (*assay.Response, *assay.Fault) {
 	t.Helper()
 	resp, err := p.Chat(ctx, new(hi()))
 	var f *assay.Fault

@@ -36,7 +36,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(429, `[{"error":{}}]`, "Mon, 02 Jan 2006 15:04:05 GMT")
 	f.Add(503, `<html>`, "1e999")
 	f.Fuzz(func(t *testing.T, status int, body, retryAfter string) {
-		p, err := openai.New(wire.Config{
+		p, err := openai.Protocol.New(wire.Config{
 			Deployment: "m",
 			Client: &http.Client{Transport: canned{status, http.Header{
 				"Content-Type": {"application/json"}, "Retry-After": {retryAfter},
@@ -71,7 +71,7 @@ func FuzzReply(f *testing.F) {
 }
 
 func BenchmarkChat(b *testing.B) {
-	p, err := openai.New(wire.Config{
+	p, err := openai.Protocol.New(wire.Config{
 		Deployment: "m",
 		Client:     &http.Client{Transport: canned{200, headers(), hello}},
 		Key:        wire.NewSecret("sk-0123456789"),

@@ -58,7 +58,6 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		{"NoDeployment", wire.Config{}, "deployment"},
-		{"AzureWithoutAddress", wire.Config{Azure: true, Deployment: "d"}, "hint: it looks like"},
 		{
 			"NoScheme",
 			wire.Config{BaseURL: "gateway.example/v1", Deployment: "d"},
@@ -98,7 +97,7 @@ func TestNewRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := openai.New(test.cfg)
+			_, err := openai.Protocol.New(test.cfg)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("New() = %v, want %q", err, test.want)
 			}
@@ -147,7 +146,7 @@ func TestPrintingShowsNoSecret(t *testing.T) {
 		Public  wire.Config
 		private wire.Config
 		key     wire.Secret
-		p       *openai.Provider
+		p       *wire.Provider
 	}
 	h := holder{cfg, cfg, cfg.Key, p}
 	opts := wire.ClientOptions{Secrets: []wire.Secret{other, cfg.Key}}
@@ -279,7 +278,7 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 			url.QueryEscape(secret), url.PathEscape(secret),
 		} {
 			plain := http.Header{"Content-Type": {"text/plain"}}
-			p, err := openai.New(wire.Config{
+			p, err := openai.Protocol.New(wire.Config{
 				Deployment: "m",
 				Secrets:    []wire.Secret{wire.NewSecret("sk-another-one"), wire.NewSecret(secret)},
 				Client:     &http.Client{Transport: canned{400, plain, "key: " + spelling}},

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
@@ -29,11 +28,11 @@ func headers(kv ...string) http.Header {
 }
 
 // answering returns a provider whose endpoint always sends the same response.
-func answering(t testing.TB, status int, h http.Header, body string, azure bool) *openai.Provider {
+func answering(t testing.TB, status int, h http.Header, body string) *wire.Provider {
 	t.Helper()
 	return newProvider(t, wire.Config{
-		BaseURL: "http://endpoint.example", Azure: azure,
-		Client: &http.Client{Transport: canned{status, h, body}},
+		BaseURL: "http://endpoint.example",
+		Client:  &http.Client{Transport: canned{status, h, body}},
 	})
 }
 
@@ -176,7 +175,7 @@ func TestQuotasOfHeaders(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			for status, body := range map[int]string{200: hello, 500: `{}`} {
-				resp, err := answering(t, status, test.header, body, false).Chat(t.Context(), new(hi()))
+				resp, err := answering(t, status, test.header, body).Chat(t.Context(), new(hi()))
 				if (err == nil) != (status == 200) {
 					t.Errorf("Chat() = %v", err)
 				}
@@ -359,7 +358,7 @@ func TestFaultNamesTheLimit(t *testing.T) {
 			if test.header == nil {
 				test.header = headers()
 			}
-			_, f := chatFault(t, t.Context(), answering(t, 429, test.header, test.body, false))
+			_, f := chatFault(t, t.Context(), answering(t, 429, test.header, test.body))
 			if f.Kind != assay.RateLimited {
 				t.Errorf("fault = %+v, want rate_limited", f)
 			}
@@ -377,7 +376,7 @@ func TestRateLimitWithOtherStatus(t *testing.T) {
 	for _, status := range []int{200, 400} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
-			_, f := chatFault(t, t.Context(), answering(t, status, headers(), body, false))
+			_, f := chatFault(t, t.Context(), answering(t, status, headers(), body))
 			if f.Kind != assay.RateLimited || f.Bucket != assay.Requests || f.Limit != 20 ||
 				f.RetryAfter != 3*time.Second {
 				t.Errorf("fault = %+v", f)
@@ -405,7 +404,7 @@ func FuzzQuotas(f *testing.F) {
 		h["Anthropic-Ratelimit-Output-Tokens-Reset"] = []string{reset}
 		body := `{"error":{"message":` + quoted(message) +
 			`,"details":[{"retryDelay":` + quoted(delay) + `}]}}`
-		resp, err := answering(t, 429, h, body, false).Chat(t.Context(), new(hi()))
+		resp, err := answering(t, 429, h, body).Chat(t.Context(), new(hi()))
 		var fault *assay.Fault
 		if !errors.As(err, &fault) {
 			t.Fatalf("Chat() = %v, want a fault", err)

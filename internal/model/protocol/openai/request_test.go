@@ -46,7 +46,7 @@ func writeJSON(w http.ResponseWriter, status int, body string) {
 }
 
 // record starts a recorder and returns a provider for it.
-func record(t testing.TB, reply string, cfg wire.Config) (*recorder, *openai.Provider) {
+func record(t testing.TB, reply string, cfg wire.Config) (*recorder, *wire.Provider) {
 	t.Helper()
 	r := &recorder{t: t, reply: reply}
 	p := serve(t, r, cfg)
@@ -54,7 +54,7 @@ func record(t testing.TB, reply string, cfg wire.Config) (*recorder, *openai.Pro
 }
 
 // serve starts a server with h and returns a provider for it.
-func serve(t testing.TB, h http.Handler, cfg wire.Config) *openai.Provider {
+func serve(t testing.TB, h http.Handler, cfg wire.Config) *wire.Provider {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -62,7 +62,7 @@ func serve(t testing.TB, h http.Handler, cfg wire.Config) *openai.Provider {
 	return newProvider(t, cfg)
 }
 
-func newProvider(t testing.TB, cfg wire.Config) *openai.Provider {
+func newProvider(t testing.TB, cfg wire.Config) *wire.Provider {
 	t.Helper()
 	if cfg.Deployment == "" {
 		cfg.Deployment = "small"
@@ -71,7 +71,11 @@ func newProvider(t testing.TB, cfg wire.Config) *openai.Provider {
 		cfg.Client = wire.NewClient(wire.ClientOptions{})
 		t.Cleanup(cfg.Client.CloseIdleConnections)
 	}
-	p, err := openai.New(cfg)
+	kind := openai.Protocol
+	if cfg.APIVersion != "" {
+		kind = openai.Azure
+	}
+	p, err := kind.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +183,7 @@ func TestRequestOnTheWire(t *testing.T) {
 func TestAzureOnTheWire(t *testing.T) {
 	t.Parallel()
 	rec, p := record(t, hello, wire.Config{
-		Azure: true, APIVersion: "2025-04-01-preview",
+		APIVersion: "2025-04-01-preview",
 		Deployment: "DeepSeek V3/2", Key: wire.NewSecret("azure-key-1234"),
 	})
 	if _, err := p.Chat(t.Context(), new(hi())); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // Dialect is the server's side of OpenAI's chat completions. Its thoughts are where the style says.
@@ -17,7 +18,7 @@ func (Dialect) Routes() []string { return []string{"POST /v1/chat/completions"} 
 func (Dialect) Key(h http.Header) string { return gateway.Bearer(h) }
 
 func (c Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
-	var doc chatRequest
+	var doc request
 	if e := gateway.Parse(body, &doc); e != nil {
 		return gateway.Prompt{}, e
 	}
@@ -28,7 +29,7 @@ func (c Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	}, e
 }
 
-func (c Dialect) Encode(r gateway.Reply) any { return newChatCompletion(r, c.Thinking) }
+func (c Dialect) Encode(r gateway.Reply) any { return newCompletion(r, c.Thinking) }
 
 func (Dialect) Refuse(e gateway.Refusal) (status int, body any) { return e.Status, e.Body() }
 
@@ -57,20 +58,6 @@ func (AzureDialect) Routes() []string {
 
 func (AzureDialect) Key(h http.Header) string { return h.Get("Api-Key") }
 
-// chatRequest is a request of the server.
-type chatRequest struct{ request[chatMessage] }
-
-type chatMessage struct {
-	Role       string       `json:"role"`
-	Content    any          `json:"content"` // see text
-	ToolCalls  []call       `json:"tool_calls"`
-	ToolCallID string       `json:"tool_call_id"`
-	ID         string       `json:"id"` // of the call, as Qwen-Agent has it
-	Name       string       `json:"name"`
-	Reasoning  *string      `json:"reasoning_content"`
-	Details    []chatDetail `json:"reasoning_details"`
-}
-
 // chatExtra is what Gemini adds to a call.
 type chatExtra struct {
 	Google struct {
@@ -87,30 +74,14 @@ type chatDetail struct {
 	Index     int             `json:"index"`
 }
 
-// chatText is a part of a content, and chatThought is one of Mistral's.
+// chatText is a part of a content.
 type chatText struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-type chatThought struct {
-	Type     string     `json:"type"`
-	Thinking []chatText `json:"thinking"`
-}
-
-// thinkingIn returns the text of the first part of a content if that is a thinking one, or "".
-func thinkingIn(content any) string {
-	parts, _ := content.([]any)
-	if len(parts) == 0 {
-		return ""
-	}
-	part, _ := parts[0].(map[string]any)
-	thinking, _ := gateway.Text(part["thinking"])
-	return thinking
-}
-
 // decode converts a body to a request.
-func (b *chatRequest) decode() (assay.Request, *gateway.Refusal) {
+func (b *request) decode() (assay.Request, *gateway.Refusal) {
 	req := assay.Request{
 		Sampling: assay.Sampling{
 			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(), Seed: b.Seed,
@@ -127,7 +98,7 @@ func (b *chatRequest) decode() (assay.Request, *gateway.Refusal) {
 		if e != nil {
 			return req, e
 		}
-		names[i] = b.Messages[i].Name
+		names[i] = string(b.Messages[i].Name)
 		req.Messages = append(req.Messages, out)
 	}
 	for _, t := range b.Tools {
@@ -136,14 +107,14 @@ func (b *chatRequest) decode() (assay.Request, *gateway.Refusal) {
 	return req, gateway.Identify(req.Messages, names, false)
 }
 
-func (b *chatRequest) limit() *int {
+func (b *request) limit() *int {
 	if b.MaxCompletionTokens != nil {
 		return b.MaxCompletionTokens
 	}
 	return b.MaxTokens
 }
 
-func (b *chatRequest) check() *gateway.Refusal {
+func (b *request) check() *gateway.Refusal {
 	switch {
 	case b.N != nil && *b.N != 1:
 		return gateway.BadRequest("n", "This server gives one choice.")
@@ -161,13 +132,13 @@ func (b *chatRequest) check() *gateway.Refusal {
 	return b.Format.Check("response_format")
 }
 
-func (m *chatMessage) message(i int) (assay.Message, *gateway.Refusal) {
-	content, err := gateway.Text(m.Content)
+func (m *message) message(i int) (assay.Message, *gateway.Refusal) {
+	text, err := gateway.Text(m.Content)
 	if err != nil {
 		return assay.Message{}, gateway.BadRequest("messages",
 			"Invalid 'messages[%d].content': %v.", i, err)
 	}
-	out := assay.Message{Content: content, CallID: m.ToolCallID, State: m.Thought()}
+	out := assay.Message{Content: text, State: m.thought().State()}
 	switch m.Role {
 	case "system", "developer":
 		out.Role = assay.System
@@ -177,94 +148,81 @@ func (m *chatMessage) message(i int) (assay.Message, *gateway.Refusal) {
 		return out, gateway.BadRequest("messages",
 			"Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
 	}
-	if out.Role == assay.ToolRole && out.CallID == "" {
-		out.CallID = m.ID
+	if m.CallID != nil {
+		out.CallID = *m.CallID
 	}
-	for _, c := range m.ToolCalls {
-		call := assay.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
-		out.Calls = append(out.Calls, call)
+	if out.Role == assay.ToolRole && out.CallID == "" {
+		out.CallID = string(m.ID)
+	}
+	for _, c := range m.Calls {
+		out.Calls = append(out.Calls, assay.ToolCall{
+			ID: string(c.ID), Name: string(c.Function.Name), Arguments: string(c.Function.Arguments),
+		})
 	}
 	return out, nil
 }
 
-// thought returns the state of a message, in whichever of the places it is.
-func (m *chatMessage) Thought() *assay.State {
-	thinking := thinkingIn(m.Content)
+// thought returns the thought of a message, in whichever of the places it is, or "".
+func (m *message) thought() gateway.Thought {
+	var details []chatDetail
+	_ = json.Unmarshal(m.Details, &details)
+	thinking := ""
+	if parts, _ := m.Content.([]any); len(parts) > 0 {
+		part, _ := parts[0].(map[string]any)
+		thinking, _ = gateway.Text(part["thinking"])
+	}
 	switch {
 	case thinking != "":
-		return gateway.ThoughtIn(thinking).State()
-	case m.Reasoning != nil:
-		return gateway.ThoughtIn(*m.Reasoning).State()
-	case len(m.Details) == 2 && m.Details[1].Signature.Text() == m.Details[0].Text:
-		return m.Details[1].Signature.State()
-	case len(m.Details) > 0:
-		return gateway.Thought("changed").State()
-	case len(m.ToolCalls) > 0 && m.ToolCalls[0].Extra != nil:
+		return gateway.ThoughtIn(thinking)
+	case present(m.thoughts.Content) != nil:
+		return gateway.ThoughtIn(wire.TextOf(m.thoughts.Content))
+	case len(details) == 2 && details[1].Signature.Text() == details[0].Text:
+		return details[1].Signature
+	case len(details) > 0:
+		return "changed"
+	case len(m.Calls) > 0 && m.Calls[0].Extra != nil:
 		var extra chatExtra
-		_ = json.Unmarshal(m.ToolCalls[0].Extra, &extra)
-		return extra.Google.Signature.State()
+		_ = json.Unmarshal(m.Calls[0].Extra, &extra)
+		return extra.Google.Signature
 	}
-	return nil
+	return ""
 }
 
-// chatCompletion is the body of a reply.
-type chatCompletion struct {
-	ID      string            `json:"id"`
-	Object  string            `json:"object"`
-	Created int64             `json:"created"`
-	Model   string            `json:"model"`
-	Choices []chatReplyChoice `json:"choices"`
-	Usage   usage             `json:"usage"`
-}
-
-type chatReplyChoice struct {
-	Index        int       `json:"index"`
-	Message      chatReply `json:"message"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason string    `json:"finish_reason"`
-}
-
-type chatReply struct {
-	Role      string       `json:"role"`
-	Content   any          `json:"content"` // a text, parts, or null
-	Reasoning string       `json:"reasoning_content,omitempty"`
-	Details   []chatDetail `json:"reasoning_details,omitempty"`
-	Refusal   *string      `json:"refusal"`
-	ToolCalls []call       `json:"tool_calls,omitempty"`
-}
-
-// newChatCompletion encodes a reply.
-func newChatCompletion(r gateway.Reply, thinking string) chatCompletion {
-	c := chatCompletion{
-		ID:      "chatcmpl-" + strconv.FormatUint(r.ID, 16),
+// newCompletion encodes a reply.
+func newCompletion(r gateway.Reply, thinking string) completion {
+	c := completion{
+		ID:      wire.Text("chatcmpl-" + strconv.FormatUint(r.ID, 16)),
 		Object:  "chat.completion",
 		Created: r.Created,
-		Model:   r.Model,
-		Choices: []chatReplyChoice{},
+		Model:   wire.Text(r.Model),
+		Choices: []choice{},
 		Usage: usage{
-			Input:  int64(r.Usage.InputTokens),
-			Output: int64(r.Usage.OutputTokens),
-			Total:  int64(r.Usage.Total()),
+			Input:  wire.Count(r.Usage.InputTokens),
+			Output: wire.Count(r.Usage.OutputTokens),
+			Total:  wire.Count(r.Usage.Total()),
 		},
 	}
-	c.Usage.InputDetails.Cached = int64(r.Usage.CachedTokens)
-	c.Usage.OutputDetails.Reasoning = new(int64(r.Usage.ReasoningTokens))
+	c.Usage.InputDetails.Cached = wire.Count(r.Usage.CachedTokens)
+	c.Usage.OutputDetails.Reasoning = new(wire.Count(r.Usage.ReasoningTokens))
 	if !r.Nothing {
-		m, finish := newChatReply(&r.Message, r.Finish)
+		m, finish := newReply(&r.Message, r.Finish)
 		if r.Thought != "" {
 			m.think(r.Thought, thinking)
 		}
-		c.Choices = append(c.Choices, chatReplyChoice{Message: m, FinishReason: finish})
+		c.Choices = append(c.Choices, choice{Message: m, FinishReason: wire.Text(finish)})
 	}
 	return c
 }
 
-// newChatReply returns a message and its finish reason.
-func newChatReply(m *assay.Message, finish string) (chatReply, string) {
-	out := chatReply{Role: "assistant", Reasoning: m.Reasoning}
+// newReply returns a message and its finish reason.
+func newReply(m *assay.Message, finish string) (reply, string) {
+	out := reply{message: message{Role: "assistant"}}
+	if m.Reasoning != "" {
+		out.thoughts.Content = gateway.Encode(m.Reasoning)
+	}
 	switch {
 	case finish == "refusal":
-		out.Refusal = &m.Content
+		out.Refusal = new(wire.Text(m.Content))
 		return out, "stop"
 	case finish == "" && len(m.Calls) > 0:
 		finish = "tool_calls"
@@ -272,38 +230,38 @@ func newChatReply(m *assay.Message, finish string) (chatReply, string) {
 		finish = "stop"
 	}
 	for _, c := range m.Calls {
-		own := call{ID: c.ID, Type: "function"}
-		own.Function.Name, own.Function.Arguments = c.Name, c.Arguments
-		out.ToolCalls = append(out.ToolCalls, own)
+		out.Calls = append(out.Calls, newCall(c.ID, c.Name, c.Arguments))
 	}
-	if m.Content != "" || len(out.ToolCalls) == 0 {
-		out.Content = m.Content
+	if m.Content != "" || len(out.Calls) == 0 {
+		out.Content = gateway.Encode(m.Content)
 	}
 	return out, finish
 }
 
 // think adds a thought to a message.
-func (m *chatReply) think(t gateway.Thought, style string) {
+func (m *reply) think(t gateway.Thought, style string) {
 	switch style {
 	case gateway.ThinkingDetails:
 		const format = "anthropic-claude-v1"
-		m.Details = []chatDetail{
+		m.Details = gateway.Encode([]chatDetail{
 			{Type: "reasoning.text", Text: t.Text(), Format: format},
 			{Type: "reasoning.text", Signature: t, Format: format, Index: 1},
-		}
+		})
 	case gateway.ThinkingParts:
-		parts := []any{chatThought{"thinking", []chatText{{"text", t.Text()}}}}
-		if text, ok := m.Content.(string); ok {
-			parts = append(parts, chatText{"text", text})
+		parts := []any{map[string]any{
+			"type": "thinking", "thinking": []chatText{{"text", t.Text()}},
+		}}
+		if m.Content != nil {
+			parts = append(parts, chatText{"text", wire.TextOf(m.Content)})
 		}
-		m.Content = parts
+		m.Content = gateway.Encode(parts)
 	case gateway.ThinkingSignature:
-		if len(m.ToolCalls) > 0 {
+		if len(m.Calls) > 0 {
 			var extra chatExtra
 			extra.Google.Signature = t
-			m.ToolCalls[0].Extra = gateway.Encode(extra)
+			m.Calls[0].Extra = gateway.Encode(extra)
 		}
 	default:
-		m.Reasoning = t.Text()
+		m.thoughts.Content = gateway.Encode(t.Text())
 	}
 }

@@ -26,11 +26,12 @@ type state struct {
 	Parts json.RawMessage `json:"content,omitempty"`
 }
 
-// newState returns what has to go back with a message, or nil. Without a call, only
+// newState returns what has to go back with a message, or nil. parts are its content if that has
+// thinking. Without a call, only
 // reasoning_details and parts go back: no endpoint wants the other fields then, and some refuse
 // them. An empty reasoning_content goes back too.
-func (p *Provider) newState(m *replyMessage) *assay.State {
-	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}, Parts: m.parts}
+func newState(p *wire.Provider, m *reply, parts json.RawMessage) *assay.State {
+	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}, Parts: parts}
 	if len(m.Calls) > 0 && s.Details == nil {
 		s.Content, s.Plain = present(m.thoughts.Content), present(m.thoughts.Plain)
 	}
@@ -45,11 +46,7 @@ func (p *Provider) newState(m *replyMessage) *assay.State {
 	if s.Content == nil && s.Plain == nil && s.Details == nil && s.Parts == nil && !signed {
 		return nil
 	}
-	data, err := wire.Marshal(&s)
-	if err != nil {
-		panic("openai: encode a state: " + err.Error()) // its parts have been parsed
-	}
-	return p.State(data)
+	return p.State(wire.Encode(&s))
 }
 
 // present returns raw, or nil if it is null.
@@ -62,7 +59,9 @@ func present(raw json.RawMessage) json.RawMessage {
 
 // restore adds the state that this endpoint wants back. It returns the parameter that stands for
 // it, or 0 if there is none. It leaves out the parameters in unsent.
-func (w *wireMessage) restore(data json.RawMessage, unsent wire.ParamSet) (sent wire.ParamSet) {
+func restore(
+	w *message, data json.RawMessage, unsent wire.ParamSet,
+) (sent wire.ParamSet) {
 	var s state
 	if data == nil || json.Unmarshal(data, &s) != nil {
 		return 0

@@ -28,9 +28,8 @@ func (k *Items) Keep(d gateway.Dialect, r gateway.Reply) {
 	if k.byID == nil {
 		k.byID = make(map[string]json.RawMessage)
 	}
-	reply, _ := d.Encode(r).(reply[[]responsesItem])
-	for i := range reply.Output {
-		k.byID[reply.Output[i].ID] = gateway.Encode(reply.Output[i])
+	for _, item := range itemsOf(r) {
+		k.byID[item.ID] = gateway.Encode(item)
 	}
 }
 

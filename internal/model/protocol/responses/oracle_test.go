@@ -84,7 +84,7 @@ func sdkItems(m assay.Message) sdk.ResponseInputParam {
 
 var (
 	texts    = rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028"))
-	messages = wiretest.Messages(texts, texts,
+	messages = wiretest.Messages(texts, rapid.StringN(1, -1, -1),
 		assay.System, assay.User, assay.Assistant, assay.ToolRole)
 	functions = wiretest.Functions(texts)
 	requests  = rapid.Custom(func(t *rapid.T) assay.Request {
@@ -109,9 +109,9 @@ type canned struct{ wiretest.Canned }
 
 func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
-func (c *canned) provider(t rapid.TB) *responses.Provider {
+func (c *canned) provider(t rapid.TB) *wire.Provider {
 	t.Helper()
-	p, err := responses.New(wire.Config{Deployment: "gpt-x", Client: c.Client()})
+	p, err := responses.Protocol.New(wire.Config{Deployment: "gpt-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +147,10 @@ func sdkReply(t *rapid.T, body []byte) *assay.Response {
 	resp := &assay.Response{
 		ServedModel: r.Model, Finish: cmp.Or(r.IncompleteDetails.Reason, string(r.Status)),
 		Usage: wire.Tokens{
-			Input: int(u.InputTokens), Output: int(u.OutputTokens), Total: int(u.TotalTokens),
-			Cached:     int(u.InputTokensDetails.CachedTokens),
-			CacheWrite: int(u.InputTokensDetails.CacheWriteTokens),
-			Reasoning:  int(u.OutputTokensDetails.ReasoningTokens), Details: true,
+			Input: wire.Count(u.InputTokens), Output: wire.Count(u.OutputTokens), Total: wire.Count(u.TotalTokens),
+			Cached:     wire.Count(u.InputTokensDetails.CachedTokens),
+			CacheWrite: wire.Count(u.InputTokensDetails.CacheWriteTokens),
+			Reasoning:  wire.Count(u.OutputTokensDetails.ReasoningTokens), Details: true,
 		}.Usage(),
 		Reported: map[string]string{},
 		Message:  assay.Message{Role: assay.Assistant},

@@ -10,29 +10,8 @@ import (
 // wireRequest is a request of the client.
 type wireRequest = request[[]any]
 
-type wireMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-type wireCall struct {
-	Type      string `json:"type"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type wireOutput struct {
-	Type   string `json:"type"`
-	CallID string `json:"call_id"`
-	Output string `json:"output"`
-}
-
-// encode returns the request's body without the parameters in unsent, and the parameters that it
-// contains.
-func (p *Provider) encode(
-	req *assay.Request, unsent wire.ParamSet,
-) (*wire.Body, wire.ParamSet, error) {
+// encode returns a request without the parameters in unsent, and the parameters that it contains.
+func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wire.ParamSet) {
 	doc := wireRequest{
 		Model: p.Deployment, Input: make([]any, 0, len(req.Messages)), Store: new(false),
 	}
@@ -42,23 +21,17 @@ func (p *Provider) encode(
 		messages = messages[1:]
 	}
 	for i := range messages {
-		doc.Input = p.appendItems(doc.Input, &messages[i])
+		doc.Input = appendItems(doc.Input, &messages[i], p.StateOf(&messages[i]))
 	}
-	sent := setSampling(&doc, req.Sampling, unsent)
+	for _, f := range req.Functions {
+		doc.Tools = append(doc.Tools, tool{
+			Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
+		})
+	}
 	if choice := req.Sampling.ToolChoice; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = choice
 	}
-	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
-	return body, sent, err
-}
-
-// toolsHead and toolsTail enclose the tools in a request's body.
-const toolsHead, toolsTail = `,"tools":[`, `}]}`
-
-func encodeFunction(f *assay.Function) any {
-	return &tool{
-		Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
-	}
+	return &doc, setSampling(&doc, req.Sampling, unsent)
 }
 
 // setSampling sets the parameters of s that are not in unsent.
@@ -73,29 +46,31 @@ func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent w
 	return sent
 }
 
-// appendItems appends the input items of a message.
-func (p *Provider) appendItems(items []any, m *assay.Message) []any {
+// appendItems appends the input items of a message with a state.
+func appendItems(items []any, m *assay.Message, state json.RawMessage) []any {
 	switch m.Role {
 	case assay.ToolRole:
-		return append(items, wireOutput{"function_call_output", m.CallID, m.Content})
+		return append(items, item{
+			Type: "function_call_output", CallID: m.CallID, Output: m.Content,
+		})
 	case assay.Assistant:
-		return p.appendReply(items, m)
+		return appendReply(items, m, state)
 	case assay.System:
-		return append(items, wireMessage{"system", m.Content})
+		return append(items, item{Role: "system", Content: m.Content})
 	}
-	return append(items, wireMessage{"user", m.Content})
+	return append(items, item{Role: "user", Content: m.Content})
 }
 
 // appendReply appends the items of a model's own reply: as they came, if the endpoint wants that.
-func (p *Provider) appendReply(items []any, m *assay.Message) []any {
-	if own := stateItems(p.StateOf(m), m.Calls); len(own) > 0 {
+func appendReply(items []any, m *assay.Message, state json.RawMessage) []any {
+	if own := stateItems(state, m.Calls); len(own) > 0 {
 		return append(items, own...)
 	}
 	switch {
 	case m.Content != "":
-		items = append(items, wireMessage{"assistant", m.Content})
+		items = append(items, item{Role: "assistant", Content: m.Content})
 	case len(m.Calls) == 0:
-		items = append(items, wireMessage{"assistant", wire.EmptyReply})
+		items = append(items, item{Role: "assistant", Content: wire.EmptyReply})
 	}
 	for i := range m.Calls {
 		items = append(items, encodeCall(&m.Calls[i]))
@@ -103,9 +78,10 @@ func (p *Provider) appendReply(items []any, m *assay.Message) []any {
 	return items
 }
 
-func encodeCall(c *assay.ToolCall) wireCall {
-	return wireCall{
-		"function_call", c.ID, wire.SendableName(c.Name), wire.SendableArguments(c.Arguments),
+func encodeCall(c *assay.ToolCall) item {
+	return item{
+		Type: functionCall, CallID: c.ID, Name: wire.SendableName(c.Name),
+		Arguments: wire.Encode(wire.SendableArguments(c.Arguments)),
 	}
 }
 
@@ -140,9 +116,10 @@ func stateItems(data json.RawMessage, calls []assay.ToolCall) []any {
 
 // callItem returns raw if it is sendable and describes c, and c otherwise.
 func callItem(raw json.RawMessage, it item, c *assay.ToolCall) any {
-	own := wireCall{functionCall, it.CallID, it.Name, textOf(it.Arguments)}
-	if call := encodeCall(c); call != own {
-		return call
+	call := encodeCall(c)
+	if call.CallID == it.CallID && call.Name == it.Name &&
+		wire.TextOf(call.Arguments) == wire.TextOf(it.Arguments) {
+		return raw
 	}
-	return raw
+	return call
 }

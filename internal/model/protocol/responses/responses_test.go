@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/responses"
+	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
@@ -27,10 +28,10 @@ func TestMain(m *testing.M) {
 // serve starts an endpoint and returns a provider for it.
 func serve(
 	t testing.TB, replies ...string,
-) (*wiretest.Endpoint, *responses.Provider) {
+) (*wiretest.Endpoint, *wire.Provider) {
 	t.Helper()
 	e := &wiretest.Endpoint{Replies: replies, Status: status}
-	p, err := responses.New(e.Serve(t, "/v1", "gpt-x"))
+	p, err := responses.Protocol.New(e.Serve(t, "/v1", "gpt-x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func hi() assay.Request {
 	}
 }
 
-func chat(t *testing.T, p *responses.Provider, req assay.Request) *assay.Response {
+func chat(t *testing.T, p *wire.Provider, req assay.Request) *assay.Response {
 	t.Helper()
 	resp, err := p.Chat(t.Context(), &req)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // Dialect is the server's side of OpenAI's Responses API without storage.
@@ -37,7 +38,7 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 }
 
 // input is a list of items. A text stands for one message of the user.
-type input []responsesItem
+type input []item
 
 func (in *input) UnmarshalJSON(b []byte) error {
 	var text string
@@ -45,41 +46,12 @@ func (in *input) UnmarshalJSON(b []byte) error {
 		*in = input{{Role: "user", Content: text}}
 		return nil
 	}
-	return json.Unmarshal(b, (*[]responsesItem)(in))
+	return json.Unmarshal(b, (*[]item)(in))
 }
 
-// responsesItem is an item of the input or the output.
-type responsesItem struct {
-	ID     string `json:"id,omitempty"`
-	Type   string `json:"type,omitempty"`
-	Status string `json:"status,omitempty"`
-
-	// A message. Its content is a string or a list of parts.
-	Role    string `json:"role,omitempty"`
-	Content any    `json:"content,omitempty"`
-
-	// A call and its answer.
-	CallID    string  `json:"call_id,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	Arguments *string `json:"arguments,omitempty"`
-	Output    any     `json:"output,omitempty"` // a text or a list of parts
-
-	// Reasoning.
-	Summary   []responsesText  `json:"summary,omitempty"`
-	Encrypted *gateway.Thought `json:"encrypted_content,omitempty"`
-}
-
-type responsesText struct {
-	Type    string  `json:"type"`
-	Text    *string `json:"text,omitempty"`
-	Refusal *string `json:"refusal,omitempty"`
-	// Annotations are there, but empty, in the output. Clients demand them.
-	Annotations *[]struct{} `json:"annotations,omitempty"`
-}
-
-// responsesOutputText returns a part of the output.
-func responsesOutputText(text string) responsesText {
-	return responsesText{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
+// outputText returns a part of the output.
+func outputText(text string) part {
+	return part{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
 }
 
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
@@ -108,7 +80,7 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 		})
 	}
 	var e *gateway.Refusal
-	if p.Messages, e = responsesMessages(p.Messages, doc.Input); e == nil {
+	if p.Messages, e = messagesOf(p.Messages, doc.Input); e == nil {
 		e = gateway.Identify(p.Messages, nil, false)
 	}
 	return p, e
@@ -150,9 +122,9 @@ func beyond(b *request[input]) *gateway.Refusal {
 	return nil
 }
 
-// responsesMessages appends the messages of items. The items of a reply follow each other.
-func responsesMessages(
-	messages []assay.Message, items []responsesItem,
+// messagesOf appends the messages of items. The items of a reply follow each other.
+func messagesOf(
+	messages []assay.Message, items []item,
 ) ([]assay.Message, *gateway.Refusal) {
 	for i := range items {
 		it := &items[i]
@@ -181,12 +153,12 @@ func responsesMessages(
 }
 
 // isReply reports whether an item is part of a model's reply.
-func (it *responsesItem) isReply() bool {
-	return it.Role == "assistant" || it.Type == "function_call" || it.Type == "reasoning"
+func (it *item) isReply() bool {
+	return it.Role == "assistant" || it.Type == functionCall || it.Type == reasoning
 }
 
 // message returns item i, which is not part of a reply.
-func (it *responsesItem) message(i int) (assay.Message, *gateway.Refusal) {
+func (it *item) message(i int) (assay.Message, *gateway.Refusal) {
 	switch it.Type {
 	case "", "message":
 	case "function_call_output":
@@ -194,7 +166,7 @@ func (it *responsesItem) message(i int) (assay.Message, *gateway.Refusal) {
 			return assay.Message{}, gateway.BadRequest("input",
 				"Missing required parameter: 'input[%d].output'.", i)
 		}
-		content, e := responsesContent(it.Output, i)
+		content, e := contentOf(it.Output, i)
 		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: content}, e
 	case reference:
 		return assay.Message{}, gateway.BadRequest("input", "Item with id '%s' not found. 'input[%d]' must "+
@@ -203,7 +175,7 @@ func (it *responsesItem) message(i int) (assay.Message, *gateway.Refusal) {
 		return assay.Message{}, gateway.BadRequest("input", "This server does not support 'input[%d]' of "+
 			"type '%s'. It reads messages, function calls and their outputs.", i, it.Type)
 	}
-	content, e := responsesContent(it.Content, i)
+	content, e := contentOf(it.Content, i)
 	m := assay.Message{Role: assay.Role(it.Role), Content: content}
 	switch it.Role {
 	case "developer":
@@ -216,13 +188,13 @@ func (it *responsesItem) message(i int) (assay.Message, *gateway.Refusal) {
 }
 
 // addTo adds item i to the reply that it is part of.
-func (it *responsesItem) addTo(m *assay.Message, i int) *gateway.Refusal {
+func (it *item) addTo(m *assay.Message, i int) *gateway.Refusal {
 	switch it.Type {
 	case "function_call":
 		if it.Arguments == nil {
 			return gateway.BadRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
 		}
-		call := assay.ToolCall{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments}
+		call := assay.ToolCall{ID: it.CallID, Name: it.Name, Arguments: wire.TextOf(it.Arguments)}
 		m.Calls = append(m.Calls, call)
 	case "reasoning":
 		if len(m.Calls) > 0 {
@@ -231,7 +203,7 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *gateway.Refusal {
 		}
 		m.State = it.Thought().State()
 	default:
-		content, e := responsesContent(it.Content, i)
+		content, e := contentOf(it.Content, i)
 		m.Content += content
 		return e
 	}
@@ -239,21 +211,20 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *gateway.Refusal {
 }
 
 // thought returns the thought of a reasoning item.
-func (it *responsesItem) Thought() gateway.Thought {
-	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text == nil ||
-		*it.Summary[0].Text != it.Encrypted.Text() {
+func (it *item) Thought() gateway.Thought {
+	if text, _ := texts(it.Summary, ""); it.Encrypted == nil || text != it.Encrypted.Text() {
 		return "changed"
 	}
 	return *it.Encrypted
 }
 
-// responsesContent returns the text of a content of item i.
-func responsesContent(content any, i int) (string, *gateway.Refusal) {
+// contentOf returns the text of a content of item i.
+func contentOf(content any, i int) (string, *gateway.Refusal) {
 	if text, ok := content.(string); ok {
 		return text, nil
 	}
 	raw, _ := json.Marshal(content)
-	var parts []responsesText
+	var parts []part
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
 		return "", gateway.BadRequest("input", "Invalid type for 'input[%d].content'.", i)
 	}
@@ -273,19 +244,18 @@ func responsesContent(content any, i int) (string, *gateway.Refusal) {
 }
 
 func (Dialect) Encode(r gateway.Reply) any {
-	id := strconv.FormatUint(r.ID, 16)
-	out := reply[[]responsesItem]{
-		ID: "resp_" + id, Object: "response", CreatedAt: r.Created, Status: "completed",
-		Model: r.Model, Output: []responsesItem{}, ToolChoice: "auto", Tools: []struct{}{},
+	out := reply{
+		ID: "resp_" + strconv.FormatUint(r.ID, 16), Object: "response", CreatedAt: r.Created, Status: "completed",
+		Model: r.Model, Output: json.RawMessage("[]"), ToolChoice: "auto", Tools: []struct{}{},
 		Parallel: true,
 		Usage: &usage{
-			Input: float64(r.Usage.InputTokens), Output: float64(r.Usage.OutputTokens),
-			Total: float64(r.Usage.Total()),
+			Input: wire.Count(r.Usage.InputTokens), Output: wire.Count(r.Usage.OutputTokens),
+			Total: wire.Count(r.Usage.Total()),
 		},
 	}
-	out.Usage.InputDetails.Cached = float64(r.Usage.CachedTokens)
-	out.Usage.InputDetails.CacheWrite = float64(r.Usage.CacheWriteTokens)
-	out.Usage.OutputDetails.Reasoning = float64(r.Usage.ReasoningTokens)
+	out.Usage.InputDetails.Cached = wire.Count(r.Usage.CachedTokens)
+	out.Usage.InputDetails.CacheWrite = wire.Count(r.Usage.CacheWriteTokens)
+	out.Usage.OutputDetails.Reasoning = wire.Count(r.Usage.ReasoningTokens)
 	switch r.Finish {
 	case "length":
 		out.Status, out.Incomplete = "incomplete", &reason{"max_output_tokens"}
@@ -293,34 +263,35 @@ func (Dialect) Encode(r gateway.Reply) any {
 		out.Status, out.Incomplete = "incomplete", &reason{"content_filter"}
 	}
 	if !r.Nothing {
-		out.Output = responsesOutput(r, id)
+		out.Output = gateway.Encode(itemsOf(r))
 	}
 	return out
 }
 
-// responsesOutput returns the items of a reply.
-func responsesOutput(r gateway.Reply, id string) []responsesItem {
-	items := []responsesItem{}
+// itemsOf returns the items of a reply.
+func itemsOf(r gateway.Reply) []item {
+	id := strconv.FormatUint(r.ID, 16)
+	items := []item{}
 	if r.Thought != "" {
-		items = append(items, responsesItem{
+		items = append(items, item{
 			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.Thought,
-			Summary: []responsesText{{Type: "summary_text", Text: new(r.Thought.Text())}},
+			Summary: []part{{Type: "summary_text", Text: new(r.Thought.Text())}},
 		})
 	}
-	part := responsesOutputText(r.Message.Content)
+	content := outputText(r.Message.Content)
 	if r.Finish == "refusal" {
-		part = responsesText{Type: "refusal", Refusal: &r.Message.Content}
+		content = part{Type: "refusal", Refusal: &r.Message.Content}
 	}
 	if r.Message.Content != "" || len(r.Message.Calls) == 0 {
-		items = append(items, responsesItem{
+		items = append(items, item{
 			ID: "msg_" + id, Type: "message", Status: "completed", Role: "assistant",
-			Content: []responsesText{part},
+			Content: []part{content},
 		})
 	}
 	for i, c := range r.Message.Calls {
-		items = append(items, responsesItem{
+		items = append(items, item{
 			ID: "fc_" + id + strconv.Itoa(i), Type: "function_call", Status: "completed",
-			CallID: c.ID, Name: c.Name, Arguments: &c.Arguments,
+			CallID: c.ID, Name: c.Name, Arguments: gateway.Encode(c.Arguments),
 		})
 	}
 	return items

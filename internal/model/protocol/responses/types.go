@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// A request is the body of a request. I is the form of the input: the client sends items of any
-// type, and the server reads an [input].
+// A request is the body of a request. I is the form of the input: the client sends items, some of
+// them as they came, and the server reads an [input].
 type request[I any] struct {
 	Model        string   `json:"model"`
 	Instructions *string  `json:"instructions,omitempty"`
@@ -20,10 +20,9 @@ type request[I any] struct {
 	Reasoning  effort `json:"reasoning,omitzero"`
 	ToolChoice any    `json:"tool_choice,omitempty"` // see [gateway.ChoiceOf]
 	Previous   string `json:"previous_response_id,omitempty"`
-	// Tools is empty in the client, which appends its cached functions.
-	Tools  []tool `json:"tools,omitempty"`
-	Stream bool   `json:"stream,omitempty"`
-	Text   struct {
+	Tools      []tool `json:"tools,omitempty"`
+	Stream     bool   `json:"stream,omitempty"`
+	Text       struct {
 		Format gateway.Format `json:"format"`
 	} `json:"text,omitzero"`
 }
@@ -43,38 +42,75 @@ type tool struct {
 	Strict bool `json:"strict"`
 }
 
-// A reply is the body of a reply. O is the form of the output, whose JSON the client keeps.
-type reply[O any] struct {
-	ID          string     `json:"id"`
-	Object      string     `json:"object"`
-	CreatedAt   int64      `json:"created_at"`
-	Status      string     `json:"status"`
-	Error       *struct{}  `json:"error"`
-	Incomplete  *reason    `json:"incomplete_details"`
-	Model       string     `json:"model"`
-	Output      O          `json:"output"`
-	Reasoning   effort     `json:"reasoning"`
-	ServiceTier string     `json:"service_tier,omitempty"`
-	ToolChoice  any        `json:"tool_choice"`
-	Tools       []struct{} `json:"tools"`
-	Parallel    bool       `json:"parallel_tool_calls"`
-	Usage       *usage     `json:"usage"`
+// An item is an item of the input or the output, of any type.
+type item struct {
+	ID     string `json:"id,omitempty"`
+	Type   string `json:"type,omitempty"`
+	Status string `json:"status,omitempty"`
+
+	// A message. Its content is a text or a list of parts.
+	Role    string `json:"role,omitempty"`
+	Content any    `json:"content,omitempty"`
+	Phase   string `json:"phase,omitempty"`
+
+	// A call and its answer. The arguments are a text, and the output is one or a list of parts.
+	CallID    string          `json:"call_id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Output    any             `json:"output,omitempty"`
+
+	// Reasoning. The summary is a list of parts.
+	Summary   any              `json:"summary,omitempty"`
+	Encrypted *gateway.Thought `json:"encrypted_content,omitempty"`
+}
+
+// The types of items.
+const (
+	message      = "message"
+	functionCall = "function_call"
+	reasoning    = "reasoning"
+)
+
+// A part is a part of a content or a summary.
+type part struct {
+	Type    string  `json:"type"`
+	Text    *string `json:"text,omitempty"`
+	Refusal *string `json:"refusal,omitempty"`
+	// Annotations are there, but empty, in the output. Clients demand them.
+	Annotations *[]struct{} `json:"annotations,omitempty"`
+}
+
+// A reply is the body of a reply.
+type reply struct {
+	ID          string          `json:"id"`
+	Object      string          `json:"object"`
+	CreatedAt   int64           `json:"created_at"`
+	Status      string          `json:"status"`
+	Error       *struct{}       `json:"error"`
+	Incomplete  *reason         `json:"incomplete_details"`
+	Model       string          `json:"model"`
+	Output      json.RawMessage `json:"output"` // items, which go back as they came
+	Reasoning   effort          `json:"reasoning"`
+	ServiceTier string          `json:"service_tier,omitempty"`
+	ToolChoice  any             `json:"tool_choice"`
+	Tools       []struct{}      `json:"tools"`
+	Parallel    bool            `json:"parallel_tool_calls"`
+	Usage       *usage          `json:"usage"`
 }
 
 type reason struct {
 	Reason string `json:"reason"`
 }
 
-// usage has numbers with fractions because some endpoints send them.
 type usage struct {
-	Input        float64 `json:"input_tokens"`
+	Input        wire.Count `json:"input_tokens"`
 	InputDetails struct {
-		Cached     float64 `json:"cached_tokens"`
-		CacheWrite float64 `json:"cache_write_tokens"`
+		Cached     wire.Count `json:"cached_tokens"`
+		CacheWrite wire.Count `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
-	Output        float64 `json:"output_tokens"`
+	Output        wire.Count `json:"output_tokens"`
 	OutputDetails struct {
-		Reasoning float64 `json:"reasoning_tokens"`
+		Reasoning wire.Count `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
-	Total float64 `json:"total_tokens"`
+	Total wire.Count `json:"total_tokens"`
 }

@@ -1,17 +1,19 @@
-// Package wire carries requests to the endpoints of models over HTTP, for every protocol.
+// Package wire is the client of every protocol: it sends requests to the endpoints of models over
+// HTTP. A [Protocol] says how requests and replies are written.
 //
 // It owns the HTTP client, which keeps deadlines and never reveals a key; the classification of
 // failed responses as an [assay.Fault]; and the reading of limits from headers and messages. It
-// does not know what a request or a reply means: the packages of the protocols do. It does not
-// retry, wait, pace or price requests. Package lane does that.
+// repeats a request only without what an endpoint refuses by name. Package lane retries, paces and
+// prices requests.
 package wire
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,8 +26,7 @@ import (
 // Config describes one deployment and its key. Printing it never reveals the key.
 type Config struct {
 	// BaseURL is the part of the address before the path of the protocol. If it is empty, the
-	// protocol's own default applies. For Azure it is the resource's endpoint without "/openai",
-	// and is required.
+	// protocol's own default applies. For Azure it is the resource's endpoint without "/openai".
 	BaseURL string
 	// Key is sent in the header of the protocol. If it is empty, no credential is sent, for
 	// example to a local server.
@@ -34,8 +35,6 @@ type Config struct {
 	KeyName string
 	// Deployment is the endpoint's name for the model. It is required.
 	Deployment string
-	// Azure selects Azure's URLs and header.
-	Azure bool
 	// APIVersion is the version of the API, for endpoints that want one: Azure's api-version or
 	// Anthropic's anthropic-version. The protocol has a default.
 	APIVersion string
@@ -51,12 +50,7 @@ type Config struct {
 }
 
 func (c Config) String() string {
-	azure := ""
-	if c.Azure {
-		azure = " on azure"
-	}
-	return fmt.Sprintf("%s%s deployment %q key %s",
-		redactURL(c.BaseURL), azure, c.Deployment, c.KeyName)
+	return fmt.Sprintf("%s deployment %q key %s", redactURL(c.BaseURL), c.Deployment, c.KeyName)
 }
 
 // Format prints [Config.String] for every verb.
@@ -65,64 +59,107 @@ func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 // LogValue logs [Config.String].
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// A Protocol is what the HTTP exchanges of a protocol have of their own.
+// A Protocol is one way to talk to an endpoint.
 type Protocol struct {
-	// Name is its name in the providers file.
+	// Name is its name in a providers file.
 	Name string
-	// BaseURL is the default address.
+	// BaseURL is the base URL of the protocol's own provider, and the default.
 	BaseURL string
-	// Paths are endings that do not belong in a base URL.
-	Paths []string
-	// KeyHeader is the header for the key, and KeyPrefix the text before it.
-	KeyHeader, KeyPrefix string
-	// Header holds the protocol's own headers.
-	Header http.Header
+	// Versioned is true if a provider has to name the version of the API.
+	Versioned bool
+	// CachedFree is true if endpoints do not count input that is read from a cache against limits
+	// of tokens.
+	CachedFree bool
 	// OwnKey is true if an endpoint may refuse a state that came with another key.
 	OwnKey bool
+	// Paths are endings that do not belong in a base URL.
+	Paths []string
+	// URL returns the address of requests.
+	URL func(c *Config) string
+	// KeyHeader is the header for the key, and KeyPrefix the text before it.
+	KeyHeader, KeyPrefix string
+	// Header returns the protocol's own headers. It is nil if there are none.
+	Header func(c *Config) http.Header
+
+	// Encode returns the document of a request without the parameters in unsent, and the parameters
+	// that it contains.
+	Encode func(p *Provider, req *assay.Request, unsent ParamSet) (doc any, sent ParamSet)
+	// Params are the parameters that a request can do without, in the order in which messages are
+	// searched for them.
+	Params []Param
+	// Refused returns another part of a request that the endpoint refused, or 0. It may be nil.
+	Refused func(e *APIError, sent ParamSet) ParamSet
+	// Omitted lists settings that were not sent, if the protocol can leave out more than the
+	// temperature and top_p. Adapted names other differences between a request and what was sent.
+	// They may be nil.
+	Omitted func(s assay.Sampling, sent ParamSet) []Setting
+	Adapted func(req *assay.Request, sent, unsent ParamSet) []string
+
+	// Assemble joins the events of a stream, which some endpoints send although the request did not
+	// ask for one, into the reply that they should have sent. It may be nil.
+	Assemble func(events [][]byte) ([]byte, error)
+	// NewReply returns an empty document for a reply.
+	NewReply func() Document
 }
 
-// A Caller posts requests to one deployment with one key. It is safe for concurrent use.
-type Caller struct {
+// A Document is the body of a reply, decoded.
+type Document interface {
+	// Outline returns the model that answered and what the reply used. Even a reply that ends in a
+	// fault may have been paid for.
+	Outline() (model string, used assay.Usage)
+	// Read completes resp, whose usage is set. If it returns a fault, it has set at most the finish
+	// reason. turn is part of the IDs given to calls that have none.
+	Read(p *Provider, from *Reply, turn int, resp *assay.Response) error
+}
+
+// A Provider sends requests to one deployment with one key. It is safe for concurrent use.
+type Provider struct {
 	Config
-	protocol Protocol
+	protocol *Protocol
+	url      *url.URL // never modified
 	scrub    *Redactor
 	wire     *guard
 	// header is the same in every request and holds the key. It is a pointer so that it prints as
 	// an address, and is never modified.
 	header *http.Header
-	latest atomic.Pointer[parsedURL] // see parse
+	// learned is the ParamSet that the endpoint has refused so far.
+	learned atomic.Uint32
 }
 
-// New returns a caller. It does no I/O. The error says what is wrong with cfg.
-func New(p Protocol, cfg Config) (*Caller, error) {
-	if cfg.BaseURL == "" && !cfg.Azure {
-		cfg.BaseURL = p.BaseURL
-	}
+var _ assay.Provider = (*Provider)(nil)
+
+// New returns a provider. It does no I/O. The error says what is wrong with cfg.
+func (p *Protocol) New(cfg Config) (*Provider, error) {
+	cfg.BaseURL = strings.TrimRight(cmp.Or(cfg.BaseURL, p.BaseURL), "/")
 	if cfg.Client == nil {
 		cfg.Client = NewClient(ClientOptions{})
 	}
-	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	if err := cfg.check(p.Paths); err != nil {
 		return nil, err
 	}
-	c := &Caller{
-		Config: cfg, protocol: p, header: p.header(cfg),
+	post, err := http.NewRequest(http.MethodPost, p.URL(&cfg), nil) // with the checks of net/http
+	if err != nil {
+		return nil, fmt.Errorf("the deployment %q does not fit into an address", cfg.Deployment)
+	}
+	c := &Provider{
+		Config: cfg, protocol: p, url: post.URL, header: p.header(&cfg),
 		wire: guardOf(cfg.Client, NewRedactor(append(slices.Clone(cfg.Secrets), cfg.Key))),
 	}
 	c.scrub = c.wire.scrub
 	return c, nil
 }
 
-func (p *Protocol) header(cfg Config) *http.Header {
+func (p *Protocol) header(cfg *Config) *http.Header {
 	h := &http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json"},
 		"User-Agent":   {"assay"},
 	}
-	for _, own := range []http.Header{p.Header, cfg.Header} {
-		for name, values := range own {
-			(*h)[http.CanonicalHeaderKey(name)] = values
-		}
+	if p.Header != nil {
+		maps.Copy(*h, p.Header(cfg))
+	}
+	for name, values := range cfg.Header {
+		(*h)[http.CanonicalHeaderKey(name)] = values
 	}
 	if key := cfg.Key.reveal(); key != "" {
 		h.Set(p.KeyHeader, p.KeyPrefix+key)
@@ -176,97 +213,27 @@ func checkBaseURL(base string, paths []string) error {
 
 // Origin names the endpoint in an [assay.State]: its protocol, its host and, if that matters, the
 // variable with the key.
-func (c *Caller) Origin() string {
-	origin := c.protocol.Name
-	if u, err := url.Parse(c.BaseURL); err == nil {
+func (p *Provider) Origin() string {
+	origin := p.protocol.Name
+	if u, err := url.Parse(p.BaseURL); err == nil {
 		origin += " " + u.Host
 	}
-	if c.protocol.OwnKey && c.KeyName != "" {
-		origin += " " + c.KeyName
+	if p.protocol.OwnKey && p.KeyName != "" {
+		origin += " " + p.KeyName
 	}
 	return origin
 }
 
-func (c *Caller) String() string { return c.protocol.Name + " " + c.Config.String() }
+func (p *Provider) String() string { return p.protocol.Name + " " + p.Config.String() }
 
-// Format prints [Caller.String] for every verb.
-func (c *Caller) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+// Format prints [Provider.String] for every verb.
+func (p *Provider) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 
-// LogValue logs [Caller.String].
-func (c *Caller) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-// A Reply is a complete response without secrets.
-type Reply struct {
-	Status int
-	Header http.Header
-	Body   []byte
-	// Quotas holds the limits in the headers.
-	Quotas []assay.QuotaState
-}
-
-// Post sends a body and returns the reply, whose status may be an error; see [Caller.Fault]. The
-// error is a fault, and then there was no complete reply. If a transport has to write the body
-// again, encode is called again. Ten thousand goroutines may wait in Post, so it and its callees
-// keep large values off the stack.
-func (c *Caller) Post(
-	ctx context.Context, url string, encode func() (*Body, error),
-) (*Reply, error) {
-	post, err := c.request(ctx, url, encode)
-	if err != nil {
-		return nil, &assay.Fault{Kind: assay.Harness, Detail: c.Detail(err.Error(), ""), Err: err}
-	}
-	resp, body, err := c.wire.fetch(post)
-	if err != nil {
-		return nil, c.transportFault(ctx, err)
-	}
-	return &Reply{
-		Status: resp.StatusCode, Header: resp.Header, Body: tidy(body),
-		Quotas: quotaStates(resp.Header),
-	}, nil
-}
-
-// request returns the HTTP request. It does not keep the body after it has been written.
-func (c *Caller) request(
-	ctx context.Context, url string, encode func() (*Body, error),
-) (*http.Request, error) {
-	body, err := encode()
-	if err != nil {
-		return nil, err
-	}
-	target, err := c.parse(url)
-	if err != nil {
-		return nil, err
-	}
-	post := &http.Request{
-		Method: http.MethodPost, URL: target, Host: target.Host,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: *c.header, Body: body, ContentLength: body.size(),
-		GetBody: func() (io.ReadCloser, error) { return encode() },
-	}
-	return post.WithContext(ctx), nil
-}
-
-// A parsedURL is an address and what it was parsed to, which is never modified.
-type parsedURL struct {
-	text string
-	url  *url.URL
-}
-
-// parse parses a URL. It keeps the latest, because most protocols have one.
-func (c *Caller) parse(text string) (*url.URL, error) {
-	if known := c.latest.Load(); known != nil && known.text == text {
-		return known.url, nil
-	}
-	post, err := http.NewRequest(http.MethodPost, text, nil) // with the checks of net/http
-	if err != nil {
-		return nil, err
-	}
-	c.latest.Store(&parsedURL{text, post.URL})
-	return post.URL, nil
-}
+// LogValue logs [Provider.String].
+func (p *Provider) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
 // Clean makes an endpoint's text safe to store. It removes secrets, including spellings that only
 // decoding revealed, and makes the text valid UTF-8.
-func (c *Caller) Clean(s string) string {
-	return strings.ToValidUTF8(c.scrub.Text(s), "\uFFFD")
+func (p *Provider) Clean(s string) string {
+	return strings.ToValidUTF8(p.scrub.Text(s), "\uFFFD")
 }
