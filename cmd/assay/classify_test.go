@@ -51,7 +51,7 @@ func opinions(t *testing.T, path string) []store.Classification {
 	}
 	defer db.Close()
 	var all []store.Classification
-	for o, err := range db.Classifications(t.Context(), store.Filter{}) {
+	for o, err := range db.Classifications(t.Context(), "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,28 +51,25 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 	})
 }
 
-// Classifications streams the opinions on the attempts that f chooses, in the order in which
-// they were saved. An error comes with a zero value and ends the sequence.
-func (db *DB) Classifications(ctx context.Context, f Filter) iter.Seq2[Classification, error] {
+// Classifications streams the opinions on attempts of an experiment, unless that is empty, and of a
+// trial, unless that is empty, in the order in which they were saved. An error comes with a zero value
+// and ends the sequence.
+func (db *DB) Classifications(
+	ctx context.Context, experiment string, trial assay.TrialID,
+) iter.Seq2[Classification, error] {
 	return stream(func(yield func(Classification, error) bool) error {
-		at, err := db.state(ctx, f.Snapshot)
-		if err != nil {
-			return err
-		}
-		where, args, err := f.where(at)
-		if err != nil {
-			return err
-		}
 		unproved, err := db.unproved(ctx, "classification")
 		if err != nil {
 			return err
 		}
-		query := `SELECT c.id, lower(hex(a.trial)), a.number, c.model, prompt, category, confidence,
-				reason, rule_category, classified_at, c.input_tokens, c.output_tokens,
+		const query = `SELECT c.id, lower(hex(a.trial)), a.number, c.model, prompt, category,
+				confidence, reason, rule_category, classified_at, c.input_tokens, c.output_tokens,
 				c.cost_usd, raw
 			FROM classifications c CROSS JOIN attempts a ON a.id = c.attempt
-				CROSS JOIN trials t ON t.id = a.trial CROSS JOIN runs r ON r.seq = a.run
-			WHERE ` + where + ` ORDER BY c.id`
+				CROSS JOIN runs r ON r.seq = a.run
+			WHERE ?1 IN ('', r.experiment) AND ?2 IN ('', lower(hex(a.trial)))
+			ORDER BY c.id`
+		args := []any{experiment, string(trial)}
 		return db.wrap(each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
 			var c Classification
 			var id int64

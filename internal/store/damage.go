@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -17,39 +15,6 @@ type damage struct {
 	skipped map[int64]bool    // row IDs of attempts; guarded by mu
 	rows    map[sealedID]bool // of other tables; guarded by mu
 	tell    func(error)       // called under mu
-	// proved and whole are the row IDs up to which attempts were proved, without and with their
-	// trials; guarded by mu.
-	proved, whole int64
-}
-
-// prove notes that the attempts up to a row ID were proved, or skipped.
-func (d *damage) prove(last int64, trials bool) {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.proved = max(d.proved, last); trials {
-		d.whole = max(d.whole, last)
-	}
-}
-
-// hasProved reports whether the attempts up to a row ID were proved. Without damage to skip, each
-// is proved when it is read.
-func (d *damage) hasProved(last int64, trials bool) bool {
-	if d == nil {
-		return true
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.proved >= last && (d.whole >= last || !trials)
-}
-
-// known returns the row IDs of the attempts that were skipped so far.
-func (d *damage) known() map[int64]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return maps.Clone(d.skipped)
 }
 
 // A sealedID names a row, or a part of one, that has a seal in the table seals: see [sealed].
@@ -90,49 +55,21 @@ func (db *DB) Skipped() int {
 	return len(db.damage.skipped)
 }
 
-// SkipGone counts attempts that have a seal but cannot be found among those that cannot be read.
-// They were deleted by another program, or a page is in the wrong place, or the upper pages of
-// their table are damaged, so that it ends early without an error. Only the seals show it.
+// SkipGone counts attempts that have a seal but cannot be found. They were deleted by another
+// program, or a page is in the wrong place, or the upper pages of their table are damaged, so that it
+// ends early without an error. Only the seals show it.
 func (db *DB) SkipGone(ctx context.Context) error {
-	query := "SELECT attempt, TRUE FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
-	gone, err := table[int64, bool](ctx, db.reader, query)
-	if isDamage(err) && ctx.Err() == nil {
-		return db.skipUnread(ctx)
-	}
+	query := "SELECT attempt FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
+	gone, err := values[int64](ctx, db.reader, query)
 	if err != nil {
-		return db.wrap(err)
+		return db.wrap(db.forgive("attempts and their seals", err))
 	}
-	db.skipGone(gone)
+	if len(gone) > 0 {
+		some := strings.Trim(fmt.Sprint(gone[:min(len(gone), 10)]), "[]")
+		db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
+			len(gone), some), gone...)
+	}
 	return nil
-}
-
-func (db *DB) skipGone(gone map[int64]bool) {
-	if len(gone) == 0 {
-		return
-	}
-	ids := slices.Sorted(maps.Keys(gone))
-	some := strings.Trim(fmt.Sprint(ids[:min(len(ids), 10)]), "[]")
-	db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
-		len(ids), some), ids...)
-}
-
-// skipUnread is for tables that SQLite cannot search, and reads them block by block.
-func (db *DB) skipUnread(ctx context.Context) error {
-	gone, err := table[int64, bool](ctx, db.reader, "SELECT attempt, TRUE FROM attempt_seals")
-	if err != nil { // without the seals, nothing is known
-		return db.wrap(db.forgive("the seals of attempts", err))
-	}
-	last := slices.Max(append(slices.Collect(maps.Keys(gone)), math.MinInt64))
-	there := func(id int64) (bool, error) {
-		delete(gone, id)
-		return true, nil
-	}
-	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, there,
-		func() error { return nil })
-	if err == nil {
-		db.skipGone(gone)
-	}
-	return err
 }
 
 // readIDs returns the row IDs of attempts.

@@ -2,11 +2,11 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/assay-eval/assay"
 )
@@ -14,235 +14,245 @@ import (
 // errUnproved means that a row differs from what its seal covers.
 var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
 
-// What a query for attempts reads first: everything that their seals cover.
-var (
-	proofColumns = "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
-		columnList("a.", attemptFields)
-	proofTables = " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
-		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
-)
+var errNoSeal = hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is lost",
+	ErrDamaged), doRescue)
 
-// The columns that can follow: the latest score of an attempt, its trial and its transcript. Trials
-// need no seal, because their IDs are made of their content.
-var (
-	latestColumns = ", c.id, c.body"
-	latestTables  = " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
-		"WHERE scores.attempt = a.id AND scores.id <= ?)"
-	trialColumns = ", " + columnList("t.", trialFields)
-	trialTables  = " LEFT JOIN trials t ON t.id = a.trial"
-	bodyColumn   = ", (SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
-)
+var errUnprovedScore = hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged),
+	doRescue)
 
-// A proof is a query for attempts that compares each of them with its seal.
-type proof struct {
-	walk
-	query  string // without its conditions
-	args   []any
-	scores bool           // whether it reads scores
-	broken map[int64]bool // the scores that are not proved
-	// unknown has the runs whose rows are not proved. What they say of attempts is left out, and if
-	// the walk is of one experiment, the attempts are too, because they may belong to another one.
-	unknown map[string]bool
-	// known is not nil if an earlier walk has proved all attempts. It has those that it skipped.
-	known map[int64]bool
-	room  int64 // how many rows to reserve memory for
-}
+// errUnknownExperiment means that the row of an attempt's run was changed.
+var errUnknownExperiment = hinted(fmt.Errorf("%w: its experiment is unknown, because the row of "+
+	"its run is not as it was saved", ErrDamaged), doRescue)
 
-// prove returns the query of a walk. If the walk is narrow, SQL leaves out attempts because of
-// columns that may have been changed, so all attempts of its state are proved first. A store does
-// that only once, and only if it skips damage.
-func (db *DB) prove(
-	ctx context.Context, q walk, at state, narrow bool,
-) (p proof, err error) {
-	p.walk = q
-	if !q.AsSaved {
-		if p.broken, err = db.unprovedScores(ctx, at.scores); err != nil {
-			return p, err
-		}
-	}
-	if p.unknown, err = db.unprovedRuns(ctx); err != nil {
-		return p, err
-	}
-	if narrow && !db.damage.hasProved(at.attempts, q.Model != "") {
-		all := Filter{AsSaved: true, Superseded: true}
-		err := db.walkState(ctx, walk{Filter: all, trials: q.trials, proves: true}, at, func() error { return nil },
-			func(row) (bool, error) { return true, nil })
-		if err != nil {
-			return p, err
-		}
-	}
-	if db.damage != nil && db.damage.hasProved(at.attempts, q.trials) {
-		p.known = db.damage.known()
-	}
-	columns, tables := proofColumns, proofTables
-	if p.scores = at.scores > 0 && !q.AsSaved; p.scores {
-		columns, tables, p.args = columns+latestColumns, tables+latestTables, []any{at.scores}
-	}
-	if q.trials || q.Model != "" {
-		tables += trialTables
-	}
-	if q.trials {
-		columns += trialColumns
-	}
-	if q.bodies {
-		columns += bodyColumn
-	}
-	p.query = "SELECT " + columns + tables
-	return p, nil
-}
-
-// scoreProof remembers which scores up to a row ID are not proved, so that a command that reads
-// attempts several times proves their scores once.
-type scoreProof struct {
-	mu     sync.Mutex
-	last   int64
-	broken map[int64]bool // nil before the first proof
-}
-
-func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, error) {
-	db.scores.mu.Lock()
-	defer db.scores.mu.Unlock()
-	if db.scores.broken != nil && db.scores.last >= last {
-		return db.scores.broken, nil
-	}
-	broken, err := db.unproved(ctx, "score")
-	if err == nil {
-		db.scores.last, db.scores.broken = last, broken
-	}
-	return broken, err
-}
-
-// A provedRow is an attempt that is as it was saved. Its slices are good until the next one.
-type provedRow struct {
+// A storedAttempt is an attempt as SQLite returns it, with everything that its seal covers. Its slices
+// are good until the next one.
+type storedAttempt struct {
 	id, number      int64
 	key             trialKey
-	run, experiment string
-	sum             []byte // its seal
-	script          []byte // the digest of its transcript
+	run, experiment string // empty if the run is missing
+	sum             []byte // the seal; nil if it is missing
+	script          []byte // the digest of the transcript that was saved
+	superseded      bool   // by the outcome of a later round
 	attempt         []any  // the values of attemptFields
-	score           any    // the body of its latest score, or nil
-	trial           []any  // the values of trialFields
-	body            []byte // its transcript
+	score           int64  // the row ID of its latest score, or 0
+	outcome         any    // that score's body, or nil
+	trial           []any  // the values of trialFields, if the query reads them
 }
 
-// each visits the attempts in a range of row IDs, or skips those that are not proved or that visit
-// returns an error for.
-func (p proof) each(
-	ctx context.Context, db *DB, where string, args []any, visit func(*provedRow) error,
+// An attemptQuery reads attempts. We do not read the view results because a damaged file may have
+// lost it, and because its inner joins would silently leave out attempts whose trial or run is
+// missing.
+type attemptQuery struct {
+	trials     bool
+	scores     int64  // the latest score to read; 0 to read none
+	superseded string // a condition for outcomes of rounds before the latest
+	args       []any  // of superseded
+}
+
+func (q attemptQuery) text() (query string, args []any) {
+	columns := "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
+		cmp.Or(q.superseded, "FALSE") + ", " + columnList("a.", attemptFields)
+	tables := " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
+		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
+	args = slices.Clone(q.args)
+	if q.scores > 0 {
+		columns += ", c.id, c.body"
+		tables += " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
+			"WHERE scores.attempt = a.id AND scores.id <= ?)"
+		args = append(args, q.scores)
+	}
+	if q.trials { // they need no seal, because their IDs are made of their content
+		columns += ", " + columnList("t.", trialFields)
+		tables += " LEFT JOIN trials t ON t.id = a.trial"
+	}
+	return "SELECT " + columns + tables, args
+}
+
+// read sets s to a row of the query.
+func (q attemptQuery) read(s *storedAttempt, row []any) {
+	*s = storedAttempt{}
+	s.id, _ = row[0].(int64)
+	s.number, _ = row[1].(int64)
+	if key, _ := row[2].([]byte); len(key) == len(s.key) {
+		copy(s.key[:], key)
+	}
+	s.run, _ = row[3].(string)
+	s.experiment, _ = row[4].(string)
+	s.sum, _ = row[5].([]byte)
+	s.script, _ = row[6].([]byte)
+	s.superseded = row[7] == int64(1)
+	s.attempt, row = row[8:][:len(attemptFields)], row[8+len(attemptFields):]
+	if q.scores > 0 {
+		s.score, _ = row[0].(int64)
+		s.outcome, row = row[1], row[2:]
+	}
+	if q.trials {
+		s.trial = row
+	}
+}
+
+// eachAttempt visits the attempts that satisfy a condition in the order of their row IDs.
+func (db *DB) eachAttempt(
+	ctx context.Context, q attemptQuery, where string, args []any,
+	visit func(*storedAttempt) (bool, error),
 ) error {
-	var r provedRow
-	query := p.query + " WHERE " + where + " ORDER BY a.id"
-	return db.wrap(eachRaw(ctx, db.reader, query, slices.Concat(p.args, args),
+	query, first := q.text()
+	query += " WHERE " + where + " ORDER BY a.id"
+	var s storedAttempt
+	return db.wrap(eachRaw(ctx, db.reader, query, append(first, args...),
 		func(row []any) (bool, error) {
-			err := p.read(&r, row)
-			if p.known[r.id] {
-				return true, nil
-			}
-			if err == nil && p.known == nil {
-				err = r.checkSeal()
-			}
-			if err == nil {
-				err = visit(&r)
-			}
-			if err != nil {
-				name := nameAttempt(trialIDOf(row[2]), int(r.number))
-				return true, db.skip(r.id, fmt.Errorf("%s: %w", name, err))
-			}
-			return true, nil
+			q.read(&s, row)
+			return visit(&s)
 		}))
 }
 
-func (p proof) read(r *provedRow, row []any) error {
-	r.id, _ = row[0].(int64)
-	r.number, _ = row[1].(int64)
-	key, _ := row[2].([]byte)
-	run, ok := row[3].(string)
-	if !ok {
-		return errDangling
-	}
-	r.run, r.score = run, nil
-	r.experiment, _ = row[4].(string)
-	r.sum, _ = row[5].([]byte)
-	r.script, _ = row[6].([]byte)
-	r.attempt, row = row[7:][:len(attemptFields)], row[7+len(attemptFields):]
-	if copy(r.key[:], key) != len(key) || len(key) != len(r.key) {
-		return errUnproved
-	}
-	var score int64
-	if p.scores {
-		score, _ = row[0].(int64)
-		r.score, row = row[1], row[2:]
-	}
-	if p.trials {
-		r.trial, row = row[:len(trialFields)], row[len(trialFields):]
-	}
-	if p.bodies {
-		r.body, _ = row[0].([]byte)
-	}
-	if p.broken[score] {
-		return hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged), doRescue)
-	}
-	return nil
-}
+// identity returns the sum that the attempt's seal covers.
+func (s *storedAttempt) identity() sum { return identify(s.key, s.run, s.attempt, s.script) }
+
+func (s *storedAttempt) name() string { return nameAttempt(s.key.id(), int(s.number)) }
 
 // checkSeal returns an error unless the attempt is as it was saved.
-func (r *provedRow) checkSeal() error {
-	seal := sealAttempt(identify(r.key, r.run, r.attempt, r.script), r.id, r.number)
+func (s *storedAttempt) checkSeal() error {
+	seal := sealAttempt(s.identity(), s.id, s.number)
 	switch {
-	case bytes.Equal(seal[:], r.sum):
+	case bytes.Equal(seal[:], s.sum):
 		return nil
-	case r.sum == nil:
-		return hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is lost",
-			ErrDamaged), doRescue)
+	case s.sum == nil:
+		return errNoSeal
 	}
 	return errUnproved
 }
 
-// unproved returns the row IDs of the rows of a kind that are not as they were saved, or that are
-// missing. Unless the store skips damage, it is an error if there are any.
-func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
-	broken := make(map[int64]bool)
-	skip := func(id int64, name, why string) error {
-		broken[id] = true
-		err := fmt.Errorf("%s: %w: it %s", name, ErrDamaged, why)
-		if db.damage == nil {
-			return hinted(err, doRescue)
-		}
-		db.damage.skipRow(of, id, err)
-		return nil
+// load sets a to the attempt as it was saved. It leaves out the trial if the query does, and then
+// columns marked as detail.
+func (s *storedAttempt) load(a *assay.Attempt, in *interned) error {
+	a.ID, a.Number = s.key.id(), int(s.number)
+	a.Experiment, a.Run = in.text(s.experiment), assay.RunID(in.text(s.run))
+	if s.run == "" || s.trial != nil && s.trial[0] == nil {
+		return errDangling
 	}
-	name := func(id int64) string { return fmt.Sprintf("row %d of %s", id, sealed[of].table) }
-	err := db.eachSealed(ctx, of, func(r sealedRow) (bool, error) {
-		switch {
-		case r.broken == "":
+	if s.trial != nil {
+		if err := loadRow(trialFields, a, s.trial, in); err != nil {
+			return err
+		}
+	}
+	for i, c := range attemptFields {
+		if c.detail && s.trial == nil {
+			continue
+		}
+		if err := c.load(a, s.attempt[i], in); err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// A proof is how readers read attempts and compare each of them with its seal.
+type proof struct {
+	walk
+	query  attemptQuery
+	broken map[int64]bool // the scores that are not proved
+	// unknown has the runs whose rows are not proved. What they say of attempts is left out, and if
+	// the walk is of one experiment, the attempts are too, because they may belong to another one.
+	unknown map[string]bool
+}
+
+// prove returns the proof of a walk.
+func (db *DB) prove(ctx context.Context, q walk, at state) (p proof, err error) {
+	p.walk, p.query.trials = q, q.trials || q.Model != ""
+	if !q.AsSaved {
+		p.query.scores = at.scores
+		if p.broken, err = db.unprovedScores(ctx, at.scores); err != nil {
+			return p, err
+		}
+	}
+	if !q.Superseded {
+		if err := db.findSuperseded(ctx, at, &p.query); err != nil {
+			return p, err
+		}
+	}
+	p.unknown, err = db.unprovedRuns(ctx)
+	return p, err
+}
+
+// findSuperseded lets a query tell which outcomes were superseded. Few stores have any.
+func (db *DB) findSuperseded(ctx context.Context, at state, q *attemptQuery) error {
+	var again bool
+	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"
+	err := db.reader.QueryRowContext(ctx, query, at.attempts).Scan(&again)
+	if err != nil || !again {
+		return db.wrap(db.forgive("the rounds of attempts", err))
+	}
+	q.superseded = `a.level <> '' AND EXISTS (SELECT 1 FROM attempts o WHERE o.trial = a.trial
+		AND o.level <> '' AND o.round > a.round AND o.id <= ?)`
+	q.args = []any{at.attempts}
+	return nil
+}
+
+// A row is an attempt, with its transcript if the walk reads it.
+type row struct {
+	id         int64
+	attempt    assay.Attempt
+	transcript *assay.Transcript
+	damage     error // of the transcript
+}
+
+// rows returns the attempts in a range that the walk chooses, and skips those that are not proved.
+// SQL only knows columns that may have been changed, so each attempt is proved before it is left out.
+func (p proof) rows(
+	ctx context.Context, db *DB, bodies map[int64][]byte, where string, args []any,
+) (all []row, err error) {
+	in := newInterned()
+	all = make([]row, 0, p.room())
+	err = db.eachAttempt(ctx, p.query, where, args, func(s *storedAttempt) (bool, error) {
+		r := row{id: s.id}
+		if err := p.load(s, &r.attempt, in); err != nil {
+			return true, db.skip(s.id, fmt.Errorf("%s: %w", s.name(), err))
+		}
+		if s.superseded && !p.Superseded || !p.has(&r.attempt) {
 			return true, nil
-		case wholeRow(of) == "run":
-			return true, skip(r.id, fmt.Sprintf("run %v", r.row[0]), r.broken)
 		}
-		return true, skip(r.id, name(r.id), r.broken)
+		if p.bodies {
+			r.transcript, err = db.transcriptOf(ctx, s.id, s.script, bodies)
+			if errors.Is(err, ErrDamaged) {
+				r.damage, err = fmt.Errorf("%s: %w", s.name(), err), nil
+			}
+		}
+		all = append(all, r)
+		return true, err
 	})
-	if err != nil || of != wholeRow(of) {
-		return broken, err
-	}
-	missing, err := db.missingRows(ctx, of)
-	for _, id := range missing {
-		err = errors.Join(err, skip(id, name(id), "was saved and is missing"))
-	}
-	return broken, err
+	return all, err
 }
 
-// missingRows returns the IDs of the rows of a kind that have a seal and are missing.
-func (db *DB) missingRows(ctx context.Context, of string) ([]int64, error) {
-	query := "SELECT id FROM seals WHERE of = ? AND id NOT IN (SELECT " + sealed[of].id + " FROM " +
-		sealed[of].table + ") ORDER BY id"
-	ids, err := values[int64](ctx, db.reader, query, of)
-	return ids, db.wrap(err)
-}
-
-// outcome replaces the outcome of an attempt by that of its latest score.
-func (r *provedRow) outcome(a *assay.Attempt) (err error) {
-	if score, ok := r.score.(string); ok {
+// load sets a from an attempt that is proved.
+func (p proof) load(s *storedAttempt, a *assay.Attempt, in *interned) error {
+	if s.run == "" {
+		return errDangling
+	}
+	if err := s.checkSeal(); err != nil {
+		return err
+	}
+	if err := s.load(a, in); err != nil {
+		return err
+	}
+	if p.query.trials {
+		if err := a.CheckID(); err != nil {
+			return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
+		}
+	}
+	if p.unknown[s.run] {
+		if p.Experiment != "" {
+			return errUnknownExperiment
+		}
+		a.Experiment = ""
+	}
+	if p.broken[s.score] {
+		return errUnprovedScore
+	}
+	if score, ok := s.outcome.(string); ok {
+		var err error
 		a.Outcome, err = parseOutcome([]byte(score))
+		return err
 	}
-	return err
+	return nil
 }

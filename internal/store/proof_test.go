@@ -145,7 +145,7 @@ func readEverything(ctx context.Context, db *store.DB) (failed []error) {
 	add(last(db.Attempts(ctx, f)))
 	add(last(db.Verdicts(ctx, f)))
 	add(last(db.Outcomes(ctx)))
-	add(last(db.Classifications(ctx, f)))
+	add(last(db.Classifications(ctx, "", "")))
 	l, err := db.List(ctx, "")
 	add(err)
 	if err == nil {

@@ -37,7 +37,7 @@ func everything(t testing.TB, path string) (lines []string) {
 			add(s)
 		}
 	}
-	for c, err := range db.Classifications(t.Context(), store.Filter{}) {
+	for c, err := range db.Classifications(t.Context(), "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}

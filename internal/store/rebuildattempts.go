@@ -183,7 +183,7 @@ func (b *rebuilder) loadAll(rows []copyRow, from []*foundAttempt) error {
 func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 	s := b.sources[f.source]
 	loaded := false
-	err := s.eachSealedAttempt(b.ctx, f.id, f.id, func(a *sealedAttempt) (bool, error) {
+	err := s.eachWhole(b.ctx, f.id, f.id, func(a *storedAttempt) (bool, error) {
 		loaded = true
 		return false, b.fill(r, f, a) // false, because the page after it may be damaged
 	})
@@ -193,8 +193,8 @@ func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 	return err
 }
 
-func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
-	text, err := a.transcript(b.ctx, b.sources[f.source])
+func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *storedAttempt) error {
+	text, err := b.sources[f.source].textOf(b.ctx, a.id, a.script, nil)
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
@@ -202,14 +202,14 @@ func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
 		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified",
 			ErrDamaged, f.id)
 	}
-	r.identity, r.digest, r.dropped = f.sum, a.saved, err == nil && text == nil
+	r.identity, r.digest, r.dropped = f.sum, a.script, err == nil && text == nil
 	if text != nil {
 		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
 			return err
 		}
 	}
 	r.seq = b.runs[assay.RunID(a.run)]
-	r.attempt, r.trial = a.attemptValues(), a.trialValues()
+	r.attempt, r.trial = slices.Clone(a.attempt), slices.Clone(a.trial)
 	return nil
 }
 

@@ -26,7 +26,11 @@ func (db *DB) Transcript(
 	if number != 0 {
 		what = nameAttempt(trial, number)
 	}
-	row, t, err := db.findTranscript(ctx, key, number)
+	row, script, err := db.findScript(ctx, key, number)
+	var t *assay.Transcript
+	if err == nil {
+		t, err = db.transcriptOf(ctx, row, script, nil)
+	}
 	if err == nil && t == nil {
 		err = fmt.Errorf("transcript: %w", ErrNotFound)
 	}
@@ -40,25 +44,18 @@ func (db *DB) Transcript(
 	return *t, nil
 }
 
-// findTranscript returns the row ID of an attempt, and its transcript unless it has none.
-func (db *DB) findTranscript(
+// findScript returns the row ID of an attempt, and the digest of its transcript.
+func (db *DB) findScript(
 	ctx context.Context, key trialKey, number int,
-) (row int64, t *assay.Transcript, err error) {
-	var body, script []byte
-	err = db.reader.QueryRowContext(ctx, `SELECT a.id, body, script
-		FROM attempts a LEFT JOIN transcripts t ON t.attempt = a.id
-			LEFT JOIN attempt_seals s ON s.attempt = a.id
+) (row int64, script []byte, err error) {
+	err = db.reader.QueryRowContext(ctx, `SELECT a.id, script
+		FROM attempts a LEFT JOIN attempt_seals s ON s.attempt = a.id
 		WHERE trial = ?1 AND ?2 IN (0, number)
-		ORDER BY level <> '' DESC, number DESC LIMIT 1`,
-		key[:], number).Scan(&row, &body, &script)
+		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&row, &script)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil, ErrNotFound
 	}
-	if err != nil {
-		return 0, nil, db.readError(err)
-	}
-	t, err = db.transcriptOf(ctx, row, body, script)
-	return row, t, err
+	return row, script, db.wrap(err)
 }
 
 // A Stored is an attempt with its transcript.
@@ -74,35 +71,20 @@ type Stored struct {
 // few hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
 	return stream(func(yield func(Stored, error) bool) error {
-		visit := func(r row) (bool, error) {
-			t, err := db.transcriptOf(ctx, r.id, r.body, r.script)
-			switch {
-			case err == nil:
-				return yield(Stored{r.attempt, t}, nil), nil
-			case errors.Is(err, ErrDamaged):
-				err = fmt.Errorf("%s: %w", nameAttempt(r.attempt.ID, r.attempt.Number), err)
-				return yield(Stored{Attempt: r.attempt}, err), nil
-			}
-			return false, err
-		}
-		return db.walk(ctx, walk{Filter: f, trials: true, bodies: true}, visit)
+		q := walk{Filter: f, trials: true, bodies: true}
+		return db.walk(ctx, q, func(r row) (bool, error) {
+			return yield(Stored{r.attempt, r.transcript}, r.damage), nil
+		})
 	})
 }
 
-// transcriptOf returns the transcript with a body, which must have the digest that the seal of its
-// attempt covers. It returns nil if no transcript was saved or a user deleted it.
+// transcriptOf returns the transcript of an attempt, or nil: see [DB.textOf].
 func (db *DB) transcriptOf(
-	ctx context.Context, attempt int64, body, script []byte,
+	ctx context.Context, attempt int64, script []byte, bodies map[int64][]byte,
 ) (*assay.Transcript, error) {
-	if body == nil {
-		return nil, db.checkDropped(ctx, attempt, script)
-	}
-	text, err := db.decompress(ctx, body)
-	if err != nil {
-		return nil, fmt.Errorf("transcript: %w", err)
-	}
-	if !bytes.Equal(digest(text), script) {
-		return nil, fmt.Errorf("transcript: %w: it differs from the one that was saved", ErrDamaged)
+	text, err := db.textOf(ctx, attempt, script, bodies)
+	if err != nil || text == nil {
+		return nil, err
 	}
 	t := new(assay.Transcript)
 	if err := json.Unmarshal(text, t); err != nil {
@@ -111,16 +93,41 @@ func (db *DB) transcriptOf(
 	return t, nil
 }
 
-// checkDropped returns an error if a missing transcript was saved and not deleted.
-func (db *DB) checkDropped(ctx context.Context, attempt int64, script []byte) error {
-	if script == nil {
-		return nil
+// bodies returns the stored transcripts of a range of attempts by their row IDs, with nil for those
+// that a user deleted. They have a query of their own, so that damage to them costs transcripts only.
+func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, error) {
+	bodies, err := table[int64, []byte](ctx, db.reader, `
+		SELECT attempt, NULL FROM dropped WHERE attempt BETWEEN ?1 AND ?2 UNION ALL
+		SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ?1 AND ?2`, first, last)
+	if err != nil {
+		return nil, db.readError(err)
 	}
-	var dropped bool
-	query := "SELECT EXISTS (SELECT 1 FROM dropped WHERE attempt = ?)"
-	err := db.reader.QueryRowContext(ctx, query, attempt).Scan(&dropped)
-	if err == nil && !dropped {
-		return fmt.Errorf("transcript: %w: it is lost", ErrDamaged)
+	return bodies, nil
+}
+
+// textOf returns the JSON of an attempt's transcript, which must have the digest that the attempt's
+// seal covers. It returns nil if no transcript was saved or a user deleted it. If bodies is nil, it
+// reads the body.
+func (db *DB) textOf(
+	ctx context.Context, attempt int64, script []byte, bodies map[int64][]byte,
+) (text []byte, err error) {
+	if bodies == nil {
+		if bodies, err = db.bodies(ctx, attempt, attempt); err != nil {
+			return nil, fmt.Errorf("transcript: %w", err)
+		}
 	}
-	return db.wrap(err)
+	body, known := bodies[attempt]
+	switch {
+	case body == nil && script != nil && !known:
+		return nil, fmt.Errorf("transcript: %w: it is lost", ErrDamaged)
+	case body == nil:
+		return nil, nil
+	}
+	if text, err = db.decompress(ctx, body); err != nil {
+		return nil, fmt.Errorf("transcript: %w", err)
+	}
+	if !bytes.Equal(digest(text), script) {
+		return nil, fmt.Errorf("transcript: %w: it differs from the one that was saved", ErrDamaged)
+	}
+	return text, nil
 }

@@ -99,7 +99,7 @@ func (t *Trial) Opening() []assay.Message {
 func (t *Trial) Opinions(
 	ctx context.Context, db *store.DB,
 ) (all []store.Classification, err error) {
-	for o, err := range db.Classifications(ctx, store.Filter{Trial: t.ID}) {
+	for o, err := range db.Classifications(ctx, "", t.ID) {
 		if err != nil {
 			return nil, err
 		}

@@ -160,7 +160,7 @@ func (a *asker) progress(s classify.Summary, _ classify.Case, err error) {
 // compare compares all opinions of the model with the rules.
 func (a *asker) compare(ctx context.Context) error {
 	var agreement classify.Agreement
-	for o, err := range a.db.Classifications(ctx, store.Filter{Experiment: a.Experiment}) {
+	for o, err := range a.db.Classifications(ctx, a.Experiment, "") {
 		if err != nil {
 			return err
 		}
