@@ -160,8 +160,8 @@ type Fault struct {
 	Limit  int
 	// Detail explains the fault to people. It never contains a secret.
 	Detail string
-	// Err is the underlying error, if any.
-	Err error
+	// Err is the underlying error, if any. It stays on the machine where it happened.
+	Err error `json:"-"`
 }
 
 func (f *Fault) Error() string {

@@ -107,11 +107,11 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 	if p.errTerminal && !f.asJSON {
 		fmt.Fprintf(p.err, "checking, for at most %v\n", f.timeout)
 	}
-	results, err := check.Run(ctx, j, pools, check.Options{Timeout: f.timeout})
+	results, err := check.Run(ctx, j, pools, f.timeout)
 	if err != nil {
 		return err
 	}
-	agents, err := check.Agents(ctx, j, pools, check.Options{Timeout: f.timeout})
+	agents, err := check.Agents(ctx, j, pools, f.timeout)
 	if err != nil {
 		return err
 	}

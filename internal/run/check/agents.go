@@ -55,11 +55,13 @@ type Start struct {
 }
 
 // Agents starts each agent of a job twice on one task, all agents at the same time.
-func Agents(ctx context.Context, j *job.Job, pools *job.Pools, o Options) (all []Agent, err error) {
+func Agents(
+	ctx context.Context, j *job.Job, pools *job.Pools, timeout time.Duration,
+) (all []Agent, err error) {
 	if len(pools.Agents) == 0 {
 		return nil, nil
 	}
-	c := newChecker(j, o)
+	c := newChecker(j, timeout)
 	var programs []bridge.Agent
 	for _, a := range pools.Agents {
 		programs = append(programs, a.Agent)
@@ -93,9 +95,9 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 		return err
 	}
 	program := pools.Agents[r.Agent].Agent
-	program.Timeout = min(program.Timeout, c.options.Timeout)
+	program.Timeout = min(program.Timeout, c.timeout)
 	runner := b.Runner(c.runner, program)
-	pool := lane.NewPool(r.Agent, pools.Configs[r.Agent], lane.Options{Request: c.options.Timeout})
+	pool := lane.NewPool(r.Agent, pools.Configs[r.Agent], lane.Options{Request: c.timeout})
 	for _, s := range []struct {
 		start *Start
 		trial assay.Trial

@@ -59,7 +59,7 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 		t.Fatal(err)
 	}
 	defer pools.Close()
-	all, err := check.Agents(context.Background(), j, pools, check.Options{})
+	all, err := check.Agents(context.Background(), j, pools, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,16 +83,13 @@ const (
 	Untried  State = "untried" // no second request could be sent
 )
 
-// Options say how to check.
-type Options struct {
-	// Timeout is how long each lane may take; 0 means [DefaultTimeout].
-	Timeout time.Duration
-}
-
-// Run checks all lanes at the same time, each within its limits. The results are in the order of
-// the experiment's models and of their lanes.
-func Run(ctx context.Context, j *job.Job, pools *job.Pools, o Options) ([]Result, error) {
-	c := newChecker(j, o)
+// Run checks all lanes at the same time, each within its limits and a time limit, which is
+// [DefaultTimeout] if it is 0. The results are in the order of the experiment's models and of their
+// lanes.
+func Run(
+	ctx context.Context, j *job.Job, pools *job.Pools, timeout time.Duration,
+) ([]Result, error) {
+	c := newChecker(j, timeout)
 	var wg sync.WaitGroup
 	var results []*Result
 	for _, model := range j.Experiment.Models {
@@ -120,14 +118,14 @@ func Run(ctx context.Context, j *job.Job, pools *job.Pools, o Options) ([]Result
 type checker struct {
 	*job.Job
 	runner  *episode.Runner
-	options Options
+	timeout time.Duration // of a lane or an agent
 }
 
-func newChecker(j *job.Job, o Options) *checker {
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
+func newChecker(j *job.Job, timeout time.Duration) *checker {
+	return &checker{
+		Job: j, runner: episode.NewRunner(j.Library.Catalog(), 0),
+		timeout: cmp.Or(max(0, timeout), DefaultTimeout),
 	}
-	return &checker{Job: j, runner: episode.NewRunner(j.Library.Catalog(), 0), options: o}
 }
 
 // first returns the first trial of a model and its task.
@@ -148,15 +146,15 @@ func (c *checker) first(ctx context.Context, model string) (assay.Trial, assay.T
 
 // check sends the first turns of a trial on one lane.
 func (c *checker) check(ctx context.Context, r *Result, trial assay.Trial, task *assay.Task) {
-	expired := fmt.Errorf("no reply within %v", c.options.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.Timeout, expired)
+	expired := fmt.Errorf("no reply within %v", c.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, expired)
 	defer cancel()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
 	p := &probe{}
 	p.pool = lane.NewPool(r.Model, []lane.Config{*r.lane}, lane.Options{
-		Request: c.options.Timeout,
+		Request: c.timeout,
 		Observe: func(x lane.Exchange) {
 			if x.Fault == nil || x.Fault.Kind == assay.Interrupted {
 				return

@@ -78,7 +78,7 @@ func serve(t *testing.T, cfg simserver.Config, filter func(turn int, body []byte
 }
 
 // run checks the models of a providers file.
-func run(t *testing.T, providers string, o check.Options, models ...string) []check.Result {
+func run(t *testing.T, providers string, timeout time.Duration, models ...string) []check.Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "providers.yaml")
 	if err := os.WriteFile(path, []byte(providers), 0o600); err != nil {
@@ -100,7 +100,7 @@ func run(t *testing.T, providers string, o check.Options, models ...string) []ch
 		t.Fatal(err)
 	}
 	defer pools.Close()
-	results, err := check.Run(t.Context(), j, pools, o)
+	results, err := check.Run(t.Context(), j, pools, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestEveryProtocolIsFine(t *testing.T) {
 			"serves: [sim/optimal]}\n",
 			p.name, base, p.path, p.more, strings.ToUpper(p.name), i)
 	}
-	results := run(t, text, check.Options{}, "m-openai", "m-azure", "m-responses", "m-anthropic",
+	results := run(t, text, 0, "m-openai", "m-azure", "m-responses", "m-anthropic",
 		"m-gemini")
 	for _, r := range results {
 		if r.Fault != nil || r.Turns != 2 || r.Calls != check.Parsed || r.State != check.Accepted ||
@@ -269,7 +269,7 @@ func TestWhatToChange(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			base := serve(t, tc.server, tc.filter)
-			r := run(t, file(base, tc.serve), check.Options{Timeout: tc.limit}, "sim/optimal")[0]
+			r := run(t, file(base, tc.serve), tc.limit, "sim/optimal")[0]
 			kind := ""
 			if r.Fault != nil {
 				kind = string(r.Fault.Kind)

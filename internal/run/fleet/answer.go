@@ -204,7 +204,7 @@ func (d *Coordinator) chat(ctx context.Context, c *chat) chatReply {
 	}
 	select {
 	case <-a.done:
-		return chatReply{Response: *a.response, Fault: faultOf(a.err)}
+		return chatReply{Response: *a.response, Fault: assay.AsFault(a.err)}
 	case <-time.After(longPoll):
 	case <-ctx.Done():
 	}

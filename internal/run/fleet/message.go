@@ -113,40 +113,7 @@ type chatReply struct {
 	Over     bool `json:",omitempty"`
 	Wait     bool `json:",omitempty"`
 	Response assay.Response
-	Fault    *fault `json:",omitempty"`
-}
-
-// A fault is an [assay.Fault] without the error behind it.
-type fault struct {
-	Kind              assay.FaultKind
-	Lane              string `json:",omitempty"`
-	Status            int    `json:",omitempty"`
-	RetryAfter        time.Duration
-	Hopeless, TooLong bool         `json:",omitempty"`
-	Bucket            assay.Bucket `json:",omitempty"`
-	Limit             int          `json:",omitempty"`
-	Detail            string
-}
-
-func faultOf(err error) *fault {
-	f := assay.AsFault(err)
-	if f == nil {
-		return nil
-	}
-	return &fault{
-		Kind: f.Kind, Lane: f.Lane, Status: f.Status, RetryAfter: f.RetryAfter,
-		Hopeless: f.Hopeless, TooLong: f.TooLong, Bucket: f.Bucket, Limit: f.Limit, Detail: f.Detail,
-	}
-}
-
-func (f *fault) err() error {
-	if f == nil {
-		return nil
-	}
-	return &assay.Fault{
-		Kind: f.Kind, Lane: f.Lane, Status: f.Status, RetryAfter: f.RetryAfter,
-		Hopeless: f.Hopeless, TooLong: f.TooLong, Bucket: f.Bucket, Limit: f.Limit, Detail: f.Detail,
-	}
+	Fault    *assay.Fault `json:",omitempty"`
 }
 
 type result struct {

@@ -33,8 +33,10 @@ func (p *provider) Chat(ctx context.Context, req *assay.Request) (*assay.Respons
 		case r.Over:
 			p.over(errOver)
 			return &assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: errOver.Error()}
+		case r.Fault != nil:
+			return &r.Response, r.Fault
 		case !r.Wait:
-			return &r.Response, r.Fault.err()
+			return &r.Response, nil
 		}
 	}
 }
