@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,32 +19,23 @@ var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
 
-// A tab is a page that the navigation lists.
-type tab struct{ Path, Title string }
+// A tab is a page that the navigation lists. Live is the template of the content that is sent again
+// at each moment, or "".
+type tab struct{ Path, Title, Live string }
 
 var tabs = []tab{
-	{"/", "Now"},
-	{"/lanes", "Lanes"},
-	{"/matrix", "Matrix"},
-	{"/trials", "Trials"},
-	{"/faults", "Faults"},
-	{"/report", "Report"},
-}
-
-// livePages has the pages whose content is sent again at each moment, by the name of their template.
-var livePages = map[string]string{
-	"now": "/", "lanes": "/lanes", "matrix": "/matrix", "flights": "/trials", "faults": "/faults",
+	{"/", "Now", "now"},
+	{"/lanes", "Lanes", "lanes"},
+	{"/matrix", "Matrix", "matrix"},
+	{"/trials", "Trials", "flights"},
+	{"/faults", "Faults", "faults"},
+	{"/report", "Report", ""},
 }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for name, path := range livePages {
-		if path == "/" {
-			path = "/{$}"
-		}
-		if name != "flights" {
-			mux.HandleFunc("GET "+path, s.livePage(name))
-		}
+	for _, path := range []string{"/{$}", "/lanes", "/matrix", "/faults"} {
+		mux.HandleFunc("GET "+path, s.livePage)
 	}
 	mux.HandleFunc("GET /trials", s.trials)
 	mux.HandleFunc("GET /trial/{id}", s.trial)
@@ -106,27 +98,28 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, status int, err er
 	s.show(w, r, status, "error.html", s.frame("", "Not found", err.Error()))
 }
 
-func (s *Server) livePage(name string) http.HandlerFunc {
-	title := ""
-	for _, t := range tabs {
-		if t.Path == livePages[name] {
-			title = t.Title
-		}
+// livePage shows a tab whose whole content is live.
+func (s *Server) livePage(w http.ResponseWriter, r *http.Request) {
+	s.showTab(w, r, "live.html", func(_ *moment, live template.HTML) any { return live })
+}
+
+// showTab shows a tab with a body that is made of a moment and its live content.
+func (s *Server) showTab(
+	w http.ResponseWriter, r *http.Request, page string, body func(*moment, template.HTML) any,
+) {
+	t := tabs[slices.IndexFunc(tabs, func(t tab) bool { return t.Path == r.URL.Path })]
+	p, err := s.now(r.Context())
+	if err != nil {
+		return
 	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		p, err := s.now(r.Context())
-		if err != nil {
-			return
-		}
-		content, err := p.content(name)
-		if err != nil {
-			s.fail(w, r, http.StatusInternalServerError, err)
-			return
-		}
-		f := s.frame(livePages[name], title, template.HTML(content))
-		f.Live, f.State, f.Over = name, p.State(), p.Over()
-		s.show(w, r, http.StatusOK, "live.html", f)
+	content, err := p.content(t.Live)
+	if err != nil {
+		s.fail(w, r, http.StatusInternalServerError, err)
+		return
 	}
+	f := s.frame(t.Path, t.Title, body(p.moment, template.HTML(content)))
+	f.Live, f.State, f.Over = t.Live, p.State(), p.Over()
+	s.show(w, r, http.StatusOK, page, f)
 }
 
 // A picture has the contents of the live pages at a moment. Each is made once, for all viewers.
@@ -175,7 +168,7 @@ const (
 // events sends the content of a live page whenever it changes. A slow viewer misses moments.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("page")
-	if _, ok := livePages[name]; !ok {
+	if name == "" || !slices.ContainsFunc(tabs, func(t tab) bool { return t.Live == name }) {
 		refuse(w, http.StatusNotFound, "there is no such live page")
 		return
 	}
@@ -245,22 +238,12 @@ func writeEvent(w http.ResponseWriter, content []byte, news bool) error {
 
 // trials shows the chosen trials.
 func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
-	p, err := s.now(r.Context())
-	if err != nil {
-		return
-	}
-	flights, err := p.content("flights")
-	if err != nil {
-		s.fail(w, r, http.StatusInternalServerError, err)
-		return
-	}
-	f := parseFilter(r.URL.Query())
-	v := s.frame("/trials", "Trials", trialsBody{
-		Filter: f, Found: s.index.find(f), Levels: s.index.levels(), Moment: p.moment,
-		Flights: template.HTML(flights),
+	s.showTab(w, r, "trials.html", func(m *moment, flights template.HTML) any {
+		f := parseFilter(r.URL.Query())
+		return trialsBody{
+			Filter: f, Found: s.index.find(f), Levels: s.index.levels(), Moment: m, Flights: flights,
+		}
 	})
-	v.Live, v.State, v.Over = "flights", p.State(), p.Over()
-	s.show(w, r, http.StatusOK, "trials.html", v)
 }
 
 type trialsBody struct {
