@@ -6,9 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
@@ -38,27 +36,6 @@ func longTranscript(i int) *assay.Transcript {
 		t.Turns = append(t.Turns, t.Turns[0])
 	}
 	return t
-}
-
-// BenchmarkCompress compresses transcripts with a dictionary.
-func BenchmarkCompress(b *testing.B) {
-	db, _ := create(b, store.Options{})
-	text, body := 0, 0
-	compress := func(i int) {
-		n, m, err := db.Compress(b.Context(), longTranscript(i))
-		if err != nil {
-			b.Fatal(err)
-		}
-		text, body = text+n, body+m
-	}
-	for i := range enough {
-		compress(i)
-	}
-	text, body = 0, 0
-	for i := 0; b.Loop(); i++ {
-		compress(enough + i)
-	}
-	b.ReportMetric(100*float64(body)/float64(text), "%")
 }
 
 func BenchmarkSave(b *testing.B) {
@@ -218,83 +195,4 @@ func BenchmarkAttempts(b *testing.B) {
 			b.Fatal(n)
 		}
 	})
-}
-
-// BenchmarkRescore reads attempts with their transcripts and stores an outcome for each.
-func BenchmarkRescore(b *testing.B) {
-	const n = 20_000
-	db, _ := create(b, store.Options{})
-	saveAll(b, db, 1, n)
-	for b.Loop() {
-		var batch []store.Rescored
-		for s, err := range db.Transcripts(b.Context(), store.Filter{}) {
-			if err != nil || s.Transcript == nil {
-				b.Fatal(err)
-			}
-			if batch = append(batch, rescored(&s.Attempt, better(1))); len(batch) == 500 {
-				rescore(b, db, batch...)
-				batch = batch[:0]
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/n, "ms/million")
-}
-
-// BenchmarkSpent counts all attempts, or stops at the first because it is too old.
-func BenchmarkSpent(b *testing.B) {
-	db, _ := create(b, store.Options{})
-	seed(b, db, seeded)
-	for name, since := range map[string]time.Time{"all": epoch, "none": epoch.AddDate(0, 0, 7)} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := db.Spent(b.Context(), since); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded,
-				"ms/million")
-		})
-	}
-}
-
-func BenchmarkProfile(b *testing.B) {
-	db, _ := create(b, store.Options{})
-	seed(b, db, seeded)
-	for b.Loop() {
-		if _, err := db.Profile(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkInsert measures the writer's own part of a save, in transactions of 256 attempts.
-func BenchmarkInsert(b *testing.B) {
-	db, _ := create(b, store.Options{})
-	body := []byte(strings.Repeat("x", 600))
-	const batch = 256
-	var spent time.Duration
-	for i := 0; i < b.N; i += batch {
-		var attempts []*assay.Attempt
-		for k := range min(batch, b.N-i) {
-			attempts = append(attempts, outcome(i+k))
-		}
-		insert, err := db.Inserter(b.Context(), attempts, body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		before := cpuTime(b)
-		if err := insert(); err != nil {
-			b.Fatal(err)
-		}
-		spent += cpuTime(b) - before
-	}
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "cpu-ns/op")
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

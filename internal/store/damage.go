@@ -12,47 +12,66 @@ import (
 // damage records the rows that readers skipped.
 type damage struct {
 	mu      sync.Mutex
-	skipped map[int64]bool    // row IDs of attempts; guarded by mu
-	rows    map[sealedID]bool // of other tables; guarded by mu
-	tell    func(error)       // called under mu
+	skipped map[skippedRow]bool // guarded by mu
+	tell    func(error)         // called under mu
 }
 
-// A sealedID names a row, or a part of one, that has a seal in the table seals: see [sealed].
-type sealedID struct {
+// A skippedRow is named by its kind and its row ID. The kind is ofAttempt, or one of [sealed], or
+// describes what cannot be read.
+type skippedRow struct {
 	of string
 	id int64
 }
+
+const ofAttempt = "attempt"
 
 // SkipDamage makes readers leave out the rows that they cannot read or that are not as they were
 // saved. Without it, such a row is an error. tell is called once for each skipped row, or once for
 // a stretch of rows that SQLite could not read, by one goroutine at a time. Call SkipDamage before
 // reading.
 func (db *DB) SkipDamage(tell func(error)) {
-	db.damage = &damage{
-		skipped: make(map[int64]bool), rows: make(map[sealedID]bool), tell: tell,
-	}
-}
-
-// SkippedRows returns how many runs, libraries and rows of other tables were left out so far,
-// wholly or in part.
-func (db *DB) SkippedRows() int {
-	if db.damage == nil {
-		return 0
-	}
-	db.damage.mu.Lock()
-	defer db.damage.mu.Unlock()
-	return len(db.damage.rows)
+	db.damage = &damage{skipped: make(map[skippedRow]bool), tell: tell}
 }
 
 // Skipped returns how many attempts could not be read or proved so far, including those that
 // [DB.SkipGone] found.
-func (db *DB) Skipped() int {
+func (db *DB) Skipped() int { return db.countSkipped(true) }
+
+// SkippedRows returns how many runs, libraries and rows of other tables were left out so far,
+// wholly or in part.
+func (db *DB) SkippedRows() int { return db.countSkipped(false) }
+
+func (db *DB) countSkipped(attempts bool) (n int) {
 	if db.damage == nil {
 		return 0
 	}
 	db.damage.mu.Lock()
 	defer db.damage.mu.Unlock()
-	return len(db.damage.skipped)
+	for row := range db.damage.skipped {
+		if (row.of == ofAttempt) == attempts {
+			n++
+		}
+	}
+	return n
+}
+
+// skip records rows of a kind that cannot be read or proved, and tells of them unless all are known.
+// Unless the store skips damage, it returns err.
+func (db *DB) skip(of string, err error, ids ...int64) error {
+	d := db.damage
+	if d == nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := len(d.skipped)
+	for _, id := range ids {
+		d.skipped[skippedRow{of, id}] = true
+	}
+	if len(d.skipped) > known {
+		d.tell(err)
+	}
+	return nil
 }
 
 // SkipGone counts attempts that have a seal but cannot be found. They were deleted by another
@@ -61,30 +80,18 @@ func (db *DB) Skipped() int {
 func (db *DB) SkipGone(ctx context.Context) error {
 	query := "SELECT attempt FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
 	gone, err := values[int64](ctx, db.reader, query)
-	if err != nil {
+	if err != nil || len(gone) == 0 {
 		return db.wrap(db.forgive("attempts and their seals", err))
 	}
-	if len(gone) > 0 {
-		some := strings.Trim(fmt.Sprint(gone[:min(len(gone), 10)]), "[]")
-		db.damage.skip(fmt.Errorf("%d attempts that were saved and are missing: row IDs %s",
-			len(gone), some), gone...)
-	}
-	return nil
+	some := strings.Trim(fmt.Sprint(gone[:min(len(gone), 10)]), "[]")
+	err = fmt.Errorf("%d attempts that were saved and are missing: row IDs %s", len(gone), some)
+	return db.skip(ofAttempt, err, gone...)
 }
 
 // readIDs returns the row IDs of attempts.
 func (db *DB) readIDs(ctx context.Context, first, last int64) ([]int64, error) {
 	query := "SELECT id FROM attempts NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id"
 	return values[int64](ctx, db.reader, query, first, last)
-}
-
-// skip records an attempt that cannot be read. Unless the store skips damage, it returns err.
-func (db *DB) skip(id int64, err error) error {
-	if db.damage == nil {
-		return err
-	}
-	db.damage.skip(fmt.Errorf("the attempt with row ID %d: %w", id, err), id)
-	return nil
 }
 
 // skipRest records the attempts in a range of row IDs that SQLite did not return because of err.
@@ -105,32 +112,7 @@ func (db *DB) skipRest(ctx context.Context, first, last int64, err error) error 
 		lost = append(intact, first)
 	}
 	err = fmt.Errorf("%d attempts after row ID %d: %w", len(lost), first-1, err)
-	db.damage.skip(err, lost...)
-	return nil
-}
-
-// skip records row IDs, and tells of them unless all are known.
-func (d *damage) skip(err error, ids ...int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known := len(d.skipped)
-	for _, id := range ids {
-		d.skipped[id] = true
-	}
-	if len(d.skipped) > known {
-		d.tell(err)
-	}
-}
-
-// skipRow records a row of another table that cannot be read or proved.
-func (d *damage) skipRow(of string, id int64, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	row := sealedID{of, id}
-	if !d.rows[row] {
-		d.rows[row] = true
-		d.tell(err)
-	}
+	return db.skip(ofAttempt, err, lost...)
 }
 
 // forgive records that something cannot be read, and returns nil. If err isn't damage, or the store
@@ -139,8 +121,7 @@ func (db *DB) forgive(what string, err error) error {
 	if db.damage == nil || !isDamage(err) {
 		return err
 	}
-	db.damage.skipRow(what, 0, fmt.Errorf("%s: %w", what, db.wrap(err)))
-	return nil
+	return db.skip(what, fmt.Errorf("%s: %w", what, db.wrap(err)), 0)
 }
 
 // seek returns the row ID of the first attempt from the given one on.

@@ -263,14 +263,16 @@ func (w *writer) liftTriggers() (texts map[string]string, err error) {
 	return texts, err
 }
 
+// ofChosen is a condition for rows of the selected attempts.
+const ofChosen = "attempt IN (SELECT id FROM chosen_attempts)"
+
 // dropTranscripts deletes the transcripts of the selected attempts.
 func (w *writer) dropTranscripts(deletion int64) error {
-	const chosen = "attempt IN (SELECT id FROM chosen_attempts)"
-	err := w.drop(deletion, chosen+" AND attempt IN (SELECT attempt FROM transcripts)")
+	err := w.drop(deletion, ofChosen+" AND attempt IN (SELECT attempt FROM transcripts)")
 	if err != nil {
 		return err
 	}
-	return w.exec("DELETE FROM transcripts WHERE " + chosen)
+	return w.exec("DELETE FROM transcripts WHERE " + ofChosen)
 }
 
 // drop records that the transcripts of sealed attempts were deleted.
@@ -285,13 +287,12 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 		return err
 	}
 	type table struct{ name, id, of, where string }
-	const ofAttempt = "attempt IN (SELECT id FROM chosen_attempts)"
 	tables := []table{
-		{"scores", "id", "score", ofAttempt},
-		{"classifications", "id", "classification", ofAttempt},
-		{"transcripts", "attempt", "", ofAttempt},
-		{"dropped", "attempt", "", ofAttempt},
-		{"attempt_seals", "attempt", "", ofAttempt},
+		{"scores", "id", "score", ofChosen},
+		{"classifications", "id", "classification", ofChosen},
+		{"transcripts", "attempt", "", ofChosen},
+		{"dropped", "attempt", "", ofChosen},
+		{"attempt_seals", "attempt", "", ofChosen},
 		{"attempts", "id", "attempt", "id IN (SELECT id FROM chosen_attempts)"},
 		{"trials", "id", "", "id NOT IN (SELECT trial FROM attempts)"},
 	}

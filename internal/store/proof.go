@@ -207,7 +207,8 @@ func (p proof) rows(
 	err = db.eachAttempt(ctx, p.query, where, args, func(s *storedAttempt) (bool, error) {
 		r := row{id: s.id}
 		if err := p.load(s, &r.attempt, in); err != nil {
-			return true, db.skip(s.id, fmt.Errorf("%s: %w", s.name(), err))
+			err = fmt.Errorf("the attempt with row ID %d: %s: %w", s.id, s.name(), err)
+			return true, db.skip(ofAttempt, err, s.id)
 		}
 		if s.superseded && !p.Superseded || !p.has(&r.attempt) {
 			return true, nil

@@ -287,10 +287,9 @@ func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRu
 		}
 		if err != nil {
 			err = fmt.Errorf("run %s: %w: %w", r.run.ID, ErrDamaged, err)
-			if db.damage == nil {
+			if err := db.skip("run", err, seq); err != nil {
 				return false, hinted(err, doRescue)
 			}
-			db.damage.skipRow("run", seq, err)
 			return true, nil
 		}
 		if e := &r.experiment; unproved["run_spec"][seq] {

@@ -36,8 +36,8 @@ func (db *DB) Transcript(
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", what, err)
-		if db.damage != nil && errors.Is(err, ErrDamaged) {
-			db.damage.skipRow("transcript", row, err)
+		if errors.Is(err, ErrDamaged) {
+			_ = db.skip("transcript", err, row)
 		}
 		return assay.Transcript{}, err
 	}

@@ -35,10 +35,9 @@ func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
 	skip := func(id int64, name, why string) error {
 		broken[id] = true
 		err := fmt.Errorf("%s: %w: it %s", name, ErrDamaged, why)
-		if db.damage == nil {
+		if err := db.skip(of, err, id); err != nil {
 			return hinted(err, doRescue)
 		}
-		db.damage.skipRow(of, id, err)
 		return nil
 	}
 	name := func(id int64) string { return fmt.Sprintf("row %d of %s", id, sealed[of].table) }
