@@ -52,7 +52,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Exhausted: exhausted,
-			Closed:  func() error { return cmp.Or(s.givenUp(name), pool.Closed()) },
+			Closed:  func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed()) },
 			Latest:  func() time.Time { return s.repliedAt(name) },
 			Hopeful: func() bool { return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() },
 			Most:    func() int { return s.most(name, pool) },
@@ -193,7 +193,7 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	if f := g.allow(); f != nil {
 		return new(assay.Response), f
 	}
-	g.session.acted(g.trial.Model)
+	g.session.starters.acted(g.trial.Model)
 	began := time.Now()
 	resp, err := g.Provider.Chat(lane.OnProgress(ctx, g.progress), req)
 	g.replied(req, resp, began, err)
@@ -265,59 +265,48 @@ func (s *Session) event(e engine.Event) {
 		s.meter.Started(e.Model)
 	case engine.Settled:
 		s.settle(e.Attempt)
-	case engine.Faulted, engine.Dropped:
+	case engine.Faulted:
 		s.meter.Faulted(e.Model, false)
-	case engine.Parked:
-		s.meter.Faulted(e.Model, true)
-	case engine.Requeued:
-		s.meter.Requeued(e.Model, e.WasParked)
-	case engine.ModelClosed:
-		s.meter.Closed(e.Model, e.Err.Error())
-	}
-	s.logEvent(e)
-	s.countTrouble(e)
-	s.countStarts(e)
-
-	if e.Kind == engine.Dropped {
+	case engine.Dropped:
+		s.meter.Faulted(e.Model, false)
 		s.flights.end(e.Trial.ID)
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)
 		}
+	case engine.Parked:
+		s.meter.Faulted(e.Model, true)
+		s.troubles.park(e.Attempt, s.scripted(e.Attempt.FaultKind))
+	case engine.Requeued:
+		s.meter.Requeued(e.Model, e.WasParked)
+		s.troubles.requeue(e.Trial.ID)
+	case engine.ModelClosed:
+		s.meter.Closed(e.Model, e.Err.Error())
 	}
-	a := e.Attempt
-	if a == nil {
-		return
-	}
-	s.flights.end(a.ID)
-	s.noteDeviations(a)
-	s.noteOtherSettings(a)
-	if e.Kind == engine.Settled {
-		for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.ErrorCategory) {
-			s.note(stop.String())
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e.Kind == engine.Settled {
-		if p := s.paces[s.pools.ByModel[a.Model]]; p != nil {
-			p.Ended(a.Outcome.Turns, a.FinishedAt.Sub(a.StartedAt))
-		}
-		if a.Requests <= a.Outcome.Turns { // otherwise a part of the time was lost
-			s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
+	s.logEvent(e)
+	if a := e.Attempt; a != nil {
+		s.flights.end(a.ID)
+		s.starters.ended(a)
+		s.noteDeviations(a)
+		s.noteOtherSettings(a)
+		if a.FaultKind == assay.Harness {
+			s.troubles.ownError()
 		}
 	}
 }
 
 // settle counts an outcome, first for its interval and then for the view, which shows both.
 func (s *Session) settle(a *assay.Attempt) {
-	g := stat.Group{N: 1}
-	if a.Level == assay.FullSuccess {
-		g.Full = 1
+	s.figures.outcome(a)
+	s.outlook.outcome(a)
+	s.meter.Settled(a.Model, a.Level == assay.FullSuccess)
+	for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.ErrorCategory) {
+		s.note(stop.String())
 	}
-	s.mu.Lock()
-	s.success.Add(a.Model, a.Task, a.RequiredTools, g)
-	s.mu.Unlock()
-	s.meter.Settled(a.Model, g.Full > 0)
+}
+
+// scripted reports whether faults of a kind are those of a script that users wrote.
+func (s *Session) scripted(kind assay.FaultKind) bool {
+	return kind == assay.ToolServer && s.Library.Catalog().Server() == nil
 }
 
 // noteDeviations tells the user once that an agent made calls of its own, and that an endpoint does
@@ -348,11 +337,7 @@ func (s *Session) noteDeviations(a *assay.Attempt) {
 func (s *Session) noteOtherSettings(a *assay.Attempt) {
 	for _, d := range a.Unlike() {
 		d = a.Model + ": " + d
-		s.mu.Lock()
-		s.otherSettings[d]++
-		first := s.otherSettings[d] == 1
-		s.mu.Unlock()
-		if first {
+		if s.troubles.setting(d) {
 			s.note(d + ", according to the endpoint")
 		}
 	}
@@ -360,10 +345,7 @@ func (s *Session) noteOtherSettings(a *assay.Attempt) {
 
 // knows reports whether the user knows about something, and remembers it.
 func (s *Session) knows(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.noted[what]
-	s.noted[what] = true
+	_, known := s.noted.LoadOrStore(what, true)
 	return known
 }
 
@@ -376,37 +358,10 @@ func (s *Session) observe(x lane.Exchange) {
 	}
 	s.logExchange(x)
 	s.observed(func(o Observer) { o.Request(x) })
-	s.latest.Store(time.Now().UnixNano())
 	s.meter.Request(x.Model, kind, x.Usage)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spent := s.spent[x.Lane]
+	s.figures.request(x, kind)
 	if x.Fault == nil {
-		spent.replied += x.Took
-	} else {
-		spent.lost += x.Took
-	}
-	s.spent[x.Lane] = spent
-	s.requests++
-	s.cost = assay.RoundUSD(s.cost + x.Cost)
-	s.tokens += x.Usage.Total()
-	if i, known := slices.BinarySearch(s.unpriced, x.Model); !known && x.Usage.UnpricedTokens > 0 {
-		s.unpriced = slices.Insert(s.unpriced, i, x.Model)
-	}
-	if x.Fault == nil {
-		s.replied[x.Model] = time.Now()
-		if p := s.paces[s.pools.ByModel[x.Model]]; p != nil {
-			p.Replied(time.Since(s.started))
-		}
-	}
-	if kind != "" {
-		s.faults[kind]++
-	}
-	if x.Second {
-		s.seconds.sent++
-		if x.Fault == nil {
-			s.seconds.answered++
-		}
+		s.outlook.replied(x.Model)
 	}
 }
 
@@ -414,9 +369,7 @@ func (s *Session) observe(x lane.Exchange) {
 // reply could come while it stood still.
 func (s *Session) repliedAt(model string) time.Time {
 	resumed := s.still.Resumed(time.Duration(s.Experiment.Limits.Request) / 10)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := s.replied[model]
+	at := s.figures.repliedAt(model)
 	if !at.IsZero() && resumed.After(at) {
 		return resumed
 	}

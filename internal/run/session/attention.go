@@ -9,9 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
@@ -35,12 +33,17 @@ func (s *Session) attention(p *live.Progress) (all []live.Attention) {
 	all = []live.Attention{}
 	add := func(a ...live.Attention) { all = append(all, a...) }
 	add(s.closedOrPaused(p)...)
-	add(s.parkedByReason()...)
+	add(s.troubles.parkedByReason()...)
 	add(s.budgetAlarm(p)...)
 	add(s.diskAlarm(p)...)
 	add(s.stallAlarm(p)...)
 	add(s.workerAlarm(p)...)
-	add(s.otherAlarms()...)
+	for _, stop := range s.stopper.Stops() {
+		if stop.Skipped > 0 {
+			add(alarm(CauseStopped, stop.Skipped, "", "%s", stop))
+		}
+	}
+	add(s.troubles.others()...)
 	slices.SortStableFunc(all, func(a, b live.Attention) int { return b.Trials - a.Trials })
 	for i := range all {
 		all[i].Text = live.OneLine(all[i].Text)
@@ -73,7 +76,7 @@ func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 		lanes, _ := s.pools.ByModel[m.Model].Status()
 		if m.Closed != "" {
 			mend := runAgain
-			if s.givenUp(m.Model) != nil {
+			if s.starters.givenUp(m.Model) != nil {
 				mend = mendAgent
 			}
 			all = append(all, alarm(CauseClosed, m.Pending, mend,
@@ -135,83 +138,11 @@ func pausedLanes(trials map[string]int) (all []live.Attention) {
 	return []live.Attention{mendable(a, "resume", names...)}
 }
 
-// A parking is why the run gave up on a trial.
-type parking struct {
-	model string
-	kind  assay.FaultKind
-}
-
-// A parkedGroup counts the trials that are parked for the same reason, and has the words of the
-// latest fault.
-type parkedGroup struct {
-	trials int
-	detail string
-}
-
-// countTrouble counts parked trials and our own errors.
-func (s *Session) countTrouble(e engine.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := e.Attempt
-	switch e.Kind {
-	case engine.Parked:
-		why := parking{a.Model, a.FaultKind}
-		s.parked[a.ID] = why
-		detail, _, _ := strings.Cut(a.FaultDetail, "\n")
-		detail = strings.TrimPrefix(detail, string(a.FaultKind)+": ")
-		s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials + 1, detail}
-		if s.scripted(a.FaultKind) {
-			s.broken[detail] = true
-		}
-	case engine.Requeued:
-		if why, ok := s.parked[e.Trial.ID]; ok {
-			delete(s.parked, e.Trial.ID)
-			s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials - 1, s.parkedFor[why].detail}
-		}
-	}
-	if a != nil && a.FaultKind == assay.Harness {
-		s.ownErrors++
-	}
-}
-
-// scripted reports whether faults of a kind are those of a script that users wrote.
-func (s *Session) scripted(kind assay.FaultKind) bool {
-	return kind == assay.ToolServer && s.Library.Catalog().Server() == nil
-}
-
-// parkedByReason has an entry for each model and kind of fault.
-func (s *Session) parkedByReason() (all []live.Attention) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	byName := func(a, b parking) int {
-		return cmp.Or(strings.Compare(a.model, b.model), cmp.Compare(a.kind, b.kind))
-	}
-	for _, why := range slices.SortedFunc(maps.Keys(s.parkedFor), byName) {
-		g := s.parkedFor[why]
-		if g.trials == 0 {
-			continue
-		}
-		do := "correct the script, then run again"
-		if why.kind == assay.AgentEnded {
-			do = "`assay check` shows what the agent prints; correct it, then run again"
-		}
-		a := alarm(CauseParked, g.trials, do,
-			"parked trials of %s after faults of kind %s: %.200s", why.model, why.kind, g.detail)
-		if why.kind != assay.AgentEnded && !s.scripted(why.kind) { // these would break again
-			a = mendable(a, "requeue", why.model)
-		}
-		all = append(all, a)
-	}
-	return all
-}
-
 // budgetAlarm tells how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 	b := s.stopper.Budgets().Budget
-	s.mu.Lock()
-	tokens, usd := float64(s.tokens), s.cost
-	s.mu.Unlock()
+	tokens, usd := float64(p.Tokens), p.Cost
 	ran := p.Done - s.doneBefore()
 	if ran <= 0 || p.Pending == 0 {
 		return nil
@@ -262,33 +193,10 @@ func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
 
 // stallAlarm explains why no request has ended for a while.
 func (s *Session) stallAlarm(p *live.Progress) []live.Attention {
-	s.mu.Lock()
-	held := !s.heldSince.IsZero()
-	s.mu.Unlock()
-	idle := s.idle(time.Now())
-	if held || idle < stallAfter || p.Pending == 0 {
+	idle := s.figures.idle(time.Now())
+	if !p.PausedSince.IsZero() || idle < stallAfter || p.Pending == 0 {
 		return nil
 	}
 	return []live.Attention{alarm(CauseStalled, p.Pending,
 		"wait, or pause the lane that hangs", "%s", s.stall(time.Now(), idle))}
-}
-
-// otherAlarms lists our own errors, stop rules and settings that were not used as asked.
-func (s *Session) otherAlarms() (all []live.Attention) {
-	for _, stop := range s.stopper.Stops() {
-		if stop.Skipped > 0 {
-			all = append(all, alarm(CauseStopped, stop.Skipped, "", "%s", stop))
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ownErrors > 0 {
-		all = append(all, alarm(CauseHarness, s.ownErrors, "report it with the log of the run",
-			"attempts ended with an error of Assay: %d", s.ownErrors))
-	}
-	for _, what := range slices.Sorted(maps.Keys(s.otherSettings)) {
-		all = append(all, alarm(CauseSetting, s.otherSettings[what], "",
-			"%s, according to the endpoint", what))
-	}
-	return all
 }

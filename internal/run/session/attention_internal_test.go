@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"log/slog"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -30,19 +29,10 @@ func (refusing) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 // troubled returns a session with two models, m and n, which have 100 pending trials each.
 func troubled(t *testing.T, m, n assay.Provider, b budget.Budgets, r budget.StopRules) *Session {
 	t.Helper()
-	s := &Session{
-		Job:           &job.Job{Experiment: &plan.Experiment{Models: []string{"m", "n"}}},
-		options:       Options{Store: filepath.Join(t.TempDir(), "s.db")},
-		stopper:       budget.New(b, r),
-		started:       time.Now(),
-		log:           slog.New(slog.DiscardHandler),
-		otherSettings: make(map[string]int), noted: make(map[string]bool),
-		spent:  make(map[string]spending),
-		parked: make(map[assay.TrialID]parking), parkedFor: make(map[parking]parkedGroup),
-		faults: make(map[assay.FaultKind]int), replied: make(map[string]time.Time),
-	}
-	s.pools = &job.Pools{ByModel: make(map[string]*lane.Pool)}
-	s.meter = live.NewMeter(s.complete)
+	e := &plan.Experiment{Models: []string{"m", "n"}, Budget: b, Stop: r}
+	pools := &job.Pools{ByModel: make(map[string]*lane.Pool)}
+	s := newSession(&job.Job{Experiment: e},
+		Options{Store: filepath.Join(t.TempDir(), "s.db")}, pools)
 	for model, p := range map[string]assay.Provider{"m": m, "n": n} {
 		s.pools.ByModel[model] = lane.NewPool(model, []lane.Config{{
 			Name: "gw/K/" + model, Provider: p, Orders: model, Limits: lane.Limits{Concurrency: 2},
@@ -59,8 +49,7 @@ func (s *Session) fault(kind engine.EventKind, f assay.FaultKind, id assay.Trial
 	a := &assay.Attempt{Trial: assay.Trial{ID: id}, FaultKind: f, FaultDetail: words}
 	a.Model = model
 	s.meter.Started(model)
-	s.meter.Faulted(model, kind == engine.Parked)
-	s.countTrouble(engine.Event{Kind: kind, Model: model, Attempt: a})
+	s.event(engine.Event{Kind: kind, Model: model, Attempt: a})
 }
 
 // TestAttentionNamesEachCause checks that each kind of trouble is listed with the number of trials
@@ -81,7 +70,6 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			budget.StopRules{},
 			func(t *testing.T, s *Session) {
 				_, _ = s.pools.ByModel["m"].Chat(t.Context(), &assay.Request{})
-				s.latest.Store(time.Now().UnixNano())
 			},
 			[]live.Attention{{
 				Cause: CauseClosed, Trials: 100,
@@ -98,7 +86,9 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				s.fault(engine.Parked, assay.Server, "c", "m")
 				s.fault(engine.Parked, assay.Timeout, "d", "n")
 				trial := assay.Trial{ID: "a"}
-				s.countTrouble(engine.Event{Kind: engine.Requeued, Model: "m", Trial: &trial})
+				s.event(engine.Event{
+					Kind: engine.Requeued, Model: "m", Trial: &trial, WasParked: true,
+				})
 			},
 			[]live.Attention{
 				{
@@ -135,7 +125,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 					s.meter.Started("m")
 					s.meter.Settled("m", true)
 				}
-				s.cost = 4 // leaves room for 30 of 180
+				s.figures.Cost = 4 // leaves room for 30 of 180
 			},
 			[]live.Attention{{
 				Cause: CauseBudget, Trials: 150,
@@ -192,7 +182,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				for range 7 {
 					s.stopper.Skip(cell)
 				}
-				s.otherSettings["n: temperature is 1 instead of 0"] = 2
+				s.troubles.settings["n: temperature is 1 instead of 0"] = 2
 			},
 			[]live.Attention{
 				{

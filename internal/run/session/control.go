@@ -152,28 +152,9 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.Hold(o.Do == "pause", matches)
 	})
-	s.noteHeld(time.Now())
-	s.changePace()
+	s.outlook.noteHeld(time.Now())
+	s.outlook.changePace()
 	return laneText(o.Do+"d", names, o) // paused or resumed
-}
-
-// noteHeld remembers since when the user has paused all lanes.
-func (s *Session) noteHeld(now time.Time) {
-	held := true
-	for _, p := range s.pools.ByModel {
-		lanes, _ := p.Status()
-		for _, l := range lanes {
-			held = held && (l.Held || l.Closed != nil)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case !held:
-		s.heldSince = time.Time{}
-	case s.heldSince.IsZero():
-		s.heldSince = now
-	}
 }
 
 // change changes the lanes that an order names, by their own names or by those of their models.
@@ -195,7 +176,7 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.SetLimits(o.Limits, matches)
 	})
-	s.changePace()
+	s.outlook.changePace()
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {

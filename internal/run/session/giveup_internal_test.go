@@ -7,7 +7,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/run/engine"
 )
 
 // crashed is the detail of the fault of an agent that ended before its first action.
@@ -29,13 +28,11 @@ func TestAgentsAreGivenUp(t *testing.T) {
 		{"it worked before", "wwwccccc", true},
 		{"one works too late", "cccccw", true},
 	} {
-		s := &Session{
-			starters: make(map[string]*starter),
-			pools:    &job.Pools{Agents: make(map[string]job.Agent)},
-		}
+		agents := make(map[string]job.Agent)
 		for _, listed := range []string{"bot", "bot@v2"} {
-			s.pools.Agents[listed] = job.Agent{Agent: bridge.Agent{Name: "bot"}}
+			agents[listed] = job.Agent{Agent: bridge.Agent{Name: "bot"}}
 		}
+		s := newStarters(agents)
 		for i, kind := range tc.events {
 			a := &assay.Attempt{}
 			a.Model = []string{"bot", "bot@v2"}[i%2]
@@ -50,7 +47,7 @@ func TestAgentsAreGivenUp(t *testing.T) {
 				s.acted(a.Model)
 				continue
 			}
-			s.countStarts(engine.Event{Kind: engine.Faulted, Model: a.Model, Attempt: a})
+			s.ended(a)
 		}
 		for _, listed := range []string{"bot", "bot@v2"} {
 			err := s.givenUp(listed)

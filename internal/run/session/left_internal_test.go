@@ -21,14 +21,13 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
-		s.forecast = job.Forecast{Models: []job.ModelForecast{
+		s.outlook.expect(job.Forecast{Models: []job.ModelForecast{
 			{Model: "m", Trials: 100, Requests: 200, Wall: 3000},
 			{
 				Model: "n", Trials: 100, Requests: 200, Wall: 60,
 				Range: job.Range{Low: 10, High: 6000, Unknown: "the endpoint's speed is unknown"},
 			},
-		}}
-		s.setPaces()
+		}})
 		left := func() *live.Left { return s.meter.Progress().Left }
 		time.Sleep(14 * time.Second)
 		if diff := cmp.Diff(&live.Left{Seconds: 2986, High: 5986, Basis: "plan"}, left()); diff != "" {
@@ -41,7 +40,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 			if ends {
 				s.meter.Started(model)
 				s.meter.Settled(model, true)
-				s.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
+				s.outlook.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
 			}
 		}
 		for i := range 120 {
@@ -59,7 +58,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 
 		hold := func(hold bool, model string) {
 			s.pools.ByModel[model].Hold(hold, func(string) bool { return true })
-			s.noteHeld(time.Now())
+			s.outlook.noteHeld(time.Now())
 		}
 		hold(true, "m")
 		hold(true, "n")

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +24,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/live"
@@ -117,35 +115,14 @@ type Session struct {
 	// The engine receives commands until ended is closed.
 	commands chan engine.Command
 	ended    chan struct{}
-	forecast job.Forecast
 	flights  flights
 	strips   strips
 	still    *still.Watch
-	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
-
-	mu       sync.Mutex // guards the fields below
-	requests int
-	tokens   int
-	cost     float64
-	success  report.Progress
-	unpriced []string      // sorted models with replies of unknown cost
-	longest  time.Duration // working time of an episode
-	faults   map[assay.FaultKind]int
-	seconds  struct{ sent, answered int } // second requests for late ones
-	replied  map[string]time.Time         // by model
-	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
-	otherSettings map[string]int
-	parked        map[assay.TrialID]parking
-	parkedFor     map[parking]parkedGroup
-	broken        map[string]bool // words of the faults of scripts that users wrote
-	ownErrors     int             // attempts that ended with a fault of ours
-	paces         map[*lane.Pool]*job.Pace
-	spent         map[string]spending // by lane
-	heldSince     time.Time           // when the user paused all lanes, or zero
-	// noted has what the user knows about: faults of lanes, deviations of models.
-	noted map[string]bool
-	// starters are by the agent's name.
-	starters map[string]*starter
+	figures  *figures
+	outlook  *outlook
+	troubles *troubles
+	starters *starters
+	noted    sync.Map // what the user knows about: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -159,22 +136,26 @@ func New(j *job.Job, o Options) (*Session, error) {
 			return nil, a.Missing
 		}
 	}
+	return newSession(j, o, pools), nil
+}
+
+func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
+	now := time.Now()
 	s := &Session{
-		Job: j, options: o, started: time.Now(), pools: pools,
+		Job: j, options: o, started: now, pools: pools,
 		wake:     make(chan struct{}, 1),
 		commands: make(chan engine.Command), ended: make(chan struct{}),
 		stopper: budget.New(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:   library.NewCache(j.Library),
-		faults:  make(map[assay.FaultKind]int), noted: make(map[string]bool),
-		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
-		parkedFor: make(map[parking]parkedGroup), broken: make(map[string]bool),
-		spent: make(map[string]spending), replied: make(map[string]time.Time),
-		starters: make(map[string]*starter), log: slog.New(slog.DiscardHandler),
+		figures: newFigures(now), outlook: &outlook{started: now, pools: pools},
+		troubles: newTroubles(), starters: newStarters(pools.Agents),
+		log: slog.New(slog.DiscardHandler),
+		// runners opens something that knows better.
+		agents: func(string) map[assay.AgentState]int { return nil },
 	}
 	s.still = still.New(s.note)
-	s.agents = func(string) map[assay.AgentState]int { return nil } // until runners opens something
 	s.meter = live.NewMeter(s.complete)
-	return s, nil
+	return s
 }
 
 // Run runs all pending trials and returns a summary. The summary is nil if the run could not
@@ -213,11 +194,11 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		s.announce(0)
 		return s.finish(ctx, engine.Summary{}, nil)
 	}
-	s.forecast, err = s.Forecast(ctx, db, s.pools, pending, s.options.SimLatency)
+	forecast, err := s.Forecast(ctx, db, s.pools, pending, s.options.SimLatency)
 	if err != nil {
 		return nil, err
 	}
-	s.setPaces()
+	s.outlook.expect(forecast)
 	if err := s.identify(); err != nil {
 		return nil, err
 	}
@@ -250,7 +231,7 @@ func (s *Session) countPending(
 			// Without the task, its sequence of tools is unknown, which a report takes for one
 			// more.
 			task, _ := s.Library.Task(ctx, of.TaskID, of.difficulty)
-			s.success.Add(m, of.TaskID, task.Required, g)
+			s.figures.success.Add(m, of.TaskID, task.Required, g)
 		}
 		pending[m] = planned - done
 		total += pending[m]
@@ -345,7 +326,7 @@ func (s *Session) announce(pending int) {
 		Store: s.options.Store, Planned: planned, Done: planned - pending, Changed: s.changed,
 		Library: s.Experiment.Library,
 		Pending: pending, Models: s.Experiment.Models,
-		Forecast: s.forecast.Wall, Range: s.forecast.Range,
+		Forecast: s.outlook.forecast.Wall, Range: s.outlook.forecast.Range,
 	}
 	s.options.Display.Start(start)
 	s.observed(func(o Observer) { o.Begin(start, s.live()) })

@@ -28,21 +28,11 @@ type Summary struct {
 
 	live.Trials // after the run
 
-	// Settled and Faulted count attempts of this run, RequestFaults its failed requests.
-	Settled       int                     `json:"settled"`
-	Faulted       int                     `json:"faults"`
-	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
-	Requests      int                     `json:"requests"`
-	// SecondRequests counts the requests that were sent because another one for the same turn was
-	// late, and SecondReplies those of them that were answered.
-	SecondRequests int `json:"second_requests"`
-	SecondReplies  int `json:"second_replies"`
-
-	Tokens int     `json:"tokens"`
-	Cost   float64 `json:"cost_usd"`
-	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
-	Unpriced []string `json:"unpriced,omitempty"`
-	Wall     float64  `json:"wall_s"`
+	// Settled and Faulted count attempts of this run.
+	Settled int `json:"settled"`
+	Faulted int `json:"faults"`
+	Usage
+	Wall float64 `json:"wall_s"`
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
@@ -170,7 +160,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	}
 	var givenUp []string
 	for _, model := range s.Experiment.Models {
-		if err := s.neverStarted(model); err != nil {
+		if err := s.starters.neverStarted(model); err != nil {
 			closed[model] = cmp.Or(closed[model], err.Error())
 			givenUp = append(givenUp, model)
 		}
@@ -188,21 +178,19 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		}
 	}
 
-	// The run has ended, so the fields that mu guards do not change any more.
+	// The run has ended, so figures and troubles do not change any more.
 	wall := time.Since(s.started)
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
-		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
-		SecondRequests: s.seconds.sent, SecondReplies: s.seconds.answered,
-		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Unpriced: s.unpriced,
+		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, Usage: s.figures.Usage,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
 		GivenUp:       givenUp,
-		OtherSettings: s.otherSettings, BrokenScripts: slices.Sorted(maps.Keys(s.broken)),
+		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),
 		Stillness: s.still.String(),
 		Lanes:     lanes, Least: s.least().Seconds(),
-		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
-		ForecastRange: s.forecast.Range,
+		ForecastWall: s.outlook.forecast.Wall, Forecast: s.outlook.forecast.Models,
+		ForecastRange: s.outlook.forecast.Range,
 		Speeds:        s.modelSpeeds(wall),
 	}
 	return sum
@@ -226,7 +214,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
 				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
 				Requests: l.Requests, Limits: l.Limits, Found: states[i].Found,
-				Lost: s.lost(l.Name).Seconds(),
+				Lost: s.figures.lost(l.Name).Seconds(),
 			})
 		}
 	}
@@ -242,7 +230,7 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 			used += l.Used
 			available += l.Available
 			worked += l.Worked
-			lost += s.lost(l.Name)
+			lost += s.figures.lost(l.Name)
 		}
 		if available == 0 {
 			continue
@@ -262,26 +250,16 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 // the slowest model's lanes, or by the longest episode. Requests without a reply could have taken
 // no time.
 func (s *Session) least() time.Duration {
-	least := s.longest
+	least := s.figures.longest
 	for _, p := range s.pools.ByModel {
 		ledgers := p.Ledgers()
 		for i := range ledgers {
-			ledgers[i].Worked = max(0, ledgers[i].Worked-s.lost(ledgers[i].Name))
+			ledgers[i].Worked = max(0, ledgers[i].Worked-s.figures.lost(ledgers[i].Name))
 		}
 		least = max(least, lane.Least(ledgers))
 	}
 	return least
 }
-
-// lost returns the time that a lane spent on requests that got no reply.
-func (s *Session) lost(lane string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.spent[lane].lost
-}
-
-// A spending is the time that a lane spent on requests with and without a reply.
-type spending struct{ replied, lost time.Duration }
 
 func share(part, of time.Duration) float64 {
 	if of <= 0 {

@@ -20,7 +20,7 @@ const stallAfter = time.Minute
 func (s *Session) watch(ctx context.Context) {
 	next := stallAfter
 	every(ctx, time.Second, func() {
-		switch idle := s.idle(time.Now()); {
+		switch idle := s.figures.idle(time.Now()); {
 		case idle < stallAfter:
 			next = stallAfter
 		case idle >= next:
@@ -28,14 +28,6 @@ func (s *Session) watch(ctx context.Context) {
 			s.note(s.stall(time.Now(), idle))
 		}
 	})
-}
-
-// idle returns the time since the latest request ended.
-func (s *Session) idle(now time.Time) time.Duration {
-	if at := s.latest.Load(); at > 0 {
-		return now.Sub(time.Unix(0, at))
-	}
-	return now.Sub(s.started)
 }
 
 func every(ctx context.Context, d time.Duration, do func()) {

@@ -2,17 +2,13 @@ package session
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/experiment/budget"
 )
 
 // silent is a provider that never answers.
@@ -28,19 +24,10 @@ func (silent) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, erro
 func TestStallIsExplained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := lane.NewPool("m", []lane.Config{{
-			Name: "gw/K/m", Provider: silent{}, Orders: "m", Limits: lane.Limits{Concurrency: 1},
-		}}, lane.Options{Request: time.Hour})
-		s := &Session{
-			Job:     &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
-			pools:   &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
-			meter:   live.NewMeter(nil),
-			started: time.Now(),
-			log:     slog.New(slog.DiscardHandler),
-		}
+		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
 		ctx, cancel := context.WithCancel(t.Context())
-		for range 3 {
-			go func() { _, _ = pool.Chat(ctx, &assay.Request{}) }()
+		for range 4 {
+			go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()
 		}
 		go s.watch(ctx)
 		time.Sleep(5*time.Minute + time.Second/2)
@@ -49,7 +36,7 @@ func TestStallIsExplained(t *testing.T) {
 		synctest.Wait()
 
 		want := []string{
-			"no request has finished for 1m0s: gw/K/m has 1 in flight, the oldest for 1m0s; " +
+			"no request has finished for 1m0s: gw/K/m has 2 in flight, the oldest for 1m0s; " +
 				"m has 2 waiting for the concurrency limit of gw/K/m, the first for 1m0s",
 			"no request has finished for 2m0s: ",
 			"no request has finished for 4m0s: ",

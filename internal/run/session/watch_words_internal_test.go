@@ -10,8 +10,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/budget"
-	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -30,16 +28,9 @@ func (busy) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 func TestViewsQuoteTheEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := lane.NewPool("m", []lane.Config{{Name: "gw/K/m", Provider: busy{}, Orders: "m"}},
-			lane.Options{})
-		s := &Session{
-			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
-			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
-		}
-		s.meter, s.stopper = live.NewMeter(s.complete), budget.New(budget.Budgets{}, budget.StopRules{})
-		s.meter.Model("m", 1, 0, 0)
+		s := troubled(t, busy{}, silent{}, budget.Budgets{}, budget.StopRules{})
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = pool.Chat(ctx, &assay.Request{}) }()
+		go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()
 		time.Sleep(10 * time.Second)
 		progress := s.meter.Progress()
 		cancel()

@@ -131,7 +131,10 @@ func TestNotifierTellsEachCauseOnce(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		told(4, "it stalls and goes on")
-		n.End(&session.Summary{Trials: live.Trials{Planned: 10, Done: 8, Pending: 2, Parked: 1}, Wall: 61, Cost: 1.5})
+		n.End(&session.Summary{
+			Trials: live.Trials{Planned: 10, Done: 8, Pending: 2, Parked: 1},
+			Usage:  session.Usage{Cost: 1.5}, Wall: 61,
+		})
 		told(5, "the end")
 
 		first, last := w.messages[0], w.messages[4]

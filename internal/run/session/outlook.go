@@ -1,0 +1,145 @@
+package session
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
+)
+
+// An outlook tells how long a run still takes, first by the forecast and then by the pace of the
+// lanes.
+type outlook struct {
+	started time.Time
+	pools   *job.Pools
+
+	mu        sync.Mutex // guards the fields below
+	forecast  job.Forecast
+	paces     map[*lane.Pool]*job.Pace
+	heldSince time.Time // when the user paused all lanes, or zero
+}
+
+// expect sets the forecast and begins to learn how fast the lanes of each model are.
+func (o *outlook) expect(f job.Forecast) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forecast, o.paces = f, make(map[*lane.Pool]*job.Pace)
+	for _, m := range f.Models {
+		if m.Trials > 0 {
+			turns := float64(m.Requests) / float64(m.Trials)
+			o.paces[o.pools.ByModel[m.Model]] = &job.Pace{Turns: turns}
+		}
+	}
+}
+
+// changePace forgets the pace of all lanes, because the user has changed them.
+func (o *outlook) changePace() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.paces {
+		p.Forget(time.Since(o.started))
+	}
+}
+
+// replied counts a reply of a model.
+func (o *outlook) replied(model string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p := o.paces[o.pools.ByModel[model]]; p != nil {
+		p.Replied(time.Since(o.started))
+	}
+}
+
+// outcome counts the outcome of a trial.
+func (o *outlook) outcome(a *assay.Attempt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p := o.paces[o.pools.ByModel[a.Model]]; p != nil {
+		p.Ended(a.Outcome.Turns, a.FinishedAt.Sub(a.StartedAt))
+	}
+}
+
+// noteHeld remembers since when the user has paused all lanes.
+func (o *outlook) noteHeld(now time.Time) {
+	held := true
+	for _, p := range o.pools.ByModel {
+		lanes, _ := p.Status()
+		for _, l := range lanes {
+			held = held && (l.Held || l.Closed != nil)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case !held:
+		o.heldSince = time.Time{}
+	case o.heldSince.IsZero():
+		o.heldSince = now
+	}
+}
+
+// complete adds the forecast and the time that each model still takes. Models that share lanes are
+// done together.
+func (o *outlook) complete(progress *live.Progress) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	progress.Forecast, progress.ForecastRange = o.forecast.Wall, o.forecast.Range
+	progress.PausedSince = o.heldSince
+	if progress.Stopping || !progress.PausedSince.IsZero() {
+		return
+	}
+	type work struct {
+		pending, inFlight int
+		silence           time.Duration
+	}
+	all := make(map[*lane.Pool]work)
+	for _, m := range progress.Models {
+		p := o.pools.ByModel[m.Model]
+		lanes, _ := p.Status()
+		all[p] = work{
+			all[p].pending + m.Pending, all[p].inFlight + m.InFlight, job.Silence(lanes),
+		}
+	}
+	for i := range progress.Models {
+		m := &progress.Models[i]
+		p := o.pools.ByModel[m.Model]
+		if pace := o.paces[p]; pace != nil && m.Pending > 0 && m.Closed == "" {
+			w := all[p]
+			left, ok := pace.Left(time.Since(o.started), w.silence, w.pending, w.inFlight)
+			if !ok {
+				m.Left = o.planned(p)
+			} else if left.Expected > 0 {
+				m.Left = &live.Left{
+					Seconds: left.Expected.Seconds(), Basis: live.ByPace,
+					Low: left.Low.Seconds(), High: left.High.Seconds(),
+				}
+			}
+		}
+	}
+}
+
+// planned returns what is left of the forecast of the models that share lanes. It returns nil
+// once the run takes longer than that.
+func (o *outlook) planned(p *lane.Pool) *live.Left {
+	var wall, low, high float64
+	for _, m := range o.forecast.Models {
+		if o.pools.ByModel[m.Model] == p {
+			wall += m.Wall
+			low += cmp.Or(m.Low, m.Wall)
+			high += cmp.Or(m.High, m.Wall)
+		}
+	}
+	left := func(wall float64) float64 { return max(0, wall-time.Since(o.started).Seconds()) }
+	l := &live.Left{Seconds: left(wall), Basis: live.ByPlan}
+	if high > wall { // the endpoint is unknown, so the run may go on
+		l.Seconds, l.Low, l.High = cmp.Or(left(wall), left(high)), left(low), left(high)
+	}
+	if l.Seconds == 0 {
+		return nil
+	}
+	return l
+}
