@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -182,8 +183,12 @@ func TestPagesOfAnEndedRun(t *testing.T) {
 	if want := must(t, nil, "report", "--store", path, "--format", "html", "--transcripts", "3"); !sameFigures(file, want.out) {
 		t.Error("the page is not the offline report")
 	}
-	v.get("/compare/document?a=sim/expert&b=sim/obedient")
-	for _, page := range []string{"/lanes", "/faults", "/report", "/compare?a=sim/expert&b=sim/obedient"} {
+	compared := v.get("/report?a=sim/expert&b=sim/obedient")
+	frame := regexp.MustCompile(`src="(/compare/[^"]*)"`).FindStringSubmatch(compared)
+	if frame == nil {
+		t.Fatalf("the page shows no comparison: %s", compared)
+	}
+	for _, page := range []string{"/lanes", "/faults", "/report", html.UnescapeString(frame[1])} {
 		v.get(page)
 	}
 	for _, page := range []string{"/nothing", "/trial/ffffffffff", "/trial/%2e%2e"} {

@@ -13,10 +13,23 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// report shows the report in a frame, so that its own policy applies.
+// A reportBody is the content of the page of the report.
+type reportBody struct {
+	// Document is the address of the report, or of a comparison of two models, as far as a further
+	// parameter.
+	Document, Title string
+	Models          []string
+}
+
+// report shows the report or a comparison in a frame, so that its own policy applies.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	models := s.index.levels()["model"]
-	s.show(w, r, http.StatusOK, "report.html", s.frame("/report", "Report", models))
+	body := reportBody{"/report/document?", "Report of " + s.name, s.index.levels()["model"]}
+	v := r.URL.Query()
+	if a, b := v.Get("a"), v.Get("b"); a != "" && b != "" {
+		body.Document = address("/compare/document", []string{"a", a, "b", b}) + "&"
+		body.Title = "Comparison of " + a + " and " + b
+	}
+	s.show(w, r, http.StatusOK, "report.html", s.frame("/report", "Report", body))
 }
 
 // reportDocument writes the report as it is now. It is the file of `assay report --format html`.
@@ -45,19 +58,6 @@ func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
 
 // reportTranscripts is the number of failed episodes of each model in the report.
 const reportTranscripts = 3
-
-// compare shows the comparison of two sides in a frame.
-func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	s.show(w, r, http.StatusOK, "compare.html", s.frame("/report", "Comparison", compareBody{
-		A: v.Get("a"), B: v.Get("b"), Names: s.index.levels()["model"],
-	}))
-}
-
-type compareBody struct {
-	A, B  string
-	Names []string
-}
 
 func (s *Server) compareDocument(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()

@@ -41,7 +41,6 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /trial/{id}", s.trial)
 	mux.HandleFunc("GET /report", s.report)
 	mux.HandleFunc("GET /report/document", s.reportDocument)
-	mux.HandleFunc("GET /compare", s.compare)
 	mux.HandleFunc("GET /compare/document", s.compareDocument)
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /order", s.preview)
