@@ -55,6 +55,16 @@ func (d *direct) Take(ctx context.Context, _ int) ([]Delivery, error) {
 	}
 }
 
+// coordinate starts a coordinator of the run r, with a lease of ten seconds.
+func coordinate(t *testing.T, net Hub) *Coordinator {
+	t.Helper()
+	d, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 type doneTicket string
 
 func (t doneTicket) Assignment() string { return string(t) }
@@ -88,10 +98,7 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := new(direct)
-		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		coordinator := coordinate(t, net)
 		time.AfterFunc(5*time.Second, func() {
 			if coordinator.Slots() != 3 {
 				t.Errorf("the coordinator counts on %d slots, want 3", coordinator.Slots())
@@ -99,7 +106,7 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 			net.cut.Store(true)
 		})
 		began := time.Now()
-		err = NewWorker(net, WorkerOptions{
+		err := NewWorker(net, WorkerOptions{
 			Name: "w", Slots: 3, Once: true, Say: func(string) {},
 		}).Run(t.Context())
 		if took := time.Since(began); err != nil || took > 5*time.Minute {
@@ -117,10 +124,7 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 func TestHeldAssignmentIsNotBegunTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		coordinator, err := NewCoordinator(new(direct), CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		coordinator := coordinate(t, new(direct))
 		for _, w := range []string{"a", "b"} {
 			coordinator.hello(&hello{Worker: w, Name: w, Slots: 1})
 		}
@@ -166,10 +170,7 @@ func TestLostAssignmentsAreOfferedWithinALease(t *testing.T) {
 		const lease, workers, each = 10 * time.Second, 50, 20
 		random := rand.New(rand.NewPCG(1, 2))
 		net := &direct{assignments: make(chan string, 10*workers*each)}
-		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: lease, Job: Job{Run: "r"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		coordinator := coordinate(t, net)
 		ctx, cancel := context.WithCancel(t.Context())
 		var trials []assay.TrialID
 		for i := range workers * each {
@@ -266,10 +267,7 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := &direct{assignments: make(chan string, 10)}
-				coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				coordinator := coordinate(t, net)
 				w := NewWorker(net, WorkerOptions{Name: "w", Slots: 1, Once: true, Say: func(string) {}})
 				w.runner = func(string) runner { return test.run }
 				working := make(chan error, 1)
@@ -297,10 +295,7 @@ func TestLostWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := &direct{assignments: make(chan string, 10)}
-		coordinator, err := NewCoordinator(net, CoordinatorOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		coordinator := coordinate(t, net)
 		names := func() string {
 			var all []string
 			for _, w := range coordinator.Workers() {
