@@ -15,10 +15,11 @@ import (
 // Limits on memory. A row group ends when it reaches groupRows or groupBytes. A
 // batch is encoded column by column.
 const (
-	groupRows  = 64 << 10
 	groupBytes = 64 << 20
 	batchRows  = 256
 )
+
+var groupRows = 64 << 10 // tests have fewer
 
 // The keys of a file's metadata.
 const (
