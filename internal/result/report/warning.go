@@ -59,7 +59,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"turn out differently. Run the experiment again to finish it.", incomplete(a, b)},
 		{"retried", "Trials were worked on again", "`assay run --retry` replaced earlier outcomes. " +
 			"If only failures were chosen, luck had a second chance, and rates are too high. " +
-			"`assay show TRIAL --attempt 1` shows what was there before.", retriedModels(cells)},
+			"`assay show TRIAL --attempt 1` shows what was there before.", perModel(cells, retried)},
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
@@ -92,21 +92,21 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"model than the one that they are filed under. The providers file allows it with " +
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
-			"different models, the rates belong to a mixture.", drifted(cells)},
+			"different models, the rates belong to a mixture.", perModel(cells, drifted)},
 		{"program", "An agent's program changed", "The results of several versions are mixed. " +
 			"To tell them apart, give each version a revision; to repeat everything with the " +
 			"latest one, run with a new --revision.", rewritten(cells, b)},
 		{
 			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
 				"setting, so the results do not belong to the one that they are filed under.",
-			otherwise(cells),
+			perName(cells, func(m *pooled[string]) map[string]int { return m.unlike }),
 		},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
-			"sampling.max_tokens, or leave it out.", truncated(cells)},
+			"sampling.max_tokens, or leave it out.", perModel(cells, truncated)},
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
-			"may be unfair.", deviating(cells)},
+			"may be unfair.", perName(cells, func(m *pooled[string]) map[string]int { return m.deviations })},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
@@ -122,7 +122,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +
 				"tokens and dollars may be too high, but not too low. Compare them with the bill.",
-			uncertain(cells),
+			perModel(cells, uncertain),
 		},
 		{
 			"price", "Some costs are unknown", "There is no price, or the endpoint does not report " +
@@ -134,7 +134,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
 				"model's fault. They are not counted, but the remaining outcomes may be the " +
 				"easier ones.",
-			faultyModels(cells),
+			perModel(cells, faultyModels),
 		},
 	} {
 		if len(w.Where) > 0 {
@@ -144,13 +144,32 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 	return out
 }
 
-func retriedModels(cells []*cell) (where []string) {
+// perModel returns a line for each model of which there is something to say.
+func perModel(cells []*cell, say func(*pooled[string]) string) (where []string) {
 	for _, m := range byModel(cells) {
-		if m.retried > 0 {
-			where = append(where, fmt.Sprintf("%s: %d of %d outcomes", m.key, m.retried, m.done))
+		if text := say(m); text != "" {
+			where = append(where, m.key+": "+text)
 		}
 	}
 	return where
+}
+
+// perName returns a line for each name of each model that outcomes are counted by.
+func perName(cells []*cell, counts func(*pooled[string]) map[string]int) (where []string) {
+	for _, m := range byModel(cells) {
+		for _, name := range slices.Sorted(maps.Keys(counts(m))) {
+			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
+				m.key, name, counts(m)[name], m.done))
+		}
+	}
+	return where
+}
+
+func retried(m *pooled[string]) string {
+	if m.retried == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d outcomes", m.retried, m.done)
 }
 
 func unread(b Beside) []string {
@@ -166,36 +185,31 @@ func unread(b Beside) []string {
 	return where
 }
 
-// uncertain returns the models with uncertain tokens. At most, these cost as much as if all dollars
-// of their attempts were for output.
-func uncertain(cells []*cell) (where []string) {
-	for _, m := range byModel(cells) {
-		if m.uncertain == 0 {
-			continue
-		}
-		text := fmt.Sprintf("%s: %d of %d attempts, %d tokens", m.key, m.uncertain, m.done+m.faults,
-			m.usage.UncertainTokens)
-		if m.costUSD > 0 {
-			text += fmt.Sprintf(", at most $%.4f too much", m.uncertainUSD)
-		}
-		where = append(where, text)
+// uncertain describes a model's uncertain tokens. At most, these cost as much as if all dollars of
+// their attempts were for output.
+func uncertain(m *pooled[string]) string {
+	if m.uncertain == 0 {
+		return ""
 	}
-	return where
+	text := fmt.Sprintf("%d of %d attempts, %d tokens", m.uncertain, m.done+m.faults,
+		m.usage.UncertainTokens)
+	if m.costUSD > 0 {
+		text += fmt.Sprintf(", at most $%.4f too much", m.uncertainUSD)
+	}
+	return text
 }
 
 // unpriced returns the models with unknown costs, unless all costs are unknown.
-func unpriced(cells []*cell) (where []string) {
-	known := false
-	for _, m := range byModel(cells) {
-		known = known || m.costUSD > 0
-		if m.usage.UnpricedTokens > 0 {
-			where = append(where, fmt.Sprintf("%s: %d tokens", m.key, m.usage.UnpricedTokens))
-		}
-	}
-	if !known {
+func unpriced(cells []*cell) []string {
+	if total := sum(cells); total.costUSD == 0 {
 		return nil
 	}
-	return where
+	return perModel(cells, func(m *pooled[string]) string {
+		if m.usage.UnpricedTokens == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d tokens", m.usage.UnpricedTokens)
+	})
 }
 
 func incomplete(a *Analysis, b Beside) []string {
@@ -383,75 +397,42 @@ func misnamed(cells []*cell) (where []string) {
 	return where
 }
 
-func drifted(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
-		if len(p.served) < 2 {
-			continue
-		}
-		var names []string
-		for _, name := range slices.Sorted(maps.Keys(p.served)) {
-			n := p.served[name]
-			names = append(names, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), n))
-		}
-		where = append(where, fmt.Sprintf("%s: of %d outcomes %s",
-			p.key, p.done, strings.Join(names, ", ")))
+func drifted(m *pooled[string]) string {
+	if len(m.served) < 2 {
+		return ""
 	}
-	return where
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.served)) {
+		names = append(names, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), m.served[name]))
+	}
+	return fmt.Sprintf("of %d outcomes %s", m.done, strings.Join(names, ", "))
 }
 
-// otherwise finds models whose endpoints reported another setting than was asked.
-func otherwise(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
-		for _, what := range slices.Sorted(maps.Keys(p.unlike)) {
-			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
-				p.key, what, p.unlike[what], p.done))
-		}
+func truncated(m *pooled[string]) string {
+	if m.truncated == 0 {
+		return ""
 	}
-	return where
-}
-
-func truncated(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
-		if p.truncated > 0 {
-			where = append(where, fmt.Sprintf("%s: in %d of %d outcomes", p.key, p.truncated, p.done))
-		}
-	}
-	return where
-}
-
-func deviating(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
-		for _, name := range slices.Sorted(maps.Keys(p.deviations)) {
-			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
-				p.key, name, p.deviations[name], p.done))
-		}
-	}
-	return where
+	return fmt.Sprintf("in %d of %d outcomes", m.truncated, m.done)
 }
 
 // calls lists the agents with calls of a kind that deviate.
-func calls(cells []*cell, kind string) (where []string) {
-	for _, p := range byModel(cells) {
-		if n := p.deviating[kind]; n > 0 {
-			where = append(where, fmt.Sprintf("%s: %d calls in %d of %d outcomes",
-				p.key, n, p.deviate[kind], p.done))
+func calls(cells []*cell, kind string) []string {
+	return perModel(cells, func(m *pooled[string]) string {
+		if m.deviating[kind] == 0 {
+			return ""
 		}
-	}
-	return where
+		return fmt.Sprintf("%d calls in %d of %d outcomes", m.deviating[kind], m.deviate[kind], m.done)
+	})
 }
 
-func faultyModels(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
-		attempts := p.done + p.faults
-		if attempts < fewest || float64(p.faults) <= faulty*float64(attempts) {
-			continue
-		}
-		var kinds []string
-		for _, k := range slices.Sorted(maps.Keys(p.faultKinds)) {
-			kinds = append(kinds, fmt.Sprintf("%d %s", p.faultKinds[k], Readable(string(k))))
-		}
-		where = append(where, fmt.Sprintf("%s: %d of %d attempts: %s",
-			p.key, p.faults, attempts, strings.Join(kinds, ", ")))
+func faultyModels(m *pooled[string]) string {
+	attempts := m.done + m.faults
+	if attempts < fewest || float64(m.faults) <= faulty*float64(attempts) {
+		return ""
 	}
-	return where
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(m.faultKinds)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", m.faultKinds[k], Readable(string(k))))
+	}
+	return fmt.Sprintf("%d of %d attempts: %s", m.faults, attempts, strings.Join(kinds, ", "))
 }
