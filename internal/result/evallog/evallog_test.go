@@ -396,23 +396,3 @@ func TestWriteKeepsNoTranscripts(t *testing.T) {
 		t.Fatalf("Write() = %d, %v", n, err)
 	}
 }
-
-func BenchmarkWrite(b *testing.B) {
-	tr := transcript()
-	for range 4 {
-		tr.Messages = append(tr.Messages, transcript().Messages...)
-	}
-	in := func(yield func(evallog.Sample, error) bool) {
-		for i := range b.N {
-			if !yield(evallog.Sample{Attempt: settled(newTrial(i, 1, "optimal"), 1,
-				assay.FullSuccess), Transcript: tr}, nil) {
-				return
-			}
-		}
-	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	if _, err := evallog.Write(io.Discard, meta, in); err != nil {
-		b.Fatal(err)
-	}
-}

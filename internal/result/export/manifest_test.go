@@ -258,90 +258,57 @@ func TestVerifyReportsDifferences(t *testing.T) {
 	cut := func(b []byte) []byte { return b[:len(b)-2] }
 	for name, tc := range map[string]struct {
 		edit   func(dir string, m *export.Manifest)
-		want   []string
+		want   string // separated by "|"
 		absent string
 	}{
 		"byte of CSV": {
-			func(dir string,
-				_ *export.Manifest,
-			) {
-				change(dir, "attempts.csv", flip)
-			},
-			[]string{"verify attempts.csv: has SHA-256 "},
-			"bytes",
+			func(dir string, _ *export.Manifest) { change(dir, "attempts.csv", flip) },
+			"verify attempts.csv: has SHA-256 ", "bytes",
 		},
 		"byte of Parquet": {
-			func(dir string,
-				_ *export.Manifest,
-			) {
-				change(dir, "calls.parquet", flip)
-			},
-			[]string{"verify calls.parquet: has SHA-256 "},
-			"bytes",
+			func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", flip) },
+			"verify calls.parquet: has SHA-256 ", "bytes",
 		},
 		"cut": {
-			func(dir string,
-				_ *export.Manifest,
-			) {
-				change(dir, "calls.jsonl", cut)
-			},
-			[]string{
-				"verify calls.jsonl: has ", " bytes, want ", "SHA-256",
-				"line 2: unexpected EOF",
-			},
-			"attempts",
+			func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) },
+			"verify calls.jsonl: has | bytes, want |SHA-256|line 2: unexpected EOF", "attempts",
 		},
 		"cut Parquet": {
-			func(dir string,
-				_ *export.Manifest,
-			) {
-				change(dir, "calls.parquet", cut)
-			},
-			[]string{"the file is truncated", "SHA-256"},
-			"attempts",
+			func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) },
+			"the file is truncated|SHA-256", "attempts",
 		},
 		"rows of CSV": {
 			func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ },
-			[]string{"verify calls.csv: has 2 rows, want 3"},
-			"SHA",
+			"verify calls.csv: has 2 rows, want 3", "SHA",
 		},
 		"rows of Parquet": {
-			func(_ string,
-				m *export.Manifest,
-			) {
-				file(m, "attempts.parquet").Rows--
-			},
-			[]string{"verify attempts.parquet: has 3 rows, want 2"},
-			"SHA",
+			func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- },
+			"verify attempts.parquet: has 3 rows, want 2", "SHA",
 		},
-		"missing": {func(dir string, m *export.Manifest) {
-			if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
-				t.Fatal(err)
-			}
-			file(m, "calls.csv").Rows++
-		}, []string{"verify attempts.jsonl: open ", "verify calls.csv: has 2 rows"}, "SHA"},
-		"elsewhere": {
-			func(_ string,
-				m *export.Manifest,
-			) {
-				m.Files[0].Name = "../attempts.jsonl"
+		"missing": {
+			func(dir string, m *export.Manifest) {
+				if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
+					t.Fatal(err)
+				}
+				file(m, "calls.csv").Rows++
 			},
-			[]string{"no such file"},
-			"SHA",
+			"verify attempts.jsonl: open |verify calls.csv: has 2 rows", "SHA",
+		},
+		"elsewhere": {
+			func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" },
+			"no such file", "SHA",
 		},
 		"parent": {
 			func(_ string, m *export.Manifest) { m.Files[0].Name = ".." },
-			[]string{"not a regular file"},
-			"SHA",
+			"not a regular file", "SHA",
 		},
-		"foreign": {func(_ string, m *export.Manifest) {
-			m.Files[0].Format,
-				m.Files[0].Bytes = export.V3, 1
-		}, []string{" bytes, want 1"}, "rows"},
+		"foreign": {
+			func(_ string, m *export.Manifest) { m.Files[0].Format, m.Files[0].Bytes = export.V3, 1 },
+			" bytes, want 1", "rows",
+		},
 		"unknown format": {
 			func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" },
-			[]string{`unknown export format "xml"`},
-			"SHA",
+			`unknown export format "xml"`, "SHA",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -351,7 +318,7 @@ func TestVerifyReportsDifferences(t *testing.T) {
 			if err == nil {
 				t.Fatal("Verify() = nil")
 			}
-			for _, want := range tc.want {
+			for want := range strings.SplitSeq(tc.want, "|") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("Verify() = %v, want it to contain %q", err, want)
 				}

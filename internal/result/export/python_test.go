@@ -72,17 +72,13 @@ func TestPythonReadsParquet(t *testing.T) {
 		sums  map[string]int64
 	}{
 		export.AttemptTable: {
-			func(w io.Writer) (int,
-				error,
-			) {
+			func(w io.Writer) (int, error) {
 				return origin.Write(w, export.Parquet, sequence(attempts...))
 			},
 			len(attempts), sums(t, attempts),
 		},
 		export.CallTable: {
-			func(w io.Writer) (int,
-				error,
-			) {
+			func(w io.Writer) (int, error) {
 				return origin.WriteCalls(w, export.Parquet, sequence(calls...))
 			},
 			len(calls), sums(t, calls),

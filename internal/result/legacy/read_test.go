@@ -2,6 +2,7 @@ package legacy_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,201 +122,98 @@ func TestGoodLeafHasNoFindings(t *testing.T) {
 	}
 }
 
-// TestLeafRules edits the good leaf, which has 4 full, 3 partial and 3 failed
-// tests.
+// set sets fields of a leaf: "total 11; failed -" changes total and removes failed.
+func set(t testing.TB, leaf, fields string) string {
+	t.Helper()
+	for field := range strings.SplitSeq(fields, "; ") {
+		name, value, _ := strings.Cut(field, " ")
+		old := regexp.MustCompile(`"` + name + `": [^,\n]*(,|$)`)
+		if !old.MatchString(leaf) {
+			t.Fatalf("the leaf does not have %s", name)
+		}
+		text := `"` + name + `": ` + value + "$1"
+		if value == "-" {
+			text = ""
+		}
+		leaf = old.ReplaceAllString(leaf, text)
+	}
+	return leaf
+}
+
+// TestLeafRules changes the good leaf, which has 4 full, 3 partial and 3 failed
+// tests. Counts are to be used if there is a rule.
 func TestLeafRules(t *testing.T) {
 	t.Parallel()
-	once := legacy.Counts{Total: 10, Success: 7, Full: 4, Partial: 3, Failed: 3, Errors: 6}
-	for name, tt := range map[string]struct {
-		edits    []string
-		findings []string // besides rate_mismatch
-		rule     legacy.Rule
-		counts   legacy.Counts // to use, or zero
+	const (
+		uncategorised = "total_errors 0; tool_call_format_errors 0; tool_selection_errors 0; " +
+			"sequence_order_errors 0"
+		twice = "total 20; success 14; failed 6"
+	)
+	for _, tt := range []struct {
+		name, fields string
+		rule         legacy.Rule
+		findings     string // besides rate_mismatch
 	}{
-		"every test counted twice": {
-			[]string{
-				`"total": 10`, `"total": 20`, `"success": 7`, `"success": 14`,
-				`"failed": 3`, `"failed": 6`,
-			},
-			[]string{"doubled_counts"},
-			legacy.Doubled, once,
+		{"every test counted twice", twice, legacy.Doubled, "doubled_counts"},
+		{
+			"some tests counted twice", "total 14; success 9; failed 5", legacy.PartlyDoubled,
+			"partly_doubled_counts",
 		},
-		"some tests counted twice": {
-			[]string{
-				`"total": 10`, `"total": 14`, `"success": 7`, `"success": 9`,
-				`"failed": 3`, `"failed": 5`,
-			},
-			[]string{"partly_doubled_counts"},
-			legacy.PartlyDoubled, once,
+		{
+			"counted three times", "total 30; success 21; failed 9", "",
+			"success_mismatch errors_mismatch",
 		},
-		"counted three times": {
-			[]string{
-				`"total": 10`, `"total": 30`, `"success": 7`, `"success": 21`,
-				`"failed": 3`, `"failed": 9`,
-			},
-			[]string{"success_mismatch", "errors_mismatch"},
-			"",
-			legacy.Counts{},
+		{
+			"twice, but the categories do not bear it out", twice + "; sequence_order_errors 1", "",
+			"success_mismatch errors_mismatch errors_mismatch",
 		},
-		"twice, but the categories do not bear it out": {
-			[]string{
-				`"total": 10`, `"total": 20`, `"success": 7`, `"success": 14`, `"failed": 3`,
-				`"failed": 6`, `"sequence_order_errors": 3`, `"sequence_order_errors": 1`,
-			},
-			[]string{"success_mismatch", "errors_mismatch", "errors_mismatch"},
-			"",
-			legacy.Counts{},
-		},
-		"total is no sum": {
-			[]string{`"total": 10`, `"total": 11`},
-			[]string{"total_mismatch", "errors_mismatch"},
-			"",
-			legacy.Counts{},
-		},
-		"success is no sum": {
-			[]string{`"success": 7`, `"success": 6`},
-			[]string{"total_mismatch", "success_mismatch"},
-			"",
-			legacy.Counts{},
-		},
-		"errors are no sum": {
-			[]string{`"total_errors": 6`, `"total_errors": 5`},
-			[]string{"errors_mismatch", "errors_mismatch"},
-			"",
-			legacy.Counts{},
-		},
-		"categories are no sum": {[]string{
-			`"sequence_order_errors": 3`,
-			`"sequence_order_errors": 2`,
-		}, []string{"errors_mismatch"}, legacy.AsStored, once},
-		"partial under two names": {
-			[]string{`"partial_success": 3`, `"partial_success": 2`},
-			[]string{"success_mismatch"},
-			"",
-			legacy.Counts{},
-		},
-		"no category at all": {
-			[]string{
-				`"total_errors": 6`, `"total_errors": 0`, `"tool_call_format_errors": 1`,
-				`"tool_call_format_errors": 0`,
-				`"tool_selection_errors": 2`, `"tool_selection_errors": 0`,
-				`"sequence_order_errors": 3`, `"sequence_order_errors": 0`,
-			},
-			[]string{"errors_mismatch"},
-			legacy.Unclassified,
-			legacy.Counts{Total: 10, Success: 7, Full: 4, Partial: 3, Failed: 3},
-		},
-		"full missing, its rate not": {
-			[]string{`"full_success": 4,`, ``},
-			[]string{"missing_field"},
-			legacy.FullFromRate, once,
-		},
-		"full missing, its rate odd": {
-			[]string{
-				`"full_success": 4,`, ``, `"full_success_rate": 0.4`,
-				`"full_success_rate": 0.42`,
-			},
-			[]string{"missing_field"},
-			"",
-			legacy.Counts{},
-		},
-		"total missing": {
-			[]string{`"total": 10,`, ``},
-			[]string{"missing_field"},
-			"",
-			legacy.Counts{},
-		},
-		"total null": {
-			[]string{`"total": 10`, `"total": null`},
-			[]string{"null_field"},
-			"",
-			legacy.Counts{},
-		},
-		"an average is NaN": {
-			[]string{`"avg_turns": 8`, `"avg_turns": NaN`},
-			[]string{"not_a_number"},
-			legacy.AsStored, once,
-		},
-		"a rate is infinite": {
-			[]string{`"success_rate": 0.7`, `"success_rate": -Infinity`},
-			[]string{"not_a_number"},
-			legacy.AsStored, once,
-		},
-		"a count is a text": {
-			[]string{`"failed": 3`, `"failed": "3"`},
-			[]string{"not_a_number"},
-			"",
-			legacy.Counts{},
-		},
-		"a count is a list": {[]string{
-			`"tests_with_assistance": 2`,
-			`"tests_with_assistance": [1, 2]`,
-		}, []string{"not_a_number"}, legacy.AsStored, once},
-		"a count has a half": {
-			[]string{`"failed": 3`, `"failed": 3.5`},
-			[]string{"not_a_number"},
-			"",
-			legacy.Counts{},
-		},
-		"a count is enormous": {
-			[]string{`"failed": 3`, `"failed": 1e300`},
-			[]string{"not_a_number"},
-			"",
-			legacy.Counts{},
-		},
-		"a count is negative": {
-			[]string{`"other_errors": 0`, `"other_errors": -1`},
-			[]string{"negative_number"},
-			legacy.AsStored, once,
-		},
-		"whole, but a float": {
-			[]string{`"failed": 3`, `"failed": 3.0`},
-			nil, legacy.AsStored, once,
-		},
-		"older name": {
-			[]string{`"success": 7`, `"successful": 7`},
-			[]string{"renamed_field"},
-			legacy.AsStored, once,
-		},
-		"both names": {
-			[]string{`"success": 7`, `"success": 7, "successful": 9`},
-			[]string{"renamed_field"},
-			legacy.AsStored, once,
-		},
-		"a field too many": {
-			[]string{`"success": 7`, `"success": 7, "note": "x"`},
-			[]string{"unknown_field"},
-			legacy.AsStored, once,
-		},
-		"a field twice": {
-			[]string{`"success": 7`, `"success": 9, "success": 7`},
-			[]string{"duplicate_key"},
-			legacy.AsStored, once,
-		},
-		"a wrong rate": {
-			[]string{`"success_rate": 0.7`, `"success_rate": 0.9`},
-			nil, legacy.AsStored, once,
-		},
+		{"total is no sum", "total 11", "", "total_mismatch errors_mismatch"},
+		{"success is no sum", "success 6", "", "total_mismatch success_mismatch"},
+		{"errors are no sum", "total_errors 5", "", "errors_mismatch errors_mismatch"},
+		{"categories are no sum", "sequence_order_errors 2", legacy.AsStored, "errors_mismatch"},
+		{"partial under two names", "partial_success 2", "", "success_mismatch"},
+		{"no category at all", uncategorised, legacy.Unclassified, "errors_mismatch"},
+		{"full missing, its rate not", "full_success -", legacy.FullFromRate, "missing_field"},
+		{"full missing, its rate odd", "full_success -; full_success_rate 0.42", "", "missing_field"},
+		{"total missing", "total -", "", "missing_field"},
+		{"total null", "total null", "", "null_field"},
+		{"an average is NaN", "avg_turns NaN", legacy.AsStored, "not_a_number"},
+		{"a rate is infinite", "success_rate -Infinity", legacy.AsStored, "not_a_number"},
+		{"a count is a text", `failed "3"`, "", "not_a_number"},
+		{"a count is a list", "tests_with_assistance [1, 2]", legacy.AsStored, "not_a_number"},
+		{"a count has a half", "failed 3.5", "", "not_a_number"},
+		{"a count is enormous", "failed 1e300", "", "not_a_number"},
+		{"a count is negative", "other_errors -1", legacy.AsStored, "negative_number"},
+		{"whole, but a float", "failed 3.0", legacy.AsStored, ""},
+		{"older name", `success -; failed 3, "successful": 7`, legacy.AsStored, "renamed_field"},
+		{"both names", `success 7, "successful": 9`, legacy.AsStored, "renamed_field"},
+		{"a field too many", `success 7, "note": "x"`, legacy.AsStored, "unknown_field"},
+		{"a field twice", `success 9, "success": 7`, legacy.AsStored, "duplicate_key"},
+		{"a wrong rate", "success_rate 0.9", legacy.AsStored, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			db := read(t, file(edit(t, good, tt.edits...)))
+			db := read(t, file(set(t, good, tt.fields)))
 			got := leafFindings(db)
-			if name == "a wrong rate" && !slices.Contains(got, "rate_mismatch") {
+			if tt.name == "a wrong rate" && !slices.Contains(got, "rate_mismatch") {
 				t.Error("no finding about the rate")
 			}
 			got = slices.DeleteFunc(got, func(k string) bool { return k == "rate_mismatch" })
-			if !slices.Equal(got, tt.findings) {
-				t.Errorf("findings %v, want %v: %+v", got, tt.findings, db.Findings)
+			if want := strings.Fields(tt.findings); !slices.Equal(got, want) {
+				t.Errorf("findings %v, want %v: %+v", got, want, db.Findings)
+			}
+			want := legacy.Counts{Total: 10, Success: 7, Full: 4, Partial: 3, Failed: 3, Errors: 6}
+			switch tt.rule {
+			case "":
+				want = legacy.Counts{}
+			case legacy.Unclassified:
+				want.Errors = 0
 			}
 			a := db.Aggregates[0]
 			counts, usable := a.Counts()
-			if a.Rule != tt.rule || counts != tt.counts || usable != (tt.rule != "") {
+			if a.Rule != tt.rule || counts != want || usable != (tt.rule != "") || a.Reason == "" {
 				t.Errorf("rule %q, counts %+v, want %q and %+v: %s",
-					a.Rule, counts, tt.rule, tt.counts, a.Reason)
-			}
-			if a.Reason == "" {
-				t.Error("the leaf has no reason")
+					a.Rule, counts, tt.rule, want, a.Reason)
 			}
 			checkJSON(t, db)
 		})
@@ -324,76 +222,39 @@ func TestLeafRules(t *testing.T) {
 
 func TestUnknownNames(t *testing.T) {
 	t.Parallel()
-	leaf := func(model_, prompt, rate, difficulty, taskType string) string {
-		return `{"version": "3.0", "models": {` + model(model_, prompt, rate, difficulty,
-			taskType, good) + `}}`
-	}
 	for name, tt := range map[string]struct {
-		text, kind, derived string
+		leaf, kind, derived string
 		usable              bool
 	}{
 		"deployment": {
-			leaf("DeepSeek-V3-0324-2", "optimal", "0.8", "easy", "simple_task"),
-			"model_name", "DeepSeek-V3-0324", true,
+			"DeepSeek-V3-0324-2 optimal 0.8 easy simple_task", "model_name", "DeepSeek-V3-0324", true,
 		},
 		"case": {
-			leaf("Qwen2.5-7B-Instruct", "optimal", "0.8", "easy", "simple_task"),
-			"model_name", "qwen2.5-7b-instruct", true,
+			"Qwen2.5-7B-Instruct optimal 0.8 easy simple_task", "model_name", "qwen2.5-7b-instruct",
+			true,
 		},
-		"both": {leaf("llama-3.3-70b-instruct-1", "optimal", "0.8", "easy",
-			"simple_task"), "model_name", "Llama-3.3-70B-Instruct", true},
-		"test": {
-			leaf("test-model-protection", "optimal", "0.8", "easy", "simple_task"),
-			"test_model", "", false,
+		"both": {
+			"llama-3.3-70b-instruct-1 optimal 0.8 easy simple_task", "model_name",
+			"Llama-3.3-70B-Instruct", true,
 		},
-		"flawed": {
-			leaf("m", "flawed", "0.8", "easy", "simple_task"),
-			"plain_flawed", "", false,
-		},
-		"prompt": {
-			leaf("m", "optimum", "0.8", "easy", "simple_task"),
-			"unknown_prompt", "optimal", false,
-		},
-		"difficulty": {
-			leaf("m", "optimal", "0.8", "eazy", "simple_task"),
-			"unknown_difficulty", "easy", false,
-		},
-		"type": {
-			leaf("m", "optimal", "0.8", "easy", "simple_tasks"), "unknown_task_type",
-			"simple_task", false,
-		},
-		"strange type": {
-			leaf("m", "optimal", "0.8", "easy", "file_processing"),
-			"unknown_task_type", "", false,
-		},
-		"rate 1.0": {
-			leaf("m", "optimal", "1.0", "easy", "simple_task"),
-			"phantom_rate", "", false,
-		},
-		"rate percent": {
-			leaf("m", "optimal", "80", "easy", "simple_task"),
-			"phantom_rate", "0.8", false,
-		},
-		"rate 100.0": {
-			leaf("m", "optimal", "100.0", "easy", "simple_task"),
-			"phantom_rate", "", false,
-		},
-		"rate NaN": {
-			leaf("m", "optimal", "NaN", "easy", "simple_task"),
-			"phantom_rate", "", false,
-		},
-		"rate in words": {
-			leaf("m", "optimal", "high", "easy", "simple_task"),
-			"phantom_rate", "", false,
-		},
-		"rate, odd form": {
-			leaf("m", "optimal", "0.80", "easy", "simple_task"),
-			"phantom_rate", "0.8", true,
-		},
+		"test":           {"test-model-protection optimal 0.8 easy simple_task", "test_model", "", false},
+		"flawed":         {"m flawed 0.8 easy simple_task", "plain_flawed", "", false},
+		"prompt":         {"m optimum 0.8 easy simple_task", "unknown_prompt", "optimal", false},
+		"difficulty":     {"m optimal 0.8 eazy simple_task", "unknown_difficulty", "easy", false},
+		"type":           {"m optimal 0.8 easy simple_tasks", "unknown_task_type", "simple_task", false},
+		"strange type":   {"m optimal 0.8 easy file_processing", "unknown_task_type", "", false},
+		"rate 1.0":       {"m optimal 1.0 easy simple_task", "phantom_rate", "", false},
+		"rate percent":   {"m optimal 80 easy simple_task", "phantom_rate", "0.8", false},
+		"rate 100.0":     {"m optimal 100.0 easy simple_task", "phantom_rate", "", false},
+		"rate NaN":       {"m optimal NaN easy simple_task", "phantom_rate", "", false},
+		"rate in words":  {"m optimal high easy simple_task", "phantom_rate", "", false},
+		"rate, odd form": {"m optimal 0.80 easy simple_task", "phantom_rate", "0.8", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := read(t, tt.text)
+			n := strings.Fields(tt.leaf)
+			db := read(t, `{"version": "3.0", "models": {`+
+				model(n[0], n[1], n[2], n[3], n[4], good)+`}}`)
 			i := slices.IndexFunc(db.Findings,
 				func(f legacy.Finding) bool { return f.Kind == tt.kind })
 			if i < 0 || db.Findings[i].Derived != tt.derived {

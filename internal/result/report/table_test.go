@@ -181,34 +181,3 @@ func repeated(attempts []assay.Attempt, n int) iter.Seq2[assay.Attempt, error] {
 		}
 	}
 }
-
-// BenchmarkBuild builds the tables of a million trials of five models.
-func BenchmarkBuild(b *testing.B) {
-	d, few := suite()
-	trials := func(yield func(assay.Trial) bool) {
-		for i := range 1_000_000 {
-			trial := few[i%len(few)]
-			trial.ID = assay.TrialID(fmt.Sprintf("%032x", i))
-			if !yield(trial) {
-				return
-			}
-		}
-	}
-	played := play(few, rand.New(rand.NewPCG(1, 2)))
-	attempts := func(yield func(assay.Attempt, error) bool) {
-		i := 0
-		for trial := range trials {
-			a := played[i%len(few)]
-			a.Trial = trial
-			if i++; !yield(a, nil) {
-				return
-			}
-		}
-	}
-	for b.Loop() {
-		if _, err := d.Build("e", trials, attempts); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/million")
-}

@@ -2,25 +2,6 @@ package stat
 
 import "math"
 
-// Quantile returns the q-quantile of a sample in ascending order. It
-// interpolates linearly between order statistics, like R and NumPy by default
-// (type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
-// American Statistician 50, 1996). It clamps q to [0,1]. The quantile of an
-// empty sample is NaN.
-func Quantile(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 || math.IsNaN(q) {
-		return math.NaN()
-	}
-	at := min(1, max(0, q)) * float64(len(sorted)-1)
-	i := int(at)
-	if f := at - float64(i); f > 0 {
-		// This form keeps the result between its neighbours in spite of
-		// rounding, and equal to them if they are equal.
-		return min(sorted[i+1], max(sorted[i], (1-f)*sorted[i]+f*sorted[i+1]))
-	}
-	return sorted[i]
-}
-
 // normalCDF is the standard normal distribution function. math.Erfc keeps its
 // relative accuracy of 1e-15 in the far tails.
 func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }

@@ -2,7 +2,6 @@ package stat
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -68,33 +67,4 @@ func TestNormalTable(t *testing.T) {
 		near(t, "quantile", normalQuantile(tc.p), tc.want, 1e-12)
 		near(t, "CDF", normalCDF(tc.want), tc.p, 1e-14)
 	}
-}
-
-// TestQuantile compares with numpy.quantile (2.x, its default), which is type
-// 7.
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	sample := []float64{1, 1, 2, 3, 4, 5, 6, 9}
-	for _, tc := range []struct{ q, want float64 }{
-		{0, 1}, {.1, 1}, {.25, 1.75}, {.5, 3.5}, {.9, 6.9}, {.95, 7.95}, {1, 9}, {-1, 1}, {2, 9},
-	} {
-		near(t, "quantile", Quantile(sample, tc.q), tc.want, 1e-12)
-	}
-	if got := Quantile(nil, .5); !math.IsNaN(got) {
-		t.Errorf("Quantile of an empty sample = %v, want NaN", got)
-	}
-}
-
-func TestQuantileLaws(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 50).Draw(t, "sample")
-		slices.Sort(s)
-		a := rapid.Float64Range(0, 1).Draw(t, "a")
-		b := rapid.Float64Range(a, 1).Draw(t, "b")
-		x, y := Quantile(s, a), Quantile(s, b)
-		if x > y || x < s[0] || y > s[len(s)-1] {
-			t.Fatalf("%v, %v of %v", x, y, s)
-		}
-	})
 }

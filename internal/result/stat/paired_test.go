@@ -332,13 +332,3 @@ func TestCompareLevel(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkCompare should take less than 50 ms for 630 tasks under 18 conditions.
-func BenchmarkCompare(b *testing.B) {
-	tasks := urn{tasks: 630, sequences: 140, conditions: 4, repeats: lost}.draw(
-		rand.New(rand.NewPCG(1, 2)))
-	b.ReportAllocs()
-	for b.Loop() {
-		stat.Compare(tasks, true)
-	}
-}
