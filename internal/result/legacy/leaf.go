@@ -248,42 +248,51 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 		Partial: c.Partial, Failed: c.Errors - c.Partial, Errors: c.Errors,
 	}
 	rule := ruleOf(c, once, classified)
+	a.Corrected = &once
 	switch {
 	case rule == AsStored && full != a.Stored.Full:
 		rule = FullFromRate
-		a.Corrected = &once
-		a.Reason = "full_success is missing; it is computed as full_success_rate times total"
-	case rule == AsStored:
-		a.Reason = "the counts agree"
+	case rule == AsStored, rule == "", rule == Unclassified && full == a.Stored.Full:
+		a.Corrected = nil
 	case rule == Unclassified:
-		a.Reason = "the counts agree, but the failures have no category"
-		if full != a.Stored.Full {
-			a.Corrected = &c
-		}
-	case rule == Doubled:
-		a.Corrected = &once
-		a.Reason = "total, success and failed count every test twice: " +
-			"n = full_success + total_errors"
-		r.find(p, doubledCounts, totals(a.Stored), totals(once), corrected,
-			"every test is counted twice: full_success + total_errors is %d", once.Total)
-	case rule == PartlyDoubled:
-		a.Corrected = &once
-		a.Reason = "total, success and failed count some tests twice: " +
-			"n = full_success + total_errors"
-		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected,
-			"some tests are counted twice: full_success + total_errors is %d", once.Total)
-	case rule == PerhapsDoubled:
-		a.Corrected = &once
-		a.Reason = "no test succeeded, so the leaf's fields cannot tell whether tests are counted " +
-			"twice or failures have no category; n = total_errors may be too small"
-		r.find(p, perhapsDoubled, totals(a.Stored), totals(once), assumed,
-			"%d failures have %d errors: tests are counted twice, or failures have no category",
-			c.Failed, c.Errors)
-	default:
-		a.Reason = "the counts contradict each other"
+		a.Corrected = &c
 	}
-	a.Rule, a.Usable = rule, rule != ""
+	if d, ok := doublings[rule]; ok {
+		r.find(p, d.kind, totals(a.Stored), totals(once), d.done, d.message, once.Total, c.Failed)
+	}
+	a.Rule, a.Usable, a.Reason = rule, rule != "", reasons[rule]
 	r.contradictions(p, c, classified, rule)
+}
+
+// reasons explains the rules, and why a leaf without a rule is not usable.
+var reasons = map[Rule]string{
+	"":           "the counts contradict each other",
+	AsStored:     "the counts agree",
+	FullFromRate: "full_success is missing; it is computed as full_success_rate times total",
+	Unclassified: "the counts agree, but the failures have no category",
+	Doubled: "total, success and failed count every test twice: " +
+		"n = full_success + total_errors",
+	PartlyDoubled: "total, success and failed count some tests twice: " +
+		"n = full_success + total_errors",
+	PerhapsDoubled: "no test succeeded, so the leaf's fields cannot tell whether tests are counted " +
+		"twice or failures have no category; n = total_errors may be too small",
+}
+
+// doublings are the findings about tests that were counted twice. Messages have the number of tests
+// and the number of stored failures.
+var doublings = map[Rule]struct{ kind, done, message string }{
+	Doubled: {
+		doubledCounts, corrected,
+		"every test is counted twice: full_success + total_errors is %[1]d",
+	},
+	PartlyDoubled: {
+		partlyDoubled, corrected,
+		"some tests are counted twice: full_success + total_errors is %[1]d",
+	},
+	PerhapsDoubled: {
+		perhapsDoubled, assumed,
+		"%[2]d failures have %[1]d errors: tests are counted twice, or failures have no category",
+	},
 }
 
 // ruleOf returns the rule that fits, or "" if there is none. once are the
@@ -316,7 +325,7 @@ func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
 	if rule == "" {
 		done = notUsable
 	}
-	twice := rule == Doubled || rule == PartlyDoubled || rule == PerhapsDoubled
+	_, twice := doublings[rule]
 	if want := c.Success + c.Failed; c.Total != want {
 		r.find(p, totalMismatch, fmt.Sprint("total ", c.Total), fmt.Sprint("total ", want), done,
 			"success %d and failed %d add up to %d", c.Success, c.Failed, want)

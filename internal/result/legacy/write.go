@@ -1,14 +1,12 @@
 package legacy
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -41,8 +39,10 @@ func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int,
 		return 0, err
 	}
 	models, names := modelsDoc(leaves)
-	p := &printer{bufio.NewWriter(w)}
-	p.value(doc{
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return all.total(), e.Encode(doc{
 		{"version", Version},
 		{"created_at", stamp(all.first)},
 		{"last_updated", stamp(all.last)},
@@ -57,9 +57,7 @@ func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int,
 			{"last_test_time", stamp(all.last)},
 			{"overall_success_rate", share(all.full+all.partial, all.total())},
 		}},
-	}, 0)
-	p.raw("\n")
-	return all.total(), p.w.Flush()
+	})
 }
 
 // WriteCSV writes the original's CSV and returns the number of trials in it.
@@ -106,6 +104,7 @@ func runs(
 }
 
 func modelsDoc(leaves []*tallied) (models doc, names []string) {
+	names = []string{} // not null
 	runs(leaves,
 		func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
 			names = append(names, name)
@@ -148,16 +147,14 @@ func promptsDoc(leaves []*tallied) (prompts doc) {
 func ratesDoc(leaves []*tallied) (rates doc) {
 	runs(leaves, func(k key) string { return k.rate }, func(rate string, part []*tallied, _ tally) {
 		var difficulties doc
-		runs(part,
-			func(k key) string { return k.difficulty }, func(name string,
-				part []*tallied, _ tally,
-			) {
-				var types doc
-				for _, l := range part {
-					types = append(types, pair{l.taskType, l.fields()})
-				}
-				difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
-			})
+		ofDifficulty := func(name string, part []*tallied, _ tally) {
+			var types doc
+			for _, l := range part {
+				types = append(types, pair{l.taskType, l.fields()})
+			}
+			difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
+		}
+		runs(part, func(k key) string { return k.difficulty }, ofDifficulty)
 		rates = append(rates, pair{rate, doc{{"by_difficulty", difficulties}}})
 	})
 	return rates
@@ -228,8 +225,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000")
 }
 
-// A doc is a JSON object with ordered members. Values are doc, []string,
-// string, int, float64, bool or nil.
+// A doc is a JSON object with ordered members. Values are doc, []string, string, int, float64, bool
+// or nil.
 type doc []pair
 
 type pair struct {
@@ -237,71 +234,35 @@ type pair struct {
 	value any
 }
 
-// A printer writes indented JSON. Write errors are returned by Flush.
-type printer struct{ w *bufio.Writer }
-
-func (p *printer) raw(s string) { p.w.WriteString(s) }
-
-func (p *printer) value(v any, depth int) {
-	inner := "\n" + strings.Repeat("  ", depth+1)
-	outer := inner[:len(inner)-2]
-	switch v := v.(type) {
-	case doc:
-		p.raw("{")
-		for i, m := range v {
-			p.comma(i)
-			p.raw(inner + quote(m.key) + ": ")
-			p.value(m.value, depth+1)
-		}
-		p.close(len(v), outer, "}")
-	case []string:
-		p.raw("[")
-		for i, s := range v {
-			p.comma(i)
-			p.raw(inner + quote(s))
-		}
-		p.close(len(v), outer, "]")
-	case string:
-		p.raw(quote(v))
-	case nil:
-		p.raw("null")
-	default:
-		p.raw(scalar(v))
-	}
-}
-
-func (p *printer) comma(i int) {
-	if i > 0 {
-		p.raw(",")
-	}
-}
-
-func (p *printer) close(n int, indent, bracket string) {
-	if n > 0 {
-		p.raw(indent)
-	}
-	p.raw(bracket)
-}
-
-// scalar formats a number or a truth value.
-func scalar(v any) string {
-	switch v := v.(type) {
-	case int:
-		return strconv.Itoa(v)
-	case float64:
-		return decimal(v)
-	case bool:
-		return strconv.FormatBool(v)
-	}
-	panic(fmt.Sprintf("legacy: not a scalar: %T", v))
-}
-
-func quote(s string) string {
-	var b strings.Builder
+// MarshalJSON writes the members in order, and numbers like the original.
+func (d doc) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic("legacy: text: " + err.Error())
+	for i, m := range d {
+		b.WriteByte("{,"[min(i, 1)])
+		if v, ok := m.value.(float64); ok {
+			m.value = json.Number(decimal(v))
+		}
+		if err := e.Encode(m.key); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := e.Encode(m.value); err != nil {
+			return nil, err
+		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	if len(d) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// scalar formats a number.
+func scalar(v any) string {
+	if v, ok := v.(float64); ok {
+		return decimal(v)
+	}
+	return fmt.Sprint(v)
 }
