@@ -43,18 +43,12 @@ type tally struct {
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
-	detail
-}
-
-// A detail holds figures that are not counts of outcomes.
-type detail struct {
 	// tasks counts the outcomes of each task.
 	tasks map[task]outcomes
 	from  *population[task] // all tasks of the experiment
 	// turnCounts and tokenBins hold the distribution of outcomes.
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
-	requests              int
 	usage                 assay.Usage // of all attempts
 	// unlike counts outcomes by how the settings that were used differ from those asked.
 	unlike           map[string]int
@@ -240,7 +234,7 @@ func count(
 			index[trial.Cell] = c
 			cells = append(cells, &cell{
 				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
-				tally: tally{detail: detail{from: from}},
+				tally: tally{from: from},
 			})
 		}
 		cells[c].plan(trial.Repeat)
@@ -316,7 +310,6 @@ func (t *tally) plan(repeat int) {
 // nobody knows a plan for its task.
 func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
-	t.requests += a.Requests
 	t.usage = t.usage.Add(a.Usage())
 	if a.UncertainTokens > 0 {
 		t.uncertain++
@@ -412,57 +405,18 @@ func (t *tally) describe(a *assay.Attempt) {
 	}
 }
 
-func (d *detail) merge(o *detail) {
-	if d.from == nil {
-		d.from = o.from
-	}
-	if d.tasks == nil && len(o.tasks) > 0 {
-		d.tasks = make(map[task]outcomes, len(o.tasks))
-	}
-	for of, more := range o.tasks {
-		at := d.tasks[of]
-		at.merge(more)
-		d.tasks[of] = at
-	}
-	bumpAll(&d.turnCounts, o.turnCounts)
-	bumpAll(&d.tokenBins, o.tokenBins)
-	bumpAll(&d.served, o.served)
-	bumpAll(&d.deployments, o.deployments)
-	bumpAll(&d.deviations, o.deviations)
-	bumpAll(&d.deviating, o.deviating)
-	bumpAll(&d.deviate, o.deviate)
-	d.truncated += o.truncated
-	bumpAll(&d.faultKinds, o.faultKinds)
-	bumpAll(&d.unlike, o.unlike)
-	d.usage = d.usage.Add(o.usage)
-	d.input += o.input
-	d.output += o.output
-	d.calls += o.calls
-	d.requests += o.requests
-	d.wasted += o.wasted
-	d.mistakes += o.mistakes
-	d.scheduled += o.scheduled
-	d.met += o.met
-	d.working += o.working
-	d.precision += o.precision
-	bumpAll(&d.brokenAt, o.brokenAt)
-	d.adherence += o.adherence
-	d.given += o.given
-	d.givenN += o.givenN
-}
-
 // groups counts outcomes by task or by sequence of tools, in the order of tasks.
-func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
-	return d.from.groups(slices.Sorted(maps.Keys(d.tasks)), func(t task) stat.Group {
-		some, of := count(t, d.tasks[t])
+func (t *tally) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
+	return t.from.groups(slices.Sorted(maps.Keys(t.tasks)), func(at task) stat.Group {
+		some, of := count(at, t.tasks[at])
 		return stat.Group{Full: int(some), N: int(of)}
 	})
 }
 
 // share computes a rate over tasks, with an interval that accounts for repeats within tasks. count
 // returns the counted outcomes of a task and the number that they are a share of.
-func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
-	groups := d.groups(count)
+func (t *tally) share(count func(task, outcomes) (some, of int32)) Share {
+	groups := t.groups(count)
 	r := stat.Clustered(groups, .95)
 	s := Share{Rate: r.Rate, Interval: r.Interval}
 	for _, g := range groups {
@@ -474,21 +428,21 @@ func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
 func (o outcomes) group() stat.Group { return stat.Group{Full: int(o[full]), N: int(o[done])} }
 
 // total adds up the outcomes of all tasks.
-func (d *detail) total() (all outcomes) {
-	for _, o := range d.tasks {
+func (t *tally) total() (all outcomes) {
+	for _, o := range t.tasks {
 		all.merge(o)
 	}
 	return all
 }
 
 // byTask counts full successes among all outcomes.
-func (d *detail) byTask() []stat.Group {
-	return d.groups(func(_ task, o outcomes) (some, of int32) { return o[full], o[done] })
+func (t *tally) byTask() []stat.Group {
+	return t.groups(func(_ task, o outcomes) (some, of int32) { return o[full], o[done] })
 }
 
 // among computes the share of outcomes of some kinds among those of another kind.
-func (d *detail) among(all kind, some ...kind) Share {
-	return d.share(func(_ task, o outcomes) (n, of int32) {
+func (t *tally) among(all kind, some ...kind) Share {
+	return t.share(func(_ task, o outcomes) (n, of int32) {
 		for _, k := range some {
 			n += o[k]
 		}
@@ -570,25 +524,57 @@ func (t *tally) merge(o *tally) {
 		t.repeat = o.repeat
 	}
 	t.repeated = t.repeated || o.repeated || o.repeat != t.repeat
-	t.planned += o.planned
-	t.done += o.done
-	t.faults += o.faults
-	t.retried += o.retried
-	t.full += o.full
-	t.partial += o.partial
-	t.failed += o.failed
-	t.turns += o.turns
+	if t.from == nil {
+		t.from = o.from
+	}
+	if t.tasks == nil && len(o.tasks) > 0 {
+		t.tasks = make(map[task]outcomes, len(o.tasks))
+	}
+	for of, more := range o.tasks {
+		at := t.tasks[of]
+		at.merge(more)
+		t.tasks[of] = at
+	}
 	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
-	t.uncertain += o.uncertain
-	t.uncertainUSD += o.uncertainUSD
-	t.coverage += o.coverage
-	t.best += o.best
+	t.usage = t.usage.Add(o.usage)
+	addAll(t.ints(), o.ints())
+	addAll(t.reals(), o.reals())
+	for i, counts := range t.names() {
+		bumpAll(counts, *o.names()[i])
+	}
 	bumpAll(&t.errors, o.errors)
 	bumpAll(&t.loops, o.loops)
-	bumpAll(&t.missing, o.missing)
-	bumpAll(&t.templates, o.templates)
-	bumpAll(&t.rules, o.rules)
-	t.detail.merge(&o.detail)
+	bumpAll(&t.faultKinds, o.faultKinds)
+	bumpAll(&t.turnCounts, o.turnCounts)
+	bumpAll(&t.tokenBins, o.tokenBins)
+}
+
+func addAll[N int | float64](sums, more []*N) {
+	for i, n := range more {
+		*sums[i] += *n
+	}
+}
+
+// ints, reals and names list the figures that add up.
+func (t *tally) ints() []*int {
+	return []*int{
+		&t.planned, &t.done, &t.faults, &t.full, &t.partial, &t.failed, &t.turns, &t.uncertain,
+		&t.retried, &t.input, &t.output, &t.calls, &t.wasted, &t.mistakes, &t.scheduled, &t.met,
+		&t.working, &t.truncated, &t.givenN,
+	}
+}
+
+func (t *tally) reals() []*float64 {
+	return []*float64{
+		&t.uncertainUSD, &t.coverage, &t.best, &t.precision, &t.adherence, &t.given,
+	}
+}
+
+func (t *tally) names() []*map[string]int {
+	return []*map[string]int{
+		&t.missing, &t.templates, &t.rules, &t.unlike, &t.served, &t.deployments, &t.deviations,
+		&t.deviating, &t.deviate, &t.brokenAt,
+	}
 }
 
 func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.done)) }
