@@ -104,36 +104,32 @@ func Episode(a *assay.Attempt, tr *assay.Transcript) document.Episode {
 			a.TaskType, a.Difficulty, assay.FormatReliability(a.Reliability), a.Task,
 			a.Level, a.ErrorCategory, a.Outcome.Turns, a.ToolCalls),
 	}
-	turn := 0
-	for i, m := range tr.Messages {
-		if m.Role == assay.Assistant {
-			turn++
+	for _, turn := range turnsOf(tr) {
+		if turn.Number > 0 {
+			e.Steps = append(e.Steps, document.Step{Who: string(assay.Assistant), Text: turn.text()})
 		}
-		e.Steps = append(e.Steps, document.Step{Who: string(m.Role), Text: messageText(m)})
-		if i+1 < len(tr.Messages) && tr.Messages[i+1].Role != assay.Assistant {
-			continue
+		for _, a := range turn.Answers {
+			e.Steps = append(e.Steps, document.Step(a))
 		}
-		for _, c := range tr.Calls {
-			if c.Turn == turn {
-				e.Steps = append(e.Steps, document.Step{Text: CallText(c)})
-			}
+		for _, c := range turn.Calls {
+			e.Steps = append(e.Steps, document.Step{Text: CallText(c)})
 		}
 	}
 	return e
 }
 
-func messageText(m assay.Message) string {
+// text is the reply, a line for each part.
+func (t Turn) text() string {
 	var lines []string
-	if text := thinking(m); text != "" {
-		lines = append(lines, text)
+	for _, part := range []string{t.Thinking, t.Said} {
+		if part != "" {
+			lines = append(lines, part)
+		}
 	}
-	if m.Content != "" {
-		lines = append(lines, m.Content)
+	for _, call := range t.Asked {
+		lines = append(lines, "→ "+call)
 	}
-	for _, c := range m.Calls {
-		lines = append(lines, fmt.Sprintf("→ %s %s", c.Name, c.Arguments))
-	}
-	return visible(strings.Join(lines, "\n"))
+	return strings.Join(lines, "\n")
 }
 
 // CallText explains whether a call worked, and the reason.

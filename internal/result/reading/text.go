@@ -137,39 +137,37 @@ func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
 }
 
 func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
-	turn := 0
-	for i, m := range tr.Messages {
-		if m.Role == assay.Assistant {
-			turn++
-			fmt.Fprintf(w, "\n── turn %d ──\n", turn)
-		} else if m.Role != assay.ToolRole {
-			fmt.Fprintf(w, "\n── %s ──\n", m.Role)
-		}
-		writeMessage(w, m)
-		if i+1 < len(tr.Messages) && tr.Messages[i+1].Role != assay.Assistant {
-			continue
-		}
-		for _, c := range tr.Calls {
-			if c.Turn == turn {
-				fmt.Fprintf(w, "    (%s)\n", CallText(c))
+	for _, turn := range turnsOf(tr) {
+		writeReply(w, turn)
+		for _, a := range turn.Answers {
+			if a.Who == string(assay.ToolRole) {
+				a.Text = "← " + a.Text
+			} else {
+				fmt.Fprintf(w, "\n── %s ──\n", a.Who)
+			}
+			if a.Text != "" {
+				fmt.Fprintf(w, "%s\n", indent(a.Text, "  "))
 			}
 		}
-		writeRefused(w, tr.Agent, turn)
+		for _, c := range turn.Calls {
+			fmt.Fprintf(w, "    (%s)\n", CallText(c))
+		}
+		writeRefused(w, tr.Agent, turn.Number)
 	}
 }
 
-func writeMessage(w *bytes.Buffer, m assay.Message) {
-	if text := thinking(m); text != "" {
-		fmt.Fprintf(w, "%s\n", indent(text, "    "))
+func writeReply(w *bytes.Buffer, t Turn) {
+	if t.Number > 0 {
+		fmt.Fprintf(w, "\n── turn %d ──\n", t.Number)
 	}
-	switch {
-	case m.Role == assay.ToolRole:
-		fmt.Fprintf(w, "%s\n", indent("← "+m.Content, "  "))
-	case m.Content != "":
-		fmt.Fprintf(w, "%s\n", indent(m.Content, "  "))
+	if t.Thinking != "" {
+		fmt.Fprintf(w, "%s\n", indent(t.Thinking, "    "))
 	}
-	for _, c := range m.Calls {
-		fmt.Fprintf(w, "  → %s %s\n", c.Name, c.Arguments)
+	if t.Said != "" {
+		fmt.Fprintf(w, "%s\n", indent(t.Said, "  "))
+	}
+	for _, call := range t.Asked {
+		fmt.Fprintf(w, "  → %s\n", call)
 	}
 }
 

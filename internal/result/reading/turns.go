@@ -31,8 +31,12 @@ func (t *Trial) Turns() []Turn {
 	if t.Transcript == nil {
 		return nil
 	}
+	return turnsOf(t.Transcript)
+}
+
+func turnsOf(tr *assay.Transcript) []Turn {
 	all := []Turn{{}}
-	for _, m := range t.Transcript.Messages {
+	for _, m := range tr.Messages {
 		if m.Role != assay.Assistant {
 			last := &all[len(all)-1]
 			last.Answers = append(last.Answers, Answer{string(m.Role), visible(m.Content)})
@@ -42,12 +46,12 @@ func (t *Trial) Turns() []Turn {
 		for _, c := range m.Calls {
 			turn.Asked = append(turn.Asked, visible(fmt.Sprintf("%s %s", c.Name, c.Arguments)))
 		}
-		if n := turn.Number; n <= len(t.Transcript.Turns) {
-			turn.Record = &t.Transcript.Turns[n-1]
+		if n := turn.Number; n <= len(tr.Turns) {
+			turn.Record = &tr.Turns[n-1]
 		}
 		all = append(all, turn)
 	}
-	for _, c := range t.Transcript.Calls {
+	for _, c := range tr.Calls {
 		if c.Turn >= 0 && c.Turn < len(all) {
 			all[c.Turn].Calls = append(all[c.Turn].Calls, c)
 		}
