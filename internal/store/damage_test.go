@@ -343,7 +343,7 @@ func TestRecoverKeepsRunWithoutPlan(t *testing.T) {
 func TestRecoverMendsFormatNumber(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
-	for _, number := range []int{-1, 0, 4, -2147483648} {
+	for _, number := range []int{-1, 4} {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		copyOf(t, clean, path)
 		rawClosed(t, path, fmt.Sprint("PRAGMA user_version = ", number))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,35 +89,12 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 // end with an error.
 func TestReadersNoticeDeletions(t *testing.T) {
 	t.Parallel()
-	type read func(*store.DB, store.Filter, func()) error
-	for name, read := range map[string]read{
-		"attempts": func(db *store.DB, f store.Filter, meanwhile func()) (last error) {
-			for _, err := range db.Attempts(t.Context(), f) {
-				last = err
-				meanwhile()
-			}
-			return last
+	for name, read := range map[string]func(*store.DB, store.Filter, func()) error{
+		"attempts": func(db *store.DB, f store.Filter, meanwhile func()) error {
+			return during(db.Attempts(t.Context(), f), meanwhile)
 		},
-		"transcripts": func(db *store.DB, f store.Filter, meanwhile func()) (last error) {
-			for _, err := range db.Transcripts(t.Context(), f) {
-				last = err
-				meanwhile()
-			}
-			return last
-		},
-		"verdicts": func(db *store.DB, f store.Filter, meanwhile func()) (last error) {
-			for _, err := range db.Verdicts(t.Context(), f) {
-				last = err
-				meanwhile()
-			}
-			return last
-		},
-		"outcomes": func(db *store.DB, _ store.Filter, meanwhile func()) (last error) {
-			for _, err := range db.Outcomes(t.Context()) {
-				last = err
-				meanwhile()
-			}
-			return last
+		"transcripts": func(db *store.DB, f store.Filter, meanwhile func()) error {
+			return during(db.Transcripts(t.Context(), f), meanwhile)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,6 +127,15 @@ func TestReadersNoticeDeletions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// during does something else at each step of a loop, and returns the loop's last error.
+func during[T any](all iter.Seq2[T, error], meanwhile func()) (last error) {
+	for _, err := range all {
+		last = err
+		meanwhile()
+	}
+	return last
 }
 
 // doomed returns an attempt by a model of its own.
@@ -313,7 +300,7 @@ func TestInterruptedDeleteIsAllOrNothing(t *testing.T) {
 	if n := len(all(t, db, store.Filter{})); n != before {
 		t.Errorf("%d of %d attempts are left", n, before)
 	}
-	for wait := time.Duration(0); wait < 4*time.Millisecond; wait += 400 * time.Microsecond {
+	for wait := time.Duration(0); wait < 4*time.Millisecond; wait += time.Millisecond {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		db := open(t, path, store.Options{})
 		begin(t, db, "r1")

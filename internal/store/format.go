@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -18,7 +19,27 @@ const applicationID = 0x41736179
 const format = 13
 
 //go:embed schema.sql
-var schema string
+var tables string
+
+// schema makes the tables of a store and the triggers that keep their rows.
+var schema = tables + triggers()
+
+// triggers returns the triggers of the tables whose rows are never changed and never deleted.
+func triggers() string {
+	const keep = "CREATE TRIGGER %[1]s_keep BEFORE UPDATE ON %[1]s\n" +
+		"BEGIN SELECT raise(ABORT, '%[2]s are never changed'); END;\n"
+	const stay = "CREATE TRIGGER %[1]s_stay BEFORE DELETE ON %[1]s\n" +
+		"BEGIN SELECT raise(ABORT, '%[2]s are never deleted'); END;\n"
+	text := fmt.Sprintf(stay, "runs", "runs")
+	called := map[string]string{"run_counts": "counts of runs", "attempt_seals": "seals"}
+	for _, table := range []string{
+		"run_counts", "libraries", "trials", "attempts", "transcripts", "dictionaries", "controls",
+		"scores", "classifications", "imports", "attempt_seals", "seals",
+	} {
+		text += fmt.Sprintf(keep+stay, table, cmp.Or(called[table], table))
+	}
+	return text
+}
 
 // createTables makes the tables of a store in an empty file, and refuses the file of another
 // program.

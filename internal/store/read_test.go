@@ -174,21 +174,6 @@ func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 	}
 }
 
-func TestDamagedTranscript(t *testing.T) {
-	t.Parallel()
-	db, path := create(t, store.Options{})
-	save(t, db, outcome(1))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	rawClosed(t, path, `DROP TRIGGER transcripts_keep;
-		UPDATE transcripts SET body = x'28b52ffd0001'`)
-	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID,
-		0); !errors.Is(err, store.ErrDamaged) {
-		t.Errorf("Transcript() = %v, want ErrDamaged", err)
-	}
-}
-
 func TestFindTrial(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})

@@ -1,5 +1,6 @@
 -- The record of trials, attempts and transcripts. Rows are only added; the triggers refuse
--- anything else. The one exception is a run, which is closed once.
+-- anything else. The one exception is a run, which is closed once. The triggers of the other
+-- tables are in format.go.
 
 -- A run holds the experiment as it was when the run began, so that a later edit of the
 -- experiment's file takes nothing away.
@@ -26,8 +27,6 @@ CREATE TRIGGER runs_close_once BEFORE UPDATE ON runs
 WHEN old.finished_at IS NOT NULL OR new.id IS NOT old.id OR new.experiment IS NOT old.experiment
 	OR new.spec IS NOT old.spec
 BEGIN SELECT raise(ABORT, 'runs are never changed, only closed'); END;
-CREATE TRIGGER runs_stay BEFORE DELETE ON runs
-BEGIN SELECT raise(ABORT, 'runs are never deleted'); END;
 
 -- How many attempts a run had when it ended, less those that were deleted since. A run that has
 -- not ended has no row.
@@ -35,10 +34,6 @@ CREATE TABLE run_counts (
 	run      INTEGER PRIMARY KEY REFERENCES runs (seq),
 	attempts INTEGER NOT NULL CHECK (attempts >= 0)
 ) STRICT;
-CREATE TRIGGER run_counts_keep BEFORE UPDATE ON run_counts
-BEGIN SELECT raise(ABORT, 'counts of runs are never changed'); END;
-CREATE TRIGGER run_counts_stay BEFORE DELETE ON run_counts
-BEGIN SELECT raise(ABORT, 'counts of runs are never deleted'); END;
 
 -- The tools of libraries and the tasks that runs planned, as package library packs them. A
 -- library whose tasks were planned in several steps has several rows.
@@ -48,10 +43,6 @@ CREATE TABLE libraries (
 	body   BLOB NOT NULL
 ) STRICT;
 CREATE INDEX libraries_digest ON libraries (digest);
-CREATE TRIGGER libraries_keep BEFORE UPDATE ON libraries
-BEGIN SELECT raise(ABORT, 'libraries are never changed'); END;
-CREATE TRIGGER libraries_stay BEFORE DELETE ON libraries
-BEGIN SELECT raise(ABORT, 'libraries are never deleted'); END;
 
 CREATE TABLE trials (
 	id            BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -81,10 +72,6 @@ CREATE TABLE trials (
 	agent_model   TEXT NOT NULL DEFAULT '',
 	agent_timeout TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE TRIGGER trials_keep BEFORE UPDATE ON trials
-BEGIN SELECT raise(ABORT, 'trials are never changed'); END;
-CREATE TRIGGER trials_stay BEFORE DELETE ON trials
-BEGIN SELECT raise(ABORT, 'trials are never deleted'); END;
 
 -- Which ends and loops there are, the program knows.
 CREATE TABLE attempts (
@@ -171,20 +158,12 @@ CREATE TABLE attempts (
 -- is also the list of done trials.
 CREATE UNIQUE INDEX attempts_settled ON attempts (trial, round) WHERE level <> '';
 CREATE INDEX attempts_again ON attempts (round) WHERE round > 0;
-CREATE TRIGGER attempts_keep BEFORE UPDATE ON attempts
-BEGIN SELECT raise(ABORT, 'attempts are never changed'); END;
-CREATE TRIGGER attempts_stay BEFORE DELETE ON attempts
-BEGIN SELECT raise(ABORT, 'attempts are never deleted'); END;
 
 -- body is zstd over the JSON of the transcript.
 CREATE TABLE transcripts (
 	attempt INTEGER PRIMARY KEY REFERENCES attempts (id),
 	body    BLOB NOT NULL
 ) STRICT;
-CREATE TRIGGER transcripts_keep BEFORE UPDATE ON transcripts
-BEGIN SELECT raise(ABORT, 'transcripts are never changed'); END;
-CREATE TRIGGER transcripts_stay BEFORE DELETE ON transcripts
-BEGIN SELECT raise(ABORT, 'transcripts are never deleted'); END;
 
 -- What transcripts share. A transcript's body can need one of these to be read and then has its id
 -- in the zstd frame. body is zstd over the text, which is a raw dictionary.
@@ -192,10 +171,6 @@ CREATE TABLE dictionaries (
 	id   INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4294967295),
 	body BLOB NOT NULL
 ) STRICT;
-CREATE TRIGGER dictionaries_keep BEFORE UPDATE ON dictionaries
-BEGIN SELECT raise(ABORT, 'dictionaries are never changed'); END;
-CREATE TRIGGER dictionaries_stay BEFORE DELETE ON dictionaries
-BEGIN SELECT raise(ABORT, 'dictionaries are never deleted'); END;
 
 -- What was commanded while a run worked.
 CREATE TABLE controls (
@@ -204,10 +179,6 @@ CREATE TABLE controls (
 	at      TEXT NOT NULL,
 	command TEXT NOT NULL CHECK (json_valid(command))
 ) STRICT;
-CREATE TRIGGER controls_keep BEFORE UPDATE ON controls
-BEGIN SELECT raise(ABORT, 'controls are never changed'); END;
-CREATE TRIGGER controls_stay BEFORE DELETE ON controls
-BEGIN SELECT raise(ABORT, 'controls are never deleted'); END;
 
 -- What rules say of an outcome that was stored before, under other rules or the same. The latest
 -- row of an attempt holds in place of what its own row says. body is the whole outcome as JSON; the
@@ -227,10 +198,6 @@ CREATE INDEX scores_attempt ON scores (attempt);
 CREATE TRIGGER scores_of_outcomes BEFORE INSERT ON scores
 WHEN (SELECT fault FROM attempts WHERE id = new.attempt) <> ''
 BEGIN SELECT raise(ABORT, 'a fault is never scored'); END;
-CREATE TRIGGER scores_keep BEFORE UPDATE ON scores
-BEGIN SELECT raise(ABORT, 'scores are never changed'); END;
-CREATE TRIGGER scores_stay BEFORE DELETE ON scores
-BEGIN SELECT raise(ABORT, 'scores are never deleted'); END;
 
 -- What a model says of an outcome, with what the rules said then. One model has one opinion for one
 -- version of the prompt.
@@ -254,10 +221,6 @@ CREATE TABLE classifications (
 CREATE TRIGGER classifications_of_outcomes BEFORE INSERT ON classifications
 WHEN (SELECT fault FROM attempts WHERE id = new.attempt) <> ''
 BEGIN SELECT raise(ABORT, 'a fault is never classified'); END;
-CREATE TRIGGER classifications_keep BEFORE UPDATE ON classifications
-BEGIN SELECT raise(ABORT, 'classifications are never changed'); END;
-CREATE TRIGGER classifications_stay BEFORE DELETE ON classifications
-BEGIN SELECT raise(ABORT, 'classifications are never deleted'); END;
 
 -- Aggregates of another system. They are no trials and count nowhere; body is what was read of the
 -- file, with every contradiction found, as JSON.
@@ -270,10 +233,6 @@ CREATE TABLE imports (
 	program     TEXT NOT NULL,
 	body        TEXT NOT NULL CHECK (json_valid(body))
 ) STRICT;
-CREATE TRIGGER imports_keep BEFORE UPDATE ON imports
-BEGIN SELECT raise(ABORT, 'imports are never changed'); END;
-CREATE TRIGGER imports_stay BEFORE DELETE ON imports
-BEGIN SELECT raise(ABORT, 'imports are never deleted'); END;
 
 -- Seals prove that rows are as they were written. They find what disks, copies and hands do to a
 -- file, and say nothing of who wrote a row. sum is the first half of a SHA-256 over the attempt's
@@ -284,10 +243,6 @@ CREATE TABLE attempt_seals (
 	sum     BLOB NOT NULL CHECK (length(sum) = 16),
 	script  BLOB
 ) STRICT;
-CREATE TRIGGER attempt_seals_keep BEFORE UPDATE ON attempt_seals
-BEGIN SELECT raise(ABORT, 'seals are never changed'); END;
-CREATE TRIGGER attempt_seals_stay BEFORE DELETE ON attempt_seals
-BEGIN SELECT raise(ABORT, 'seals are never deleted'); END;
 
 -- The seals of the rows of other tables. A deletion has two, of its row and of its rows in deleted.
 CREATE TABLE seals (
@@ -297,10 +252,6 @@ CREATE TABLE seals (
 	sum BLOB NOT NULL CHECK (length(sum) = 16),
 	PRIMARY KEY (of, id)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER seals_keep BEFORE UPDATE ON seals
-BEGIN SELECT raise(ABORT, 'seals are never changed'); END;
-CREATE TRIGGER seals_stay BEFORE DELETE ON seals
-BEGIN SELECT raise(ABORT, 'seals are never deleted'); END;
 
 -- What a user had deleted, so that anything else that is missing is known for a loss.
 CREATE TABLE deletions (

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -89,23 +88,6 @@ func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 	want := "task_00000001 true, task_00000002 false, task_00000003 true"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %v, want %s", got, want)
-	}
-}
-
-func TestTranscriptsEndWithContext(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t, store.Options{})
-	save(t, db, outcome(1), outcome(2))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	calls := 0
-	for s, err := range db.Transcripts(ctx, store.Filter{}) {
-		if calls++; !errors.Is(err, context.Canceled) || s.Transcript != nil {
-			t.Errorf("%v, error = %v, want no attempt and canceled", s, err)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("%d steps, want 1", calls)
 	}
 }
 
