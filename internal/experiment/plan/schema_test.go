@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,12 +76,14 @@ func (f schemaFile) compare(t *testing.T, path string, s schema, typ reflect.Typ
 	}
 }
 
+var wrongType = regexp.MustCompile(`: got [a-z]+, want `)
+
 func (f schemaFile) compareValue(t *testing.T, path string, s schema, typ reflect.Type) {
 	t.Helper()
 	if reflect.PointerTo(typ).NumMethod() > 0 {
 		return // it has its own UnmarshalYAML, which TestSchemaAgreesWithLoad covers
 	}
-	if why := f.violation(s, sample(typ)); strings.Contains(why, "not type") {
+	if why := f.violation(t, s, sample(typ)); wrongType.MatchString(why) {
 		t.Errorf("%s is a %s: %s", path, typ, why)
 	}
 }
@@ -294,7 +297,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	f := parseSchema(t, plan.ExperimentSchema())
 	for text, want := range experimentFiles() {
 		_, err := plan.Load(write(t, "e.yaml", text))
-		why := f.violation(f.root, fromYAML(t, text))
+		why := f.violation(t, f.root, fromYAML(t, text))
 		if (why == "") != want || (err == nil) != want {
 			t.Errorf("%q: schema %q, Load %v, want accepted: %v", text, why, err, want)
 		}
@@ -303,7 +306,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	for text, want := range providersFiles() {
 		_, err := plan.LoadProviders(write(t, "p.yaml", text),
 			env(map[string]string{"GATEWAY_URL": "http://h/v1"}))
-		why := f.violation(f.root, fromYAML(t, text))
+		why := f.violation(t, f.root, fromYAML(t, text))
 		if (why == "") != want || (err == nil) != want {
 			t.Errorf("%q: schema %q, LoadProviders %v, want accepted: %v", text, why, err, want)
 		}
