@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,316 +18,210 @@ import (
 
 func TestLoadErrors(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ name, text, want string }{
+	for _, tc := range []struct{ text, want string }{
 		{
-			"unknown field", "models: [sim/listed]\nvarients: [cot]\n",
-			"2:1: unknown field \"varients\"\n  2 | varients: [cot]\n    | ^\n" +
-				"hint: did you mean variants?",
+			"models: [sim/listed]\nvarients: [cot]\n",
+			"2:1: unknown field \"varients\"\nhint: did you mean variants?",
 		},
 		{
-			"unknown nested field", "models: [sim/listed]\nlimits: {turn: 3}\n",
-			"2:10: unknown field \"turn\"\n  2 | limits: {turn: 3}\n    |          ^\n" +
-				"hint: did you mean turns?",
+			"models: [sim/listed]\nlimits: {turn: 3}\n",
+			"2:10: unknown field \"turn\"\nhint: did you mean turns?",
 		},
 		{
-			"percentage", "models: [a]\nreliabilities: [0.9, 80]\n",
-			"2:22: reliability 80 is not between 0 and 1\n  2 | reliabilities: [0.9, 80]\n" +
-				"    |                      ^\nhint: write 0.8 for 80 %",
+			"reliabilities: [0.9, 80]\n",
+			"2:22: reliability 80 is not between 0 and 1\nhint: write 0.8 for 80 %",
+		},
+		{"repeats: often\n", "2:10: wrong type: found text, want a whole number"},
+		{"limits:\n  turns: 1.5\n", "3:10: wrong type: found 1.5, want a whole number"},
+		{"models: [a, b, a]\n", "1:16: model a is listed twice"},
+		{"variants: [optimum]\n", "2:12: unknown variant \"optimum\"\nhint: did you mean optimal?"},
+		{
+			"variants: [plain, structurel]\n",
+			"2:19: unknown variant \"structurel\"\nhint: did you mean structural?",
 		},
 		{
-			"wrong type", "models: [a]\nrepeats: often\n",
-			"2:10: wrong type: found text, want a whole number",
+			"variants: flawed_semantics_drift\n",
+			`2:11: unknown variant "flawed_semantics_drift"` +
+				"\nhint: did you mean flawed_semantic_drift?",
 		},
 		{
-			"fraction", "models: [a]\nlimits:\n  turns: 1.5\n",
-			"3:10: wrong type: found 1.5, want a whole number",
-		},
-		{"no model", "name: x\n", "no models are listed"},
-		{"model twice", "models: [a, b, a]\n", "1:16: model a is listed twice"},
-		{
-			"variant", "models: [a]\nvariants: [optimum]\n",
-			"2:12: unknown variant \"optimum\"\n  2 | variants: [optimum]\n    |            ^\n" +
-				"hint: did you mean optimal?",
+			"variants: [flawed]\nseverities: [sever]\n",
+			"3:14: unknown severity \"sever\"\nhint: did you mean severe?",
 		},
 		{
-			"variant of a group", "models: [a]\nvariants: [plain, structurel]\n",
-			"2:19: unknown variant \"structurel\"\n  2 | variants: [plain, structurel]\n" +
-				"    |                   ^\nhint: did you mean structural?",
+			"severities: [light]\n",
+			"2:13: severities need a flawed variant, and there is none" +
+				"\nhint: add one, for example variants: [optimal, flawed], or remove this line",
+		},
+		{"difficulties: [hard_bias]\n", "hint: did you mean hard_biased?"},
+		{"world: assay1\n", "2:8: unknown world \"assay1\"\nhint: did you mean assay-1?"},
+		{"protocol: tag\n", "2:11: unknown protocol \"tag\"\nhint: did you mean tags?"},
+		{"several_calls: reject\n", `2:16: unknown setting of several_calls "reject"`},
+		{
+			"world: pilot\nfailures: {burst: 0.2}\n",
+			"3:1: failures cannot persist or cluster in the world pilot" +
+				"\nhint: remove this field, or write world: assay-1",
+		},
+		{"failures: {burst: 1}\n", "2:19: failures.burst is 1, want at least 0 and below 1"},
+		{
+			"failures: {kinds: {befor: 1}}\n",
+			"2:20: unknown kind of fault \"befor\"\nhint: did you mean before?",
 		},
 		{
-			"flaw", "models: [a]\nvariants: flawed_semantics_drift\n",
-			"2:11: unknown variant \"flawed_semantics_drift\"\n" +
-				"  2 | variants: flawed_semantics_drift\n    |           ^\n" +
-				"hint: did you mean flawed_semantic_drift?",
+			"failures: {kinds: {after: 25, before: 75}}\n",
+			"2:27: the share of after is 25, want 0 to 1\nhint: write 0.25 for 25 %",
 		},
 		{
-			"severity", "models: [a]\nvariants: [flawed]\nseverities: [sever]\n",
-			"3:14: unknown severity \"sever\"\n  3 | severities: [sever]\n    |              ^\n" +
-				"hint: did you mean severe?",
+			"failures:\n  kinds: {after: 0.5, stale: 0.2}\n",
+			"3:10: the shares of the kinds add up to 0.7 instead of 1" +
+				"\nhint: for example kinds: {after: 0.25, before: 0.75}",
 		},
 		{
-			"severity without a flawed variant", "models: [a]\nseverities: [light]\n",
-			"2:13: severities need a flawed variant, and there is none\n" +
-				"  2 | severities: [light]\n    |             ^\n" +
-				"hint: add one, for example variants: [optimal, flawed], or remove this line",
-		},
-		{"mixture", "models: [a]\ndifficulties: [hard_bias]\n", "hint: did you mean hard_biased?"},
-		{
-			"world", "models: [a]\nworld: assay1\n",
-			"2:8: unknown world \"assay1\"\n  2 | world: assay1\n    |        ^\n" +
-				"hint: did you mean assay-1?",
+			"failures:\n  {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n",
+			"3:41: after, slow and wrong_shape cannot be combined with both persistence " +
+				"and burst, because the best possible rate would not be exact",
 		},
 		{
-			"protocol", "models: [a]\nprotocol: tag\n",
-			"2:11: unknown protocol \"tag\"\n  2 | protocol: tag\n    |           ^\n" +
-				"hint: did you mean tags?",
+			"world: pilot\nfailures: {kinds: {after: 1}}\n",
+			"3:12: a call that fails never happened in the world pilot, so there are no kinds" +
+				"\nhint: remove this field, or write world: assay-1",
 		},
 		{
-			"several calls", "models: [a]\nseveral_calls: reject\n",
-			"2:16: unknown setting of several_calls \"reject\"",
+			"failures: {persistence: 30}\n",
+			"2:25: failures.persistence is 30, want at least 0 and below 1" +
+				"\nhint: write 0.3 for 30 %",
+		},
+		{"failures: {bursts: 0.1}\n", "hint: did you mean burst?"},
+		{
+			"loops:\n  repeat: off\n  serch: {after: 3}\n",
+			"4:3: unknown kind of loop \"serch\"\nhint: did you mean search?",
 		},
 		{
-			"failures of pilot", "models: [a]\nworld: pilot\nfailures: {burst: 0.2}\n",
-			"3:1: failures cannot persist or cluster in the world pilot\n" +
-				"  3 | failures: {burst: 0.2}\n    | ^\n" +
-				"hint: remove this field, or write world: assay-1",
+			"loops: {pingpong: off}\n",
+			"2:9: unknown kind of loop \"pingpong\"\nhint: did you mean ping_pong?",
 		},
 		{
-			"certain burst", "models: [a]\nfailures: {burst: 1}\n",
-			"2:19: failures.burst is 1, want at least 0 and below 1",
+			"loops: {error: {after: 1}}\n",
+			"2:24: loops.error.after is 1, want at least 2" +
+				"\nhint: write error: off to ignore these loops",
 		},
 		{
-			"kind of fault", "models: [a]\nfailures: {kinds: {befor: 1}}\n",
-			"2:20: unknown kind of fault \"befor\"\n  2 | failures: {kinds: {befor: 1}}\n" +
-				"    |                    ^\nhint: did you mean before?",
+			"loops: {error: {then: halt}}\n",
+			"2:23: unknown action for a loop \"halt\"\nhint: known are record, stop",
+		},
+		{"loops: {error: {then: off}}\n", `2:23: unknown action for a loop "off"`},
+		{"loops: {error: never}\n", "2:16: wrong type: found text, want a mapping"},
+		{"loops: {error: {aftr: 3}}\n", "2:17: unknown field \"aftr\"\nhint: did you mean after?"},
+		{"loops: {error: {after: 2.5}}\n", "2:24: wrong type: found 2.5, want a whole number"},
+		{"parts: []\n", "2:8: no parts are listed"},
+		{"parts:\n  - repeats: 2\n    variants: [cot]\n", "3:5: this part has no name"},
+		{"parts: [{name: a b}]\n", `2:16: "a b" is not a valid name`},
+		{"parts:\n  - {name: x}\n  - {name: x}\n", "4:12: two parts are named x"},
+		{
+			"parts: [{name: x, varaints: [cot]}]\n",
+			"2:19: unknown field \"varaints\"\nhint: did you mean variants?",
+		},
+		{"parts: [{name: x, seed: 3}]\n", `2:19: unknown field "seed"`},
+		{
+			"parts:\n  - name: x\n    variants: [cot, optimum]\n",
+			"4:21: unknown variant \"optimum\"\nhint: did you mean optimal?",
 		},
 		{
-			"share of faults", "models: [a]\nfailures: {kinds: {after: 25, before: 75}}\n",
-			"2:27: the share of after is 25, want 0 to 1\n" +
-				"  2 | failures: {kinds: {after: 25, before: 75}}\n" +
-				"    |                           ^\nhint: write 0.25 for 25 %",
-		},
-		{
-			"sum of shares", "models: [a]\nfailures:\n  kinds: {after: 0.5, stale: 0.2}\n",
-			"3:10: the shares of the kinds add up to 0.7 instead of 1\n" +
-				"  3 |   kinds: {after: 0.5, stale: 0.2}\n" +
-				"    |          ^\nhint: for example kinds: {after: 0.25, before: 0.75}",
-		},
-		{
-			"kinds that last and cluster",
-			"models: [a]\nfailures:\n  {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n",
-			"3:41: after, slow and wrong_shape cannot be combined with both persistence and burst, " +
-				"because the best possible rate would not be exact\n" +
-				"  3 |   {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n    | ",
-		},
-		{
-			"kinds in pilot", "models: [a]\nworld: pilot\nfailures: {kinds: {after: 1}}\n",
-			"3:12: a call that fails never happened in the world pilot, so there are no kinds\n" +
-				"  3 | failures: {kinds: {after: 1}}\n    |            ^\n" +
-				"hint: remove this field, or write world: assay-1",
-		},
-		{
-			"percentage of failures", "models: [a]\nfailures: {persistence: 30}\n",
-			"2:25: failures.persistence is 30, want at least 0 and below 1\n" +
-				"  2 | failures: {persistence: 30}\n    |                         ^\n" +
-				"hint: write 0.3 for 30 %",
-		},
-		{"unknown failure", "models: [a]\nfailures: {bursts: 0.1}\n", "hint: did you mean burst?"},
-		{
-			"kind of loop", "models: [a]\nloops:\n  repeat: off\n  serch: {after: 3}\n",
-			"4:3: unknown kind of loop \"serch\"\n  4 |   serch: {after: 3}\n    |   ^\n" +
-				"hint: did you mean search?",
-		},
-		{
-			"only kind of loop", "models: [a]\nloops: {pingpong: off}\n",
-			"2:9: unknown kind of loop \"pingpong\"\n  2 | loops: {pingpong: off}\n" +
-				"    |         ^\nhint: did you mean ping_pong?",
-		},
-		{
-			"short loop", "models: [a]\nloops: {error: {after: 1}}\n",
-			"2:24: loops.error.after is 1, want at least 2\n  2 | loops: {error: {after: 1}}\n" +
-				"    |                        ^\nhint: write error: off to ignore these loops",
-		},
-		{
-			"action", "models: [a]\nloops: {error: {then: halt}}\n",
-			"2:23: unknown action for a loop \"halt\"\n  2 | loops: {error: {then: halt}}\n" +
-				"    |                       ^\nhint: known are record, stop",
-		},
-		{
-			"off inside", "models: [a]\nloops: {error: {then: off}}\n",
-			"2:23: unknown action for a loop \"off\"",
-		},
-		{
-			"word for a loop", "models: [a]\nloops: {error: never}\n",
-			"2:16: wrong type: found text, want a mapping",
-		},
-		{
-			"field of a loop", "models: [a]\nloops: {error: {aftr: 3}}\n",
-			"2:17: unknown field \"aftr\"\n  2 | loops: {error: {aftr: 3}}\n" +
-				"    |                 ^\nhint: did you mean after?",
-		},
-		{
-			"fraction of a loop", "models: [a]\nloops: {error: {after: 2.5}}\n",
-			"2:24: wrong type: found 2.5, want a whole number",
-		},
-		{"no part", "models: [a]\nparts: []\n", "2:8: no parts are listed"},
-		{
-			"part without a name", "models: [a]\nparts:\n  - repeats: 2\n    variants: [cot]\n",
-			"3:5: this part has no name",
-		},
-		{
-			"name of a part", "models: [a]\nparts: [{name: a b}]\n",
-			"2:16: \"a b\" is not a valid name",
-		},
-		{
-			"part twice", "models: [a]\nparts:\n  - {name: x}\n  - {name: x}\n",
-			"4:12: two parts are named x",
-		},
-		{
-			"field of a part", "models: [a]\nparts: [{name: x, varaints: [cot]}]\n",
-			"2:19: unknown field \"varaints\"\n  2 | parts: [{name: x, varaints: [cot]}]\n" +
-				"    |                   ^\nhint: did you mean variants?",
-		},
-		{
-			"seed of a part", "models: [a]\nparts: [{name: x, seed: 3}]\n",
-			"2:19: unknown field \"seed\"",
-		},
-		{
-			"variant of a part", "models: [a]\nparts:\n  - name: x\n    variants: [cot, optimum]\n",
-			"4:21: unknown variant \"optimum\"\n  4 |     variants: [cot, optimum]\n" +
-				"    |                     ^\nhint: did you mean optimal?",
-		},
-		{
-			"severity of a plain part",
-			"models: [a]\nvariants: [flawed]\nparts:\n" +
-				"  - {name: x, variants: [cot], severities: [light]}\n",
+			"variants: [flawed]\nparts:\n  - {name: x, variants: [cot], severities: [light]}\n",
 			"4:44: severities need a flawed variant",
 		},
 		{
-			"severity without a flawed variant in parts",
-			"models: [a]\nseverities: light\nparts:\n  - {name: x, variants: [cot]}\n",
+			"severities: light\nparts:\n  - {name: x, variants: [cot]}\n",
 			"2:13: severities need a flawed variant",
 		},
+		{"parts: [{name: x, tasks_per_type: none}]\n", `2:35: "none" is not a number of tasks`},
+		{"parts: [{name: x, repeats: 0}]\n", "2:28: parts[0].repeats is 0, want 1 to 10000"},
 		{
-			"tasks of a part", "models: [a]\nparts: [{name: x, tasks_per_type: none}]\n",
-			"2:35: \"none\" is not a number of tasks",
+			"parts: [{name: x}, {name: y, reliabilities: [0.9, 80]}]\n",
+			"2:51: reliability 80 is not between 0 and 1\nhint: write 0.8 for 80 %",
+		},
+		{"parts: [{name: x, reliabilities: []}]\n", "2:34: no reliabilities are listed"},
+		{"models: [a]\nparts: [{name: x, models: []}]\n", "2:27: no models are listed"},
+		{
+			"models: [a]\nparts: [{name: x, models: ['[a']}]\n",
+			`2:28: "[a" is not a valid pattern of model names`,
 		},
 		{
-			"repeats of a part", "models: [a]\nparts: [{name: x, repeats: 0}]\n",
-			"2:28: parts[0].repeats is 0, want 1 to 10000",
+			"models: [qwen2.5-7b-instruct]\nparts:\n  - {name: x, models: [qwen2.5-7b]}\n  - {name: y}\n",
+			"3:24: model qwen2.5-7b is not in the experiment's list of models" +
+				"\nhint: did you mean qwen2.5-7b-instruct?",
 		},
 		{
-			"reliability of a part",
-			"models: [a]\nparts: [{name: x}, {name: y, reliabilities: [0.9, 80]}]\n",
-			"2:51: reliability 80 is not between 0 and 1\n" +
-				"  2 | parts: [{name: x}, {name: y, reliabilities: [0.9, 80]}]\n" +
-				"    |                                                   ^\n" +
-				"hint: write 0.8 for 80 %",
-		},
-		{
-			"no reliability of a part", "models: [a]\nparts: [{name: x, reliabilities: []}]\n",
-			"2:34: no reliabilities are listed",
-		},
-		{
-			"no model of a part", "models: [a]\nparts: [{name: x, models: []}]\n",
-			"2:27: no models are listed",
-		},
-		{
-			"pattern", "models: [a]\nparts: [{name: x, models: ['[a']}]\n",
-			"2:28: \"[a\" is not a valid pattern of model names",
-		},
-		{
-			"model of a part",
-			"models: [qwen2.5-7b-instruct]\nparts:\n  - {name: x, models: [qwen2.5-7b]}\n" +
-				"  - {name: y}\n",
-			"3:24: model qwen2.5-7b is not in the experiment's list of models\n" +
-				"  3 |   - {name: x, models: [qwen2.5-7b]}\n    |                        ^\n" +
-				"hint: did you mean qwen2.5-7b-instruct?",
-		},
-		{
-			"model of no part", "models: [a, b]\nparts: [{name: x, models: [A]}]\n",
+			"models: [a, b]\nparts: [{name: x, models: [A]}]\n",
 			"1:13: no part of the experiment includes model b",
 		},
 		{
-			"duration", "models: [a]\nlimits: {request: 150}\n",
-			"2:19: \"150\" is not a duration: add a unit, such as 150s or 10m\n" +
-				"  2 | limits: {request: 150}\n    |                   ^",
+			"limits: {request: 150}\n",
+			`2:19: "150" is not a duration: add a unit, such as 150s or 10m`,
 		},
-		{"tasks", "models: [a]\ntasks_per_type: none\n", "2:17: \"none\" is not a number of tasks"},
-		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 2 to 200"},
+		{"tasks_per_type: none\n", `2:17: "none" is not a number of tasks`},
+		{"limits: {turns: 0}\n", "limits.turns is 0, want 2 to 200"},
 		{
-			"tokens of an episode", "models: [a]\nlimits: {tokens: 0}\n",
-			"2:18: limits.tokens is 0, want a number above 0\n  2 | limits: {tokens: 0}\n" +
-				"    |                  ^\nhint: remove it if there should be no limit",
+			"limits: {tokens: 0}\n",
+			"2:18: limits.tokens is 0, want a number above 0" +
+				"\nhint: remove it if there should be no limit",
 		},
-		{"money of an episode", "models: [a]\nlimits: {usd: .inf}\n", "2:15: limits.usd is +Inf"},
-		{"not a number", "models: [a]\nbudget: {usd: .nan}\n", "2:15: budget.usd is NaN"},
+		{"limits: {usd: .inf}\n", "2:15: limits.usd is +Inf"},
+		{"budget: {usd: .nan}\n", "2:15: budget.usd is NaN"},
 		{
-			"budget of a model", "models: [a]\nbudget:\n  per_model: {tokens: -5}\n",
+			"budget:\n  per_model: {tokens: -5}\n",
 			"3:23: budget.per_model.tokens is -5, want a number above 0",
 		},
+		{"budget:\n  per_cell: {usd: 0}\n", "3:19: budget.per_cell.usd is 0"},
+		{"budget:\n  tokens: 1.5\n", "3:11: wrong type: found 1.5, want a whole number"},
 		{
-			"budget of a cell", "models: [a]\nbudget:\n  per_cell: {usd: 0}\n",
-			"3:19: budget.per_cell.usd is 0",
+			"budget: {per_modell: {}}\n",
+			"2:10: unknown field \"per_modell\"\nhint: did you mean per_model?",
 		},
+		{"stop: {hopeless: {after: 4}}\n", "2:26: stop.hopeless.after is 4, want at least 5"},
 		{
-			"fraction of a token", "models: [a]\nbudget:\n  tokens: 1.5\n",
-			"3:11: wrong type: found 1.5, want a whole number",
+			"stop:\n  malformed: {above: 80}\n",
+			"3:22: stop.malformed.above is 80, not between 0 and 1\nhint: write 0.8 for 80 %",
 		},
+		{"stop: {hopeless: {below: 0}}\n", "2:26: stop.hopeless.below is 0, not between 0 and 1"},
+		{"stop: {hopeless: {above: 0.1}}\n", "2:26: stop.hopeless has no above\nhint: write below"},
 		{
-			"unknown budget", "models: [a]\nbudget: {per_modell: {}}\n",
-			"2:10: unknown field \"per_modell\"\n  2 | budget: {per_modell: {}}\n" +
-				"    |          ^\nhint: did you mean per_model?",
+			"stop: {malformed: {per: modell}}\n",
+			"2:25: unknown scope of a stop rule \"modell\"\nhint: did you mean model?",
 		},
-		{
-			"too few outcomes", "models: [a]\nstop: {hopeless: {after: 4}}\n",
-			"2:26: stop.hopeless.after is 4, want at least 5",
-		},
-		{
-			"percentage of a rule", "models: [a]\nstop:\n  malformed: {above: 80}\n",
-			"3:22: stop.malformed.above is 80, not between 0 and 1\n" +
-				"  3 |   malformed: {above: 80}\n    |                      ^\n" +
-				"hint: write 0.8 for 80 %",
-		},
-		{
-			"rate of zero", "models: [a]\nstop: {hopeless: {below: 0}}\n",
-			"2:26: stop.hopeless.below is 0, not between 0 and 1",
-		},
-		{
-			"share of another rule", "models: [a]\nstop: {hopeless: {above: 0.1}}\n",
-			"2:26: stop.hopeless has no above\n  2 | stop: {hopeless: {above: 0.1}}\n" +
-				"    |                          ^\nhint: write below",
-		},
-		{
-			"scope of a rule", "models: [a]\nstop: {malformed: {per: modell}}\n",
-			"2:25: unknown scope of a stop rule \"modell\"\n" +
-				"  2 | stop: {malformed: {per: modell}}\n    |                         ^\n" +
-				"hint: did you mean model?",
-		},
-		{
-			"unknown rule", "models: [a]\nstop: {hopelss: {}}\n",
-			"2:8: unknown field \"hopelss\"\n  2 | stop: {hopelss: {}}\n    |        ^\n" +
-				"hint: did you mean hopeless?",
-		},
-		{"syntax", "models: [a\n", "1:"},
-		{
-			"repeated field", "models: [a]\nmodels: [b]\n",
-			"2:1: field \"models\" is already set in line 1",
-		},
-		{"empty", "", "file is empty"},
-		{"scalar", "hello\n", "the file must be a mapping"},
-		{"documents", "models: [a]\n---\nmodels: [b]\n", "2:1: the file has several YAML documents"},
-		{"name", "models: [a]\nname: a b\n", "2:7: \"a b\" is not a valid name"},
+		{"stop: {hopelss: {}}\n", "2:8: unknown field \"hopelss\"\nhint: did you mean hopeless?"},
+		{"models: [a\n", "1:"},
+		{"models: [a]\nmodels: [b]\n", `2:1: field "models" is already set in line 1`},
+		{"models: [a]\n---\nmodels: [b]\n", "2:1: the file has several YAML documents"},
+		{"name: a b\n", `2:7: "a b" is not a valid name`},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := plan.Load(write(t, "e.yaml", tc.text))
-			if err == nil {
-				t.Fatal("Load() returned no error")
-			}
-			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "e.yaml") {
-				t.Errorf("Load() error\n%s\nwant it to contain\n%s", err, tc.want)
-			}
-		})
+		if !strings.Contains(tc.text, "models:") {
+			tc.text = "models: [a]\n" + tc.text
+		}
+		refused(t, tc.text, tc.want)
+	}
+	refused(t, "name: x\n", "no models are listed")
+	refused(t, "", "file is empty")
+	refused(t, "hello\n", "the file must be a mapping")
+}
+
+// excerpt matches what an error shows of a file.
+var excerpt = regexp.MustCompile(`\n +\d+ \| [^\n]*\n +\| [^\n]*\^`)
+
+// refused checks that Load refuses a file with an error, which contains a text and an excerpt.
+func refused(t *testing.T, text, want string) {
+	t.Helper()
+	_, err := plan.Load(write(t, "e.yaml", text))
+	if err == nil {
+		t.Errorf("%q: Load() returned no error", text)
+		return
+	}
+	shown := excerpt.ReplaceAllString(err.Error(), "")
+	if !strings.Contains(shown, want) || !strings.Contains(shown, "e.yaml") {
+		t.Errorf("%q: Load() error\n%s\nwant it to contain\n%s", text, err, want)
+	}
+	if placed := regexp.MustCompile(`^\d+:\d+: `); placed.MatchString(want) && shown == err.Error() {
+		t.Errorf("%q: the error has no excerpt:\n%s", text, err)
 	}
 }
 
