@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -84,7 +83,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 	}
 
 	v.playPlan(task, play, doubt)
-	nothing := ownCell(sim.Claimer, assay.Baseline, 1)
+	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
 	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
 		doubt(SolvedByNothing, string(a.Level))
 	}
@@ -93,7 +92,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 		{"inputs", "every tool with the values of the prompt"},
 	} {
 		agent := newBrute(task, b.name == "inputs")
-		a, _ := play(agent, ownCell("brute", assay.Baseline, 1), 0)
+		a, _ := play(agent, cellOf(brute, assay.Baseline, 1), 0)
 		if a.Level == assay.FullSuccess {
 			doubt(NotDiscriminating, "an agent solves it that calls "+b.calls)
 		}
@@ -102,7 +101,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 	games, lucky := v.randomGames()
 	for game := range games {
 		agent := newRandom(task, uint64(game))
-		a, _ := play(agent, ownCell("random", assay.Baseline, 1), game)
+		a, _ := play(agent, cellOf("random", assay.Baseline, 1), game)
 		if a.Level == assay.FullSuccess {
 			wins++
 		}
@@ -125,7 +124,7 @@ func (v *validator) playPlan(
 		doubt(Unproved, "")
 		return
 	}
-	a, why := play(v.models, ownCell(sim.Optimal, assay.Optimal, 1), 0)
+	a, why := play(v.models, cellOf(sim.Optimal, assay.Optimal, 1), 0)
 	if a.Level != assay.FullSuccess && a.FaultKind == "" {
 		p.Unsolvable++
 		doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
@@ -134,7 +133,7 @@ func (v *validator) playPlan(
 		return // luck makes nothing better
 	}
 	for round := range v.rounds {
-		a, _ := play(v.models, ownCell(sim.Optimal, assay.Optimal, Reliability), round)
+		a, _ := play(v.models, cellOf(sim.Optimal, assay.Optimal, Reliability), round)
 		if a.Level == assay.FullSuccess {
 			v.full++
 		}
@@ -144,7 +143,10 @@ func (v *validator) playPlan(
 	}
 }
 
-func ownCell(model, variant string, reliability float64) assay.Cell {
+// brute is the name of the agent that calls each tool once.
+const brute = "brute"
+
+func cellOf(model, variant string, reliability float64) assay.Cell {
 	return assay.Cell{Model: model, Variant: variant, Reliability: reliability}
 }
 
@@ -153,17 +155,7 @@ func (v *validator) ownEpisode(
 	ctx context.Context, task *assay.Task, cell assay.Cell, agent assay.Provider, round int,
 	doubt func(Doubt, string),
 ) (a *assay.Attempt, why string) {
-	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
-	tools := len(v.library.Catalog().All())
-	setting := assay.Setting{
-		World: v.proof.World, Protocol: assay.Native, Tools: assay.Listed,
-		Turns: v.turns, Calls: v.calls,
-	}
-	if cell.Model == "brute" {
-		setting.Calls = max(setting.Calls, tools)
-	}
-	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
-	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
+	trial := v.trial(task, cell, assay.Listed, round)
 	a, tr := v.runner.Run(ctx, agent, &trial, task)
 	if a.FaultKind != "" {
 		if ctx.Err() == nil {

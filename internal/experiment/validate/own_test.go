@@ -129,7 +129,8 @@ func TestEvilBotScoresNothing(t *testing.T) {
 
 func silent(int, int) {}
 
-// prove is [Library] for tools that users wrote. With -short, the oracle plays each task less often.
+// prove is [Library] for tools that users wrote. With -short, the oracle plays each task less
+// often.
 func prove(t *testing.T, lib *library.Library, progress func(done, of int)) (Proof, error) {
 	v := newValidator(lib, world.OwnName)
 	if v.show = progress; testing.Short() {

@@ -190,10 +190,16 @@ func (v *validator) conclude() Proof {
 func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	p := &v.proof
 	p.Tasks++
+	play := func(
+		model string, reliability float64, agent assay.Provider, round int,
+	) (*assay.Attempt, error) {
+		cell := cellOf(model, assay.Baseline, reliability)
+		return v.episode(ctx, task, cell, assay.Discover, agent, round)
+	}
 	best := 0.0
 	for round := range v.rounds {
 		oracle := v.models.Oracle(task.Required, Reliability)
-		a, err := v.episode(ctx, task, cellOf("oracle", Reliability), assay.Discover, oracle, round)
+		a, err := play("oracle", Reliability, oracle, round)
 		if err != nil {
 			return err
 		}
@@ -210,7 +216,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	}
 
 	oracle := v.models.Oracle(task.Required, 1)
-	reliable, err := v.episode(ctx, task, cellOf("oracle", 1), assay.Discover, oracle, 0)
+	reliable, err := play("oracle", 1, oracle, 0)
 	if err != nil {
 		return err
 	}
@@ -218,7 +224,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		p.Failed = appendExample(p.Failed, task)
 	}
 
-	null, err := v.episode(ctx, task, cellOf(sim.Mute, Reliability), assay.Discover, v.models, 0)
+	null, err := play(sim.Mute, Reliability, v.models, 0)
 	if err != nil {
 		return err
 	}
@@ -231,30 +237,32 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	return nil
 }
 
-func cellOf(model string, reliability float64) assay.Cell {
-	return assay.Cell{Model: model, Variant: assay.Baseline, Reliability: reliability}
-}
-
-// episode plays a task once. It completes the cell by the task.
+// episode plays a task once.
 func (v *validator) episode(
 	ctx context.Context, task *assay.Task, cell assay.Cell, tools string, agent assay.Provider,
 	round int,
 ) (*assay.Attempt, error) {
-	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
-	setting := assay.Setting{
-		World:    v.proof.World,
-		Protocol: assay.Native,
-		Tools:    tools,
-		Turns:    plan.DefaultTurns,
-		Calls:    plan.DefaultCalls,
-	}
-	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
-	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
+	trial := v.trial(task, cell, tools, round)
 	a, _ := v.runner.Run(ctx, agent, &trial, task)
 	if a.FaultKind != "" {
 		return nil, fmt.Errorf("task %s: %s", label(task), a.FaultDetail)
 	}
 	return a, nil
+}
+
+// trial returns a trial of a task.
+func (v *validator) trial(
+	task *assay.Task, cell assay.Cell, tools string, round int,
+) assay.Trial {
+	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
+	setting := assay.Setting{
+		World: v.proof.World, Protocol: assay.Native, Tools: tools, Turns: v.turns, Calls: v.calls,
+	}
+	if cell.Model == brute {
+		setting.Calls = max(setting.Calls, len(v.library.Catalog().All()))
+	}
+	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
+	return assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
 }
 
 // Difficulties are the difficulties that a task can be worded at, and the mixtures of them.

@@ -1,8 +1,9 @@
 package workflow
 
 import (
-	"strings"
-	"sync"
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
@@ -25,24 +26,7 @@ func Solve(catalog *assay.Catalog, problem Problem) *Policy {
 // problems share it. It is safe for concurrent use.
 type Bounds struct {
 	catalog *assay.Catalog
-
-	mu    sync.Mutex
-	known map[problemKey]float64 // at most maxKnown
-}
-
-// A problemKey is a problem that can be compared.
-type problemKey struct {
-	world, required                         string
-	reliability, persistence, burst, spared float64
-	calls                                   int
-	inOrder, noEarlyStop                    bool
-}
-
-func keyOf(p *Problem) problemKey {
-	return problemKey{
-		p.World, strings.Join(p.Required, "\x00"), p.Reliability, p.Persistence, p.Burst, p.Spared,
-		p.Calls, p.InOrder, p.NoEarlyStop,
-	}
+	known   *lru.Cache[string, float64] // by problem
 }
 
 // maxKnown limits the memory to a few megabytes.
@@ -50,23 +34,22 @@ const maxKnown = 1 << 15
 
 // NewBounds returns the bounds for tasks over a catalog.
 func NewBounds(catalog *assay.Catalog) *Bounds {
-	return &Bounds{catalog: catalog, known: make(map[problemKey]float64)}
+	known, err := lru.New[string, float64](maxKnown)
+	if err != nil {
+		panic("workflow: " + err.Error()) // the size is positive
+	}
+	return &Bounds{catalog, known}
 }
 
 // Best returns the best policy's probability of full success in a trial of a task with these
 // required tools, by the rules of the trial's world.
 func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	problem := ProblemOf(trial, required)
-	key := keyOf(&problem)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p, ok := b.known[key]
-	if !ok {
-		if len(b.known) == maxKnown {
-			clear(b.known)
-		}
+	key := fmt.Sprintf("%q %v", problem.Required, problem)
+	p, known := b.known.Get(key)
+	if !known {
 		p = Solve(b.catalog, problem).Success()
-		b.known[key] = p
+		b.known.Add(key, p)
 	}
 	return p
 }
