@@ -137,27 +137,10 @@ func TestCallsRoundTripProperty(t *testing.T) {
 	})
 }
 
-func drawCall(t *rapid.T) export.Call {
-	text := rapid.OneOf(rapid.String(),
-		rapid.SampledFrom([]string{"", `\`, `\n`, "\r\n", `{"a":"b"}`, ",", "\ufeff", "<&>"}))
-	draw := func(name string) string { return text.Draw(t, name) }
-	count := rapid.IntRange(1, 1<<40)
-	c := export.Call{
-		Trial:   assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial")),
-		Attempt: count.Draw(t, "attempt"),
-		Model:   draw("model"), Variant: draw("variant"), Severity: draw("severity"),
-		Difficulty: draw("difficulty"), TaskType: draw("type"),
-		Reliability: rapid.Float64Range(0, 1).Draw(t, "reliability"),
-		Task:        assay.TaskID(draw("task")), Experiment: draw("experiment"),
-		Run: assay.RunID(draw("run")), Lane: draw("lane"), Level: assay.Level(draw("level")),
-		FaultKind: assay.FaultKind(draw("fault")),
-		Turn:      count.Draw(t, "turn"), Number: count.Draw(t, "call"), Tool: draw("tool"),
-		Arguments: draw("arguments"),
-		OK:        rapid.Bool().Draw(t, "ok"), Code: draw("code"), Error: draw("error"),
-		Chance: rapid.Float64Range(0, 1).Draw(t, "chance"),
-		Luck:   rapid.Float64Range(0, .999).Draw(t, "luck"),
-	}
-	if c.Mistake = !c.OK && rapid.Bool().Draw(t, "mistake"); c.Mistake {
+func drawCall(t *rapid.T) (c export.Call) {
+	draw(t, reflect.ValueOf(&c).Elem())
+	c.Trial = assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial"))
+	if c.Mistake = c.Mistake && !c.OK; c.Mistake {
 		c.Chance, c.Luck = 0, 0
 	}
 	return c

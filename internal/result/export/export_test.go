@@ -271,101 +271,60 @@ func TestRoundTripProperty(t *testing.T) {
 	})
 }
 
+// draw sets every field in v to an unlikely value, or to none.
+func draw(t *rapid.T, v reflect.Value) {
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"", `\`, `\.`, `\n`, "\r\n", "a\rb\n", `"`, `{"a":"b"}`, ",", " x ", "=1+1", "\ufeff", "\u2028",
+		"<&>",
+	}))
+	some := func() int { return rapid.IntRange(0, 3).Draw(t, "some") }
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "s"),
+			rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()))
+	case v.Kind() == reflect.Struct:
+		for f, field := range v.Fields() {
+			if f.Tag.Get("json") != "-" {
+				draw(t, field)
+			}
+		}
+	case v.Kind() == reflect.String:
+		v.SetString(text.Draw(t, "text"))
+	case v.Kind() == reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	case v.CanInt():
+		v.SetInt(rapid.Int64Range(1, 1<<40).Draw(t, "count"))
+	case v.CanUint():
+		v.SetUint(rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"))
+	case v.CanFloat():
+		v.SetFloat(rapid.Float64Range(0, .999).Draw(t, "share"))
+	case v.Kind() == reflect.Pointer:
+		if some() > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			draw(t, v.Elem())
+		}
+	case v.Kind() == reflect.Slice:
+		if n := some(); n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				draw(t, v.Index(i))
+			}
+		}
+	case some() > 0: // a map of faults
+		v.Set(reflect.ValueOf(rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds),
+			rapid.IntRange(0, 9), 1, 3).Draw(t, "retried")))
+	}
+}
+
 // drawAttempt returns an attempt with unlikely texts and numbers.
-func drawAttempt(t *rapid.T) assay.Attempt {
-	text := rapid.OneOf(rapid.String(),
-		rapid.SampledFrom([]string{
-			"", `\`, `\.`, `\n`, "\r\n", "a\rb\n", `"`, ",", " x ", "=1+1",
-			"\ufeff", "\u2028", "<&>",
-		}))
-	draw := func(name string) string { return text.Draw(t, name) }
-	names := rapid.SliceOfN(text, 0, 4)
-	list := func(name string) []string {
-		if all := names.Draw(t, name); len(all) > 0 {
-			return all
-		}
-		return nil
-	}
-	count := rapid.IntRange(0, 1<<40)
-	n := func(name string) int { return count.Draw(t, name) }
-	unit := rapid.Float64Range(0, 1)
-	at := rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "s"),
-			rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()
-	})
-	a := assay.Attempt{
-		Trial: assay.Trial{
-			ID: assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial")),
-			Cell: assay.Cell{
-				Model: draw("model"), Variant: draw("variant"),
-				Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
-				Reliability: unit.Draw(t, "reliability"), Faults: draw("faults"),
-			},
-			Task: assay.TaskID(draw("task")), TaskDigest: draw("digest"), Repeat: n("repeat"),
-			Seed: rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"),
-			Setting: assay.Setting{
-				World: draw("world"), Protocol: draw("protocol"),
-				Tools: draw("tools"), Turns: n("turn limit"), Calls: n("call limit"), Tokens: n("token limit"),
-				USD:          rapid.Float64Range(0, 1e6).Draw(t, "cost limit"),
-				SeveralCalls: draw("several"), Persistence: unit.Draw(t, "persistence"),
-				Burst: unit.Draw(t, "burst"), Loops: draw("loops"),
-			},
-		},
-		Number: 1 + n("number"), Experiment: draw("experiment"), Run: assay.RunID(draw("run")),
-		Program:   draw("program"),
-		Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
-		Outcome: assay.Outcome{
-			ErrorCategory: draw("category"), Turns: n("turns"), ToolCalls: n("calls"),
-			RequiredTools: list("required"), ExecutedTools: list("executed"),
-			Coverage: unit.Draw(t, "coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"),
-			Assisted: n("assisted"), ScoreVersion: draw("score"),
-			Adherence: unit.Draw(t, "adherence"), Mistakes: n("mistakes"), Failures: n("failures"),
-			Recovered: n("recovered"), FaultsScheduled: n("scheduled"), FaultsMet: n("met"),
-			Wasted: n("wasted"), Efficiency: unit.Draw(t, "efficiency"), Extra: n("extra"),
-			Loop: assay.LoopKind(draw("loop")), LoopTurn: n("loop turn"),
-			Best: unit.Draw(t, "best"), Precision: unit.Draw(t, "precision"),
-			UnwantedEffects: n("unwanted"), Broken: draw("broken"),
-		},
-		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CachedTokens: n("cached"),
-		CacheWriteTokens: n("written"), ReasoningTokens: n("reasoning"),
-		Finish: draw("finish"), Truncated: n("truncated"), Deviations: draw("deviations"),
-		Reported: draw("reported"),
-		CostUSD:  rapid.Float64Range(0, 1e6).Draw(t, "cost"),
-		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")),
-		StartedAt: at.Draw(t, "started"), FinishedAt: at.Draw(t, "finished"),
-	}
-	if rapid.Bool().Draw(t, "sampled") {
-		temperature, tokens := unit.Draw(t, "temperature"), n("tokens")
-		a.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
-	}
-	if rapid.Bool().Draw(t, "given") {
-		given := unit.Draw(t, "given adherence")
-		a.GivenAdherence = &given
-	}
-	if rapid.Bool().Draw(t, "pilot") {
-		level := func(name string) assay.Level { return assay.Level(draw(name)) }
-		a.Pilot = &assay.PilotScores{
-			Executor: level("executor"), Paper: level("paper"), Batch: level("batch"),
-			WorkflowScore: unit.Draw(t, "workflow"),
-			Phase2Score:   unit.Draw(t, "phase 2"), QualityScore: unit.Draw(t, "quality"),
-			FinalScore: unit.Draw(t, "final"),
-		}
-	}
-	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), count, 0, 3).Draw(t,
-		"retried"); len(retried) > 0 {
-		a.Retried = retried
-	}
+func drawAttempt(t *rapid.T) (a assay.Attempt) {
+	draw(t, reflect.ValueOf(&a).Elem())
+	a.ID = assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial"))
 	if rapid.Bool().Draw(t, "settles") {
-		a.Level = rapid.SampledFrom(assay.Levels).Draw(t, "level")
-		a.Ended = rapid.SampledFrom([]assay.Ended{
-			assay.Finished, assay.TurnLimit,
-			assay.Loop,
-		}).Draw(t, "ended")
-		return a
+		a.Level, a.FaultKind = rapid.SampledFrom(assay.Levels).Draw(t, "level"), ""
+	} else {
+		a.Outcome, a.FaultKind = assay.Outcome{}, rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
 	}
-	a.Outcome = assay.Outcome{}
-	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
-	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
 	return a
 }
 
