@@ -129,7 +129,10 @@ func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
 // inCSV returns a value as CSV writes it.
 func inCSV(c *column[assay.Attempt], text string) (string, error) {
 	if c.node.Optional() && (text == "null" || text == "") {
-		return c.get(new(assay.Attempt)) // all nullable fields are null
+		if c.has != nil {
+			return "", nil
+		}
+		return c.get(new(assay.Attempt)) // the zero time is null, too
 	}
 	a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}} // has an outcome's fields
 	if err := c.set(&a, text); err != nil {

@@ -39,6 +39,7 @@ func TestWhereSelects(t *testing.T) {
 		"severity=":                             true,
 		"severity=light,":                       true,
 		"severity!=light,":                      false,
+		"cost_usd=":                             false,
 		"given_adherence=":                      true,
 		"given_adherence=null":                  true,
 		"given_adherence!=null":                 false,

@@ -30,62 +30,50 @@ func TestReadRefusesBrokenFiles(t *testing.T) {
 		"  \"models\": {}\n>>>>>>> main\n}"
 	for name, tt := range map[string]struct {
 		text string
-		want []string
+		want string // separated by "|"
 	}{
-		"empty":     {" \n", []string{"empty"}},
-		"truncated": {whole[:len(whole)-3], []string{"truncated", "9:102"}},
-		"in a text": {`{"version": "3.`, []string{"1:16", "truncated"}},
-		"in a word": {
-			"{\"version\": \"3.0\",\n\"models\": nul",
-			[]string{"2:14", "truncated"},
-		},
-		"conflict": {conflict, []string{"3:1", "merge conflict", "<<<<<<< HEAD", "hint:"}},
+		"empty":     {" \n", "empty"},
+		"truncated": {whole[:len(whole)-3], "truncated|9:102"},
+		"in a text": {`{"version": "3.`, "1:16|truncated"},
+		"in a word": {"{\"version\": \"3.0\",\n\"models\": nul", "2:14|truncated"},
+		"conflict":  {conflict, "3:1|merge conflict|<<<<<<< HEAD|hint:"},
 		"half a conflict": {"{\n  \"version\": \"3.0\",\n  \"models\": {},\n=======\n" +
-			"  \"models\": {}\n}", []string{"4:1", "merge conflict"}},
-		"end of conflict": {
-			"{\n  \"version\": \"3.0\"\n>>>>>>> main\n}",
-			[]string{"3:1", "merge conflict"},
-		},
-		"trailing": {whole + " {}", []string{"after the end"}},
-		"comma": {
-			"{\"version\": \"3.0\"\n \"models\": {}}",
-			[]string{"2:2", "expected , or }", `"models"`},
-		},
-		"bare key":      {`{version: 1}`, []string{"1:2", "key"}},
-		"no colon":      {`{"version" 1}`, []string{"1:12", "colon"}},
-		"single quotes": {`{'version': 1}`, []string{"1:2"}},
-		"word":          {`{"version": None}`, []string{"1:13", "expected a value", "None"}},
-		"leading zero":  {`{"version": 03}`, []string{"1:13"}},
-		"line end":      {"{\"ver\nsion\": 1}", []string{"1:6", "end of a line"}},
-		"escape":        {`{"a": "\q"}`, []string{"1:7", "escape"}},
-		"deep":          {strings.Repeat(`[`, 100000), []string{"1:65", "64 deep"}},
+			"  \"models\": {}\n}", "4:1|merge conflict"},
+		"end of conflict": {"{\n  \"version\": \"3.0\"\n>>>>>>> main\n}", "3:1|merge conflict"},
+		"trailing":        {whole + " {}", "after the end"},
+		"comma":           {"{\"version\": \"3.0\"\n \"models\": {}}", `2:2|expected , or }|"models"`},
+		"bare key":        {`{version: 1}`, "1:2|key"},
+		"no colon":        {`{"version" 1}`, "1:12|colon"},
+		"single quotes":   {`{'version': 1}`, "1:2"},
+		"word":            {`{"version": None}`, "1:13|expected a value|None"},
+		"leading zero":    {`{"version": 03}`, "1:13"},
+		"line end":        {"{\"ver\nsion\": 1}", "1:6|end of a line"},
+		"escape":          {`{"a": "\q"}`, "1:7|escape"},
+		"deep":            {strings.Repeat(`[`, 100000), "1:65|64 deep"},
 		"long key": {
 			`{"` + strings.Repeat("k", 1100) + `": 1}`,
-			[]string{"1:2", "1024 bytes"},
+			"1:2|1024 bytes",
 		},
 		"not UTF-8": {
 			"{\"version\": \"3.0\",\n\"models\": {\"a\": 1, \"gp\xfft\": 1}}",
-			[]string{"2:23", "UTF-8", "0xff"},
+			"2:23|UTF-8|0xff",
 		},
-		"cut rune":       {"{\"é\xc3\": 1}", []string{"1:4", "UTF-8", "0xc3"}},
-		"half a pair":    {`{"a": "x\ud800y"}`, []string{"1:9", "surrogate"}},
-		"the other half": {`{"a": "x\udc80"}`, []string{"1:9", "surrogate"}},
-		"two halves":     {`{"a": "\ud800\ud800\udc00"}`, []string{"1:8", "surrogate"}},
-		"many":           {`{"a": [` + strings.Repeat("1,", 1<<20) + `1]}`, []string{"more than"}},
-		"LFS": {
-			"version https://git-lfs.github.com/spec/v1\noid sha256:0",
-			[]string{"git lfs pull"},
-		},
-		"array":      {`[]`, []string{"an array", "hint:"}},
-		"no version": {`{"models": {}}`, []string{"no version", "3.0"}},
-		"version 2":  {`{"version": "2.0", "models": {}}`, []string{`"2.0"`, `"3.0"`}},
-		"version 3":  {`{"version": 3.0, "models": {}}`, []string{"3.0"}},
-		"no models":  {`{"version": "3.0"}`, []string{"no models"}},
-		"models":     {`{"version": "3.0", "models": []}`, []string{"models is an array"}},
+		"cut rune":       {"{\"é\xc3\": 1}", "1:4|UTF-8|0xc3"},
+		"half a pair":    {`{"a": "x\ud800y"}`, "1:9|surrogate"},
+		"the other half": {`{"a": "x\udc80"}`, "1:9|surrogate"},
+		"two halves":     {`{"a": "\ud800\ud800\udc00"}`, "1:8|surrogate"},
+		"many":           {`{"a": [` + strings.Repeat("1,", 1<<20) + `1]}`, "more than"},
+		"LFS":            {"version https://git-lfs.github.com/spec/v1\noid sha256:0", "git lfs pull"},
+		"array":          {`[]`, "an array|hint:"},
+		"no version":     {`{"models": {}}`, "no version|3.0"},
+		"version 2":      {`{"version": "2.0", "models": {}}`, `"2.0"|"3.0"`},
+		"version 3":      {`{"version": 3.0, "models": {}}`, "3.0"},
+		"no models":      {`{"version": "3.0"}`, "no models"},
+		"models":         {`{"version": "3.0", "models": []}`, "models is an array"},
 		"leaves": {
 			`{"version": "3.0", "models": {"m": {"by_prompt_type": {"optimal": {"by_tool_success_rate": {"0.8": {"by_difficulty": {"easy": {"by_task_type": {` +
 				strings.Repeat(`"t": {},`, 40000) + `"t": {}` + strings.Repeat("}", 10),
-			[]string{"leaves"},
+			"leaves",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +82,7 @@ func TestReadRefusesBrokenFiles(t *testing.T) {
 			if err == nil {
 				t.Fatalf("Read() returned no error, but %+v", db)
 			}
-			for _, want := range tt.want {
+			for want := range strings.SplitSeq(tt.want, "|") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error %q, want it to contain %q", err, want)
 				}
