@@ -226,15 +226,6 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
-// TestPromptVersion checks the form of the version, which keeps opinions of different versions
-// apart.
-func TestPromptVersion(t *testing.T) {
-	t.Parallel()
-	if len(classify.PromptVersion) != 16 {
-		t.Errorf("PromptVersion %q, want 16 hex digits", classify.PromptVersion)
-	}
-}
-
 // anyCase draws cases as wild as a damaged store could hold.
 func anyCase() *rapid.Generator[classify.Case] {
 	text := rapid.Custom(func(t *rapid.T) string {

@@ -15,7 +15,7 @@ import (
 // TestHangAtTheEndIsHedged runs trials against an endpoint that never answers one of the requests.
 // A second request answers its trial, and the record shows both.
 func TestHangAtTheEndIsHedged(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Parallel()
 	var n atomic.Int64
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -15,5 +15,12 @@ func TestMain(m *testing.M) {
 		agenttest.Act(os.Args[2])
 		return
 	}
-	m.Run()
+	cache, err := os.MkdirTemp("", "assay-session-*")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CACHE_HOME", cache) // all tests share the built-in library
+	code := m.Run()
+	os.RemoveAll(cache)
+	os.Exit(code)
 }

@@ -49,7 +49,7 @@ func (o *observer) End(s *session.Summary) {
 // TestObserverFollowsRun runs a job with an observer. It is shown every request and every attempt,
 // with the turns and calls at times within the attempt.
 func TestObserverFollowsRun(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Parallel()
 	ctx := t.Context()
 	e := plan.Quickstart()
 	if err := e.SetModels([]string{"sim/mute", "sim/optimal"}); err != nil {

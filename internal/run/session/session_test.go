@@ -28,7 +28,7 @@ func (*recorder) NoLog(string)                            {}
 // TestSummaryIsStoredWithRun runs a job without a command line. The returned summary equals the
 // stored one, and a second run finds all trials done.
 func TestSummaryIsStoredWithRun(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Parallel()
 	ctx := t.Context()
 	e := plan.Quickstart()
 	if err := e.SetModels([]string{"sim/mute", "sim/listed"}); err != nil {
@@ -87,7 +87,7 @@ func TestSummaryIsStoredWithRun(t *testing.T) {
 // TestStatusCountsWholeExperiment checks that the status covers all planned trials although a
 // limit left most of them pending.
 func TestStatusCountsWholeExperiment(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Parallel()
 	ctx := t.Context()
 	j, err := job.Open(ctx, plan.Quickstart(), 4)
 	if err != nil {

@@ -82,7 +82,6 @@ func play(
 // All revisions of an agent together keep its concurrency and share it. The view and the state show
 // what they are doing.
 func TestRevisionsOfAnAgentShareItsConcurrency(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
 	display := &watcher{store: filepath.Join(dir, "s.db")}
 	program, err := os.Executable()
