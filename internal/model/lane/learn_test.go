@@ -189,9 +189,9 @@ func TestLimitsAreLearned(t *testing.T) {
 		{concurrency: 30},
 		{concurrency: 10, rpm: 300},
 	}
-	styles := []refusalStyle{namesLimit, silent, exactWait, oneSecond}
+	styles, minutes := []refusalStyle{namesLimit, silent, exactWait, oneSecond}, 12
 	if testing.Short() {
-		styles = styles[:2]
+		styles, minutes = styles[:2], 6
 	}
 	short := 0
 	for _, style := range styles {
@@ -209,10 +209,10 @@ func TestLimitsAreLearned(t *testing.T) {
 						took: 700 * time.Millisecond, tokens: 500, style: style, start: time.Now(),
 					}
 					p := poolOf(e, lane.Limits{})
-					const minutes = 12
-					saturate(p, 150, minutes*time.Minute)
-					accepted, refused := e.counts(minutes * time.Minute)
-					share := float64(accepted) / e.permitted(minutes-2)
+					span := time.Duration(minutes) * time.Minute
+					saturate(p, 150, span)
+					accepted, refused := e.counts(span)
+					share := float64(accepted) / e.permitted(float64(minutes-2))
 					if share < 0.9 {
 						short++
 					}
@@ -239,8 +239,12 @@ func TestLearnedLimitRecovers(t *testing.T) {
 			concurrency: 5, took: 3 * time.Second, tokens: 10, style: silent, start: time.Now(),
 		}
 		p := poolOf(e, lane.Limits{})
-		saturate(p, 60, 30*time.Minute)
-		if n, refused := e.counts(30 * time.Minute); refused > n*2/100 {
+		long := 30 * time.Minute
+		if testing.Short() {
+			long = 10 * time.Minute
+		}
+		saturate(p, 60, long)
+		if n, refused := e.counts(long); refused > n*2/100 {
 			t.Errorf("%d of %d refused by an unchanged limit", refused, n)
 		}
 		e.concurrency = 40
@@ -276,7 +280,11 @@ func TestReservedTokensAreAnticipated(t *testing.T) {
 	t.Parallel()
 	var accepted, refused int
 	var permitted float64
-	for range 20 { // the order of goroutines differs, and with it a few refusals
+	repeats := 20
+	if testing.Short() {
+		repeats = 4
+	}
+	for range repeats { // the order of goroutines differs, and with it a few refusals
 		synctest.Test(t, func(t *testing.T) {
 			e := &limitedEndpoint{
 				tpm: 60_000, tokens: 500, reserve: 250, headers: true,

@@ -133,6 +133,9 @@ func play(t *testing.T, s *stranger, stated lane.Limits, row limiterRow) (used, 
 	p := lane.NewPool("m", []lane.Config{c}, lane.Options{Queue: 1000 * hour})
 	from := start.Add(max(2*row.window, 3*minute))
 	to := from.Add(max(2*row.window, 8*minute))
+	if testing.Short() {
+		to = from.Add(max(2*row.window, 3*minute))
+	}
 	saturate(p, 160, to.Sub(start))
 	ok, not := between(s.accepted, from, to), between(s.refused, from, to)
 	if gap := s.longestGap(from, to); s.wait == nil && gap > max(row.window, minute) {

@@ -49,6 +49,9 @@ func TestSimulateExactly(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && tc.name == "million by rpm" {
+				t.Skip("-short: 200,000 requests one by one")
+			}
 			config := lane.Config{
 				Name: "l", Limits: tc.limits, Price: lane.Price{Input: 1, Output: 2},
 			}
@@ -121,7 +124,11 @@ func TestSimulationMatchesPool(t *testing.T) {
 // width is limited comes to the same result as one of all requests.
 func TestSimulationOfWidthIsExtrapolated(t *testing.T) {
 	t.Parallel()
-	for _, turns := range []float64{1, 7.5} {
+	lengths := []float64{1, 7.5}
+	if testing.Short() {
+		lengths = lengths[:1]
+	}
+	for _, turns := range lengths {
 		for _, hedge := range []bool{false, true} {
 			run := func(rpm int) lane.Simulation {
 				limits := lane.Limits{Concurrency: 100, RPM: rpm}

@@ -41,7 +41,7 @@ func TestStrangers(t *testing.T) {
 	}{
 		{limiterRow{"one refusal at request 30", func() *stranger {
 			return &stranger{limiter: &once{at: 30}, wait: waitInSeconds}
-		}, lane.Limits{RPM: 3000, TPM: 3_000_000}, 50, minute}, .95},
+		}, lane.Limits{RPM: 600, TPM: 600_000}, 10, minute}, .95},
 		{limiterRow{"Azure, 50 in 10 s", func() *stranger {
 			l := &fixed{n: 50, span: 10 * second}
 			return &stranger{limiter: l, headers: azureHeaders, wait: waitInSeconds}

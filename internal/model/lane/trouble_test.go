@@ -94,7 +94,7 @@ func TestDeploymentThatIsNotReadyIsTriedForTenMinutes(t *testing.T) {
 					return nil
 				}
 				p := poolOf(e, lane.Limits{})
-				saturate(p, 8, 15*time.Minute)
+				saturate(p, 8, ready+time.Minute)
 				if waits := ready > time.Minute; waits != (p.Closed() == nil) {
 					t.Errorf("ready after %v, closed with %v", ready, p.Closed())
 				}

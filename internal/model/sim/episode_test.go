@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -185,7 +186,10 @@ func TestMuteNeverCalls(t *testing.T) {
 func TestFlawsDefeatTheObedient(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
-	tasks := builtinTasks()
+	tasks, repeats := builtinTasks(), uint64(3)
+	if testing.Short() {
+		tasks, repeats = tasks[:len(tasks)/2], 1
+	}
 	rate := func(model, variant string) (full, n int) {
 		for i, task := range tasks {
 			flaw, flawed := assay.FlawOf(variant)
@@ -193,7 +197,7 @@ func TestFlawsDefeatTheObedient(t *testing.T) {
 				!workflow.Applies(catalog, world.Assay1Name, &task, flaw, assay.Severe) {
 				continue
 			}
-			for repeat := range uint64(3) {
+			for repeat := range repeats {
 				trial := trial(model, assay.Discover, variant, .8, uint64(i)*100+repeat)
 				trial.World, trial.Severity = world.Assay1Name, assay.Severe
 				a, _ := runner.Run(t.Context(), models, &trial, &task)
@@ -212,15 +216,16 @@ func TestFlawsDefeatTheObedient(t *testing.T) {
 		o, n := rate(sim.Obedient, variant)
 		e, _ := rate(sim.Expert, variant)
 		obedient, expert := float64(o)/float64(n), float64(e)/float64(n)
+		judges := .85 - 4*math.Sqrt(.85*.15/float64(n)) // the expert does .85 with any plan
 		t.Logf("%-28s obedient %.2f, expert %.2f of %d", variant, obedient, expert, n)
 		switch {
-		case variant == assay.Optimal && (obedient < .85 || expert < .7):
+		case variant == assay.Optimal && (obedient < .85 || expert < judges):
 			t.Errorf("with the plan, rates are %.2f for the obedient and %.2f for the expert",
 				obedient, expert)
 		case variant == assay.Optimal:
 		case obedient > .85 || variant != "flawed_redundant_operations" && obedient > .05:
 			t.Errorf("%s: the obedient agent's rate is %.2f", variant, obedient)
-		case expert < .7:
+		case expert < judges:
 			t.Errorf("%s: the expert's rate is %.2f", variant, expert)
 		}
 	}

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The tests of this file play 26,400 episodes, one after the other in each goroutine. `make
-// test-all` runs them without the race detector.
+// The tests of this file play 26,400 episodes, one after the other in each goroutine, and 480 with
+// -short. `make test-all` runs them without the race detector.
 
 package sim_test
 
@@ -32,9 +32,12 @@ func TestSkillIsAsComputed(t *testing.T) {
 		{sim.Optimal, .6, []string{parser, transformer, checker, writer}},
 		{sim.Obedient, .5, []string{fetcher, writer}}, // the writer needs three more tools
 	} {
-		const n = 2000
+		n := uint64(2000)
+		if testing.Short() {
+			n = 160
+		}
 		won, best := 0, 0.0
-		for seed := range uint64(n) {
+		for seed := range n {
 			trial := trial(tc.model, settings[seed%2], assay.Optimal, tc.reliability, seed)
 			trial.World, trial.Protocol = world.Assay1Name, assay.Protocols[seed/2%2]
 			a, _ := runner.Run(t.Context(), models, &trial, new(task(tc.required...)))
@@ -43,7 +46,7 @@ func TestSkillIsAsComputed(t *testing.T) {
 			}
 			best = a.Best
 		}
-		got, sigma := float64(won)/n, math.Sqrt(best*(1-best)/n)
+		got, sigma := float64(won)/float64(n), math.Sqrt(best*(1-best)/float64(n))
 		name := fmt.Sprintf("%s, %v at %v", tc.model, tc.required, tc.reliability)
 		t.Logf("%s: %.4f, computed %.4f ± %.4f", name, got, best, 4*sigma)
 		if math.Abs(got-best) > 4*sigma || best < .1 || best > .99 {
