@@ -113,21 +113,13 @@ type doneEvent struct {
 // read parses one line of output.
 func (d *display) read(line []byte) {
 	var event struct {
-		Event  string
-		Done   int
-		Models json.RawMessage
+		Event string
+		Done  int
 	}
 	if json.Unmarshal(line, &event) != nil {
 		return // cut off by a kill
 	}
-	switch event.Event {
-	case "progress":
-		var models []struct{ Done int }
-		_ = json.Unmarshal(event.Models, &models)
-		for _, m := range models {
-			event.Done += m.Done
-		}
-	case "done":
+	if event.Event == "done" {
 		_ = json.Unmarshal(line, &d.done)
 	}
 	d.shown = max(d.shown, event.Done)

@@ -116,14 +116,14 @@ func TestDisplay(t *testing.T) {
 	for _, line := range []string{
 		`{"event":"start","planned":9,"done":4,"models":["a","b"]}`,
 		`{"event":"note","text":"hello"}`,
-		`{"event":"progress","models":[{"done":3},{"done":4}]}`,
+		`{"event":"progress","done":7,"models":[{"done":3},{"done":4}]}`,
 	} {
 		d.read([]byte(line))
 	}
 	if d.shown != 7 {
 		t.Errorf("%d trials displayed as done, want 7", d.shown)
 	}
-	d.read([]byte(`{"event":"progress","models":[{"done":9`)) // cut off
+	d.read([]byte(`{"event":"progress","done":9,"models":[{"done":9`)) // cut off
 	d.read([]byte(`{"event":"done","planned":9,"done":8,"models":null,"lanes":[{"occupancy":0.5}]}`))
 	if d.shown != 8 || d.undone() != 1 || d.occupancy() != 0.5 {
 		t.Errorf("shown %d, undone %d, occupancy %v; want 8, 1, 0.5",
