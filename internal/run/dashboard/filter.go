@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A filter chooses attempts. Empty fields choose all. Its fields are those of the address of the
-// page of trials.
+// A filter chooses attempts. Empty fields choose all. The address of the page of trials has the
+// same fields.
 type filter struct {
 	Model, Variant, Severity, Difficulty, Type, Reliability, Mix string
 	// State is a level, "failed", "fault" or "parked".

@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// answer answers a call, and be it by the reason why it cannot.
+// answer answers a call. If it cannot, the answer says why.
 func (d *Coordinator) answer(ctx context.Context, call string, body []byte) []byte {
 	var reply any
 	var err error
@@ -173,7 +173,7 @@ func (d *Coordinator) begin(b *begin) beginning {
 	}
 	if o.try != b.Try {
 		if o.inHand(now, d.silence) {
-			return beginning{Over: true} // somebody works on it
+			return beginning{Over: true} // another worker holds it
 		}
 		if o.begun >= mostBegun {
 			o.fail(&assay.Fault{Kind: assay.Harness, Hopeless: true, Detail: fmt.Sprintf(
@@ -200,7 +200,7 @@ func (d *Coordinator) chat(ctx context.Context, c *chat) chatReply {
 	a := o.ask(c)
 	d.mu.Unlock()
 	if a == nil {
-		return chatReply{Wait: true} // nobody waits for it
+		return chatReply{Wait: true} // the worker has given the request up
 	}
 	select {
 	case <-a.done:
@@ -231,8 +231,8 @@ func (d *Coordinator) result(ctx context.Context, r *result) receipt {
 	return receipt{Wait: true}
 }
 
-// accept ends an attempt with its result. Times are those of this machine's clock, because that of
-// a worker may be wrong.
+// accept ends an attempt with its result. It shifts the times to this machine's clock, because the
+// worker's clock may be wrong.
 func (d *Coordinator) accept(o *assignment, r *result) {
 	a, now := &r.Attempt, time.Now().UTC()
 	if err := a.Check(); err != nil {

@@ -34,7 +34,7 @@ type assignment struct {
 	offering bool
 
 	asked map[int]*asked // the requests of the worker, by number
-	gone  int            // the replies to those below have arrived
+	gone  int            // the replies to requests with lower numbers have arrived
 
 	result    *result
 	fault     *assay.Fault
@@ -53,7 +53,7 @@ type asked struct {
 // over reports whether the attempt has ended.
 func (o *assignment) over() bool { return o.result != nil || o.fault != nil }
 
-// inHand reports whether a worker works on the assignment, of which nobody may be silent for long.
+// inHand reports whether a worker holds the assignment and was heard not long ago.
 func (o *assignment) inHand(now time.Time, silence time.Duration) bool {
 	return o.begun > 0 && now.Sub(o.seen) < silence
 }

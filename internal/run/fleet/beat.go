@@ -47,7 +47,9 @@ func (s *session) state() *beat {
 	for h := range s.running {
 		b.Assignments = append(b.Assignments, h)
 	}
-	slices.SortFunc(b.Assignments, func(x, y held) int { return cmp.Compare(x.Assignment, y.Assignment) })
+	slices.SortFunc(b.Assignments, func(x, y held) int {
+		return cmp.Compare(x.Assignment, y.Assignment)
+	})
 	return b
 }
 

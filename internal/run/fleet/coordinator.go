@@ -26,8 +26,8 @@ const (
 	// mostBegun is how often an assignment is begun before the attempt ends in a fault, because it
 	// seems to be the attempt that brings its workers down.
 	mostBegun = 8
-	// aloneFor is how many leases a worker goes on with attempts while nobody answers it. After
-	// that, the coordinator forgets it, too.
+	// aloneFor is how many leases a worker goes on with attempts while no run answers. After that,
+	// the coordinator forgets the worker, too.
 	aloneFor = 10
 )
 
@@ -225,7 +225,7 @@ func (d *Coordinator) conclude(o *assignment) {
 	close(o.concluded)
 }
 
-// watch offers assignments again that nobody works on, and forgets workers that are gone.
+// watch offers assignments again that no worker holds, and forgets workers that are gone.
 func (d *Coordinator) watch() {
 	ticker := time.NewTicker(d.tick)
 	defer ticker.Stop()
@@ -250,7 +250,7 @@ func (d *Coordinator) overdue(now time.Time) (again []*assignment, changed bool)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if asleep := now.Sub(d.ticked) - d.tick; asleep > d.options.Lease/8 {
-		// This process stood still and heard nobody.
+		// This process stood still and could hear no worker.
 		for _, m := range d.workers {
 			m.seen = m.seen.Add(asleep)
 		}

@@ -8,12 +8,12 @@
 // The coordinator alone knows who holds an assignment. Each time a worker begins one, the
 // coordinator gives out a new token, and only messages with the latest token count. A worker tells
 // the coordinator every second what it is working on. Within a lease of the last word of a worker,
-// the coordinator offers its assignments again. It may come back and go on as long as nobody else
-// has begun them.
+// the coordinator offers its assignments again. It may come back and go on as long as no other
+// worker has begun them.
 //
 // The queue (JetStream) only has to bring an assignment to some worker sooner or later. It may
 // deliver one twice, late, or never: the coordinator refuses what it does not expect, and offers
-// again what nobody works on.
+// assignments again that no worker holds.
 //
 // # Calls
 //

@@ -94,7 +94,9 @@ func (c *connection) subject(parts ...string) string {
 }
 
 // stream is the name of the queue.
-func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-assignments" }
+func (c *connection) stream() string {
+	return strings.ReplaceAll(c.prefix, ".", "-") + "-assignments"
+}
 
 // tooBig returns why a message cannot be sent, or nil if it is not too big for the server.
 func (c *connection) tooBig(body []byte) error {

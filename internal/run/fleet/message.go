@@ -80,7 +80,7 @@ type beatReply struct {
 	Ended bool `json:",omitempty"`
 	// Drain is true if the worker should finish what it has, and go.
 	Drain bool `json:",omitempty"`
-	// Over has those of the worker's assignments that it should drop.
+	// Over has the assignments that the worker should drop.
 	Over []held `json:",omitempty"`
 }
 
@@ -100,10 +100,11 @@ type beginning struct {
 
 type chat struct {
 	held
-	// N numbers the requests of an attempt from 1. The replies to those below Seen have arrived.
+	// N numbers the requests of an attempt from 1. The replies to requests below Seen have
+	// arrived.
 	N, Seen int
 	Request assay.Request
-	// GivenUp is true if nobody waits for the reply any more.
+	// GivenUp is true if the attempt does not wait for the reply any more.
 	GivenUp bool `json:",omitempty"`
 }
 
@@ -124,7 +125,7 @@ type result struct {
 }
 
 type receipt struct {
-	// Over is true if the worker can forget the attempt: it is on disk, or nobody wants it. Wait is
+	// Over is true if the worker can forget the attempt: it is on disk, or not wanted. Wait is
 	// true if it is still being saved.
 	Over, Wait bool `json:",omitempty"`
 }
@@ -152,7 +153,7 @@ var (
 	})
 )
 
-// encode writes a message. It fails if the message has raw JSON that is none.
+// encode writes a message. It fails if raw JSON in the message is not valid.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte(plainJSON)

@@ -14,8 +14,8 @@ const (
 	inboxes    = "_INBOX."
 )
 
-// tokens are those of the run, which may do everything, and of its workers, which may only make
-// calls, take assignments and hear their own answers.
+// tokens has the token of the run, which may do everything, and the token of its workers, which may
+// only make calls, take assignments and hear their own answers.
 type tokens struct{ run, worker string }
 
 // Check implements [server.Authentication].

@@ -179,9 +179,9 @@ func (w *Worker) call(
 	return nil
 }
 
-// insist makes a call until it is answered or ctx ends. If nobody answers it for as long as a
-// worker waits for its run, it may be what the network cannot carry: the error is a [callError]
-// then, too.
+// insist makes a call until it is answered or ctx ends. If no answer comes for as long as a
+// worker waits for its run, the network may be unable to carry the message, and the error is a
+// [callError], too.
 func (s *session) insist(ctx context.Context, call string, in, out any) error {
 	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -354,7 +354,7 @@ func (s *session) carryOut(t Delivery, try string) {
 	if err != nil && !isHopeless(err) {
 		return // it is delivered again
 	}
-	_ = t.Done() // otherwise it is delivered again, and nobody minds
+	_ = t.Done() // otherwise it is delivered again and refused
 	var task *assay.Task
 	if err == nil && !b.Over {
 		task, err = s.task(&b)
@@ -429,8 +429,8 @@ func (s *session) hand(ctx context.Context, r *result) {
 		err := s.insist(ctx, callResult, r, &receipt)
 		switch {
 		case isHopeless(err) && replaced:
-			s.options.Say("cannot send a result: " + err.Error()) // the coordinator offers the assignment again
-			return
+			s.options.Say("cannot send a result: " + err.Error())
+			return // the coordinator offers the assignment again
 		case isHopeless(err):
 			a := lost(&r.Attempt.Trial, r.Attempt.StartedAt, &assay.Fault{
 				Kind: assay.Harness, Detail: "the result cannot be sent: " + err.Error(),
