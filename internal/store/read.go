@@ -118,6 +118,9 @@ func (db *DB) walkState(
 		}
 		return err
 	}
+	if q.OnlyFaults && db.proved.Load() >= at.attempts {
+		where += " AND a.fault <> ''"
+	}
 	read := func(ctx context.Context, first, last int64) ([]row, error) {
 		var bodies map[int64][]byte
 		if q.bodies {
@@ -141,6 +144,9 @@ func (db *DB) walkState(
 	})
 	if err != nil || !complete {
 		return err
+	}
+	if q.from == 0 && q.Since == "" && db.proved.Load() < at.attempts {
+		db.proved.Store(at.attempts)
 	}
 	return end()
 }

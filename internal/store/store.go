@@ -46,6 +46,9 @@ type DB struct {
 	dec atomic.Pointer[zstd.Decoder]
 
 	scores scoreProof
+	// proved is the row ID up to which all attempts were proved, or skipped, so that SQL may choose
+	// among them.
+	proved atomic.Int64
 
 	// damage is nil unless [DB.SkipDamage] was called.
 	damage *damage
