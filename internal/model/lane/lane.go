@@ -23,7 +23,6 @@
 package lane
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -72,8 +71,6 @@ type lane struct {
 	worked        [2]bool
 	mistakes      [2]int // bad requests and answers from other models in a row, since mistakenSince
 	mistakenSince [2]time.Time
-
-	recognized atomic.Pointer[recognition] // the only field that changes without the mutex
 
 	used, available, inUse time.Duration // slot-time up to the last booking
 	waited                 map[string]time.Duration
@@ -338,9 +335,6 @@ func (l *lane) hasWorked() bool { return l.worked[0] || l.worked[1] }
 // recognizes reports whether served names the lane's model, and what had to be
 // ignored for that; see [assay.SameModel].
 func (l *lane) recognizes(served string) (ignored string, ok bool) {
-	if known := l.recognized.Load(); known != nil && known.served == served {
-		return known.ignored, known.ok
-	}
 	ignored, ok = assay.SameModel(l.Orders, served)
 	for _, name := range l.Serves {
 		if ok {
@@ -348,13 +342,5 @@ func (l *lane) recognizes(served string) (ignored string, ok bool) {
 		}
 		ignored, ok = assay.SameModel(name, served)
 	}
-	l.recognized.Store(&recognition{served, ignored, ok})
 	return ignored, ok
-}
-
-// A recognition is the answer of recognizes for a name. A lane remembers the latest, because nearly
-// all replies name the same model.
-type recognition struct {
-	served, ignored string
-	ok              bool
 }

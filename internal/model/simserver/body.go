@@ -1,7 +1,6 @@
 package simserver
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -27,7 +26,7 @@ func estimate(req assay.Request) int {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	writeBody(w, status, encode(v))
+	writeBody(w, status, gateway.Encode(v))
 }
 
 // writeBody ignores a failed write, which means that the client has left.
@@ -40,14 +39,6 @@ func writeHead(w http.ResponseWriter, status int, contentType string, length int
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(status)
-}
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("simserver: encode a response: " + err.Error())
-	}
-	return b
 }
 
 func writeError(w http.ResponseWriter, e gateway.Refusal) {

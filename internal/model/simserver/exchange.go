@@ -192,7 +192,7 @@ func (x *exchange) answer() {
 	if fault == "wrong-model" {
 		body.Model = x.server.otherModel(body.Model)
 	}
-	if encoded := encode(x.dialect.Encode(body)); !x.spoil(fault, encoded) {
+	if encoded := gateway.Encode(x.dialect.Encode(body)); !x.spoil(fault, encoded) {
 		x.send(http.StatusOK, encoded)
 	}
 }
@@ -265,7 +265,7 @@ func (x *exchange) sendFault(f *assay.Fault) {
 
 func (x *exchange) sendError(e gateway.Refusal) {
 	status, body := x.dialect.Refuse(e)
-	x.send(status, encode(body))
+	x.send(status, gateway.Encode(body))
 }
 
 func (x *exchange) send(status int, body []byte) {

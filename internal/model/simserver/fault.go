@@ -164,36 +164,30 @@ func (x *exchange) fail(kind string) bool {
 // page is a page that a gateway may send.
 const page = "<!doctype html><title>Sign in</title><p>This failure is simulated.</p>\n"
 
+// injectedErrors has the type and the code of the errors with a status. Others are server_error and
+// simulated.
+var injectedErrors = map[int][2]string{
+	http.StatusBadRequest:            {"invalid_request_error", ""},
+	http.StatusUnauthorized:          {"invalid_request_error", "invalid_api_key"},
+	http.StatusForbidden:             {"permission_error", "permission_denied"},
+	http.StatusNotFound:              {"invalid_request_error", "model_not_found"},
+	http.StatusRequestTimeout:        {"timeout_error", "request_timeout"},
+	http.StatusConflict:              {"conflict_error", "conflict"},
+	http.StatusRequestEntityTooLarge: {"invalid_request_error", "request_too_large"},
+	http.StatusUnprocessableEntity:   {"invalid_request_error", "unprocessable_entity"},
+	http.StatusTooManyRequests:       {"requests", "rate_limit_exceeded"},
+	http.StatusBadGateway:            {"server_error", "bad_gateway"},
+	http.StatusGatewayTimeout:        {"server_error", "gateway_timeout"},
+}
+
 func injected(status int) gateway.Refusal {
-	e := gateway.Refusal{
-		Status: status, Message: "This failure is simulated.",
-		Kind: "server_error", Code: "simulated",
+	names, ok := injectedErrors[status]
+	if !ok {
+		names = [2]string{"server_error", "simulated"}
 	}
-	switch status {
-	case http.StatusBadRequest:
-		e.Kind, e.Code = "invalid_request_error", ""
-	case http.StatusUnauthorized:
-		e.Kind, e.Code = "invalid_request_error", "invalid_api_key"
-	case http.StatusForbidden:
-		e.Kind, e.Code = "permission_error", "permission_denied"
-	case http.StatusNotFound:
-		e.Kind, e.Code = "invalid_request_error", "model_not_found"
-	case http.StatusRequestTimeout:
-		e.Kind, e.Code = "timeout_error", "request_timeout"
-	case http.StatusConflict:
-		e.Kind, e.Code = "conflict_error", "conflict"
-	case http.StatusRequestEntityTooLarge:
-		e.Kind, e.Code = "invalid_request_error", "request_too_large"
-	case http.StatusUnprocessableEntity:
-		e.Kind, e.Code = "invalid_request_error", "unprocessable_entity"
-	case http.StatusTooManyRequests:
-		e.Kind, e.Code = "requests", "rate_limit_exceeded"
-	case http.StatusBadGateway:
-		e.Code = "bad_gateway"
-	case http.StatusGatewayTimeout:
-		e.Code = "gateway_timeout"
+	return gateway.Refusal{
+		Status: status, Message: "This failure is simulated.", Kind: names[0], Code: names[1],
 	}
-	return e
 }
 
 // hold waits until the client leaves or the server is closed. It returns true if

@@ -83,10 +83,3 @@ func eachSetting(
 	}
 	return nil
 }
-
-func (l Limit) check() error {
-	if min(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 0 {
-		return fmt.Errorf("limits must not be negative: %+v", l)
-	}
-	return nil
-}

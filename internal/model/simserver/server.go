@@ -136,9 +136,6 @@ func (s *Server) setLimits() error {
 		if _, ok := s.model(l.Model); l.Model != "" && !ok {
 			return unknown("model in a limit", l.Model, s.cfg.Models)
 		}
-		if err := l.check(); err != nil {
-			return err
-		}
 		name := canonical(l.Model)
 		if _, dup := s.limits[name]; dup {
 			return fmt.Errorf("two limits for %q", cmp.Or(l.Model, "all models"))
