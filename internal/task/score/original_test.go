@@ -85,16 +85,6 @@ func TestPilotVerdicts(t *testing.T) {
 	}
 }
 
-// TestNothingWorked checks that a run without a success scores zero, as in the original's records.
-func TestNothingWorked(t *testing.T) {
-	t.Parallel()
-	p := judgePilot(catalog, task("basic_task", "read"), transcript("read- read- !")).Pilot
-	want := assay.PilotScores{Executor: assay.Failure, Paper: assay.Failure, Batch: assay.Failure}
-	if *p != want {
-		t.Errorf("scores %+v", *p)
-	}
-}
-
 // written computes the scores as the description of the original states them, including floors that
 // never apply.
 func written(o assay.Outcome, plan []string) (workflow, achievement, quality, phase2 float64) {
