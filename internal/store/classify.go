@@ -52,8 +52,8 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 }
 
 // Classifications streams the opinions on attempts of an experiment, unless that is empty, and of a
-// trial, unless that is empty, in the order in which they were saved. An error comes with a zero value
-// and ends the sequence.
+// trial, unless that is empty, in the order in which they were saved. An error comes with a zero
+// value and ends the sequence.
 func (db *DB) Classifications(
 	ctx context.Context, experiment string, trial assay.TrialID,
 ) iter.Seq2[Classification, error] {

@@ -55,8 +55,8 @@ func (db *DB) countSkipped(attempts bool) (n int) {
 	return n
 }
 
-// skip records rows of a kind that cannot be read or proved, and tells of them unless all are known.
-// Unless the store skips damage, it returns err.
+// skip records rows of a kind that cannot be read or proved, and tells of them unless all are
+// known. Unless the store skips damage, it returns err.
 func (db *DB) skip(of string, err error, ids ...int64) error {
 	d := db.damage
 	if d == nil {
@@ -75,8 +75,8 @@ func (db *DB) skip(of string, err error, ids ...int64) error {
 }
 
 // SkipGone counts attempts that have a seal but cannot be found. They were deleted by another
-// program, or a page is in the wrong place, or the upper pages of their table are damaged, so that it
-// ends early without an error. Only the seals show it.
+// program, or a page is in the wrong place, or the upper pages of their table are damaged, so that
+// it ends early without an error. Only the seals show it.
 func (db *DB) SkipGone(ctx context.Context) error {
 	query := "SELECT attempt FROM attempt_seals WHERE attempt NOT IN (SELECT id FROM attempts)"
 	gone, err := values[int64](ctx, db.reader, query)

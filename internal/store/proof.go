@@ -14,8 +14,8 @@ import (
 // errUnproved means that a row differs from what its seal covers.
 var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
 
-var errNoSeal = hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is lost",
-	ErrDamaged), doRescue)
+var errNoSeal = hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is "+
+	"lost", ErrDamaged), doRescue)
 
 var errUnprovedScore = hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged),
 	doRescue)
@@ -24,8 +24,8 @@ var errUnprovedScore = hinted(fmt.Errorf("%w: its latest score is not as it was 
 var errUnknownExperiment = hinted(fmt.Errorf("%w: its experiment is unknown, because the row of "+
 	"its run is not as it was saved", ErrDamaged), doRescue)
 
-// A storedAttempt is an attempt as SQLite returns it, with everything that its seal covers. Its slices
-// are good until the next one.
+// A storedAttempt is an attempt as SQLite returns it, with everything that its seal covers. Its
+// slices are good until the next one.
 type storedAttempt struct {
 	id, number      int64
 	key             trialKey
@@ -198,7 +198,8 @@ type row struct {
 }
 
 // rows returns the attempts in a range that the walk chooses, and skips those that are not proved.
-// SQL only knows columns that may have been changed, so each attempt is proved before it is left out.
+// SQL only knows columns that may have been changed, so each attempt is proved before it is left
+// out.
 func (p proof) rows(
 	ctx context.Context, db *DB, bodies map[int64][]byte, where string, args []any,
 ) (all []row, err error) {

@@ -105,8 +105,8 @@ func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, 
 	return bodies, nil
 }
 
-// textOf returns the JSON of an attempt's transcript, which must have the digest that the attempt's
-// seal covers. It returns nil if no transcript was saved or a user deleted it. If bodies is nil, it
+// textOf returns the JSON of an attempt's transcript, which must have the digest that the
+// attempt's seal covers. It returns nil if no transcript was saved or a user deleted it. If bodies is nil, it
 // reads the body.
 func (db *DB) textOf(
 	ctx context.Context, attempt int64, script []byte, bodies map[int64][]byte,
