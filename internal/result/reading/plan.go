@@ -135,7 +135,7 @@ func references(
 func Design(ctx context.Context, j *job.Job) report.Design {
 	d := report.Design{
 		Models: j.Experiment.Models, Categories: assay.ErrorCategories,
-		Hurts: hurts(ctx, j), Open: open(ctx, j),
+		Hurts: hurts(ctx, j), Open: open(ctx, j), Survivable: survivable(ctx, j),
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)
@@ -171,6 +171,21 @@ func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 			known[key] = hurts
 		}
 		return hurts
+	}
+}
+
+// survivable returns a function that reports whether an agent that follows the plan survives a
+// trial's faults of tools. It returns nil if the world cannot tell.
+func survivable(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
+	if world.Of(j.Experiment.World).Schedule == nil {
+		return nil
+	}
+	return func(t *assay.Trial) bool {
+		if t.Reliability == 1 {
+			return true
+		}
+		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+		return err == nil && workflow.Survivable(j.Library.Catalog(), t, &task)
 	}
 }
 

@@ -15,6 +15,8 @@ type Analysis struct {
 	Where    []string  `json:"where,omitempty"`
 	Findings Findings  `json:"findings"`
 	Warnings []Warning `json:"warnings"`
+	// Standings has a row for each model with an outcome.
+	Standings []Standing `json:"standings"`
 	// Cells holds all planned cells, in the order of Rows and then by task type.
 	Cells []CellRow `json:"cells"`
 	// Pivots shows rates of full success by model and the levels of a factor, for each
@@ -184,7 +186,7 @@ func (d Design) Analyze(
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
-		Speed: b.Speed, Main: []Metrics{},
+		Standings: standings(cells), Speed: b.Speed, Main: []Metrics{},
 	}
 	a.Population = population
 	for _, n := range b.Skipped {

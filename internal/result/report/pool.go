@@ -88,6 +88,9 @@ const (
 	configuration = "model, variant and severity"
 )
 
+// tools is the mix of faults and the reliability as one factor.
+const tools = "tools"
+
 var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix}
 
 // fields are the factors that are texts.
@@ -111,6 +114,8 @@ func level(c assay.Cell, factor string) string {
 		return configurationName(c.Model, level(c, Graded))
 	case Graded:
 		return PromptKey(c.Variant, c.Severity)
+	case tools:
+		return toolsName(c)
 	}
 	return *fields[factor](&c)
 }
@@ -124,6 +129,8 @@ func without(c assay.Cell, factor string) assay.Cell {
 		c.Model, c.Variant, c.Severity = "", "", ""
 	case variant, Graded:
 		c.Variant, c.Severity = "", ""
+	case tools:
+		c.Reliability, c.Faults = 0, ""
 	default:
 		*fields[factor](&c) = ""
 	}
@@ -132,6 +139,14 @@ func without(c assay.Cell, factor string) assay.Cell {
 
 // MixName names a mix of the faults of tools.
 func MixName(faults string) string { return cmp.Or(faults, string(assay.FaultBefore)+"=1") }
+
+// toolsName names the tools of a cell.
+func toolsName(c assay.Cell) string {
+	if c.Reliability == 1 {
+		return Reliable
+	}
+	return MixName(c.Faults) + ", reliability " + assay.FormatReliability(c.Reliability)
+}
 
 // configurationName names a model together with a variant.
 func configurationName(model, variant string) string { return model + ", " + variant }

@@ -31,6 +31,10 @@ type Design struct {
 	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
 	Hurts func(*assay.Trial) bool
+	// Survivable reports whether an agent that follows a trial's plan, and repeats each call until it
+	// has happened, succeeds in spite of the faults of tools that the trial's luck has in store. If
+	// it is nil, all trials are survivable.
+	Survivable func(*assay.Trial) bool
 	// Open reports whether nobody knows a plan for a trial's task, so that there is no best
 	// possible rate. If it is nil, all tasks have plans.
 	Open func(*assay.Trial) bool

@@ -43,8 +43,9 @@ type tally struct {
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
-	// tasks counts the outcomes of each task.
+	// tasks counts the outcomes of each task, and spent adds up the dollars of all attempts at it.
 	tasks map[task]outcomes
+	spent map[task]float64
 	from  *population[task] // all tasks of the experiment
 	// turnCounts and tokenBins hold the distribution of outcomes.
 	turnCounts, tokenBins map[int]int
@@ -92,6 +93,9 @@ const (
 	despite  // full success in spite of that
 	measured // with the ceiling of their setting
 	reached  // full successes among the measured ones
+	claimed  // not fully succeeded, and the model claimed to be done
+	hit      // with the right plan, at least one fault of a tool that the best policy survives
+	survived // full success in spite of that
 	judged   // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
@@ -115,6 +119,7 @@ func outcomeOf(a *assay.Attempt) outcomes {
 	}
 	out[exposed] = flag(o.FaultsMet > 0)
 	out[despite] = out[exposed] * out[full]
+	out[claimed] = flag(o.Ended == assay.Finished) * (1 - out[full])
 	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
 	if measuresBest(a.ScoreVersion) && !limited(&a.Setting) {
@@ -125,6 +130,13 @@ func outcomeOf(a *assay.Attempt) outcomes {
 		out[paper], out[batch] = isFull(p.Paper), isFull(p.Batch)
 	}
 	return out
+}
+
+// surviving counts one of the outcomes as one that met a fault of a tool.
+func (o outcomes) surviving(isFull int32) outcomes {
+	o[hit]++
+	o[survived] += isFull
+	return o
 }
 
 // hurting counts one of the outcomes as one with a plan that hurts.
@@ -224,6 +236,9 @@ func count(
 		repeat int32
 		hurts  bool
 		open   bool
+		// survivable is false if even the best policy cannot be expected to succeed, whatever
+		// the model does.
+		survivable bool
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -248,6 +263,7 @@ func count(
 			c, of, int32(trial.Repeat),
 			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
 			d.Open != nil && d.Open(&trial),
+			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
 		}
 	}
 	for a, err := range attempts {
@@ -269,6 +285,9 @@ func count(
 			cells[p.cell].runs[a.Run]++
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
+			}
+			if p.survivable && a.Failures+a.FaultsMet > 0 {
+				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
 			}
 			if isFull(a.Level) == 0 {
 				x.fail(failedTrial{a.ID, cells[p.cell], a.ErrorCategory}, p.task)
@@ -310,6 +329,9 @@ func (t *tally) plan(repeat int) {
 // nobody knows a plan for its task.
 func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
+	if a.CostUSD > 0 {
+		bump(&t.spent, of, a.CostUSD)
+	}
 	t.usage = t.usage.Add(a.Usage())
 	if a.UncertainTokens > 0 {
 		t.uncertain++
@@ -505,14 +527,14 @@ func limited(s *assay.Setting) bool {
 
 func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
 
-func bump[K comparable](counts *map[K]int, k K, n int) {
+func bump[K comparable, N int | float64](counts *map[K]N, k K, n N) {
 	if *counts == nil {
-		*counts = make(map[K]int)
+		*counts = make(map[K]N)
 	}
 	(*counts)[k] += n
 }
 
-func bumpAll[K comparable](counts *map[K]int, more map[K]int) {
+func bumpAll[K comparable, N int | float64](counts *map[K]N, more map[K]N) {
 	for k, n := range more {
 		bump(counts, k, n)
 	}
@@ -545,6 +567,7 @@ func (t *tally) merge(o *tally) {
 	bumpAll(&t.errors, o.errors)
 	bumpAll(&t.loops, o.loops)
 	bumpAll(&t.faultKinds, o.faultKinds)
+	bumpAll(&t.spent, o.spent)
 	bumpAll(&t.turnCounts, o.turnCounts)
 	bumpAll(&t.tokenBins, o.tokenBins)
 }

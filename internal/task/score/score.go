@@ -76,7 +76,7 @@ func (j *Judge) judge(
 	}
 	if d.Schedule != nil {
 		planned, _ := workflow.Planned(trial.World, task)
-		faults := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, planned))
+		faults, _ := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, planned))
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}
 	return o

@@ -60,6 +60,18 @@ func OwnApplies(
 	return ok
 }
 
+// Survivable reports whether an agent that follows the task's plan, and repeats each call until it
+// has happened, completes it in spite of the faults that the trial's luck has in store. It is false
+// if nobody knows a plan.
+func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
+	planned, known := Planned(trial.World, task)
+	if !known {
+		return false
+	}
+	_, survivable := world.Of(trial.World).Schedule(catalog, trial, ProblemOf(trial, planned))
+	return survivable
+}
+
 // Planned returns the tools whose calls solve a task: those of its reference plan, or those that it
 // requires. It returns false if nobody knows a plan.
 func Planned(worldName string, task *assay.Task) ([]string, bool) {

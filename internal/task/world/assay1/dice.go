@@ -54,7 +54,7 @@ func (d *dice) throw(tool string) throw {
 // schedule implements [spec.Definition].
 func schedule(
 	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-) map[spec.Place]bool {
+) (faults map[spec.Place]bool, survivable bool) {
 	d := newDice(trial)
 	return spec.Scheduled(problem.Calls, planOf(catalog, problem.Required).steps,
 		func(tool string) assay.ToolFault { return d.throw(tool).fault })

@@ -36,7 +36,7 @@ func throw(trial *assay.Trial, tool assay.Tool, k int) thrown {
 // schedule implements [spec.Definition].
 func schedule(
 	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-) map[spec.Place]bool {
+) (faults map[spec.Place]bool, survivable bool) {
 	spent := make(map[string]int)
 	return spec.Scheduled(problem.Calls, problem.Required, func(name string) assay.ToolFault {
 		tool, _ := catalog.Tool(name)

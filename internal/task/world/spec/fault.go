@@ -36,12 +36,13 @@ func Answer(
 }
 
 // Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
-// of a plan and repeats each step until it has happened. Throw returns the fault of the next call of
+// of a plan and repeats each step until it has happened, and whether it completes the plan. Throw
+// returns the fault of the next call of
 // a tool, or "".
 func Scheduled(
 	calls int, steps []string, throw func(tool string) assay.ToolFault,
-) map[Place]bool {
-	faults := make(map[Place]bool)
+) (faults map[Place]bool, survivable bool) {
+	faults = make(map[Place]bool)
 	spent := make(map[string]int)
 	for ; calls > 0 && len(steps) > 0; calls-- {
 		place := Place{Tool: steps[0], Number: spent[steps[0]]}
@@ -54,7 +55,7 @@ func Scheduled(
 			steps = steps[1:]
 		}
 	}
-	return faults
+	return faults, len(steps) == 0
 }
 
 // Timeout is the error of a call that happened but whose answer is lost.

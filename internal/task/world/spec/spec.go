@@ -39,11 +39,12 @@ type Definition struct {
 	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
 	Trace  func(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdict.Trace
 
-	// Schedule returns the faults of tools in the way of a task's plan. It is nil if the world does
-	// not know them.
+	// Schedule returns the faults of tools in the way of a task's plan, and whether an agent that
+	// repeats each step until it has happened completes the plan within its calls. It is nil if the
+	// world does not know the faults.
 	Schedule func(
 		catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-	) map[Place]bool
+	) (faults map[Place]bool, survivable bool)
 
 	// OwnTools means that users write the tools, their schemas and the judges of tasks.
 	OwnTools bool

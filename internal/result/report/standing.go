@@ -1,0 +1,222 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A Standing is the row of a model on the first screen.
+type Standing struct {
+	Model string `json:"model"`
+	// Planned and Done count the model's trials. All other figures cover those that are done.
+	Planned int `json:"planned"`
+	Done    int `json:"done"`
+	// Success is the rate of full success on the Common trials: those at tasks that all models
+	// have settled under the same conditions.
+	Success Share `json:"full_success"`
+	Common  int   `json:"common"`
+	// FlawedPlan is what a flawed plan costs the model, compared with the right plan at the same
+	// tasks under the same conditions. FailingTools is what failing tools cost with the right plan,
+	// compared with reliable tools at the same tasks. Each is nil if there is nothing to compare.
+	FlawedPlan   *Cost `json:"flawed_plan"`
+	FailingTools *Cost `json:"failing_tools"`
+	// Recovery is the rate of full success on the Hit trials: those with the right plan that met a
+	// fault of a tool and that the plan survives, if each call is repeated until it has happened.
+	Recovery Share `json:"recovery"`
+	Hit      int   `json:"hit"`
+	// FalseSuccess is the share of the Failed trials in which the model claimed to be done.
+	FalseSuccess Share `json:"false_success"`
+	Failed       int   `json:"failed"`
+	// Price is the money of all attempts divided by the full successes. It is nil if the price of
+	// some tokens is unknown, and without a cost.
+	Price *stat.Price `json:"usd_per_success"`
+	// Selected says why the missing trials may differ from those that are done, such as
+	// "3 content_filter". It is empty if they don't, as far as is known.
+	Selected string `json:"selected,omitempty"`
+	// Best is true if no model that can be the best did better by more than chance. A model can be
+	// the best if at least 95 % of its trials are done and Selected is empty. Simulated models only
+	// can if there are no others.
+	Best bool `json:"best"`
+}
+
+// A Cost is what a condition costs a model: the difference in full success from a reference, at the
+// same tasks.
+type Cost struct {
+	// Reference and Level name the two conditions.
+	Reference string `json:"reference"`
+	Level     string `json:"level"`
+	// Paired compares the reference (A) with the level (B).
+	Paired
+	// Lost is the share of the reference's success that the level lacks.
+	Lost stat.Loss `json:"lost"`
+	// Kinds has the costs of the kinds of the condition, the largest first. It is empty if there
+	// is only one. Their Q is adjusted for the number of kinds.
+	Kinds []Cost `json:"kinds,omitempty"`
+}
+
+// Reliable is the level of tools that never fail.
+const Reliable = "reliable tools"
+
+// standings computes the rows of all models with outcomes, the best first.
+func standings(cells []*cell) []Standing {
+	out := []Standing{}
+	common, _ := sharedCells(cells)
+	for _, m := range byModel(cells) {
+		if m.done > 0 {
+			out = append(out, m.standing(m.key, ofModel(cells, m.key), ofModel(common, m.key)))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Standing) int {
+		return cmp.Compare(b.Success.Rate, a.Success.Rate)
+	})
+	best(out, cells)
+	return out
+}
+
+// standing returns a model's row. mine are the model's cells, and common those with only the tasks
+// that all models have.
+func (t *tally) standing(model string, mine, common []*cell) Standing {
+	shared, all := sum(common), t.total()
+	s := Standing{
+		Model: model, Planned: t.planned, Done: t.done,
+		Success: shared.among(done, full), Common: shared.done,
+		FlawedPlan: flawedPlan(mine), FailingTools: failingTools(mine),
+		Recovery: t.among(hit, survived), Hit: int(all[hit]),
+		FalseSuccess: t.share(func(_ task, o outcomes) (some, of int32) {
+			return o[claimed], o[done] - o[full]
+		}),
+		Failed: t.done - t.full, Selected: t.selected(),
+	}
+	if t.costUSD > 0 && t.usage.UnpricedTokens == 0 {
+		s.Price = new(t.price())
+	}
+	return s
+}
+
+// price divides the money by the successes.
+func (t *tally) price() stat.Price {
+	tasks := maps.Clone(t.spent)
+	for of := range t.tasks {
+		tasks[of] += 0
+	}
+	var all []stat.Spent
+	for _, of := range slices.Sorted(maps.Keys(tasks)) {
+		all = append(all, stat.Spent{
+			Sequence: t.from.of[of], USD: tasks[of], Full: int(t.tasks[of][full]),
+		})
+	}
+	return stat.PriceOf(all, t.from.bySequence())
+}
+
+// selected says which faults of trials that are not done depend on the content of the trial.
+func (t *tally) selected() string {
+	if t.done == t.planned {
+		return ""
+	}
+	var parts []string
+	for _, kind := range []assay.FaultKind{assay.ContentFilter, assay.BadRequest} {
+		if n := t.faultKinds[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// enough is the share of its trials that a model must have done to be called the best.
+const enough = .95
+
+// best marks the models that may be the best. Each pair is compared on the tasks that both have
+// done under the same conditions, and the p-values are adjusted by Holm's method.
+func best(all []Standing, cells []*cell) {
+	var able []int
+	for _, simulated := range []bool{false, true} {
+		for i, s := range all {
+			if Simulated(s.Model) == simulated && s.Selected == "" &&
+				float64(s.Done) >= enough*float64(s.Planned) {
+				able = append(able, i)
+			}
+		}
+		if len(able) > 0 {
+			break
+		}
+	}
+	able = able[:min(len(able), mostModels)]
+	type pair struct {
+		worse int
+		p     float64
+	}
+	var tests []pair
+	for n, i := range able {
+		all[i].Best = true
+		for _, k := range able[n+1:] {
+			c := pairs(cells, all[i].Model, all[k].Model, model).bMinusA()
+			worse := k
+			if c.Difference > 0 {
+				worse = i
+			}
+			tests = append(tests, pair{worse, c.P})
+		}
+	}
+	slices.SortFunc(tests, func(a, b pair) int { return cmp.Compare(a.p, b.p) })
+	for i, t := range tests {
+		if t.p*float64(len(tests)-i) >= level05 {
+			return
+		}
+		all[t.worse].Best = false
+	}
+}
+
+// flawedPlan compares the model's flawed variants with the right plan.
+func flawedPlan(mine []*cell) *Cost {
+	by := variantFactor(mine)
+	flawed := slices.DeleteFunc(levels(mine, by), func(v string) bool { return !IsFlawed(v) })
+	return costOf(mine, assay.Optimal, flawed, by)
+}
+
+// failingTools compares the kinds of failing tools with reliable ones, with the right plan or, if
+// the model has no such trials, with the first variant that has no flaw.
+func failingTools(mine []*cell) *Cost {
+	for _, v := range assay.PlainVariants {
+		plain := where(mine, func(c assay.Cell) bool { return c.Variant == v })
+		failing := slices.DeleteFunc(levels(plain, tools), func(l string) bool { return l == Reliable })
+		if c := costOf(plain, Reliable, failing, tools); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// costOf compares levels of a factor with a reference. It returns nil if they have no task in
+// common.
+func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
+	c := &Cost{Reference: reference}
+	compare := func(names []string) (p Paired, lost stat.Loss) {
+		s := pairsOf(mine, []string{reference}, names, factor)
+		lost = stat.Lost(s.tasks, s.bySequence)
+		p.Comparison = s.bMinusA()
+		return p, lost
+	}
+	c.Paired, c.Lost = compare(all)
+	if c.Tasks == 0 {
+		return nil
+	}
+	if len(all) == 1 {
+		c.Level = all[0]
+		return c
+	}
+	for _, name := range all {
+		k := Cost{Reference: reference, Level: name}
+		if k.Paired, k.Lost = compare([]string{name}); k.Tasks > 0 {
+			k.Q = min(1, k.P*float64(len(all)))
+			c.Kinds = append(c.Kinds, k)
+		}
+	}
+	slices.SortStableFunc(c.Kinds, func(a, b Cost) int { return cmp.Compare(a.Difference, b.Difference) })
+	return c
+}
