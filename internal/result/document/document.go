@@ -138,6 +138,9 @@ type Chart struct {
 	// Spec is a Vega-Lite specification with its data. The page adds the width, the fonts and
 	// the colours of the surroundings.
 	Spec json.RawMessage
+	// Dots draw the picture where Spec cannot: on a terminal and in Markdown. A chart without them
+	// is replaced by its text there.
+	Dots []Dot
 }
 
 // A Fact is a name and its value.

@@ -205,6 +205,9 @@ func (p pen) section(s Section) string {
 	var notes []string
 	switch {
 	case s.Table != nil:
+		if s.Chart != nil && len(s.Chart.Dots) > 0 {
+			parts = append(parts, p.plot(s.Chart.Dots))
+		}
 		parts = append(parts, p.table(s.Table))
 		notes = append(notes, p.block(s.Table.foldedText()), p.block(s.Table.legend()))
 	case s.Chart != nil:

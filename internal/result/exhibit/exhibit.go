@@ -43,7 +43,7 @@ func Report(figures *report.Analysis) *document.Document {
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.bestSection(), a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
+		a.standingSection(), a.bestSection(), a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.pivotSection(faultMix, "By mix of faults"),
 		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),

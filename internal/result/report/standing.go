@@ -21,6 +21,10 @@ type Standing struct {
 	// have settled under the same conditions.
 	Success Share `json:"full_success"`
 	Common  int   `json:"common"`
+	// Conditions has the rates of full success that the costs compare, each over all of the model's
+	// trials under the condition: the first plan without a flaw with the most reliable tools, flawed
+	// plans with the same tools, and the first plan with failing tools.
+	Conditions []Condition `json:"conditions"`
 	// FlawedPlan is what a flawed plan costs the model, compared with the right plan at the same
 	// tasks under the same conditions. FailingTools is what failing tools cost with the right plan,
 	// compared with reliable tools at the same tasks. Each is nil if there is nothing to compare.
@@ -44,6 +48,21 @@ type Standing struct {
 	// can if there are no others.
 	Best bool `json:"best"`
 }
+
+// A Condition is the rate of a model under a condition. Name is [RightPlan] or another variant
+// without a flaw, [FlawedPlans] or [FailingTools].
+type Condition struct {
+	Name string `json:"name"`
+	Done int    `json:"done"`
+	Share
+}
+
+// The names of conditions.
+const (
+	RightPlan    = "right plan"
+	FlawedPlans  = "flawed plans"
+	FailingTools = "failing tools"
+)
 
 // A Cost is what a condition costs a model: the difference in full success from a reference, at the
 // same tasks.
@@ -85,7 +104,7 @@ func (t *tally) standing(model string, mine, common []*cell) Standing {
 	shared, all := sum(common), t.total()
 	s := Standing{
 		Model: model, Planned: t.planned, Done: t.done,
-		Success: shared.among(done, full), Common: shared.done,
+		Success: shared.among(done, full), Common: shared.done, Conditions: conditions(mine),
 		FlawedPlan: flawedPlan(mine), FailingTools: failingTools(mine),
 		Recovery: t.among(hit, survived), Hit: int(all[hit]),
 		FalseSuccess: t.share(func(_ task, o outcomes) (some, of int32) {
@@ -179,17 +198,48 @@ func flawedPlan(mine []*cell) *Cost {
 	return costOf(mine, assay.Optimal, flawed, by)
 }
 
-// failingTools compares the kinds of failing tools with reliable ones, with the right plan or, if
-// the model has no such trials, with the first variant that has no flaw.
+// failingTools compares the kinds of failing tools with reliable ones, with the model's plain plan.
 func failingTools(mine []*cell) *Cost {
-	for _, v := range assay.PlainVariants {
+	plain, _ := plainCells(mine)
+	failing := slices.DeleteFunc(levels(plain, tools), func(l string) bool { return l == Reliable })
+	return costOf(plain, Reliable, failing, tools)
+}
+
+// plainCells returns the cells with the right plan, or if there are none those of the first variant
+// without a flaw, and what to call them.
+func plainCells(mine []*cell) ([]*cell, string) {
+	for _, v := range []string{assay.Optimal, assay.Baseline, assay.CoT} {
 		plain := where(mine, func(c assay.Cell) bool { return c.Variant == v })
-		failing := slices.DeleteFunc(levels(plain, tools), func(l string) bool { return l == Reliable })
-		if c := costOf(plain, Reliable, failing, tools); c != nil {
-			return c
+		switch {
+		case len(plain) == 0:
+		case v == assay.Optimal:
+			return plain, RightPlan
+		default:
+			return plain, Readable(v)
 		}
 	}
-	return nil
+	return nil, ""
+}
+
+// conditions returns the rates of the conditions that have an outcome.
+func conditions(mine []*cell) []Condition {
+	out := []Condition{}
+	plain, name := plainCells(mine)
+	reliable := slices.ContainsFunc(plain, func(c *cell) bool { return c.Reliability == 1 })
+	calm := func(c assay.Cell) bool { return !reliable || c.Reliability == 1 }
+	for _, c := range []struct {
+		name  string
+		cells []*cell
+	}{
+		{name, where(plain, calm)},
+		{FlawedPlans, where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) && calm(c) })},
+		{FailingTools, where(plain, func(c assay.Cell) bool { return !calm(c) })},
+	} {
+		if t := sum(c.cells); t.done > 0 {
+			out = append(out, Condition{c.name, t.done, t.among(done, full)})
+		}
+	}
+	return out
 }
 
 // costOf compares levels of a factor with a reference. It returns nil if they have no task in

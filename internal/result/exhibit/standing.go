@@ -1,0 +1,197 @@
+package exhibit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// standingSection has a row for each model, below a picture of what flaws and failing tools cost it.
+func (a analysis) standingSection() *document.Section {
+	all := a.Standings
+	if len(all) == 0 {
+		return nil
+	}
+	s := &document.Section{
+		ID: "models", Title: "Models", Lead: a.bestText(), Chart: standingChart(all),
+		Table: tableBy(all, standingColumns(all)),
+		Notes: []string{"Success: full success on the trials that all models have done. Flawed plans " +
+			"and failing tools: the share of its success that a model loses, compared with the right " +
+			"plan and with reliable tools on the same tasks. Recovery: full success if a tool failed " +
+			"and the plan still works. False success: failures that the model calls done."},
+	}
+	return s
+}
+
+// bestText says which model is the best, and how sure that is.
+func (a analysis) bestText() string {
+	var best, others, unable []string
+	for _, s := range a.Standings {
+		switch {
+		case s.Best:
+			best = append(best, s.Model)
+		case s.Selected != "":
+			unable = append(unable, fmt.Sprintf("%s lacks trials that are not missing by chance (%s)",
+				s.Model, s.Selected))
+		case s.Done*20 < s.Planned*19:
+			unable = append(unable, fmt.Sprintf("%s has done %s of its trials", s.Model,
+				roughly(float64(s.Done)/float64(s.Planned))))
+		default:
+			others = append(others, s.Model)
+		}
+	}
+	text := ""
+	switch {
+	case len(best) == 0:
+		text = "No model can be called the best yet."
+	case len(best) > 1:
+		text = fmt.Sprintf("Too close to call: %s.", strings.Join(best, ", "))
+	case len(others) > 0:
+		text = fmt.Sprintf("Best: %s, which is better than %s by more than chance.", best[0],
+			strings.Join(others, ", "))
+	}
+	if len(unable) > 0 {
+		text += " Out of the comparison: " + strings.Join(unable, "; ") + "."
+	}
+	return strings.TrimSpace(text)
+}
+
+func standingColumns(all []report.Standing) []column[report.Standing] {
+	type row = report.Standing
+	has := func(is func(row) bool) bool {
+		return differ(all, func(s row) string { return fmt.Sprint(is(s)) }) || is(all[0])
+	}
+	flawed := has(func(s row) bool { return s.FlawedPlan != nil })
+	failing := has(func(s row) bool { return s.FailingTools != nil })
+	return []column[row]{
+		{label("model"), true, func(s row) document.Cell { return text(s.Model) }},
+		{figure("success"), true, func(s row) document.Cell { return rateOf(s.Success, s.Common) }},
+		{figure("flawed plans"), flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) }},
+		{label("worst flaw"), flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) }},
+		{figure("failing tools"), failing, func(s row) document.Cell { return costCell(s.FailingTools) }},
+		{label("worst kind"), failing, func(s row) document.Cell { return worstCell(s.FailingTools) }},
+		{figure("recovery"), has(func(s row) bool { return s.Hit > 0 }), func(s row) document.Cell {
+			return rateOf(s.Recovery, s.Hit)
+		}},
+		{figure("false success"), has(func(s row) bool { return s.Failed > 0 }), func(s row) document.Cell {
+			return rateOf(s.FalseSuccess, s.Failed)
+		}},
+		{figure("$ a success"), has(func(s row) bool { return s.Price != nil }), priceCell},
+		{figure("done"), has(func(s row) bool { return s.Done < s.Planned }), func(s row) document.Cell {
+			return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
+		}},
+	}
+}
+
+// costCell shows the share of its success that a model loses, above its interval.
+func costCell(c *report.Cost) document.Cell {
+	if c == nil || c.Lost.Share == nil {
+		return unknown
+	}
+	cell := sorted(lossOf(*c.Lost.Share), *c.Lost.Share)
+	if l := c.Lost; l.High != nil {
+		low := "…"
+		if l.Low != nil {
+			low = lossOf(*l.Low)
+		}
+		cell.Note = strings.TrimSuffix(lossOf(*l.High), " %") + " to " + strings.TrimSuffix(low, " %")
+		cell.Hint = fmt.Sprintf("95 %% interval; %.1f points on %s", 100*c.Difference,
+			counted(c.Tasks, "task"))
+	}
+	if c.Tasks > 0 && c.P < .05 {
+		cell.Tone = document.Bad
+		if *c.Lost.Share < 0 {
+			cell.Tone = document.Good
+		}
+	}
+	return cell
+}
+
+// lossOf writes a loss as a change, such as "−23 %".
+func lossOf(share float64) string {
+	text := fmt.Sprintf("%+.0f %%", -100*share)
+	if text == "+0 %" || text == "-0 %" {
+		return "0 %"
+	}
+	return strings.Replace(text, "-", "−", 1)
+}
+
+// worstCell names the kind that costs most, with its loss.
+func worstCell(c *report.Cost) document.Cell {
+	if c == nil {
+		return unknown
+	}
+	worst := c
+	if len(c.Kinds) > 0 {
+		worst = &c.Kinds[0]
+	}
+	if worst.Difference >= 0 {
+		return text("none")
+	}
+	cell := text(kindText(worst.Level, c))
+	if worst.Lost.Share != nil {
+		cell.Note = lossOf(*worst.Lost.Share)
+	}
+	return cell
+}
+
+// kindText names a flaw or a kind of failing tools as short as it can without confusion.
+func kindText(level string, among *report.Cost) string {
+	name, tail, cut := strings.Cut(level, ", ")
+	name = strings.TrimSuffix(report.Readable(name), "=1")
+	for _, k := range among.Kinds {
+		if _, other, _ := strings.Cut(k.Level, ", "); cut && other != tail {
+			return name + ", " + tail
+		}
+	}
+	return name
+}
+
+func priceCell(s report.Standing) document.Cell {
+	if s.Price == nil || s.Price.Dollars == nil {
+		return unknown
+	}
+	cell := sorted(fmt.Sprintf("%.4f", *s.Price.Dollars), *s.Price.Dollars)
+	if p := s.Price; p.Low != nil {
+		high := "…"
+		if p.High != nil {
+			high = fmt.Sprintf("%.4f", *p.High)
+		}
+		cell.Note = fmt.Sprintf("%.4f–%s", *p.Low, high)
+	}
+	return cell
+}
+
+// standingChart shows the rates of each model's conditions with their intervals.
+func standingChart(all []report.Standing) *document.Chart {
+	var rows []object
+	var dots []document.Dot
+	var models, conditions []string
+	for _, s := range all {
+		models = append(models, s.Model)
+		for _, c := range s.Conditions {
+			dots = append(dots, document.Dot{
+				Group: s.Model, Label: c.Name, Value: c.Rate, Low: c.Interval.Low, High: c.Interval.High,
+			})
+			conditions = distinct(conditions, c.Name)
+			rows = append(rows, rateRow(s.Model, c.Name, report.PivotCell{
+				Done: c.Done, Rate: c.Rate, Interval: c.Interval,
+			}))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	picture := chart("Rates of full success by model and condition, with 95 % intervals.", object{
+		"data": values(rows), "height": object{"step": max(12, 22-4*len(conditions))},
+		"layer": rateLayers("x"),
+		"encoding": object{
+			"y": nominal("model", "", models), "yOffset": object{"field": "level", "sort": conditions},
+			"color": nominal("level", "condition", conditions), "tooltip": rateTips("condition"),
+		},
+	})
+	picture.Dots = dots
+	return picture
+}
