@@ -24,6 +24,7 @@ type documentFlags struct {
 	conditions            []string
 	where                 export.Where // parsed conditions
 	asJSON                bool
+	details               bool // all sections of a text
 }
 
 // flags adds the flags to a command. Transcripts completes the help of --transcripts, which the

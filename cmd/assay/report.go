@@ -57,6 +57,8 @@ up to N failed episodes of each model.`,
 			return writeReport(ctx, p, db, latest(all), f)
 		},
 	}
+	cmd.Flags().BoolVar(&f.details, "details", false,
+		"show every section on a terminal; the other formats have them all")
 	f.flags(cmd, "transcripts of episodes that did not fully succeed, at most `N` per model")
 	cmd.ValidArgsFunction = namesIn(&f.store, experimentNames)
 	return cmd
@@ -76,7 +78,11 @@ func writeReport(
 		return err
 	}
 	return f.write(p, r, func() (*document.Document, error) {
-		return r.Document(ctx, f.transcripts)
+		d, err := r.Document(ctx, f.transcripts)
+		if err == nil && f.format == "text" && !f.details {
+			d = d.Brief(r.CommandLine("report --details"))
+		}
+		return d, err
 	})
 }
 

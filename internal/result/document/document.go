@@ -7,7 +7,9 @@ package document
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Document is a report. It is written in the order of its fields.
@@ -20,13 +22,39 @@ type Document struct {
 	// Lead describes the extent of the work in a sentence or two.
 	Lead string
 	// Chart shows the main result.
-	Chart    *Chart
+	Chart *Chart
+	// Overview has the main result. It is nil if the sections do.
+	Overview *Section
 	Warnings []Warning
 	Sections []Section
+	// More says what else there is.
+	More string
 	// Facts lists the settings that reproduce the results.
 	Facts []Fact
 	// Episodes are transcripts that cells link to.
 	Episodes []Episode
+}
+
+// Brief leaves out the sections, the facts, and most places of warnings. command shows them.
+func (d *Document) Brief(command string) *Document {
+	if d.Overview == nil {
+		return d
+	}
+	short := *d
+	short.Sections, short.Facts, short.Warnings = nil, nil, nil
+	for _, w := range d.Warnings {
+		const most = 2
+		if n := len(w.Where) - most; n > 1 {
+			w.Where = append(slices.Clone(w.Where[:most]), fmt.Sprintf("and %d more", n))
+		}
+		short.Warnings = append(short.Warnings, w)
+	}
+	var titles []string
+	for _, s := range d.Sections {
+		titles = append(titles, s.Title)
+	}
+	short.More = fmt.Sprintf("`%s` also shows: %s.", command, strings.Join(titles, "; "))
+	return &short
 }
 
 // A Point is one answer of a summary.

@@ -58,6 +58,20 @@ type page struct {
 	episodes map[string]bool
 }
 
+// A within is a section of a page.
+type within struct {
+	Section
+	Page page
+}
+
+// Within returns a section for its template.
+func (p page) Within(s any) within {
+	if overview, ok := s.(*Section); ok {
+		return within{*overview, p}
+	}
+	return within{s.(Section), p}
+}
+
 // Points returns the headline and the summary.
 func (p page) Points() []Point { return slices.Concat(p.Headline, p.Summary) }
 
@@ -71,7 +85,11 @@ func (d *Document) WriteHTML(w io.Writer) error {
 		Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS),
 		episodes: make(map[string]bool),
 	}
-	for _, s := range append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...) {
+	sections := append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...)
+	if d.Overview != nil {
+		sections = append(sections, *d.Overview)
+	}
+	for _, s := range sections {
 		if s.Chart == nil {
 			continue
 		}

@@ -19,6 +19,9 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	if d.Chart != nil {
 		blocks = append(blocks, prosaic(d.Chart.Text))
 	}
+	if d.Overview != nil {
+		blocks = append(blocks, d.Overview.markdown())
+	}
 	blocks = append(blocks, warningQuotes(d.Warnings))
 	for _, s := range d.Sections {
 		blocks = append(blocks, s.markdown())
@@ -97,6 +100,9 @@ func (s Section) markdown() string {
 	var notes []string
 	if s.Chart != nil {
 		parts = append(parts, prosaic(s.Chart.Text))
+		if len(s.Chart.Dots) > 0 {
+			parts = append(parts, "```text\n"+pen{}.plot(s.Chart.Dots)+"\n```")
+		}
 	}
 	if s.Table != nil {
 		parts = append(parts, s.Table.markdown())

@@ -84,12 +84,16 @@ func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	p := newPen(t)
 	blocks := []string{
 		p.title(d.Title, "═"), p.points(d.Headline, min(p.Width, Screen)),
-		p.points(d.Summary, p.prose()), p.block(d.Lead), p.warnings(d.Warnings),
+		p.points(d.Summary, p.prose()), p.block(d.Lead),
 	}
+	if d.Overview != nil {
+		blocks = append(blocks, p.section(*d.Overview))
+	}
+	blocks = append(blocks, p.warnings(d.Warnings))
 	for _, s := range d.Sections {
 		blocks = append(blocks, p.section(s))
 	}
-	blocks = append(blocks, p.facts(d.Facts))
+	blocks = append(blocks, p.facts(d.Facts), p.block(d.More))
 	_, err := io.WriteString(w, join("\n\n", blocks...)+"\n")
 	return err
 }

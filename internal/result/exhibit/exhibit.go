@@ -36,14 +36,14 @@ func Report(figures *report.Analysis) *document.Document {
 	a := analysis{figures}
 	d := &document.Document{
 		Title: "Experiment " + a.Experiment, Headline: Headline(figures), Lead: a.lead(),
-		Chart: a.successChart(),
+		Overview: a.standingSection(),
 	}
 	for _, w := range a.Warnings {
 		shown := document.Warning{Title: w.Title, Text: w.Text, Where: w.Where}
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.standingSection(), a.bestSection(), a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
+		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.pivotSection(faultMix, "By mix of faults"),
 		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
