@@ -39,7 +39,7 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	}
 	cmd.Flags().StringVar(&f.cluster, "cluster", stat.Auto,
 		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+
-			"the sequence if there are fewer than a tenth as many")
+			"the sequence if there are at most half as many")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
 	whereFlag(cmd, &f.conditions)
 	choice(cmd, "format", documentFormats...)
