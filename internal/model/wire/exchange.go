@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,36 @@ func (p *Provider) encode(req *assay.Request, unsent ParamSet) (*body, ParamSet,
 	if err != nil {
 		return nil, sent, err
 	}
+	if len(req.Functions) > 0 {
+		tools, err := p.encodeTools(req.Functions, unsent)
+		if err != nil {
+			return nil, sent, err
+		}
+		text = append(text[:len(text)-len("}")], `,"tools":`...)
+		text = append(append(text, tools...), '}')
+	}
 	return &body{text: Extend(text, req.Sampling.Extra)}, sent, nil
+}
+
+// encodeTools returns the JSON of functions.
+func (p *Provider) encodeTools(functions []assay.Function, unsent ParamSet) ([]byte, error) {
+	t := p.tools.Load()
+	if t != nil && t.unsent == unsent && slices.EqualFunc(t.functions, functions, sameFunction) {
+		return t.text, nil
+	}
+	text, err := Marshal(p.protocol.Tools(functions, unsent))
+	if err == nil {
+		t = &tools{slices.Clone(functions), unsent, text}
+		for i, f := range t.functions {
+			t.functions[i].Parameters = bytes.Clone(f.Parameters)
+		}
+		p.tools.Store(t)
+	}
+	return text, err
+}
+
+func sameFunction(a, b assay.Function) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 }
 
 // refused returns the part of a request that the endpoint refused, or 0.

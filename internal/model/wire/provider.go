@@ -81,9 +81,11 @@ type Protocol struct {
 	// Header returns the protocol's own headers. It is nil if there are none.
 	Header func(c *Config) http.Header
 
-	// Encode returns the document of a request without the parameters in unsent, and the parameters
-	// that it contains.
+	// Encode returns the document of a request without its functions and the parameters in unsent,
+	// and the parameters that it contains. Tools returns what stands for functions in the field
+	// "tools" of the document.
 	Encode func(p *Provider, req *assay.Request, unsent ParamSet) (doc any, sent ParamSet)
+	Tools  func(functions []assay.Function, unsent ParamSet) any
 	// Params are the parameters that a request can do without, in the order in which messages are
 	// searched for them.
 	Params []Param
@@ -124,6 +126,15 @@ type Provider struct {
 	header *http.Header
 	// learned is the ParamSet that the endpoint has refused so far.
 	learned atomic.Uint32
+	tools   atomic.Pointer[tools]
+}
+
+// tools is the JSON of the latest functions. Most trials of a run have the same list, and with thirty
+// functions a run takes a fifth of its CPU less if it is encoded once.
+type tools struct {
+	functions []assay.Function
+	unsent    ParamSet
+	text      []byte
 }
 
 var _ assay.Provider = (*Provider)(nil)

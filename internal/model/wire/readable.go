@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // tidy removes what may precede a document: a byte order mark, white space, and the comments with
@@ -76,7 +77,12 @@ func oddNumber(doc []byte) int {
 // TextOf returns the text of a string, "" for null, and the JSON of any other value.
 func TextOf(raw json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	switch {
+	case len(raw) == 0 || raw[0] != '"' && raw[0] != 'n':
+		return string(raw)
+	case raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
+		return string(raw[1 : len(raw)-1]) // most texts of short fields
+	case json.Unmarshal(raw, &s) != nil:
 		return string(raw)
 	}
 	return s
@@ -96,8 +102,8 @@ type List[T any] []T
 
 // UnmarshalJSON implements [json.Unmarshaler]. It never fails.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, new([]struct{})) == nil {
-		_ = json.Unmarshal(raw, (*[]T)(l)) // fields of another type count as missing
+	if json.Unmarshal(raw, (*[]T)(l)) != nil && json.Unmarshal(raw, new([]struct{})) != nil {
+		*l = nil // else fields of another type count as missing
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ var Protocol = &wire.Protocol{
 	Header: func(c *wire.Config) http.Header {
 		return http.Header{"Anthropic-Version": {cmp.Or(c.APIVersion, defaultVersion)}}
 	},
-	Encode: encode, Params: params, Refused: refused, Omitted: omitted,
+	Encode: encode, Tools: encodeTools, Params: params, Refused: refused, Omitted: omitted,
 	Assemble: assemble,
 	NewReply: func() wire.Document { return new(reply) },
 }

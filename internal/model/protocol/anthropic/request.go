@@ -30,9 +30,6 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 	for i := range req.Messages {
 		addMessage(p, &doc, &req.Messages[i])
 	}
-	for i := range req.Functions {
-		doc.Tools = append(doc.Tools, encodeFunction(&req.Functions[i]))
-	}
 	if unsent&caching == 0 {
 		cache(&doc)
 		sent |= caching
@@ -46,12 +43,19 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 // toolChoices translates [assay.Sampling.ToolChoice].
 var toolChoices = map[string]string{"auto": "auto", "required": "any", "none": "none"}
 
-func encodeFunction(f *assay.Function) tool {
-	schema := f.Parameters
-	if len(schema) == 0 {
-		schema = json.RawMessage(`{"type":"object"}`) // it is required
+func encodeTools(functions []assay.Function, unsent wire.ParamSet) any {
+	var tools []tool
+	for _, f := range functions {
+		t := tool{Name: f.Name, Description: f.Description, Schema: f.Parameters}
+		if len(t.Schema) == 0 {
+			t.Schema = json.RawMessage(`{"type":"object"}`) // it is required
+		}
+		tools = append(tools, t)
 	}
-	return tool{Name: f.Name, Description: f.Description, Schema: schema}
+	if n := len(tools); n > 0 && unsent&caching == 0 {
+		tools[n-1].Cache = ephemeral
+	}
+	return tools
 }
 
 // setSampling sets the parameters of s that are not in unsent. A model that thinks only accepts the
@@ -80,11 +84,8 @@ func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent w
 	return sent
 }
 
-// cache marks the ends of the tools, of the system prompt and of the conversation.
+// cache marks the ends of the system prompt and of the conversation.
 func cache(r *wireRequest) {
-	if n := len(r.Tools); n > 0 {
-		r.Tools[n-1].Cache = ephemeral
-	}
 	if n := len(r.System); n > 0 {
 		r.System[n-1].Cache = ephemeral
 	}

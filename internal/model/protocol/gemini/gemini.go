@@ -22,7 +22,7 @@ const models = "/models"
 var Protocol = &wire.Protocol{
 	Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com/v1beta",
 	Paths: []string{models}, URL: endpoint, KeyHeader: "X-Goog-Api-Key",
-	Encode: encode, Omitted: omitted,
+	Encode: encode, Tools: encodeTools, Omitted: omitted,
 	NewReply: func() wire.Document { return new(reply) },
 }
 

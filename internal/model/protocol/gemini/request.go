@@ -30,16 +30,15 @@ func encode(p *wire.Provider, req *assay.Request, _ wire.ParamSet) (any, wire.Pa
 		doc.ToolConfig = new(toolConfig)
 		doc.ToolConfig.Calling.Mode = mode
 	}
-	var tools []function
-	for _, f := range req.Functions {
-		tools = append(tools, function{
-			Name: f.Name, Description: f.Description, Schema: f.Parameters,
-		})
-	}
-	if len(tools) > 0 {
-		doc.Tools = []tool{{tools}}
-	}
 	return &doc, wire.Temperature | wire.TopP
+}
+
+func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
+	var all []function
+	for _, f := range functions {
+		all = append(all, function{Name: f.Name, Description: f.Description, Schema: f.Parameters})
+	}
+	return []tool{{all}}
 }
 
 // modes translates the choice of tools.

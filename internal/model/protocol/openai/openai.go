@@ -29,7 +29,7 @@ var Protocol = &wire.Protocol{
 	Name: "openai", BaseURL: "https://api.openai.com/v1", Paths: []string{completions},
 	URL:       func(c *wire.Config) string { return c.BaseURL + completions },
 	KeyHeader: "Authorization", KeyPrefix: "Bearer ",
-	Encode: encode, Params: params, Refused: refused, Omitted: omitted, Adapted: adapted,
+	Encode: encode, Tools: encodeTools, Params: params, Refused: refused, Omitted: omitted, Adapted: adapted,
 	Assemble: assemble,
 	NewReply: func() wire.Document { return new(completion) },
 }

@@ -17,10 +17,15 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 		doc.Messages[i] = encodeMessage(m)
 		sent |= restore(&doc.Messages[i], p.StateOf(m), unsent)
 	}
-	for _, f := range req.Functions {
-		doc.Tools = append(doc.Tools, tool{Type: "function", Function: function(f)})
-	}
 	return doc, sent | doc.adapt(unsent)
+}
+
+func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
+	var tools []tool
+	for _, f := range functions {
+		tools = append(tools, tool{Type: "function", Function: function(f)})
+	}
+	return tools
 }
 
 // setFactors sets the settings that are never left out, because results are filed under them. An

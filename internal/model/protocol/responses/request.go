@@ -23,15 +23,20 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 	for i := range messages {
 		doc.Input = appendItems(doc.Input, &messages[i], p.StateOf(&messages[i]))
 	}
-	for _, f := range req.Functions {
-		doc.Tools = append(doc.Tools, tool{
-			Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
-		})
-	}
 	if choice := req.Sampling.ToolChoice; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = choice
 	}
 	return &doc, setSampling(&doc, req.Sampling, unsent)
+}
+
+func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
+	var tools []tool
+	for _, f := range functions {
+		tools = append(tools, tool{
+			Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
+		})
+	}
+	return tools
 }
 
 // setSampling sets the parameters of s that are not in unsent.

@@ -22,7 +22,7 @@ var Protocol = &wire.Protocol{
 	Name: "responses", BaseURL: "https://api.openai.com/v1", Paths: []string{path},
 	URL:       func(c *wire.Config) string { return c.BaseURL + path },
 	KeyHeader: "Authorization", KeyPrefix: "Bearer ", OwnKey: true,
-	Encode: encode, Params: params, Omitted: omitted,
+	Encode: encode, Tools: encodeTools, Params: params, Omitted: omitted,
 	Assemble: assemble,
 	NewReply: func() wire.Document { return new(reply) },
 }
