@@ -46,16 +46,33 @@ func newLineage(catalog *assay.Catalog, task *assay.Task) *lineage {
 	return l
 }
 
-// A plan is what follows from a task's required tools alone.
+// A plan is what follows from a task's required tools alone. Episodes share it and never change it.
 type plan struct {
 	steps  []string // the tools of the steps
 	feeds  []int    // see [policy.Feeds]
 	places []int    // the steps of the required tools
 }
 
+// A planKey has the required tools of a task, joined by zero bytes.
+type planKey struct {
+	catalog  *assay.Catalog
+	required string
+}
+
+// knownPlans has the latest plans. Every episode of a task is judged by the same one.
+var knownPlans = newKnown[planKey, *plan]()
+
 func planOf(catalog *assay.Catalog, required []string) *plan {
+	if len(required) == 0 {
+		return &plan{}
+	}
+	key := planKey{catalog, strings.Join(required, "\x00")}
+	if p, ok := knownPlans.Get(key); ok {
+		return p
+	}
 	p := &plan{steps: policy.Sequence(catalog, required)}
 	p.feeds, p.places = policy.Feeds(catalog, p.steps), policy.Places(p.steps, required)
+	knownPlans.Add(key, p)
 	return p
 }
 

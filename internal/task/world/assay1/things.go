@@ -5,7 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"strings"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
@@ -30,13 +33,49 @@ func newThings(inputs json.RawMessage) *things {
 }
 
 // readInputs returns the members of a task's inputs without those that are null. A library holds
-// valid JSON; inputs that are not an object have no members.
+// valid JSON; inputs that are not an object have no members. Episodes share the members and never
+// change them.
 func readInputs(inputs json.RawMessage) map[string]any {
-	in, err := parseObject(string(inputs))
+	if len(inputs) == 0 {
+		return nil
+	}
+	hash := maphash.Bytes(inputsSeed, inputs)
+	if known, ok := knownInputs.Get(hash); ok && known.text == string(inputs) {
+		return known.members
+	}
+	text := string(inputs)
+	in, err := parseObject(text)
 	if err != nil {
 		return nil
 	}
+	if len(text) <= largestInputs {
+		knownInputs.Add(hash, parsedInputs{text, in})
+	}
 	return in
+}
+
+type parsedInputs struct {
+	text    string
+	members map[string]any
+}
+
+// knownInputs has the latest inputs, by the hash of their text, which is not copied to find them.
+// An episode reads its inputs several times, and repeats, variants and models share tasks. Larger
+// ones than largestInputs bytes are not kept.
+var (
+	knownInputs = newKnown[uint64, parsedInputs]()
+	inputsSeed  = maphash.MakeSeed()
+)
+
+const largestInputs = 16 << 10
+
+// newKnown returns a map for what is known about the latest tasks.
+func newKnown[K comparable, V any]() *lru.Cache[K, V] {
+	known, err := lru.New[K, V](512)
+	if err != nil {
+		panic("assay1: " + err.Error()) // the size is positive
+	}
+	return known
 }
 
 // check reports a reference to something that does not exist.
