@@ -236,9 +236,6 @@ func count(
 		repeat int32
 		hurts  bool
 		open   bool
-		// survivable is false if even the best policy cannot be expected to succeed, whatever
-		// the model does.
-		survivable bool
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -263,7 +260,6 @@ func count(
 			c, of, int32(trial.Repeat),
 			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
 			d.Open != nil && d.Open(&trial),
-			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
 		}
 	}
 	for a, err := range attempts {
@@ -286,7 +282,8 @@ func count(
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
 			}
-			if p.survivable && a.Failures+a.FaultsMet > 0 {
+			if a.Failures+a.FaultsMet > 0 && !IsFlawed(a.Variant) &&
+				(d.Survivable == nil || d.Survivable(&a.Trial)) {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
 			}
 			if isFull(a.Level) == 0 {
