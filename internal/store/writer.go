@@ -142,7 +142,22 @@ func (w *writer) commit(batch []*op) {
 }
 
 // transact applies the batch and commits it. It returns the error of each refused op.
-func (w *writer) transact(batch []*op) (refused []error, err error) {
+func (w *writer) transact(batch []*op) ([]error, error) {
+	refused, err := w.try(batch, false)
+	if errors.Is(err, errRefused) {
+		refused, err = w.try(batch, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return refused, w.checkFiles()
+}
+
+var errRefused = errors.New("an op was refused")
+
+// try is one transaction. Savepoints undo a refused op alone, but SQLite then keeps a copy of each
+// page that an op changes. Refusals are rare, so the first try has none and ends with errRefused.
+func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) {
 	last := w.last
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -157,14 +172,25 @@ func (w *writer) transact(batch []*op) (refused []error, err error) {
 	}()
 	refused = make([]error, len(batch))
 	for i, o := range batch {
-		if refused[i], err = w.apply(o); err != nil {
+		apply := w.apply
+		if !savepoints {
+			apply = w.applyAlone
+		}
+		if refused[i], err = apply(o); err != nil {
 			return nil, err
 		}
 	}
-	if err = w.exec("COMMIT"); err != nil {
-		return nil, err
+	return refused, w.exec("COMMIT")
+}
+
+// applyAlone applies o without a savepoint.
+func (w *writer) applyAlone(o *op) (_, err error) {
+	if err = o.apply(w); err != nil {
+		if _, ok := refusal(err); ok {
+			err = errRefused
+		}
 	}
-	return refused, w.checkFiles()
+	return nil, err
 }
 
 // apply applies o. The first error concerns only o, the second the whole transaction.
