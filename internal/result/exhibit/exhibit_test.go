@@ -13,113 +13,97 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-func modelRate(model string, rate float64) report.ModelRate {
-	return report.ModelRate{Model: model, PivotCell: report.PivotCell{
-		Level: assay.Optimal, Done: 100, Planned: 100, Full: int(100 * rate), Rate: rate,
-		Interval: stat.Interval{Low: rate - .1, High: rate + .1},
-	}}
-}
-
-// rival returns a model that the best one beats by a difference.
-func rival(model string, difference, q float64) report.Rival {
-	return report.Rival{
-		Rate: modelRate(model, .7-difference),
-		Test: report.Paired{Q: q, Comparison: stat.Comparison{
-			Tasks: 50, Difference: difference, Detectable: .1,
-		}},
-	}
-}
-
-func summaryOf(f report.Findings) string {
-	return bestOf(&report.Analysis{Table: &report.Table{Planned: 100, Done: 100}, Findings: f})
-}
-
-// bestOf returns the sentences about the best model and variant.
-func bestOf(a *report.Analysis) string {
-	for _, s := range exhibit.Report(a).Sections {
-		if s.ID == "best" {
-			return s.Lead
-		}
+// overview returns the sentences above the table of models.
+func overview(a *report.Analysis) string {
+	if d := exhibit.Report(a); d.Overview != nil {
+		return d.Overview.Lead
 	}
 	return ""
 }
 
-func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
+func standing(model string, done int, best bool) report.Standing {
+	return report.Standing{Model: model, Planned: 100, Done: done, Best: best}
+}
+
+// against compares a reference (A) with a model (B).
+func against(a, b string, difference, p float64) report.Paired {
+	return report.Paired{A: a, B: b, Comparison: stat.Comparison{
+		Tasks: 50, Difference: difference, P: p, Detectable: .1,
+	}}
+}
+
+func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 	t.Parallel()
-	best := modelRate("m", .7)
+	filtered := standing("o", 90, false)
+	filtered.Selected = "10 content_filter"
 	for name, c := range map[string]struct {
-		rivals []report.Rival
-		want   string
+		standings []report.Standing
+		tests     []report.Paired
+		want      string
 	}{
-		"nothing to compare with": {nil, "Unknown: nothing else was tried on the same tasks."},
 		"clearly ahead": {
-			[]report.Rival{rival("n", .2, .01), rival("o", .3, .001)},
-			"Yes: it scored 20.0 points higher than the next best, n (optimal), on the same 50 " +
-				"tasks (q = .010).",
+			[]report.Standing{standing("m", 100, true), standing("n", 100, false)}, nil,
+			"Best: m, which is better than n by more than chance.",
 		},
 		"too close": {
-			[]report.Rival{rival("n", .05, .4), rival("o", .06, .3), rival("p", .3, .001)},
-			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal), on the " +
-				"same 50 tasks (q = .400). Another one is as close.",
+			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},
+			[]report.Paired{against("m", "n", -.05, .4)},
+			"Too close to call: m, n. m scored 5.0 points higher than n on the same 50 tasks (p = .400).",
 		},
 		"lower on the same tasks": {
-			[]report.Rival{rival("n", -.05, .01)},
-			"Too close to call: m (optimal) scored 5.0 points lower than n (optimal)",
+			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},
+			[]report.Paired{against("m", "n", .02, .4)}, "n scored 2.0 points higher than m",
+		},
+		"few trials": {
+			[]report.Standing{standing("m", 80, false), filtered}, nil,
+			"No model can be called the best yet. Out of the comparison: m has done 80 % of its " +
+				"trials; o lacks trials that are not missing by chance (10 content_filter).",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := summaryOf(report.Findings{Best: &best, Rivals: c.rivals})
+			got := overview(&report.Analysis{
+				Table: new(report.Table), Standings: c.standings, Models: c.tests,
+			})
 			if !strings.Contains(got, c.want) {
-				t.Errorf("the summary is\n%s\nwant\n%s", got, c.want)
+				t.Errorf("the overview is\n%s\nwant\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-func TestSummaryNamesMissingTool(t *testing.T) {
+func TestOverviewSaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
-	best := modelRate("m", .7)
-	got := summaryOf(report.Findings{
-		Best:    &best,
-		Reason:  &report.Reason{Category: assay.CategoryToolSelection, Count: 80, Failed: 120},
-		Missing: &report.MissingTool{Tool: "data_processing_parser", Count: 41, Failed: 120},
-	})
-	want := "Most often missing: data_processing_parser, in 41 of 120 failed trials."
-	if !strings.Contains(got, want) {
-		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestSummarySaysWhatToDoNext(t *testing.T) {
-	t.Parallel()
-	best := modelRate("m", .7)
-	reason := &report.Reason{Category: assay.CategoryToolSelection, Count: 20, Failed: 30}
-	ahead, close := rival("n", .2, .01), rival("n", .05, .4)
+	reason := &report.Reason{Category: assay.CategoryToolSelection, Count: 80, Failed: 120}
+	missing := &report.MissingTool{Tool: "data_processing_parser", Count: 41, Failed: 120}
+	both := []report.Standing{standing("m", 100, true), standing("n", 100, true)}
+	one := both[:1]
 	for name, c := range map[string]struct {
 		analysis report.Analysis
 		want     string
 	}{
 		"pending": {report.Analysis{
-			Table:    &report.Table{Planned: 10, Done: 7, Skipped: 2},
-			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}},
+			Table: &report.Table{Planned: 10, Done: 7, Skipped: 2}, Standings: one,
 		}, "Finish 1 pending trial with `assay run`."},
 		"a warning": {report.Analysis{
-			Table:    &report.Table{},
-			Findings: report.Findings{Best: &best}, Warnings: []report.Warning{{Kind: "zero"}},
+			Table: new(report.Table), Standings: one, Warnings: []report.Warning{{Kind: "zero"}},
 		}, "Read the warning below before relying on these figures."},
 		"too close": {report.Analysis{
-			Table:    &report.Table{},
-			Findings: report.Findings{Best: &best, Rivals: []report.Rival{close}},
+			Table: new(report.Table), Standings: both,
+			Models: []report.Paired{against("n", "m", .05, .4)},
 		}, "To separate the first two, run about 200 tasks; with 50, only differences from 10"},
 		"failures": {report.Analysis{
-			Table:    &report.Table{},
-			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}, Reason: reason},
+			Table: new(report.Table), Standings: one,
+			Findings: report.Findings{Reason: reason, Missing: missing},
 		}, "Read failed episodes"},
+		"a missing tool": {report.Analysis{
+			Table: new(report.Table), Standings: one,
+			Findings: report.Findings{Reason: reason, Missing: missing},
+		}, "Most often missing: data_processing_parser, in 41 of 120 failed trials."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := bestOf(&c.analysis); !strings.Contains(got, c.want) {
+			if got := overview(&c.analysis); !strings.Contains(got, c.want) {
 				t.Errorf("the sentences are\n%s\nwant %q", got, c.want)
 			}
 		})

@@ -15,7 +15,10 @@ func (a analysis) standingSection() *document.Section {
 		return nil
 	}
 	s := &document.Section{
-		ID: "models", Title: "Models", Lead: a.bestText(), Chart: standingChart(all),
+		ID: "models", Title: "Models",
+		Lead: strings.Join([]string{
+			a.bestText(), troubleText(a.Findings), a.nextText(),
+		}, "\n"), Chart: standingChart(all),
 		Table: tableBy(all, standingColumns(all)),
 		Notes: []string{"Success: full success on the trials that all models have done. Flawed plans " +
 			"and failing tools: the share of its success that a model loses, compared with the right " +
@@ -48,6 +51,10 @@ func (a analysis) bestText() string {
 		text = "No model can be called the best yet."
 	case len(best) > 1:
 		text = fmt.Sprintf("Too close to call: %s.", strings.Join(best, ", "))
+		if p := a.tied(); p != nil {
+			text += fmt.Sprintf(" %s %s %s on the same %s (%s).", p.B, scored(p.Difference), p.A,
+				counted(p.Tasks, "task"), named("p", p.P))
+		}
 	case len(others) > 0:
 		text = fmt.Sprintf("Best: %s, which is better than %s by more than chance.", best[0],
 			strings.Join(others, ", "))
@@ -56,6 +63,31 @@ func (a analysis) bestText() string {
 		text += " Out of the comparison: " + strings.Join(unable, "; ") + "."
 	}
 	return strings.TrimSpace(text)
+}
+
+// tied compares the first two of several models that may be the best. The difference is not
+// negative. It returns nil if there are not several, or if they have no task in common.
+func (a analysis) tied() *report.Paired {
+	var best []string
+	for _, s := range a.Standings {
+		if s.Best {
+			best = append(best, s.Model)
+		}
+	}
+	if len(best) < 2 {
+		return nil
+	}
+	for _, p := range a.Models {
+		switch {
+		case p.A == best[1] && p.B == best[0] && p.Difference >= 0,
+			p.A == best[0] && p.B == best[1] && p.Difference >= 0:
+			return &p
+		case p.A == best[0] && p.B == best[1], p.A == best[1] && p.B == best[0]:
+			p.A, p.B, p.Difference = p.B, p.A, -p.Difference
+			return &p
+		}
+	}
+	return nil
 }
 
 func standingColumns(all []report.Standing) []column[report.Standing] {

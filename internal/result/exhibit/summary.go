@@ -8,75 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
-
-// bestSection says in sentences which model and variant is best, and what to do next.
-func (a analysis) bestSection() *document.Section {
-	f := a.Findings
-	if f.Best == nil {
-		return nil
-	}
-	return &document.Section{
-		ID: "best", Title: "Best model and variant",
-		Lead: strings.Join([]string{
-			bestText(*f.Best) + " More than chance? " + chanceText(f), troubleText(f), a.nextText(),
-		}, "\n"),
-	}
-}
-
-func bestText(best report.ModelRate) string {
-	kind := ""
-	if report.Simulated(best.Model) {
-		kind = " (a simulated reference agent)"
-	}
-	return fmt.Sprintf("%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f "+
-		"to %s).",
-		best.Model, kind, report.Readable(best.Level), roughly(best.Rate),
-		counted(best.Done, "trial"), 100*best.Interval.Low, roughly(best.Interval.High))
-}
-
-// tied returns the rivals that are not significantly worse than the best.
-func tied(f report.Findings) (close []report.Rival) {
-	for _, r := range f.Rivals {
-		if !r.Test.Significant() || r.Test.Difference < 0 {
-			close = append(close, r)
-		}
-	}
-	return close
-}
-
-func chanceText(f report.Findings) string {
-	if len(f.Rivals) == 0 {
-		return "Unknown: nothing else was tried on the same tasks."
-	}
-	close := tied(f)
-	if len(close) == 0 {
-		next := f.Rivals[0]
-		return fmt.Sprintf("Yes: it %s the next best, %s.", scored(next.Test.Difference),
-			onTasks(next))
-	}
-	text := fmt.Sprintf("Too close to call: %s %s %s.", configuration(*f.Best),
-		scored(close[0].Test.Difference), onTasks(close[0]))
-	if n := len(close) - 1; n > 0 {
-		text += fmt.Sprintf(" %s as close.", areOthers(n))
-	}
-	return text
-}
-
-// onTasks names a rival, the tasks in common, and q.
-func onTasks(r report.Rival) string {
-	return fmt.Sprintf("%s, on the same %s (%s)", configuration(r.Rate),
-		counted(r.Test.Tasks, "task"), named("q", r.Test.Q))
-}
-
-func areOthers(n int) string {
-	if n == 1 {
-		return "Another one is"
-	}
-	return fmt.Sprintf("%d others are", n)
-}
 
 func troubleText(f report.Findings) string {
 	r := f.Reason
@@ -92,10 +25,6 @@ func troubleText(f report.Findings) string {
 	if m := f.Missing; m != nil {
 		text += fmt.Sprintf(" Most often missing: %s, in %d of %d failed trials.",
 			m.Tool, m.Count, m.Failed)
-	}
-	if w := f.Weakest; w != nil {
-		text += fmt.Sprintf(" The weakest variant is %s, with %s full success.",
-			report.Readable(w.Level), roughly(w.Rate))
 	}
 	return text
 }
@@ -117,8 +46,8 @@ func (a analysis) nextText() string {
 		steps = append(steps, fmt.Sprintf("Read the %d warnings below before relying on these "+
 			"figures.", len(a.Warnings)))
 	}
-	if close := tied(a.Findings); len(close) > 0 {
-		steps = append(steps, moreTasks(close[0].Test))
+	if close := a.tied(); close != nil {
+		steps = append(steps, moreTasks(*close))
 	} else if a.Findings.Reason != nil {
 		steps = append(steps, "Read failed episodes: `assay report --format html --transcripts 5`.")
 	}

@@ -282,8 +282,7 @@ func count(
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
 			}
-			if a.Failures+a.FaultsMet > 0 && !IsFlawed(a.Variant) &&
-				(d.Survivable == nil || d.Survivable(&a.Trial)) {
+			if a.Failures+a.FaultsMet > 0 && !IsFlawed(a.Variant) && d.survivable(a.Trial) {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
 			}
 			if isFull(a.Level) == 0 {
@@ -305,6 +304,8 @@ func count(
 	x.cells = cells
 	return x, nil
 }
+
+func (d Design) survivable(t assay.Trial) bool { return d.Survivable == nil || d.Survivable(&t) }
 
 // key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
 func key(id assay.TrialID) (k [16]byte) {
