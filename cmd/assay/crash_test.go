@@ -146,14 +146,10 @@ func killAfter(t *testing.T, delay time.Duration, args ...string) (shown int) {
 
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var event struct {
-			Done   int
-			Models []struct{ Done int }
+			Done int
 		}
 		if json.Unmarshal(lines.Bytes(), &event) != nil {
 			continue // the kill cut the line off, or it is the start, whose models are names
-		}
-		for _, m := range event.Models {
-			event.Done += m.Done
 		}
 		shown = max(shown, event.Done)
 	}

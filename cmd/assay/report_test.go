@@ -37,7 +37,8 @@ func TestReport(t *testing.T) {
 			len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
 	}
 	for format, marks := range map[string][]string{
-		"text": {
+		"text": {"Experiment small", "also shows: Full success"},
+		"details": {
 			"Experiment small", ": some figures may be misleading",
 			"What each variant changes", snapshotOf(t, path),
 		},
@@ -45,6 +46,9 @@ func TestReport(t *testing.T) {
 		"html": {"<title>", "vega", "trial-", snapshotOf(t, path)},
 	} {
 		args := []string{"report", "small", "--store", path, "--format", format}
+		if format == "details" {
+			args = []string{"report", "small", "--store", path, "--details"}
+		}
 		if format == "html" {
 			args = append(args, "--transcripts", "2")
 		}

@@ -159,7 +159,6 @@ type soakEvent struct {
 	Planned, Done, Pending, Parked int
 	Stopped                        bool
 	Request                        map[assay.FaultKind]int `json:"request_faults"`
-	Models                         []struct{ Done int }    // only in progress lines
 }
 
 func startSoak(t *testing.T, dir, db, url string, repeats int) *soak {
@@ -193,9 +192,6 @@ func (s *soak) read(out io.Reader) {
 		}
 		if json.Unmarshal(line, &event) != nil {
 			continue // in the first line, models are names
-		}
-		for _, m := range event.Models {
-			event.Done += m.Done
 		}
 		s.shown = max(s.shown, event.Done)
 		s.last = event

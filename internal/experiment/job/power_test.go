@@ -16,7 +16,7 @@ import (
 func TestPowerKnowsSequences(t *testing.T) {
 	t.Parallel()
 	tools := library.Tools()
-	for sequences, cluster := range map[int]string{6: stat.BySequence, 60: stat.ByTask} {
+	for sequences, cluster := range map[int]string{6: stat.BySequence, 90: stat.ByTask} {
 		tasks := func(yield func(assay.Task) bool) {
 			for i := range 120 {
 				s := i % sequences

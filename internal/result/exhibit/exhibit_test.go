@@ -42,7 +42,8 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		want      string
 	}{
 		"clearly ahead": {
-			[]report.Standing{standing("m", 100, true), standing("n", 100, false)}, nil,
+			[]report.Standing{standing("m", 100, true), standing("n", 100, false)},
+			nil,
 			"Best: m, which is better than n by more than chance.",
 		},
 		"too close": {
@@ -52,10 +53,12 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		},
 		"lower on the same tasks": {
 			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},
-			[]report.Paired{against("m", "n", .02, .4)}, "n scored 2.0 points higher than m",
+			[]report.Paired{against("m", "n", .02, .4)},
+			"n scored 2.0 points higher than m",
 		},
 		"few trials": {
-			[]report.Standing{standing("m", 80, false), filtered}, nil,
+			[]report.Standing{standing("m", 80, false), filtered},
+			nil,
 			"No model can be called the best yet. Out of the comparison: m has done 80 % of its " +
 				"trials; o lacks trials that are not missing by chance (10 content_filter).",
 		},

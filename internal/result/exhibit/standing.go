@@ -2,6 +2,7 @@ package exhibit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay/internal/result/document"
@@ -20,12 +21,37 @@ func (a analysis) standingSection() *document.Section {
 			a.bestText(), troubleText(a.Findings), a.nextText(),
 		}, "\n"), Chart: standingChart(all),
 		Table: tableBy(all, standingColumns(all)),
-		Notes: []string{"Success: full success on the trials that all models have done. Flawed plans " +
-			"and failing tools: the share of its success that a model loses, compared with the right " +
-			"plan and with reliable tools on the same tasks. Recovery: full success if a tool failed " +
-			"and the plan still works. False success: failures that the model calls done."},
+		Notes: []string{standingNote(all)},
 	}
 	return s
+}
+
+// standingNote explains the columns.
+func standingNote(all []report.Standing) string {
+	text := "Success: full success on the trials that all models have done."
+	for _, c := range []struct {
+		shown   func(report.Standing) bool
+		meaning string
+	}{
+		{
+			func(s report.Standing) bool { return s.FlawedPlan != nil || s.FailingTools != nil },
+			"Flawed plans, failing tools: the share of its success that a model loses, compared " +
+				"with the right plan and with reliable tools on the same tasks.",
+		},
+		{
+			func(s report.Standing) bool { return s.Hit > 0 },
+			"Recovery: full success if a tool failed and the plan still works.",
+		},
+		{
+			func(s report.Standing) bool { return s.Failed > 0 },
+			"False success: failures that the model calls done.",
+		},
+	} {
+		if slices.ContainsFunc(all, c.shown) {
+			text += " " + c.meaning
+		}
+	}
+	return text
 }
 
 // bestText says which model is the best, and how sure that is.

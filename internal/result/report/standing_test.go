@@ -86,7 +86,8 @@ func TestStandings(t *testing.T) {
 		rate += level(r) / 100_000
 	}
 	for _, f := range []field{
-		{tasks: 30, sequences: 30, repeats: 1}, {tasks: 60, sequences: 8, repeats: 1},
+		{tasks: 30, sequences: 30, repeats: 1},
+		{tasks: 60, sequences: 8, repeats: 1},
 		{tasks: 20, sequences: 20, repeats: 3},
 	} {
 		const draws = 1000
