@@ -113,46 +113,6 @@ func distinct(names []string, name string) []string {
 	return append(names, name)
 }
 
-// successChart shows each model's rate in each variant.
-func (a analysis) successChart() *document.Chart {
-	var rows []object
-	var models, variants []string
-	for _, c := range a.Rates {
-		if c.Done == 0 {
-			continue
-		}
-		rows = append(rows, rateRow(c.Model, report.Readable(c.Level), c.PivotCell))
-		models = distinct(models, c.Model)
-		variants = distinct(variants, report.Readable(c.Level))
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-
-	byModel, byVariant := nominal("model", "", models), nominal("level", "", variants)
-	y, step := byModel, max(9, 22-len(variants))
-	offset := object{"field": "level", "sort": variants}
-	color := nominal("level", "variant", variants)
-	if len(variants) > 8 && len(models) < len(variants) {
-		y, step = byVariant, 10
-		offset = object{"field": "model", "sort": models}
-		color = nominal("model", "model", models)
-	}
-	covers := ""
-	if a.Covers != "" {
-		covers = " (" + a.Covers + ")"
-	}
-	text := fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, with 95 %% "+
-		"intervals.",
-		len(models), len(variants), covers)
-	return chart(text, object{
-		"data": values(rows), "height": object{"step": step}, "layer": rateLayers("x"),
-		"encoding": object{
-			"y": y, "yOffset": offset, "color": color, "tooltip": rateTips("variant"),
-		},
-	})
-}
-
 // chart shows a pivot's rates as grouped dots.
 func (p pivot) chart() *document.Chart {
 	var rows []object

@@ -50,11 +50,6 @@ type Analysis struct {
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
-	// Rates by model and variant are for a chart. They cover all cells if every variant has
-	// the same conditions, and else the condition with the most variants. Covers describes
-	// that and the factors they average over; it is empty for all.
-	Rates  []ModelRate `json:"-"`
-	Covers string      `json:"-"`
 	// ByReliability covers the cells of Curves. It is nil without curves.
 	ByReliability *Pivot `json:"-"`
 }
@@ -192,8 +187,7 @@ func (d Design) Analyze(
 	for _, n := range b.Skipped {
 		a.Skipped += n
 	}
-	a.Rates, a.Covers = modelRates(cells)
-	a.Findings = findings(cells, a.Rates)
+	a.Findings = findings(cells, modelRates(cells))
 	if variantFactor(cells) == variant {
 		b.Prompts = plainKeys(b.Prompts)
 	}

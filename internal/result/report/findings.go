@@ -97,7 +97,7 @@ func all[T any](values []T, is func(T) bool) bool {
 // rivals compares the first of the ranked rates with the following ones. A rival without a
 // task in common with it is left out.
 func rivals(cells []*cell, ranked []ModelRate) []Rival {
-	cells, _ = fairCells(cells)
+	cells = fairCells(cells)
 	best := ranked[0]
 	out := []Rival{}
 	for _, r := range ranked[1:min(len(ranked), mostRivals+1)] {
@@ -156,7 +156,7 @@ func missingTool(cells []*cell) *MissingTool {
 
 // weakest finds the variant with the lowest rate over all models.
 func weakest(cells []*cell) *PivotCell {
-	cells, _ = fairCells(cells)
+	cells = fairCells(cells)
 	by := variantFactor(cells)
 	variants, _ := pool(cells, func(c assay.Cell) string { return level(c, by) })
 	variants = slices.DeleteFunc(variants, func(v *pooled[string]) bool { return v.done == 0 })

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -28,8 +26,8 @@ func conditionOf(c assay.Cell) condition {
 
 // fairCells returns the cells in which variants can be compared at a glance. If variants
 // were tried under different conditions, these are the cells of the condition with the most
-// variants, whose description it returns.
-func fairCells(cells []*cell) ([]*cell, string) {
+// variants.
+func fairCells(cells []*cell) []*cell {
 	by := variantFactor(cells)
 	variants := make(map[condition]map[string]bool)
 	all := make(map[string]bool)
@@ -52,21 +50,17 @@ func fairCells(cells []*cell) ([]*cell, string) {
 		balanced = balanced && len(variants[k]) == len(all)
 	}
 	if balanced {
-		return cells, ""
+		return cells
 	}
-	cells = where(cells, func(c assay.Cell) bool { return conditionOf(c) == most })
-	return cells, fmt.Sprintf("%s, reliability %s", Readable(most.difficulty),
-		assay.FormatReliability(most.reliability))
+	return where(cells, func(c assay.Cell) bool { return conditionOf(c) == most })
 }
 
-// modelRates pools comparable cells by model and variant, and describes the scope of the rates.
-func modelRates(cells []*cell) (rates []ModelRate, covers string) {
+// modelRates pools comparable cells by model and variant: all cells if every variant has the same
+// conditions, and else those of the condition with the most variants.
+func modelRates(cells []*cell) (rates []ModelRate) {
 	by := variantFactor(cells)
-	cells, covers = fairCells(cells)
-	pools, averaged := byModelAnd(cells, by)
-	if len(averaged) > 0 {
-		covers += "; averaged over " + ReadableList(averaged)
-	}
+	cells = fairCells(cells)
+	pools, _ := byModelAnd(cells, by)
 	for _, p := range pools {
 		rates = append(rates, p.rate(p.key.model, p.key.level))
 	}
@@ -78,5 +72,5 @@ func modelRates(cells []*cell) (rates []ModelRate, covers string) {
 			cmp.Compare(slices.Index(variants, x.Level), slices.Index(variants, y.Level)),
 		)
 	})
-	return rates, strings.TrimPrefix(covers, "; ")
+	return rates
 }
