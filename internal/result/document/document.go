@@ -53,6 +53,9 @@ func (d *Document) Brief(command string) *Document {
 	for _, s := range d.Sections {
 		titles = append(titles, s.Title)
 	}
+	if len(d.Facts) > 0 {
+		titles = append(titles, factsTitle)
+	}
 	short.More = fmt.Sprintf("`%s` also shows: %s.", command, strings.Join(titles, "; "))
 	return &short
 }
