@@ -78,7 +78,6 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 func TestOverviewSaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
 	reason := &report.Reason{Category: assay.CategoryToolSelection, Count: 80, Failed: 120}
-	missing := &report.MissingTool{Tool: "data_processing_parser", Count: 41, Failed: 120}
 	both := []report.Standing{standing("m", 100, true), standing("n", 100, true)}
 	one := both[:1]
 	for name, c := range map[string]struct {
@@ -97,12 +96,8 @@ func TestOverviewSaysWhatToDoNext(t *testing.T) {
 		}, "To separate the first two, run about 200 tasks; with 50, only differences from 10"},
 		"failures": {report.Analysis{
 			Table: new(report.Table), Standings: one,
-			Findings: report.Findings{Reason: reason, Missing: missing},
+			Findings: report.Findings{Reason: reason},
 		}, "Read failed episodes"},
-		"a missing tool": {report.Analysis{
-			Table: new(report.Table), Standings: one,
-			Findings: report.Findings{Reason: reason, Missing: missing},
-		}, "Most often missing: data_processing_parser, in 41 of 120 failed trials."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

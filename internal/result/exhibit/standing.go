@@ -18,7 +18,7 @@ func (a analysis) standingSection() *document.Section {
 	s := &document.Section{
 		ID: "models", Title: "Models",
 		Lead: strings.Join([]string{
-			a.bestText(), troubleText(a.Findings), a.nextText(),
+			a.bestText(), a.nextText(),
 		}, "\n"), Chart: standingChart(all),
 		Table: tableBy(all, standingColumns(all)),
 		Notes: []string{standingNote(all)},

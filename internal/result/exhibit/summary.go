@@ -11,24 +11,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-func troubleText(f report.Findings) string {
-	r := f.Reason
-	if r == nil {
-		return "Nothing: every trial fully succeeded."
-	}
-	text := fmt.Sprintf("%s is the main reason, in %d of %d failed trials.",
-		sentenceCase(report.Readable(r.Category)), r.Count, r.Failed)
-	if r.Place.Model != "" {
-		text += fmt.Sprintf(" It is most frequent in %s, in %s of its trials.",
-			configuration(r.Place), roughly(r.Share.Rate))
-	}
-	if m := f.Missing; m != nil {
-		text += fmt.Sprintf(" Most often missing: %s, in %d of %d failed trials.",
-			m.Tool, m.Count, m.Failed)
-	}
-	return text
-}
-
 // nextText lists the next steps. If there are pending trials, finishing them comes first.
 func (a analysis) nextText() string {
 	var steps []string
@@ -73,10 +55,6 @@ func tasksToSeparate(p report.Paired) float64 {
 		return 0
 	}
 	return math.Ceil(times*float64(p.Tasks)/10) * 10
-}
-
-func configuration(r report.ModelRate) string {
-	return fmt.Sprintf("%s (%s)", r.Model, report.Readable(r.Level))
 }
 
 func roughly(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
