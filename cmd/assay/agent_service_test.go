@@ -20,7 +20,7 @@ import (
 // address. The service sends its key back in every way, and it is in no file and no output.
 func TestServiceWithKey(t *testing.T) {
 	t.Parallel()
-	const planted = "canary-5c1" // as long as what replaces it
+	const planted = "canary-5c1" // as long as its replacement
 	var served atomic.Int32
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var task map[string]string

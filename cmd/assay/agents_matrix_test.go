@@ -16,9 +16,9 @@ import (
 
 // TestAgentsBehindFaultyProviders runs hundreds of attempts of a program that works or crashes, 68
 // at once, with every row of faultMatrix behind its gateway, and one endpoint that repeats the key.
-// Outcomes are those without faults: no fault of a provider is a verdict, and no crash is a fault.
-// No agent sees a provider's key, none can use the token of another attempt, and none is left
-// behind. ASSAY_SOAK makes it a thousand attempts.
+// Outcomes are the same as without faults: no fault of a provider is a verdict, and no crash is a
+// fault. No agent sees a provider's key, can use the token of another attempt, or is left behind.
+// ASSAY_SOAK makes it a thousand attempts.
 func TestAgentsBehindFaultyProviders(t *testing.T) {
 	t.Parallel()
 	// One request in twenty meets the fault of its row.
@@ -64,7 +64,7 @@ func TestAgentsBehindFaultyProviders(t *testing.T) {
 	rig.noConnections(t)
 }
 
-// rightKind checks that a fault is that of the attempt's row.
+// rightKind checks that a fault has the kind of the attempt's row.
 func rightKind(t *testing.T, a assay.Attempt, kind assay.FaultKind) {
 	t.Helper()
 	i := slices.IndexFunc(faultMatrix, func(m misbehaviour) bool { return "agent-"+m.name == a.Model })

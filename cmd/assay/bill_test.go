@@ -18,13 +18,13 @@ import (
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// A biller is a provider with a bill of its own.
+// A biller is a provider with a separate bill.
 type biller struct {
 	protocol, path, price string
 	simserver.Tariff
 }
 
-// billers have thinking models, and cache what they have seen. Only Anthropic charges for writes.
+// billers have thinking models, and cache prompts. Only Anthropic charges for writes.
 var billers = map[string]biller{
 	"chat": {
 		"openai", "/v1", "input: 1.25, cached: 0.125, output: 10",

@@ -93,7 +93,7 @@ func eval[T any](b *tab, expression string, options ...chromedp.EvaluateOption) 
 	return v
 }
 
-// axe returns the serious faults that axe-core finds in the page. Without axe-core there are none.
+// axe returns the serious faults that axe-core finds in the page, or no faults without axe-core.
 func (b *tab) axe() []string {
 	b.t.Helper()
 	script, err := os.ReadFile(os.Getenv("ASSAY_AXE"))
@@ -197,8 +197,8 @@ func (b *tab) readable(where string) {
 	}
 }
 
-// The page of a trial with own tools shows what the calls changed and what the judge wants, on wide
-// and narrow screens.
+// The page of a trial with own tools shows the changes by the calls and the demands of the judge,
+// on wide and narrow screens.
 func TestBrowseState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -233,7 +233,7 @@ func TestBrowseState(t *testing.T) {
 	b.quiet("a trial with own tools")
 }
 
-// picture saves what the tab shows, if ASSAY_PICTURES names a directory.
+// picture saves a picture of the tab if ASSAY_PICTURES names a directory.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	dir := os.Getenv("ASSAY_PICTURES")
@@ -305,7 +305,7 @@ func TestBrowseLiveRun(t *testing.T) {
 	b.quiet("a live run")
 }
 
-// What models and tools say is text, whatever it contains.
+// Output of models and tools is shown as text, whatever it contains.
 func TestBrowseHostileText(t *testing.T) {
 	t.Parallel()
 	path := hostileStore(t)

@@ -81,7 +81,7 @@ Exit codes: 0 everything is fine, 1 error, 2 wrong usage or file, 3 something to
 	return cmd
 }
 
-// check tries the lanes, prints what it found and chooses the exit code.
+// check tries the lanes, prints the results and chooses the exit code.
 func (p *process) check(ctx context.Context, args []string, f checkFlags) (err error) {
 	if len(args) == 0 && len(f.models) == 0 {
 		providers, err := plan.LoadProviders(f.providers, p.env)
@@ -136,7 +136,7 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 	return err
 }
 
-// writeAgents prints what each agent did when it was started, what it printed, and what to change.
+// writeAgents prints each agent's behavior after its start, its output, and the advised changes.
 func writeAgents(p *process, agents []check.Agent) {
 	if len(agents) == 0 {
 		return
@@ -169,7 +169,7 @@ func writeAgents(p *process, agents []check.Agent) {
 	know.print(p, "To know", 0)
 }
 
-// printed prints the last lines of a program under a heading, unless there are none.
+// printed prints the last lines of a program under a heading, unless it printed no lines.
 func (p *process) printed(head, lines string) {
 	if lines == "" {
 		return
@@ -188,7 +188,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// writeCheck prints a table of lanes, and below it what to change and what to know.
+// writeCheck prints a table of lanes, and below it the advised changes and the notes.
 func writeCheck(p *process, results []check.Result) {
 	t := p.table("model", "lane", "reply", "model served", "calls", "state", "tokens", "cached",
 		"limits told")
@@ -233,7 +233,7 @@ func replies(n int) string {
 	return fmt.Sprintf("%d replies", n)
 }
 
-// said is what there is to say, in order, with the names of the lanes or agents that it is about.
+// said holds remarks, in order, each with the names of the lanes or agents that it is about.
 type said struct {
 	words []string
 	about map[string][]string
@@ -331,7 +331,7 @@ func (p *process) offerCheck(
 			if err != nil {
 				return err
 			}
-			if !used && c.Origin != "" { // a built-in model has none
+			if !used && c.Origin != "" { // a built-in model has no origin
 				fresh[c.Name] = true
 			}
 		}

@@ -50,7 +50,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 }
 
-// usualFile is the experiment file that commands use if none is named, and if it exists.
+// usualFile is the experiment file that commands use if no file is named and this one exists.
 const usualFile = "experiment.yaml"
 
 // file returns the arguments, or the usual file if no experiment is named.

@@ -81,7 +81,7 @@ func TestWrongChoiceIsUsageError(t *testing.T) {
 	}
 }
 
-// TestFlagsReplaceModelsAndProviders checks that --model and --providers replace those of a file.
+// TestFlagsReplaceModelsAndProviders checks that --model and --providers replace a file's entries.
 func TestFlagsReplaceModelsAndProviders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

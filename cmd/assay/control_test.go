@@ -98,8 +98,8 @@ func TestControlChangesRun(t *testing.T) {
 	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 }
 
-// TestCtlStatusQuotesTheEndpoint checks what is printed about a lane that waits because its
-// endpoint asks for it, and about one that does not wait.
+// TestCtlStatusQuotesTheEndpoint checks the output about a lane that waits because its endpoint
+// asks for it, and about one that does not wait.
 func TestCtlStatusQuotesTheEndpoint(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

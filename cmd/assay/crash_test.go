@@ -59,7 +59,7 @@ tasks_per_type: 6
 	}
 }
 
-// startQuickstart starts a quickstart as a process of its own and returns its output.
+// startQuickstart starts a quickstart as a separate process and returns its output.
 func startQuickstart(t *testing.T, db, latency string) (*exec.Cmd, io.ReadCloser) {
 	t.Helper()
 	cmd := program(t, "run", "--store", db, "--display", "json", "--sim-latency", latency)

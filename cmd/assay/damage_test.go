@@ -20,8 +20,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A damaged store shows the figures of the intact one, or a command says what it leaves out and
-// ends with another exit code than 0. The race detector would make this test take minutes.
+// A damaged store shows the figures of the intact one, or a command lists the omissions and ends
+// with another exit code than 0. The race detector would make this test take minutes.
 func TestNoDamageIsSilent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -137,8 +137,8 @@ func readings(t *testing.T, path string) [][]string {
 	}
 }
 
-// viewed returns what the pages of assay view read, or an error if they show that something is left
-// out.
+// viewed returns the data that the pages of assay view read, or an error if they show that rows are
+// left out.
 func viewed(t *testing.T, path string) (string, error) {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)
@@ -167,7 +167,7 @@ func viewed(t *testing.T, path string) (string, error) {
 	return text.String(), err
 }
 
-// hurt writes a damaged copy of a store, and returns what is wrong with it.
+// hurt writes a damaged copy of a store, and returns a description of the damage.
 func hurt(t *testing.T, random *rand.Rand, i int, path string, clean []byte) string {
 	t.Helper()
 	const page = 4096

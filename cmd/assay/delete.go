@@ -74,7 +74,7 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 	return cmd
 }
 
-// choice returns what the flags choose. Aged is true if --older-than was given.
+// choice returns the choice that the flags make. Aged is true if --older-than was given.
 func (f deleteFlags) choice(aged bool) (store.Choice, error) {
 	c := store.Choice{Experiment: f.experiment, Model: f.model, Transcripts: f.transcripts}
 	if aged {

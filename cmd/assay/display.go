@@ -16,7 +16,7 @@ type display struct {
 	process *process
 	mode    string
 	begun   func() // called when the run has begun; may be nil
-	unsound func() // says which tasks are not sound
+	unsound func() // lists the tasks that are not sound
 	store   string
 	keys    *live.Keyboard // nil if keys are not read
 	mu      sync.Mutex

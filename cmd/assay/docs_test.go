@@ -140,7 +140,7 @@ func TestVendorsPage(t *testing.T) {
 	must(t, nil, "plan", "--model", "k2-moonshot", "--model", "k2-fireworks", "--providers", providers)
 }
 
-// TestGatePage runs the commands of docs/gate.md, and those of its workflow that call assay.
+// TestGatePage runs the commands of docs/gate.md, and the lines of its workflow that call assay.
 func TestGatePage(t *testing.T) {
 	t.Parallel()
 	page := readDocument(t, "docs/gate.md")
@@ -201,7 +201,7 @@ func commands(readme string) (lines []string) {
 type reader struct {
 	dir   string
 	trial string // a trial that an earlier command printed
-	stop  func() // ends the run that `assay ctl` controls; nil if there is none
+	stop  func() // ends the run that `assay ctl` controls; nil without such a run
 }
 
 // view opens the pages that a line serves, and ends the server as a user does. It returns the first

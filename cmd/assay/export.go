@@ -177,7 +177,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	return incomplete(m.Missing, e.Selection.Narrowed() || f.experiment != "")
 }
 
-// tellExported prints what was exported. If the export is empty, it prints why.
+// tellExported prints a summary of the export. If the export is empty, it prints why.
 func tellExported(
 	ctx context.Context, p *process, e *dataset.Export, m export.Manifest, records int,
 ) error {
@@ -264,7 +264,7 @@ func whereFlags(conditions []string) string {
 	return b.String()
 }
 
-// checkExport prints whether the files of an export are as its manifest says.
+// checkExport prints whether the files of an export match its manifest.
 func checkExport(ctx context.Context, p *process, path string) error {
 	m, err := dataset.Check(ctx, path)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// gateFlags are those of gate, besides those of documents.
+// gateFlags are the flags of gate, including the flags of documents.
 type gateFlags struct {
 	documentFlags
 	baseline, side string
@@ -137,7 +137,7 @@ func (f *gateFlags) check() error {
 		"hint: --at-least and --always need none")
 }
 
-// terms returns what the flags ask for.
+// terms returns the terms that the flags ask for.
 func (f *gateFlags) terms() (t report.Terms, err error) {
 	t = report.Terms{Tasks: f.tasks, Chosen: f.tasks != "", Look: report.Looks(1)[0]}
 	if t.Margin, err = points(f.margin); err != nil {
@@ -307,7 +307,7 @@ func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, e
 const looks = 4
 
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first
-// trials of each model, balanced over the cells, so what a look sees does not depend on which
+// trials of each model, balanced over the cells, so the results of a look do not depend on which
 // trials end first.
 func (p *process) runGate(ctx context.Context, m measurement, path string) (err error) {
 	f := &m.flags

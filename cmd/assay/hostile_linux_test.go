@@ -32,7 +32,7 @@ func mostOf(t *testing.T, args ...string) (mb float64, out string) {
 }
 
 // The program needs at most 64 MB and ten times the size of a file more than it needs for a small
-// file, whatever the file holds. What it prints is short and has no control characters.
+// file, whatever the file holds. Its output is short and has no control characters.
 func TestMemoryOfHostileFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: reads large files")

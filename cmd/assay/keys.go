@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
-// What the last line of the live view says about keys.
+// Help texts about keys, for the last line of the live view.
 const (
 	shortHelp = "keys: ?"
 	longHelp  = "keys: p pause or resume, + and - limits by a tenth, q stop like Ctrl-C, ? hide"
@@ -26,7 +26,7 @@ func openKeyboard(in io.Reader) *live.Keyboard {
 	return live.NewKeyboard(int(f.Fd()))
 }
 
-// listen carries out what the keys ask for until ctx ends. Changes are the orders of `assay ctl`,
+// listen carries out the orders of the keys until ctx ends. Changes are the orders of `assay ctl`,
 // so they are logged in the store.
 func listen(
 	ctx context.Context, k *live.Keyboard, store string, view *live.Terminal, meter *live.Meter,

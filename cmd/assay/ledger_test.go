@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// tokens are what a reply really used. No part is in another one.
+// tokens are the tokens that a reply really used. The parts do not overlap.
 type tokens struct{ fresh, cached, written, visible, thinking int64 }
 
 func (n tokens) in() int64    { return n.fresh + n.cached + n.written }
@@ -27,13 +27,13 @@ func (n tokens) total() int64 { return n.in() + n.out() }
 
 type doc = map[string]any
 
-// A vendor reports what a reply used in its own way.
+// A vendor has its own way to report the tokens of a reply.
 type vendor struct {
 	protocol string
-	// caches, writes and thinks say which kinds of tokens the vendor has.
+	// caches, writes and thinks are true for the kinds of tokens that the vendor has.
 	caches, writes, thinks bool
 	usage                  func(n tokens) doc
-	// body wraps a usage in a reply. It is that of the protocol if it is nil.
+	// body wraps a usage in a reply. If it is nil, replies have the shape of the protocol.
 	body func(model string, use doc, call bool) string
 }
 
@@ -189,12 +189,12 @@ func responseUse(n tokens) doc {
 	}
 }
 
-// A ledger serves all vendors, each below a path of its own, and remembers what replies cost.
+// A ledger serves all vendors, each below a separate path, and remembers the costs of replies.
 type ledger struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	replies map[string]int
-	// costs has what each conversation of a vendor costs, by its first message.
+	// costs has the cost of each conversation of a vendor, by its first message.
 	costs map[string]map[string]*big.Rat
 }
 
@@ -420,8 +420,8 @@ func serveVendors(t *testing.T, names []string) (*ledger, string) {
 	return l, providers.String()
 }
 
-// TestExportedCostsAreTheVendors lets vendors answer at random, each in its own shape, and
-// compares what the export prints for every attempt with exact prices of what was really used.
+// TestExportedCostsAreTheVendors lets vendors answer at random, each in its own shape, and compares
+// the exported cost of every attempt with the exact price of the tokens really used.
 func TestExportedCostsAreTheVendors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -42,9 +42,9 @@ func hasMessage(records []map[string]any, msg string) bool {
 	})
 }
 
-// TestEachRunHasALog checks that each run logs its beginning, faults and end in a file of its own,
-// that level error keeps exactly the errors, that --debug-trials writes episodes, and that
-// logs: none writes no log.
+// TestEachRunHasALog checks that each run logs its beginning, faults and end in a separate file,
+// that level error keeps exactly the errors, that --debug-trials writes episodes, and that logs can
+// be turned off.
 func TestEachRunHasALog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -30,8 +30,8 @@ const (
 	repeats reaction = "repeats the turn"
 	// The same, but the lane waits as long as the server asks, and is never closed because of it.
 	waits reaction = "waits, repeats the turn"
-	// The lane is closed for this run. The turn goes to another lane. If there is none, the model's
-	// trials wait for the next run.
+	// The lane is closed for this run. The turn goes to another lane. Without another lane, the
+	// model's trials wait for the next run.
 	closes reaction = "closes the lane if it repeats"
 	// The attempt ends, and its trial goes to the end of the queue. Five in a row close a lane that
 	// never worked.
@@ -141,7 +141,7 @@ func (m misbehaviour) orTimeout(retried map[assay.FaultKind]int) bool {
 // matrixTrials is the number of trials in each row.
 const matrixTrials = 6
 
-// TestFaultMatrix plays every row of faultMatrix with a model of its own, all in one run over HTTP.
+// TestFaultMatrix plays every row of faultMatrix with a separate model, all in one run over HTTP.
 // In the end every trial is done with the outcome that it has without faults, and no goroutine or
 // connection is left.
 func TestFaultMatrix(t *testing.T) {
@@ -266,7 +266,7 @@ func faultsOnOneLane(t *testing.T, calm map[assay.TrialID]outcome) {
 }
 
 // TestFaultMatrixStays plays every row of faultMatrix with a fault that never passes on its only
-// lane. The run ends by itself: no trial is scored, all are parked with the reason, and no
+// lane. The run ends without a signal: no trial is scored, all are parked with the reason, and no
 // goroutine or connection is left. This takes half a minute, because the program keeps trying a
 // lane that never worked for that long.
 func TestFaultMatrixStays(t *testing.T) {

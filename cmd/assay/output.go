@@ -61,8 +61,8 @@ func (p *process) print(asJSON bool, result fmt.Stringer) error {
 	return p.either(asJSON, result, func() { fmt.Fprint(p.out, result) })
 }
 
-// either prints a result as JSON, or else calls what prints it as text. [run] reports errors of
-// writing.
+// either prints a result as JSON, or else calls text, which prints it as text. [run] reports errors
+// of writing.
 func (p *process) either(asJSON bool, result any, text func()) error {
 	if asJSON {
 		return json.NewEncoder(p.out).Encode(result)

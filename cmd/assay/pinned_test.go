@@ -472,7 +472,7 @@ func TestPinnedReports(t *testing.T) {
 	}
 }
 
-// lines returns a line for each part of a report, without what differs between two runs.
+// lines returns a line for each part of a report, without the parts that differ between two runs.
 func lines(t *testing.T, report map[string]any) string {
 	t.Helper()
 	var b strings.Builder

@@ -271,7 +271,7 @@ func (p *process) table(heads ...string) *document.TextTable {
 // mostChanges is how many changes of a library are named in a message.
 const mostChanges = 5
 
-// changesText says what has changed in a library since the latest run.
+// changesText describes the changes of a library since the latest run.
 func changesText(path string, changes []library.Change, pending int) string {
 	names := make([]string, 0, mostChanges+1)
 	for i, c := range changes {

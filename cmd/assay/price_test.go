@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// noDollars matches a cost of nothing.
+// noDollars matches a cost of zero.
 var noDollars = regexp.MustCompile(`\$0\.0+\b`)
 
 // TestUnknownPricesAreNeverZero runs a model with a price beside one without.
@@ -72,7 +72,7 @@ func TestUnknownPricesAreNeverZero(t *testing.T) {
 	}
 }
 
-// TestBudgetCountsThinkingBesideReplies checks that a budget stops by what is billed.
+// TestBudgetCountsThinkingBesideReplies checks that a budget stops by the billed amount.
 func TestBudgetCountsThinkingBesideReplies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

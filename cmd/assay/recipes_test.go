@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A dialect is how a server of docs/recipes.md differs from the simulated one. Where it is not
-// LiteLLM itself, its quirks are those of its source or of reports to its maintainers.
+// A dialect is how a server of docs/recipes.md differs from the simulated one. Unless it is LiteLLM
+// itself, its quirks come from its source or from reports to its maintainers.
 type dialect struct {
 	address string // in the recipe
 	path    string

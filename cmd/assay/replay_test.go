@@ -66,8 +66,8 @@ func python(t *testing.T) string {
 }
 
 // TestReplay has an independent script, written from docs/worlds.md alone, replay trials of
-// built-in models: luck, chance, mistakes, codes, results and verdicts have to be those of the
-// store.
+// built-in models: luck, chance, mistakes, codes, results and verdicts have to be the same as in
+// the store.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -92,7 +92,7 @@ func TestReplay(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// shown returns what the script reads of `assay show --json` for each trial of a store.
+// shown returns the fields of `assay show --json` that the script reads, for each trial of a store.
 func shown(t *testing.T, path string) string {
 	t.Helper()
 	trials := attempts(t, path)
@@ -176,7 +176,7 @@ func TestReplayOfChance(t *testing.T) {
 	}
 }
 
-// mixes are of faults of tools: none, every kind alone, and all of them.
+// mixes are mixes of tool faults: without faults, with every kind alone, and with all kinds.
 var mixes = []string{
 	"", "after=1", "slow=1", "stale=1", "wrong_shape=1",
 	"after=0.2,before=0.3,slow=0.1,stale=0.3,wrong_shape=0.1",
@@ -277,7 +277,7 @@ func (w *wanderer) Chat(_ context.Context, req *assay.Request) (*assay.Response,
 
 func (w *wanderer) pick(texts ...string) string { return texts[w.dice.IntN(len(texts))] }
 
-// tool returns the next tool of the plan, another one of it, or any.
+// tool returns the next tool of the plan, any tool of the plan, or any tool of the catalog.
 func (w *wanderer) tool(done []string) string {
 	switch w.dice.IntN(8) {
 	case 0:
@@ -320,7 +320,7 @@ func (w *wanderer) act(reply *assay.Message, done []string) {
 	reply.Calls = append(reply.Calls, assay.ToolCall{ID: id, Name: name, Arguments: arguments})
 }
 
-// arguments returns those of a plan, of which some are damaged.
+// arguments returns the arguments that a plan gives a tool. It damages some of them.
 func (w *wanderer) arguments(tool string, done []string) string {
 	right := workflow.Arguments(w.catalog, tool, w.task.Inputs, done)
 	var args map[string]any

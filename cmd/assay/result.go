@@ -28,7 +28,7 @@ type runResult struct {
 	flags runFlags
 }
 
-// print prints what the user has to know about an unfinished run, and the headline.
+// print prints the important facts about an unfinished run, and the headline.
 func (r *runResult) print(ctx context.Context) error {
 	if r.flags.quiet {
 		r.printDone()
@@ -63,7 +63,7 @@ func (r *runResult) print(ctx context.Context) error {
 	return (&document.Document{Headline: lines}).WriteText(r.out, r.terminal)
 }
 
-// documentFlags are those of the report that the quickstart writes.
+// documentFlags returns the flags of the report that the quickstart writes.
 func (r *runResult) documentFlags() documentFlags {
 	return documentFlags{
 		store: r.flags.store, format: "html", cluster: stat.Auto, transcripts: 3,
@@ -101,8 +101,8 @@ func (r *runResult) printDone() {
 	}
 }
 
-// unfinished says what the user has to know before the headline: what was closed or stopped, and
-// which trials have no outcome, with the reasons. The status command lists more.
+// unfinished lists the facts that come before the headline: closed lanes, stopped parts, and which
+// trials have no outcome, with the reasons. The status command lists more.
 func (r *runResult) unfinished(
 	ctx context.Context, status string,
 ) (lines []string, err error) {
@@ -175,7 +175,7 @@ func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error
 		if err != nil {
 			return "", 0, err
 		}
-		if a.Parked && !slices.Contains(r.sum.GivenUp, a.Model) { // an agent's reason is told above
+		if a.Parked && !slices.Contains(r.sum.GivenUp, a.Model) { // an agent's reason is above
 			reason, _, _ := strings.Cut(a.FaultDetail, "\n")
 			reasons[reason]++
 		}
@@ -188,7 +188,7 @@ func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error
 	return why, n, nil
 }
 
-// brokenScripts lists the functions of the user that broke, and says what to do.
+// brokenScripts lists the functions of the user that broke, with advice.
 func (r *runResult) brokenScripts() (lines []string) {
 	const most = 5
 	broken := r.sum.BrokenScripts

@@ -13,8 +13,8 @@ import (
 )
 
 // retried returns the planned trials that satisfy the conditions of --retry, with the round of
-// their next outcome. The outcome of a trial has to satisfy them or, if there is none, the latest
-// attempt.
+// their next outcome. The outcome of a trial has to satisfy them. If the trial has no outcome, the
+// latest attempt has to.
 func (f *runFlags) retried(
 	ctx context.Context, p *process, j *job.Job,
 ) (rounds map[assay.TrialID]int, err error) {

@@ -293,8 +293,8 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	return &codedError{code: exitIncomplete}
 }
 
-// runQuietly runs pending trials for a verdict, which counts what stays pending. What the file says
-// about workers, metrics and messages is for `assay run` only.
+// runQuietly runs pending trials for a verdict, which counts the trials that stay pending. The
+// file's settings for workers, metrics and messages are for `assay run` only.
 func (p *process) runQuietly(ctx context.Context, e *plan.Experiment, f runFlags) error {
 	e.Workers, e.Metrics, e.Notify = plan.Workers{}, "", ""
 	f.display, f.logLevel = "auto", "info"

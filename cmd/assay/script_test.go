@@ -1,7 +1,7 @@
 //go:build !race
 
 // Stories are many short commands, and most of their time would be the start of a program with the
-// race detector. Tests that run in this process show it what runs concurrently.
+// race detector. Tests that run in this process show it the concurrent code.
 
 package main
 

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hideEnvironment keeps the values of our environment variables, such as keys, from other
-// processes of the user. Agents run as the user, who can read what a process was started with in
-// /proc. Getenv reads a copy in memory, so nothing else changes. Root can still read our memory.
+// hideEnvironment keeps the values of our environment variables, such as keys, from other processes
+// of the user. Agents run as the user, who can read the initial environment of a process in /proc.
+// Getenv still works, because it reads a copy. Root can still read our memory.
 //
-// It does what it can: without /proc there is nothing to hide.
+// Errors are ignored, because without /proc there are no values to hide.
 func hideEnvironment() {
 	blankEnvironment()
 	// Only root can read the memory and the environment of a process that cannot be dumped.
@@ -29,7 +29,7 @@ func blankEnvironment() {
 	}
 	start, length := environmentBlock()
 	if start == 0 || length != len(environment) {
-		return // the kernel shows another part of the memory, or the program was told to
+		return // the kernel shows another part of the memory, perhaps on request
 	}
 	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func blanked(environment []byte) []byte {
 	return blank
 }
 
-// environmentBlock returns where the kernel finds the environment, or 0 if it does not say so.
+// environmentBlock returns where the kernel finds the environment, or 0 if the place is unknown.
 func environmentBlock() (start int64, length int) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

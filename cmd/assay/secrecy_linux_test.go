@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// spy is an agent that looks for keys in what the system shows about its ancestors. It writes what
-// it finds to a file beside it.
+// spy is an agent that looks for keys in the files that the system shows about its ancestors. It
+// writes its findings to a file beside it.
 const spy = `
 exec >>"${0%/*}/seen" 2>&1
 p=$PPID
@@ -82,7 +82,7 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 						Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
 					}
 				}
-				out, _ := cmd.CombinedOutput() // what it prints matters
+				out, _ := cmd.CombinedOutput() // only the output matters
 				return string(out)
 			}
 			out := assay("run", "e.yaml")

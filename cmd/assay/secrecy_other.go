@@ -2,5 +2,5 @@
 
 package main
 
-// hideEnvironment does nothing, because only Linux shows the environment of a process as a file.
+// hideEnvironment is empty, because only Linux shows the environment of a process as a file.
 func hideEnvironment() {}

@@ -49,7 +49,7 @@ func serve(t testing.TB, args ...string) rehearsal {
 	return rehearsal{url}
 }
 
-// serveProgram starts `assay sim serve` as a process of its own, without the race detector. It
+// serveProgram starts `assay sim serve` as a separate process, without the race detector. It
 // returns the server's address and kills the server at the end of the test.
 func serveProgram(t testing.TB, args ...string) string {
 	t.Helper()
@@ -107,7 +107,7 @@ func providersFile(url, limits string) string {
 }
 
 // TestPrintedProvidersWork runs an experiment with each provider that `assay sim serve` prints, and
-// compares what it cost with the server's bill.
+// compares its cost with the server's bill.
 func TestPrintedProvidersWork(t *testing.T) {
 	t.Parallel()
 	const tariff = "input=1.25, cached=0.125,cache_write=2,output=10"

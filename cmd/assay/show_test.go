@@ -109,8 +109,8 @@ func TestOutputErrors(t *testing.T) {
 	}
 }
 
-// TestExperimentSettledByAnotherIsListed runs an experiment whose trials another one has settled.
-// The store lists it under its own name, with one run.
+// TestExperimentSettledByAnotherIsListed runs an experiment whose trials another experiment has
+// settled. The store lists it under its own name, with one run.
 func TestExperimentSettledByAnotherIsListed(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)

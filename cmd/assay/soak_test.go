@@ -45,7 +45,7 @@ const soakRepeat = 3 * 2 * 5 * 10
 // TestSoak runs a large experiment against a server at which everything goes wrong now and then,
 // for a while or for as long as ASSAY_SOAK states. Then it stops the run with a signal and
 // continues without faults. No trial is lost, doubled or scored because of a fault, memory and open
-// files stay level, and all outcomes equal those of a run without a network.
+// files stay level, and all outcomes are the same as in a run without a network.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs under faults for 20 seconds")
@@ -125,7 +125,7 @@ func soakUnderFaults(t *testing.T, dir, db string) (
 	return all, done
 }
 
-// sameAsReference compares outcomes with those of a run without a network.
+// sameAsReference compares outcomes with the outcomes of a run without a network.
 func sameAsReference(t *testing.T, want, got map[assay.TrialID]assay.Outcome) {
 	t.Helper()
 	if len(want) != len(got) {
@@ -144,7 +144,7 @@ func sameAsReference(t *testing.T, want, got map[assay.TrialID]assay.Outcome) {
 	}
 }
 
-// A soak is a run of soakExperiment in a process of its own.
+// A soak is a run of soakExperiment in a separate process.
 type soak struct {
 	cmd   *exec.Cmd
 	ended chan struct{}   // closed when all output has been read
@@ -211,8 +211,8 @@ func (s *soak) wait(t *testing.T) soakEvent {
 	return s.last
 }
 
-// stop sends the signal for a soft stop. Then the run ends by itself, because the episodes in
-// flight have limits.
+// stop sends the signal for a soft stop. Then the run ends without a second signal, because the
+// episodes in flight have limits.
 func (s *soak) stop(t *testing.T) soakEvent {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {

@@ -19,7 +19,7 @@ import (
 type odd struct {
 	t       *testing.T
 	backend string
-	// silent is true if the gateway does not report the usage, and does nothing else.
+	// silent is true if the gateway does not report the usage. Then its replies do not fail.
 	silent  bool
 	replies atomic.Int64
 }
@@ -65,8 +65,8 @@ func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-// TestStrangeGatewayChangesNoOutcome runs trials at an odd gateway. Their outcomes are those of a
-// model without it, and what the gateway does not accept is stored and told once.
+// TestStrangeGatewayChangesNoOutcome runs trials at an odd gateway. Their outcomes are the same as
+// without it, and the setting that the gateway does not accept is stored and reported once.
 func TestStrangeGatewayChangesNoOutcome(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,8 +101,8 @@ func TestStrangeGatewayChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// TestOtherSettingsAreTold asks for a tier that the endpoint does not serve. The run tells it once,
-// and the status and the report count it over two runs.
+// TestOtherSettingsAreTold asks for a tier that the endpoint does not serve. The run reports it
+// once, and the status and the report count it over two runs.
 func TestOtherSettingsAreTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func TestOtherSettingsAreTold(t *testing.T) {
 }
 
 // TestLimitsHoldWithoutUsage checks that estimates stand for a usage that is not reported, in the
-// budget of a run and in the limit of an episode, and that the user is told so.
+// budget of a run and in the limit of an episode, and that the output mentions it.
 func TestLimitsHoldWithoutUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -106,7 +106,7 @@ func TestAimock(t *testing.T) {
 		protocol, base, settings string
 		// model is an entry of the experiment's models. The default is gpt-5.
 		model string
-		// path is that of a request if aimock's journal shows the state in it.
+		// path is the path of a request if aimock's journal shows the state in it.
 		path string
 	}{
 		{protocol: "openai", base: "/v1", path: "/v1/chat/completions"},
@@ -252,7 +252,7 @@ func firstTranscript(t *testing.T, path string) assay.Transcript {
 }
 
 // TestLiteLLM runs trials through LiteLLM's proxy in front of a simulated server, which insists on
-// its thinking. The proxy changes nothing about the results.
+// its thinking. The proxy does not change the results.
 func TestLiteLLM(t *testing.T) {
 	t.Parallel()
 	program := stranger(t, "ASSAY_LITELLM")

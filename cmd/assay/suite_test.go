@@ -178,7 +178,7 @@ func suiteGaps(t *testing.T, share int, models, args []string) {
 	}
 }
 
-// storedOnce checks that each trial has one attempt, and counts those of each model.
+// storedOnce checks that each trial has one attempt, and that each model has as many as it should.
 func storedOnce(t *testing.T, all []assay.Attempt, want map[string]int) {
 	t.Helper()
 	seen, got := make(map[assay.TrialID]bool), make(map[string]int)

@@ -38,8 +38,8 @@ func openFollowers(
 	return all, nil
 }
 
-// openTraces returns what sends traces to the collector that the environment names. It is nil if
-// there is none. Variables that are meant for other programs do not stop a run.
+// openTraces returns the sender of traces to the collector that the environment names. It returns
+// nil without such a collector. Variables that are meant for other programs do not stop a run.
 func openTraces(ctx context.Context, d *display) *telemetry.Traces {
 	env := func(names ...string) string {
 		for _, name := range names {
@@ -94,7 +94,7 @@ func (f *followers) observers() (all []session.Observer) {
 	return all
 }
 
-// close ends what still serves, and warns of what was not delivered.
+// close stops the server of metrics, and warns of undelivered messages and traces.
 func (f *followers) close(d *display) error {
 	if f.notifier != nil && f.notifier.Missed() != "" {
 		d.warn("assay: %s", f.notifier.Missed())

@@ -102,7 +102,7 @@ func TestRunIsFollowed(t *testing.T) {
 	noSecret(t, dir, secret, out.String()+line+string(rest))
 }
 
-// noSecret looks for a secret in the files of a directory and in what a program has printed.
+// noSecret looks for a secret in the files of a directory and in the output of a program.
 func noSecret(t *testing.T, dir, secret, printed string) {
 	t.Helper()
 	if strings.Contains(printed, secret) {
@@ -143,7 +143,7 @@ func TestTelemetryErrors(t *testing.T) {
 }
 
 // TestUnreachableCollector runs with a collector that does not exist. The results are complete, and
-// the last lines name what was lost.
+// the last lines report the loss.
 func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

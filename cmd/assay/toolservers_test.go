@@ -115,7 +115,7 @@ func sameSchedule(t *testing.T, dir string) {
 	}
 }
 
-// nothingLeft checks that no file is left in a directory, and no process that was told to use it.
+// nothingLeft checks that no file is left in a directory, and no process that was given it.
 func nothingLeft(t *testing.T, temp string) {
 	t.Helper()
 	left, err := os.ReadDir(temp)

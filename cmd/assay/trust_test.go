@@ -409,7 +409,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 }
 
 // TestReadersTellWhatIsNotProved turns twenty failures into successes. Every reader leaves them
-// out, says so, and ends with an error.
+// out, warns of it, and ends with an error.
 func TestReadersTellWhatIsNotProved(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)

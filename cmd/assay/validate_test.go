@@ -26,8 +26,8 @@ type validated struct {
 	Worlds  []validate.Proof `json:"worlds"`
 }
 
-// TestBuiltinLibraryIsSound checks that every task of the built-in library can be solved, as
-// often as the planner computes, and not by doing nothing.
+// TestBuiltinLibraryIsSound checks that every task of the built-in library can be solved, as often
+// as the planner computes, and not without any call.
 func TestBuiltinLibraryIsSound(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -111,7 +111,7 @@ func TestValidateFindsUnsoundTasks(t *testing.T) {
 	t.Parallel()
 	reader := assay.Tool{
 		Name: "reader", Description: "Reads.",
-		Parameters: []assay.Parameter{ // nothing is both a text and a number
+		Parameters: []assay.Parameter{ // no value is both a text and a number
 			{Name: "page", Type: "string", Required: true},
 			{Name: "page", Type: "number", Required: true},
 		},

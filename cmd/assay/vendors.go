@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// vendorFlags are those of vendors, besides those of documents.
+// vendorFlags are the flags of vendors, including the flags of documents.
 type vendorFlags struct {
 	documentFlags
 	margin string

@@ -79,7 +79,7 @@ func watchRun(ctx context.Context, p *process, db *store.DB, path string) error 
 	}
 }
 
-// A progressKey is what a line of progress is printed for when it changes.
+// A progressKey has the values whose changes make watch print a line of progress.
 type progressKey struct {
 	done, parked, skipped, alarms int
 	stopping, paused              bool

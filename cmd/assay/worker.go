@@ -19,7 +19,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/fleet"
 )
 
-// tokenVariable names the environment variable with what workers need to get in.
+// tokenVariable names the environment variable with the token that admits workers.
 const tokenVariable = "ASSAY_WORKER_TOKEN"
 
 type workerFlags struct {
@@ -151,7 +151,7 @@ func (f *workerFlags) leave(
 	}
 }
 
-// connectHint says what to do about a connection that failed.
+// connectHint advises on a connection that failed.
 func connectHint(err error, token string) string {
 	text := strings.ToLower(err.Error())
 	switch {
@@ -195,7 +195,7 @@ func readable(path string) error {
 	return f.Close()
 }
 
-// workerToken returns the token of a file, or else that of the environment.
+// workerToken returns the token of a file, or else the token in the environment.
 func workerToken(p *process, file string) (string, error) {
 	if file == "" {
 		token, _ := p.env(tokenVariable)
@@ -208,7 +208,7 @@ func workerToken(p *process, file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// checkWorkers checks what an experiment says about workers, before anything runs.
+// checkWorkers checks the settings of an experiment for workers, before anything runs.
 func checkWorkers(e *plan.Experiment) error {
 	s := &e.Workers
 	switch {
@@ -224,7 +224,7 @@ func checkWorkers(e *plan.Experiment) error {
 	return nil
 }
 
-// certificateOf returns the certificate for workers, or nil if there is none.
+// certificateOf returns the certificate for workers, or nil if the experiment names no certificate.
 func certificateOf(s *plan.Workers) (*tls.Certificate, error) {
 	if s.Cert == "" {
 		return nil, nil
@@ -236,7 +236,7 @@ func certificateOf(s *plan.Workers) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// open opens the place where workers ask for attempts, and says how they find it.
+// openExchange opens the place where workers ask for attempts, and prints how they find it.
 func openExchange(p *process, d *display, s *plan.Workers, store string) (*fleet.Exchange, error) {
 	token, _ := p.env(tokenVariable)
 	if s.NATS != "" {
@@ -283,7 +283,7 @@ func openExchange(p *process, d *display, s *plan.Workers, store string) (*fleet
 	return x, nil
 }
 
-// natsHint says what to do about a server of NATS that cannot be used, after a line break.
+// natsHint advises on a server of NATS that cannot be used, after a line break.
 func natsHint(err error, token string) string {
 	text := strings.ToLower(err.Error())
 	switch {
@@ -334,7 +334,7 @@ func listenAddress(s *plan.Workers) (string, error) {
 		"and forward the port with ssh -L", s.Address, port)
 }
 
-// workers returns what opens the place where workers ask for attempts, or nil if there is none.
+// workers returns a function that opens the place where workers ask for attempts, or nil.
 func (f *runFlags) workers(p *process, d *display, s *plan.Workers) func() (fleet.Hub, error) {
 	if !s.On() {
 		return nil

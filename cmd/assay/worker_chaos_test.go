@@ -18,7 +18,7 @@ import (
 
 // TestChaos lets a run, three workers and a NATS server work for ten minutes while all of them are
 // killed at random, workers and the server are stopped for longer than a lease, and a proxy cuts
-// and delays connections. Then the faults stop, and the run ends by itself: each trial has the
+// and delays connections. Then the faults stop, and the run ends on its own: each trial has the
 // outcome that it has in one undisturbed process, once. ASSAY_SOAK is the length in Go's notation,
 // or 1 for ten minutes.
 func TestChaos(t *testing.T) {
@@ -133,7 +133,7 @@ func (x *chaos) note(what string) {
 	x.counts[what]++
 }
 
-// again starts a program until it ends by itself with success, and disturbs it until a time.
+// again starts a program until it ends with success, and disturbs it until a time.
 func (x *chaos) again(name string, stops bool, until time.Time, start func() *exec.Cmd) {
 	for {
 		cmd := start()
@@ -196,7 +196,7 @@ func (x *chaos) disturb(
 	}
 }
 
-// proxy forwards connections to a server, cuts them at random and holds up what they carry.
+// proxy forwards connections to a server, cuts them at random and delays their data.
 func (x *chaos) proxy(server string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,7 +232,7 @@ func (x *chaos) forward(from, to net.Conn) {
 			case x.calm():
 			case dice == 0:
 				x.note("cut")
-				return // what was read is lost
+				return // the data read so far is lost
 			case dice < 4:
 				x.note("delayed")
 				time.Sleep(time.Duration(rand.IntN(5000)) * time.Millisecond)

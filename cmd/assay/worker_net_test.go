@@ -79,7 +79,7 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		file(t, dir, "key.pem", text("PRIVATE KEY", secret))
 }
 
-// natsServer starts the NATS server of its Go module as a process of its own, with JetStream and a
+// natsServer starts the NATS server of its Go module as a separate process, with JetStream and a
 // token, and returns its URL.
 func natsServer(t *testing.T, token string) string {
 	t.Helper()
@@ -93,7 +93,7 @@ func natsServer(t *testing.T, token string) string {
 	return "nats://" + addr
 }
 
-// natsCommand returns what starts such a server, and its address.
+// natsCommand returns a function that makes the command of such a server, and its address.
 func natsCommand(t *testing.T, token string) (start func() *exec.Cmd, addr string) {
 	t.Helper()
 	path, err := natsBinary()
@@ -138,8 +138,8 @@ var natsBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// TestWorkersOnOwnNATS uses a NATS server that is not ours, with two runs at once that have paths
-// of their own. A provider's key is in no message.
+// TestWorkersOnOwnNATS uses a NATS server that is not ours, with two runs at once that have
+// different paths. A provider's key is in no message.
 func TestWorkersOnOwnNATS(t *testing.T) {
 	t.Parallel()
 	const token, canary = "token-of-the-server", "canary-8d1f0e7c"
@@ -227,8 +227,8 @@ func eavesdrop(t *testing.T, url, token string) (heard func() (messages int, tex
 }
 
 // TestWorkersStartServersOfTools lets a worker carry out attempts with an MCP server that it starts
-// itself, and with one at a URL whose key it has. The outcomes are those of one process. A worker
-// without the program or the key is refused.
+// itself, and with one at a URL whose key it has. The outcomes are the same as in one process. A
+// worker without the program or the key is refused.
 func TestWorkersStartServersOfTools(t *testing.T) {
 	t.Parallel()
 	const here = "{dir}/toolserver" // on the machine of the run, and in another folder of the worker

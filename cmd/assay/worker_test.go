@@ -25,7 +25,7 @@ type coordinator struct {
 	// Paths of the run's experiment and of its store, if the arguments name one.
 	experiment, store string
 	args              []string // of a worker
-	env               []string // of a worker, beside that of the test
+	env               []string // of a worker, in addition to the test's
 	done              chan error
 }
 
@@ -89,7 +89,7 @@ func (c *coordinator) worker(t *testing.T, args ...string) (w *exec.Cmd, says *s
 	return w, says
 }
 
-// says keeps what a program prints, and closes heard when it has printed a text.
+// says keeps the output of a program, and closes heard when it has printed a text.
 type says struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -188,8 +188,8 @@ func timeless(t *testing.T, store string) map[assay.TrialID]string {
 	return all
 }
 
-// TestKilledWorker kills a worker with a hundred attempts in flight. Others carry them out, and
-// nothing is lost or counted twice.
+// TestKilledWorker kills a worker with a hundred attempts in flight. Others carry them out, and no
+// attempt is lost or counted twice.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
