@@ -1,7 +1,7 @@
 package budget
 
-// A Budget bounds what a run may spend. Zero means no bound. Dollars count only for models
-// that have a price.
+// A Budget bounds the spending of a run. Zero means no bound. Dollars count only for models that
+// have a price.
 type Budget struct {
 	USD    float64 `yaml:"usd" json:"usd,omitempty"`
 	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`

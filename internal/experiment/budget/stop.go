@@ -10,7 +10,7 @@ import (
 type StopRule struct {
 	// After is the number of outcomes that must exist before the rule is checked.
 	After int `yaml:"after" json:"after"`
-	// Below is the threshold of [StopRules.Hopeless], Above that of [StopRules.Malformed].
+	// Below is the threshold of [StopRules.Hopeless], Above the threshold of [StopRules.Malformed].
 	Below float64 `yaml:"below" json:"below,omitempty"`
 	Above float64 `yaml:"above" json:"above,omitempty"`
 	// Per is the scope in which the rule counts outcomes and skips trials: PerCell or PerModel.

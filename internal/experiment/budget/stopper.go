@@ -1,9 +1,9 @@
 // Package budget decides whether a trial is still worth running: whether the budgets have room for
 // it, and whether a stop rule has stopped its cell or its model.
 //
-// It owns the budgets and stop rules of an experiment and counts what a run spends and how its
-// trials end. It reads no store and stops nothing by itself: the engine asks before each trial,
-// and providers ask before each request.
+// It owns the budgets and stop rules of an experiment and counts the spending of a run and how its
+// trials end. It reads no store and does not end trials: the engine asks before each trial, and
+// providers ask before each request.
 package budget
 
 import (
@@ -69,7 +69,7 @@ func New(budgets Budgets, rules StopRules) *Stopper {
 	}
 }
 
-// Budgets returns what the run may spend.
+// Budgets returns the budgets of the run.
 func (g *Stopper) Budgets() Budgets { return g.budgets }
 
 // accountsLocked returns the accounts of the run, of the cell's model and of the cell.

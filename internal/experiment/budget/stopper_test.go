@@ -144,8 +144,8 @@ func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 	}
 }
 
-// TestStopperStopsOnlyWhatIsSpent checks that a stopper without budgets and rules stops nothing,
-// and that a budget allows requests exactly until it is spent.
+// TestStopperStopsOnlyWhatIsSpent checks that a stopper without budgets and rules never stops a
+// trial, and that a budget allows requests exactly until it is spent.
 func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

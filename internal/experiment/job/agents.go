@@ -10,7 +10,7 @@ type Agent struct {
 	bridge.Agent
 	// Most is the largest number of attempts at a time.
 	Most int
-	// Missing says that its program is not on this machine. It is nil if it is.
+	// Missing is an error if its program is not on this machine, and otherwise nil.
 	Missing error
 }
 

@@ -46,7 +46,7 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 	sums := make(map[chances]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
-		if of.open[ref] { // nobody knows a plan
+		if of.open[ref] { // its plan is unknown
 			continue
 		}
 		at := problem{of.tasks[ref], chances{trial.Reliability, trial.Faults}}

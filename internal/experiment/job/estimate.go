@@ -18,9 +18,9 @@ type Estimate struct {
 	Planned    int    `json:"planned"`
 	Done       int    `json:"done"`
 	Pending    int    `json:"pending"`
-	// Library describes where the tasks came from, and what was left out of them.
+	// Library describes the origin of the tasks, and the omissions.
 	Library library.Meta `json:"library"`
-	// Changed lists what differs in the library since the latest run of the experiment.
+	// Changed lists the changes of the library since the latest run of the experiment.
 	Changed []library.Change `json:"changed,omitempty"`
 	// Gaps count the pending trials of each part and model.
 	Gaps []Gap `json:"gaps"`
@@ -29,7 +29,7 @@ type Estimate struct {
 	Power         []Power              `json:"power"`
 	Ceilings      []Ceiling            `json:"ceilings"`
 	Unsolvable    Unsolvable           `json:"unsolvable"`
-	// Unsound is what a short check of tasks with own tools found.
+	// Unsound holds the findings of a short check of tasks with own tools.
 	Unsound validate.Unsound `json:"unsound"`
 	Forecast
 	Cost float64 `json:"cost_usd"`

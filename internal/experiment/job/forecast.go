@@ -125,7 +125,7 @@ func (j *Job) Forecast(
 	return f, nil
 }
 
-// A doubt says what is unknown about endpoints.
+// A doubt marks the unknown properties of endpoints.
 type doubt struct{ speed, limits bool }
 
 func doubtOf(lanes []lane.Config, basis string) doubt {
@@ -149,8 +149,8 @@ func (d doubt) String() string {
 	return ""
 }
 
-// span simulates work on endpoints that are as good and as bad as they may be. It returns nothing
-// if the stated limits decide about the time.
+// span simulates work on endpoints that are as good and as bad as they may be. It returns an empty
+// range if the stated limits decide about the time.
 func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Simulation) Range {
 	if d == (doubt{}) || work.Conversations == 0 {
 		return Range{}

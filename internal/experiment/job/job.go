@@ -87,10 +87,10 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 	return e.Expand(ctx, lib.Refs, applies(lib, e.World))
 }
 
-// Keep stores the tasks that an experiment draws from the job's library, so that its results can
-// be read without the library's file. The experiment is the job's, perhaps joined with earlier
-// models. Libraries with tools of their own are stored as a whole, because their tasks may define
-// variants that the experiment names.
+// Keep stores the tasks that an experiment draws from the job's library, so that its results can be
+// read without the library's file. The experiment is the job's, perhaps joined with earlier models.
+// Libraries with own tools are stored as a whole, because their tasks may define variants that the
+// experiment names.
 func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error {
 	var keys []library.TaskKey
 	add := func(difficulty string, task assay.TaskRef) {
@@ -118,8 +118,8 @@ func (j *Job) Keep(ctx context.Context, db *store.DB, e *plan.Experiment) error 
 	return keepLibrary(ctx, db, j.Library, keys)
 }
 
-// Changes returns what differs between the job's library and that of the latest run of the
-// experiment in a store, or nothing if there was none.
+// Changes returns the differences between the job's library and the library of the experiment's
+// latest run in a store. Without such a run, it returns nil.
 func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Change, err error) {
 	all, err := db.Experiments(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Chan
 }
 
 // Again opens an experiment with a further repeat of everything. If trials of the repeats that the
-// store knows are pending, there is no further one before they are done.
+// store knows are pending, they have to be done before a further one.
 func Again(ctx context.Context, db *store.DB, e *plan.Experiment) (*Job, error) {
 	stored, err := db.Experiments(ctx)
 	if err != nil {

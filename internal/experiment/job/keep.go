@@ -10,8 +10,8 @@ import (
 )
 
 // OpenLibrary opens the library that a run used, with at least the tasks that the run planned. It
-// uses what the store keeps, so it needs no file. The built-in library, if it is that of this
-// program, and an unchanged library file are only faster ways to the same tasks.
+// reads the stored tasks, so it needs no file. The built-in library, if this program has the same,
+// and an unchanged library file are only faster ways to the same tasks.
 func OpenLibrary(
 	ctx context.Context, db *store.DB, used store.Library,
 ) (*library.Library, error) {

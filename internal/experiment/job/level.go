@@ -17,9 +17,9 @@ type level struct {
 	assay.Provider
 }
 
-// levels is the provider of a lane, by the names of the models that share it: the levels of a
-// model and its aliases. Each has a client of its own, because headers differ, and an endpoint can
-// refuse for one level what it accepts for another.
+// levels is the provider of a lane, by the names of the models that share it: the levels of a model
+// and its aliases. Each has a separate client, because headers differ, and an endpoint can refuse a
+// setting for one level and accept it for another.
 type levels map[string]level
 
 // Chat implements [assay.Provider].

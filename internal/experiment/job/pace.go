@@ -8,17 +8,17 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// A Pace estimates from what a run has done so far how long the rest takes. It counts the replies
-// of models that share lanes, because replies arrive long before the first trials end. It is not
-// safe for concurrent use. All times are measured from the start of the run and never decrease.
+// A Pace estimates from the progress of a run how long the rest takes. It counts the replies of
+// models that share lanes, because replies arrive long before the first trials end. It is not safe
+// for concurrent use. All times are measured from the start of the run and never decrease.
 //
 // The rest is a time in which trials still start, and the time that the last of them take:
 //
 //	left = (trials to start) × (replies a trial) / (replies a second) + (time of a trial)
 //
 // The error of the rate comes from the differences between blocks of time (batch means: Law,
-// Simulation Modeling and Analysis, 5th edition, 2015, section 9.5.3), that of the replies a trial
-// from the differences between trials.
+// Simulation Modeling and Analysis, 5th edition, 2015, section 9.5.3), the error of the replies a
+// trial from the differences between trials.
 type Pace struct {
 	// Turns is the plan's number of replies in a trial. It counts like a few trials.
 	Turns float64
@@ -110,7 +110,7 @@ func (p *Pace) Left(
 	}, true
 }
 
-// whole returns the blocks that are over at some time. Nothing is counted in those to come.
+// whole returns the blocks that are over at some time. Blocks without replies count 0.
 func (p *Pace) whole(at time.Duration) []int {
 	n := int((at - p.since) / blockTime)
 	return append(slices.Clone(p.blocks), make([]int, max(0, n-len(p.blocks)))...)[:n]
@@ -150,8 +150,8 @@ func (p *Pace) rate(blocks []int) (rate, relative float64, ok bool) {
 		}
 		batches.add(float64(sum))
 	}
-	// The replies vary at least like those of a Poisson process. Student's quantile for 8 batches
-	// is wider than the normal one by studentT.
+	// The replies vary at least as in a Poisson process. Student's quantile for 8 batches is wider
+	// than the normal one by studentT.
 	const studentT = 1.15
 	expected := all.mean() * float64(size)
 	deviation := max(batches.deviation(), math.Sqrt(expected))
@@ -172,7 +172,7 @@ func Silence(lanes []lane.Status) time.Duration {
 }
 
 // turns returns the replies in a trial, and its relative error. Short trials end first, so the
-// trials in flight count, too: as a half if all trials are equally long, and as nothing if a long
+// trials in flight count, too: as a half if all trials are equally long, and as zero if a long
 // trial is as likely to end soon as a short one (the estimate from censored exponential times:
 // Lawless, Statistical Models and Methods for Lifetime Data, 2nd edition, 2003, section 4.1). It
 // takes the middle, and half of the difference is an error.

@@ -234,9 +234,9 @@ func TestForecastHoldsTruthAfterTwoMinutes(t *testing.T) {
 	}
 }
 
-// TestForecastIsRightAfterHalfAMinute checks for endpoints of which nothing is known that the time
-// left is wrong by a factor of two at most, from 30 s until half of the run is over. An endpoint
-// that allows a burst a minute is judged when it has refused twice.
+// TestForecastIsRightAfterHalfAMinute checks for entirely unknown endpoints that the time left is
+// wrong by a factor of two at most, from 30 s until half of the run is over. An endpoint that
+// allows a burst a minute is judged when it has refused twice.
 func TestForecastIsRightAfterHalfAMinute(t *testing.T) {
 	t.Parallel()
 	const fast, slow = 100 * time.Millisecond, 5 * time.Second

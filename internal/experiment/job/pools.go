@@ -39,7 +39,7 @@ type Pools struct {
 	owners map[string]string
 	// clients are the providers of lanes, by the lane's name.
 	clients map[string]levels
-	// Agents has those of the models that are foreign agents.
+	// Agents has the models that are foreign agents.
 	Agents map[string]Agent
 	// Notes mention settings that an endpoint does not accept.
 	Notes []string
@@ -49,9 +49,9 @@ type Pools struct {
 	client *http.Client
 }
 
-// Pools finds the lanes of each model: those in the experiment's providers file, or else those of
-// a built-in model, which takes simLatency to reply in the median. It checks everything that can
-// be checked before the first request.
+// Pools finds the lanes of each model: the lanes in the experiment's providers file, or else the
+// lane of a built-in model, which takes simLatency to reply in the median. It checks everything
+// that can be checked before the first request.
 func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	var providers *plan.Providers
 	if path := j.Experiment.Providers; path != "" {
@@ -111,7 +111,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 			configs = []lane.Config{{
 				Name: "builtin", Provider: levels{model: {base, simulated}}, Orders: base,
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
-				Price:  lane.Price{Stated: true}, // it costs nothing
+				Price:  lane.Price{Stated: true}, // it is free
 			}}
 		}
 		p.Configs[model] = configs

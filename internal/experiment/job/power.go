@@ -20,7 +20,7 @@ type Power struct {
 	Tasks     int `json:"tasks"`
 	Sequences int `json:"sequences"`
 	Repeats   int `json:"repeats"`
-	// Cluster is what the report will take for independent: [stat.ByTask] or
+	// Cluster is the unit that the report will take for independent: [stat.ByTask] or
 	// [stat.BySequence].
 	Cluster string `json:"cluster"`
 	// Detectable assumes that the two rows are independent, Paired that both find the

@@ -11,11 +11,11 @@ import (
 )
 
 // sequences are the sequences of required tools of the planned tasks. An ID can have other required
-// tools at another difficulty, so tasks are told apart by their digests, too.
+// tools at another difficulty, so tasks are distinguished by their digests, too.
 type sequences struct {
 	tasks    map[assay.TaskRef]string
 	problems map[string]workflow.Problem
-	// open are the tasks whose plan nobody knows, so they have no problem.
+	// open are the tasks whose plan is unknown, so they have no problem.
 	open map[assay.TaskRef]bool
 }
 

@@ -28,7 +28,7 @@ type AgentSpec struct {
 	URL     string   `yaml:"url"`
 	// Headers are sent to the URL. ${NAME} stands for an environment variable.
 	Headers map[string]string `yaml:"headers"`
-	// Listen is where the tools and the model are offered, and PublicURL what the agent is told.
+	// Listen is the address of the tools and the model, and PublicURL the one that the agent gets.
 	Listen    string `yaml:"listen"`
 	PublicURL string `yaml:"public_url"`
 	// Preset names a known agent; see [bridge.Presets].
@@ -185,12 +185,12 @@ func (p *Providers) CheckProgram(name string) error {
 	return nil
 }
 
-// An AgentUse is what an experiment knows about an agent. A trial's identity has all but the
-// program.
+// An AgentUse holds the facts about an agent that an experiment keeps. A trial's identity has all
+// but the program.
 type AgentUse struct {
 	Model   string   `json:"model"`
 	Timeout Duration `json:"timeout"`
-	// Program is that of [bridge.Agent.Program].
+	// Program is a copy of [bridge.Agent.Program].
 	Program map[string]string `json:"program,omitempty"`
 }
 
@@ -229,7 +229,7 @@ func (e *Experiment) Served(model string) string {
 	return base
 }
 
-// CheckAgents returns an error if the experiment asks agents for what they cannot do.
+// CheckAgents returns an error if the experiment has a setting that agents do not support.
 func (e *Experiment) CheckAgents() error {
 	if len(e.Agents) > 0 && e.Protocol == assay.Tags {
 		return e.FieldError("protocol",

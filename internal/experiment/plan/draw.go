@@ -89,8 +89,8 @@ func (d *draw) count(e *Experiment, i int, want Count) (int, error) {
 	return int(want), nil
 }
 
-// find returns the entry of a flawed variant at a severity, or nil if nothing
-// was reserved for it.
+// find returns the entry of a flawed variant at a severity, or nil if no tasks were reserved for
+// it.
 func (d *draw) find(variant, severity string) *flawedDraw {
 	for _, f := range d.flawed {
 		if f.variant == variant && f.severity == severity {

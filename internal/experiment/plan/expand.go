@@ -15,8 +15,8 @@ import (
 // Refs returns a library's tasks of a type and difficulty.
 type Refs func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error)
 
-// Applies reports whether a flawed variant has a severity for a task's plan. If
-// it does not, a trial would measure nothing, or what a worse severity measures.
+// Applies reports whether a flawed variant has a severity for a task's plan. If it does not, a
+// trial would measure no flaw, or the effect of a worse severity.
 type Applies func(
 	ctx context.Context, task assay.TaskRef, difficulty, variant, severity string,
 ) (bool, error)
@@ -31,9 +31,8 @@ type Plan struct {
 	limit         int // trials per model
 }
 
-// NotApplicable counts the tasks that a flawed variant leaves out at one
-// severity in one task type because their plans have no such flaw. Tasks is 0 if
-// it leaves out none.
+// NotApplicable counts the tasks that a flawed variant leaves out at one severity in one task type
+// because their plans have no such flaw. Tasks is 0 if it applies to all.
 type NotApplicable struct {
 	Variant  string `json:"variant"`
 	Severity string `json:"severity"`

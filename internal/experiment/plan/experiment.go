@@ -34,9 +34,9 @@ type Experiment struct {
 	World   string   `yaml:"world" json:"world"`
 	Library string   `yaml:"library" json:"library"`
 	Models  []string `yaml:"-" json:"models"`
-	// Levels has those of the models that have settings of their own.
+	// Levels has the models that have their own settings.
 	Levels map[string]Level `yaml:"-" json:"levels,omitempty"`
-	// Agents has those of the models that are foreign agents; see [Experiment.FindAgents].
+	// Agents has the models that are foreign agents; see [Experiment.FindAgents].
 	Agents map[string]AgentUse `yaml:"-" json:"agents,omitempty"`
 	// Specs and Generation are the models and the sampling as the file spells them. They are
 	// empty once the file has been read.
@@ -56,7 +56,7 @@ type Experiment struct {
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
-	// These fields say how `assay run` goes about it. The store does not keep them.
+	// These fields define how `assay run` proceeds. The store does not keep them.
 	Workers Workers `yaml:"workers" json:"-"`
 	Metrics string  `yaml:"metrics" json:"-"` // the address that serves metrics
 	Notify  string  `yaml:"notify" json:"-"`  // the environment variable with a webhook

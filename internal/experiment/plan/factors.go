@@ -22,7 +22,7 @@ type Factors struct {
 	Reliabilities []float64 `yaml:"reliabilities" json:"reliabilities"`
 	TasksPerType  Count     `yaml:"tasks_per_type" json:"tasks_per_type"`
 	Repeats       int       `yaml:"repeats" json:"repeats"`
-	// FaultMixes are those of the experiment's failures, as cells have them.
+	// FaultMixes are the mixes of the experiment's failures, as cells have them.
 	FaultMixes []string `yaml:"-" json:"-"`
 }
 
@@ -324,8 +324,8 @@ func (e *Experiment) EachFactors() []Factors {
 	return all
 }
 
-// parts returns the parts of the experiment. If the file lists none, the whole
-// experiment is one part with the experiment's name. The repeats include further ones.
+// parts returns the parts of the experiment. If the file lists no parts, the whole experiment is
+// one part with the experiment's name. The repeats include further ones.
 func (e *Experiment) parts() []PartSpec {
 	parts := []PartSpec{{Name: e.Name, Factors: e.Factors}}
 	if len(e.Parts) > 0 {

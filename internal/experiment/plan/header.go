@@ -11,15 +11,14 @@ import (
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// httpHeader matches headers that a request needs for itself, and secretHeader those that hold
-// credentials.
+// httpHeader matches headers that a request needs, and secretHeader headers that hold credentials.
 var (
 	httpHeader = regexp.MustCompile(`(?i)^(host|connection|content-.*|transfer-encoding|` +
 		`accept.*|user-agent)$`)
 	secretHeader = regexp.MustCompile(`(?i)authorization|key|token|secret|cookie`)
 )
 
-// headerMistake describes what is wrong with a header in any file, or returns "".
+// headerMistake describes the mistake in a header of any file, or returns "".
 func headerMistake(name, value string) string {
 	switch {
 	case !headerName.MatchString(name):

@@ -1,8 +1,8 @@
 package plan
 
-// Hedges reports whether a late request may be sent to the lane a second time. If the file does not
-// say so, it may if that costs neither money nor a part of a daily allowance. A lane with a key and
-// without a price may cost money.
+// Hedges reports whether a late request may be sent to the lane a second time. If the file is
+// silent about it, it may if that costs neither money nor a part of a daily allowance. A lane with
+// a key and without a price may cost money.
 func (l Lane) Hedges() bool {
 	if l.Serve.Hedge != nil {
 		return *l.Serve.Hedge

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// checkIdentities checks that each model's results will be filed under its own name: no two
-// models name one deployment of an endpoint, and no name contradicts its deployment unless the
-// file says which model the deployment serves.
+// checkIdentities checks that each model's results will be filed under its own name: no two models
+// name one deployment of an endpoint, and no name contradicts its deployment unless the file names
+// the model that the deployment serves.
 func (p *Providers) checkIdentities() error {
 	type deployment struct{ url, name string }
 	filed := make(map[deployment]string) // under which model

@@ -19,7 +19,7 @@ type Generation struct {
 	Headers        map[string]string `yaml:"headers"`
 }
 
-// A ModelSpec is a model in a file: a name, or a name with settings of its own.
+// A ModelSpec is a model in a file: a name, or a name with its own settings.
 type ModelSpec struct {
 	Name       string `yaml:"name"`
 	Label      string `yaml:"label"`
@@ -36,8 +36,8 @@ func (m *ModelSpec) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*mapping)(m))
 }
 
-// A Level is a model with settings of its own. Its name is that of the model, an @ and a label,
-// and its results are filed under that name.
+// A Level is a model with its own settings. Its name is the model's name, an @ and a label, and its
+// results are filed under that name.
 type Level struct {
 	// Model is the name in the providers file.
 	Model    string         `json:"model"`
@@ -92,7 +92,7 @@ func (e *Experiment) setSpecs() error {
 	return nil
 }
 
-// SetRevision gives a revision to all models that have none.
+// SetRevision gives a revision to all models without one.
 func (e *Experiment) SetRevision(revision string) error {
 	if !labelText.MatchString(revision) {
 		return &Error{
@@ -148,7 +148,7 @@ func (e *Experiment) unrevised(model string) string {
 	return model
 }
 
-// addLevel adds the level of a model, if it has settings of its own, and returns its name.
+// addLevel adds the level of a model, if it has its own settings, and returns its name.
 func (e *Experiment) addLevel(spec ModelSpec, at string) (string, error) {
 	if model, effort := SplitLevel(spec.Name); effort != "" && spec.Effort == "" {
 		spec.Name, spec.Effort = model, effort
@@ -207,7 +207,7 @@ func (m *ModelSpec) label() string {
 	return strings.Join(words, "+")
 }
 
-// over returns the settings, with those of s where the file sets none.
+// over returns the settings in the file, and the settings in s that the file lacks.
 func (g *Generation) over(s assay.Sampling) assay.Sampling {
 	return assay.Sampling{
 		Temperature: cmp.Or(g.Temperature, s.Temperature), TopP: cmp.Or(g.TopP, s.TopP),
@@ -218,7 +218,7 @@ func (g *Generation) over(s assay.Sampling) assay.Sampling {
 	}
 }
 
-// merged returns the text of a JSON object with further fields, which replace those of the same
+// merged returns the text of a JSON object with further fields, which replace fields of the same
 // name. The fields are sorted, so that equal settings have equal texts.
 func merged[V any](object string, more map[string]V) string {
 	if len(more) == 0 {
@@ -270,7 +270,7 @@ func (e *Experiment) checkGeneration(at string, g *Generation) error {
 	return cmp.Or(e.checkExtra(at, g.Extra), e.checkHeaders(at, g.Headers))
 }
 
-// ownFields are the fields of a request that Assay writes itself, with what to do instead.
+// ownFields are the fields of a request that Assay writes itself, with the setting to use instead.
 var ownFields = map[string]string{
 	"model": "", "messages": "", "input": "", "contents": "", "system": "", "tools": "",
 	"functions": "", "stream": "", "n": "",

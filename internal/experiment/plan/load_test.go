@@ -205,7 +205,7 @@ func TestLoadErrors(t *testing.T) {
 	refused(t, "hello\n", "the file must be a mapping")
 }
 
-// excerpt matches what an error shows of a file.
+// excerpt matches the lines of a file that an error shows.
 var excerpt = regexp.MustCompile(`\n +\d+ \| [^\n]*\n +\| [^\n]*\^`)
 
 // refused checks that Load refuses a file with an error, which contains a text and an excerpt.

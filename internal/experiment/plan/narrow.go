@@ -114,8 +114,7 @@ func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
 	return &joined, nil
 }
 
-// RepeatLike sets the further repeats to those of an earlier plan, or to none if that plan is
-// another one.
+// RepeatLike sets the further repeats to those of an earlier plan, or to zero if that plan differs.
 func (e *Experiment) RepeatLike(earlier json.RawMessage) error {
 	e.Again = 0
 	old, err := e.sameDesign(earlier)
@@ -158,7 +157,7 @@ func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 	return &old, nil
 }
 
-// trialsOfAgents returns what trials have of the agents as JSON, without their programs.
+// trialsOfAgents returns the agents as JSON without their programs, as trials have them.
 func (e *Experiment) trialsOfAgents() (json.RawMessage, error) {
 	agents := maps.Clone(e.Agents)
 	for name, a := range agents {

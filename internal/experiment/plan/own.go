@@ -16,7 +16,7 @@ func (e *Experiment) ownTools() bool {
 	return d != nil && d.OwnTools
 }
 
-// usualWorld returns the default world. Tools that users wrote have one of their own.
+// usualWorld returns the default world. Tools that users wrote have their own world.
 func (e *Experiment) usualWorld() string {
 	if library.IsTaskFile(e.Library) || library.HasOwnTools(e.Library) {
 		return world.OwnName
@@ -52,8 +52,8 @@ func (e *Experiment) checkOwnNames(field, what string, names []string) error {
 	return nil
 }
 
-// SetLibrary tells an experiment which types and variants the tasks of its library have. An
-// experiment with tasks that users wrote needs that before it is expanded.
+// SetLibrary gives an experiment the types and variants of the tasks of its library. An experiment
+// with tasks that users wrote needs that before it is expanded.
 func (e *Experiment) SetLibrary(types, variants []string) error {
 	e.types = types
 	for i, f := range e.EachFactors() {

@@ -389,8 +389,8 @@ parts:
 	}
 }
 
-// TestPartWithoutModelsNeedsNoTasks checks that the library may lack the tasks
-// of a part that includes none of the models.
+// TestPartWithoutModelsNeedsNoTasks checks that the library may lack the tasks of a part that
+// includes no model.
 func TestPartWithoutModelsNeedsNoTasks(t *testing.T) {
 	t.Parallel()
 	easy := func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {

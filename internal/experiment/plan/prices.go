@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
-// Prices is a price list: what models cost, by their names in providers files or by the names of
-// deployments.
+// Prices is a price list: the prices of models, by their names in providers files or by the names
+// of deployments.
 type Prices struct {
 	models map[string]lane.Price
 	doc    *yamldoc.Document

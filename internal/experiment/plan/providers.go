@@ -48,8 +48,8 @@ type Endpoint struct {
 type Serve struct {
 	// Alias is the model that this is another name for. They share its lanes.
 	Alias string `yaml:"alias"`
-	// Deployments are the endpoint's names for its copies of the model. Each is
-	// a lane of its own. The default is the model's own name.
+	// Deployments are the endpoint's names for its copies of the model. Each is a separate lane.
+	// The default is the model's own name.
 	Deployments []string `yaml:"deployments"`
 	// Headers are sent in addition to the endpoint's.
 	Headers map[string]string `yaml:"headers"`
@@ -60,8 +60,8 @@ type Serve struct {
 	// busy or loads the model.
 	FirstReply Duration   `yaml:"first_reply"`
 	Price      lane.Price `yaml:"price"`
-	// Hedge says whether a late request may be sent a second time; see [Lane.Hedges]. It is nil if
-	// the file does not.
+	// Hedge is true if a late request may be sent a second time; see [Lane.Hedges]. It is nil if
+	// the file does not set it.
 	Hedge *bool `yaml:"hedge"`
 }
 

@@ -54,8 +54,8 @@ func TestProvidersLanes(t *testing.T) {
 	}
 }
 
-// TestHedges checks which lanes may get late requests a second time: those that cost nothing, and
-// those of which the file says so.
+// TestHedges checks which lanes may get late requests a second time: free lanes, and lanes for
+// which the file allows it.
 func TestHedges(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -25,14 +25,14 @@ type Failures struct {
 	Kinds FaultMixes `yaml:"kinds" json:"kinds,omitempty"`
 }
 
-// A LoopRule defines when a kind of loop is noticed and what happens then.
+// A LoopRule defines when a kind of loop is noticed, and the reaction to it.
 type LoopRule struct {
 	// After is the number of times in a row, as in [assay.LoopRule].
 	After int    `yaml:"after" json:"after,omitempty"`
 	Then  string `yaml:"then" json:"then"`
 }
 
-// What happens when a loop is noticed. With off, loops of the kind are ignored.
+// The reactions to a loop. With off, loops of the kind are ignored.
 const (
 	record = "record"
 	stop   = "stop"

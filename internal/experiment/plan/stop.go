@@ -15,8 +15,8 @@ func (e *Experiment) stopDefaults() {
 	})
 }
 
-// stopRule fills in what the file leaves out of a rule. A rule that is listed
-// without a value is on too.
+// stopRule fills in the fields of a rule that the file leaves out. A rule that is listed without a
+// value is on too.
 func (e *Experiment) stopRule(field string, rule **budget.StopRule, otherwise budget.StopRule) {
 	if e.node(field) == nil {
 		return

@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// Workers says where workers find a run. The paths are absolute.
+// Workers holds the settings by which workers find a run. The paths are absolute.
 type Workers struct {
 	Address string `yaml:"address"`
 	Cert    string `yaml:"cert"`

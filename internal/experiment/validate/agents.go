@@ -24,7 +24,7 @@ type blind struct {
 }
 
 // newBrute returns an agent that calls each tool once. Its arguments fit the tool's schema. They
-// are made up, or, if told is true, are values of the prompt where these fit.
+// are made up. If told is true, values of the prompt replace them where these fit.
 func newBrute(task *assay.Task, told bool) assay.Provider {
 	var dice *rand.Rand
 	var values []any

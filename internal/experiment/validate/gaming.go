@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A Game is what an agent that does not do the task achieves in one cell.
+// A Game is the result in one cell of an agent that does not do the task.
 type Game struct {
 	Agent       string  `json:"agent"`
 	Tools       string  `json:"tools"`
@@ -37,7 +37,7 @@ const (
 	MostPartial = 0.05
 )
 
-// leastTasks is the number of tasks below which a cell says nothing about an agent.
+// leastTasks is the number of tasks below which a cell is no evidence about an agent.
 const leastTasks = 20
 
 // chance is the risk that luck alone makes an agent look as if it succeeded too often in a cell.
@@ -115,7 +115,7 @@ func reliabilitiesOf(n int) []float64 {
 	return []float64{reliabilities[0], others[n%len(others)]}
 }
 
-// games collects what such agents achieve in the world assay-1. In pilot they succeed, by its
+// games collects the results of such agents in the world assay-1. In pilot they succeed, by its
 // rules.
 type games struct {
 	cells  map[Game]*Game // by the game without its counts
@@ -134,7 +134,7 @@ type shape struct{ variant, severity string }
 func shapes(agent string) []shape {
 	switch agent {
 	case sim.Copier:
-	case sim.Inputs: // has to be told the steps
+	case sim.Inputs: // needs the steps
 		return []shape{{assay.Optimal, ""}}
 	default:
 		return []shape{{assay.Baseline, ""}}
@@ -235,7 +235,7 @@ func (s *games) worst() []Game {
 	return worst
 }
 
-// better compares what agents achieve. Successes beyond the limits come first.
+// better compares the results of agents. Successes beyond the limits come first.
 func better(a, b Game) int {
 	rank := func(g Game) (pays, share float64) {
 		if g.Pays() {

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/score"
 )
 
-// A Doubt is what is wrong with a task whose tools users wrote.
+// A Doubt is a problem with a task whose tools users wrote.
 type Doubt string
 
 // The doubts, worst first.
@@ -68,8 +68,8 @@ func (v *validator) randomGames() (games, wins int) {
 
 func (v *validator) served() bool { return v.library.Catalog().Server() != nil }
 
-// playOwn plays a task whose tools users wrote: with its plan, with an agent that does nothing, and
-// with agents that do not read it.
+// playOwn plays a task whose tools users wrote: with its plan, with an agent that calls no tool,
+// and with agents that do not read it.
 func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 	v.proof.Tasks++
 	doubt := func(d Doubt, detail string) {
@@ -130,7 +130,7 @@ func (v *validator) playPlan(
 		doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
 	}
 	if a.Level != assay.FullSuccess {
-		return // luck makes nothing better
+		return // luck makes no task better
 	}
 	for round := range v.rounds {
 		a, _ := play(v.models, cellOf(sim.Optimal, assay.Optimal, Reliability), round)

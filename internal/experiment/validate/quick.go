@@ -16,7 +16,7 @@ import (
 // mostQuick limits the tasks that [Quick] plays, because commands wait for it.
 const mostQuick = 200
 
-// Unsound is what [Quick] found out about tasks whose tools users wrote.
+// Unsound holds the findings of [Quick] about tasks whose tools users wrote.
 type Unsound struct {
 	Findings []Finding `json:"findings"`
 	// Played counts the tasks that were played, of those that were to be played.
@@ -25,9 +25,9 @@ type Unsound struct {
 }
 
 // Quick plays tasks of a library whose tools users wrote once with each agent: with their plans,
-// with agents that do not read them, and with one that does nothing. It plays no more tasks than a
-// command can wait for, ends early if the context ends, and plays none if each attempt would start
-// a server. Wanted chooses the tasks.
+// with agents that do not read them, and with one that calls no tool. It plays no more tasks than a
+// command can wait for, ends early if the context ends, and plays no task if each attempt would
+// start a server. Wanted chooses the tasks.
 func Quick(
 	ctx context.Context, lib *library.Library, turns, calls int, wanted func(assay.TaskID) bool,
 ) (u Unsound, err error) {
@@ -68,8 +68,8 @@ func (u *Unsound) Tasks() int {
 	return len(names)
 }
 
-// Note says in a few lines which tasks are not sound, and which command says more. It is empty if
-// all tasks are sound.
+// Note lists in a few lines the tasks that are not sound, and the command that shows more. It is
+// empty if all tasks are sound.
 func (u *Unsound) Note(command string) (lines []string) {
 	const most = 5
 	switch {

@@ -1,4 +1,4 @@
-// Package validate proves that the tasks of a library can be solved, and that doing nothing does
+// Package validate proves that the tasks of a library can be solved, and that an idle agent does
 // not solve them.
 //
 // It plays every task of a library in a world, with agents that need no model: an oracle that knows
@@ -46,7 +46,7 @@ type Proof struct {
 	Planned float64 `json:"planned"`
 	Z       float64 `json:"z"`
 	// Failed names tasks at which the oracle fails although every call works. Null names tasks at
-	// which the agent that does nothing scores.
+	// which the agent that calls no tool scores.
 	Failed []string `json:"failed,omitempty"`
 	Null   []string `json:"null,omitempty"`
 	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
