@@ -1,6 +1,6 @@
 package assay
 
-// An AgentState tells what a foreign agent is doing.
+// An AgentState is the activity of a foreign agent.
 type AgentState string
 
 const (

@@ -9,10 +9,9 @@ import (
 )
 
 // Contradiction describes why two names cannot name one model, such as "size 7b and 72b". It
-// returns "" if they may. A name that leaves something out contradicts nothing, because people
-// call deployments whatever they like: eval-prod may be any model, but qwen2.5-72b is not
-// qwen2.5-7b. It knows the families of common models and the ways in which their names are
-// spelled.
+// returns "" if they may. A name that leaves something out does not contradict any name, because
+// people call deployments whatever they like: eval-prod may be any model, but qwen2.5-72b is not
+// qwen2.5-7b. It knows the families of common models and the ways in which their names are spelled.
 func Contradiction(a, b string) string {
 	x, y := traitsOf(a), traitsOf(b)
 	if x.size != "" && y.size != "" && x.size != y.size {
@@ -49,7 +48,7 @@ func Contradiction(a, b string) string {
 	return ""
 }
 
-// traits are the parts of a name that can contradict those of another.
+// traits are the parts of a name that can contradict the parts of another.
 type traits struct {
 	size     string
 	families []family
@@ -58,7 +57,7 @@ type traits struct {
 }
 
 // A family is a model's family with its possible versions, without punctuation: gpt-4-1 may be
-// gpt-4.1 or the first deployment of gpt-4. There are none if the name has no version.
+// gpt-4.1 or the first deployment of gpt-4. The versions are empty if the name has no version.
 type family struct {
 	name, text string
 	versions   []string
@@ -69,9 +68,9 @@ func (f family) contradicts(g family) bool {
 	return len(f.versions) > 0 && len(g.versions) > 0 && !slices.ContainsFunc(f.versions, agree)
 }
 
-// kinds are groups of words that tell the models of a family apart. Two different words of a
-// group contradict each other. A word contradicts its absence in families whose plain name is a
-// model too.
+// kinds are groups of words that distinguish the models of a family. Two different words of a group
+// contradict each other. A word contradicts its absence in families whose plain name is a model
+// too.
 var kinds = [...]struct {
 	words []string
 	plain func(family string) bool
@@ -124,7 +123,7 @@ func traitsOf(name string) (t traits) {
 	return t
 }
 
-// addKind adds a word that tells the models of a family apart. It returns false for other words.
+// addKind adds a word that distinguishes the models of a family. It returns false for other words.
 func (t *traits) addKind(word string) bool {
 	for i, k := range kinds {
 		if slices.Contains(k.words, word) {

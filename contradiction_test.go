@@ -6,8 +6,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestContradiction checks pairs of a model and its deployment as people write them. The first
-// rows have to be told apart, and the others must raise no false alarm.
+// TestContradiction checks pairs of a model and its deployment as people write them. The first rows
+// have to be distinguished, and the others must raise no false alarm.
 func TestContradiction(t *testing.T) {
 	for _, row := range []struct{ a, b, want string }{
 		{"qwen2.5-7b-instruct", "qwen2.5-72b", "size 7b and 72b"},

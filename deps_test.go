@@ -70,7 +70,7 @@ var protocols = []string{
 	"internal/model/protocol/gemini",
 }
 
-// boundedMap has no dependencies and does nothing but keep the latest values.
+// boundedMap has no dependencies and only keeps the latest values.
 const boundedMap = "github.com/hashicorp/golang-lru/v2"
 
 // plain lists packages that need the standard library, this module and boundedMap only.

@@ -12,7 +12,7 @@
 // content. An [Attempt] is one try at it. The first attempt that ends in an outcome settles
 // the trial. If an attempt ends in a fault, the trial stays pending.
 //
-// The JSON names of the types are Assay's data contract: exports, events and stored
-// transcripts use them. The package uses only the standard library, does no I/O and starts
-// no goroutines. Every other package may import it, and it imports none of them.
+// The JSON names of the types are Assay's data contract: exports, events and stored transcripts use
+// them. The package uses only the standard library, does no I/O and starts no goroutines. Every
+// other package may import it, and it imports no other package of Assay.
 package assay

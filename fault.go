@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FaultKind classifies what went wrong that is not the model's doing.
+// FaultKind classifies problems that are not the model's doing.
 type FaultKind string
 
 // The kinds of fault. [FaultTable] describes each of them.
@@ -30,7 +30,7 @@ const (
 	Interrupted   FaultKind = "interrupted"
 )
 
-// A FaultRule is a row of [FaultTable]: when a kind of fault occurs, and what follows.
+// A FaultRule is a row of [FaultTable]: when a kind of fault occurs, and its consequences.
 type FaultRule struct {
 	Kind FaultKind
 	// When lists the causes, in words.
@@ -39,7 +39,7 @@ type FaultRule struct {
 	Retry bool
 	// ClosesLane is true if the key or deployment cannot serve anything for the rest of the run.
 	ClosesLane bool
-	// Then describes what happens to the lane and the trial, in words.
+	// Then describes the consequences for the lane and the trial, in words.
 	Then string
 }
 
@@ -180,9 +180,9 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault returns the fault in err's chain, or nil if err is nil. An error without a fault
-// becomes one: of kind timeout or interrupted if it comes from a context, and otherwise of
-// kind harness, because an error that nobody classified is a bug in Assay, never a score.
+// AsFault returns the fault in err's chain, or nil if err is nil. An error without a fault becomes
+// one: of kind timeout or interrupted if it comes from a context, and otherwise of kind harness,
+// because an unclassified error is a bug in Assay, never a score.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

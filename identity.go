@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// SameModel reports whether served, the model name in a response, names the model that was
-// ordered. It ignores what endpoints add to a name or leave out: a vendor in front (openai/),
-// a route behind (:free), a date or revision at the end, and case. Two vendors or two dates
-// have to agree. Ignored lists what had to be ignored, such as "vendor, date". It is empty if
-// the names are equal.
+// SameModel reports whether served, the model name in a response, names the model that was ordered.
+// It ignores the parts that endpoints add to a name or leave out: a vendor in front (openai/), a
+// route behind (:free), a date or revision at the end, and case. Two vendors or two dates have to
+// agree. Ignored lists the ignored parts, such as "vendor, date". It is empty if the names are
+// equal.
 func SameModel(ordered, served string) (ignored string, ok bool) {
 	if ordered == served {
 		return "", true
 	}
 	o, s := partsOf(ordered), partsOf(served)
 	oneVendor := o.vendor == "" || s.vendor == "" || strings.EqualFold(o.vendor, s.vendor)
-	// A short date agrees with the long one that ends in it, and every date with none.
+	// A short date agrees with the long one that ends in it, and every date with an absent one.
 	oneDate := strings.HasSuffix(o.date, s.date) || strings.HasSuffix(s.date, o.date)
 	if o.core == "" || !strings.EqualFold(o.core, s.core) || !oneVendor || !oneDate {
 		return "", false

@@ -35,8 +35,8 @@ func (m *Message) size() int {
 	return n
 }
 
-// State is what an endpoint wants to see again, unchanged, with the reply that it came with:
-// signed thinking, for example. Only the protocol that made it understands Data.
+// State is the data that an endpoint wants to see again, unchanged, with the reply that it came
+// with: signed thinking, for example. Only the protocol that made it understands Data.
 type State struct {
 	// Origin names the endpoint, as its protocol spells it. Other endpoints don't get the state,
 	// because they would refuse it.
@@ -72,8 +72,8 @@ type Usage struct {
 	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
 	// ReasoningTokens is the part of the output that was thinking.
 	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
-	// UncertainTokens is the difference between an endpoint's total and its parts that no known
-	// way of counting explains. The other counts are the dearest reading of what was reported.
+	// UncertainTokens is the difference between an endpoint's total and its parts that no known way
+	// of counting explains. The other counts are the dearest reading of the reported counts.
 	UncertainTokens int `json:"uncertain_tokens,omitempty"`
 	// UnpricedTokens counts the tokens of replies with an unknown cost: the lane has no price, or
 	// the endpoint reports no usage. In the latter case, they are an estimate.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NameHint words a hint for an unknown name: the nearest known name, or all known names if
-// none is near and there are at most 24. It returns "" if there is nothing helpful to say.
+// NameHint words a hint for an unknown name: the nearest known name, or all known names if no name
+// is near and there are at most 24. It returns "" if there is no helpful hint.
 func NameHint(name string, known []string) string {
 	if near := NearestName(name, known); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
@@ -22,8 +22,8 @@ func NameHint(name string, known []string) string {
 // maxName is the length of the longest names that are compared.
 const maxName = 200
 
-// NearestName returns the known name with the fewest edits to name. It returns "" if none is
-// within half of its own length.
+// NearestName returns the known name with the fewest edits to name. It returns "" if no known name
+// is within half of its own length.
 func NearestName(name string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {

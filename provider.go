@@ -53,7 +53,7 @@ type Sampling struct {
 	// Thinking is the number of tokens that the model may think in one reply. 0 turns thinking
 	// off.
 	Thinking *int `json:"thinking,omitempty" yaml:"thinking"`
-	// ToolChoice says whether the model has to call a tool: auto, required or none.
+	// ToolChoice defines whether the model has to call a tool: auto, required or none.
 	ToolChoice string `json:"tool_choice,omitempty" yaml:"tool_choice"`
 	// Extra is a JSON object whose fields are added to the request as they stand. It is text, so
 	// that settings can be compared.
@@ -92,7 +92,7 @@ func (s Sampling) Fields() iter.Seq2[string, string] {
 	}
 }
 
-// optional spells a value, or returns "" if there is none.
+// optional spells a value, or returns "" if it is nil.
 func optional[T any](v *T, spell func(T) string) string {
 	if v == nil {
 		return ""
@@ -105,17 +105,17 @@ type Response struct {
 	Message Message
 	// ServedModel is the name of the model that answered, according to the endpoint.
 	ServedModel string
-	// Identity is what the lane ignored to recognize ServedModel; see [SameModel].
+	// Identity lists the parts that the lane ignored to recognize ServedModel; see [SameModel].
 	Identity string
 	// Lane names the lane that served the turn: provider/key/deployment.
 	Lane  string
 	Usage Usage
 	// Finish is the endpoint's own word for the reason why the reply ended, such as "stop".
 	Finish string
-	// Deviations name the ways in which the request differed from what was asked, because the
-	// endpoint does not accept that, such as "no temperature".
+	// Deviations name the ways in which the request differed from the experiment's settings,
+	// because the endpoint does not accept them, such as "no temperature".
 	Deviations []string
-	// Reported holds what the endpoint says it used, by name, such as its reasoning effort.
+	// Reported holds the settings that the endpoint reports, by name, such as its effort.
 	Reported map[string]string
 	// Cost is in dollars, at the prices in the providers file. Usage.UnpricedTokens is not 0 if
 	// it is unknown.
@@ -161,8 +161,8 @@ func Truncated(finish string) bool {
 type Bucket string
 
 // The buckets of a lane. Limits on requests and tokens apply to every minute, except for
-// RequestsPerSecond and RequestsPerDay. Burst is no limit of an endpoint; it says how unevenly
-// the limits may be spent.
+// RequestsPerSecond and RequestsPerDay. Burst is not a limit of an endpoint; it defines how
+// unevenly the limits may be spent.
 const (
 	Concurrency       Bucket = "concurrency" // requests in flight
 	RequestsPerSecond Bucket = "rps"

@@ -44,7 +44,7 @@ const (
 	AgentTimeout  Ended = "agent_timeout"  // the agent used up its own time
 )
 
-// An Outcome is what the model earned in an episode.
+// An Outcome is the model's result in an episode.
 type Outcome struct {
 	Level Level `json:"level"`
 	Ended Ended `json:"ended"`
@@ -92,18 +92,18 @@ type Outcome struct {
 	// Precision is the share of the successful calls that brought the task forward, in [0,1]. It
 	// is 0 without a success.
 	Precision float64 `json:"precision"`
-	// UnwantedEffects counts the successful calls that changed something that the task did not
-	// ask for. Broken is the required tool whose first success had the wrong data or values. It
-	// is empty if there was none. Both are only known in assay-1.
+	// UnwantedEffects counts the successful calls that changed something that the task did not ask
+	// for. Broken is the required tool whose first success had the wrong data or values. It is
+	// empty without such a tool. Both are only known in assay-1.
 	UnwantedEffects int    `json:"unwanted_effects"`
 	Broken          string `json:"broken_lineage"`
 	// Loop is the first kind of loop that the episode got into, and LoopTurn the turn in which
 	// it began, counted from 1. Loop is empty if there was no loop.
 	Loop     LoopKind `json:"loop"`
 	LoopTurn int      `json:"loop_turn"`
-	// Best is the probability that the best policy fully succeeds at this trial's task within
-	// its limit of calls. No agent does better on average. A trial without that limit has the
-	// best policy with one call in each reply. It is 1 if nobody knows a plan for the task.
+	// Best is the probability that the best policy fully succeeds at this trial's task within its
+	// limit of calls. No agent does better on average. A trial without that limit has the best
+	// policy with one call in each reply. It is 1 if no plan for the task is known.
 	Best float64 `json:"best_possible"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`
@@ -158,7 +158,7 @@ type LoopKind string
 // The kinds of loop.
 const (
 	RepeatLoop   LoopKind = "repeat"    // the same call with the same result, again and again
-	SearchLoop   LoopKind = "search"    // lookups that find nothing new
+	SearchLoop   LoopKind = "search"    // lookups without new results
 	PingPongLoop LoopKind = "ping_pong" // two calls, alternating
 	Monologue    LoopKind = "monologue" // replies without an action
 	ErrorLoop    LoopKind = "error"     // the same mistake
@@ -187,13 +187,13 @@ type Attempt struct {
 	// joined in the order of their first response; see [Attempt.Served].
 	ServedModel string `json:"served_model"`
 
-	// Finish holds the reasons that the endpoint gave for the ends of replies, and Deviations
-	// the ways in which requests differed from what was asked. Both are joined like ServedModel.
+	// Finish holds the reasons that the endpoint gave for the ends of replies, and Deviations the
+	// ways in which requests differed from the trial's settings. Both are joined like ServedModel.
 	// Truncated counts the replies that were cut off for length.
 	Finish     string `json:"finish"`
 	Truncated  int    `json:"truncated"`
 	Deviations string `json:"deviations"`
-	// Reported is what the endpoint reported that it used, as name=value, joined the same way.
+	// Reported holds the settings that the endpoint reported, as name=value, joined likewise.
 	Reported string `json:"reported"`
 
 	Outcome
@@ -316,7 +316,7 @@ func Names(joined string) []string {
 // Served returns the distinct model names of the responses.
 func (a *Attempt) Served() []string { return Names(a.ServedModel) }
 
-// Unlike returns how what the endpoint reported that it used differs from what was asked, such as
+// Unlike returns the settings in which the endpoint's report differs from the request, such as
 // "effort medium instead of high".
 func (a *Attempt) Unlike() (differences []string) {
 	if a.Reported == "" {
@@ -337,7 +337,7 @@ func (a *Attempt) Unlike() (differences []string) {
 	return differences
 }
 
-// sameSetting reports whether an endpoint used what was asked. Both are words or numbers. An
+// sameSetting reports whether an endpoint used the requested value. Both are words or numbers. An
 // endpoint may choose if it is asked for "auto", and Anthropic reports the tier "standard_only" as
 // "standard".
 func sameSetting(asked, used string) bool {
@@ -397,9 +397,9 @@ type Transcript struct {
 	Loops []LoopRecord `json:"loops,omitempty"`
 	// Ended is empty if a fault ended the episode.
 	Ended Ended `json:"ended"`
-	// State is what the tools left behind, in worlds that judge that.
+	// State is the final state of the tools, in worlds that judge it.
 	State json.RawMessage `json:"state,omitempty"`
-	// Agent is what a foreign agent left behind. It is nil in other episodes.
+	// Agent is the record of a foreign agent. It is nil in other episodes.
 	Agent *AgentRecord `json:"agent,omitempty"`
 	// Spans holds the time that each of Calls took. It is not stored.
 	Spans []Span `json:"-"`
@@ -408,21 +408,21 @@ type Transcript struct {
 // A Span is a length of time.
 type Span struct{ Began, Ended time.Time }
 
-// An AgentRecord is what a foreign agent left behind.
+// An AgentRecord holds the end, the output and the refused calls of a foreign agent.
 type AgentRecord struct {
-	// Exit says how it ended, such as "exit status 1". It is empty for success.
+	// Exit describes how it ended, such as "exit status 1". It is empty for success.
 	Exit string `json:"exit,omitempty"`
-	// Output and Errors are the ends of what it wrote to standard output and standard error.
+	// Output and Errors are the ends of its standard output and standard error.
 	Output string `json:"output,omitempty"`
 	Errors string `json:"errors,omitempty"`
-	// Refused are the calls that were not carried out, those of the same turn and kind as one.
+	// Refused are the calls that were not carried out. Calls of one turn and kind share an entry.
 	Refused []RefusedCall `json:"refused,omitempty"`
 }
 
 // A RefusedCall is a call of a tool that was not carried out, or several alike.
 type RefusedCall struct {
 	Turn int `json:"turn"`
-	// Tool and Arguments are those of the first one, and Asked is that of [CallRecord].
+	// Tool and Arguments belong to the first call, and Asked is as in [CallRecord].
 	Tool      string `json:"tool"`
 	Arguments string `json:"arguments,omitempty"`
 	Asked     string `json:"asked,omitempty"`
@@ -444,11 +444,11 @@ func (t *Transcript) Refused() (n int) {
 type TurnRecord struct {
 	Lane        string `json:"lane"`
 	ServedModel string `json:"served_model"`
-	// Identity is what was ignored when ServedModel was compared with the name that was
-	// ordered; see [SameModel].
+	// Identity lists the parts that were ignored when ServedModel was compared with the name that
+	// was ordered; see [SameModel].
 	Identity string `json:"identity,omitempty"`
 	Usage
-	// Finish, Deviations and Reported are those of the [Response].
+	// Finish, Deviations and Reported are copies from the [Response].
 	Finish     string            `json:"finish,omitempty"`
 	Deviations []string          `json:"deviations,omitempty"`
 	Reported   map[string]string `json:"reported,omitempty"`
@@ -494,11 +494,11 @@ type CallRecord struct {
 	// Fault is the kind of fault that the call met. It is empty in trials without a mix of faults,
 	// where each failure by chance is [FaultBefore]; see [CallRecord.Met].
 	Fault ToolFault `json:"fault,omitempty"`
-	// Seconds is how long a slow call is said to have taken.
+	// Seconds is the reported duration of a slow call.
 	Seconds int `json:"seconds,omitempty"`
 }
 
-// Met returns the kind of fault that the call met, or "" if it met none.
+// Met returns the kind of fault that the call met, or "" without a fault.
 func (r *CallRecord) Met() ToolFault {
 	if r.Fault == "" && !r.OK && !r.Mistake {
 		return FaultBefore
@@ -506,8 +506,8 @@ func (r *CallRecord) Met() ToolFault {
 	return r.Fault
 }
 
-// Happened reports whether the call happened, no matter what its answer was. OK is what the answer
-// claimed.
+// Happened reports whether the call happened, no matter what its answer was. OK is the answer's
+// claim.
 func (r *CallRecord) Happened() bool {
 	if fault := r.Met(); fault != "" {
 		return fault.Happens()

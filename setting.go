@@ -10,7 +10,7 @@ const (
 	// Discover gives the model three functions with which it finds the library's tools,
 	// reads about them and executes them.
 	Discover = "discover"
-	// Listed makes each tool of the library a function of its own.
+	// Listed makes each tool of the library a separate function.
 	Listed = "listed"
 )
 
@@ -20,7 +20,7 @@ var ToolSettings = []string{Discover, Listed}
 // Efforts lists how hard a model can be asked to think, from the least. An endpoint knows some.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// ToolChoices lists what [Sampling.ToolChoice] can be.
+// ToolChoices lists the values of [Sampling.ToolChoice].
 var ToolChoices = []string{"auto", "required", "none"}
 
 // The protocols: how a model acts.
@@ -32,7 +32,7 @@ const (
 // Protocols lists the protocols, the default first.
 var Protocols = []string{Native, Tags}
 
-// A LoopRule defines when a kind of loop is noticed, and what follows.
+// A LoopRule defines when a kind of loop is noticed, and the reaction to it.
 type LoopRule struct {
 	// After is how many times in a row something has to happen: calls for repeat and error,
 	// replies for search and monologue, rounds of two calls for ping_pong. 0 means never.

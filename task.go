@@ -82,7 +82,7 @@ type Expected struct {
 	Alternatives []Expected      `json:"any_of,omitempty"`
 }
 
-// Called returns the tool that the call stands for: its own, or that of its first alternative.
+// Called returns the tool that the call stands for: its own, or the tool of its first alternative.
 func (e *Expected) Called() string {
 	if e.Tool == "" && len(e.Alternatives) > 0 {
 		return e.Alternatives[0].Called()

@@ -19,8 +19,8 @@ type Tool struct {
 	Errors []ToolError `json:"errors"`
 	// Dependencies are the names of tools that should have succeeded earlier.
 	Dependencies []string `json:"dependencies"`
-	// Effect says what a successful call changes, such as "sends a message". It is empty if the
-	// tool only reads.
+	// Effect describes the change by a successful call, such as "sends a message". It is empty if
+	// the tool only reads.
 	Effect string `json:"effect,omitempty"`
 	// Schema is the JSON schema of the arguments, if somebody wrote one. It replaces Parameters.
 	Schema json.RawMessage `json:"schema,omitempty"`
@@ -70,16 +70,16 @@ type Catalog struct {
 type Script struct{ Name, Source string }
 
 // An MCPServer names a server of tools: a command that speaks MCP over its standard streams, or the
-// URL of a server that speaks Streamable HTTP. Each attempt gets a process or a session of its own.
+// URL of a server that speaks Streamable HTTP. Each attempt gets a separate process or session.
 type MCPServer struct {
 	// Command is the program and its arguments. In them and in Set, {scratch} stands for the
-	// directory that each attempt gets for itself, and {dir} for Dir.
+	// separate directory of each attempt, and {dir} for Dir.
 	Command []string `json:"command,omitempty" yaml:"command"`
 	URL     string   `json:"url,omitempty" yaml:"url"`
 	// Env names the environment variables that the command gets beside PATH, HOME and the like.
 	Env []string `json:"env,omitempty" yaml:"env"`
-	// Set gives the command more variables. A server that keeps its state in a file of its own
-	// choice shares it between attempts, unless a variable moves the file to {scratch}.
+	// Set gives the command more variables. A server that keeps its state in a file that it chooses
+	// shares it between attempts, unless a variable moves the file to {scratch}.
 	Set map[string]string `json:"set,omitempty" yaml:"set"`
 	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
 	Key string `json:"key,omitempty" yaml:"key"`
@@ -120,7 +120,7 @@ func (c *Catalog) Own() bool { return c.script.Source != "" || c.server != nil }
 // Script returns the source of the tools. It is empty unless somebody wrote them.
 func (c *Catalog) Script() Script { return c.script }
 
-// Derived returns what the first caller derived from the catalog.
+// Derived returns the value that the first caller derived from the catalog.
 func (c *Catalog) Derived(derive func(*Catalog) any) any {
 	c.once.Do(func() { c.derived = derive(c) })
 	return c.derived

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A ToolFault is what bad luck does to a call of a tool. It is part of the task, and never a
+// A ToolFault is the effect of bad luck on a call of a tool. It is part of the task, and never a
 // [Fault].
 type ToolFault string
 
@@ -54,7 +54,7 @@ func (m FaultMix) kinds() []ToolFault {
 }
 
 // Kind returns the kind at a place in [0,1), if the kinds with their shares lie side by side in the
-// order of their names. The last one also gets what rounding leaves.
+// order of their names. The last one also gets the remainder from rounding.
 func (m FaultMix) Kind(place float64) ToolFault {
 	kind, sum := FaultBefore, 0.0
 	for _, kind = range m.kinds() {

@@ -41,7 +41,7 @@ type Setting struct {
 	// Tokens and USD limit an episode's tokens and dollars. 0 means no limit.
 	Tokens int     `json:"token_limit"`
 	USD    float64 `json:"cost_limit"`
-	// SeveralCalls says what happens to the calls after the first in a reply. If it is empty,
+	// SeveralCalls defines the treatment of the calls after the first in a reply. If it is empty,
 	// they are executed in order; see also [RefuseSeveral].
 	SeveralCalls string `json:"several_calls"`
 	// Persistence and Burst, in [0,1), make random failures last and cluster; docs/worlds.md
@@ -109,10 +109,9 @@ func trialSeed(seed int64, world string, task TaskID, repeat int) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) >> 11
 }
 
-// identity hashes the fields that define the trial, each on a line of its own. A field that is
-// added later must leave the text of today's trials unchanged. Otherwise every user's store
-// would run its trials again. It does not use fmt, because a large plan calls it a million
-// times.
+// identity hashes the fields that define the trial, each on a separate line. A field that is added
+// later must leave the text of today's trials unchanged. Otherwise every user's store would run its
+// trials again. It does not use fmt, because a large plan calls it a million times.
 func (t Trial) identity() TrialID {
 	b := append(make([]byte, 0, 512), "assay trial 1"...)
 	text := func(name, value string) {

@@ -12,8 +12,8 @@ import (
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 // CostText spells dollars with some digits, such as "$1.20", and less than a cent with four. If
-// unpriced names models with replies of unknown cost, the dollars are those of the others: "at
-// least $1.20; the cost of m is unknown", or "cost unknown" if there are none.
+// unpriced names models with replies of unknown cost, the dollars are the cost of the others: "at
+// least $1.20; the cost of m is unknown", or "cost unknown" without others.
 func CostText(usd float64, digits int, unpriced ...string) string {
 	if usd > 0 && usd < 0.01 {
 		digits = max(digits, 4)

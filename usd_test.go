@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestSumsOfCostsAreExact adds costs in several orders and compares the sums with those of whole
+// TestSumsOfCostsAreExact adds costs in several orders and compares the sums with sums of whole
 // numbers.
 func TestSumsOfCostsAreExact(t *testing.T) {
 	t.Parallel()
