@@ -66,7 +66,7 @@ func binomial(n, k int, p float64) float64 {
 	return math.Exp(a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// read runs assay with --json and decodes what it prints.
+// read runs assay with --json and decodes its output.
 func (b *bench) read(ctx context.Context, into any, args ...string) error {
 	out, err := b.command(ctx, b.assay, append(args, "--json")...).Output()
 	if err != nil {

@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// client sends requests and does nothing else, so it reaches the limit of the
-// machine, the server and net/http.
+// client only sends requests, so it reaches the limit of the machine, the server and net/http.
 type client struct {
 	url, key    string
 	bodies      [][]byte // sent in turn; at least one
 	connections int
 }
 
-// replayed is what happened to a client's requests.
+// replayed sums up a client's requests.
 type replayed struct {
 	Requests int `json:"requests"`
 	// Failed counts responses whose status was not 200.

@@ -25,8 +25,8 @@ func newHangs(share float64, seed uint64) *hangs {
 // next decides about the next request.
 func (h *hangs) next() bool { return h.random.Float64() < h.share }
 
-// leastTime returns the least time in which some trials of one request can be carried out if nobody
-// knows which requests will hang. While trials wait, such a request holds its slot for the limit.
+// leastTime returns the least time in which some trials of one request can be carried out if it is
+// unknown which requests will hang. While trials wait, such a request holds its slot for the limit.
 // Then its trial is sent again at once. At the end of the run, requests that hang cost no time.
 func leastTime(trials, slots int, latency, limit time.Duration, h *hangs) (least time.Duration) {
 	free := make(slotTimes, slots)

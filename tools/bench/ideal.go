@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stay is how long the endpoint took for a trial: in a slot, and while the trial
-// waited without one because the endpoint had told it to.
+// stay is how long the endpoint took for a trial: in a slot, and while the trial waited without one
+// because the endpoint had demanded it.
 type stay struct{ slot, wait time.Duration }
 
 // idealTime returns the wall time of a client without any overhead. It starts
@@ -41,7 +41,7 @@ type laneLimits struct {
 	rpm, tpm   int
 }
 
-// traffic is what a lane let through.
+// traffic counts the requests and tokens that a lane let through.
 type traffic struct{ requests, tokens int64 }
 
 // usedShare returns the share of the permitted traffic that the lanes used in a

@@ -1,4 +1,4 @@
-// Command bench measures how close assay comes to what the machine allows.
+// Command bench measures how close assay comes to the limits of the machine.
 //
 // It starts assay and its simulated server as child processes, measures them
 // from outside, and sends the same requests with a bare HTTP client for
@@ -255,7 +255,7 @@ func (b *bench) measure(
 	return all, nil
 }
 
-// runBareClient sends recorded requests and prints what happened as JSON.
+// runBareClient sends recorded requests and prints a summary as JSON.
 func runBareClient(ctx context.Context, args []string, out io.Writer) error {
 	c := client{key: "bench"}
 	flags := flag.NewFlagSet(bareClientVerb, flag.ContinueOnError)

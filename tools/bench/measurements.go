@@ -182,8 +182,8 @@ func (b *bench) statedLimits(ctx context.Context) ([]row, error) {
 	return []row{used.atLeast(0.97), over.zero(), refused.below(0.005)}, nil
 }
 
-// learnedLimits is measurement 2e. It leaves out the first minute, in which the
-// client is still finding the limits. The small version has nothing but that.
+// learnedLimits is measurement 2e. It leaves out the first minute, in which the client is still
+// finding the limits. The small version has only that minute.
 func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
 	withoutHeaders := []string{
 		"--limit-headers", simserver.HeadersNone, "--retry-after", simserver.RetryAfterSeconds,

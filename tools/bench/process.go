@@ -28,7 +28,7 @@ type process struct {
 	watcher sync.WaitGroup
 }
 
-// usage is what a process consumed.
+// usage is the time and memory that a process used.
 type usage struct {
 	wall, cpu time.Duration
 	// peakMB is the peak resident memory, or 0 if the system does not report it.
@@ -89,8 +89,8 @@ func peakMemory(pid int) int64 {
 // unknown.
 func openFiles() int { return int(procNumber("/proc/self/limits", "Max open files", 1)) }
 
-// procNumber returns the number in field n after a word in a file of Linux's
-// /proc, or 0 if there is none.
+// procNumber returns the number in field n after a word in a file of Linux's /proc, or 0 if it is
+// absent.
 func procNumber(path, word string, n int) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *process) whileRunning(ctx context.Context) context.Context {
 	return ctx
 }
 
-// kill kills the process. It does nothing if the process has ended.
+// kill kills the process. It has no effect if the process has ended.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // wait waits until the process ends and returns its usage. Call it once.

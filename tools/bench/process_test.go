@@ -54,7 +54,7 @@ func TestKill(t *testing.T) {
 	if _, err := p.wait(); err == nil {
 		t.Error("wait() of a killed process returned no error")
 	}
-	p.kill() // does nothing
+	p.kill() // has no effect
 }
 
 func TestOpenFiles(t *testing.T) {

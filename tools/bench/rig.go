@@ -60,8 +60,7 @@ func (m measured) phases() string {
 		m.wall.Seconds(), m.untilFirst().Seconds(), last.Seconds())
 }
 
-// traffic returns what each deployment let through between [scenario.from] and
-// the end.
+// traffic returns the traffic that each deployment let through between [scenario.from] and the end.
 func (m measured) traffic() map[string]traffic {
 	all := make(map[string]traffic)
 	for _, l := range m.stats.PerLane {
@@ -235,7 +234,7 @@ func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
 		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
 			select {
 			case address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1"):
-			default: // the first is that of Chat Completions
+			default: // the first is for Chat Completions
 			}
 		}
 	})

@@ -96,7 +96,7 @@ func (s scenario) providers(url string) string {
 	return b.String()
 }
 
-// display is what `assay run --display json` printed.
+// display holds events that `assay run --display json` printed.
 type display struct {
 	// shown is the highest number of trials displayed as done.
 	shown int

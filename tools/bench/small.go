@@ -1,7 +1,7 @@
 package main
 
-// smallAims has the targets of --quick, by measurement and figure. They are far below what a quiet
-// machine gives, so that a busy one reaches them, too. docs/measured.md has the same table.
+// smallAims has the targets of --quick, by measurement and figure. They are far below the figures
+// of a quiet machine, so that a busy one reaches them, too. docs/measured.md has the same table.
 var smallAims = map[string]func(row) row{
 	"2a ideal ÷ wall time":                    func(r row) row { return r.atLeast(0.5) },
 	"2d used ÷ permitted traffic":             func(r row) row { return r.atLeast(0.95) },
@@ -13,7 +13,7 @@ var smallAims = map[string]func(row) row{
 	"2f ideal ÷ wall time":                    func(r row) row { return r.atLeast(0.5) },
 }
 
-// small replaces the target of a row by that of its small version, if it has one.
+// small replaces the target of a row by the target of its small version, if it has one.
 func small(r row) row {
 	r.Aim = nil
 	if aim, ok := smallAims[r.Number+" "+r.What]; ok {

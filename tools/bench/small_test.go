@@ -35,7 +35,7 @@ func TestSmallAimsAreOnThePage(t *testing.T) {
 	}
 }
 
-// TestMissedAims checks that a figure below its target ends the program with a code of its own.
+// TestMissedAims checks that a figure below its target ends the program with a special exit code.
 func TestMissedAims(t *testing.T) {
 	t.Parallel()
 	slow := small(row{Number: "2f", What: "ideal ÷ wall time", Unit: share, Value: 0.02})

@@ -61,8 +61,8 @@ var conditionEffects = []float64{0, -1, 1, -.5}
 
 var studyReliabilities = []float64{.9, .8, .7, .6}
 
-// store plans the study over a library of its own, stores an outcome for each trial, and returns
-// the path of the store.
+// store plans the study over a separate library, stores an outcome for each trial, and returns the
+// path of the store.
 func (b *bench) store(ctx context.Context, s study) (path string, err error) {
 	lib := b.path("library.db")
 	err = library.Create(ctx, lib, library.Meta{Name: s.name}, library.Tools(), s.library())

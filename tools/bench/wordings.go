@@ -16,10 +16,10 @@ import (
 // wordings is measurement 6: how far the text of a task determines its tools. A reader ranks the
 // tools by how well they fit any clause of the text. If it tries them in that order, the number of
 // tries for a step is the rank of the step's tool among the tools that the task does not require,
-// and log2 of the rank is what the text leaves open. A blind reader is given the text of another
-// task of the same type and difficulty.
+// and log2 of the rank is the information that the text leaves open. A blind reader is given the
+// text of another task of the same type and difficulty.
 //
-// It ends with what flaws do to the chances.
+// It ends with the effects of flaws on the chances.
 func (b *bench) wordings(context.Context) ([]row, error) {
 	reader := newReader(library.Tools())
 	var rows []row
@@ -91,7 +91,7 @@ func newReader(tools []assay.Tool) *reader {
 	return &reader{assay.NewCatalog(tools), bm25.New(texts)}
 }
 
-// A tally sums up what a reader makes of tasks.
+// A tally sums up a reader's results at tasks.
 type tally struct {
 	steps, found, solved int
 	bits                 float64
@@ -100,7 +100,7 @@ type tally struct {
 // mostRank is the number of tools for each step that the better reader chooses from.
 const mostRank = 5
 
-// read adds what a text reveals about a task.
+// read adds the information in a text about a task.
 func (r *reader) read(sum *tally, task assay.Task, text, difficulty string) {
 	steps := task.Required
 	if difficulty == "very_hard" {
