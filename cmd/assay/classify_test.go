@@ -156,8 +156,7 @@ func TestClassifyAsksOnceAboutEachFailure(t *testing.T) {
 	}
 }
 
-// tableOf returns the number of opinions in a table, and the number of those that agree with the
-// rules.
+// tableOf returns the number of opinions in a table, and how many of them agree with the rules.
 func tableOf(sum opinion.Summary) (total, same int) {
 	for i, row := range sum.Counts {
 		for j, n := range row {

@@ -90,8 +90,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestAimock plays one trial in each protocol against aimock. Its replies are those that
-// sim/optimal gave for the same task, with thinking.
+// TestAimock plays one trial in each protocol against aimock. Its replies are the replies of
+// sim/optimal to the same task, with thinking.
 func TestAimock(t *testing.T) {
 	t.Parallel()
 	program := stranger(t, "ASSAY_AIMOCK")
