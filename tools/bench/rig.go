@@ -33,8 +33,8 @@ type measured struct {
 	usage
 	display
 	started time.Time
-	// stats are the server's at the end, or when the run was stopped. before are
-	// those at [scenario.from].
+	// stats are the server's at the end, or when the run was stopped. before are its stats at
+	// [scenario.from].
 	stats, before simserver.Stats
 }
 

@@ -150,8 +150,8 @@ func (r *reader) scores(text string) map[string]float64 {
 	return scores
 }
 
-// rank returns the mean rank of a tool among those that are not required. Equal scores share
-// theirs.
+// rank returns the mean rank of a tool among the tools that are not required. Equal scores share a
+// rank.
 func (r *reader) rank(scores map[string]float64, tool string, required []string) float64 {
 	rank := 1.0
 	for _, t := range r.catalog.All() {
