@@ -142,7 +142,7 @@ func (g *Stopper) count(c assay.Cell, f func(*account)) {
 // from a stop rule if rule is true, and from a budget otherwise.
 //
 // Skip keeps part of a budget for the episodes in flight. It assumes that each of them costs as
-// much as the mean of those that have ended.
+// much as the mean of the ended ones.
 func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

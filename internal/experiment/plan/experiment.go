@@ -167,9 +167,9 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
 }
 
-// Load reads an experiment file, fills in the defaults and checks it. Paths in
-// the file are relative to its directory. If models are given, they replace
-// those that the file lists, so the file may leave them out.
+// Load reads an experiment file, fills in the defaults and checks it. Paths in the file are
+// relative to its directory. If models are given, they replace the models in the file, so the file
+// may leave them out.
 func Load(path string, models ...string) (*Experiment, error) {
 	doc, err := readDocument(path)
 	if err != nil {

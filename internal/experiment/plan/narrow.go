@@ -114,7 +114,7 @@ func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
 	return &joined, nil
 }
 
-// RepeatLike sets the further repeats to those of an earlier plan, or to zero if that plan differs.
+// RepeatLike sets the further repeats as in an earlier plan, or to zero if that plan differs.
 func (e *Experiment) RepeatLike(earlier json.RawMessage) error {
 	e.Again = 0
 	old, err := e.sameDesign(earlier)

@@ -211,9 +211,9 @@ func TestCellsAreBalancedAndPaired(t *testing.T) {
 	}
 }
 
-// TestOrderOfARound checks that every round visits all cells. Task types take
-// turns, those with the most expected work first. Each type starts one place
-// further in the list of its cells, which starts with the least reliable ones.
+// TestOrderOfARound checks that every round visits all cells. Task types take turns, the types with
+// the most expected work first. Each type starts one place further in the list of its cells, which
+// starts with the least reliable ones.
 func TestOrderOfARound(t *testing.T) {
 	t.Parallel()
 	e := load(t,

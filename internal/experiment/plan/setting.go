@@ -109,8 +109,8 @@ func (e *Experiment) checkLoops() error {
 // mostTurns is the largest limit of replies.
 const mostTurns = 200
 
-// spareReplies are the replies that an episode has besides those for its calls: one for the claim
-// and four for lookups and thoughts.
+// spareReplies are the replies that an episode has besides the replies for its calls: one for the
+// claim and four for lookups and thoughts.
 const spareReplies = DefaultTurns - DefaultCalls
 
 // claimReplies returns the number of replies that the world's claim takes.

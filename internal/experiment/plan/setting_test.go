@@ -88,8 +88,8 @@ func TestLoopsAreComplete(t *testing.T) {
 	})
 }
 
-// TestTurnsNeverLimitCalls checks the limits that follow from those in a file, and those that are
-// refused. A world in which the claim takes a reply needs one turn more.
+// TestTurnsNeverLimitCalls checks the limits that follow from the limits in a file, and the refused
+// ones. A world in which the claim takes a reply needs one turn more.
 func TestTurnsNeverLimitCalls(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -105,7 +105,7 @@ func (g *Game) String() string {
 		g.Difficulty, g.Reliability, strings.TrimSpace(g.Tools+" "+g.Variant+" "+g.Severity))
 }
 
-// reliabilities are those at which the agents play, the highest first.
+// reliabilities are the reliabilities at which the agents play, the highest first.
 var reliabilities = []float64{1, 0.9, 0.8, 0.6}
 
 // reliabilitiesOf returns the reliabilities of the nth task: the first, and the others in turn. A
@@ -129,7 +129,7 @@ func newGames() games {
 // A shape is a plan that an agent is given.
 type shape struct{ variant, severity string }
 
-// shapes returns the plans that an agent is given. The copier is tried on those with a flaw,
+// shapes returns the plans that an agent is given. The copier is tried on plans with a flaw,
 // because a good plan is worth copying. A plan that only repeats steps is good, too.
 func shapes(agent string) []shape {
 	switch agent {

@@ -19,7 +19,7 @@ const mostQuick = 200
 // Unsound holds the findings of [Quick] about tasks whose tools users wrote.
 type Unsound struct {
 	Findings []Finding `json:"findings"`
-	// Played counts the tasks that were played, of those that were to be played.
+	// Played counts the tasks that were played, and Of the wanted ones.
 	Played int `json:"played"`
 	Of     int `json:"of"`
 }

@@ -52,8 +52,8 @@ type Proof struct {
 	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
 	// reliability.
 	Games []Game `json:"games,omitempty"`
-	// Findings are the doubts about tasks whose tools users wrote, and WithoutPlan counts those
-	// among them that have no reference plan.
+	// Findings are the doubts about tasks whose tools users wrote, and WithoutPlan counts such
+	// tasks without a reference plan.
 	Findings    []Finding `json:"findings,omitempty"`
 	WithoutPlan int       `json:"without_plan,omitempty"`
 	// Sound is true if the oracle's rate is as planned and Failed and Null are empty. In the
