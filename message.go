@@ -62,7 +62,7 @@ type Function struct {
 
 // Usage counts the tokens of a reply, as reported by the provider.
 type Usage struct {
-	// InputTokens includes cached tokens and those written to a cache, and OutputTokens
+	// InputTokens includes tokens that were read from or written to a cache, and OutputTokens
 	// includes reasoning, whatever the endpoint's own way of counting is.
 	InputTokens  int `json:"input_tokens"`
 	OutputTokens int `json:"output_tokens"`

@@ -190,8 +190,7 @@ type Waits struct {
 	Queued time.Duration
 	// Working is the time inside requests, including failed ones.
 	Working time.Duration
-	// Requests counts HTTP exchanges. Retried counts, by the kind of fault, those that were
-	// repeated.
+	// Requests counts HTTP exchanges. Retried counts the repeated ones, by the kind of fault.
 	Requests int
 	Retried  map[FaultKind]int
 }

@@ -72,14 +72,14 @@ type Outcome struct {
 	// and a low Adherence.
 	Adherence      float64  `json:"adherence"`
 	GivenAdherence *float64 `json:"given_adherence"`
-	// Mistakes counts the calls that failed because the model made an error. Failures counts
-	// those that failed by chance, and Recovered those among them whose tool succeeded later.
+	// Mistakes counts the calls that failed because the model made an error. Failures counts the
+	// calls that failed by chance, and Recovered the failures whose tool succeeded later.
 	Mistakes  int `json:"mistakes"`
 	Failures  int `json:"failures"`
 	Recovered int `json:"recovered"`
-	// FaultsScheduled counts the faults of tools in the way of the task's plan: those that the
-	// trial's luck has in store for an agent that follows the plan and repeats a step until it
-	// has happened. FaultsMet counts those among them that the agent's calls met. Both are only
+	// FaultsScheduled counts the faults of tools in the way of the task's plan: the faults that the
+	// trial's luck has in store for an agent that follows the plan and repeats a step until it has
+	// happened. FaultsMet counts the scheduled faults that the agent's calls met. Both are only
 	// known in assay-1.
 	FaultsScheduled int `json:"faults_scheduled"`
 	FaultsMet       int `json:"faults_met"`
@@ -248,9 +248,9 @@ func (a *Attempt) Add(r *Response) {
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
 }
 
-// The calls of a foreign agent that deviations count: those that no recorded reply asked for, which
-// may be the doing of a model whose tokens were not counted, those that differ from what the reply
-// asked for, and those that were refused before the first reply.
+// The calls of a foreign agent that deviations count: calls that no recorded reply asked for, which
+// may be the doing of a model whose tokens were not counted, calls that differ from the call in the
+// reply, and calls that were refused before the first reply.
 const (
 	CallsUnasked = "calls that no reply asked for"
 	CallsChanged = "calls that the framework changed"
@@ -506,8 +506,7 @@ func (r *CallRecord) Met() ToolFault {
 	return r.Fault
 }
 
-// Happened reports whether the call happened, no matter what its answer was. OK is the answer's
-// claim.
+// Happened reports whether the call happened, whatever its answer was. OK is the answer's claim.
 func (r *CallRecord) Happened() bool {
 	if fault := r.Met(); fault != "" {
 		return fault.Happens()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFaultMixRoundTrips checks that each mix has one spelling, and that a mix of the default kind
-// alone is the empty one, so that its trials are those without a mix.
+// alone is the empty one, so that its trials are the same as without a mix.
 func TestFaultMixRoundTrips(t *testing.T) {
 	t.Parallel()
 	for text, mix := range map[string]assay.FaultMix{
