@@ -40,7 +40,7 @@ type race struct {
 	panic   any                       // of a second request
 }
 
-// A result is that of one request. It is first if its reply came first. Nobody else has the
+// A result belongs to one request. It is first if its reply came first. It alone holds the
 // response.
 type result struct {
 	resp  *assay.Response
@@ -49,7 +49,7 @@ type result struct {
 }
 
 // send sends a request that has a slot and returns the first reply, or the fault of the request if
-// there is none. When it returns, all requests of the turn have ended.
+// there is no reply. When it returns, all requests of the turn have ended.
 func (p *Pool) send(r *race, waits *assay.Waits) (*assay.Response, *assay.Fault) {
 	limit, why := p.options.Request, ""
 	if r.req.Budget > 0 {
@@ -81,8 +81,8 @@ func (r *race) finish(won result, waits *assay.Waits) (*assay.Response, *assay.F
 
 const workingTime = ", the rest of the trial's working time"
 
-// decide returns the result of a race with second requests that are all over. It adds what the
-// others cost.
+// decide returns the result of a race with second requests that are all over. It adds the cost of
+// the others.
 func (r *race) decide(original result) result {
 	if r.panic != nil {
 		panic(r.panic)
@@ -246,7 +246,7 @@ func (l *lane) hung(limit time.Duration, why string) *assay.Fault {
 }
 
 // judge completes the response to a request, and returns its fault. The request had the context
-// bounded, within that of its turn.
+// bounded, within the context of its turn.
 func (l *lane) judge(
 	ctx, bounded context.Context, t *ticket, req *assay.Request, resp *assay.Response, err error,
 ) *assay.Fault {

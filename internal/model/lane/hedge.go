@@ -26,10 +26,10 @@ const (
 )
 
 // hedger knows the turns in flight and how long replies take. Once no trials are waiting to start,
-// it sends second requests for those that are late, if a lane has room that no other turn needs.
+// it sends second requests for late turns, if a lane has room that no other turn needs.
 type hedger struct {
-	// talking counts admitted conversations, and asking those of them with a request in flight
-	// or waiting. The others may ask at any time, so a place is kept for each.
+	// talking counts admitted conversations, and asking counts the ones with a request in flight or
+	// waiting. The others may ask at any time, so a place is kept for each.
 	talking, asking int
 	peers           []*peers
 	hedged          []*flight // with a second request in flight
@@ -198,13 +198,13 @@ func (q *queue) spare(now time.Time) (bool, time.Time) {
 	return usable > 0 && places > q.talking-q.asking, soonest
 }
 
-// mayHedge reports whether second requests may be sent to a lane. A lane in trouble gets none.
+// mayHedge reports whether a lane may get second requests. A lane in trouble may not.
 func (l *lane) mayHedge() bool {
 	return l.Hedge && l.closed == nil && l.pausesInRow == 0 && !l.limiter.Doubts()
 }
 
-// spareLane returns the lane that can start a second request for a turn now, or nil if there is
-// none. It prefers another lane than that of the latest request.
+// spareLane returns the lane that can start a second request for a turn now, or nil if no lane can.
+// It prefers a lane other than the latest request's.
 func (q *queue) spareLane(now time.Time, f *flight) (best *lane) {
 	bound := q.bound(&f.waiter)
 	if f.bytes > 0 {

@@ -24,7 +24,7 @@ type hanger struct {
 	latency time.Duration // in the median
 	sigma   float64       // of its logarithm
 	share   float64       // of requests that hang
-	// trials has what the first request of each trial takes, or 0 if it hangs.
+	// trials has the time that the first request of each trial takes, or 0 if it hangs.
 	trials []time.Duration
 
 	mu     sync.Mutex // guards the fields below
@@ -43,7 +43,7 @@ func newHanger(trials int, latency time.Duration, sigma float64, seed uint64) *h
 	return h
 }
 
-// draw returns what a request takes, or 0 if it hangs.
+// draw returns the time that a request takes, or 0 if it hangs.
 func (h *hanger) draw() time.Duration {
 	x := h.random.NormFloat64()
 	if h.random.Float64() < h.share {
@@ -73,7 +73,7 @@ func (h *hanger) Chat(ctx context.Context, req *assay.Request) (*assay.Response,
 	}
 }
 
-// least returns the least time that the trials can take in some slots if nobody knows which
+// least returns the least time that the trials can take in some slots if it is unknown which
 // requests will hang. While trials wait, such a request holds its slot for the limit. At the end,
 // the time is that in which all could have replied.
 func (h *hanger) least(width int, limit time.Duration) (least time.Duration) {
@@ -182,8 +182,8 @@ func (s span) has(t time.Time) bool { return t.After(s.from) && t.Before(s.to) }
 func (s span) meets(o span) bool { return s.from.Before(o.to) && o.from.Before(s.to) }
 
 // TestHedgesDelayNobody checks for random limits, conversations and replies that second requests
-// keep the limits, that none starts while a turn waits, and that no turn waits for the place of
-// one.
+// keep the limits, that no second request starts while a turn waits, and that no turn waits for its
+// place.
 func TestHedgesDelayNobody(t *testing.T) {
 	t.Parallel()
 	seconds := 0

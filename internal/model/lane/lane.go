@@ -11,10 +11,10 @@
 // an endpoint announces is kept by the request that was refused, and not by the others.
 //
 // At the end of a run, when no more trials are waiting to start, a request that has been out for
-// far longer than those of its model usually are gets a second one: see hedge.go. It starts only on
-// a lane that permits it and has room that no other turn needs, and is ended if another turn needs
-// its place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most
-// 1.15 of the least time. Requests that the pool ends teach a lane nothing.
+// far longer than is usual for its model gets a second one: see hedge.go. It starts only on a lane
+// that permits it and has room that no other turn needs, and is ended if another turn needs its
+// place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most 1.15 of
+// the least time. A lane learns only from requests that the pool does not end.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
@@ -66,8 +66,8 @@ type lane struct {
 	// failingSince is when the endpoint began to fail: when the first request that failed since
 	// the latest reply was sent, or when that reply arrived if it arrived later.
 	failingSince, repliedAt time.Time
-	// First and later requests of conversations are told apart by index, because an
-	// endpoint may refuse all of the latter.
+	// First and later requests of conversations are distinguished by index, because an endpoint may
+	// refuse all of the latter.
 	worked        [2]bool
 	mistakes      [2]int // bad requests and answers from other models in a row, since mistakenSince
 	mistakenSince [2]time.Time
@@ -191,7 +191,7 @@ func (l *lane) room(now time.Time, c cost) int {
 	if full || at.After(now) {
 		return 0
 	}
-	n := max(1, min(l.width()-l.inFlight, l.limiter.Room())) // one may exceed what was learned
+	n := max(1, min(l.width()-l.inFlight, l.limiter.Room())) // one may exceed the learned limits
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		limit, weight := l.stated[b], c.in(b)
 		if limit <= 0 || weight <= 0 {
@@ -332,8 +332,8 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 // hasWorked reports whether the endpoint has ever replied.
 func (l *lane) hasWorked() bool { return l.worked[0] || l.worked[1] }
 
-// recognizes reports whether served names the lane's model, and what had to be
-// ignored for that; see [assay.SameModel].
+// recognizes reports whether served names the lane's model, and the part that had to be ignored for
+// that; see [assay.SameModel].
 func (l *lane) recognizes(served string) (ignored string, ok bool) {
 	ignored, ok = assay.SameModel(l.Orders, served)
 	for _, name := range l.Serves {

@@ -163,8 +163,7 @@ func TestAdmitReservesAPlace(t *testing.T) {
 }
 
 // TestAgentsWithoutRequestsNeedNoPlace checks that conversations which end without a request, as
-// those of some agents do, are soon admitted beside the width of the lane, but none while a request
-// waits.
+// with some agents, are soon admitted beside the width of the lane, but not while a request waits.
 func TestAgentsWithoutRequestsNeedNoPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// limitedEndpoint has limits of its own, in sliding windows of a minute. It refuses
-// requests beyond them.
+// limitedEndpoint has its own limits, in sliding windows of a minute. It refuses requests beyond
+// them.
 type limitedEndpoint struct {
 	concurrency, rpm, tpm int
 	chance                float64 // of a refusal without reason
@@ -41,7 +41,7 @@ const (
 	namesLimit refusalStyle = iota // report the bucket, its limit and the exact wait
 	exactWait                      // report the exact wait
 	oneSecond                      // ask for a wait of one second
-	silent                         // report nothing
+	silent                         // send no reports
 )
 
 func (s refusalStyle) String() string {

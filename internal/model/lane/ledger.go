@@ -9,9 +9,9 @@ import (
 // requests had to wait.
 type Ledger struct {
 	Name string
-	// Used is the slot-time with a request in flight, and Available is all
-	// slot-time. Their quotient is the lane's occupancy. A lane that is closed still
-	// has its slots, because the user named it. One that the user paused has none.
+	// Used is the slot-time with a request in flight, and Available is all slot-time. Their
+	// quotient is the lane's occupancy. A lane that is closed still has its slots, because the user
+	// named it. A lane that the user paused has no slots.
 	Used, Available time.Duration
 	// Worked is like Used, but includes the end of a run, when no trials are
 	// waiting to start.

@@ -120,7 +120,7 @@ type headerStyle func(h http.Header, limit, remaining int, reset time.Duration)
 
 func noHeaders(http.Header, int, int, time.Duration) {}
 
-// plainHeaders are those of OpenAI, and Groq's, for a period that they do not name.
+// plainHeaders adds headers like OpenAI's and Groq's, for a period that they do not name.
 func plainHeaders(h http.Header, limit, remaining int, reset time.Duration) {
 	h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(limit))
 	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(remaining))

@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Limits are what a lane may use. Zero means that the limit is not stated, so
-// the lane learns what its endpoint allows.
+// Limits are the limits that a lane keeps. Zero means that the limit is not stated, so the lane
+// learns it from its endpoint.
 type Limits struct {
 	Concurrency int `yaml:"concurrency" json:"concurrency,omitempty"`
 	RPS         int `yaml:"rps" json:"rps,omitempty"`
@@ -54,8 +54,8 @@ func (l *Limits) Of(b assay.Bucket) *int {
 	return nil
 }
 
-// A lane without a stated concurrency starts with firstWidth requests in flight. Each accepted one
-// permits another one, up to widest.
+// A lane without a stated concurrency starts with firstWidth requests in flight. Each accepted
+// request permits one more, up to widest.
 const (
 	firstWidth = 8
 	widest     = 128
@@ -113,7 +113,7 @@ func (p Price) Free() bool {
 }
 
 // unpriced returns how many tokens of a usage have an unknown cost. The usage is estimated if the
-// endpoint reports none.
+// endpoint does not report it.
 func (p Price) unpriced(u assay.Usage, estimated bool) int {
 	if p.Unknown() || estimated && !p.Free() {
 		return u.Total()
@@ -144,7 +144,7 @@ type Config struct {
 	// Hedge is true if a second request may be sent to this lane for a turn whose first one takes
 	// far longer than usual, while no trials are waiting to start.
 	Hedge bool
-	// Origin is that of the states in the endpoint's replies; see [assay.State].
+	// Origin is the origin of the states in the endpoint's replies; see [assay.State].
 	Origin string
 }
 

@@ -124,8 +124,8 @@ func matrix() []limiterRow {
 	return rows
 }
 
-// play keeps a lane busy at an endpoint for some windows and reports which share of
-// what is permitted it used after the first two, and which share was refused.
+// play keeps a lane busy at an endpoint for some windows and reports which share of the permitted
+// use it had after the first two, and which share was refused.
 func play(t *testing.T, s *stranger, stated lane.Limits, row limiterRow) (used, refused float64) {
 	time.Sleep(27 * 365 * 24 * hour) // from the year 2000, when Unix times were short
 	start := time.Now()

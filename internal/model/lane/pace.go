@@ -2,7 +2,7 @@ package lane
 
 import "time"
 
-// slack is how late a request may start without slowing down those after it.
+// slack is how late a request may start without slowing down later requests.
 const slack = 20 * time.Millisecond
 
 // onTime returns the time at which a request that starts now was due, unless it was

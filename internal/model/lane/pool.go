@@ -12,9 +12,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// MaxRequests is the largest number of requests per turn, including the first. It
-// does not count requests that were refused because the endpoint was busy, or that
-// raced another one.
+// MaxRequests is the largest number of requests per turn, including the first. It does not count
+// requests that were refused because the endpoint was busy, or that raced another request.
 const MaxRequests = 5
 
 // maxHangs is how many requests of a turn may reach the request limit. A task that
@@ -53,9 +52,9 @@ type Exchange struct {
 	Took        time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool
-	// Second is true if the request was sent because another one for the same turn was late. Ended
-	// is true if the pool ended the request, because another one was answered first or needed its
-	// place. It then has a fault of kind interrupted, which is nobody's.
+	// Second is true if the request was sent because an earlier one of its turn was late. Ended is
+	// true if the pool ended the request, because another was answered first or needed its place.
+	// Its fault is then of kind interrupted, which counts against no one.
 	Second, Ended bool
 }
 
@@ -327,8 +326,8 @@ func (p *Pool) paused() bool {
 // later. Turns in flight continue, and so do turns that only wait for a slot.
 func (p *Pool) Drain() { p.change(func(time.Time) { p.q.refusing = true }) }
 
-// Exhausted tells the pool that no more trials of the model are waiting to start.
-// Free slots do not count as idle from then on.
+// Exhausted informs the pool that no more trials of the model are waiting to start. Free slots do
+// not count as idle from then on.
 func (p *Pool) Exhausted() { p.change(func(time.Time) { p.q.demand = false }) }
 
 // Width returns how many requests the open lanes together may have in flight.

@@ -319,7 +319,7 @@ func TestWrongModelIsAFault(t *testing.T) {
 	for _, tc := range []struct {
 		served   string
 		ok       bool
-		identity string // what was ignored, or the hint
+		identity string // the ignored part, or the hint
 	}{
 		{"gpt-4o-mini", true, ""},
 		{"GPT-4o-Mini", true, "spelling"},

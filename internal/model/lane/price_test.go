@@ -62,7 +62,7 @@ func (w *waster) Chat(context.Context, *assay.Request) (*assay.Response, error) 
 	return &resp, nil
 }
 
-// TestFailedRequestsArePaid checks that a turn's usage and cost are those of all its requests.
+// TestFailedRequestsArePaid checks that a turn's usage and cost include all its requests.
 func TestFailedRequestsArePaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ func OnProgress(ctx context.Context, tell func(sent bool)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }
 
-// progressOf returns the function of [OnProgress], or one that does nothing.
+// progressOf returns the function of [OnProgress], or one without effect.
 func progressOf(ctx context.Context) func(sent bool) {
 	if tell, ok := ctx.Value(progressKey{}).(func(bool)); ok {
 		return tell

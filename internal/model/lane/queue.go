@@ -36,11 +36,11 @@ type waiter struct {
 	// the request's turn comes. If bytes is 0, the cost is already known.
 	bytes int
 	cost  cost
-	// lane is the lane of the conversation's previous request, "" if there is none.
+	// lane is the lane of the conversation's previous request, or "" for the first request.
 	lane string
 	// avoid is the lane on which the latest request of the turn hung, or "".
 	avoid string
-	// origin is that of the state of the conversation's latest reply, or "".
+	// origin is where the state of the conversation's latest reply is from, or "".
 	origin string
 	since  time.Time
 	// answer receives a ticket or an error. It is called once and must not block.
@@ -77,7 +77,7 @@ func (q *queue) enqueue(now time.Time, w *waiter) {
 	q.waiting = append(q.waiting, w)
 }
 
-// peek returns the next waiting request, or nil if there is none.
+// peek returns the next waiting request, or nil if no request is waiting.
 func (q *queue) peek() *waiter {
 	for q.head < len(q.waiting) {
 		if w := q.waiting[q.head]; !w.gone {
@@ -109,9 +109,9 @@ func (q *queue) depth() int {
 }
 
 // dispatch grants slots to waiting requests, in order, as long as a lane can start the first one
-// now. A request that is bound to other lanes, or keeps an announced wait, does not hold up those
-// behind it. Places that are left may hedge late requests. It returns the latest time to call it
-// again, or zero if only a release can change anything.
+// now. A request that is bound to other lanes, or keeps an announced wait, does not hold up the
+// requests behind it. Places that are left may hedge late requests. It returns the latest time to
+// call it again, or zero if only a release can change anything.
 func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
 	for _, w := range q.waiting[q.head:] {
@@ -148,7 +148,7 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 			break
 		}
 	}
-	q.peek() // removes what has gone
+	q.peek() // removes the requests that have gone
 	return earliest(next, q.hedge(now))
 }
 
@@ -305,8 +305,8 @@ func (q *queue) release(
 	}
 }
 
-// abandon frees the slot of a request that the pool has ended. Its usage is unknown, and
-// nothing is learned from it.
+// abandon frees the slot of a request that the pool has ended. Its usage is unknown, and the lane
+// does not learn from it.
 func (q *queue) abandon(now time.Time, t ticket) {
 	q.book(now)
 	t.lane.freeSlot(t)

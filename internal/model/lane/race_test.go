@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// An act is what a request takes and how it ends.
+// An act is how long a request takes and how it ends.
 type act struct {
 	took time.Duration
 	end  assay.FaultKind // "" for a reply
@@ -58,8 +58,8 @@ type stage struct {
 	seen    []lane.Exchange
 }
 
-// newStage returns a pool with a player for each configuration, and acts for the requests after
-// those of the warm-up. Each lane has ten places unless its limits say otherwise.
+// newStage returns a pool with a player for each configuration, and acts for the requests after the
+// warm-up. Each lane has ten places unless its limits differ.
 func newStage(t *testing.T, configs []lane.Config, acts ...[]act) *stage {
 	s := &stage{}
 	for i := range configs {
@@ -119,8 +119,8 @@ func (s *stage) mustBeFree(t *testing.T) {
 // late is when a request is late whose peers take a second.
 const late = 1500 * time.Millisecond
 
-// TestFirstReplyWins checks what becomes of a turn whose request is late, whichever request is
-// answered first or fails. synctest fails if a goroutine is left.
+// TestFirstReplyWins checks how a turn ends whose request is late, whichever request is answered
+// first or fails. synctest fails if a goroutine is left.
 func TestFirstReplyWins(t *testing.T) {
 	t.Parallel()
 	const server, hung = assay.Server, assay.Timeout
@@ -216,7 +216,7 @@ func TestFirstReplyWins(t *testing.T) {
 	}
 }
 
-// TestSecondRequestsArePaid checks that a turn costs what all its requests used, and that the cost
+// TestSecondRequestsArePaid checks that a turn costs as much as all its requests, and that the cost
 // of a request whose usage is unknown is estimated.
 func TestSecondRequestsArePaid(t *testing.T) {
 	t.Parallel()
@@ -362,8 +362,8 @@ func TestRacesEndWithTheContext(t *testing.T) {
 	}
 }
 
-// TestLevelsHaveTheirOwnPeers checks that a request is compared with those of its own model, and
-// that no request is late while there is little to compare it with.
+// TestLevelsHaveTheirOwnPeers checks that a request is compared with other requests of its model,
+// and that no request is late while there is little to compare it with.
 func TestLevelsHaveTheirOwnPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

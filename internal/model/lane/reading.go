@@ -7,16 +7,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// reading is what the endpoint's headers last reported about a bucket. It never
-// sets a limit. It warns of a wall, or shows that a stated limit may be spent
-// without pacing.
+// reading is the latest report of the endpoint's headers about a bucket. It never sets a limit. It
+// warns of a wall, or shows that a stated limit may be spent without pacing.
 type reading struct {
-	mark  int // the lane's total when nothing will remain
+	mark  int // the lane's total when the bucket will be empty
 	limit int
-	until time.Time // when a request may start if nothing remains
-	// reset is when the endpoint says that everything is available again, first
-	// heard at the time heard. If it says so again some seconds later, it counts in
-	// fixed windows. Otherwise used amounts become available again one by one.
+	until time.Time // when a request may start if the bucket is empty
+	// reset is when everything is available again according to the endpoint, first heard at the
+	// time heard. If it is the same some seconds later, the endpoint counts in fixed windows.
+	// Otherwise used amounts become available again one by one.
 	reset, heard time.Time
 	bounded      bool // until is before the reset
 }
@@ -46,7 +45,7 @@ func (l *lane) read(now time.Time, t ticket, quotas []assay.QuotaState) {
 		case q.Remaining > 0:
 			l.longestWall = longestWall
 		case t.behindWall:
-			l.longestWall /= 2 // the last wall was none
+			l.longestWall /= 2 // the last wall was not one
 		}
 		r := &l.readings[b]
 		r.mark, r.limit, r.until, r.bounded = q.Remaining+t.total.in(b), q.Limit, time.Time{}, false

@@ -15,7 +15,7 @@ func (c cost) amount() limit.Amount {
 	return limit.Amount{Requests: c.requests, Input: c.input, Output: c.output}
 }
 
-// measures are what limiters count for each bucket.
+// measures maps each bucket to the measure that limiters count for it.
 var measures = map[assay.Bucket]limit.Measure{
 	assay.Concurrency:       limit.InFlight,
 	assay.RequestsPerSecond: limit.Requests,
@@ -70,7 +70,7 @@ func (w *waiter) held(now time.Time) bool {
 }
 
 // heldAt returns when the first waiting request that keeps away from a lane may return to it, or
-// zero if there is none.
+// zero if no request does.
 func (q *queue) heldAt(l *lane, now time.Time) (first time.Time) {
 	for _, w := range q.waiting[q.head:] {
 		if until := w.heldUntil(l); !w.gone && until.After(now) {
@@ -80,7 +80,7 @@ func (q *queue) heldAt(l *lane, now time.Time) (first time.Time) {
 	return first
 }
 
-// starting reports whether an endpoint says that it is not ready yet.
+// starting reports whether a fault means that the endpoint is not ready yet.
 func starting(fault *assay.Fault) bool {
 	text := strings.ToLower(fault.Detail)
 	for _, words := range []string{"loading", "not ready", "warming up", "starting", "initializing"} {
@@ -92,7 +92,7 @@ func starting(fault *assay.Fault) bool {
 }
 
 // learned returns the limits that the limiter obeys, per minute if they are of another span, if
-// they are below those that the user stated.
+// they are below the limits that the user stated.
 func (l *lane) learned() (out Limits) {
 	lower := func(b int, level float64) {
 		n := max(1, int(math.Floor(level)))

@@ -34,10 +34,10 @@ type Simulation struct {
 	Ledgers                             []Ledger
 }
 
-// maxSimulated is the number of requests that are simulated one by one. Results
-// for more requests are extrapolated, because windows and widths have settled by
-// then. Where only the width is limited, there is nothing to settle, and each slot
-// needs two conversations to show that the second one waits for it.
+// maxSimulated is the number of requests that are simulated one by one. Results for more requests
+// are extrapolated, because windows and widths have settled by then. If only the width is limited,
+// they are settled from the start, and each slot needs two conversations to show that the second
+// one waits for it.
 const (
 	maxSimulated  = 200_000
 	leastOfASlot  = 2    // conversations
@@ -66,8 +66,8 @@ func Simulate(lanes []Config, work Work) Simulation {
 	return s.result(conversations)
 }
 
-// onlyWidth returns how many requests may be in flight together, or 0 if lanes have
-// other limits or none.
+// onlyWidth returns how many requests may be in flight together, or 0 if lanes have other limits or
+// are unlimited.
 func onlyWidth(lanes []Config) (width int) {
 	for i := range lanes {
 		n := lanes[i].Limits.Concurrency
@@ -87,7 +87,7 @@ type simulator struct {
 	pending int
 	active  int // conversations in progress
 	hedges  bool
-	width   int // if nothing else is limited
+	width   int // if it is the only limit
 	events  events
 	total   Simulation
 

@@ -25,8 +25,8 @@ func TestLimitersThatAreStated(t *testing.T) {
 	}
 }
 
-// TestLimitersThatAreLearned checks lanes without stated limits. They use .90 of what is permitted,
-// and .80 at worst: requests of one instant arrive in any order, so plays differ, and one of
+// TestLimitersThatAreLearned checks lanes without stated limits. They use .90 of the permitted
+// rate, and .80 at worst: requests of one instant arrive in any order, so plays differ, and one of
 // several against a sliding window of 10 s used .86. A limit per day that is spent and not
 // announced costs a probe a minute.
 func TestLimitersThatAreLearned(t *testing.T) {

@@ -54,8 +54,8 @@ func (hello) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 	}, nil
 }
 
-// TestStatedLimitsHoldAtServer checks that a server with five lanes for each key at their stated limits refuses
-// no request, although requests take up to 0.4 s to arrive.
+// TestStatedLimitsHoldAtServer checks that a server with five lanes for each key at their stated
+// limits refuses no request, although requests take up to 0.4 s to arrive.
 func TestStatedLimitsHoldAtServer(t *testing.T) {
 	t.Parallel()
 	const rpm = 300

@@ -13,9 +13,9 @@ type Status struct {
 	Width    int
 	// Oldest is the start of the oldest request in flight, or zero.
 	Oldest time.Time
-	// Waits is what the next request would wait for: a bucket or the reason of a
-	// pause. It starts with "closed" if the lane is closed, and is empty if a
-	// request could start now.
+	// Waits names the cause for which the next request would wait: a bucket or the reason of a
+	// pause. It starts with "closed" if the lane is closed, and is empty if a request could start
+	// now.
 	Waits string
 	// Until is when the next request could start, or zero if that is unknown.
 	Until  time.Time
@@ -25,9 +25,9 @@ type Status struct {
 	Held   bool // paused by the user
 	// Words are the endpoint's own words about a pause.
 	Words string
-	// Limits are the stated limits, 0 if there is none, and the current width. Learned are the
-	// limits that refusals have taught, and Found tells them with their evidence; see
-	// [limit.Limiter.Words].
+	// Limits are the stated limits, 0 for a limit that is not stated, and the current width.
+	// Learned are the limits that refusals have taught, and Found describes them with their
+	// evidence; see [limit.Limiter.Words].
 	Limits, Learned Limits
 	Found           string
 }

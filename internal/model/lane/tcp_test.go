@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// TestLimitersOverTCP checks three limiters over real connections. It asserts only shares of what
-// the server counted, because requests cross announced waits on the way, and a machine under load
+// TestLimitersOverTCP checks three limiters over real connections. It asserts only shares of the
+// server's counts, because requests cross announced waits on the way, and a machine under load
 // delivers some of them together.
 func TestLimitersOverTCP(t *testing.T) {
 	t.Parallel()

@@ -74,8 +74,8 @@ func TestOutageOfTenMinutesIsSurvived(t *testing.T) {
 	}
 }
 
-// TestDeploymentThatIsNotReadyIsTriedForTenMinutes checks a lane that never worked and says that it
-// is not ready, as Azure's do with status 404, and one that is denied without such words.
+// TestDeploymentThatIsNotReadyIsTriedForTenMinutes checks a lane that never worked and replies that
+// it is not ready, as Azure's do with status 404, and one that is denied without such words.
 func TestDeploymentThatIsNotReadyIsTriedForTenMinutes(t *testing.T) {
 	t.Parallel()
 	for words, ready := range map[string]time.Duration{

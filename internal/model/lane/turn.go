@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A turn is what [Pool.Chat] knows while it gets a reply. It is not on the stack, and the functions
+// A turn is the state of [Pool.Chat] during a request. It is not on the stack, and the functions
 // that wait for a reply have small frames, because a hundred thousand of them may wait at once.
 type turn struct {
 	pool   *Pool
@@ -30,7 +30,7 @@ type turn struct {
 	saved bool // counts in pool.rescues
 }
 
-// A bill is what requests that failed have used and cost.
+// A bill is the usage and cost of requests that failed.
 type bill struct {
 	usage          assay.Usage
 	cost, estimate float64
@@ -149,8 +149,8 @@ func (t *turn) canRetry(fault *assay.Fault) bool {
 
 // backOff waits between two requests of a turn.
 func backOff(ctx context.Context, waits *assay.Waits) error {
-	// The first wait is short because most faults are single ones. A lane that is
-	// really down pauses by itself, and its turns then wait for it.
+	// The first wait is short because most faults are single ones. A lane that is really down
+	// pauses anyway, and its turns then wait for it.
 	const base, longest = 100 * time.Millisecond, 20 * time.Second
 	d := rand.N(min(longest, base<<waits.Requests))
 	start := time.Now()
