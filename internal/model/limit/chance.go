@@ -50,7 +50,7 @@ func (g *log) refusedUntil(n uint64, count int) (refusals int) {
 }
 
 // mixed returns how many requests of a wall that only was doubted were refused. It is 0 if more
-// than half of those from the first to the last one were, as they would be by a limit.
+// than half of the requests from the first to the last one were, as with a limit.
 func (l *Limiter) mixed(w wall) (refusals int) {
 	n := int(w.last - w.first + 1)
 	if refusals = l.log.refusedUntil(w.last, n); w.gate != Doubting || n > 1 && 2*refusals > n {

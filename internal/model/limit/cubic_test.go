@@ -13,7 +13,7 @@ import (
 type cubic struct {
 	started, due time.Time
 	fell         time.Time
-	highest      float64 // requests a second before the latest fall; 0 if there was none
+	highest      float64 // requests a second before the latest fall; 0 before the first fall
 	sent         uint64
 	fellAt       uint64 // the number of the first request after the latest fall
 	flying, most int

@@ -86,7 +86,7 @@ func (l *Limiter) dared(t time.Duration, r *request) {
 			l.pace = pace{}
 		}
 		d.row = 0
-		r.burst = -1 - int(r.number) // a burst of its own
+		r.burst = -1 - int(r.number) // its own burst
 	}
 	if len(l.obeyed) == 0 && l.pace.rate > 0 {
 		if float64(d.row) > 4+0.1*l.pace.rate*(t-l.pace.began).Seconds() {

@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/limit"
 )
 
-// client is what the games compare: [limit.Limiter] and others.
+// client is an algorithm that the games compare: [limit.Limiter] and others.
 type client interface {
 	Next(now time.Time, a limit.Amount) (time.Time, bool)
 	Send(now time.Time, a limit.Amount) uint64
@@ -17,14 +17,14 @@ type client interface {
 	Refuse(now time.Time, n uint64, why limit.Refusal)
 }
 
-// game lets clients use a server, which does not tell them its limit.
+// game lets clients use a server whose limit they do not know.
 type game struct {
 	server  server
 	latency float64 // mean time to a reply, in seconds
 	width   int     // most requests in flight of each client
 	jobs    int     // of each client; 0 for any number
 	seconds float64 // 0 until all jobs are done
-	// say is what refusals announce if the server needs wait seconds; nil for nothing.
+	// say returns the wait that refusals announce if the server needs wait seconds; nil to omit it.
 	say    func(wait float64) float64
 	amount func(r *rand.Rand) limit.Amount // nil for one request
 	start  float64                         // seconds after a full minute
@@ -32,12 +32,12 @@ type game struct {
 	seed   uint64
 }
 
-// result is what became of the requests. Times are in seconds since the start of the game.
+// result has the outcome of the requests. Times are in seconds since the start of the game.
 type result struct {
 	took     float64
 	accepted []float64 // when replies arrived
 	refused  []float64
-	waited   float64 // the longest that any job was told to wait, over all its refusals
+	waited   float64 // the longest announced wait of any job, over all its refusals
 }
 
 // job is a request that is sent until it is accepted.
@@ -84,8 +84,8 @@ func (h *byTime[T]) Pop() any {
 var epoch = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// lag is the longest time that a request needs to the server, in seconds, and slowLag that of a
-	// slow one.
+	// lag is the longest time that a request needs to the server, in seconds, and slowLag the time
+	// of a slow one.
 	lag, slowLag = 0.01, 0.4
 	// refusing is the mean time to a refusal.
 	refusing = 0.02
@@ -211,7 +211,7 @@ func (g game) reply(e event, out *result) {
 	e.player.Refuse(g.at(e.t), e.number, limit.Refusal{Wait: time.Duration(e.wait * 1e9)})
 }
 
-// possible returns how many replies a client can have that knows the server and wastes nothing.
+// possible returns how many replies a client can have that knows the server and wastes no time.
 func (g game) possible(mean limit.Amount) (n int) {
 	var ends []float64 // of replies, if the server counts requests in flight
 	_, counts := g.server.(ender)

@@ -8,8 +8,8 @@ import (
 // restlessFor is how long limits that have moved are tried more often.
 const restlessFor = 2 * time.Minute
 
-// judge decides what is obeyed after a wall. If no rule is confirmed after two walls, the lane is
-// paced.
+// judge decides which rules are obeyed after a wall. If no rule is confirmed after two walls, the
+// lane is paced.
 func (l *Limiter) judge(t time.Duration, w wall) {
 	strong := w.gate == Waiting
 	l.weigh()
@@ -36,7 +36,7 @@ type broken struct {
 	until        time.Duration // until then, no rule is believed
 }
 
-// breaks notes that a request was refused. If one in ten of those that the rules permit is refused,
+// breaks notes that a request was refused. If one in ten requests that the rules permit is refused,
 // the rules are wrong in a way that more evidence will not show, so the lane is paced for a while.
 func (l *Limiter) breaks(t time.Duration, r *request) {
 	b := &l.broken

@@ -1,4 +1,4 @@
-// Package limit finds out which limits an endpoint has, from what it accepts and refuses.
+// Package limit finds out which limits an endpoint has, from the requests it accepts and refuses.
 //
 // A refusal is evidence about which rule exists. It is not an order to slow down. The rules that an
 // endpoint may have are a table, [kinds]: requests or tokens in a span of time, sliding or fixed,
@@ -32,7 +32,7 @@
 //     from time to time. It is for limits that no rule explains: token buckets, limits that move,
 //     and limits that others use as well.
 //
-// The package owns the evidence and the rules. It knows nothing about queues, lanes or dollars, and
+// The package owns the evidence and the rules. It does not know about queues, lanes or dollars, and
 // it reads no clock: each method is given the time.
 package limit
 
@@ -45,7 +45,7 @@ func (a Amount) minus(b Amount) Amount {
 	return Amount{a.Requests - b.Requests, a.Input - b.Input, a.Output - b.Output}
 }
 
-// State is what a limiter is doing.
+// State is the current activity of a limiter.
 type State int
 
 // The states of a limiter; see the package comment.
@@ -76,7 +76,7 @@ type Limiter struct {
 	width    int // requests that may be in flight
 	most     int // the largest width
 	inFlight int
-	crowded  bool // too many requests were in flight, and none has ended since
+	crowded  bool // too many requests were in flight, and all still are
 	named    int  // requests in flight that a refusal named as the limit, or 0
 
 	log   log
@@ -108,7 +108,7 @@ type Limiter struct {
 }
 
 // New returns the limiter of a lane that begins with first requests in flight. Each accepted one
-// permits another one, up to most.
+// permits one more, up to most.
 func New(now time.Time, first, most int) *Limiter {
 	return &Limiter{
 		born: now, most: most, width: min(first, most), patience: leastPatience, rules: newRules(now),
@@ -116,7 +116,7 @@ func New(now time.Time, first, most int) *Limiter {
 	}
 }
 
-// Reset forgets what was learned. The requests in flight stay.
+// Reset forgets the evidence and the rules. The requests in flight stay.
 func (l *Limiter) Reset(now time.Time, first, most int) {
 	flying, next := l.inFlight, l.log.next()
 	*l = *New(now, first, most)
@@ -176,7 +176,7 @@ func (l *Limiter) Send(now time.Time, a Amount) uint64 {
 	return sent.number
 }
 
-// Accept notes that the endpoint accepted a request, and what it used.
+// Accept notes that the endpoint accepted a request, and its actual use.
 func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
 	t := now.Sub(l.born)
 	l.land()
@@ -217,10 +217,10 @@ func (l *Limiter) Cancel(n uint64) {
 	}
 }
 
-// Refusal is what an endpoint said about a request that it refused.
+// Refusal is an endpoint's answer to a request that it refused.
 type Refusal struct {
-	Wait time.Duration // 0 if none was announced
-	// Measure is what the refusal names as limited, or Unnamed.
+	Wait time.Duration // 0 if not announced
+	// Measure is the limited measure that the refusal names, or Unnamed.
 	Measure Measure
 	// Limit is the number of requests in flight that the refusal names, or 0.
 	Limit int
@@ -272,7 +272,7 @@ func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 // land notes that a request in flight ended.
 func (l *Limiter) land() { l.inFlight, l.crowded = l.inFlight-1, false }
 
-// correct changes what a request has used.
+// correct changes the recorded use of a request.
 func (l *Limiter) correct(r *request, by Amount) {
 	r.amount.Requests += by.Requests
 	r.amount.Input += by.Input
@@ -282,7 +282,7 @@ func (l *Limiter) correct(r *request, by Amount) {
 	}
 }
 
-// State returns what the limiter is doing.
+// State returns the current state of the limiter.
 func (l *Limiter) State() State {
 	switch {
 	case l.wall.gate != Open:

@@ -35,8 +35,8 @@ func TestSingleRefusalTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestResetForgetsRequestsInFlight checks that requests which were sent before a reset teach
-// nothing and are not counted, but are still in flight.
+// TestResetForgetsRequestsInFlight checks that requests which were sent before a reset are no
+// evidence and are not counted, but are still in flight.
 func TestResetForgetsRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	l := limit.New(epoch, 1, 1)
@@ -78,8 +78,7 @@ func TestRefusedConcurrencyWaitsForAReply(t *testing.T) {
 	}
 }
 
-// TestWordsNameTheRule checks what is said about a limit per minute and about one that no rule
-// explains.
+// TestWordsNameTheRule checks the words for a limit per minute and for one that no rule explains.
 func TestWordsNameTheRule(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

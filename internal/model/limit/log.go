@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fate is what became of a request.
+// fate is the outcome of a request.
 type fate uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	dropped // ended without a sign of either
 )
 
-// request is what a limiter remembers of a request. Times are since the limiter was born.
+// request is a limiter's record of a request. Times are since the limiter was born.
 type request struct {
 	number      uint64
 	sent, ended time.Duration
@@ -23,7 +23,7 @@ type request struct {
 	burst       int // how many walls had ended before
 	fate        fate
 	permitted   bool    // by the rules that were obeyed when it was sent
-	measure     Measure // what its refusal named
+	measure     Measure // named by its refusal
 }
 
 // log has the latest requests in the order of sending.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// obeyed is a confirmed rule with what has been used of its limit.
+// obeyed is a confirmed rule with the use of its limit so far.
 type obeyed struct {
 	kind
 	rule   *rule
@@ -16,14 +16,14 @@ type obeyed struct {
 	sum    int
 }
 
-// use is what one request uses of a limit.
+// use is one request's share of a limit.
 type use struct {
 	number uint64
 	sent   time.Duration
 	amount int
 }
 
-// obey returns a rule with what the requests so far have used.
+// obey returns a rule with the use by the requests so far.
 func (r *rule) obey(g *log) *obeyed {
 	o := &obeyed{kind: r.kind, rule: r, limit: r.limit(), lo: r.lo, hi: r.hi}
 	o.slack = max(tolerance, min(g.slack, o.span/20))
@@ -42,7 +42,7 @@ func (o *obeyed) add(r *request) {
 	}
 }
 
-// correct changes what a request has used.
+// correct changes the recorded use of a request.
 func (o *obeyed) correct(r *request, by Amount) {
 	i, ok := slices.BinarySearchFunc(o.used, r.number, func(u use, n uint64) int {
 		return int(int64(u.number - n))
@@ -53,7 +53,7 @@ func (o *obeyed) correct(r *request, by Amount) {
 	}
 }
 
-// drop forgets what was used before a time.
+// drop forgets all use before a time.
 func (o *obeyed) drop(before time.Duration) {
 	n := 0
 	for ; n < len(o.used) && o.used[n].sent <= before; n++ {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// pace is a rate that grows until requests are refused, and then falls to what was accepted
-// meanwhile. It is for limits that no rule explains.
+// pace is a rate that grows until requests are refused, and then falls to the rate that was
+// accepted meanwhile. It is for limits that no rule explains.
 type pace struct {
-	rate float64       // requests a second, or 0 if there is none
+	rate float64       // requests a second, or 0 if not paced
 	due  time.Duration // when the next request is due
 
 	// Since began, some requests were sent and some of them refused.
@@ -39,7 +39,7 @@ func (p *pace) begin(t time.Duration) { p.began, p.sent, p.refused = t, 0, 0 }
 // rests reports whether the rate does not grow yet.
 func (p *pace) rests(t time.Duration) bool { return t < p.began+p.rest }
 
-// start sets the first rate: what was accepted since some time.
+// start sets the first rate: the rate of requests accepted since some time.
 func (p *pace) start(t, since time.Duration, accepted int) {
 	*p = pace{rate: max(1, float64(accepted)) / max((t-since).Seconds(), 0.1), due: t, rest: firstRest}
 	p.begin(t)

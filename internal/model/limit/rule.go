@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Measure is what a rule counts.
+// Measure is the unit that a rule counts.
 type Measure uint8
 
 // The measures. A refusal that does not name one is Unnamed, and may come from any rule.
@@ -63,7 +63,7 @@ var kinds = []struct {
 	},
 }
 
-// kind is what a rule counts, in which spans.
+// kind is the measure that a rule counts, and the spans in which it counts.
 type kind struct {
 	measure Measure
 	span    time.Duration // 0 for requests in flight
@@ -148,7 +148,7 @@ func (r *rule) confirmed() bool {
 	return named || bursts && last.sent-first.sent >= max(r.span*6/10, 500*time.Millisecond)
 }
 
-// limit returns the highest level that the rule permits. That of tokens is known only roughly.
+// limit returns the highest level that the rule permits. A limit of tokens is known only roughly.
 func (r *rule) limit() int {
 	if r.measure >= Tokens {
 		return int((r.most + r.least) / 2)

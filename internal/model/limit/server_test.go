@@ -9,7 +9,7 @@ import (
 
 // A server is an endpoint in virtual time. Times are in seconds.
 type server interface {
-	// admit decides about a request. If it refuses, wait is how long another one would be refused.
+	// admit decides about a request. If it refuses, wait is how long it would refuse more.
 	admit(t float64, a limit.Amount) (ok bool, wait float64)
 }
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The games take minutes under the race detector, and nothing here runs in a second goroutine.
+// The games take minutes under the race detector, and all code here runs in one goroutine.
 
 package limit_test
 
@@ -18,19 +18,19 @@ import (
 type row struct {
 	name    string
 	server  func() server
-	fair    func() server // what a client can have if others take their share; nil for server
+	fair    func() server // the part of server that others leave to a client; nil for server
 	latency float64
 	say     func(float64) float64
 	seconds float64
 	amount  func(*rand.Rand) limit.Amount
 	clients int
 	slow    bool // see game
-	// least is the least use of what is possible: 0.85 if it is zero.
+	// least is the least share of the possible replies: 0.85 if it is zero.
 	least float64
 	moves bool // the limit moves, punishes or is shared, so that refusals go on
 }
 
-// What refusals announce: the right wait, the same in whole seconds, or always the same.
+// Refusals announce the right wait, the same in whole seconds, or always the same.
 func right(wait float64) float64   { return wait }
 func seconds(wait float64) float64 { return math.Ceil(wait) }
 func always(x float64) func(float64) float64 {
@@ -192,8 +192,8 @@ func heldOut() []row {
 	}
 }
 
-// score is what a law made of a row. Use is the share of what is possible, and late the share of
-// requests that were refused in the last third of the game, without two.
+// score is the result of a law in a row. Use is the share of the possible replies, and late the
+// share of requests that were refused in the last third of the game, without two.
 type score struct {
 	use, late     float64
 	refused, sent int
@@ -288,8 +288,8 @@ func TestLimiters(t *testing.T) {
 	}
 }
 
-// TestHeldOutLimiters plays limiters that the law was not tuned for, and checks only that none of
-// them stops a lane. With -v, it prints the second table of docs/limits.md.
+// TestHeldOutLimiters plays limiters that the law was not tuned for, and checks only that they do
+// not stop a lane. With -v, it prints the second table of docs/limits.md.
 func TestHeldOutLimiters(t *testing.T) {
 	for _, r := range heldOut() {
 		s, worst := r.scores(newLimiter)

@@ -19,7 +19,7 @@ type Rule struct {
 	Rate float64
 }
 
-// Rules returns what is obeyed.
+// Rules returns the rules that are obeyed.
 func (l *Limiter) Rules() (rules []Rule) {
 	for _, o := range l.obeyed {
 		rules = append(rules, o.public())
@@ -64,8 +64,8 @@ func (m Measure) String() string {
 	}[m]
 }
 
-// Words says what is known about the endpoint's limits: the rules with their evidence, how many
-// requests were refused by chance and what that cost, or that the limit is unknown. It is empty if
+// Words describes the known limits of the endpoint: the rules with their evidence, how many
+// requests were refused by chance and at which cost, or that the limit is unknown. It is empty if
 // no request was refused.
 func (l *Limiter) Words() string {
 	if l.refused == 0 {
