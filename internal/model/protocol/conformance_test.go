@@ -26,12 +26,12 @@ const (
 	elsewhere = "sim/direct" // another model of the server
 )
 
-// A column is a protocol, with what its stories need to know of it.
+// A column is a protocol, with the facts that its stories need.
 type column struct {
 	*wire.Protocol
 	// path is the part of the base URL after the address of a simulated server.
 	path string
-	// usage returns what the protocol can report of u.
+	// usage returns the part of u that the protocol can report.
 	usage func(u assay.Usage) assay.Usage
 	// refusal is the fault after a model's own refusal, or "" if the refusal is an answer.
 	refusal assay.FaultKind
@@ -57,7 +57,7 @@ func withoutCacheWrites(u assay.Usage) assay.Usage {
 	return u
 }
 
-// stories lists what every protocol has to do. Each story plays against a server of its own.
+// stories lists the duties of every protocol. Each story plays against its own server.
 var stories = []struct {
 	name string
 	tell func(t *testing.T, c column)
@@ -185,7 +185,7 @@ func (c column) open(t testing.TB, url, deployment string) *wire.Provider {
 	return client
 }
 
-// say sends a conversation and adds the reply to it.
+// say sends a conversation and appends the reply to it.
 func (s *stage) say(t testing.TB, req *assay.Request) *assay.Response {
 	t.Helper()
 	resp, err := s.client.Chat(t.Context(), req)
@@ -230,7 +230,7 @@ func answer(id, content string) assay.Message {
 	return assay.Message{Role: assay.ToolRole, CallID: id, Content: content}
 }
 
-// withoutThinking compares conversations except for what the model thought.
+// withoutThinking compares conversations except for the model's thoughts.
 var withoutThinking = cmp.Options{
 	cmpopts.IgnoreFields(assay.Message{}, "State", "Reasoning"), cmpopts.EquateEmpty(),
 	cmp.FilterValues(func(x, y json.RawMessage) bool { return len(x) > 0 && len(y) > 0 },
@@ -262,7 +262,7 @@ func encoded(v any) []byte {
 	return b
 }
 
-// TestOrigins checks which lanes can continue a conversation: those of the same protocol and host,
+// TestOrigins checks which lanes can continue a conversation: lanes of the same protocol and host,
 // unless a state belongs to a key.
 func TestOrigins(t *testing.T) {
 	t.Parallel()

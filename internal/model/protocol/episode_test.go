@@ -15,8 +15,8 @@ import (
 )
 
 // tellEpisodes runs whole episodes over HTTP, with models that think and insist on their thoughts.
-// They have to be those that the same models have without a network. With -short, each model plays
-// one of the four settings with each style.
+// The episodes have to be the same as without a network. With -short, each model plays one of the
+// four settings with each style.
 func tellEpisodes(t *testing.T, c column) {
 	catalog := assay.NewCatalog(library.Tools())
 	models := sim.New(catalog, sim.Latency{})
@@ -65,7 +65,7 @@ func (c column) lost(tr *assay.Transcript) bool {
 	return false
 }
 
-// newTrial varies what an episode says with the seed.
+// newTrial varies the wording of an episode with the seed.
 func newTrial(model string, seed uint64) assay.Trial {
 	return assay.Trial{
 		ID: "test", Seed: seed,

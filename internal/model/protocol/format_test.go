@@ -10,7 +10,7 @@ import (
 )
 
 // TestFormsAreRefused checks that a request for structured output is refused with the name of the
-// setting, because the model would not get it. Text is what models reply anyway.
+// setting, because the model would not get it. Models reply with text anyway.
 func TestFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	dialects := protocol.Dialects("")

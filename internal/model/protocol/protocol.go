@@ -48,8 +48,8 @@ func Find(name string) (*wire.Protocol, bool) {
 	return nil, false
 }
 
-// Dialects returns the server's side of each protocol. The style says where chat completions carry
-// thoughts; see [gateway.ThinkingStyles].
+// Dialects returns the server's side of each protocol. The style determines where chat completions
+// carry thoughts; see [gateway.ThinkingStyles].
 func Dialects(thinking string) []gateway.Dialect {
 	chat := openai.Dialect{Thinking: thinking}
 	return []gateway.Dialect{
@@ -61,7 +61,7 @@ func Dialects(thinking string) []gateway.Dialect {
 	}
 }
 
-// ReportsCacheWrites reports whether replies say how much input was written to a cache.
+// ReportsCacheWrites reports whether replies show how much input was written to a cache.
 func ReportsCacheWrites(d gateway.Dialect) bool {
 	switch d.(type) {
 	case anthropic.Dialect, responses.Dialect:

@@ -15,7 +15,7 @@ import (
 )
 
 // tellTruncated checks that a reply that was cut off for length is a reply, and that its finish
-// reason says so.
+// reason shows it.
 func tellTruncated(t *testing.T, c column) {
 	cut := reply("I will now")
 	cut.Finish = "length"
@@ -36,8 +36,8 @@ func tellTruncated(t *testing.T, c column) {
 	}
 }
 
-// tellSettings checks that the endpoint sees each setting, or that the client says beforehand and
-// with the reply that it does not.
+// tellSettings checks that the endpoint sees each setting, or that the client reports beforehand
+// and with the reply that it does not.
 func tellSettings(t *testing.T, c column) {
 	for name, set := range map[string]func(s *assay.Sampling){
 		"temperature": func(s *assay.Sampling) { s.Temperature = new(0.5) },

@@ -108,8 +108,8 @@ func stored(t testing.TB, req assay.Request) assay.Request {
 	return req
 }
 
-// tellForgotten checks that the server insists on thoughts, and that a client does not send those
-// of another endpoint.
+// tellForgotten checks that the server insists on thoughts, and that a client does not send another
+// endpoint's thoughts.
 func tellForgotten(t *testing.T, c column) {
 	for _, style := range thinkingStyles {
 		for name, forget := range map[string]func(m *assay.Message){
@@ -151,8 +151,8 @@ func tellRefusal(t *testing.T, c column) {
 	}
 }
 
-// faults lists what a client makes of each fault of a simulated server. A status of 0 is the one
-// that the protocol uses.
+// faults lists the fault that a client returns for each fault of a simulated server. A status of 0
+// stands for the status that the protocol uses.
 var faults = map[string]assay.Fault{
 	"400":       {Kind: assay.BadRequest, Status: 400},
 	"401":       {Kind: assay.Auth, Status: 401},
@@ -298,8 +298,8 @@ func tellWrongModel(t *testing.T, c column) {
 	}
 }
 
-// tellRoundTrip sends random conversations. The server has to see what was sent, whatever the
-// model wrote before.
+// tellRoundTrip sends random conversations. The server has to see the conversation as it was sent,
+// whatever the model wrote before.
 func tellRoundTrip(t *testing.T, c column) {
 	s := c.stage(t, simserver.Config{}, reply("x"))
 	rapid.Check(t, func(t *rapid.T) {

@@ -113,8 +113,8 @@ func TestMessagesStreamBlockByBlock(t *testing.T) {
 	}
 }
 
-// Responses adds an empty item or part, to which clients append what follows, and repeats it whole
-// in the end.
+// Responses adds an empty item or part, to which clients append the rest, and repeats it whole in
+// the end.
 func TestResponsesStreamItemByItem(t *testing.T) {
 	t.Parallel()
 	events := eventsOf(t, protocol.Dialects("")[2], twoCalls())

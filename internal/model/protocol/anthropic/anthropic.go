@@ -1,9 +1,9 @@
 // Package anthropic is both sides of Anthropic's Messages API, which Anthropic and some gateways
 // speak: a client and a [Dialect].
 //
-// It owns the format of requests and replies, asks for prompt caching, and adapts requests to what
-// a model refuses. Package wire carries them. A reply with thinking goes back as it came, because
-// its signatures cover all of it.
+// It owns the format of requests and replies, asks for prompt caching, and adapts requests to the
+// refusals of a model. Package wire carries them. A reply with thinking goes back as it came,
+// because its signatures cover all of it.
 //
 // It does not use the official SDK, which costs several times as much CPU. The tests use the SDK as
 // an oracle.
@@ -17,7 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// defaultVersion is that of the API.
+// defaultVersion is the version of the API.
 const defaultVersion = "2023-06-01"
 
 // Protocol is the client's side.

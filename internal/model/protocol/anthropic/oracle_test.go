@@ -290,7 +290,7 @@ var (
 	})
 )
 
-// blockID returns the ID of a call, and a text of their own for other blocks.
+// blockID returns the ID of a call, and a different text for each other block.
 func blockID(b any) any {
 	if id, ok := b.(map[string]any)["id"]; ok {
 		return id

@@ -24,7 +24,7 @@ func parseBlock(raw json.RawMessage) block {
 	return b
 }
 
-// value returns a text, or "" if there is none.
+// value returns a text, or "" if it is missing.
 func value(text *string) string {
 	if text == nil {
 		return ""

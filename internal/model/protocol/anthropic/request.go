@@ -98,8 +98,8 @@ func cache(r *wireRequest) {
 	}
 }
 
-// addMessage adds a message. The system prompt has a place of its own, and consecutive messages of
-// one role become one.
+// addMessage adds a message. The system prompt has its own place, and consecutive messages of one
+// role become one.
 func addMessage(p *wire.Provider, r *wireRequest, m *assay.Message) {
 	switch m.Role {
 	case assay.System:

@@ -42,7 +42,7 @@ func (Dialect) Events(_ *gateway.Prompt, r gateway.Reply) []gateway.Event {
 	return events
 }
 
-// parts returns a block as it begins in a stream, and what is added to it.
+// parts returns a block as it begins in a stream, and the parts that are added to it.
 func (b block) parts() (opening any, deltas []map[string]any) {
 	switch b.Type {
 	case "tool_use":

@@ -39,7 +39,7 @@ type streamed struct {
 var errUnfinished = errors.New("the stream of events ended before the reply did")
 
 // assemble joins the events of a streamed reply into the reply that the endpoint should have sent,
-// or returns the error among them. Its own error says why the stream is not a reply.
+// or returns the error among them. Its own error explains why the stream is not a reply.
 func assemble(events [][]byte) ([]byte, error) {
 	var message, usage fields
 	var blocks []*streamed

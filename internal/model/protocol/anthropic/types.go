@@ -48,14 +48,14 @@ type block struct {
 	Type string `json:"type"`
 	// Text is the content of a text block.
 	Text *string `json:"text,omitempty"`
-	// Thinking and Signature are those of a thinking block.
+	// Thinking and Signature belong to a thinking block.
 	Thinking  *string         `json:"thinking,omitempty"`
 	Signature gateway.Thought `json:"signature,omitempty"`
-	// ID, Name and Input are those of a tool_use block.
+	// ID, Name and Input belong to a tool_use block.
 	ID    string          `json:"id,omitempty"`
 	Name  string          `json:"name,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// CallID and Content are those of a tool_result block. See [gateway.Text] for the content.
+	// CallID and Content belong to a tool_result block. See [gateway.Text] for the content.
 	CallID  string        `json:"tool_use_id,omitempty"`
 	Content any           `json:"content,omitempty"`
 	Cache   *cacheControl `json:"cache_control,omitempty"`

@@ -156,7 +156,7 @@ var (
 	})
 )
 
-// turns generates what the user says and the model's reply with its answered calls.
+// turns generates the user's message and the model's reply with its answered calls.
 func turns(turn int) *rapid.Generator[[]assay.Message] {
 	return rapid.Custom(func(t *rapid.T) []assay.Message {
 		content := rapid.OneOf(texts, rapid.Just("")).Draw(t, "content")
@@ -194,7 +194,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := wiretest.Decoded(t, oracle.Sent).(map[string]any)
-		delete(want["systemInstruction"].(map[string]any), "role") // it means nothing there
+		delete(want["systemInstruction"].(map[string]any), "role") // it has no meaning there
 		if config := want["generationConfig"].(map[string]any); len(config) == 0 {
 			delete(want, "generationConfig")
 		}
@@ -370,7 +370,7 @@ func FuzzReply(f *testing.F) {
 
 func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
 
-// BenchmarkSDK is what [BenchmarkChat] would cost with the SDK, without limits and secrets.
+// BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := always(hello).sdk(b)
 	req := wiretest.Conversation()

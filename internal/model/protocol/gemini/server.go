@@ -55,7 +55,7 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 		"degraded model performance. Additional data, position %d.", i)
 }
 
-// text returns the output or, if there is none, the whole response.
+// text returns the output or, without output, the whole response.
 func (a *answer) text() string {
 	var response output
 	if json.Unmarshal(a.Response, &response) == nil && response.Output != nil {

@@ -21,7 +21,7 @@ type tool struct {
 	Functions []function `json:"functionDeclarations"`
 }
 
-// A content is what one side says at a time.
+// A content is one message of either side.
 type content[P any] struct {
 	Role  string `json:"role,omitempty"`
 	Parts P      `json:"parts"`

@@ -86,7 +86,7 @@ func withoutSystem(messages []message) []message {
 	return append([]message{first}, messages[1:]...)
 }
 
-// adapted names the differences in form between req and what was sent.
+// adapted names the differences in form between req and the request that was sent.
 func adapted(req *assay.Request, sent, unsent wire.ParamSet) []string {
 	var names []string
 	if sent&maxCompletionTokens != 0 {

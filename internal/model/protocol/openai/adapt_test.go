@@ -20,7 +20,7 @@ type critic struct {
 	requests []request
 }
 
-// request is what a critic reads of a request.
+// request has the fields that a critic reads.
 type request struct {
 	Messages []struct {
 		Role    string  `json:"role"`
@@ -191,7 +191,7 @@ func TestMalformedCallIsTheModels(t *testing.T) {
 	}
 }
 
-// TestModelWithoutTools checks that the message about tools says what to do.
+// TestModelWithoutTools checks that the message about tools gives the remedy.
 func TestModelWithoutTools(t *testing.T) {
 	t.Parallel()
 	for status, message := range map[int]string{

@@ -23,8 +23,8 @@ func (c *completion) Outline() (model string, used assay.Usage) {
 	return string(c.Model), tokens.Usage()
 }
 
-// textIn returns the text of a content. If a gateway sends parts, their texts are joined. Mistral has
-// parts with thinking, which has parts of its own.
+// textIn returns the text of a content. If a gateway sends parts, their texts are joined. Mistral
+// has parts with thinking, which has its own parts.
 func textIn(content json.RawMessage) (text, thinking string) {
 	var parts []struct {
 		Text     string          `json:"text"`

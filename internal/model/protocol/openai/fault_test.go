@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// chatFault sends a request and returns its fault. The test fails if there is none.
+// chatFault sends a request and returns its fault. The test fails without a fault.
 func chatFault(t testing.TB, ctx context.Context, p *wire.Provider) (*assay.Response, *assay.Fault) {
 	t.Helper()
 	resp, err := p.Chat(ctx, new(hi()))

@@ -1,14 +1,14 @@
 // Package openai is both sides of OpenAI's chat completions protocol, which OpenAI,
 // compatible gateways and Azure deployments speak: a client and a [Dialect].
 //
-// It owns the format of requests and completions, and adapts requests to what an
-// endpoint refuses. Package wire carries them. It does not check which model
-// answered. Package lane does that.
+// It owns the format of requests and completions, and adapts requests to the refusals of an
+// endpoint. Package wire carries them. It does not check which model answered. Package lane does
+// that.
 //
 // It does not use the official SDK, which costs several times as much CPU and memory. A response is
 // only passed on after its body has been read completely, within a size limit, and cleaned of
-// secrets. The tests use the SDK as an oracle: this package sends what the SDK would send, and reads
-// from a completion, even an odd one, what the SDK would read.
+// secrets. The tests use the SDK as an oracle: this package sends the same requests as the SDK, and
+// reads the same from a completion, even from an odd one.
 package openai
 
 import (
@@ -34,7 +34,7 @@ var Protocol = &wire.Protocol{
 	NewReply: func() wire.Document { return new(completion) },
 }
 
-// Azure is the client's side for deployments on Azure. Their keys are in a header of their own.
+// Azure is the client's side for deployments on Azure. Their keys are in a separate header.
 var Azure = func() *wire.Protocol {
 	p := *Protocol
 	p.Name, p.BaseURL = "azure", "https://my-resource.openai.azure.com"

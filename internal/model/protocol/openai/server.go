@@ -49,7 +49,7 @@ func (c Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 		"The `reasoning_content` in the thinking mode must be passed back to the API.")
 }
 
-// AzureDialect is the same with the deployment in the path and a header of its own for keys.
+// AzureDialect is the same with the deployment in the path and a separate header for keys.
 type AzureDialect struct{ Dialect }
 
 func (AzureDialect) Routes() []string {
@@ -58,7 +58,7 @@ func (AzureDialect) Routes() []string {
 
 func (AzureDialect) Key(h http.Header) string { return h.Get("Api-Key") }
 
-// chatExtra is what Gemini adds to a call.
+// chatExtra is Gemini's addition to a call.
 type chatExtra struct {
 	Google struct {
 		Signature gateway.Thought `json:"thought_signature"`

@@ -2,8 +2,8 @@ package openai
 
 import "github.com/assay-eval/assay/internal/model/gateway"
 
-// Events sends the role first, then the text, and each call in chunks of its own: its name, then
-// its arguments. The usage comes last, in a chunk without a choice, if the request asks for it.
+// Events sends the role first, then the text, and each call in separate chunks: its name, then its
+// arguments. The usage comes last, in a chunk without a choice, if the request asks for it.
 func (c Dialect) Events(p *gateway.Prompt, r gateway.Reply) []gateway.Event {
 	s := chatStream{whole: newCompletion(r, c.Thinking), counted: p.Counted}
 	for i := range s.whole.Choices {
@@ -37,7 +37,7 @@ func (s *chatStream) chunk(choices []fields, usage *usage) {
 	s.events = append(s.events, gateway.Event{Data: gateway.Encode(doc)})
 }
 
-// delta sends what a chunk adds to the message.
+// delta sends the fields that a chunk adds to the message.
 func (s *chatStream) delta(d fields, finish any) {
 	s.chunk([]fields{{"index": 0, "delta": d, "logprobs": nil, "finish_reason": finish}}, nil)
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // thoughts are the fields of an assistant's message that hold its thinking. Endpoints have
-// different ones: reasoning_content is DeepSeek's, Kimi's, Qwen's and GLM's, reasoning is that of
-// newer vLLM, and reasoning_details is OpenRouter's. The JSON is kept as it came.
+// different ones: reasoning_content is DeepSeek's, Kimi's, Qwen's and GLM's, reasoning is newer
+// vLLM's, and reasoning_details is OpenRouter's. The JSON is kept as it came.
 type thoughts struct {
 	Content json.RawMessage `json:"reasoning_content,omitempty"`
 	Plain   json.RawMessage `json:"reasoning,omitempty"`
 	Details json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
-// state is the JSON of an [assay.State]: what goes back with a message.
+// state is the JSON of an [assay.State]: the parts of a message that go back with it.
 type state struct {
 	thoughts
 	// Extra holds the extra_content of each call, or null. Gemini signs calls there.
@@ -26,10 +26,9 @@ type state struct {
 	Parts json.RawMessage `json:"content,omitempty"`
 }
 
-// newState returns what has to go back with a message, or nil. parts are its content if that has
-// thinking. Without a call, only
-// reasoning_details and parts go back: no endpoint wants the other fields then, and some refuse
-// them. An empty reasoning_content goes back too.
+// newState returns the state that has to go back with a message, or nil. parts are its content if
+// that has thinking. Without a call, only reasoning_details and parts go back: no endpoint wants
+// the other fields then, and some refuse them. An empty reasoning_content goes back too.
 func newState(p *wire.Provider, m *reply, parts json.RawMessage) *assay.State {
 	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}, Parts: parts}
 	if len(m.Calls) > 0 && s.Details == nil {
@@ -58,7 +57,7 @@ func present(raw json.RawMessage) json.RawMessage {
 }
 
 // restore adds the state that this endpoint wants back. It returns the parameter that stands for
-// it, or 0 if there is none. It leaves out the parameters in unsent.
+// it, or 0 without a state. It leaves out the parameters in unsent.
 func restore(
 	w *message, data json.RawMessage, unsent wire.ParamSet,
 ) (sent wire.ParamSet) {
@@ -96,7 +95,7 @@ func (t *thoughts) text() string {
 		Text    string `json:"text"`
 		Summary string `json:"summary"`
 	}
-	_ = json.Unmarshal(t.Details, &details) // if they are odd, there is nothing to read
+	_ = json.Unmarshal(t.Details, &details) // if they are odd, they are ignored
 	var b strings.Builder
 	for _, d := range details {
 		b.WriteString(d.Summary + d.Text)

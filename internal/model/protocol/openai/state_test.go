@@ -16,7 +16,7 @@ import (
 const oneCall = `"tool_calls":[{"id":"x","type":"function",` +
 	`"function":{"name":"read","arguments":"{}"}}]`
 
-// TestStateGoesBack checks what the next request has of a reply. It has to be the same JSON,
+// TestStateGoesBack checks which parts of a reply the next request has. It has to be the same JSON,
 // including the spelling of numbers and the order of names.
 func TestStateGoesBack(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestThinkingPartsGoBack(t *testing.T) {
 	}
 }
 
-// TestRefusedStateIsLeftOut checks that an endpoint that does not take back what it sent gets the
+// TestRefusedStateIsLeftOut checks that an endpoint that does not take back its own state gets the
 // conversation without it.
 func TestRefusedStateIsLeftOut(t *testing.T) {
 	t.Parallel()

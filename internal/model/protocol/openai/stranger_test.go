@@ -179,8 +179,8 @@ func choiceOf(fields string) string {
 		`}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`
 }
 
-// TestFailureInsideReply plays failures of an endpoint with status 200. None of them is the
-// model's, and their tokens are paid for all the same.
+// TestFailureInsideReply plays failures of an endpoint with status 200. They are not the model's
+// failures, and their tokens are paid for all the same.
 func TestFailureInsideReply(t *testing.T) {
 	t.Parallel()
 	const part = `"message":{"role":"assistant","content":"I will first"}`
@@ -268,8 +268,8 @@ func TestRequestLargerThanTheLimit(t *testing.T) {
 	}
 }
 
-// TestRequestLongerThanTheContext checks that endpoints' refusals of a long conversation are told
-// from other bad requests.
+// TestRequestLongerThanTheContext checks that endpoints' refusals of a long conversation are
+// distinguished from other bad requests.
 func TestRequestLongerThanTheContext(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // assemble joins the chunks of a streamed completion into the completion that the endpoint should
-// have sent. The error says why the stream is not one.
+// have sent. The error explains why the stream is not a completion.
 func assemble(events [][]byte) ([]byte, error) {
 	doc := make(map[string]any)
 	done := false
@@ -44,7 +44,7 @@ func assemble(events [][]byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// join adds a later part of an object to what came before. Texts that arrive in pieces are
+// join adds a later part of an object to the earlier parts. Texts that arrive in pieces are
 // appended, lists are joined by the index of their entries, and other values replace earlier ones.
 func join(into, part map[string]any) {
 	for name, value := range part {
@@ -79,8 +79,8 @@ var isPiece = map[string]bool{
 	"arguments": true, "text": true, "summary": true,
 }
 
-// joinList adds entries to the entries with the same index. An entry without an index, or with an
-// ID of its own, is a new one.
+// joinList adds entries to the entries with the same index. An entry without an index, or with a
+// new ID, is a new one.
 func joinList(list, part []any) []any {
 	for _, p := range part {
 		entry, ok := p.(map[string]any)

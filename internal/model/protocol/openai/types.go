@@ -28,14 +28,14 @@ type request struct {
 	Format gateway.Format `json:"response_format,omitzero"`
 }
 
-// A message is what one side says.
+// A message is one message of either side.
 type message struct {
 	Role    wire.Text `json:"role"`
 	Content any       `json:"content"` // a text, null or parts
 	thoughts
 	Calls  wire.List[call] `json:"tool_calls,omitempty"`
 	CallID *string         `json:"tool_call_id,omitempty"`
-	// ID is that of the call in Qwen-Agent's requests, and Name is the tool of a result.
+	// ID is the ID of the call in Qwen-Agent's requests, and Name is the tool of a result.
 	ID   wire.Text `json:"id,omitempty"`
 	Name wire.Text `json:"name,omitempty"`
 }

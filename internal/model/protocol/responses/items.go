@@ -42,7 +42,7 @@ func (k *Items) Resolve(d gateway.Dialect, body []byte) []byte {
 	var doc map[string]json.RawMessage
 	var input []json.RawMessage
 	if json.Unmarshal(body, &doc) != nil || json.Unmarshal(doc["input"], &input) != nil {
-		return body // Decode says what is wrong
+		return body // Decode describes the error
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

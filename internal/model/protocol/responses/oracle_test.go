@@ -315,7 +315,7 @@ func FuzzReply(f *testing.F) {
 
 func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
 
-// BenchmarkSDK is what [BenchmarkChat] would cost with the SDK, without limits and secrets.
+// BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := openai.NewClient(
 		option.WithHTTPClient(always(hello).Client()),

@@ -91,7 +91,7 @@ func encodeCall(c *assay.ToolCall) item {
 }
 
 // stateItems returns the items in data as they came, except for calls that had to be given an ID or
-// are not sendable. An endpoint refuses reasoning that nothing follows, so that is left out.
+// are not sendable. An endpoint refuses reasoning at the end, so that is left out.
 func stateItems(data json.RawMessage, calls []assay.ToolCall) []any {
 	var all []json.RawMessage
 	if data == nil || json.Unmarshal(data, &all) != nil {

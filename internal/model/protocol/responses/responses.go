@@ -1,8 +1,8 @@
 // Package responses is both sides of OpenAI's Responses API, which OpenAI, Azure and some gateways
 // speak: a client and a [Dialect].
 //
-// It owns the format of requests and responses, and adapts requests to what an endpoint refuses.
-// Package wire carries them. Nothing is stored at the endpoint: every request holds the whole
+// It owns the format of requests and responses, and adapts requests to the refusals of an endpoint.
+// Package wire carries them. No data is stored at the endpoint: every request holds the whole
 // conversation, with the encrypted reasoning of earlier replies as it came.
 //
 // It does not use the official SDK, which costs several times as much CPU. The tests use the SDK as
