@@ -20,7 +20,7 @@ type APIError struct {
 	Param   string
 	Code    string
 
-	// generated is what the model wrote if the endpoint could not read it as a call.
+	// generated is the model's text if the endpoint could not read it as a call.
 	generated string
 	// moderated is true if the content of this request was refused, and not the key.
 	moderated bool
@@ -64,7 +64,7 @@ func (e *APIError) is(names ...string) bool {
 }
 
 // failedCall reports whether a fault is the endpoint's complaint that the model's call is
-// malformed, as Groq's are, and returns what the model wrote. That is the model's doing, not a bad
+// malformed, as Groq's are, and returns the model's text. The cause is the model, not a bad
 // request.
 func failedCall(f *assay.Fault) (generated string, ok bool) {
 	var e *APIError
@@ -175,7 +175,7 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 	return e
 }
 
-// isModeration reports whether the metadata of an error are those of a prompt that OpenRouter's
+// isModeration reports whether the metadata of an error belong to a prompt that OpenRouter's
 // moderation refused.
 func isModeration(metadata json.RawMessage) bool {
 	var doc struct {

@@ -19,9 +19,9 @@ const (
 )
 
 // connectLimits limits how many requests to each host with TLS look for a connection at a time.
-// net/http opens one for each request that finds none, although one HTTP/2 connection carries a
-// hundred or more. Without the limit, 1,000 requests that start together open 2,400 connections,
-// and handshakes take 8 % of the CPU. It is safe for concurrent use.
+// net/http opens one for each request without one, although one HTTP/2 connection carries a hundred
+// or more. Without the limit, 1,000 requests that start together open 2,400 connections, and
+// handshakes take 8 % of the CPU. It is safe for concurrent use.
 type connectLimits struct {
 	mu     sync.Mutex
 	byHost map[string]*connectLimit
@@ -52,8 +52,8 @@ func (l *connectLimits) of(host string) *connectLimit {
 }
 
 // acquire waits for a slot. The context that it returns releases the slot when the request has a
-// connection and opens none, because the next request may use a connection that this one began to
-// open. release does so in any case.
+// connection and does not open one, because the next request may use a connection that this one
+// began to open. release does so in any case.
 func (l *connectLimit) acquire(
 	ctx context.Context,
 ) (traced context.Context, release func(), err error) {

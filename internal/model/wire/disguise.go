@@ -10,11 +10,11 @@ import (
 
 // disguises finds secrets in other forms than their spellings: in upper or lower case, backwards,
 // in hexadecimal, in base64 of either alphabet and any alignment, split by white space, and parts
-// of all these. Nearly all texts contain none, which a filter shows at a cost of about a
+// of all these. Nearly all texts are free of them, which a filter shows at a cost of about a
 // nanosecond a byte.
 type disguises struct {
 	forms []form
-	// grams says where a form has these [gramSize] bytes, which filter contains for certain.
+	// grams maps [gramSize] bytes to their places in forms. filter contains all of them.
 	grams  map[uint64][]spot
 	filter [1 << (filterBits - 6)]uint64
 }
@@ -84,8 +84,8 @@ func newDisguises(secrets []string) *disguises {
 	return d
 }
 
-// inBase64 returns the characters that base64 has for a secret after shift other bytes, without
-// those that depend on the bytes around it.
+// inBase64 returns the characters that base64 has for a secret after shift other bytes, without the
+// characters that depend on the bytes around it.
 func inBase64(secret string, shift int) string {
 	text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + secret))
 	if (shift+len(secret))%3 != 0 {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// keyLetters are those of the keys of most providers.
+// keyLetters are the letters in the keys of most providers.
 const keyLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // randomKey returns a key in the style of a provider.
@@ -89,7 +89,7 @@ func TestNoDisguiseHidesASecret(t *testing.T) {
 				shown := rapid.Custom(func(t *rapid.T) string {
 					return dress(t, keys[rapid.IntRange(0, 1).Draw(t, "key")].reveal())
 				}).Filter(func(s string) bool { return !isWord(s) }).Draw(t, "shown")
-				// What stands around it has no letter that could continue an encoding.
+				// The text around it has no letter that could continue an encoding.
 				before := rapid.StringMatching(`[a-z ,:.]{0,40}[:"(]`).Draw(t, "before text")
 				after := rapid.StringMatching(`[")][a-z ,:.]{0,40}`).Draw(t, "after text")
 				got := NewRedactor(keys).Text(before + shown + after)

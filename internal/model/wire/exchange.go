@@ -227,5 +227,5 @@ func (p *Provider) CallID(given string, others []assay.ToolCall, turn int) strin
 	return id
 }
 
-// GeneratedID returns the ID of call i in message turn, if the endpoint gave it none.
+// GeneratedID returns the ID of call i in message turn, if the endpoint gave no ID.
 func GeneratedID(turn, i int) string { return fmt.Sprintf("call_%d_%d", turn, i) }

@@ -79,7 +79,7 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 }
 
 // fault classifies a reply. It returns nil if the body is an object without an error, so that it
-// may be what the protocol expects.
+// may conform to the protocol.
 func (p *Provider) fault(r *Reply) *assay.Fault {
 	switch {
 	case r.Status >= 400:
@@ -119,7 +119,7 @@ func (p *Provider) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
 	return p.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
 }
 
-// Unreadable returns the fault of a response that is not what the protocol expects. It quotes the
+// Unreadable returns the fault of a response that does not conform to the protocol. It quotes the
 // start of the body.
 func (p *Provider) Unreadable(why string, r *Reply) *assay.Fault {
 	const quoted = 200
@@ -130,7 +130,7 @@ func (p *Provider) Unreadable(why string, r *Reply) *assay.Fault {
 	return Malformed(p.Detail(why, ""))
 }
 
-// Malformed returns the fault of a response that is not what the protocol expects.
+// Malformed returns the fault of a response that does not conform to the protocol.
 func Malformed(detail string) *assay.Fault {
 	return &assay.Fault{Kind: assay.Malformed, Status: http.StatusOK, Detail: detail}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An ending is what a finish reason means.
+// An ending is the meaning of a finish reason.
 type ending struct {
 	// fault is the kind of fault if the reply is not the model's own doing.
 	fault assay.FaultKind

@@ -6,11 +6,11 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// ParamSet is a set of parameters, or forms, that a request can do without. Protocols have bits of
-// their own beside these.
+// ParamSet is a set of parameters, or forms, that a request can do without. Protocols have their
+// own bits beside these.
 type ParamSet uint32
 
-// Temperature and TopP are those of [Sampling]. OwnParam is the first bit for a protocol's own.
+// Temperature and TopP name fields of [Sampling]. OwnParam is the first bit for a protocol's own.
 const (
 	Temperature ParamSet = 1 << iota
 	TopP
@@ -29,7 +29,7 @@ type Sampling struct {
 	TopP        *float64 `json:"top_p,omitempty"`
 }
 
-// Set sets the parameters of s that are not in unsent. It returns those that it set.
+// Set sets the parameters of s that are not in unsent. It returns the parameters that it set.
 func (w *Sampling) Set(s assay.Sampling, unsent ParamSet) (sent ParamSet) {
 	if s.Temperature != nil && unsent&Temperature == 0 {
 		w.Temperature = s.Temperature
@@ -65,8 +65,8 @@ func (p *Provider) omitted(s assay.Sampling, sent ParamSet) (names []string) {
 	return names
 }
 
-// deviations names the differences between req and what was sent: omitted settings, states of other
-// endpoints, and what the protocol adapted.
+// deviations names the differences between req and the request that was sent: omitted settings,
+// states of other endpoints, and the protocol's adaptations.
 func (p *Provider) deviations(req *assay.Request, sent, unsent ParamSet) (names []string) {
 	for _, name := range p.omitted(req.Sampling, sent) {
 		names = append(names, "no "+name)

@@ -1,10 +1,10 @@
 // Package wire is the client of every protocol: it sends requests to the endpoints of models over
-// HTTP. A [Protocol] says how requests and replies are written.
+// HTTP. A [Protocol] defines how requests and replies are written.
 //
 // It owns the HTTP client, which keeps deadlines and never reveals a key; the classification of
 // failed responses as an [assay.Fault]; and the reading of limits from headers and messages. It
-// repeats a request only without what an endpoint refuses by name. Package lane retries, paces and
-// prices requests.
+// repeats a request only without the parts that an endpoint refuses by name. Package lane retries,
+// paces and prices requests.
 package wire
 
 import (
@@ -78,12 +78,12 @@ type Protocol struct {
 	URL func(c *Config) string
 	// KeyHeader is the header for the key, and KeyPrefix the text before it.
 	KeyHeader, KeyPrefix string
-	// Header returns the protocol's own headers. It is nil if there are none.
+	// Header returns the protocol's own headers. It is nil if there are no such headers.
 	Header func(c *Config) http.Header
 
 	// Encode returns the document of a request without its functions and the parameters in unsent,
-	// and the parameters that it contains. Tools returns what stands for functions in the field
-	// "tools" of the document.
+	// and the parameters that it contains. Tools returns the form of functions in the field "tools"
+	// of the document.
 	Encode func(p *Provider, req *assay.Request, unsent ParamSet) (doc any, sent ParamSet)
 	Tools  func(functions []assay.Function, unsent ParamSet) any
 	// Params are the parameters that a request can do without, in the order in which messages are
@@ -92,8 +92,8 @@ type Protocol struct {
 	// Refused returns another part of a request that the endpoint refused, or 0. It may be nil.
 	Refused func(e *APIError, sent ParamSet) ParamSet
 	// Omitted lists settings that were not sent, if the protocol can leave out more than the
-	// temperature and top_p. Adapted names other differences between a request and what was sent.
-	// They may be nil.
+	// temperature and top_p. Adapted names other differences between req and the request that was
+	// sent. They may be nil.
 	Omitted func(s assay.Sampling, sent ParamSet) []Setting
 	Adapted func(req *assay.Request, sent, unsent ParamSet) []string
 
@@ -106,11 +106,11 @@ type Protocol struct {
 
 // A Document is the body of a reply, decoded.
 type Document interface {
-	// Outline returns the model that answered and what the reply used. Even a reply that ends in a
-	// fault may have been paid for.
+	// Outline returns the model that answered and the usage of the reply. Even a reply that ends in
+	// a fault may have been paid for.
 	Outline() (model string, used assay.Usage)
 	// Read completes resp, whose usage is set. If it returns a fault, it has set at most the finish
-	// reason. turn is part of the IDs given to calls that have none.
+	// reason. turn is part of the IDs given to calls without an ID.
 	Read(p *Provider, from *Reply, turn int, resp *assay.Response) error
 }
 
@@ -129,8 +129,8 @@ type Provider struct {
 	tools   atomic.Pointer[tools]
 }
 
-// tools is the JSON of the latest functions. Most trials of a run have the same list, and with thirty
-// functions a run takes a fifth of its CPU less if it is encoded once.
+// tools is the JSON of the latest functions. Most trials of a run have the same list, and with
+// thirty functions a run takes a fifth of its CPU less if it is encoded once.
 type tools struct {
 	functions []assay.Function
 	unsent    ParamSet
@@ -139,7 +139,7 @@ type tools struct {
 
 var _ assay.Provider = (*Provider)(nil)
 
-// New returns a provider. It does no I/O. The error says what is wrong with cfg.
+// New returns a provider. It does no I/O. The error describes the mistake in cfg.
 func (p *Protocol) New(cfg Config) (*Provider, error) {
 	cfg.BaseURL = strings.TrimRight(cmp.Or(cfg.BaseURL, p.BaseURL), "/")
 	if cfg.Client == nil {

@@ -198,8 +198,7 @@ func bucketNamed(text string) (b assay.Bucket, named bool) {
 	return "", false
 }
 
-// usedUp returns the only bucket with nothing remaining. It returns "" if there is
-// not exactly one.
+// usedUp returns the only bucket that is empty. It returns "" if there is not exactly one.
 func usedUp(states []assay.QuotaState) assay.Bucket {
 	var found assay.Bucket
 	for _, s := range states {

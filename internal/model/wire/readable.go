@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// tidy removes what may precede a document: a byte order mark, white space, and the comments with
-// which gateways keep a connection open.
+// tidy removes the things that may precede a document: a byte order mark, white space, and the
+// comments with which gateways keep a connection open.
 func tidy(body []byte) []byte {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	for {
@@ -39,8 +39,8 @@ func Unmarshal(doc []byte, v any) error {
 	return err
 }
 
-// withoutNaN returns doc with null in place of numbers that JSON does not have, or nil if there
-// are none.
+// withoutNaN returns doc with null in place of numbers that JSON does not have, or nil without such
+// numbers.
 func withoutNaN(doc []byte) []byte {
 	var out []byte
 	inString, from := false, 0

@@ -16,8 +16,8 @@ import (
 
 const redacted = "[redacted]"
 
-// shortestSecret is the minimum length in bytes of a secret that is scrubbed. A
-// shorter one protects nothing and would appear in honest replies by chance.
+// shortestSecret is the minimum length in bytes of a secret that is scrubbed. A shorter one is no
+// protection and would appear in honest replies by chance.
 const shortestSecret = 8
 
 // Secret is a credential. It always prints as "[redacted]". In an unexported
@@ -58,8 +58,8 @@ func redactURL(raw string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// A Redactor replaces secrets in text by "[redacted]", in all spellings in which a
-// server may echo them, and in disguise. A nil Redactor changes nothing.
+// A Redactor replaces secrets in text by "[redacted]", in all spellings in which a server may echo
+// them, and in disguise. A nil Redactor does not change text.
 type Redactor struct {
 	secrets []string
 	// prepare fills in the fields below, before the first text.
@@ -73,7 +73,7 @@ type Redactor struct {
 	disguises *disguises
 }
 
-// NewRedactor returns a Redactor for secrets. It ignores those of fewer than eight bytes.
+// NewRedactor returns a Redactor for secrets. It ignores secrets of fewer than eight bytes.
 func NewRedactor(secrets []Secret) *Redactor {
 	s := &Redactor{}
 	for _, secret := range secrets {
@@ -196,7 +196,7 @@ func (s *Redactor) Text(t string) string {
 	return s.disguises.redact(t)
 }
 
-// mayLeak reports whether a text may contain a secret. Nearly all texts contain none.
+// mayLeak reports whether a text may contain a secret. Nearly all texts do not.
 func mayLeak[T string | []byte](s *Redactor, text T) bool {
 	if s == nil || len(s.secrets) == 0 {
 		return false

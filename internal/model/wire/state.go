@@ -16,8 +16,8 @@ func (p *Provider) State(data json.RawMessage) *assay.State {
 	return &assay.State{Origin: p.Origin(), Data: data}
 }
 
-// CleanJSON is [Provider.Clean] for a JSON document, whose escapes may hide a secret. It returns nil
-// if doc is not valid JSON without its secrets.
+// CleanJSON is [Provider.Clean] for a JSON document, whose escapes may hide a secret. It returns
+// nil if doc is not valid JSON without its secrets.
 func (p *Provider) CleanJSON(doc json.RawMessage) json.RawMessage {
 	clean := []byte(doc)
 	if bytes.Contains(doc, []byte(`\u`)) {

@@ -8,7 +8,7 @@ import (
 )
 
 // A Count is a number of tokens. Some endpoints send fractions or texts, and odd ones negative
-// numbers. What is not a number counts as 0.
+// numbers. A value that is not a number counts as 0.
 type Count int
 
 // UnmarshalJSON implements [json.Unmarshaler]. It never fails.
@@ -26,8 +26,8 @@ type Tokens struct {
 	Input, Output Count
 	// Total is 0 if the endpoint does not report it.
 	Total Count
-	// Cached and CacheWrite are tokens of the prompt that were read from a cache and written to
-	// it, and Reasoning are those of thinking.
+	// Cached and CacheWrite are tokens of the prompt that were read from a cache and written to it,
+	// and Reasoning are tokens of thinking.
 	Cached, CacheWrite, Reasoning Count
 	// Details is true if the endpoint states how much of the reply was thinking, even if it is 0.
 	Details bool

@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// TestUsageExplainsCounts has a case for each law and for what none explains. Those with a name
-// were reported by its endpoint.
+// TestUsageExplainsCounts has a case for each law and for counts that no law explains. Cases with a
+// name were reported by its endpoint.
 func TestUsageExplainsCounts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -112,8 +112,8 @@ func TestUsageExplainsCounts(t *testing.T) {
 	}
 }
 
-// TestUsageIsNeverTakenLow checks that no part is larger than its whole, that nothing reported is
-// left out, and that what differs from the total is marked.
+// TestUsageIsNeverTakenLow checks that no part is larger than its whole, that all reported tokens
+// are counted, and that a difference from the total is marked.
 func TestUsageIsNeverTakenLow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

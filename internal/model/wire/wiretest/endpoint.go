@@ -1,5 +1,5 @@
-// Package wiretest holds what the tests of several protocols share: endpoints with canned replies,
-// and random requests and replies.
+// Package wiretest holds the shared parts of protocol tests: endpoints with canned replies, and
+// random requests and replies.
 package wiretest
 
 import (
