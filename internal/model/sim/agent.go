@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
-// An agent decides on the next message based on what it sees.
+// An agent decides on the next message based on its view.
 type agent func(m *Models, v *view) assay.Message
 
 var agents = map[string]agent{
@@ -66,8 +66,8 @@ func (m *Models) optimal(v *view) assay.Message {
 	return done
 }
 
-// batcher follows the best policy too, and makes several calls in one reply when that costs
-// nothing: when every call that is left has to succeed.
+// batcher follows the best policy too, and makes several calls in one reply when that is free: when
+// every call that is left has to succeed.
 func (m *Models) batcher(v *view) assay.Message {
 	tool := m.best(v)
 	if tool == "" {
@@ -104,7 +104,7 @@ func (m *Models) best(v *view) string {
 	for _, c := range v.calls {
 		history = append(history, workflow.Call{Tool: c.text, OK: c.happened, Mistake: c.refused})
 	}
-	idle := v.turn - len(v.calls) // replies that executed nothing
+	idle := v.turn - len(v.calls) // replies without an executed call
 	problem.Calls = v.limit - idle
 	if v.budget > 0 {
 		problem.Calls = min(problem.Calls, v.budget)

@@ -24,7 +24,7 @@ type game struct {
 	dice    *rand.Rand
 }
 
-// call calls a tool with arguments that fit what has succeeded.
+// call calls a tool with arguments that fit the earlier successes.
 func (g *game) call(tool string) {
 	if _, stopped := g.world.Stop(); stopped || g.calls == 0 {
 		g.calls = 0

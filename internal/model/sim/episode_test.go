@@ -92,7 +92,7 @@ func playOut(w *pilot.World, choose func() string) {
 	}
 }
 
-// inEpisodes runs an agent through real episodes with a plan, and compares its calls with those
+// inEpisodes runs an agent through real episodes with a plan, and compares its calls with the calls
 // that play makes in the world alone.
 func inEpisodes(t *testing.T, model string, play func(w *pilot.World, task assay.Task)) {
 	t.Helper()

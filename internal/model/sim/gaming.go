@@ -55,7 +55,7 @@ func (m *Models) sprayer(v *view) assay.Message {
 	return m.sweep(v, tools)
 }
 
-// mostActions is less than what a world carries out of one reply.
+// mostActions is less than the number that a world carries out of one reply.
 const mostActions = 60
 
 // sweep calls each tool until it succeeds. It prefers calls that no rule refuses, and fills in
@@ -73,7 +73,7 @@ func (m *Models) sweep(v *view, tools []string) assay.Message {
 			continue
 		}
 		acts = append(acts, m.act(v, name, succeeded))
-		if v.budget > 0 { // one at a time, because answers help and replies cost nothing
+		if v.budget > 0 { // one at a time, because answers help and replies are free
 			break
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestGamingAgentsDoNotRead plays tasks that differ in nothing but their description. The agents
-// that do not do the task make the same calls. The sprayer does so with every tool setting.
+// TestGamingAgentsDoNotRead plays tasks that differ only in their description. The agents that do
+// not do the task make the same calls. The sprayer does so with every tool setting.
 func TestGamingAgentsDoNotRead(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
@@ -33,7 +33,7 @@ func TestGamingAgentsDoNotRead(t *testing.T) {
 	}
 }
 
-// TestCopierRepeatsThePlan checks that all calls are those of the plan, in whole copies.
+// TestCopierRepeatsThePlan checks that all calls are from the plan, in whole copies.
 func TestCopierRepeatsThePlan(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, sim.Copier, assay.Discover, assay.Optimal, task(fetcher, parser))
@@ -46,8 +46,8 @@ func TestCopierRepeatsThePlan(t *testing.T) {
 	}
 }
 
-// TestSprayerSearchesOnce checks that the first reply only searches and that later ones call what
-// was found, the most frequent tool first.
+// TestSprayerSearchesOnce checks that the first reply only searches and that later ones call the
+// tools found, the most frequent first.
 func TestSprayerSearchesOnce(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, sim.Sprayer, assay.Discover, assay.Baseline, task(fetcher, parser))

@@ -22,7 +22,7 @@ var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
 
 // carryOutOwn makes the calls of the plan, each until it works or is refused, and gives the plan's
 // answer. Without a plan it calls the tools that the description seems to ask for, with the task's
-// inputs, and answers with what the last one returned.
+// inputs, and answers with the output of the last one.
 func (m *Models) carryOutOwn(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg

@@ -36,7 +36,7 @@ const (
 
 	// The agents that try to succeed without doing the task; see [Gaming].
 	Alphabet = "sim/alphabet" // calls all tools in alphabetical order
-	Sprayer  = "sim/sprayer"  // searches for general words and calls what is found
+	Sprayer  = "sim/sprayer"  // searches for general words and calls the tools found
 	Copier   = "sim/copier"   // repeats the whole plan, to the letter
 	Inputs   = "sim/inputs"   // runs the plan's tools on the task's inputs
 	Guesser  = "sim/guesser"  // guesses the tools from the names of the task's inputs
@@ -50,7 +50,7 @@ var Names = slices.Concat(Reference, Gaming)
 // Reference lists the models of known skill, with which users rehearse experiments.
 var Reference = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher}
 
-// Gaming lists the agents that do not do the task. A sound verdict gives them next to nothing.
+// Gaming lists the agents that do not do the task. A sound verdict gives them hardly any credit.
 var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer, Starter}
 
 // Is reports whether a model is built in.

@@ -17,7 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestFollowingPlan asks the agents what they do next after a history. In a conversation with a
+// TestFollowingPlan asks the agents for their next step after a history. In a conversation with a
 // plan, the tool setting makes no difference.
 func TestFollowingPlan(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,7 @@ package sim
 
 import "testing"
 
-// TestUnwrapped checks that an answer is found in what agents put around it.
+// TestUnwrapped checks that an answer is found in the wrapping that agents put around it.
 func TestUnwrapped(t *testing.T) {
 	t.Parallel()
 	const answer = `{"tool":"a","success":true}`

@@ -27,7 +27,7 @@ type view struct {
 	listed    []string
 	tools     []listing        // tools in the prompt
 	functions []assay.Function // as the request describes them
-	// prefix is what a foreign agent writes before the names of functions.
+	// prefix is a foreign agent's prefix of the names of functions.
 	prefix string
 	ids    map[string]act // calls by their IDs
 	turn   int            // replies so far
@@ -46,7 +46,7 @@ type view struct {
 	calls     []call
 	corrected int
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
-	// that of the plan, and output is what the latest call that worked returned.
+	// the plan's answer, and output is the result of the latest call that worked.
 	endWord, answer, output string
 	// found holds the tools that each search so far has found, best first, in the order in which
 	// the searches were asked for. Agents may send the answers in another order.
@@ -80,7 +80,7 @@ type call struct {
 	code    string // of an error
 }
 
-// assumedReliability is what an agent assumes if there is no plan.
+// assumedReliability is an agent's assumption if there is no plan.
 const assumedReliability = 0.8
 
 // longestEpisode limits the number of replies that an agent plans for.
@@ -107,7 +107,7 @@ func newView(req *assay.Request, catalog *assay.Catalog) *view {
 			v.readRules(m.Content)
 		case assay.User:
 			v.asked = m.Content
-			// A foreign agent may say something before its task, and has the rules in front of it.
+			// A foreign agent may write text before its task, and has the rules in front of it.
 			rules, _, agent := strings.Cut(m.Content, "\n\n## Task\n")
 			if agent && v.description == "" {
 				v.readRules(rules)
@@ -270,8 +270,8 @@ func readTags(text string) []act {
 // printedText is a text of JSON in a content that an agent written in Python has printed.
 var printedText = regexp.MustCompile(`\btext='((?:[^'\\]|\\.)*)'`)
 
-// unwrapped returns the answer of a tool without what agents put around it: a list of contents, an
-// object with one, or what Python prints for either.
+// unwrapped returns the answer of a tool without the wrapping of agents: a list of contents, an
+// object with one, or Python's print of either.
 func unwrapped(content string) string {
 	var part struct {
 		Content json.RawMessage `json:"content"`
@@ -294,7 +294,7 @@ func unwrapped(content string) string {
 	return content
 }
 
-// An answer is what a tool or a search has answered. Views share it and never change it.
+// An answer is the output of a tool or a search. Views share it and never change it.
 type answer struct {
 	Tool    json.RawMessage `json:"tool"`
 	Success *bool           `json:"success"`
@@ -423,7 +423,7 @@ func (g *guide) matches(queries, favourites []string) []string {
 	return firstNew(found)
 }
 
-// favour is the weight of a plan's tools for an agent that judges for itself.
+// favour is the weight of a plan's tools for an agent with its own judgement.
 const favour = 1.2
 
 // firstNew returns the best tool of each search, without repeats.
