@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Tariff is what a server charges, in millionths of a dollar for a million tokens. Without the
+// A Tariff has the prices of a server, in millionths of a dollar for a million tokens. Without the
 // price of a cache, prompts are not cached.
 type Tariff struct{ Input, Cached, CacheWrite, Output int64 }
 
@@ -38,7 +38,7 @@ func ParseTariff(s string) (Tariff, error) {
 	return t, nil
 }
 
-// A Bill is what the requests for one model cost, computed in whole numbers only.
+// A Bill is the cost of the requests for one model, computed in whole numbers only.
 type Bill struct {
 	Requests         int64 `json:"requests"`
 	InputTokens      int64 `json:"input_tokens"` // neither read from a cache nor written to one

@@ -18,7 +18,7 @@ import (
 // largestBody is the maximum size of a request's body in bytes.
 const largestBody = 8 << 20
 
-// defaultMaxTokens is reserved for a request without a limit of its own.
+// defaultMaxTokens is reserved for a request without its own limit.
 const defaultMaxTokens = 256
 
 // closing returns the answer after Close.
@@ -290,11 +290,10 @@ func (x *exchange) announce(status int) {
 	}
 }
 
-// leave removes the request from those in flight. Only the first call has an
-// effect. It is called before the response, because the client may send its next
-// request as soon as it has read the response and must not find its own slot
-// taken. For the same reason, a request that is made to hang leaves at once: the
-// server learns late that its client has given up.
+// leave removes the request from the requests in flight. Only the first call has an effect. It is
+// called before the response, because the client may send its next request as soon as it has read
+// the response and must not find its own slot taken. For the same reason, a request that is made to
+// hang leaves at once: the server learns late that its client has given up.
 func (x *exchange) leave() {
 	if x.left {
 		return

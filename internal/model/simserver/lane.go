@@ -127,7 +127,7 @@ func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 	return ticket{l, l.gone + len(l.entries) - 1}, nil
 }
 
-// denyLocked returns the denial with the longest wait, or nil if there is none.
+// denyLocked returns the denial with the longest wait, or nil without a denial.
 func (l *lane) denyLocked(now time.Time, reserve cost) *denial {
 	var deny *denial
 	for i := range l.buckets {
@@ -180,7 +180,7 @@ func (l *lane) expireLocked(now time.Time) {
 	l.gone = oldest
 }
 
-// done removes the request from those in flight and records its real cost.
+// done removes the request from the requests in flight and records its real cost.
 func (t ticket) done(used cost) {
 	l := t.lane
 	l.mu.Lock()

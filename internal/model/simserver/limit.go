@@ -13,12 +13,11 @@ type Limit struct {
 	// Model selects all deployments of a model, or one deployment such as
 	// sim/optimal-2. "" selects all models.
 	Model string
-	// RPM limits the requests admitted in any 60 seconds, and RPD those in any 24
-	// hours.
+	// RPM limits the requests admitted in any 60 seconds, and RPD the requests in any 24 hours.
 	RPM, RPD int
-	// TPM limits the tokens in any 60 seconds, ITPM those of prompts and OTPM those
-	// of replies. Until a request is done, it counts with an estimate of its prompt
-	// and with its max_tokens, or 256 without one.
+	// TPM limits the tokens in any 60 seconds, ITPM the tokens of prompts and OTPM the tokens of
+	// replies. Until a request is done, it counts with an estimate of its prompt and with its
+	// max_tokens, or 256 without one.
 	TPM, ITPM, OTPM int
 	// Concurrency limits the requests in flight.
 	Concurrency int

@@ -47,7 +47,7 @@ func ProvidersFile(addr, tariff string) string {
 	return b.String()
 }
 
-// settings returns the settings of a provider with some models, and model returns those of one.
+// settings returns a provider's settings with some models, and model returns a model's settings.
 func (r spokenProtocol) settings(
 	addr string, models []string, model func(name string) string,
 ) string {

@@ -3,9 +3,9 @@
 // it. Like a hosted endpoint, it has keys, deployments, rate limits, latency,
 // faults, and models that think.
 //
-// It owns the limits and the injected faults. It does not own the wire formats, which
-// are those of package gateway, nor the models, because a provider writes the replies.
-// It does not open a socket. Use the [Server] as the handler of an [http.Server].
+// It owns the limits and the injected faults. It does not own the wire formats, which belong to
+// package gateway, nor the models, because a provider writes the replies. It does not open a
+// socket. Use the [Server] as the handler of an [http.Server].
 package simserver
 
 import (
@@ -33,8 +33,8 @@ type Config struct {
 	// Keys are the accepted keys. Without keys, every key that is not empty is
 	// accepted.
 	Keys []string
-	// Limits apply to each combination of key and deployment. By default there are
-	// none. A limit with a model replaces the one without a model.
+	// Limits apply to each combination of key and deployment. By default there is no limit. A limit
+	// with a model replaces the one without a model.
 	Limits []Limit
 	// Headers is the style of the limit headers, one of [HeaderStyles]. The default
 	// is [HeadersOpenAI]. Headers for requests report the limit per minute if
@@ -47,7 +47,7 @@ type Config struct {
 	// [gateway.ThinkingNone]. A request is refused if a reply with calls comes back without
 	// its thought.
 	Thinking string
-	// Tariff is what the server charges. The default is nothing.
+	// Tariff has the server's prices. By default, requests are free.
 	Tariff Tariff
 	// Latency is added to the provider's own time. The default is 0.
 	Latency Latency

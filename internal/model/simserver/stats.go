@@ -24,7 +24,7 @@ type Stats struct {
 	// PromptTokens and CompletionTokens include replies spoilt by a fault.
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
-	// Bills are what the server charges, by model; see [Config.Tariff].
+	// Bills are the server's charges, by model; see [Config.Tariff].
 	Bills       map[string]Bill `json:"bills,omitempty"`
 	InFlight    int64           `json:"in_flight"`
 	MaxInFlight int64           `json:"max_in_flight"`
@@ -49,7 +49,7 @@ type LaneStats struct {
 	Key string `json:"key"`
 	// Deployment has dashes where the model's name has slashes.
 	Deployment string `json:"deployment"`
-	// Requests counts admitted requests, and Denied those over a limit.
+	// Requests counts admitted requests, and Denied counts requests over a limit.
 	Requests int64 `json:"requests"`
 	Denied   int64 `json:"denied"`
 	// Tokens is the usage of finished requests.
