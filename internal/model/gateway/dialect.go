@@ -1,8 +1,8 @@
 // Package gateway is the server's side of the wire protocols: it reads requests and writes replies,
-// whole or as the events of a stream. It has what the protocols share; each is a [Dialect] in its
-// own package.
+// whole or as the events of a stream. It has the parts that the protocols share; each is a
+// [Dialect] in its own package.
 //
-// It opens no socket and answers nothing. The simulated server and the bridge to foreign agents
+// It opens no socket and answers no request. The simulated server and the bridge to foreign agents
 // serve their models with it.
 package gateway
 
@@ -23,8 +23,8 @@ type Dialect interface {
 	Routes() []string
 	// Key returns the key of a request, or "".
 	Key(h http.Header) string
-	// Decode returns the request in a body. It checks the rules of the protocol, except for those
-	// in CheckDialogue and CheckThoughts.
+	// Decode returns the request in a body. It checks the rules of the protocol, except for the
+	// rules in CheckDialogue and CheckThoughts.
 	Decode(body []byte) (Prompt, *Refusal)
 	// Encode returns the body of a reply.
 	Encode(r Reply) any
@@ -177,7 +177,7 @@ func Bearer(h http.Header) string {
 	return strings.TrimSpace(key)
 }
 
-// Beyond returns the refusal of a stream by a server that has none.
+// Beyond returns the refusal of a stream by a server without streams.
 func Beyond(stream bool) *Refusal {
 	if stream {
 		return BadRequest("stream", "This server does not stream.")

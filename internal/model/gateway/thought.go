@@ -54,10 +54,10 @@ func (t Thought) fits(calls []assay.ToolCall) bool {
 
 const thinking = "I look at what is there and decide on the next step. "
 
-// Text returns what people may read of a thought, which contains all of it.
+// Text returns the readable form of a thought, which contains all of it.
 func (t Thought) Text() string { return thinking + string(t) }
 
-// ThoughtIn returns the thought in a text, or one that fits nothing.
+// ThoughtIn returns the thought in a text, or one that never fits.
 func ThoughtIn(text string) Thought { return Thought(strings.TrimPrefix(text, thinking)) }
 
 // State returns a thought as the state of a message.
@@ -76,8 +76,8 @@ func thoughtOf(m *assay.Message) (t Thought) {
 	return t
 }
 
-// CheckThoughts refuses a conversation in which a reply with calls has lost its thought or has
-// another one. It removes the thoughts, which are not the provider's.
+// CheckThoughts refuses a conversation in which a reply with calls has lost its thought or has a
+// different one. It removes the thoughts, which are not the provider's.
 func CheckThoughts(messages []assay.Message, d Dialect) *Refusal {
 	for i := range messages {
 		m := &messages[i]
