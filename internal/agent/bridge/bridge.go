@@ -29,8 +29,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// A Bridge serves the tools and the models of all attempts in flight on one address, and on those
-// that agents name. It must be closed.
+// A Bridge serves the tools and the models of all attempts in flight on one address, and on the
+// addresses that agents name. It must be closed.
 type Bridge struct {
 	server  *http.Server
 	bases   map[string]string // URLs, by the address in [Agent.Listen]
@@ -96,11 +96,11 @@ func (b *Bridge) find(r *http.Request) *attempt {
 	return b.attempts[r.PathValue("attempt")]
 }
 
-// An attempt is what the servers know about one. It is never nil while it admits requests.
+// An attempt is the servers' view of one. It is never nil while it admits requests.
 type attempt struct {
 	id, token string
 	stage     *episode.Stage
-	secrets   *wire.Redactor     // what the agent's service must not send back
+	secrets   *wire.Redactor     // secrets that the agent's service must not send back
 	tools     func() *mcp.Server // made when the agent first asks for it
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
@@ -111,7 +111,7 @@ type attempt struct {
 	activity
 }
 
-// admits reports whether a token is that of the attempt.
+// admits reports whether a token belongs to the attempt.
 func (a *attempt) admits(token string) bool {
 	return a != nil && subtle.ConstantTimeCompare([]byte(token), []byte(a.token)) == 1
 }
@@ -144,7 +144,7 @@ type Agent struct {
 	Headers map[string]string
 	Keys    []string
 	// Listen is where the tools and the model are offered, if not on loopback, and Public is the
-	// URL of that place as the agent is told, if it is another one.
+	// URL of that place for the agent, if it is different.
 	Listen, Public string
 	// Pass names further environment variables that the program gets, and Set sets more of them.
 	Pass []string

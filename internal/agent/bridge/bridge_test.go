@@ -111,7 +111,7 @@ func TestAgentEarnsWhatTheBareModelEarns(t *testing.T) {
 	}
 }
 
-// Every kind of fault reaches the agent, with what it needs to find out what happened.
+// Every kind of fault reaches the agent, with the details that it needs to find the cause.
 func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -6,7 +6,7 @@ import (
 )
 
 // A clock measures the time that an agent takes itself. It stands still while the agent waits for
-// its model or a slow tool, so an endpoint that is slow or busy costs the agent nothing.
+// its model or a slow tool, so an endpoint that is slow or busy costs the agent no time.
 type clock struct {
 	mu      sync.Mutex
 	left    time.Duration

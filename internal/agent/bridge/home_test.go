@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 )
 
-// Paths in a command are those of the folder of the file that names the agent, wherever that is.
+// Paths in a command start at the folder of the file that names the agent, wherever that is.
 func TestPathsInCommands(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

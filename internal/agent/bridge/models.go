@@ -131,8 +131,8 @@ func (a *attempt) answer(
 	_ = json.NewEncoder(w).Encode(d.Encode(reply)) // a failed write means that the agent has left
 }
 
-// refusalOf returns what an agent learns about a request without a reply. If the conversation was
-// too long, it may go on with a shorter one. Otherwise the attempt is over.
+// refusalOf returns the refusal that an agent gets for a request without a reply. If the
+// conversation was too long, it may go on with a shorter one. Otherwise the attempt is over.
 func refusalOf(err error) gateway.Refusal {
 	if episode.TooLong(err) {
 		e := gateway.BadRequest("messages", "%s", assay.AsFault(err).Detail)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// mostHashed is how much of a file is hashed, in bytes. Longer ones, such as weights of models,
-// are told apart by their size, too.
+// mostHashed is how many bytes of a file are hashed at most. Longer files, such as weights of
+// models, are distinguished by their size, too.
 const mostHashed = 64 << 20
 
 // Program returns digests of the program and of the files that the command names, by their names

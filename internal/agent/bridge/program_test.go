@@ -12,8 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 )
 
-// The program of an agent is the program file and the files that its command names, and nothing
-// else.
+// The program of an agent is only the program file and the files that its command names.
 func TestDigestsOfPrograms(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

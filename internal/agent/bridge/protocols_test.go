@@ -17,7 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 )
 
-// A said is what a client read from a reply.
+// A said is the content of a reply as a client reads it.
 type said struct {
 	text, tool, arguments string
 	tokens                int64

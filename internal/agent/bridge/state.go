@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An activity is what an agent is doing.
+// An activity is the current state of an agent.
 type activity struct {
 	begun           atomic.Bool // it has sent a request
 	asking, calling atomic.Int32
@@ -36,8 +36,8 @@ func count(n *atomic.Int32) (end func()) {
 	return func() { n.Add(-1) }
 }
 
-// state returns what the agent of the attempt is doing. If it does several things at once, it
-// waits for its model rather than for a tool.
+// state returns the activity of the attempt's agent. If it does several things at once, it waits
+// for its model rather than for a tool.
 func (a *attempt) state() assay.AgentState {
 	switch {
 	case a.ctx.Err() != nil:
@@ -52,7 +52,7 @@ func (a *attempt) state() assay.AgentState {
 	return assay.AgentStarting
 }
 
-// States counts the attempts in flight of a listed model by what their agents are doing.
+// States counts the attempts in flight of a listed model by the activity of their agents.
 func (b *Bridge) States(model string) map[assay.AgentState]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

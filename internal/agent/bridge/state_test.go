@@ -26,7 +26,7 @@ func (h *held) Chat(ctx context.Context, req *assay.Request) (*assay.Response, e
 	return h.Provider.Chat(ctx, req)
 }
 
-// The bridge knows what each agent is doing.
+// The bridge knows the activity of each agent.
 func TestStatesOfAgents(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -43,7 +43,7 @@ func reached(limit assay.Ended, s *assay.Setting) string {
 // killed is how the state of a process that got SIGKILL begins.
 const killed = "signal: killed"
 
-// byOthers says that Assay did not send the signal in a state. If memory runs out, the system does.
+// byOthers notes in a state that Assay did not send the signal. The system does if memory runs out.
 func byOthers(state string) string {
 	if rest, ok := strings.CutPrefix(state, killed); ok {
 		return killed + " (not by Assay)" + rest

@@ -57,8 +57,8 @@ func objectSchema(schema json.RawMessage) map[string]any {
 	return fields
 }
 
-// open says that an object without properties can have any. Some frameworks drop what a schema does
-// not mention.
+// open allows any properties in an object without listed ones. Some frameworks drop properties that
+// a schema does not mention.
 func open(schema map[string]any) {
 	_, closed := schema["properties"]
 	_, said := schema["additionalProperties"]

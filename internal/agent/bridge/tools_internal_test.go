@@ -84,7 +84,7 @@ func secondsOf(t *testing.T, r *mcp.CallToolResult) int {
 	return answer.Seconds
 }
 
-// Some frameworks drop what a schema does not mention, such as Mastra 0.24.
+// Some frameworks, such as Mastra 0.24, drop properties that a schema does not mention.
 func TestObjectsWithoutPropertiesAreOpen(t *testing.T) {
 	t.Parallel()
 	got, err := json.Marshal(objectSchema([]byte(`{"properties": {"any": {"type": "object"},

@@ -9,10 +9,10 @@ import (
 )
 
 // unbegun begins the detail of the fault of an agent that ended without having asked its model or
-// called a tool. It did not try the task, so there is nothing to judge.
+// called a tool. It did not try the task, so its result cannot be judged.
 const unbegun = "the agent ended before its first action: "
 
-// unstarted returns the fault of an agent that did not act, with the end of what it printed.
+// unstarted returns the fault of an agent that did not act, with the end of its output.
 func unstarted(e *end) *assay.Fault {
 	how := cmp.Or(e.record.Exit, e.fine)
 	printed := cmp.Or(strings.TrimSpace(e.record.Errors), e.record.Output)

@@ -14,7 +14,7 @@ import (
 	tools "github.com/assay-eval/assay/internal/task/mcp"
 )
 
-// A server of tools that is slow costs the agent none of its own time.
+// A slow server of tools does not use up the agent's own time.
 func TestServerTakesItsOwnTime(t *testing.T) {
 	t.Parallel()
 	const agentTime = time.Second

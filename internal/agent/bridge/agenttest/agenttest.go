@@ -1,5 +1,5 @@
 // Package agenttest is a foreign agent for tests. It talks to its servers as any agent does, and
-// needs nothing but the variables that agents get.
+// needs only the variables that agents get.
 package agenttest
 
 import (
@@ -162,7 +162,7 @@ func work() string {
 	return answer
 }
 
-// workOn asks the model and calls tools until the model has nothing left to call.
+// workOn asks the model and calls tools until a reply has no calls.
 func workOn() (answer, prompt string) {
 	all, _ := io.ReadAll(os.Stdin)
 	prompt = string(all)
