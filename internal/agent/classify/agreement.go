@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// An Agreement compares two opinions on the same attempts, such as those of the rules and of a
+// An Agreement compares two opinions on the same attempts, such as the opinions of the rules and a
 // model. Its zero value is empty.
 type Agreement struct {
 	counts map[[2]string]int
 }
 
-// Add counts an attempt with the category of the rules and that of the model.
+// Add counts an attempt with the categories of the rules and of the model.
 func (a *Agreement) Add(rules, model string) {
 	if a.counts == nil {
 		a.counts = make(map[[2]string]int)

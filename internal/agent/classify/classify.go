@@ -2,7 +2,7 @@
 //
 // It owns the prompt, the parsing of answers, the loop over attempts, and the measure of agreement
 // with the rules. An opinion is formed afterwards, from stored attempts. It is kept next to the
-// category that the rules gave and changes no outcome. The package stores nothing and does not know
+// category that the rules gave and changes no outcome. The package does not store opinions or know
 // the store.
 package classify
 
@@ -51,9 +51,9 @@ type Classifier struct {
 // requests is the maximum number of requests per case: the question and one correction.
 const requests = 2
 
-// Classify asks for an opinion. If the reply contains none, it asks once more. It then fails with
-// [ErrUnreadable] and the reply. Errors of the provider are returned as they are. In every case the
-// answer holds the usage and cost so far.
+// Classify asks for an opinion. If the reply contains no opinion, it asks once more. It then fails
+// with [ErrUnreadable] and the reply. Errors of the provider are returned as they are. In every
+// case the answer holds the usage and cost so far.
 func (c *Classifier) Classify(ctx context.Context, k Case) (Answer, error) {
 	var answer Answer
 	var unread error

@@ -23,9 +23,9 @@ type Opinion struct {
 const maxRead = 8 << 10
 
 // Parse extracts the opinion from a reply. It looks for a JSON object with a category anywhere in
-// the text and tolerates trailing commas. If there are several, they have to agree. Parse makes
-// nothing up: it ignores text outside the object, the category has to be a [Label], and the
-// confidence has to be in [0,1] or a percentage. The reason is optional.
+// the text and tolerates trailing commas. If there are several, they have to agree. Parse does not
+// guess: it ignores text outside the object, the category has to be a [Label], and the confidence
+// has to be in [0,1] or a percentage. The reason is optional.
 //
 // The wording of its errors is part of the correction prompt.
 func Parse(reply string) (Opinion, error) {

@@ -56,9 +56,9 @@ func hashTemplates() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Prompt returns the messages that ask for the category of an attempt. It shows what happened but
-// nothing of the rules' verdict. task may be nil if the library no longer has it, and tr may be nil
-// if it was not stored.
+// Prompt returns the messages that ask for the category of an attempt. It shows the course of the
+// attempt but not the rules' verdict. task may be nil if the library no longer has it, and tr may
+// be nil if it was not stored.
 func Prompt(a *assay.Attempt, task *assay.Task, tr *assay.Transcript) []assay.Message {
 	data := struct {
 		Attempt            *assay.Attempt

@@ -63,7 +63,7 @@ func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], work
 	return r.summary, r.err
 }
 
-// handOut passes the cases to free workers until there are none left or ctx ends.
+// handOut passes the cases to free workers until all are handed out or ctx ends.
 func handOut(ctx context.Context, cases iter.Seq2[Case, error], work chan<- Case) error {
 	for k, err := range cases {
 		if err != nil {

@@ -265,7 +265,7 @@ func TestStop(t *testing.T) {
 }
 
 // TestStopWhileSaving checks that an answer that has arrived is saved even if the run is stopped
-// while another one is being saved.
+// while another is being saved.
 func TestStopWhileSaving(t *testing.T) {
 	t.Parallel()
 	s := hold(t, stopAfter(1500*time.Millisecond), docket(good, good, good), 2, func(int) error {
