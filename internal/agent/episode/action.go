@@ -12,7 +12,7 @@ import (
 type act int
 
 const (
-	search act = iota // look for tools by what they do
+	search act = iota // look for tools by their function
 	info              // read about one tool
 	call              // execute one tool
 )

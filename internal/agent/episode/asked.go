@@ -29,8 +29,8 @@ func (k *askedFor) hear(m *assay.Message) {
 	}
 }
 
-// carryOut returns the call that a reply asked for if the framework made another one of it, and
-// otherwise "". It counts such calls, and those that no reply asked for. Agents put prefixes before
+// carryOut returns the call that a reply asked for if the framework made a different one of it, and
+// otherwise "". It counts such calls, and calls that no reply asked for. Agents put prefixes before
 // the names of tools, and some have them in texts, perhaps for several calls.
 func (k *askedFor) carryOut(tool, arguments string) (asked string) {
 	args := canonical(arguments)

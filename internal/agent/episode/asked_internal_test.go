@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// What counts as another call than the model asked for, and what as one that it did not ask for.
+// A call is changed if it differs from the model's, and unasked if the model made no such call.
 func TestChangedCalls(t *testing.T) {
 	t.Parallel()
 	const said = `{"n": 9007199254740993, "x": 1.0, "s": "a"}`
@@ -31,8 +31,8 @@ func TestChangedCalls(t *testing.T) {
 	}
 }
 
-// TestUnnested checks that what a framework puts around the arguments of a call is taken off, and
-// that what the model wrote stays.
+// TestUnnested checks that the wrapping that a framework puts around the arguments of a call is
+// taken off, and that the model's own text stays.
 func TestUnnested(t *testing.T) {
 	t.Parallel()
 	const (
@@ -43,7 +43,7 @@ func TestUnnested(t *testing.T) {
 	for _, c := range []struct{ reply, sent, want string }{
 		{call, call, call},
 		{call, nested, spaced},
-		{call, `{"tool":"a","arguments":{"tool":"b","arguments":{}}}`, ""}, // nobody wrote this
+		{call, `{"tool":"a","arguments":{"tool":"b","arguments":{}}}`, ""}, // not the model's text
 		{nested, nested, nested},
 		{nested, `{"tool":"a","arguments":` + nested + `}`, nested},
 		{`{"x":1}`, `{"tool":"a","arguments":{"x":1}}`, ""}, // no call within

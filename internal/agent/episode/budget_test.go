@@ -57,8 +57,8 @@ func TestBudgetHoldsForBatches(t *testing.T) {
 	}
 }
 
-// TestBudgetCounts checks what costs a call: mistakes and failures do, while lookups, unknown tools
-// and malformed calls do not.
+// TestBudgetCounts checks which actions cost a call: mistakes and failures do, while lookups,
+// unknown tools and malformed calls do not.
 func TestBudgetCounts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

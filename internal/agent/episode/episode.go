@@ -1,9 +1,9 @@
 // Package episode carries out one attempt at a trial: the prompt, the turns, the tool calls, their
 // limits, and the verdict at the end.
 //
-// It starts no goroutines, stores nothing and does not wait for rate limits; its provider does
-// that. A fault of the provider ends the episode and is never scored. The turn loop is the
-// agent: its model is any [assay.Provider], and there is no registry of agents.
+// It does not start goroutines, store results or wait for rate limits; its provider does that. A
+// fault of the provider ends the episode and is never scored. The turn loop is the agent: its model
+// is any [assay.Provider], and there is no registry of agents.
 package episode
 
 import (
@@ -76,8 +76,8 @@ func (r *Runner) newEpisode(trial *assay.Trial, task *assay.Task) *episode {
 	return e
 }
 
-// collect ends the world, and completes the transcript with what it and the rules have recorded. It
-// returns the fault that ended the episode, or that of the world's end.
+// collect ends the world, and completes the transcript with the records of the world and the rules.
+// It returns the fault that ended the episode, or the fault of the world's end.
 func (e *episode) collect(fault error) error {
 	e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
 	if w, ok := e.world.(spec.Ender); ok {
@@ -103,8 +103,8 @@ type episode struct {
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
-	// tokens and usd are what the episode has used of its limits. They differ from the attempt's
-	// usage and cost if the endpoint does not report usage.
+	// tokens and usd are the part of the limits that the episode has used. They differ from the
+	// attempt's usage and cost if the endpoint does not report usage.
 	tokens int
 	usd    float64
 }
@@ -240,7 +240,7 @@ func (e *episode) account(req *assay.Request, resp *assay.Response) {
 	e.attempt.Add(resp)
 }
 
-// answer carries out a reply's actions, or points out that there were none. It returns how the
+// answer carries out a reply's actions, or points out that there are no actions. It returns how the
 // episode ended, or "" if it goes on.
 func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
 	actions := e.actions(reply)

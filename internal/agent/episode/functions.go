@@ -66,7 +66,7 @@ func describe(worldName string, t assay.Tool) string {
 	return text
 }
 
-// effect returns what a tool changes, in worlds that judge that.
+// effect returns the effect of a tool, in worlds that judge effects.
 func effect(worldName string, t assay.Tool) string {
 	if d := world.Of(worldName); !d.References && !d.OwnTools {
 		return ""

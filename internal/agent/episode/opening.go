@@ -24,7 +24,7 @@ type openings struct {
 }
 
 // An openingKey has everything that [GivenPlan] and the templates depend on. Tasks are compared by
-// their address, because nobody changes them.
+// their address, because they never change.
 type openingKey struct {
 	task                            *assay.Task
 	variant, severity               string

@@ -28,8 +28,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"json":    func(v any) string { return string(encode(v)) },
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
-// TemplatesHash identifies the wording of everything that an episode tells a model, apart from the
-// texts of library, task and world. It goes into every result.
+// TemplatesHash identifies the wording of everything that an episode writes to a model, apart from
+// the texts of library, task and world. It goes into every result.
 var TemplatesHash = hashTemplates()
 
 // A Template is one of the files with the texts for models.
@@ -66,8 +66,8 @@ func hashTemplates() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// GivenPlan returns the plan that a trial's variant shows to the model, or nil if the variant shows
-// none. It fails if the flaw does not apply to the task. Such a trial is never planned.
+// GivenPlan returns the plan that a trial's variant shows to the model, or nil if it shows no plan.
+// It fails if the flaw does not apply to the task. Such a trial is never planned.
 func GivenPlan(
 	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) (*workflow.Plan, error) {
@@ -158,7 +158,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 	}
 }
 
-// nudge answers a reply without an action. It names no tools except those that have succeeded.
+// nudge answers a reply without an action. It names only tools that have succeeded.
 func (e *episode) nudge(claimed bool, left int) assay.Message {
 	data := struct {
 		Claimed, Tags bool

@@ -160,7 +160,7 @@ func TestSeveralCalls(t *testing.T) {
 	}
 }
 
-// TestClaimEndsAssay1 checks that a claim ends the episode regardless of what was done, and that
+// TestClaimEndsAssay1 checks that a claim ends the episode regardless of the work done, and that
 // the level does not depend on how the episode ended.
 func TestClaimEndsAssay1(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ type Stage struct {
 	// ended or fault is set once the attempt is over by its limits or by a fault.
 	ended assay.Ended
 	fault error
-	// concluded is true once nothing is recorded any more.
+	// concluded is true once recording has ended.
 	concluded bool
 	// asking counts the requests in flight, and abandoned is true if the agent gave up waiting for
 	// the latest one.
@@ -34,16 +34,16 @@ type Stage struct {
 	tooLong int
 	// told is the turn of the latest call without calls left, from 1, or 0.
 	told int
-	// actions counts those of the latest turn, and before is the record of those before the first.
+	// actions counts actions of the latest turn, and before records the ones before the first turn.
 	actions int
 	before  assay.TurnRecord
-	// seen holds the messages in the transcript, and states what endpoints want back, by the calls
-	// that it came with.
+	// seen holds the messages in the transcript, and states holds the states that endpoints want
+	// back, by the calls that they came with.
 	seen   map[uint64]bool
 	states map[string]*assay.State
 	asked  askedFor
 	// changed has the calls that the model asked for, by the number of the call that its framework
-	// made of it, and refused those that were not carried out.
+	// made of it, and refused has the calls that were not carried out.
 	changed map[int]string
 	refused []assay.RefusedCall
 }
@@ -53,7 +53,7 @@ var ErrOver = &assay.Fault{Kind: assay.Interrupted, Detail: "the attempt is over
 
 var messageSeed = maphash.MakeSeed()
 
-// Stage begins an attempt. It fails like [GivenPlan]. The context is that of the attempt.
+// Stage begins an attempt. It fails like [GivenPlan]. The context is the attempt's.
 func (r *Runner) Stage(
 	ctx context.Context, trial *assay.Trial, task *assay.Task,
 ) (*Stage, error) {
@@ -115,7 +115,7 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow t
 	if turn > 0 {
 		rec = &e.transcript.Turns[turn-1]
 	} else {
-		e.progress.begin(0) // without turns, each call is one of its own
+		e.progress.begin(0) // without turns, each call is a turn
 	}
 	e.overdrawn = false
 	if name == toolCall {
@@ -181,9 +181,9 @@ func (s *Stage) afterCall(turn int) {
 // turn returns the number of replies so far.
 func (s *Stage) turn() int { return len(s.e.transcript.Turns) }
 
-// Chat sends a request of the agent to its model. The trial's own settings replace those of the
-// agent. A fault of the model ends the attempt, unless the agent itself has given up the request,
-// which ends ctx, or has let the conversation outgrow the model's context.
+// Chat sends a request of the agent to its model. The trial's own settings replace the agent's. A
+// fault of the model ends the attempt, unless the agent itself has given up the request, which ends
+// ctx, or has let the conversation outgrow the model's context.
 func (s *Stage) Chat(
 	ctx context.Context, provider assay.Provider, req assay.Request,
 ) (*assay.Response, error) {
@@ -255,7 +255,7 @@ func TooLong(err error) bool {
 	return f != nil && f.TooLong
 }
 
-// over returns the settings of a trial, and those of the agent where the trial has none.
+// over returns the settings of a trial, and the agent's where the trial has no setting.
 func over(trial, agent assay.Sampling) assay.Sampling {
 	trial.Temperature = cmp.Or(trial.Temperature, agent.Temperature)
 	trial.TopP = cmp.Or(trial.TopP, agent.TopP)
@@ -267,7 +267,7 @@ func over(trial, agent assay.Sampling) assay.Sampling {
 	return trial
 }
 
-// restore gives replies back what their endpoint wants to see again. Agents keep only the calls.
+// restore gives replies back the state that their endpoint wants again. Agents keep only the calls.
 func (s *Stage) restore(messages []assay.Message) {
 	for i := range messages {
 		m := &messages[i]
@@ -376,13 +376,13 @@ func (s *Stage) Conclude(
 	if err == nil {
 		e.transcript.Ended = ended
 	}
-	s.fail(cmp.Or(err, error(ErrOver))) // refuse what comes later
+	s.fail(cmp.Or(err, error(ErrOver))) // refuse later requests
 	s.concluded = true
 	e.conclude(err)
 	return &e.attempt, &e.transcript
 }
 
-// noteRefused records the calls that were not carried out, and counts those without a turn.
+// noteRefused records the calls that were not carried out, and counts the ones without a turn.
 func (s *Stage) noteRefused() {
 	if s.e.transcript.Agent != nil {
 		s.e.transcript.Agent.Refused = s.refused

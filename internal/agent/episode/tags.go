@@ -8,10 +8,10 @@ import "strings"
 //	<tool_info>TOOL</tool_info>
 //	<tool_call>TOOL {"argument": "value"}</tool_call>
 //
-// White space around the content is dropped, and the arguments can be left out. Nothing is
-// guessed: a tag is written exactly like that, ends at the first closing tag of its name and
-// contains no other tag. An opening tag that is not closed, a closing tag that was not opened and
-// a tag within another tag are each one malformed action. All other text is ignored.
+// White space around the content is dropped, and the arguments can be left out. There is no
+// guessing: a tag is written exactly like that, ends at the first closing tag of its name and
+// contains no other tag. An opening tag that is not closed, a closing tag that was not opened and a
+// tag within another tag are each one malformed action. All other text is ignored.
 func tagActions(text string) []action {
 	var actions []action
 	for {
@@ -39,7 +39,7 @@ func tagActions(text string) []action {
 func openTag(a act) string  { return "<" + a.String() + ">" }
 func closeTag(a act) string { return "</" + a.String() + ">" }
 
-// nextTag finds the first tag of a text. start is -1 if there is none.
+// nextTag finds the first tag of a text. start is -1 without a tag.
 func nextTag(text string) (start int, kind act, closing bool) {
 	start = -1
 	for _, a := range []act{search, info, call} {

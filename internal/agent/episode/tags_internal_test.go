@@ -87,7 +87,7 @@ func TestTagActions(t *testing.T) {
 		{"<tool_call>file_reader [1]</tool_call>", []string{noObject}},
 		{`<tool_call>{"tool": "file_reader"}</tool_call>`, []string{noName}},
 
-		// Nothing is guessed.
+		// There is no guessing.
 		{"<TOOL_CALL>file_reader</TOOL_CALL>", nil},
 		{"< tool_call >file_reader</ tool_call >", nil},
 		{"<tool_call name=\"x\">file_reader", nil},
