@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// answer answers a call. If it cannot, the answer says why.
+// answer answers a call. If it cannot, the answer has the reason.
 func (d *Coordinator) answer(ctx context.Context, call string, body []byte) []byte {
 	var reply any
 	var err error
@@ -136,7 +136,7 @@ func (d *Coordinator) of(h held) *assignment {
 	return nil
 }
 
-// bye lets a worker go. What it has not finished is offered again soon.
+// bye lets a worker go. Its unfinished assignments are offered again soon.
 func (d *Coordinator) bye(b *beat) beatReply {
 	d.mu.Lock()
 	m := d.workers[b.Worker]

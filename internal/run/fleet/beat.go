@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// beats tells the coordinator every second what this worker is doing, and does what it says.
+// beats reports the state of this worker to the coordinator every second, and obeys the reply.
 func (s *session) beats(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -33,7 +33,7 @@ func (s *session) beats(ctx context.Context) {
 	}
 }
 
-// state returns what this worker is doing.
+// state returns the present state of this worker.
 func (s *session) state() *beat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *session) state() *beat {
 	return b
 }
 
-// obey does what the coordinator says.
+// obey follows a reply of the coordinator.
 func (s *session) obey(r *beatReply) {
 	s.mu.Lock()
 	for _, h := range r.Over {

@@ -31,13 +31,13 @@ const (
 	aloneFor = 10
 )
 
-// CoordinatorOptions say how a coordinator works.
+// CoordinatorOptions configure a coordinator.
 type CoordinatorOptions struct {
 	Job     Job
 	Program string        // the version that workers must have, too
 	Lease   time.Duration // 0 for DefaultLease
-	// Changed is called when the number of slots has changed, and Note with what people should
-	// know. Both may be called from any goroutine and must not block.
+	// Changed is called when the number of slots has changed, and Note with news for people. Both
+	// may be called from any goroutine and must not block.
 	Changed func()
 	Note    func(text string)
 }
@@ -54,7 +54,7 @@ type Coordinator struct {
 	quit    chan struct{}
 	ticking sync.WaitGroup
 	began   time.Time
-	// begunAgain counts how often a worker began an assignment that another one had lost.
+	// begunAgain counts how often a worker began an assignment that a different worker had lost.
 	begunAgain atomic.Int64
 
 	mu          sync.Mutex
@@ -72,8 +72,8 @@ type member struct {
 	seen     time.Time
 	since    time.Time
 	draining bool
-	leaving  bool // it said so
-	gone     bool // nothing was heard of it for a lease
+	leaving  bool // it announced that
+	gone     bool // it was silent for a lease
 	told     bool // that the run has ended
 	done     int
 	agents   map[string]map[assay.AgentState]int // by listed model
@@ -106,7 +106,7 @@ func NewCoordinator(hub Hub, o CoordinatorOptions) (*Coordinator, error) {
 	return d, nil
 }
 
-// Close tells the workers that the run has ended, as far as they ask within a moment.
+// Close lets the workers know that the run has ended, if they ask within a moment.
 func (d *Coordinator) Close() {
 	if n := d.begunAgain.Load(); n > 0 {
 		d.options.Note(fmt.Sprintf("workers were lost: %d attempts were begun again by others", n))
@@ -296,8 +296,8 @@ func (d *Coordinator) Slots() (n int) {
 	return n
 }
 
-// Waits reports whether an assignment waits for a worker, so that a silent model says nothing about
-// it.
+// Waits reports whether an assignment waits for a worker, so that the silence of a model does not
+// mean that its endpoint is down.
 func (d *Coordinator) Waits() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,7 +310,7 @@ func (d *Coordinator) Waits() bool {
 	return false
 }
 
-// Drain lets a worker finish what it has, and go.
+// Drain lets a worker finish its assignments and go.
 func (d *Coordinator) Drain(name string) {
 	d.mu.Lock()
 	for _, m := range d.workers {
@@ -347,7 +347,7 @@ func (d *Coordinator) Workers() []live.Worker {
 	return all
 }
 
-// States counts the attempts of a listed model in flight by what their agents are doing.
+// States counts the attempts of a listed model in flight by the states of their agents.
 func (d *Coordinator) States(model string) map[assay.AgentState]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,20 +6,20 @@
 // # Who may work on an assignment
 //
 // The coordinator alone knows who holds an assignment. Each time a worker begins one, the
-// coordinator gives out a new token, and only messages with the latest token count. A worker tells
-// the coordinator every second what it is working on. Within a lease of the last word of a worker,
-// the coordinator offers its assignments again. It may come back and go on as long as no other
-// worker has begun them.
+// coordinator gives out a new token, and only messages with the latest token count. A worker
+// reports its assignments to the coordinator every second. Within a lease of the last word of a
+// worker, the coordinator offers its assignments again. It may come back and go on as long as no
+// other worker has begun them.
 //
 // The queue (JetStream) only has to bring an assignment to some worker sooner or later. It may
-// deliver one twice, late, or never: the coordinator refuses what it does not expect, and offers
+// deliver one twice, late, or never: the coordinator refuses unexpected messages, and offers
 // assignments again that no worker holds.
 //
 // # Calls
 //
 // Every call can be repeated without harm, so a lost message is a call that is made again. A reply
 // that takes long is asked for again every few seconds. An attempt is over for its worker when the
-// coordinator says so, which it does once the attempt is on disk.
+// coordinator confirms it, once the attempt is on disk.
 //
 // This package does not know flags, lanes or the store. [Hub] and [Link] are the two ends of the
 // network: [Exchange] and [Remote] over NATS, and a simulated one in tests.

@@ -13,16 +13,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Access says how to reach a NATS server.
+// Access describes how to reach a NATS server.
 type Access struct {
 	// URL is nats://HOST:PORT, or tls://HOST:PORT. Its path, if any, keeps runs apart that share a
 	// server.
 	URL string
-	// Token is that of the server. It may be empty if Credentials has the path of a file of
+	// Token is the token of the server. It may be empty if Credentials has the path of a file of
 	// credentials, or if the server lets everybody in.
 	Token       string
 	Credentials string
-	// CA is the path of a file with certificates to trust, beside those of the system.
+	// CA is the path of a file with certificates to trust, beside the certificates of the system.
 	CA string
 	// Lost and Back, if set, are called when the connection is lost and when it is back.
 	Lost func(err error)
@@ -173,7 +173,7 @@ func (r *Remote) Take(ctx context.Context, n int) ([]Delivery, error) {
 		}
 	}
 	if err != nil {
-		r.queue = nil // it may be another one when the server is back
+		r.queue = nil // it may have changed when the server is back
 	}
 	return deliveries, err
 }

@@ -44,8 +44,8 @@ func (s *session) open() (end func() error, err error) {
 	return s.bridge.Close, nil
 }
 
-// server returns the server of tools as it starts on this machine, or nil if the run has none. It
-// fails if its program or its key is not here.
+// server returns the server of tools as it starts on this machine, or nil if the run does not use
+// one. It fails if its program or its key is not here.
 func (s *session) server() (*assay.MCPServer, error) {
 	if s.job.Server == nil {
 		return nil, nil

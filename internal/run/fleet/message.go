@@ -26,10 +26,10 @@ const (
 
 var calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
 
-// A Job is what workers need to know about a run.
+// A Job describes a run to its workers.
 type Job struct {
 	Experiment string
-	// Run identifies the run. Workers begin anew when another one answers.
+	// Run identifies the run. Workers begin anew when a different run answers.
 	Run assay.RunID
 	// Budget is the working time of an attempt; see episode.NewRunner.
 	Budget time.Duration
@@ -51,7 +51,7 @@ type hello struct {
 }
 
 type welcome struct {
-	// Refused says why the worker cannot work for this run.
+	// Refused is the reason why the worker cannot work for this run.
 	Refused string `json:",omitempty"`
 	Lease   time.Duration
 	Job     Job
@@ -69,16 +69,16 @@ type beat struct {
 	// Leaving is true if the worker takes no more assignments.
 	Leaving     bool
 	Assignments []held
-	// Agents counts agents by listed model and by what they are doing.
+	// Agents counts agents by listed model and by their states.
 	Agents map[string]map[assay.AgentState]int `json:",omitempty"`
 }
 
 type beatReply struct {
-	// Unknown is true if the coordinator does not know the worker, which has to say hello.
+	// Unknown is true if the coordinator does not know the worker, which has to introduce itself.
 	Unknown bool `json:",omitempty"`
 	// Ended is true if the run is over.
 	Ended bool `json:",omitempty"`
-	// Drain is true if the worker should finish what it has, and go.
+	// Drain is true if the worker should finish its assignments and go.
 	Drain bool `json:",omitempty"`
 	// Over has the assignments that the worker should drop.
 	Over []held `json:",omitempty"`
@@ -86,12 +86,12 @@ type beatReply struct {
 
 type begin struct {
 	Worker, Assignment string
-	// Try is another one for each delivery of an assignment, and the same if the call is repeated.
+	// Try is unique to a delivery of an assignment. It stays the same if the call is repeated.
 	Try string
 }
 
 type beginning struct {
-	// Over is true if there is nothing to do for this worker.
+	// Over is true if the assignment has no work for this worker.
 	Over  bool `json:",omitempty"`
 	Token string
 	Trial assay.Trial
@@ -130,14 +130,14 @@ type receipt struct {
 	Over, Wait bool `json:",omitempty"`
 }
 
-// A message begins with a letter that says how the rest is written: as JSON, as compressed JSON, or
-// as a text that says why a call cannot be answered.
+// A message begins with a letter for the format of the rest: JSON, compressed JSON, or a text with
+// the reason why a call cannot be answered.
 const (
 	plainJSON      = 'j'
 	compressedJSON = 'z'
 	whyNot         = 'e'
 	compressFrom   = 2 << 10 // bytes
-	// mostMessage limits what a compressed message may grow to, in bytes.
+	// mostMessage limits the size of a decompressed message, in bytes.
 	mostMessage = 256 << 20
 )
 

@@ -13,8 +13,8 @@ type Hub interface {
 
 // A Link is a worker's end of the network. It finds the run again after the network was down.
 type Link interface {
-	// Call makes a call and returns the answer. It fails when ctx ends, or earlier if nobody
-	// answers.
+	// Call makes a call and returns the answer. It fails when ctx ends, or earlier if there is no
+	// answer.
 	Call(ctx context.Context, call string, body []byte) ([]byte, error)
 	// Take takes up to n assignments from the queue. It waits until there is one, but returns
 	// before long in any case.

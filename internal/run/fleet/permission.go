@@ -34,7 +34,7 @@ func (t tokens) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// permissions returns what the worker with an ID may do.
+// permissions returns the permissions of the worker with an ID.
 func permissions(id string) *server.Permissions {
 	p := &server.Permissions{
 		Publish:   &server.SubjectPermission{},

@@ -38,7 +38,7 @@ func join(t *testing.T, x *Exchange) *Remote {
 	return r
 }
 
-// TestWorkersTokenAllowsNoMore tries with the token of the workers what no worker needs.
+// TestWorkersTokenAllowsNoMore tries operations that workers do not need, with their token.
 func TestWorkersTokenAllowsNoMore(t *testing.T) {
 	t.Parallel()
 	x := listen(t)
@@ -69,7 +69,7 @@ func TestWorkersTokenAllowsNoMore(t *testing.T) {
 	}
 }
 
-// denied reports whether an operation of a connection is denied, which the server may say later.
+// denied reports whether an operation of a connection is denied, which the server may report later.
 func denied(conn *nats.Conn, do func() error) bool {
 	before := conn.LastError()
 	if do() != nil {
@@ -153,7 +153,7 @@ func TestResultOfAnotherLease(t *testing.T) {
 	coordinator.Close()
 }
 
-// TestBigMessages sends 20 MB in both directions, and what is too big for the server.
+// TestBigMessages sends 20 MB in both directions, and a message that is too big for the server.
 func TestBigMessages(t *testing.T) {
 	t.Parallel()
 	x := listen(t)

@@ -63,8 +63,8 @@ func (p *provider) close(n int) {
 	delete(p.open, n)
 }
 
-// giveUp tells the coordinator that the attempt does not wait for a reply any more. If the message
-// is lost, the request ends with the attempt.
+// giveUp informs the coordinator that the attempt does not wait for a reply any more. If the
+// message is lost, the request ends with the attempt.
 func (p *provider) giveUp(ctx context.Context, c *chat) {
 	told := *c
 	told.Request, told.GivenUp = assay.Request{}, true

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// payload is the largest message of the server in this process, in bytes. It is the most that
-	// NATS permits without a higher limit of what waits for one client.
+	// payload is the largest message of the server in this process, in bytes. NATS permits no more
+	// without a higher limit on the bytes that wait for one client.
 	payload = 64 << 20
 	// setUp is the time to prepare a server.
 	setUp = 10 * time.Second
@@ -119,7 +119,7 @@ func Connect(a Access) (*Exchange, error) {
 	return x, nil
 }
 
-// isTaken reports whether a run answers. Others may listen, but they say nothing.
+// isTaken reports whether a run answers. Other programs may listen, but they do not answer.
 func (x *Exchange) isTaken() bool {
 	b, err := encode(&beat{})
 	if err != nil {
@@ -132,7 +132,7 @@ func (x *Exchange) isTaken() bool {
 // Addr returns the address of the server in this process.
 func (x *Exchange) Addr() string { return x.server.Addr().String() }
 
-// prepare makes the queue anew. What it held was of another run.
+// prepare makes the queue anew. Its old messages were of another run.
 func (x *Exchange) prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setUp)
 	defer cancel()
@@ -165,7 +165,7 @@ func (x *Exchange) clear(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the server, or leaves that of somebody else as it was.
+// Close ends the server, or leaves a server of somebody else as it was.
 func (x *Exchange) Close() error {
 	var err error
 	if x.server == nil {

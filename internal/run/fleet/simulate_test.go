@@ -27,11 +27,11 @@ import (
 //
 // Checked after every event: no trial is settled twice, every verdict is the one that its trial
 // must get, no lane has more requests than its limit, no request is sent twice, no two attempts at
-// a trial ask at once, no worker has more attempts than slots, and times are those of the run's
-// clock. In the end, every trial is settled soon.
+// a trial ask at once, no worker has more attempts than slots, and times are by the run's clock. In
+// the end, every trial is settled soon.
 //
-// A seed decides what happens to messages, machines and disks. What goroutines do at the same
-// moment has the assignment that the scheduler gives it.
+// A seed decides the fate of messages, machines and disks. The scheduler decides the order of
+// goroutines that act at the same moment.
 //
 // ASSAY_FLEET_SEEDS sets the number of seeds, each with a hundred trials.
 func TestSimulation(t *testing.T) {
@@ -58,7 +58,7 @@ func TestSimulation(t *testing.T) {
 	all.checkEverythingHappened(t)
 }
 
-// happenings count what a simulation went through.
+// happenings count the events of a simulation.
 type happenings struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -83,7 +83,7 @@ func (h *happenings) add(other *happenings) {
 	}
 }
 
-// checkEverythingHappened makes sure that the simulation tests what it says.
+// checkEverythingHappened makes sure that the simulation tests all that it claims to test.
 func (h *happenings) checkEverythingHappened(t *testing.T) {
 	t.Helper()
 	for _, what := range []string{
@@ -145,8 +145,8 @@ func simulate(t *testing.T, seed uint64, trials int) *world {
 	return w
 }
 
-// dice returns random numbers that depend on the seed, on the time, and on what they are for. They
-// do not depend on the order in which goroutines run.
+// dice returns random numbers that depend on the seed, on the time, and on their purpose. They do
+// not depend on the order in which goroutines run.
 func (w *world) dice(what string) *rand.Rand {
 	h := fnv.New64a()
 	what = fmt.Sprint(time.Since(w.start), " ", what)
@@ -222,7 +222,7 @@ func (w *world) runOnce(n int) {
 		timer := time.AfterFunc(time.Duration(d.Int64N(int64(simTrouble))), func() {
 			if !w.isCalm() {
 				w.happened("run killed")
-				w.setHub(nil) // nobody hears it any more
+				w.setHub(nil) // it is unreachable
 				kill()
 			}
 		})
@@ -292,7 +292,7 @@ func (w *world) pending() iter.Seq[assay.Trial] {
 
 var errDisk = errors.New("no space left on device")
 
-// save is the disk. What it accepts is there after the death of the run.
+// save is the disk. The attempts that it accepts are there after the death of the run.
 func (w *world) save(run context.Context, a *assay.Attempt, began time.Time) error {
 	time.Sleep(time.Duration(w.dice("disk " + string(a.ID)).Int64N(int64(20 * time.Millisecond))))
 	if run.Err() != nil {
@@ -352,7 +352,7 @@ func (e endpoint) Chat(ctx context.Context, req *assay.Request) (*assay.Response
 	}, nil
 }
 
-// begin notes a request and checks what always holds.
+// begin notes a request and checks the invariants.
 func (e endpoint) begin(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,19 +27,19 @@ const (
 	beatLimit = 3 * time.Second
 )
 
-// WorkerOptions say how a worker works.
+// WorkerOptions configure a worker.
 type WorkerOptions struct {
-	// ID is another one for each worker. It is random if it is empty.
+	// ID is unique to each worker. It is random if it is empty.
 	ID      string
 	Name    string
 	Program string
 	// Slots is the largest number of attempts at a time.
 	Slots int
-	// Drain, when closed, lets the worker finish what it has and then go.
+	// Drain, when closed, lets the worker finish its assignments and then go.
 	Drain <-chan struct{}
 	// Once makes the worker go when the run has ended, instead of waiting for the next one.
 	Once bool
-	// Say tells people what happens.
+	// Say informs people about events.
 	Say func(text string)
 	// Dir replaces the directories of agents and of servers of tools, unless it is empty.
 	Dir string
@@ -64,7 +64,7 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// A callError says that a call has failed and will fail again.
+// A callError means that a call has failed and will fail again.
 type callError struct{ error }
 
 func (e callError) Unwrap() error { return e.error }
@@ -272,8 +272,8 @@ func (w *Worker) session(ctx context.Context, hi *welcome) (again bool, err erro
 	return again && !w.leaving() && ctx.Err() == nil, err
 }
 
-// bye tells the coordinator that the worker goes. If the message is lost, the coordinator notices
-// by itself.
+// bye informs the coordinator that the worker goes. If the message is lost, the coordinator notices
+// the silence.
 func (s *session) bye(ctx context.Context) {
 	_ = s.call(ctx, beatLimit, callBye, &beat{Worker: s.id, Run: s.job.Run}, new(beatReply))
 }
@@ -395,7 +395,7 @@ type begun struct {
 // knownTasks is how many tasks a worker keeps. A task has a few kilobytes.
 const knownTasks = 512
 
-// task returns the task of an attempt. Nobody changes it.
+// task returns the task of an attempt. It must not be changed.
 func (s *session) task(b *begun) (*assay.Task, error) {
 	if known, ok := s.tasks.Get(b.Trial.TaskDigest); ok {
 		return known, nil

@@ -20,7 +20,7 @@ import (
 type direct struct {
 	answer      func(ctx context.Context, call string, body []byte) []byte
 	cut         atomic.Bool
-	assignments chan string // none are delivered without it
+	assignments chan string // nil delivers no assignments
 }
 
 func (d *direct) Offer(_ context.Context, assignment string) error {
@@ -70,7 +70,7 @@ type doneTicket string
 func (t doneTicket) Assignment() string { return string(t) }
 func (t doneTicket) Done() error        { return nil }
 
-// TestOtherVersionIsRefused checks that a worker of another version goes, and says why.
+// TestOtherVersionIsRefused checks that a worker of another version goes, and gives the reason.
 func TestOtherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,9 +240,8 @@ func (f funcProvider) Chat(_ context.Context, r *assay.Request) (*assay.Response
 	return new(f(*r)), nil
 }
 
-// TestWhatCannotBeSentIsAFault lets an attempt and a reply have raw JSON that is none. A message
-// that cannot be written will not get better by repeating it: the attempt ends in a fault that says
-// why.
+// TestWhatCannotBeSentIsAFault lets an attempt and a reply have invalid raw JSON. Repeating a
+// message that cannot be written does not help: the attempt ends in a fault with the reason.
 func TestWhatCannotBeSentIsAFault(t *testing.T) {
 	t.Parallel()
 	broken := []byte("{")
@@ -288,8 +287,8 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 	}
 }
 
-// TestLostWorkerMakesRoom checks what becomes of a worker that was lost: its result still counts as
-// its own while nobody else has begun the assignment, a new worker may have its name, and it is
+// TestLostWorkerMakesRoom checks the fate of a worker that was lost: its result still counts as its
+// own while no other worker has begun the assignment, a new worker may have its name, and it is
 // forgotten after a while.
 func TestLostWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
