@@ -304,13 +304,13 @@ func (s *Session) settle(a *assay.Attempt) {
 	}
 }
 
-// scripted reports whether faults of a kind are those of a script that users wrote.
+// scripted reports whether faults of a kind come from a script that users wrote.
 func (s *Session) scripted(kind assay.FaultKind) bool {
 	return kind == assay.ToolServer && s.Library.Catalog().Server() == nil
 }
 
-// noteDeviations tells the user once that an agent made calls of its own, and that an endpoint does
-// not accept what was asked, unless the run began with that.
+// noteDeviations informs the user once that an agent made or changed calls without its model, and
+// that an endpoint does not accept a setting, unless the run began with that note.
 func (s *Session) noteDeviations(a *assay.Attempt) {
 	calls, others := a.Deviating()
 	if calls[assay.CallsUnasked] > 0 && !s.knows(a.Model+": unasked") {
@@ -332,8 +332,8 @@ func (s *Session) noteDeviations(a *assay.Attempt) {
 	}
 }
 
-// noteOtherSettings counts what an endpoint reports to have used instead of what was asked, and
-// tells the user once.
+// noteOtherSettings counts the settings that an endpoint reports to have used instead of the
+// requested ones, and informs the user once.
 func (s *Session) noteOtherSettings(a *assay.Attempt) {
 	for _, d := range a.Unlike() {
 		d = a.Model + ": " + d

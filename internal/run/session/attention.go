@@ -64,8 +64,8 @@ func mendable(a live.Attention, do string, names ...string) live.Attention {
 	return a
 }
 
-// closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake if none
-// of its lanes can work.
+// closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake unless
+// one of its lanes can work.
 func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 	paused := make(map[string]int) // the trials at stake, by lane
 	listed := make(map[string]bool)
@@ -102,7 +102,7 @@ func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 	return append(all, pausedLanes(paused)...)
 }
 
-// runAgain is what to do about a closed lane, because keys are read at the start of a run.
+// runAgain is the advice for a closed lane, because keys are read at the start of a run.
 const runAgain = "mend the key or the deployment, stop this run and start it again"
 
 func lostLane(l lane.Status) string {
@@ -112,7 +112,7 @@ func lostLane(l lane.Status) string {
 	return runAgain
 }
 
-// workerAlarm says that nobody takes attempts.
+// workerAlarm warns that there is no worker to take attempts.
 func (s *Session) workerAlarm(p *live.Progress) []live.Attention {
 	if s.coordinator == nil || s.coordinator.Slots() > 0 || p.Pending == 0 || p.Stopping {
 		return nil
@@ -138,7 +138,7 @@ func pausedLanes(trials map[string]int) (all []live.Attention) {
 	return []live.Attention{mendable(a, "resume", names...)}
 }
 
-// budgetAlarm tells how many trials the budget of the run has no room for, if their mean cost
+// budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 	b := s.stopper.Budgets().Budget

@@ -157,7 +157,7 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	return laneText(o.Do+"d", names, o) // paused or resumed
 }
 
-// change changes the lanes that an order names, by their own names or by those of their models.
+// change changes the lanes that an order names, by the names of the lanes or of their models.
 func (s *Session) change(
 	o Order, change func(p *lane.Pool, matches func(lane string) bool) []string,
 ) (names []string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// An Effect is what an order for lanes would change, if the endpoints stay as they are.
+// An Effect has the changes that an order for lanes would make, if the endpoints stay as they are.
 type Effect struct {
 	Lanes []string `json:"lanes"`
 	// InFlight counts the requests in flight on these lanes.
@@ -63,7 +63,7 @@ func (s *Session) effect(ctx context.Context, o Order) (*Effect, error) {
 	return e, err
 }
 
-// presentLimits returns the limits of a lane with what it has learned.
+// presentLimits returns the limits of a lane. Learned limits replace the configured ones.
 func presentLimits(l lane.Status) lane.Limits {
 	limits := l.Limits
 	for _, b := range lane.Buckets {

@@ -17,8 +17,8 @@ type Usage struct {
 	// RequestFaults counts the failed requests.
 	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
 	Requests      int                     `json:"requests"`
-	// SecondRequests counts the requests that were sent because another one for the same turn was
-	// late, and SecondReplies those of them that were answered.
+	// SecondRequests counts the requests that were sent because the first one for the same turn was
+	// late, and SecondReplies counts the answered ones.
 	SecondRequests int `json:"second_requests"`
 	SecondReplies  int `json:"second_replies"`
 
@@ -28,7 +28,7 @@ type Usage struct {
 	Unpriced []string `json:"unpriced,omitempty"`
 }
 
-// figures add up what a run has used and earned so far.
+// figures add up the usage and the results of a run so far.
 type figures struct {
 	mu sync.Mutex // guards the fields below
 	Usage

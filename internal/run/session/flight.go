@@ -15,9 +15,9 @@ type Flight struct {
 	Cell    assay.Cell    `json:"cell"`
 	Task    assay.TaskID  `json:"task"`
 	Started time.Time     `json:"started_at"`
-	// Doing is what the episode waits for.
+	// Doing is the step that the episode waits for.
 	Doing Doing `json:"doing"`
-	// Since is when it began to wait for that.
+	// Since is when this wait began.
 	Since time.Time `json:"since"`
 	// Turns counts the replies so far.
 	Turns int `json:"turns"`
@@ -25,7 +25,7 @@ type Flight struct {
 	chats []Chat // for observers
 }
 
-// Doing is what an episode in flight waits for.
+// Doing is a step that an episode in flight waits for.
 type Doing string
 
 const (
@@ -41,7 +41,7 @@ const (
 	Saving Doing = "saving"
 )
 
-// flights are the episodes in flight. The zero value has none.
+// flights are the episodes in flight. The zero value is empty.
 type flights struct {
 	mu  sync.Mutex
 	all map[assay.TrialID]*Flight
@@ -59,7 +59,7 @@ func (f *flights) begin(t *assay.Trial) {
 	}
 }
 
-// does records what an episode does now.
+// does records the present activity of an episode.
 func (f *flights) does(id assay.TrialID, doing Doing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *flights) end(id assay.TrialID) {
 	delete(f.all, id)
 }
 
-// mostFlights limits what one order copies while episodes wait for the lock.
+// mostFlights limits the episodes in the answer to one order.
 const mostFlights = 1000
 
 // oldest returns the episodes in flight, those that started first at the front, at most 1000.

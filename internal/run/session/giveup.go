@@ -102,5 +102,5 @@ func (s *starters) neverStarted(model string) error {
 	return err
 }
 
-// mendAgent is what to do about an agent that a run has given up.
+// mendAgent is the advice for an agent that a run has given up.
 const mendAgent = "`assay check` shows what it prints; mend it, and `assay run` tries it again"

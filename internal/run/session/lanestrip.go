@@ -10,13 +10,13 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// A LaneStrip shows what a lane did during the whole run, in equal steps of time.
+// A LaneStrip shows the states of a lane during the whole run, in equal steps of time.
 type LaneStrip struct {
 	Model string `json:"model"`
 	Lane  string `json:"lane"`
 	// Step is the length of a step in seconds.
 	Step int `json:"step_s"`
-	// States has what the lane did for most of each step: full, busy, idle, paused, closed, or the
+	// States has the main state of the lane in each step: full, busy, idle, paused, closed, or the
 	// reason for which requests waited.
 	States []string `json:"states"`
 	// Used has the share of the lane's slots that were in use.
@@ -55,7 +55,7 @@ type step struct {
 	used, available time.Duration
 }
 
-// keepStrips records what each lane does, every second until ctx ends.
+// keepStrips records the state of each lane, every second until ctx ends.
 func (s *Session) keepStrips(ctx context.Context) { every(ctx, time.Second, s.recordStrips) }
 
 func (s *Session) recordStrips() {
@@ -97,7 +97,7 @@ func (x *strip) add(now lane.Status, l lane.Ledger, of int) {
 	last.available += available
 }
 
-// laneState names what a lane did in a second. Available is 0 while no trial waits to start.
+// laneState names the state of a lane in a second. Available is 0 while no trial waits to start.
 func laneState(now lane.Status, used, available time.Duration) string {
 	switch {
 	case now.Closed != nil:
@@ -121,7 +121,7 @@ func (s step) length() (n int) {
 	return n
 }
 
-// state returns what a lane did for most of the step.
+// state returns the state of a lane for most of the step.
 func (s step) state() (state string) {
 	for _, name := range slices.Sorted(maps.Keys(s.seconds)) {
 		if s.seconds[name] > s.seconds[state] {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The memory that the programs of attempts have to leave free, and what one that has just begun is
-// assumed to need before it can be measured.
+// The memory that the programs of attempts have to leave free, and the assumed need of a program
+// that has just begun and cannot be measured yet.
 const (
 	reservedShare = 10 // a tenth
 	assumedSize   = 256 << 20
@@ -43,7 +43,7 @@ func (m *memory) isShort() bool {
 	return true
 }
 
-// freeMemory reads how much memory this machine has. It only knows that of Linux.
+// freeMemory reads how much memory this machine has. It only works on Linux.
 func freeMemory() (free, total int) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

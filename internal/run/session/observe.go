@@ -29,8 +29,8 @@ type Live struct {
 	Note     func(text string)
 }
 
-// A LaneReading has the state of a lane and what it did so far. A lane that several models share
-// has one reading, with the first of them.
+// A LaneReading has the state of a lane and its counts so far. A lane that several models share has
+// one reading, with the first of them.
 type LaneReading struct {
 	Model  string
 	Status lane.Status

@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// observer remembers what it is shown.
+// observer remembers everything that it is shown.
 type observer struct {
 	live session.Live
 

@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
-// An outlook tells how long a run still takes, first by the forecast and then by the pace of the
-// lanes.
+// An outlook estimates how long a run still takes, first by the forecast and then by the pace of
+// the lanes.
 type outlook struct {
 	started time.Time
 	pools   *job.Pools
@@ -122,8 +122,8 @@ func (o *outlook) complete(progress *live.Progress) {
 	}
 }
 
-// planned returns what is left of the forecast of the models that share lanes. It returns nil
-// once the run takes longer than that.
+// planned returns the time left in the forecast of the models that share lanes. It returns nil once
+// the run takes longer than that.
 func (o *outlook) planned(p *lane.Pool) *live.Left {
 	var wall, low, high float64
 	for _, m := range o.forecast.Models {

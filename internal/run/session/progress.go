@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
-// complete adds to the progress what the meter cannot count.
+// complete adds to the progress the figures that the meter cannot count.
 func (s *Session) complete(p *live.Progress) {
 	p.Run, p.Experiment, p.Budget = s.id, s.Experiment.Name, s.stopper.Budgets()
 	for i := range p.Models {
@@ -27,7 +27,7 @@ func (s *Session) complete(p *live.Progress) {
 	p.Attention = s.attention(p)
 }
 
-// completeModel adds what a model's lanes and agents are doing.
+// completeModel adds the states of a model's lanes and agents.
 func (s *Session) completeModel(m *live.ModelState) {
 	lanes, waiting := s.pools.ByModel[m.Model].Status()
 	m.Waiting, m.Lanes = waiting.Requests, []live.LaneState{}

@@ -24,7 +24,7 @@ type runner interface {
 	) (*assay.Attempt, *assay.Transcript)
 }
 
-// runners returns the runner of each model, and what closes them.
+// runners returns the runner of each model, and a function that closes them.
 func (s *Session) runners() (byModel map[string]runner, end func() error, err error) {
 	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
 	byModel, end = make(map[string]runner), func() error { return nil }
@@ -94,7 +94,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	}, nil
 }
 
-// agentStates counts the agents of a model by what they are doing. It returns nil for a bare model.
+// agentStates counts the agents of a model by their states. It returns nil for a bare model.
 func (s *Session) agentStates(model string) map[assay.AgentState]int {
 	if _, ok := s.pools.Agents[model]; !ok {
 		return nil
@@ -102,7 +102,7 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 	return s.agents(model)
 }
 
-// drain lets workers finish what they have, and go.
+// drain lets workers finish their assignments and go.
 func (s *Session) drain(_ context.Context, o Order) (string, error) {
 	if s.coordinator == nil {
 		return "", errors.New("this run has no workers\nhint: `assay run --serve` lets workers carry " +

@@ -33,7 +33,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// Options say how to run a job.
+// Options configure a run of a job.
 type Options struct {
 	// Store is the path of the store. The control socket is next to it.
 	Store string
@@ -62,7 +62,7 @@ type Options struct {
 type Display interface {
 	// Start is called once, before the first request.
 	Start(Start)
-	// Show shows the meter until ctx ends. It runs in a goroutine of its own.
+	// Show shows the meter until ctx ends. It runs in a separate goroutine.
 	Show(ctx context.Context, meter *live.Meter)
 	// Stopping is called when a signal has stopped the run softly.
 	Stopping()
@@ -81,7 +81,7 @@ type Start struct {
 	Done       int         `json:"done"`
 	Pending    int         `json:"pending"`
 	Models     []string    `json:"models"`
-	// Library is where the tasks come from, and Changed lists what differs in the library since the
+	// Library is where the tasks come from, and Changed lists the changes of the library since the
 	// latest run of the experiment.
 	Library string           `json:"library"`
 	Changed []library.Change `json:"changed,omitempty"`
@@ -103,7 +103,7 @@ type Session struct {
 	coordinator  *fleet.Coordinator // nil without workers
 	sharedLimits sharedLimits       // for the engine's goroutine
 	tasks        *library.Cache
-	// agents counts the agents of a listed model by what they are doing.
+	// agents counts the agents of a listed model by their states.
 	agents  func(listed string) map[assay.AgentState]int
 	changed []library.Change // since the latest run
 	meter   *live.Meter
@@ -122,7 +122,7 @@ type Session struct {
 	outlook  *outlook
 	troubles *troubles
 	starters *starters
-	noted    sync.Map // what the user knows about: faults of lanes, deviations of models
+	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.

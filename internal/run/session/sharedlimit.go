@@ -22,8 +22,8 @@ type sharedLimit struct {
 // sharedLimits has the limits of each listed name.
 type sharedLimits map[string][]*sharedLimit
 
-// sharedLimitsOf returns the shared limits of agents, and that of a server of tools unless it is
-// nil.
+// sharedLimitsOf returns the shared limits of agents, and the limit of a server of tools unless it
+// is nil.
 func sharedLimitsOf(
 	models []string, agents map[string]job.Agent, server *assay.MCPServer, m *memory,
 ) sharedLimits {
@@ -68,7 +68,7 @@ func (all sharedLimits) most(listed string, n int) int {
 }
 
 // most returns how many attempts of a listed name may be in flight: its share of the limit, but no
-// more than the others leave. While memory is short, none is added to those in flight.
+// more than the others leave. While memory is short, no attempt is added.
 func (c *sharedLimit) most(listed string) int {
 	others := 0
 	for name, n := range c.flying {

@@ -22,7 +22,7 @@ func TestSharedLimitHasRoomForRetries(t *testing.T) {
 	}
 }
 
-// An agent keeps its own limit and that of the server, which it shares with a bare model.
+// An agent keeps its own limit and the server's, which it shares with a bare model.
 func TestSharedLimitsOfServers(t *testing.T) {
 	t.Parallel()
 	all := sharedLimitsOf([]string{"bot", "bare"}, map[string]job.Agent{

@@ -80,7 +80,7 @@ func play(
 }
 
 // All revisions of an agent together keep its concurrency and share it. The view and the state show
-// what they are doing.
+// the states of their agents.
 func TestRevisionsOfAnAgentShareItsConcurrency(t *testing.T) {
 	dir := t.TempDir()
 	display := &watcher{store: filepath.Join(dir, "s.db")}

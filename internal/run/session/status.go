@@ -38,9 +38,9 @@ type Status struct {
 	Unread int `json:"unread,omitempty"`
 	// Closed has the models and lanes that the latest run closed, with the reason.
 	Closed map[string]string `json:"closed"`
-	// OtherSettings adds up those of the summaries of all runs.
+	// OtherSettings adds up the counts in the summaries of all runs.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
-	// Stillness is that of the summary of the latest run.
+	// Stillness comes from the summary of the latest run.
 	Stillness string `json:"stillness,omitempty"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`

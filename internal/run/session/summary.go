@@ -47,11 +47,11 @@ type Summary struct {
 	// OtherSettings counts the attempts in which an endpoint reported another setting than was
 	// asked, by model and setting.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
-	// BrokenScripts says which functions that users wrote broke, where and why. They break again
-	// unless they are changed.
+	// BrokenScripts lists the users' functions that broke, with the place and the reason. They
+	// break again unless they are changed.
 	BrokenScripts []string `json:"broken_scripts,omitempty"`
 
-	// Stillness says that the machine stood still, and what that did to attempts.
+	// Stillness reports that the machine stood still, and how this affected attempts.
 	Stillness string `json:"stillness,omitempty"`
 
 	Lanes []LaneSpeed `json:"lanes"`
@@ -77,7 +77,7 @@ type LaneSpeed struct {
 	Waited    map[string]float64 `json:"waited_s"`
 	Requests  int                `json:"requests"`
 	Limits    lane.Limits        `json:"limits"`
-	// Found says which limits the run found out; see [limit.Limiter.Words].
+	// Found lists the limits that the run found out; see [limit.Limiter.Words].
 	Found  string `json:"found,omitempty"`
 	Closed string `json:"closed,omitempty"` // the reason
 }
@@ -116,7 +116,7 @@ type runStrips struct {
 	Strips []LaneStrip `json:"strips,omitempty"`
 }
 
-// StripsOf returns what each lane did during a run that has ended.
+// StripsOf returns the strips of the lanes in a run that has ended.
 func StripsOf(r store.Run) ([]LaneStrip, error) {
 	var s runStrips
 	if len(r.Summary) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 )
 
-// troubles count what went wrong with attempts.
+// troubles count the problems of attempts.
 type troubles struct {
 	mu        sync.Mutex // guards the fields below
 	parked    map[assay.TrialID]parking
@@ -29,7 +29,7 @@ func newTroubles() *troubles {
 	}
 }
 
-// A parking is why the run gave up on a trial. The fault is scripted if it is that of a script that
+// A parking is why the run gave up on a trial. The fault is scripted if it comes from a script that
 // users wrote.
 type parking struct {
 	model    string
