@@ -1,9 +1,9 @@
-// Package dashboard serves the pages of `assay view`: how a run is going, what its lanes do, the
+// Package dashboard serves the pages of `assay view`: the state of a run and of its lanes, the
 // rates so far, every trial with its conversation, faults, and the report.
 //
 // It reads the store and asks the run that works on it over the run's socket, so it can start and
-// end at any time, in the process of the run or in another one. Once a second it takes one look at
-// both, and all live pages of all viewers show that moment. The figures are those of package
+// end at any time, in the process of the run or in a different one. Once a second it takes one look
+// at both, and all live pages of all viewers show that moment. The figures come from package
 // report. It changes a run only by the orders of package session, and only if it is allowed to.
 package dashboard
 
@@ -23,7 +23,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// Options say what to serve.
+// Options configure a server.
 type Options struct {
 	// Store is the path of the store, from which the socket of its run is found.
 	Store string
@@ -74,7 +74,7 @@ func Open(ctx context.Context, db *store.DB, e store.Experiment, o Options) (*Se
 	return s, nil
 }
 
-// Close releases what Open opened. Call it after Serve has returned.
+// Close releases the resources of Open. Call it after Serve has returned.
 func (s *Server) Close() error { return s.job.Close() }
 
 // Serve serves the pages until ctx ends.
@@ -116,7 +116,7 @@ func (s *Server) load(ctx context.Context) {
 	}
 }
 
-// watch takes a look once a second and tells the viewers.
+// watch takes a look once a second and informs the viewers.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		m := s.look(ctx)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// policy allows a page nothing but its own files.
+// policy allows a page only its own files.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'self'; " +
 	"base-uri 'none'"
@@ -16,9 +16,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // guard lets a request pass if it is meant for this server, comes from its pages and has the token.
 //
 //   - A name as the host is refused unless it is localhost, so that a site cannot reach the server
-//     by a name of its own that it lets point to this machine.
+//     by a name that it lets point to this machine.
 //   - An address with the token sets a cookie and leads to the address without it, so that the
-//     token stays out of the history and of what is copied from the address bar.
+//     token stays out of the history and of copies from the address bar.
 //   - A cookie is sent to all ports of a host, so its name has the port.
 func (s *Server) guard(addr string, next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(addr)

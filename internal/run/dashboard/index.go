@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// An index holds what lists and filters of trials need of every attempt of an experiment, in about
+// An index holds the fields of every attempt of an experiment that lists and filters need, in about
 // 100 bytes an attempt. Its follow method is the only one that changes it.
 type index struct {
 	mu sync.RWMutex
@@ -57,7 +57,7 @@ func (r *row) ID() assay.TrialID { return r.trial.id() }
 // Task returns the ID of the task.
 func (r *row) Task() assay.TaskID { return r.task.Value() }
 
-// A group has what many attempts share.
+// A group has the fields that many attempts share.
 type group struct {
 	Cell     assay.Cell
 	Lane     string
@@ -87,7 +87,7 @@ type faultKey struct {
 
 // A faultCount counts the faults of one kind on one lane.
 type faultCount struct {
-	// Ended counts attempts that the fault ended, Parked those of them after which the run gave up
+	// Ended counts attempts that the fault ended, Parked the ended ones after which the run gave up
 	// on the trial, and Retried the requests that were sent again.
 	Ended, Parked, Retried int
 	// Times are when attempts with the fault ended, in milliseconds since 1970, at most mostTimes.
@@ -159,7 +159,7 @@ func (x *index) reset() {
 	x.counts, x.snapshot, x.last = counts{}, "", 0
 }
 
-// follow adds what is new in the store. It reads everything again if attempts were rescored or
+// follow adds the news from the store. It reads everything again if attempts were rescored or
 // deleted.
 func (x *index) follow(ctx context.Context, db *store.DB) error {
 	news, err := db.List(ctx, x.snapshot)

@@ -85,8 +85,8 @@ func (f filter) means(a *assay.Attempt) bool {
 		is(f.Lane, a.Lane) && is(f.Run, string(a.Run))
 }
 
-// The index finds exactly what a filter means, latest first, and its pages together have everything
-// once.
+// The index finds exactly the attempts that match a filter, latest first, and its pages together
+// have everything once.
 func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newIndex(make(map[trialKey]struct{}))

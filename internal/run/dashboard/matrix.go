@@ -42,7 +42,7 @@ type gridRow struct {
 	Cells                               []gridCell
 }
 
-// A gridCell has the figures of the report for one variant, or none if it is not planned.
+// A gridCell has the figures of the report for one variant, or no figures if it is not planned.
 type gridCell struct {
 	*report.Row
 	// Link leads to its trials.

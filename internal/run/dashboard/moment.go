@@ -32,7 +32,7 @@ type moment struct {
 	Strips  []session.LaneStrip
 	// Headline has the lines with which the report begins, if no run works.
 	Headline []document.Point
-	// Last is the latest run, with its ID "" if there is none. Runs counts all of them.
+	// Last is the latest run, with its ID "" if there has been no run. Runs counts all of them.
 	Last store.Run
 	Runs int
 	// Ended is the summary of Last if it has ended.
@@ -140,7 +140,7 @@ func (x *index) isLoaded() bool {
 	return x.loaded
 }
 
-// describe adds what the index knows to a moment.
+// describe adds the figures of the index to a moment.
 func (x *index) describe(m *moment) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

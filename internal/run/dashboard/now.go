@@ -50,7 +50,7 @@ func (m *moment) Sentence() string {
 // Over reports whether no run is working.
 func (m *moment) Over() bool { return m.Run == nil }
 
-// State says in a few words whether a run is working, or else how the latest one ended.
+// State describes in a few words whether a run is working, or else how the latest one ended.
 func (m *moment) State() string {
 	switch {
 	case m.Run != nil:
@@ -111,8 +111,8 @@ func (m *moment) OwnErrors() (n int) {
 // OldestFlights returns the episodes that have been in flight for longest.
 func (m *moment) OldestFlights() []session.Flight { return m.Flights[:min(12, len(m.Flights))] }
 
-// Attention lists what needs somebody, the most trials at stake first: what the run itself reports,
-// or what the latest run left behind.
+// Attention lists the things that need somebody, the most trials at stake first: the reports of the
+// run itself, or the problems that the latest run left behind.
 func (m *moment) Attention() (all []need) {
 	add := func(link, cause string, trials int, text string) {
 		a := live.Attention{}
@@ -154,7 +154,7 @@ func (m *moment) Attention() (all []need) {
 	return all
 }
 
-// unreadText tells what the numbers of a page leave out.
+// unreadText describes the attempts and rows that the numbers of a page leave out.
 func unreadText(attempts, rows int) string {
 	what, pending := count(attempts)+" attempts", " and count as pending"
 	switch {
@@ -172,7 +172,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// finish says when the run will end, with the interval that the run announces.
+// finish describes when the run will end, with the interval that the run announces.
 func (m *moment) finish() string {
 	elapsed := time.Duration(m.Run.Elapsed * float64(time.Second))
 	switch left := m.Run.Left; {

@@ -16,13 +16,13 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
-// orders lists what a viewer may ask of a run.
+// orders lists the orders that a viewer may give to a run.
 var orders = []string{"pause", "resume", "set", "requeue", "cancel", "drain"}
 
 // An orderBody is the content of the page that describes an order before it is carried out.
 type orderBody struct {
 	Order session.Order
-	// Effect says what the order changes.
+	// Effect describes the changes by the order.
 	Effect string
 	// Limits are the present limits of the lane, if the order does not have the new ones yet.
 	Limits []limitField
@@ -141,7 +141,7 @@ func (m *moment) matched(o session.Order) (lanes []live.LaneState, models []stri
 	return lanes, models, all
 }
 
-// effectOn asks the run what an order would do to its lanes. It returns nil if that is unknown.
+// effectOn asks the run for the effect of an order on its lanes. It returns nil if that is unknown.
 func (s *Server) effectOn(ctx context.Context, p *picture, o session.Order) *session.Effect {
 	if p.Run == nil || o.Do == "requeue" || o.Do == "cancel" || o.Do == "drain" {
 		return nil
@@ -154,7 +154,7 @@ func (s *Server) effectOn(ctx context.Context, p *picture, o session.Order) *ses
 	return reply.Effect
 }
 
-// finishAfter says what an effect does to the end of the run.
+// finishAfter describes how an effect moves the end of the run.
 func (m *moment) finishAfter(e *session.Effect) string {
 	left := m.Run.Left
 	switch {
@@ -176,7 +176,7 @@ func (m *moment) finishAfter(e *session.Effect) string {
 	return text + "."
 }
 
-// effect says what an order would change.
+// effect describes the changes that an order would make.
 func (m *moment) effect(o session.Order, on *session.Effect) string {
 	lanes, models, all := m.matched(o)
 	if m.Run == nil {

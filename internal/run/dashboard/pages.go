@@ -56,13 +56,13 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// A frame is what every page shows.
+// A frame has the parts that every page shows.
 type frame struct {
 	Experiment, Title, Path string
 	Tabs                    []tab
 	// Live is the name of the content that is sent again, or "".
 	Live string
-	// State says whether a run works or how it ended. Over is true if none works.
+	// State describes whether a run works or how it ended. Over is true if no run works.
 	State   string
 	Over    bool
 	Control bool
@@ -129,7 +129,7 @@ type picture struct {
 	made   map[string][]byte
 }
 
-// A scene is what the template of a live page sees.
+// A scene is the data for the template of a live page.
 type scene struct {
 	*moment
 	Control bool
@@ -253,7 +253,7 @@ type trialsBody struct {
 	Flights template.HTML
 }
 
-// States lists what an attempt can have ended as.
+// States lists the states in which an attempt can have ended.
 func (trialsBody) States() []string {
 	var all []string
 	for _, l := range assay.Levels {

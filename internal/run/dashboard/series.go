@@ -115,7 +115,7 @@ const (
 	pictureHeight = 220
 )
 
-// x returns the place of a time, y that of a number of trials.
+// x returns the place of a time, y the place of a number of trials.
 func (s series) x(t time.Time) float64 {
 	span := s.End.Sub(s.Begin)
 	if span <= 0 {

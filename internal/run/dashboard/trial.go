@@ -20,7 +20,7 @@ type trialBody struct {
 	Rows []turnPair
 }
 
-// A told is a trial with everything that explains it.
+// A told is a trial with all its explanations.
 type told struct {
 	*reading.Trial
 	Turns []reading.Turn
