@@ -11,8 +11,8 @@ func NewKeyboard(int) *Keyboard { return nil }
 // Read returns 0.
 func (*Keyboard) Read() byte { return 0 }
 
-// Restore does nothing.
+// Restore is a no-op.
 func (*Keyboard) Restore() {}
 
-// Interrupt does nothing.
+// Interrupt is a no-op.
 func (*Keyboard) Interrupt() {}

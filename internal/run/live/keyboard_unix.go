@@ -81,7 +81,7 @@ func (k *Keyboard) Restore() {
 	signal.Stop(k.signals)
 }
 
-// Read returns a key, or 0 if none was pressed for a moment.
+// Read returns a key, or 0 if no key was pressed for a moment.
 func (k *Keyboard) Read() byte {
 	var key [1]byte
 	if !k.inForeground() {
@@ -98,5 +98,5 @@ func (k *Keyboard) Read() byte {
 	return key[0]
 }
 
-// Interrupt does what Ctrl-C does.
+// Interrupt has the effect of Ctrl-C.
 func (k *Keyboard) Interrupt() { _ = unix.Kill(os.Getpid(), unix.SIGINT) }

@@ -36,7 +36,7 @@ type gauge struct {
 }
 
 // NewMeter returns a meter for a run that starts now. Unless it is nil, complete adds to a progress
-// what the meter cannot count.
+// the figures that the meter cannot count.
 func NewMeter(complete func(*Progress)) *Meter {
 	return &Meter{start: time.Now(), complete: complete, byName: make(map[string]*gauge)}
 }

@@ -266,7 +266,7 @@ func TestPauseHasNoFinish(t *testing.T) {
 	}
 }
 
-// TestPlainNamesAttentionOnce checks that plain lines mention what needs attention when it appears,
+// TestPlainNamesAttentionOnce checks that plain lines mention a need for attention when it appears,
 // and again if it comes back, but not with each line.
 func TestPlainNamesAttentionOnce(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ func (p *Plain) Show(s Progress) {
 	fmt.Fprintln(p.W, line(s))
 }
 
-// alarm writes the attention that the latest progress did not have, unless a note says the same.
-// Its words may have changed.
+// alarm writes the attention that the latest progress did not have, unless a note has the same
+// text. Its words may have changed.
 func (p *Plain) alarm(s Progress) {
 	known := p.alarmed
 	p.alarmed = make(map[[2]string]bool)

@@ -13,12 +13,12 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Progress says how a run stands at one moment. Views, `assay ctl status`, the events of
+// A Progress is the state of a run at one moment. Views, `assay ctl status`, the events of
 // `--display json` and the pages of `assay view` all show it. Times are in seconds.
 type Progress struct {
 	Run        assay.RunID `json:"run"`
 	Experiment string      `json:"experiment"`
-	// Counts are those of all models.
+	// Counts add up all models.
 	Counts
 	Models []ModelState `json:"models"`
 	// Workers is missing if the run itself carries out the attempts.
@@ -30,7 +30,7 @@ type Progress struct {
 	Forecast float64 `json:"forecast_s"`
 	// ForecastRange has the range of that if the endpoint is unknown.
 	ForecastRange job.Range `json:"forecast_range,omitzero"`
-	// Tokens and Cost are those of this run, which Budget limits.
+	// Tokens and Cost are the usage of this run, which Budget limits.
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
@@ -40,7 +40,7 @@ type Progress struct {
 	Stopping bool `json:"stopping"`
 	// PausedSince is when the user paused all lanes. It is missing if a lane is not paused.
 	PausedSince time.Time `json:"paused_since,omitzero"`
-	// Attention lists what keeps trials from ending well, most trials first.
+	// Attention lists the things that keep trials from ending well, most trials first.
 	Attention []Attention `json:"attention"`
 	// Notes are messages for the user, one line each, oldest first. Later ones are only added.
 	Notes []string `json:"notes"`
@@ -68,12 +68,12 @@ func (t *Trials) Add(other Trials) {
 	t.Skipped += other.Skipped
 }
 
-// Counts count trials. They include those of earlier runs of the experiment.
+// Counts count trials. They include the trials of earlier runs of the experiment.
 type Counts struct {
 	Trials
 	InFlight int `json:"in_flight"`
 	// Full counts the full successes among the trials that are done. Success is their share with
-	// its 95 % interval, as a report has it. It is missing if none is done.
+	// its 95 % interval, as a report has it. It is missing if no trial is done.
 	Full    int      `json:"full_success"`
 	Success *Success `json:"success,omitempty"`
 }
@@ -93,8 +93,8 @@ type Left struct {
 	Basis string `json:"basis"`
 }
 
-// What a [Left] is based on. The plan is the forecast from before the run. It has an interval only
-// if the endpoint is unknown.
+// The bases of a [Left]. The plan is the forecast from before the run. It has an interval only if
+// the endpoint is unknown.
 const (
 	ByPace = "pace"
 	ByPlan = "plan"
@@ -120,16 +120,16 @@ type ModelState struct {
 	Waiting int `json:"waiting"`
 	// Lost is the share of the lanes' time, from 0 to 1, that went to requests without a reply.
 	Lost float64 `json:"lost"`
-	// Agents counts the agents by what they are doing. It is missing for a bare model.
+	// Agents counts the agents by their states. It is missing for a bare model.
 	Agents map[assay.AgentState]int `json:"agents,omitzero"`
 	// Requests counts requests, and Faults the failed ones by kind.
 	Requests int                     `json:"requests"`
 	Faults   map[assay.FaultKind]int `json:"faults"`
 	// TokensPerMinute is the rate over the last minute or since the start.
 	TokensPerMinute float64 `json:"tokens_per_minute"`
-	// Waits describes what requests wait for.
+	// Waits describes why requests wait.
 	Waits string `json:"waits_for,omitempty"`
-	// Left is like that of the run.
+	// Left is like the run's.
 	Left *Left `json:"left,omitempty"`
 	// Closed is why the model cannot serve any more.
 	Closed string      `json:"closed,omitempty"`
@@ -141,7 +141,7 @@ type LaneState struct {
 	Lane     string      `json:"lane"`
 	InFlight int         `json:"in_flight"`
 	Limits   lane.Limits `json:"limits"`
-	// Found says which limits the run found out; see [limit.Limiter.Words].
+	// Found lists the limits that the run found out; see [limit.Limiter.Words].
 	Found string `json:"found,omitempty"`
 	Waits string `json:"waits"`
 	// Words are the endpoint's own words about a wait.
@@ -149,7 +149,7 @@ type LaneState struct {
 	Paused bool   `json:"paused"`
 }
 
-// LimitsText lists the limits that are stated, and what the run found out.
+// LimitsText lists the limits that are stated, and the limits that the run found out.
 func (l *LaneState) LimitsText() string {
 	var words []string
 	for _, b := range lane.Buckets {
@@ -174,7 +174,7 @@ type Worker struct {
 	Done int `json:"done"`
 	// Leaving is true if it takes no more attempts.
 	Leaving bool `json:"leaving,omitempty"`
-	// Lost is true if nothing was heard from it for a lease.
+	// Lost is true if it was silent for a lease.
 	Lost  bool      `json:"lost,omitempty"`
 	Since time.Time `json:"since"`
 	Seen  time.Time `json:"seen"`
@@ -201,7 +201,7 @@ type Attention struct {
 	Text  string `json:"text"`
 	// Trials counts the trials at stake. It is 0 if they only take longer.
 	Trials int `json:"trials"`
-	// Mend is what the user can do about it. It may be empty.
+	// Mend is the advice to the user. It may be empty.
 	Mend string `json:"mend,omitempty"`
 	// Order is the command of `assay ctl` that mends it. It is nil if no command does.
 	Order *Remedy `json:"order,omitempty"`
@@ -230,8 +230,8 @@ func (a Attention) String() string {
 	return text
 }
 
-// Total returns the sum over all models. Its Left is that of the slowest model, or nil if the Left
-// of a working model is unknown. Waits and Closed are empty.
+// Total returns the sum over all models. Its Left is taken from the slowest model, or nil if the
+// Left of a working model is unknown. Waits and Closed are empty.
 func (p *Progress) Total() ModelState {
 	total := ModelState{
 		Model: "all", Faults: make(map[assay.FaultKind]int),

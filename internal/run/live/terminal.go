@@ -41,7 +41,7 @@ func NewTerminal(w io.Writer) *Terminal {
 // Show implements [View].
 func (t *Terminal) Show(s Progress) { t.program.Send(s) }
 
-// Footer shows a line below the table, or none.
+// Footer shows a line below the table, or no line if the text is empty.
 func (t *Terminal) Footer(text string) { t.program.Send(footer(text)) }
 
 // Close implements [View].
@@ -52,10 +52,9 @@ func (t *Terminal) Close(last Progress) {
 	<-t.done
 }
 
-// withoutQueries changes the environment so that bubbletea does not ask the
-// terminal which modes it supports. Nothing here would read the answer, so it
-// would appear on the screen and be typed into the shell after the run. Over
-// SSH, bubbletea asks only terminals that it knows by name.
+// withoutQueries changes the environment so that bubbletea does not ask the terminal which modes it
+// supports. The answer would not be read, so it would appear on the screen and be typed into the
+// shell after the run. Over SSH, bubbletea asks only terminals that it knows by name.
 func withoutQueries(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, "WT_SESSION=")

@@ -66,7 +66,7 @@ func TestDrawManyModels(t *testing.T) {
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
-// paused returns progress of models that an endpoint has told to wait.
+// paused returns progress of models that an endpoint has asked to wait.
 func paused(n int) live.Progress {
 	s := crowd(n)
 	for i := range s.Models {
@@ -91,7 +91,7 @@ func TestDrawQuotesTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestViewsShowAgents checks that the terminal and the lines of a log show what agents are doing.
+// TestViewsShowAgents checks that the terminal and the lines of a log show the states of agents.
 func TestViewsShowAgents(t *testing.T) {
 	t.Parallel()
 	s := crowd(2)
@@ -114,8 +114,8 @@ func TestViewsShowAgents(t *testing.T) {
 	}
 }
 
-// TestViewsSayThatAgentsStart checks that views say in a sentence what a run waits for in which no
-// request has ended.
+// TestViewsSayThatAgentsStart checks that views have a sentence about the agents that a run waits
+// for before its first request has ended.
 func TestViewsSayThatAgentsStart(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

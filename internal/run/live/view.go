@@ -24,8 +24,8 @@ const closeTimeout = 5 * time.Second
 // Run shows the progress until ctx ends, and then once more. Every returns the
 // time until it is shown again, given the time since the start.
 //
-// A view is stuck if nobody reads its output. In this case, Run returns a few
-// seconds after the end of ctx and leaves the view's goroutine behind.
+// A view is stuck if its output is not read. In this case, Run returns a few seconds after the end
+// of ctx and leaves the view's goroutine behind.
 func Run(
 	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
 ) {
@@ -58,7 +58,7 @@ func show(
 	}
 }
 
-// None is a view that shows nothing.
+// None is a view without output.
 type None struct{}
 
 // Show implements [View].
@@ -93,8 +93,8 @@ func AgentText(states map[assay.AgentState]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// AgentsAre says what agents are doing, such as "3 agents are starting", but for those that wait
-// for their model.
+// AgentsAre describes the states of agents, such as "3 agents are starting", except for agents that
+// wait for their model.
 func AgentsAre(states map[assay.AgentState]int) string {
 	var parts []string
 	for _, s := range assay.AgentStates {
@@ -109,7 +109,7 @@ func AgentsAre(states map[assay.AgentState]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// starting says how many agents are starting if the run waits for nothing else.
+// starting describes the states of the agents if the run waits only for agents that are starting.
 func starting(total ModelState) string {
 	n := total.Agents[assay.AgentStarting]
 	for _, others := range total.Agents {

@@ -92,7 +92,7 @@ func succeeded(c live.Counts, full int, low, high float64) live.Counts {
 	return c
 }
 
-// tell shows the story and then closes the view with its last progress.
+// tell plays the story and then closes the view with its last progress.
 func tell(v live.View) {
 	for _, s := range story() {
 		v.Show(s)
@@ -192,7 +192,7 @@ func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 	})
 }
 
-// stuck is a writer whose output nobody reads.
+// stuck is a writer whose output is not read.
 type stuck chan struct{}
 
 func (s stuck) Write(p []byte) (int, error) {
