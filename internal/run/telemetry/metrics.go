@@ -1,8 +1,8 @@
-// Package telemetry tells other programs about a run: Prometheus, a collector of traces, and
+// Package telemetry informs other programs about a run: Prometheus, a collector of traces, and
 // whoever a webhook wakes. Each of them is a [session.Observer].
 //
-// It cannot slow down a run or change its results. It only counts and queues, and what does not
-// fit into a queue is dropped and counted.
+// It cannot slow down a run or change its results. It only counts and queues, and records that do
+// not fit into a queue are dropped and counted.
 package telemetry
 
 import (

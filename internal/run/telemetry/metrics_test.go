@@ -109,7 +109,7 @@ func get(t *testing.T, address string) string {
 	return string(b)
 }
 
-// TestMetricsCount compares every kind of metric with what happened.
+// TestMetricsCount compares every kind of metric with the events of a run.
 func TestMetricsCount(t *testing.T) {
 	m := serve(t)
 	if !strings.HasPrefix(m.URL(), "http://127.0.0.1:") {
@@ -170,7 +170,7 @@ func TestPromtoolAcceptsMetrics(t *testing.T) {
 	}
 }
 
-// TestPrometheusScrapesMetrics starts a Prometheus server and asks it for what it has scraped.
+// TestPrometheusScrapesMetrics starts a Prometheus server and asks it for the scraped metrics.
 func TestPrometheusScrapesMetrics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: starts Prometheus")

@@ -4,7 +4,7 @@ import "go.opentelemetry.io/otel/attribute"
 
 // The names of the GenAI conventions, from
 // https://github.com/open-telemetry/semantic-conventions-genai (2026-11). They are still in
-// development, and the Go package semconv has none since v1.41, so they are pinned here.
+// development, and the Go package semconv lacks them since v1.41, so they are pinned here.
 const (
 	chatOperation   = "chat"
 	toolOperation   = "execute_tool"

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a notifier looks for what needs attention.
+	// lookEvery is how often a notifier looks for things that need attention.
 	lookEvery = 10 * time.Second
 	// sayAgainAfter is the shortest time between two messages about the same cause.
 	sayAgainAfter = 10 * time.Minute
@@ -33,8 +33,8 @@ const (
 	endWithin = 10 * time.Second
 )
 
-// A Message is what a webhook receives. Text is for people, and the field that Slack, Mattermost
-// and others show.
+// A Message is the body of a request to a webhook. Text is for people, and the field that Slack,
+// Mattermost and others show.
 type Message struct {
 	Event      string      `json:"event"` // "attention" or "end"
 	Text       string      `json:"text"`
@@ -62,7 +62,7 @@ type Notifier struct {
 
 	// told and quiet belong to the goroutine that looks.
 	told  map[string]int       // entries that a message was about, by cause
-	quiet map[string]time.Time // until when a cause is not told again
+	quiet map[string]time.Time // when a cause may be repeated
 
 	missed error // why the message about the end did not arrive
 }
@@ -120,7 +120,7 @@ func (*Notifier) Attempt(session.Episode) {}
 
 // End implements [session.Observer]. It takes ten seconds at most.
 func (n *Notifier) End(sum *session.Summary) {
-	n.stop() // the last message has what those in the queue would tell
+	n.stop() // the last message includes the news of the queued ones
 	n.worker.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
@@ -152,13 +152,13 @@ func (n *Notifier) look(ctx context.Context) {
 		}
 		select {
 		case n.queue <- n.attention(state):
-		default: // the webhook takes nothing, which the user has read by now
+		default: // the webhook is stuck, which the user has read by now
 		}
 	}
 }
 
-// isNew reports whether there is more to tell than the latest messages did. A pause by the user
-// needs no message.
+// isNew reports whether there is news since the latest messages. A pause by the user needs no
+// message.
 func (n *Notifier) isNew(all []live.Attention, now time.Time) bool {
 	entries, found := make(map[string]int), false
 	for _, a := range all {

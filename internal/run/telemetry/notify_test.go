@@ -231,8 +231,8 @@ func TestNotifierDelaysEndTenSeconds(t *testing.T) {
 	}
 }
 
-// TestWebhookAddressStaysSecret looks for the secret of an address in errors, notes and what
-// another server is sent.
+// TestWebhookAddressStaysSecret looks for the secret of an address in errors, notes and requests to
+// another server.
 func TestWebhookAddressStaysSecret(t *testing.T) {
 	check := func(text string) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 )
 
 // trial makes the spans of an attempt: trial, invoke_agent in it, and chat and execute_tool in
-// that. It is a trace of its own, linked to the span of the run, because a trace of a whole
+// invoke_agent. It is a separate trace, linked to the span of the run, because a trace of a whole
 // experiment would be too large to look at and could not be sampled.
 func (t *Traces) trial(ctx context.Context, e session.Episode) {
 	a := e.Attempt
@@ -138,7 +138,7 @@ func usage(u assay.Usage) []attribute.KeyValue {
 	}
 }
 
-// cost returns no attribute if nothing of the cost is known.
+// cost returns no attribute if the whole cost is unknown.
 func cost(usd float64, u assay.Usage) []attribute.KeyValue {
 	if usd == 0 && u.UnpricedTokens > 0 {
 		return nil

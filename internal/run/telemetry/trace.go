@@ -34,12 +34,12 @@ const (
 )
 
 // Traces sends a trace of each attempt to a collector of OpenTelemetry. Spans are made from
-// attempts that are on disk, by a goroutine of its own.
+// attempts that are on disk, by a separate goroutine.
 type Traces struct {
 	exporter sdktrace.SpanExporter
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	content  bool // spans have what was said
+	content  bool // spans have the messages
 	start    session.Start
 	live     session.Live
 	run      trace.Span
@@ -135,7 +135,7 @@ func (t *Traces) End(sum *session.Summary) {
 	t.cancel()
 }
 
-// Missed returns what the collector did not get, or "".
+// Missed describes the spans that the collector did not get. It returns "" if it got all.
 func (t *Traces) Missed() string {
 	dropped := t.dropped.Load()
 	if t.lost == 0 && dropped == 0 {

@@ -68,7 +68,7 @@ func attributes(all []*common.KeyValue) map[string]string {
 	return out
 }
 
-// collect traces episodes and returns what the collector got, and what was missed.
+// collect traces episodes and returns the collector's spans, and a report of missed ones.
 func collect(t *testing.T, r *receiver, content bool, all ...session.Episode) string {
 	t.Helper()
 	server := httptest.NewServer(r)
@@ -220,7 +220,7 @@ func TestTraceOfTrial(t *testing.T) {
 	}
 }
 
-// TestTracesHaveContentOnlyIfAsked looks for what was said.
+// TestTracesHaveContentOnlyIfAsked looks for the text of messages.
 func TestTracesHaveContentOnlyIfAsked(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		r := &receiver{status: http.StatusOK}
@@ -275,7 +275,7 @@ func TestFaultIsTraced(t *testing.T) {
 	}
 }
 
-// TestRefusedSpansAreCounted checks what is missed if the collector refuses spans.
+// TestRefusedSpansAreCounted checks the count of missed spans if the collector refuses spans.
 func TestRefusedSpansAreCounted(t *testing.T) {
 	for _, tc := range []struct {
 		receiver *receiver
