@@ -33,7 +33,7 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// advise says what to change, in the words of the providers file.
+// advise lists the changes to make, in the words of the providers file.
 func (r *Result) advise(protocol string, fault *assay.Fault, a *assay.Attempt) {
 	r.Changes, r.Notes = []string{}, []string{}
 	if fault != nil {
@@ -61,7 +61,7 @@ func (r *Result) advise(protocol string, fault *assay.Fault, a *assay.Attempt) {
 	}
 }
 
-// adviseFault says what to do about a lane that does not work.
+// adviseFault gives advice on a lane that does not work.
 func (r *Result) adviseFault(f *assay.Fault) {
 	provider, key, _ := strings.Cut(r.Lane, "/")
 	key, deployment, _ := strings.Cut(key, "/")
@@ -107,7 +107,7 @@ func named(f *assay.Fault) string {
 	return fmt.Sprintf(", limits: {%s: %d}", f.Bucket, f.Limit)
 }
 
-// adviseName says how to accept the name of the model that answered.
+// adviseName explains how to accept the name of the model that answered.
 func (r *Result) adviseName() {
 	name := strconv.Quote(r.Served)
 	if r.Served == "" {

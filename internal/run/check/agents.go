@@ -20,7 +20,7 @@ import (
 // printed is how many of the last lines that an agent printed are kept.
 const printed = 5
 
-// An Agent describes what an agent did when it was started.
+// An Agent describes the two starts of an agent.
 type Agent struct {
 	Agent string `json:"agent"`
 	// Calm is the start without failing tools, and Planted the one in which the first tool of the
@@ -41,14 +41,14 @@ type Start struct {
 	Called int  `json:"calls"`
 	Failed int  `json:"failures_met"`
 	// Ended is the exit code or the signal, or why the agent was stopped. Ok is true if the attempt
-	// would count, and the agent ended by itself and without an error.
+	// would count, and the agent ended without being stopped and without an error.
 	Ended string  `json:"ended"`
 	Ok    bool    `json:"ok"`
 	Took  float64 `json:"took_s"`
 	// Printed has the last lines that the agent wrote: to its standard error, or else to its
 	// standard output.
 	Printed string `json:"printed"`
-	// Fault is what made the attempt a fault. It is nil if the attempt has an outcome.
+	// Fault is the fault of the attempt. It is nil if the attempt has an outcome.
 	Fault *Fault `json:"fault,omitempty"`
 	// unstarted is how the agent ended, in one line, if it ended before its first action.
 	unstarted string
@@ -192,7 +192,7 @@ func (r *Agent) change(format string, args ...any) {
 	r.Changes = append(r.Changes, fmt.Sprintf(format, args...))
 }
 
-// advise says what to change about an agent.
+// advise lists the changes to make to an agent.
 func (r *Agent) advise(service bool) {
 	program := "program"
 	if service {

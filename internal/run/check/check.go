@@ -2,9 +2,8 @@
 // two whole attempts, before a run spends money on all of them.
 //
 // It finds out whether the key is accepted, which model answers, whether calls of tools arrive as
-// calls, whether the state of a reply is accepted back, and what the endpoint reports about usage
-// and limits. Requests, limits and protocols are those of a run. It stores nothing and does not
-// print.
+// calls, whether the state of a reply is accepted back, and which usage and limits the endpoint
+// reports. Requests, limits and protocols are the same as in a run. It does not store or print.
 package check
 
 import (
@@ -43,7 +42,7 @@ type Result struct {
 	// Calls describes the calls of tools in the first reply, and State the state that came with it.
 	Calls Calls `json:"tool_calls"`
 	State State `json:"state"`
-	// Usage is that of all replies.
+	// Usage is the sum over all replies.
 	Usage   assay.Usage  `json:"usage"`
 	CostUSD float64      `json:"cost_usd"`
 	Took    float64      `json:"took_s"`
@@ -60,7 +59,7 @@ type Fault struct {
 	Detail string          `json:"detail"`
 }
 
-// Calls says how calls of tools arrive.
+// Calls is the form in which calls of tools arrive.
 type Calls string
 
 // The ways in which calls arrive.
@@ -72,10 +71,10 @@ const (
 	NotAsked Calls = "none made" // the model replied with text
 )
 
-// State says what became of the state of a reply, such as signed thinking.
+// State is the fate of the state of a reply, such as signed thinking.
 type State string
 
-// What became of a state.
+// The fates of a state.
 const (
 	NoState  State = ""
 	Accepted State = "accepted"
@@ -213,7 +212,7 @@ func (p *probe) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	return resp, err
 }
 
-// learn fills in what the replies show.
+// learn fills in the findings from the replies.
 func (r *Result) learn(p *probe, fault *assay.Fault) {
 	if fault != nil {
 		r.Fault = &Fault{fault.Kind, fault.Status, fault.Detail}

@@ -144,7 +144,7 @@ func TestEveryProtocolIsFine(t *testing.T) {
 	}
 }
 
-// TestWhatToChange checks servers that have one thing wrong, each on a lane of its own.
+// TestWhatToChange checks servers that have one thing wrong, each on its own lane.
 func TestWhatToChange(t *testing.T) {
 	always := func(kind string) simserver.Config {
 		return simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}
@@ -161,7 +161,7 @@ func TestWhatToChange(t *testing.T) {
 		serve  string // of the providers file
 		limit  time.Duration
 		kind   string // of the fault
-		want   string // in what is to change, or to know
+		want   string // in a change or a note
 	}{
 		{"fine", simserver.Config{}, nil, "", long, "", ""},
 		{
