@@ -30,9 +30,9 @@ type Model struct {
 	// Pending yields the trials to run, in order. The engine reads at most one
 	// trial more than it has started.
 	Pending iter.Seq[assay.Trial]
-	// Admit reserves a place for an episode whose first request could start
-	// now. It returns false if there is no place. The episode runs with the
-	// returned context, and done is called when it has ended.
+	// Admit reserves a place for an episode whose first request could start now. It returns false
+	// if it cannot. The episode runs with the returned context, and done is called when it has
+	// ended.
 	Admit func(ctx context.Context) (inside context.Context, done func(), ok bool)
 	// Most returns the maximum number of episodes in flight, even if Admit
 	// would allow more. Episodes take memory even while they wait for a disk. While it is 0, the
@@ -141,10 +141,9 @@ var (
 // cancelled is the Skipped reason of cancelled trials.
 const cancelled = "cancelled"
 
-// Run runs trials until there is none left that can run. When stop is closed,
-// it starts nothing new, waits for attempts in flight and returns. When ctx
-// ends, it cancels attempts in flight. Their results are dropped and their
-// trials stay pending.
+// Run runs trials until no trial is left that can run. When stop is closed, it starts no attempts,
+// waits for attempts in flight and returns. When ctx ends, it cancels attempts in flight. Their
+// results are dropped and their trials stay pending.
 //
 // Run returns the error of a failed Save or of a panic in an Attempt. All its
 // goroutines have ended when it returns.
@@ -325,8 +324,7 @@ func (l *loop) hand(attempt func()) {
 	}
 }
 
-// advance picks the next trial that should run. It returns false if there is
-// none.
+// advance picks the next trial that should run. It returns false if no trial should.
 func (l *loop) advance(q *queue) bool {
 	for q.next == nil {
 		trial, ok := q.take()

@@ -189,8 +189,8 @@ func TestFaultedTrialIsRetriedLast(t *testing.T) {
 	})
 }
 
-// TestSoftStopFinishesAttempts checks that attempts in flight finish and are
-// saved, and that nothing new starts.
+// TestSoftStopFinishesAttempts checks that attempts in flight finish and are saved, and that no
+// attempt starts.
 func TestSoftStopFinishesAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -325,8 +325,8 @@ func TestPendingIsReadAsNeeded(t *testing.T) {
 	})
 }
 
-// TestWakeStartsWaitingTrials checks that trials start on a wake-up if nothing
-// is in flight and the model gets room only after a minute.
+// TestWakeStartsWaitingTrials checks that trials start on a wake-up if no attempt is in flight and
+// the model gets room only after a minute.
 func TestWakeStartsWaitingTrials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func (l *loop) late() <-chan time.Time {
 }
 
 // giveUp ends the last attempts of the run if no model has replied for too long and there is no
-// hope. Those of a model that never replied go on, because its server may be starting.
+// hope. The attempts of a model that never replied go on, because its server may be starting.
 func (l *loop) giveUp() {
 	for _, q := range l.queues {
 		if len(q.flying) > 0 && q.Hopeful() || time.Since(q.Latest()) < l.cfg.Patience {

@@ -42,8 +42,8 @@ func TestFaultedTrialIsRetriedWhileOthersRun(t *testing.T) {
 	})
 }
 
-// A rig runs trials of three turns through the lanes of a pool. A reply takes two seconds, and
-// the conversations of trials in hangs get none.
+// A rig runs trials of three turns through the lanes of a pool. A reply takes two seconds, and the
+// conversations of trials in hangs get no reply.
 type rig struct {
 	hangs map[string]bool
 	// down, if set, is how the endpoint fails after it has replied often enough.
@@ -221,7 +221,7 @@ func TestHungLaneDoesNotCostItsTrials(t *testing.T) {
 }
 
 // TestDeadEndpointEndsTheRun checks how long a run waits for an endpoint that is down from the
-// beginning, or dies while trials are pending, and that the reason names what happened.
+// beginning, or dies while trials are pending, and that the reason names the cause.
 func TestDeadEndpointEndsTheRun(t *testing.T) {
 	t.Parallel()
 	fails := func(kind assay.FaultKind, detail string) func(context.Context) error {
