@@ -2,9 +2,8 @@
 // object per line. It can also store complete episodes of selected trials for
 // debugging.
 //
-// The log is for people. It may lag or fail without any effect on the run.
-// Callers decide what to log, and nothing reads a log to continue a run; the
-// results are in the store.
+// The log is for people. It may lag or fail without any effect on the run. Callers choose the
+// records, and a run never continues from a log; the results are in the store.
 package runlog
 
 import (
@@ -34,22 +33,21 @@ const (
 	defaultMaxBytes = 64 << 20
 )
 
-// Options configure a log. The zero value logs from level info on, in parts of
-// 64 MiB, deletes nothing and captures no episodes.
+// Options configure a log. The zero value logs from level info on, in parts of 64 MiB, deletes no
+// logs and captures no episodes.
 type Options struct {
 	// Experiment is the experiment's name. It becomes part of the file name.
 	Experiment string
 	// Level is the minimum level. Errors are always written.
 	Level slog.Level
-	// MaxBytes limits the size of a part; 0 means 64 MiB. A longer record gets
-	// a part of its own.
+	// MaxBytes limits the size of a part; 0 means 64 MiB. A longer record gets its own part.
 	MaxBytes int64
 	// Keep limits the older logs in the directory.
 	Keep Keep
 	// Secrets must not appear in any file. Secrets of fewer than eight bytes
 	// are not redacted.
 	Secrets []string
-	// Trials selects the trials whose episodes are captured; nil selects none.
+	// Trials selects the trials whose episodes are captured; nil selects no trials.
 	Trials func(assay.TrialID) bool
 	// Failed, if set, is called once with the error that ended the log before
 	// the end of its run. The log's own goroutine calls it, so it must not
@@ -71,9 +69,8 @@ func create(root *os.Root, name string) (file, error) {
 	return root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 }
 
-// A Log is the log of one run. Its methods may be called by any goroutine at
-// any time, and do nothing on a nil Log. Except for Close, they never wait for
-// a file.
+// A Log is the log of one run. Its methods may be called by any goroutine at any time, and have no
+// effect on a nil Log. Except for Close, they never wait for a file.
 //
 // Records wait in a queue for the goroutine that owns the files. When the queue
 // is full, they are dropped and counted. If a file cannot be written, the log
@@ -249,8 +246,7 @@ func (l *Log) active() bool {
 	return !l.closed
 }
 
-// take waits for entries and returns all of them. It returns none when the log
-// is closed.
+// take waits for entries and returns all of them. It returns nil when the log is closed.
 func (l *Log) take() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -210,9 +210,8 @@ func parts(t interface{ Fatal(...any) }, dir string) (all [][]string) {
 	return all
 }
 
-// TestNoRecordIsLost checks that all records of many goroutines are complete
-// and that those of each goroutine are in order, wherever parts end. No part
-// ends earlier than it has to.
+// TestNoRecordIsLost checks that all records of many goroutines are complete and that each
+// goroutine's records are in order, wherever parts end. No part ends earlier than it has to.
 func TestNoRecordIsLost(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
