@@ -1,5 +1,5 @@
 // Package still notices when the machine stands still: the process is stopped, the computer
-// suspended, or so overloaded that goroutines run late. What then ends by time is not an outcome.
+// suspended, or so overloaded that goroutines run late. A timeout is then not an outcome.
 package still
 
 import (
@@ -17,7 +17,7 @@ const (
 	// every is how often a Watch looks at its clocks, and least how late it must be to count.
 	every = 250 * time.Millisecond
 	least = 250 * time.Millisecond
-	// worthTelling is how long the machine must stand still for a user to be told about it.
+	// worthTelling is how long the machine must stand still for a user to be informed about it.
 	worthTelling = time.Second
 	// foreign is the shortest time limit that an agent itself is taken to have.
 	foreign = 10 * time.Second
@@ -38,7 +38,7 @@ type stop struct {
 	took  time.Duration
 }
 
-// New returns a watch that tells about long stops.
+// New returns a watch that reports long stops to a function.
 func New(told func(string)) *Watch { return &Watch{told: told, last: time.Now()} }
 
 // Run watches until ctx ends.
@@ -102,8 +102,8 @@ func (w *Watch) Resumed(while time.Duration) time.Time {
 }
 
 // Excuse turns an attempt that ended by time into a fault if the machine stood still for more than
-// a tenth of that time since the attempt began. limit is the time that its agent had, if any.
-// An agent's error counts, too, because agents have time limits of their own.
+// a tenth of that time since the attempt began. limit is the time that its agent had, if any. An
+// agent's error counts, too, because agents have their own time limits.
 func (w *Watch) Excuse(
 	a *assay.Attempt, t *assay.Transcript, began time.Time, limit time.Duration,
 ) {
@@ -129,7 +129,7 @@ func (w *Watch) Excuse(
 	t.Ended = ""
 }
 
-// String describes in a sentence what users must know. It returns "" if there is nothing.
+// String describes in a sentence the stops that users must know about, or returns "".
 func (w *Watch) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

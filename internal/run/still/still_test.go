@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestExcuse checks which attempts are excused after the machine stood still, and what a run then
-// says.
+// TestExcuse checks which attempts are excused after the machine stood still, and how a run then
+// describes it.
 func TestExcuse(t *testing.T) {
 	const limit = time.Minute
 	ended := func(e assay.Ended) assay.Attempt {
@@ -59,7 +59,7 @@ func TestExcuse(t *testing.T) {
 }
 
 // TestClocks checks that a suspended computer and late goroutines count, that a clock which is set
-// back does not, and that a look between two ticks hides nothing.
+// back does not, and that a look between two ticks does not hide a stop.
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -97,7 +97,7 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestRun checks that a watch on time finds nothing.
+// TestRun checks that a watch on time finds no stops.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(func(text string) { t.Error(text) })
