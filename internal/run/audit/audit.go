@@ -249,7 +249,7 @@ func (i *inspector) levelsOf(run assay.RunID) *levels {
 		l.reliabilities = append(l.reliabilities, f.Reliabilities...)
 	}
 	if slices.Contains(l.types, plan.All) {
-		l.types = nil // the types are those of the library, which users named
+		l.types = nil // the types come from the library, where users named them
 	}
 	return l
 }
