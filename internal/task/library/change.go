@@ -27,8 +27,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, strings.Join(c.What, ", "))
 }
 
-// Changes returns what differs in the library since an earlier version, of which perhaps only some
-// tasks are known. Added tasks are only found if the library has its own tools, because these
+// Changes returns the differences from an earlier version of the library, of which perhaps only
+// some tasks are known. Added tasks are only found if the library has its own tools, because these
 // libraries are known as a whole.
 func (l *Library) Changes(ctx context.Context, earlier *Library) ([]Change, error) {
 	changes, functions := toolChanges(earlier.catalog, l.catalog)
@@ -82,7 +82,7 @@ func (l *Library) all(ctx context.Context) (map[TaskKey]assay.Task, error) {
 	return tasks, err
 }
 
-// taskChanges names the parts of a task that differ. functions are those of the script that differ.
+// taskChanges names the parts of a task that differ. functions has the script's changed functions.
 func taskChanges(old, now *assay.Task, functions map[string]bool) (what []string) {
 	type part struct{ value any }
 	parts := func(t *assay.Task) map[string]part {

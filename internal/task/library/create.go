@@ -81,8 +81,8 @@ func create(
 	return syncDir(filepath.Dir(path))
 }
 
-// compiled writes a library to a temporary file, which Close removes, and opens it. Its path is that
-// of the file that it was made of, if there is one.
+// compiled writes a library to a temporary file, which Close removes, and opens it. It takes the
+// path of the file that it was made of, if there is one.
 func compiled(
 	ctx context.Context, origin string, meta Meta,
 	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
@@ -191,8 +191,8 @@ func insertTools(ctx context.Context, tx *sql.Tx, tools []assay.Tool) (int, erro
 	return len(tools), nil
 }
 
-// insertCarriers adds a table of what carries out a library's own tools. Other libraries do without
-// it, so that their bytes stay.
+// insertCarriers adds a table of the script and server that carry out a library's own tools. Other
+// libraries do without it, so that their bytes stay.
 func insertCarriers(ctx context.Context, tx *sql.Tx, c *assay.Catalog) error {
 	if !c.Own() {
 		return nil
@@ -263,8 +263,7 @@ func syncPath(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir makes a rename in dir durable. It does nothing on Windows, which cannot open
-// directories.
+// syncDir makes a rename in dir durable. It is a no-op on Windows, which cannot open directories.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

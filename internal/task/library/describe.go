@@ -34,8 +34,8 @@ func (d *draft) choose(wordings []string, key ...string) string {
 	return wordings[d.draw(len(wordings), key...)]
 }
 
-// draw picks a number in [0,n) for a key. Unlike the numbers of [roll], those of different keys are
-// independent of each other.
+// draw picks a number in [0,n) for a key. Unlike the numbers of [roll], the numbers of different
+// keys are independent of each other.
 func (d *draft) draw(n int, key ...string) int {
 	sum := sha256.Sum256([]byte(d.Slug + " " + d.period + " " + strings.Join(key, " ")))
 	return int(binary.BigEndian.Uint32(sum[:]) % uint32(n))

@@ -11,5 +11,5 @@
 // step, draft.go derives names and numbers from a scenario, and plain.go and goals.go arrange the
 // phrases of a description.
 //
-// The package runs no tools. It knows nothing about chance, prompts or scores.
+// The package runs no tools. It does not know chance, prompts or scores.
 package library

@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// doubts finds what is doubtful about the kept tasks of an import, although each of them could run.
+// doubts finds doubtful parts of the kept tasks of an import, although each of them could run.
 type doubts struct {
 	catalog *assay.Catalog
 	// wordings are the different descriptions, in the order of the file, and place has their
@@ -22,7 +22,7 @@ type doubts struct {
 	known    map[string]bool
 }
 
-// A wording is a description, and what the tasks that have it require.
+// A wording is a description, and two of its tasks with their required tools.
 type wording struct {
 	first, second, other string // labels of tasks; other requires other tools than first
 	tasks                int

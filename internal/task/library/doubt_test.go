@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// TestDoubtfulTasks checks that an import finds what is doubtful about tasks that it keeps.
+// TestDoubtfulTasks checks that an import finds the doubtful parts of tasks that it keeps.
 func TestDoubtfulTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = `[
@@ -75,7 +75,7 @@ func TestDoubtfulTasks(t *testing.T) {
 	}
 }
 
-// TestImportNotesWorkflows checks that a library remembers that its tasks had plans of their own.
+// TestImportNotesWorkflows checks that a library remembers that its tasks had their own plans.
 func TestImportNotesWorkflows(t *testing.T) {
 	t.Parallel()
 	const task = `[{"id": "a", "task_type": "simple_task", "description": "Read.",

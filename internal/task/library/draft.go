@@ -173,7 +173,7 @@ func (d *draft) expected() map[string]any {
 	return want
 }
 
-// passes returns what is known of the data that a tool passes on.
+// passes returns the known fields of the data that a tool passes on.
 func (d *draft) passes(tool assay.Tool, records int) map[string]any {
 	has := func(name string) bool {
 		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {

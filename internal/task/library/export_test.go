@@ -19,7 +19,7 @@ var (
 	FindBuiltin   = findBuiltin
 )
 
-// ReadImport reads and checks like [Import], but writes nothing.
+// ReadImport reads and checks like [Import], but does not write.
 func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Report, err error) {
 	im, err := newImporter(opts)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	MaxTasksPerType = 999
 )
 
-// Generate yields the built-in tasks, which are those of [GenerateN] for [TasksPerType]. They are
-// always the same.
+// Generate yields the built-in tasks, which [GenerateN] yields for [TasksPerType]. They are always
+// the same.
 func Generate() iter.Seq[assay.Task] { return generate(TasksPerType) }
 
 // GenerateN yields n tasks of each type, type by type in the order of [assay.TaskTypes]. Each task

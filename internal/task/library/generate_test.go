@@ -343,7 +343,7 @@ func TestGenerateStopsWhenTheCallerBreaks(t *testing.T) {
 	}
 }
 
-// TestInputsHaveTheSameNames checks that the names of inputs say nothing about the tools.
+// TestInputsHaveTheSameNames checks that the names of inputs do not hint at the tools.
 func TestInputsHaveTheSameNames(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -359,8 +359,8 @@ func TestInputsHaveTheSameNames(t *testing.T) {
 }
 
 // TestNoChainPays checks that an agent that always makes the same calls is right at fewer than 2 %
-// of the tasks of a type. Calls that only read cost such an agent nothing, so no chain of a type
-// may become another one when they are left out.
+// of the tasks of a type. Calls that only read do not cost such an agent, so no chain of a type may
+// become a different chain when they are left out.
 func TestNoChainPays(t *testing.T) {
 	t.Parallel()
 	catalog := assay.NewCatalog(library.Tools())
@@ -388,7 +388,7 @@ func TestNoChainPays(t *testing.T) {
 	}
 }
 
-// isWithin reports whether a list is what remains of another one if some members are left out.
+// isWithin reports whether a list remains if some members of a longer one are left out.
 func isWithin(list, longer []string) bool {
 	for _, name := range longer {
 		if len(list) > 0 && list[0] == name {

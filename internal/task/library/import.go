@@ -37,7 +37,7 @@ type ImportOptions struct {
 	// Created is the library's creation time. Zero is not recorded.
 	Created time.Time
 	// Solvable reports whether some policy can fully solve a task with the required tools in the
-	// default setting of experiments. Import counts the tasks that none can solve. Nil skips that.
+	// default setting of experiments. Import counts the insoluble tasks. Nil skips that.
 	Solvable func(catalog *assay.Catalog, required []string) bool
 }
 

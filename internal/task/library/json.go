@@ -119,7 +119,7 @@ type part struct {
 }
 
 // parts yields the members or the elements of a valid JSON value that begins at a byte of the file.
-// It yields nothing for a value without parts.
+// It yields no parts for a scalar.
 func parts(text []byte, begin int) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		dec := json.NewDecoder(bytes.NewReader(text))

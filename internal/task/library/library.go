@@ -154,7 +154,7 @@ func (l *Library) load(ctx context.Context) error {
 	return err
 }
 
-// readCarriers returns what carries out a library's own tools: a script, a server or both. They are
+// readCarriers returns the carriers of a library's own tools: a script, a server or both. They are
 // empty and nil for other libraries.
 func readCarriers(ctx context.Context, q querier) (
 	script assay.Script, server *assay.MCPServer, err error,
@@ -295,7 +295,7 @@ func (l *Library) Refs(
 // tools make it a different task. With the built-in tools it equals [assay.Task.Digest].
 func (l *Library) Digest(t *assay.Task) string { return l.withTools(t.Digest()) }
 
-// ToolsDigest identifies the library's tools with what carries them out.
+// ToolsDigest identifies the library's tools with their script and server.
 func (l *Library) ToolsDigest() string {
 	digest, _ := builtinTools() // it cannot fail if the library could be opened
 	return cmp.Or(l.tools, digest)
@@ -327,8 +327,8 @@ func toolsDigest(catalog *assay.Catalog) (string, error) {
 	return digest, nil
 }
 
-// identityOf returns what makes a server another one. The place of its file and its time limit do
-// not.
+// identityOf returns the fields that identify a server. They exclude the place of its file and its
+// time limit.
 func identityOf(s *assay.MCPServer) string {
 	b, err := json.Marshal(assay.MCPServer{Command: s.Command, URL: s.URL, Set: s.Set})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// suggest returns "; did you mean X?" with the valid word nearest to word, or "" if none is near.
+// suggest returns "; did you mean X?" with the valid word nearest to word, or "" if all are far.
 func suggest(word string, valid []string) string {
 	if near := assay.NearestName(word, valid); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
@@ -14,7 +14,7 @@ func suggest(word string, valid []string) string {
 	return ""
 }
 
-// brief shortens a text that has names from a file, and shows what does not print.
+// brief shortens a text that has names from a file, and shows characters that do not print.
 func brief(text string) string {
 	const most = 200
 	shown := assay.Visible(assay.Head(text, most))

@@ -52,7 +52,7 @@ func (r *registry) list() (tools []assay.Tool, err error) {
 	return tools, nil
 }
 
-// tool returns the tool of an entry that follows others, or what is wrong with it.
+// tool returns the tool of an entry that follows others, or describes the error in it.
 func (e *listedTool) tool(before []assay.Tool) (_ assay.Tool, wrong string) {
 	switch {
 	case e.Name == "":

@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
-// IsTaskFile reports whether a library's name is that of a YAML file of tasks.
+// IsTaskFile reports whether a library's name is the name of a YAML file of tasks.
 func IsTaskFile(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return ext == ".yaml" || ext == ".yml"
@@ -47,7 +47,7 @@ func openTasks(ctx context.Context, path string) (*Library, error) {
 	return compiled(ctx, path, meta, o.catalog, withoutErrors(slices.Values(o.tasks)))
 }
 
-// An ownLibrary is what a file of tasks and its file of tools hold.
+// An ownLibrary is the content of a file of tasks and its file of tools.
 type ownLibrary struct {
 	name, source string
 	catalog      *assay.Catalog
@@ -64,7 +64,7 @@ type taskDocument struct {
 	Tasks   []taskEntry    `yaml:"tasks"`
 }
 
-// A taskEntry is one task of a YAML file. What it leaves out is as in the file around it.
+// A taskEntry is one task of a YAML file. Missing fields are as in the file around it.
 type taskEntry struct {
 	ID         string                  `yaml:"id"`
 	Type       string                  `yaml:"type"`
@@ -83,7 +83,7 @@ type taskEntry struct {
 	Variants   map[string]variantEntry `yaml:"variants"`
 }
 
-// A judgeEntry says what full success is.
+// A judgeEntry defines full success.
 type judgeEntry struct {
 	Calls     []callEntry    `yaml:"calls"`
 	Order     string         `yaml:"order"`
@@ -120,7 +120,7 @@ var tasksHelp = yamldoc.Help{
 	Empty:   "`assay init` writes an example",
 }
 
-// readOwn reads a file of tasks, its file of tools, and what carries them out.
+// readOwn reads a file of tasks, its file of tools, and their script and server.
 func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	doc, err := yamldoc.Read(path, tasksHelp)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestOwnMistakes(t *testing.T) {
 	}
 }
 
-// TestOwnDigests checks that an edited script, tool or judge makes other tasks, and nothing else.
+// TestOwnDigests checks that only an edit of a script, tool or judge makes other tasks.
 func TestOwnDigests(t *testing.T) {
 	t.Parallel()
 	digest := func(tasks, tools, script string) string {

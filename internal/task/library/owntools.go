@@ -57,7 +57,7 @@ type errorEntry struct {
 	Description string `yaml:"description"`
 }
 
-// ownTools are the tools of a YAML file with what carries them out.
+// ownTools are the tools of a YAML file with their script and server.
 type ownTools struct {
 	catalog *assay.Catalog
 	kit     *toolkit.Kit
@@ -229,7 +229,7 @@ func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.
 }
 
 // schemaOf returns the JSON schema of a tool's arguments. Parameters are a schema of an object, or
-// the schemas of its members by name, or nothing: then the function's own parameters count.
+// the schemas of its members by name, or nil: then the function's own parameters count.
 func schemaOf(parameters any, function []toolkit.Parameter) (json.RawMessage, error) {
 	object, ok := parameters.(map[string]any)
 	if parameters != nil && !ok {
@@ -287,7 +287,7 @@ func parametersOf(schema json.RawMessage) ([]assay.Parameter, error) {
 	return parameters, nil
 }
 
-// jsonOf returns the value of a YAML document as JSON, or nil for nothing.
+// jsonOf returns the value of a YAML document as JSON, or nil for a nil map.
 func jsonOf(v map[string]any) json.RawMessage {
 	if v == nil {
 		return nil

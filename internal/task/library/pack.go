@@ -34,7 +34,7 @@ type packedHead struct {
 // more.
 const packWindow = 256 << 10
 
-// Pack returns a part of the library: its tools, what carries them out, and some of its tasks, as
+// Pack returns a part of the library: its tools, their script and server, and some of its tasks, as
 // JSON values that are compressed with zstd. [Unpack] makes a library of parts.
 func (l *Library) Pack(ctx context.Context, tasks iter.Seq[TaskKey]) ([]byte, error) {
 	var part bytes.Buffer

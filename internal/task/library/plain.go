@@ -2,7 +2,7 @@ package library
 
 import "strings"
 
-// describeVeryEasy gives each step a sentence of its own.
+// describeVeryEasy gives each step its own sentence.
 func (d *draft) describeVeryEasy() string {
 	sentences := make([]string, len(d.verbs))
 	for i, v := range d.verbs {

@@ -240,7 +240,7 @@ func checkFields(t assay.Tool) (problems []string) {
 	return problems
 }
 
-// findCycle returns the tools of a dependency cycle, or nil if there is none. The first tool is
+// findCycle returns the tools of a dependency cycle, or nil if there is no cycle. The first tool is
 // repeated at the end.
 func findCycle(catalog *assay.Catalog) []string {
 	done := make(map[string]bool)

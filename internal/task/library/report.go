@@ -21,7 +21,7 @@ const (
 	UnknownType       FindingKind = "unknown_task_type"  // not one of the five task types
 	InvalidDifficulty FindingKind = "invalid_difficulty" // not a difficulty or mixture
 	EmptyDescription  FindingKind = "empty_description"  // the agent would have no instructions
-	NoRequiredTools   FindingKind = "no_required_tools"  // the agent would have nothing to do
+	NoRequiredTools   FindingKind = "no_required_tools"  // the agent would have no work
 	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that is not registered
 	DuplicateTool     FindingKind = "duplicate_tool"     // requires a tool twice
 	DependencyOrder   FindingKind = "dependency_order"   // a dependency is not required earlier
@@ -102,8 +102,8 @@ type Report struct {
 	Counts   []Count        `json:"counts"` // of the kept tasks
 	Findings []Finding      `json:"findings"`
 	Gaps     DependencyGaps `json:"dependency_gaps"`
-	// Unused counts the fields of kept tasks that were not imported, and UnusedOfTools those of
-	// the tools, most frequent first.
+	// Unused counts the fields of kept tasks that were not imported, and UnusedOfTools counts the
+	// tools' fields, most frequent first.
 	Unused        fieldCounts `json:"unused_fields,omitempty"`
 	UnusedOfTools fieldCounts `json:"unused_fields_of_tools,omitempty"`
 	// UnusedOfFile names the fields of the task file beside its tasks. They are not imported.
@@ -278,7 +278,7 @@ func (r Report) writeUnused(b *strings.Builder) {
 // ownPlans counts the kept tasks that have a workflow.
 func (r Report) ownPlans() int { return r.Unused["workflow"] }
 
-// workflows returns what a library's source has to say about the workflows of its tasks, or "".
+// workflows returns the note about the workflows of a library's tasks for its source, or "".
 func (r Report) workflows() string {
 	n := r.ownPlans()
 	if n == 0 {

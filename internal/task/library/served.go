@@ -42,7 +42,7 @@ func describeServer(
 	return assay.NewCatalog(served), nil
 }
 
-// servedTool returns a tool of a server with what the file adds to it.
+// servedTool returns a tool of a server with the fields that the file adds to it.
 func servedTool(
 	doc *yamldoc.Document, i int, e *toolEntry, served *assay.Catalog,
 ) (assay.Tool, error) {

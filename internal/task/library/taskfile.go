@@ -52,8 +52,8 @@ type entry struct {
 	foreignTask
 	number int // from 1
 	line   int // where the element starts in the file
-	// unused are the fields that an import does not use, and workflow is the plan among them.
-	// clash says how another of them contradicts the difficulty; it is empty if none does.
+	// unused are the fields that an import does not use, and workflow is the plan among them. clash
+	// describes how a different field contradicts the difficulty; it may be empty.
 	unused   []string
 	workflow json.RawMessage
 	clash    string

@@ -1,7 +1,6 @@
 //go:build !race
 
-// The tests of this file read many texts in one goroutine each, so the race detector finds
-// nothing.
+// The tests of this file read many texts in one goroutine each, so the race detector is of no use.
 
 package library_test
 
