@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// anticipate makes steps refer to a result that needs the step's own: that of a later step whose
-// tool depends on it, or the step's own if there is no such step.
+// anticipate makes steps refer to a result that needs the step's own: the result of a later step
+// whose tool depends on it, or the step's own if there is no such step.
 func (f *flawed) anticipate() []Step {
 	steps := slices.Clone(f.steps)
 	for _, i := range f.dice.shuffle("anticipate", f.able())[:f.dose] {
@@ -21,7 +21,7 @@ func (f *flawed) anticipate() []Step {
 }
 
 // able returns the steps that refer to something and are the only call of their tool. If another
-// step called it, the reference could come true when the plan is repeated. It returns nothing for a
+// step called it, the reference could come true when the plan is repeated. It returns nil for a
 // single step.
 func (f *flawed) able() []int {
 	var able []int
@@ -33,8 +33,8 @@ func (f *flawed) able() []int {
 	return able
 }
 
-// notYet returns the tools of later steps that depend on step i. If there are none, it returns the
-// step's own tool.
+// notYet returns the tools of later steps that depend on step i. If there is no such step, it
+// returns the step's own tool.
 func (f *flawed) notYet(i int) []string {
 	own := f.steps[i].Tool
 	var later []string

@@ -193,8 +193,8 @@ func parseArguments(raw json.RawMessage) arguments {
 	return args
 }
 
-// reference returns the compact JSON that refers to a result or to inputs. Nothing else in compact
-// JSON looks like it, so references can be found and replaced as text.
+// reference returns the compact JSON that refers to a result or to inputs. No other compact JSON
+// looks like it, so references can be found and replaced as text.
 func reference(name string) json.RawMessage {
 	return arguments{{spec.RefKey, quote(name)}}.json()
 }

@@ -56,7 +56,7 @@ func pilotData(t testing.TB) (*assay.Catalog, []assay.Task) {
 	return assay.NewCatalog(tools), tasks
 }
 
-// chain returns a catalog in which b needs a and c needs b. d and e need nothing.
+// chain returns a catalog in which b needs a and c needs b. d and e need no tools.
 func chain() *assay.Catalog {
 	return assay.NewCatalog([]assay.Tool{
 		{Name: "a"},

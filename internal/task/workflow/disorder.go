@@ -34,7 +34,7 @@ func (f *flawed) pairs() int {
 }
 
 // swap exchanges two neighbours that are still in the plan's order. It prefers a step and its feed,
-// and takes nothing else as the first swap. It returns nil if there is no such pair.
+// and only takes such a pair first. It returns nil if it finds no pair.
 func (f *flawed) swap(order []int) []int {
 	feeds, first := f.needed(), slices.IsSorted(order)
 	best := -1

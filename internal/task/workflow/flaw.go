@@ -79,7 +79,7 @@ func (d doses) of(severity string) int {
 	panic(fmt.Sprintf("workflow: there is no severity named %q", severity))
 }
 
-// upTo limits the doses to what a plan has room for.
+// upTo limits the doses to the room in a plan.
 func (d doses) upTo(most int) doses {
 	return doses{min(d.light, most), min(d.medium, most), min(d.severe, most)}
 }
@@ -142,14 +142,14 @@ func (f *flawed) isOnly(i int) bool {
 	return true
 }
 
-// victims returns the steps in random order, beginning with the only call of a tool. It returns
-// nothing if there is no such step.
+// victims returns the steps in random order, beginning with the only call of a tool. It returns nil
+// if there is no such step.
 func (f *flawed) victims() []int {
 	return f.onlyFirst(f.dice.shuffle("victims", numbers(0, len(f.steps))))
 }
 
-// onlyFirst moves the first step that is the only call of its tool to the front. It returns nothing
-// if there is no such step.
+// onlyFirst moves the first step that is the only call of its tool to the front. It returns nil if
+// there is no such step.
 func (f *flawed) onlyFirst(steps []int) []int {
 	at := slices.IndexFunc(steps, f.isOnly)
 	if at < 0 {

@@ -483,7 +483,7 @@ func TestMisfitsAreRefused(t *testing.T) {
 		}
 	}
 	// Each of seven arguments can be left out or misspelt, six can have another type, and one can
-	// refer to nothing. Each tool without arguments has one variant.
+	// have a broken reference. Each tool without arguments has one variant.
 	if want := 7 + 7 + 6 + 1 + 3; len(ways) != want {
 		t.Errorf("got %d variants of wrong arguments, want %d", len(ways), want)
 	}

@@ -10,8 +10,8 @@ import (
 
 // An Obeyed is the exact probability of full success of agents that follow a plan to the letter.
 type Obeyed struct {
-	// Once is that of an agent that never retries, and Retrying that of one that retries a step
-	// until it succeeds.
+	// Once is for an agent that never retries, and Retrying for an agent that retries a step until
+	// it succeeds.
 	Once, Retrying float64
 }
 
@@ -52,7 +52,7 @@ func completes(required []string, steps []Step) bool {
 	return len(required) == 0
 }
 
-// repeats reports whether steps are those of a plan, some of them several times in a row. No other
+// repeats reports whether steps are the plan's steps, some of them several times in a row. No other
 // edit of a plan can succeed where arguments matter; see [Flawed].
 func repeats(plan, steps []Step) bool {
 	equal := func(a, b Step) bool {
@@ -68,7 +68,7 @@ const point = 0.01
 // it to the letter: for one of those in [Obeyed] by a point or more, and not more likely for the
 // other one.
 func Hurts(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
-	if ownTools(trial.World) { // only the flaw's author knows what its calls do
+	if ownTools(trial.World) { // only the flaw's author knows the effects of its calls
 		return true
 	}
 	shown, right := Obey(catalog, trial, task)

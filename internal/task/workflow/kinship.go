@@ -51,7 +51,7 @@ func (k kinship) nearest(name string, taken []string) []string {
 	return names
 }
 
-// likeness returns how similar tool i is to another one, or to an unknown one if to is negative.
+// likeness returns how similar tool i is to tool to, or to an unknown tool if to is negative.
 func (k kinship) likeness(to, i int) float64 {
 	if to < 0 {
 		return 0

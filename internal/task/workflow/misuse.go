@@ -26,7 +26,7 @@ func (f *flawed) misuse() []Step {
 	return steps
 }
 
-// replace puts another tool in the place of step i, with arguments of its own.
+// replace puts another tool in the place of step i, with its own arguments.
 func (f *flawed) replace(steps []Step, i int, name string) {
 	steps[i] = stepOf(f.catalog, name, f.inputs(), toolNames(steps[:i]))
 }

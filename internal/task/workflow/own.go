@@ -62,7 +62,7 @@ func OwnApplies(
 
 // Survivable reports whether an agent that follows the task's plan, and repeats each call until it
 // has happened, completes it in spite of the faults that the trial's luck has in store. It is false
-// if nobody knows a plan.
+// if no plan is known.
 func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
 	planned, known := Planned(trial.World, task)
 	if !known {
@@ -72,8 +72,8 @@ func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bo
 	return survivable
 }
 
-// Planned returns the tools whose calls solve a task: those of its reference plan, or those that it
-// requires. It returns false if nobody knows a plan.
+// Planned returns the tools whose calls solve a task: the tools of its reference plan, or its
+// required tools. It returns false if no plan is known.
 func Planned(worldName string, task *assay.Task) ([]string, bool) {
 	if !ownTools(worldName) {
 		return task.Required, true

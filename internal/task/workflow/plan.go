@@ -16,15 +16,13 @@ import (
 // of the prompts, because a plan is the largest part of a prompt.
 const Version = "2"
 
-// A Plan is what a model is shown: steps in order, and what the planner knows about the
-// environment.
+// A Plan is shown to a model: steps in order, and the planner's knowledge about the environment.
 type Plan struct {
 	Steps []Step
-	// Reliability is the chance of a call if its dependencies are there and nothing failed
-	// lately.
+	// Reliability is the chance of a call if its dependencies are there and no call failed lately.
 	Reliability float64
-	// Text comes before the steps, and Answer is what to answer after them. Only plans that users
-	// wrote have them.
+	// Text comes before the steps, and Answer is the answer to give after them. Only plans that
+	// users wrote have them.
 	Text, Answer string
 }
 

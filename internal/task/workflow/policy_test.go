@@ -290,8 +290,8 @@ func TestPolicyLaws(t *testing.T) {
 	})
 }
 
-// TestNextTakesAnyHistory checks that a mistake costs a call and nothing else, and that any tool
-// can occur in the history.
+// TestNextTakesAnyHistory checks that a mistake costs only a call, and that any tool can occur in
+// the history.
 func TestNextTakesAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
