@@ -10,8 +10,8 @@ import (
 // SearchResults is the maximum number of tools that a search returns.
 const SearchResults = 5
 
-// Search finds tools by what they do. It only indexes the catalog's own texts, so results do not
-// depend on a task. It is immutable and safe for concurrent use.
+// Search finds tools by their descriptions. It only indexes the catalog's own texts, so results do
+// not depend on a task. It is immutable and safe for concurrent use.
 type Search struct {
 	catalog *assay.Catalog
 	index   *bm25.Index

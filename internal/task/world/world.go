@@ -2,8 +2,8 @@
 // search, which is the same in every world.
 //
 // A world is a versioned set of rules: how its tools behave, how a best policy plans, and how
-// episodes are judged. Each has a folder of its own, such as assay1, which ends in a
-// [Definition]. To add a world, add a folder and a row of [All].
+// episodes are judged. Each has its own folder, such as assay1, which ends in a [Definition]. To
+// add a world, add a folder and a row of [All].
 package world
 
 import (
@@ -37,8 +37,8 @@ var Names = names()
 
 func names() []string { return having(func(*Definition) bool { return true }) }
 
-// Simulated lists the names of the worlds that make up what tools return, the default first. They
-// can play any library but those whose tools users wrote.
+// Simulated lists the names of the worlds that make up the results of tools, the default first.
+// They can play any library except one whose tools users wrote.
 var Simulated = having(func(d *Definition) bool { return !d.OwnTools })
 
 func having(keep func(*Definition) bool) (names []string) {

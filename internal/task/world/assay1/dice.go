@@ -27,11 +27,11 @@ func newDice(trial *assay.Trial) *dice {
 	}
 }
 
-// A throw is what luck decides about a call.
+// A throw has luck's decisions about a call.
 type throw struct {
 	luck   spec.Luck
 	chance float64
-	fault  assay.ToolFault // "" if the call meets none
+	fault  assay.ToolFault // "" if the call meets no fault
 	// lasts means that the call meets a fault only because the tool's latest call met one.
 	lasts bool
 }

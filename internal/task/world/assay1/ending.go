@@ -19,7 +19,7 @@ type ending struct {
 	gaveUp  bool // the last call before the rest was unlucky
 }
 
-// category asks the rules 4 to 9 of [course.category]. It returns "" if none applies.
+// category asks the rules 4 to 9 of [course.category]. It returns "" if no rule applies.
 func (e *ending) category(w *verdict.Witness) string {
 	early := e.tooEarly()
 	if w.Ask("the missing step succeeded too early, in a call that nothing needed", early >= 0,

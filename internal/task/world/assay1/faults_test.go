@@ -13,7 +13,7 @@ import (
 // always is a mix of a single kind of fault.
 func always(kind assay.ToolFault) string { return string(kind) + "=1" }
 
-// seedWith returns a seed with which the first calls of a tool meet a fault or none, in this order.
+// seedWith returns a seed with which the first calls of a tool meet faults or not, in this order.
 func seedWith(t *testing.T, tool string, faults ...bool) uint64 {
 	t.Helper()
 	for seed := range uint64(10000) {
@@ -103,8 +103,8 @@ func TestLostAnswerLeavesItsResult(t *testing.T) {
 	}
 }
 
-// TestMixesHaveTheSameLuck checks that a mix decides nothing but the kinds: luck, chances and error
-// codes are those of a trial without one.
+// TestMixesHaveTheSameLuck checks that a mix decides only the kinds: luck, chances and error codes
+// are the same as in a trial without a mix.
 func TestMixesHaveTheSameLuck(t *testing.T) {
 	t.Parallel()
 	const mix = "after=0.2,before=0.4,slow=0.1,stale=0.2,wrong_shape=0.1"

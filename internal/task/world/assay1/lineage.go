@@ -28,7 +28,7 @@ type lineage struct {
 	broken   string // the first tool of the plan that worked without being sound
 }
 
-// A descent says what a result is made of.
+// A descent describes the origin of a result.
 type descent struct {
 	sound  policy.Set // the steps for which it is sound
 	holds  policy.Set // the steps for which it or a result that it is made of is sound
@@ -46,7 +46,8 @@ func newLineage(catalog *assay.Catalog, task *assay.Task) *lineage {
 	return l
 }
 
-// A plan is what follows from a task's required tools alone. Episodes share it and never change it.
+// A plan has the facts that follow from a task's required tools alone. Episodes share it and never
+// change it.
 type plan struct {
 	steps  []string // the tools of the steps
 	feeds  []int    // see [policy.Feeds]
@@ -126,7 +127,7 @@ func (l *lineage) fed(step int, tool assay.Tool, data descent) bool {
 	return true
 }
 
-// origin returns what a call's result would be made of: its data, or if its tool takes none,
+// origin returns the descent that a call's result would have: its data, or if its tool takes none,
 // everything that its arguments refer to and the results of its dependencies.
 func (l *lineage) origin(tool assay.Tool, args map[string]any) descent {
 	names := refs(args["data"])
@@ -146,7 +147,7 @@ func (l *lineage) origin(tool assay.Tool, args map[string]any) descent {
 	return made
 }
 
-// hasRoots reports whether the task has data of its own, or names their source.
+// hasRoots reports whether the task has its own data, or names their source.
 func (l *lineage) hasRoots() bool { return l.inputs["data"] != nil || l.inputs["source"] != nil }
 
 func isRoot(name string) bool {
@@ -221,9 +222,8 @@ func (l *lineage) coverage() float64 {
 	return float64(n) / float64(max(1, len(l.places)))
 }
 
-// delivers reports whether the work ends in what the task asks for: the effect of its last tool, or
-// its result, which is handed over. The result that is handed over is that of the named tool, or
-// the latest one.
+// delivers reports whether the work ends as the task asks: in the effect of its last tool, or in
+// its result, which is handed over. The named tool's result is handed over, or the latest one.
 func (l *lineage) delivers(named string) bool {
 	if len(l.places) == 0 {
 		return false

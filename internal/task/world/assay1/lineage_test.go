@@ -13,7 +13,7 @@ import (
 )
 
 // dataTools has the chain load → clean → shape → save by data, where save changes something, and
-// tools beside it: a second source, a check that passes nothing on, and a tool without data.
+// tools beside it: a second source, a check that passes no data on, and a tool without data.
 func dataTools() *assay.Catalog {
 	data := assay.Parameter{Name: "data", Type: "object", Required: true}
 	param := func(name, typ string) assay.Parameter {
@@ -206,7 +206,7 @@ func TestVerdictTestsTheTask(t *testing.T) {
 	}
 }
 
-// TestUnneededReadsOnlyCostCalls puts a call that reads in front of random calls. Nothing but the
+// TestUnneededReadsOnlyCostCalls puts a call that reads in front of random calls. Only the
 // efficiency changes. A full success has every step, and its effect exactly once.
 func TestUnneededReadsOnlyCostCalls(t *testing.T) {
 	t.Parallel()

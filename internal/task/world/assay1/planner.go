@@ -7,10 +7,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// rules are this world's rules for a policy. A call whose dependencies have not all succeeded is
-// a mistake and therefore never worth making. The tools that have to be called are known from
-// the start. After a failure nothing beats calling the same tool again: it has to succeed in the
-// end, and any other tool called in between would have to succeed too.
+// rules are this world's rules for a policy. A call whose dependencies have not all succeeded is a
+// mistake and therefore never worth making. The tools that have to be called are known from the
+// start. After a failure it is best to call the same tool again: it has to succeed in the end, and
+// any other tool called in between would have to succeed too.
 //
 // There is one exception: if failures both last and cluster, another order may be slightly better
 // after calls that the policy would not have made itself.

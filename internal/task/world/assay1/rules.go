@@ -66,7 +66,7 @@ func (w *World) Claims(reply string, acts bool) bool {
 	return !acts && claim.MatchString(strings.Trim(reply, " \t\r\n.!*_`#"))
 }
 
-// A model claims that the work is done by a word of its own. Underscores around it are emphasis.
+// With a separate word, a model claims that the work is done. Underscores around it are emphasis.
 var (
 	claim = regexp.MustCompile(
 		`^TASK_COMPLETED_*(?:$|[^\pL\p{Nd}_])|(?:^|[^\pL\p{Nd}_])_*TASK_COMPLETED$`)

@@ -138,7 +138,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		},
 		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"inputs.data"}}}`, ""},
 		{"read", `{"source":"inbox/a.csv","options":{"ref":"inputs"}}`, ""},
-		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // not a reference: 7 is not a name
+		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // 7 is not a name
 		{"read", `["inbox/a.csv"]`, "one JSON object: found array"},
 		{"read", `{"source":"inbox/a.csv"} and more`, "one JSON object"},
 		{"read", `{"source":`, "one JSON object"},
@@ -366,8 +366,8 @@ func TestClaimEndsEpisode(t *testing.T) {
 }
 
 // FuzzClaim checks claims against the definition in words: the first or the last run of letters,
-// digits and underscores is the word, and nothing but underscores stands between it and the edge
-// of the reply.
+// digits and underscores is the word, and only underscores stand between it and the edge of the
+// reply.
 func FuzzClaim(f *testing.F) {
 	for _, s := range []string{
 		"TASK_COMPLETED", "XTASK_COMPLETED", "so TASK_COMPLETED", "TASK_COMPLETED_", "a_TASK_COMPLETED",

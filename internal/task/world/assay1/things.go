@@ -69,7 +69,7 @@ var (
 
 const largestInputs = 16 << 10
 
-// newKnown returns a map for what is known about the latest tasks.
+// newKnown returns a map for facts about the latest tasks.
 func newKnown[K comparable, V any]() *lru.Cache[K, V] {
 	known, err := lru.New[K, V](512)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 
 // Verdict judges an episode. Full success means that the required tools succeeded in order with the
 // right data and values, that the model claimed to be done and handed over the result of the last
-// one, and that nothing changed that the task did not ask for. Partial success means at least 60 %
-// of the required tools, with at least half of the calls spent on them. A task that requires no
-// tools cannot succeed. The witness may be nil.
+// one, and that all changes were asked for by the task. Partial success means at least 60 % of the
+// required tools, with at least half of the calls spent on them. A task that requires no tools
+// cannot succeed. The witness may be nil.
 func Verdict(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome {
@@ -120,7 +120,7 @@ func handed(tr *assay.Transcript) string {
 	return ""
 }
 
-// delivered words what the work ended in.
+// delivered words the effect or the result that the work ended in.
 func (c *course) delivered(tr *assay.Transcript) string {
 	if len(c.Required) == 0 {
 		return "the task requires none"
@@ -259,9 +259,9 @@ func (c *course) cutOff(tr *assay.Transcript, uses []verdict.Use, w *verdict.Wit
 	return w.Remains(assay.CategoryMaxTurns)
 }
 
-// fault returns the category of the mistake in calls[i]. It is dependency if the world said that
-// a dependency had not succeeded. It is also dependency if the arguments name one that had not,
-// because the world checks references before it looks at dependencies.
+// fault returns the category of the mistake in calls[i]. It is dependency if the world reported
+// that a dependency had not succeeded. It is also dependency if the arguments name one that had
+// not, because the world checks references before it looks at dependencies.
 func (c *course) fault(calls []assay.CallRecord, i int, w *verdict.Witness) string {
 	tool, _ := c.Catalog.Tool(calls[i].Tool)
 	done := verdict.Succeeded(calls[:i])

@@ -63,7 +63,7 @@ func follow(catalog *assay.Catalog, task *assay.Task) *course {
 }
 
 // plan lists the steps: the calls of the reference plan, and required calls that it leaves out. A
-// repetition of a required call with an effect is no step, because it is an unwanted effect.
+// repetition of a required call with an effect is not a step, because it is an unwanted effect.
 func (c *course) plan() {
 	for i := range c.planned {
 		call := assay.CallRecord{
@@ -169,7 +169,7 @@ func (c *course) idle(call *assay.CallRecord) verdict.Mark {
 	return needless
 }
 
-// indexes returns those of the required calls.
+// indexes returns the indexes of the required calls.
 func (c *course) indexes() []int {
 	all := make([]int, len(c.met))
 	for k := range all {

@@ -6,11 +6,11 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// thrown is what luck decides about a call.
+// thrown has luck's decisions about a call.
 type thrown struct {
 	luck   spec.Luck
 	chance float64
-	fault  assay.ToolFault // "" if the call meets none
+	fault  assay.ToolFault // "" if the call meets no fault
 	named  bool            // the trial or the tool has a mix of faults
 }
 

@@ -30,8 +30,8 @@ func fits(want *assay.Expected, call *assay.CallRecord) bool {
 }
 
 // contains reports whether a JSON value has a part. An object has each member of the part; every
-// other value is equal to it. Numbers are equal if their values are: integers of any size, and
-// other numbers as far as a float64 tells them apart.
+// other value is equal to it. Numbers are equal if their values are: integers of any size exactly,
+// and other numbers as float64.
 func contains(value, part json.RawMessage) bool {
 	v, okV := parse(value)
 	p, okP := parse(part)

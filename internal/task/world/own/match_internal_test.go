@@ -19,7 +19,7 @@ func TestContains(t *testing.T) {
 		{`{"id": "7"}`, `{"id": 7}`, false},
 		{`-0`, `0`, true},
 		{`10`, `-10`, false},
-		// No float64 tells these two apart.
+		// Both round to the same float64.
 		{`9007199254740993`, `9007199254740992`, false},
 		{`123456789012345678901`, `123456789012345678901`, true},
 		{`1e999999999`, `1e999999999`, true},

@@ -63,8 +63,8 @@ func call(t *testing.T, w *own.World, tool, arguments string) assay.CallRecord {
 	return rec
 }
 
-// TestKindsOfFaults checks what each kind means: whether the call happened, and what the model is
-// told.
+// TestKindsOfFaults checks what each kind means: whether the call happened, and the answer to the
+// model.
 func TestKindsOfFaults(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[assay.ToolFault]struct {
@@ -100,7 +100,7 @@ func TestKindsOfFaults(t *testing.T) {
 }
 
 // TestRefusalsSpendNoLuck checks that a call that the tool or its schema refuses is a mistake, that
-// it changes nothing, and that the faults of later calls stay.
+// it does not change the state, and that the faults of later calls stay.
 func TestRefusalsSpendNoLuck(t *testing.T) {
 	t.Parallel()
 	plain, refused := begin(.5, "after=1"), begin(.5, "after=1")

@@ -65,7 +65,7 @@ type World struct {
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
-// that of the attempt.
+// the attempt's.
 func New(
 	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 	backend Backend,

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
-// served is a backend with a server of its own, which starts when it is first needed.
+// served is a backend with its own server, which starts when it is first needed.
 type served struct {
 	catalog *assay.Catalog
 	task    *assay.Task
@@ -51,7 +51,7 @@ func (s *served) start(ctx context.Context) error {
 	return nil
 }
 
-// unchanged returns a fault if the server's tools are not those of the catalog.
+// unchanged returns a fault if the server's tools differ from the catalog.
 func (s *served) unchanged() error {
 	now := assay.NewCatalog(s.server.Tools())
 	var changed []string
@@ -82,8 +82,8 @@ func brokenCall(what string, err error) error {
 	}
 }
 
-// State implements [Backend]. The state is what the task's observations return, by their names. An
-// observation that the server answers with an error has that as its value.
+// State implements [Backend]. The state has the results of the task's observations, by their names.
+// If the server answers an observation with an error, the error is the value.
 func (s *served) State(ctx context.Context) (json.RawMessage, error) {
 	if len(s.task.Observe) == 0 {
 		return nil, nil

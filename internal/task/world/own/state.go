@@ -63,7 +63,7 @@ func objects(path string, b, a map[string]any, found func(string, json.RawMessag
 	}
 }
 
-// lists compares two lists without what they begin and end with alike.
+// lists compares two lists without their common beginning and end.
 func lists(path string, b, a []any, found func(string, json.RawMessage, json.RawMessage)) {
 	same := func(x, y any) bool { return has(x, y) && has(y, x) }
 	first, last := 0, 0

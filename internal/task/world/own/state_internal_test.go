@@ -34,7 +34,7 @@ func anyState(depth int) *rapid.Generator[any] {
 }
 
 // TestStatesCompared checks that states differ if and only if a change is shown, and that a state
-// contains what a judge asks for if and only if all values are right.
+// contains the values of a judge if and only if all of them are right.
 func TestStatesCompared(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

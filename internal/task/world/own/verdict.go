@@ -13,7 +13,7 @@ import (
 // Verdict judges an episode. Full success means that the model claimed to be done and that all
 // conditions of the task's judge hold: the required calls succeeded, no other call had an effect or
 // was forbidden, and state, answer and check are right. If everything but the calls is wrong, or a
-// check says so, it is a partial success or a failure. The witness may be nil.
+// check decides so, it is a partial success or a failure. The witness may be nil.
 func Verdict(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome {
@@ -75,7 +75,7 @@ func (c *course) decide(
 	}
 }
 
-// check returns the level of the task's own check, or full success if it has none.
+// check returns the level of the task's own check, or full success if it has no check.
 func (c *course) check(
 	tr *assay.Transcript, answer string, w *verdict.Witness,
 ) (assay.Level, error) {
@@ -95,7 +95,7 @@ func (c *course) check(
 	return level, nil
 }
 
-// covered returns the share of the required calls that happened, which is 1 if there are none.
+// covered returns the share of the required calls that happened, which is 1 if no call is required.
 func (c *course) covered() float64 {
 	if len(c.met) == 0 {
 		return 1
@@ -126,7 +126,7 @@ func (c *course) harm() string {
 	return text
 }
 
-// told words which texts the final answer should have and does not have, and the other way round.
+// told lists which texts the final answer should have and does not have, and the other way round.
 func (c *course) told(answer string) string {
 	var parts []string
 	for _, texts := range []struct {

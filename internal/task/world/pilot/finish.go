@@ -2,7 +2,7 @@ package pilot
 
 import "strings"
 
-// phrases are what the original took for a claim to be done.
+// phrases are the texts that the original took for a claim to be done.
 var phrases = []string{
 	"task_completed", "task completed", "task is complete", "finished executing",
 	"all steps completed", "workflow complete", "done with the task",

@@ -158,7 +158,7 @@ func makesOutput(tool string) bool {
 }
 
 // claimedFinish returns the turn, counted from 1, of the first reply that claims the task to be
-// done. It returns 0 if there is none.
+// done. It returns 0 if there is no such reply.
 func claimedFinish(messages []assay.Message) int {
 	turn := 0
 	for _, m := range messages {
@@ -258,7 +258,7 @@ func outOfOrder(task assay.Task, tr *assay.Transcript) int {
 
 // hasty returns the index of the first call that failed while a dependency had never succeeded,
 // although the dependency could have run first without breaking the required order. It returns -1
-// if there is none.
+// if there is no such call.
 func hasty(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) int {
 	done := make(map[string]bool)
 	for n, c := range tr.Calls {

@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// FallbackErrors are the errors of a tool that declares none.
+// FallbackErrors are the errors of a tool that does not declare any.
 var FallbackErrors = []assay.ToolError{
 	{Code: "OPERATION_FAILED", Description: "The operation did not complete"},
 	{Code: "INVALID_INPUT", Description: "The input was not accepted"},

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Answer completes the record of a call that met a fault, or none, by what the model is told. Output
-// is the tool's answer if the call happened, old is the tool's latest answer, and chance picks the
-// error of a call that does not happen.
+// Answer completes the record of a call, which may have met a fault, by the answer to the model.
+// Output is the tool's answer if the call happened, old is the tool's latest answer, and chance
+// picks the error of a call that does not happen.
 func Answer(
 	rec *assay.CallRecord, tool assay.Tool, fault assay.ToolFault, luck Luck, output, old string,
 	chance func() assay.ToolError,

@@ -21,7 +21,7 @@ type Definition struct {
 	ScoreVersion string
 
 	// Begin returns the world at the start of a trial. A world that is an [Ender] has to be ended.
-	// The context is that of the attempt.
+	// The context is the attempt's.
 	Begin func(
 		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 	) World
@@ -30,7 +30,7 @@ type Definition struct {
 	// Verdict judges an episode.
 	Verdict Verdict
 
-	// Chance is the chance of a call if its dependencies are met and nothing failed recently.
+	// Chance is the chance of a call if its dependencies are met and no call failed recently.
 	Chance func(reliability float64) float64
 	// Steps returns the tools of a task's plan, in order.
 	Steps func(catalog *assay.Catalog, required []string) []string
@@ -76,8 +76,8 @@ type Verdict func(
 
 // A World holds the state of the tools during one episode. It belongs to one goroutine.
 type World interface {
-	// Call executes a tool and records the call. If the library does not have the tool, it
-	// returns an error, uses up no luck and records nothing.
+	// Call executes a tool and records the call. If the library does not have the tool, it returns
+	// an error, and does not use up luck or record the call.
 	Call(turn int, name, arguments string) (assay.CallRecord, error)
 	// Calls returns the calls so far. The caller must not change them.
 	Calls() []assay.CallRecord
