@@ -419,8 +419,8 @@ func TestAssay1Laws(t *testing.T) {
 		if right && !is(assay.CategoryOther, assay.CategoryMaxTurns) {
 			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
 		}
-		// If most turns held nothing but mistakes, the reason is neither bad luck nor lack of time.
-		// The same is true of corrections without any call.
+		// If most turns held only mistakes, the reason is neither bad luck nor lack of time. The
+		// same is true of corrections without any call.
 		only := o.Mistakes == o.ToolCalls && o.Mistakes > 0 && o.Extra == 0 &&
 			2*o.Mistakes > o.Turns
 		if only && o.Ended != assay.Finished && is(assay.CategoryMaxTurns, assay.CategoryOther) {

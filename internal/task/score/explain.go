@@ -64,10 +64,10 @@ type PathStep struct {
 	// Chance and Luck belong to the call. Both are 0 for a mistake.
 	Chance float64 `json:"chance"`
 	Luck   float64 `json:"luck"`
-	// Step and Given are indexes into Plan and Given, or -1 if the list does not have the tool.
-	// A call without a place of its own belongs to the step of the next call of its tool that
-	// has one, or else to the first step of its tool that is not in order yet, or else to the
-	// last step of its tool. In own-1, only the steps of its tool count.
+	// Step and Given are indexes into Plan and Given, or -1 if the list does not have the tool. A
+	// call without its own place belongs to the step of the next call of its tool that has one, or
+	// else to the first step of its tool that is not in order yet, or else to the last step of its
+	// tool. In own-1, only the steps of its tool count.
 	Step  int `json:"step"`
 	Given int `json:"given_step"`
 	// Wasted, Recovered and Extra mean that the outcome counts the call under these names.
@@ -78,10 +78,10 @@ type PathStep struct {
 	Unwanted string `json:"unwanted,omitempty"`
 }
 
-// A Mark describes a call. The world own-1 has marks of its own.
+// A Mark describes a call. The world own-1 has its own marks.
 type Mark = verdict.Mark
 
-// The marks of calls: first those of calls that succeeded, then those of calls that failed.
+// The marks of calls: first for calls that succeeded, then for calls that failed.
 const (
 	InOrder    Mark = "required and in order"
 	Dependency Mark = "a dependency"
@@ -133,7 +133,7 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	return e
 }
 
-// A basis is what the measures of an outcome compare the calls with.
+// A basis is the plan with which the measures of an outcome compare the calls.
 type basis struct {
 	plan    []string // the tools for adherence
 	name    string   // of the plan
@@ -163,7 +163,7 @@ func (e *Explanation) traced(t verdict.Trace, calls []assay.CallRecord) basis {
 		e.Path[i].Mark, e.Path[i].Step, e.Path[i].Unwanted = j.Mark, j.Step, j.Unwanted
 		switch {
 		case j.Step < 0:
-		case call.Happened() && !j.Placed: // it is no success of the step
+		case call.Happened() && !j.Placed: // it is not a success of the step
 			e.Plan[j.Step].Tries++
 		default:
 			e.Plan[j.Step].count(&call, i, j.Placed)

@@ -59,8 +59,8 @@ func anyOwn(t *rapid.T) (*assay.Task, *assay.Transcript) {
 	return task, tr
 }
 
-// TestOwnExplanationsAgree checks that the parts of an explanation say the same about an episode
-// with own tools: the marks of its calls, the steps of the plan, the measures and the verdict.
+// TestOwnExplanationsAgree checks that the parts of an explanation agree about an episode with own
+// tools: the marks of its calls, the steps of the plan, the measures and the verdict.
 func TestOwnExplanationsAgree(t *testing.T) {
 	t.Parallel()
 	judge := score.New(assay.NewCatalog([]assay.Tool{
@@ -120,7 +120,7 @@ func TestOwnExplanationsAgree(t *testing.T) {
 	})
 }
 
-// TestThePlanOfOwnTasksWastesNothing checks that each call of a plan counts once: none of them is
+// TestThePlanOfOwnTasksWastesNothing checks that each call of a plan counts once: no call is
 // wasted, and all are if they are made again.
 func TestThePlanOfOwnTasksWastesNothing(t *testing.T) {
 	t.Parallel()

@@ -168,7 +168,7 @@ func TestWasted(t *testing.T) {
 			"a dependency that is required later, twice", "parse read",
 			"read+ read+ parse+ read+", 1, 3,
 		},
-		// shape needs parse, which has a place of its own before it.
+		// shape needs parse, which has its own place before it.
 		{
 			"a dependency that comes in its place", "note parse shape",
 			"read+ parse+ note+ parse+ shape+", 1, 2,

@@ -14,8 +14,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// checkLaw checks a law with random transcripts, and with more of them until the law has met what
-// it has to meet.
+// checkLaw checks a law with random transcripts, and with more of them until the law has met the
+// required cases.
 func checkLaw(t *testing.T, law func(*rapid.T), met func() bool) {
 	t.Helper()
 	for round := 0; round < 10 || round < 300 && !met(); round++ {

@@ -112,7 +112,7 @@ func TestPilotLevel(t *testing.T) {
 		{"a tool required twice", task("basic_task", "read", "read"), "read+ read+", failure},
 		{"nothing required", task("basic_task"), "note+ note+", failure},
 
-		// The four signs, each alone and each with another one.
+		// The four signs, each alone and each with a second sign.
 		{"coverage alone", task("multi_stage_pipeline", "read", "note"), "note+ read+", failure},
 		{
 			"coverage and number", task("simple_task", "read", "parse", "shape"),

@@ -82,9 +82,9 @@ func (j *Judge) judge(
 	return o
 }
 
-// changed returns what a model asked for if an agent's framework made a call of it that failed as a
-// mistake or was refused, or that has wrong arguments. It returns "" if there is no such call, or
-// if luck decided.
+// changed returns the call that a model asked for if an agent's framework made a call of it that
+// failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
+// such call, or if luck decided.
 func changed(o *assay.Outcome, tr *assay.Transcript) string {
 	if o.ErrorCategory == "" || o.ErrorCategory == assay.CategoryOther {
 		return ""

@@ -182,7 +182,7 @@ func judgePilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) a
 }
 
 // TestExposure checks the faults that a plan runs into, and those that an agent meets: all of them
-// if it follows the plan, some if it gives up, and none that are not scheduled.
+// if it follows the plan, some if it gives up, and never a fault that is not scheduled.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	judge, shape := score.New(catalog), task("basic_task", "read", "shape")

@@ -121,7 +121,7 @@ func (s PathStep) describe() string {
 	return text
 }
 
-// stateLines show what the calls changed, and the values that the judge asks for. They cut nothing.
+// stateLines show, without cuts, the changes by the calls and the values that the judge asks for.
 func (e *Explanation) stateLines() (lines []string) {
 	if len(e.Changes) > 0 {
 		lines = append(lines, "", "what the calls changed in the state")
@@ -199,8 +199,8 @@ func columns(rows [][]string, align string) []string {
 	return lines
 }
 
-// broken breaks a text between words into lines of at most width columns. A longer word gets a
-// line of its own.
+// broken breaks a text between words into lines of at most width columns. A longer word gets its
+// own line.
 func broken(text string, width int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(text) {
