@@ -36,7 +36,7 @@ func (d *Document) tooDeep(line, column int) *Error {
 }
 
 // maxSigns is the largest number of signs that may each begin two values, because the YAML library
-// keeps about 200 bytes for each value. A file may have another one for every 16 bytes.
+// keeps about 200 bytes for each value. A file may have one more sign for every 16 bytes.
 const maxSigns = 50_000
 
 // unprintable returns an error at the first byte that YAML does not allow, or that the library

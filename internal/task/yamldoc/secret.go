@@ -23,7 +23,7 @@ var (
 	query    = regexp.MustCompile(`[?&][^=\s&"']+=[^&\s"'},]+`)
 )
 
-// named matches a field whose name says that its value is a secret, and keyList a list of keys.
+// named matches a field whose name means that its value is a secret, and keyList a list of keys.
 var (
 	named = regexp.MustCompile(`(?i)["']?\b[a-z0-9_-]*(?:authorization|api-?key|key|token|secret|` +
 		`password|cookie)["']?\s*:\s+("[^"]*"|'[^']*'|[^,}\]]+)`)
@@ -44,7 +44,7 @@ func isRandom(run string) bool {
 		strings.ContainsFunc(run, func(r rune) bool { return r >= 'A' })
 }
 
-// hide replaces what is spelled like a key.
+// hide replaces words that are spelled like a key.
 func hide(text string) string {
 	text = prefixes.ReplaceAllStringFunc(text, stars)
 	return random.ReplaceAllStringFunc(text, func(run string) string {
@@ -55,7 +55,7 @@ func hide(text string) string {
 	})
 }
 
-// hideLine replaces what may be a secret in a line of a file: what is spelled like a key,
+// hideLine replaces possible secrets in a line of a file: words that are spelled like a key,
 // credentials in addresses, and the values of fields for secrets. The length stays the same.
 func hideLine(line string) string {
 	line = hide(line)
@@ -85,7 +85,7 @@ func starsUnlessHarmless(value string) string {
 func stars(text string) string { return strings.Repeat("*", utf8.RuneCountInString(text)) }
 
 // Key returns an error that points at the first value that has the prefix of a key, or at the value
-// of a field for secrets that is spelled like one. It returns nil if there is none.
+// of a field for secrets that is spelled like one. It returns nil if there is no key.
 func (d *Document) Key() *Error {
 	found := findKey(d.root)
 	if found == nil {

@@ -1,7 +1,7 @@
 // Package yamldoc reads the YAML files that users write. It is strict: an unknown field, a wrong
 // type or a duplicate key is an [Error] with its place, the line and the nearest known name.
 //
-// It does not know what the files mean.
+// It does not know the meaning of the files.
 package yamldoc
 
 import (
@@ -67,7 +67,7 @@ func (e *Error) Error() string {
 	return assay.Brief(b.String())
 }
 
-// The limits of what an error shows. A file may hold all of its data in one line.
+// The limits of the text that an error shows. A file may hold all of its data in one line.
 const (
 	maxExcerpt = 120     // columns
 	maxAround  = 4 << 10 // bytes of the line before and after the column that are looked at
@@ -290,7 +290,7 @@ func (d *Document) checkNames(n *yaml.Node) *Error {
 	return nil
 }
 
-// fields yields the names and values of a mapping, and nothing for other nodes.
+// fields yields the names and values of a mapping, and no pairs for other nodes.
 func fields(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -360,7 +360,7 @@ func (d *Document) malformed(err error) error {
 	return d.Here(at.Line, at.Column, message, hint)
 }
 
-// plainSyntax rewords what the YAML library says about syntax.
+// plainSyntax rewords the YAML library's errors about syntax.
 var plainSyntax = strings.NewReplacer(
 	"did not find expected key", "a field is expected here",
 	"did not find expected '-' indicator", "a `-` is expected here",
@@ -469,7 +469,7 @@ func goWord(typ string) string {
 }
 
 // Node returns the value at a path such as $.reliabilities[0] or $.models."a b", or nil if there is
-// none.
+// no such value.
 func (d *Document) Node(path string) *yaml.Node {
 	n := d.root
 	path = strings.TrimPrefix(path, "$")

@@ -12,8 +12,8 @@ import (
 )
 
 // Mutations returns n texts that differ from the given ones by a few random changes: parts that are
-// cut off, changed, repeated, indented or nested. They are the same every time. With -short, a fifth
-// is enough.
+// cut off, changed, repeated, indented or nested. They are always the same. With -short, a fifth is
+// enough.
 func Mutations(n int, texts ...string) []string {
 	if testing.Short() {
 		n = (n + 4) / 5
@@ -67,7 +67,7 @@ func Check(t testing.TB, read func() error) error {
 	runtime.ReadMemStats(&before)
 	err := read()
 	runtime.ReadMemStats(&after)
-	// The race detector, which runs the tests of -short, makes pools drop what they hold.
+	// The race detector, which runs the tests of -short, makes pools drop their contents.
 	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 256 && !testing.Short() {
 		t.Errorf("allocated %d MB in total", mb)
 	}
@@ -83,8 +83,8 @@ func Check(t testing.TB, read func() error) error {
 	return err
 }
 
-// YAML returns broken and oversized YAML files by name. The size is about that of the largest in
-// bytes.
+// YAML returns broken and oversized YAML files by name. The size is about the size of the largest
+// in bytes.
 func YAML(size int) map[string]string {
 	repeat := func(text string) string { return strings.Repeat(text, size/len(text)) }
 	numbered := func(format string) string {
