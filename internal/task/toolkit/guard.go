@@ -97,7 +97,7 @@ func (r *rewriter) stmt(s syntax.Stmt) {
 }
 
 // hasCall reports whether an expression makes a call, which must not happen twice. Operators are
-// calls by now, too, but of functions that change nothing.
+// calls by now, too, but of functions without effects.
 func hasCall(e syntax.Expr) (found bool) {
 	syntax.Walk(e, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok {
@@ -155,8 +155,8 @@ func callOf(name string, pos syntax.Position, args ...syntax.Expr) *syntax.CallE
 	}
 }
 
-// builtins are what a script has besides Starlark's own functions, and the functions that replace
-// some of these.
+// builtins are the functions that a script has besides Starlark's own, and the functions that
+// replace some of these.
 func builtins() starlark.StringDict {
 	all := starlark.StringDict{
 		"fail":     starlark.NewBuiltin("fail", fail),

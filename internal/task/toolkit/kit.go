@@ -158,7 +158,7 @@ type Session struct {
 	state json.RawMessage
 }
 
-// Begin returns a session with a copy of a state of its own.
+// Begin returns a session with its own copy of a state.
 func (k *Kit) Begin(state json.RawMessage) *Session {
 	if len(state) == 0 {
 		state = json.RawMessage("{}")

@@ -11,7 +11,7 @@ import (
 
 // The sizes of values in the memory of a script.
 const (
-	// itemSize is what an element of a list takes.
+	// itemSize is the size of an element of a list.
 	itemSize = 16
 	// bytesPerStep is the memory that counts as a step, so a call allocates at most 64 megabytes.
 	bytesPerStep = 32
@@ -36,7 +36,7 @@ func spend(thread *starlark.Thread, bytes int) error {
 	return nil
 }
 
-// lengthOf returns the bytes that a value takes without what its elements refer to.
+// lengthOf returns the bytes that a value takes without the values that its elements refer to.
 func lengthOf(v starlark.Value) int {
 	switch v := v.(type) {
 	case starlark.String:
@@ -53,7 +53,7 @@ func lengthOf(v starlark.Value) int {
 const endless = 1 << 40
 
 // textOf returns about the length of the text of a value. It is endless if it is above the limit,
-// because a value can contain another one many times.
+// because a value can contain the same value many times.
 func textOf(v starlark.Value) int {
 	total := 0
 	var add func(v starlark.Value, depth int)
@@ -221,7 +221,7 @@ func method(
 	}), nil
 }
 
-// methodSize estimates from above what a method allocates.
+// methodSize estimates from above the memory that a method allocates.
 func methodSize(
 	receiver starlark.Value, name string, args starlark.Tuple, kwargs []starlark.Tuple,
 ) int {

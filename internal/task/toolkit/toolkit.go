@@ -2,7 +2,7 @@
 // Python. A script has no clock, no network, no files and no chance, so the same calls always have
 // the same results. Its steps and the sizes of its values are limited.
 //
-// The package knows nothing about luck, faults or verdicts.
+// The package does not know luck, faults or verdicts.
 package toolkit
 
 import (
@@ -73,7 +73,7 @@ func (e *ScriptError) Place() (line, column int, reason string) {
 	return line, column, reason
 }
 
-// Broke says in one line where and why a function broke. What names it, such as "the tool pay".
+// Broke words where and why a function broke in one line. what names it, such as "the tool pay".
 func Broke(what string, err error) string {
 	text := what + " broke"
 	message := err.Error()
@@ -199,8 +199,8 @@ func (p *Program) Parameters(function string) (parameters []Parameter) {
 }
 
 // Call carries out a tool on a state and returns its output and the state afterwards. A call that
-// fails changes nothing. The error is a *[ToolError] if the tool refuses the call, and otherwise a
-// *[ScriptError].
+// fails does not change the state. The error is a *[ToolError] if the tool refuses the call, and
+// otherwise a *[ScriptError].
 func (p *Program) Call(
 	tool string, state, arguments json.RawMessage,
 ) (output, after json.RawMessage, err error) {
@@ -251,7 +251,7 @@ func (p *Program) call(
 	return result, nil
 }
 
-// misfit words an error about what a function returned.
+// misfit words an error about the result of a function.
 func (p *Program) misfit(function string, err error) error {
 	f := p.globals[function].(*starlark.Function)
 	return &ScriptError{err.Error(), fmt.Sprintf("  %s: in %s", f.Position(), function)}

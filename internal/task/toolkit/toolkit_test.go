@@ -20,7 +20,7 @@ func compile(t testing.TB, source string) *toolkit.Program {
 	return p
 }
 
-// TestScriptsAreLikeStarlark checks that the rewritten operators and methods mean what they did.
+// TestScriptsAreLikeStarlark checks that the rewritten operators and methods keep their meaning.
 func TestScriptsAreLikeStarlark(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
@@ -67,7 +67,7 @@ func TestScriptsAreLikeStarlark(t *testing.T) {
 }
 
 // TestHostileScriptsEnd runs scripts that want too much time or memory. Each ends with an error
-// that names its line, and none of them takes much memory.
+// that names its line, and all of them take little memory.
 func TestHostileScriptsEnd(t *testing.T) {
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
