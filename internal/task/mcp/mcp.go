@@ -1,9 +1,9 @@
 // Package mcp is the client of the MCP servers whose tools a library uses.
 //
-// It owns the life of a server, which is a process or a session for one attempt alone, and tells
-// the tools' own errors from faults of the server. A server that dies, hangs, floods, changes its
-// tools or breaks the protocol is a fault, never an answer. The package does not know about luck,
-// trials or verdicts.
+// It owns the life of a server, which is a process or a session for one attempt alone, and
+// distinguishes the tools' own errors from faults of the server. A server that dies, hangs, floods,
+// changes its tools or breaks the protocol is a fault, never an answer. The package does not know
+// about luck, trials or verdicts.
 package mcp
 
 import (
@@ -30,7 +30,7 @@ import (
 const DefaultTimeout = 30 * time.Second
 
 // DefaultConcurrency is the largest number of attempts at a time whose tools a server carries out.
-// Each has a process of its own, which may well take 100 MB.
+// Each has its own process, which may well take 100 MB.
 const DefaultConcurrency = 16
 
 // Scratch stands for the scratch directory of a server in tasks, calls and answers, which are the
@@ -38,7 +38,7 @@ const DefaultConcurrency = 16
 const Scratch = "/tmp/assay-scratch"
 
 const (
-	// mostMessage and mostOutput limit what a server may send, in bytes: a message, and everything
+	// mostMessage and mostOutput limit the output of a server, in bytes: a message, and everything
 	// in an attempt.
 	mostMessage = 4 * megabyte
 	mostOutput  = 32 * megabyte
@@ -57,7 +57,7 @@ type Server struct {
 	secret  *strings.Replacer // removes the key and the scratch directory, which a server may echo
 	session *sdk.ClientSession
 	tools   map[string]*tool
-	changed atomic.Bool // the server says that its tools have changed
+	changed atomic.Bool // the server reports that its tools have changed
 }
 
 // Check returns an error if a server cannot be started by this configuration.
@@ -115,8 +115,8 @@ func inFolder(config *assay.MCPServer) assay.MCPServer {
 	return c
 }
 
-// shortestKey is the length of a key from which it is removed from what a server sends. A shorter
-// one protects nothing and would appear in honest results by chance.
+// shortestKey is the length of a key from which it is removed from the output of a server. A
+// shorter one gives no protection and would appear in honest results by chance.
 const shortestKey = 8
 
 // redactor replaces a key and a scratch directory, also as JSON has them.
@@ -274,7 +274,7 @@ func (s *Server) fault(ctx context.Context, doing string, err error) error {
 	}
 	detail := err.Error()
 	if s.process != nil {
-		select { // the end of a process may become known later than that of its output
+		select { // the end of a process may become known later than the end of its output
 		case <-s.process.Ended():
 		case <-time.After(s.lateEnd(ctx)):
 		}

@@ -178,8 +178,8 @@ func call(t *testing.T, s *mcp.Server, name, in string) (string, error) {
 	return string(out), err
 }
 
-// TestCall checks answers and errors of tools over both transports, and that each session has a
-// state of its own.
+// TestCall checks answers and errors of tools over both transports, and that each session has its
+// own state.
 func TestCall(t *testing.T) {
 	configs := map[string]*assay.MCPServer{"command": config(""), "url": overHTTP(t)}
 	for name, c := range configs {
@@ -211,7 +211,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a server that misbehaves is a fault that names what happened.
+// TestFaults checks that a server that misbehaves is a fault that names the cause.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// meter watches what a server sends. It ends a stream that is too long, and remembers the first
+// meter watches the output of a server. It ends a stream that is too long, and remembers the first
 // line that no message can begin with.
 type meter struct {
 	n atomic.Int64
