@@ -1,8 +1,8 @@
-// Package child runs programs of the user, such as servers of tools: each in a process group and a
-// scratch directory of its own, with an environment that names what it may see.
+// Package child runs programs of the user, such as servers of tools: each in its own process group
+// and scratch directory, with an environment that names the variables that it may see.
 //
-// It owns the life of a program, and bounds what is kept of its output. It does not know what the
-// program does, and it is no sandbox: a program runs with the rights of the user.
+// It owns the life of a program, and limits the output that it keeps. It does not know the purpose
+// of the program, and it is not a sandbox: a program runs with the rights of the user.
 package child
 
 import (
@@ -46,7 +46,7 @@ type Command struct {
 	Pass []string
 	// Set are more variables. [Scratch] is replaced in their values.
 	Set map[string]string
-	// Plain are variables as the environment has them, NAME=value. Nothing is replaced in them.
+	// Plain are variables as the environment has them, NAME=value. They are passed on unchanged.
 	Plain []string
 	// Files are files of the scratch directory, by path. [Scratch] is replaced in them.
 	Files map[string]string
@@ -65,7 +65,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	stderr tail
 	ended  chan struct{}
-	swept  chan struct{} // closed when nothing that it started is left
+	swept  chan struct{} // closed when all that it started is gone
 	once   sync.Once
 }
 
@@ -131,8 +131,8 @@ func (p *Process) start(c Command) error {
 	return nil
 }
 
-// follow keeps the end of the standard error until the program ends. Then it kills what the program
-// has left behind.
+// follow keeps the end of the standard error until the program ends. Then it kills the processes
+// that the program has left behind.
 func (p *Process) follow(stderr *os.File) {
 	done := make(chan struct{})
 	go func() {
@@ -221,7 +221,7 @@ func (p *Process) Stop() {
 }
 
 // Close ends the program and everything that it started, and removes the scratch directory. It
-// closes the standard input first, so that a program can end by itself.
+// closes the standard input first, so that a program can end in its own way.
 func (p *Process) Close() error {
 	p.once.Do(func() {
 		_ = p.Stdin.Close()
@@ -243,7 +243,7 @@ func (p *Process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// tail is a writer that keeps the end of what is written to it.
+// tail is a writer that keeps the end of its text.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

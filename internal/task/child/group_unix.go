@@ -12,7 +12,7 @@ const (
 	kill      = syscall.SIGKILL
 )
 
-// group puts a program into a process group of its own.
+// group puts a program into a separate process group.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)

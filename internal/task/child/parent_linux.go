@@ -13,7 +13,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 
 // killStrays kills processes that a program has started and that have left its process group. They
 // have inherited the variable with its scratch directory. A process may start others before it
-// dies, so killStrays looks again until it finds none.
+// dies, so killStrays looks again until they are gone.
 func killStrays(dir string) {
 	const rounds = 10
 	for range rounds {

@@ -2,5 +2,5 @@
 
 package child
 
-// killStrays does nothing, because only Linux shows which processes a program has started.
+// killStrays is a no-op, because only Linux shows which processes a program has started.
 func killStrays(string) {}

@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// dieWithParent does nothing, because only Linux can tie a program to its parent.
+// dieWithParent is a no-op, because only Linux can tie a program to its parent.
 func dieWithParent(*syscall.SysProcAttr) {}

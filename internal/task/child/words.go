@@ -20,8 +20,8 @@ var (
 	nodeError = regexp.MustCompile(`^(Uncaught )?(\w+\.)*[A-Za-z_$]*(Error|Exception)\b.*$`)
 )
 
-// LastWord returns the line that explains best why a program failed, if text is the end of what it
-// printed: the error of a Python traceback, the innermost error of a Python exception group, the
+// LastWord returns the line that explains best why a program failed, if text is the end of its
+// output: the error of a Python traceback, the innermost error of a Python exception group, the
 // error above a stack of Node, or else the last line. Of several errors, the latest counts.
 func LastWord(text string) string {
 	lines := strings.Split(strings.TrimSpace(colour.ReplaceAllString(text, "")), "\n")
