@@ -6,12 +6,12 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// NoFeed is the feed of a step that works on the task's inputs, or on nothing.
+// NoFeed is the feed of a step that works on the task's inputs or without data.
 const NoFeed = -1
 
 // Feed returns the index of the earlier step whose result a tool works on, or [NoFeed]. earlier are
 // the tools of the earlier steps. A tool that takes data works on the latest of two kinds of steps:
-// those of other tools that pass data on, and those of its dependencies that give a result.
+// the steps of other tools that pass data on, and of its dependencies that give a result.
 func Feed(catalog *assay.Catalog, name string, earlier []string) int {
 	tool, _ := catalog.Tool(name)
 	if !TakesData(tool) {
@@ -50,8 +50,8 @@ func Places(sequence, required []string) []int {
 // TakesData reports whether a tool has a parameter for the data that it works on.
 func TakesData(t assay.Tool) bool { return slices.ContainsFunc(t.Parameters, IsData) }
 
-// IsData reports whether a parameter is for the data that a tool works on. Where a world has
-// references, it takes nothing else.
+// IsData reports whether a parameter is for the data that a tool works on. In a world with
+// references, the parameter takes only these.
 func IsData(p assay.Parameter) bool { return p.Name == "data" && p.Type == "object" }
 
 // passesData reports whether a tool returns the data that the next step works on.

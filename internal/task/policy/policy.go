@@ -33,7 +33,7 @@ type Call struct {
 	OK   bool // the call happened
 	// Fault marks a call that happened although it met a fault.
 	Fault bool
-	// Mistake marks a call that the world refused. It uses up a call and changes nothing else.
+	// Mistake marks a call that the world refused. It only uses up a call.
 	Mistake bool
 }
 
