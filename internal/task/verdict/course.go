@@ -111,7 +111,7 @@ func (c *Course) inserts(tool string) bool {
 	return false
 }
 
-// succeed records a tool's success, and whether it is that of the next required tool.
+// succeed records a tool's success, and whether the tool is the next required one.
 func (c *Course) succeed(tool string, next bool) {
 	if !slices.Contains(c.Done, tool) {
 		c.Done = append(c.Done, tool)
@@ -127,8 +127,8 @@ func (c *Course) succeed(tool string, next bool) {
 	}
 }
 
-// Strayed returns the index of the first call of a tool that the task neither requires nor
-// depends on. It returns -1 if there is none.
+// Strayed returns the index of the first call of a tool that the task neither requires nor depends
+// on. It returns -1 if there is no such call.
 func Strayed(catalog *assay.Catalog, required []string, calls []assay.CallRecord) int {
 	needed := slices.Concat(required, policy.Missing(catalog, required))
 	return slices.IndexFunc(calls, func(c assay.CallRecord) bool {

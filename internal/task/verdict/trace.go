@@ -2,7 +2,7 @@ package verdict
 
 import "encoding/json"
 
-// A Mark describes in words what a call was.
+// A Mark describes the role of a call in words.
 type Mark string
 
 // A Trace shows how a world judged the calls of an episode. A world returns it from the code that
@@ -10,8 +10,7 @@ type Mark string
 type Trace struct {
 	Steps []Step
 	Calls []Judged
-	// Plan holds the tools with which adherence compares the calls, and PlanName says what they
-	// are.
+	// Plan holds the tools with which adherence compares the calls, and PlanName names this plan.
 	Plan     []string
 	PlanName string
 	// Covered words how many of the required calls happened.
@@ -28,7 +27,7 @@ type Step struct {
 	Optional bool
 }
 
-// A Judged is what a world makes of a call.
+// A Judged is a world's judgment of a call.
 type Judged struct {
 	Use  Use
 	Mark Mark

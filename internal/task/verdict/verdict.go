@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Measured returns an outcome with the measures that all worlds share. plan is the task's own
-// plan, and uses are those of the transcript's calls.
+// Measured returns an outcome with the measures that all worlds share. plan is the task's own plan,
+// and uses are the uses of the transcript's calls.
 func Measured(task assay.Task, tr *assay.Transcript, plan []string, uses []Use) assay.Outcome {
 	o := assay.Outcome{
 		Ended:         tr.Ended,

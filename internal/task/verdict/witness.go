@@ -22,7 +22,7 @@ type Rule struct {
 }
 
 // A Witness records the rules that a judge asks while it judges. This way the explanation cannot
-// differ from the verdict. A nil Witness records nothing and never words a reason.
+// differ from the verdict. A nil Witness never records a rule or words a reason.
 type Witness struct {
 	verdict string // being decided
 	Rules   []Rule
