@@ -33,7 +33,7 @@ type Analysis struct {
 	Levels []Paired `json:"level_comparisons"`
 	// Headline has the figures of the first lines.
 	Headline Headline `json:"-"`
-	// Tests counts the tests of the report, which are one family: those of Variants, of Models, of
+	// Tests counts the tests of the report, which are one family: the tests in Variants, Models and
 	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted
 	// for all.
 	Tests   int      `json:"tests"`
@@ -43,7 +43,7 @@ type Analysis struct {
 	Exposures []Exposure `json:"exposures"`
 	Repeats   []Repeat   `json:"repeats"`
 	Lanes     []Lane     `json:"lanes"`
-	// Speed is that of the latest run with an outcome. It is nil without one.
+	// Speed is the speed of the latest run with an outcome. It is nil without one.
 	Speed *Speed `json:"speed,omitempty"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
@@ -69,7 +69,7 @@ type Lane struct {
 	Occupancy float64            `json:"occupancy"`
 	UsedS     float64            `json:"used_s"`
 	WaitedS   map[string]float64 `json:"waited_s"`
-	// Found says which limits the run found out.
+	// Found lists the limits that the run found out.
 	Found string `json:"found,omitempty"`
 }
 
@@ -80,8 +80,8 @@ type Speed struct {
 	LeastS    float64      `json:"least_s"`
 	ForecastS float64      `json:"forecast_s"`
 	Models    []ModelSpeed `json:"speeds"`
-	// SecondRequests counts the requests that were sent because another one for the same turn was
-	// late, and SecondReplies those of them that were answered.
+	// SecondRequests counts the requests that were sent because an earlier request for the same
+	// turn was late. SecondReplies counts the second requests that were answered.
 	SecondRequests int `json:"second_requests"`
 	SecondReplies  int `json:"second_replies"`
 }
@@ -126,7 +126,7 @@ type Fact struct {
 
 // Beside is information for a report that does not come from attempts.
 type Beside struct {
-	// Speed is that of the latest run with an outcome. It may be nil.
+	// Speed is the speed of the latest run with an outcome. It may be nil.
 	Speed *Speed
 	// Runs counts the runs with outcomes that have ended, which took Seconds together.
 	Runs    int
@@ -135,7 +135,7 @@ type Beside struct {
 	Others  []Other
 	Facts   []Fact
 	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such
-	// as those of runs. They are called after all attempts were read, and may be nil.
+	// as runs. They are called after all attempts were read, and may be nil.
 	Unread, UnreadRows func() int
 	// Unplanned describes trials of earlier runs of this experiment that are not in the present
 	// plan.
@@ -253,8 +253,8 @@ func variantFactor(cells []*cell) string {
 	return variant
 }
 
-// pivots returns a table for each factor that varies. It returns none if there are several parts,
-// because rates over all of their cells would compare different conditions.
+// pivots returns a table for each factor that varies. If there are several parts, it returns an
+// empty list, because rates over all of their cells would compare different conditions.
 func (d Design) pivots(cells []*cell) []Pivot {
 	out := []Pivot{}
 	if len(d.Parts) > 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Side is one of two sets of attempts that are compared: those of an experiment, a run, a
+// A Side is one of two sets of attempts that are compared: the attempts of an experiment, a run, a
 // model or a variant.
 type Side struct {
 	Name string `json:"name"`
@@ -28,7 +28,7 @@ type Side struct {
 	// verdicts.
 	Prompts []string `json:"prompts"`
 	Judges  []string `json:"judges"`
-	// USD is what the settled trials cost together.
+	// USD is the total cost of the settled trials.
 	USD float64 `json:"usd"`
 	// Planned and Pending count the trials that were meant to be on this side, and those without an
 	// outcome. They are 0 if that is unknown.
@@ -38,7 +38,7 @@ type Side struct {
 	Unpriced int `json:"unpriced_tokens,omitempty"`
 }
 
-// each returns what a trial cost on average.
+// each returns the average cost of a trial.
 func (s Side) each() float64 { return s.USD / float64(max(1, s.Trials)) }
 
 // A Comparison shows the changes from A to B on the tasks and under the conditions that
@@ -189,10 +189,10 @@ func samplingText(s assay.Sampling) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compare compares two sets of attempts. It counts the first outcome of each trial, and no faults.
+// Compare compares two sets of attempts. It ignores faults and later outcomes of a trial.
 //
-// The cluster is what intervals and tests count as independent, one of [stat.Clusters]. If each
-// side has a single level of a factor and the levels differ, the sides differ in that factor.
+// The cluster is the unit that intervals and tests count as independent, one of [stat.Clusters]. If
+// each side has a single level of a factor and the levels differ, the sides differ in that factor.
 // Trials are matched in all other factors, by task and by repeat. Compare returns the errors of the
 // attempts, and [ErrNothingInCommon].
 func Compare(

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// Demands are what a gate asks of a candidate, whatever the baseline does.
+// Demands are the conditions that a gate sets for a candidate, whatever the baseline does.
 type Demands struct {
 	// AtLeast is the lowest rate of full success, a share of 1. It is 0 if there is none.
 	AtLeast float64
@@ -148,7 +148,7 @@ func (d Demands) tasks(candidate []settled) ([]TaskDemand, error) {
 var ErrNoTask = errors.New("there is no such task")
 
 // MatchTasks returns the tasks that have one of the names, or match one of the patterns of
-// [path.Match], in order. It returns [ErrNoTask] if a name or pattern fits none.
+// [path.Match], in order. It returns [ErrNoTask] if no task fits a name or pattern.
 func MatchTasks(names []string, known []assay.TaskID) (tasks []assay.TaskID, err error) {
 	known = slices.Compact(slices.Sorted(slices.Values(known)))
 	for _, name := range names {

@@ -59,8 +59,8 @@ func loops(cells []*cell) []LoopCount {
 	return out
 }
 
-// firstMissing returns the first required tool without a successful call of its own, or "". Each
-// call counts for one requirement only.
+// firstMissing returns the first required tool that lacks a successful call, or "". Each call
+// counts for one requirement only.
 func firstMissing(required, executed []string) string {
 	for i, tool := range required {
 		if occurrences(required[:i+1], tool) > occurrences(executed, tool) {

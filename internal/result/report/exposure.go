@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// An Exposure describes the faults of tools that a model met. A rate of success shows nothing about
-// faults that it did not meet.
+// An Exposure describes the faults of tools that a model met. A rate of success gives no
+// information about faults that it did not meet.
 type Exposure struct {
 	Model string `json:"model"`
 	// FaultMix is empty if the experiment has a single mix.

@@ -20,7 +20,7 @@ type Findings struct {
 	Rivals []Rival `json:"rivals"`
 	// Reason is the most frequent reason why trials failed, nil if all succeeded.
 	Reason *Reason `json:"reason"`
-	// Missing is the tool that failed trials lacked most often, nil if they lacked none.
+	// Missing is the tool that failed trials lacked most often, nil if they lacked no tool.
 	Missing *MissingTool `json:"missing_tool"`
 	// Weakest is the variant with the lowest rate over all models, nil if there are not
 	// at least two.

@@ -46,13 +46,13 @@ func Looks(n int) []Look {
 	return looks
 }
 
-// What a verdict is about.
+// The questions that a verdict can answer.
 const (
 	These   = "these"   // the tasks that were tried, which are all that matter
 	Similar = "similar" // more tasks like these
 )
 
-// Questions lists what a verdict can be about.
+// Questions lists the questions that a verdict can answer.
 var Questions = []string{These, Similar}
 
 // A Suite is the library of an experiment.
@@ -65,7 +65,7 @@ type Suite struct {
 // know about. Whoever has more has usually drawn them from something larger.
 const mostOwn = 50
 
-// Question returns what a verdict about tasks of the suite is about if nobody says so.
+// Question returns the default question of a verdict about tasks of the suite.
 func (s Suite) Question() string {
 	if s.Own && s.Tasks <= mostOwn {
 		return These
@@ -73,7 +73,7 @@ func (s Suite) Question() string {
 	return Similar
 }
 
-// Terms are what a gate asks of a candidate.
+// Terms are the terms on which a gate decides about a candidate.
 type Terms struct {
 	// Tasks is one of [Questions]. It was Chosen, or else it is the usual one.
 	Tasks  string
@@ -84,7 +84,7 @@ type Terms struct {
 }
 
 // A Gate decides whether a candidate, side B, may replace a baseline, side A, and whether it meets
-// demands of its own. Differences are B minus A, in shares of 1.
+// [Demands]. Differences are B minus A, in shares of 1.
 type Gate struct {
 	Verdict Verdict `json:"verdict"`
 	// Reason is why there is no verdict although the tests have one. It is empty otherwise.
@@ -130,12 +130,12 @@ func (g *Gate) Answer() *Answer {
 	return g.Similar
 }
 
-// MostPending is the largest share of pending trials at which there is a verdict. What is pending
-// may be what takes longest, so it is not a sample.
+// MostPending is the largest share of pending trials at which there is a verdict. The pending
+// trials may be the slowest ones, so they are not a sample.
 const MostPending = .05
 
-// Incomplete says why there is no verdict about a side, or returns "" if enough of its trials have
-// an outcome.
+// Incomplete returns the reason why there is no verdict about a side, or "" if enough of its trials
+// have an outcome.
 func (s Side) Incomplete() string {
 	if float64(s.Pending) <= MostPending*float64(s.Planned) {
 		return ""
@@ -144,7 +144,7 @@ func (s Side) Incomplete() string {
 		s.Name)
 }
 
-// Incomplete says why there is no verdict about a comparison, or returns "".
+// Incomplete returns the reason why there is no verdict about a comparison, or "".
 func (c *Comparison) Incomplete() string { return cmp.Or(c.B.Incomplete(), c.A.Incomplete()) }
 
 // Gate tests the candidate of a comparison, side B, against a margin and the demands. It returns
@@ -222,7 +222,7 @@ func worst(all []Verdict) Verdict {
 	return Pass
 }
 
-// What a gate refuses to compare unless it is asked to.
+// The differences between the sides at which a gate refuses to compare them unless allowed.
 const (
 	Prompts = "prompts" // templates of prompts
 	Judges  = "judges"  // rules of verdicts
@@ -230,7 +230,7 @@ const (
 	Tasks   = "tasks" // texts of tasks with the same name
 )
 
-// Unlikenesses lists what a gate can be asked to allow.
+// Unlikenesses lists the differences that a gate can be asked to allow.
 var Unlikenesses = []string{Prompts, Judges, Worlds, Tasks}
 
 // ErrUnlike means that two sides differ in something that makes a verdict meaningless.

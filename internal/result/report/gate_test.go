@@ -134,7 +134,7 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 	}
 }
 
-// A plan needs fewer repeats for a wider margin, and none helps if each task is decided.
+// A plan needs fewer repeats for a wider margin, and no number helps if each task is decided.
 func TestGatePlans(t *testing.T) {
 	t.Parallel()
 	mixed := version{40, 4, func(task, repeat int) bool { return (task+repeat)%4 != 0 }}

@@ -16,10 +16,10 @@ import (
 // the tasks' differences vary. Otherwise the candidate is taken to find the same tasks hard.
 type GatePlan struct {
 	Baseline string `json:"baseline"`
-	// Tasks is what the verdict will be about, one of [Questions].
+	// Tasks is the question of the verdict, one of [Questions].
 	Tasks  string  `json:"tasks"`
 	Margin float64 `json:"margin"`
-	// Trials counts those of the baseline that the plan comes from.
+	// Trials counts the trials of the baseline that the plan comes from.
 	Trials int     `json:"trials"`
 	Rate   float64 `json:"rate"`
 	Within float64 `json:"within"`
@@ -44,8 +44,8 @@ type GateSize struct {
 	Trials  int `json:"trials"`
 	// USD is the expected cost of the candidate's trials.
 	USD float64 `json:"usd"`
-	// Power and Passing are those of [Gate] at the margin. Found is the smallest loss that 80 of
-	// 100 runs find; 1 if there is none.
+	// Power and Passing have the same meaning as in [Gate], at the margin. Found is the smallest
+	// loss that 80 of 100 runs find; 1 if there is none.
 	Power   float64 `json:"power"`
 	Passing float64 `json:"passing"`
 	Found   float64 `json:"found"`
@@ -108,7 +108,7 @@ type powered interface {
 	Fails(drop float64) float64
 }
 
-// planGate plans a gate. A trial of the candidate costs as much as those of a side.
+// planGate plans a gate. A trial of the candidate costs as much as a trial of the given side.
 func (s sample) planGate(name, question string, margin float64, costs Side) *GatePlan {
 	size, trials := s.size()
 	p := &GatePlan{
@@ -150,8 +150,8 @@ func (s sample) planGate(name, question string, margin float64, costs Side) *Gat
 	return p
 }
 
-// size describes the data. The rate and the correlation of repeats are those of the baseline, which
-// is the second side of each pair. It also returns the number of the baseline's trials.
+// size describes the data. The rate and the correlation of repeats come from the baseline, which is
+// the second side of each pair. It also returns the number of the baseline's trials.
 func (s sample) size() (size stat.Size, trials int) {
 	clusters := make(map[int]int)
 	var b successes
@@ -252,7 +252,7 @@ func smallestLoss(size powered, rate float64) float64 {
 	return high
 }
 
-// tasksNeeded returns about how many tasks of their own find a loss of the margin.
+// tasksNeeded returns about how many independent tasks find a loss of the margin.
 func tasksNeeded(size stat.Size, margin float64) int {
 	const most = 1 << 20
 	for tasks := max(1, len(size.Clusters)); tasks < most; tasks += tasks/20 + 1 {

@@ -11,7 +11,7 @@ import (
 
 // A Headline has the figures that a person reads first.
 type Headline struct {
-	// Order ranks the models by their rate of full success on what all of them tried.
+	// Order ranks the models by their rate of full success on the tasks and conditions they share.
 	Order []Rank
 	// Without names the models that have no outcome.
 	Without []string
@@ -20,7 +20,7 @@ type Headline struct {
 	// Loss is nil if no factor or task costs any model anything.
 	Loss   *Loss
 	Causes []Cause
-	// Example is nil if nothing failed.
+	// Example is nil if no trial failed.
 	Example *Example
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
 	Show string
@@ -149,7 +149,7 @@ func between(tests []Paired, a, b string) *Paired {
 }
 
 // sharedCells returns the cells with only the tasks that all models with outcomes have done under
-// the same conditions. It returns all cells and false if that leaves out nothing, or everything.
+// the same conditions. It returns all cells and false if that leaves out no task, or all.
 func sharedCells(cells []*cell) ([]*cell, bool) {
 	type place struct {
 		assay.Cell

@@ -84,7 +84,7 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 }
 
 // TestHeadlineFindsLossesWithoutFactors checks the losses of experiments whose cells differ in the
-// type of tasks, in the reliability, or in nothing.
+// type of tasks, in the reliability, or not at all.
 func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

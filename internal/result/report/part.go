@@ -43,8 +43,8 @@ func (p Part) models(cells []*cell) []*pooled[string] {
 	return models
 }
 
-// leftOut returns the entries that concern the part: those of variants and types whose cells it has
-// or would have.
+// leftOut returns the entries that concern the part: the ones about variants and types whose cells
+// it has or would have.
 func (p Part) leftOut(cells []*cell, left []LeftOut) []LeftOut {
 	out := []LeftOut{}
 	for _, l := range left {

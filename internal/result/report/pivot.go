@@ -47,8 +47,8 @@ type PivotRow struct {
 	// other parts, at the same difficulties, reliabilities and task types.
 	Optimal *PivotCell `json:"optimal,omitempty"`
 	// FlawedMean is the unweighted mean over the flawed variants and their severities. If the part
-	// has none, they come from the other parts like Optimal. It leaves out the Harmless outcomes of
-	// the part, whose flaw does not hurt an agent that follows the plan; see [Design].
+	// lacks them, they come from the other parts like Optimal. It leaves out the Harmless outcomes
+	// of the part, whose flaw does not hurt an agent that follows the plan; see [Design].
 	FlawedMean *float64 `json:"flawed_mean,omitempty"`
 	Harmless   int      `json:"harmless,omitempty"`
 	// Difference is the contrast, on the tasks that both levels have under the same conditions;

@@ -16,7 +16,7 @@ type Population struct {
 	Cluster string `json:"cluster"`
 }
 
-// A population numbers sequences of required tools, and knows those of tasks.
+// A population numbers sequences of required tools and maps tasks to them.
 type population[K comparable] struct {
 	numbers map[string]int
 	of      map[K]int
@@ -43,7 +43,7 @@ func (p *population[K]) add(task K, required string) {
 	p.of[task] = n
 }
 
-// describe replaces stat.Auto by what it stands for.
+// describe replaces stat.Auto by the cluster that it stands for.
 func (p *population[K]) describe() Population {
 	out := Population{len(p.of), len(p.numbers), p.cluster}
 	if p.cluster != stat.ByTask && p.cluster != stat.BySequence {
@@ -53,8 +53,8 @@ func (p *population[K]) describe() Population {
 	return out
 }
 
-// groups returns the groups of tasks, or adds up those of tasks with the same sequence if these are
-// what counts as independent.
+// groups returns the groups of tasks, or adds up the groups of tasks with the same sequence if the
+// sequences count as independent.
 func (p *population[K]) groups(tasks []K, of func(K) stat.Group) []stat.Group {
 	groups := make([]stat.Group, 0, len(tasks))
 	places := make(map[int]int) // of sequences

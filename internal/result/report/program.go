@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Program is what the program of an agent was in a run: digests of its files by their names.
+// A Program describes the program of an agent in a run: digests of its files by their names.
 type Program struct {
 	Run   assay.RunID
 	Files map[string]string

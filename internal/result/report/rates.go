@@ -56,7 +56,7 @@ func fairCells(cells []*cell) []*cell {
 }
 
 // modelRates pools comparable cells by model and variant: all cells if every variant has the same
-// conditions, and else those of the condition with the most variants.
+// conditions, and else the cells of the condition with the most variants.
 func modelRates(cells []*cell) (rates []ModelRate) {
 	by := variantFactor(cells)
 	cells = fairCells(cells)

@@ -25,17 +25,17 @@ type Design struct {
 	// come after them.
 	Categories []string
 	LeftOut    []LeftOut
-	// Cluster is what intervals and tests count as independent, one of stat.Clusters. Empty is
-	// stat.Auto.
+	// Cluster is the unit that intervals and tests count as independent, one of stat.Clusters.
+	// Empty is stat.Auto.
 	Cluster string
 	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
 	Hurts func(*assay.Trial) bool
-	// Survivable reports whether an agent that follows a trial's plan, and repeats each call until it
-	// has happened, succeeds in spite of the faults of tools that the trial's luck has in store. If
-	// it is nil, all trials are survivable.
+	// Survivable reports whether an agent that follows a trial's plan, and repeats each call until
+	// it has happened, succeeds in spite of the faults of tools that the trial's luck has in store.
+	// If it is nil, all trials are survivable.
 	Survivable func(*assay.Trial) bool
-	// Open reports whether nobody knows a plan for a trial's task, so that there is no best
+	// Open reports whether the plan for a trial's task is unknown, so that there is no best
 	// possible rate. If it is nil, all tasks have plans.
 	Open func(*assay.Trial) bool
 }
@@ -60,7 +60,7 @@ type Row struct {
 	Severity    string  `json:"severity"`
 	Difficulty  string  `json:"difficulty"`
 	Reliability float64 `json:"reliability"`
-	// FaultMix is that of [assay.Cell].
+	// FaultMix is the mix in [assay.Cell].
 	FaultMix string `json:"fault_mix,omitempty"`
 	// Planned and Done count trials. Coverage is Done / Planned.
 	Planned int `json:"planned"`
@@ -82,7 +82,7 @@ type Row struct {
 	FailureInterval stat.Interval `json:"failure_95"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials for whose setting it is
 	// the ceiling. It is nil if there is no such trial. OfBest is the rate of full success of these
-	// trials, divided by Best. Its 95 % interval is that of the rate, divided likewise.
+	// trials, divided by Best. Its 95 % interval is the interval of the rate, divided likewise.
 	Best           *float64       `json:"best_possible"`
 	BestMeasured   int            `json:"best_measured"`
 	OfBest         *float64       `json:"of_best"`

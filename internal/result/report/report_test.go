@@ -307,7 +307,7 @@ func TestRowsKeepPlannedOrder(t *testing.T) {
 	}
 }
 
-// TestEffectsAndData checks the measures of calls over a model's outcomes. A fault has none.
+// TestEffectsAndData checks the measures of calls over a model's outcomes, without faults.
 func TestEffectsAndData(t *testing.T) {
 	t.Parallel()
 	cell := of(assay.Optimal, "easy", .8)
@@ -336,7 +336,7 @@ func TestEffectsAndData(t *testing.T) {
 	}
 }
 
-// TestExposure checks that success is told apart by whether a fault of a tool was met.
+// TestExposure checks that successes are counted separately by whether a fault of a tool was met.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	cell := of(assay.Optimal, "easy", .8)

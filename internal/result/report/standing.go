@@ -22,12 +22,12 @@ type Standing struct {
 	Success Share `json:"full_success"`
 	Common  int   `json:"common"`
 	// Conditions has the rates of full success that the costs compare, each over all of the model's
-	// trials under the condition: the first plan without a flaw with the most reliable tools, flawed
-	// plans with the same tools, and the first plan with failing tools.
+	// trials under the condition: the first plan without a flaw with the most reliable tools,
+	// flawed plans with the same tools, and the first plan with failing tools.
 	Conditions []Condition `json:"conditions"`
-	// FlawedPlan is what a flawed plan costs the model, compared with the right plan at the same
-	// tasks under the same conditions. FailingTools is what failing tools cost with the right plan,
-	// compared with reliable tools at the same tasks. Each is nil if there is nothing to compare.
+	// FlawedPlan is the cost of a flawed plan, compared with the right plan at the same tasks under
+	// the same conditions. FailingTools is the cost of failing tools with the right plan, compared
+	// with reliable tools at the same tasks. Each is nil if there is no such comparison.
 	FlawedPlan   *Cost `json:"flawed_plan"`
 	FailingTools *Cost `json:"failing_tools"`
 	// Recovery is the rate of full success on the Hit trials: those with the right plan that met a
@@ -40,7 +40,7 @@ type Standing struct {
 	// Price is the money of all attempts divided by the full successes. It is nil if the price of
 	// some tokens is unknown, and without a cost.
 	Price *stat.Price `json:"usd_per_success"`
-	// Selected says why the missing trials may differ from those that are done, such as
+	// Selected is the reason why the missing trials may differ from the ones that are done, such as
 	// "3 content_filter". It is empty if they don't, as far as is known.
 	Selected string `json:"selected,omitempty"`
 	// Best is true if no model that can be the best did better by more than chance. A model can be
@@ -64,8 +64,8 @@ const (
 	FailingTools = "failing tools"
 )
 
-// A Cost is what a condition costs a model: the difference in full success from a reference, at the
-// same tasks.
+// A Cost is the cost of a condition for a model: the difference in full success from a reference,
+// at the same tasks.
 type Cost struct {
 	// Reference and Level name the two conditions.
 	Reference string `json:"reference"`
@@ -133,7 +133,7 @@ func (t *tally) price() stat.Price {
 	return stat.PriceOf(all, t.from.bySequence())
 }
 
-// selected says which faults of trials that are not done depend on the content of the trial.
+// selected lists the faults of trials that are not done which depend on the content of the trial.
 func (t *tally) selected() string {
 	if t.done == t.planned {
 		return ""
@@ -205,8 +205,8 @@ func failingTools(mine []*cell) *Cost {
 	return costOf(plain, Reliable, failing, tools)
 }
 
-// plainCells returns the cells with the right plan, or if there are none those of the first variant
-// without a flaw, and what to call them.
+// plainCells returns the cells with the right plan, or else the cells of the first variant without
+// a flaw. It also returns a name for them.
 func plainCells(mine []*cell) ([]*cell, string) {
 	for _, v := range []string{assay.Optimal, assay.Baseline, assay.CoT} {
 		plain := where(mine, func(c assay.Cell) bool { return c.Variant == v })

@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A field is an experiment of two models with a right plan and two flawed ones, on reliable tools and
-// on two kinds of failing ones. The conditions make no difference.
+// A field is an experiment of two models with a right plan and two flawed ones, on reliable tools
+// and on two kinds of failing ones. The conditions make no difference.
 type field struct{ tasks, sequences, repeats int }
 
 // level draws the rate of full success of a sequence of tools.
@@ -73,8 +73,8 @@ func flag(b bool) int {
 }
 
 // TestStandings checks that each column of the first screen shows a difference in at most 6 % of
-// experiments in which nothing makes a difference, and that its intervals hold the truth in 93 to
-// 98 % of them. The bounds are wider by three standard errors.
+// experiments in which no condition makes a difference, and that its intervals hold the truth in 93
+// to 98 % of them. The bounds are wider by three standard errors.
 func TestStandings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: simulates 3,000 experiments")

@@ -28,8 +28,8 @@ var (
 	}
 )
 
-// suite returns an experiment of five parts that share cells. It is planned in another order than
-// that of the tables.
+// suite returns an experiment of five parts that share cells. Its plan and the tables have
+// different orders.
 func suite() (report.Design, []assay.Trial) {
 	models := []string{"gpt-4o-mini", "gemini-2.5-flash-06-17", "qwen2.5-7b-instruct"}
 	plan := func(

@@ -16,7 +16,7 @@ import (
 // A cell is a planned cell with the results of its trials.
 type cell struct {
 	assay.Cell
-	// sampling is that of the cell's trials, which attempts may come without.
+	// sampling is the sampling of the cell's trials, which attempts may lack.
 	sampling assay.Sampling
 	// runs counts the outcomes of each run.
 	runs map[assay.RunID]int
@@ -58,7 +58,7 @@ type tally struct {
 	working          int            // milliseconds
 	served           map[string]int // outcomes by the model that answered
 	deployments      map[string]int // outcomes by the deployment of their lane
-	deviations       map[string]int // outcomes by what was asked differently
+	deviations       map[string]int // outcomes by the deviation of their requests
 	deviating        map[string]int // calls of agents that deviate, by kind
 	deviate          map[string]int // outcomes with such a call
 	truncated        int            // outcomes with a reply that was cut off for length
@@ -181,8 +181,8 @@ type counted struct {
 	failures map[failure]failedTrial
 }
 
-// A failure is a kind of outcome that is not full success: those of a cell with a category, or
-// those of a model at a task.
+// A failure is a kind of outcome that is not full success: the outcomes of a cell with a category,
+// or of a model at a task.
 type failure struct {
 	cell     *cell // nil for a model's failures at a task
 	category string
@@ -323,8 +323,8 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if
-// nobody knows a plan for its task.
+// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if the
+// plan for its task is unknown.
 func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
 	if a.CostUSD > 0 {
@@ -460,7 +460,7 @@ func (t *tally) byTask() []stat.Group {
 	return t.groups(func(_ task, o outcomes) (some, of int32) { return o[full], o[done] })
 }
 
-// among computes the share of outcomes of some kinds among those of another kind.
+// among computes the share of outcomes of some kinds among the outcomes of another kind.
 func (t *tally) among(all kind, some ...kind) Share {
 	return t.share(func(_ task, o outcomes) (n, of int32) {
 		for _, k := range some {

@@ -27,7 +27,7 @@ type Vendors struct {
 	first map[occasion]opening // of the reference
 }
 
-// Likeness says how a vendor compares with the reference.
+// Likeness is the verdict on how a vendor compares with the reference.
 type Likeness string
 
 // The verdicts about vendors.
@@ -50,8 +50,8 @@ type Equivalence struct {
 	Verdict Likeness `json:"verdict"`
 	// Reason is why there is no verdict although the test may have one.
 	Reason string `json:"reason,omitempty"`
-	// Matched counts the trials of the vendor at tasks that the reference has, too, and Of those of
-	// the reference.
+	// Matched counts the trials of the vendor at tasks that the reference has, too, and Of counts
+	// the trials of the reference.
 	Matched int              `json:"matched"`
 	Of      int              `json:"of"`
 	Test    stat.Equivalence `json:"equivalence"`
@@ -59,7 +59,7 @@ type Equivalence struct {
 	Paired
 }
 
-// A Conduct describes what a vendor's endpoint did, beyond success.
+// A Conduct describes the behaviour of a vendor's endpoint, beyond success.
 type Conduct struct {
 	Settled int `json:"settled"`
 	Full    int `json:"full_successes"`
@@ -69,7 +69,7 @@ type Conduct struct {
 	FaultKinds map[assay.FaultKind]int `json:"fault_kinds"`
 	Retried    map[assay.FaultKind]int `json:"retried"`
 	Refusals   int                     `json:"refusals"`
-	// Replies counts those of settled trials, and Idle those without any action.
+	// Replies counts the replies of settled trials, and Idle the replies without any action.
 	Replies int `json:"replies"`
 	Idle    int `json:"idle_replies"`
 	// Calls counts the calls that arrived as calls. Unparsed are those without a name or an object
@@ -92,7 +92,7 @@ type Conduct struct {
 	seen    map[assay.TrialID]bool
 }
 
-// First compares the first replies with those of the reference to the same prompts, as K2 Vendor
+// First compares the first replies to the same prompts with the reference's, as K2 Vendor
 // Verifier does (MoonshotAI/K2-Vendor-Verifier, "ToolCall-Trigger Similarity").
 type First struct {
 	Pairs int `json:"pairs"`
@@ -180,7 +180,7 @@ func (v *Vendors) Add(vendor int, a *assay.Attempt, t *assay.Transcript) {
 	v.open(vendor, a, o)
 }
 
-// add adds what an outcome shows.
+// add counts an outcome.
 func (c *Conduct) add(a *assay.Attempt) {
 	c.Settled++
 	c.Full += int(isFull(a.Level))
@@ -199,7 +199,7 @@ func (c *Conduct) add(a *assay.Attempt) {
 	}
 }
 
-// hear adds what the replies of a transcript show, and returns which of them act.
+// hear counts the replies and calls of a transcript, and returns which of the replies act.
 func (c *Conduct) hear(t *assay.Transcript) (acts []bool) {
 	acts = make([]bool, max(1, len(t.Turns)))
 	for _, call := range t.Calls {
@@ -236,7 +236,7 @@ func (c *Conduct) hear(t *assay.Transcript) (acts []bool) {
 	return acts
 }
 
-// open compares the beginning of a trial with that of the reference.
+// open compares the beginning of a trial with the beginning of the reference's trial.
 func (v *Vendors) open(vendor int, a *assay.Attempt, o opening) {
 	at := occasion{a.Cell, asked{a.Task, a.TaskDigest}, a.Repeat, a.Seed}
 	at.cell.Model = ""

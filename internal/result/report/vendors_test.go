@@ -79,8 +79,8 @@ func TestVendorVerdicts(t *testing.T) {
 	}
 }
 
-// TestConduct counts what two hosts did in four trials. The second one breaks the arguments of a
-// call, begins with another tool once, and once with text. It also has a refusal and an error.
+// TestConduct checks two hosts in four trials. The second one breaks the arguments of a call,
+// begins with another tool once, and once with text. It also has a refusal and an error.
 func TestConduct(t *testing.T) {
 	t.Parallel()
 	right := func(int, int) bool { return true }

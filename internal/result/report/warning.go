@@ -144,7 +144,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 	return out
 }
 
-// perModel returns a line for each model of which there is something to say.
+// perModel returns a line for each model for which say returns a text.
 func perModel(cells []*cell, say func(*pooled[string]) string) (where []string) {
 	for _, m := range byModel(cells) {
 		if text := say(m); text != "" {
@@ -232,7 +232,7 @@ func incomplete(a *Analysis, b Beside) []string {
 	return where
 }
 
-// extremes lists the cells in which all outcomes are full successes, or none is. If the cells
+// extremes lists the cells in which every outcome is a full success, or no outcome is. If the cells
 // of all task types agree, they are listed as one.
 func extremes(cells []*cell) (zero, perfect []string) {
 	withoutType := func(c assay.Cell) assay.Cell { return without(c, taskType) }

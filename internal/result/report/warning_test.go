@@ -69,7 +69,7 @@ func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	return a
 }
 
-// Each case raises one kind of warning, or none.
+// Each case raises at most one kind of warning.
 func TestEachWarningHasItsCause(t *testing.T) {
 	t.Parallel()
 	half := fails(2, 0)
