@@ -53,7 +53,7 @@ func (db *DB) refuseDamaged(ctx context.Context) error {
 	return nil
 }
 
-// copyTo opens a connection of its own, because the reader's may not write to any file.
+// copyTo opens a separate connection, because the reader's may not write to any file.
 func (db *DB) copyTo(ctx context.Context, path string) error {
 	conn, err := sql.Open("sqlite", dsn(db.path, "mode=ro", readCache))
 	if err != nil {

@@ -104,7 +104,7 @@ func TestMergeRestoresLostTranscripts(t *testing.T) {
 	}
 }
 
-// Files of a missing store would be mistaken for those of the new one.
+// Files of a missing store would be mistaken for the new store's.
 func TestNewStoreRefusesOccupiedName(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)

@@ -36,7 +36,7 @@ const classificationColumns = `attempt, model, prompt, category, confidence, rea
 
 // Classify stores an opinion on an attempt that has an outcome. The opinion is on disk when
 // Classify returns. A model has only one opinion for each version of the prompt, so a second
-// one is [ErrInvalid]. The other errors are those of [DB.Save], and [ErrNotFound] for an
+// one is [ErrInvalid]. It also returns the errors of [DB.Save], and [ErrNotFound] for an
 // unknown attempt.
 func (db *DB) Classify(ctx context.Context, c Classification) error {
 	what := "save classification of " + nameAttempt(c.Trial, c.Number)

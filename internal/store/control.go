@@ -29,7 +29,7 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 }
 
 // Controls returns the commands to the runs of an experiment in the order in which they were
-// stored. If the experiment is empty, it returns those of all runs.
+// stored. If the experiment is empty, it returns the commands to all runs.
 func (db *DB) Controls(ctx context.Context, experiment string) ([]Control, error) {
 	all, err := collect(ctx, db.reader, `SELECT r.id, c.at, c.command
 		FROM controls c CROSS JOIN runs r ON r.seq = c.run

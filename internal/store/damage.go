@@ -16,8 +16,8 @@ type damage struct {
 	tell    func(error)         // called under mu
 }
 
-// A skippedRow is named by its kind and its row ID. The kind is ofAttempt, or one of [sealed], or
-// describes what cannot be read.
+// A skippedRow is named by its kind and its row ID. The kind is ofAttempt, or one of [sealed], or a
+// description of the unreadable rows.
 type skippedRow struct {
 	of string
 	id int64
@@ -55,8 +55,8 @@ func (db *DB) countSkipped(attempts bool) (n int) {
 	return n
 }
 
-// skip records rows of a kind that cannot be read or proved, and tells of them unless all are
-// known. Unless the store skips damage, it returns err.
+// skip records rows of a kind that cannot be read or proved, and reports them unless all are known.
+// Unless the store skips damage, it returns err.
 func (db *DB) skip(of string, err error, ids ...int64) error {
 	d := db.damage
 	if d == nil {
@@ -140,7 +140,7 @@ func (db *DB) lastAttempt(ctx context.Context) (int64, error) {
 }
 
 // bound returns the min or max row ID of the attempts from the given one on. If that table is
-// damaged, it returns that of their seals.
+// damaged, it returns the min or max of their seals.
 func (db *DB) bound(ctx context.Context, which string, from int64) (id sql.NullInt64, err error) {
 	for _, rows := range []string{
 		"(id) FROM attempts WHERE id >= ?", "(attempt) FROM attempt_seals WHERE attempt >= ?",

@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Choice selects what to delete. Empty fields select everything.
+// A Choice selects the attempts to delete. Empty fields select everything.
 type Choice struct {
 	Experiment string `json:"experiment,omitempty"`
 	Model      string `json:"model,omitempty"`

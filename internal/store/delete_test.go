@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// Delete deletes exactly what the preview counts.
+// Delete deletes exactly the attempts that the preview counts.
 func TestDeleteMatchesItsPreview(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]store.Choice{
@@ -138,7 +138,7 @@ func during[T any](all iter.Seq2[T, error], meanwhile func()) (last error) {
 	return last
 }
 
-// doomed returns an attempt by a model of its own.
+// doomed returns an attempt by a model that has no other.
 func doomed() *assay.Attempt {
 	a := outcome(1)
 	a.Model = "doomed"

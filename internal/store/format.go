@@ -15,7 +15,7 @@ import (
 const applicationID = 0x41736179
 
 // format is the number of the schema, which a store has as its user_version. Raise it whenever
-// schema.sql or what a seal covers changes. This program reads no other format.
+// schema.sql changes, or the data that a seal covers. This program reads no other format.
 const format = 13
 
 //go:embed schema.sql

@@ -28,7 +28,7 @@ type Import struct {
 }
 
 // Import stores aggregates of another system. If the same file was imported before, it returns
-// [ErrImported]. Its other errors are those of [DB.Save].
+// [ErrImported]. It also returns the errors of [DB.Save].
 func (db *DB) Import(ctx context.Context, i Import) error {
 	return db.write(ctx, "import "+i.Name, len(i.Body), func(w *writer) error {
 		var known bool

@@ -8,7 +8,7 @@ import (
 const libraryColumns = "digest, body"
 
 // KeepLibrary stores a part of the library with a digest, as package library packs it, so that the
-// results of its tasks can be read without the library's file. It does nothing if the store has
+// results of its tasks can be read without the library's file. It has no effect if the store has
 // the same part.
 func (db *DB) KeepLibrary(ctx context.Context, digest string, part []byte) error {
 	return db.write(ctx, "keep library "+digest, len(part), func(w *writer) error {

@@ -14,10 +14,10 @@ type Listed struct {
 	assay.Attempt
 }
 
-// A Listing is what is new since a snapshot.
+// A Listing holds the attempts that are new since a snapshot.
 type Listing struct {
-	// All streams attempts in the order in which they were saved: those that were saved later, or
-	// all attempts if any was rescored or superseded later. An error comes with a zero value and
+	// All streams attempts in the order in which they were saved: the attempts that were saved
+	// later, or all if any was rescored or superseded later. An error comes with a zero value and
 	// ends it.
 	All iter.Seq2[Listed, error]
 	// Snapshot is the state that All leads to, and Last the row of its last attempt. A damaged
@@ -26,9 +26,9 @@ type Listing struct {
 	Last     int64
 }
 
-// List lists what is new since a snapshot, or everything without one. A million attempts take as
-// long as those of [DB.Attempts].
-// [ErrUnknownSnapshot] means that attempts were deleted, so that everything has to be listed again.
+// List lists the attempts that are new since a snapshot, or all without one. A million attempts
+// take as long as in [DB.Attempts]. [ErrUnknownSnapshot] means that attempts were deleted, so that
+// everything has to be listed again.
 func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 	at, end, err := db.begin(ctx, "", false)
 	if err != nil {

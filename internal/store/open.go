@@ -102,7 +102,7 @@ func logSize(path string) (int64, error) {
 	return fi.Size(), nil
 }
 
-// inspect refuses files that cannot be opened as a store for writing. It writes nothing, and
+// inspect refuses files that cannot be opened as a store for writing. It does not write, and
 // accepts a missing or empty file.
 //
 // It opens the file only through SQLite. If the file were opened and closed in another way, the
@@ -167,7 +167,7 @@ func refuseOrphanedLog(path string) error {
 }
 
 // refuseStranger refuses a file that is certainly not a store of this format. It leaves no file
-// beside it. If it cannot tell, it accepts the file, because the log may just be
+// beside it. If it is uncertain, it accepts the file, because the log may just be
 // being folded into it.
 func refuseStranger(ctx context.Context, path string) error {
 	name := frozenDSN(path)
@@ -275,7 +275,7 @@ func frozenName(path string, cause error) (string, error) {
 // openWriter opens the connection that writes, and makes the tables of a new store.
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
 	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)",
-		"secure_delete(1)")) // so that recovery does not find what users deleted
+		"secure_delete(1)")) // so that recovery cannot find rows that users deleted
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}

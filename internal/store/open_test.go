@@ -253,8 +253,7 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 	}
 }
 
-// A store of an older format is refused in one sentence that says what to do, and is never called
-// damaged.
+// A store of an older format is refused in one sentence with advice, and is never called damaged.
 func TestOlderFormatIsNotDamage(t *testing.T) {
 	t.Parallel()
 	path := createClosed(t)
@@ -492,7 +491,7 @@ func primary(err error) int {
 	return 0
 }
 
-// Other versions of SQLite find nothing wrong with a store, whether or not its run has ended.
+// Other versions of SQLite find no fault in a store, whether or not its run has ended.
 func TestOtherSQLite(t *testing.T) {
 	t.Parallel()
 	const check = `import sqlite3, sys

@@ -15,7 +15,7 @@ type Outcome struct {
 }
 
 // Outcomes streams the latest verdict on each settled trial in the order in which the trials
-// were settled, as of the moment the loop begins. A million trials take as long as those of
+// were settled, as of the moment the loop begins. A million trials take as long as in
 // [DB.Verdicts], because each is proved. An error comes with a zero outcome and ends the sequence.
 func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
 	return stream(func(yield func(Outcome, error) bool) error {

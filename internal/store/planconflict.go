@@ -29,7 +29,7 @@ type StoredPlan struct {
 	Run   assay.RunID `json:"run"`
 }
 
-// planOf is the plan that a store shows for an experiment, which is that of its latest run.
+// planOf is the plan that a store shows for an experiment, which is the plan of its latest run.
 type planOf struct {
 	experiment, started string
 	source              StoredPlan
@@ -60,7 +60,7 @@ func plansOf(s *DB, runs map[int64]*foundRun) (plans []planOf) {
 	return plans
 }
 
-// comparePlans reports the stores whose plan of an experiment differs from that of its latest
+// comparePlans reports the stores whose plan of an experiment differs from the plan of its latest
 // run.
 func (b *rebuilder) comparePlans(all []planOf) {
 	if b.PlanConflict == nil {

@@ -2,7 +2,7 @@ package store
 
 import "context"
 
-// A Profile sums up what attempts at one variant by one model took.
+// A Profile sums up the requests, tokens, time and costs of attempts at one variant by one model.
 type Profile struct {
 	Model, Variant string
 	// Attempts counts the attempts that settled. The sums from Turns to CostUSD cover only
@@ -22,7 +22,7 @@ type Profile struct {
 // quickly from a store of any size.
 const profiled = 20_000
 
-// Profile returns what the latest 20,000 attempts of all experiments took, by model and variant.
+// Profile sums up the latest 20,000 attempts of all experiments by model and variant.
 func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profile(ctx, profiled) }
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {

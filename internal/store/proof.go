@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// errUnproved means that a row differs from what its seal covers.
+// errUnproved means that a row differs from the data that its seal covers.
 var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
 
 var errNoSeal = hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is "+
@@ -44,7 +44,7 @@ type storedAttempt struct {
 // missing.
 type attemptQuery struct {
 	trials     bool
-	scores     int64  // the latest score to read; 0 to read none
+	scores     int64  // the latest score to read; 0 to read no scores
 	superseded string // a condition for outcomes of rounds before the latest
 	args       []any  // of superseded
 }
@@ -152,8 +152,8 @@ type proof struct {
 	walk
 	query  attemptQuery
 	broken map[int64]bool // the scores that are not proved
-	// unknown has the runs whose rows are not proved. What they say of attempts is left out, and if
-	// the walk is of one experiment, the attempts are too, because they may belong to another one.
+	// unknown has the runs whose rows are not proved. Their data about attempts are left out, and
+	// so are the attempts if the walk is of one experiment, as they may not belong to it.
 	unknown map[string]bool
 }
 
@@ -175,7 +175,7 @@ func (db *DB) prove(ctx context.Context, q walk, at state) (p proof, err error) 
 	return p, err
 }
 
-// findSuperseded lets a query tell which outcomes were superseded. Few stores have any.
+// findSuperseded lets a query find the outcomes that were superseded. Few stores have any.
 func (db *DB) findSuperseded(ctx context.Context, at state, q *attemptQuery) error {
 	var again bool
 	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"

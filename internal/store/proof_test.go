@@ -117,7 +117,7 @@ func ofType(t testing.TB, path, table, column string) (value string) {
 	return value
 }
 
-// leavesOut checks that a reader that skips damage leaves something out, and says so, and that
+// leavesOut checks that a reader that skips damage leaves something out and reports it, and that
 // other readers return an error.
 func leavesOut(t *testing.T, path string) {
 	t.Helper()

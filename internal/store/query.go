@@ -88,7 +88,7 @@ func table[K comparable, V any](
 	return m, err
 }
 
-// stream returns a sequence of what run yields. An error of run ends it.
+// stream returns a sequence of the values that run yields. An error of run ends it.
 func stream[T any](run func(yield func(T, error) bool) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := run(yield); err != nil {

@@ -24,13 +24,13 @@ type Filter struct {
 	// OnlySettled leaves out faults, OnlyFaults leaves out outcomes.
 	OnlySettled bool
 	OnlyFaults  bool
-	// Superseded adds the outcomes that were superseded by those of later rounds.
+	// Superseded adds the outcomes that were superseded by outcomes of later rounds.
 	Superseded bool
 	// Snapshot leaves out everything added after that state; see [DB.Snapshot].
 	Snapshot string
 	// AsSaved returns outcomes as they were saved and ignores [DB.Rescore].
 	AsSaved bool
-	// Since leaves out what that snapshot contains. It keeps attempts that were saved later
+	// Since leaves out the attempts in that snapshot. It keeps attempts that were saved later
 	// and, unless AsSaved is set, attempts that were rescored later.
 	Since string
 }

@@ -37,7 +37,7 @@ type Copied struct {
 	Outcomes    int `json:"outcomes"`
 	Transcripts int `json:"transcripts"`
 	// Doubles counts attempts that were found in several stores, and Conflicts outcomes that were
-	// not copied because another one came first.
+	// not copied because another outcome came first.
 	Doubles   int `json:"doubles"`
 	Conflicts int `json:"conflicts"`
 	// Lost counts attempts that were not copied because they cannot be trusted. Missing counts

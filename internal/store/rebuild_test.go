@@ -265,8 +265,8 @@ func TestImportStoresAFileOnce(t *testing.T) {
 	}
 }
 
-// One changed column of a run costs recovery no attempt. What else its row says is unknown then,
-// and what has a seal of its own is kept.
+// One changed column of a run costs recovery no attempt. The rest of its row is unknown then, and
+// the parts with separate seals are kept.
 func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)

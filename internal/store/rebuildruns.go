@@ -68,8 +68,8 @@ func (b *rebuilder) findRuns() error {
 }
 
 // copyRuns copies runs, oldest first. If the text of its experiment is damaged, the copy has null.
-// Doubtful runs come before all others, so that what is unknown of an experiment hides nothing that
-// is known, and only if they have attempts.
+// Doubtful runs come before all others, so that unknown properties of an experiment do not hide
+// known ones, and only if they have attempts.
 func (b *rebuilder) copyRuns() error {
 	for id, r := range b.known {
 		if r.doubtful && r.started == "" {
@@ -139,8 +139,8 @@ func (b *rebuilder) copyRunCounts() error {
 	})
 }
 
-// runsOf returns the runs of a source by their rows. The parts of a run have seals of their own:
-// see [sealed].
+// runsOf returns the runs of a source by their rows. The parts of a run have separate seals: see
+// [sealed].
 func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 	runs := make(map[int64]*foundRun)
 	for _, part := range []struct {

@@ -269,8 +269,8 @@ type storedRun struct {
 	experiment Experiment
 }
 
-// storedRuns is [DB.Runs] with the experiments. It leaves out what is not proved: a run, the text
-// of its experiment, or its end.
+// storedRuns is [DB.Runs] with the experiments. It leaves out a run, the text of its experiment, or
+// its end if it is not proved.
 func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
 	unproved := make(map[string]map[int64]bool)
 	for _, of := range []string{"run", "run_spec", "run_end"} {

@@ -16,8 +16,8 @@ import (
 
 // A salvage collects the rows of a damaged store from every page of its file that can be read,
 // wherever that page is, and puts them into a new file with whole tables and indexes. It leaves the
-// proof of the rows to [Rebuild], except that it lets a proved row win against another one with the
-// same ID. Rows that users deleted are nowhere in the file, because the writer overwrites them.
+// proof of the rows to [Rebuild], except that it lets a proved row win against another row with the
+// same ID. The file does not contain rows that users deleted, because the writer overwrites them.
 type salvage struct {
 	ctx          context.Context
 	page         *sql.Stmt // returns a page of the file by its number
@@ -89,7 +89,7 @@ func (s *salvage) confirm(refused error) error {
 	return errors.Join(err, refused)
 }
 
-// checkFile reports what SQLite finds wrong with a file.
+// checkFile reports the problems that SQLite finds in a file.
 func (b *rebuilder) checkFile(s *DB) (failed error) {
 	v := newVerifier(b.ctx, s)
 	v.found = func(p Problem) {
@@ -124,7 +124,7 @@ func mendHeader(path, dir string) (string, error) {
 		_, err = io.ReadFull(f, header)
 		err = errors.Join(err, f.Close())
 	}
-	copy(header[92:], "\xff\xff\xff\xff") // what it says of the file's size is not valid
+	copy(header[92:], "\xff\xff\xff\xff") // so that the file's size in the header is not valid
 	mended := filepath.Join(dir, "mended.db")
 	for _, suffix := range []string{"", "-wal"} {
 		if err == nil {
@@ -156,7 +156,7 @@ func copyFile(from, to string, beginning []byte) error {
 	return errors.Join(err, c.Close())
 }
 
-// create makes the new file. Nothing in it is checked except indexes and the types of columns.
+// create makes the new file. In it, only indexes and the types of columns are checked.
 func (s *salvage) create(path string) error {
 	db, err := newDB(path, dsn(path, "mode=rwc", "journal_mode(MEMORY)", "synchronous(OFF)",
 		"ignore_check_constraints(1)", readCache))
@@ -247,8 +247,8 @@ func (s *salvage) load(n int64) (b []byte, err error) {
 	return b, err
 }
 
-// learn reads what the tables without row IDs say of the others. Records of deletions excuse
-// missing rows only if they are proved.
+// learn reads the data about other tables from the tables without row IDs. Records of deletions
+// excuse missing rows only if they are proved.
 func (s *salvage) learn() error {
 	sums, err := values[[]byte](s.ctx, s.tx, "SELECT sum FROM seals WHERE of = 'dictionary'")
 	if err != nil {
@@ -378,7 +378,7 @@ func (s *salvage) proved(r rival) (bool, error) {
 	return proved, nil
 }
 
-// A shape is a table with what its rows look like on a page.
+// A shape is a table with the format of its rows on a page.
 type shape struct {
 	name      string
 	columns   []shapeColumn

@@ -70,7 +70,7 @@ func mappedStore(t *testing.T) mapped {
 	return m
 }
 
-// shown returns what readers show of a store.
+// shown returns the content of a store as readers show it.
 func shown(t *testing.T, path string) (string, error) {
 	db, err := store.OpenReadOnly(t.Context(), path)
 	if err != nil {
@@ -93,7 +93,7 @@ func shown(t *testing.T, path string) (string, error) {
 	return b.String(), errors.Join(err, failed)
 }
 
-// recovers checks that a damaged copy of the store shows nothing wrong, and that recovery keeps all
+// recovers checks that a damaged copy of the store shows no wrong data, and that recovery keeps all
 // attempts that have no row on a lost page.
 func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 	t.Helper()

@@ -106,7 +106,7 @@ func outcome(i int) *assay.Attempt {
 	}
 }
 
-// think fills in what only formats since 7 hold.
+// think fills in the fields that only formats since 7 hold.
 func think(a *assay.Attempt) {
 	a.CachedTokens, a.CacheWriteTokens, a.ReasoningTokens = 17000, 2000, 999
 	a.Finish, a.Truncated = "tool_calls, length", 1

@@ -47,7 +47,7 @@ type record struct {
 // place among the attempts of its trial, starting at 1. It has three outcomes:
 //
 //  1. nil: the attempt is on disk and survives a power failure;
-//  2. [ErrSettled], [ErrInvalid] or [ErrUnknownRun]: this attempt is refused, none of it is
+//  2. [ErrSettled], [ErrInvalid] or [ErrUnknownRun]: this attempt is refused, no part of it is
 //     stored, and other attempts can still be saved;
 //  3. another error: if ctx ended, the attempt may or may not be stored. Otherwise it is not
 //     stored, the store accepts no more writes, and the run has to end.
@@ -148,8 +148,8 @@ func (w *writer) insertRows(r *record) error {
 // texts has buffers for the JSON of transcripts, which is only needed until it is compressed.
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode does the part of a save that needs no database, in the caller's goroutine. It does
-// not compress the transcript's JSON, which is nil if there is none.
+// encode does the part of a save that does not need the database, in the caller's goroutine. It
+// does not compress the transcript's JSON, which is nil if there is none.
 func encode(a *assay.Attempt, transcript []byte) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles(), round: a.Round}
 	var err error

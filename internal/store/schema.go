@@ -53,7 +53,7 @@ func schemaOf(ctx context.Context, db querier) (map[string]string, error) {
 		FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'`)
 }
 
-// schemaDiffers compares a store's schema with that of a new store.
+// schemaDiffers compares a store's schema with the schema of a new store.
 func schemaDiffers(ctx context.Context, db querier) (wrong []schemaFault, err error) {
 	want, err := freshSchema()
 	if err != nil {

@@ -114,8 +114,8 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// OpenReadOnly opens the store at path for reading. It takes no lock and changes nothing. It
-// works while a run writes, after a run was killed, and in a directory that is not writable.
+// OpenReadOnly opens the store at path for reading. It takes no lock and does not change the store.
+// It works while a run writes, after a run was killed, and in a directory that is not writable.
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	path, err := resolve(path)
 	if err != nil {
@@ -192,7 +192,7 @@ func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) erro
 	}
 }
 
-// write is do, and puts what it does before an error.
+// write is do, and puts the action before an error.
 func (db *DB) write(ctx context.Context, what string, bytes int, apply func(*writer) error) error {
 	if err := db.do(ctx, bytes, apply); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -18,7 +18,7 @@ type target struct {
 	lock *lockfile.Lock
 }
 
-// suffixes are those of a store's files.
+// suffixes are the suffixes of a store's files.
 var suffixes = []string{"", "-wal", "-shm", "-journal", ".lock"}
 
 // newTarget begins a store at path, which must not exist, with these permissions.
@@ -97,7 +97,7 @@ func (t *target) clear() (err error) {
 	return errors.Join(err, os.RemoveAll(salvageDir(t.part)))
 }
 
-// salvageDir is the directory for what is collected of damaged stores.
+// salvageDir is the directory for rows that are collected from damaged stores.
 func salvageDir(part string) string { return part + "-pages" }
 
 // place gives a complete store its name. It uses a link, because a rename would replace a file

@@ -61,7 +61,7 @@ func (db *DB) findScript(
 // A Stored is an attempt with its transcript.
 type Stored struct {
 	Attempt assay.Attempt
-	// Transcript is nil if none was saved or it cannot be read.
+	// Transcript is nil if it was not saved or cannot be read.
 	Transcript *assay.Transcript
 }
 
@@ -93,8 +93,8 @@ func (db *DB) transcriptOf(
 	return t, nil
 }
 
-// bodies returns the stored transcripts of a range of attempts by their row IDs, with nil for those
-// that a user deleted. They have a query of their own, so that damage to them costs transcripts only.
+// bodies returns the stored transcripts of a range of attempts by row ID, with nil for texts that a
+// user deleted. They have a separate query, so that damage to them costs transcripts only.
 func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, error) {
 	bodies, err := table[int64, []byte](ctx, db.reader, `
 		SELECT attempt, NULL FROM dropped WHERE attempt BETWEEN ?1 AND ?2 UNION ALL
@@ -106,8 +106,8 @@ func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, 
 }
 
 // textOf returns the JSON of an attempt's transcript, which must have the digest that the
-// attempt's seal covers. It returns nil if no transcript was saved or a user deleted it. If bodies is nil, it
-// reads the body.
+// attempt's seal covers. It returns nil if no transcript was saved or a user deleted it. If bodies
+// is nil, it reads the body.
 func (db *DB) textOf(
 	ctx context.Context, attempt int64, script []byte, bodies map[int64][]byte,
 ) (text []byte, err error) {

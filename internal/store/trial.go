@@ -34,7 +34,7 @@ func (s Set) Len() int { return len(s.keys) }
 // Settled returns the trials that are done in any experiment. Trials are identified by their
 // content, so an outcome counts for every experiment that plans its trial. If the store skips
 // damage, Settled reads all attempts and leaves out the outcomes that are not proved. Otherwise it
-// only reads the index of settled attempts, which proves nothing.
+// only reads the index of settled attempts, which is not proved.
 func (db *DB) Settled(ctx context.Context) (Set, error) {
 	if db.damage != nil {
 		return db.setOf(ctx, func(Outcome) bool { return true })

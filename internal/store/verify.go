@@ -16,7 +16,7 @@ import (
 type Problem struct {
 	// Check names the law that is broken.
 	Check string `json:"check"`
-	// Where names the rows, and What describes what is wrong with them.
+	// Where names the rows, and What describes the problem.
 	Where string `json:"where"`
 	What  string `json:"what"`
 	// Do is advice to the user.
@@ -43,14 +43,14 @@ type Proof struct {
 	Lost int
 }
 
-// Verify checks the store against everything that it knows about itself: the file and its
-// schema, each row against its seal, each trial against its ID, that no attempts are missing,
-// and that trials are settled once in each round.
+// Verify checks the store for consistency: the file and its schema, each row against its seal, each
+// trial against its ID, that no attempts are missing, and that trials are settled once in each
+// round.
 //
 // It calls found for every problem, in one goroutine, and progress from time to time with how
 // many attempts it has looked at. inspect checks the content of an attempt; several goroutines
-// call it. Verify changes nothing. An error means that it could not look. [ErrChanged] means
-// that rows were deleted meanwhile. Ignore the problems found so far, and call it again.
+// call it. Verify does not change the store. An error means that it could not look. [ErrChanged]
+// means that rows were deleted meanwhile. Ignore the problems found so far, and call it again.
 func (db *DB) Verify(
 	ctx context.Context, inspect func(*Stored) []Problem, found func(Problem),
 	progress func(done, of int),
@@ -156,7 +156,7 @@ func (v *verifier) file() error {
 		})
 }
 
-// schema compares the store's tables with those of a new store.
+// schema compares the store's tables with the tables of a new store.
 func (v *verifier) schema() error {
 	const do = "the file was changed by another program; " + doRecover
 	wrong, err := schemaDiffers(v.ctx, v.db.reader)

@@ -95,7 +95,7 @@ func (p *patience) waits(n int) bool {
 	return p.waiting || n > 1
 }
 
-// learn is told how much a batch of n writes has grown.
+// learn adapts p to the size to which a batch of n writes has grown.
 func (p *patience) learn(n, grown int) {
 	if p.waiting = grown >= 2*n; !p.waiting {
 		p.rests = 32

@@ -1,7 +1,7 @@
 // Package lockfile reserves the name of a file for one program while the file is being made.
 //
-// It owns lock files that exist only while a program holds them. It does not know what the
-// name is for. Locks that outlive their holder, such as the store's, are elsewhere.
+// It owns lock files that exist only while a program holds them. It does not know the purpose of
+// the name. Locks that outlive their holder, such as the store's, are elsewhere.
 package lockfile
 
 import (
@@ -14,7 +14,7 @@ import (
 // ErrHeld means that another program holds the lock.
 var ErrHeld = errors.New("another program holds the lock")
 
-// A Lock is a lock on a file of its own. The operating system releases it when the program
+// A Lock is a lock on a separate file. The operating system releases it when the program
 // ends, however it ends. The file then stays behind, but blocks no other program.
 type Lock struct{ file *flock.Flock }
 
@@ -31,7 +31,7 @@ func Acquire(path string) (*Lock, error) {
 			return nil, errors.Join(ErrHeld, file.Close())
 		}
 		// The previous holder may have removed this file between our open and our lock. Then
-		// other programs lock a newer file at the same path, and ours protects nothing.
+		// other programs lock a newer file at the same path, and ours is useless.
 		mine, err := file.Stat()
 		now, gone := os.Stat(path)
 		switch {
