@@ -1,16 +1,16 @@
 package stat
 
-// What intervals and tests count as independent.
+// The units that intervals and tests can count as independent.
 const (
 	Auto       = "auto" // BySequence if there are at most half as many sequences as tasks
 	ByTask     = "task"
 	BySequence = "sequence"
 )
 
-// Clusters lists what can be counted as independent, the default first.
+// Clusters lists the units that can be counted as independent, the default first.
 var Clusters = []string{Auto, ByTask, BySequence}
 
-// Cluster returns what Auto stands for. In simulations of 60 tasks of 6 to 15 sequences, intervals
+// Cluster returns the unit behind Auto. In simulations of 60 tasks of 6 to 15 sequences, intervals
 // over tasks hold the rate of tasks at large in 60 to 85 %, and those over sequences in 95 to 97 %.
 func Cluster(tasks, sequences int) string {
 	if sequences > 0 && 2*sequences <= tasks {

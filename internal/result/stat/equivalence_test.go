@@ -9,9 +9,9 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// TestEquivalent checks that of sides that differ by just the margin, in either direction, about
-// 5 % are called equivalent, and nearly all equal ones if there are many tasks. With 2,000 draws,
-// three standard errors are 1.5 points.
+// TestEquivalent checks that about 5 % of sides that differ by just the margin, in either
+// direction, are called equivalent, and nearly all equal sides if there are many tasks. With 2,000
+// draws, three standard errors are 1.5 points.
 func TestEquivalent(t *testing.T) {
 	t.Parallel()
 	const draws, margin = 2000, .1

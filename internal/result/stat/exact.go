@@ -43,9 +43,9 @@ func (s strata) exact() float64 {
 // finest limits the whole numbers that stand for weights.
 const finest = 64
 
-// counts returns whole numbers in proportion to what a success of side A adds to the difference of
-// rates, given the successes of both sides together. If there are none up to [finest], they are
-// rounded. The test is exact for any weights that depend on the numbers of trials only.
+// counts returns whole numbers in proportion to the weight of A's successes in the difference of
+// rates, given the successes of both sides together. If such numbers would exceed [finest], they
+// are rounded. The test is exact for any weights that depend on the numbers of trials only.
 func (s strata) counts() []int {
 	per, most := make([]float64, len(s)), 0.
 	for i, x := range s {

@@ -4,8 +4,8 @@ import "math"
 
 // NoninferiorFixed tests whether side A is worse than side B by less than a margin on just these
 // tasks, which are all that matter. Repeats are the sample: a task's trials are independent draws
-// of its own rates under its conditions. [Noninferior] asks the same about more tasks like these.
-// Each task weighs the same, and so does each condition of a task.
+// from the task's rates under its conditions. [Noninferior] asks the same about more tasks like
+// these. Each task weighs the same, and so does each condition of a task.
 //
 // PFail is exact. If the sides are equal, the successes in a cell fall on either side by chance,
 // so side A's number of them is hypergeometric, given the cell's total, and the test adds up these
@@ -16,8 +16,8 @@ import "math"
 // trials can differ than are counted. So do sides that are equal on average but not on each task,
 // if they have equal numbers of trials, because a mixture of two rates varies less than their mean.
 //
-// PPass is that of the stratified score test of a risk difference, with the rates of a cell that
-// are most likely at the margin (Miettinen and Nurminen, "Comparative analysis of two rates",
+// PPass is the p-value of the stratified score test of a risk difference, with the rates of a cell
+// that are most likely at the margin (Miettinen and Nurminen, "Comparative analysis of two rates",
 // Statistics in Medicine 4, 1985; Farrington and Manning, Statistics in Medicine 9, 1990). At rates
 // of 0 or 1 it still allows for the loss that so few trials could have hidden.
 //
@@ -119,8 +119,8 @@ func (s strata) upper() float64 {
 
 // A FixedSize describes data about a fixed number of tasks that are still to be collected: the
 // repeats of each task on each side, the rate of side B, above 0, and the correlation of two
-// repeats of a task, which tells how far the tasks' own rates are apart. A side that is worse loses
-// the same share of its successes on each task.
+// repeats of a task, which measures how far the tasks' own rates are apart. A side that is worse
+// loses the same share of its successes on each task.
 //
 // TestFixedSize compares the shares of verdicts with simulated ones.
 type FixedSize struct {
@@ -140,7 +140,7 @@ func (s FixedSize) Passes(margin float64) float64 {
 // Fails returns the share of runs in which a side that is worse by a drop fails.
 func (s FixedSize) Fails(drop float64) float64 {
 	z := normalQuantile(1 - FailLevel)
-	step := 1 / float64(s.Tasks*s.Repeats) // half of what a success is worth
+	step := 1 / float64(s.Tasks*s.Repeats) // half of the value of a success
 	least := smallest(func(drop float64) bool {
 		// The exact test assumes that both sides have the mean of their rates.
 		mean := (1 + s.left(drop)) / 2

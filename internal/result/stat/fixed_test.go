@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A suite is what a team's own tasks are like: their rates on side B are spread evenly from low
+// A suite describes tasks like a team's own: their rates on side B are spread evenly from low
 // to 1. Side A loses the same share of each. If the luck is shared, the trials of a repeat meet the
 // same luck on both sides.
 type suite struct {
@@ -88,7 +88,7 @@ func gateTable(t *testing.T) string {
 	return text.String()
 }
 
-// The table of docs/gate.md is what this simulation gives.
+// This simulation gives the table of docs/gate.md.
 func TestGateTable(t *testing.T) {
 	simulates(t, "48,000 comparisons of few tasks")
 	page, err := os.ReadFile("../../../docs/gate.md")
@@ -265,7 +265,7 @@ func TestFixedSize(t *testing.T) {
 		s.drop = margin
 		_, fail := s.verdicts(margin)
 		passes := size.Passes(margin)
-		fails := min(size.Fails(margin), 1-stat.PassLevel) // what passes does not fail
+		fails := min(size.Fails(margin), 1-stat.PassLevel) // a side that passes does not fail
 		t.Logf("%+v: pass %.3f planned %.3f, fail %.3f planned %.3f", s, pass, passes, fail, fails)
 		if math.Abs(pass-passes) > .06 || math.Abs(fail-fails) > .06 {
 			t.Errorf("%+v: pass %.3f, planned %.3f; fail %.3f, planned %.3f", s, pass, passes, fail,
@@ -313,7 +313,7 @@ func TestFixedLooks(t *testing.T) {
 	}
 }
 
-// The bounds of a rate are those of the binomial distribution, and hold for tasks of any rates.
+// The bounds of a rate come from the binomial distribution, and hold for tasks of any rates.
 func TestRateOfFixed(t *testing.T) {
 	t.Parallel()
 	tasks := func(full ...int) (all []stat.Task) {

@@ -21,8 +21,8 @@ const leastLoss = -9
 // The interval holds the shares s for which the test of [Compare] finds no difference between
 // (1-s) times A and B (Fieller, "Some problems in interval estimation", JRSS B 16, 1954). So it
 // excludes 0 if and only if Compare's interval does, for equal numbers of trials. In simulations of
-// 20 or 60 tasks, it holds the truth in 96 to 98 % on average, and in 92 % at the worst. With 6 tasks
-// it nearly always does.
+// 20 or 60 tasks, it holds the truth in 96 to 98 % on average, and in 92 % at the worst. With 6
+// tasks it nearly always does.
 func Lost(tasks []Matched, bySequence bool) Loss {
 	x := ratiosOf(tasks, bySequence)
 	if x.a == 0 {
@@ -60,8 +60,8 @@ type ratios struct {
 	tasks    []ratio
 	clusters int
 	a, b     float64 // sums of the rates
-	// size, length and step are those of a [contrast] of the two sides. They determine how large a
-	// difference between tasks is, whatever the share that is tested.
+	// size, length and step are the fields of a [contrast] of the two sides. They determine how
+	// large a difference between tasks is, whatever the share that is tested.
 	size, length, step float64
 }
 
@@ -117,14 +117,14 @@ func (x ratios) differs(share float64) bool {
 	return math.Abs(e.mean) > e.se*studentQuantile(.975, e.df)
 }
 
-// A Spent is what a task cost, with its successes.
+// A Spent is the cost of a task, with its successes.
 type Spent struct {
 	Sequence int
 	USD      float64
 	Full     int
 }
 
-// A Price is what a success costs. Dollars is nil without a success. High is nil if there are so
+// A Price is the cost of a success. Dollars is nil without a success. High is nil if there are so
 // few successes that the data do not bound the price.
 type Price struct {
 	Dollars *float64 `json:"usd"`

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A decline draws tasks whose sequences differ in the rate at A and in the share of it that B loses.
+// A decline draws tasks whose sequences differ in the rate at A and in the share that B loses.
 type decline struct {
 	tasks, sequences int
 	most             int // repeats of a task, from 1 to most

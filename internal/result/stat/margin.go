@@ -11,8 +11,8 @@ const (
 	FailLevel = .005
 )
 
-// A Noninferiority says whether side A is worse than side B by less than a margin. Differences are
-// A minus B, in shares of 1.
+// A Noninferiority is the verdict on whether side A is worse than side B by less than a margin.
+// Differences are A minus B, in shares of 1.
 type Noninferiority struct {
 	Margin float64 `json:"margin"`
 	// Lower and Upper are bounds of the difference: it is below Lower in at most 5 % of such data,
@@ -39,7 +39,7 @@ func (n Noninferiority) Fails(level float64) bool { return n.PFail <= level }
 
 // Noninferior tests whether side A is worse than side B by less than a margin, over the tasks that
 // both tried. It has the weights, the standard error and the degrees of freedom of [Compare]. The
-// test against the margin is that of a confidence interval which lies above it (Piaggio et al.,
+// test against the margin is the test whether a confidence interval lies above it (Piaggio et al.,
 // "Reporting of noninferiority and equivalence randomized trials", JAMA 308, 2012).
 //
 // In simulations (40 to 250 tasks, three trials a side, rates of .5 and .9), at most .6 % of equal
@@ -124,8 +124,8 @@ func (s Size) design() (x design, ok bool) {
 	return x, x.tasks > 0 && s.Repeats > 0 && s.Rate > 0 && x.df > minFreedom
 }
 
-// An Equivalence says whether two sides differ by less than a margin. Differences are A minus B, in
-// shares of 1.
+// An Equivalence is the verdict on whether two sides differ by less than a margin. Differences are
+// A minus B, in shares of 1.
 type Equivalence struct {
 	Margin float64 `json:"margin"`
 	// Lower and Upper are the bounds of the 90 % interval, which lies within the margin if the

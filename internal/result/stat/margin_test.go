@@ -156,8 +156,8 @@ func TestNoninferiorLaws(t *testing.T) {
 	})
 }
 
-// The levels for two-sided 5 % and five equal looks are those of Lan and DeMets' published
-// boundaries.
+// The levels for two-sided 5 % and five equal looks match the published boundaries of Lan and
+// DeMets.
 func TestSpendReference(t *testing.T) {
 	t.Parallel()
 	want := []float64{4.8769, 3.3569, 2.6803, 2.2898, 2.0310}

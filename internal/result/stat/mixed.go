@@ -11,24 +11,22 @@ import "math"
 // neither the task nor the sequence in it, so the model of the differences is a
 // one-way classification: a mean, an effect of the sequence, and a rest.
 //
-// The variances are those of the largest restricted likelihood (Patterson and
+// The variances maximize the restricted likelihood (Patterson and
 // Thompson, "Recovery of inter-block information when block sizes are unequal",
 // Biometrika 58, 1971), and the mean is weighted by the variances of the
 // sequences' means (Searle, Casella and McCulloch, Variance Components, 1992,
 // sections 6.6 and 7.2). The interval is Student's with one degree of freedom
 // less than there are sequences.
 //
-// The model is linear because the question is how far two rates are apart. A
-// logistic model answers another one: its coefficient is the ratio of odds within
-// a task and a sequence, which grows with the variances of both even if the
-// difference of rates is the same (Gail, Wieand and Piantadosi, "Biased estimates
-// of treatment effect in randomized experiments with nonlinear regressions",
-// Biometrika 71, 1984; Mood, "Logistic regression: why we cannot do what we think
-// we can do", European Sociological Review 26, 2010). A side that is given to each
-// task has the same expected difference in a linear model, whatever the
-// distribution of shares (Gomila, "Logistic or linear?", Journal of Experimental
-// Psychology: General 150, 2021). Shares are treated as normal, so the interval is
-// poor near 0 and 1.
+// The model is linear because the question is how far two rates are apart. A logistic model answers
+// another question: its coefficient is the ratio of odds within a task and a sequence, which grows
+// with the variances of both even if the difference of rates is the same (Gail, Wieand and
+// Piantadosi, "Biased estimates of treatment effect in randomized experiments with nonlinear
+// regressions", Biometrika 71, 1984; Mood, "Logistic regression: why we cannot do what we think we
+// can do", European Sociological Review 26, 2010). A side that is given to each task has the same
+// expected difference in a linear model, whatever the distribution of shares (Gomila, "Logistic or
+// linear?", Journal of Experimental Psychology: General 150, 2021). Shares are treated as normal,
+// so the interval is poor near 0 and 1.
 //
 // On three stores with unequal repeats (60 to 150 tasks, 13 to 25 sequences, one
 // and four conditions), the mixed model of statsmodels 0.15.0 for the differences
@@ -42,7 +40,7 @@ type Mixed struct {
 	SE         float64  `json:"se"`
 	Interval   Interval `json:"interval"` // 95 %; not limited to [-1,1]
 	// BetweenSequences is the variance of the side's effects on sequences, twice
-	// over, because two sides have them. WithinSequences is that of the rest.
+	// over, because two sides have them. WithinSequences is the variance of the rest.
 	BetweenSequences float64 `json:"variance_between_sequences"`
 	WithinSequences  float64 `json:"variance_within_sequences"`
 }

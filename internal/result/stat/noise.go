@@ -34,12 +34,11 @@ type NoiseFloor struct {
 // repeat, so Noise uses the variance of the task's sum over its cells from
 // repeat to repeat. The luck of different tasks is independent, whether or not
 // they need the same sequence of tools, because runs repeat the same tasks. So
-// bySequence only matters for FlipInterval, which is about other tasks, and for a
-// Limit that rests on it. The difference between two
-// runs has twice the sum of the tasks' variances, divided by the square of the
-// number of trials (elementary; the same as the repeatability limit of Bland
-// and Altman, "Measurement error", BMJ 313, 1996). Tasks that were tried once
-// count with their weight, and are assumed to vary like the others.
+// bySequence only matters for FlipInterval, which is about other tasks, and for a Limit that rests
+// on it. The difference between two runs has twice the sum of the tasks' variances, divided by the
+// square of the number of trials (elementary; the same as the repeatability limit of Bland and
+// Altman, "Measurement error", BMJ 313, 1996). Tasks that were tried once count with their weight,
+// and are assumed to vary like the others.
 //
 // Limit is SD times Student's quantile, because the variance is estimated. The
 // degrees of freedom are 2(Σv)²/Σv² - 1 for the tasks' variances v
@@ -114,7 +113,7 @@ func (t Task) size() float64 {
 
 // flips returns the probability that two repeats in a cell end differently, and
 // the share of cells that showed both outcomes. Both are means over the cells
-// with repeats. It returns false if there are none.
+// with repeats. It returns false if there are no such cells.
 func (t Task) flips() (flip, unstable float64, ok bool) {
 	var cells float64
 	for _, g := range t.Cells {

@@ -65,7 +65,7 @@ type Comparison struct {
 
 	// Detectable is the smallest difference that data with the observed scatter
 	// would have shown in 80 of 100 runs; see [Compare]. It is not the power at
-	// the observed difference, which would add nothing to P.
+	// the observed difference, which would add no information to P.
 	Detectable float64 `json:"detectable"`
 
 	// Mixed is a check by another method. It is nil if there are fewer than two
@@ -109,9 +109,9 @@ type Comparison struct {
 //
 // Unequal numbers of trials make a difference skewed: one trial fails
 // completely, ten fail by a tenth. Until the rare outcome occurs on the side
-// with fewer trials, the differences seem to scatter less than they do. The
-// variance is therefore at least half of that under random reassignment of the
-// trials to the sides, summed over the cells with unequal numbers.
+// with fewer trials, the differences seem to scatter less than they do. The variance is therefore
+// at least half the variance under random reassignment of the trials to the sides, summed over the
+// cells with unequal numbers.
 //
 // In simulations (20 to 100 tasks, or 7 to 50 sequences of unequal numbers of
 // tasks; one or four conditions; equal and unequal numbers of trials; rates
@@ -119,7 +119,7 @@ type Comparison struct {
 // difference, and the interval contains the truth in 93.9 to 97.3 %. With 20
 // tasks and one trial per side, 5.0 % of equal sides have such a P at the worst
 // rate, and 0.2 % at a rate of 95 %, where seldom more than three tasks differ;
-// no test calls more of those different without calling too many different at
+// no test calls more of these sides different without calling too many different at
 // other rates. With repeats, coverage can fall to 88 % if 20 tasks agree but for a
 // few that differ completely.
 //
@@ -144,10 +144,10 @@ type Comparison struct {
 //
 // Detectable is the difference that exceeds the test's critical value in 80 of
 // 100 runs, from the observed standard error (Bloom, "Minimum detectable
-// effects", Evaluation Review 19, 1995). It allows for the scatter that such a
-// difference adds by itself, and for the uncertainty of the standard error. In
-// simulations, new data with a difference of Detectable show it in 78 to 84 % of
-// runs with 100 tasks, in 70 to 91 % with 25, and in 50 to 94 % with 10.
+// effects", Evaluation Review 19, 1995). It allows for the scatter that such a difference itself
+// adds, and for the uncertainty of the standard error. In simulations, new data with a difference
+// of Detectable show it in 78 to 84 % of runs with 100 tasks, in 70 to 91 % with 25, and in 50 to
+// 94 % with 10.
 func Compare(tasks []Matched, bySequence bool) Comparison {
 	x := contrastOf(tasks, bySequence)
 	c := x.counts

@@ -84,7 +84,7 @@ func TestCompareReference(t *testing.T) {
 }
 
 // TestConditionsWeighTheSame repeats the easy condition more often on side A and the hard one on
-// side B. Added up, the trials of A succeed in 17 of 25 and those of B in 8 of 25.
+// side B. Added up, the trials of A succeed in 17 of 25 and the trials of B in 8 of 25.
 func TestConditionsWeighTheSame(t *testing.T) {
 	t.Parallel()
 	var tasks []stat.Matched
@@ -272,9 +272,8 @@ func (l sides) draw(r *rand.Rand, pairs []stat.Pair, repeats int, a, b float64) 
 }
 
 // TestCompareCoverage checks the claims in the comment of Compare. A mean uses
-// at least 5 x 400 draws, so its standard error is 0.5 points; that of a single
-// case is 1.3 near its lowest. The bounds are the claims plus two standard
-// errors.
+// at least 5 x 400 draws, so its standard error is 0.5 points; the error of a single case is 1.3
+// near its lowest. The bounds are the claims plus two standard errors.
 func TestCompareCoverage(t *testing.T) {
 	simulates(t, "68,000 intervals")
 	r := rand.New(rand.NewPCG(3, 8))

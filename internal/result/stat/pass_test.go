@@ -137,7 +137,7 @@ func TestPassKLaws(t *testing.T) {
 
 // TestPassKCoverage checks that averaged over rates, coverage is from one point
 // below 95 % to two above it. A mean uses at least 4 x 500 draws, so its
-// standard error is 0.5 points; that of a single rate is 1.1. The bounds allow
+// standard error is 0.5 points; the error of a single rate is 1.1. The bounds allow
 // for two standard errors.
 func TestPassKCoverage(t *testing.T) {
 	simulates(t, "45,600 intervals")

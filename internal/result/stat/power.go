@@ -12,19 +12,17 @@ const power80 = 0.8416212335729143
 // assumes rates around one half, which give the largest result. It returns 1 if
 // no smaller difference can be detected.
 //
-// Each task is a cluster of its own, or all tasks of a sequence of tools are
-// one. Tasks of a cluster are taken to be as alike as repeats of a task, which
-// is cautious.
+// Each task is a separate cluster, or all tasks of a sequence of tools are one. Tasks of a cluster
+// are taken to be as alike as repeats of a task, which is cautious.
 //
 // The value of repeats depends on two correlations that are unknown before a
 // run: within, of two repeats of a task on one side, and between, of two trials
 // of a task on different sides. Repeats reduce only the share 1-within of the
 // variance. At within = 0 they are as good as new tasks, which is never a
 // cautious assumption; at 1 they are useless. One half describes tasks that are
-// partly hard and partly a matter of luck. At between = 0, pairing gains
-// nothing, so 0 is cautious. At between = within, both sides find the same
-// tasks hard, and the differences between tasks cancel out. With one repeat,
-// within has no effect.
+// partly hard and partly a matter of luck. At between = 0, pairing has no benefit, so 0 is
+// cautious. At between = within, both sides find the same tasks hard, and the differences between
+// tasks cancel out. With one repeat, within has no effect.
 //
 // In simulations of Compare at the returned difference (10 to 100 tasks, 1 to
 // 10 repeats), the power is 75 to 89 % with (within, between) of (0, 0) and
@@ -61,16 +59,16 @@ func designOf(clusters []int, repeats int, within, between float64) design {
 // A design holds the quantities that decide how small a difference can be
 // shown.
 type design struct {
-	// clusters is the number of equal clusters that show as much as these. df and
-	// bias are those of [jackknife].
+	// clusters is the number of equal clusters that show as much as these. df and bias come from
+	// [jackknife].
 	tasks, clusters, df, bias float64
 
 	step float64 // unit of a cluster's difference: 1 with one trial per side
 	rate float64 // overall rate of both sides
 
-	// own is the variance of a cluster's rate on one side relative to that of a
-	// single trial; it is 1 with one trial. between is the correlation of two
-	// trials of a cluster on different sides.
+	// own is the variance of a cluster's rate on one side relative to the variance of a single
+	// trial; it is 1 with one trial. between is the correlation of two trials of a cluster on
+	// different sides.
 	own, between float64
 }
 
@@ -82,12 +80,11 @@ const minFreedom = 4.5
 //
 // Compare detects a mean difference x over m clusters of n tasks in all if it
 // exceeds t standard errors, whose square is about s²/m + (πs²/2 + x²)/n². Here
-// s² is the scatter of the clusters' differences, and the rest is that of the
-// half tasks which Compare adds; a normal variable's mean square divided by its
-// mean size is √(π/2)·s. If the true difference is d, four runs in five fall
-// short of it by at most 0.84 standard errors: those of x, s/√m, and of s, whose
-// relative error is 1/√(2df) as for normal differences. So the condition has to
-// hold at that distance below d, with the scatter that belongs to it.
+// s² is the scatter of the clusters' differences, and the rest is the scatter of the half tasks
+// which Compare adds; a normal variable's mean square divided by its mean size is √(π/2)·s. If the
+// true difference is d, four runs in five fall short of it by at most 0.84 standard errors: the
+// errors of x, s/√m, and of s, whose relative error is 1/√(2df) as for normal differences. So the
+// condition has to hold at that distance below d, with the scatter that belongs to it.
 //
 // A correction of half a step accounts for the discreteness of differences. With
 // unequal clusters, m is Kish's number of equal ones.
@@ -152,8 +149,8 @@ func effectVariance(rho, d float64) float64 {
 	return min((1/math.Cos(math.Pi*rho/2)-1)*d*d, rho*d*(1-d))
 }
 
-// smallest returns the smallest difference in (0,1] from which on enough is
-// true, or 1 if there is none.
+// smallest returns the smallest difference in (0,1] from which on enough is true, or 1 if there is
+// no such difference.
 func smallest(enough func(d float64) bool) float64 {
 	low, high := 0., 1.
 	for range 50 {

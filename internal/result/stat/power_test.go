@@ -214,8 +214,8 @@ func TestDetectableMany(t *testing.T) {
 // TestCompareDetectable checks the claims in the comment of Compare about
 // Detectable: about 80 of 100 runs show a difference of that size, whether the
 // sides of the earlier data differ or not. With 300 draws the standard error is
-// 2.3 points, and the bounds are the claims plus two standard errors. Around
-// one half it is what Detectable predicts.
+// 2.3 points, and the bounds are the claims plus two standard errors. Around one half it agrees
+// with Detectable.
 func TestCompareDetectable(t *testing.T) {
 	simulates(t, "43,200 comparisons")
 	r := rand.New(rand.NewPCG(6, 12))

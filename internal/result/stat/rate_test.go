@@ -126,9 +126,8 @@ func coverage(draws int, truth float64, draw func() stat.Interval) float64 {
 }
 
 // TestClusteredCoverage checks the claims in the comment of Clustered. A mean
-// uses at least 4 x 600 draws, so its standard error is 0.45 points; that of a
-// single rate is 1.1 points near its lowest. The bounds are the claims plus two
-// standard errors.
+// uses at least 4 x 600 draws, so its standard error is 0.45 points; the error of a single rate is
+// 1.1 points near its lowest. The bounds are the claims plus two standard errors.
 func TestClusteredCoverage(t *testing.T) {
 	simulates(t, "92,800 intervals")
 	r := rand.New(rand.NewPCG(7, 11))

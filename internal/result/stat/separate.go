@@ -2,7 +2,7 @@ package stat
 
 import "math"
 
-// Separate returns the rate of the first trials minus that of the others, which are at other
+// Separate returns the rate of the first trials minus the rate of the others, which are at other
 // tasks, and its interval of the level conf. It combines the intervals of [Clustered] by the square
 // and add method (Newcombe, "Interval estimation for the difference between independent
 // proportions", Statistics in Medicine 17, 1998: method 10; Zou and Donner, "Construction of

@@ -7,12 +7,12 @@ import "math"
 // planned data at each look; they increase and end at 1 or before. A test that rejects if its
 // p-value is at most the level of its look keeps the promise, also if later looks never happen.
 //
-// Each look may spend what the error spending function of Lan and DeMets in the form of O'Brien and
-// Fleming allows by then, 2(1-Φ(z/√t)) with the quantile z of 1-level/2 ("Discrete sequential
+// Each look may spend the error that the spending function of Lan and DeMets in the form of O'Brien
+// and Fleming allows by then, 2(1-Φ(z/√t)) with the quantile z of 1-level/2 ("Discrete sequential
 // boundaries for clinical trials", Biometrika 70, 1983). The levels follow by numerical integration
 // of the statistic's path (Armitage, McPherson and Rowe, "Repeated significance tests on
 // accumulating data", JRSS A 132, 1969), which is a Brownian motion of independent increments. A
-// p-value of Student's t is used like that of a normal one (Jennison and Turnbull, Group Sequential
+// p-value of Student's t is used like a normal one (Jennison and Turnbull, Group Sequential
 // Methods, 2000, section 11.4).
 func Spend(level float64, fractions []float64) []float64 {
 	levels := make([]float64, len(fractions))
@@ -29,14 +29,14 @@ func Spend(level float64, fractions []float64) []float64 {
 	return levels
 }
 
-// allowedBy returns what the error spending function allows by a share of the planned data.
+// allowedBy returns the error that the spending function allows by a share of the planned data.
 func allowedBy(level, fraction float64) float64 {
 	return 2 * normalCDF(-normalQuantile(1-level/2)/math.Sqrt(min(1, fraction)))
 }
 
-// Split returns levels that keep the promise of [Spend] for any tests, because they add up to what
-// is spent (Bonferroni's inequality). Tests need no common distribution then, nor exact p-values to
-// be independent.
+// Split returns levels that keep the promise of [Spend] for any tests, because they add up to the
+// error spent (Bonferroni's inequality). Tests need no common distribution then, nor exact p-values
+// to be independent.
 func Split(level float64, fractions []float64) []float64 {
 	levels := make([]float64, len(fractions))
 	spent := 0.
@@ -47,8 +47,8 @@ func Split(level float64, fractions []float64) []float64 {
 	return levels
 }
 
-// A density is that of a Brownian motion that has not crossed a bound, at equal distances from low.
-// The empty one is a motion that is still at 0.
+// A density is the density of a Brownian motion that has not crossed a bound, at equal distances
+// from low. The empty one is a motion that is still at 0.
 type density struct {
 	low, width float64
 	values     []float64

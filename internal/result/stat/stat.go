@@ -1,7 +1,6 @@
 // Package stat provides the statistics of results: rates with intervals, paired
 // comparisons of two cells, the smallest difference that a design can detect,
-// and the variation that chance alone causes. It is pure mathematics and does
-// not know what a trial is.
+// and the variation that chance alone causes. It is pure mathematics and does not know trials.
 package stat
 
 // Z95, Z99 and Z999 are the two-sided standard normal quantiles of 95, 99 and
