@@ -53,8 +53,8 @@ func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
 	}
 }
 
-// visible replaces what a terminal would obey, but for line ends and tabs: control characters, and
-// those that change the direction of writing. What models and agents write is untrusted.
+// visible replaces characters that a terminal would obey, but for line ends and tabs: control
+// characters and changes of the direction of writing. The output of models and agents is untrusted.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {

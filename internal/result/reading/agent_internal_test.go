@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 )
 
-// What agents and models write is shown as text, on a terminal and in a page.
+// The output of agents and models is shown as text, on a terminal and in a page.
 func TestHostileOutputIsText(t *testing.T) {
 	t.Parallel()
 	const hostile = "\x1b[31mred\x1b]0;title\a\r\n\u202etxt \u009b2J \xff\xfe" +

@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Baseline is the other side of a gate. It is empty if there is none.
+// A Baseline is the other side of a gate. It is empty if the gate has no other side.
 type Baseline struct {
 	Name     string // in the user's words
 	side     string // the name in its store
@@ -111,7 +111,7 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 	}
 }
 
-// sideOf returns what a name stands for in a store.
+// sideOf returns the side that a name stands for in a store.
 func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (*Baseline, error) {
 	db, err := r.Open(ctx, path)
 	if err != nil {
@@ -125,8 +125,8 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 	return &Baseline{shown, name, attempts, planned, path, db}, nil
 }
 
-// likeIn returns what the candidate's name stands for in another store. If that store does not know
-// it and has a single experiment, it is that one.
+// likeIn returns the side that the candidate's name stands for in another store. If the name is
+// unknown there and the store has a single experiment, it returns that experiment.
 func (r BaselineRequest) likeIn(ctx context.Context, path string) (*Baseline, error) {
 	b, err := r.sideOf(ctx, path, r.Candidate, path)
 	if err == nil || errors.As(err, new(*AmbiguousError)) {

@@ -71,7 +71,7 @@ func compare(nameA, nameB, cluster string, a, b *side) (*report.Comparison, erro
 	return c, nil
 }
 
-// nothingInCommon adds the reason to the error that two sides have nothing to compare.
+// nothingInCommon adds the reason to the error that two sides have no trials to compare.
 func nothingInCommon(err error, c *report.Comparison, a, b *side) error {
 	for i, s := range []*side{a, b} {
 		if []report.Side{c.A, c.B}[i].Trials > 0 {
@@ -106,7 +106,7 @@ func (s *side) coverage() (c coverage, err error) {
 	return c, nil
 }
 
-// countKnown counts the coverage of a side. If an experiment cannot be planned again, it is unknown.
+// countKnown counts the coverage of a side. It is unknown if an experiment cannot be planned again.
 func (s *side) countKnown(of *report.Side) {
 	if c, err := s.coverage(); err == nil {
 		c.count(of)

@@ -155,7 +155,7 @@ func CallText(c assay.CallRecord) string {
 	return text
 }
 
-// A Comparison has the figures of a comparison. Its JSON is that of the figures.
+// A Comparison has the figures of a comparison. Its JSON is the JSON of the figures.
 type Comparison struct {
 	*report.Comparison
 	db *store.DB

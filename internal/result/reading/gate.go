@@ -18,7 +18,7 @@ type GateRequest struct {
 	Where     export.Where
 	Cluster   string
 	Terms     report.Terms
-	// Allow lists what may differ, of [report.Unlikenesses].
+	// Allow lists the [report.Unlikenesses] that are allowed.
 	Allow []string
 }
 

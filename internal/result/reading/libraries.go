@@ -32,7 +32,7 @@ type libraryCache struct {
 	err     error
 }
 
-// NewLibraries returns the libraries of a store. None is open yet.
+// NewLibraries returns the libraries of a store. It does not open them.
 func NewLibraries(db *store.DB) *Libraries {
 	return &Libraries{db: db, open: make(map[string]*libraryCache)}
 }
@@ -91,8 +91,8 @@ func (l *Libraries) Close() error {
 	return errors.Join(errs...)
 }
 
-// SameOutcome reports whether two outcomes are equal. An empty list equals a missing one, because a store
-// doesn't tell them apart.
+// SameOutcome reports whether two outcomes are equal. An empty list equals a missing one, because a
+// store treats both alike.
 func SameOutcome(a, b assay.Outcome) bool {
 	for _, o := range []*assay.Outcome{&a, &b} {
 		if len(o.RequiredTools) == 0 {

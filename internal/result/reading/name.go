@@ -144,7 +144,7 @@ func Side(
 }
 
 // Planned yields the trials that the experiments of a store plan for an experiment, model or
-// variant. Two experiments may plan the same trial. A run plans none.
+// variant. Two experiments may plan the same trial. A run does not plan trials.
 func Planned(
 	ctx context.Context, db *store.DB, name string, plan Planner,
 ) iter.Seq2[assay.Trial, error] {
@@ -173,7 +173,7 @@ func Planned(
 	}
 }
 
-// resolve returns the kind of what a name means, and the name without it. A run may be named by the
+// resolve returns the kind of a name, and the name without its kind. A run may be named by the
 // beginning of its ID.
 func resolve(ctx context.Context, db *store.DB, name string) (kind, full string, err error) {
 	known, err := names(ctx, db)

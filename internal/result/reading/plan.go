@@ -105,7 +105,7 @@ func Plan(
 }
 
 // references returns the trials with the optimal plan that the store has for an experiment with
-// flawed plans only. Without them, its report could not say what the flaws cost.
+// flawed plans only. Without them, its report could not show the cost of the flaws.
 func references(
 	ctx context.Context, db *store.DB, j *job.Job,
 ) (trials []assay.Trial, err error) {
@@ -175,7 +175,7 @@ func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 }
 
 // survivable returns a function that reports whether an agent that follows the plan survives a
-// trial's faults of tools. It returns nil if the world cannot tell.
+// trial's faults of tools. It returns nil if the world has no schedule of faults.
 func survivable(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	if world.Of(j.Experiment.World).Schedule == nil {
 		return nil
@@ -189,7 +189,7 @@ func survivable(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	}
 }
 
-// open returns a function that reports whether nobody knows a plan for a trial's task. It returns
+// open returns a function that reports whether the plan for a trial's task is unknown. It returns
 // nil if all tasks have plans.
 func open(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	if !world.Of(j.Experiment.World).OwnTools {
@@ -272,7 +272,7 @@ type promptCell struct{ variant, severity, taskType string }
 const sampleSize = 4
 
 // prompts returns a digest of the opening prompts of each variant and severity, over a sample of
-// tasks. The keys are those of [report.PromptKey].
+// tasks. The keys come from [report.PromptKey].
 func prompts(ctx context.Context, j *job.Job) (map[string]string, error) {
 	digests := make(map[string][]string)
 	seen := make(map[promptCell]map[assay.TaskID]bool)

@@ -1,14 +1,14 @@
-// Package reading finds what a user means in a store, and collects reports, comparisons, gates and
-// transcripts from it.
+// Package reading finds the attempts that a user names in a store, and collects reports,
+// comparisons, gates and transcripts from it.
 //
 // It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
 // on fields are [export.Where]. An experiment owns the trials that it plans, whichever experiment's
 // run carried them out.
 //
-// It fetches attempts, runs, imports and transcripts, asks package job what an experiment plans,
-// and hands all of it to package report, which computes the figures. It also finds the tasks of
-// stored attempts, in the libraries that their runs used, and judges transcripts again by the rules
-// of package score. Package store keeps new outcomes next to the attempts, which never change.
+// It fetches attempts, runs, imports and transcripts, asks package job for the plan of an
+// experiment, and hands it all to package report, which computes the figures. It also finds the
+// tasks of stored attempts, in the libraries of their runs, and judges transcripts again by the
+// rules of package score. Package store keeps new outcomes next to the unchanged attempts.
 package reading
 
 import (
@@ -41,7 +41,7 @@ type Experiment struct {
 	Trials iter.Seq[assay.Trial]
 	// Where selects the attempts that count.
 	Where export.Where
-	// Beside has what the plan knows, and the Facts of it, such as the seed and the limits.
+	// Beside has the information from the plan, and its Facts, such as the seed and the limits.
 	report.Beside
 	// Program is the version of the program that makes the report.
 	Program string
@@ -50,7 +50,7 @@ type Experiment struct {
 	Command, Store string
 }
 
-// A Report has the figures of an experiment. Its JSON is that of the analysis.
+// A Report has the figures of an experiment. Its JSON is the JSON of the analysis.
 type Report struct {
 	*report.Analysis
 	// Headline has the lines that a person reads first.

@@ -38,7 +38,7 @@ type Selection struct {
 }
 
 // A bareAttempt is an attempt without a transcript. In Selection.bare, it maps to true if the
-// transcript is damaged and to false if the store has none.
+// transcript is damaged and to false if the store lacks it.
 type bareAttempt struct {
 	trial  assay.TrialID
 	number int

@@ -15,8 +15,8 @@ import (
 )
 
 // Text describes the trial for a terminal: its transcript, its verdict with the opinions of
-// models on it, and the explanation of its score, or the reason why there is none. It has nothing
-// that a terminal would obey.
+// models on it, and the explanation of its score, or the reason why there is none. It has no
+// characters that a terminal would obey.
 func (t *Trial) Text(
 	opinions []store.Classification, e *score.Explanation, unexplained error,
 ) []byte {
@@ -75,7 +75,7 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	}
 }
 
-// servedBy names the model that answered, and what was ignored to recognize its name.
+// servedBy names the model that answered, and the parts that were ignored to recognize its name.
 func (t *Trial) servedBy() string {
 	name := cmp.Or(t.ServedModel, "a model without a name")
 	if t.Transcript != nil {
@@ -111,7 +111,7 @@ func tokens(u assay.Usage) string {
 	return text
 }
 
-// writeReplies prints why replies ended, and what the endpoint did with the request's settings.
+// writeReplies prints why replies ended, and how the endpoint treated the request's settings.
 func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
 	if a.Finish != "" {
 		fmt.Fprintf(w, "  replies ended with: %s", a.Finish)

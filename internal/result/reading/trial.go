@@ -17,7 +17,7 @@ type Trial struct {
 	Attempts int
 	// SupersededBy is the number of the attempt whose outcome counts instead of this one's, or 0.
 	SupersededBy int
-	// Transcript is nil if there is none. Then NoTranscript gives the reason.
+	// Transcript is nil if it is missing. Then NoTranscript gives the reason.
 	Transcript   *assay.Transcript
 	NoTranscript string
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // A Turn is a reply of the model with everything up to the next one. The first Turn of a trial has
-// the number 0 and holds the messages before the first reply. Texts have nothing that a terminal
-// would obey.
+// the number 0 and holds the messages before the first reply. Texts have no characters that a
+// terminal would obey.
 type Turn struct {
 	Number int
 	// Thinking is the model's thinking, and Said the text of its reply.

@@ -18,7 +18,7 @@ type VendorRequest struct {
 	Cluster string
 	// Margin is a share of 1.
 	Margin float64
-	// Allow lists what may differ, of [report.Unlikenesses].
+	// Allow lists the [report.Unlikenesses] that are allowed.
 	Allow []string
 }
 
