@@ -14,7 +14,7 @@ import (
 // Significant differences are always shown.
 const fewestRows = 10
 
-// incompleteTitle is that of the warning that a comparison has no verdict.
+// incompleteTitle is the title of the warning that a comparison has no verdict.
 const incompleteTitle = "Too few trials are done for a verdict"
 
 // Comparison lays out a comparison of two sides. Flips link to the episodes of their trials,

@@ -120,7 +120,7 @@ func effortRow(s report.Spread) []document.Cell {
 		decimal(s.Adherence, "%.2f"), optional(s.Given, formatted("%.2f")))
 }
 
-// dataSection shows what the calls did besides the required steps, in worlds that judge that.
+// dataSection shows the effects of calls besides the required steps, in worlds that judge them.
 func (a analysis) dataSection() *document.Section {
 	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.Precision > 0 }) {
 		return nil
@@ -202,7 +202,7 @@ func tokens(v float64) document.Cell {
 	return document.Cell{Text: t, Value: &v}
 }
 
-// dollars shows a cost. 0 means that nothing of it is known.
+// dollars shows a cost. 0 means that no part of it is known.
 func dollars(usd float64, unpriced int, format string) document.Cell {
 	switch {
 	case usd == 0:

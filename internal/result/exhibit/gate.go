@@ -22,7 +22,7 @@ func Gate(g *report.Gate, show string) *document.Document {
 		d = Comparison(g.Comparison, nil)
 		d.Title = fmt.Sprintf("Gate: %s, measured against %s", g.B.Name, g.A.Name)
 		d.Warnings = slices.DeleteFunc(d.Warnings, func(w document.Warning) bool {
-			return w.Title == incompleteTitle // the verdict says so
+			return w.Title == incompleteTitle // the verdict has the same reason
 		})
 		d.Summary = d.Summary[1:] // the first point is the verdict of the comparison
 		d.Sections = slices.DeleteFunc(d.Sections, func(s document.Section) bool {
@@ -49,7 +49,7 @@ type part struct {
 	text string
 }
 
-// parts returns what the verdict consists of.
+// parts returns the parts of the verdict.
 func (g gateView) parts() (all []part) {
 	if a := g.Answer(); a != nil {
 		all = append(all, part{"Compared", fmt.Sprintf("%s is worse than %s by less than %s points",
@@ -151,7 +151,7 @@ func (g gateView) compared(a *report.Answer) string {
 		named("p", t.PFail))
 }
 
-// aboutText says which question was answered, and what the answer to the other one is.
+// aboutText names the question that was answered, and the answer to the other question.
 func (g gateView) aboutText() string {
 	these := fmt.Sprintf("these %s", counted(g.Whole.Tasks, "task"))
 	if g.Whole.Tasks == 1 {
@@ -217,7 +217,7 @@ func lookText(l report.Look, level float64) string {
 	return fmt.Sprintf(", where look %d of %d asks for %.2g", l.Number, l.Of, level)
 }
 
-// nextText is what to do after a verdict other than a pass.
+// nextText is the next step after a verdict other than a pass.
 func (g gateView) nextText() string {
 	a := g.Answer()
 	switch {
@@ -288,7 +288,7 @@ type message struct {
 }
 
 // WriteJUnit writes the verdict as a JUnit file with a test case for the comparison and for each
-// demand. A fail is a failure, and an inconclusive verdict is an error. Show is that of [Gate].
+// demand. A fail is a failure, and an inconclusive verdict is an error. Show is as in [Gate].
 func WriteJUnit(w io.Writer, g *report.Gate, show string) error {
 	v := gateView{g, show}
 	suite := junit{Name: "assay gate"}

@@ -29,9 +29,9 @@ func Duration(seconds float64) string {
 // mostNamed is how many models a line of the headline names.
 const mostNamed = 5
 
-// Headline answers what a reader asks first, in at most five lines: how the models rank, what costs
-// most, why trials fail, which trial shows it, and what it took. A line that has nothing to say is
-// left out.
+// Headline answers a reader's first questions in at most five lines: how the models rank, which
+// loss is the largest, why trials fail, which trial shows it, and the time and cost of the run. It
+// leaves out lines without text.
 func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
 	h := a.Headline
@@ -73,7 +73,7 @@ func orderText(h report.Headline) string {
 	return text
 }
 
-// chainText puts a sign between models that says whether they differ.
+// chainText puts a sign between models that shows whether they differ.
 func chainText(ranks []report.Rank) string {
 	text, worst := "", 0.0
 	seen := make(map[string]bool)
@@ -103,7 +103,7 @@ const (
 	apart  = "|"
 )
 
-// signOf says whether a model is better than the following one.
+// signOf returns the sign between a model and the following one.
 func signOf(p *report.Paired) string {
 	switch {
 	case p == nil:
@@ -215,7 +215,7 @@ func categoryText(category string) string {
 	return report.Readable(category)
 }
 
-// exampleText names the command that shows a failed trial, and what it shows.
+// exampleText names the command that shows a failed trial, and describes the trial.
 func (a analysis) exampleText() string {
 	e := a.Headline.Example
 	if e == nil {
@@ -234,7 +234,7 @@ func (a analysis) exampleText() string {
 		categoryText(e.Category))
 }
 
-// extentText says how much was done, and what it took.
+// extentText counts the trials that are done, and gives their time, faults, cost and warnings.
 func (a analysis) extentText() string {
 	h := a.Headline
 	text := fmt.Sprintf("%d of %d trials done", a.Done, a.Planned)

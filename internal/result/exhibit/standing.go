@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// standingSection has a row for each model, below a picture of what flaws and failing tools cost it.
+// standingSection has a row for each model, below a chart of the cost of flaws and failing tools.
 func (a analysis) standingSection() *document.Section {
 	all := a.Standings
 	if len(all) == 0 {
@@ -54,7 +54,7 @@ func standingNote(all []report.Standing) string {
 	return text
 }
 
-// bestText says which model is the best, and how sure that is.
+// bestText names the best model and the certainty of that claim.
 func (a analysis) bestText() string {
 	var best, others, unable []string
 	for _, s := range a.Standings {
