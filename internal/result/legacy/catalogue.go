@@ -34,9 +34,8 @@ var (
 )
 
 // probablyIs returns the known name that a model name seems to be a variant of,
-// because it differs in case or has the number of a deployment. Known names are
-// those of the table and of earlier, which is keyed by lower-case spelling. It
-// returns "" if there is none.
+// because it differs in case or has the number of a deployment. The table and earlier, which is
+// keyed by lower-case spelling, hold the known names. It returns "" if no name fits.
 func probablyIs(model string, earlier map[string]string) string {
 	equal := func(name string, known []string) string {
 		for _, k := range known {

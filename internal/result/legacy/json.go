@@ -235,8 +235,7 @@ func escapeSize(b []byte) int {
 	return 2 * size
 }
 
-// unicodeEscape returns the code of a \uXXXX escape at the start of b, or 0 if
-// there is none.
+// unicodeEscape returns the code of a \uXXXX escape at the start of b, or 0 without an escape.
 func unicodeEscape(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0

@@ -70,7 +70,7 @@ func (r *reader) leaf(p place, n *node) {
 var needed = []string{"total", "success", "partial", "failed", errorsField}
 
 // errorsField counts tests with an error. The original created it at the first
-// one, so a leaf without it has none.
+// one, so a leaf without it has no errors.
 const errorsField = "total_errors"
 
 // lacks returns a needed field that is unknown, or "".
@@ -205,7 +205,7 @@ func (a *Aggregate) fill(v map[string]float64) {
 	}
 }
 
-// A Rule says how the counts to use are derived from the stored ones.
+// A Rule is the way in which the counts to use are derived from the stored ones.
 type Rule string
 
 // The rules. A leaf with f full successes, p partial successes and e errors has
@@ -229,9 +229,9 @@ const (
 	// Some tests were counted twice, but n is correct whichever they were.
 	PartlyDoubled Rule = "partly_doubled"
 	// PerhapsDoubled: success = f = p = 0, and total = failed is above e and at
-	// most 2e. Tests were counted twice, or some failures have no category. The
-	// leaf's fields cannot tell, but elsewhere in such files they were counted
-	// twice, so n = e is used, which may be too small. The rates are 0 anyway.
+	// most 2e. Tests were counted twice, or some failures have no category. The leaf's fields are
+	// inconclusive, but elsewhere in such files they were counted twice, so n = e is used, which
+	// may be too small. The rates are 0 anyway.
 	PerhapsDoubled Rule = "perhaps_doubled"
 )
 
@@ -295,7 +295,7 @@ var doublings = map[Rule]struct{ kind, done, message string }{
 	},
 }
 
-// ruleOf returns the rule that fits, or "" if there is none. once are the
+// ruleOf returns the rule that fits, or "" if no rule does. once are the
 // counts if every test counts once.
 func ruleOf(c, once Counts, classified int) Rule {
 	within := func(v, low int) bool { return v >= low && v <= 2*low }

@@ -58,7 +58,7 @@ type Aggregate struct {
 	// Corrected is set if the stored counts are wrong and the leaf's own fields
 	// give the right ones.
 	Corrected *Counts `json:"corrected"`
-	// Rule says how the counts to use follow from the stored ones. It is empty
+	// Rule is the way in which the counts to use follow from the stored ones. It is empty
 	// if they do not.
 	Rule Rule `json:"rule"`
 	// Usable reports whether Counts may be compared and pooled. This requires a

@@ -277,7 +277,7 @@ func (r *reader) compare(
 // decimals formats a sum of counts.
 func decimals(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// overallNames maps the fields of overall_stats to those of leaves.
+// overallNames maps the fields of overall_stats to the fields of leaves.
 var overallNames = map[string]string{
 	"total_success": "success", "total_partial": "partial",
 	"total_full": "full_success", "total_failure": "failed",
@@ -305,7 +305,7 @@ func (r *reader) promptSummary(p place, summary *node, below map[string]float64)
 }
 
 // differing reports all fields of an object that differ from the sums over
-// leaves in one finding. names maps fields to those of leaves.
+// leaves in one finding. names maps fields to the fields of leaves.
 func (r *reader) differing(
 	p place, kind string, n *node, below map[string]float64, names map[string]string,
 ) {
@@ -327,7 +327,7 @@ func (r *reader) differing(
 	}
 }
 
-// summaryNames maps the fields of the file's summary to those of leaves.
+// summaryNames maps the fields of the file's summary to the fields of leaves.
 var summaryNames = []struct{ field, of string }{
 	{"total_tests", "total"},
 	{"total_success", "success"},

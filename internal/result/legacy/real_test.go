@@ -43,7 +43,7 @@ func TestRealFindings(t *testing.T) {
 		"missing_field":          301, // counters that were never incremented
 		"overall_stats":          8,
 		"phantom_rate":           1,
-		"prompt_summary":         65, // all: none counts errors
+		"prompt_summary":         65, // all: no summary counts errors
 		"summary":                6,
 		"test_model":             2, // the model and its group
 		"unknown_field":          4, // restored_at
@@ -147,7 +147,7 @@ qwen2.5-72b-instruct | 0.0/0.0 (145)
 	}
 }
 
-// TestRealLeavesAreKept checks that nothing is invented or moved. Every leaf of
+// TestRealLeavesAreKept checks that no result is invented or moved. Every leaf of
 // the file is read once with its stored counts, and corrected counts repeat the
 // counters that had one writer.
 func TestRealLeavesAreKept(t *testing.T) {
@@ -223,7 +223,7 @@ func checkJSON(t testing.TB, db *legacy.Database) {
 	}
 }
 
-// resolve returns the value at the path of a finding, or nil if there is none.
+// resolve returns the value at the path of a finding, or nil if the path leads nowhere.
 func resolve(v any, path string) any {
 	if path == "" {
 		return v

@@ -83,9 +83,8 @@ func levelOf(a *assay.Attempt) assay.Level {
 	return a.Level
 }
 
-// categoryOf returns the category of an outcome without full success. An
-// outcome has no category of its own if its own level is full success, but the
-// original's is not.
+// categoryOf returns the category of an outcome without full success. An outcome lacks a category
+// if its own level is full success, but the original's is not.
 func categoryOf(a *assay.Attempt) string {
 	if slices.Contains(categories, a.ErrorCategory) {
 		return a.ErrorCategory

@@ -13,8 +13,8 @@ import (
 )
 
 // WriteV3 writes a master_database.json of version 3.0 from attempts and
-// returns the number of trials in it. If attempts cannot be read or give a
-// [MixedError], it writes nothing.
+// returns the number of trials in it. If attempts cannot be read or give a [MixedError], it writes
+// no output.
 //
 // The first outcome of a trial counts, in the order of attempts. Faults and
 // later outcomes do not count, and repeats are separate tests. Prompt types are
@@ -27,12 +27,11 @@ import (
 // Success always includes full and partial success.
 //
 // avg_execution_time is working time in seconds. avg_tool_calls counts
-// successful calls. The four scores are those of the pilot world, and 0 in
-// others. Assistance counts corrections of the model's format. Times are in UTC
-// in the original's form, without a zone; created_at and last_updated are the
-// start of the first attempt that counts and the end of the last one. All
-// summaries and totals are sums over the leaves. The same attempts give the
-// same bytes.
+// successful calls. The four scores come from the pilot world, and are 0 in others. Assistance
+// counts corrections of the model's format. Times are in UTC in the original's form, without a
+// zone; created_at and last_updated are the start of the first attempt that counts and the end of
+// the last one. All summaries and totals are sums over the leaves. The same attempts give the same
+// bytes.
 func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
 	leaves, all, err := gather(attempts)
 	if err != nil {
