@@ -42,7 +42,7 @@ type Call struct {
 	Luck      float64 `json:"luck"`
 	// Met is the kind of fault of the tool that the call met, or empty.
 	Met assay.ToolFault `json:"tool_fault"`
-	// Asked is that of [assay.CallRecord].
+	// Asked is as in [assay.CallRecord].
 	Asked string `json:"asked"`
 }
 
@@ -99,7 +99,7 @@ var callRequired = func() (all []string) {
 	return all
 }()
 
-// callDocs describes the columns that differ from those of attempts.
+// callDocs describes the columns that differ from the columns of attempts.
 var callDocs = []doc{
 	{"lane", "Lane that served the call's turn: provider, key and deployment."},
 	{"level", "Level of the attempt: full_success, partial_success or failure."},

@@ -61,7 +61,7 @@ func complete[R any](t table[R]) *table[R] {
 			}
 		}
 		if f.pointed {
-			c.has = nil // a stricter rule of its own holds
+			c.has = nil // a separate stricter rule holds
 		}
 		if (f.pointed || c.has != nil) && !c.node.Optional() {
 			c.node = parquet.Optional(c.node)
@@ -80,7 +80,7 @@ func names[R any](columns []column[R]) []string {
 }
 
 // A field is one of the fields of a struct, or of the structs in it, by its JSON name. The names of
-// fields in structs behind pointers, such as pilot, begin with that of the pointer.
+// fields in structs behind pointers, such as pilot, begin with the name of the pointer.
 type field struct {
 	name    string
 	index   []int

@@ -8,7 +8,7 @@
 //
 // The two text formats have one record per line, in UTF-8, with times in RFC
 // 3339 UTC. Empty values are "", 0, [] or {}. Fields without a value are null:
-// those of the outcome if an attempt is a fault, given_adherence if no plan was
+// the fields of the outcome if an attempt is a fault, given_adherence if no plan was
 // shown, and a call's chance and luck if it is a mistake. A mean over attempts
 // is therefore a mean over outcomes. A fault is read back without an outcome,
 // and an outcome with null in one of these fields is an error.
@@ -37,8 +37,8 @@
 // UTF-8. Parquet refuses times outside the years 1678 to 2262 and seeds from
 // 2^63 on.
 //
-// A [Manifest] is written next to the files as JSON. Its field names are a contract
-// like those of the records: fields are added but never renamed.
+// A [Manifest] is written next to the files as JSON. Its field names are a contract like the names
+// in the records: fields are added but never renamed.
 package export
 
 import (

@@ -271,7 +271,7 @@ func TestRoundTripProperty(t *testing.T) {
 	})
 }
 
-// draw sets every field in v to an unlikely value, or to none.
+// draw sets every field in v to an unlikely value, or leaves it unset.
 func draw(t *rapid.T, v reflect.Value) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"", `\`, `\.`, `\n`, "\r\n", "a\rb\n", `"`, `{"a":"b"}`, ",", " x ", "=1+1", "\ufeff", "\u2028",

@@ -43,7 +43,7 @@ type Missing struct {
 	// transcripts that could not be read although their attempts could.
 	Attempts    int `json:"attempts"`
 	Transcripts int `json:"transcripts"`
-	// Rows counts other rows of the store that could not be read or proved, such as those of runs.
+	// Rows counts other rows of the store that could not be read or proved, such as runs.
 	Rows int `json:"rows,omitempty"`
 	// NotKept counts attempts whose transcripts are not in the store, usually
 	// because they were deleted on purpose. It is counted only if transcripts
@@ -166,9 +166,8 @@ func (d *Digest) File(manifest, path string, format Format, t Table, rows int) F
 
 func (d *Digest) hex() string { return hex.EncodeToString(d.sum.Sum(nil)) }
 
-// nameFrom returns the path from a manifest to a file, or path if there is
-// none. It resolves symbolic links to directories, so that ".." leads where the
-// file system would go.
+// nameFrom returns the path from a manifest to a file, or path if no such path exists. It resolves
+// symbolic links to directories, so that ".." leads where the file system would go.
 func nameFrom(manifest, path string) string {
 	from, err := filepath.Abs(filepath.Dir(manifest))
 	to, err2 := filepath.Abs(filepath.Dir(path))

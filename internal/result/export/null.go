@@ -10,7 +10,7 @@ import (
 // An absence is a run of JSON fields that are null in records without a value for them.
 type absence[R any] struct {
 	columns     []string
-	when        string // says so in the columns' descriptions
+	when        string // for the columns' descriptions
 	has         func(*R) bool
 	empty, null []byte // the fields as encoding/json writes them, and with null
 }

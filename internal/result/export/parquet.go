@@ -140,7 +140,7 @@ func (p *parquetWriter[R]) encode() error {
 	return err
 }
 
-// flush does nothing, because an unfinished Parquet file cannot be read.
+// flush has no effect, because an unfinished Parquet file cannot be read.
 func (p *parquetWriter[R]) flush() error { return nil }
 
 func (p *parquetWriter[R]) close() error {

@@ -24,7 +24,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// likely returns n attempts like those of a large experiment: few models and
+// likely returns n attempts as in a large experiment: few models and
 // tasks, different identities and times, and two faults in a hundred attempts.
 func likely(n int) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {

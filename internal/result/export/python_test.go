@@ -150,8 +150,8 @@ func readWith(t *testing.T, python, file string, columns []export.Column, got *r
 
 // sums adds up the fields of records like sums_of in readers.py: fractions in
 // millionths, texts and lists by length, times in nanoseconds and nulls by
-// number, all modulo 2^64. Fields have their JSON names, with the prefix
-// "pilot_" for those of pilot.
+// number, all modulo 2^64. Fields have their JSON names, with the prefix "pilot_" for the fields of
+// pilot.
 func sums[R any](t *testing.T, records []R) map[string]int64 {
 	t.Helper()
 	total := make(map[string]int64)

@@ -26,7 +26,7 @@ type term struct {
 }
 
 // ParseWhere parses conditions of the form FIELD=VALUE or FIELD!=VALUE. An
-// attempt must match all of them. Fields are those of [Columns]. Values are
+// attempt must match all of them. Fields are the names of [Columns]. Values are
 // written as in CSV, but numbers, truth values, times and JSON can have other
 // spellings too. A nullable field can be compared with null or an empty value.
 // If a value contains commas, the whole value matches, and so does each part.
@@ -187,9 +187,8 @@ func (t *term) fits(text string) bool {
 // maxFieldValues is the number of values of a field that Explain remembers.
 const maxFieldValues = 1000
 
-// Explain explains why no attempt was selected: it names a condition that
-// matches none of them and suggests a value that the field has. It returns ""
-// if there are no attempts.
+// Explain explains why no attempt was selected: it names a condition that matches no attempt and
+// suggests a value that the field has. It returns "" if there are no attempts.
 func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error) {
 	fit := make([]bool, len(w.terms))
 	values := make([]map[string]bool, len(w.terms))
