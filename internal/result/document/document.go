@@ -1,8 +1,8 @@
 // Package document holds documents for people to read and writes them: as text for a terminal,
 // as Markdown, and as one HTML file that needs no network.
 //
-// It knows tables, charts, notes and transcripts, but not trials. Callers decide what
-// goes into a document.
+// It knows tables, charts, notes and transcripts, but not trials. Callers choose the content of a
+// document.
 package document
 
 import (
@@ -27,7 +27,7 @@ type Document struct {
 	Overview *Section
 	Warnings []Warning
 	Sections []Section
-	// More says what else there is.
+	// More describes further results.
 	More string
 	// Facts lists the settings that reproduce the results.
 	Facts []Fact

@@ -152,7 +152,7 @@ func TestHeadsAlignToBottom(t *testing.T) {
 }
 
 // TestTerminalShowsTheFirstRows checks that a terminal shows 40 rows of a table, and a pipe all, in
-// text tables and in those of documents. One more row is shown, because a note would be as long.
+// text tables and in tables of documents. One more row is shown, because a note would be as long.
 func TestTerminalShowsTheFirstRows(t *testing.T) {
 	t.Parallel()
 	for rows, more := range map[int]string{

@@ -28,7 +28,7 @@ type piece struct {
 	Command bool
 }
 
-// pieces divides a line into commands and what is between them.
+// pieces divides a line into commands and the text between them.
 func pieces(text string) (all []piece) {
 	text = line(text)
 	at := 0
