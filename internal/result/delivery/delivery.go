@@ -1,12 +1,12 @@
 // Package delivery writes files that appear together or not at all.
 //
 // It owns the places of output files: temporary names, locks, symbolic links, devices and
-// pipes, and the rule that no output replaces a store. It doesn't know what the files contain;
+// pipes, and the rule that no output replaces a store. It doesn't know the content of the files;
 // see the packages export, evallog and document.
 //
 // Each file is first written to .NAME.part next to its place, under the lock .NAME.lock. So two
-// programs never write the same file at once, and the next program overwrites what a killed one
-// left behind.
+// programs never write the same file at once, and the next program overwrites the files that a
+// killed one left behind.
 package delivery
 
 import (
@@ -28,7 +28,7 @@ type Delivery struct {
 }
 
 // New returns an empty delivery. The output named - is stdout. If stdout has a Stat method, as
-// *os.File does, the delivery can tell whether another output is the same file.
+// *os.File does, the delivery can detect another output to the same file.
 func New(stdout io.Writer) *Delivery { return &Delivery{stdout: stdout} }
 
 // A NameError reports an output that the user has to name differently.
@@ -85,8 +85,8 @@ func (d *Delivery) Open(name string) (*Part, error) {
 	return p, nil
 }
 
-// stat describes the file that the output would write to or replace. It returns nil if there is
-// none.
+// stat describes the file that the output would write to or replace. It returns nil if there is no
+// such file.
 func (d *Delivery) stat(name string) os.FileInfo {
 	stat := func() (os.FileInfo, error) { return os.Stat(name) }
 	if name == "-" {
@@ -138,8 +138,8 @@ func (d *Delivery) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sweep removes what killed programs left in a directory of outputs whose names have the given
-// suffix. It skips files that another program is writing and files that cannot be removed.
+// Sweep removes the files that killed programs left in a directory of outputs whose names have the
+// given suffix. It skips files that another program is writing and files that cannot be removed.
 func Sweep(dir, suffix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

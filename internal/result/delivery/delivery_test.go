@@ -13,7 +13,7 @@ import (
 )
 
 // TestFileIsAlwaysFromOneWriter lets several writers write the same file at once. Each of them
-// succeeds or learns about another one, and the file is always the complete output of one.
+// succeeds or learns about another writer, and the file is always the complete output of one.
 func TestFileIsAlwaysFromOneWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

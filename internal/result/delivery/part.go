@@ -24,7 +24,7 @@ type Part struct {
 	lock     *lockfile.Lock
 }
 
-// IsFile reports whether the part appears as a file of its own.
+// IsFile reports whether the part appears as a separate file.
 func (p *Part) IsFile() bool { return p.place != "" }
 
 // Name returns the path that the user gave.
