@@ -51,8 +51,7 @@ type Meta struct {
 	// Created is also the time of all files in the zip.
 	Created time.Time
 	// Planned is the number of trials in the complete log, or 0 if it is
-	// unknown. The status of a log with fewer trials says that it is
-	// incomplete.
+	// unknown. The status of a log with fewer trials marks it as incomplete.
 	Planned int
 }
 
@@ -91,8 +90,8 @@ func Name(meta Meta) string {
 // sample, after all others.
 //
 // Write stops at the first error of samples or of w, and leaves an invalid log.
-// It does not close w. It keeps transcripts in memory only for trials that have
-// had nothing but faults so far; these are compressed.
+// It does not close w. It keeps transcripts in memory only for trials that have had only faults so
+// far; these are compressed.
 func Write(w io.Writer, meta Meta, samples iter.Seq2[Sample, error]) (int, error) {
 	l := newLog(w, meta)
 	for s, err := range samples {

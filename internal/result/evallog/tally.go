@@ -68,8 +68,8 @@ func (t *tally) count(a *assay.Attempt) {
 	}
 }
 
-// sampling returns the sampling parameters of all attempts, or none if they
-// differ, because Inspect has only one set per log.
+// sampling returns the sampling parameters of all attempts, or no parameters if they differ,
+// because Inspect has only one set per log.
 func (t *tally) sampling() assay.Sampling {
 	if len(t.samplings) != 1 {
 		return assay.Sampling{}
@@ -205,10 +205,9 @@ func (t *tally) metrics() (n int, all map[string]evalMetric) {
 }
 
 // stderr returns the standard error of the mean of n items, clustered by task:
-// a task's items in several cells are alike. It is Inspect's formula, which is
-// that of Miller, "Adding Error Bars to Evals" (2024), appendix A,
-// arXiv:2411.00640, with the usual correction for few clusters. It is 0 for a
-// single task.
+// a task's items in several cells are alike. It is Inspect's formula, which is the formula of
+// Miller, "Adding Error Bars to Evals" (2024), appendix A, arXiv:2411.00640, with the usual
+// correction for few clusters. It is 0 for a single task.
 func (t *tally) stderr(mean float64, n int) float64 {
 	deviations := make(map[assay.TaskID]float64)
 	var tasks []assay.TaskID // in order, because sums of floats depend on it
