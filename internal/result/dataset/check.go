@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// Check reads the manifest of an export and reports whether the files are as the manifest says.
+// Check reads the manifest of an export and reports whether the files match the manifest.
 // Path names one of the files, the manifest, or a directory of logs.
 func Check(ctx context.Context, path string) (export.Manifest, error) {
 	path, m, err := findManifest(path)

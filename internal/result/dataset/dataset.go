@@ -1,9 +1,9 @@
 // Package dataset exports the selected attempts of a store as files with a manifest, and checks
 // such files.
 //
-// It owns which files an export consists of, what their manifest says, and how to find the
-// manifest of a file. Package export owns our own formats; legacy and evallog own those of other
-// systems; reading chooses the attempts; delivery makes the files appear together.
+// It owns the list of files in an export, the content of their manifest, and the search for the
+// manifest of a file. Package export owns our own formats; legacy and evallog own the formats of
+// other systems; reading chooses the attempts; delivery makes the files appear together.
 package dataset
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/reading"
 )
 
-// An Export says what to write and where.
+// An Export holds the attempts to write, with the format and the places of the files.
 type Export struct {
 	Selection *reading.Selection
 	Format    export.Format
