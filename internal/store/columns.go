@@ -53,7 +53,7 @@ var trialFields = []column{
 	text("agent_timeout", func(a *assay.Attempt) *string { return &a.AgentTimeout }),
 }
 
-// attemptFields are the columns of the table attempts after those that place the row in its
+// attemptFields are the columns of the table attempts after the columns that place the row in its
 // store. An attempt's seal covers them in this order: see [identify].
 var attemptFields = []column{
 	integer("round", func(a *assay.Attempt) *int { return &a.Round }),

@@ -491,7 +491,7 @@ func primary(err error) int {
 	return 0
 }
 
-// Other versions of SQLite find no fault in a store, whether or not its run has ended.
+// Other versions of SQLite find no error in a store, whether or not its run has ended.
 func TestOtherSQLite(t *testing.T) {
 	t.Parallel()
 	const check = `import sqlite3, sys

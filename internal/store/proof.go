@@ -197,9 +197,9 @@ type row struct {
 	damage     error // of the transcript
 }
 
-// rows returns the attempts in a range that the walk chooses, and skips those that are not proved.
-// SQL only knows columns that may have been changed, so each attempt is proved before it is left
-// out.
+// rows returns the attempts in a range that the walk chooses, and skips attempts that are not
+// proved. SQL only knows columns that may have been changed, so each attempt is proved before it is
+// left out.
 func (p proof) rows(
 	ctx context.Context, db *DB, bodies map[int64][]byte, where string, args []any,
 ) (all []row, err error) {

@@ -29,7 +29,7 @@ type StoredOutcome struct {
 	Level assay.Level `json:"level"`
 }
 
-// Copied counts the rows that were copied to a new store, and those that were not.
+// Copied counts the rows that were copied to a new store, and the rows that were not.
 type Copied struct {
 	Runs        int `json:"runs"`
 	Trials      int `json:"trials"`
@@ -155,7 +155,7 @@ func (r Rebuild) make(
 	return b.sum, b.calls, errors.Join(err, b.to.Close())
 }
 
-// open opens a source. If damage is no error, it reads the source's pages instead of its tables.
+// open opens a source. Unless damage is an error, it reads the source's pages, not its tables.
 func (b *rebuilder) open(path, part string) (*DB, error) {
 	if b.Lost == nil {
 		return OpenReadOnly(b.ctx, path)
@@ -185,7 +185,7 @@ type rebuilder struct {
 	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals
 	// prove their IDs.
 	known  map[assay.RunID]*foundRun
-	ended  []int64       // the rows of those that have ended
+	ended  []int64       // the rows of the runs that have ended
 	counts map[int64]int // attempts of each run in the new store
 
 	found   []foundAttempt

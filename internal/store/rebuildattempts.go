@@ -31,7 +31,7 @@ type placed struct {
 	outcomes []*foundAttempt // at most one for each round
 }
 
-// find looks at every attempt of all sources and keeps those that are intact. If several
+// find looks at every attempt of all sources and keeps the intact ones. If several
 // sources have an attempt, a copy with its transcript comes first.
 func (b *rebuilder) find() error {
 	for i, s := range b.sources {

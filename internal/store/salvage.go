@@ -52,7 +52,7 @@ func (b *rebuilder) salvage(path, dir string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := newDB(path, name+"&_pragma=writable_schema(1)") // a damaged schema is no obstacle
+	from, err := newDB(path, name+"&_pragma=writable_schema(1)") // a damaged schema does no harm
 	if err != nil {
 		return nil, err
 	}
@@ -461,7 +461,7 @@ func (t *shape) fits(row []any) bool {
 	return true
 }
 
-// stored returns the values of a row without those that are made of others.
+// stored returns the values of a row without the values that are made of others.
 func (t *shape) stored(row []any) (values []any) {
 	for i, c := range t.columns {
 		if !c.Made {

@@ -37,7 +37,7 @@ type record struct {
 	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
-	transcript []byte // compressed; nil if there is none
+	transcript []byte // compressed; nil without a transcript
 
 	number  int   // of the attempt
 	id, seq int64 // the row IDs of the attempt and its run
@@ -149,7 +149,7 @@ func (w *writer) insertRows(r *record) error {
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode does the part of a save that does not need the database, in the caller's goroutine. It
-// does not compress the transcript's JSON, which is nil if there is none.
+// does not compress the transcript's JSON, which is nil without a transcript.
 func encode(a *assay.Attempt, transcript []byte) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles(), round: a.Round}
 	var err error

@@ -38,7 +38,7 @@ type writer struct {
 	// ctx carries the values of the opener's context and never ends, because a transaction is
 	// committed or rolled back even if its caller has left.
 	ctx context.Context
-	// statements are those that were used so far, by their text.
+	// statements are the statements that were used so far, by their text.
 	statements map[string]*sql.Stmt
 	row        []any // see join
 
