@@ -127,7 +127,7 @@ func TestFewSequencesAreClusters(t *testing.T) {
 }
 
 // TestDifferencesOfLevelsHaveIntervals checks that a difference of levels is paired and has an
-// interval, and that there is none if the levels have different tasks.
+// interval, and that there is no difference if the levels have different tasks.
 func TestDifferencesOfLevelsHaveIntervals(t *testing.T) {
 	t.Parallel()
 	for name, same := range map[string]bool{"the same tasks": true, "other tasks": false} {

@@ -19,7 +19,7 @@ import (
 // model or a variant.
 type Side struct {
 	Name string `json:"name"`
-	// Trials counts the settled trials. Matched counts those at tasks that the other side
+	// Trials counts the settled trials. Matched counts the trials at tasks that the other side
 	// has under the same conditions. Levels lists the levels of each factor.
 	Trials  int                 `json:"trials"`
 	Matched int                 `json:"matched"`
@@ -30,8 +30,8 @@ type Side struct {
 	Judges  []string `json:"judges"`
 	// USD is the total cost of the settled trials.
 	USD float64 `json:"usd"`
-	// Planned and Pending count the trials that were meant to be on this side, and those without an
-	// outcome. They are 0 if that is unknown.
+	// Planned and Pending count the trials that were meant to be on this side, and the trials
+	// without an outcome. They are 0 if that is unknown.
 	Planned int `json:"planned"`
 	Pending int `json:"pending"`
 	// Unpriced counts the tokens with an unknown cost, which USD leaves out.

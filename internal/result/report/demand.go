@@ -15,7 +15,7 @@ import (
 
 // Demands are the conditions that a gate sets for a candidate, whatever the baseline does.
 type Demands struct {
-	// AtLeast is the lowest rate of full success, a share of 1. It is 0 if there is none.
+	// AtLeast is the lowest rate of full success, a share of 1. It is 0 without such a demand.
 	AtLeast float64
 	// Always are names or patterns of the tasks that must fully succeed in every trial; see
 	// [MatchTasks].

@@ -9,8 +9,8 @@ type Exposure struct {
 	// FaultMix is empty if the experiment has a single mix.
 	FaultMix string `json:"fault_mix,omitempty"`
 	Done     int    `json:"done"`
-	// Scheduled counts the faults in the way of the plans of the outcomes, and Met those among them
-	// that the model met; see [assay.Outcome.FaultsScheduled].
+	// Scheduled counts the faults in the way of the plans of the outcomes, and Met the ones that
+	// the model met; see [assay.Outcome.FaultsScheduled].
 	Scheduled int `json:"faults_scheduled"`
 	Met       int `json:"faults_met"`
 	// Exposed counts the outcomes with at least one fault that was met. Despite and Without are the

@@ -14,10 +14,10 @@ import (
 // A Standing is the row of a model on the first screen.
 type Standing struct {
 	Model string `json:"model"`
-	// Planned and Done count the model's trials. All other figures cover those that are done.
+	// Planned and Done count the model's trials. All other figures cover the trials that are done.
 	Planned int `json:"planned"`
 	Done    int `json:"done"`
-	// Success is the rate of full success on the Common trials: those at tasks that all models
+	// Success is the rate of full success on the Common trials: the trials at tasks that all models
 	// have settled under the same conditions.
 	Success Share `json:"full_success"`
 	Common  int   `json:"common"`
@@ -30,7 +30,7 @@ type Standing struct {
 	// with reliable tools at the same tasks. Each is nil if there is no such comparison.
 	FlawedPlan   *Cost `json:"flawed_plan"`
 	FailingTools *Cost `json:"failing_tools"`
-	// Recovery is the rate of full success on the Hit trials: those with the right plan that met a
+	// Recovery is the rate of full success on the Hit trials: trials with the right plan that met a
 	// fault of a tool and that the plan survives, if each call is repeated until it has happened.
 	Recovery Share `json:"recovery"`
 	Hit      int   `json:"hit"`
@@ -98,8 +98,8 @@ func standings(cells []*cell) []Standing {
 	return out
 }
 
-// standing returns a model's row. mine are the model's cells, and common those with only the tasks
-// that all models have.
+// standing returns a model's row. mine are the model's cells, and common the cells with only the
+// tasks that all models have.
 func (t *tally) standing(model string, mine, common []*cell) Standing {
 	shared, all := sum(common), t.total()
 	s := Standing{

@@ -72,8 +72,8 @@ type Conduct struct {
 	// Replies counts the replies of settled trials, and Idle the replies without any action.
 	Replies int `json:"replies"`
 	Idle    int `json:"idle_replies"`
-	// Calls counts the calls that arrived as calls. Unparsed are those without a name or an object
-	// of arguments, and Mistaken those whose name or arguments their tool refused.
+	// Calls counts the calls that arrived as calls. Unparsed are the calls without a name or an
+	// object of arguments, and Mistaken the calls whose name or arguments their tool refused.
 	Calls    int `json:"calls"`
 	Unparsed int `json:"unparsed_calls"`
 	Mistaken int `json:"mistaken_calls"`
