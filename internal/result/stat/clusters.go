@@ -11,7 +11,7 @@ const (
 var Clusters = []string{Auto, ByTask, BySequence}
 
 // Cluster returns the unit behind Auto. In simulations of 60 tasks of 6 to 15 sequences, intervals
-// over tasks hold the rate of tasks at large in 60 to 85 %, and those over sequences in 95 to 97 %.
+// over tasks hold the rate of tasks at large in 60 to 85 %, and over sequences in 95 to 97 %.
 func Cluster(tasks, sequences int) string {
 	if sequences > 0 && 2*sequences <= tasks {
 		return BySequence

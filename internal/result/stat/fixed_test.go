@@ -157,7 +157,7 @@ func TestFixedIsAPermutationTest(t *testing.T) {
 	})
 }
 
-// reassigned counts the ways to reassign trials, and those with at most the difference found.
+// reassigned counts the ways to reassign trials, and the ways with at most the difference found.
 func reassigned(tasks []stat.Matched) (as, all float64) {
 	type cell struct {
 		stat.Pair
@@ -225,7 +225,7 @@ func TestFixedLaws(t *testing.T) {
 	})
 }
 
-// Of sides that are worse by just the margin, at most 6 % pass, up to three standard errors.
+// At most 6 % of sides that are worse by just the margin pass, up to three standard errors.
 func TestFixedMargin(t *testing.T) {
 	simulates(t, "20,000 comparisons")
 	for _, s := range []suite{

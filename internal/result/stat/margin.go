@@ -20,7 +20,7 @@ type Noninferiority struct {
 	Lower float64 `json:"lower_95"`
 	Upper float64 `json:"upper_995"`
 	// PPass is the p-value for a side A that is worse by the margin, and PFail that for a side A
-	// that is no worse at all. Both are one-sided.
+	// that is not worse at all. Both are one-sided.
 	PPass float64 `json:"p_pass"`
 	PFail float64 `json:"p_fail"`
 	// Finds is the share of data with this scatter in which a side A fails that is worse by the
@@ -39,8 +39,8 @@ func (n Noninferiority) Fails(level float64) bool { return n.PFail <= level }
 
 // Noninferior tests whether side A is worse than side B by less than a margin, over the tasks that
 // both tried. It has the weights, the standard error and the degrees of freedom of [Compare]. The
-// test against the margin is the test whether a confidence interval lies above it (Piaggio et al.,
-// "Reporting of noninferiority and equivalence randomized trials", JAMA 308, 2012).
+// test against the margin is the test of whether a confidence interval lies above it (Piaggio et
+// al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308, 2012).
 //
 // In simulations (40 to 250 tasks, three trials a side, rates of .5 and .9), at most .6 % of equal
 // sides fail, and 4.6 to 6.5 % of sides that are worse by just the margin pass.

@@ -62,7 +62,7 @@ func found(s stat.Size, power float64) float64 {
 	return high
 }
 
-// Of equal sides, .5 % fail; of sides that are worse by the margin, 5 % pass, and as many fail as
+// .5 % of equal sides fail; 5 % of sides that are worse by the margin pass, and as many fail as
 // planned, within three points. As many equal sides pass as planned, within four points. With 4,000
 // draws, three standard errors are .3, 1.0 and at most 2.4 points.
 func TestNoninferior(t *testing.T) {
@@ -114,7 +114,7 @@ func TestNoninferior(t *testing.T) {
 	}
 }
 
-// Of 1,000 pairs of equal sides, at most 1 % fail.
+// At most 1 % of 1,000 pairs of equal sides fail.
 func TestEqualSidesSeldomFail(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 8))
