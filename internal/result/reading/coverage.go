@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A coverage counts the trials that were meant to be on a side, and those without an outcome.
+// A coverage counts the trials that were meant to be on a side, and the trials without an outcome.
 type coverage struct {
 	planned, pending int
 	at               map[assay.TaskID]int // pending

@@ -27,8 +27,8 @@ type Rescored struct {
 // RescoreBatch is the number of outcomes that are stored in one transaction.
 const RescoreBatch = 256
 
-// Rescore judges every outcome in a store again. It stores those that differ, unless dry is true.
-// Program is the version of this program, which is stored with each outcome.
+// Rescore judges every outcome in a store again. It stores the outcomes that differ, unless dry is
+// true. Program is the version of this program, which is stored with each outcome.
 func Rescore(ctx context.Context, db *store.DB, program string, dry bool) (sum Rescored, err error) {
 	tasks := NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()

@@ -33,7 +33,7 @@ type Selection struct {
 	db     *store.DB
 	warn   func(string)
 	filter store.Filter
-	scope  *Scope // that of Request.Experiment, or nil
+	scope  *Scope // the scope of Request.Experiment, or nil
 	bare   map[bareAttempt]bool
 }
 
