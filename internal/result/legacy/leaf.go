@@ -84,7 +84,7 @@ func lacks(n *node, missing []string) string {
 }
 
 // values reads the fields of a leaf by name and reports problems with them.
-// missing lists those that are absent or not a valid number.
+// missing lists the fields that are absent or not a valid number.
 func (r *reader) values(p place, n *node) (values map[string]float64, missing []string) {
 	values = make(map[string]float64, len(leafFields))
 	fields, known := r.rename(p, n)
