@@ -19,7 +19,7 @@ import (
 type tally struct {
 	items map[string]*item
 	ids   []string // of items, in order
-	// total counts the trials written, and scored those with an outcome.
+	// total counts the trials written, and scored the trials with an outcome.
 	total, scored int
 	epochs        int
 	usage         modelUsage
