@@ -375,7 +375,7 @@ general_settings: {custom_auth: keys.auth, master_key: sk-canary-0123456789abcde
 					trials, fmt.Sprintf("providers: providers.yaml\nrepeats: %d", n)))
 				t.Log(must(t, map[string]string{"PROXY_KEY": "sk-canary-" + c.key},
 					"run", plan, "--store", db, "--display", "none").out)
-				out := strings.Join(strings.Fields(must(t, nil, "report", "--store", db).out), " ")
+				out := strings.Join(strings.Fields(must(t, nil, "report", "--details", "--store", db).out), " ")
 				if !strings.Contains(out, c.found) {
 					t.Errorf("the report of run %d lacks %q:\n%.3000s", n, c.found, out)
 				}

@@ -63,7 +63,7 @@ providers:
 	if !strings.Contains(out, " 4192 of 4192 trials done in ") {
 		t.Errorf("the run did not report 4,192 trials:\n%s", out)
 	}
-	out = must(t, nil, "report", "all", "--store", db).out
+	out = must(t, nil, "report", "all", "--details", "--store", db).out
 	for title, lead := range map[string]string{
 		"Part models":               "Full success by task type.",
 		"Part models: main metrics": "",
