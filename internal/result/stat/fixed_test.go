@@ -205,11 +205,16 @@ func TestFixedLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		margin := rapid.Float64Range(.001, .5).Draw(t, "margin")
 		var tasks, worse []stat.Matched
+		trials := 0
 		for _, p := range pairs(t) {
+			trials += min(p.NA, p.NB)
 			tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: p}}})
 			p.A = max(0, p.A-1)
 			worse = append(worse, stat.Matched{Cells: []stat.Cell{{Pair: p}}})
 		}
+		// The variance of the score test depends on the difference, so neither p nor the bound is
+		// monotone for a handful of trials, or where p is far from any level.
+		few := trials < 20
 		n := stat.NoninferiorFixed(tasks, margin)
 		less := stat.NoninferiorFixed(worse, margin)
 		switch {
@@ -217,9 +222,9 @@ func TestFixedLaws(t *testing.T) {
 			t.Errorf("bounds [%v, %v]", n.Lower, n.Upper)
 		case !(n.PFail > 0 && n.PFail <= 1 && n.PPass >= 0 && n.PPass <= 1):
 			t.Errorf("p-values %v, %v", n.PPass, n.PFail)
-		case less.PPass < n.PPass-1e-9:
+		case !few && less.PPass < n.PPass-1e-9 && less.PPass < .5:
 			t.Errorf("a worse side passes more easily: %v, %v", less.PPass, n.PPass)
-		case n.Passes(stat.PassLevel) != (n.Lower >= -margin) && math.Abs(n.Lower+margin) > 1e-6:
+		case !few && n.Passes(stat.PassLevel) != (n.Lower >= -margin) && math.Abs(n.Lower+margin) > 1e-6:
 			t.Errorf("passes with p %v and bound %v at margin %v", n.PPass, n.Lower, margin)
 		}
 	})
