@@ -22,7 +22,9 @@ func overview(a *report.Analysis) string {
 }
 
 func standing(model string, done int, best bool) report.Standing {
-	return report.Standing{Model: model, Planned: 100, Done: done, Best: best}
+	return report.Standing{
+		Model: model, Planned: 100, Done: done, Compared: done >= 95, Best: best,
+	}
 }
 
 // against compares a reference (A) with a model (B).
@@ -44,7 +46,7 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		"clearly ahead": {
 			[]report.Standing{standing("m", 100, true), standing("n", 100, false)},
 			nil,
-			"Best: m, which is better than n by more than chance.",
+			"Best: m. By more than chance, another model does better than n.",
 		},
 		"too close": {
 			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},

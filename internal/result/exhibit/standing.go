@@ -15,15 +15,11 @@ func (a analysis) standingSection() *document.Section {
 	if len(all) == 0 {
 		return nil
 	}
-	s := &document.Section{
-		ID: "models", Title: "Models",
-		Lead: strings.Join([]string{
-			a.bestText(), a.nextText(),
-		}, "\n"), Chart: standingChart(all),
-		Table: tableBy(all, standingColumns(all)),
+	return &document.Section{
+		ID: "models", Title: "Models", Lead: a.bestText() + "\n" + a.nextText(),
+		Chart: standingChart(all), Table: tableBy(all, standingColumns(all)),
 		Notes: []string{standingNote(all)},
 	}
-	return s
 }
 
 // standingNote explains the columns.
@@ -67,7 +63,7 @@ func (a analysis) bestText() string {
 		case s.Done*20 < s.Planned*19:
 			unable = append(unable, fmt.Sprintf("%s has done %s of its trials", s.Model,
 				roughly(float64(s.Done)/float64(s.Planned))))
-		default:
+		case s.Compared:
 			others = append(others, s.Model)
 		}
 	}
@@ -82,8 +78,8 @@ func (a analysis) bestText() string {
 				counted(p.Tasks, "task"), named("p", p.P))
 		}
 	case len(others) > 0:
-		text = fmt.Sprintf("Best: %s, which is better than %s by more than chance.", best[0],
-			strings.Join(others, ", "))
+		text = fmt.Sprintf("Best: %s. By more than chance, another model does better than %s.",
+			best[0], strings.Join(others, ", "))
 	}
 	if len(unable) > 0 {
 		text += " Out of the comparison: " + strings.Join(unable, "; ") + "."
@@ -118,9 +114,7 @@ func (a analysis) tied() *report.Paired {
 
 func standingColumns(all []report.Standing) []column[report.Standing] {
 	type row = report.Standing
-	has := func(is func(row) bool) bool {
-		return differ(all, func(s row) string { return fmt.Sprint(is(s)) }) || is(all[0])
-	}
+	has := func(is func(row) bool) bool { return slices.ContainsFunc(all, is) }
 	flawed := has(func(s row) bool { return s.FlawedPlan != nil })
 	failing := has(func(s row) bool { return s.FailingTools != nil })
 	return []column[row]{

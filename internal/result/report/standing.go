@@ -34,7 +34,8 @@ type Standing struct {
 	// fault of a tool and that the plan survives, if each call is repeated until it has happened.
 	Recovery Share `json:"recovery"`
 	Hit      int   `json:"hit"`
-	// FalseSuccess is the share of the Failed trials in which the model claimed to be done.
+	// FalseSuccess is the share of the Failed trials in which the model claimed to be done. Trials
+	// of the pilot world are left out of both, because it ignores claims before the work is done.
 	FalseSuccess Share `json:"false_success"`
 	Failed       int   `json:"failed"`
 	// Price is the money of all attempts divided by the full successes. It is nil if the price of
@@ -43,6 +44,8 @@ type Standing struct {
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
 	// "3 content_filter". It is empty if they don't, as far as is known.
 	Selected string `json:"selected,omitempty"`
+	// Compared is true if the model was compared with the others to find the best one.
+	Compared bool `json:"compared"`
 	// Best is true if no model that can be the best did better by more than chance. A model can be
 	// the best if at least 95 % of its trials are done and Selected is empty. Simulated models only
 	// can if there are no others.
@@ -75,7 +78,7 @@ type Cost struct {
 	// Lost is the share of the reference's success that the level lacks.
 	Lost stat.Loss `json:"lost"`
 	// Kinds has the costs of the kinds of the condition, the largest first. It is empty if there
-	// is only one. Their Q is adjusted for the number of kinds.
+	// is only one. Their Q is adjusted for the number of kinds, by Bonferroni's method.
 	Kinds []Cost `json:"kinds,omitempty"`
 }
 
@@ -107,10 +110,7 @@ func (t *tally) standing(model string, mine, common []*cell) Standing {
 		Success: shared.among(done, full), Common: shared.done, Conditions: conditions(mine),
 		FlawedPlan: flawedPlan(mine), FailingTools: failingTools(mine),
 		Recovery: t.among(hit, survived), Hit: int(all[hit]),
-		FalseSuccess: t.share(func(_ task, o outcomes) (some, of int32) {
-			return o[claimed], o[done] - o[full]
-		}),
-		Failed: t.done - t.full, Selected: t.selected(),
+		FalseSuccess: t.among(unfinished, claimed), Failed: int(all[unfinished]), Selected: t.selected(),
 	}
 	if t.costUSD > 0 && t.usage.UnpricedTokens == 0 {
 		s.Price = new(t.price())
@@ -122,12 +122,16 @@ func (t *tally) standing(model string, mine, common []*cell) Standing {
 func (t *tally) price() stat.Price {
 	tasks := maps.Clone(t.spent)
 	for of := range t.tasks {
-		tasks[of] += 0
+		tasks[of] += 0 // all tasks count, also free ones
 	}
 	var all []stat.Spent
 	for _, of := range slices.Sorted(maps.Keys(tasks)) {
+		sequence, known := t.from.of[of]
+		if !known { // no model has an outcome
+			sequence = -1 - int(of)
+		}
 		all = append(all, stat.Spent{
-			Sequence: t.from.of[of], USD: tasks[of], Full: int(t.tasks[of][full]),
+			Sequence: sequence, USD: tasks[of], Full: int(t.tasks[of][full]),
 		})
 	}
 	return stat.PriceOf(all, t.from.bySequence())
@@ -153,26 +157,21 @@ const enough = .95
 // best marks the models that may be the best. Each pair is compared on the tasks that both have
 // done under the same conditions, and the p-values are adjusted by Holm's method.
 func best(all []Standing, cells []*cell) {
+	simulated := !slices.ContainsFunc(all, func(s Standing) bool { return !Simulated(s.Model) })
 	var able []int
-	for _, simulated := range []bool{false, true} {
-		for i, s := range all {
-			if Simulated(s.Model) == simulated && s.Selected == "" &&
-				float64(s.Done) >= enough*float64(s.Planned) {
-				able = append(able, i)
-			}
-		}
-		if len(able) > 0 {
-			break
+	for i, s := range all {
+		if Simulated(s.Model) == simulated && s.Selected == "" && len(able) < mostModels &&
+			float64(s.Done) >= enough*float64(s.Planned) {
+			able = append(able, i)
 		}
 	}
-	able = able[:min(len(able), mostModels)]
 	type pair struct {
 		worse int
 		p     float64
 	}
 	var tests []pair
 	for n, i := range able {
-		all[i].Best = true
+		all[i].Compared, all[i].Best = true, true
 		for _, k := range able[n+1:] {
 			c := pairs(cells, all[i].Model, all[k].Model, model).bMinusA()
 			worse := k
@@ -256,6 +255,7 @@ func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
 	if c.Tasks == 0 {
 		return nil
 	}
+	c.Q = c.P
 	if len(all) == 1 {
 		c.Level = all[0]
 		return c

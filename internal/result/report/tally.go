@@ -82,21 +82,22 @@ const (
 	full
 	partial
 	failed
-	ordered  // all required tools succeeded in order
-	hurt     // the plan has a flaw that hurts; see [Design]
-	hurtFull // full success in spite of that
-	assisted // with at least one correction
-	hopeless // although even the best policy cannot succeed
-	unwanted // with at least one unwanted effect
-	misled   // a required tool worked with the wrong data
-	exposed  // with at least one scheduled fault of a tool that was met
-	despite  // full success in spite of that
-	measured // with the ceiling of their setting
-	reached  // full successes among the measured ones
-	claimed  // not fully succeeded, and the model claimed to be done
-	hit      // with the right plan, at least one fault of a tool that the best policy survives
-	survived // full success in spite of that
-	judged   // with the further verdicts of the pilot world
+	ordered    // all required tools succeeded in order
+	hurt       // the plan has a flaw that hurts; see [Design]
+	hurtFull   // full success in spite of that
+	assisted   // with at least one correction
+	hopeless   // although even the best policy cannot succeed
+	unwanted   // with at least one unwanted effect
+	misled     // a required tool worked with the wrong data
+	exposed    // with at least one scheduled fault of a tool that was met
+	despite    // full success in spite of that
+	measured   // with the ceiling of their setting
+	reached    // full successes among the measured ones
+	unfinished // not fully succeeded, in a world that records claims
+	claimed    // not fully succeeded, and the model claimed to be done
+	hit        // with the right plan, at least one fault of a tool that the best policy survives
+	survived   // full success in spite of that
+	judged     // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
 	paper
@@ -119,7 +120,10 @@ func outcomeOf(a *assay.Attempt) outcomes {
 	}
 	out[exposed] = flag(o.FaultsMet > 0)
 	out[despite] = out[exposed] * out[full]
-	out[claimed] = flag(o.Ended == assay.Finished) * (1 - out[full])
+	if o.Pilot == nil {
+		out[unfinished] = 1 - out[full]
+		out[claimed] = flag(o.Ended == assay.Finished) * out[unfinished]
+	}
 	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
 	if measuresBest(a.ScoreVersion) && !limited(&a.Setting) {
