@@ -12,9 +12,9 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// TestLimitersOverTCP checks three limiters over real connections. It asserts only shares of the
-// server's counts, because requests cross announced waits on the way, and a machine under load
-// delivers some of them together.
+// TestLimitersOverTCP checks three limiters over real connections. It asserts only that the server
+// refuses few requests: a share, because requests cross announced waits on the way, and two for
+// each caller, because a machine under load delivers requests together and accepts few of them.
 func TestLimitersOverTCP(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -46,10 +46,11 @@ func TestLimitersOverTCP(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := lane.Config{Name: "l", Provider: p, Orders: "m", Limits: row.limits}
-			saturate(lane.NewPool("m", []lane.Config{c}, lane.Options{}), 12, 4*second)
+			const callers = 12
+			saturate(lane.NewPool("m", []lane.Config{c}, lane.Options{}), callers, 4*second)
 			server.Close() // waits for requests that are under way
 			ok, not := len(row.server.accepted), len(row.server.refused)
-			if most := max(6, row.most*float64(ok+not)); ok == 0 || float64(not) > most {
+			if most := max(2*callers, row.most*float64(ok+not)); ok == 0 || float64(not) > most {
 				t.Errorf("%d accepted and %d refused, want %.0f at most", ok, not, most)
 			}
 		})
