@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/task/world/assay1"
+)
+
+// unwrapped returns the answer of a tool without the wrapping of agents: a list of contents, an
+// object with one, or Python's print of either.
+func unwrapped(content string) string {
+	var part struct {
+		Content json.RawMessage `json:"content"`
+		Text    string          `json:"text"`
+	}
+	var parts []json.RawMessage
+	switch {
+	case json.Unmarshal([]byte(content), &parts) == nil && len(parts) > 0:
+		return unwrapped(string(parts[0]))
+	case json.Unmarshal([]byte(content), &part) != nil:
+		if s := printedText.FindStringSubmatch(content); s != nil {
+			return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s[1])
+		}
+		return content
+	case part.Text != "":
+		return unwrapped(part.Text)
+	case part.Content != nil:
+		return unwrapped(string(part.Content))
+	}
+	return content
+}
+
+// An answer is the output of a tool or a search. Views share it and never change it.
+type answer struct {
+	Tool    json.RawMessage `json:"tool"`
+	Success *bool           `json:"success"`
+	Error   string          `json:"error"`
+	Output  json.RawMessage `json:"output"`
+	Refused string          `json:"refused"`
+	Listed  []string        `json:"succeeded"`
+	Tools   []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+}
+
+// parseAnswer reads an answer. It returns nil if it is not in the form of Assay's own tools.
+func parseAnswer(content string) *answer {
+	if r, ok := knownAnswers.Get(content); ok {
+		return r
+	}
+	r := new(answer)
+	if json.Unmarshal([]byte(unwrapped(content)), r) != nil {
+		r = nil
+	}
+	if len(content) <= largestKnown {
+		knownAnswers.Add(content, r)
+	}
+	return r
+}
+
+func (v *view) readResult(a act, content string) {
+	r := parseAnswer(content)
+	if r == nil {
+		return
+	}
+	if r.Refused != "" && !a.search {
+		v.corrected++
+	}
+	if r.Success != nil {
+		var tool string
+		if json.Unmarshal(r.Tool, &tool) == nil {
+			code, _, _ := strings.Cut(r.Error, ":")
+			refused := (v.arguments || v.endWord != "") &&
+				(code == assay1.InvalidInput || code == assay1.DependencyFail)
+			happened := *r.Success
+			if v.doubtful {
+				happened = len(r.Listed) > len(v.listed)
+			}
+			if *r.Success {
+				v.output = string(r.Output)
+			}
+			v.calls = append(v.calls, call{
+				act{text: tool, arguments: a.arguments}, *r.Success, happened, refused, code,
+			})
+		}
+	}
+	v.listed = r.Listed
+	if a.search {
+		var names []string
+		for _, t := range r.Tools {
+			names = append(names, t.Name)
+		}
+		v.found = append(v.found, make([][]string, max(0, a.place+1-len(v.found)))...)
+		v.found[a.place] = names
+	}
+}

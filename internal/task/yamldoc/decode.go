@@ -1,0 +1,200 @@
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/assay-eval/assay"
+)
+
+// Decode reads the document into a pointer to a struct. It refuses unknown fields, wrong types, and
+// fractions where a whole number is needed.
+func (d *Document) Decode(into any) error {
+	switch {
+	case d.root == nil || d.root.Tag == "!!null":
+		return &Error{File: d.Name, Message: "file is empty", Hint: d.Help.Empty}
+	case d.root.Kind != yaml.MappingNode:
+		return d.At("$", "the file must be a mapping of fields, such as `name: my-experiment`", "")
+	}
+	// The library compares each name with each other; check has found duplicates.
+	err := d.root.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
+	if err != nil {
+		return d.mistyped(err, fieldNames(reflect.TypeOf(into)))
+	}
+	return nil
+}
+
+// malformed returns the error of a file that is not YAML. The YAML library gives the place where it
+// could not go on, which may be after the mistake.
+func (d *Document) malformed(err error) error {
+	var e *yaml.LoadError
+	if !errors.As(err, &e) {
+		return &Error{File: d.Name, Message: hideLine(err.Error())}
+	}
+	at, message := e.Mark, plainSyntax.Replace(e.Message)
+	hint := "look here and above for wrong indentation, or a missing bracket, quote or colon"
+	char := d.charAt(at)
+	switch {
+	case e.Message == TooDeep:
+		hint = FlatHint
+	case char == '\t':
+		message, hint = "a tab cannot be used here", "indent with spaces"
+	case strings.Contains(message, "cannot start any token"):
+		message = fmt.Sprintf("a text cannot begin with %q", char)
+		hint = "put the text into quotes"
+	case strings.HasPrefix(message, "unknown anchor"):
+		return d.noAnchors(&yaml.Node{Line: at.Line, Column: at.Column})
+	case strings.HasPrefix(message, "mapping values are not allowed"):
+		hint = "look at the indentation of this line; a text with a colon and a space needs " +
+			"quotes: \"like: this\""
+	case strings.HasSuffix(message, "end of stream"):
+		at, message = e.ContextMark, "the quotes that begin here do not end"
+	case strings.HasPrefix(message, "could not find expected ':'"):
+		at, message = e.ContextMark, "no colon follows this name"
+	case e.ContextMark.Line > 0 && e.ContextMark.Line < at.Line:
+		message += fmt.Sprintf("%s that begins in line %d", plainSyntax.Replace(e.ContextMsg),
+			e.ContextMark.Line)
+	}
+	if at.Line > bytes.Count(d.source, []byte("\n")) && char == 0 { // the file ends here
+		text := bytes.TrimRight(d.source, "\r\n")
+		at.Line = 1 + bytes.Count(text, []byte("\n"))
+		at.Column = 1 + utf8.RuneCount(text[bytes.LastIndexByte(text, '\n')+1:])
+	}
+	return d.Here(at.Line, at.Column, message, hint)
+}
+
+// charAt returns the character at a place, or 0 at the end of a line.
+func (d *Document) charAt(at yaml.Mark) rune {
+	e := d.Here(at.Line, at.Column, "", "")
+	for _, r := range strings.TrimPrefix(e.Excerpt, firstRunes(e.Excerpt, at.Column-1-e.cut)) {
+		return r
+	}
+	return 0
+}
+
+// mistyped returns the error of a file that does not fit its type. It points at the first mistake.
+// If that is an unknown field, it names the others, too.
+func (d *Document) mistyped(err error, known []string) error {
+	var all *yaml.LoadErrors
+	if !errors.As(err, &all) {
+		return d.malformed(err)
+	}
+	first := all.Errors[0]
+	e := d.Here(first.Mark.Line, first.Mark.Column, plainMessage(first.Message), "")
+	name, ok := unknownField(first)
+	if !ok {
+		return e
+	}
+	e = d.Here(e.Line, e.Column, fmt.Sprintf("unknown field %q", name), fieldHint(name, known))
+	more := 0
+	for _, other := range all.Errors[1:] {
+		name, ok := unknownField(other)
+		if !ok {
+			continue
+		}
+		if more++; more < maxUnknown {
+			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Mark.Line,
+				hide(short(name)), fieldHint(name, known))
+		}
+	}
+	if more -= maxUnknown - 1; more > 0 {
+		e.Hint += fmt.Sprintf("\nand %d more unknown fields", more)
+	}
+	return e
+}
+
+// unknownField returns the name of an unknown field from a message of the YAML library.
+func unknownField(e *yaml.LoadError) (name string, ok bool) {
+	name, ok = strings.CutPrefix(e.Message, "field ")
+	end := strings.LastIndex(name, " not found in type ")
+	if !ok || end < 0 {
+		return "", false
+	}
+	return name[:end], true
+}
+
+// fieldHint suggests the field that may be meant by an unknown one.
+func fieldHint(name string, known []string) string {
+	if slices.Contains(known, name) {
+		return "it is a field of another mapping of this file; move it there"
+	}
+	return assay.NameHint(name, known)
+}
+
+// plainMessage rewords a message of the YAML library without Go type names.
+func plainMessage(s string) string {
+	rest, ok := strings.CutPrefix(s, "cannot construct ")
+	into := strings.LastIndex(rest, " into ")
+	if !ok || into < 0 {
+		return s
+	}
+	tag, value, _ := strings.Cut(rest[:into], " ")
+	found, want := goWord(tag), goWord(rest[into+len(" into "):])
+	if tag == "!!float" {
+		found = strings.Trim(value, "`")
+	}
+	return fmt.Sprintf("wrong type: found %s, want %s", found, want)
+}
+
+func goWord(typ string) string {
+	switch {
+	case strings.HasSuffix(typ, " (TextUnmarshaler)"):
+		return "a single value"
+	case strings.HasPrefix(typ, "[]"), typ == "!!seq":
+		return "a list"
+	case strings.HasPrefix(typ, "map"), typ == "!!map":
+		return "a mapping"
+	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "uint"), typ == "!!int":
+		return "a whole number"
+	case strings.HasPrefix(typ, "float"):
+		return "a number"
+	case typ == "string", typ == "!!str":
+		return "text"
+	case typ == "bool", typ == "!!bool":
+		return "true or false"
+	case strings.Contains(typ, "."):
+		return "a mapping"
+	}
+	return typ
+}
+
+func yamlName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+// fieldNames lists the names of all fields of a type, including nested ones.
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	seen := make(map[reflect.Type]bool)
+	var visit func(t reflect.Type)
+	visit = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(t.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[t] { // a type may contain itself
+			return
+		}
+		seen[t] = true
+		for _, f := range reflect.VisibleFields(t) {
+			if n := yamlName(f); n != "" && n != "-" {
+				names = append(names, n)
+				visit(f.Type)
+			}
+		}
+	}
+	visit(t)
+	return names
+}
