@@ -155,23 +155,10 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 // hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
 // it. A task that cannot be read is taken for one that the flaw hurts.
 func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
-	type alike struct { // for all models
-		assay.Cell
-		task assay.TaskID
-		seed uint64
-	}
-	known := make(map[alike]bool)
-	return func(t *assay.Trial) bool {
-		key := alike{t.Cell, t.Task, t.Seed}
-		key.Model = ""
-		hurts, ok := known[key]
-		if !ok {
-			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
-			hurts = err != nil || workflow.Hurts(j.Library.Catalog(), t, &task)
-			known[key] = hurts
-		}
-		return hurts
-	}
+	return onceForAllModels(func(t *assay.Trial) bool {
+		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+		return err != nil || workflow.Hurts(j.Library.Catalog(), t, &task)
+	})
 }
 
 // survivable returns a function that reports whether an agent that follows the plan survives a
@@ -180,12 +167,30 @@ func survivable(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
 	if world.Of(j.Experiment.World).Schedule == nil {
 		return nil
 	}
-	return func(t *assay.Trial) bool {
-		if t.Reliability == 1 {
-			return true
-		}
+	schedules := onceForAllModels(func(t *assay.Trial) bool {
 		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
 		return err == nil && workflow.Survivable(j.Library.Catalog(), t, &task)
+	})
+	return func(t *assay.Trial) bool { return t.Reliability == 1 || schedules(t) }
+}
+
+// onceForAllModels returns a function that asks once about trials that differ in their model only.
+func onceForAllModels(ask func(*assay.Trial) bool) func(*assay.Trial) bool {
+	type alike struct {
+		assay.Cell
+		task assay.TaskID
+		seed uint64
+	}
+	known := make(map[alike]bool)
+	return func(t *assay.Trial) bool {
+		key := alike{t.Cell, t.Task, t.Seed}
+		key.Model = ""
+		answer, ok := known[key]
+		if !ok {
+			answer = ask(t)
+			known[key] = answer
+		}
+		return answer
 	}
 }
 

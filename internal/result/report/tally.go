@@ -239,6 +239,7 @@ func count(
 		task   task
 		repeat int32
 		hurts  bool
+		lives  bool // the right plan survives the faults of tools
 		open   bool
 	}
 	known := make(map[[16]byte]place)
@@ -263,6 +264,7 @@ func count(
 		known[key(trial.ID)] = place{
 			c, of, int32(trial.Repeat),
 			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
+			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
 			d.Open != nil && d.Open(&trial),
 		}
 	}
@@ -286,7 +288,7 @@ func count(
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
 			}
-			if a.Failures+a.FaultsMet > 0 && !IsFlawed(a.Variant) && d.survivable(a.Trial) {
+			if p.lives && a.Failures+a.FaultsMet > 0 {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
 			}
 			if isFull(a.Level) == 0 {
@@ -308,8 +310,6 @@ func count(
 	x.cells = cells
 	return x, nil
 }
-
-func (d Design) survivable(t assay.Trial) bool { return d.Survivable == nil || d.Survivable(&t) }
 
 // key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
 func key(id assay.TrialID) (k [16]byte) {
