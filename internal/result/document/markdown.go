@@ -50,24 +50,29 @@ func heading(mark, text string) string {
 func summaryList(points []Point) string {
 	var out []string
 	for _, p := range points {
-		text := ""
-		for _, part := range pieces(p.Text) {
-			if part.Command {
-				text += "`" + part.Text + "`"
-			} else {
-				text += escapeWithin(part.Text)
-			}
-		}
-		out = append(out, "- **"+escape(p.Label)+"** "+text)
+		out = append(out, "- **"+escape(p.Label)+"** "+withCommands(p.Text))
 	}
 	return strings.Join(out, "\n")
 }
 
-// prosaic returns text as paragraphs.
+// withCommands escapes a line, except for its commands, which become code.
+func withCommands(text string) string {
+	out := ""
+	for _, p := range pieces(text) {
+		if p.Command {
+			out += "`" + p.Text + "`"
+		} else {
+			out += escapeWithin(p.Text)
+		}
+	}
+	return out
+}
+
+// prosaic returns text as paragraphs, with its commands as code.
 func prosaic(text string) string {
 	var out []string
 	for _, p := range paragraphs(text) {
-		out = append(out, escape(p))
+		out = append(out, withCommands(p))
 	}
 	return strings.Join(out, "\n\n")
 }

@@ -46,7 +46,7 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		"clearly ahead": {
 			[]report.Standing{standing("m", 100, true), standing("n", 100, false)},
 			nil,
-			"Best: m. By more than chance, another model does better than n.",
+			"Best: m. By more than chance, n did worse than another model.",
 		},
 		"too close": {
 			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},

@@ -78,7 +78,7 @@ func (a analysis) bestText() string {
 				counted(p.Tasks, "task"), named("p", p.P))
 		}
 	case len(others) > 0:
-		text = fmt.Sprintf("Best: %s. By more than chance, another model does better than %s.",
+		text = fmt.Sprintf("Best: %s. By more than chance, %s did worse than another model.",
 			best[0], strings.Join(others, ", "))
 	}
 	if len(unable) > 0 {
