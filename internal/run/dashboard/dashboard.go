@@ -45,7 +45,7 @@ type Server struct {
 	name    string
 	planned int
 	index   *index
-	latest  atomic.Pointer[picture]
+	latest  atomic.Pointer[livePages]
 	matrix  matrix
 
 	mu      sync.Mutex
@@ -120,7 +120,7 @@ func (s *Server) load(ctx context.Context) {
 func (s *Server) watch(ctx context.Context) {
 	for {
 		m := s.look(ctx)
-		s.latest.Store(&picture{moment: m, server: s})
+		s.latest.Store(&livePages{moment: m, server: s})
 		s.mu.Lock()
 		close(s.changed)
 		s.changed = make(chan struct{})
@@ -139,7 +139,7 @@ func (s *Server) next() <-chan struct{} {
 }
 
 // now returns the latest moment. It waits for the first one.
-func (s *Server) now(ctx context.Context) (*picture, error) {
+func (s *Server) now(ctx context.Context) (*livePages, error) {
 	for {
 		next := s.next()
 		if p := s.latest.Load(); p != nil {

@@ -142,7 +142,7 @@ func (m *moment) matched(o session.Order) (lanes []live.LaneState, models []stri
 }
 
 // effectOn asks the run for the effect of an order on its lanes. It returns nil if that is unknown.
-func (s *Server) effectOn(ctx context.Context, p *picture, o session.Order) *session.Effect {
+func (s *Server) effectOn(ctx context.Context, p *livePages, o session.Order) *session.Effect {
 	if p.Run == nil || o.Do == "requeue" || o.Do == "cancel" || o.Do == "drain" {
 		return nil
 	}

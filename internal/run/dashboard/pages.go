@@ -121,31 +121,31 @@ func (s *Server) showTab(
 	s.show(w, r, http.StatusOK, page, f)
 }
 
-// A picture has the contents of the live pages at a moment. Each is made once, for all viewers.
-type picture struct {
+// livePages has the contents of the live pages at a moment. Each is made once, for all viewers.
+type livePages struct {
 	*moment
 	server *Server
 	mu     sync.Mutex
 	made   map[string][]byte
 }
 
-// A scene is the data for the template of a live page.
-type scene struct {
+// A liveBody is the data for the template of a live page.
+type liveBody struct {
 	*moment
 	Control bool
 	Matrix  *grid
 }
 
-func (p *picture) content(name string) ([]byte, error) {
+func (p *livePages) content(name string) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b, ok := p.made[name]; ok {
 		return b, nil
 	}
 	var b bytes.Buffer
-	sc := scene{p.moment, p.server.options.Control && p.Run != nil, p.server.matrix.read()}
+	data := liveBody{p.moment, p.server.options.Control && p.Run != nil, p.server.matrix.read()}
 	for _, part := range []string{"state", name} {
-		if err := pages.ExecuteTemplate(&b, part, sc); err != nil {
+		if err := pages.ExecuteTemplate(&b, part, data); err != nil {
 			return nil, err
 		}
 	}

@@ -12,16 +12,16 @@ import (
 
 // A trialBody is the content of the page of a trial.
 type trialBody struct {
-	Trial   *told
-	Against *told // the trial beside it, or nil
+	Trial   *explainedTrial
+	Against *explainedTrial // the trial beside it, or nil
 	// Others are trials that can be shown beside it.
 	Others []row
 	// Rows pairs the turns of both.
 	Rows []turnPair
 }
 
-// A told is a trial with all its explanations.
-type told struct {
+// An explainedTrial is a trial with all its explanations.
+type explainedTrial struct {
 	*reading.Trial
 	Turns []reading.Turn
 	// Explanation is nil for a fault, and Unexplained is the reason if there should be one.
@@ -36,14 +36,14 @@ type turnPair struct{ A, B *reading.Turn }
 // trial shows an attempt at a trial, perhaps with another trial beside it.
 func (s *Server) trial(w http.ResponseWriter, r *http.Request) {
 	number, _ := strconv.Atoi(r.URL.Query().Get("attempt")) // else the one that counts
-	t, err := s.tell(r, r.PathValue("id"), number)
+	t, err := s.explain(r, r.PathValue("id"), number)
 	if err != nil {
 		s.fail(w, r, statusOf(err), err)
 		return
 	}
 	body := trialBody{Trial: t, Others: s.index.beside(t.ID)}
 	if id := r.URL.Query().Get("beside"); id != "" {
-		if body.Against, err = s.tell(r, id, 0); err != nil {
+		if body.Against, err = s.explain(r, id, 0); err != nil {
 			s.fail(w, r, statusOf(err), err)
 			return
 		}
@@ -62,12 +62,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func (s *Server) tell(r *http.Request, id string, number int) (*told, error) {
+func (s *Server) explain(r *http.Request, id string, number int) (*explainedTrial, error) {
 	t, err := reading.FindTrial(r.Context(), s.db, id, number)
 	if err != nil {
 		return nil, err
 	}
-	out := &told{Trial: t, Turns: t.Turns()}
+	out := &explainedTrial{Trial: t, Turns: t.Turns()}
 	if out.Opinions, err = t.Opinions(r.Context(), s.db); err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (s *Server) tell(r *http.Request, id string, number int) (*told, error) {
 }
 
 // pairTurns aligns two conversations by turn.
-func pairTurns(a, b *told) (pairs []turnPair) {
-	turn := func(t *told, i int) *reading.Turn {
+func pairTurns(a, b *explainedTrial) (pairs []turnPair) {
+	turn := func(t *explainedTrial, i int) *reading.Turn {
 		if t == nil || i >= len(t.Turns) {
 			return nil
 		}
