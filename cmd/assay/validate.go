@@ -124,6 +124,7 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 	}
 	fmt.Fprintf(p.out, "%s\n\nFull success at reliability %v within %d calls.\n",
 		t, validate.Reliability, plan.DefaultCalls)
+	writeFloors(p, proofs)
 	for _, proof := range proofs {
 		for _, f := range []struct {
 			text  string
@@ -146,5 +147,27 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 				fmt.Fprintf(p.out, "%s: not doing the task pays: %s\n", proof.World, &g)
 			}
 		}
+	}
+}
+
+// writeFloors shows how many tasks need no skill.
+func writeFloors(p *process, proofs []validate.Proof) {
+	t := document.NewTextTable("world", "difficulty", "tasks", "need no skill", "", "most by", "")
+	rows := 0
+	for _, proof := range proofs {
+		for _, f := range proof.Floors {
+			mark := ""
+			if f.High() {
+				mark = "not discriminating"
+			}
+			n := len(f.Solved)
+			t.Row(proof.World, f.Difficulty, fmt.Sprint(f.Tasks), fmt.Sprint(n),
+				fmt.Sprintf("%.0f %%", 100*float64(n)/float64(f.Tasks)), f.Policy, mark)
+			rows++
+		}
+	}
+	if rows > 0 {
+		fmt.Fprintf(p.out, "\n%s\n\nA task needs no skill if an agent solves it that only compares words, "+
+			"guesses or calls everything.\n--json names these tasks.\n", t)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // A Doubt is a problem with a task whose tools users wrote.
@@ -83,26 +85,42 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 	}
 
 	v.playPlan(task, play, doubt)
+	v.won.begin(task)
 	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
 	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
 		doubt(SolvedByNothing, string(a.Level))
-	}
-	for _, b := range []struct{ name, calls string }{
-		{"made-up", "every tool with made-up values"},
-		{"inputs", "every tool with the values of the prompt"},
-	} {
-		agent := newBrute(task, b.name == "inputs")
-		a, _ := play(agent, cellOf(brute, assay.Baseline, 1), 0)
 		if a.Level == assay.FullSuccess {
-			doubt(NotDiscriminating, "an agent solves it that calls "+b.calls)
+			v.won.add(task, sim.Claimer)
+			return
 		}
+	}
+	for _, p := range floor.Policies(world.OwnName) {
+		if !p.Copies && p.Name != sim.Claimer && v.solves(ctx, task, p, doubt) {
+			v.won.add(task, p.Name)
+		}
+	}
+}
+
+// solves plays a task with a policy without skill, and reports whether it solves the task. A policy
+// that does not even compare words gives rise to a doubt. The random one plays often.
+func (v *validator) solves(
+	ctx context.Context, task *assay.Task, p floor.Policy, doubt func(Doubt, string),
+) bool {
+	cell := cellOf(p.Name, assay.Baseline, 1)
+	if p.Name != floor.Random {
+		trial := v.trial(task, cell, assay.Listed, 0)
+		trial.Calls = max(trial.Calls, len(v.library.Catalog().All()))
+		a, _ := v.floors.Play(ctx, p, trial, task, 0)
+		if a.Level == assay.FullSuccess && p.Name != sim.Expert {
+			doubt(NotDiscriminating, "an agent solves it that "+p.Does)
+		}
+		return a.Level == assay.FullSuccess
 	}
 	wins := 0
 	games, lucky := v.randomGames()
 	for game := range games {
-		agent := newRandom(task, uint64(game))
-		a, _ := play(agent, cellOf("random", assay.Baseline, 1), game)
-		if a.Level == assay.FullSuccess {
+		trial := v.trial(task, cell, assay.Listed, game)
+		if a, _ := v.floors.Play(ctx, p, trial, task, uint64(game)); a.Level == assay.FullSuccess {
 			wins++
 		}
 	}
@@ -110,6 +128,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 		doubt(NotDiscriminating, fmt.Sprintf("random calls solve it in %d of %d episodes", wins,
 			games))
 	}
+	return wins > lucky
 }
 
 // playPlan plays a task with its reference plan: once on tools that always work, and often on tools
@@ -142,9 +161,6 @@ func (v *validator) playPlan(
 		v.played++
 	}
 }
-
-// brute is the name of the agent that calls each tool once.
-const brute = "brute"
 
 func cellOf(model, variant string, reliability float64) assay.Cell {
 	return assay.Cell{Model: model, Variant: variant, Reliability: reliability}

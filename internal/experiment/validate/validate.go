@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -52,6 +53,8 @@ type Proof struct {
 	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
 	// reliability.
 	Games []Game `json:"games,omitempty"`
+	// Floors has the tasks of each difficulty that need no skill.
+	Floors []Floor `json:"floors,omitempty"`
 	// Findings are the doubts about tasks whose tools users wrote, and WithoutPlan counts such
 	// tasks without a reference plan.
 	Findings    []Finding `json:"findings,omitempty"`
@@ -98,6 +101,8 @@ type validator struct {
 	played            int // by plans that users wrote
 	planned, variance float64
 	games             games
+	floors            *floor.Player
+	won               wins
 	show              func(done, of int)
 }
 
@@ -109,6 +114,8 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
 		proof:   Proof{World: worldName},
 		games:   newGames(),
+		floors:  floor.NewPlayer(lib),
+		won:     wins{by: make(map[[2]string]int), played: make(map[string]bool)},
 		show:    func(int, int) {},
 		own:     world.Of(worldName).OwnTools,
 		wanted:  func(assay.TaskID) bool { return true },
@@ -174,6 +181,7 @@ func (v *validator) conclude() Proof {
 	// If hardly any episode can fail, a difference of one episode is not evidence.
 	within := math.Abs(full-v.planned) <= stat.Z999*math.Sqrt(v.variance)+1
 	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
+	p.Floors = v.won.floors()
 	if v.own {
 		v.concludeOwn(&p)
 		return p
@@ -231,10 +239,14 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	if null.Level != assay.Failure || null.Coverage != 0 {
 		p.Null = appendExample(p.Null, task)
 	}
-	if p.World == world.Assay1Name && best > 0 {
+	if best == 0 {
+		return nil
+	}
+	v.playFloors(ctx, task)
+	if p.World == world.Assay1Name {
 		return v.playGames(ctx, task)
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // episode plays a task once.
@@ -257,9 +269,6 @@ func (v *validator) trial(
 	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
 	setting := assay.Setting{
 		World: v.proof.World, Protocol: assay.Native, Tools: tools, Turns: v.turns, Calls: v.calls,
-	}
-	if cell.Model == brute {
-		setting.Calls = max(setting.Calls, len(v.library.Catalog().All()))
 	}
 	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
 	return assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))

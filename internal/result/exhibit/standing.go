@@ -30,6 +30,11 @@ func standingNote(all []report.Standing) string {
 		meaning string
 	}{
 		{
+			skilled,
+			"Skill: 0 is the best policy without skill, which compares words, copies plans or guesses; " +
+				"100 % is the best possible.",
+		},
+		{
 			func(s report.Standing) bool { return s.FlawedPlan != nil || s.FailingTools != nil },
 			"Flawed plans, failing tools: the share of its success that a model loses, compared " +
 				"with the right plan and with reliable tools on the same tasks.",
@@ -120,6 +125,7 @@ func standingColumns(all []report.Standing) []column[report.Standing] {
 	return []column[row]{
 		{label("model"), true, func(s row) document.Cell { return text(s.Model) }},
 		{figure("success"), true, func(s row) document.Cell { return rateOf(s.Success, s.Common) }},
+		{figure("skill"), has(skilled), skillCell},
 		{figure("flawed plans"), flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) }},
 		{label("worst flaw"), flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) }},
 		{figure("failing tools"), failing, func(s row) document.Cell { return costCell(s.FailingTools) }},
@@ -135,6 +141,28 @@ func standingColumns(all []report.Standing) []column[report.Standing] {
 			return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
 		}},
 	}
+}
+
+func skilled(s report.Standing) bool { return s.Skill != nil }
+
+// skillCell shows the skill above its interval. A figure that is surely below the floor has no
+// meaning.
+func skillCell(s report.Standing) document.Cell {
+	k := s.Skill
+	if k == nil {
+		return unknown
+	}
+	cell := sorted("below 0", k.Rate)
+	if k.Interval.High >= 0 {
+		low := "below 0"
+		if k.Interval.Low >= 0 {
+			low = fmt.Sprintf("%.0f", 100*k.Interval.Low)
+		}
+		cell = sorted(strings.TrimPrefix(lossOf(-k.Rate), "+"), k.Rate)
+		cell.Note = fmt.Sprintf("%s–%.0f", low, min(100, 100*k.Interval.High))
+	}
+	cell.Hint = fmt.Sprintf("floor %s, ceiling %s", report.Percent(k.Floor), report.Percent(k.Ceiling))
+	return cell
 }
 
 // costCell shows the share of its success that a model loses, above its interval.

@@ -26,6 +26,7 @@ func (t table) successTable(measured bool) *document.Table {
 	variantOf := t.variantText()
 	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
 	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
+	floors := t.has(func(r report.Row) bool { return r.Floor != nil })
 	mixes := differ(t.Rows, func(r report.Row) string { return r.FaultMix })
 	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
 	return tableBy(t.Rows, []column[report.Row]{
@@ -47,6 +48,9 @@ func (t table) successTable(measured bool) *document.Table {
 			return withoutNote(rate(r.FullRate, r.Done, r.FullInterval))
 		}},
 		{figure("95 % interval"), true, intervalCell},
+		{figure("floor"), floors, func(r report.Row) document.Cell {
+			return optional(r.Floor, report.Percent)
+		}},
 		{figure("best"), measured, func(r report.Row) document.Cell {
 			return optional(r.Best, report.Percent)
 		}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/experiment/validate"
@@ -67,6 +68,11 @@ func Plan(
 			}
 		},
 	}
+	floors, err := floor.Find(ctx, j.Library, j.Trials())
+	if err != nil {
+		return nil, err
+	}
+	x.Design.Floor = floors.Rate
 	x.Facts = append(settings(j), earlier...)
 	if n := len(references); n > 0 {
 		x.Facts = append(x.Facts, report.Fact{

@@ -181,7 +181,7 @@ func (d Design) Analyze(
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
-		Standings: standings(cells), Speed: b.Speed, Main: []Metrics{},
+		Standings: d.standings(cells), Speed: b.Speed, Main: []Metrics{},
 	}
 	a.Population = population
 	for _, n := range b.Skipped {

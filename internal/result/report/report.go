@@ -35,6 +35,9 @@ type Design struct {
 	// it has happened, succeeds in spite of the faults of tools that the trial's luck has in store.
 	// If it is nil, all trials are survivable.
 	Survivable func(*assay.Trial) bool
+	// Floor returns the rate of full success that a policy without skill has in a cell. It returns
+	// false if that is unknown. If it is nil, no floor is known.
+	Floor func(assay.Cell) (rate float64, ok bool)
 	// Open reports whether the plan for a trial's task is unknown, so that there is no best
 	// possible rate. If it is nil, all tasks have plans.
 	Open func(*assay.Trial) bool
@@ -80,6 +83,8 @@ type Row struct {
 	PartialInterval stat.Interval `json:"partial_success_95"`
 	FailureRate     float64       `json:"failure_rate"`
 	FailureInterval stat.Interval `json:"failure_95"`
+	// Floor is the rate of full success of a policy without skill. It is nil if it is unknown.
+	Floor *float64 `json:"floor"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials for whose setting it is
 	// the ceiling. It is nil if there is no such trial. OfBest is the rate of full success of these
 	// trials, divided by Best. Its 95 % interval is the interval of the rate, divided likewise.
@@ -135,7 +140,7 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 		Experiment: experiment, Parts: []Pivot{}, Errors: d.errors(cells), Loops: loops(cells),
 		Pilot: pilot(cells), LeftOut: orEmpty(d.LeftOut),
 	}
-	t.Rows, t.Averaged = rows(cells)
+	t.Rows, t.Averaged = d.rows(cells)
 	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.done
 	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.templates)))
@@ -146,13 +151,24 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 	return t
 }
 
-func rows(cells []*cell) (rows []Row, averaged []string) {
+func (d Design) rows(cells []*cell) (rows []Row, averaged []string) {
 	pools, averaged := pool(cells, func(c assay.Cell) assay.Cell { return without(c, taskType) })
 	rows = []Row{}
 	for _, p := range pools {
-		rows = append(rows, p.rowOf(p.key))
+		r := p.rowOf(p.key)
+		if rate, ok := d.floor(p.key); ok {
+			r.Floor = &rate
+		}
+		rows = append(rows, r)
 	}
 	return rows, averaged
+}
+
+func (d Design) floor(c assay.Cell) (rate float64, ok bool) {
+	if d.Floor == nil {
+		return 0, false
+	}
+	return d.Floor(c)
 }
 
 // rowOf returns the counts as the row of a cell.

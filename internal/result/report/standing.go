@@ -21,6 +21,8 @@ type Standing struct {
 	// have settled under the same conditions.
 	Success Share `json:"full_success"`
 	Common  int   `json:"common"`
+	// Skill is nil if no floor is known, or if it is hardly below the ceiling.
+	Skill *Skill `json:"skill"`
 	// Conditions has the rates of full success that the costs compare, each over all of the model's
 	// trials under the condition: the first plan without a flaw with the most reliable tools,
 	// flawed plans with the same tools, and the first plan with failing tools.
@@ -51,6 +53,22 @@ type Standing struct {
 	// can if there are no others.
 	Best bool `json:"best"`
 }
+
+// A Skill says where a model's success lies between policies without skill and the best policy:
+// (success − floor) ÷ (ceiling − floor), which is 0 for the former and 1 for the latter. All three
+// are means over the same trials. The interval is the interval of the success, transformed
+// likewise, so it does not contain the uncertainty of the floor.
+type Skill struct {
+	Rate     float64       `json:"rate"`
+	Interval stat.Interval `json:"interval"`
+	Floor    float64       `json:"floor"`
+	Ceiling  float64       `json:"ceiling"`
+	Trials   int           `json:"trials"`
+}
+
+// leastRange is how far the ceiling has to be above the floor. If they are closer, trials show
+// hardly any skill.
+const leastRange = .05
 
 // A Condition is the rate of a model under a condition. Name is [RightPlan] or another variant
 // without a flaw, [FlawedPlans] or [FailingTools].
@@ -86,12 +104,15 @@ type Cost struct {
 const Reliable = "reliable tools"
 
 // standings computes the rows of all models with outcomes, the best first.
-func standings(cells []*cell) []Standing {
+func (d Design) standings(cells []*cell) []Standing {
 	out := []Standing{}
 	common, _ := sharedCells(cells)
 	for _, m := range byModel(cells) {
 		if m.done > 0 {
-			out = append(out, m.standing(m.key, ofModel(cells, m.key), ofModel(common, m.key)))
+			mine, shared := ofModel(cells, m.key), ofModel(common, m.key)
+			s := m.standing(m.key, mine, shared)
+			s.Skill = d.skill(mine, shared)
+			out = append(out, s)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Standing) int {
@@ -114,6 +135,46 @@ func (t *tally) standing(model string, mine, common []*cell) Standing {
 	}
 	if t.costUSD > 0 && t.usage.UnpricedTokens == 0 {
 		s.Price = new(t.price())
+	}
+	return s
+}
+
+// skill compares the success on common trials with the floors and ceilings of the model's cells.
+// Cells whose floor or ceiling is unknown are left out.
+func (d Design) skill(mine, common []*cell) *Skill {
+	ceilings := make(map[assay.Cell]float64)
+	for _, c := range mine {
+		if n := c.total()[measured]; n > 0 {
+			ceilings[c.Cell] = c.best / float64(n)
+		}
+	}
+	s := &Skill{}
+	var known []*cell
+	for _, c := range common {
+		floor, ok := d.floor(c.Cell)
+		ceiling, measured := ceilings[c.Cell]
+		if !ok || !measured {
+			continue
+		}
+		known = append(known, c)
+		s.Trials += c.done
+		s.Floor += floor * float64(c.done)
+		s.Ceiling += ceiling * float64(c.done)
+	}
+	if s.Trials == 0 {
+		return nil
+	}
+	s.Floor /= float64(s.Trials)
+	s.Ceiling /= float64(s.Trials)
+	if s.Ceiling-s.Floor < leastRange {
+		return nil
+	}
+	between := func(rate float64) float64 { return (rate - s.Floor) / (s.Ceiling - s.Floor) }
+	total := sum(known)
+	success := total.among(done, full)
+	s.Rate = between(success.Rate)
+	s.Interval = stat.Interval{
+		Low: between(success.Interval.Low), High: between(success.Interval.High),
 	}
 	return s
 }

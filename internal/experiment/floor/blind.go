@@ -1,4 +1,4 @@
-package validate
+package floor
 
 import (
 	"cmp"
@@ -18,22 +18,22 @@ import (
 )
 
 // A blind agent calls tools without reading the task, and answers with all that they returned.
+// Without calls it answers with a text.
 type blind struct {
-	endWord string
-	calls   func([]assay.Function) []assay.ToolCall
+	endWord, text string
+	calls         func([]assay.Function) []assay.ToolCall
 }
 
-// newBrute returns an agent that calls each tool once. Its arguments fit the tool's schema. They
-// are made up. If told is true, values of the prompt replace them where these fit.
-func newBrute(task *assay.Task, told bool) assay.Provider {
-	var dice *rand.Rand
-	var values []any
-	if told {
-		values = valuesOf(task)
-	}
-	return &blind{own.EndWordOf(task), func(functions []assay.Function) (calls []assay.ToolCall) {
+// madeUp calls each tool once. Its arguments fit the tool's schema and are made up.
+func madeUp(task *assay.Task, _ uint64) assay.Provider { return newBrute(task, nil) }
+
+// filled calls each tool once, with values of the prompt where these fit the tool's schema.
+func filled(task *assay.Task, _ uint64) assay.Provider { return newBrute(task, valuesOf(task)) }
+
+func newBrute(task *assay.Task, values []any) assay.Provider {
+	return &blind{own.EndWordOf(task), "", func(functions []assay.Function) (calls []assay.ToolCall) {
 		for i, f := range functions {
-			calls = append(calls, callOf(f, i, maker{values, dice}))
+			calls = append(calls, callOf(f, i, maker{values, nil}))
 		}
 		return calls
 	}}
@@ -42,19 +42,25 @@ func newBrute(task *assay.Task, told bool) assay.Provider {
 // randomCalls is the number of calls of the random agent.
 const randomCalls = 8
 
-// newRandom returns an agent that calls random tools with values of the prompt and made-up ones.
-func newRandom(task *assay.Task, game uint64) assay.Provider {
+// random calls random tools with values of the prompt and made-up ones. Each game has other ones.
+func random(task *assay.Task, game uint64) assay.Provider {
 	h := fnv.New64a()
 	h.Write([]byte(task.ID))
 	dice := rand.New(rand.NewPCG(h.Sum64(), game))
 	values := valuesOf(task)
-	return &blind{own.EndWordOf(task), func(functions []assay.Function) (calls []assay.ToolCall) {
+	return &blind{own.EndWordOf(task), "", func(functions []assay.Function) (calls []assay.ToolCall) {
 		for i := range randomCalls {
 			f := functions[dice.IntN(len(functions))]
 			calls = append(calls, callOf(f, i, maker{values, dice}))
 		}
 		return calls
 	}}
+}
+
+// echo calls no tool and answers with the task's own text.
+func echo(task *assay.Task, _ uint64) assay.Provider {
+	text := task.Description + "\n" + string(task.Inputs)
+	return &blind{own.EndWordOf(task), text, nil}
 }
 
 // Chat implements [assay.Provider]. The agent makes all calls in its first reply, and claims to be
@@ -69,9 +75,12 @@ func (b *blind) Chat(_ context.Context, req *assay.Request) (*assay.Response, er
 			outputs = append(outputs, m.Content)
 		}
 	}
-	if replied {
+	switch {
+	case b.calls == nil:
+		reply.Content = b.text + "\n" + b.endWord
+	case replied:
 		reply.Content = strings.Join(outputs, "\n") + "\n" + b.endWord
-	} else {
+	default:
 		reply.Calls = b.calls(req.Functions)
 	}
 	return &assay.Response{
@@ -88,7 +97,7 @@ func callOf(f assay.Function, i int, m maker) assay.ToolCall {
 	}
 	text, err := json.Marshal(args)
 	if err != nil {
-		panic("validate: arguments: " + err.Error())
+		panic("floor: arguments: " + err.Error())
 	}
 	return assay.ToolCall{ID: fmt.Sprint("call_", i), Name: f.Name, Arguments: string(text)}
 }

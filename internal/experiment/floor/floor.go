@@ -1,0 +1,269 @@
+// Package floor plays policies without skill, to find out how much success needs no skill: the floor
+// below a model's rate, as the best policy's rate is the ceiling above it.
+//
+// It owns the list of these policies. It does not judge whether a library is sound: package validate
+// does, with the same policies.
+package floor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// Version names the policies and the sample. It changes whenever a floor can change, so that no
+// floor in the cache is out of date.
+const Version = "1"
+
+// A Policy plays tasks without understanding them. It sees the conversation and the tools, as a
+// model does.
+type Policy struct {
+	Name string
+	// Does completes the sentence "an agent solves it that …".
+	Does string
+	// Copies means that the policy carries out a plan, so it needs one.
+	Copies bool
+	// begin returns the policy's agent for a game at a task whose tools users wrote. If it is nil,
+	// the simulated model of the policy's name plays.
+	begin func(task *assay.Task, game uint64) assay.Provider
+}
+
+// The policies of all worlds are simulated models. Expert and Obedient only compare words and carry
+// out plans, so they are policies, too.
+var simulated = []Policy{
+	{Name: sim.Expert, Does: "calls the tools whose descriptions share most words with the task"},
+	{Name: sim.Obedient, Does: "carries out the plan to the letter", Copies: true},
+	{Name: sim.Copier, Does: "repeats the whole plan in each reply", Copies: true},
+	{Name: sim.Inputs, Does: "runs the plan's tools on the inputs of the task", Copies: true},
+	{Name: sim.Guesser, Does: "guesses tools from the names of the inputs"},
+	{Name: sim.Alphabet, Does: "calls all tools in alphabetical order"},
+	{Name: sim.Sprayer, Does: "searches for general words and calls the tools found"},
+	{Name: sim.Starter, Does: "calls the first tools that many tasks need"},
+	{Name: sim.Claimer, Does: "claims to be done at once"},
+}
+
+// Random is the only policy whose games at a task differ.
+const Random = "random"
+
+// The policies for tools that users wrote.
+var blinds = []Policy{
+	{Name: "made-up", Does: "calls every tool with made-up values", begin: madeUp},
+	{Name: "inputs", Does: "calls every tool with the values of the prompt", begin: filled},
+	{Name: Random, Does: "makes random calls", begin: random},
+	{Name: "echo", Does: "answers with the text of the task", begin: echo},
+}
+
+// Policies lists the policies that can play in a world.
+func Policies(worldName string) []Policy {
+	if !world.Of(worldName).OwnTools {
+		return simulated
+	}
+	own := slices.DeleteFunc(slices.Clone(simulated), func(p Policy) bool {
+		return !slices.Contains([]string{sim.Expert, sim.Obedient, sim.Claimer}, p.Name)
+	})
+	return append(own, blinds...)
+}
+
+// A Player plays policies at the tasks of a library.
+type Player struct {
+	library *library.Library
+	runner  *episode.Runner
+	models  *sim.Models
+}
+
+// NewPlayer returns a player of a library.
+func NewPlayer(lib *library.Library) *Player {
+	return &Player{lib, episode.NewRunner(lib.Catalog(), 0), sim.New(lib.Catalog(), sim.Latency{})}
+}
+
+// Play plays a policy once at a trial's task, under the trial's conditions. Policies that do not
+// search for tools are given the list of them.
+func (p *Player) Play(
+	ctx context.Context, policy Policy, trial assay.Trial, task *assay.Task, game uint64,
+) (*assay.Attempt, *assay.Transcript) {
+	trial.Model, trial.AgentModel, trial.AgentTimeout = policy.Name, "", ""
+	var agent assay.Provider = p.models
+	if policy.begin != nil {
+		trial.Tools = assay.Listed
+		agent = policy.begin(task, game)
+	}
+	return p.runner.Run(ctx, agent, &trial, task)
+}
+
+// A Floor is how often the best policy fully succeeds under a condition.
+type Floor struct {
+	Policy string `json:"policy"`
+	Full   int    `json:"full"`
+	Played int    `json:"played"`
+}
+
+// Floors has the floor of each condition. A condition is a cell without model and task type.
+type Floors map[assay.Cell]Floor
+
+// Rate returns the rate of full success in a cell. It returns false if the floor is unknown.
+func (f Floors) Rate(cell assay.Cell) (rate float64, ok bool) {
+	found, ok := f[conditionOf(cell)]
+	return float64(found.Full) / float64(max(1, found.Played)), ok
+}
+
+func conditionOf(cell assay.Cell) assay.Cell {
+	cell.Model, cell.TaskType = "", ""
+	return cell
+}
+
+// The sizes of the sample. With 40 trials a floor has a standard error of 8 points at most, and a
+// model's skill, which uses the sum over all conditions, a much smaller one.
+const (
+	mostEpisodes  = 2000 // in all, of the policies that were chosen
+	mostTrials    = 40   // a condition
+	leastTrials   = 10
+	choosing      = 8 // trials at which all policies play, to choose one
+	mostCondition = 400
+)
+
+// Find returns the floors of all conditions of planned trials. For each kind of plan and difficulty
+// it chooses the policy with most successes with the most reliable tools, and plays it at a sample
+// of the trials of each condition. Chance hardly raises the floor, because the rates of policies
+// are far apart, or equal. Without floors are libraries with a server of tools, because each episode would start
+// it, and experiments with more than 400 conditions.
+func Find(
+	ctx context.Context, lib *library.Library, trials iter.Seq[assay.Trial],
+) (Floors, error) {
+	if lib.Catalog().Server() != nil {
+		return nil, nil
+	}
+	s := sampleOf(trials)
+	if len(s) == 0 || len(s) > mostCondition {
+		return nil, nil
+	}
+	c := cacheOf(lib, s)
+	if floors, ok := c.read(); ok {
+		return floors, nil
+	}
+	floors, err := find(ctx, NewPlayer(lib), s)
+	if err == nil {
+		c.write(floors)
+	}
+	return floors, err
+}
+
+// A sample has trials of each condition, with the same tasks for all conditions if possible.
+type sample map[assay.Cell][]assay.Trial
+
+// sampleOf takes the trials with the lowest seeds, because the seed of a task is up to chance and
+// does not depend on the condition. Trials of different models are the same for a policy.
+func sampleOf(trials iter.Seq[assay.Trial]) sample {
+	s := make(sample)
+	order := func(a, b assay.Trial) int {
+		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.TaskType, b.TaskType))
+	}
+	for t := range trials {
+		at := conditionOf(t.Cell)
+		t.Model, t.ID, t.AgentModel, t.AgentTimeout = "", "", "", ""
+		t.Sampling = assay.Sampling{}
+		list := s[at]
+		i, found := slices.BinarySearchFunc(list, t, order)
+		if found || i == mostTrials {
+			continue
+		}
+		s[at] = slices.Insert(list, i, t)[:min(len(list)+1, mostTrials)]
+	}
+	most := max(leastTrials, min(mostTrials, mostEpisodes/max(1, len(s))))
+	for at, list := range s {
+		s[at] = list[:min(len(list), most)]
+	}
+	return s
+}
+
+// A kind is a kind of plan at a difficulty. All its conditions have the same policy.
+type kind struct{ variant, severity, difficulty string }
+
+func find(ctx context.Context, p *Player, s sample) (Floors, error) {
+	conditions := slices.SortedFunc(maps.Keys(s), func(a, b assay.Cell) int {
+		return cmp.Or(cmp.Compare(b.Reliability, a.Reliability), cmp.Compare(a.Faults, b.Faults),
+			cmp.Compare(a.Variant+" "+a.Severity, b.Variant+" "+b.Severity),
+			cmp.Compare(a.Difficulty, b.Difficulty))
+	})
+	chosen := make(map[kind]Policy)
+	floors := make(Floors)
+	for _, at := range conditions {
+		k := kind{at.Variant, at.Severity, at.Difficulty}
+		policy, ok := chosen[k]
+		if !ok { // at the most reliable tools
+			var err error
+			if policy, err = p.choose(ctx, s[at]); err != nil {
+				return nil, err
+			}
+			chosen[k] = policy
+		}
+		full, err := p.count(ctx, policy, s[at])
+		if err != nil {
+			return nil, err
+		}
+		floors[at] = Floor{policy.Name, full, len(s[at])}
+	}
+	return floors, nil
+}
+
+// choose returns the policy that succeeds most often. All policies play a few trials, and the ones
+// that are as good as the best, or nearly, play all of them.
+func (p *Player) choose(ctx context.Context, trials []assay.Trial) (best Policy, err error) {
+	few := trials[:min(choosing, len(trials))]
+	wins, most := make(map[string]int), 0
+	for _, policy := range Policies(trials[0].World) {
+		full, err := p.count(ctx, policy, few)
+		if err != nil {
+			return best, err
+		}
+		wins[policy.Name], most = full, max(most, full)
+	}
+	top := -1
+	for _, policy := range Policies(trials[0].World) {
+		if wins[policy.Name] < most-1 || most == 0 && top >= 0 {
+			continue
+		}
+		full, err := p.count(ctx, policy, trials)
+		if err != nil {
+			return best, err
+		}
+		if full > top {
+			best, top = policy, full
+		}
+	}
+	return best, nil
+}
+
+// count returns how often a policy fully succeeds. A trial whose tools or checks break is not a
+// success.
+func (p *Player) count(ctx context.Context, policy Policy, trials []assay.Trial) (int, error) {
+	var full atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, t := range trials {
+		g.Go(func() error {
+			task, err := p.library.Task(ctx, t.Task, t.Difficulty)
+			if err != nil {
+				return fmt.Errorf("floor: %w", err)
+			}
+			if a, _ := p.Play(ctx, policy, t, &task, t.Seed); a.Level == assay.FullSuccess {
+				full.Add(1)
+			}
+			return context.Cause(ctx)
+		})
+	}
+	err := g.Wait()
+	return int(full.Load()), err
+}
