@@ -2,7 +2,10 @@ package own
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+
+	"github.com/assay-eval/assay"
 )
 
 func TestContains(t *testing.T) {
@@ -32,6 +35,34 @@ func TestContains(t *testing.T) {
 	} {
 		if got := contains(json.RawMessage(c.value), json.RawMessage(c.part)); got != c.want {
 			t.Errorf("contains(%s, %s) = %v, want %v", c.value, c.part, got, c.want)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ord-1 has 7 parts. ", 200)
+	for _, c := range []struct {
+		answer, text string
+		want         bool
+	}{
+		{"Bob has 40 euros.", "40", true},
+		{"It is €40.", "40", true},
+		{"Ada has 140, Bob has 40", "40", true},
+		{"Bob has 140 euros.", "40", false},
+		{"Bob has 40.5 euros.", "40", false},
+		{"Bob has 40,000 euros.", "40", false},
+		{"Bob has 3.40 euros.", "40", false},
+		{"Bob has 40. Ada has 5.", "40", true},
+		{"The order is ORD-4.", "ord-4", true},
+		{"The order is ord-42.", "ord-4", false},
+		{"He was refunded.", "refund", true},
+		{long, "ord-1 has 7", false},
+		{long, strings.Repeat("ord-1 has 7 parts. ", 50), true},
+	} {
+		course := &course{judge: assay.Judge{Answer: []string{c.text}}}
+		if got := course.answers(c.answer); got != c.want {
+			t.Errorf("%.30q is an answer with %.30q: %v, want %v", c.answer, c.text, got, c.want)
 		}
 	}
 }

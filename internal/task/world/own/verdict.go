@@ -2,8 +2,10 @@ package own
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/toolkit"
@@ -129,6 +131,9 @@ func (c *course) harm() string {
 // told lists which texts the final answer should have and does not have, and the other way round.
 func (c *course) told(answer string) string {
 	var parts []string
+	if n := utf8.RuneCountInString(answer); n > c.room() {
+		parts = append(parts, fmt.Sprintf("it has %d characters, which is more than %d", n, c.room()))
+	}
 	for _, texts := range []struct {
 		all  []string
 		want bool
@@ -179,15 +184,50 @@ func worded(want *assay.Expected) string {
 	return strings.Join(texts, " or ")
 }
 
+// mostAnswer is how many characters an answer may have, besides four times the texts that are asked
+// for. Whoever pastes everything that the tools returned has not answered.
+const mostAnswer = 2000
+
+// room returns how many characters the answer may have.
+func (c *course) room() int {
+	n := mostAnswer
+	for _, text := range c.judge.Answer {
+		n += 4 * utf8.RuneCountInString(text)
+	}
+	return n
+}
+
 func (c *course) answers(answer string) bool {
 	in := func(text string) bool { return within(answer, text) }
-	return !slices.ContainsFunc(c.judge.Answer, func(t string) bool { return !in(t) }) &&
+	return utf8.RuneCountInString(answer) <= c.room() &&
+		!slices.ContainsFunc(c.judge.Answer, func(t string) bool { return !in(t) }) &&
 		!slices.ContainsFunc(c.judge.NotAnswer, in)
 }
 
-// within reports whether an answer has a text, in whatever case.
+// within reports whether an answer has a text, in whatever case. A number is not part of a longer
+// one: "40" is in "40 euros" and in "€40.", but not in "140", "40.5" or "40,000".
 func within(answer, text string) bool {
-	return strings.Contains(strings.ToLower(answer), strings.ToLower(text))
+	answer, text = strings.ToLower(answer), strings.ToLower(text)
+	for at := 0; ; at++ {
+		i := strings.Index(answer[at:], text)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if !continues(answer[:at], text) && !continues(text, answer[at+len(text):]) {
+			return true
+		}
+	}
+}
+
+var (
+	endsInNumber     = regexp.MustCompile(`\d[.,]?$`)
+	beginsWithNumber = regexp.MustCompile(`^[.,]?\d`)
+)
+
+// continues reports whether a number goes on from one text to the next.
+func continues(a, b string) bool {
+	return endsInNumber.MatchString(a) && beginsWithNumber.MatchString(b)
 }
 
 // finalAnswer returns the model's last reply without the end word.
