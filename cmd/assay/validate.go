@@ -39,6 +39,10 @@ with random calls. It names each task that its own plan does not solve (unsolvab
 solved by doing nothing, that the other agents solve (not discriminating), that is judged
 differently twice, or at which a tool breaks.
 
+It also counts the tasks that need no skill: a policy solves them on tools that never fail
+although it only compares words, guesses or calls everything. Above a quarter, a difficulty
+is marked as not discriminating.
+
 The exit code is 1 if any of that does not hold. If only an agent that does not do the task
 succeeds too often in a library of your own, that is a warning.`,
 		Example: `  assay library validate

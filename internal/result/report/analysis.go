@@ -202,7 +202,7 @@ func (d Design) Analyze(
 		a.ByReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
 	}
 	for _, c := range cells {
-		a.Cells = append(a.Cells, CellRow{c.rowOf(c.Cell), c.TaskType})
+		a.Cells = append(a.Cells, CellRow{d.rowOf(&c.tally, c.Cell), c.TaskType})
 	}
 	for _, m := range byModel(cells) {
 		a.Main = append(a.Main, m.metrics(m.key))

@@ -155,11 +155,7 @@ func (d Design) rows(cells []*cell) (rows []Row, averaged []string) {
 	pools, averaged := pool(cells, func(c assay.Cell) assay.Cell { return without(c, taskType) })
 	rows = []Row{}
 	for _, p := range pools {
-		r := p.rowOf(p.key)
-		if rate, ok := d.floor(p.key); ok {
-			r.Floor = &rate
-		}
-		rows = append(rows, r)
+		rows = append(rows, d.rowOf(&p.tally, p.key))
 	}
 	return rows, averaged
 }
@@ -171,9 +167,12 @@ func (d Design) floor(c assay.Cell) (rate float64, ok bool) {
 	return d.Floor(c)
 }
 
-// rowOf returns the counts as the row of a cell.
-func (t *tally) rowOf(c assay.Cell) Row {
+// rowOf returns counts as the row of a cell.
+func (d Design) rowOf(t *tally, c assay.Cell) Row {
 	r := t.row()
+	if rate, ok := d.floor(c); ok {
+		r.Floor = &rate
+	}
 	r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
 	r.Difficulty, r.Reliability, r.FaultMix = c.Difficulty, c.Reliability, c.Faults
 	return r

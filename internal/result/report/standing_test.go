@@ -43,6 +43,7 @@ func (f field) play(t *testing.T, r *rand.Rand) []report.Standing {
 						id := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", task))}
 						tr := assay.NewTrial(c, id, assay.Setting{World: "assay-1"}, 1, repeat+1)
 						a := outcome(tr, assay.Failure, 3)
+						a.ScoreVersion, a.Best = "assay-1", .95
 						a.CostUSD = .01 * (1 + r.Float64())
 						a.RequiredTools = []string{fmt.Sprint("s", task%f.sequences)}
 						a.FaultsMet = flag(r.Float64() < 1-tools.reliability)
@@ -59,7 +60,8 @@ func (f field) play(t *testing.T, r *rand.Rand) []report.Standing {
 			}
 		}
 	}
-	x, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
+	d := report.Design{Floor: func(assay.Cell) (float64, bool) { return .2, true }}
+	x, err := d.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +106,7 @@ func TestStandings(t *testing.T) {
 			alarms["worst kind"] += flag(s.FailingTools.Kinds[0].Q < .05)
 			held["loss"] += flag(!outside(s.FlawedPlan.Lost, 0))
 			held["success"] += flag(holds(s.Success.Interval, rate))
+			held["skill"] += flag(holds(s.Skill.Interval, (rate-.2)/(.95-.2)))
 			held["recovery"] += flag(holds(s.Recovery.Interval, rate))
 			held["false success"] += flag(holds(s.FalseSuccess.Interval, .3))
 			held["price"] += flag(*s.Price.Low <= .015/rate && *s.Price.High >= .015/rate)
