@@ -210,6 +210,7 @@ each result immediately. Running an experiment again runs only its pending trial
   assay ctl pause                   pause the run, from another terminal
   assay status                      count done, pending and parked trials
   assay report                      show findings, warnings and tables; --format html adds charts
+  assay failures                    group failures by what went wrong first
   assay compare model-a model-b     test whether two models differ
   assay show 3f2a9c                 show one trial: transcript, plan and score
   assay export --format parquet     export all attempts for other programs
@@ -229,7 +230,6 @@ each result immediately. Running an experiment again runs only its pending trial
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetHelpCommandGroupID("more")
 	for _, group := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -239,8 +239,8 @@ each result immediately. Running an experiment again runs only its pending trial
 			interruptible(p, newStatus(p)), interruptible(p, newView(p)), newCtl(p),
 		}},
 		{"results", "Results:", []*cobra.Command{
-			interruptible(p, newReport(p)), interruptible(p, newCompare(p)),
-			interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newVendors(p),
+			interruptible(p, newReport(p)), interruptible(p, newFailures(p)),
+			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newVendors(p),
 		}},
 		{"more", "More:", []*cobra.Command{
 			newInit(p), newLibrary(p), newStore(p), newWorker(p), newSim(p),
@@ -251,6 +251,10 @@ each result immediately. Running an experiment again runs only its pending trial
 			cmd.GroupID = group.id
 			root.AddCommand(cmd)
 		}
+	}
+	root.InitDefaultHelpCmd() // it works, but is not in the list, because --help does the same
+	for _, cmd := range root.Commands() {
+		cmd.Hidden = cmd.Hidden || cmd.Name() == "help"
 	}
 	wrapArgs(root)
 	return root

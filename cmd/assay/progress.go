@@ -26,7 +26,7 @@ func (p *process) progress(what string) *progress {
 	return &progress{p: p, what: what, begun: time.Now()}
 }
 
-// at shows how much is done, five times a second at most.
+// at shows how much is done, five times a second at most. If of is 0, it is unknown.
 func (s *progress) at(done, of int) { s.on(s.what, done, of) }
 
 func (s *progress) on(what string, done, of int) {
@@ -38,6 +38,9 @@ func (s *progress) on(what string, done, of int) {
 	}
 	s.shown = now
 	text := fmt.Sprintf("%s: %d of %d", what, done, of)
+	if of == 0 {
+		text = fmt.Sprintf("%s: %d", what, done)
+	}
 	fmt.Fprintf(s.p.err, "\r%s%s", text, strings.Repeat(" ", max(0, s.width-len(text))))
 	s.width = len(text)
 }

@@ -110,10 +110,13 @@ const mostLanes = 60
 // CommandLine returns a command for the store of the report.
 func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
 
-func (x *Experiment) commandLine(verb string) string {
-	line := cmp.Or(x.Command, "assay") + " " + verb
-	if x.Store != "" && x.Store != "assay.db" {
-		line += " --store " + x.Store
+func (x *Experiment) commandLine(verb string) string { return CommandLine(x.Command, verb, x.Store) }
+
+// CommandLine returns a command for a store. The program is assay if its name is empty.
+func CommandLine(program, verb, store string) string {
+	line := cmp.Or(program, "assay") + " " + verb
+	if store != "" && store != "assay.db" {
+		line += " --store " + store
 	}
 	return line
 }

@@ -17,6 +17,8 @@ import (
 type Explanation struct {
 	// Outcome is the result of [Judge.Outcome] by the current rules.
 	Outcome assay.Outcome `json:"outcome"`
+	// Reason says how the episode ended and what went wrong first.
+	Reason Reason `json:"reason"`
 	// Plan holds the required tools in order. Given holds the steps of the plan that the model
 	// was shown, or nil.
 	Plan  []PlanStep `json:"plan"`
@@ -130,6 +132,7 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 		return "the error category is " + e.Outcome.ErrorCategory
 	})
 	e.Rules = w.Rules
+	e.Reason = inquest{j.catalog, &e, trial, tr}.reason()
 	return e
 }
 

@@ -14,7 +14,7 @@ const lineWidth = 110
 
 // Text returns the explanation as lines to print.
 func (e *Explanation) Text() []string {
-	lines, head := []string{"plan against path"}, "required"
+	lines, head := append(e.Reason.lines(), "plan against path"), "required"
 	if slices.ContainsFunc(e.Plan, func(s PlanStep) bool { return s.Optional }) {
 		head = "the task's plan"
 	}
@@ -45,6 +45,21 @@ func (e *Explanation) Text() []string {
 		rules = append(rules, row)
 	}
 	return append(lines, columns(rules, "")...)
+}
+
+// lines words a reason. A full success has none.
+func (r *Reason) lines() []string {
+	if r.Cause == "" {
+		return nil
+	}
+	cause := string(r.Cause) + ": " + r.Because
+	if r.Turn > 0 {
+		cause = fmt.Sprintf("%s in turn %d: %s", r.Cause, r.Turn, r.Because)
+	}
+	lines := columns([][]string{
+		{"how it ended", string(r.Stop)}, {"what went wrong", cause}, {"what was right", r.Right},
+	}, "")
+	return append(append([]string{"why it failed"}, lines...), "")
 }
 
 func planLines(head string, steps []PlanStep) []string {

@@ -1,0 +1,512 @@
+package score
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/verdict"
+)
+
+// A Reason says how an episode ended, and what went wrong first. It has the same rules in every
+// world.
+type Reason struct {
+	Stop Stop `json:"stopped"`
+	// Cause is empty for full success. Turn and Call locate it, counted from 1. Both are 0 if it has
+	// no place, and Call is 0 if it is not a call.
+	Cause Cause `json:"cause"`
+	Turn  int   `json:"turn"`
+	Call  int   `json:"call"`
+	// Because states what happened, and Right what would have been right.
+	Because string `json:"because"`
+	Right   string `json:"right"`
+}
+
+// A Stop is how an episode ended.
+type Stop string
+
+// The ways in which episodes end. The ones with a limit are the end only if the model was still
+// acting.
+const (
+	Answered    Stop = "answered" // the model said that it was done
+	GaveUp      Stop = "gave up"  // it stopped acting and said that it could not go on
+	Declined    Stop = "refused"  // the same, without any call
+	CutOff      Stop = "cut off"  // the endpoint cut its last reply off
+	OutOfTurns  Stop = "limit of turns"
+	OutOfCalls  Stop = "limit of calls"
+	OutOfTokens Stop = "limit of tokens"
+	OutOfMoney  Stop = "limit of dollars"
+	OutOfTime   Stop = "limit of time"
+	Looped      Stop = "loop"
+	Failed      Stop = "failures in a row"
+	Crashed     Stop = "crash of the agent"
+)
+
+// A Cause is the first thing that went wrong and was not made good.
+type Cause string
+
+// The causes.
+const (
+	NoAction       Cause = "no action"                // it stopped acting, or never began
+	MalformedCall  Cause = "malformed call"           // no call could be read
+	FalseClaim     Cause = "false claim"              // it said that it was done, without any call
+	WrongTool      Cause = "wrong tool"               // a tool that the task has no use for
+	WrongArgument  Cause = "wrong argument"           // the right tool with wrong arguments, data or values
+	WrongOrder     Cause = "wrong order"              // a step before its turn
+	SkippedStep    Cause = "skipped step"             // it went on without a step
+	NotRetried     Cause = "did not retry"            // a call failed by chance, and it stopped there
+	RetriedTooMuch Cause = "repeated needlessly"      // calls again and again that had succeeded
+	RepeatedEffect Cause = "repeated an effect"       // which had happened, perhaps without an answer
+	BelievedAnswer Cause = "believed a wrong answer"  // a stale one, or one with a part missing
+	HarmfulEffect  Cause = "harmful effect"           // a change that the task did not ask for
+	WrongAnswer    Cause = "wrong answer"             // all steps were done, but the result is wrong
+	FollowedFlaw   Cause = "followed the flaw"        // it did what the flawed plan says
+	ByFramework    Cause = "changed by the framework" // of a foreign agent
+	BadLuck        Cause = "bad luck"                 // right decisions, and no chance left
+	AgentFailed    Cause = "the agent failed"         // before it did anything wrong
+)
+
+// Causes lists the causes in the order of tables.
+var Causes = []Cause{
+	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
+	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
+	FollowedFlaw, ByFramework, AgentFailed, BadLuck,
+}
+
+// declines finds the words with which a model says that it does not go on. It knows English only.
+var declines = regexp.MustCompile(
+	`(?i)\b(can(?:not|['’]t| not)|unable|impossible|won['’]t|will not|not able|give up|giving up|` +
+		`sorry|refuse|decline|must not)\b`)
+
+// claims finds the usual words with which a model says that it is done.
+var claims = regexp.MustCompile(`(?i)\bTASK_COMPLETED\b|\btask (?:is |has been )?completed?\b`)
+
+// An inquest looks for the reason of an outcome.
+type inquest struct {
+	catalog *assay.Catalog
+	e       *Explanation
+	trial   *assay.Trial
+	tr      *assay.Transcript
+}
+
+func (q inquest) reason() Reason {
+	r := Reason{}
+	if q.e.Outcome.Level != assay.FullSuccess {
+		r = q.find()
+		if q.followed(&r) {
+			r.Because = "the flawed plan says so: " + r.Because
+			r.Cause = FollowedFlaw
+		}
+	}
+	r.Stop = q.stop()
+	return r
+}
+
+// stops are the stops that do not depend on the last reply.
+var stops = map[assay.Ended]Stop{
+	assay.Finished: Answered, assay.TurnLimit: OutOfTurns, assay.CallLimit: OutOfCalls,
+	assay.TokenLimit: OutOfTokens, assay.CostLimit: OutOfMoney, assay.AgentTimeout: OutOfTime,
+	assay.AgentError: Crashed, assay.Loop: Looped, assay.FailureStreak: Failed,
+}
+
+func (q inquest) stop() Stop {
+	ended := q.tr.Ended
+	if ended != assay.TurnLimit && ended != assay.Loop || len(q.tr.Turns) == 0 {
+		return stops[ended]
+	}
+	last := len(q.tr.Turns)
+	acted := len(q.tr.Calls) > 0 && q.tr.Calls[len(q.tr.Calls)-1].Turn >= last ||
+		q.tr.Turns[last-1].Lookups > 0
+	switch {
+	case acted:
+	case claims.MatchString(q.said()): // the world did not accept it
+		return Answered
+	case assay.Truncated(q.tr.Turns[last-1].Finish):
+		return CutOff
+	case !declines.MatchString(q.said()):
+	case len(q.tr.Calls) == 0:
+		return Declined
+	default:
+		return GaveUp
+	}
+	return stops[ended]
+}
+
+// said returns the model's last words.
+func (q inquest) said() string {
+	for _, m := range slices.Backward(q.tr.Messages) {
+		if m.Role == assay.Assistant {
+			return m.Content
+		}
+	}
+	return ""
+}
+
+// find returns the first thing that went wrong, whatever the plan says.
+func (q inquest) find() Reason {
+	for i, c := range q.tr.Calls {
+		if c.Asked != "" && q.e.Outcome.ErrorCategory == assay.CategoryFramework {
+			return q.at(i, ByFramework, "the model asked for "+c.Asked, "the call that it asked for")
+		}
+	}
+	if len(q.tr.Calls) == 0 {
+		return q.withoutCall()
+	}
+	first, missing := q.harm(), q.missing()
+	switch {
+	case first.Cause == "":
+		first = missing
+	case missing.Call > 0 && missing.Call < first.Call && missing.Cause != BadLuck:
+		first = missing
+	}
+	return first
+}
+
+// at returns a reason that is a call.
+func (q inquest) at(i int, cause Cause, because, right string) Reason {
+	return Reason{
+		Cause: cause, Turn: q.tr.Calls[i].Turn, Call: i + 1, Because: because, Right: right,
+	}
+}
+
+// withoutCall finds the reason of an episode in which no call was carried out.
+func (q inquest) withoutCall() Reason {
+	right := "a call"
+	if len(q.e.Plan) > 0 {
+		right = "a call of " + q.e.Plan[0].Tool
+	}
+	turn := 0
+	for _, m := range q.tr.Messages {
+		if m.Role != assay.Assistant {
+			continue
+		}
+		turn++
+		tried := len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_call")
+		if tried && turn <= len(q.tr.Turns) && q.tr.Turns[turn-1].Lookups == 0 {
+			return Reason{
+				Cause: MalformedCall, Turn: turn, Because: "no call could be carried out", Right: right,
+			}
+		}
+	}
+	switch {
+	case q.stop() == Answered:
+		return Reason{
+			Cause: FalseClaim, Turn: min(1, len(q.tr.Turns)),
+			Because: "it said that it was done, and had not called any tool", Right: right,
+		}
+	case q.tr.Ended == assay.AgentError || q.tr.Ended == assay.AgentTimeout:
+		return Reason{Cause: AgentFailed, Because: "it had not called any tool", Right: right}
+	}
+	because := "it never called a tool"
+	if verdict.Lookups(q.tr) > 0 {
+		because = "it only searched for tools"
+	}
+	return Reason{Cause: NoAction, Turn: min(1, len(q.tr.Turns)), Because: because, Right: right}
+}
+
+// harm finds the first change that the task did not ask for.
+func (q inquest) harm() Reason {
+	for i := range q.e.Path {
+		if !q.unwanted(i) {
+			continue
+		}
+		c := &q.tr.Calls[i]
+		if q.e.Path[i].Mark == otherArguments {
+			return q.at(i, WrongArgument, c.Tool+" had other arguments", "the arguments of the task")
+		}
+		before := slices.IndexFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
+			return b.Tool == c.Tool && b.Happened()
+		})
+		if before < 0 && q.step(c.Tool) {
+			continue // it came too early
+		}
+		if before < 0 {
+			return q.at(i, HarmfulEffect, "the task did not ask for the change that "+c.Tool+" made",
+				"not to call it")
+		}
+		because := fmt.Sprintf("%s had happened in call %d", c.Tool, before+1)
+		if !q.tr.Calls[before].OK {
+			because += ", whose answer was lost"
+		}
+		return q.at(i, RepeatedEffect, because, "to find out whether it had happened")
+	}
+	return Reason{}
+}
+
+// otherArguments is a mark of the world own-1.
+const otherArguments Mark = "with other arguments"
+
+// step reports whether the plan has a tool.
+func (q inquest) step(tool string) bool {
+	return slices.ContainsFunc(q.e.Plan, func(s PlanStep) bool { return s.Tool == tool })
+}
+
+// unwanted reports whether a call made a change that the task did not ask for.
+func (q inquest) unwanted(i int) bool {
+	step := &q.e.Path[i]
+	tool, _ := q.catalog.Tool(step.Tool)
+	changed := tool.Effect != "" && q.tr.Calls[i].Happened()
+	return step.Unwanted != "" || changed && q.e.Outcome.UnwantedEffects > 0 && step.Wasted
+}
+
+// missing finds the reason why a step of the plan, or the end, is missing.
+func (q inquest) missing() Reason {
+	at := slices.IndexFunc(q.e.Plan, func(s PlanStep) bool { return !s.Optional && !s.InOrder })
+	if at < 0 {
+		return q.ending()
+	}
+	tool := q.e.Plan[at].Tool
+	right := "a call of " + tool
+	var tries []int
+	for i, c := range q.tr.Calls {
+		if c.Tool == tool {
+			tries = append(tries, i)
+		}
+	}
+	if len(tries) == 0 {
+		return q.untried(at, right)
+	}
+	last := tries[len(tries)-1]
+	c := &q.tr.Calls[last]
+	switch {
+	case c.Mistake:
+		return q.mistake(last, right)
+	case !c.Happened():
+		return q.unlucky(at, last, right)
+	case q.e.Path[last].Mark == Unsound || q.e.Path[last].Mark == otherArguments:
+		if i := q.misled(last); i >= 0 {
+			return q.believed(i)
+		}
+		return q.at(last, WrongArgument, tool+" had the wrong data or values", right+" with the right ones")
+	}
+	return q.at(tries[0], WrongOrder, tool+" was called before its turn", right+" in its place")
+}
+
+// mistake explains a call that was refused for the model's own mistake. The first of the mistakes
+// in a row counts.
+func (q inquest) mistake(last int, right string) Reason {
+	first := last
+	for first > 0 && q.tr.Calls[first-1].Mistake {
+		first--
+	}
+	c := &q.tr.Calls[first]
+	tool, _ := q.catalog.Tool(c.Tool)
+	done := verdict.Succeeded(q.tr.Calls[:first])
+	for _, d := range tool.Dependencies {
+		if !slices.Contains(done, d) {
+			return q.at(first, WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", c.Tool, d),
+				"a call of "+d)
+		}
+	}
+	if strings.HasSuffix(right, " "+c.Tool) {
+		right += " with arguments that fit"
+	}
+	return q.at(first, WrongArgument, c.Tool+" was refused: "+c.Code, right)
+}
+
+// unlucky explains a step whose last call did not happen.
+func (q inquest) unlucky(at, last int, right string) Reason {
+	c := &q.tr.Calls[last]
+	if c.OK { // the answer was an old one
+		return q.believed(last)
+	}
+	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
+	for i := last + 1; i < len(q.tr.Calls); i++ {
+		later := func(s PlanStep) bool { return s.Tool == q.tr.Calls[i].Tool }
+		if slices.ContainsFunc(q.e.Plan[at+1:], later) {
+			return q.at(i, SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
+		}
+	}
+	if first := q.firstWaste(0); first >= 0 && q.stop() != Answered && q.e.Outcome.Wasted >= q.e.Outcome.Failures {
+		return q.waste(first, right)
+	}
+	switch q.stop() {
+	case Answered, GaveUp, Declined:
+		return q.at(last, NotRetried, failed+" and was not made again", right+" again")
+	case Crashed, OutOfTime:
+		return q.at(last, AgentFailed, "the agent failed after "+failed, right+" again")
+	}
+	return q.at(last, BadLuck, failed+", and there was no chance left", "the same, with better luck")
+}
+
+// untried explains a step that was never tried.
+func (q inquest) untried(at int, right string) Reason {
+	from := 0
+	for i := range q.e.Path {
+		if !q.e.Path[i].Wasted {
+			from = i + 1
+		}
+	}
+	if lost := q.lost(); lost >= 0 { // a tool that the step builds on
+		return q.unlucky(at, lost, "a call of "+q.tr.Calls[lost].Tool)
+	}
+	for i := from; i < len(q.tr.Calls); i++ {
+		c := &q.tr.Calls[i]
+		later := func(s PlanStep) bool { return s.Tool == c.Tool }
+		switch {
+		case slices.ContainsFunc(q.e.Plan[at+1:], later) && c.Mistake:
+			return q.mistake(i, right)
+		case slices.ContainsFunc(q.e.Plan[at+1:], later):
+			return q.at(i, SkippedStep, "it went on with "+c.Tool, right)
+		case c.Mistake && q.needed(c.Tool):
+			return q.mistake(i, right)
+		}
+		return q.waste(i, right)
+	}
+	switch q.stop() {
+	case Answered:
+		return Reason{
+			Cause: SkippedStep, Turn: min(len(q.tr.Turns), q.tr.Calls[len(q.tr.Calls)-1].Turn+1),
+			Because: "it said that it was done", Right: right,
+		}
+	case Crashed, OutOfTime:
+		return Reason{
+			Cause: AgentFailed, Turn: len(q.tr.Turns), Because: "the agent failed", Right: right,
+		}
+	}
+	return q.idle(right)
+}
+
+// lost returns the last call if it is of a tool that the plan needs, but is not a step of, and
+// failed by chance. Otherwise it returns -1.
+func (q inquest) lost() int {
+	last := len(q.tr.Calls) - 1
+	c := &q.tr.Calls[last]
+	if !c.Mistake && !c.Happened() && !q.e.Path[last].Wasted {
+		return last
+	}
+	return -1
+}
+
+// needed reports whether the task requires a tool or builds on it.
+func (q inquest) needed(tool string) bool {
+	return verdict.Strayed(q.catalog, q.e.Outcome.RequiredTools,
+		[]assay.CallRecord{{Tool: tool}}) < 0
+}
+
+// firstWaste returns the first wasted call from a place on, or -1.
+func (q inquest) firstWaste(from int) int {
+	for i := from; i < len(q.e.Path); i++ {
+		if q.e.Path[i].Wasted {
+			return i
+		}
+	}
+	return -1
+}
+
+// waste explains a call that did not bring the task forward.
+func (q inquest) waste(i int, right string) Reason {
+	c := &q.tr.Calls[i]
+	again := slices.ContainsFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
+		return b.Tool == c.Tool && b.Happened()
+	})
+	switch {
+	case c.Mistake && q.needed(c.Tool):
+		return q.mistake(i, right)
+	case again:
+		return q.at(i, RetriedTooMuch, c.Tool+" had succeeded before", right)
+	}
+	return q.at(i, WrongTool, "the task has no use for "+c.Tool, right)
+}
+
+// idle explains an episode that ended while nothing was wrong with its calls: its last replies made
+// no call, or there were too few of them.
+func (q inquest) idle(right string) Reason {
+	last := q.tr.Calls[len(q.tr.Calls)-1].Turn
+	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
+		return Reason{
+			Cause: NoAction, Turn: last + 1,
+			Because: fmt.Sprintf("the last %s made no call", verdict.Counted(len(q.tr.Turns)-last, "turn")),
+			Right:   right,
+		}
+	}
+	if first := q.firstWaste(0); first >= 0 {
+		return q.waste(first, right)
+	}
+	return Reason{
+		Cause: BadLuck, Turn: len(q.tr.Turns), Because: "all calls were right, and no turn was left",
+		Right: "the same, with better luck",
+	}
+}
+
+// ending explains an episode in which every step succeeded in its place.
+func (q inquest) ending() Reason {
+	if q.stop() != Answered {
+		useful := 0
+		for i := range q.e.Path {
+			if !q.e.Path[i].Wasted {
+				useful = i + 1
+			}
+		}
+		if first := q.firstWaste(useful); first >= 0 {
+			return q.waste(first, "to say that it was done")
+		}
+		return q.idle("to say that it was done")
+	}
+	if i := q.misled(len(q.tr.Calls)); i >= 0 {
+		return q.believed(i)
+	}
+	because := "the result is not the right one"
+	for _, r := range q.e.Rules {
+		if r.Verdict == "level" && !r.Holds {
+			because, _, _ = strings.Cut(r.Because, " → ")
+			break
+		}
+	}
+	return Reason{
+		Cause: WrongAnswer, Turn: len(q.tr.Turns), Because: because, Right: "another answer",
+	}
+}
+
+// misled returns the first call before a place whose answer was wrong and which was not made again
+// with success, or -1.
+func (q inquest) misled(before int) int {
+	for i, c := range q.tr.Calls[:before] {
+		if c.Fault != assay.FaultStale && c.Fault != assay.FaultWrongShape {
+			continue
+		}
+		again := slices.ContainsFunc(q.tr.Calls[i+1:], func(l assay.CallRecord) bool {
+			return l.Tool == c.Tool && l.Met() == ""
+		})
+		if !again {
+			return i
+		}
+	}
+	return -1
+}
+
+func (q inquest) believed(i int) Reason {
+	c := &q.tr.Calls[i]
+	because := fmt.Sprintf("the answer of call %d (%s) lacked a part", i+1, c.Tool)
+	if c.Fault == assay.FaultStale {
+		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
+	}
+	return q.at(i, BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
+}
+
+// followed reports whether a flawed plan says what went wrong: up to there, the tools that were
+// called are the ones of the plan, in its order, if repeats are left out.
+func (q inquest) followed(r *Reason) bool {
+	if _, flawed := assay.FlawOf(q.trial.Variant); !flawed || len(q.tr.Plan) == 0 {
+		return false
+	}
+	switch r.Cause {
+	case NoAction, MalformedCall, FalseClaim, NotRetried, BelievedAnswer, ByFramework, AgentFailed, BadLuck:
+		return false
+	}
+	until := r.Call
+	if until == 0 {
+		until = len(q.tr.Calls)
+	}
+	var called []string
+	for _, c := range q.tr.Calls[:until] {
+		called = append(called, c.Tool)
+	}
+	called, plan := slices.Compact(called), slices.Compact(slices.Clone(q.tr.Plan))
+	if r.Call == 0 {
+		return slices.Equal(called, plan)
+	}
+	return len(called) <= len(plan) && slices.Equal(called, plan[:len(called)])
+}
