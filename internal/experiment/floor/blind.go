@@ -49,7 +49,7 @@ func random(task *assay.Task, game uint64) assay.Provider {
 	dice := rand.New(rand.NewPCG(h.Sum64(), game))
 	values := valuesOf(task)
 	return &blind{own.EndWordOf(task), "", func(functions []assay.Function) (calls []assay.ToolCall) {
-		for i := range randomCalls {
+		for i := range min(randomCalls, randomCalls*len(functions)) {
 			f := functions[dice.IntN(len(functions))]
 			calls = append(calls, callOf(f, i, maker{values, dice}))
 		}

@@ -97,7 +97,7 @@ func (p *Player) Play(
 	trial.Model, trial.AgentModel, trial.AgentTimeout = policy.Name, "", ""
 	var agent assay.Provider = p.models
 	if policy.begin != nil {
-		trial.Tools = assay.Listed
+		trial.Tools, trial.Protocol = assay.Listed, assay.Native
 		agent = policy.begin(task, game)
 	}
 	return p.runner.Run(ctx, agent, &trial, task)

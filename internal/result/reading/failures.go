@@ -197,4 +197,3 @@ func cellText(e *FailureExample) string {
 	}
 	return text
 }
-

@@ -342,18 +342,13 @@ func (q inquest) untried(at int, right string) Reason {
 	if lost := q.lost(); lost >= 0 { // a tool that the step builds on
 		return q.unlucky(at, lost, "a call of "+q.tr.Calls[lost].Tool)
 	}
-	for i := from; i < len(q.tr.Calls); i++ {
-		c := &q.tr.Calls[i]
+	if from < len(q.tr.Calls) {
+		c := &q.tr.Calls[from]
 		later := func(s PlanStep) bool { return s.Tool == c.Tool }
-		switch {
-		case slices.ContainsFunc(q.e.Plan[at+1:], later) && c.Mistake:
-			return q.mistake(i, right)
-		case slices.ContainsFunc(q.e.Plan[at+1:], later):
-			return q.at(i, SkippedStep, "it went on with "+c.Tool, right)
-		case c.Mistake && q.needed(c.Tool):
-			return q.mistake(i, right)
+		if !c.Mistake && slices.ContainsFunc(q.e.Plan[at+1:], later) {
+			return q.at(from, SkippedStep, "it went on with "+c.Tool, right)
 		}
-		return q.waste(i, right)
+		return q.waste(from, right)
 	}
 	switch q.stop() {
 	case Answered:

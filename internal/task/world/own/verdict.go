@@ -205,7 +205,7 @@ func (c *course) answers(answer string) bool {
 }
 
 // within reports whether an answer has a text, in whatever case. A number is not part of a longer
-// one: "40" is in "40 euros" and in "€40.", but not in "140", "40.5" or "40,000".
+// one: "40" is in "40 euros", "€40." and "40.00", but not in "140", "40.5" or "40,000".
 func within(answer, text string) bool {
 	answer, text = strings.ToLower(answer), strings.ToLower(text)
 	for at := 0; ; at++ {
@@ -221,13 +221,18 @@ func within(answer, text string) bool {
 }
 
 var (
-	endsInNumber     = regexp.MustCompile(`\d[.,]?$`)
-	beginsWithNumber = regexp.MustCompile(`^[.,]?\d`)
+	endsInDigit     = regexp.MustCompile(`\d\.?$`)
+	beginsWithDigit = regexp.MustCompile(`^\.?\d`)
+	endsInGroup     = regexp.MustCompile(`\d,?$`)
+	beginsWithGroup = regexp.MustCompile(`^,?\d{3}(?:\D|$)`)
+	nothingMore     = regexp.MustCompile(`^\.00?(?:\D|$)`)
 )
 
-// continues reports whether a number goes on from one text to the next.
+// continues reports whether a number goes on from one text to the next. A comma separates three
+// digits of a number, or the numbers of a list.
 func continues(a, b string) bool {
-	return endsInNumber.MatchString(a) && beginsWithNumber.MatchString(b)
+	return endsInDigit.MatchString(a) && beginsWithDigit.MatchString(b) && !nothingMore.MatchString(b) ||
+		endsInGroup.MatchString(a) && beginsWithGroup.MatchString(b)
 }
 
 // finalAnswer returns the model's last reply without the end word.
