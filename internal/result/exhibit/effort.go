@@ -154,8 +154,7 @@ func (a analysis) exposureSection() *document.Section {
 	if len(a.Exposures) == 0 {
 		return nil
 	}
-	heads := figures("n", "scheduled", "met", "share met", "with faults", "success", "without",
-		"success")
+	heads := figures("n", "scheduled", "met", "share met")
 	mixes := differ(a.Exposures, func(e report.Exposure) string { return e.FaultMix })
 	labels := names("model")
 	if mixes {
@@ -171,18 +170,14 @@ func (a analysis) exposureSection() *document.Section {
 			if mixes {
 				cells = append(cells, text(e.FaultMix))
 			}
-			return append(cells,
-				whole(e.Done), whole(e.Scheduled), whole(e.Met), share,
-				whole(e.Exposed), rateOf(e.Despite, e.Exposed),
-				whole(e.Done-e.Exposed), rateOf(e.Without, e.Done-e.Exposed))
+			return append(cells, whole(e.Done), whole(e.Scheduled), whole(e.Met), share)
 		})
 	return &document.Section{
 		ID: "exposure", Title: "Faults of tools", Table: t,
 		Notes: append([]string{
 			"Scheduled are the faults that the luck of the trials has in the way of their plans, " +
 				"which is the same for every model. Met are those that the model's calls came " +
-				"to. Success is the share of full successes among the outcomes with at least " +
-				"one such fault, and among those without. A model that stops early meets fewer.",
+				"to. A model that stops early meets fewer.",
 		}, a.averagedNote()...),
 	}
 }

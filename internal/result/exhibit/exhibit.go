@@ -44,7 +44,7 @@ func Report(figures *report.Analysis) *document.Document {
 	}
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
-		a.modelDifferences(), a.curveSection(), a.pivotSection(faultMix, "By mix of faults"),
+		a.modelDifferences(), a.curveSection(), a.mixSection(),
 		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
 		a.exposureSection(),

@@ -30,6 +30,15 @@ func (a analysis) pivotSection(factor, title string) *document.Section {
 	}
 }
 
+func (a analysis) mixSection() *document.Section {
+	s := a.pivotSection(faultMix, "By mix of faults")
+	if s != nil {
+		s.Lead = "Only trials with the right plan, or else with the first variant without a flaw, and " +
+			"with tools that can fail."
+	}
+	return s
+}
+
 func (a analysis) variantSection() *document.Section {
 	s := a.pivotSection(variant, "Variants")
 	if s != nil {

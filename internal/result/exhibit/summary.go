@@ -30,7 +30,7 @@ func (a analysis) nextText() string {
 	}
 	if close := a.tied(); close != nil {
 		steps = append(steps, moreTasks(*close))
-	} else if a.Findings.Reason != nil {
+	} else if a.Reason != nil {
 		steps = append(steps, "Read failed episodes: `assay failures`.")
 	}
 	return strings.Join(steps, " ")

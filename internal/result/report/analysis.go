@@ -12,8 +12,9 @@ import (
 type Analysis struct {
 	*Table
 	// Where holds the conditions that attempts had to satisfy in order to count.
-	Where    []string  `json:"where,omitempty"`
-	Findings Findings  `json:"findings"`
+	Where []string `json:"where,omitempty"`
+	// Reason is the most frequent reason why trials failed. It is nil if all succeeded.
+	Reason   *Reason   `json:"reason"`
 	Warnings []Warning `json:"warnings"`
 	// Standings has a row for each model with an outcome.
 	Standings []Standing `json:"standings"`
@@ -187,15 +188,12 @@ func (d Design) Analyze(
 	for _, n := range b.Skipped {
 		a.Skipped += n
 	}
-	a.Findings = findings(cells, modelRates(cells))
+	a.Reason = mainReason(counting(cells))
 	if variantFactor(cells) == variant {
 		b.Prompts = plainKeys(b.Prompts)
 	}
 	same := sameText(cells, b)
 	family := references(a.Variants, a.Models, a.Levels, same)
-	for i := range a.Findings.Rivals {
-		family = append(family, &a.Findings.Rivals[i].Test)
-	}
 	adjust(family)
 	a.Tests = len(family)
 	if len(a.Curves) > 0 {
@@ -260,10 +258,16 @@ func (d Design) pivots(cells []*cell) []Pivot {
 	if len(d.Parts) > 1 {
 		return out
 	}
-	for _, f := range []string{taskType, difficulty, variant, reliability, faultMix} {
+	add := func(cells []*cell, f string) {
 		if len(levels(cells, f)) > 1 {
 			out = append(out, Part{Varies: []string{f}}.pivot(cells, d.LeftOut))
 		}
 	}
+	for _, f := range []string{taskType, difficulty, variant, reliability} {
+		add(cells, f)
+	}
+	// A mean with flawed plans or reliable tools would hide what a kind of fault costs.
+	plain, _ := plainCells(cells)
+	add(where(plain, func(c assay.Cell) bool { return c.Reliability < 1 }), faultMix)
 	return out
 }

@@ -242,10 +242,7 @@ func TestTestsAreOneFamily(t *testing.T) {
 	}
 	a := s.analyze(t, report.Beside{})
 	tests := slices.Concat(a.Variants, a.Models)
-	for _, r := range a.Findings.Rivals {
-		tests = append(tests, r.Test)
-	}
-	if a.Tests != len(tests) || a.Tests != 3+3+5 {
+	if a.Tests != len(tests) || a.Tests != 3+3 {
 		t.Errorf("a family of %d, with %d tests", a.Tests, len(tests))
 	}
 	var p []float64

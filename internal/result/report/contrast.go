@@ -99,6 +99,17 @@ func pivotCellAt(cells []*cell, name, factor string) PivotCell {
 	return newPivotCell(name, &t)
 }
 
+// A condition has to be equal for two variants to be compared.
+type condition struct {
+	difficulty  string
+	reliability float64
+	faults      string
+}
+
+func conditionOf(c assay.Cell) condition {
+	return condition{c.Difficulty, c.Reliability, c.Faults}
+}
+
 // beside pools the model's cells at a level that share the conditions and task types of
 // mine. It returns nil if a condition has no such cell, because the two cannot be compared
 // then.

@@ -58,23 +58,3 @@ func loops(cells []*cell) []LoopCount {
 	}
 	return out
 }
-
-// firstMissing returns the first required tool that lacks a successful call, or "". Each call
-// counts for one requirement only.
-func firstMissing(required, executed []string) string {
-	for i, tool := range required {
-		if occurrences(required[:i+1], tool) > occurrences(executed, tool) {
-			return tool
-		}
-	}
-	return ""
-}
-
-func occurrences(names []string, name string) (n int) {
-	for _, s := range names {
-		if s == name {
-			n++
-		}
-	}
-	return n
-}

@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// An Exposure describes the faults of tools that a model met. A rate of success gives no
-// information about faults that it did not meet.
+// An Exposure describes the faults of tools that a model met. Success is not split by it, because a
+// model that gets further meets more.
 type Exposure struct {
 	Model string `json:"model"`
 	// FaultMix is empty if the experiment has a single mix.
@@ -13,11 +13,6 @@ type Exposure struct {
 	// the model met; see [assay.Outcome.FaultsScheduled].
 	Scheduled int `json:"faults_scheduled"`
 	Met       int `json:"faults_met"`
-	// Exposed counts the outcomes with at least one fault that was met. Despite and Without are the
-	// full successes among these and among the others.
-	Exposed int   `json:"exposed"`
-	Despite Share `json:"full_success_exposed"`
-	Without Share `json:"full_success_unexposed"`
 }
 
 // exposures covers all models, with each mix if there are several, if a fault was scheduled for any
@@ -33,10 +28,6 @@ func exposures(cells []*cell) []Exposure {
 		}
 		all = append(all, Exposure{
 			Model: p.key.model, FaultMix: mix, Done: p.done, Scheduled: p.scheduled, Met: p.met,
-			Exposed: int(p.total()[exposed]), Despite: p.among(exposed, despite),
-			Without: p.share(func(_ task, o outcomes) (some, of int32) {
-				return o[full] - o[despite], o[done] - o[exposed]
-			}),
 		})
 	}
 	if !slices.ContainsFunc(all, func(e Exposure) bool { return e.Scheduled > 0 }) {

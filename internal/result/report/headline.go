@@ -89,15 +89,13 @@ func (x *counted) headline(a *Analysis, parts int) Headline {
 			h.Unpriced = append(h.Unpriced, m.key)
 		}
 	}
-	if a.Findings.Best == nil {
+	if a.Done == 0 {
 		return h
 	}
 	alike := *x
-	alike.cells = where(x.cells, func(c assay.Cell) bool {
-		return Simulated(c.Model) == Simulated(a.Findings.Best.Model)
-	})
+	alike.cells = counting(x.cells)
 	h.Loss = alike.loss(slices.Concat(a.Variants, a.Levels), parts)
-	h.Example = alike.example(h.Loss, a.Findings.Reason)
+	h.Example = alike.example(h.Loss, a.Reason)
 	return h
 }
 

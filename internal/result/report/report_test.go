@@ -336,7 +336,7 @@ func TestEffectsAndData(t *testing.T) {
 	}
 }
 
-// TestExposure checks that successes are counted separately by whether a fault of a tool was met.
+// TestExposure checks that the faults of tools of all outcomes are added up.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	cell := of(assay.Optimal, "easy", .8)
@@ -367,9 +367,7 @@ func TestExposure(t *testing.T) {
 		assay.Outcome{Level: assay.Failure, FaultsScheduled: 4},
 		assay.Outcome{Level: assay.FullSuccess},
 	)[0]
-	if got.Scheduled != 10 || got.Met != 4 || got.Exposed != 3 || got.Done != 5 ||
-		got.Despite.Count != 1 || got.Despite.Rate != 1./3 || got.Without.Count != 1 ||
-		got.Without.Rate != .5 || got.Without.Interval.High >= 1 {
+	if got.Scheduled != 10 || got.Met != 4 || got.Done != 5 {
 		t.Errorf("%+v", got)
 	}
 }

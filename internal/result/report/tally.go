@@ -1,9 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"encoding/hex"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -33,9 +30,7 @@ type tally struct {
 	uncertainUSD          float64         // the most that these tokens cost
 	errors                map[mistake]int // reasons of trials without full success
 	loops                 map[assay.LoopKind]int
-	// missing counts trials without full success by their first required tool that did not succeed.
-	missing map[string]int
-	best    float64 // sum of the ceilings of the measured outcomes
+	best                  float64 // sum of the ceilings of the measured outcomes
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
 	templates, rules map[string]int
@@ -69,254 +64,10 @@ type tally struct {
 	givenN           int
 }
 
-// A task numbers tasks in the order in which they were met.
-type task int32
-
-// outcomes counts outcomes of trials by kind.
-type outcomes [kinds]int32
-
-type kind int
-
-const (
-	done kind = iota
-	full
-	partial
-	failed
-	ordered    // all required tools succeeded in order
-	hurt       // the plan has a flaw that hurts; see [Design]
-	hurtFull   // full success in spite of that
-	assisted   // with at least one correction
-	hopeless   // although even the best policy cannot succeed
-	unwanted   // with at least one unwanted effect
-	misled     // a required tool worked with the wrong data
-	exposed    // with at least one scheduled fault of a tool that was met
-	despite    // full success in spite of that
-	measured   // with the ceiling of their setting
-	reached    // full successes among the measured ones
-	unfinished // not fully succeeded, in a world that records claims
-	claimed    // not fully succeeded, and the model claimed to be done
-	hit        // with the right plan, at least one fault of a tool that the best policy survives
-	survived   // full success in spite of that
-	judged     // with the further verdicts of the pilot world
-	// The other kinds are the full successes among the judged ones, by definition.
-	executor
-	paper
-	batch
-	kinds
-)
-
 func (o *outcomes) merge(p outcomes) {
 	for k, n := range p {
 		o[k] += n
 	}
-}
-
-func outcomeOf(a *assay.Attempt) outcomes {
-	o := &a.Outcome
-	out := outcomes{
-		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
-		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
-		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
-	}
-	out[exposed] = flag(o.FaultsMet > 0)
-	out[despite] = out[exposed] * out[full]
-	if o.Pilot == nil {
-		out[unfinished] = 1 - out[full]
-		out[claimed] = flag(o.Ended == assay.Finished) * out[unfinished]
-	}
-	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
-	out[failed] = 1 - out[full] - out[partial]
-	if measuresBest(a.ScoreVersion) && !limited(&a.Setting) {
-		out[measured], out[reached] = 1, out[full]
-	}
-	if p := o.Pilot; p != nil {
-		out[judged], out[executor] = 1, isFull(p.Executor)
-		out[paper], out[batch] = isFull(p.Paper), isFull(p.Batch)
-	}
-	return out
-}
-
-// surviving counts one of the outcomes as one that met a fault of a tool.
-func (o outcomes) surviving(isFull int32) outcomes {
-	o[hit]++
-	o[survived] += isFull
-	return o
-}
-
-// hurting counts one of the outcomes as one with a plan that hurts.
-func (o outcomes) hurting(isFull int32) outcomes {
-	o[hurt]++
-	o[hurtFull] += isFull
-	return o
-}
-
-func flag(b bool) int32 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// A mistake is a category of error at a task.
-type mistake struct {
-	category string
-	task     task
-}
-
-// A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
-type luck struct {
-	model  string
-	task   task
-	repeat int32
-}
-
-func (l luck) compare(o luck) int {
-	return cmp.Or(
-		cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat),
-	)
-}
-
-// A counted experiment has its cells in the order of tables, and its outcomes by luck.
-type counted struct {
-	cells []*cell
-	lucks map[luck]stat.Group
-	// tasks names the tasks by number, and failures has a trial of each kind.
-	tasks    []assay.TaskID
-	failures map[failure]failedTrial
-}
-
-// A failure is a kind of outcome that is not full success: the outcomes of a cell with a category,
-// or of a model at a task.
-type failure struct {
-	cell     *cell // nil for a model's failures at a task
-	category string
-	model    string
-	task     task
-}
-
-// A failedTrial is a trial that did not fully succeed.
-type failedTrial struct {
-	id       assay.TrialID
-	cell     *cell
-	category string
-}
-
-// example returns nil if there is no trial.
-func (t failedTrial) example() *Example {
-	if t.cell == nil {
-		return nil
-	}
-	return &Example{t.id, t.cell.Cell, t.category}
-}
-
-// fail remembers the failed trial whose ID comes first, because the order of attempts is up to
-// chance.
-func (x *counted) fail(t failedTrial, of task) {
-	for _, f := range []failure{
-		{cell: t.cell, category: t.category}, {model: t.cell.Model, task: of},
-	} {
-		if first, ok := x.failures[f]; !ok || t.id < first.id {
-			x.failures[f] = t
-		}
-	}
-}
-
-// count counts trials and attempts by cell, and outcomes by luck.
-func count(
-	trials iter.Seq[assay.Trial],
-	attempts iter.Seq2[assay.Attempt, error],
-	from *population[task],
-	d Design,
-) (*counted, error) {
-	x := &counted{
-		lucks: make(map[luck]stat.Group), failures: make(map[failure]failedTrial),
-	}
-	var cells []*cell
-	index := make(map[assay.Cell]int32)
-	// The map below may hold a million of these.
-	type place struct {
-		cell   int32 // ^cell after the trial is settled
-		task   task
-		repeat int32
-		hurts  bool
-		lives  bool // the right plan survives the faults of tools
-		open   bool
-	}
-	known := make(map[[16]byte]place)
-	tasks := make(map[assay.TaskID]task)
-	for trial := range trials {
-		c, ok := index[trial.Cell]
-		if !ok {
-			c = int32(len(cells))
-			index[trial.Cell] = c
-			cells = append(cells, &cell{
-				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
-				tally: tally{from: from},
-			})
-		}
-		cells[c].plan(trial.Repeat)
-		of, ok := tasks[trial.Task]
-		if !ok {
-			of = task(len(tasks))
-			tasks[trial.Task] = of
-			x.tasks = append(x.tasks, trial.Task)
-		}
-		known[key(trial.ID)] = place{
-			c, of, int32(trial.Repeat),
-			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
-			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
-			d.Open != nil && d.Open(&trial),
-		}
-	}
-	for a, err := range attempts {
-		if err != nil {
-			return nil, err
-		}
-		id := key(a.ID)
-		p, ok := known[id]
-		if !ok {
-			continue
-		}
-		settled := p.cell < 0
-		if settled {
-			p.cell = ^p.cell
-		}
-		a.Sampling = cells[p.cell].sampling
-		cells[p.cell].add(&a, p.task, settled, p.open)
-		if a.Settles() && !settled {
-			cells[p.cell].runs[a.Run]++
-			if p.hurts {
-				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
-			}
-			if p.lives && a.Failures+a.FaultsMet > 0 {
-				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
-			}
-			if isFull(a.Level) == 0 {
-				x.fail(failedTrial{a.ID, cells[p.cell], a.ErrorCategory}, p.task)
-			}
-			at := luck{cells[p.cell].Model, p.task, p.repeat}
-			g := x.lucks[at]
-			x.lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
-			p.cell = ^p.cell
-			known[id] = p
-		}
-	}
-	for _, c := range cells {
-		if !slices.Contains(d.Models, c.Model) {
-			d.Models = append(d.Models, c.Model)
-		}
-	}
-	slices.SortStableFunc(cells, func(a, b *cell) int { return d.Compare(a.Cell, b.Cell) })
-	x.cells = cells
-	return x, nil
-}
-
-// key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
-func key(id assay.TrialID) (k [16]byte) {
-	if n, err := hex.Decode(k[:], []byte(id[:min(len(id), 32)])); err != nil || n < len(k) {
-		copy(k[:], id)
-	}
-	return k
 }
 
 func (t *tally) plan(repeat int) {
@@ -371,9 +122,6 @@ func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 	t.failed += int(one[failed])
 	if one[full] == 0 {
 		bump(&t.errors, mistake{a.ErrorCategory, of}, 1)
-		if tool := firstMissing(a.RequiredTools, a.ExecutedTools); tool != "" {
-			bump(&t.missing, tool, 1)
-		}
 	}
 	if a.Loop != "" {
 		bump(&t.loops, a.Loop, 1)
@@ -449,8 +197,6 @@ func (t *tally) share(count func(task, outcomes) (some, of int32)) Share {
 	return s
 }
 
-func (o outcomes) group() stat.Group { return stat.Group{Full: int(o[full]), N: int(o[done])} }
-
 // total adds up the outcomes of all tasks.
 func (t *tally) total() (all outcomes) {
 	for _, o := range t.tasks {
@@ -516,18 +262,6 @@ func sum(cells []*cell) (total tally) {
 	}
 	return total
 }
-
-// measuresBest reports whether a version of the rules measures the best policy. The first version
-// of the pilot world does not.
-func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
-
-// limited reports whether a setting has limits that the best policy does not know: on tokens, on
-// dollars, or on loops.
-func limited(s *assay.Setting) bool {
-	return s.Tokens > 0 || s.USD > 0 || strings.Contains(s.Loops, "!")
-}
-
-func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
 
 func bump[K comparable, N int | float64](counts *map[K]N, k K, n N) {
 	if *counts == nil {
@@ -597,7 +331,7 @@ func (t *tally) reals() []*float64 {
 
 func (t *tally) names() []*map[string]int {
 	return []*map[string]int{
-		&t.missing, &t.templates, &t.rules, &t.unlike, &t.served, &t.deployments, &t.deviations,
+		&t.templates, &t.rules, &t.unlike, &t.served, &t.deployments, &t.deviations,
 		&t.deviating, &t.deviate, &t.brokenAt,
 	}
 }

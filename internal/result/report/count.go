@@ -1,0 +1,173 @@
+package report
+
+import (
+	"cmp"
+	"encoding/hex"
+	"iter"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A mistake is a category of error at a task.
+type mistake struct {
+	category string
+	task     task
+}
+
+// A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
+type luck struct {
+	model  string
+	task   task
+	repeat int32
+}
+
+func (l luck) compare(o luck) int {
+	return cmp.Or(
+		cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat),
+	)
+}
+
+// A counted experiment has its cells in the order of tables, and its outcomes by luck.
+type counted struct {
+	cells []*cell
+	lucks map[luck]stat.Group
+	// tasks names the tasks by number, and failures has a trial of each kind.
+	tasks    []assay.TaskID
+	failures map[failure]failedTrial
+}
+
+// A failure is a kind of outcome that is not full success: the outcomes of a cell with a category,
+// or of a model at a task.
+type failure struct {
+	cell     *cell // nil for a model's failures at a task
+	category string
+	model    string
+	task     task
+}
+
+// A failedTrial is a trial that did not fully succeed.
+type failedTrial struct {
+	id       assay.TrialID
+	cell     *cell
+	category string
+}
+
+// example returns nil if there is no trial.
+func (t failedTrial) example() *Example {
+	if t.cell == nil {
+		return nil
+	}
+	return &Example{t.id, t.cell.Cell, t.category}
+}
+
+// fail remembers the failed trial whose ID comes first, because the order of attempts is up to
+// chance.
+func (x *counted) fail(t failedTrial, of task) {
+	for _, f := range []failure{
+		{cell: t.cell, category: t.category}, {model: t.cell.Model, task: of},
+	} {
+		if first, ok := x.failures[f]; !ok || t.id < first.id {
+			x.failures[f] = t
+		}
+	}
+}
+
+// count counts trials and attempts by cell, and outcomes by luck.
+func count(
+	trials iter.Seq[assay.Trial],
+	attempts iter.Seq2[assay.Attempt, error],
+	from *population[task],
+	d Design,
+) (*counted, error) {
+	x := &counted{
+		lucks: make(map[luck]stat.Group), failures: make(map[failure]failedTrial),
+	}
+	var cells []*cell
+	index := make(map[assay.Cell]int32)
+	// The map below may hold a million of these.
+	type place struct {
+		cell   int32 // ^cell after the trial is settled
+		task   task
+		repeat int32
+		hurts  bool
+		lives  bool // the right plan survives the faults of tools
+		open   bool
+	}
+	known := make(map[[16]byte]place)
+	tasks := make(map[assay.TaskID]task)
+	for trial := range trials {
+		c, ok := index[trial.Cell]
+		if !ok {
+			c = int32(len(cells))
+			index[trial.Cell] = c
+			cells = append(cells, &cell{
+				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
+				tally: tally{from: from},
+			})
+		}
+		cells[c].plan(trial.Repeat)
+		of, ok := tasks[trial.Task]
+		if !ok {
+			of = task(len(tasks))
+			tasks[trial.Task] = of
+			x.tasks = append(x.tasks, trial.Task)
+		}
+		known[key(trial.ID)] = place{
+			c, of, int32(trial.Repeat),
+			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
+			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
+			d.Open != nil && d.Open(&trial),
+		}
+	}
+	for a, err := range attempts {
+		if err != nil {
+			return nil, err
+		}
+		id := key(a.ID)
+		p, ok := known[id]
+		if !ok {
+			continue
+		}
+		settled := p.cell < 0
+		if settled {
+			p.cell = ^p.cell
+		}
+		a.Sampling = cells[p.cell].sampling
+		cells[p.cell].add(&a, p.task, settled, p.open)
+		if a.Settles() && !settled {
+			cells[p.cell].runs[a.Run]++
+			if p.hurts {
+				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
+			}
+			if p.lives && a.Failures+a.FaultsMet > 0 {
+				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
+			}
+			if isFull(a.Level) == 0 {
+				x.fail(failedTrial{a.ID, cells[p.cell], a.ErrorCategory}, p.task)
+			}
+			at := luck{cells[p.cell].Model, p.task, p.repeat}
+			g := x.lucks[at]
+			x.lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
+			p.cell = ^p.cell
+			known[id] = p
+		}
+	}
+	for _, c := range cells {
+		if !slices.Contains(d.Models, c.Model) {
+			d.Models = append(d.Models, c.Model)
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b *cell) int { return d.Compare(a.Cell, b.Cell) })
+	x.cells = cells
+	return x, nil
+}
+
+// key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
+func key(id assay.TrialID) (k [16]byte) {
+	if n, err := hex.Decode(k[:], []byte(id[:min(len(id), 32)])); err != nil || n < len(k) {
+		copy(k[:], id)
+	}
+	return k
+}

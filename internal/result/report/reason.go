@@ -1,0 +1,64 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// ModelRate is the rate of full success of one model in one variant.
+type ModelRate struct {
+	Model string `json:"model"`
+	PivotCell
+}
+
+// A Reason is an error category with its share of the trials that failed.
+type Reason struct {
+	Category string `json:"category"`
+	Count    int    `json:"count"`
+	Failed   int    `json:"failed"`
+	// Place is the model and variant where it occurs in the largest share of outcomes.
+	Place ModelRate `json:"place"`
+	Share Share     `json:"share_there"`
+}
+
+// Simulated reports whether a model is one of the built-in reference agents.
+func Simulated(model string) bool { return strings.HasPrefix(model, "sim/") }
+
+// counting returns the cells of the models that figures are about: the ones that are not simulated,
+// or all if there are no others with an outcome.
+func counting(cells []*cell) []*cell {
+	others := slices.ContainsFunc(cells, func(c *cell) bool {
+		return c.done > 0 && !Simulated(c.Model)
+	})
+	return where(cells, func(c assay.Cell) bool { return !others || !Simulated(c.Model) })
+}
+
+// mainReason finds the most frequent category of error, and the place where it occurs most.
+func mainReason(cells []*cell) *Reason {
+	total := sum(cells)
+	r := &Reason{Failed: total.done - total.full}
+	for _, category := range total.categories() {
+		if n := total.mistaken(category).Count; n > r.Count {
+			r.Category, r.Count = category, n
+		}
+	}
+	if r.Count == 0 {
+		return nil
+	}
+
+	pools, _ := byModelAnd(cells, variantFactor(cells))
+	for _, p := range pools {
+		if p.done < min(fewest, total.done/len(pools)) {
+			continue
+		}
+		share := p.share(func(of task, o outcomes) (some, among int32) {
+			return int32(p.errors[mistake{r.Category, of}]), o[done]
+		})
+		if share.Count > 0 && share.Rate > r.Share.Rate {
+			r.Share, r.Place = share, p.rate(p.key.model, p.key.level)
+		}
+	}
+	return r
+}
