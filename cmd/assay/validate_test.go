@@ -182,7 +182,7 @@ func TestValidateFindsUnsoundTasks(t *testing.T) {
 				want := tc.want[pr.World]
 				want.World, want.Tasks = pr.World, len(tasks)
 				want.Oracle, want.Planned, want.Z = pr.Oracle, pr.Planned, pr.Z
-				want.Games = pr.Games
+				want.Games, want.Floors = pr.Games, pr.Floors
 				if diff := cmp.Diff(want, pr); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
