@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -220,10 +219,13 @@ agents:
 	c := coordinate(t, experiment, "--store", db, "--serve", ":0")
 	killed, _ := c.worker(t, "--name", "killed", "--slots", "100")
 	c.waitForTrials(t, "killed", 100)
-	if err := os.Remove(hold); err != nil {
+	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+	if _, err := killed.Process.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(hold); err != nil { // a worker that still lives could finish attempts
 		t.Fatal(err)
 	}
 	c.worker(t, "--name", "other", "--slots", "100")

@@ -17,8 +17,11 @@ const (
 	// every is how often a Watch looks at its clocks, and least how late it must be to count.
 	every = 250 * time.Millisecond
 	least = 250 * time.Millisecond
-	// worthTelling is how long the machine must stand still for a user to be informed about it.
+	// worthTelling is how long the machine must stand still for a note while it runs, and
+	// worthKeeping for a warning afterwards, if no attempt was affected. A busy machine stands still
+	// for a second without any harm.
 	worthTelling = time.Second
+	worthKeeping = 10 * time.Second
 	// foreign is the shortest time limit that an agent itself is taken to have.
 	foreign = 10 * time.Second
 )
@@ -136,7 +139,7 @@ func (w *Watch) String() string {
 	var told []stop
 	var sum time.Duration
 	for _, s := range w.stops {
-		if s.took >= worthTelling || w.attempts > 0 {
+		if s.took >= worthKeeping || w.attempts > 0 {
 			told, sum = append(told, s), sum+s.took
 		}
 	}

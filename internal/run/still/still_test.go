@@ -74,6 +74,12 @@ func TestClocks(t *testing.T) {
 		time.Sleep(every + least - 1)
 		stood(0)
 		w.look(time.Now(), true)
+		time.Sleep(every + 2*time.Second)
+		w.look(time.Now(), true)
+		if len(told) != 1 || w.String() != "" {
+			t.Errorf("of two seconds, it says %q and %q", told, w)
+		}
+		began, told, w = time.Now(), nil, New(w.told)
 		time.Sleep(every + 14*time.Second)
 		stood(14 * time.Second) // the attempt ends before the tick
 		w.look(time.Now(), true)
