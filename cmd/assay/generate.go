@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/validate"
+	"github.com/assay-eval/assay/internal/task/fresh"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -16,21 +18,24 @@ func newGenerate(p *process) *cobra.Command {
 	var out string
 	var perType int
 	var force bool
+	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "generate -o LIBRARY.db",
 		Short: "Generate a task library",
-		Long: `Generate writes tasks for the thirty built-in tools: a number of tasks of each of
-the five types, each worded at five difficulties and in three biased mixtures of
-them. The same number always gives the same library. The default number gives the
-built-in library, as a file.`,
-		Example: `  assay library generate -o tasks.db
+		Long: `Generate writes a number of tasks of each of the five types, each worded at five
+difficulties. With --seed, it draws new tools and new tasks, which no model can
+have seen; another seed gives others of the same difficulty. Without --seed, it
+takes the thirty built-in tools and adds three biased mixtures of the difficulties;
+the default number of tasks then gives the built-in library, as a file. The same
+flags always give the same library.`,
+		Example: `  assay library generate --seed 7 -o fresh.db
   assay library generate --tasks-per-type 500 -o large.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usageError("--output is missing\nhint: assay library generate -o library.db")
 			}
-			tasks, err := library.GenerateN(perType)
+			made, err := generated(cmd.Flags().Changed("seed"), seed, perType)
 			if err != nil {
 				return &codedError{exitUsage, err}
 			}
@@ -42,11 +47,8 @@ built-in library, as a file.`,
 				return fmt.Errorf("%s already exists\n"+
 					"hint: choose another file, or replace it with --force", out)
 			}
-			source := fmt.Sprintf("generator %s, %d tasks a type",
-				library.GeneratorVersion, perType)
-			meta := library.Meta{Name: "generated", Source: source}
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
-				return library.Create(ctx, out, meta, library.Tools(), tasks)
+				return library.Create(ctx, out, made.meta, made.tools, made.tasks)
 			})
 			if err != nil {
 				return err
@@ -55,13 +57,42 @@ built-in library, as a file.`,
 			fmt.Fprintf(p.out,
 				"%s: %d descriptions of %d tasks\n"+
 					"Next: write `library: %s` in an experiment file\n",
-				out, n*len(validate.Difficulties), n, out)
+				out, n*len(made.difficulties), n, out)
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the library `file` to write")
 	cmd.Flags().IntVar(&perType, "tasks-per-type", library.TasksPerType,
 		"how many tasks of each type")
+	cmd.Flags().Uint64Var(&seed, "seed", 0,
+		"make new tools and tasks, different for each `number`")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	return cmd
+}
+
+// content is what a library file is made of.
+type content struct {
+	meta  library.Meta
+	tools []assay.Tool
+	tasks iter.Seq[assay.Task]
+	// difficulties are the difficulties and mixtures that each task has.
+	difficulties []string
+}
+
+// generated returns the content of a library with new tools from a seed, or of one with the
+// built-in tools.
+func generated(seeded bool, seed uint64, perType int) (c content, err error) {
+	if !seeded {
+		c.meta = library.Meta{Name: "generated", Source: fmt.Sprintf(
+			"generator %s, %d tasks a type", library.GeneratorVersion, perType)}
+		c.tools, c.difficulties = library.Tools(), validate.Difficulties
+		c.tasks, err = library.GenerateN(perType)
+		return c, err
+	}
+	grammar := fresh.New(fmt.Sprint(seed))
+	c.meta = library.Meta{Name: fmt.Sprint("fresh-", seed), Source: fmt.Sprintf(
+		"grammar %s, seed %d, %d tasks a type", fresh.Version, seed, perType)}
+	c.tools, c.difficulties = grammar.Tools(), assay.Difficulties
+	c.tasks, err = grammar.Tasks(perType)
+	return c, err
 }

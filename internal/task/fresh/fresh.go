@@ -1,0 +1,76 @@
+// Package fresh generates libraries that nobody can have memorised: from a seed it draws the kinds
+// of records, the tools that make one kind out of another, and tasks whose shortest solution is a
+// path through these tools.
+//
+// It owns the grammar and its words (`data/`). Which tool leads where is drawn, so only somebody
+// who reads the descriptions can find a path. It does not write files: package library does.
+package fresh
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// Version identifies the grammar. It changes whenever a seed gives other tools or tasks.
+const Version = "1"
+
+// domainsDrawn is the number of domains of a library.
+const domainsDrawn = 3
+
+// A Grammar holds what a seed has drawn. It is immutable.
+type Grammar struct {
+	seed  string
+	drawn []domain
+	// kinds are the kinds of records, by domain and number in the [shape].
+	kinds [][]kind
+	steps []step
+	gates []assay.Tool // of the domains
+	tools []assay.Tool
+}
+
+// A kind is a kind of record, such as an amber voucher.
+type kind struct{ modifier, head string }
+
+func (k kind) plural() string { return k.modifier + " " + plural(k.head) }
+
+// A place is a kind by its domain and its number in the [shape].
+type place struct{ domain, number int }
+
+// A step is the operation of a tool: it makes records of the kind at one place from records of
+// the kind at another one.
+type step struct {
+	verb     string
+	from, to place
+	name     string // the tool's
+}
+
+// New draws the library of a seed. The same seed always gives the same library.
+func New(seed string) *Grammar {
+	g := &Grammar{seed: seed}
+	dice := g.dice("tools")
+	all := slices.Clone(domains())
+	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	g.drawn = all[:domainsDrawn]
+	g.drawKinds(dice)
+	g.drawTools(dice)
+	return g
+}
+
+// dice returns the random numbers for a purpose. Whoever does not know the seed cannot predict
+// them, whatever others of them were seen.
+func (g *Grammar) dice(purpose ...any) *rand.Rand {
+	text := fmt.Sprintf("assay fresh %s\x00%s\x00%q", Version, g.seed, fmt.Sprint(purpose...))
+	return rand.New(rand.NewChaCha8(sha256.Sum256([]byte(text))))
+}
+
+// Tools returns the tools in an order that says nothing about them.
+func (g *Grammar) Tools() []assay.Tool { return g.tools }
+
+func (g *Grammar) kind(p place) kind { return g.kinds[p.domain][p.number] }
+
+// pick returns one of a list.
+func pick[T any](dice *rand.Rand, list []T) T { return list[dice.IntN(len(list))] }

@@ -1,0 +1,100 @@
+package fresh_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/fresh"
+)
+
+func tasksOf(t *testing.T, g *fresh.Grammar, n int) []assay.Task {
+	t.Helper()
+	tasks, err := g.Tasks(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(tasks)
+}
+
+// TestSameSeedSameLibrary checks that a seed determines the library, and that another seed shares
+// no tool and no description with it.
+func TestSameSeedSameLibrary(t *testing.T) {
+	t.Parallel()
+	a, b, c := fresh.New("1"), fresh.New("1"), fresh.New("2")
+	if diff := cmp.Diff(a.Tools(), b.Tools()); diff != "" {
+		t.Error(diff)
+	}
+	ours := tasksOf(t, a, 10)
+	if diff := cmp.Diff(ours, tasksOf(t, b, 10)); diff != "" {
+		t.Error(diff)
+	}
+	seen := make(map[string]bool)
+	for _, tool := range a.Tools() {
+		seen[tool.Description] = true
+	}
+	for _, task := range ours {
+		seen[task.Description] = true
+	}
+	for _, tool := range c.Tools() {
+		if tool.Operation != "open" && seen[tool.Description] {
+			t.Errorf("two seeds have a tool %q", tool.Description)
+		}
+	}
+	for _, task := range tasksOf(t, c, 10) {
+		if seen[task.Description] {
+			t.Errorf("two seeds have a task %q", task.Description)
+		}
+	}
+}
+
+// TestMoreTasksExtendLibrary checks that a larger library begins with the tasks of a smaller one.
+func TestMoreTasksExtendLibrary(t *testing.T) {
+	t.Parallel()
+	few, many := tasksOf(t, fresh.New("5"), 3), tasksOf(t, fresh.New("5"), 40)
+	of := make(map[string]assay.Task)
+	for _, task := range many {
+		of[string(task.ID)+task.Difficulty] = task
+	}
+	for _, task := range few {
+		if diff := cmp.Diff(task, of[string(task.ID)+task.Difficulty]); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestInputsFitParameters checks that each task states a value of the right type for every
+// parameter of every tool.
+func TestInputsFitParameters(t *testing.T) {
+	t.Parallel()
+	g := fresh.New("3")
+	for _, task := range tasksOf(t, g, 2) {
+		var inputs map[string]any
+		if err := json.Unmarshal(task.Inputs, &inputs); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range g.Tools() {
+			for _, p := range tool.Parameters {
+				types := map[string]string{
+					"string": "string", "number": "float64", "object": "map[string]interface {}",
+				}
+				if got := fmt.Sprintf("%T", inputs[p.Name]); got != types[p.Type] {
+					t.Errorf("%s of %s is a %s, not a %s", p.Name, task.ID, got, p.Type)
+				}
+			}
+		}
+	}
+}
+
+func TestTasksRefusesNumbers(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, fresh.MaxTasks + 1} {
+		if _, err := fresh.New("1").Tasks(n); err == nil {
+			t.Errorf("%d tasks of a type are no error", n)
+		}
+	}
+}

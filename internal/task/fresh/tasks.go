@@ -1,0 +1,156 @@
+package fresh
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// lengths are the numbers of required tools of the tasks of each type. They take turns.
+var lengths = map[string][]int{
+	"simple_task":          {1, 2},
+	"basic_task":           {2, 3},
+	"data_pipeline":        {3, 4},
+	"api_integration":      {4, 5},
+	"multi_stage_pipeline": {5, 6, 7},
+}
+
+// MaxTasks is the largest number of tasks of a type, because IDs have three digits.
+const MaxTasks = 999
+
+// Tasks yields n tasks of each type, each at all five difficulties.
+func (g *Grammar) Tasks(n int) (iter.Seq[assay.Task], error) {
+	if n < 1 || n > MaxTasks {
+		return nil, fmt.Errorf("cannot generate %d tasks of each type\n"+
+			"hint: choose a number from 1 to %d", n, MaxTasks)
+	}
+	return func(yield func(assay.Task) bool) {
+		for _, typ := range assay.TaskTypes {
+			for k, path := range g.paths(typ, n) {
+				if !g.atAll(typ, k, path, yield) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// atAll yields a task at all difficulties.
+func (g *Grammar) atAll(typ string, k int, path []step, yield func(assay.Task) bool) bool {
+	prefix, _, _ := strings.Cut(typ, "_")
+	dice := g.dice(typ, k)
+	month := time.Date(2031, time.Month(1+dice.IntN(24)), 1, 0, 0, 0, 0, time.UTC)
+	inputs, records := g.inputs(dice, path, month)
+	task := assay.Task{
+		ID: assay.TaskID(fmt.Sprintf("%s-%03d", prefix, k+1)), Type: typ,
+		Inputs: inputs, Expected: expected(records),
+	}
+	for _, s := range path {
+		task.Required = append(task.Required, s.name)
+	}
+	turn := k / len(lengths[typ]) // among the tasks of the same length
+	for _, task.Difficulty = range assay.Difficulties {
+		d := describer{g, dice, path, month.Format("January 2006"), ""}
+		task.Description = d.describe(task.Difficulty, turn)
+		if !yield(task) {
+			return false
+		}
+	}
+	return true
+}
+
+// paths returns the paths of the tasks of a type. Each path of a length has its turn before any
+// has another one, so that all libraries have the same share of each plan's length.
+func (g *Grammar) paths(typ string, n int) [][]step {
+	var paths [][]step
+	rest := make(map[int][][]step)
+	dice := g.dice("paths", typ)
+	for k := range n {
+		length := lengths[typ][k%len(lengths[typ])]
+		if len(rest[length]) == 0 {
+			all := g.pathsOf(length)
+			dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			rest[length] = all
+		}
+		paths = append(paths, rest[length][0])
+		rest[length] = rest[length][1:]
+	}
+	return paths
+}
+
+// pathsOf returns the paths of a length that begin on the line of a domain and end at a kind that
+// another step works on.
+func (g *Grammar) pathsOf(length int) (paths [][]step) {
+	var walk func(at place, path []step)
+	walk = func(at place, path []step) {
+		if len(path) == length {
+			if len(g.from(at)) > 0 {
+				paths = append(paths, slices.Clone(path))
+			}
+			return
+		}
+		for _, s := range g.from(at) {
+			walk(s.to, append(path, s))
+		}
+	}
+	for i := range g.drawn {
+		for number := range line {
+			walk(place{i, number}, nil)
+		}
+	}
+	return paths
+}
+
+// from returns the steps that work on records of a kind, and to the steps that make such records.
+func (g *Grammar) from(at place) []step {
+	return slices.DeleteFunc(slices.Clone(g.steps), func(s step) bool { return s.from != at })
+}
+
+func (g *Grammar) to(at place) []step {
+	return slices.DeleteFunc(slices.Clone(g.steps), func(s step) bool { return s.to != at })
+}
+
+// inputs returns the records that a task begins with, and a value for each parameter of any tool,
+// so that the names of the inputs do not give the tools away.
+func (g *Grammar) inputs(
+	dice *rand.Rand, path []step, month time.Time,
+) (inputs json.RawMessage, records int) {
+	d := g.drawn[path[0].from.domain]
+	var list []map[string]any
+	for i := range 4 + dice.IntN(4) {
+		list = append(list, map[string]any{
+			"number":     fmt.Sprintf("%c%c-%04d", 'A'+dice.IntN(26), 'A'+dice.IntN(26), dice.IntN(10000)),
+			"day":        month.AddDate(0, 0, (7*i+dice.IntN(7))%28).Format(time.DateOnly),
+			d.Label.Name: pick(dice, d.Label.Values),
+			d.Measure:    1 + dice.IntN(900),
+		})
+	}
+	values := map[string]any{"data": map[string]any{"records": list}}
+	for _, d := range g.drawn {
+		for _, p := range d.Parameters {
+			values[p.Name] = pick(dice, p.Values)
+		}
+	}
+	return mustJSON(values), len(list)
+}
+
+// expected returns the result of the last tool if every call succeeds.
+func expected(records int) json.RawMessage {
+	return mustJSON(map[string]any{
+		"success": true, "data": map[string]any{"records": records},
+	})
+}
+
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // cannot happen, because the grammar uses only JSON's types
+		panic("fresh: " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,115 @@
+package fresh
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/assay-eval/assay"
+)
+
+//go:embed data/*.yaml
+var dataFiles embed.FS
+
+// A domain is a subject; domains.yaml explains the fields.
+type domain struct {
+	Name, Heads, Verbs, Book string
+
+	Teams, Outlets []string
+	Parameters     []parameter
+	Label          parameter
+	Measure        string
+	Error          assay.ToolError
+}
+
+// A parameter is a named value, with the values to draw.
+type parameter struct {
+	Name, Description string
+	Values            []any
+}
+
+// wording is the content of words.yaml, which explains the fields.
+type wording struct {
+	Modifiers, Verbs string
+	Names            []string
+	Tools            struct {
+		Does, Law     []string
+		Effect, Opens string
+	}
+	Tasks struct {
+		First, Next, Last, Full, Short, Begins, Origins, Goals, Sequels, Asides []string
+	}
+}
+
+var (
+	domains = embedded[[]domain]("domains.yaml")
+	words   = embedded[wording]("words.yaml")
+)
+
+// embedded returns a function that reads a data file on its first call. It panics if the file is
+// not valid, because then the program was built from broken data.
+func embedded[T any](name string) func() T {
+	return sync.OnceValue(func() (v T) {
+		b, err := dataFiles.ReadFile("data/" + name)
+		if err == nil {
+			err = yaml.Load(b, &v, yaml.WithKnownFields())
+		}
+		if err != nil {
+			panic(fmt.Sprintf("fresh: data/%s: %v", name, err))
+		}
+		return v
+	})
+}
+
+// marks holds the words that replace the {marks} of a wording.
+type marks map[string]string
+
+var mark = regexp.MustCompile(`\{(\w+)\}`)
+
+// fill replaces the marks. A mark with a capital letter begins with one.
+func (m marks) fill(text string) string {
+	return mark.ReplaceAllStringFunc(text, func(s string) string {
+		name := s[1 : len(s)-1]
+		value, ok := m[strings.ToLower(name)]
+		if !ok {
+			panic("fresh: unknown mark " + s + " in: " + text)
+		}
+		if name != strings.ToLower(name) {
+			return capital(value)
+		}
+		return value
+	})
+}
+
+// verb adds the forms of a regular verb.
+func (m marks) verb(verb string) marks {
+	m["verb"], m["verbs"], m["past"], m["gerund"] = verb, third(verb), past(verb), gerund(verb)
+	return m
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// sibilant ends words that take -es.
+var sibilant = regexp.MustCompile(`(?:s|x|z|ch|sh)$`)
+
+// plural returns the plural of a regular noun.
+func plural(noun string) string {
+	rest, y := strings.CutSuffix(noun, "y")
+	switch {
+	case y && !strings.ContainsAny(rest[len(rest)-1:], "aeou"):
+		return rest + "ies"
+	case sibilant.MatchString(noun):
+		return noun + "es"
+	}
+	return noun + "s"
+}
+
+func third(verb string) string { return plural(verb) }
+
+func past(verb string) string { return strings.TrimSuffix(verb, "e") + "ed" }
+
+func gerund(verb string) string { return strings.TrimSuffix(verb, "e") + "ing" }
