@@ -14,12 +14,13 @@ var webb = [...]float64{
 // see [Compare]. The seed is fixed, so the same data give the same p-value.
 func (x *contrast) conditions() float64 {
 	type place struct{ cluster, condition int }
-	n := make([]float64, x.counts.Conditions)
+	n, own := make([]float64, x.counts.Conditions), make([]float64, len(x.clusters))
 	var common float64
 	index := make(map[place]int)
 	var sums []cellOf // of clusters under conditions
 	for _, c := range x.cells {
 		n[c.condition]++
+		own[c.cluster]++
 		common += c.difference / float64(len(x.cells))
 	}
 	for _, c := range x.cells {
@@ -51,8 +52,12 @@ func (x *contrast) conditions() float64 {
 	for i := range weights {
 		weights[i] = 1
 	}
-	const draws = 399
 	seen, hits := spread()-1e-9, 0 // spreads that differ only by rounding count as equal
+	// Clusters are closer to the mean that they are part of than to the true one.
+	for i, s := range sums {
+		sums[i].difference /= math.Sqrt(1 - own[s.cluster]/float64(len(x.cells)))
+	}
+	const draws = 399
 	r := rand.New(rand.NewPCG(2008, 90))
 	for range draws {
 		for i := range weights {

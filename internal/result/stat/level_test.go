@@ -274,3 +274,40 @@ func TestRareFailuresShowLittle(t *testing.T) {
 		}
 	}
 }
+
+// TestConditionsOfNestedTasks checks that PConditions keeps its level if a task has only some of
+// the conditions, such as the difficulty that it was made for. The bound is wider by three standard
+// errors.
+func TestConditionsOfNestedTasks(t *testing.T) {
+	simulates(t, "12,000 comparisons of nested tasks")
+	r := rand.New(rand.NewPCG(2008, 90))
+	const draws = 1000
+	slack := 3 * math.Sqrt(.05*.95/draws)
+	mean := 0.
+	for _, tasks := range []int{12, 20, 60} {
+		for _, u := range []urn{
+			{conditions: 2, repeats: triple, mean: 2}, {conditions: 4, repeats: triple, mean: .8},
+			{conditions: 4, repeats: lost, mean: 2}, {conditions: 4, repeats: triple, mean: 2},
+		} {
+			u.tasks, u.task = tasks, 1
+			called := 0.
+			for range draws {
+				tasks := u.draw(r)
+				for i, t := range tasks {
+					at := i % u.conditions
+					tasks[i].Cells = t.Cells[at : at+1]
+				}
+				if stat.Compare(tasks, false).PConditions < .05 {
+					called += 1. / draws
+				}
+			}
+			t.Logf("%d tasks, %d conditions: %.3f", tasks, u.conditions, called)
+			if mean += called / 12; called > .06+slack {
+				t.Errorf("%+v: conditions are called different in %.3f", u, called)
+			}
+		}
+	}
+	if mean < .035 || mean > .056 {
+		t.Errorf("on average, conditions are called different in %.3f", mean)
+	}
+}
