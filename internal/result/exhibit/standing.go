@@ -229,9 +229,14 @@ func kindText(level string, among *report.Cost) string {
 	return name
 }
 
+// priceCell shows the price of a success above its interval. Without a success, only the lower
+// bound is known.
 func priceCell(s report.Standing) document.Cell {
-	if s.Price == nil || s.Price.Dollars == nil {
+	switch {
+	case s.Price == nil || s.Price.Dollars == nil && s.Price.Low == nil:
 		return unknown
+	case s.Price.Dollars == nil:
+		return sorted(fmt.Sprintf("over %.4f", *s.Price.Low), *s.Price.Low)
 	}
 	cell := sorted(fmt.Sprintf("%.4f", *s.Price.Dollars), *s.Price.Dollars)
 	if p := s.Price; p.Low != nil {

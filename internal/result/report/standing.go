@@ -192,7 +192,8 @@ func (t *tally) price() stat.Price {
 			sequence = -1 - int(of)
 		}
 		all = append(all, stat.Spent{
-			Sequence: sequence, USD: tasks[of], Full: int(t.tasks[of][full]),
+			Sequence: sequence, USD: tasks[of],
+			Group: stat.Group{Full: int(t.tasks[of][full]), N: int(t.tasks[of][done])},
 		})
 	}
 	return stat.PriceOf(all, t.from.bySequence())

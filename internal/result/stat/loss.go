@@ -30,7 +30,7 @@ func Lost(tasks []Matched, bySequence bool) Loss {
 	}
 	share := 1 - x.b/x.a
 	l := Loss{Share: &share}
-	if x.clusters < 2 {
+	if len(x.clusters) < 2 {
 		return l
 	}
 	l.High = new(edge(share, 1, x.differs))
@@ -57,12 +57,9 @@ func edge(from, limit float64, has func(float64) bool) float64 {
 
 // ratios hold the rates of tasks on both sides.
 type ratios struct {
-	tasks    []ratio
-	clusters int
-	a, b     float64 // sums of the rates
-	// size, length and step are the fields of a [contrast] of the two sides. They determine how
-	// large a difference between tasks is, whatever the share that is tested.
-	size, length, step float64
+	*contrast // of the two sides
+	tasks     []ratio
+	a, b      float64 // sums of the rates
 }
 
 // A ratio has the rates of one task.
@@ -71,7 +68,8 @@ type ratio struct {
 	a, b    float64
 }
 
-func ratiosOf(tasks []Matched, bySequence bool) (x ratios) {
+func ratiosOf(tasks []Matched, bySequence bool) ratios {
+	x := ratios{contrast: contrastOf(tasks, bySequence)}
 	sequences := make(map[int]int)
 	for _, t := range tasks {
 		cells := both(t.Cells)
@@ -79,53 +77,43 @@ func ratiosOf(tasks []Matched, bySequence bool) (x ratios) {
 			continue
 		}
 		r := ratio{cluster: len(x.tasks)}
-		at := number(sequences, t.Sequence)
 		if bySequence {
-			r.cluster = at
+			r.cluster = number(sequences, t.Sequence)
 		}
 		k := float64(len(cells))
 		for _, p := range cells {
-			na, nb := float64(p.NA), float64(p.NB)
-			r.a += float64(p.A) / na / k
-			r.b += float64(p.B) / nb / k
-			x.step += (1/na + 1/nb) / 2 / (k * k)
+			r.a += float64(p.A) / float64(p.NA) / k
+			r.b += float64(p.B) / float64(p.NB) / k
 		}
 		x.a, x.b = x.a+r.a, x.b+r.b
-		x.size += (r.a - r.b) * (r.a - r.b)
-		x.length += math.Abs(r.a - r.b)
 		x.tasks = append(x.tasks, r)
-	}
-	x.step /= max(1, float64(len(x.tasks)))
-	x.clusters = len(x.tasks)
-	if bySequence {
-		x.clusters = len(sequences)
 	}
 	return x
 }
 
-// differs reports whether A's rates times 1-share differ from B's by more than chance.
+// differs reports whether A's rates times 1-share differ from B's by more than chance. The size of
+// a difference is the one between the sides themselves, whatever the share.
 func (x ratios) differs(share float64) bool {
-	c := &contrast{clusters: make([]cluster, x.clusters), size: x.size, length: x.length, step: x.step}
-	c.counts.Tasks = len(x.tasks)
+	c := &contrast{counts: x.counts, clusters: make([]cluster, len(x.clusters))}
 	for _, t := range x.tasks {
-		d := (1-share)*t.a - t.b
 		at := &c.clusters[t.cluster]
 		at.n++
-		at.sum += d
+		at.sum += (1-share)*t.a - t.b
 	}
-	e := c.estimate()
+	e := c.estimate(x.typical())
 	return math.Abs(e.mean) > e.se*studentQuantile(.975, e.df)
 }
 
-// A Spent is the cost of a task, with its successes.
+// A Spent is the cost of a task. Full of its N trials succeeded.
 type Spent struct {
 	Sequence int
 	USD      float64
-	Full     int
+	Group
 }
 
-// A Price is the cost of a success. Dollars is nil without a success. High is nil if there are so
-// few successes that the data do not bound the price.
+// A Price is the cost of a success. Dollars is nil without a success; Low then is the least price
+// that so many failures leave possible. High is nil if there are so few successes that the data do
+// not bound the price. Low is nil with fewer than two clusters.
 type Price struct {
 	Dollars *float64 `json:"usd"`
 	Low     *float64 `json:"low"`
@@ -134,46 +122,80 @@ type Price struct {
 
 // PriceOf divides the money of all trials by their successes. The 95 % interval is Fieller's, over
 // tasks or, with bySequence, over sequences of tools: it holds the prices p for which Student's t
-// finds no difference between the money and p times the successes. A cluster with one success more
-// and one with one less are added, so that clusters without a failure do not look certain.
-func PriceOf(tasks []Spent, bySequence bool) Price {
-	type sum struct{ usd, full float64 }
-	index, sums := make(map[int]int), []sum{}
-	var usd, full float64
-	for i, t := range tasks {
-		at := i
-		if bySequence {
-			at = number(index, t.Sequence)
-		}
-		if at == len(sums) {
-			sums = append(sums, sum{})
-		}
-		sums[at].usd += t.USD
-		sums[at].full += float64(t.Full)
-		usd, full = usd+t.USD, full+float64(t.Full)
+// finds no difference between the money and p times the successes. As in [Compare], half a cluster
+// with more successes and half a cluster with fewer are added, so that outcomes that are all the
+// same do not look certain.
+//
+// In simulations of 20 or 60 tasks, and of 15 sequences, the interval holds the truth in 95 to 97 %
+// on average, and in 92 % at the worst. With 6 of either it is too wide.
+func PriceOf(tasks []Spent, bySequence bool) (p Price) {
+	x := billOf(tasks, bySequence)
+	if x.full > 0 {
+		p.Dollars = new(x.usd / x.full)
 	}
-	if full == 0 {
-		return Price{}
-	}
-	p := Price{Dollars: new(usd / full)}
-	g := float64(len(sums))
-	if g < 2 {
+	if len(x.clusters) < 2 {
 		return p
 	}
-	k := studentQuantile(.975, g-1)
-	differs := func(price float64) bool {
-		mean := (usd - price*full) / g
-		variance := price * price / 2
-		for _, s := range sums {
-			off := s.usd - price*s.full - mean
-			variance += off * off
-		}
-		return math.Abs(mean) > k*math.Sqrt(variance/(g-1)/g)
+	if x.full == 0 {
+		p.Low = new(edge(most*x.usd, 0, x.differs))
+		return p
 	}
-	p.Low = new(edge(*p.Dollars, 0, differs))
-	const most = 1e3 // times the price
-	if limit := most * *p.Dollars; *p.Dollars > 0 && differs(limit) {
-		p.High = new(edge(*p.Dollars, limit, differs))
+	p.Low = new(edge(*p.Dollars, 0, x.differs))
+	if limit := most * *p.Dollars; *p.Dollars > 0 && x.differs(limit) {
+		p.High = new(edge(*p.Dollars, limit, x.differs))
 	}
 	return p
+}
+
+// most is how far above the price the search for its upper bound ends.
+const most = 1e3
+
+// A bill adds up money and successes.
+type bill struct {
+	clusters  []billed
+	usd, full float64
+}
+
+// A billed cluster has n trials.
+type billed struct{ usd, full, n float64 }
+
+func billOf(tasks []Spent, bySequence bool) (x bill) {
+	sequences := make(map[int]int)
+	for at, t := range tasks {
+		if bySequence {
+			at = number(sequences, t.Sequence)
+		}
+		if at == len(x.clusters) {
+			x.clusters = append(x.clusters, billed{})
+		}
+		c := &x.clusters[at]
+		c.usd, c.full, c.n = c.usd+t.USD, c.full+float64(t.Full), c.n+float64(t.N)
+		x.usd, x.full = x.usd+t.USD, x.full+float64(t.Full)
+	}
+	return x
+}
+
+// differs reports whether the money differs from the successes at a price by more than chance.
+func (x bill) differs(price float64) bool {
+	g := float64(len(x.clusters))
+	mean := (x.usd - price*x.full) / g
+	extra := price * x.typical()
+	variance := extra * extra
+	for _, c := range x.clusters {
+		off := c.usd - price*c.full - mean
+		variance += off * off
+	}
+	return math.Abs(mean) > studentQuantile(.975, g-1)*math.Sqrt(variance/(g-1)/g)
+}
+
+// typical returns how many successes, at least one, a cluster has more or fewer than its money is
+// worth. One success of unknown size counts as all trials of a cluster.
+func (x bill) typical() float64 {
+	var squares, length, n, all float64
+	for _, c := range x.clusters {
+		off := c.usd/x.usd*x.full - c.full
+		squares, length = squares+off*off, length+math.Abs(off)
+		n, all = n+c.n*c.n, all+c.n
+	}
+	return max(1, (squares+n/max(1, all))/(length+1))
 }

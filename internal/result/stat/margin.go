@@ -52,7 +52,7 @@ func Noninferior(tasks []Matched, bySequence bool, margin float64) Noninferiorit
 	if x.counts.Clusters < 2 {
 		return n
 	}
-	e := x.estimate()
+	e := x.estimate(x.typical())
 	n.Lower = max(-1, e.mean-studentQuantile(1-PassLevel, e.df)*e.se)
 	n.Upper = min(1, e.mean+studentQuantile(1-FailLevel, e.df)*e.se)
 	n.PPass = studentCDF(-(e.mean+margin)/e.se, e.df)

@@ -69,7 +69,8 @@ type Comparison struct {
 	Detectable float64 `json:"detectable"`
 
 	// Mixed is a check by another method. It is nil if there are fewer than two
-	// sequences or if each task has its own.
+	// sequences, if each task has its own, or if all tasks have the same difference, which leaves
+	// the model no variance to estimate.
 	Mixed *Mixed `json:"mixed_model,omitempty"`
 }
 
@@ -103,7 +104,7 @@ type Comparison struct {
 //
 // Few tasks may show no difference although there is one. Half a task with a
 // difference in favour of each side is therefore added, of the size that
-// differences have. With one trial per side, these are the pseudo-observations
+// differences have, or half a cluster if no task differs or all do. With one trial per side, these are the pseudo-observations
 // of Agresti and Min ("Simple improved confidence intervals for comparing
 // matched proportions", Statistics in Medicine 24, 2005).
 //
@@ -164,13 +165,13 @@ func Compare(tasks []Matched, bySequence bool) Comparison {
 	c.Difference = c.RateA - c.RateB
 	c.CohenH = cohenH(c.RateA, c.RateB)
 	c.OddsRatio = (float64(c.OnlyA) + .5) / (float64(c.OnlyB) + .5)
-	if c.Sequences > 1 && c.Sequences < c.Tasks {
+	if c.Sequences > 1 && c.Sequences < c.Tasks && x.varies() {
 		c.Mixed = mixed(tasks)
 	}
 	if c.Clusters < 2 {
 		return c
 	}
-	e := x.estimate()
+	e := x.estimate(x.typical())
 	half := e.se * studentQuantile(.975, e.df)
 	c.Interval = Interval{max(-1, e.mean-half), min(1, e.mean+half)}
 	c.P = min(1, 2*studentCDF(-math.Abs(e.mean)/e.se, e.df))
@@ -234,6 +235,15 @@ func contrastOf(tasks []Matched, bySequence bool) *contrast {
 	return x
 }
 
+// varies reports whether tasks have different differences.
+func (x *contrast) varies() bool {
+	var sum float64
+	for _, c := range x.clusters {
+		sum += c.sum
+	}
+	return x.size-sum*sum/float64(x.counts.Tasks) > 1e-9
+}
+
 // number returns the number of a key in the order of their first use.
 func number(known map[int]int, key int) int {
 	n, ok := known[key]
@@ -287,18 +297,28 @@ func both(cells []Cell) []Cell {
 }
 
 // An estimate is a mean difference with its standard error and the degrees of
-// freedom of that error. Typical is the size of a task's difference.
+// freedom of that error. Typical is the size of a difference, in tasks.
 type estimate struct{ mean, se, df, typical float64 }
 
-func (x *contrast) estimate() estimate {
+// typical returns the size of a difference, in tasks. One step of unknown size counts as a whole
+// task, and as a whole cluster if no task differs or all differ completely, because then the data
+// cannot show whether the tasks of a cluster do so together.
+func (x *contrast) typical() float64 {
+	m, n := float64(x.counts.Tasks), 0.
+	for _, c := range x.clusters {
+		n += c.n * c.n / m
+	}
+	rare := max(0, min(x.length, m-x.length))
+	return (x.size+x.step)/(x.length+x.step) + (n-1)*x.step/(rare+x.step)
+}
+
+func (x *contrast) estimate(typical float64) estimate {
 	m, g := float64(x.counts.Tasks), float64(len(x.clusters))
-	var e estimate
+	e := estimate{typical: typical}
 	var sum, variance float64
 	for _, c := range x.clusters {
 		sum += c.sum
 	}
-	// One step of unknown size counts as a whole task.
-	e.typical = (x.size + x.step) / (x.length + x.step)
 	e.mean = sum / (m + 1)
 	sizes := make([]int, len(x.clusters))
 	for i, c := range x.clusters {
