@@ -286,8 +286,10 @@ func TestConditionsOfNestedTasks(t *testing.T) {
 	mean := 0.
 	for _, tasks := range []int{12, 20, 60} {
 		for _, u := range []urn{
-			{conditions: 2, repeats: triple, mean: 2}, {conditions: 4, repeats: triple, mean: .8},
-			{conditions: 4, repeats: lost, mean: 2}, {conditions: 4, repeats: triple, mean: 2},
+			{conditions: 2, repeats: triple, mean: 2},
+			{conditions: 4, repeats: triple, mean: .8},
+			{conditions: 4, repeats: lost, mean: 2},
+			{conditions: 4, repeats: triple, mean: 2},
 		} {
 			u.tasks, u.task = tasks, 1
 			called := 0.
