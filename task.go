@@ -50,6 +50,8 @@ type Task struct {
 	System  string `json:"system,omitempty"`
 	EndWord string `json:"end_word,omitempty"`
 	Judge   *Judge `json:"judge,omitempty"`
+	// Reset are the arguments with which an environment begins the task.
+	Reset json.RawMessage `json:"reset,omitempty"`
 	// Reference is a plan that solves the task. Variants are flawed ones by name.
 	Reference *Reference           `json:"plan,omitempty"`
 	Variants  map[string]Reference `json:"variants,omitempty"`
@@ -72,6 +74,9 @@ type Judge struct {
 	NotAnswer []string `json:"not_answer,omitempty"`
 	// Check names a function that judges the rest.
 	Check string `json:"check,omitempty"`
+	// Success is a condition on the last observation of an environment, such as reward >= 1. It
+	// decides alone.
+	Success string `json:"success,omitempty"`
 }
 
 // An Expected is a call that a [Judge] looks for. A call fits if it is of the tool and has all
@@ -80,6 +85,8 @@ type Expected struct {
 	Tool         string          `json:"tool,omitempty"`
 	Arguments    json.RawMessage `json:"arguments,omitempty"`
 	Alternatives []Expected      `json:"any_of,omitempty"`
+	// Turn is the number of earlier messages of the user after which a plan makes the call.
+	Turn int `json:"turn,omitempty"`
 }
 
 // Called returns the tool that the call stands for: its own, or the tool of its first alternative.

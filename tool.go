@@ -2,6 +2,7 @@ package assay
 
 import (
 	"encoding/json"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +65,9 @@ type Catalog struct {
 
 	once    sync.Once
 	derived any
+
+	mu      sync.Mutex
+	runtime io.Closer // serves all attempts; nil until the first needs it
 }
 
 // A Script is the source of tools and checks that somebody wrote. Name is its file's.
@@ -89,6 +93,13 @@ type MCPServer struct {
 	Concurrency int `json:"concurrency,omitempty" yaml:"concurrency"`
 	// Dir is the folder of the file that names the server.
 	Dir string `json:"dir,omitempty" yaml:"-"`
+
+	// OpenEnv means that the server is an environment that speaks OpenEnv over a WebSocket. One
+	// program, in whose command {port} stands for a free port, serves a session to each attempt.
+	OpenEnv bool `json:"openenv,omitempty" yaml:"-"`
+	// Answer is the action that hands over what an agent says to the user of an environment. In its
+	// texts, {answer} stands for the words. Without it, they are not handed over.
+	Answer json.RawMessage `json:"answer,omitempty" yaml:"-"`
 }
 
 // NewCatalog returns a catalog of the tools, in the given order. If two tools have the same
@@ -124,6 +135,29 @@ func (c *Catalog) Script() Script { return c.script }
 func (c *Catalog) Derived(derive func(*Catalog) any) any {
 	c.once.Do(func() { c.derived = derive(c) })
 	return c.derived
+}
+
+// Runtime returns what serves all attempts at the catalog's tasks, such as a program. The first
+// caller opens it.
+func (c *Catalog) Runtime(open func() io.Closer) io.Closer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runtime == nil {
+		c.runtime = open()
+	}
+	return c.runtime
+}
+
+// Close ends what serves all attempts. Later attempts open it anew.
+func (c *Catalog) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runtime == nil {
+		return nil
+	}
+	err := c.runtime.Close()
+	c.runtime = nil
+	return err
 }
 
 // Tool returns the tool with that name.

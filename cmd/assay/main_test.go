@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge/agenttest"
 	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -41,7 +42,9 @@ var environment = os.Environ()
 // TestMain runs the tests, or one of the programs that stories run.
 func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){
-		"assay": main, "toolserver": toolServer, "agent": func() { agenttest.Act(os.Args[1]) },
+		"assay": main, "toolserver": toolServer,
+		"envserver": func() { environmenttest.Serve(os.Args[1], os.Args[2]) },
+		"agent":     func() { agenttest.Act(os.Args[1]) },
 	})
 }
 

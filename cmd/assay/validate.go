@@ -66,7 +66,7 @@ succeeds too often in a library of your own, that is a warning.`,
 				return err
 			}
 			if !cmd.Flags().Changed("world") && lib.Own() {
-				worlds = []string{world.OwnName}
+				worlds = []string{world.For(lib.Catalog())}
 			}
 			defer func() { err = errors.Join(err, lib.Close()) }()
 			var proofs []validate.Proof

@@ -68,8 +68,11 @@ func (e *episode) isTool(name string) bool {
 	return ok && e.mayUse(name)
 }
 
-// mayUse reports whether the task may use a tool of its library.
+// mayUse reports whether the task may use a tool of its library now.
 func (e *episode) mayUse(name string) bool {
+	if d, ok := e.world.(spec.Dialogue); ok {
+		return d.Offers(name)
+	}
 	return len(e.task.Tools) == 0 || slices.Contains(e.task.Tools, name)
 }
 

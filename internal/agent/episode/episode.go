@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
@@ -98,6 +99,8 @@ type episode struct {
 	progress *progress
 	// overdrawn is true if the latest reply called a tool although it began without calls left.
 	overdrawn bool
+	// later has the parts of the plan for the next messages of the user.
+	later []*workflow.Plan
 	// broken is the fault of a tool that cannot carry out calls.
 	broken     *assay.Fault
 	transcript assay.Transcript
@@ -120,13 +123,16 @@ func (e *episode) begin(ctx context.Context) error {
 		return err
 	}
 	e.world, e.progress = world.Begin(ctx, e.catalog, e.trial, e.task), newProgress(rules)
-	e.transcript.Plan, e.transcript.Messages = o.plan, o.messages
+	e.transcript.Plan, e.transcript.Messages, e.later = o.plan, o.messages, o.later
 	return nil
 }
 
 // turns runs the episode to its end. Each turn appends to the conversation, so every request
 // differs from the ones before.
 func (e *episode) turns(ctx context.Context) error {
+	if d, ok := e.world.(spec.Dialogue); ok && d.Begun() != nil {
+		return d.Begun()
+	}
 	for turn := 1; turn <= e.trial.Setting.Turns; turn++ {
 		if ended := e.spent(); ended != "" {
 			e.transcript.Ended = ended
@@ -136,7 +142,7 @@ func (e *episode) turns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ended := e.answer(turn, reply)
+		ended := e.answer(ctx, turn, reply)
 		if e.broken != nil {
 			return e.broken
 		}
@@ -200,7 +206,8 @@ func (e *episode) request(left time.Duration) *assay.Request {
 // permitted returns the functions without tools that the task may not use.
 func (e *episode) permitted() []assay.Function {
 	functions := e.functions[toolbox{e.trial.World, e.trial.Tools}]
-	if len(e.task.Tools) == 0 || e.trial.Tools != assay.Listed {
+	_, changing := e.world.(spec.Dialogue)
+	if len(e.task.Tools) == 0 && !changing || e.trial.Tools != assay.Listed {
 		return functions
 	}
 	return slices.DeleteFunc(slices.Clone(functions), func(f assay.Function) bool {
@@ -242,8 +249,11 @@ func (e *episode) account(req *assay.Request, resp *assay.Response) {
 
 // answer carries out a reply's actions, or points out that there are no actions. It returns how the
 // episode ended, or "" if it goes on.
-func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
+func (e *episode) answer(ctx context.Context, turn int, reply *assay.Message) assay.Ended {
 	actions := e.actions(reply)
+	if d, ok := e.world.(spec.Dialogue); ok && len(actions) == 0 {
+		return e.converse(ctx, d, reply.Content)
+	}
 	if e.world.Ends(reply.Content, len(actions) > 0) {
 		return assay.Finished
 	}

@@ -7,6 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
 // An opening is how an episode begins: the tools of the plan that the model is shown, and the
@@ -14,6 +15,8 @@ import (
 type opening struct {
 	plan     []string
 	messages []assay.Message
+	// later has the parts of the plan for the user's next messages.
+	later []*workflow.Plan
 }
 
 // openings keeps the latest openings, because an experiment's cells advance together, so each of
@@ -86,12 +89,14 @@ func newOpening(
 		return nil, err
 	}
 	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
-	o := &opening{messages: e.introduce(plan)}
+	first, o := plan, new(opening)
 	if plan != nil {
 		for _, s := range plan.Steps {
 			o.plan = append(o.plan, s.Tool)
 		}
+		first, o.later = plan.Split()
 	}
+	o.messages = e.introduce(first)
 	o.plan, o.messages = slices.Clip(o.plan), slices.Clip(o.messages)
 	return o, nil
 }

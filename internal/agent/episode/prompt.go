@@ -124,7 +124,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 		Discover, Tags   bool
 		Arguments, Think bool
 		One, Faults      bool
-		OwnTools         bool
+		OwnTools, Talk   bool
 		EndWord          string
 		Tools            []toolDetails
 		Plan             *workflow.Plan
@@ -139,6 +139,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 		Faults:    trial.Faults != "",
 		Plan:      plan,
 		OwnTools:  world.Of(trial.World).OwnTools,
+		Talk:      world.Of(trial.World).Environments,
 		EndWord:   own.EndWordOf(e.task),
 	}
 	if data.Tags && !data.Discover {

@@ -17,6 +17,7 @@ import (
 // the records of an episode, but the agent decides when to ask its model and when to call a tool.
 // It is safe for concurrent use.
 type Stage struct {
+	ctx  context.Context // the attempt's
 	over chan struct{}
 
 	mu sync.Mutex // guards the fields below
@@ -59,12 +60,15 @@ func (r *Runner) Stage(
 ) (*Stage, error) {
 	e := r.newEpisode(trial, task)
 	s := &Stage{
-		e: e, over: make(chan struct{}),
+		ctx: ctx, e: e, over: make(chan struct{}),
 		seen: make(map[uint64]bool), states: make(map[string]*assay.State),
 		changed: make(map[int]string),
 	}
 	if err := e.begin(ctx); err != nil {
 		return s, err
+	}
+	if d, ok := e.world.(spec.Dialogue); ok && d.Begun() != nil {
+		return s, d.Begun()
 	}
 	prompt := ""
 	for _, m := range e.transcript.Messages {
@@ -349,6 +353,9 @@ func (s *Stage) Conclude(
 	e := s.e
 	if e.world != nil {
 		s.endTurn()
+		if ended == assay.Finished && err == nil && !s.isOver() {
+			s.fault = e.handOver(s.ctx, answer)
+		}
 		s.fault = e.collect(s.fault)
 		for i := range e.transcript.Calls {
 			e.transcript.Calls[i].Asked = s.changed[i]

@@ -65,13 +65,13 @@ func open(
 // expand plans the trials of an experiment over a library.
 func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*plan.Plan, error) {
 	own := world.Of(e.World).OwnTools
-	if own != lib.Own() {
+	if carries := world.For(lib.Catalog()); own != lib.Own() || own && carries != e.World {
 		message, hint := "the world "+e.World+" needs tasks with tools that somebody wrote",
 			"write library: tasks.yaml; `assay init` writes an example"
 		if lib.Own() {
 			message = fmt.Sprintf("the tasks of %s have tools of their own, which the world %s "+
 				"does not carry out", e.Library, e.World)
-			hint = "write world: " + world.OwnName
+			hint = "write world: " + carries
 		}
 		return nil, e.FieldError("world", message, hint)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,10 +19,13 @@ func (e *Experiment) ownTools() bool {
 
 // usualWorld returns the default world. Tools that users wrote have their own world.
 func (e *Experiment) usualWorld() string {
-	if library.IsTaskFile(e.Library) || library.HasOwnTools(e.Library) {
+	if library.IsTaskFile(e.Library) {
+		if library.IsEnvironment(e.Library) {
+			return world.OpenEnv
+		}
 		return world.OwnName
 	}
-	return world.Names[0]
+	return cmp.Or(world.For(library.CatalogOf(e.Library)), world.Names[0])
 }
 
 // usualTools returns the default tool setting. Users write few tools, so all are listed.

@@ -11,7 +11,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // A Doubt is a problem with a task whose tools users wrote.
@@ -94,7 +93,7 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 			return
 		}
 	}
-	for _, p := range floor.Policies(world.OwnName) {
+	for _, p := range floor.Policies(v.proof.World) {
 		if !p.Copies && p.Name != sim.Claimer && v.solves(ctx, task, p, doubt) {
 			v.won.add(task, p.Name)
 		}

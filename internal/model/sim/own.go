@@ -15,7 +15,7 @@ var endWordText = regexp.MustCompile(
 	`reply with your answer .* and end it with the word (\S+)\. That`)
 
 // answerText finds the answer of a plan.
-var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)\n\nA call whose needs`)
+var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)(?:\n\nA call whose needs|$)`)
 
 // ownAgents are the agents that understand tools that users wrote.
 var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
@@ -41,7 +41,9 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 	if answer == "" {
 		answer = strings.TrimSpace("All steps are done. " + v.output)
 	}
-	return assay.Message{Role: assay.Assistant, Content: answer + "\n" + v.endWord}
+	return assay.Message{
+		Role: assay.Assistant, Content: strings.TrimSpace(answer + "\n" + v.endWord),
+	}
 }
 
 // mayPass reports whether a call that failed may work the next time: its error is one with which
@@ -55,7 +57,7 @@ func (m *Models) mayPass(c call) bool {
 
 // decide lets an agent decide. If users wrote the tools, claims have the task's own end word.
 func (m *Models) decide(model string, v *view) assay.Message {
-	if v.endWord == "" {
+	if v.endWord == "" && !v.talks {
 		return agents[model](m, v)
 	}
 	if slices.Contains(ownAgents, model) {

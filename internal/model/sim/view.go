@@ -47,6 +47,8 @@ type view struct {
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
 	// the plan's answer, and output is the result of the latest call that worked.
 	endWord, answer, output string
+	// talks means that a user hears the replies without calls and may go on.
+	talks bool
 	// found holds the tools that each search so far has found, best first, in the order in which
 	// the searches were asked for. Agents may send the answers in another order.
 	found    [][]string
@@ -113,6 +115,8 @@ func newView(req *assay.Request, catalog *assay.Catalog) *view {
 				v.readTask(m.Content)
 			} else if i <= 1 && !agent {
 				v.readTask(m.Content)
+			} else if v.talks {
+				v.readPlan(m.Content)
 			}
 			for j, r := range resultText.FindAllStringSubmatch(m.Content, -1) {
 				if j < len(acts) {
@@ -181,6 +185,7 @@ func (v *view) readRules(text string) {
 	if s := endWordText.FindStringSubmatch(text); s != nil {
 		v.endWord = s[1]
 	}
+	v.talks = strings.Contains(text, "The user may then go on")
 	v.doubtful = strings.Contains(text, "The list of the tools that have succeeded is always right.")
 	_, tools, _ := strings.Cut(text, "\n## Tools\n")
 	for line := range strings.Lines(tools) {
@@ -208,11 +213,19 @@ func (v *view) readTask(text string) {
 		inputs, _, _ = strings.Cut(inputs, "\n\n")
 		v.inputs = json.RawMessage(inputs)
 	}
+	v.readPlan(text)
+}
+
+// readPlan parses a plan, or the next part of one.
+func (v *view) readPlan(text string) {
 	_, plan, ok := strings.Cut(text, "## Plan\n")
 	if !ok {
 		return
 	}
-	v.plan = []act{}
+	if v.plan == nil {
+		v.plan = []act{}
+	}
+	v.answer = ""
 	heads := stepText.FindAllStringSubmatchIndex(plan, -1)
 	for i, h := range heads {
 		end := len(plan)

@@ -196,7 +196,7 @@ func (l *Library) readTools(ctx context.Context) ([]assay.Tool, error) {
 
 // Close closes the library. Tasks that were read before stay valid.
 func (l *Library) Close() error {
-	err := l.db.Close()
+	err := errors.Join(l.catalog.Close(), l.db.Close())
 	if l.private {
 		err = errors.Join(err, os.RemoveAll(filepath.Dir(l.path)))
 	}
@@ -330,7 +330,9 @@ func toolsDigest(catalog *assay.Catalog) (string, error) {
 // identityOf returns the fields that identify a server. They exclude the place of its file and its
 // time limit.
 func identityOf(s *assay.MCPServer) string {
-	b, err := json.Marshal(assay.MCPServer{Command: s.Command, URL: s.URL, Set: s.Set})
+	b, err := json.Marshal(assay.MCPServer{
+		Command: s.Command, URL: s.URL, Set: s.Set, OpenEnv: s.OpenEnv, Answer: s.Answer,
+	})
 	if err != nil {
 		panic("library: server: " + err.Error())
 	}

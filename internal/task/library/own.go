@@ -24,22 +24,27 @@ func IsTaskFile(name string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// HasOwnTools reports whether a library file has tools that users wrote.
-func HasOwnTools(path string) bool {
+// CatalogOf returns the tools of a library file. They are empty for the built-in library, and if
+// there is no such file.
+func CatalogOf(path string) *assay.Catalog {
 	if path == "" || path == BuiltinName {
-		return false
+		return assay.NewCatalog(nil)
 	}
 	l, err := Open(context.Background(), path)
 	if err != nil {
-		return false // whoever opens the library reports why
+		return assay.NewCatalog(nil) // whoever opens the library reports why
 	}
 	defer l.Close()
-	return l.Own()
+	return l.Catalog()
 }
 
 // openTasks compiles a YAML file of tasks to a private library file and opens it.
 func openTasks(ctx context.Context, path string) (*Library, error) {
-	o, err := readOwn(ctx, path)
+	read := readOwn
+	if IsEnvironment(path) {
+		read = readEnvironment
+	}
+	o, err := read(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +416,11 @@ func importOwn(ctx context.Context, opts ImportOptions) (Report, error) {
 		return Report{}, errors.New("a YAML file of tasks names its tools itself\n" +
 			"hint: leave out --tools")
 	}
-	o, err := readOwn(ctx, opts.Tasks)
+	read := readOwn
+	if IsEnvironment(opts.Tasks) {
+		read = readEnvironment
+	}
+	o, err := read(ctx, opts.Tasks)
 	if err != nil {
 		return Report{}, err
 	}

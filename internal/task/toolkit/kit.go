@@ -45,8 +45,9 @@ func New(catalog *assay.Catalog) (*Kit, error) {
 			return nil, err
 		}
 	}
+	environment := catalog.Server() != nil && catalog.Server().OpenEnv // checks arguments itself
 	for _, t := range catalog.All() {
-		if len(t.Schema) == 0 {
+		if len(t.Schema) == 0 || environment {
 			continue
 		}
 		schema, err := CompileSchema(t.Schema)

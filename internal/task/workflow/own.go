@@ -18,7 +18,9 @@ func written(catalog *assay.Catalog, ref *assay.Reference, reliability float64) 
 	plan.Text, plan.Answer = ref.Text, ref.Answer
 	for _, call := range ref.Calls {
 		tool, _ := catalog.Tool(call.Tool)
-		step := Step{Tool: call.Tool, Purpose: tool.Description, Arguments: call.Arguments}
+		step := Step{
+			Tool: call.Tool, Purpose: tool.Description, Arguments: call.Arguments, Turn: call.Turn,
+		}
 		if len(step.Arguments) == 0 {
 			step.Arguments = json.RawMessage("{}")
 		}

@@ -36,8 +36,25 @@ type Step struct {
 	Arguments json.RawMessage
 	// Needs are the tool's dependencies, whether or not the plan has them.
 	Needs []string
+	// Turn is the number of earlier messages of the user after which the step is due.
+	Turn int
 	// Gives are the fields of the tool's result as "name (type)".
 	Gives []string
+}
+
+// Split returns the part of the plan for the first message of the user, and the parts for the later
+// ones. A step that a flaw has moved before a step of an earlier message stays before it.
+func (p *Plan) Split() (first *Plan, later []*Plan) {
+	parts := []*Plan{{Reliability: p.Reliability, Text: p.Text}}
+	for _, s := range p.Steps {
+		for len(parts) <= s.Turn {
+			parts = append(parts, &Plan{Reliability: p.Reliability})
+		}
+		last := parts[len(parts)-1]
+		last.Steps = append(last.Steps, s)
+	}
+	parts[len(parts)-1].Answer = p.Answer
+	return parts[0], parts[1:]
 }
 
 // For returns the plan for a task in a world.

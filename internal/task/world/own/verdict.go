@@ -49,6 +49,13 @@ func (c *course) decide(
 	o *assay.Outcome, task *assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) {
 	w.Decide("level")
+	if c.judge.Success != "" {
+		o.Level = assay.Failure
+		if c.succeeds(tr, w) {
+			o.Level = assay.FullSuccess
+		}
+		return
+	}
 	answer := finalAnswer(tr, EndWordOf(task))
 	calls := len(c.met) == 0 ||
 		w.Need("all required calls happened", o.Coverage == 1, c.missing)
@@ -75,6 +82,16 @@ func (c *course) decide(
 	default:
 		o.Level = assay.Failure
 	}
+}
+
+// succeeds reports whether the last observation of an environment says so.
+func (c *course) succeeds(tr *assay.Transcript, w *verdict.Witness) bool {
+	success, err := verdict.ParseCondition(c.judge.Success)
+	if err != nil { // libraries are checked when they are read
+		panic("own: " + err.Error())
+	}
+	return w.Need("the environment says that the task is solved", success.Holds(tr.State),
+		func() string { return success.Told(tr.State) })
 }
 
 // check returns the level of the task's own check, or full success if it has no check.

@@ -48,6 +48,9 @@ type Definition struct {
 
 	// OwnTools means that users write the tools, their schemas and the judges of tasks.
 	OwnTools bool
+	// Environments means that an environment has the tools and judges, and each world is a
+	// [Dialogue].
+	Environments bool
 	// References means that the world checks arguments, and that data is passed by reference.
 	References bool
 	// FailuresLast means that failures can be made to last and to cluster.
@@ -98,6 +101,17 @@ type Ender interface {
 	// End ends the world and returns the state of its tools, or nil if that is unknown. The error
 	// is a fault.
 	End() (json.RawMessage, error)
+}
+
+// A Dialogue is a world in which a user may talk with the agent, and the tools may change.
+type Dialogue interface {
+	// Begun returns the fault that kept the world from beginning, or nil.
+	Begun() error
+	// Offers reports whether a tool can be called now.
+	Offers(tool string) bool
+	// Reply hands over a reply without actions. It returns the next message of the user, or "" if
+	// the episode has ended. The error is a fault.
+	Reply(ctx context.Context, text string) (next string, err error)
 }
 
 // InputsName refers to all inputs of a task. Followed by a dot and a name, it refers to one of

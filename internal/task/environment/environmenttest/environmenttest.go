@@ -1,0 +1,208 @@
+// Package environmenttest has a small OpenEnv server for tests: a till with some euros, a user who
+// asks twice, and ways to misbehave.
+package environmenttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// The ways in which a server misbehaves.
+const (
+	Dead   = "dead"   // it ends at once
+	Dies   = "dies"   // it ends when somebody pays
+	Hangs  = "hangs"  // it does not answer when somebody pays
+	Stuck  = "stuck"  // like Hangs, and it does not say that it is healthy any more
+	Babble = "babble" // it answers with something that is not a message
+	Full   = "full"   // it has two sessions only
+	Drifts = "drifts" // its first message changes after the first session
+)
+
+// Serve serves on a port of the loopback interface until the program ends. Mode may be empty.
+func Serve(port, mode string) {
+	if mode == Dead {
+		fmt.Fprintln(os.Stderr, "the till is on fire")
+		os.Exit(3)
+	}
+	err := http.ListenAndServe("127.0.0.1:"+port, Handler(mode))
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// A Till is the handler of a server. It counts its sessions.
+type Till struct {
+	mode            string
+	stuck           atomic.Bool
+	Open, Most, All atomic.Int64
+}
+
+// Handler returns the handler of a server.
+func Handler(mode string) *Till { return &Till{mode: mode} }
+
+// ServeHTTP implements [http.Handler].
+func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/health" && t.stuck.Load():
+		<-r.Context().Done()
+	case r.URL.Path == "/health":
+		fmt.Fprintln(w, `{"status":"healthy"}`)
+	case r.URL.Path == "/ws":
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return // the client has gone
+		}
+		defer conn.CloseNow()
+		t.session(r.Context(), conn)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (t *Till) session(ctx context.Context, conn *websocket.Conn) {
+	n := t.Open.Add(1)
+	defer t.Open.Add(-1)
+	t.All.Add(1)
+	for most := t.Most.Load(); n > most && !t.Most.CompareAndSwap(most, n); most = t.Most.Load() {
+	}
+	if t.mode == Full && n > 2 {
+		write(ctx, conn, "error", map[string]any{"code": "CAPACITY_REACHED", "message": "full"})
+		_ = conn.Close(websocket.StatusNormalClosure, "") // the client may be gone
+		return
+	}
+	s := &session{till: t}
+	for {
+		_, text, err := conn.Read(ctx)
+		var m struct {
+			Type string
+			Data action
+		}
+		if err != nil || json.Unmarshal(text, &m) != nil || m.Type == "close" {
+			return
+		}
+		switch m.Type {
+		case "state":
+			write(ctx, conn, "state", map[string]any{})
+		case "reset":
+			*s = session{till: t, task: m.Data.Task}
+			write(ctx, conn, "observation", s.begin())
+		default:
+			s.misbehave(ctx, conn, m.Data)
+			write(ctx, conn, "observation", s.step(m.Data))
+		}
+	}
+}
+
+func write(ctx context.Context, conn *websocket.Conn, typ string, data any) {
+	text, err := json.Marshal(map[string]any{"type": typ, "data": data})
+	if err == nil {
+		err = conn.Write(ctx, websocket.MessageText, text)
+	}
+	_ = err // the client has gone
+}
+
+type action struct {
+	Task      string `json:"task_id"`
+	Type      string
+	Tool      string `json:"tool_name"`
+	Content   string
+	Arguments struct{ Euros float64 }
+}
+
+// A session is one attempt. In the task pay, the user wants 25 euros to be paid. In the task
+// refund, the user then wants 5 euros back, and there is a tool for it only then.
+type session struct {
+	till   *Till
+	task   string
+	turn   int
+	paid   float64
+	failed bool // the first wish was not fulfilled
+}
+
+func (s *session) misbehave(ctx context.Context, conn *websocket.Conn, a action) {
+	if a.Tool != "pay" {
+		return
+	}
+	switch s.till.mode {
+	case Dies:
+		fmt.Fprintln(os.Stderr, "the till is on fire")
+		os.Exit(3)
+	case Stuck:
+		s.till.stuck.Store(true)
+		<-ctx.Done()
+	case Hangs:
+		<-ctx.Done()
+	case Babble:
+		_ = conn.Write(ctx, websocket.MessageText, []byte("Welcome to the till!")) // may be gone
+	}
+}
+
+type seen map[string]any
+
+func says(text string) seen {
+	return seen{"messages": []any{map[string]any{"role": "user", "content": text}}}
+}
+
+func observation(reward any, done bool, o seen) map[string]any {
+	return map[string]any{"observation": o, "reward": reward, "done": done}
+}
+
+func (s *session) begin() map[string]any {
+	text := "Pay half of 50 euros."
+	if s.till.mode == Drifts && s.till.All.Load() > 1 {
+		text = "Pay half of 52 euros."
+	}
+	return observation(nil, false, says(text))
+}
+
+func (s *session) step(a action) map[string]any {
+	switch {
+	case a.Type == "list_tools":
+		return observation(nil, false, seen{"tools": s.tools()})
+	case a.Type == "message":
+		return s.hear()
+	case a.Arguments.Euros <= 0:
+		return observation(nil, false, seen{"result": nil, "error": map[string]any{
+			"error_type": "execution_error", "message": "that is not an amount",
+		}})
+	case a.Tool == "pay":
+		s.paid += a.Arguments.Euros
+	default:
+		s.paid -= a.Arguments.Euros
+	}
+	text := fmt.Sprintf(`{"paid": %g, "at": "%s"}`, s.paid, time.Unix(0, 0).UTC().Format(time.DateOnly))
+	return observation(nil, false, seen{"result": text, "error": nil})
+}
+
+func (s *session) hear() map[string]any {
+	s.turn++
+	switch {
+	case s.task == "refund" && s.turn == 1:
+		s.failed = s.paid != 25
+		return observation(nil, false, says("Take 5 euros back."))
+	case s.task == "refund":
+		return observation(s.paid == 20 && !s.failed, true, seen{"verdict": s.paid})
+	}
+	return observation(s.paid == 25, true, seen{"verdict": s.paid})
+}
+
+func (s *session) tools() []any {
+	tool := func(name, does string) any {
+		return map[string]any{"name": name, "description": does, "input_schema": map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"euros": map[string]any{"type": "number"}},
+			"required":   []string{"euros"},
+		}}
+	}
+	tools := []any{tool("pay", "Pay euros.")}
+	if s.turn > 0 {
+		tools = append(tools, tool("refund", "Take euros back."))
+	}
+	return tools
+}

@@ -1,0 +1,185 @@
+package openenv_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/environment"
+	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
+	"github.com/assay-eval/assay/internal/task/world/openenv"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+var schema = json.RawMessage(
+	`{"properties":{"euros":{"type":"number"}},"required":["euros"],"type":"object"}`)
+
+// till returns the tools of a till, and the server with its counts.
+func till(t *testing.T, mode string) (*assay.Catalog, *environmenttest.Till) {
+	t.Helper()
+	handler := environmenttest.Handler(mode)
+	web := httptest.NewServer(handler)
+	catalog := assay.NewCatalog([]assay.Tool{
+		{Name: "pay", Schema: schema, Effect: "changes something"}, {Name: "refund", Schema: schema},
+	}).With(assay.Script{}, &assay.MCPServer{
+		OpenEnv: true, URL: web.URL, Concurrency: 4,
+		Answer: json.RawMessage(`{"type":"message","content":"{answer}"}`),
+	})
+	t.Cleanup(func() {
+		if err := catalog.Close(); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	return catalog, handler
+}
+
+func task(id string) *assay.Task {
+	return &assay.Task{
+		ID: assay.TaskID(id), Description: "Pay half of 50 euros.", Tools: []string{"pay", "refund"},
+		Reset: json.RawMessage(`{"task_id":"` + id + `"}`),
+		Judge: &assay.Judge{Success: "reward >= 1"},
+	}
+}
+
+func begin(t *testing.T, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) world {
+	t.Helper()
+	return openenv.Definition.Begin(t.Context(), catalog, trial, task).(world)
+}
+
+// A world is everything that an episode uses.
+type world interface {
+	spec.World
+	spec.Dialogue
+	spec.Ender
+}
+
+func trialOf(reliability float64, faults string, seed uint64) *assay.Trial {
+	trial := &assay.Trial{Seed: seed}
+	trial.Reliability, trial.Faults = reliability, faults
+	return trial
+}
+
+func TestDialogue(t *testing.T) {
+	t.Parallel()
+	catalog, _ := till(t, "")
+	refund := task("refund")
+	w := begin(t, catalog, trialOf(1, "", 1), refund)
+	if err := w.Begun(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Call(1, "refund", `{"euros":5}`); err == nil || w.Offers("refund") {
+		t.Error("a tool of the second turn works in the first")
+	}
+	if rec, err := w.Call(1, "pay", `{"euros":25}`); err != nil || !rec.OK {
+		t.Fatalf("pay: %+v, %v", rec, err)
+	}
+	next, err := w.Reply(t.Context(), "Paid.")
+	if err != nil || next != "Take 5 euros back." || !w.Offers("refund") {
+		t.Fatalf("the user says %q, %v", next, err)
+	}
+	if rec, err := w.Call(2, "refund", `{"euros":5}`); err != nil || !rec.OK {
+		t.Fatalf("refund: %+v, %v", rec, err)
+	}
+	if next, err = w.Reply(t.Context(), "Done."); err != nil || next != "" {
+		t.Errorf("the user says %q, %v", next, err)
+	}
+	state, err := w.End()
+	tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
+	o := openenv.Definition.Verdict(catalog, *refund, tr, nil)
+	if err != nil || o.Level != assay.FullSuccess || o.UnwantedEffects != 1 {
+		t.Errorf("the verdict is %+v, the state %s, %v", o, state, err)
+	}
+	tr.State = json.RawMessage(`{"reward":0,"done":true,"observation":{}}`)
+	if o := openenv.Definition.Verdict(catalog, *refund, tr, nil); o.Level != assay.Failure {
+		t.Errorf("without the reward, the verdict is %+v", o)
+	}
+}
+
+// TestFaults checks that a call that does not happen never reaches the environment, and that one
+// whose answer is lost does.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for faults, paid := range map[string]string{
+		"": "0", "after=1": "25", "slow=1": "25", "wrong_shape=1": "25", "stale=1": "0",
+	} {
+		catalog, _ := till(t, "")
+		w := begin(t, catalog, trialOf(0, faults, 1), task("pay"))
+		rec, err := w.Call(1, "pay", `{"euros":25}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok := faults == "slow=1" || faults == "wrong_shape=1"; rec.OK != ok {
+			t.Errorf("%q: the call is %+v", faults, rec)
+		}
+		if _, err := w.Reply(t.Context(), "Paid."); err != nil {
+			t.Fatal(err)
+		}
+		state, err := w.End()
+		var got struct{ Observation struct{ Verdict json.Number } }
+		if err != nil || json.Unmarshal(state, &got) != nil || got.Observation.Verdict.String() != paid {
+			t.Errorf("%q: the state is %s, %v, want %s euros", faults, state, err, paid)
+		}
+	}
+}
+
+// TestFaultsDependOnTheSeed plays the same calls with two agents.
+func TestFaultsDependOnTheSeed(t *testing.T) {
+	t.Parallel()
+	catalog, _ := till(t, "")
+	play := func(seed uint64) (met []assay.ToolFault) {
+		w := begin(t, catalog, trialOf(.5, "after=0.5,before=0.5", seed), task("pay"))
+		for range 20 {
+			rec, err := w.Call(1, "pay", `{"euros":1}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			met = append(met, rec.Fault)
+		}
+		if _, err := w.End(); err != nil {
+			t.Fatal(err)
+		}
+		return met
+	}
+	if !slices.Equal(play(1), play(1)) || slices.Equal(play(1), play(2)) {
+		t.Errorf("the faults are %q, %q and %q", play(1), play(1), play(2))
+	}
+}
+
+// TestEnvironmentChanges has an environment that is not the one that was planned.
+func TestEnvironmentChanges(t *testing.T) {
+	t.Parallel()
+	catalog, _ := till(t, environmenttest.Drifts)
+	other := task("pay")
+	other.Tools = []string{"refund"}
+	for range 2 { // the first message changes after the first session
+		w := begin(t, catalog, trialOf(1, "", 1), other)
+		f := assay.AsFault(w.Begun())
+		if f == nil || f.Kind != assay.ToolServer || !f.Hopeless {
+			t.Errorf("the fault is %+v", f)
+		}
+		if _, err := w.End(); err == nil {
+			t.Error("the end of an episode that could not begin is no fault")
+		}
+	}
+}
+
+// TestSessionsEnd checks that no attempt leaves a session open.
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	catalog, server := till(t, "")
+	for range 10 {
+		w := begin(t, catalog, trialOf(1, "", 1), task("pay"))
+		if _, err := w.End(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if open, most := server.Open.Load(), server.Most.Load(); open != 0 || most != 1 {
+		t.Errorf("%d sessions are open, %d were at a time", open, most)
+	}
+	if got := environment.Of(catalog).Sessions(); got != 4 {
+		t.Errorf("the limit is %d sessions", got)
+	}
+}
