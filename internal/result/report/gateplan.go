@@ -110,7 +110,7 @@ type powered interface {
 
 // planGate plans a gate. A trial of the candidate costs as much as a trial of the given side.
 func (s sample) planGate(name, question string, margin float64, costs Side) *GatePlan {
-	size, trials := s.size()
+	size, trials := stat.SizeOf(s.tasks, s.bySequence), s.trials()
 	p := &GatePlan{
 		Baseline: name, Tasks: question, Margin: margin, Trials: trials,
 		Unpriced: costs.Unpriced,
@@ -122,9 +122,7 @@ func (s sample) planGate(name, question string, margin float64, costs Side) *Gat
 		size.Repeats = repeats
 		var of powered = size
 		if question == These {
-			of = stat.FixedSize{
-				Tasks: len(s.tasks), Repeats: repeats, Rate: size.Rate, Within: size.Within,
-			}
+			of = size.Fixed()
 		}
 		trials := int(math.Round(each * float64(len(s.tasks)*repeats)))
 		return GateSize{
@@ -150,78 +148,14 @@ func (s sample) planGate(name, question string, margin float64, costs Side) *Gat
 	return p
 }
 
-// size describes the data. The rate and the correlation of repeats come from the baseline, which is
-// the second side of each pair. It also returns the number of the baseline's trials.
-func (s sample) size() (size stat.Size, trials int) {
-	clusters := make(map[int]int)
-	var b successes
-	var pairs int
-	differences := make([]float64, len(s.tasks))
-	for i, t := range s.tasks {
-		cluster := i
-		if s.bySequence {
-			cluster = t.Sequence
-		}
-		clusters[cluster]++
+// trials counts the trials of the baseline, which is the second side of each pair.
+func (s sample) trials() (n int) {
+	for _, t := range s.tasks {
 		for _, c := range t.Cells {
-			pairs += min(c.NA, c.NB)
-			trials += c.NB
-			b.add(c.B, c.NB)
-			apart := float64(c.A)/float64(c.NA) - float64(c.B)/float64(c.NB)
-			differences[i] += apart / float64(len(t.Cells))
+			n += c.NB
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(clusters)) {
-		size.Clusters = append(size.Clusters, clusters[k])
-	}
-	size.Repeats = max(1, int(math.Round(float64(pairs)/float64(max(1, len(s.tasks))))))
-	size.Rate, size.Within = b.rate(), b.within()
-	chance := 2 * (1 - size.Within) * size.Rate * (1 - size.Rate) / float64(size.Repeats)
-	size.Apart = max(0, variance(differences)-chance)
-	return size, trials
-}
-
-func variance(x []float64) float64 {
-	var sum, squares float64
-	n := float64(len(x))
-	for _, v := range x {
-		sum += v
-	}
-	for _, v := range x {
-		squares += (v - sum/n) * (v - sum/n)
-	}
-	return squares / max(1, n-1)
-}
-
-// successes adds up the successes of tasks.
-type successes struct {
-	cells, repeated    int
-	rates, differences float64
-}
-
-// add adds k successes of n trials at a task under one condition.
-func (b *successes) add(k, n int) {
-	b.cells++
-	b.rates += float64(k) / float64(n)
-	if n > 1 {
-		b.repeated++
-		b.differences += float64(k) * float64(n-k) / (float64(n) * float64(n-1))
-	}
-}
-
-func (b *successes) rate() float64 { return b.rates / float64(max(1, b.cells)) }
-
-// unknownWithin is the correlation of two repeats of a task if there are no repeats.
-const unknownWithin = .5
-
-// within returns the correlation of two repeats of a task: the share of the variance of outcomes
-// that is not within tasks. Two repeats of a task with the rate p differ with probability 2p(1-p).
-func (b *successes) within() float64 {
-	all := b.rate() * (1 - b.rate())
-	if b.repeated == 0 || all == 0 {
-		return unknownWithin
-	}
-	return min(1, max(0, 1-b.differences/float64(b.repeated)/all))
+	return n
 }
 
 // smallestSize returns the smallest size above low and at most high with enough power.

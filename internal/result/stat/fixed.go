@@ -37,9 +37,8 @@ func NoninferiorFixed(tasks []Matched, margin float64) Noninferiority {
 	z := normalQuantile(1 - PassLevel)
 	n.Lower = -smallest(func(loss float64) bool { return s.score(-loss) >= z })
 	n.Upper = s.upper()
-	sd := math.Sqrt(s.variance(-margin))
-	n.Finds = normalCDF(margin/sd - normalQuantile(1-FailLevel))
-	n.Passing = normalCDF(margin/sd - z)
+	size := SizeOf(tasks, false).Fixed()
+	n.Finds, n.Passing = size.Fails(margin), size.Passes(margin)
 	return n
 }
 
@@ -115,59 +114,6 @@ func (p Pair) likeliest(difference float64) float64 {
 func (s strata) upper() float64 {
 	z := normalQuantile(1 - FailLevel)
 	return 2*smallest(func(x float64) bool { return s.score(2*x-1) <= -z }) - 1
-}
-
-// A FixedSize describes data about a fixed number of tasks that are still to be collected: the
-// repeats of each task on each side, the rate of side B, above 0, and the correlation of two
-// repeats of a task, which measures how far the tasks' own rates are apart. A side that is worse
-// loses the same share of its successes on each task.
-//
-// TestFixedSize compares the shares of verdicts with simulated ones.
-type FixedSize struct {
-	Tasks, Repeats int
-	Rate, Within   float64
-}
-
-// Passes returns the share of runs in which a side that is equal passes with a margin.
-func (s FixedSize) Passes(margin float64) float64 {
-	own := 2 * s.spread(1, 1)
-	// The score test allows for the margin, also if no outcome varies.
-	assumed := max(own-margin*margin/2, margin*(1-margin))
-	z := normalQuantile(1 - PassLevel)
-	return shareAbove(z*s.deviation(assumed), margin, s.deviation(own))
-}
-
-// Fails returns the share of runs in which a side that is worse by a drop fails.
-func (s FixedSize) Fails(drop float64) float64 {
-	z := normalQuantile(1 - FailLevel)
-	step := 1 / float64(s.Tasks*s.Repeats) // half of the value of a success
-	least := smallest(func(drop float64) bool {
-		// The exact test assumes that both sides have the mean of their rates.
-		mean := (1 + s.left(drop)) / 2
-		return drop >= step+z*s.deviation(2*s.spread(mean, mean))
-	})
-	left := s.left(drop)
-	return shareAbove(least, drop, s.deviation(s.spread(left, left)+s.spread(1, 1)))
-}
-
-// left returns the share of its successes that a side keeps.
-func (s FixedSize) left(drop float64) float64 { return 1 - min(1, drop/s.Rate) }
-
-// spread returns the mean of ap(1-bp) over the tasks' rates p.
-func (s FixedSize) spread(a, b float64) float64 {
-	square := s.Rate*s.Rate + s.Within*s.Rate*(1-s.Rate)
-	return a*s.Rate - a*b*square
-}
-
-// deviation returns the standard deviation of the difference of rates, given the variance of a
-// trial on both sides together.
-func (s FixedSize) deviation(variance float64) float64 {
-	return math.Sqrt(max(0, variance) / float64(s.Tasks*s.Repeats))
-}
-
-// shareAbove returns the share of normal values that are above a bound.
-func shareAbove(bound, mean, deviation float64) float64 {
-	return normalCDF((mean - bound) / max(deviation, 1e-9))
 }
 
 // RateBounds are one-sided bounds of a rate: it is below Lower in at most 5 % of such data

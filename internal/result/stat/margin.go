@@ -1,7 +1,5 @@
 package stat
 
-import "math"
-
 // The levels of both tests of [Noninferior], one-sided.
 const (
 	// PassLevel is the largest share of passes among sides that are worse by just the margin.
@@ -23,8 +21,8 @@ type Noninferiority struct {
 	// that is not worse at all. Both are one-sided.
 	PPass float64 `json:"p_pass"`
 	PFail float64 `json:"p_fail"`
-	// Finds is the share of data with this scatter in which a side A fails that is worse by the
-	// margin, and Passing the share in which an equal one passes.
+	// Finds is the share of data like these in which a side A fails that is worse by the margin,
+	// and Passing the share in which an equal one passes; see [SizeOf].
 	Finds   float64 `json:"finds"`
 	Passing float64 `json:"passing"`
 }
@@ -57,71 +55,9 @@ func Noninferior(tasks []Matched, bySequence bool, margin float64) Noninferiorit
 	n.Upper = min(1, e.mean+studentQuantile(1-FailLevel, e.df)*e.se)
 	n.PPass = studentCDF(-(e.mean+margin)/e.se, e.df)
 	n.PFail = studentCDF(e.mean/e.se, e.df)
-	n.Finds = studentCDF(margin/e.se-studentQuantile(1-FailLevel, e.df), e.df)
-	n.Passing = studentCDF(margin/e.se-studentQuantile(1-PassLevel, e.df), e.df)
+	size := SizeOf(tasks, bySequence)
+	n.Finds, n.Passing = size.Fails(margin), size.Passes(margin)
 	return n
-}
-
-// A Size describes data that are still to be collected: clusters of the given numbers of tasks, and
-// the repeats of each task on each side. Rate is the expected rate of side B, above 0, and Within
-// the correlation of two repeats of a task. Apart is the variance of the tasks' true differences
-// between sides that are equal as a whole. It is 0 if both find the same tasks hard, as two
-// versions of one model do.
-//
-// A side that is worse loses the same share of its successes on each task. If it loses all of them
-// on a few tasks instead, differences scatter more, and the shares of verdicts are lower.
-//
-// In simulations (40 to 250 tasks, rates of .5 and .9, drops that 50, 80 and 95 % of runs find),
-// the shares of verdicts are within three points of those that Size predicts.
-type Size struct {
-	Clusters []int
-	Repeats  int
-	Rate     float64
-	Within   float64
-	Apart    float64
-}
-
-// Passes returns the share of runs in which a side that is equal passes with a margin.
-func (s Size) Passes(margin float64) float64 {
-	x, ok := s.design()
-	if !ok {
-		return 0
-	}
-	t, z := x.critical(PassLevel)
-	sd := s.deviation(x, 0)
-	return normalCDF((margin - z*sd) / (x.spread(t) * sd))
-}
-
-// Fails returns the share of runs in which a side that is worse by a drop fails.
-func (s Size) Fails(drop float64) float64 {
-	x, ok := s.design()
-	if !ok {
-		return 0
-	}
-	t, z := x.critical(FailLevel)
-	least := smallest(func(d float64) bool { return d >= z*s.deviation(x, d) })
-	return normalCDF((drop - .5*x.step/x.clusters - least) / (x.spread(t) * s.deviation(x, drop)))
-}
-
-// deviation returns the standard deviation of a cluster's difference if side A is worse by a drop.
-// With the rate R of side B, a task's own rate p, and the lost share f = drop/R, it is the root of
-//
-//	E[p(1-f)(1-p(1-f)) + p(1-p)]/r + f²·Var(p) + Apart
-//
-// where r counts the trials of a cluster on a side, and Var(p) is Within·R(1-R).
-func (s Size) deviation(x design, drop float64) float64 {
-	f := min(1, drop/s.Rate)
-	between := s.Within * s.Rate * (1 - s.Rate)
-	square := s.Rate*s.Rate + between
-	own := s.Rate*(2-f) - square*(1+(1-f)*(1-f))
-	// If no task differs, [Compare] adds a difference of unknown size, which counts as a whole one.
-	unknown := math.Exp(-own*x.clusters/x.step) / x.clusters
-	return math.Sqrt(max(own*x.step+f*f*between+s.Apart, unknown))
-}
-
-func (s Size) design() (x design, ok bool) {
-	x = designOf(s.Clusters, s.Repeats, s.Within, s.Within)
-	return x, x.tasks > 0 && s.Repeats > 0 && s.Rate > 0 && x.df > minFreedom
 }
 
 // An Equivalence is the verdict on whether two sides differ by less than a margin. Differences are
