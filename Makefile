@@ -111,9 +111,10 @@ strangers: programs
 	[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
 		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && touch $(LITELLM)/done; }
 	-examples/agents/install.sh $(AGENTS)
+	-examples/environments/install.sh
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm \
 		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v \
-		./cmd/assay ./internal/result/export ./internal/result/evallog
+		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/openenv
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // A Doubt is a problem with a task whose tools users wrote.
@@ -23,6 +24,7 @@ const (
 	SolvedByNothing   Doubt = "solved by doing nothing"
 	NotDiscriminating Doubt = "not discriminating"
 	JudgedTwice       Doubt = "judged differently twice"
+	PlayedTwice       Doubt = "different when it is played twice with one seed"
 	Unproved          Doubt = "has no plan, so nothing proves that it can be solved"
 )
 
@@ -84,6 +86,9 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 	}
 
 	v.playPlan(task, play, doubt)
+	if world.Of(v.proof.World).Environments {
+		v.playTwice(ctx, task, doubt)
+	}
 	v.won.begin(task)
 	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
 	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {

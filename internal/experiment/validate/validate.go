@@ -270,6 +270,9 @@ func (v *validator) trial(
 	setting := assay.Setting{
 		World: v.proof.World, Protocol: assay.Native, Tools: tools, Turns: v.turns, Calls: v.calls,
 	}
+	if world.Of(v.proof.World).Environments {
+		setting.Calls, setting.Turns = room(task, v.calls, v.turns)
+	}
 	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
 	return assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
 }

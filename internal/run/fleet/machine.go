@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/task/child"
+	"github.com/assay-eval/assay/internal/task/environment"
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
@@ -28,9 +29,10 @@ func (s *session) open() (end func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.bare = episode.NewRunner(assay.NewCatalog(s.job.Tools).With(s.job.Script, server), s.job.Budget)
+	catalog := assay.NewCatalog(s.job.Tools).With(s.job.Script, server)
+	s.bare = episode.NewRunner(catalog, s.job.Budget)
 	if len(s.job.Agents) == 0 {
-		return func() error { return nil }, nil
+		return catalog.Close, nil
 	}
 	if s.bridge, err = bridge.Open(slices.Collect(maps.Values(s.job.Agents))...); err != nil {
 		return nil, fmt.Errorf("open a port for agents: %w", err)
@@ -41,7 +43,7 @@ func (s *session) open() (end func() error, err error) {
 		}
 		s.agents[model] = s.bridge.Runner(s.bare, a)
 	}
-	return s.bridge.Close, nil
+	return func() error { return errors.Join(s.bridge.Close(), catalog.Close()) }, nil
 }
 
 // server returns the server of tools as it starts on this machine, or nil if the run does not use
@@ -52,7 +54,11 @@ func (s *session) server() (*assay.MCPServer, error) {
 	}
 	here := *s.job.Server
 	here.Dir = cmp.Or(s.options.Dir, here.Dir)
-	if err := mcp.Check(&here); err != nil {
+	check := mcp.Check
+	if here.OpenEnv {
+		check = environment.Check
+	}
+	if err := check(&here); err != nil {
 		return nil, &RefusedError{fmt.Sprintf("the server of tools cannot start on this machine: %v\n"+
 			"hint: install it here; --dir names the directory of its files if it is another one", err)}
 	}

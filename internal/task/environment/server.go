@@ -25,7 +25,7 @@ import (
 
 // DefaultTimeout is how long a server may take to start or to answer. Some of them read large data
 // first.
-const DefaultTimeout = time.Minute
+const DefaultTimeout = 2 * time.Minute
 
 // DefaultSessions is the largest number of sessions at a time.
 const DefaultSessions = 16

@@ -116,18 +116,45 @@ type environmentReader struct {
 	ctx     context.Context
 	doc     *yamldoc.Document
 	printed []*yamldoc.Document // each has a task, if a command printed them
+	exact   []exactEntry        // the same tasks
 	file    environmentDocument[environmentEntry]
 	config  *assay.MCPServer
 	tasks   []assay.Task
 	offers  [][]assay.Tool // by task
 }
 
+// An exactEntry has the values of a task that a command printed, with numbers as they are written:
+// in Python, 2.0 is not 2.
+type exactEntry struct {
+	Reset json.RawMessage
+	Plan  []struct{ Arguments json.RawMessage }
+}
+
+// written returns a value as a command has printed it, or else as the file has it.
+func written(exact json.RawMessage, value map[string]any) json.RawMessage {
+	var b bytes.Buffer
+	if value == nil || json.Compact(&b, exact) != nil {
+		return jsonOf(value)
+	}
+	return b.Bytes()
+}
+
+// longestPrint is how long a command may take to print the tasks.
+const longestPrint = 5 * time.Minute
+
 // print runs the command that prints the tasks as a list in JSON.
 func (r *environmentReader) print(command []string) error {
-	ctx, cancel := context.WithTimeout(r.ctx, environment.DefaultTimeout)
+	dir, err := filepath.Abs(r.doc.Dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, longestPrint)
 	defer cancel()
+	for i := range command {
+		command[i] = strings.ReplaceAll(command[i], "{dir}", dir)
+	}
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	c.Dir = r.doc.Dir
+	c.Dir = dir
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	output, err := c.Output()
@@ -149,6 +176,11 @@ func (r *environmentReader) print(command []string) error {
 		if err := task.Decode(&e); err != nil {
 			return err
 		}
+		var exact exactEntry
+		if err := json.Unmarshal(text, &exact); err != nil {
+			return err // the task is valid, so that cannot be
+		}
+		r.exact = append(r.exact, exact)
 		r.printed, r.file.Tasks = append(r.printed, task), append(r.file.Tasks, e)
 	}
 	return nil
@@ -228,10 +260,14 @@ func (r *environmentReader) at(i int, field, message, hint string) error {
 
 func (r *environmentReader) task(i int) (assay.Task, error) {
 	e := &r.file.Tasks[i]
+	var exact exactEntry
+	if r.exact != nil {
+		exact = r.exact[i]
+	}
 	t := assay.Task{
 		ID: assay.TaskID(e.ID), Type: cmp.Or(e.Type, "task"), Difficulty: cmp.Or(e.Difficulty, "easy"),
 		Description: strings.TrimSpace(e.Prompt), System: cmp.Or(e.System, r.file.System),
-		Reset: jsonOf(e.Reset), Judge: &assay.Judge{Success: r.file.Success},
+		Reset: written(exact.Reset, e.Reset), Judge: &assay.Judge{Success: r.file.Success},
 	}
 	switch {
 	case t.ID == "":
@@ -254,8 +290,12 @@ func (r *environmentReader) task(i int) (assay.Task, error) {
 				"list the calls in the order in which they are made; the first turn is 1")
 		}
 		turn = cmp.Or(call.Turn, turn)
+		arguments := jsonOf(call.Arguments)
+		if exact.Plan != nil {
+			arguments = written(exact.Plan[k].Arguments, call.Arguments)
+		}
 		t.Reference.Calls = append(t.Reference.Calls, assay.Expected{
-			Tool: call.Tool, Arguments: jsonOf(call.Arguments), Turn: turn - 1,
+			Tool: call.Tool, Arguments: arguments, Turn: turn - 1,
 		})
 	}
 	return t, nil

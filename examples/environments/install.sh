@@ -1,0 +1,25 @@
+#!/bin/sh
+# Installs what the environments beside this file need, each in a folder with its own Python.
+#
+#     ./install.sh [bfcl]
+set -eu
+cd "$(dirname "$0")"
+server='openenv==0.10.0 fastapi uvicorn websockets fastmcp<4 pydantic requests httpx jsonschema
+        pyyaml typer rich openai gradio huggingface_hub tomli tomli-w'
+
+python() { # folder
+	[ -x "$1/bin/python" ] || python3 -m venv "$1"
+}
+
+for name in ${*:-bfcl}; do
+	python ".$name"
+	pip=".$name/bin/python -m pip install -q"
+	# shellcheck disable=SC2086 # lists of packages
+	case $name in
+	bfcl) # without the packages for running models, which take gigabytes
+		$pip --no-deps bfcl-eval==2026.3.23
+		$pip $server mpmath numpy filelock ;;
+	*) echo "install.sh: unknown environment $name" >&2; exit 2 ;;
+	esac
+	echo "$name is installed"
+done
