@@ -46,6 +46,7 @@ type step struct {
 	verb     string
 	from, to place
 	name     string // the tool's
+	gated    bool   // it needs the domain's book to be open
 }
 
 // New draws the library of a seed. The same seed always gives the same library.

@@ -1,6 +1,7 @@
 package fresh_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -96,5 +97,32 @@ func TestTasksRefusesNumbers(t *testing.T) {
 		if _, err := fresh.New("1").Tasks(n); err == nil {
 			t.Errorf("%d tasks of a type are no error", n)
 		}
+	}
+}
+
+// TestPinnedLibrary holds the libraries of a version. If words or rules change, raise
+// [fresh.Version], because a seed and a version name a library.
+func TestPinnedLibrary(t *testing.T) {
+	t.Parallel()
+	g := fresh.New("1")
+	b, err := json.Marshal([]any{g.Tools(), tasksOf(t, g, 9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("version %s: %x", fresh.Version, sha256.Sum256(b))
+	const want = "version 1: 70375acd906a57a9f156ad95f88e29f6b937926cb4fe6e611723a981dd61738e"
+	if got != want {
+		t.Errorf("seed 1 gives %s, not %s", got, want)
+	}
+}
+
+// TestLargestLibrary checks that the grammar never runs out of paths and other records.
+func TestLargestLibrary(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: makes 24,975 descriptions")
+	}
+	if n := len(tasksOf(t, fresh.New("6"), fresh.MaxTasks)); n != 5*5*fresh.MaxTasks {
+		t.Errorf("%d descriptions", n)
 	}
 }

@@ -1,9 +1,11 @@
 package fresh
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ import (
 
 // lengths are the numbers of required tools of the tasks of each type. They take turns.
 var lengths = map[string][]int{
-	"simple_task":          {1, 2},
+	"simple_task":          {1, 2, 2, 2},
 	"basic_task":           {2, 3},
 	"data_pipeline":        {3, 4},
 	"api_integration":      {4, 5},
@@ -32,17 +34,21 @@ func (g *Grammar) Tasks(n int) (iter.Seq[assay.Task], error) {
 	}
 	return func(yield func(assay.Task) bool) {
 		for _, typ := range assay.TaskTypes {
+			nth := make(map[int]int) // by length
 			for k, path := range g.paths(typ, n) {
-				if !g.atAll(typ, k, path, yield) {
+				if !g.atAll(typ, k, path, nth[len(path)], yield) {
 					return
 				}
+				nth[len(path)]++
 			}
 		}
 	}, nil
 }
 
-// atAll yields a task at all difficulties.
-func (g *Grammar) atAll(typ string, k int, path []step, yield func(assay.Task) bool) bool {
+// atAll yields the k-th task of a type, which is the nth of its length, at all difficulties.
+func (g *Grammar) atAll(
+	typ string, k int, path []step, nth int, yield func(assay.Task) bool,
+) bool {
 	prefix, _, _ := strings.Cut(typ, "_")
 	dice := g.dice(typ, k)
 	month := time.Date(2031, time.Month(1+dice.IntN(24)), 1, 0, 0, 0, 0, time.UTC)
@@ -54,10 +60,10 @@ func (g *Grammar) atAll(typ string, k int, path []step, yield func(assay.Task) b
 	for _, s := range path {
 		task.Required = append(task.Required, s.name)
 	}
-	turn := k / len(lengths[typ]) // among the tasks of the same length
+	team := pick(dice, g.drawn[path[0].from.domain].Teams)
+	d := describer{g, dice, path, month.Format("January 2006"), team}
 	for _, task.Difficulty = range assay.Difficulties {
-		d := describer{g, dice, path, month.Format("January 2006"), ""}
-		task.Description = d.describe(task.Difficulty, turn)
+		task.Description = d.describe(task.Difficulty, nth)
 		if !yield(task) {
 			return false
 		}
@@ -74,12 +80,42 @@ func (g *Grammar) paths(typ string, n int) [][]step {
 	for k := range n {
 		length := lengths[typ][k%len(lengths[typ])]
 		if len(rest[length]) == 0 {
-			all := g.pathsOf(length)
-			dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			rest[length] = all
+			rest[length] = g.turn(dice, length)
 		}
 		paths = append(paths, rest[length][0])
 		rest[length] = rest[length][1:]
+	}
+	return paths
+}
+
+// turn returns the paths of a length in random order, but with paths that pass the same number of
+// gated steps at equal distances.
+func (g *Grammar) turn(dice *rand.Rand, length int) [][]step {
+	of := make(map[int][][]step) // by the number of gated steps
+	for _, path := range g.pathsOf(length) {
+		gated := 0
+		for _, s := range path {
+			if s.gated {
+				gated++
+			}
+		}
+		of[gated] = append(of[gated], path)
+	}
+	type entry struct {
+		path []step
+		at   float64
+	}
+	var order []entry
+	for _, gated := range slices.Sorted(maps.Keys(of)) {
+		paths := of[gated]
+		for i, k := range dice.Perm(len(paths)) {
+			order = append(order, entry{paths[k], (float64(i) + .5) / float64(len(paths))})
+		}
+	}
+	slices.SortStableFunc(order, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	var paths [][]step
+	for _, e := range order {
+		paths = append(paths, e.path)
 	}
 	return paths
 }

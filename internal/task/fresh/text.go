@@ -12,16 +12,15 @@ type describer struct {
 	dice  *rand.Rand
 	path  []step
 	month string
-	team  string
+	team  string // who wants the work done
 }
 
 // literal is the share of the tasks, in percent, that are put step by step although their
 // difficulty puts most of them otherwise. A reader who compares words solves exactly these.
 var literal = map[string]int{"easy": 75, "medium": 12}
 
-// describe returns the description at a difficulty of the n-th task of its type and length.
+// describe returns the description at a difficulty of the n-th task of its length.
 func (d describer) describe(difficulty string, n int) string {
-	d.team = pick(d.dice, d.drawn[d.path[0].from.domain].Teams)
 	share := literal[difficulty]
 	plain := n*share/100 < (n+1)*share/100
 	switch {
@@ -34,7 +33,7 @@ func (d describer) describe(difficulty string, n int) string {
 	case difficulty == "medium" && len(d.path) > 2:
 		return d.begin() + " " + d.goal()
 	case difficulty == "very_hard":
-		return d.origin() + " " + d.aside() + " " + d.sequel()
+		return d.between()
 	}
 	return d.begin() + " " + d.sequel()
 }
@@ -83,25 +82,27 @@ func (d describer) one(list []string, s step) string { return d.about(s).fill(pi
 // begin names the records that the task begins with.
 func (d describer) begin() string { return d.one(words().Tasks.Begins, d.path[0]) }
 
-// origin names the operation that made these records.
-func (d describer) origin() string {
-	return d.one(words().Tasks.Origins, pick(d.dice, d.to(d.path[0].from)))
-}
-
 // goal names the records that the task ends with.
 func (d describer) goal() string { return d.one(words().Tasks.Goals, d.path[len(d.path)-1]) }
 
 // sequel names an operation that somebody else does with the result.
-func (d describer) sequel() string {
-	return d.one(words().Tasks.Sequels, pick(d.dice, d.from(d.path[len(d.path)-1].to)))
-}
+func (d describer) sequel() string { return d.one(words().Tasks.Sequels, d.following()) }
 
-// aside mentions records of the same domain that have nothing to do with the task.
-func (d describer) aside() string {
-	steps := slices.DeleteFunc(slices.Clone(d.Grammar.steps), func(s step) bool {
-		return s.from.domain != d.path[0].from.domain || slices.ContainsFunc(d.path, func(on step) bool {
-			return on.from == s.from || on.to == s.from
-		})
+// following returns a step that works on the result.
+func (d describer) following() step { return pick(d.dice, d.from(d.path[len(d.path)-1].to)) }
+
+// between names the operation that made the first records and one that somebody else does with the
+// result, and mentions records of the same domain that have nothing to do with the task.
+func (d describer) between() string {
+	w := words().Tasks
+	origin, sequel := pick(d.dice, d.to(d.path[0].from)), d.following()
+	involved := []place{origin.from, sequel.from, sequel.to}
+	for _, s := range d.path {
+		involved = append(involved, s.from)
+	}
+	others := slices.DeleteFunc(slices.Clone(d.Grammar.steps), func(s step) bool {
+		return s.from.domain != d.path[0].from.domain || slices.Contains(involved, s.from)
 	})
-	return d.one(words().Tasks.Asides, pick(d.dice, steps))
+	return d.one(w.Origins, origin) + " " + d.one(w.Asides, pick(d.dice, others)) + " " +
+		d.one(w.Sequels, sequel)
 }

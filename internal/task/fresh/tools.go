@@ -127,7 +127,7 @@ func (g *Grammar) drawKinds(dice *rand.Rand) {
 }
 
 // ownVerbs is the number of a domain's operations that have a verb of the domain.
-const ownVerbs = 8
+const ownVerbs = 12
 
 func (g *Grammar) drawSteps(p *purse) {
 	for i, d := range g.drawn {
@@ -135,7 +135,7 @@ func (g *Grammar) drawSteps(p *purse) {
 		verbs = append(verbs, p.draw(len(shape)-len(verbs), words().Verbs)...)
 		p.dice.Shuffle(len(verbs), func(i, j int) { verbs[i], verbs[j] = verbs[j], verbs[i] })
 		for k, e := range shape {
-			s := step{verb: verbs[k], from: place{i, e.from}, to: place{i, e.to}}
+			s := step{verb: verbs[k], from: place{i, e.from}, to: place{i, e.to}, gated: e.gated}
 			if e.to == next {
 				s.to = place{(i + 1) % domainsDrawn, 0}
 			}
@@ -169,7 +169,7 @@ func (g *Grammar) drawTools(dice *rand.Rand) {
 			Errors:       errorsOf(d),
 			Dependencies: []string{},
 		}
-		if edge.gated {
+		if s.gated {
 			tool.Description += " " + m.fill(pick(dice, w.Law))
 			tool.Dependencies = []string{g.gates[s.from.domain].Name}
 		}
