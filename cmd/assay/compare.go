@@ -47,7 +47,7 @@ by that factor.`,
 				return err
 			}
 			return f.write(p, c, func() (*document.Document, error) {
-				return c.Document(ctx, f.transcripts)
+				return c.Document(ctx, f.transcripts, f.reveal)
 			})
 		},
 	}

@@ -21,6 +21,7 @@ type documentFlags struct {
 	store, format, output string
 	cluster               string
 	transcripts           int
+	reveal                bool
 	conditions            []string
 	where                 export.Where // parsed conditions
 	asJSON                bool
@@ -36,6 +37,7 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 		"the `file` to write; - is standard output")
 	if transcripts != "" {
 		cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
+		revealFlag(cmd, &f.reveal)
 	}
 	cmd.Flags().StringVar(&f.cluster, "cluster", stat.Auto,
 		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+

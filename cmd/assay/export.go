@@ -23,6 +23,7 @@ type exportFlags struct {
 	snapshot, since              string
 	conditions                   []string
 	check                        string
+	reveal                       bool
 }
 
 func newExport(p *process) *cobra.Command {
@@ -86,6 +87,7 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 	flags.StringVar(&f.since, "since", "",
 		"only attempts that were added or judged again after this snapshot")
 	whereFlag(cmd, &f.conditions)
+	revealFlag(cmd, &f.reveal)
 	flags.StringVar(&f.check, "check", "",
 		"check an exported `file` or a directory of logs instead of exporting")
 	choice(cmd, "format", names...)
@@ -151,6 +153,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	defer func() { err = errors.Join(err, db.Close()) }()
 	request := reading.Request{
 		Experiment: f.experiment, Run: f.run, Snapshot: f.snapshot, Since: f.since, Where: where,
+		Reveal: f.reveal,
 	}
 	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
 	if e.Selection, err = reading.Select(ctx, db, request, warn); err != nil {
@@ -159,6 +162,9 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	libraries := reading.NewLibraries(db)
 	defer func() { err = errors.Join(err, libraries.Close()) }()
 	e.Task = func(ctx context.Context, a *assay.Attempt) (*assay.Task, error) {
+		if e.Selection.Hides(a) {
+			return nil, errors.New("the task is private")
+		}
 		task, _, err := libraries.Task(ctx, a)
 		return task, err
 	}

@@ -13,7 +13,7 @@ import (
 func newFailures(p *process) *cobra.Command {
 	var path string
 	var conditions []string
-	var details, asJSON bool
+	var details, asJSON, reveal bool
 	cmd := &cobra.Command{
 		Use:   "failures [EXPERIMENT]",
 		Short: "Group the failures of an experiment by what went wrong first",
@@ -45,7 +45,7 @@ The causes are found by rules, without a model. "assay store classify" asks a mo
 			if len(all) == 0 {
 				return errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
 			}
-			request := reading.Request{Experiment: latest(all).Name, Where: where}
+			request := reading.Request{Experiment: latest(all).Name, Where: where, Reveal: reveal}
 			warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
 			s, err := reading.Select(ctx, db, request, warn)
 			if err != nil {
@@ -67,6 +67,7 @@ The causes are found by rules, without a model. "assay store classify" asks a mo
 	}
 	storeFlag(cmd, &path)
 	whereFlag(cmd, &conditions)
+	revealFlag(cmd, &reveal)
 	cmd.Flags().BoolVar(&details, "details", false, "show an example of each cause, and all models")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.ValidArgsFunction = namesIn(&path, experimentNames)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"iter"
 	"os"
@@ -19,23 +20,33 @@ func newGenerate(p *process) *cobra.Command {
 	var perType int
 	var force bool
 	var seed uint64
+	var private bool
 	cmd := &cobra.Command{
 		Use:   "generate -o LIBRARY.db",
 		Short: "Generate a task library",
 		Long: `Generate writes a number of tasks of each of the five types, each worded at five
 difficulties. With --seed, it draws new tools and new tasks, which no model can
-have seen; another seed gives others of the same difficulty. Without --seed, it
-takes the thirty built-in tools and adds three biased mixtures of the difficulties;
-the default number of tasks then gives the built-in library, as a file. The same
-flags always give the same library.`,
+have seen; another seed gives others of the same difficulty. --private draws a
+seed that only the file knows. Reports, exports and pages then show IDs and
+digests instead of the tasks, unless they are told to --reveal them.
+
+Without both, generate takes the thirty built-in tools and adds three biased
+mixtures of the difficulties; the default number of tasks then gives the built-in
+library, as a file. The same flags always give the same library, except --private.`,
 		Example: `  assay library generate --seed 7 -o fresh.db
+  assay library generate --private -o private.db
   assay library generate --tasks-per-type 500 -o large.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usageError("--output is missing\nhint: assay library generate -o library.db")
 			}
-			made, err := generated(cmd.Flags().Changed("seed"), seed, perType)
+			seeded := cmd.Flags().Changed("seed")
+			if seeded && private {
+				return usageError("--private draws a seed that nobody can guess\n" +
+					"hint: leave out --seed")
+			}
+			made, err := generated(seeded, seed, private, perType)
 			if err != nil {
 				return &codedError{exitUsage, err}
 			}
@@ -66,6 +77,8 @@ flags always give the same library.`,
 		"how many tasks of each type")
 	cmd.Flags().Uint64Var(&seed, "seed", 0,
 		"make new tools and tasks, different for each `number`")
+	cmd.Flags().BoolVar(&private, "private", false,
+		"draw a secret seed, and keep the tasks out of reports and exports")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	return cmd
 }
@@ -81,17 +94,22 @@ type content struct {
 
 // generated returns the content of a library with new tools from a seed, or of one with the
 // built-in tools.
-func generated(seeded bool, seed uint64, perType int) (c content, err error) {
-	if !seeded {
+func generated(seeded bool, seed uint64, private bool, perType int) (c content, err error) {
+	if !seeded && !private {
 		c.meta = library.Meta{Name: "generated", Source: fmt.Sprintf(
 			"generator %s, %d tasks a type", library.GeneratorVersion, perType)}
 		c.tools, c.difficulties = library.Tools(), validate.Difficulties
 		c.tasks, err = library.GenerateN(perType)
 		return c, err
 	}
-	grammar := fresh.New(fmt.Sprint(seed))
-	c.meta = library.Meta{Name: fmt.Sprint("fresh-", seed), Source: fmt.Sprintf(
-		"grammar %s, seed %d, %d tasks a type", fresh.Version, seed, perType)}
+	text, shown := fmt.Sprint(seed), fmt.Sprint("seed ", seed)
+	c.meta.Name = "fresh-" + text
+	if private {
+		text, shown = rand.Text(), "a private seed"
+		c.meta.Name, c.meta.Key = "private", text
+	}
+	c.meta.Source = fmt.Sprintf("grammar %s, %s, %d tasks a type", fresh.Version, shown, perType)
+	grammar := fresh.New(text)
 	c.tools, c.difficulties = grammar.Tools(), assay.Difficulties
 	c.tasks, err = grammar.Tasks(perType)
 	return c, err

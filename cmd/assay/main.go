@@ -330,6 +330,11 @@ func storeFlag(cmd *cobra.Command, path *string) {
 	_ = cmd.MarkFlagFilename("store", "db")
 }
 
+// revealFlag adds --reveal to a command that can quote tasks.
+func revealFlag(cmd *cobra.Command, reveal *bool) {
+	cmd.Flags().BoolVar(reveal, "reveal", false, "show the texts of private libraries, too")
+}
+
 // namesIn completes arguments with names from the store.
 func namesIn(
 	path *string, names func(context.Context, *store.DB) ([]string, error),

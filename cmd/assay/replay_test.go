@@ -106,7 +106,7 @@ func shown(t *testing.T, path string) string {
 	defer db.Close()
 	var out bytes.Buffer
 	for _, a := range trials {
-		trial, err := reading.FindTrial(t.Context(), db, string(a.ID), 0)
+		trial, err := reading.FindTrial(t.Context(), db, string(a.ID), 0, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func analyze(
 		return nil, err
 	}
 	x.Program, x.Command, x.Store = version(), p.name, f.store
-	x.Design.Cluster = f.cluster
+	x.Reveal, x.Design.Cluster = f.reveal, f.cluster
 	return x.Analyze(ctx, db)
 }
 

@@ -19,7 +19,7 @@ import (
 func newShow(p *process) *cobra.Command {
 	var path string
 	var number int
-	var asJSON, prompt bool
+	var asJSON, prompt, reveal bool
 	cmd := &cobra.Command{
 		Use:   "show [TRIAL]",
 		Short: "Show a trial's transcript, or the prompt templates",
@@ -50,7 +50,7 @@ trial, it prints the templates of everything that episodes say to models, with t
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			t, err := reading.FindTrial(ctx, db, args[0], number)
+			t, err := reading.FindTrial(ctx, db, args[0], number, reveal)
 			if err != nil {
 				return err
 			}
@@ -85,6 +85,7 @@ trial, it prints the templates of everything that episodes say to models, with t
 	cmd.Flags().IntVar(&number, "attempt", 0,
 		"the attempt's number; 0 is the one that settled the trial, or else the latest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	revealFlag(cmd, &reveal)
 	cmd.Flags().BoolVar(&prompt, "prompt", false,
 		"print the first messages to the model, or without a trial the templates")
 	return cmd

@@ -23,7 +23,7 @@ const viewAddr = "127.0.0.1:0"
 
 func newView(p *process) *cobra.Command {
 	var path, addr string
-	var control bool
+	var control, reveal bool
 	cmd := &cobra.Command{
 		Use:   "view [EXPERIMENT]",
 		Short: "Watch a run, or look at its results, in a browser",
@@ -60,7 +60,9 @@ with --addr 127.0.0.1:7000.`,
 			}
 			fmt.Fprintln(p.out, v.url)
 			fmt.Fprintln(p.err, "Ctrl-C ends the view, not the run")
-			err = v.serve(ctx, db, e, dashboard.Options{Store: path, Control: control})
+			err = v.serve(ctx, db, e, dashboard.Options{
+				Store: path, Control: control, Reveal: reveal,
+			})
 			if ctx.Err() != nil {
 				return nil // Ctrl-C is how a view ends
 			}
@@ -71,6 +73,7 @@ with --addr 127.0.0.1:7000.`,
 	cmd.Flags().StringVar(&addr, "addr", viewAddr,
 		"`address` to listen on; port 0 takes a free one")
 	cmd.Flags().BoolVar(&control, "control", false, "let the pages change the run")
+	revealFlag(cmd, &reveal)
 	cmd.ValidArgsFunction = namesIn(&path, experimentNames)
 	return cmd
 }

@@ -28,6 +28,10 @@ func (r *Report) Document(ctx context.Context, transcripts int) (*document.Docum
 // addFailures adds the transcripts of episodes that did not fully succeed, at most a given number
 // per model, and a table that links to them.
 func (r *Report) addFailures(ctx context.Context, d *document.Document, most int) error {
+	v, err := readVeil(ctx, r.db, r.experiment.Reveal)
+	if err != nil {
+		return err
+	}
 	planned := make(map[assay.TrialID]bool)
 	for t := range r.experiment.Trials {
 		planned[t.ID] = true
@@ -51,7 +55,7 @@ func (r *Report) addFailures(ctx context.Context, d *document.Document, most int
 			return err
 		}
 		shown[a.Model]++
-		e := Episode(&a, &tr)
+		e := Episode(&a, v.transcript(a.Run, &tr))
 		d.Episodes = append(d.Episodes, e)
 		table.Rows = append(table.Rows, failureRow(&a, e.ID))
 	}
@@ -186,8 +190,15 @@ func Compare(
 	return &Comparison{c, db}, nil
 }
 
-// Document returns the comparison as a document, with both transcripts of the first flips.
-func (c *Comparison) Document(ctx context.Context, transcripts int) (*document.Document, error) {
+// Document returns the comparison as a document, with both transcripts of the first flips. Without
+// reveal, the texts of private libraries are hidden in them.
+func (c *Comparison) Document(
+	ctx context.Context, transcripts int, reveal bool,
+) (*document.Document, error) {
+	v, err := readVeil(ctx, c.db, reveal)
+	if err != nil {
+		return nil, err
+	}
 	ids := make(map[assay.TrialID]string) // of episodes
 	var episodes []document.Episode
 	for _, flip := range c.Flips[:min(transcripts, len(c.Flips))] {
@@ -206,7 +217,7 @@ func (c *Comparison) Document(ctx context.Context, transcripts int) (*document.D
 				if err != nil {
 					return nil, err
 				}
-				e := Episode(&a, &tr)
+				e := Episode(&a, v.transcript(a.Run, &tr))
 				ids[id] = e.ID
 				episodes = append(episodes, e)
 			}

@@ -51,7 +51,9 @@ func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Fail
 	f := &Failures{Experiment: s.Experiment, Models: []string{}, Causes: []FailureCause{}}
 	libraries := NewLibraries(s.db)
 	read := 0
-	for stored, err := range s.Transcripts(ctx) {
+	whole := *s // causes need the texts
+	whole.veil = nil
+	for stored, err := range whole.Transcripts(ctx) {
 		if err != nil {
 			return nil, errors.Join(err, libraries.Close())
 		}
@@ -69,6 +71,9 @@ func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Fail
 		task, judge, err := libraries.Task(ctx, a)
 		if err == nil && stored.Transcript != nil {
 			example.Reason = judge.Explain(&a.Trial, task, stored.Transcript).Reason
+			if s.Hides(a) {
+				example.Because, example.Right = hide(example.Because), hide(example.Right)
+			}
 		}
 		latest[a.ID] = example
 	}

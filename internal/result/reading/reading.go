@@ -48,6 +48,8 @@ type Experiment struct {
 	// Command starts the program, and Store is the path of the store, for commands that a reader
 	// can copy. Empty means assay and assay.db.
 	Command, Store string
+	// Reveal shows the texts of private libraries.
+	Reveal bool
 }
 
 // A Report has the figures of an experiment. Its JSON is the JSON of the analysis.
@@ -93,7 +95,11 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if len(x.Where.Conditions()) > 0 { // verdicts lack most fields
 		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)
 	}
-	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, attempts, b)
+	v, err := readVeil(ctx, db, x.Reveal)
+	if err != nil {
+		return nil, err
+	}
+	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, v.attempts(attempts), b)
 	if err != nil {
 		return nil, err
 	}

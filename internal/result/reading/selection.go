@@ -20,6 +20,8 @@ type Request struct {
 	Snapshot   string // a state of the store; the present one if empty
 	Since      string // an earlier snapshot; only newer attempts are selected
 	Where      export.Where
+	// Reveal shows the texts of private libraries.
+	Reveal bool
 }
 
 // A Selection streams the attempts that a request selects from a store.
@@ -35,6 +37,7 @@ type Selection struct {
 	filter store.Filter
 	scope  *Scope // the scope of Request.Experiment, or nil
 	bare   map[bareAttempt]bool
+	veil   *veil
 }
 
 // A bareAttempt is an attempt without a transcript. In Selection.bare, it maps to true if the
@@ -52,6 +55,9 @@ func Select(
 	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, warn: warn}
 	s.bare = make(map[bareAttempt]bool)
 	var err error
+	if s.veil, err = readVeil(ctx, db, r.Reveal); err != nil {
+		return nil, err
+	}
 	if s.Snapshot == "" {
 		if s.Snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
 			return nil, err
@@ -84,8 +90,11 @@ func Select(
 
 // Attempts streams the selected attempts.
 func (s *Selection) Attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
-	return Filter(s.Unconditional(ctx), s.Where.Has)
+	return s.veil.attempts(Filter(s.Unconditional(ctx), s.Where.Has))
 }
+
+// Hides reports whether the texts of an attempt's library are hidden.
+func (s *Selection) Hides(a *assay.Attempt) bool { return s.veil.hides(a.Run) }
 
 // Unconditional streams the attempts that would be selected without the conditions of Where.
 func (s *Selection) Unconditional(ctx context.Context) iter.Seq2[assay.Attempt, error] {
@@ -94,7 +103,7 @@ func (s *Selection) Unconditional(ctx context.Context) iter.Seq2[assay.Attempt, 
 
 // In streams the selected attempts within a scope.
 func (s *Selection) In(ctx context.Context, scope *Scope) iter.Seq2[assay.Attempt, error] {
-	return Filter(Filter(s.db.Attempts(ctx, s.filter), scope.has), s.Where.Has)
+	return s.veil.attempts(Filter(Filter(s.db.Attempts(ctx, s.filter), scope.has), s.Where.Has))
 }
 
 // Transcripts streams the selected attempts with their transcripts.
@@ -122,6 +131,8 @@ func (s *Selection) TranscriptsIn(
 			if err == nil && stored.Transcript == nil {
 				s.bare[bareAttempt{a.ID, a.Number}] = damaged
 			}
+			stored.Attempt = s.veil.attempt(stored.Attempt)
+			stored.Transcript = s.veil.transcript(a.Run, stored.Transcript)
 			if !yield(stored, err) {
 				return
 			}

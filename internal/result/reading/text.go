@@ -60,6 +60,9 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
 	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s, %s working, %s queued\n",
 		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), working, queued)
+	if t.Private {
+		fmt.Fprintln(w, "  the library is private: tools are digests, and --reveal shows the texts")
+	}
 	writeReplies(w, &t.Attempt)
 	if t.Transcript != nil {
 		writeTranscript(w, t.Transcript)

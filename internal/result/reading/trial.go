@@ -20,11 +20,16 @@ type Trial struct {
 	// Transcript is nil if it is missing. Then NoTranscript gives the reason.
 	Transcript   *assay.Transcript
 	NoTranscript string
+	// Private means that the texts of the trial's library are hidden.
+	Private bool
 }
 
 // FindTrial returns an attempt at the trial whose ID starts with a text. Number chooses the
-// attempt; 0 stands for the one whose outcome counts, or the latest one.
-func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Trial, error) {
+// attempt; 0 stands for the one whose outcome counts, or the latest one. Without reveal, the texts
+// of private libraries are hidden.
+func FindTrial(
+	ctx context.Context, db *store.DB, text string, number int, reveal bool,
+) (*Trial, error) {
 	id, err := db.FindTrial(ctx, text)
 	if err != nil {
 		return nil, err
@@ -62,6 +67,12 @@ func FindTrial(ctx context.Context, db *store.DB, text string, number int) (*Tri
 	default:
 		t.Transcript = &tr
 	}
+	v, err := readVeil(ctx, db, reveal)
+	if err != nil {
+		return nil, err
+	}
+	t.Attempt, t.Transcript = v.attempt(t.Attempt), v.transcript(a.Run, t.Transcript)
+	t.Private = v.hides(a.Run)
 	return t, nil
 }
 
@@ -103,6 +114,9 @@ func (t *Trial) Opinions(
 		if err != nil {
 			return nil, err
 		}
+		if t.Private {
+			o.Reason = hide(o.Reason)
+		}
 		if o.Number == t.Number {
 			all = append(all, o)
 		}
@@ -111,9 +125,9 @@ func (t *Trial) Opinions(
 }
 
 // Explain explains rule by rule how the outcome came about. It returns nil for a fault and for an
-// attempt without a transcript.
+// attempt without a transcript, and for a private one, because an explanation quotes the task.
 func (t *Trial) Explain(ctx context.Context, db *store.DB) (*score.Explanation, error) {
-	if t.Transcript == nil || !t.Settles() || score.Version(t.World) == "" {
+	if t.Private || t.Transcript == nil || !t.Settles() || score.Version(t.World) == "" {
 		return nil, nil
 	}
 	libraries := NewLibraries(db)

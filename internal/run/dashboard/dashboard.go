@@ -31,6 +31,8 @@ type Options struct {
 	Token string
 	// Control allows viewers to change the run.
 	Control bool
+	// Reveal shows the texts of private libraries.
+	Reveal bool
 	// Program is the version of this program.
 	Program string
 }

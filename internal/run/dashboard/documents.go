@@ -47,7 +47,7 @@ func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Program, x.Store = s.options.Program, s.options.Store
+	x.Program, x.Store, x.Reveal = s.options.Program, s.options.Store, s.options.Reveal
 	x.Design.Cluster = stat.Auto
 	figures, err := x.Analyze(ctx, s.db)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) compareDocument(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	d, err := c.Document(r.Context(), reportTranscripts)
+	d, err := c.Document(r.Context(), reportTranscripts, s.options.Reveal)
 	if err != nil {
 		s.fail(w, r, http.StatusInternalServerError, err)
 		return

@@ -63,7 +63,7 @@ func statusOf(err error) int {
 }
 
 func (s *Server) explain(r *http.Request, id string, number int) (*explainedTrial, error) {
-	t, err := reading.FindTrial(r.Context(), s.db, id, number)
+	t, err := reading.FindTrial(r.Context(), s.db, id, number, s.options.Reveal)
 	if err != nil {
 		return nil, err
 	}

@@ -148,6 +148,9 @@ func writeContent(
 	if err := insertCarriers(ctx, tx, catalog); err != nil {
 		return err
 	}
+	if err := insertKey(ctx, tx, meta.Key); err != nil {
+		return err
+	}
 	if meta.Tasks, err = insertTasks(ctx, tx, tasks); err != nil {
 		return err
 	}

@@ -53,6 +53,10 @@ type Meta struct {
 	Digest string `json:"digest"`
 	Tools  int    `json:"tools"`
 	Tasks  int    `json:"tasks"`
+	// Private means that reports and exports leave out the texts of tasks and the names of tools.
+	// Key is the seed of a private library. Nothing prints it.
+	Private bool   `json:"private,omitempty"`
+	Key     string `json:"-"`
 }
 
 // A Count is the number of tasks of a type at a difficulty.
@@ -134,6 +138,10 @@ func (l *Library) load(ctx context.Context) error {
 			return fmt.Errorf("meta: %w", err)
 		}
 	}
+	if m.Key, err = readKey(ctx, l.db); err != nil {
+		return fmt.Errorf("key: %w", err)
+	}
+	m.Private = m.Key != ""
 	tools, err := l.readTools(ctx)
 	if err != nil {
 		return fmt.Errorf("tools: %w", err)
@@ -159,11 +167,7 @@ func (l *Library) load(ctx context.Context) error {
 func readCarriers(ctx context.Context, q querier) (
 	script assay.Script, server *assay.MCPServer, err error,
 ) {
-	var there bool
-	err = each(ctx, q, func(scan func(...any) error) error {
-		there = true
-		return nil
-	}, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'carriers'`)
+	there, err := hasTable(ctx, q, "carriers")
 	if err != nil || !there {
 		return script, nil, err
 	}

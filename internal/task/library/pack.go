@@ -28,6 +28,7 @@ type packedHead struct {
 	Tools   []assay.Tool     `json:"tools"`
 	Script  assay.Script     `json:"script"`
 	Server  *assay.MCPServer `json:"server,omitempty"`
+	Key     string           `json:"key,omitempty"`
 }
 
 // packWindow keeps the memory of packing small: with zstd's usual 4 MB, a run would need 40 MB
@@ -46,7 +47,7 @@ func (l *Library) Pack(ctx context.Context, tasks iter.Seq[TaskKey]) ([]byte, er
 	enc := json.NewEncoder(z)
 	err = enc.Encode(packedHead{
 		l.meta.Name, l.meta.Source, l.meta.Created,
-		l.catalog.All(), l.catalog.Script(), l.catalog.Server(),
+		l.catalog.All(), l.catalog.Script(), l.catalog.Server(), l.meta.Key,
 	})
 	for key := range tasks {
 		if err != nil {
@@ -71,7 +72,7 @@ func Unpack(ctx context.Context, parts [][]byte, digest, path string) (*Library,
 	if err := unpack(parts[0], &head, func(assay.Task) bool { return false }); err != nil {
 		return nil, err
 	}
-	meta := Meta{Name: head.Name, Source: head.Source, Created: head.Created}
+	meta := Meta{Name: head.Name, Source: head.Source, Created: head.Created, Key: head.Key}
 	catalog := assay.NewCatalog(head.Tools).With(head.Script, head.Server)
 	l, err := compiled(ctx, path, meta, catalog, packedTasks(parts))
 	if err == nil {
