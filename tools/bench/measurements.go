@@ -35,6 +35,9 @@ var measurements = []measurement{
 	{"7a", "comparisons of equal models", 300, (*bench).comparisons},
 	{"7b", "intervals of rates", 60, (*bench).intervals},
 	{"7c", "alarms about equal results", 3, (*bench).alarms},
+	{"8a", "how much the libraries of twenty seeds differ in difficulty", 400, (*bench).calibration},
+	{"8b", "whether the libraries of nineteen seeds teach the tools of the twentieth", 300, (*bench).leaks},
+	{"8c", "what the tasks of a fresh library demand", 2, (*bench).demands},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.
