@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // repository is the module's root, relative to this package.
@@ -101,6 +102,32 @@ func TestAgentsPage(t *testing.T) {
 		line := commands(page)[i] + " --sim-latency 0"
 		if out := r.run(t, line); !strings.Contains(out, want) {
 			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+}
+
+// TestFreshPage runs the commands of docs/fresh.md, and checks that the tasks that it quotes are as
+// they are generated.
+func TestFreshPage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/fresh.md")
+	r := reader{dir: t.TempDir()}
+	for _, line := range commands(page) {
+		r.run(t, line)
+	}
+	text := strings.Join(strings.Fields(strings.ReplaceAll(page, "\n>", "\n")), " ")
+	lib, err := library.Open(t.Context(), filepath.Join(r.dir, "fresh.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lib.Close()
+	for _, difficulty := range []string{"very_easy", "hard", "very_hard"} {
+		task, err := lib.Task(t.Context(), "basic-001", difficulty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, task.Description) {
+			t.Errorf("the page does not quote %q", task.Description)
 		}
 	}
 }
