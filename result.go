@@ -48,8 +48,10 @@ const (
 type Outcome struct {
 	Level Level `json:"level"`
 	Ended Ended `json:"ended"`
-	// ErrorCategory is the main reason why the level is not full success. It is empty for
-	// full success.
+	// Stop says in more detail than Ended how the episode ended. Cause is the first thing that went
+	// wrong and was not made good, and ErrorCategory its class. Both are empty for full success.
+	Stop          Stop   `json:"stop"`
+	Cause         Cause  `json:"cause"`
 	ErrorCategory string `json:"error_category"`
 	Turns         int    `json:"turns"`
 	// ToolCalls counts executed calls, including failed ones.
@@ -112,28 +114,6 @@ type Outcome struct {
 	Undecided string `json:"-"`
 	// ScoreVersion names the rules by which the episode was judged.
 	ScoreVersion string `json:"score_version"`
-}
-
-// The error categories, one for each outcome that is not full success.
-const (
-	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
-	CategoryTimeout         = "timeout"          // an agent used up its own time
-	CategoryMaxTurns        = "max_turns"        // the turns were used up
-	CategoryToolSelection   = "tool_selection"   // other tools were called instead of required ones
-	CategoryParameterConfig = "parameter_config" // wrong arguments; never in the pilot world
-	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
-	CategoryDependency      = "dependency"       // a tool was called before its dependencies
-	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
-	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
-	CategoryFramework       = "framework"        // an agent's framework changed a call
-	CategoryOther           = "other"            // right decisions, bad luck
-)
-
-// ErrorCategories lists the error categories, in the order of tables.
-var ErrorCategories = []string{
-	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
-	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
-	CategoryAgentFailure, CategoryFramework, CategoryOther,
 }
 
 // PilotScores are the three verdicts that the 2025 original all called full success, and the
@@ -350,7 +330,16 @@ func sameSetting(asked, used string) bool {
 }
 
 // Withdraw removes the verdict. The measures still show how far the attempt got.
-func (o *Outcome) Withdraw() { o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil }
+func (o *Outcome) Withdraw() {
+	o.Level, o.Ended, o.Stop, o.Cause, o.ErrorCategory, o.Pilot = "", "", "", "", "", nil
+}
+
+// Callless reports whether the model failed without any call that could be carried out. An agent
+// that crashed or used up its time is not to blame for that.
+func (o *Outcome) Callless() bool {
+	return o.ToolCalls == 0 && o.Level != "" && o.Level != FullSuccess &&
+		o.Ended != AgentError && o.Ended != AgentTimeout
+}
 
 // Settles reports whether the attempt ended in an outcome.
 func (a *Attempt) Settles() bool { return a.Level != "" }

@@ -63,6 +63,8 @@ var attemptFields = []column{
 	text("served_model", func(a *assay.Attempt) *string { return &a.ServedModel }),
 	text("level", func(a *assay.Attempt) *assay.Level { return &a.Level }),
 	text("ended", func(a *assay.Attempt) *assay.Ended { return &a.Ended }),
+	text("stop", func(a *assay.Attempt) *assay.Stop { return &a.Stop }),
+	text("cause", func(a *assay.Attempt) *assay.Cause { return &a.Cause }),
 	text("error_category", func(a *assay.Attempt) *string { return &a.ErrorCategory }),
 	integer("turns", func(a *assay.Attempt) *int { return &a.Outcome.Turns }),
 	integer("tool_calls", func(a *assay.Attempt) *int { return &a.ToolCalls }),

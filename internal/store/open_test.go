@@ -419,7 +419,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (body) VALUES (x'')")
 	// INSERT statements begin and end with these.
 	const (
-		columns = `program, templates, lane, served_model, level, ended, error_category, turns,
+		columns = `program, templates, lane, served_model, level, ended, stop, cause, error_category, turns,
 			tool_calls, required_tools, executed_tools, coverage, order_correct, assisted,
 			score_version, fault, fault_detail, parked, requests, retried, input_tokens,
 			output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at`

@@ -9,9 +9,9 @@ import (
 
 // An Outcome is the verdict on a trial without its details.
 type Outcome struct {
-	Trial         assay.TrialID
-	Level         assay.Level
-	ErrorCategory string
+	Trial    assay.TrialID
+	Level    assay.Level
+	Callless bool // see [assay.Outcome.Callless]
 }
 
 // Outcomes streams the latest verdict on each settled trial in the order in which the trials
@@ -21,7 +21,7 @@ func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
 	return stream(func(yield func(Outcome, error) bool) error {
 		return db.walk(ctx, walk{}, func(r row) (bool, error) {
 			a := &r.attempt
-			return !a.Settles() || yield(Outcome{a.ID, a.Level, a.ErrorCategory}, nil), nil
+			return !a.Settles() || yield(Outcome{a.ID, a.Level, a.Callless()}, nil), nil
 		})
 	})
 }

@@ -90,8 +90,8 @@ func TestReadersReturnLatestScore(t *testing.T) {
 			t.Errorf("%s, as saved (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]store.Outcome{
-			{a.ID, assay.Failure, "other"},
-			{b.ID, b.Level, b.ErrorCategory},
+			{a.ID, assay.Failure, false},
+			{b.ID, b.Level, b.Callless()},
 		}, outcomes(t, reader)); diff != "" {
 			t.Errorf("%s: Outcomes() (-want +got):\n%s", name, diff)
 		}
@@ -248,8 +248,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		for _, a := range is.now {
 			if a.Settles() {
 				verdicts[a.ID] = store.Outcome{
-					Trial: a.ID, Level: a.Level,
-					ErrorCategory: a.ErrorCategory,
+					Trial: a.ID, Level: a.Level, Callless: a.Callless(),
 				}
 			}
 		}

@@ -78,6 +78,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
 	settled.Worker = "w"
+	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
 	settled.Trial = assay.NewTrial(settled.Cell,
 		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1)
 	settled.UncertainTokens, settled.UnpricedTokens = 3, 4

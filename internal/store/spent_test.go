@@ -106,8 +106,7 @@ func TestOutcomesAgreeWithAttempts(t *testing.T) {
 	var want, got []store.Outcome
 	for _, a := range all(t, db, store.Filter{OnlySettled: true}) {
 		want = append(want, store.Outcome{
-			Trial: a.ID, Level: a.Level,
-			ErrorCategory: a.ErrorCategory,
+			Trial: a.ID, Level: a.Level, Callless: a.Callless(),
 		})
 	}
 	for o, err := range db.Outcomes(t.Context()) {

@@ -237,8 +237,8 @@ func TestCauses(t *testing.T) {
 	for _, b := range []struct {
 		name   string
 		acts   func(s *scene) assay.Message
-		stop   score.Stop
-		cause  score.Cause
+		stop   assay.Stop
+		cause  assay.Cause
 		turn   int
 		finish string
 		turns  int
@@ -251,62 +251,62 @@ func TestCauses(t *testing.T) {
 	}{
 		{
 			name: "gives up after a failure and claims success", acts: stopsAt(claim),
-			stop: score.Answered, cause: score.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
+			stop: assay.Answered, cause: assay.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
 		},
 		{
 			name: "gives up after a failure and says so",
 			acts: stopsAt(says("I am unable to go on, because the tool failed.")),
-			stop: score.GaveUp, cause: score.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
+			stop: assay.GaveUp, cause: assay.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
 		},
 		{
 			name: "skips the step that failed",
 			acts: func(s *scene) assay.Message { return s.each(s.steps...) },
-			stop: score.Answered, cause: score.SkippedStep, turn: 3, lucky: once(assay.FaultBefore, 1),
+			stop: assay.Answered, cause: assay.SkippedStep, turn: 3, lucky: once(assay.FaultBefore, 1),
 		},
 		{
 			name: "leaves a step out",
 			acts: func(s *scene) assay.Message { return s.each(s.steps[0], s.steps[1]) },
-			stop: score.Answered, cause: score.SkippedStep, turn: 3,
+			stop: assay.Answered, cause: assay.SkippedStep, turn: 3,
 		},
 		{
 			name: "claims success without any call", acts: func(*scene) assay.Message { return claim },
-			stop: score.Answered, cause: score.FalseClaim, turn: 1,
+			stop: assay.Answered, cause: assay.FalseClaim, turn: 1,
 		},
 		{
-			name: "declines", stop: score.Declined, cause: score.NoAction, turn: 1,
+			name: "declines", stop: assay.Declined, cause: assay.NoAction, turn: 1,
 			acts: func(*scene) assay.Message { return says("I'm sorry, but I can't help with that.") },
 		},
 		{
-			name: "is cut off", stop: score.CutOff, cause: score.NoAction, turn: 1, finish: "length",
+			name: "is cut off", stop: assay.CutOff, cause: assay.NoAction, turn: 1, finish: "length",
 			acts: func(*scene) assay.Message { return says("First of all, let me think about") },
 		},
 		{
-			name: "says nothing", stop: score.OutOfTurns, cause: score.NoAction, turn: 1,
+			name: "says nothing", stop: assay.OutOfTurns, cause: assay.NoAction, turn: 1,
 			acts: func(*scene) assay.Message { return says("") },
 		},
 		{
-			name: "repeats a call that succeeded", stop: score.OutOfTurns, turns: 4,
+			name: "repeats a call that succeeded", stop: assay.OutOfTurns, turns: 4,
 			acts:  func(s *scene) assay.Message { return s.call(s.steps[0], 0) },
-			cause: score.RetriedTooMuch, turn: 2,
+			cause: assay.RetriedTooMuch, turn: 2,
 		},
 		{
 			name: "runs out of tokens", acts: (*scene).next, tokens: 30,
-			stop: score.OutOfTokens, cause: score.BadLuck, turn: 2,
+			stop: assay.OutOfTokens, cause: assay.BadLuck, turn: 2,
 		},
 		{
 			name: "calls the steps in reverse",
 			acts: func(s *scene) assay.Message { return s.each(s.steps[1], s.steps[0], s.steps[2]) },
-			stop: score.Answered, cause: score.WrongOrder, turn: 1,
+			stop: assay.Answered, cause: assay.WrongOrder, turn: 1,
 		},
 		{
 			name: "believes an old answer", mix: "stale=1", lucky: once(assay.FaultStale, 2),
 			acts: func(s *scene) assay.Message {
 				return s.each(s.steps[1], s.steps[0], s.steps[1], s.steps[2])
 			},
-			stop: score.Answered, cause: score.BelievedAnswer, turn: 3, not: []string{world.PilotName},
+			stop: assay.Answered, cause: assay.BelievedAnswer, turn: 3, not: []string{world.PilotName},
 		},
 		{
-			name: "gives wrong arguments", stop: score.Answered, cause: score.WrongArgument, turn: 2,
+			name: "gives wrong arguments", stop: assay.Answered, cause: assay.WrongArgument, turn: 2,
 			acts: func(s *scene) assay.Message {
 				if s.turn == 1 {
 					return calls(assay.ToolCall{Name: s.steps[1], Arguments: `{"no such": 1}`})
@@ -316,7 +316,7 @@ func TestCauses(t *testing.T) {
 			not: []string{world.PilotName}, // it does not check arguments
 		},
 		{
-			name: "makes malformed calls", stop: score.OutOfTurns, cause: score.MalformedCall, turn: 1,
+			name: "makes malformed calls", stop: assay.OutOfTurns, cause: assay.MalformedCall, turn: 1,
 			acts: func(*scene) assay.Message {
 				return calls(assay.ToolCall{Name: "no_such_tool", Arguments: `{`})
 			},
@@ -324,31 +324,31 @@ func TestCauses(t *testing.T) {
 		{
 			name: "calls another tool instead",
 			acts: func(s *scene) assay.Message { return s.each(s.steps[0], s.useless) },
-			stop: score.Answered, cause: score.WrongTool, turn: 2,
+			stop: assay.Answered, cause: assay.WrongTool, turn: 2,
 		},
 		{
 			name: "repeats an effect whose answer was lost", acts: (*scene).next, mix: "after=1",
 			lucky: once(assay.FaultAfter, 2),
-			stop:  score.Answered, cause: score.RepeatedEffect, turn: 4, not: []string{world.PilotName},
+			stop:  assay.Answered, cause: assay.RepeatedEffect, turn: 4, not: []string{world.PilotName},
 		},
 		{
 			name: "follows a flawed plan", variant: "flawed_missing_step",
 			acts: func(s *scene) assay.Message { return s.each(s.plan...) },
-			stop: score.Answered, cause: score.FollowedFlaw, turn: anyTurn,
+			stop: assay.Answered, cause: assay.FollowedFlaw, turn: anyTurn,
 		},
 		{
-			name: "does harm", stop: score.Answered, cause: score.HarmfulEffect, turn: 1,
+			name: "does harm", stop: assay.Answered, cause: assay.HarmfulEffect, turn: 1,
 			acts: func(s *scene) assay.Message { return s.each(append([]string{s.harmful}, s.steps...)...) },
 			not:  []string{world.PilotName}, // it knows no effects
 		},
 		{
-			name: "has no luck", acts: (*scene).next, stop: score.OutOfCalls, cause: score.BadLuck, turn: 4,
+			name: "has no luck", acts: (*scene).next, stop: assay.OutOfCalls, cause: assay.BadLuck, turn: 4,
 			lucky: func(tr *assay.Transcript) bool {
 				return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Happened() })
 			},
 		},
 		{
-			name: "does not stop", stop: score.OutOfTurns, cause: score.RetriedTooMuch, turn: 4,
+			name: "does not stop", stop: assay.OutOfTurns, cause: assay.RetriedTooMuch, turn: 4,
 			not: []string{world.PilotName}, // it does not ask for an end
 			acts: func(s *scene) assay.Message {
 				if s.turn < len(s.steps) {
@@ -379,7 +379,7 @@ func TestCauses(t *testing.T) {
 				if b.lucky != nil {
 					trial.Reliability = .6
 				}
-				if b.stop == score.OutOfCalls {
+				if b.stop == assay.OutOfCalls {
 					trial.Calls = 4
 				}
 				runner := episode.NewRunner(h.library.Catalog(), 0)

@@ -17,7 +17,7 @@ func Example() {
 		TaskType: "basic_task", Reliability: 0.8,
 	}
 	for range 20 {
-		for _, stop := range g.Outcome(cell, assay.Failure, "other") {
+		for _, stop := range g.Outcome(cell, assay.Failure, false) {
 			fmt.Println(stop)
 		}
 	}

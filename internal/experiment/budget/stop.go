@@ -22,8 +22,8 @@ type StopRules struct {
 	// Hopeless is met when the upper end of the 95 % interval of full success is below Below.
 	// Without a single full success this takes 16 outcomes for 0.2, 35 for 0.1 and 189 for 0.02.
 	Hopeless *StopRule `yaml:"hopeless" json:"hopeless,omitempty"`
-	// Malformed is met when more than the share Above of the outcomes have the error category
-	// tool_call_format.
+	// Malformed is met when more than the share Above of the outcomes are failures without any call
+	// that could be carried out.
 	Malformed *StopRule `yaml:"malformed" json:"malformed,omitempty"`
 }
 
@@ -42,11 +42,10 @@ const (
 )
 
 // Reason returns why a cell or a model (see per) should be stopped after n outcomes, of which
-// full are full successes and malformed have the category tool_call_format. It returns "" if no
-// rule is met. Malformed is checked first because it also names the cause.
+// full are full successes and malformed had no valid call. It returns "" if no rule is met. Malformed is checked first because it also names the cause.
 func (r StopRules) Reason(n, full, malformed int, per string) string {
 	if m := r.Malformed; m.due(n, per) && float64(malformed)/float64(n) > m.Above {
-		return fmt.Sprintf("%d of %d outcomes are tool_call_format, more than %s",
+		return fmt.Sprintf("%d of %d outcomes made no valid call, more than %s",
 			malformed, n, percent(m.Above))
 	}
 	if h := r.Hopeless; h.due(n, per) && stat.Wilson(full, n, stat.Z95).High < h.Below {

@@ -23,7 +23,7 @@ func TestRuleIsMetByEnoughOutcomes(t *testing.T) {
 	}
 	const (
 		hopelessText  = "full success is below 20 % with 95 % confidence after 24 trials"
-		malformedText = "17 of 20 outcomes are tool_call_format, more than 80 %"
+		malformedText = "17 of 20 outcomes made no valid call, more than 80 %"
 	)
 	for _, tc := range []struct {
 		name               string
@@ -49,7 +49,7 @@ func TestRuleIsMetByEnoughOutcomes(t *testing.T) {
 		{"exactly a share without a binary fraction", both, 100, 90, 29, budget.PerCell, ""},
 		{
 			"malformed is checked first", both, 20, 0, 20, budget.PerCell,
-			"20 of 20 outcomes are tool_call_format, more than 29 %",
+			"20 of 20 outcomes made no valid call, more than 29 %",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

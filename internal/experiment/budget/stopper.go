@@ -88,7 +88,7 @@ func (g *Stopper) accountsLocked(c assay.Cell) [3]*account {
 
 // Outcome counts an outcome of this run or of an earlier one. It returns the stops that this
 // outcome causes.
-func (g *Stopper) Outcome(c assay.Cell, level assay.Level, category string) []Stop {
+func (g *Stopper) Outcome(c assay.Cell, level assay.Level, callless bool) []Stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.accountsLocked(c)
@@ -97,7 +97,7 @@ func (g *Stopper) Outcome(c assay.Cell, level assay.Level, category string) []St
 		if level == assay.FullSuccess {
 			a.full++
 		}
-		if category == assay.CategoryToolCallFormat {
+		if callless {
 			a.malformed++
 		}
 	}

@@ -108,12 +108,12 @@ func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 		Malformed: &budget.StopRule{After: 20, Above: 0.8, Per: budget.PerModel},
 	})
 	for i := range 25 {
-		stops := g.Outcome(cell("a", "cot"), assay.Failure, "other")
+		stops := g.Outcome(cell("a", "cot"), assay.Failure, false)
 		if got := len(stops) > 0; got != (i == 19) {
 			t.Errorf("after %d failures: stops %v", i+1, stops)
 		}
-		g.Outcome(cell("a", "baseline"), assay.FullSuccess, "")
-		g.Outcome(cell("b", "cot"), assay.PartialSuccess, "tool_call_format")
+		g.Outcome(cell("a", "baseline"), assay.FullSuccess, false)
+		g.Outcome(cell("b", "cot"), assay.PartialSuccess, true)
 	}
 	for _, c := range []assay.Cell{cell("a", "cot"), cell("b", "cot"), cell("b", "baseline")} {
 		if reason, rule := g.Skip(c); reason == "" || !rule {
@@ -126,7 +126,7 @@ func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 
 	const hopeless = " stopped early: full success is below 20 % with 95 % confidence " +
 		"after 20 trials"
-	const malformed = " stopped early: 20 of 20 outcomes are tool_call_format, more than 80 %"
+	const malformed = " stopped early: 20 of 20 outcomes made no valid call, more than 80 %"
 	want := map[string]int{ // skipped trials
 		"a cot easy simple_task 0.8" + hopeless: 1,
 		"b" + malformed:                         2,
@@ -157,7 +157,7 @@ func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")
 			for _, g := range []*budget.Stopper{open, bound} {
 				g.Spend(c, assay.Usage{InputTokens: n}, float64(n))
-				g.Outcome(c, assay.Failure, "tool_call_format")
+				g.Outcome(c, assay.Failure, true)
 			}
 			spent += n
 			if reason, _ := open.Skip(c); reason != "" || open.Allow(c) != nil {

@@ -286,7 +286,7 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error 
 	}
 	for t := range j.Trials() {
 		if o, ok := outcomes[t.ID]; ok {
-			g.Outcome(t.Cell, o.Level, o.ErrorCategory)
+			g.Outcome(t.Cell, o.Level, o.Callless)
 		}
 	}
 	return nil

@@ -11,9 +11,9 @@ import (
 
 func errorChart(e report.Errors) *document.Chart {
 	var rows []object
-	var models, categories []string
-	for _, c := range e.Categories {
-		categories = append(categories, report.Readable(c))
+	var models, causes []string
+	for _, c := range e.Causes {
+		causes = append(causes, causeText(c))
 	}
 	for _, r := range e.Rows {
 		if r.Total == 0 {
@@ -23,7 +23,7 @@ func errorChart(e report.Errors) *document.Chart {
 		for _, c := range r.Cells {
 			if c.Count > 0 {
 				rows = append(rows, object{
-					"model": r.Model, "category": report.Readable(c.Category),
+					"model": r.Model, "cause": causeText(c.Cause),
 					"share": c.Rate, "count": c.Count,
 				})
 			}
@@ -34,9 +34,9 @@ func errorChart(e report.Errors) *document.Chart {
 		"data": values(rows), "height": object{"step": 28}, "mark": object{"type": "bar"},
 		"encoding": object{
 			"y": nominal("model", "", models), "x": share("share", "share of failed trials"),
-			"color":   nominal("category", "category", categories),
+			"color":   nominal("cause", "cause", causes),
 			"order":   object{"field": "share", "sort": "descending"},
-			"tooltip": tips("model", "category", "count|outcomes|d", "share||.1%"),
+			"tooltip": tips("model", "cause", "count|outcomes|d", "share||.1%"),
 		},
 	})
 }

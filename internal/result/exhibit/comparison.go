@@ -82,8 +82,8 @@ func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Sect
 	t := tableOf(columns, c.Flips, func(f report.Flip) []document.Cell {
 		return []document.Cell{
 			text(f.Condition), text(string(f.Task)),
-			link(f.A), text(outcomeText(f.LevelA, f.CategoryA)),
-			link(f.B), text(outcomeText(f.LevelB, f.CategoryB)),
+			link(f.A), text(outcomeText(f.LevelA, f.CauseA)),
+			link(f.B), text(outcomeText(f.LevelB, f.CauseB)),
 		}
 	})
 	t.Shown = fewestRows
@@ -98,11 +98,11 @@ func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Sect
 	return s
 }
 
-func outcomeText(l assay.Level, category string) string {
-	if category == "" {
+func outcomeText(l assay.Level, c assay.Cause) string {
+	if c == "" {
 		return report.Readable(string(l))
 	}
-	return report.Readable(string(l)) + ": " + report.Readable(category)
+	return report.Readable(string(l)) + ": " + c.Text()
 }
 
 // summary begins with the verdict.

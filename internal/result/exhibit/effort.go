@@ -18,24 +18,17 @@ func (a analysis) errorSection() *document.Section {
 		{label("model"), true, modelAndMainError},
 		{figure("n"), true, func(r report.ErrorRow) document.Cell { return whole(r.Total) }},
 	}
-	var absent []string
-	for i, category := range e.Categories {
+	for i, cause := range e.Causes {
 		occurs := func(r report.ErrorRow) bool { return r.Cells[i].Count > 0 }
-		wanted := slices.ContainsFunc(e.Rows, occurs)
-		if !wanted {
-			absent = append(absent, category)
-		}
 		columns = append(columns, column[report.ErrorRow]{
-			figure(report.Readable(category)), wanted,
+			figure(causeText(cause)), slices.ContainsFunc(e.Rows, occurs),
 			func(r report.ErrorRow) document.Cell { return errorCell(r.Cells[i], r.Total) },
 		})
 	}
 	notes := []string{
-		"Cells are shares of the n outcomes that are not full successes. Each outcome has one " +
-			"category. The most frequent one is below the model's name.",
-	}
-	if len(absent) > 0 {
-		notes = append(notes, "Categories without outcomes: "+report.ReadableList(absent)+".")
+		"Cells are shares of the n outcomes that are not full successes, by the first thing that " +
+			"went wrong and was not made good. The most frequent cause is below the model's name; " +
+			"`assay failures` has an example of each.",
 	}
 	return &document.Section{
 		ID: "errors", Title: "Why trials failed", Chart: errorChart(e),
@@ -49,7 +42,7 @@ func errorCell(c report.ErrorCell, n int) document.Cell {
 	return cell
 }
 
-// modelAndMainError shows a model above its most frequent category.
+// modelAndMainError shows a model above its most frequent cause.
 func modelAndMainError(r report.ErrorRow) document.Cell {
 	main := report.ErrorCell{}
 	for _, c := range r.Cells {
@@ -59,7 +52,7 @@ func modelAndMainError(r report.ErrorRow) document.Cell {
 	}
 	cell := text(r.Model)
 	if main.Count > 0 {
-		cell.Note = report.Readable(main.Category)
+		cell.Note = causeText(main.Cause)
 	}
 	return cell
 }

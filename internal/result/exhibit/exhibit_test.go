@@ -79,7 +79,7 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 
 func TestOverviewSaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
-	reason := &report.Reason{Category: assay.CategoryToolSelection, Count: 80, Failed: 120}
+	reason := &report.Reason{Cause: assay.WrongTool, Count: 80, Failed: 120}
 	both := []report.Standing{standing("m", 100, true), standing("n", 100, true)}
 	one := both[:1]
 	for name, c := range map[string]struct {
@@ -227,15 +227,14 @@ func TestExposureSection(t *testing.T) {
 	}
 }
 
-// TestErrorTableFits checks that all categories of errors but timeout, which no outcome has, fit
-// 120 columns of a terminal, that half of them fit 80, and that those without outcomes are named
-// below the table.
+// TestErrorTableFits checks that as many causes as usual fit the columns of a terminal, and that the
+// ones without outcomes have no column.
 func TestErrorTableFits(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ width, occurring int }{{120, 9}, {100, 6}, {80, 5}} {
+	for _, tc := range []struct{ width, occurring int }{{120, 8}, {100, 6}, {80, 5}} {
 		row := report.ErrorRow{Model: "qwen2.5-7b-instruct", Done: 150}
-		for i, category := range assay.ErrorCategories {
-			c := report.ErrorCell{Category: category}
+		for i, cause := range assay.Causes {
+			c := report.ErrorCell{Cause: cause}
 			if i < tc.occurring {
 				c.Count, c.Rate = i+1, 1
 				c.Interval = stat.Interval{Low: .72, High: 1}
@@ -245,7 +244,7 @@ func TestErrorTableFits(t *testing.T) {
 		}
 		var b strings.Builder
 		figures := &report.Table{Planned: 150, Done: 150, Errors: report.Errors{
-			Categories: assay.ErrorCategories, Rows: []report.ErrorRow{row},
+			Causes: assay.Causes, Rows: []report.ErrorRow{row},
 		}}
 		d := exhibit.Report(&report.Analysis{Table: figures})
 		err := d.WriteText(&b, document.Terminal{Width: tc.width})
@@ -261,12 +260,12 @@ func TestErrorTableFits(t *testing.T) {
 				t.Errorf("%d columns: a line has %d: %s", tc.width, n, line)
 			}
 		}
-		main := strings.ReplaceAll(assay.ErrorCategories[tc.occurring-1], "_", " ")
+		main := assay.Causes[tc.occurring-1].Text()
 		if !strings.Contains(table, "\n"+main) {
-			t.Errorf("%d columns: the main category %q is missing:\n%s", tc.width, main, table)
+			t.Errorf("%d columns: the main cause %q is missing:\n%s", tc.width, main, table)
 		}
-		if !strings.Contains(table, "without outcomes") {
-			t.Errorf("%d columns: categories without outcomes are not named", tc.width)
+		if rare := assay.BadLuck.Text(); strings.Contains(table, rare) {
+			t.Errorf("%d columns: %q without outcomes has a column", tc.width, rare)
 		}
 	}
 }

@@ -189,18 +189,18 @@ func whereText(l *report.Loss) string {
 
 // causesText names each model's most frequent cause. Models with the same cause are together.
 func causesText(causes []report.Cause) string {
-	var categories []string
-	by := make(map[string][]string)
+	var kinds []assay.Cause
+	by := make(map[assay.Cause][]string)
 	for _, c := range causes[:min(len(causes), mostNamed)] {
-		if by[c.Category] == nil {
-			categories = append(categories, c.Category)
+		if by[c.Cause] == nil {
+			kinds = append(kinds, c.Cause)
 		}
-		by[c.Category] = append(by[c.Category],
+		by[c.Cause] = append(by[c.Cause],
 			fmt.Sprintf("%s %d of %d", c.Model, c.Count, c.Failed))
 	}
 	var parts []string
-	for _, name := range categories {
-		parts = append(parts, categoryText(name)+": "+strings.Join(by[name], ", "))
+	for _, cause := range kinds {
+		parts = append(parts, causeText(cause)+": "+strings.Join(by[cause], ", "))
 	}
 	if n := len(causes) - mostNamed; n > 0 {
 		parts = append(parts, "and "+counted(n, "more model"))
@@ -208,12 +208,7 @@ func causesText(causes []report.Cause) string {
 	return strings.Join(parts, "; ")
 }
 
-func categoryText(category string) string {
-	if category == "" {
-		return "without a category"
-	}
-	return report.Readable(category)
-}
+func causeText(c assay.Cause) string { return cmp.Or(c.Text(), "without a cause") }
 
 // exampleText names the command that shows a failed trial, and describes the trial.
 func (a analysis) exampleText() string {
@@ -231,7 +226,7 @@ func (a analysis) exampleText() string {
 	return fmt.Sprintf("`%s %s`: %s, reliability %s: %s",
 		cmp.Or(a.Headline.Show, "assay show"), e.Trial[:min(8, len(e.Trial))],
 		strings.Join(where, ", "), assay.FormatReliability(e.Cell.Reliability),
-		categoryText(e.Category))
+		causeText(e.Cause))
 }
 
 // extentText counts the trials that are done, and gives their time, faults, cost and warnings.

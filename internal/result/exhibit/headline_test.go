@@ -119,12 +119,12 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 	full := report.Headline{
 		Order: []report.Rank{last("m", .5)}, Loss: &report.Loss{},
 		Causes: []report.Cause{
-			{Model: "m", Category: "max_turns", Count: 3, Failed: 4},
-			{Model: "n", Category: "other", Count: 1, Failed: 2},
-			{Model: "o", Category: "max_turns", Count: 5, Failed: 5},
+			{Model: "m", Cause: assay.NoAction, Count: 3, Failed: 4},
+			{Model: "n", Cause: assay.BadLuck, Count: 1, Failed: 2},
+			{Model: "o", Cause: assay.NoAction, Count: 5, Failed: 5},
 		},
 		Example: &report.Example{
-			Trial: "0123456789", Category: "max_turns",
+			Trial: "0123456789", Cause: assay.NoAction,
 			Cell: assay.Cell{Model: "m", Variant: "cot", TaskType: "basic_task", Reliability: .7},
 		},
 		Show: "go run ./cmd/assay show",
@@ -148,10 +148,10 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 		t.Errorf("labels without outcomes (-want +got):\n%s", diff)
 	}
 	lines := exhibit.Headline(&report.Analysis{Table: &report.Table{}, Headline: full})
-	if want := "max turns: m 3 of 4, o 5 of 5; other: n 1 of 2"; lines[2].Text != want {
+	if want := "no action: m 3 of 4, o 5 of 5; bad luck: n 1 of 2"; lines[2].Text != want {
 		t.Errorf("causes %q, want %q", lines[2].Text, want)
 	}
-	example := "`go run ./cmd/assay show 01234567`: m, cot, basic task, reliability 0.7: max turns"
+	example := "`go run ./cmd/assay show 01234567`: m, cot, basic task, reliability 0.7: no action"
 	if lines[3].Text != example {
 		t.Errorf("example %q, want %q", lines[3].Text, example)
 	}

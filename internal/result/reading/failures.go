@@ -29,10 +29,10 @@ type Failures struct {
 
 // A FailureCause counts the failures with one cause.
 type FailureCause struct {
-	Cause  score.Cause        `json:"cause"`
+	Cause  assay.Cause        `json:"cause"`
 	Failed int                `json:"failed"`
 	Models map[string]int     `json:"models"`
-	Stops  map[score.Stop]int `json:"stopped"`
+	Stops  map[assay.Stop]int `json:"stopped"`
 	// Example is a failure of the model and the condition that have most of them.
 	Example FailureExample `json:"example"`
 }
@@ -82,7 +82,7 @@ func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Fail
 }
 
 func (f *Failures) count(latest map[assay.TrialID]*FailureExample) {
-	by := make(map[score.Cause][]*FailureExample)
+	by := make(map[assay.Cause][]*FailureExample)
 	for _, e := range latest {
 		f.Done++
 		if e == nil {
@@ -102,7 +102,7 @@ func (f *Failures) count(latest map[assay.TrialID]*FailureExample) {
 	for cause, all := range by {
 		c := FailureCause{
 			Cause: cause, Failed: len(all), Models: make(map[string]int),
-			Stops: make(map[score.Stop]int), Example: typical(all),
+			Stops: make(map[assay.Stop]int), Example: typical(all),
 		}
 		for _, e := range all {
 			c.Models[e.Model]++
@@ -149,7 +149,7 @@ func (f *Failures) Text(show string, all bool) string {
 		[]string{"first thing that went wrong", "failures", "share"}, models, []string{"ended by"})...)
 	for _, c := range f.Causes {
 		row := []string{
-			string(c.Cause), fmt.Sprint(c.Failed), fmt.Sprintf("%.0f %%", 100*float64(c.Failed)/float64(f.Failed)),
+			c.Cause.Text(), fmt.Sprint(c.Failed), fmt.Sprintf("%.0f %%", 100*float64(c.Failed)/float64(f.Failed)),
 		}
 		for _, m := range models {
 			row = append(row, fmt.Sprint(c.Models[m]))
@@ -164,7 +164,7 @@ func (f *Failures) Text(show string, all bool) string {
 		}
 		e := &c.Example
 		fmt.Fprintf(&b, "\n%s: %s %.8s\n  %s\n  %s\n  right: %s\n",
-			c.Cause, show, e.Trial, cellText(e), e.Because, e.Right)
+			c.Cause.Text(), show, e.Trial, cellText(e), e.Because, e.Right)
 	}
 	if f.Unexplained > 0 {
 		fmt.Fprintf(&b, "\n%d failures have no cause: their transcripts are not in the store, or today's rules"+
@@ -174,8 +174,8 @@ func (f *Failures) Text(show string, all bool) string {
 }
 
 // stopsText names the most frequent end, and its share if there are others.
-func stopsText(stops map[score.Stop]int) string {
-	var best score.Stop
+func stopsText(stops map[assay.Stop]int) string {
+	var best assay.Stop
 	sum := 0
 	for s, n := range stops {
 		sum += n
@@ -184,9 +184,9 @@ func stopsText(stops map[score.Stop]int) string {
 		}
 	}
 	if stops[best] == sum {
-		return string(best)
+		return best.Text()
 	}
-	return fmt.Sprintf("%s (%.0f %%)", best, 100*float64(stops[best])/float64(sum))
+	return fmt.Sprintf("%s (%.0f %%)", best.Text(), 100*float64(stops[best])/float64(sum))
 }
 
 // cellText names the condition of a failure and the turn.

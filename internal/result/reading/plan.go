@@ -140,8 +140,8 @@ func references(
 // Design returns the facts that a report needs besides the trials.
 func Design(ctx context.Context, j *job.Job) report.Design {
 	d := report.Design{
-		Models: j.Experiment.Models, Categories: assay.ErrorCategories,
-		Hurts: hurts(ctx, j), Open: open(ctx, j), Survivable: survivable(ctx, j),
+		Models: j.Experiment.Models,
+		Hurts:  hurts(ctx, j), Open: open(ctx, j), Survivable: survivable(ctx, j),
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)

@@ -95,8 +95,8 @@ type Flip struct {
 	B         assay.TrialID `json:"b"`
 	LevelA    assay.Level   `json:"level_a"`
 	LevelB    assay.Level   `json:"level_b"`
-	CategoryA string        `json:"category_a"`
-	CategoryB string        `json:"category_b"`
+	CauseA    assay.Cause   `json:"cause_a"`
+	CauseB    assay.Cause   `json:"cause_b"`
 }
 
 // mostFlips limits the flips that are listed.
@@ -114,7 +114,7 @@ type settled struct {
 	required string        // tools
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
-	category string
+	cause    assay.Cause
 	prompts  string
 	judge    string
 	usd      float64
@@ -262,7 +262,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 		all = append(all, settled{
 			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
-			required: word(strings.Join(a.RequiredTools, " ")), category: word(a.ErrorCategory),
+			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens,
 		})
@@ -459,7 +459,7 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 		c.Worse += int(from)
 		if len(c.Flips) < mostFlips {
 			c.Flips = append(c.Flips,
-				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})
+				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.cause, b.cause})
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A mistake is a category of error at a task.
+// A mistake is a cause at a task.
 type mistake struct {
-	category string
-	task     task
+	cause assay.Cause
+	task  task
 }
 
 // A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
@@ -38,20 +38,20 @@ type counted struct {
 	failures map[failure]failedTrial
 }
 
-// A failure is a kind of outcome that is not full success: the outcomes of a cell with a category,
+// A failure is a kind of outcome that is not full success: the outcomes of a cell with a cause,
 // or of a model at a task.
 type failure struct {
-	cell     *cell // nil for a model's failures at a task
-	category string
-	model    string
-	task     task
+	cell  *cell // nil for a model's failures at a task
+	cause assay.Cause
+	model string
+	task  task
 }
 
 // A failedTrial is a trial that did not fully succeed.
 type failedTrial struct {
-	id       assay.TrialID
-	cell     *cell
-	category string
+	id    assay.TrialID
+	cell  *cell
+	cause assay.Cause
 }
 
 // example returns nil if there is no trial.
@@ -59,14 +59,14 @@ func (t failedTrial) example() *Example {
 	if t.cell == nil {
 		return nil
 	}
-	return &Example{t.id, t.cell.Cell, t.category}
+	return &Example{t.id, t.cell.Cell, t.cause}
 }
 
 // fail remembers the failed trial whose ID comes first, because the order of attempts is up to
 // chance.
 func (x *counted) fail(t failedTrial, of task) {
 	for _, f := range []failure{
-		{cell: t.cell, category: t.category}, {model: t.cell.Model, task: of},
+		{cell: t.cell, cause: t.cause}, {model: t.cell.Model, task: of},
 	} {
 		if first, ok := x.failures[f]; !ok || t.id < first.id {
 			x.failures[f] = t
@@ -145,7 +145,7 @@ func count(
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
 			}
 			if isFull(a.Level) == 0 {
-				x.fail(failedTrial{a.ID, cells[p.cell], a.ErrorCategory}, p.task)
+				x.fail(failedTrial{a.ID, cells[p.cell], a.Cause}, p.task)
 			}
 			at := luck{cells[p.cell].Model, p.task, p.repeat}
 			g := x.lucks[at]

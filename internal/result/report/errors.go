@@ -9,11 +9,11 @@ import (
 
 // Errors holds the reasons why trials did not fully succeed, by model.
 type Errors struct {
-	Categories []string   `json:"categories"`
-	Rows       []ErrorRow `json:"rows"`
+	Causes []assay.Cause `json:"causes"`
+	Rows   []ErrorRow    `json:"rows"`
 }
 
-// An ErrorRow has a cell for each category. Their counts add up to Total, which is Done
+// An ErrorRow has a cell for each cause. Their counts add up to Total, which is Done
 // minus the full successes.
 type ErrorRow struct {
 	Model string      `json:"model"`
@@ -22,21 +22,21 @@ type ErrorRow struct {
 	Cells []ErrorCell `json:"cells"`
 }
 
-// An ErrorCell is a category's share of the Total. The category is empty for outcomes
-// without one.
+// An ErrorCell is a cause's share of the Total. The cause is empty for outcomes without one, which
+// come from other programs.
 type ErrorCell struct {
-	Category string `json:"category"`
+	Cause assay.Cause `json:"cause"`
 	Share
 }
 
 func (d Design) errors(cells []*cell) Errors {
 	total := sum(cells)
 	e := Errors{Rows: []ErrorRow{}}
-	e.Categories = inOrder(slices.Concat(d.Categories, total.categories()), nil)
+	e.Causes = total.causes()
 	for _, m := range byModel(cells) {
 		row := ErrorRow{Model: m.key, Done: m.done, Total: m.done - m.full, Cells: []ErrorCell{}}
-		for _, category := range e.Categories {
-			row.Cells = append(row.Cells, ErrorCell{category, m.mistaken(category)})
+		for _, cause := range e.Causes {
+			row.Cells = append(row.Cells, ErrorCell{cause, m.failedBy(cause)})
 		}
 		e.Rows = append(e.Rows, row)
 	}

@@ -62,17 +62,17 @@ const Task = "task"
 
 // A Cause is a model's most frequent reason why trials did not fully succeed.
 type Cause struct {
-	Model    string
-	Category string
-	Count    int
-	Failed   int
+	Model  string
+	Cause  assay.Cause
+	Count  int
+	Failed int
 }
 
 // An Example is a trial that did not fully succeed.
 type Example struct {
-	Trial    assay.TrialID
-	Cell     assay.Cell
-	Category string
+	Trial assay.TrialID
+	Cell  assay.Cell
+	Cause assay.Cause
 }
 
 // headline computes the figures. The tests of the analysis have to be adjusted already.
@@ -106,7 +106,7 @@ func causes(e Errors) (all []Cause) {
 			continue
 		}
 		top := slices.MaxFunc(row.Cells, func(a, b ErrorCell) int { return a.Count - b.Count })
-		all = append(all, Cause{row.Model, top.Category, top.Count, row.Total})
+		all = append(all, Cause{row.Model, top.Cause, top.Count, row.Total})
 	}
 	return all
 }
@@ -318,7 +318,7 @@ func losses(all []separate, chosen int) (out []Loss) {
 	return out
 }
 
-// example finds a trial that shows the loss, with its most frequent category. Without a loss, it
+// example finds a trial that shows the loss, with its most frequent cause. Without a loss, it
 // shows the main reason where that is most frequent.
 func (x *counted) example(l *Loss, r *Reason) *Example {
 	switch {
@@ -346,7 +346,7 @@ func (x *counted) failureAt(model, factor, name string) *Example {
 	}
 	var found failedTrial
 	for _, c := range cells {
-		f, ok := x.failures[failure{cell: c, category: reason.Category}]
+		f, ok := x.failures[failure{cell: c, cause: reason.Cause}]
 		if ok && (found.cell == nil || c.Reliability > found.cell.Reliability) {
 			found = f
 		}

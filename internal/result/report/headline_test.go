@@ -22,13 +22,13 @@ type rehearsal struct {
 }
 
 // play adds the outcomes of trials at n tasks in a cell, of which the first ones fully succeed.
-func (p *rehearsal) play(c assay.Cell, n, full int, category string) {
+func (p *rehearsal) play(c assay.Cell, n, full int, cause assay.Cause) {
 	c.Difficulty = "easy"
 	for i := range n {
 		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprintf("%s-%d", c.TaskType, i))}
 		t := assay.NewTrial(c, ref, assay.Setting{World: "pilot"}, 1, 1)
 		a := outcome(t, assay.Failure, 3)
-		if a.ErrorCategory = category; i < full {
+		if a.Cause = cause; i < full {
 			a = outcome(t, assay.FullSuccess, 3)
 		}
 		a.RequiredTools = []string{string(ref.ID)}
@@ -58,9 +58,9 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	var p rehearsal
 	for _, reliability := range []float64{0.9, 0.6} {
 		p.play(inCell("m", assay.Optimal, reliability), 30, 30, "")
-		p.play(inCell("m", "flawed_missing_step", reliability), 30, 3, "tool_selection")
-		p.play(inCell("n", assay.Optimal, reliability), 30, 21, "max_turns")
-		p.play(inCell("n", "flawed_missing_step", reliability), 30, 21, "max_turns")
+		p.play(inCell("m", "flawed_missing_step", reliability), 30, 3, assay.WrongTool)
+		p.play(inCell("n", assay.Optimal, reliability), 30, 21, assay.NoAction)
+		p.play(inCell("n", "flawed_missing_step", reliability), 30, 21, assay.NoAction)
 	}
 	h := p.headline(t)
 	if l := h.Loss; l == nil || l.Model != "m" || l.Level != "flawed_missing_step" ||
@@ -70,14 +70,14 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	}
 	e := h.Example
 	if e == nil || e.Cell.Model != "m" || e.Cell.Variant != "flawed_missing_step" ||
-		e.Cell.Reliability != 0.9 || e.Category != "tool_selection" {
+		e.Cell.Reliability != 0.9 || e.Cause != assay.WrongTool {
 		t.Fatalf("example %+v", e)
 	}
 	at := slices.IndexFunc(p.attempts, func(a assay.Attempt) bool { return a.ID == e.Trial })
 	if p.attempts[at].Level == assay.FullSuccess {
 		t.Errorf("the example is a success")
 	}
-	want := []report.Cause{{"m", "tool_selection", 54, 54}, {"n", "max_turns", 36, 36}}
+	want := []report.Cause{{"m", assay.WrongTool, 54, 54}, {"n", assay.NoAction, 36, 36}}
 	if diff := cmp.Diff(want, h.Causes); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -93,22 +93,22 @@ func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
 	}{
 		"type": {func(p *rehearsal) {
 			c := inCell("m", assay.Baseline, 1)
-			p.play(c, 20, 19, "other")
+			p.play(c, 20, 19, assay.BadLuck)
 			c.TaskType = "hard"
-			p.play(c, 20, 2, "other")
+			p.play(c, 20, 2, assay.BadLuck)
 		}, "task_type hard true"},
 		"reliability": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 20, 20, "other")
-			p.play(inCell("m", assay.Baseline, 0.5), 20, 5, "other")
+			p.play(inCell("m", assay.Baseline, 1), 20, 20, assay.BadLuck)
+			p.play(inCell("m", assay.Baseline, 0.5), 20, 5, assay.BadLuck)
 		}, "reliability 0.5 true"},
 		"task": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 11, "other")
+			p.play(inCell("m", assay.Baseline, 1), 12, 11, assay.BadLuck)
 		}, "task t-11 false"},
 		"nothing failed": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 12, "other")
+			p.play(inCell("m", assay.Baseline, 1), 12, 12, assay.BadLuck)
 		}, ""},
 		"everything failed": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 0, "other")
+			p.play(inCell("m", assay.Baseline, 1), 12, 0, assay.BadLuck)
 		}, ""},
 		"nothing done": {func(*rehearsal) {}, ""},
 	} {
@@ -145,9 +145,9 @@ func TestOrderIsAboutSharedTasks(t *testing.T) {
 		easy, hard int
 	}{{"narrow", 20, -1}, {"good", 30, 0}, {"bad", 2, 0}} {
 		easy.Model, hard.Model = m.model, m.model
-		p.play(easy, 30, m.easy, "other")
+		p.play(easy, 30, m.easy, assay.BadLuck)
 		if m.hard >= 0 {
-			p.play(hard, 30, m.hard, "other")
+			p.play(hard, 30, m.hard, assay.BadLuck)
 		}
 	}
 	h := p.headline(t)
@@ -208,7 +208,7 @@ func TestTablesDoNotDependOnOrder(t *testing.T) {
 	for _, reliability := range []float64{1, 0.6, 0.8} {
 		for _, variant := range []string{"own", assay.Optimal, "flawed_tool_misuse", assay.Baseline} {
 			for _, model := range []string{"b", "a"} {
-				p.play(inCell(model, variant, reliability), 3, 1, "other")
+				p.play(inCell(model, variant, reliability), 3, 1, assay.BadLuck)
 			}
 		}
 	}

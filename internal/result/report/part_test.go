@@ -47,9 +47,7 @@ func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
 			models = append(models, trial.Model)
 		}
 	}
-	d := report.Design{
-		Categories: categories[:rapid.IntRange(0, len(categories)).Draw(t, "categories")],
-	}
+	var d report.Design
 	factors := rapid.SampledFrom([]string{
 		"task_type", "reliability", "difficulty", "severity", "variant",
 	})
@@ -90,7 +88,7 @@ func TestTrialsCountOnceInEachPart(t *testing.T) {
 		for i, part := range d.Parts {
 			checkPart(t, part, table.Parts[i], trials, attempts)
 		}
-		checkErrors(t, table, d.Categories, attempts)
+		checkErrors(t, table, attempts)
 		checkPilot(t, table, attempts)
 	})
 }
@@ -285,13 +283,9 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 	}
 }
 
-// checkErrors checks that each trial without full success has exactly one category.
-func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts []assay.Attempt) {
+// checkErrors checks that each trial without full success has exactly one cause.
+func checkErrors(t *rapid.T, table *report.Table, attempts []assay.Attempt) {
 	t.Helper()
-	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) ||
-		!slices.IsSorted(e.Categories[len(categories):]) {
-		t.Fatalf("categories %v, want first %v", e.Categories, categories)
-	}
 	done, full := make(map[string]int), make(map[string]int)
 	for _, r := range table.Rows {
 		done[r.Model] += r.Done
@@ -300,7 +294,7 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 	for _, r := range table.Errors.Rows {
 		sum, rates := 0, 0.0
 		for i, c := range r.Cells {
-			if c.Category != table.Errors.Categories[i] ||
+			if c.Cause != table.Errors.Causes[i] ||
 				c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
 				t.Fatalf("%+v of %d", c, r.Total)
 			}
@@ -308,16 +302,16 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 				func(a *assay.Attempt) bool {
 					return a.Model == r.Model && a.Level != assay.FullSuccess
 				},
-				func(a *assay.Attempt) bool { return a.ErrorCategory == c.Category })
+				func(a *assay.Attempt) bool { return a.Cause == c.Cause })
 			if diff := same(c.Share, want); diff != "" {
-				t.Fatalf("%s of %s (-want +got):\n%s", c.Category, r.Model, diff)
+				t.Fatalf("%s of %s (-want +got):\n%s", c.Cause, r.Model, diff)
 			}
 			sum += c.Count
 			rates += c.Rate
 		}
 		if sum != r.Total || r.Done != done[r.Model] || r.Total != r.Done-full[r.Model] ||
 			r.Total > 0 && math.Abs(rates-1) > 1e-9 {
-			t.Fatalf("%d in categories that add up to %v: %+v", sum, rates, r)
+			t.Fatalf("%d in causes that add up to %v: %+v", sum, rates, r)
 		}
 	}
 }

@@ -13,11 +13,11 @@ type ModelRate struct {
 	PivotCell
 }
 
-// A Reason is an error category with its share of the trials that failed.
+// A Reason is a cause with its share of the trials that failed.
 type Reason struct {
-	Category string `json:"category"`
-	Count    int    `json:"count"`
-	Failed   int    `json:"failed"`
+	Cause  assay.Cause `json:"cause"`
+	Count  int         `json:"count"`
+	Failed int         `json:"failed"`
 	// Place is the model and variant where it occurs in the largest share of outcomes.
 	Place ModelRate `json:"place"`
 	Share Share     `json:"share_there"`
@@ -35,13 +35,13 @@ func counting(cells []*cell) []*cell {
 	return where(cells, func(c assay.Cell) bool { return !others || !Simulated(c.Model) })
 }
 
-// mainReason finds the most frequent category of error, and the place where it occurs most.
+// mainReason finds the most frequent cause, and the place where it occurs most.
 func mainReason(cells []*cell) *Reason {
 	total := sum(cells)
 	r := &Reason{Failed: total.done - total.full}
-	for _, category := range total.categories() {
-		if n := total.mistaken(category).Count; n > r.Count {
-			r.Category, r.Count = category, n
+	for _, cause := range total.causes() {
+		if n := total.failedBy(cause).Count; n > r.Count {
+			r.Cause, r.Count = cause, n
 		}
 	}
 	if r.Count == 0 {
@@ -54,7 +54,7 @@ func mainReason(cells []*cell) *Reason {
 			continue
 		}
 		share := p.share(func(of task, o outcomes) (some, among int32) {
-			return int32(p.errors[mistake{r.Category, of}]), o[done]
+			return int32(p.errors[mistake{r.Cause, of}]), o[done]
 		})
 		if share.Count > 0 && share.Rate > r.Share.Rate {
 			r.Share, r.Place = share, p.rate(p.key.model, p.key.level)

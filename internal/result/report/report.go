@@ -21,10 +21,7 @@ type Design struct {
 	// Models, Variants and TaskTypes list the levels of factors in the order of the experiment.
 	// Models that are missing come last, in the order of their trials, and other levels by name.
 	Models, Variants, TaskTypes []string
-	// Categories lists error categories in the order of their table. Other categories that occur
-	// come after them.
-	Categories []string
-	LeftOut    []LeftOut
+	LeftOut                     []LeftOut
 	// Cluster is the unit that intervals and tests count as independent, one of stat.Clusters.
 	// Empty is stat.Auto.
 	Cluster string

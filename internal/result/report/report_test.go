@@ -178,7 +178,7 @@ func TestEmptyTableHasNoNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"population":{"tasks":0,"sequences":0,"cluster":"task"},"skipped":0,` +
-		`"templates":[],"score_versions":[],"parts":[],"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},` +
+		`"templates":[],"score_versions":[],"parts":[],"errors":{"causes":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},` +
 		`"left_out":[]}`
 	if got := string(b); got != want {
 		t.Errorf("an empty table is %s, want %s", got, want)

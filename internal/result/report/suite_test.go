@@ -16,17 +16,11 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-var (
-	flaws = []string{
-		"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error",
-		"flawed_missing_step",
-		"flawed_redundant_operations", "flawed_logical_inconsistency", "flawed_semantic_drift",
-	}
-	categories = []string{
-		"tool_call_format", "timeout", "max_turns", "tool_selection", "parameter_config",
-		"sequence_order", "dependency", "other",
-	}
-)
+var flaws = []string{
+	"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error",
+	"flawed_missing_step",
+	"flawed_redundant_operations", "flawed_logical_inconsistency", "flawed_semantic_drift",
+}
 
 // suite returns an experiment of five parts that share cells. Its plan and the tables have
 // different orders.
@@ -47,7 +41,6 @@ func suite() (report.Design, []assay.Trial) {
 	}
 	easy, usual := []string{"easy"}, []float64{0.8}
 	d := report.Design{
-		Categories: categories,
 		LeftOut: []report.LeftOut{
 			{Variant: "flawed_missing_step", TaskType: "simple_task", Tasks: 2, Of: 4},
 			{Variant: "flawed_missing_step", TaskType: "basic_task", Tasks: 1, Of: 4},
@@ -126,7 +119,7 @@ func play(trials []assay.Trial, rng *rand.Rand) []assay.Attempt {
 		a := outcome(t, assay.FullSuccess, 3+rng.IntN(8))
 		if rng.Float64() > t.Reliability-float64(len(t.Model)%7)/10 {
 			a.Level = assay.Levels[1+rng.IntN(2)]
-			a.ErrorCategory = categories[rng.IntN(len(categories))]
+			a.Cause = assay.Causes[rng.IntN(len(assay.Causes))]
 		}
 		a.Coverage, a.ScoreVersion, a.Best = rng.Float64(), "pilot-2", t.Reliability*0.9
 		a.OrderCorrect = a.Level == assay.FullSuccess || a.Coverage > 0.8

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -28,7 +29,8 @@ type tally struct {
 	costUSD, coverage     float64
 	uncertain             int             // attempts with uncertain tokens
 	uncertainUSD          float64         // the most that these tokens cost
-	errors                map[mistake]int // reasons of trials without full success
+	errors                map[mistake]int // causes of trials without full success
+	callless              int             // failures without a valid call
 	loops                 map[assay.LoopKind]int
 	best                  float64 // sum of the ceilings of the measured outcomes
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
@@ -121,7 +123,10 @@ func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 	t.partial += int(one[partial])
 	t.failed += int(one[failed])
 	if one[full] == 0 {
-		bump(&t.errors, mistake{a.ErrorCategory, of}, 1)
+		bump(&t.errors, mistake{a.Cause, of}, 1)
+	}
+	if a.Callless() {
+		t.callless++
 	}
 	if a.Loop != "" {
 		bump(&t.loops, a.Loop, 1)
@@ -220,20 +225,22 @@ func (t *tally) among(all kind, some ...kind) Share {
 	})
 }
 
-// mistaken computes the share of an error category among the trials that did not fully succeed.
-func (t *tally) mistaken(category string) Share {
+// failedBy computes the share of a cause among the trials that did not fully succeed.
+func (t *tally) failedBy(cause assay.Cause) Share {
 	return t.share(func(of task, o outcomes) (int32, int32) {
-		return int32(t.errors[mistake{category, of}]), o[done] - o[full]
+		return int32(t.errors[mistake{cause, of}]), o[done] - o[full]
 	})
 }
 
-// categories returns the error categories that occurred, sorted.
-func (t *tally) categories() []string {
-	var all []string
+// causes returns the causes that occurred, in the order of tables.
+func (t *tally) causes() []assay.Cause {
+	all := []assay.Cause{}
 	for m := range t.errors {
-		all = append(all, m.category)
+		all = append(all, m.cause)
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b assay.Cause) int {
+		return cmp.Compare(slices.Index(assay.Causes, a), slices.Index(assay.Causes, b))
+	})
 	return slices.Compact(all)
 }
 
@@ -319,7 +326,7 @@ func (t *tally) ints() []*int {
 	return []*int{
 		&t.planned, &t.done, &t.faults, &t.full, &t.partial, &t.failed, &t.turns, &t.uncertain,
 		&t.retried, &t.input, &t.output, &t.calls, &t.wasted, &t.mistakes, &t.scheduled, &t.met,
-		&t.working, &t.truncated, &t.givenN,
+		&t.working, &t.truncated, &t.givenN, &t.callless,
 	}
 }
 

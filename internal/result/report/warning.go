@@ -299,7 +299,7 @@ func extremeText(p *pooled[assay.Cell], by string) string {
 func broken(cells []*cell) (where []string) {
 	pools, _ := byModelAnd(cells, variantFactor(cells))
 	for _, p := range pools {
-		n := p.mistaken(assay.CategoryToolCallFormat).Count
+		n := p.callless
 		if p.done >= fewest && float64(n) > malformed*float64(p.done) {
 			where = append(where, fmt.Sprintf("%s, %s: %d of %d",
 				p.key.model, Readable(p.key.level), n, p.done))

@@ -40,8 +40,9 @@ func (s *scene) play(model, variant string, n int, decide func(i int, a *assay.A
 		a := assay.Attempt{Trial: t, ServedModel: model}
 		a.Level = assay.FullSuccess
 		decide(i, &a)
-		if a.Level != "" && a.Level != assay.FullSuccess && a.ErrorCategory == "" {
-			a.ErrorCategory = "other"
+		if a.Level != "" && a.Level != assay.FullSuccess && a.Cause == "" {
+			a.Cause = assay.BadLuck
+			a.ToolCalls = 1
 		}
 		s.trials, s.attempts = append(s.trials, t), append(s.attempts, a)
 	}
@@ -103,7 +104,7 @@ func TestEachWarningHasItsCause(t *testing.T) {
 					cell.TaskType = "simple_task"
 					a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: "d"},
 						assay.Setting{World: "assay-1"}, 1, 1)
-					a.Level, a.ErrorCategory = assay.Failure, assay.CategoryOther
+					a.Level, a.Cause = assay.Failure, assay.BadLuck
 					s.trials, s.attempts = append(s.trials, a.Trial), append(s.attempts, a)
 				}
 			},
@@ -113,7 +114,7 @@ func TestEachWarningHasItsCause(t *testing.T) {
 			scene: func(s *scene) {
 				s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
 					half(i, a)
-					a.ScoreVersion, a.Best = "assay-1.2", float64(i%2)
+					a.ScoreVersion, a.Best = "assay-1.3", float64(i%2)
 				})
 			},
 		},
@@ -126,7 +127,7 @@ func TestEachWarningHasItsCause(t *testing.T) {
 			scene: func(s *scene) {
 				s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
 					if i > 0 {
-						a.Level, a.ErrorCategory = assay.Failure, assay.CategoryToolCallFormat
+						a.Level, a.Cause = assay.Failure, assay.MalformedCall
 					}
 				})
 			},

@@ -15,8 +15,8 @@ import (
 type filter struct {
 	Model, Variant, Severity, Difficulty, Type, Reliability, Mix string
 	// State is a level, "failed", "fault" or "parked".
-	State                      string
-	Fault, Category, Lane, Run string
+	State                   string
+	Fault, Cause, Lane, Run string
 	// Text is part of a name in the row, or the beginning of a trial ID.
 	Text string
 	// Before is the place of the attempt after the first one to show; 0 for the latest.
@@ -35,7 +35,7 @@ func (f *filter) fields() map[string]*string {
 	return map[string]*string{
 		"model": &f.Model, "variant": &f.Variant, "severity": &f.Severity,
 		"difficulty": &f.Difficulty, "type": &f.Type, "reliability": &f.Reliability,
-		"mix": &f.Mix, "state": &f.State, "fault": &f.Fault, "category": &f.Category,
+		"mix": &f.Mix, "state": &f.State, "fault": &f.Fault, "cause": &f.Cause,
 		"lane": &f.Lane, "run": &f.Run, "q": &f.Text,
 	}
 }
@@ -153,7 +153,7 @@ func (f *filter) chooses(g *group) bool {
 		{f.Reliability, assay.FormatReliability(g.Cell.Reliability)},
 		{f.Mix, g.Cell.Faults},
 		{f.Fault, string(g.Fault)},
-		{f.Category, g.Category},
+		{f.Cause, string(g.Cause)},
 		{f.Lane, g.Lane},
 		{f.Run, string(g.Run)},
 	} {
@@ -178,7 +178,7 @@ func (f *filter) chooses(g *group) bool {
 func (g *group) has(text string) bool {
 	c := &g.Cell
 	return slices.ContainsFunc([]string{
-		c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, g.Lane, string(g.Ended), g.Category,
+		c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, g.Lane, string(g.Ended), string(g.Cause),
 		string(g.Level), string(g.Fault),
 	}, func(name string) bool { return contains(name, text) })
 }

@@ -59,14 +59,14 @@ func (r *row) Task() assay.TaskID { return r.task.Value() }
 
 // A group has the fields that many attempts share.
 type group struct {
-	Cell     assay.Cell
-	Lane     string
-	Run      assay.RunID
-	Ended    assay.Ended
-	Category string
-	Level    assay.Level
-	Fault    assay.FaultKind
-	Parked   bool
+	Cell   assay.Cell
+	Lane   string
+	Run    assay.RunID
+	Ended  assay.Ended
+	Cause  assay.Cause
+	Level  assay.Level
+	Fault  assay.FaultKind
+	Parked bool
 }
 
 // counts are sums over the attempts of the index.
@@ -210,7 +210,7 @@ func (x *index) add(l *store.Listed) {
 		return
 	}
 	g := group{
-		Cell: l.Cell, Lane: l.Lane, Run: l.Run, Ended: l.Ended, Category: l.ErrorCategory,
+		Cell: l.Cell, Lane: l.Lane, Run: l.Run, Ended: l.Ended, Cause: l.Cause,
 		Level: l.Level, Fault: l.FaultKind, Parked: l.Parked,
 	}
 	if x.groups[g] == nil {

@@ -55,7 +55,7 @@ func drawListed(t *rapid.T, i int) store.Listed {
 	case 0:
 		a.Level, a.Ended = assay.FullSuccess, assay.Finished
 	case 1:
-		a.Level, a.Ended, a.ErrorCategory = assay.Failure, assay.Finished, word("category")
+		a.Level, a.Ended, a.Cause = assay.Failure, assay.Finished, assay.Cause(word("cause"))
 	case 2:
 		a.FaultKind = assay.Timeout
 	default:
@@ -74,14 +74,14 @@ func (f filter) means(a *assay.Attempt) bool {
 	text := f.Text == "" || len(f.Text) >= 4 && strings.HasPrefix(string(a.ID), f.Text)
 	for _, s := range []string{
 		c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, string(a.Task), a.Lane,
-		string(a.Ended), a.ErrorCategory, string(a.Level), string(a.FaultKind),
+		string(a.Ended), string(a.Cause), string(a.Level), string(a.FaultKind),
 	} {
 		text = text || strings.Contains(s, f.Text)
 	}
 	return state && text && is(f.Model, c.Model) && is(f.Variant, c.Variant) &&
 		is(f.Severity, c.Severity) && is(f.Difficulty, c.Difficulty) && is(f.Type, c.TaskType) &&
 		is(f.Reliability, assay.FormatReliability(c.Reliability)) && is(f.Mix, c.Faults) &&
-		is(f.Fault, string(a.FaultKind)) && is(f.Category, a.ErrorCategory) &&
+		is(f.Fault, string(a.FaultKind)) && is(f.Cause, string(a.Cause)) &&
 		is(f.Lane, a.Lane) && is(f.Run, string(a.Run))
 }
 

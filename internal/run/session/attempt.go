@@ -299,7 +299,7 @@ func (s *Session) settle(a *assay.Attempt) {
 	s.figures.outcome(a)
 	s.outlook.outcome(a)
 	s.meter.Settled(a.Model, a.Level == assay.FullSuccess)
-	for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.ErrorCategory) {
+	for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.Callless()) {
 		s.note(stop.String())
 	}
 }

@@ -177,7 +177,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			func(_ *testing.T, s *Session) {
 				cell := assay.Cell{Model: "m", Variant: "cot"}
 				for range 5 {
-					s.stopper.Outcome(cell, assay.Failure, assay.CategoryToolCallFormat)
+					s.stopper.Outcome(cell, assay.Failure, true)
 				}
 				for range 7 {
 					s.stopper.Skip(cell)
@@ -187,7 +187,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			[]live.Attention{
 				{
 					Cause: CauseStopped, Trials: 7,
-					Text: "m stopped early: 5 of 5 outcomes are tool_call_format, more than 50 %",
+					Text: "m stopped early: 5 of 5 outcomes made no valid call, more than 50 %",
 				},
 				{
 					Cause: CauseSetting, Trials: 2,

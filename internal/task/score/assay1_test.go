@@ -82,224 +82,78 @@ func TestAssay1Level(t *testing.T) {
 	}
 }
 
-func TestAssay1Category(t *testing.T) {
+// TestCategory checks reasons and the categories that follow from them. TestCauses in package
+// episode has the same for episodes that are played, in every world.
+func TestCategory(t *testing.T) {
 	t.Parallel()
-	const (
-		format     = assay.CategoryToolCallFormat
-		maxTurns   = assay.CategoryMaxTurns
-		selection  = assay.CategoryToolSelection
-		config     = assay.CategoryParameterConfig
-		order      = assay.CategorySequenceOrder
-		dependency = assay.CategoryDependency
-		other      = assay.CategoryOther
-	)
-	for _, tc := range []struct{ name, required, calls, want string }{
-		{"full success has none", "read parse", "read+ parse+ !", ""},
-
-		// 1. There was no call.
-		{"no turn", "read", "", format},
-		{"talk", "read", ". . .", format},
-		{"a claim and nothing else", "read", "!", format},
-		{"searches until the end", "read", "~ ~ ~", maxTurns},
-		{"a search and a claim", "read", "~ !", selection},
-		{"one search among talk", "read", ". ~ .", format},
-		{"one search among talk, and a claim", "read", ". ~ . !", format},
-		{"as many searches as corrections", "read", ". ~ ~ .", maxTurns},
-		{"as many searches as corrections, and a claim", "read", ". ~ !", selection},
-
-		{"no claim", "read parse", "read+ parse+", maxTurns},
-		{"no claim, and other calls", "read", "read+ note+ read? note+", maxTurns},
-
-		// 2. An unwanted effect.
-		{"an effect that was not asked for", "read", "read+ send+ !", assay.CategoryUnwantedEffect},
-		{"the same effect twice", "send", "send+ send+ !", assay.CategoryUnwantedEffect},
-
-		// 3. All but the end. The claim is missing, or it handed over another result.
-		{"another result", "read", "read+ note+ !", selection},
-
-		// 4. The step succeeded too early.
-		{"all worked, in the wrong order", "read note", "note+ read+ !", order},
-		{"and then bad luck", "read note", "note+ read+ note-", order},
-		{"and then mistakes", "read note", "note+ read+ note? note?", order},
-		{"and one is still left out", "read note post", "note+ read+ !", order},
-		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", order},
-
-		// 5. Mistakes, and wrong data or values.
-		{"wrong data", "read trim", "read+ trim+ !", config},
-		{"wrong data before a missing dependency", "read trim parse", "read+ trim+ parse<", config},
-		{"wrong arguments", "read", "read? read?", config},
-		{"wrong arguments and a claim", "read", "read? !", config},
-		{"wrong arguments for a dependency", "parse", "read? read?", config},
-		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", config},
-		{"wrong arguments after bad luck", "read", "read- read- read- read?", config},
-		{"a missing dependency", "parse", "parse< parse<", dependency},
-		{"a dependency's missing dependency", "shape", "parse< parse<", dependency},
-		{"the last mistake decides", "parse", "parse? parse<", dependency},
-		{"the last mistake decides, too", "parse", "parse< parse?", config},
-		{"a mistake before foreign calls", "read", "read? note+ note+", config},
-		{"a mistake before bad luck", "read", "read? read- read-", other},
-
-		// 6. The latest call of the step was a mistake.
-		{
-			"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !",
-			dependency,
-		},
-		{
-			"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+",
-			dependency,
-		},
-		{
-			"the plan in reverse, up to the one that is left out", "parse shape",
-			"shape< parse< read+ !", dependency,
-		},
-		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", dependency},
-		{
-			"the plan in reverse, and bad luck with its first step", "read parse",
-			"parse< read- !", other,
-		},
-		{"refused, and then something before it worked", "read parse", "parse? read+ !", config},
-		{"the latest decides", "read parse", "parse? parse< read+ !", dependency},
-		{"the latest decides, too", "read parse", "parse< parse? read+ !", config},
-		{"a mistake with a later tool", "read parse shape", "shape< read+ !", selection},
-		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", other},
-		{
-			"a mistake with the step, which had succeeded too early", "read note",
-			"note+ note? read+ !", order,
-		},
-
-		// 7. A foreign tool.
-		{"another tool instead", "read", "note+ post+", selection},
-		{"another tool instead, by mistake", "read", "note?", selection},
-		{"another tool instead, by bad luck", "read", "note-", selection},
-		{"another tool after bad luck", "read", "read- read- note+", selection},
-		{"another tool and a later one", "read parse", "parse< note+", selection},
-		{"another tool, earlier", "read parse", "note+ read- read- read+", other},
-
-		// 9. A later tool.
-		{"a later tool instead", "read note", "note+ note+", order},
-		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", order},
-		{"a later tool, and a claim", "read note", "note+ !", selection},
-		{"a later tool after bad luck", "read note", "read- note+ !", order},
-		{"skipped one in the middle", "read note post", "read+ post+", order},
-		{"a later tool, earlier", "read note post", "post+ read- read- read+", other},
-
-		// 8 and 10. A claim.
-		{"left out", "read parse", "read+ !", selection},
-		{"left out after bad luck with another", "read parse", "read- read- read+ !", selection},
-		{"left out, and the last one again", "read parse", "read+ read+ !", selection},
-		{"gave up", "read parse", "read+ parse- !", other},
-		{"gave up early", "read", "read- !", other},
-		{
-			"too early once, then bad luck with what it needs", "parse",
-			"parse< read- read- read-", other,
-		},
-		{"gave up on a dependency", "parse", "read- !", other},
-		{"not again in its place", "parse read", "read+ parse+ !", order},
-
-		// 11. Cut off.
-		{"bad luck", "read", "read- read- read-", other},
-		{"bad luck until the last turn", "read parse", "read- read- read+", other},
-		{"bad luck in most turns", "read", "~ read- read-", other},
-		{"bad luck in half of the lost turns", "read", "~ read-", maxTurns},
-		{"searches, then bad luck", "read", "~ ~ ~ read- read-", maxTurns},
-		{"talk after the first steps", "read parse", "read+ . .", maxTurns},
-		{"the same again", "read parse", "read+ read+ read+", maxTurns},
-		{"fewer turns than steps", "read parse shape", "read+ parse+", maxTurns},
-		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", other},
-		{"no turn for the second of two places", "parse read", "read+ parse+", maxTurns},
-		{"two unlucky calls of one turn", "read", "read-,read- .", maxTurns},
-		{
-			"bad luck beside success costs no turn", "read parse shape",
-			"read-,read+ parse- parse+", other,
-		},
-		{
-			"bad luck beside success costs no turn, too", "read parse shape",
-			"read-,read+ . parse-,parse+", maxTurns,
-		},
-		{"a mistake that was made good", "read parse", "read? read+", config},
-		{
-			"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+",
-			dependency,
-		},
-		{"mistakes in most turns", "read parse", "read? . ~ read? read+", config},
-		{
-			"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+",
-			config,
-		},
-		{"mistakes and as much talk", "read parse", "read? . read+", maxTurns},
-		{"mistakes and as many searches", "read parse", "read? ~ read+", maxTurns},
-		{
-			"mistakes and as many needless calls", "read parse shape",
-			"read? read+ read+ parse+", maxTurns,
-		},
-		{"two mistakes of one turn", "read parse", "read?,read? . read+", maxTurns},
-		{
-			"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+",
-			maxTurns,
-		},
-		{
-			"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+",
-			maxTurns,
-		},
-		{"more bad luck than mistakes", "read parse", "read? read- read- read+", other},
-		{"as much bad luck as mistakes", "read parse", "read? read- read+", config},
-		{"mistakes, and only the claim is missing", "read", "read? read? read+", maxTurns},
+	for _, tc := range []struct {
+		name, required, calls string
+		stop                  assay.Stop
+		cause                 assay.Cause
+		category              string
+		turn, call            int
+	}{
+		{"talk", "read", ". . .", assay.OutOfTurns, assay.NoAction, assay.CategoryMaxTurns, 1, 0},
+		{"a claim and nothing else", "read", "!", assay.Answered, assay.FalseClaim, assay.CategoryToolSelection, 1, 0},
+		{"searches until the end", "read", "~ ~ ~", assay.OutOfTurns, assay.NoAction, assay.CategoryMaxTurns, 1, 0},
+		{"no claim", "read parse", "read+ parse+", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 2, 0},
+		{"no claim, and other calls", "read", "read+ note+ read? note+", assay.OutOfTurns, assay.WrongTool, assay.CategoryToolSelection, 2, 2},
+		{"an effect that was not asked for", "read", "read+ send+ !", assay.Answered, assay.HarmfulEffect, assay.CategoryUnwantedEffect, 2, 2},
+		{"the same effect twice", "send", "send+ send+ !", assay.Answered, assay.RepeatedEffect, assay.CategoryUnwantedEffect, 2, 2},
+		{"another result", "read", "read+ note+ !", assay.Answered, assay.WrongAnswer, assay.CategoryOther, 3, 0},
+		{"all worked, in the wrong order", "read note", "note+ read+ !", assay.Answered, assay.WrongOrder, assay.CategorySequenceOrder, 1, 1},
+		{"and then bad luck", "read note", "note+ read+ note-", assay.OutOfTurns, assay.WrongOrder, assay.CategorySequenceOrder, 1, 1},
+		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", assay.OutOfTurns, assay.RetriedTooMuch, assay.CategoryMaxTurns, 2, 2},
+		{"wrong data", "read trim", "read+ trim+ !", assay.Answered, assay.WrongArgument, assay.CategoryParameterConfig, 2, 2},
+		{"wrong data before a missing dependency", "read trim parse", "read+ trim+ parse<", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 2, 2},
+		{"wrong arguments", "read", "read? read?", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"wrong arguments and a claim", "read", "read? !", assay.Answered, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"wrong arguments for a dependency", "parse", "read? read?", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"a missing dependency", "parse", "parse< parse<", assay.OutOfTurns, assay.WrongOrder, assay.CategoryDependency, 1, 1},
+		{"a mistake before foreign calls", "read", "read? note+ note+", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"a mistake before bad luck", "read", "read? read- read-", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 3, 3},
+		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", assay.Answered, assay.WrongOrder, assay.CategoryDependency, 1, 1},
+		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", assay.Answered, assay.NotRetried, assay.CategoryOther, 2, 2},
+		{"refused, and then something before it worked", "read parse", "parse? read+ !", assay.Answered, assay.WrongOrder, assay.CategoryDependency, 1, 1},
+		{"a mistake with a later tool", "read parse shape", "shape< read+ !", assay.Answered, assay.SkippedStep, assay.CategoryToolSelection, 3, 0},
+		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", assay.Answered, assay.NotRetried, assay.CategoryOther, 3, 3},
+		{"another tool instead", "read", "note+ post+", assay.OutOfTurns, assay.WrongTool, assay.CategoryToolSelection, 1, 1},
+		{"another tool after bad luck", "read", "read- read- note+", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 2, 2},
+		{"another tool and a later one", "read parse", "parse< note+", assay.OutOfTurns, assay.WrongOrder, assay.CategoryDependency, 1, 1},
+		{"another tool, earlier", "read parse", "note+ read- read- read+", assay.OutOfTurns, assay.WrongTool, assay.CategoryToolSelection, 1, 1},
+		{"a later tool instead", "read note", "note+ note+", assay.OutOfTurns, assay.SkippedStep, assay.CategorySequenceOrder, 1, 1},
+		{"a later tool, and a claim", "read note", "note+ !", assay.Answered, assay.SkippedStep, assay.CategorySequenceOrder, 1, 1},
+		{"a later tool after bad luck", "read note", "read- note+ !", assay.Answered, assay.SkippedStep, assay.CategorySequenceOrder, 2, 2},
+		{"skipped one in the middle", "read note post", "read+ post+", assay.OutOfTurns, assay.SkippedStep, assay.CategorySequenceOrder, 2, 2},
+		{"a later tool, earlier", "read note post", "post+ read- read- read+", assay.OutOfTurns, assay.WrongOrder, assay.CategorySequenceOrder, 1, 1},
+		{"left out", "read parse", "read+ !", assay.Answered, assay.SkippedStep, assay.CategoryToolSelection, 2, 0},
+		{"left out, and the last one again", "read parse", "read+ read+ !", assay.Answered, assay.RetriedTooMuch, assay.CategoryToolSelection, 2, 2},
+		{"gave up", "read parse", "read+ parse- !", assay.Answered, assay.NotRetried, assay.CategoryOther, 2, 2},
+		{"gave up early", "read", "read- !", assay.Answered, assay.NotRetried, assay.CategoryOther, 1, 1},
+		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", assay.OutOfTurns, assay.WrongOrder, assay.CategoryDependency, 1, 1},
+		{"gave up on a dependency", "parse", "read- !", assay.Answered, assay.NotRetried, assay.CategoryOther, 1, 1},
+		{"not again in its place", "parse read", "read+ parse+ !", assay.Answered, assay.SkippedStep, assay.CategoryToolSelection, 3, 0},
+		{"bad luck", "read", "read- read- read-", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 3, 3},
+		{"bad luck until the last turn", "read parse", "read- read- read+", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 3, 0},
+		{"searches, then bad luck", "read", "~ ~ ~ read- read-", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 5, 2},
+		{"talk after the first steps", "read parse", "read+ . .", assay.OutOfTurns, assay.NoAction, assay.CategoryMaxTurns, 2, 0},
+		{"the same again", "read parse", "read+ read+ read+", assay.OutOfTurns, assay.RetriedTooMuch, assay.CategoryMaxTurns, 2, 2},
+		{"fewer turns than steps", "read parse shape", "read+ parse+", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 2, 0},
+		{"two unlucky calls of one turn", "read", "read-,read- .", assay.OutOfTurns, assay.BadLuck, assay.CategoryOther, 1, 2},
+		{"a mistake that was made good", "read parse", "read? read+", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"mistakes in most turns", "read parse", "read? . ~ read? read+", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 1, 1},
+		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", assay.OutOfTurns, assay.WrongArgument, assay.CategoryParameterConfig, 2, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...),
-				episode(tc.calls))
-			if o.ErrorCategory != tc.want {
-				t.Errorf("%q for %q gives %q, want %q",
-					tc.calls, tc.required, o.ErrorCategory, tc.want)
+			task := task("basic_task", strings.Fields(tc.required)...)
+			e := score.New(catalog).Explain(trialIn(world.Assay1Name), &task, episode(tc.calls))
+			r, o := e.Reason, e.Outcome
+			if r.Stop != tc.stop || r.Cause != tc.cause || r.Turn != tc.turn || r.Call != tc.call ||
+				o.ErrorCategory != tc.category || o.Stop != r.Stop || o.Cause != r.Cause {
+				t.Errorf("%s, %+v", o.ErrorCategory, r)
 			}
 		})
-	}
-}
-
-// TestEndsOfReplies checks that an episode that ran out of tokens or money, or ended by a loop, is
-// judged like one that ran out of turns.
-func TestEndsOfReplies(t *testing.T) {
-	t.Parallel()
-	for calls, want := range map[string]string{
-		"~ ~ ~":               assay.CategoryMaxTurns,
-		"read+":               assay.CategoryMaxTurns,
-		"read+ parse- parse-": assay.CategoryOther,
-		"read+ note+":         assay.CategoryToolSelection,
-	} {
-		for _, end := range []assay.Ended{
-			assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop,
-		} {
-			tr := transcript(calls)
-			tr.Ended = end
-			got := judgeAssay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory
-			if got != want {
-				t.Errorf("%q, ended %s: %s, want %s", calls, end, got, want)
-			}
-		}
-	}
-}
-
-// TestArgumentsNameTheDependency checks references to missing dependencies. assay-1 finds a
-// dangling reference before it looks at dependencies, but the error is the same.
-func TestArgumentsNameTheDependency(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct{ calls, arguments, want string }{
-		{"parse?", `{"data": {"ref": "read"}}`, assay.CategoryDependency},
-		{"parse?", `{"source": "read"}`, assay.CategoryDependency},
-		{"parse?", `{"data": {"ref": "reads"}}`, assay.CategoryParameterConfig},
-		{"parse?", `{"data": {"ref": "shape"}}`, assay.CategoryParameterConfig},
-		{"read+ parse?", `{"data": {"ref": "read"}, "no": 1}`, assay.CategoryParameterConfig},
-		{"parse? read+ !", `{"data": {"ref": "read"}}`, assay.CategoryDependency},
-		{"parse? read+ !", `{"data": {"ref": "shape"}}`, assay.CategoryParameterConfig},
-	} {
-		tr := episode(tc.calls)
-		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
-		tr.Calls[wrong].Arguments = tc.arguments
-		got := judgeAssay1(catalog, task("basic_task", "parse"), tr).ErrorCategory
-		if got != tc.want {
-			t.Errorf("%q with %s: %s, want %s", tc.calls, tc.arguments, got, tc.want)
-		}
 	}
 }
 
@@ -346,7 +200,7 @@ func TestAssay1Outcome(t *testing.T) {
 	tr.Plan = []string{"read", "shape", "parse"}
 	got := judgeAssay1(catalog, task("data_pipeline", "parse", "shape"), tr)
 	want := assay.Outcome{
-		Level: assay.Failure, Ended: assay.Finished,
+		Level: assay.Failure, Ended: assay.Finished, Stop: assay.Answered, Cause: assay.RetriedTooMuch,
 		ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 6,
 		RequiredTools: []string{"parse", "shape"}, ExecutedTools: []string{"read", "parse", "read"},
 		Coverage: .5, Assisted: 1, ScoreVersion: score.Version(world.Assay1Name),
@@ -406,30 +260,25 @@ func TestAssay1Laws(t *testing.T) {
 		is := func(categories ...string) bool {
 			return slices.Contains(categories, o.ErrorCategory)
 		}
-		if is(assay.CategoryUnwantedEffect) != (o.UnwantedEffects > 0) ||
+		if is(assay.CategoryUnwantedEffect) && o.UnwantedEffects == 0 ||
 			is(assay.CategoryDependency) && o.Mistakes == 0 ||
 			is(assay.CategoryParameterConfig) && o.Wasted == 0 ||
-			is(assay.CategoryToolCallFormat) && o.ToolCalls > 0 ||
-			is(assay.CategoryOther) && o.Failures == 0 {
-			t.Fatalf("category %s with %d mistakes, %d failures, %d calls",
-				o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls)
+			is(assay.CategoryMaxTurns) && o.Ended == assay.Finished ||
+			is(assay.CategoryToolCallFormat) { // it has no messages
+			t.Fatalf("category %s with %d mistakes, %d failures, %d calls, ended by %s",
+				o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls, o.Ended)
 		}
 		// A model that wastes no calls and does not stop early only lacked time or luck.
-		right := o.Wasted == 0 && o.ToolCalls > 0 && o.Ended != assay.Finished
+		right := o.Wasted == 0 && o.ToolCalls > 0 && o.Stop != assay.Answered
 		if right && !is(assay.CategoryOther, assay.CategoryMaxTurns) {
 			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
 		}
-		// If most turns held only mistakes, the reason is neither bad luck nor lack of time. The
-		// same is true of corrections without any call.
+		// If most turns held only mistakes, the reason is neither bad luck nor lack of time.
 		only := o.Mistakes == o.ToolCalls && o.Mistakes > 0 && o.Extra == 0 &&
 			2*o.Mistakes > o.Turns
-		if only && o.Ended != assay.Finished && is(assay.CategoryMaxTurns, assay.CategoryOther) {
+		if only && o.Stop != assay.Answered && is(assay.CategoryMaxTurns, assay.CategoryOther) {
 			t.Fatalf("category %s for mistakes in %d of %d turns",
 				o.ErrorCategory, o.Mistakes, o.Turns)
-		}
-		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && !is(assay.CategoryToolCallFormat) {
-			t.Fatalf("category %s without calls and with corrections in %d of %d turns",
-				o.ErrorCategory, o.Assisted, o.Turns)
 		}
 		measureLaws(t, &tr, &o)
 		seen[string(o.Level)]++
@@ -438,7 +287,9 @@ func TestAssay1Laws(t *testing.T) {
 	verdicts := []string{
 		string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure),
 	}
-	lacks := func(c string) bool { return seen[c] == 0 && !ofAgents[c] }
+	lacks := func(c string) bool {
+		return seen[c] == 0 && !ofAgents[c] && c != assay.CategoryToolCallFormat
+	}
 	all := append(verdicts, assay.ErrorCategories...)
 	checkLaw(t, check, func() bool { return !slices.ContainsFunc(all, lacks) })
 	for _, c := range all {

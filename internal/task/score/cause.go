@@ -8,71 +8,21 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // A Reason says how an episode ended, and what went wrong first. It has the same rules in every
 // world.
 type Reason struct {
-	Stop Stop `json:"stopped"`
+	Stop assay.Stop `json:"stop"`
 	// Cause is empty for full success. Turn and Call locate it, counted from 1. Both are 0 if it has
 	// no place, and Call is 0 if it is not a call.
-	Cause Cause `json:"cause"`
-	Turn  int   `json:"turn"`
-	Call  int   `json:"call"`
+	Cause assay.Cause `json:"cause"`
+	Turn  int         `json:"turn"`
+	Call  int         `json:"call"`
 	// Because states what happened, and Right what would have been right.
 	Because string `json:"because"`
 	Right   string `json:"right"`
-}
-
-// A Stop is how an episode ended.
-type Stop string
-
-// The ways in which episodes end. The ones with a limit are the end only if the model was still
-// acting.
-const (
-	Answered    Stop = "answered" // the model said that it was done
-	GaveUp      Stop = "gave up"  // it stopped acting and said that it could not go on
-	Declined    Stop = "refused"  // the same, without any call
-	CutOff      Stop = "cut off"  // the endpoint cut its last reply off
-	OutOfTurns  Stop = "limit of turns"
-	OutOfCalls  Stop = "limit of calls"
-	OutOfTokens Stop = "limit of tokens"
-	OutOfMoney  Stop = "limit of dollars"
-	OutOfTime   Stop = "limit of time"
-	Looped      Stop = "loop"
-	Failed      Stop = "failures in a row"
-	Crashed     Stop = "crash of the agent"
-)
-
-// A Cause is the first thing that went wrong and was not made good.
-type Cause string
-
-// The causes.
-const (
-	NoAction       Cause = "no action"                // it stopped acting, or never began
-	MalformedCall  Cause = "malformed call"           // no call could be read
-	FalseClaim     Cause = "false claim"              // it said that it was done, without any call
-	WrongTool      Cause = "wrong tool"               // a tool that the task has no use for
-	WrongArgument  Cause = "wrong argument"           // the right tool with wrong arguments, data or values
-	WrongOrder     Cause = "wrong order"              // a step before its turn
-	SkippedStep    Cause = "skipped step"             // it went on without a step
-	NotRetried     Cause = "did not retry"            // a call failed by chance, and it stopped there
-	RetriedTooMuch Cause = "repeated needlessly"      // calls again and again that had succeeded
-	RepeatedEffect Cause = "repeated an effect"       // which had happened, perhaps without an answer
-	BelievedAnswer Cause = "believed a wrong answer"  // a stale one, or one with a part missing
-	HarmfulEffect  Cause = "harmful effect"           // a change that the task did not ask for
-	WrongAnswer    Cause = "wrong answer"             // all steps were done, but the result is wrong
-	FollowedFlaw   Cause = "followed the flaw"        // it did what the flawed plan says
-	ByFramework    Cause = "changed by the framework" // of a foreign agent
-	BadLuck        Cause = "bad luck"                 // right decisions, and no chance left
-	AgentFailed    Cause = "the agent failed"         // before it did anything wrong
-)
-
-// Causes lists the causes in the order of tables.
-var Causes = []Cause{
-	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
-	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
-	FollowedFlaw, ByFramework, AgentFailed, BadLuck,
 }
 
 // declines finds the words with which a model says that it does not go on. It knows English only.
@@ -95,23 +45,98 @@ func (q inquest) reason() Reason {
 	r := Reason{}
 	if q.e.Outcome.Level != assay.FullSuccess {
 		r = q.find()
-		if q.followed(&r) {
-			r.Because = "the flawed plan says so: " + r.Because
-			r.Cause = FollowedFlaw
-		}
 	}
 	r.Stop = q.stop()
 	return r
 }
 
-// stops are the stops that do not depend on the last reply.
-var stops = map[assay.Ended]Stop{
-	assay.Finished: Answered, assay.TurnLimit: OutOfTurns, assay.CallLimit: OutOfCalls,
-	assay.TokenLimit: OutOfTokens, assay.CostLimit: OutOfMoney, assay.AgentTimeout: OutOfTime,
-	assay.AgentError: Crashed, assay.Loop: Looped, assay.FailureStreak: Failed,
+// blame finds out whether the model's framework or a flawed plan is the cause.
+func (q inquest) blame(r *Reason) {
+	if asked, call := q.changed(r); asked != "" {
+		*r = Reason{
+			Stop: r.Stop, Cause: assay.ByFramework, Call: call,
+			Because: "the model asked for " + asked, Right: "the call that it asked for",
+		}
+		if call > 0 {
+			r.Turn = q.tr.Calls[call-1].Turn
+		}
+	} else if q.followed(r) {
+		r.Because = "the flawed plan says so: " + r.Because
+		r.Cause = assay.FollowedFlaw
+	}
 }
 
-func (q inquest) stop() Stop {
+// changed returns the call that a model asked for if an agent's framework made a call of it that
+// failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
+// such call, or if the cause is another one. The place of the call is 0 if it was refused.
+func (q inquest) changed(r *Reason) (asked string, call int) {
+	category := q.category(r)
+	switch category {
+	case assay.CategoryOther, assay.CategoryAgentFailure, assay.CategoryTimeout:
+		return "", 0
+	}
+	for i, c := range q.tr.Calls {
+		if c.Asked != "" && (c.Mistake || category == assay.CategoryParameterConfig) {
+			return c.Asked, i + 1
+		}
+	}
+	if q.tr.Agent != nil {
+		for _, refused := range q.tr.Agent.Refused {
+			if refused.Asked != "" {
+				return refused.Asked, 0
+			}
+		}
+	}
+	return "", 0
+}
+
+// categories are the error categories of causes.
+var categories = map[assay.Cause]string{
+	assay.NoAction: assay.CategoryToolSelection, assay.MalformedCall: assay.CategoryToolCallFormat,
+	assay.FalseClaim: assay.CategoryToolSelection, assay.WrongTool: assay.CategoryToolSelection,
+	assay.WrongArgument: assay.CategoryParameterConfig,
+	assay.WrongOrder:    assay.CategorySequenceOrder, assay.SkippedStep: assay.CategoryToolSelection,
+	assay.NotRetried: assay.CategoryOther, assay.RetriedTooMuch: assay.CategoryToolSelection,
+	assay.RepeatedEffect: assay.CategoryUnwantedEffect, assay.BelievedAnswer: assay.CategoryOther,
+	assay.HarmfulEffect: assay.CategoryUnwantedEffect, assay.WrongAnswer: assay.CategoryOther,
+	assay.ByFramework: assay.CategoryFramework, assay.BadLuck: assay.CategoryOther,
+	assay.AgentFailed: assay.CategoryAgentFailure,
+}
+
+// category returns the error category of a reason. An agent that failed is one whatever its calls
+// were. Idle replies and needless calls are max_turns if a limit ended the episode. A call before its
+// turn is a dependency if the world refused it, and a step that another call left behind is
+// sequence_order. A plan's flaw does not matter.
+func (q inquest) category(r *Reason) string {
+	idle := r.Cause == assay.NoAction || r.Cause == assay.RetriedTooMuch
+	switch r.Stop {
+	case assay.Crashed:
+		return assay.CategoryAgentFailure
+	case assay.OutOfTime:
+		return assay.CategoryTimeout
+	case assay.Answered, assay.GaveUp, assay.Declined, assay.CutOff:
+	default:
+		if idle {
+			return assay.CategoryMaxTurns
+		}
+	}
+	switch {
+	case r.Cause == assay.WrongOrder && r.Call > 0 && q.tr.Calls[r.Call-1].Mistake:
+		return assay.CategoryDependency
+	case r.Cause == assay.SkippedStep && r.Call > 0:
+		return assay.CategorySequenceOrder
+	}
+	return categories[r.Cause]
+}
+
+// stops are the stops that do not depend on the last reply.
+var stops = map[assay.Ended]assay.Stop{
+	assay.Finished: assay.Answered, assay.TurnLimit: assay.OutOfTurns, assay.CallLimit: assay.OutOfCalls,
+	assay.TokenLimit: assay.OutOfTokens, assay.CostLimit: assay.OutOfMoney, assay.AgentTimeout: assay.OutOfTime,
+	assay.AgentError: assay.Crashed, assay.Loop: assay.Looped, assay.FailureStreak: assay.Failed,
+}
+
+func (q inquest) stop() assay.Stop {
 	ended := q.tr.Ended
 	if ended != assay.TurnLimit && ended != assay.Loop || len(q.tr.Turns) == 0 {
 		return stops[ended]
@@ -122,14 +147,14 @@ func (q inquest) stop() Stop {
 	switch {
 	case acted:
 	case claims.MatchString(q.said()): // the world did not accept it
-		return Answered
+		return assay.Answered
 	case assay.Truncated(q.tr.Turns[last-1].Finish):
-		return CutOff
+		return assay.CutOff
 	case !declines.MatchString(q.said()):
 	case len(q.tr.Calls) == 0:
-		return Declined
+		return assay.Declined
 	default:
-		return GaveUp
+		return assay.GaveUp
 	}
 	return stops[ended]
 }
@@ -146,11 +171,6 @@ func (q inquest) said() string {
 
 // find returns the first thing that went wrong, whatever the plan says.
 func (q inquest) find() Reason {
-	for i, c := range q.tr.Calls {
-		if c.Asked != "" && q.e.Outcome.ErrorCategory == assay.CategoryFramework {
-			return q.at(i, ByFramework, "the model asked for "+c.Asked, "the call that it asked for")
-		}
-	}
 	if len(q.tr.Calls) == 0 {
 		return q.withoutCall()
 	}
@@ -158,14 +178,14 @@ func (q inquest) find() Reason {
 	switch {
 	case first.Cause == "":
 		first = missing
-	case missing.Call > 0 && missing.Call < first.Call && missing.Cause != BadLuck:
+	case missing.Call > 0 && missing.Call < first.Call && missing.Cause != assay.BadLuck:
 		first = missing
 	}
 	return first
 }
 
 // at returns a reason that is a call.
-func (q inquest) at(i int, cause Cause, because, right string) Reason {
+func (q inquest) at(i int, cause assay.Cause, because, right string) Reason {
 	return Reason{
 		Cause: cause, Turn: q.tr.Calls[i].Turn, Call: i + 1, Because: because, Right: right,
 	}
@@ -183,27 +203,27 @@ func (q inquest) withoutCall() Reason {
 			continue
 		}
 		turn++
-		tried := len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_call")
+		tried := len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_")
 		if tried && turn <= len(q.tr.Turns) && q.tr.Turns[turn-1].Lookups == 0 {
 			return Reason{
-				Cause: MalformedCall, Turn: turn, Because: "no call could be carried out", Right: right,
+				Cause: assay.MalformedCall, Turn: turn, Because: "no call could be carried out", Right: right,
 			}
 		}
 	}
 	switch {
-	case q.stop() == Answered:
+	case q.stop() == assay.Answered:
 		return Reason{
-			Cause: FalseClaim, Turn: min(1, len(q.tr.Turns)),
+			Cause: assay.FalseClaim, Turn: min(1, len(q.tr.Turns)),
 			Because: "it said that it was done, and had not called any tool", Right: right,
 		}
 	case q.tr.Ended == assay.AgentError || q.tr.Ended == assay.AgentTimeout:
-		return Reason{Cause: AgentFailed, Because: "it had not called any tool", Right: right}
+		return Reason{Cause: assay.AgentFailed, Because: "it had not called any tool", Right: right}
 	}
 	because := "it never called a tool"
 	if verdict.Lookups(q.tr) > 0 {
 		because = "it only searched for tools"
 	}
-	return Reason{Cause: NoAction, Turn: min(1, len(q.tr.Turns)), Because: because, Right: right}
+	return Reason{Cause: assay.NoAction, Turn: min(1, len(q.tr.Turns)), Because: because, Right: right}
 }
 
 // harm finds the first change that the task did not ask for.
@@ -214,7 +234,7 @@ func (q inquest) harm() Reason {
 		}
 		c := &q.tr.Calls[i]
 		if q.e.Path[i].Mark == otherArguments {
-			return q.at(i, WrongArgument, c.Tool+" had other arguments", "the arguments of the task")
+			return q.at(i, assay.WrongArgument, c.Tool+" had other arguments", "the arguments of the task")
 		}
 		before := slices.IndexFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
 			return b.Tool == c.Tool && b.Happened()
@@ -223,14 +243,14 @@ func (q inquest) harm() Reason {
 			continue // it came too early
 		}
 		if before < 0 {
-			return q.at(i, HarmfulEffect, "the task did not ask for the change that "+c.Tool+" made",
+			return q.at(i, assay.HarmfulEffect, "the task did not ask for the change that "+c.Tool+" made",
 				"not to call it")
 		}
 		because := fmt.Sprintf("%s had happened in call %d", c.Tool, before+1)
 		if !q.tr.Calls[before].OK {
 			because += ", whose answer was lost"
 		}
-		return q.at(i, RepeatedEffect, because, "to find out whether it had happened")
+		return q.at(i, assay.RepeatedEffect, because, "to find out whether it had happened")
 	}
 	return Reason{}
 }
@@ -279,9 +299,11 @@ func (q inquest) missing() Reason {
 		if i := q.misled(last); i >= 0 {
 			return q.believed(i)
 		}
-		return q.at(last, WrongArgument, tool+" had the wrong data or values", right+" with the right ones")
+		return q.at(last, assay.WrongArgument, tool+" had the wrong data or values", right+" with the right ones")
+	case !q.e.Path[tries[0]].Wasted: // an earlier step needed it
+		return q.untried(at, right)
 	}
-	return q.at(tries[0], WrongOrder, tool+" was called before its turn", right+" in its place")
+	return q.at(tries[0], assay.WrongOrder, tool+" was called before its turn", right+" in its place")
 }
 
 // mistake explains a call that was refused for the model's own mistake. The first of the mistakes
@@ -296,14 +318,17 @@ func (q inquest) mistake(last int, right string) Reason {
 	done := verdict.Succeeded(q.tr.Calls[:first])
 	for _, d := range tool.Dependencies {
 		if !slices.Contains(done, d) {
-			return q.at(first, WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", c.Tool, d),
+			return q.at(first, assay.WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", c.Tool, d),
 				"a call of "+d)
 		}
+	}
+	if c.Code == assay1.DependencyFail {
+		return q.at(first, assay.WrongOrder, c.Tool+" needs a tool that had not succeeded", right)
 	}
 	if strings.HasSuffix(right, " "+c.Tool) {
 		right += " with arguments that fit"
 	}
-	return q.at(first, WrongArgument, c.Tool+" was refused: "+c.Code, right)
+	return q.at(first, assay.WrongArgument, c.Tool+" was refused: "+c.Code, right)
 }
 
 // unlucky explains a step whose last call did not happen.
@@ -316,19 +341,19 @@ func (q inquest) unlucky(at, last int, right string) Reason {
 	for i := last + 1; i < len(q.tr.Calls); i++ {
 		later := func(s PlanStep) bool { return s.Tool == q.tr.Calls[i].Tool }
 		if slices.ContainsFunc(q.e.Plan[at+1:], later) {
-			return q.at(i, SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
+			return q.at(i, assay.SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
 		}
 	}
-	if first := q.firstWaste(0); first >= 0 && q.stop() != Answered && q.e.Outcome.Wasted >= q.e.Outcome.Failures {
+	if first := q.firstWaste(0); first >= 0 && q.stop() != assay.Answered && q.e.Outcome.Wasted >= q.e.Outcome.Failures {
 		return q.waste(first, right)
 	}
 	switch q.stop() {
-	case Answered, GaveUp, Declined:
-		return q.at(last, NotRetried, failed+" and was not made again", right+" again")
-	case Crashed, OutOfTime:
-		return q.at(last, AgentFailed, "the agent failed after "+failed, right+" again")
+	case assay.Answered, assay.GaveUp, assay.Declined:
+		return q.at(last, assay.NotRetried, failed+" and was not made again", right+" again")
+	case assay.Crashed, assay.OutOfTime:
+		return q.at(last, assay.AgentFailed, "the agent failed after "+failed, right+" again")
 	}
-	return q.at(last, BadLuck, failed+", and there was no chance left", "the same, with better luck")
+	return q.at(last, assay.BadLuck, failed+", and there was no chance left", "the same, with better luck")
 }
 
 // untried explains a step that was never tried.
@@ -346,19 +371,19 @@ func (q inquest) untried(at int, right string) Reason {
 		c := &q.tr.Calls[from]
 		later := func(s PlanStep) bool { return s.Tool == c.Tool }
 		if !c.Mistake && slices.ContainsFunc(q.e.Plan[at+1:], later) {
-			return q.at(from, SkippedStep, "it went on with "+c.Tool, right)
+			return q.at(from, assay.SkippedStep, "it went on with "+c.Tool, right)
 		}
 		return q.waste(from, right)
 	}
 	switch q.stop() {
-	case Answered:
+	case assay.Answered:
 		return Reason{
-			Cause: SkippedStep, Turn: min(len(q.tr.Turns), q.tr.Calls[len(q.tr.Calls)-1].Turn+1),
+			Cause: assay.SkippedStep, Turn: min(len(q.tr.Turns), q.tr.Calls[len(q.tr.Calls)-1].Turn+1),
 			Because: "it said that it was done", Right: right,
 		}
-	case Crashed, OutOfTime:
+	case assay.Crashed, assay.OutOfTime:
 		return Reason{
-			Cause: AgentFailed, Turn: len(q.tr.Turns), Because: "the agent failed", Right: right,
+			Cause: assay.AgentFailed, Turn: len(q.tr.Turns), Because: "the agent failed", Right: right,
 		}
 	}
 	return q.idle(right)
@@ -401,9 +426,11 @@ func (q inquest) waste(i int, right string) Reason {
 	case c.Mistake && q.needed(c.Tool):
 		return q.mistake(i, right)
 	case again:
-		return q.at(i, RetriedTooMuch, c.Tool+" had succeeded before", right)
+		return q.at(i, assay.RetriedTooMuch, c.Tool+" had succeeded before", right)
+	case q.step(c.Tool) && c.Happened():
+		return q.at(i, assay.WrongOrder, c.Tool+" was called before its turn", right)
 	}
-	return q.at(i, WrongTool, "the task has no use for "+c.Tool, right)
+	return q.at(i, assay.WrongTool, "the task has no use for "+c.Tool, right)
 }
 
 // idle explains an episode that ended while nothing was wrong with its calls: its last replies made
@@ -412,7 +439,7 @@ func (q inquest) idle(right string) Reason {
 	last := q.tr.Calls[len(q.tr.Calls)-1].Turn
 	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
 		return Reason{
-			Cause: NoAction, Turn: last + 1,
+			Cause: assay.NoAction, Turn: last + 1,
 			Because: fmt.Sprintf("the last %s made no call", verdict.Counted(len(q.tr.Turns)-last, "turn")),
 			Right:   right,
 		}
@@ -421,14 +448,14 @@ func (q inquest) idle(right string) Reason {
 		return q.waste(first, right)
 	}
 	return Reason{
-		Cause: BadLuck, Turn: len(q.tr.Turns), Because: "all calls were right, and no turn was left",
+		Cause: assay.BadLuck, Turn: len(q.tr.Turns), Because: "all calls were right, and no turn was left",
 		Right: "the same, with better luck",
 	}
 }
 
 // ending explains an episode in which every step succeeded in its place.
 func (q inquest) ending() Reason {
-	if q.stop() != Answered {
+	if q.stop() != assay.Answered {
 		useful := 0
 		for i := range q.e.Path {
 			if !q.e.Path[i].Wasted {
@@ -451,7 +478,7 @@ func (q inquest) ending() Reason {
 		}
 	}
 	return Reason{
-		Cause: WrongAnswer, Turn: len(q.tr.Turns), Because: because, Right: "another answer",
+		Cause: assay.WrongAnswer, Turn: len(q.tr.Turns), Because: because, Right: "another answer",
 	}
 }
 
@@ -478,7 +505,7 @@ func (q inquest) believed(i int) Reason {
 	if c.Fault == assay.FaultStale {
 		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
 	}
-	return q.at(i, BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
+	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
 }
 
 // followed reports whether a flawed plan says what went wrong: up to there, the tools that were
@@ -488,7 +515,7 @@ func (q inquest) followed(r *Reason) bool {
 		return false
 	}
 	switch r.Cause {
-	case NoAction, MalformedCall, FalseClaim, NotRetried, BelievedAnswer, ByFramework, AgentFailed, BadLuck:
+	case assay.NoAction, assay.MalformedCall, assay.FalseClaim, assay.NotRetried, assay.BelievedAnswer, assay.ByFramework, assay.AgentFailed, assay.BadLuck:
 		return false
 	}
 	until := r.Call

@@ -107,22 +107,7 @@ type Measure struct {
 // only.
 func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) Explanation {
 	w := &verdict.Witness{}
-	e := Explanation{Outcome: j.judge(trial, task, tr, w)}
-	d := world.Of(trial.World)
-	b := basis{plan: d.Steps(j.catalog, task.Required), name: "the task's plan"}
-	if d.Trace != nil {
-		b = e.traced(d.Trace(j.catalog, task, tr), tr.Calls)
-	} else {
-		e.walked(d.Course(j.catalog, task), task.Required, tr.Calls)
-		b.covered = "required tools that succeeded: " + verdict.Covered(&e.Outcome)
-	}
-	if len(tr.Plan) > 0 {
-		var places []int
-		e.Given, places = follow(tr.Plan, tr.Calls, aligned(tr.Plan, tr.Calls))
-		for i := range e.Path {
-			e.Path[i].Given = places[i]
-		}
-	}
+	e, b := j.judge(trial, task, tr, w)
 	e.measure(trial, task, b, tr.Plan)
 	w.Decide("verdict")
 	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
@@ -132,8 +117,29 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 		return "the error category is " + e.Outcome.ErrorCategory
 	})
 	e.Rules = w.Rules
-	e.Reason = inquest{j.catalog, &e, trial, tr}.reason()
 	return e
+}
+
+// trace fills in the plans and the path.
+func (e *Explanation) trace(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task, tr *assay.Transcript,
+) basis {
+	d := world.Of(trial.World)
+	b := basis{plan: d.Steps(catalog, task.Required), name: "the task's plan"}
+	if d.Trace != nil {
+		b = e.traced(d.Trace(catalog, task, tr), tr.Calls)
+	} else {
+		e.walked(d.Course(catalog, task), task.Required, tr.Calls)
+		b.covered = "required tools that succeeded: " + verdict.Covered(&e.Outcome)
+	}
+	if len(tr.Plan) > 0 {
+		var places []int
+		e.Given, places = follow(tr.Plan, tr.Calls, aligned(tr.Plan, tr.Calls))
+		for i := range e.Path {
+			e.Path[i].Given = places[i]
+		}
+	}
+	return b
 }
 
 // A basis is the plan with which the measures of an outcome compare the calls.

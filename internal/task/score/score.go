@@ -47,61 +47,56 @@ func New(catalog *assay.Catalog) *Judge {
 // Outcome judges an episode by the rules of its trial's world. It depends on its arguments only.
 // If the world does not exist, it panics.
 func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) assay.Outcome {
-	return j.judge(trial, task, tr, nil)
+	e, _ := j.judge(trial, task, tr, nil)
+	return e.Outcome
 }
 
-// agentCategories are the categories of agents that failed, whatever the calls were.
-var agentCategories = map[assay.Ended]string{
-	assay.AgentError: assay.CategoryAgentFailure, assay.AgentTimeout: assay.CategoryTimeout,
-}
-
+// judge judges an episode, and explains it except for its measures. The path of a full success is
+// only traced if there is a witness.
 func (j *Judge) judge(
 	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *verdict.Witness,
-) assay.Outcome {
+) (Explanation, basis) {
 	d := world.Of(trial.World)
-	o := d.Verdict(j.catalog, *task, tr, w)
-	if category := agentCategories[tr.Ended]; category != "" && o.Level != assay.FullSuccess {
-		w.Ask("the agent itself failed", true, func() string { return verdict.EndedBy(tr.Ended) })
-		o.ErrorCategory = category
-	} else if asked := changed(&o, tr); asked != "" {
-		w.Ask("the framework changed the arguments between the model's reply and the tool server", true,
-			func() string { return "the model asked for " + asked })
-		o.ErrorCategory = assay.CategoryFramework
+	e := Explanation{Outcome: d.Verdict(j.catalog, *task, tr, w)}
+	if w != nil {
+		e.Rules = w.Rules
+	}
+	var b basis
+	o := &e.Outcome
+	if w != nil || o.Level != assay.FullSuccess {
+		b = e.trace(j.catalog, trial, task, tr)
+	}
+	if o.Level != "" {
+		e.decide(inquest{j.catalog, &e, trial, tr})
 	}
 	o.ScoreVersion = d.ScoreVersion
-	if planned, known := workflow.Planned(trial.World, task); known {
+	planned, known := workflow.Planned(trial.World, task)
+	if o.Best = 1; known {
 		o.Best = j.bounds.Best(trial, planned)
-	} else {
-		o.Best = 1
 	}
 	if d.Schedule != nil {
-		planned, _ := workflow.Planned(trial.World, task)
 		faults, _ := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, planned))
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}
-	return o
+	return e, b
 }
 
-// changed returns the call that a model asked for if an agent's framework made a call of it that
-// failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
-// such call, or if luck decided.
-func changed(o *assay.Outcome, tr *assay.Transcript) string {
-	if o.ErrorCategory == "" || o.ErrorCategory == assay.CategoryOther {
-		return ""
-	}
-	for _, c := range tr.Calls {
-		if c.Asked != "" && (c.Mistake || o.ErrorCategory == assay.CategoryParameterConfig) {
-			return c.Asked
+// decide finds the reason of an outcome and its error category. A world may have decided the
+// category by rules of its own; they don't know agents.
+func (e *Explanation) decide(q inquest) {
+	o := &e.Outcome
+	e.Reason = q.reason()
+	if o.Level != assay.FullSuccess {
+		category := q.category(&e.Reason)
+		q.blame(&e.Reason)
+		switch {
+		case e.Reason.Cause == assay.ByFramework:
+			o.ErrorCategory = assay.CategoryFramework
+		case o.ErrorCategory == "", e.Reason.Stop == assay.Crashed, e.Reason.Stop == assay.OutOfTime:
+			o.ErrorCategory = category
 		}
 	}
-	if tr.Agent != nil {
-		for _, r := range tr.Agent.Refused {
-			if r.Asked != "" {
-				return r.Asked
-			}
-		}
-	}
-	return ""
+	o.Stop, o.Cause = e.Reason.Stop, e.Reason.Cause
 }
 
 // met counts the calls that met a scheduled fault.

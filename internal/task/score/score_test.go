@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 	"github.com/assay-eval/assay/internal/task/world/pilot"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 func trialIn(name string) *assay.Trial {
@@ -30,10 +31,10 @@ func TestJudgeFollowsWorld(t *testing.T) {
 	t.Parallel()
 	shape, tr := task("basic_task", "read", "shape"), transcript("read+ parse- parse+ shape+ !")
 	judge, bounds := score.New(catalog), workflow.NewBounds(catalog)
-	for name, pure := range map[string]judging{
-		world.Assay1Name: judgeAssay1, world.PilotName: judgePilot,
-	} {
-		want := pure(catalog, shape, tr)
+	for _, d := range []*spec.Definition{&assay1.Definition, &pilot.Definition} {
+		name := d.Name
+		want := d.Verdict(catalog, shape, tr, nil)
+		want.Stop, want.ScoreVersion = assay.Answered, d.ScoreVersion
 		want.Best = bounds.Best(trialIn(name), shape.Required)
 		got := judge.Outcome(trialIn(name), &shape, tr)
 		got.FaultsScheduled, got.FaultsMet = 0, 0 // see TestExposure
@@ -165,20 +166,17 @@ func BenchmarkOutcome(b *testing.B) {
 	}
 }
 
-// judging is the signature of judgeAssay1 and judgePilot, which apply a world's verdict without
-// computing the best policy.
+// judging is the signature of judgeAssay1 and judgePilot, which leave the best policy out.
 type judging func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome
 
-func judgeAssay1(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
-	o := assay1.Verdict(catalog, task, tr, nil)
-	o.ScoreVersion = assay1.Definition.ScoreVersion
-	return o
-}
+var judgeAssay1, judgePilot = judgeIn(world.Assay1Name), judgeIn(world.PilotName)
 
-func judgePilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
-	o := pilot.Verdict(catalog, task, tr, nil)
-	o.ScoreVersion = pilot.Definition.ScoreVersion
-	return o
+func judgeIn(name string) judging {
+	return func(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
+		o := score.New(catalog).Outcome(trialIn(name), &task, tr)
+		o.Best, o.FaultsScheduled, o.FaultsMet = 0, 0, 0
+		return o
+	}
 }
 
 // TestExposure checks the faults that a plan runs into, and those that an agent meets: all of them

@@ -52,12 +52,12 @@ func (r *Reason) lines() []string {
 	if r.Cause == "" {
 		return nil
 	}
-	cause := string(r.Cause) + ": " + r.Because
+	cause := r.Cause.Text() + ": " + r.Because
 	if r.Turn > 0 {
-		cause = fmt.Sprintf("%s in turn %d: %s", r.Cause, r.Turn, r.Because)
+		cause = fmt.Sprintf("%s in turn %d: %s", r.Cause.Text(), r.Turn, r.Because)
 	}
 	lines := columns([][]string{
-		{"how it ended", string(r.Stop)}, {"what went wrong", cause}, {"what was right", r.Right},
+		{"how it ended", r.Stop.Text()}, {"what went wrong", cause}, {"what was right", r.Right},
 	}, "")
 	return append(append([]string{"why it failed"}, lines...), "")
 }

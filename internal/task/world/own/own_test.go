@@ -191,52 +191,48 @@ func TestVerdict(t *testing.T) {
 	get, pay := one("get", `{"id":1}`), one("pay", `{"amount":5.0}`)
 	const full, partial, failure = assay.FullSuccess, assay.PartialSuccess, assay.Failure
 	for name, tc := range map[string]struct {
-		judge    assay.Judge
-		want     assay.Level
-		category string
+		judge assay.Judge
+		want  assay.Level
 	}{
-		"in order":     {assay.Judge{Calls: []assay.Expected{get, pay}}, full, ""},
-		"out of order": {assay.Judge{Calls: []assay.Expected{pay, get}}, failure, "sequence_order"},
+		"in order":     {assay.Judge{Calls: []assay.Expected{get, pay}}, full},
+		"out of order": {assay.Judge{Calls: []assay.Expected{pay, get}}, failure},
 		"any order": {
-			assay.Judge{Calls: []assay.Expected{pay, get}, AnyOrder: true}, full, "",
+			assay.Judge{Calls: []assay.Expected{pay, get}, AnyOrder: true}, full,
 		},
 		"alternatives": {assay.Judge{Calls: []assay.Expected{
 			{Alternatives: []assay.Expected{one("get", `{"id":2}`), get}}, pay,
-		}}, full, ""},
+		}}, full},
 		"unwanted effect": {
-			assay.Judge{Calls: []assay.Expected{get}}, failure, "unwanted_effect",
+			assay.Judge{Calls: []assay.Expected{get}}, failure,
 		},
 		"other amount": {
 			assay.Judge{Calls: []assay.Expected{get, one("pay", `{"amount":6}`)}},
 			failure,
-			"unwanted_effect",
 		},
 		"allowed effect": {
 			assay.Judge{Calls: []assay.Expected{get}, Allowed: []assay.Expected{{Tool: "pay"}}},
-			full, "",
+			full,
 		},
 		"forbidden": {assay.Judge{
 			Calls: []assay.Expected{get, pay}, Forbidden: []assay.Expected{one("get", "")},
-		}, failure, "unwanted_effect"},
-		"twice":       {assay.Judge{Calls: []assay.Expected{get, pay, pay}}, partial, "tool_selection"},
-		"final state": {assay.Judge{Calls: []assay.Expected{pay}, State: json.RawMessage(`{"paid":5}`)}, full, ""},
+		}, failure},
+		"twice":       {assay.Judge{Calls: []assay.Expected{get, pay, pay}}, partial},
+		"final state": {assay.Judge{Calls: []assay.Expected{pay}, State: json.RawMessage(`{"paid":5}`)}, full},
 		"wrong state": {
 			assay.Judge{Calls: []assay.Expected{pay}, State: json.RawMessage(`{"paid":6}`)},
 			partial,
-			"tool_selection",
 		},
-		"answer": {assay.Judge{Calls: []assay.Expected{pay}, Answer: []string{"FIVE"}}, full, ""},
+		"answer": {assay.Judge{Calls: []assay.Expected{pay}, Answer: []string{"FIVE"}}, full},
 		"wrong answer": {
 			assay.Judge{Calls: []assay.Expected{pay}, NotAnswer: []string{"five"}},
 			partial,
-			"tool_selection",
 		},
-		"check": {assay.Judge{Calls: []assay.Expected{pay}, Check: "half"}, partial, "tool_selection"},
+		"check": {assay.Judge{Calls: []assay.Expected{pay}, Check: "half"}, partial},
 	} {
 		task := assay.Task{Judge: &tc.judge, Required: assay.Called(tc.judge.Calls)}
 		o := own.Verdict(catalog, task, transcript(w, "It was five."), nil)
-		if o.Level != tc.want || o.ErrorCategory != tc.category {
-			t.Errorf("%s: %s %q, want %s %q", name, o.Level, o.ErrorCategory, tc.want, tc.category)
+		if o.Level != tc.want {
+			t.Errorf("%s: %s, want %s", name, o.Level, tc.want)
 		}
 	}
 }

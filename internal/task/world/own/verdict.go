@@ -29,10 +29,6 @@ func Verdict(
 	o.Coverage, o.OrderCorrect = c.covered(), !slices.Contains(c.met, false)
 	o.UnwantedEffects = len(c.unwanted)
 	c.decide(&o, &task, tr, w)
-	if o.Level != assay.FullSuccess && o.Level != "" {
-		w.Decide("category")
-		o.ErrorCategory = c.category(&o, tr, w)
-	}
 	return o
 }
 
@@ -261,47 +257,4 @@ func finalAnswer(tr *assay.Transcript, word string) string {
 		}
 	}
 	return ""
-}
-
-// category returns the reason why an episode is not a full success. The first rule that applies
-// decides.
-//
-//  1. Something changed that the task did not ask for, or a forbidden call succeeded:
-//     unwanted_effect.
-//  2. There was no call although one was required: tool_selection if the model claimed to be done,
-//     else tool_call_format.
-//  3. A required call is missing. If its tool was called with arguments that were refused, or that
-//     are not those that were asked for, it is parameter_config. If it succeeded before its place,
-//     it is sequence_order. Else, if the model claimed to be done, it is tool_selection.
-//  4. The episode was cut off: max_turns.
-//  5. State, answer or check are wrong: tool_selection.
-func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Witness) string {
-	claimed := tr.Ended == assay.Finished
-	missing := slices.Index(c.met, false)
-	switch {
-	case w.Ask("there is an unwanted effect", o.UnwantedEffects > 0,
-		func() string { return verdict.Counted(o.UnwantedEffects, "unwanted effect") }):
-		return assay.CategoryUnwantedEffect
-	case w.Ask("no call was carried out", len(tr.Calls) == 0 && missing >= 0 && !claimed,
-		func() string { return verdict.Made(tr) }):
-		return assay.CategoryToolCallFormat
-	case missing >= 0 && w.Ask("a required call had other arguments", c.misdone(missing, tr.Calls),
-		c.missing):
-		return assay.CategoryParameterConfig
-	case missing >= 0 && w.Ask("it succeeded before its place", c.late[missing],
-		c.missing):
-		return assay.CategorySequenceOrder
-	case w.Ask("the episode was cut off", !claimed,
-		func() string { return verdict.EndedBy(tr.Ended) }):
-		return assay.CategoryMaxTurns
-	}
-	return w.Remains(assay.CategoryToolSelection)
-}
-
-// misdone reports whether the tool of a required call was called, but not as required.
-func (c *course) misdone(i int, calls []assay.CallRecord) bool {
-	want := &c.judge.Calls[i]
-	return slices.ContainsFunc(calls, func(r assay.CallRecord) bool {
-		return r.Tool == want.Called() && (r.Mistake || r.Happened() && !c.listed(&r))
-	})
 }

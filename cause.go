@@ -1,0 +1,84 @@
+package assay
+
+import "strings"
+
+// A Stop is how an episode ended.
+type Stop string
+
+// The ways in which episodes end. The ones with a limit are the end only if the model was still
+// acting.
+const (
+	Answered    Stop = "answered" // the model said that it was done
+	GaveUp      Stop = "gave_up"  // it stopped acting and said that it could not go on
+	Declined    Stop = "refused"  // the same, without any call
+	CutOff      Stop = "cut_off"  // the endpoint cut its last reply off
+	OutOfTurns  Stop = "limit_of_turns"
+	OutOfCalls  Stop = "limit_of_calls"
+	OutOfTokens Stop = "limit_of_tokens"
+	OutOfMoney  Stop = "limit_of_dollars"
+	OutOfTime   Stop = "limit_of_time"
+	Looped      Stop = "loop"
+	Failed      Stop = "failures_in_a_row"
+	Crashed     Stop = "crash_of_the_agent"
+)
+
+// A Cause is the first thing that went wrong and was not made good.
+type Cause string
+
+// The causes.
+const (
+	NoAction       Cause = "no_action"             // it stopped acting, or never began
+	MalformedCall  Cause = "malformed_call"        // no call could be read
+	FalseClaim     Cause = "false_claim"           // it said that it was done, without any call
+	WrongTool      Cause = "wrong_tool"            // a tool that the task has no use for
+	WrongArgument  Cause = "wrong_argument"        // the right tool with wrong arguments, data or values
+	WrongOrder     Cause = "wrong_order"           // a step before its turn
+	SkippedStep    Cause = "skipped_step"          // it went on without a step
+	NotRetried     Cause = "did_not_retry"         // a call failed by chance, and it stopped there
+	RetriedTooMuch Cause = "repeated_needlessly"   // calls again and again that had succeeded
+	RepeatedEffect Cause = "repeated_effect"       // which had happened, perhaps without an answer
+	BelievedAnswer Cause = "believed_wrong_answer" // a stale one, or one with a part missing
+	HarmfulEffect  Cause = "harmful_effect"        // a change that the task did not ask for
+	WrongAnswer    Cause = "wrong_answer"          // all steps were done, but the result is wrong
+	FollowedFlaw   Cause = "followed_flaw"         // it did what the flawed plan says
+	ByFramework    Cause = "changed_by_framework"  // of a foreign agent
+	BadLuck        Cause = "bad_luck"              // right decisions, and no chance left
+	AgentFailed    Cause = "agent_failed"          // before it did anything wrong
+)
+
+// Causes lists the causes in the order of tables.
+var Causes = []Cause{
+	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
+	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
+	FollowedFlaw, ByFramework, AgentFailed, BadLuck,
+}
+
+// Text returns the cause as readers see it.
+func (c Cause) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
+
+// Text returns the stop as readers see it.
+func (s Stop) Text() string { return strings.ReplaceAll(string(s), "_", " ") }
+
+// The error categories, one for each outcome that is not full success: the seven of the original
+// benchmark, four more, and other. They are classes of causes, except in the world pilot, which has
+// the original's own rules.
+const (
+	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
+	CategoryTimeout         = "timeout"          // an agent used up its own time
+	CategoryMaxTurns        = "max_turns"        // the turns were used up
+	CategoryToolSelection   = "tool_selection"   // required tools were not called
+	CategoryParameterConfig = "parameter_config" // wrong arguments; never in the pilot world
+	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
+	CategoryDependency      = "dependency"       // a tool was called before its dependencies
+	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
+	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
+	CategoryFramework       = "framework"        // an agent's framework changed a call
+	CategoryOther           = "other"            // bad luck, or a wrong reaction to it
+)
+
+// ErrorCategories lists the error categories, in the order of tables.
+var ErrorCategories = []string{
+	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
+	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
+	CategoryAgentFailure, CategoryFramework, CategoryOther,
+}
