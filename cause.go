@@ -27,23 +27,23 @@ type Cause string
 
 // The causes.
 const (
-	NoAction       Cause = "no_action"             // it stopped acting, or never began
-	MalformedCall  Cause = "malformed_call"        // no call could be read
-	FalseClaim     Cause = "false_claim"           // it said that it was done, without any call
-	WrongTool      Cause = "wrong_tool"            // a tool that the task has no use for
-	WrongArgument  Cause = "wrong_argument"        // the right tool with wrong arguments, data or values
-	WrongOrder     Cause = "wrong_order"           // a step before its turn
-	SkippedStep    Cause = "skipped_step"          // it went on without a step
-	NotRetried     Cause = "did_not_retry"         // a call failed by chance, and it stopped there
-	RetriedTooMuch Cause = "repeated_needlessly"   // calls again and again that had succeeded
-	RepeatedEffect Cause = "repeated_effect"       // which had happened, perhaps without an answer
-	BelievedAnswer Cause = "believed_wrong_answer" // a stale one, or one with a part missing
-	HarmfulEffect  Cause = "harmful_effect"        // a change that the task did not ask for
-	WrongAnswer    Cause = "wrong_answer"          // all steps were done, but the result is wrong
-	FollowedFlaw   Cause = "followed_flaw"         // it did what the flawed plan says
-	ByFramework    Cause = "changed_by_framework"  // of a foreign agent
-	BadLuck        Cause = "bad_luck"              // right decisions, and no chance left
-	AgentFailed    Cause = "agent_failed"          // before it did anything wrong
+	NoAction       Cause = "no_action"                // it stopped acting, or never began
+	MalformedCall  Cause = "malformed_call"           // no call could be read
+	FalseClaim     Cause = "false_claim"              // it said that it was done, without any call
+	WrongTool      Cause = "wrong_tool"               // a tool that the task has no use for
+	WrongArgument  Cause = "wrong_argument"           // the right tool with wrong arguments, data or values
+	WrongOrder     Cause = "wrong_order"              // a step before its turn
+	SkippedStep    Cause = "skipped_step"             // it went on without a step
+	NotRetried     Cause = "did_not_retry"            // a call failed by chance, and it stopped there
+	RetriedTooMuch Cause = "repeated_needlessly"      // calls again and again that had succeeded
+	RepeatedEffect Cause = "repeated_an_effect"       // which had happened, perhaps without an answer
+	BelievedAnswer Cause = "believed_a_wrong_answer"  // a stale one, or one with a part missing
+	HarmfulEffect  Cause = "harmful_effect"           // a change that the task did not ask for
+	WrongAnswer    Cause = "wrong_answer"             // all steps were done, but the result is wrong
+	FollowedFlaw   Cause = "followed_the_flaw"        // it did what the flawed plan says
+	ByFramework    Cause = "changed_by_the_framework" // of a foreign agent
+	BadLuck        Cause = "bad_luck"                 // right decisions, and no chance left
+	AgentFailed    Cause = "the_agent_failed"         // before it did anything wrong
 )
 
 // Causes lists the causes in the order of tables.

@@ -334,11 +334,14 @@ func (o *Outcome) Withdraw() {
 	o.Level, o.Ended, o.Stop, o.Cause, o.ErrorCategory, o.Pilot = "", "", "", "", "", nil
 }
 
-// Callless reports whether the model failed without any call that could be carried out. An agent
-// that crashed or used up its time is not to blame for that.
+// Callless reports whether the model failed without any call that could be carried out, and without
+// a claim to be done. An agent that crashed or used up its time is not to blame for that.
 func (o *Outcome) Callless() bool {
-	return o.ToolCalls == 0 && o.Level != "" && o.Level != FullSuccess &&
-		o.Ended != AgentError && o.Ended != AgentTimeout
+	switch o.Ended {
+	case Finished, AgentError, AgentTimeout:
+		return false
+	}
+	return o.ToolCalls == 0 && o.Level != "" && o.Level != FullSuccess
 }
 
 // Settles reports whether the attempt ended in an outcome.

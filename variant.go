@@ -2,7 +2,8 @@ package assay
 
 import "strings"
 
-// The variants: how a task is put to the model.
+// The variants: how a task is put to the model. A variant with a plan may have the plan's authority
+// after a colon, as in "optimal:follow".
 const (
 	Baseline = "baseline" // the task alone
 	CoT      = "cot"      // the task, and the advice to think step by step
@@ -29,8 +30,38 @@ func flawedVariants() []string {
 
 // FlawOf returns the flaw of a variant's plan. It returns false if the plan has no flaw.
 func FlawOf(variant string) (Flaw, bool) {
-	name, ok := strings.CutPrefix(variant, flawedPrefix)
+	plain, _ := PlainOf(variant)
+	name, ok := strings.CutPrefix(plain, flawedPrefix)
 	return Flaw(name), ok
+}
+
+// The authorities of a plan: what the prompt says about it besides the plan itself.
+const (
+	Unstated   = "unstated"     // nothing
+	Follow     = "follow"       // to follow it step by step, as the original benchmark says
+	MayBeWrong = "may_be_wrong" // that it may be wrong
+)
+
+// Authorities lists the authorities of plans, in the order of every table.
+var Authorities = []string{Unstated, Follow, MayBeWrong}
+
+// WithAuthority returns a variant with a plan's authority. Unstated is not named.
+func WithAuthority(plain, authority string) string {
+	if authority == Unstated {
+		return plain
+	}
+	return plain + ":" + authority
+}
+
+// PlainOf splits a variant into the variant without an authority, and the authority. It returns the
+// variant itself if what follows the colon is not an authority.
+func PlainOf(variant string) (plain, authority string) {
+	plain, authority, _ = strings.Cut(variant, ":")
+	switch authority {
+	case Follow, MayBeWrong:
+		return plain, authority
+	}
+	return variant, Unstated
 }
 
 // A Flaw is a kind of mistake that a plan can have.

@@ -71,17 +71,18 @@ func hashTemplates() string {
 func GivenPlan(
 	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) (*workflow.Plan, error) {
-	if slices.Contains(assay.PlainVariants, trial.Variant) && trial.Variant != assay.Optimal {
+	plain, _ := assay.PlainOf(trial.Variant)
+	if slices.Contains(assay.PlainVariants, plain) && plain != assay.Optimal {
 		return nil, nil
 	}
 	if d := world.Of(trial.World); d.OwnTools {
 		return ownPlan(catalog, trial, task)
 	}
 	flaw, flawed := assay.FlawOf(trial.Variant)
-	if trial.Variant != assay.Optimal && !flawed {
+	if plain != assay.Optimal && !flawed {
 		return nil, nil
 	}
-	plan := workflow.For(catalog, trial.World, task, trial.Reliability)
+	plan := workflow.For(catalog, trial.World, task)
 	if flawed {
 		var ok bool
 		if plan, ok = workflow.Flawed(catalog, plan, task, flaw, trial.Severity, trial.Seed); !ok {
@@ -116,7 +117,8 @@ func Opening(
 
 // introduce returns the messages with which an episode begins.
 func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
-	trial := e.trial
+	trial, in := e.trial, world.Of(e.trial.World)
+	_, authority := assay.PlainOf(trial.Variant)
 	data := struct {
 		Task             *assay.Task
 		Inputs, Expected string
@@ -128,19 +130,27 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 		EndWord          string
 		Tools            []toolDetails
 		Plan             *workflow.Plan
+		Authority        string
+		Reliability      float64
 	}{
-		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected),
+		Task: e.task, Inputs: pretty(e.task.Inputs),
 		Turns: trial.Setting.Turns, Calls: trial.Calls,
 		Discover:  trial.Tools == assay.Discover,
 		Tags:      trial.Protocol == assay.Tags,
-		Arguments: world.Of(trial.World).References,
+		Arguments: in.References,
 		Think:     trial.Variant == assay.CoT,
 		One:       trial.SeveralCalls == assay.RefuseSeveral,
 		Faults:    trial.Faults != "",
 		Plan:      plan,
-		OwnTools:  world.Of(trial.World).OwnTools,
-		Talk:      world.Of(trial.World).Environments,
+		OwnTools:  in.OwnTools,
+		Talk:      in.Environments,
+		Authority: authority,
+		// A dependency that is missing, or a failure before, may change it.
+		Reliability: in.Chance(trial.Reliability),
 		EndWord:   own.EndWordOf(e.task),
+	}
+	if trial.World == world.PilotName { // elsewhere, it would give the last tool away
+		data.Expected = pretty(e.task.Expected)
 	}
 	if data.Tags && !data.Discover {
 		for _, t := range e.catalog.All() {

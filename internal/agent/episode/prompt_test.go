@@ -103,9 +103,39 @@ func TestOpeningOfBareTask(t *testing.T) {
 		bare := task()
 		bare.Inputs, bare.Expected = json.RawMessage(empty), json.RawMessage(empty)
 		got := opening(t, catalog, trial(assay.Listed, .85, 1), bare)[1].Content
-		want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."
+		want := "## Task\n\n" + bare.Description + "\n\nA call whose needs are met works with a " +
+			"probability of about 85 %.\n\nBegin with the first step."
 		if got != want {
 			t.Errorf("inputs %q: %q, want %q", empty, got, want)
+		}
+	}
+}
+
+// TestAuthorityOfPlans checks that only the sentence about the plan differs between authorities, and
+// that every variant states the same reliability.
+func TestAuthorityOfPlans(t *testing.T) {
+	t.Parallel()
+	const chance = "A call whose needs are met works with a probability of about 85 %."
+	put := func(variant string) string {
+		at := trial(assay.Listed, .85, 1)
+		at.Variant, at.Severity = variant, assay.Severe
+		return opening(t, catalog, at, task())[1].Content
+	}
+	for _, variant := range []string{assay.Optimal, "flawed_parameter_error"} {
+		unstated := put(variant)
+		for authority, sentence := range map[string]string{
+			assay.Follow:     "Follow the plan step by step; a step that failed may be tried again.",
+			assay.MayBeWrong: "The plan may be wrong. Compare each step with the task, and do what the task asks for.",
+		} {
+			want := strings.Replace(unstated, chance, sentence+"\n\n"+chance, 1)
+			if got := put(assay.WithAuthority(variant, authority)); got != want {
+				t.Errorf("%s, %s:\n%s", variant, authority, got)
+			}
+		}
+	}
+	for _, variant := range []string{assay.Baseline, assay.CoT, assay.Optimal} {
+		if strings.Count(put(variant), chance) != 1 {
+			t.Errorf("%s does not state the reliability once", variant)
 		}
 	}
 }
@@ -209,7 +239,7 @@ func TestAnswersUnderTags(t *testing.T) {
 // TestTemplatesHash detects changes of wording.
 func TestTemplatesHash(t *testing.T) {
 	t.Parallel()
-	const known = "88450114ca12b966"
+	const known = "f68a457b6ddfe39b"
 	if episode.TemplatesHash != known {
 		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
 			"so note the new hash in CHANGELOG.md and here", episode.TemplatesHash, known)

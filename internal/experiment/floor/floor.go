@@ -86,7 +86,8 @@ type Player struct {
 
 // NewPlayer returns a player of a library.
 func NewPlayer(lib *library.Library) *Player {
-	return &Player{lib, episode.NewRunner(lib.Catalog(), 0), sim.New(lib.Catalog(), sim.Latency{})}
+	models := sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer)
+	return &Player{lib, episode.NewRunner(lib.Catalog(), 0), models}
 }
 
 // Play plays a policy once at a trial's task, under the trial's conditions. Policies that do not

@@ -231,7 +231,8 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	if !sim.Is(agent) {
 		agent = sim.Listed
 	}
-	agents := sim.New(j.Library.Catalog(), sim.Latency{})
+	agents := sim.New(j.Library.Catalog(), sim.Latency{}).
+		Knowing(j.Library.Answer)
 	runner := episode.NewRunner(j.Library.Catalog(), 0)
 
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time

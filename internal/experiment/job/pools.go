@@ -95,7 +95,8 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		p.Secrets = append(p.Secrets, strings.TrimSpace(value))
 	}
 
-	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
+	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma}).
+		Knowing(j.Library.Answer)
 	for _, model := range j.Experiment.Models {
 		base := j.Experiment.Served(model)
 		configs, err := j.remote(p, model, providers, lanes[model], keys, env)

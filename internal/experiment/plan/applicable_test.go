@@ -60,6 +60,40 @@ func TestSeverities(t *testing.T) {
 	}
 }
 
+// TestAuthorities checks that the authorities of plans are combined with the variants that show one and
+// do not name theirs, and that cells of a task have the same luck.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	for lines, want := range map[string][]string{
+		"variants: [baseline, optimal]\nplan_authority: all": {
+			"baseline", "optimal", "optimal:follow", "optimal:may_be_wrong",
+		},
+		"variants: [optimal, 'flawed_missing_step:follow']\nplan_authority: may_be_wrong": {
+			"optimal:may_be_wrong", "flawed_missing_step:follow",
+		},
+		"variants: [cot, 'optimal:follow']": {"cot", "optimal:follow"},
+	} {
+		p := expand(t, load(t, "models: [a]\ntask_types: basic_task\n"+lines), 20)
+		var got []string
+		for cell := range p.Cells("a") {
+			got = append(got, cell.Variant)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: variants (-want +got):\n%s", lines, diff)
+		}
+		seeds := make(map[assay.TaskID]map[uint64]bool)
+		for trial := range p.Trials("a") {
+			if seeds[trial.Task] == nil {
+				seeds[trial.Task] = make(map[uint64]bool)
+			}
+			seeds[trial.Task][trial.Seed] = true
+			if len(seeds[trial.Task]) > 1 {
+				t.Errorf("%q: task %s has several seeds", lines, trial.Task)
+			}
+		}
+	}
+}
+
 // TestNotApplicable checks that tasks to which a flaw does not apply are
 // counted and left out of its cells, but not of others.
 func TestNotApplicable(t *testing.T) {

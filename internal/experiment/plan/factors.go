@@ -15,8 +15,10 @@ import (
 // the levels of each. Every combination of levels is a cell. Severities are
 // combined with flawed variants only.
 type Factors struct {
-	Variants      Names     `yaml:"variants" json:"variants"`
-	Severities    Names     `yaml:"severities" json:"severities,omitempty"`
+	Variants   Names `yaml:"variants" json:"variants"`
+	Severities Names `yaml:"severities" json:"severities,omitempty"`
+	// Authorities are combined with the variants that have a plan, which then name them.
+	Authorities   Names     `yaml:"plan_authority" json:"plan_authority,omitempty"`
 	Difficulties  Names     `yaml:"difficulties" json:"difficulties"`
 	TaskTypes     Names     `yaml:"task_types" json:"task_types"`
 	Reliabilities []float64 `yaml:"reliabilities" json:"reliabilities"`
@@ -113,6 +115,10 @@ var namedFactors = []struct {
 	of          func(*Factors) *Names
 }{
 	{
+		"plan_authority", "authority of a plan", assay.Authorities, all(assay.Authorities),
+		func(f *Factors) *Names { return &f.Authorities },
+	},
+	{
 		"variants", "variant", assay.Variants, variantGroups,
 		func(f *Factors) *Names { return &f.Variants },
 	},
@@ -144,6 +150,7 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 			*names = members(*names, n.groups)
 		}
 	}
+	f.Variants = withAuthorities(f.Variants, f.Authorities)
 	if len(f.Severities) == 0 && slices.ContainsFunc(f.Variants, flawed) {
 		f.Severities = otherwise.Severities
 		if len(f.Severities) == 0 {
@@ -159,6 +166,42 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 	if !e.has(at + "repeats") {
 		f.Repeats = otherwise.Repeats
 	}
+}
+
+// plans reports whether a variant shows a plan.
+func plans(variant string) bool { return variant != assay.Baseline && variant != assay.CoT }
+
+// withAuthorities combines the variants that show a plan, and whose authority is not given, with
+// authorities.
+func withAuthorities(variants, authorities Names) Names {
+	if len(authorities) == 0 {
+		return variants
+	}
+	var out Names
+	for _, v := range variants {
+		plain, named := assay.PlainOf(v)
+		all := authorities
+		if named != assay.Unstated || !plans(v) {
+			plain, all = v, Names{assay.Unstated}
+		}
+		for _, a := range all {
+			if v := assay.WithAuthority(plain, a); !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+// plainNames returns the names of variants without the authorities of their plans.
+func plainNames(variants Names) (plain Names) {
+	for _, v := range variants {
+		if name, _ := assay.PlainOf(v); plans(name) {
+			v = name
+		}
+		plain = append(plain, v)
+	}
+	return plain
 }
 
 // members replaces group names by their members and drops duplicates.
@@ -180,16 +223,25 @@ func members(names Names, groups map[string][]string) Names {
 
 func (e *Experiment) checkFactors(f *Factors, at string) error {
 	for _, n := range namedFactors {
+		names := *n.of(f)
+		if n.field == "variants" {
+			names = plainNames(names)
+		}
 		if e.ownTools() && (n.field == "task_types" || n.field == "variants") {
-			if err := e.checkOwnNames(at+n.field, n.what, *n.of(f)); err != nil {
+			if err := e.checkOwnNames(at+n.field, n.what, names); err != nil {
 				return err
 			}
 			continue
 		}
 		known := slices.Concat(n.levels, slices.Sorted(maps.Keys(n.groups)))
-		if err := e.checkNames(at+n.field, n.what, *n.of(f), known); err != nil {
+		if err := e.checkNames(at+n.field, n.what, names, known); err != nil {
 			return err
 		}
+	}
+	inherited := at == "" && len(e.Parts) > 0
+	if e.has(at+"plan_authority") && !inherited && !slices.ContainsFunc(f.Variants, plans) {
+		return e.FieldError(at+"plan_authority", "no variant shows a plan",
+			"add one, for example variants: [optimal], or remove this line")
 	}
 	if err := e.checkReliabilities(f.Reliabilities, at+"reliabilities"); err != nil {
 		return err

@@ -66,7 +66,7 @@ func (e *Experiment) SetLibrary(types, variants []string) error {
 			at = fmt.Sprintf("parts[%d].", i)
 		}
 		known := slices.Concat(assay.Variants, variants)
-		if err := e.checkNames(at+"variants", "variant", f.Variants, known); err != nil {
+		if err := e.checkNames(at+"variants", "variant", plainNames(f.Variants), known); err != nil {
 			return err
 		}
 		if err := e.checkNames(at+"task_types", "task type", f.TaskTypes, types); err != nil {
@@ -78,5 +78,5 @@ func (e *Experiment) SetLibrary(types, variants []string) error {
 
 // conditional reports whether a variant does not apply to every task.
 func (e *Experiment) conditional(variant string) bool {
-	return flawed(variant) || e.ownTools() && variant != assay.Baseline && variant != assay.CoT
+	return flawed(variant) || e.ownTools() && plans(variant)
 }

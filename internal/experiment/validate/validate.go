@@ -110,7 +110,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 	v := &validator{
 		library: lib,
 		runner:  episode.NewRunner(lib.Catalog(), 0),
-		models:  sim.New(lib.Catalog(), sim.Latency{}),
+		models:  sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer),
 		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
 		proof:   Proof{World: worldName},
 		games:   newGames(),

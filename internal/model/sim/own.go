@@ -15,7 +15,8 @@ var endWordText = regexp.MustCompile(
 	`reply with your answer .* and end it with the word (\S+)\. That`)
 
 // answerText finds the answer of a plan.
-var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)(?:\n\nA call whose needs|$)`)
+var answerText = regexp.MustCompile(
+	`(?s)\n\nThen answer: (.*?)(?:\n\n(?:Follow the plan|The plan may be|A call whose needs)|$)`)
 
 // ownAgents are the agents that understand tools that users wrote.
 var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
@@ -38,6 +39,9 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 		return v.message(acts[next])
 	}
 	answer := v.answer
+	if answer == "" && len(v.plan) > 0 && m.answers != nil {
+		answer = m.answers(v.description)
+	}
 	if answer == "" {
 		answer = strings.TrimSpace("All steps are done. " + v.output)
 	}

@@ -68,6 +68,8 @@ type Models struct {
 	catalog *assay.Catalog
 	guide   *guide // to the catalog
 	latency Latency
+	// answers returns the answer to a task with tools that users wrote, or "".
+	answers func(description string) string
 
 	mu       sync.Mutex
 	policies map[string]*workflow.Policy
@@ -87,6 +89,13 @@ func New(catalog *assay.Catalog, latency Latency) *Models {
 		catalog: catalog, guide: newGuide(tools), latency: latency,
 		policies: make(map[string]*workflow.Policy),
 	}
+}
+
+// Knowing lets the agents that carry out a plan know the answers to tasks with tools that users
+// wrote. A prompt does not have them.
+func (m *Models) Knowing(answers func(description string) string) *Models {
+	m.answers = answers
+	return m
 }
 
 // Chat implements [assay.Provider].

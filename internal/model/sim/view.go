@@ -206,12 +206,17 @@ func (v *view) world() string {
 
 func (v *view) readTask(text string) {
 	_, v.description, _ = strings.Cut(text, "## Task\n\n")
-	for _, next := range []string{"\n\n## ", "\n\nBegin with the first step."} {
+	for _, next := range []string{"\n\n## ", "\n\nA call whose needs are met"} {
 		v.description, _, _ = strings.Cut(v.description, next)
 	}
 	if _, inputs, ok := strings.Cut(text, "\n## Inputs\n\n"); ok {
 		inputs, _, _ = strings.Cut(inputs, "\n\n")
 		v.inputs = json.RawMessage(inputs)
+	}
+	if s := probabilityText.FindStringSubmatch(text); s != nil {
+		if p, err := strconv.ParseFloat(s[1], 64); err == nil {
+			v.reliability = p / 100
+		}
 	}
 	v.readPlan(text)
 }
@@ -240,11 +245,6 @@ func (v *view) readPlan(text string) {
 	}
 	if s := answerText.FindStringSubmatch(plan); s != nil {
 		v.answer = s[1]
-	}
-	if s := probabilityText.FindStringSubmatch(plan); s != nil {
-		if p, err := strconv.ParseFloat(s[1], 64); err == nil {
-			v.reliability = p / 100
-		}
 	}
 }
 

@@ -17,6 +17,20 @@ func IsFlawed(variant string) bool {
 	return flawed
 }
 
+// plainOf returns a variant without the authority of its plan.
+func plainOf(variant string) string {
+	plain, _ := assay.PlainOf(variant)
+	return plain
+}
+
+// sameAuthority reports whether a prompt says the same about the plans of two variants, or the first
+// one shows no plan.
+func sameAuthority(a, b string) bool {
+	_, one := assay.PlainOf(a)
+	_, other := assay.PlainOf(b)
+	return one == other || a == assay.Baseline || a == assay.CoT
+}
+
 // compareVariants fills in the figures that set variants against each other. If the part
 // lacks a variant for that, its cells are taken from the whole experiment. mine are the
 // model's own cells in the part, and by is the factor of the row's levels.
@@ -28,7 +42,7 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	against := slices.Concat(
 		hurting,
 		where(all, func(c assay.Cell) bool {
-			return c.Model == mine[0].Model && c.Variant == assay.Optimal
+			return c.Model == mine[0].Model && plainOf(c.Variant) == assay.Optimal
 		}),
 	)
 	for _, c := range r.Cells {
@@ -56,7 +70,10 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	if len(flawed) > 0 {
 		r.FlawedMean = mean(flawed)
 		if r.FlawedMean != nil && plain[assay.Optimal] != nil {
-			r.differ(pairsOf(against, []string{assay.Optimal}, names, by))
+			optimal := slices.DeleteFunc(levels(against, by), func(l string) bool {
+				return plainOf(l) != assay.Optimal
+			})
+			r.differ(pairsOf(against, optimal, names, by))
 		}
 	} else {
 		flawed = flawedBeside(all, mine)

@@ -135,7 +135,8 @@ func pairs(cells []*cell, a, b, factor string) sample {
 	return pairsOf(cells, []string{a}, []string{b}, factor)
 }
 
-// pairsOf pairs each of the levels a with each of the levels b.
+// pairsOf pairs each of the levels a with each of the levels b. A flawed plan is only paired with a
+// plan that the prompt gives the same authority.
 func pairsOf(cells []*cell, a, b []string, factor string) (s sample) {
 	at := make(map[assay.Cell][]*cell)
 	for _, c := range cells {
@@ -152,6 +153,9 @@ func pairsOf(cells []*cell, a, b []string, factor string) (s sample) {
 		}
 		s.bySequence = x.from.bySequence()
 		for _, y := range at[without(x.Cell, factor)] {
+			if IsFlawed(y.Variant) && !sameAuthority(x.Variant, y.Variant) {
+				continue
+			}
 			for of, g := range x.tasks {
 				h, ok := y.tasks[of]
 				if !ok {

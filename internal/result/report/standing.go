@@ -270,7 +270,7 @@ func failingTools(mine []*cell) *Cost {
 // a flaw. It also returns a name for them.
 func plainCells(mine []*cell) ([]*cell, string) {
 	for _, v := range []string{assay.Optimal, assay.Baseline, assay.CoT} {
-		plain := where(mine, func(c assay.Cell) bool { return c.Variant == v })
+		plain := where(mine, func(c assay.Cell) bool { return plainOf(c.Variant) == v })
 		switch {
 		case len(plain) == 0:
 		case v == assay.Optimal:
@@ -307,8 +307,9 @@ func conditions(mine []*cell) []Condition {
 // common.
 func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
 	c := &Cost{Reference: reference}
+	references := slices.DeleteFunc(levels(mine, factor), func(l string) bool { return plainOf(l) != reference })
 	compare := func(names []string) (p Paired, lost stat.Loss) {
-		s := pairsOf(mine, []string{reference}, names, factor)
+		s := pairsOf(mine, references, names, factor)
 		lost = stat.Lost(s.tasks, s.bySequence)
 		p.Comparison = s.bMinusA()
 		return p, lost

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -47,4 +48,25 @@ func (l *Library) Any(ctx context.Context, id assay.TaskID) (assay.Task, error) 
 		return assay.Task{}, err
 	}
 	return l.Task(ctx, id, difficulty)
+}
+
+// Answer returns the answer that the reference plan of the task with a description gives, or "" if
+// no plan gives one.
+func (l *Library) Answer(description string) string {
+	return l.answers()[strings.TrimSpace(description)]
+}
+
+// readAnswers leaves out what it cannot read, which whoever draws the task reports.
+func (l *Library) readAnswers() map[string]string {
+	answers := make(map[string]string)
+	if !l.Own() {
+		return answers
+	}
+	tasks, _ := l.all(context.Background())
+	for _, t := range tasks {
+		if t.Reference != nil && t.Reference.Answer != "" {
+			answers[strings.TrimSpace(t.Description)] = t.Reference.Answer
+		}
+	}
+	return answers
 }

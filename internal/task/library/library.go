@@ -38,6 +38,8 @@ type Library struct {
 	private bool
 	// origin is the file that a temporary one was made of.
 	origin string
+	// answers are the answers of reference plans by the text of their task, once they were needed.
+	answers func() map[string]string
 }
 
 // Meta describes a library.
@@ -90,6 +92,7 @@ func Open(ctx context.Context, path string) (*Library, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	l := &Library{path: path, db: db}
+	l.answers = sync.OnceValue(l.readAnswers)
 	if err := l.load(ctx); err != nil {
 		db.Close()
 		if ctx.Err() != nil {

@@ -37,7 +37,7 @@ func BenchmarkSolve(b *testing.B) {
 func BenchmarkFlawed(b *testing.B) {
 	catalog, tasks := pilotData(b)
 	task := longest(catalog, tasks)
-	plan := workflow.For(catalog, world.Assay1Name, &task, .8)
+	plan := workflow.For(catalog, world.Assay1Name, &task)
 	for _, flaw := range assay.Flaws {
 		b.Run(string(flaw), func(b *testing.B) {
 			b.ReportAllocs()

@@ -35,7 +35,7 @@ func Applies(
 	catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, severity string,
 ) bool {
 	f := flawed{
-		catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps,
+		catalog: catalog, task: task, steps: For(catalog, worldName, task).Steps,
 		written: ownTools(worldName),
 	}
 	return f.doses(flaw).of(severity) > 0

@@ -55,7 +55,7 @@ func checkSeverities(
 	got int,
 ) {
 	t.Helper()
-	steps := workflow.For(catalog, worldName, task, 1).Steps
+	steps := workflow.For(catalog, worldName, task).Steps
 	n, want := len(steps), min(3, len(steps))
 	switch linked := 0; {
 	case n == 1 && !one[flaw]:
@@ -86,7 +86,7 @@ func checkFlaw(
 	seed uint64,
 ) (found [][]workflow.Step) {
 	t.Helper()
-	plan := workflow.For(catalog, worldName, task, 1)
+	plan := workflow.For(catalog, worldName, task)
 	before := deepCopy(plan)
 	last := 0
 	for _, severity := range assay.Severities {
@@ -170,7 +170,7 @@ func checkSteps(
 	for _, s := range plan.Steps {
 		tool, ok := catalog.Tool(s.Tool)
 		alone := &assay.Task{Required: []string{s.Tool}}
-		want := workflow.For(catalog, world.PilotName, alone, 1).Steps[0]
+		want := workflow.For(catalog, world.PilotName, alone).Steps[0]
 		want.Arguments = s.Arguments
 		if !ok || s.Purpose != tool.Description || !reflect.DeepEqual(s, want) {
 			t.Errorf("%s, %s: a step differs from the catalog:\n%s",
@@ -387,7 +387,7 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 	chosen := make(map[string]int)
 	for seed := range uint64(60) {
 		task := &assay.Task{ID: "t", Required: []string{"file_read"}}
-		plan := workflow.For(catalog, world.Assay1Name, task, 1)
+		plan := workflow.For(catalog, world.Assay1Name, task)
 		plan, ok := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Severe, seed)
 		if !ok {
 			t.Fatal("no tool can be misused")
@@ -398,7 +398,7 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 		t.Errorf("chosen instead of file_read: %v", chosen)
 	}
 	task := &assay.Task{ID: "t", Required: []string{"file_read", "file_pack", "post_fetch"}}
-	plan := workflow.For(catalog, world.Assay1Name, task, 1)
+	plan := workflow.For(catalog, world.Assay1Name, task)
 	plan, _ = workflow.Flawed(catalog, plan, task, assay.SemanticDrift, assay.Severe, 1)
 	want := []string{"file_read", "file_scan", "post_letter"}
 	if got := stepTools(plan.Steps); !slices.Equal(got, want) {
@@ -418,7 +418,7 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 	}
 	catalog := assay.NewCatalog(tools)
 	task := &assay.Task{Required: []string{"b", "a", "e"}} // the plan is a, b, a, e
-	plan := workflow.For(catalog, world.Assay1Name, task, 1)
+	plan := workflow.For(catalog, world.Assay1Name, task)
 	replaced := 0
 	for seed := range uint64(20) {
 		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Medium, seed)
@@ -460,7 +460,7 @@ func TestMisfitsAreRefused(t *testing.T) {
 		Required: []string{"al", "all", "sink", "bare"},
 		Inputs:   json.RawMessage(`{"settings": {}, "ettings": 1}`),
 	}
-	plan := workflow.For(catalog, world.Assay1Name, task, 1)
+	plan := workflow.For(catalog, world.Assay1Name, task)
 	ways := make(map[string]bool)
 	for seed := range uint64(500) {
 		got, ok := workflow.Flawed(catalog, plan, task, assay.ParameterError, assay.Severe, seed)

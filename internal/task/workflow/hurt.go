@@ -18,7 +18,7 @@ type Obeyed struct {
 // Obey returns the chances of agents that follow the plan of a trial, and those that they would
 // have with the task's own plan.
 func Obey(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (shown, right Obeyed) {
-	plan := For(catalog, trial.World, task, trial.Reliability)
+	plan := For(catalog, trial.World, task)
 	p := Solve(catalog, ProblemOf(trial, task.Required))
 	d := world.Of(trial.World)
 	fragile := func(name string) bool {

@@ -30,7 +30,7 @@ func TestObeyIsExact(t *testing.T) {
 			trial := perfect()
 			trial.Variant, trial.Severity = "flawed_redundant_operations", severity
 			trial.Reliability, trial.Calls, trial.Turns = .8, 10, 15
-			plan := workflow.For(catalog, trial.World, &task, .8)
+			plan := workflow.For(catalog, trial.World, &task)
 			flawed, _ := workflow.Flawed(
 				catalog, plan, &task, assay.RedundantOperations, severity, trial.Seed)
 			shown, right := workflow.Obey(catalog, trial, &task)

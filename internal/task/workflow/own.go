@@ -9,13 +9,12 @@ import (
 
 func ownTools(worldName string) bool { return world.Of(worldName).OwnTools }
 
-// written returns a plan that a user wrote. Without one it has no steps.
-func written(catalog *assay.Catalog, ref *assay.Reference, reliability float64) Plan {
-	plan := Plan{Reliability: reliability}
+// written returns a plan that a user wrote, without the answer. Without a plan it has no steps.
+func written(catalog *assay.Catalog, ref *assay.Reference) (plan Plan) {
 	if ref == nil {
 		return plan
 	}
-	plan.Text, plan.Answer = ref.Text, ref.Answer
+	plan.Text = ref.Text
 	for _, call := range ref.Calls {
 		tool, _ := catalog.Tool(call.Tool)
 		step := Step{
@@ -32,16 +31,19 @@ func written(catalog *assay.Catalog, ref *assay.Reference, reliability float64) 
 // Own returns the plan that a variant shows for a task with tools that users wrote. It returns
 // false if the variant does not apply to the task.
 func Own(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*Plan, bool) {
-	if v, ok := task.Variants[trial.Variant]; ok {
-		return new(written(catalog, &v, trial.Reliability)), true
+	variant, _ := assay.PlainOf(trial.Variant)
+	if v, ok := task.Variants[variant]; ok {
+		plan := written(catalog, &v)
+		plan.Answer = v.Answer
+		return &plan, true
 	}
 	if task.Reference == nil {
 		return nil, false
 	}
-	plan := For(catalog, trial.World, task, trial.Reliability)
+	plan := For(catalog, trial.World, task)
 	flaw, flawed := assay.FlawOf(trial.Variant)
 	switch {
-	case trial.Variant == assay.Optimal:
+	case variant == assay.Optimal:
 		return &plan, true
 	case !flawed || !Applies(catalog, trial.World, task, flaw, trial.Severity):
 		return nil, false

@@ -19,8 +19,6 @@ const Version = "2"
 // A Plan is shown to a model: steps in order, and the planner's knowledge about the environment.
 type Plan struct {
 	Steps []Step
-	// Reliability is the chance of a call if its dependencies are there and no call failed lately.
-	Reliability float64
 	// Text comes before the steps, and Answer is the answer to give after them. Only plans that
 	// users wrote have them.
 	Text, Answer string
@@ -45,10 +43,10 @@ type Step struct {
 // Split returns the part of the plan for the first message of the user, and the parts for the later
 // ones. A step that a flaw has moved before a step of an earlier message stays before it.
 func (p *Plan) Split() (first *Plan, later []*Plan) {
-	parts := []*Plan{{Reliability: p.Reliability, Text: p.Text}}
+	parts := []*Plan{{Text: p.Text}}
 	for _, s := range p.Steps {
 		for len(parts) <= s.Turn {
-			parts = append(parts, &Plan{Reliability: p.Reliability})
+			parts = append(parts, new(Plan))
 		}
 		last := parts[len(parts)-1]
 		last.Steps = append(last.Steps, s)
@@ -58,12 +56,12 @@ func (p *Plan) Split() (first *Plan, later []*Plan) {
 }
 
 // For returns the plan for a task in a world.
-func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability float64) Plan {
+func For(catalog *assay.Catalog, worldName string, task *assay.Task) Plan {
 	d := world.Of(worldName)
 	if d.OwnTools {
-		return written(catalog, task.Reference, d.Chance(reliability))
+		return written(catalog, task.Reference)
 	}
-	plan := Plan{Reliability: d.Chance(reliability)}
+	var plan Plan
 	tools := d.Steps(catalog, task.Required)
 	in := readInputs(task.Inputs)
 	for i, name := range tools {

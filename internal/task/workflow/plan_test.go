@@ -64,7 +64,7 @@ func TestPlanWorks(t *testing.T) {
 		for _, task := range c.tasks {
 			checkPlan(t, c.catalog, &task)
 			var names []string
-			for _, s := range workflow.For(c.catalog, world.PilotName, &task, .8).Steps {
+			for _, s := range workflow.For(c.catalog, world.PilotName, &task).Steps {
 				names = append(names, s.Tool)
 			}
 			if !slices.Equal(names, task.Required) {
@@ -83,7 +83,7 @@ type failer interface {
 func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 	t.Helper()
 	w := world.Begin(context.Background(), catalog, perfect(), task)
-	for i, s := range workflow.For(catalog, world.Assay1Name, task, 1).Steps {
+	for i, s := range workflow.For(catalog, world.Assay1Name, task).Steps {
 		rec, err := w.Call(i, s.Tool, string(s.Arguments))
 		if err != nil || !rec.OK {
 			t.Errorf("%s: step %d, %s %s: %v %s", task.ID, i+1, s.Tool, s.Arguments, err, rec.Error)
@@ -154,8 +154,8 @@ func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 	task := &assay.Task{
 		Required: []string{"write"}, Inputs: json.RawMessage(`{"source": "a <b> & c"}`),
 	}
-	got := workflow.For(assay.NewCatalog(tools), world.Assay1Name, task, .97)
-	want := workflow.Plan{Reliability: .97, Steps: []workflow.Step{
+	got := workflow.For(assay.NewCatalog(tools), world.Assay1Name, task)
+	want := workflow.Plan{Steps: []workflow.Step{
 		{
 			Tool: "read", Purpose: "Read a thing.",
 			Arguments: json.RawMessage(`{"source":"a <b> & c"}`),
@@ -171,10 +171,9 @@ func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got = workflow.For(assay.NewCatalog(tools), world.PilotName, task, .97)
-	if got.Reliability != .95 || len(got.Steps) != 1 {
-		t.Errorf("the pilot's plan has reliability %v and %d steps, want .95 and 1",
-			got.Reliability, len(got.Steps))
+	got = workflow.For(assay.NewCatalog(tools), world.PilotName, task)
+	if len(got.Steps) != 1 {
+		t.Errorf("the pilot's plan has %d steps, want 1", len(got.Steps))
 	}
 }
 

@@ -28,7 +28,7 @@ func TestUnknownToolsKeepTheirNames(t *testing.T) {
 		Inputs: json.RawMessage(`{"data": {}}`),
 	}
 
-	plan := workflow.For(catalog, "assay-1", task, 0.8)
+	plan := workflow.For(catalog, "assay-1", task)
 	want := []string{"ghost", "read", "phantom", "clean", "write"}
 	if got := stepTools(plan.Steps); !slices.Equal(got, want) {
 		t.Fatalf("the plan has the steps %q, want %q", got, want)
