@@ -13,21 +13,34 @@ var ofAgents = map[string]bool{
 	assay.CategoryTimeout: true, assay.CategoryAgentFailure: true, assay.CategoryFramework: true,
 }
 
+// TestAgentThatFailsHasItsOwnCategory checks crashes and time limits of foreign agents in every world:
+// before anything went wrong, and after a mistake that then is the cause.
 func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 	t.Parallel()
 	judge := score.New(catalog)
-	for ended, want := range map[assay.Ended]string{
-		assay.AgentError: assay.CategoryAgentFailure, assay.AgentTimeout: assay.CategoryTimeout,
+	for _, end := range []struct {
+		ended    assay.Ended
+		stop     assay.Stop
+		category string
+	}{
+		{assay.AgentError, assay.Crashed, assay.CategoryAgentFailure},
+		{assay.AgentTimeout, assay.OutOfTime, assay.CategoryTimeout},
 	} {
-		for _, name := range world.Names {
-			trial := &assay.Trial{Setting: assay.Setting{World: name}}
-			task := task("basic_task", "read", "parse")
-			tr := episode("read+")
-			tr.Ended = ended
-			o := judge.Outcome(trial, &task, tr)
-			if o.Level != assay.Failure || o.ErrorCategory != want {
-				t.Errorf("%s in %s: %s, %s; want failure, %s", ended, name, o.Level,
-					o.ErrorCategory, want)
+		for calls, cause := range map[string]assay.Cause{
+			"": assay.AgentFailed, "read+": assay.AgentFailed, "read-": assay.AgentFailed,
+			"note+": assay.WrongTool,
+		} {
+			for _, name := range world.Names {
+				trial, task := trialIn(name), task("basic_task", "read", "parse")
+				task.Judge = &assay.Judge{Calls: []assay.Expected{{Tool: "read"}, {Tool: "parse"}}} // own-1
+				tr := episode(calls)
+				tr.Ended = end.ended
+				o := judge.Outcome(trial, &task, tr)
+				if o.Level != assay.Failure || o.ErrorCategory != end.category || o.Stop != end.stop ||
+					o.Cause != cause {
+					t.Errorf("%q, %s in %s: %s, %s, %s, %s", calls, end.ended, name, o.Level, o.ErrorCategory,
+						o.Stop, o.Cause)
+				}
 			}
 		}
 	}
