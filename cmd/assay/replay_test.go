@@ -155,7 +155,6 @@ func TestReplayOfChance(t *testing.T) {
 			"a call that happens", "useful = call.wanted_sound and call.happened",
 			"useful = call.wanted_sound and call.ok",
 		},
-		{"not unlucky", "self.done and not of_step and not unlucky", "self.done and not of_step"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

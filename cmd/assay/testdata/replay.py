@@ -120,7 +120,7 @@ class Call:
         self.fault, self.seconds, self.happened = "", 0, False
         self.output = self.answer = None
         self.items, self.checksum = None, ""
-        self.right = self.data = self.wanted = self.early_dependency = False
+        self.right = self.data = self.wanted = False
         self.steps, self.ancestors = set(), set()
         self.useful = self.unlucky = False
 
@@ -547,63 +547,6 @@ class Verdict:
             return "partial_success"
         return "failure"
 
-    def category(self):
-        if self.level() == "full_success":
-            return ""
-        plan, calls = self.e.plan, self.calls
-        if not calls:
-            looked = sum(t["lookups"] > 0 for t in self.turns)
-            if not looked or sum(t["assisted"] for t in self.turns) > looked:
-                return "tool_call_format"
-            return "tool_selection" if self.done else "max_turns"
-        if self.e.unwanted:
-            return "unwanted_effect"
-        if self.ordered:
-            return "tool_selection" if self.done else "max_turns"
-        step = plan.required[self.e.place]
-        progress = [i for i, c in enumerate(calls) if c.useful or c.unlucky]
-        rest = calls[progress[-1] + 1:] if progress else calls
-        unlucky = bool(progress) and calls[progress[-1]].unlucky
-        of_step = [c for c in calls if c.tool.name == step]
-        if any(c.happened and not c.wanted for c in of_step):
-            return "sequence_order"
-        if wrong := [c for c in rest if c.wanted and (c.mistake or not c.wanted_sound)]:
-            return self.blame(wrong[-1])
-        if of_step and of_step[-1].mistake and not unlucky:
-            return self.blame(of_step[-1])
-        if any(c.tool.name not in plan.steps for c in rest):
-            return "tool_selection"
-        if self.done and not of_step and not unlucky:
-            return "tool_selection"
-        if any(c.tool.name in plan.required[self.e.place + 1:] for c in rest):
-            return "sequence_order"
-        if self.done:
-            if unlucky:
-                return "other"
-            return "sequence_order" if any(c.happened for c in of_step) else "tool_selection"
-        return self.cut_off()
-
-    def cut_off(self):
-        lost, kinds = 0, [0, 0, 0, 0]
-        for number, turn in enumerate(self.turns, 1):
-            made = [c for c in self.calls if c.turn == number]
-            if any(c.useful for c in made):
-                continue
-            if any(c.unlucky for c in made):
-                lost += 1
-            elif made:
-                kinds[0 if all(c.mistake for c in made) else 1] += 1
-            else:
-                kinds[2 if turn["lookups"] else 3] += 1
-        if lost > sum(kinds):
-            return "other"
-        if kinds[0] > max(kinds[1:]):
-            return self.blame([c for c in self.calls if c.mistake][-1])
-        return "max_turns"
-
-    def blame(self, call):
-        return "dependency" if call.early_dependency else "parameter_config"
-
     def broken(self):
         for c in self.good:
             if c.tool.name in self.e.plan.steps and not c.steps:
@@ -634,7 +577,6 @@ class Verdict:
         chance = [(i, c) for i, c in enumerate(self.calls) if not c.happened and not c.mistake]
         return {
             "level": self.level(),
-            "error_category": self.category(),
             "turns": len(self.turns),
             "tool_calls": len(self.calls),
             "required_tools": self.e.plan.required,
@@ -669,10 +611,6 @@ def replay(shown, tools, tasks, seed):
     for number, recorded in enumerate(transcript.get("calls") or [], 1):
         written = recorded.get("arguments", "")
         call = episode.play(recorded["turn"], recorded["tool"], written)
-        named = [] if not isinstance(call.arguments, dict) else references(call.arguments) + [
-            v for k, v in call.arguments.items() if k == "source" and isinstance(v, str)]
-        call.early_dependency = call.code == "DEPENDENCY_ERROR" or call.code == "INVALID_INPUT" \
-            and any(n in call.tool.needs and n not in episode.results for n in named)
         where = f"call {number} ({call.tool.name} {written}): "
         yield where + "ok", call.ok, recorded["ok"]
         yield where + "code", call.code, recorded.get("code", "")

@@ -211,6 +211,8 @@ func (q inquest) withoutCall() Reason {
 		}
 	}
 	switch {
+	case q.tr.Refused() > 0:
+		return Reason{Cause: assay.MalformedCall, Because: verdict.Made(q.tr), Right: right}
 	case q.stop() == assay.Answered:
 		return Reason{
 			Cause: assay.FalseClaim, Turn: min(1, len(q.tr.Turns)),
