@@ -147,7 +147,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 		Authority: authority,
 		// A dependency that is missing, or a failure before, may change it.
 		Reliability: in.Chance(trial.Reliability),
-		EndWord:   own.EndWordOf(e.task),
+		EndWord:     own.EndWordOf(e.task),
 	}
 	if trial.World == world.PilotName { // elsewhere, it would give the last tool away
 		data.Expected = pretty(e.task.Expected)
