@@ -174,7 +174,7 @@ type example struct {
 	tools []string
 }
 
-// examples returns the tasks of libraries: three quarters to learn from, and a quarter to check.
+// examples returns the tasks of libraries: seven eighths to learn from, and the rest to check.
 func examples(known []*lesson, difficulty string) (train, check []example) {
 	for _, l := range known {
 		for i, task := range l.tasks[difficulty] {
@@ -182,7 +182,7 @@ func examples(known []*lesson, difficulty string) (train, check []example) {
 			for _, tool := range task.Required {
 				e.tools = append(e.tools, l.description(tool))
 			}
-			if i%4 == 3 {
+			if i%8 == 7 {
 				check = append(check, e)
 			} else {
 				train = append(train, e)
@@ -261,6 +261,7 @@ type tallyOf struct {
 	tasks    float64
 	gram, of map[string]float64
 	with     map[string]map[string]float64 // by n-gram and tool
+	often    map[float64]bool              // the values of the map of
 }
 
 func tallyGrams(train []example, n int) *tallyOf {
@@ -282,6 +283,10 @@ func tallyGrams(train []example, n int) *tallyOf {
 				t.with[g][tool]++
 			}
 		}
+	}
+	t.often = make(map[float64]bool)
+	for _, of := range t.of {
+		t.often[of] = true
 	}
 	return t
 }
@@ -305,19 +310,26 @@ func fitPhrases(train []example) scorer {
 // fitBayes judges each tool by the n-grams that are there, as if they were independent.
 func fitBayes(train []example) scorer {
 	t := tallyGrams(train, 3)
-	return func(text string) map[string]float64 {
+	evidence := func(n, seen, of float64) float64 {
 		const smooth = .05
-		scores := make(map[string]float64)
-		all := grams(text, 3)
-		for tool, of := range t.of {
-			z := math.Log(of / (t.tasks - of + 1))
-			for _, g := range all {
-				if seen := t.gram[g]; seen > 1 {
-					n := t.with[g][tool]
-					z += math.Log((n+smooth)/(of+2*smooth)) -
-						math.Log((seen-n+smooth)/(t.tasks-of+2*smooth))
+		return math.Log((n+smooth)/(of+2*smooth)) -
+			math.Log((seen-n+smooth)/(t.tasks-of+2*smooth))
+	}
+	return func(text string) map[string]float64 {
+		scores, without := make(map[string]float64), make(map[float64]float64)
+		for _, g := range grams(text, 3) {
+			if t.gram[g] > 1 {
+				for of := range t.often {
+					without[of] += evidence(0, t.gram[g], of)
+				}
+				for tool, n := range t.with[g] {
+					of := t.of[tool]
+					scores[tool] += evidence(n, t.gram[g], of) - evidence(0, t.gram[g], of)
 				}
 			}
+		}
+		for tool, of := range t.of {
+			z := scores[tool] + without[of] + math.Log(of/(t.tasks-of+1))
 			scores[tool] = 1 / (1 + math.Exp(-z/5)) // n-grams overlap
 		}
 		return scores
@@ -370,9 +382,13 @@ func fitRegression(train []example) scorer {
 	}
 	return func(text string) map[string]float64 {
 		scores := make(map[string]float64)
-		all := append(grams(text, most), "")
-		for _, tool := range tools {
-			scores[tool] = probability(all, tool)
+		for _, g := range append(grams(text, most), "") {
+			for tool, w := range weights[g] {
+				scores[tool] += w
+			}
+		}
+		for tool, z := range scores {
+			scores[tool] = 1 / (1 + math.Exp(-z))
 		}
 		return scores
 	}
