@@ -23,25 +23,28 @@ test:
 	@echo "and programs that others wrote (aimock, servers of tools); make test-all adds them."
 
 # Everything that CI tests.
-.PHONY: test-all unit race
+.PHONY: test-all rest race
 test-all: programs
-	$(MAKE) unit race
+	$(MAKE) race rest
 
-# All tests, with the programs of others that are installed.
+# The programs of others that are installed.
 OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
 	$(if $(wildcard $(MCP)/done),ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP)) \
 	$(if $(wildcard $(AIMOCK)),ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK)) \
 	$(if $(wildcard $(AXE)),ASSAY_AXE=$(CURDIR)/$(AXE))
-unit:
-	$(OTHERS) $(TEST) -vet=off ./...
 
 # The race detector does not watch SQLite, which is C code translated to Go, nor regular
 # expressions: they take five times as long when each of their memory accesses is watched. Locks
 # inside them are still seen.
 race:
-	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; CGO_ENABLED=1 $(TEST) -short -race \
-		-vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false ./...; \
-	else echo "make: no C compiler, so the race detector watches no test"; fi
+	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; $(OTHERS) CGO_ENABLED=1 $(TEST) -short \
+		-race -vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false ./...; \
+	else echo "make: no C compiler, so the race detector watches no test"; \
+		$(OTHERS) $(TEST) -short -vet=off ./...; fi
+
+# The tests that the race detector leaves out.
+rest:
+	$(OTHERS) $(TEST) -vet=off $$($(GO) run ./tools/unraced)
 
 # What the tests can use beside Go. All of it is optional.
 .PHONY: programs

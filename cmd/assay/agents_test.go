@@ -41,7 +41,7 @@ func TestAgentsOfOthers(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_AGENTS")
 	if home == "" {
-		t.Skip("ASSAY_AGENTS does not name a directory with agents; make unit sets it")
+		t.Skip("ASSAY_AGENTS does not name a directory with agents; make test-all sets it")
 	}
 	tasks, settings := 1, []string{assay.Listed} // for CI
 	all := os.Getenv("ASSAY_AGENTS_ALL") != ""

@@ -37,7 +37,7 @@ func TestToolServersOfOthers(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_MCP_SERVERS")
 	if home == "" {
-		t.Skip("ASSAY_MCP_SERVERS does not name a directory with MCP servers; make unit sets it")
+		t.Skip("ASSAY_MCP_SERVERS does not name a directory with MCP servers; make test-all sets it")
 	}
 	place := strings.NewReplacer("NPM", filepath.Join(home, "node_modules", ".bin"),
 		"PY", filepath.Join(home, "python", "bin"))

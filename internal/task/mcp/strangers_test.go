@@ -62,7 +62,7 @@ func TestServersOfOthers(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_MCP_SERVERS")
 	if home == "" {
-		t.Skip("ASSAY_MCP_SERVERS does not name a directory with MCP servers; make unit sets it")
+		t.Skip("ASSAY_MCP_SERVERS does not name a directory with MCP servers; make test-all sets it")
 	}
 	for name, x := range strangers {
 		t.Run(name, func(t *testing.T) {
