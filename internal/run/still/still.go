@@ -48,7 +48,9 @@ func New(told func(string)) *Watch { return &Watch{told: told, last: time.Now()}
 func (w *Watch) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	w.look(time.Now(), true)
+	w.mu.Lock()
+	w.last = time.Now() // a run may have prepared for long
+	w.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
