@@ -82,6 +82,10 @@ func writeRescored(p *process, sum reading.Rescored, dry bool) {
 	if sum.Categories > 0 {
 		fmt.Fprintf(p.out, "  %6d  another error category\n", sum.Categories)
 	}
+	if sum.Environments > 0 {
+		fmt.Fprintf(p.out, "  %6d  by the verdict that an environment gave; it cannot be asked again\n",
+			sum.Environments)
+	}
 	for _, why := range slices.Sorted(maps.Keys(sum.Skipped)) {
 		fmt.Fprintf(p.out, "  %6d  skipped: %s\n", sum.Skipped[why], why)
 	}

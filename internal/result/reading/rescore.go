@@ -9,12 +9,16 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // A Rescored counts the outcomes that [Rescore] judged.
 type Rescored struct {
 	// Outcomes counts the outcomes that were judged again.
 	Outcomes int `json:"outcomes"`
+	// Environments counts the outcomes by the verdict that an environment gave. It is read again,
+	// because an environment cannot be asked about an attempt that is over.
+	Environments int `json:"environments,omitempty"`
 	// Changed counts the outcomes that differ from the stored ones in any field, including the
 	// version of the rules. Levels counts changes of the level, by "from → to".
 	Changed    int            `json:"changed"`
@@ -66,6 +70,9 @@ func Rescore(ctx context.Context, db *store.DB, program string, dry bool) (sum R
 		}
 
 		sum.Outcomes++
+		if a.World == world.OpenEnv {
+			sum.Environments++
+		}
 		outcome := judge.Outcome(&a.Trial, task, s.Transcript)
 		if sum.differs(a.Outcome, outcome) {
 			batch = append(batch, store.Rescored{

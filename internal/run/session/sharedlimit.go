@@ -35,6 +35,9 @@ func sharedLimitsOf(
 		all.join(listed, byAgent[a.Name])
 	}
 	if server != nil {
+		if server.OpenEnv {
+			m = nil // one program serves all attempts
+		}
 		c := newSharedLimit(fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency)), server.URL, m)
 		for _, listed := range models {
 			all.join(listed, c)
