@@ -24,6 +24,7 @@ var wings = []struct {
 		"tools/bench", "measures assay from outside",
 		[]string{"run", "experiment", "model", "store", "task"},
 	},
+	{"tools/levels", "simulates how often figures are wrong", []string{"result"}},
 	{
 		"internal/run", "carries out an experiment",
 		[]string{"result", "experiment", "agent", "model", "store", "task"},

@@ -1,0 +1,68 @@
+// Levels simulates experiments whose truth is known, and counts how often the figures of a report,
+// a comparison, a gate and a certificate of hosts are wrong about it: how often equal sides are
+// called different, and how often an interval lacks the truth. It prints a table in Markdown.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"slices"
+	"strings"
+)
+
+// populations are the numbers of tasks and of their templates, which are sequences of tools.
+var populations = []population{
+	{6, 6}, {20, 20}, {20, 6}, {60, 60}, {60, 15}, {60, 6},
+}
+
+// repeats are the trials of a task in a cell. With unequal ones, each has 1 to 5.
+var repeats = []int{1, 3, 5, unequal}
+
+func main() {
+	log.SetFlags(0)
+	draws := flag.Int("draws", 1000, "the `number` of simulated experiments for a population and "+
+		"number of repeats, once without any effect and once with effects")
+	flag.Parse()
+	var columns []counts
+	for i, p := range populations {
+		sum := make(counts)
+		for k, r := range repeats {
+			c, err := field{population: p, repeats: r}.count(*draws, uint64(len(repeats)*i+k))
+			if err != nil {
+				log.Fatal(err)
+			}
+			sum.add(c)
+			log.Printf("%s, repeats %d: done", p, r)
+		}
+		columns = append(columns, sum)
+	}
+	if err := write(os.Stdout, columns); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// write prints a row for each figure: the share in percent, and the lowest and the highest share of
+// a number of repeats.
+func write(out io.Writer, columns []counts) error {
+	var text strings.Builder
+	text.WriteString("| |")
+	for _, p := range populations {
+		fmt.Fprintf(&text, " %s |", p)
+	}
+	fmt.Fprintf(&text, "\n|---|%s\n", strings.Repeat("---|", len(populations)))
+	for _, name := range figures {
+		fmt.Fprintf(&text, "| %s |", name)
+		for _, c := range columns {
+			all := c[name]
+			low := slices.MinFunc(all, tally.compare).percent()
+			high := slices.MaxFunc(all, tally.compare).percent()
+			fmt.Fprintf(&text, " %.1f (%.1f–%.1f) |", total(all).percent(), low, high)
+		}
+		text.WriteString("\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
