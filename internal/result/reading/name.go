@@ -144,7 +144,8 @@ func Side(
 }
 
 // Planned yields the trials that the experiments of a store plan for an experiment, model or
-// variant. Two experiments may plan the same trial. A run does not plan trials.
+// variant. Two experiments may plan the same trial. For a run, it yields the trials that the run
+// tried, with or without an outcome.
 func Planned(
 	ctx context.Context, db *store.DB, name string, plan Planner,
 ) iter.Seq2[assay.Trial, error] {
@@ -155,8 +156,12 @@ func Planned(
 			yield(assay.Trial{}, err)
 			return
 		}
+		if kind == "run" {
+			Tried(db.Attempts(ctx, store.Filter{Run: assay.RunID(name)}))(yield)
+			return
+		}
 		for _, e := range all {
-			if kind == "run" || kind == "experiment" && e.Name != name {
+			if kind == "experiment" && e.Name != name {
 				continue
 			}
 			for t, err := range plan(ctx, db, e) {
