@@ -203,14 +203,20 @@ func writePower(p *process, all []job.Power) {
 	if len(all) == 0 {
 		return
 	}
-	t := p.table("part", "", "tasks", "repeats", "detectable", "if paired")
+	t := p.table("part", "", "tasks", "repeats", "detectable", "5 points", "10 points", "20 points")
+	between := func(format string, a, b float64) string {
+		return fmt.Sprintf("%.0f–"+format, 100*min(a, b), 100*max(a, b))
+	}
 	for _, x := range all {
+		a, b := x.Power, x.PairedPower
 		t.Row(x.Part, "", fmt.Sprint(x.Tasks), fmt.Sprint(x.Repeats),
-			fmt.Sprintf("%.1f points", 100*x.Detectable), fmt.Sprintf("%.1f points", 100*x.Paired))
+			between("%.0f points", x.Paired, x.Detectable), between("%.0f %%", a.At5, b.At5),
+			between("%.0f %%", a.At10, b.At10), between("%.0f %%", a.At20, b.At20))
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 	p.say("Detectable: smallest difference between two rows, such as two models in one variant, "+
-		"found with 80 %% power. If paired: the same if both find the same tasks hard. "+
+		"found in 80 of 100 runs; then the share of runs that find one of 5, 10 and 20 points. The "+
+		"better figure is for rows that find the same tasks hard, the other one for rows that do not. "+
 		"This assumes a correlation of %g between repeats, so new tasks count for more than "+
 		"repeats.", job.RepeatCorrelation)
 	var few []string

@@ -27,6 +27,9 @@ type Power struct {
 	// same tasks hard.
 	Detectable float64 `json:"detectable"`
 	Paired     float64 `json:"detectable_paired"`
+	// Power and PairedPower have the shares of runs that find some differences.
+	Power       stat.Power `json:"power"`
+	PairedPower stat.Power `json:"power_paired"`
 }
 
 // RepeatCorrelation is the assumed correlation between two repeats of a task, and between two tasks
@@ -50,6 +53,8 @@ func (j *Job) power(of sequences) (all []Power) {
 		}
 		p.Detectable = stat.Detectable(sizes, p.Repeats, RepeatCorrelation, 0)
 		p.Paired = stat.Detectable(sizes, p.Repeats, RepeatCorrelation, RepeatCorrelation)
+		p.Power = stat.PowerOf(sizes, p.Repeats, RepeatCorrelation, 0)
+		p.PairedPower = stat.PowerOf(sizes, p.Repeats, RepeatCorrelation, RepeatCorrelation)
 		all = append(all, p)
 	}
 	return all

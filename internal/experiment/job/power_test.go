@@ -39,6 +39,9 @@ func TestPowerKnowsSequences(t *testing.T) {
 			Part: p.Part, Tasks: 120, Sequences: sequences, Repeats: 2, Cluster: cluster,
 			Detectable: stat.Detectable(sizes, 2, job.RepeatCorrelation, 0),
 			Paired:     stat.Detectable(sizes, 2, job.RepeatCorrelation, job.RepeatCorrelation),
+
+			Power:       stat.PowerOf(sizes, 2, job.RepeatCorrelation, 0),
+			PairedPower: stat.PowerOf(sizes, 2, job.RepeatCorrelation, job.RepeatCorrelation),
 		}
 		if p != want {
 			t.Errorf("%d sequences: %+v, want %+v", sequences, p, want)

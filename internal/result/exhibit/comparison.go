@@ -8,6 +8,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // fewestRows is how many conditions and flips are shown before the rest is folded.
@@ -157,8 +158,16 @@ func (c comparison) verdict() string {
 	if w.Difference != 0 {
 		text += fmt.Sprintf(", which is too close to call (%s)", chance)
 	}
-	return fmt.Sprintf("%s. Only differences from %.1f points can be found here.", text,
-		100*w.Detectable)
+	return fmt.Sprintf("%s. %s.", text, foundText(w))
+}
+
+// foundText is the power of a comparison.
+func foundText(w stat.Comparison) string {
+	if w.Detectable == 1 {
+		return "Such data find no difference"
+	}
+	return fmt.Sprintf("Such data find a difference of 5 points in %.0f of 100 cases, of 10 points "+
+		"in %.0f, and of %.0f points in 80", 100*w.Power.At5, 100*w.Power.At10, 100*w.Detectable)
 }
 
 func (c comparison) differText() string {

@@ -38,13 +38,12 @@ func (a analysis) nextText() string {
 
 // moreTasks estimates how many tasks would separate two sides.
 func moreTasks(p report.Paired) string {
-	n := tasksToSeparate(p)
-	if n == 0 {
-		return fmt.Sprintf("Choose by cost or speed: with these tasks only differences from %.0f "+
-			"points can be found.", 100*p.Detectable)
+	found := foundText(p.Comparison) + "."
+	if n := tasksToSeparate(p); n > 0 {
+		return fmt.Sprintf("To separate the first two, run about %.0f tasks instead of %d. %s", n,
+			p.Tasks, found)
 	}
-	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only "+
-		"differences from %.0f points can be found.", n, p.Tasks, 100*p.Detectable)
+	return "Choose by cost or speed. " + found
 }
 
 // tasksToSeparate returns 0 if it is more than 20 times as many as there are. The smallest

@@ -68,8 +68,9 @@ func vendorText(v *report.Vendors, x report.Vendor) string {
 		return fmt.Sprintf("%s, which is more than chance (%s).", text, named("q", e.Q))
 	}
 	return fmt.Sprintf("%s. Neither a difference of %.1f points is ruled out (%s), nor is any "+
-		"difference shown (%s). More repeats or tasks decide it.", text, 100*v.Margin,
-		named("p", e.Test.P), named("q", e.Q))
+		"difference shown (%s). Data like these show %.0f of 100 equal hosts to be equivalent; more "+
+		"repeats or tasks decide it.", text, 100*v.Margin, named("p", e.Test.P), named("q", e.Q),
+		100*e.Test.Passing)
 }
 
 func successOf(v *report.Vendors) document.Section {

@@ -1,6 +1,7 @@
 package stat_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -74,4 +75,31 @@ func TestEquivalenceLaws(t *testing.T) {
 			t.Errorf("holds %v, interval within the margin %v: %+v", e.Holds(), within, e)
 		}
 	})
+}
+
+// TestEquivalencePower compares the share of equal sides that a certificate expects to pass with the
+// share that does. With 1,000 draws, three standard errors are 4.7 points.
+func TestEquivalencePower(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 14))
+	const draws = 1000
+	for _, g := range []gate{
+		{tasks: 40, repeats: 3, rate: .7, within: .4},
+		{tasks: 60, repeats: 3, rate: .7, within: .4},
+		{tasks: 60, repeats: 3, rate: .9, within: .2},
+		{tasks: 120, repeats: 1, rate: .8, within: .5},
+	} {
+		held, said := 0., 0.
+		for range draws {
+			e := stat.Equivalent(g.draw(r), false, .1)
+			said += e.Passing / draws
+			if e.Holds() {
+				held += 1. / draws
+			}
+		}
+		t.Logf("%+v: %.3f, said %.3f", g, held, said)
+		if math.Abs(held-said) > .08 {
+			t.Errorf("%+v: %.3f are called equivalent, said %.3f", g, held, said)
+		}
+	}
 }

@@ -70,6 +70,8 @@ type Equivalence struct {
 	Upper float64 `json:"upper_90"`
 	// P is the p-value for sides that differ by just the margin.
 	P float64 `json:"p"`
+	// Passing is the share of data like these in which equal sides are shown to be equivalent.
+	Passing float64 `json:"passing"`
 }
 
 // Holds reports whether the sides are shown to differ by less than the margin. At most 5 % of sides
@@ -86,6 +88,7 @@ func Equivalent(tasks []Matched, bySequence bool, margin float64) Equivalence {
 	up := Noninferior(exchanged(tasks), bySequence, margin)
 	return Equivalence{
 		Margin: margin, Lower: down.Lower, Upper: -up.Lower, P: max(down.PPass, up.PPass),
+		Passing: max(0, down.Passing+up.Passing-1),
 	}
 }
 

@@ -65,8 +65,10 @@ type Comparison struct {
 
 	// Detectable is the smallest difference that data with the observed scatter
 	// would have shown in 80 of 100 runs; see [Compare]. It is not the power at
-	// the observed difference, which would add no information to P.
+	// the observed difference, which would add no information to P. Power has the shares of runs
+	// that would have shown some other differences.
 	Detectable float64 `json:"detectable"`
+	Power      Power   `json:"power"`
 
 	// Mixed is a check by another method. It is nil if there are fewer than two
 	// sequences, if each task has its own, or if all tasks have the same difference, which leaves
@@ -175,7 +177,7 @@ func Compare(tasks []Matched, bySequence bool) Comparison {
 	half := e.se * studentQuantile(.975, e.df)
 	c.Interval = Interval{max(-1, e.mean-half), min(1, e.mean+half)}
 	c.P = min(1, 2*studentCDF(-math.Abs(e.mean)/e.se, e.df))
-	c.Detectable = e.detectable(float64(c.Tasks))
+	c.Detectable, c.Power = e.detectable(float64(c.Tasks)), powerOf(e.finds(float64(c.Tasks)))
 	if c.Conditions > 1 {
 		c.PConditions = x.conditions()
 	}
@@ -354,16 +356,21 @@ func jackknife(clusters []int, tasks float64) (df, bias float64) {
 	return trace * trace / (squares + all*all - own), bias * (g - 1) / g / kish
 }
 
-// detectable returns the smallest difference that the test finds in 80 of 100
-// runs. A mean difference of d requires a mean square of at least d times the
-// typical size.
+// detectable returns the smallest difference that the test finds in 80 of 100 runs.
 func (e estimate) detectable(tasks float64) float64 {
-	k := studentQuantile(.975, e.df) + studentQuantile(.8, e.df)
-	k *= math.Sqrt(1 + 3/e.df) // because the standard error is uncertain
-	return smallest(func(d float64) bool {
+	finds := e.finds(tasks)
+	return smallest(func(d float64) bool { return finds(d) >= .8 })
+}
+
+// finds returns the share of runs in which the test finds a difference. A mean difference of d
+// requires a mean square of at least d times the typical size.
+func (e estimate) finds(tasks float64) func(d float64) float64 {
+	t := studentQuantile(.975, e.df)
+	uncertain := math.Sqrt(1 + 3/e.df) // because the standard error is uncertain
+	return func(d float64) float64 {
 		own := max(0, d*e.typical-d*d) / (tasks + 1)
-		return d >= k*math.Sqrt(max(e.se*e.se, own))
-	})
+		return studentCDF(d/(uncertain*math.Sqrt(max(e.se*e.se, own)))-t, e.df)
+	}
 }
 
 // cohenH returns the difference of two rates after a transformation that makes

@@ -2,9 +2,26 @@ package stat
 
 import "math"
 
-// power80 is the standard normal quantile of 80 %, which is the power at the
-// smallest detectable difference. The tests are two-sided at 5 %.
-const power80 = 0.8416212335729143
+// A Power has the shares of runs in which a two-sided test at 5 % finds a difference of 5, 10 and 20
+// points.
+type Power struct {
+	At5  float64 `json:"5"`
+	At10 float64 `json:"10"`
+	At20 float64 `json:"20"`
+}
+
+func powerOf(finds func(difference float64) float64) Power {
+	return Power{finds(.05), finds(.1), finds(.2)}
+}
+
+// PowerOf returns the shares of runs in which [Compare] will find differences. The arguments and
+// the assumptions are those of [Detectable].
+func PowerOf(clusters []int, repeats int, within, between float64) Power {
+	if len(clusters) == 0 || repeats <= 0 {
+		return Power{}
+	}
+	return powerOf(designOf(clusters, repeats, within, between).finds())
+}
 
 // Detectable returns the smallest difference that [Compare] will show (P at
 // most 0.05) in 80 of 100 runs with clusters of the given numbers of tasks and
@@ -76,15 +93,21 @@ type design struct {
 // difference that is not nearly complete.
 const minFreedom = 4.5
 
-// detectable returns the smallest difference d that shows in 80 of 100 runs.
+// detectable returns the smallest difference that shows in 80 of 100 runs.
+func (x design) detectable() float64 {
+	finds := x.finds()
+	return smallest(func(d float64) bool { return finds(d) >= .8 })
+}
+
+// finds returns the share of runs in which a difference d shows.
 //
 // Compare detects a mean difference x over m clusters of n tasks in all if it
 // exceeds t standard errors, whose square is about s²/m + (πs²/2 + x²)/n². Here
 // s² is the scatter of the clusters' differences, and the rest is the scatter of the half tasks
-// which Compare adds; a normal variable's mean square divided by its mean size is √(π/2)·s. If the
-// true difference is d, four runs in five fall short of it by at most 0.84 standard errors: the
-// errors of x, s/√m, and of s, whose relative error is 1/√(2df) as for normal differences. So the
-// condition has to hold at that distance below d, with the scatter that belongs to it.
+// which Compare adds; a normal variable's mean square divided by its mean size is √(π/2)·s. This
+// gives the least x, with the scatter that belongs to it. If the true difference is d, x scatters
+// around it with the error s/√m, and so does the least one with the error of s, which is 1/√(2df)
+// as for normal differences.
 //
 // A correction of half a step accounts for the discreteness of differences. With
 // unequal clusters, m is Kish's number of equal ones.
@@ -94,16 +117,16 @@ const minFreedom = 4.5
 // paired-sample design" (Biometrics 43, 1987), after Miettinen, "The matched
 // pairs design in the case of all-or-none responses" (Biometrics 24, 1968).
 // With repeats, the variance is Kish's, as in [Clustered].
-func (x design) detectable() float64 {
+func (x design) finds() func(d float64) float64 {
 	if !(x.df > minFreedom) {
-		return 1
+		return func(float64) float64 { return 0 }
 	}
 	t, z := x.critical(.025)
-	below := power80 * x.spread(t)
-	return smallest(func(d float64) bool {
-		seen := d - .5*x.step/x.clusters - below*math.Sqrt(x.scatter(d))
-		return seen > 0 && seen >= z*math.Sqrt(x.scatter(seen))
-	})
+	least := smallest(func(d float64) bool { return d >= z*math.Sqrt(x.scatter(d)) })
+	return func(d float64) float64 {
+		error := x.spread(t) * math.Sqrt(x.scatter(d))
+		return normalCDF((d - .5*x.step/x.clusters - least) / max(1e-9, error))
+	}
 }
 
 // critical returns the critical value of Student's t at a one-sided level, and the size that the

@@ -275,3 +275,44 @@ func TestDetectableLaws(t *testing.T) {
 		}
 	})
 }
+
+// TestPowerOfDifferences compares the share of runs that should find a difference of 5, 10 or 20
+// points with simulated ones: as planned, and as data of earlier runs predict it on average. With
+// 800 draws, three standard errors are at most five points; the bound is ten.
+func TestPowerOfDifferences(t *testing.T) {
+	simulates(t, "86,400 comparisons")
+	r := rand.New(rand.NewPCG(6, 31))
+	const draws = 800
+	planned, printed, n := 0., 0., 0.
+	for _, tasks := range []int{20, 60, 200} {
+		for _, repeats := range []int{1, 3} {
+			for _, c := range [][2]float64{{.5, 0}, {.5, .5}, {.2, .2}} {
+				x := design{tasks, repeats, c[0], c[1]}
+				plan := stat.PowerOf(slices.Repeat([]int{1}, tasks), repeats, x.within, x.between)
+				var mean stat.Power
+				power(draws, tasks, func(pairs []stat.Pair) {
+					x.draw(r, pairs, .5, .5)
+					p := compare(pairs).Power
+					mean.At5, mean.At10 = mean.At5+p.At5/draws, mean.At10+p.At10/draws
+					mean.At20 += p.At20 / draws
+				})
+				for d, said := range map[float64][2]float64{
+					.05: {plan.At5, mean.At5}, .1: {plan.At10, mean.At10}, .2: {plan.At20, mean.At20},
+				} {
+					a, b := apart(.5, d)
+					got := power(draws, tasks, func(pairs []stat.Pair) { x.draw(r, pairs, a, b) })
+					planned, printed = planned+math.Abs(said[0]-got), printed+math.Abs(said[1]-got)
+					n++
+					if math.Abs(said[0]-got) > .1 || math.Abs(said[1]-got) > .1 {
+						t.Errorf("%+v: %g found in %.2f, planned %.2f, printed %.2f", x, d, got,
+							said[0], said[1])
+					}
+				}
+			}
+		}
+	}
+	t.Logf("off by %.3f planned, %.3f printed", planned/n, printed/n)
+	if planned/n > .04 || printed/n > .04 {
+		t.Errorf("off by %.3f planned, %.3f printed", planned/n, printed/n)
+	}
+}

@@ -23,6 +23,8 @@ type Size struct {
 	Rate     float64
 	Within   float64
 	Apart    float64
+
+	fixed float64 // Within for [Size.Fixed]
 }
 
 // Passes returns the share of runs in which a side that is equal passes with a margin.
@@ -105,14 +107,18 @@ func SizeOf(tasks []Matched, bySequence bool) (s Size) {
 
 // describe estimates the correlation of repeats, and how far sides are apart, from the successes of
 // side B and the variance of the tasks' differences. Without repeats, differences are taken for
-// chance. If they vary less than half as much as the repeats of side B make them, the sides share
-// their luck, and the differences count.
+// chance. If they vary less than the repeats of side B make them, as they do if the sides share
+// their luck, they count; for a fixed number of tasks, only if they vary less than half as much.
 func (s *Size) describe(b *successes, variance float64) {
 	single := 2 * s.Rate * (1 - s.Rate) / float64(s.Repeats) // if trials are independent
 	s.Within = b.within()
-	alike := 2*variance < (1-s.Within)*single
-	if variance > 0 && (b.repeated == 0 || alike) {
+	s.fixed = s.Within
+	chance := (1 - s.Within) * single
+	if variance > 0 && (b.repeated == 0 || variance < chance) {
 		s.Within = max(0, 1-variance/single)
+	}
+	if b.repeated == 0 || 2*variance < chance {
+		s.fixed = s.Within
 	}
 	s.Apart = max(0, variance-(1-s.Within)*single)
 }
@@ -223,11 +229,11 @@ func shareAbove(bound, mean, deviation float64) float64 {
 	return normalCDF((mean - bound) / max(deviation, 1e-9))
 }
 
-// Fixed describes the same size of data about a fixed number of tasks.
+// Fixed describes the same size of data about a fixed number of tasks. The size is from [SizeOf].
 func (s Size) Fixed() FixedSize {
 	tasks := 0
 	for _, n := range s.Clusters {
 		tasks += n
 	}
-	return FixedSize{Tasks: tasks, Repeats: s.Repeats, Rate: s.Rate, Within: s.Within}
+	return FixedSize{Tasks: tasks, Repeats: s.Repeats, Rate: s.Rate, Within: s.fixed}
 }
