@@ -21,9 +21,8 @@ import (
 // library whose description shares most words with its own. The floor compares the words of a task
 // and of the new library's tools, and has learnt nothing.
 func (b *bench) leaks(ctx context.Context) ([]row, error) {
-	seeds, tests := b.size(20, 6), b.size(2, 1)
 	var shelf []*lesson
-	for seed := range seeds {
+	for seed := range b.size(20, 6) {
 		l, err := freshLesson(fmt.Sprint(seed), b.size(30, 12))
 		if err != nil {
 			return nil, err
@@ -36,7 +35,7 @@ func (b *bench) leaks(ctx context.Context) ([]row, error) {
 	for i := range shares {
 		difficulty, l := assay.Difficulties[i/len(learners)], learners[i%len(learners)]
 		g.Go(func() (err error) {
-			shares[i], err = l.share(ctx, shelf, tests, difficulty)
+			shares[i], err = l.share(ctx, shelf, difficulty)
 			return err
 		})
 	}
@@ -59,21 +58,16 @@ func (b *bench) leaks(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// share returns the share of tasks whose tools a learner names. Each of the first lessons is put to
-// the test after all others were learnt.
+// share returns the share of the first library's tasks whose tools a learner names after it has
+// learnt from all others.
 func (l *learner) share(
-	ctx context.Context, shelf []*lesson, tests int, difficulty string,
+	ctx context.Context, shelf []*lesson, difficulty string,
 ) (float64, error) {
-	right, all := 0, 0
-	for i, test := range shelf[:tests] {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		name := l.learn(slices.Delete(slices.Clone(shelf), i, i+1), difficulty)
-		right += score([]*lesson{test}, difficulty, name)
-		all += len(test.tasks[difficulty])
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
-	return float64(right) / float64(all), nil
+	right := score(shelf[:1], difficulty, l.learn(shelf[1:], difficulty))
+	return float64(right) / float64(len(shelf[0].tasks[difficulty])), nil
 }
 
 // mostFloor is what word overlap may solve.
