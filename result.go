@@ -335,13 +335,14 @@ func (o *Outcome) Withdraw() {
 }
 
 // Callless reports whether the model failed without any call that could be carried out, and without
-// a claim to be done. An agent that crashed or used up its time is not to blame for that.
+// a claim to be done. Most of its turns were answered by corrections, so it did not search for tools
+// either. An agent that crashed or used up its time is not to blame for that.
 func (o *Outcome) Callless() bool {
 	switch o.Ended {
 	case Finished, AgentError, AgentTimeout:
 		return false
 	}
-	return o.ToolCalls == 0 && o.Level != "" && o.Level != FullSuccess
+	return o.ToolCalls == 0 && 2*o.Assisted >= o.Turns && o.Level != "" && o.Level != FullSuccess
 }
 
 // Settles reports whether the attempt ended in an outcome.
