@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the environments beside this file need, each in a folder with its own Python.
 #
-#     ./install.sh [bfcl]
+#     ./install.sh [bfcl] [agentdojo] [tau2]
 set -eu
 cd "$(dirname "$0")"
 server='openenv==0.10.0 fastapi uvicorn websockets fastmcp<4 pydantic requests httpx jsonschema
@@ -11,7 +11,7 @@ python() { # folder
 	[ -x "$1/bin/python" ] || python3 -m venv "$1"
 }
 
-for name in ${*:-bfcl}; do
+for name in ${*:-bfcl agentdojo tau2}; do
 	python ".$name"
 	pip=".$name/bin/python -m pip install -q"
 	# shellcheck disable=SC2086 # lists of packages
@@ -19,6 +19,12 @@ for name in ${*:-bfcl}; do
 	bfcl) # without the packages for running models, which take gigabytes
 		$pip --no-deps bfcl-eval==2026.3.23
 		$pip $server mpmath numpy filelock ;;
+	agentdojo)
+		$pip agentdojo==0.1.35
+		$pip $server ;;
+	tau2) # needs a checkout of sierra-research/tau2-bench, which TAU2 names
+		$pip $server 'litellm>=1.80.15,<1.82.7' loguru deepdiff addict toml tabulate \
+			docstring-parser pandas psutil tenacity python-dotenv ;;
 	*) echo "install.sh: unknown environment $name" >&2; exit 2 ;;
 	esac
 	echo "$name is installed"

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -132,8 +133,11 @@ func play(
 				arguments = json.RawMessage("{}")
 			}
 			if _, err := w.Call(turn, calls[0].Tool, string(arguments)); err != nil {
-				t.Errorf("task %s: %v", task.ID, err)
-				return g
+				if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
+					t.Errorf("task %s: %v", task.ID, err)
+					return g
+				}
+				continue // a tool that is not offered yet
 			}
 			g.Turns[turn] = append(g.Turns[turn], call{calls[0].Tool, arguments})
 		}
@@ -148,8 +152,8 @@ func play(
 	}
 }
 
-// games plays each task of a library with its plan and with mutations of it.
-func games(t *testing.T, l *library.Library) (all []game) {
+// games plays tasks of a library with their plans and with mutations of them: one task of every few.
+func games(t *testing.T, l *library.Library, every int) (all []game) {
 	t.Helper()
 	counts, err := l.Counts(t.Context())
 	if err != nil {
@@ -163,7 +167,10 @@ func games(t *testing.T, l *library.Library) (all []game) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, ref := range refs {
+		for i, ref := range refs {
+			if i%every > 0 {
+				continue
+			}
 			task, err := l.Task(t.Context(), ref.ID, c.Difficulty)
 			if err != nil {
 				t.Fatal(err)
@@ -218,15 +225,26 @@ func judge(t *testing.T, python, script string, all []game) (valid []bool) {
 	return valid
 }
 
+// mostWrong is how many of the authors' reference plans do not solve their tasks.
+var mostWrong = map[string]int{
+	"bfcl": 1, // multi_turn_miss_func_49 calls a tool before it is offered
+	"tau2": 2, // 64 and 105 make calls that fail
+}
+
 // TestVerdictsAreUpstreams compares the verdicts of the example environments with those of their
 // authors' evaluation of the same calls.
 func TestVerdictsAreUpstreams(t *testing.T) {
-	for _, name := range []string{"bfcl"} {
+	for _, name := range []string{
+		"bfcl", "tau2", "agentdojo-banking", "agentdojo-slack", "agentdojo-travel", "agentdojo-workspace",
+	} {
 		t.Run(name, func(t *testing.T) {
 			origin, _, _ := strings.Cut(name, "-")
 			python, err := filepath.Abs(filepath.Join(examples, "."+origin, "bin", "python"))
 			if _, missing := os.Stat(python); err != nil || missing != nil {
 				t.Skipf("examples/environments/install.sh %s installs it", origin)
+			}
+			if origin == "tau2" && os.Getenv("TAU2") == "" {
+				t.Skip("TAU2 names no checkout of tau2-bench")
 			}
 			if testing.Short() {
 				t.Skip("it takes minutes")
@@ -236,7 +254,11 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			all := games(t, l)
+			every := 1
+			if name == "tau2" {
+				every = 4 // each game copies its database four times
+			}
+			all := games(t, l, every)
 			counts := make(map[string]int)
 			for i, valid := range judge(t, python, "testdata/"+origin+"_judge.py", all) {
 				g := &all[i]
@@ -246,7 +268,7 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 				}
 			}
 			t.Logf("%d games: %v", len(all), counts)
-			if counts["none false"] > 0 || counts["dropped false"] == 0 {
+			if counts["none false"] > mostWrong[name] || counts["dropped false"] == 0 {
 				t.Errorf("plans fail, or nothing does: %v", counts)
 			}
 		})
