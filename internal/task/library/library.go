@@ -334,18 +334,6 @@ func toolsDigest(catalog *assay.Catalog) (string, error) {
 	return digest, nil
 }
 
-// identityOf returns the fields that identify a server. They exclude the place of its file and its
-// time limit.
-func identityOf(s *assay.MCPServer) string {
-	b, err := json.Marshal(assay.MCPServer{
-		Command: s.Command, URL: s.URL, Set: s.Set, OpenEnv: s.OpenEnv, Answer: s.Answer,
-	})
-	if err != nil {
-		panic("library: server: " + err.Error())
-	}
-	return string(b)
-}
-
 func hashTools(tools []assay.Tool) (string, error) {
 	b, err := json.Marshal(tools)
 	return digestOf(b), err

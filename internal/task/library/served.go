@@ -3,6 +3,7 @@ package library
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -64,4 +65,16 @@ func servedTool(
 		return t, at(".name", err.Error(), "")
 	}
 	return t, chances(at, e, &t)
+}
+
+// identityOf returns the fields that identify a server. They exclude the place of its file and its
+// time limit.
+func identityOf(s *assay.MCPServer) string {
+	b, err := json.Marshal(assay.MCPServer{
+		Command: s.Command, URL: s.URL, Set: s.Set, OpenEnv: s.OpenEnv, Answer: s.Answer,
+	})
+	if err != nil {
+		panic("library: server: " + err.Error())
+	}
+	return string(b)
 }
