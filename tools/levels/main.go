@@ -23,7 +23,7 @@ var repeats = []int{1, 3, 5, unequal}
 
 func main() {
 	log.SetFlags(0)
-	draws := flag.Int("draws", 1000, "the `number` of simulated experiments for a population and "+
+	draws := flag.Int("draws", 250, "the `number` of simulated experiments for a population and "+
 		"number of repeats, once without any effect and once with effects")
 	flag.Parse()
 	var columns []counts
