@@ -45,6 +45,27 @@ func (w *wins) at(task *assay.Task) *Floor {
 	return &w.all[i]
 }
 
+// merge adds the wins at other tasks.
+func (w *wins) merge(o *wins) {
+	for _, f := range o.all {
+		mine := w.at(&assay.Task{Difficulty: f.Difficulty})
+		mine.Tasks += f.Tasks
+		mine.Solved = append(mine.Solved, f.Solved...)
+	}
+	for by, n := range o.by {
+		w.by[by] += n
+	}
+}
+
+// sort puts the solved tasks into an order.
+func (w *wins) sort(number map[assay.TaskID]int) {
+	for _, f := range w.all {
+		slices.SortFunc(f.Solved, func(a, b string) int {
+			return cmp.Compare(number[assay.TaskID(a)], number[assay.TaskID(b)])
+		})
+	}
+}
+
 // begin counts a task.
 func (w *wins) begin(task *assay.Task) { w.at(task).Tasks++ }
 

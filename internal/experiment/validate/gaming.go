@@ -126,6 +126,20 @@ func newGames() games {
 	return games{cells: make(map[Game]*Game), played: make(map[string]assay.Level)}
 }
 
+// merge adds the results at other tasks.
+func (s *games) merge(o *games) {
+	for g, sum := range o.cells {
+		mine := s.cells[g]
+		if mine == nil {
+			s.cells[g] = sum
+			continue
+		}
+		mine.Tasks += sum.Tasks
+		mine.Full += sum.Full
+		mine.Partial += sum.Partial
+	}
+}
+
 // A shape is a plan that an agent is given.
 type shape struct{ variant, severity string }
 
@@ -162,7 +176,7 @@ func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 				s.severity) {
 				continue
 			}
-			for _, reliability := range reliabilitiesOf(v.proof.Tasks) {
+			for _, reliability := range reliabilitiesOf(v.number + 1) {
 				for _, tools := range []string{assay.Discover, assay.Listed} {
 					cell := assay.Cell{
 						Model: agent, Variant: s.variant, Severity: s.severity,

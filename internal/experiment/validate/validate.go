@@ -7,10 +7,15 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
@@ -104,6 +109,16 @@ type validator struct {
 	floors            *floor.Player
 	won               wins
 	show              func(done, of int)
+	// number is the number of the task that is played, in the order of the library.
+	number int
+	// failed, null and unsolvable are examples for the proof.
+	failed, null, unsolvable []example
+}
+
+// An example is a task that a proof may name, with its number in the order of the library.
+type example struct {
+	number int
+	label  string
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
@@ -128,45 +143,128 @@ func newValidator(lib *library.Library, worldName string) *validator {
 	return v
 }
 
+// A job is a task to play, with its number in the order of the library.
+type job struct {
+	id         assay.TaskID
+	difficulty string
+	number     int
+}
+
 func (v *validator) playAll(ctx context.Context) error {
-	done := 0
+	jobs, err := v.jobs(ctx)
+	switch {
+	case err != nil:
+		return err
+	case v.own: // their programs and states are played one at a time
+		return v.playJobs(ctx, jobs, func() { v.show(v.proof.Tasks, len(jobs)) })
+	}
+	// The wordings of a task share episodes, so they stay together. The number of shards does not
+	// depend on the machine, because the sums of reals depend on it.
+	shards := make([]*validator, 16)
+	lists := make([][]job, len(shards))
+	places := make(map[assay.TaskID]int)
+	for _, j := range jobs {
+		if _, known := places[j.id]; !known {
+			places[j.id] = len(places) % len(shards)
+		}
+		lists[places[j.id]] = append(lists[places[j.id]], j)
+	}
+	var mu sync.Mutex
+	played := 0
+	show := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		v.show(played, len(jobs))
+		played++
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range shards {
+		s := *v // they share the agents
+		s.proof, s.games = Proof{World: v.proof.World}, newGames()
+		s.won = wins{by: make(map[[2]string]int), played: make(map[string]bool)}
+		shards[i] = &s
+		g.Go(func() error {
+			return shards[i].playJobs(ctx, lists[i], show)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, s := range shards {
+		v.merge(s)
+	}
+	number := make(map[assay.TaskID]int)
+	for _, j := range jobs {
+		number[j.id] = j.number
+	}
+	v.won.sort(number)
+	return nil
+}
+
+// jobs lists the tasks to play.
+func (v *validator) jobs(ctx context.Context) (jobs []job, err error) {
 	counts, err := v.library.Counts(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, c := range counts {
 		refs, err := v.library.Refs(ctx, c.Type, c.Difficulty)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, ref := range refs {
-			if !v.wanted(ref.ID) || v.most > 0 && v.proof.Tasks >= v.most {
-				continue
+			if v.wanted(ref.ID) {
+				jobs = append(jobs, job{ref.ID, c.Difficulty, len(jobs)})
 			}
-			task, err := v.library.Task(ctx, ref.ID, c.Difficulty)
-			if err != nil {
-				return err
-			}
-			v.show(done, v.library.Meta().Tasks)
-			done++
-			if v.own {
-				v.playOwn(ctx, &task)
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				continue
-			}
-			if err := v.play(ctx, &task); err != nil {
-				return err
-			}
+		}
+	}
+	return jobs, nil
+}
+
+// playJobs plays tasks one after the other.
+func (v *validator) playJobs(ctx context.Context, jobs []job, show func()) error {
+	for _, j := range jobs {
+		if v.most > 0 && v.proof.Tasks >= v.most {
+			break
+		}
+		task, err := v.library.Task(ctx, j.id, j.difficulty)
+		if err != nil {
+			return err
+		}
+		show()
+		v.number = j.number
+		if v.own {
+			v.playOwn(ctx, &task)
+			err = context.Cause(ctx)
+		} else {
+			err = v.play(ctx, &task)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// merge adds what another validator found at other tasks.
+func (v *validator) merge(o *validator) {
+	v.full += o.full
+	v.planned += o.planned
+	v.variance += o.variance
+	v.proof.Tasks += o.proof.Tasks
+	v.proof.Unsolvable += o.proof.Unsolvable
+	v.failed = append(v.failed, o.failed...)
+	v.null = append(v.null, o.null...)
+	v.unsolvable = append(v.unsolvable, o.unsolvable...)
+	v.games.merge(&o.games)
+	v.won.merge(&o.won)
+}
+
 // conclude computes the oracle's rate and decides whether the library is sound.
 func (v *validator) conclude() Proof {
 	p := v.proof
+	p.Failed, p.Null, p.Examples = first(v.failed), first(v.null), first(v.unsolvable)
 	full := float64(v.full)
 	n := float64(p.Tasks * v.rounds)
 	if v.own {
@@ -220,7 +318,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	}
 	if best == 0 {
 		p.Unsolvable++
-		p.Examples = appendExample(p.Examples, task)
+		v.unsolvable = append(v.unsolvable, example{v.number, label(task)})
 	}
 
 	oracle := v.models.Oracle(task.Required, 1)
@@ -229,7 +327,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		return err
 	}
 	if reliable.Best == 1 && reliable.Level != assay.FullSuccess {
-		p.Failed = appendExample(p.Failed, task)
+		v.failed = append(v.failed, example{v.number, label(task)})
 	}
 
 	null, err := play(sim.Mute, Reliability, v.models, 0)
@@ -237,7 +335,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		return err
 	}
 	if null.Level != assay.Failure || null.Coverage != 0 {
-		p.Null = appendExample(p.Null, task)
+		v.null = append(v.null, example{v.number, label(task)})
 	}
 	if best == 0 {
 		return nil
@@ -287,11 +385,12 @@ func repeatOf(task *assay.Task, round int) int {
 
 func label(task *assay.Task) string { return fmt.Sprintf("%s (%s)", task.ID, task.Difficulty) }
 
-// appendExample adds a task to a list of examples, which has five at most.
-func appendExample(list []string, task *assay.Task) []string {
+// first returns the labels of the first examples.
+func first(all []example) (labels []string) {
+	slices.SortFunc(all, func(a, b example) int { return cmp.Compare(a.number, b.number) })
 	const most = 5
-	if len(list) < most {
-		list = append(list, label(task))
+	for _, e := range all[:min(most, len(all))] {
+		labels = append(labels, e.label)
 	}
-	return list
+	return labels
 }
