@@ -50,85 +50,6 @@ func (q inquest) reason() Reason {
 	return r
 }
 
-// blame finds out whether the model's framework or a flawed plan is the cause.
-func (q inquest) blame(r *Reason) {
-	if asked, call := q.changed(r); asked != "" {
-		*r = Reason{
-			Stop: r.Stop, Cause: assay.ByFramework, Call: call,
-			Because: "the model asked for " + asked, Right: "the call that it asked for",
-		}
-		if call > 0 {
-			r.Turn = q.tr.Calls[call-1].Turn
-		}
-	} else if q.followed(r) {
-		r.Because = "the flawed plan says so: " + r.Because
-		r.Cause = assay.FollowedFlaw
-	}
-}
-
-// changed returns the call that a model asked for if an agent's framework made a call of it that
-// failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
-// such call, or if the cause is another one. The place of the call is 0 if it was refused.
-func (q inquest) changed(r *Reason) (asked string, call int) {
-	category := q.category(r)
-	switch category {
-	case assay.CategoryOther, assay.CategoryAgentFailure, assay.CategoryTimeout:
-		return "", 0
-	}
-	for i, c := range q.tr.Calls {
-		if c.Asked != "" && (c.Mistake || category == assay.CategoryParameterConfig) {
-			return c.Asked, i + 1
-		}
-	}
-	if q.tr.Agent != nil {
-		for _, refused := range q.tr.Agent.Refused {
-			if refused.Asked != "" {
-				return refused.Asked, 0
-			}
-		}
-	}
-	return "", 0
-}
-
-// categories are the error categories of causes.
-var categories = map[assay.Cause]string{
-	assay.NoAction: assay.CategoryToolSelection, assay.MalformedCall: assay.CategoryToolCallFormat,
-	assay.FalseClaim: assay.CategoryToolSelection, assay.WrongTool: assay.CategoryToolSelection,
-	assay.WrongArgument: assay.CategoryParameterConfig,
-	assay.WrongOrder:    assay.CategorySequenceOrder, assay.SkippedStep: assay.CategoryToolSelection,
-	assay.NotRetried: assay.CategoryOther, assay.RetriedTooMuch: assay.CategoryToolSelection,
-	assay.RepeatedEffect: assay.CategoryUnwantedEffect, assay.BelievedAnswer: assay.CategoryOther,
-	assay.HarmfulEffect: assay.CategoryUnwantedEffect, assay.WrongAnswer: assay.CategoryOther,
-	assay.ByFramework: assay.CategoryFramework, assay.BadLuck: assay.CategoryOther,
-	assay.AgentFailed: assay.CategoryAgentFailure,
-}
-
-// category returns the error category of a reason. An agent that failed is one whatever its calls
-// were. Idle replies and needless calls are max_turns if a limit ended the episode. A call before its
-// turn is a dependency if the world refused it, and a step that another call left behind is
-// sequence_order. A plan's flaw does not matter.
-func (q inquest) category(r *Reason) string {
-	idle := r.Cause == assay.NoAction || r.Cause == assay.RetriedTooMuch
-	switch r.Stop {
-	case assay.Crashed:
-		return assay.CategoryAgentFailure
-	case assay.OutOfTime:
-		return assay.CategoryTimeout
-	case assay.Answered, assay.GaveUp, assay.Declined, assay.CutOff:
-	default:
-		if idle {
-			return assay.CategoryMaxTurns
-		}
-	}
-	switch {
-	case r.Cause == assay.WrongOrder && r.Call > 0 && q.tr.Calls[r.Call-1].Mistake:
-		return assay.CategoryDependency
-	case r.Cause == assay.SkippedStep && r.Call > 0:
-		return assay.CategorySequenceOrder
-	}
-	return categories[r.Cause]
-}
-
 // stops are the stops that do not depend on the last reply.
 var stops = map[assay.Ended]assay.Stop{
 	assay.Finished: assay.Answered, assay.TurnLimit: assay.OutOfTurns, assay.CallLimit: assay.OutOfCalls,
@@ -508,29 +429,4 @@ func (q inquest) believed(i int) Reason {
 		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
 	}
 	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
-}
-
-// followed reports whether a flawed plan says what went wrong: up to there, the tools that were
-// called are the ones of the plan, in its order, if repeats are left out.
-func (q inquest) followed(r *Reason) bool {
-	if _, flawed := assay.FlawOf(q.trial.Variant); !flawed || len(q.tr.Plan) == 0 {
-		return false
-	}
-	switch r.Cause {
-	case assay.NoAction, assay.MalformedCall, assay.FalseClaim, assay.NotRetried, assay.BelievedAnswer, assay.ByFramework, assay.AgentFailed, assay.BadLuck:
-		return false
-	}
-	until := r.Call
-	if until == 0 {
-		until = len(q.tr.Calls)
-	}
-	var called []string
-	for _, c := range q.tr.Calls[:until] {
-		called = append(called, c.Tool)
-	}
-	called, plan := slices.Compact(called), slices.Compact(slices.Clone(q.tr.Plan))
-	if r.Call == 0 {
-		return slices.Equal(called, plan)
-	}
-	return len(called) <= len(plan) && slices.Equal(called, plan[:len(called)])
 }
