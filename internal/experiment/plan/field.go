@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Names is a list of names. In a file it can also be a single name, such as
+// `all`.
+type Names []string
+
+// All stands for every known name.
+const All = "all"
+
+// UnmarshalYAML reads a list or a single name.
+func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if unmarshal(&one) == nil {
+		*n = Names{one}
+		return nil
+	}
+	return unmarshal((*[]string)(n))
+}
+
+// Count is a number of tasks. AllTasks means every task of the library.
+type Count int
+
+// AllTasks is the Count that `all` stands for.
+const AllTasks Count = -1
+
+// UnmarshalText reads a whole number or `all`.
+func (c *Count) UnmarshalText(b []byte) error {
+	s := string(b)
+	if s == All {
+		*c = AllTasks
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number of tasks: write a whole number above 0, or all", s)
+	}
+	*c = Count(n)
+	return nil
+}
+
+// MarshalJSON writes the number or "all".
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c == AllTasks {
+		return []byte(`"all"`), nil
+	}
+	return json.Marshal(int(c))
+}
+
+// UnmarshalJSON reads the output of MarshalJSON.
+func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalText(bytes.Trim(b, `"`)) }
+
+// Duration is a time.Duration written as in Go, such as "150s" or "10m".
+type Duration time.Duration
+
+// UnmarshalText reads a positive duration with a unit.
+func (d *Duration) UnmarshalText(b []byte) error {
+	s := string(b)
+	v, err := time.ParseDuration(s)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%q is not a duration: add a unit, such as 150s or 10m", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalJSON writes the duration as Go prints it.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}

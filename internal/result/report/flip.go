@@ -1,0 +1,52 @@
+package report
+
+import "github.com/assay-eval/assay"
+
+// A Flip is a pair of trials that are equal except for the compared factors. Exactly one of
+// them fully succeeded.
+type Flip struct {
+	Condition string        `json:"condition"`
+	Task      assay.TaskID  `json:"task"`
+	A         assay.TrialID `json:"a"`
+	B         assay.TrialID `json:"b"`
+	LevelA    assay.Level   `json:"level_a"`
+	LevelB    assay.Level   `json:"level_b"`
+	CauseA    assay.Cause   `json:"cause_a"`
+	CauseB    assay.Cause   `json:"cause_b"`
+}
+
+// mostFlips limits the flips that are listed.
+const mostFlips = 1000
+
+func (c *Comparison) flips(condition string, x, y []*settled) {
+	at := make(map[uint64]*settled, len(y))
+	slot := func(i int, t *settled) uint64 {
+		if c.SameLuck {
+			return t.seed
+		}
+		return uint64(i)
+	}
+	for i, t := range y {
+		at[slot(i, t)] = t
+	}
+	for i, a := range x {
+		b := at[slot(i, a)]
+		if b == nil {
+			continue
+		}
+		if a.id == b.id {
+			c.Shared++
+			continue
+		}
+		from, to := isFull(a.level), isFull(b.level)
+		if from == to {
+			continue
+		}
+		c.Better += int(to)
+		c.Worse += int(from)
+		if len(c.Flips) < mostFlips {
+			c.Flips = append(c.Flips,
+				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.cause, b.cause})
+		}
+	}
+}
