@@ -26,7 +26,7 @@ func TestWatchFollowsRun(t *testing.T) {
 			ended := make(chan result, 1)
 			go func() {
 				ended <- call(t, nil, "run", experiment, "--store", path, "--display", "none",
-					"--sim-latency", "300ms")
+					"--sim-latency", "1s")
 			}()
 			defer func() { <-ended }()
 			waitFor(t, func() bool {
