@@ -51,22 +51,27 @@ func (l *Library) Any(ctx context.Context, id assay.TaskID) (assay.Task, error) 
 }
 
 // Answer returns the answer that the reference plan of the task with a description gives, or "" if
-// no plan gives one.
+// no plan gives one. Tasks with the same description share their answers, because a conversation does
+// not tell them apart.
 func (l *Library) Answer(description string) string {
-	return l.answers()[strings.TrimSpace(description)]
+	return strings.Join(l.answers()[strings.TrimSpace(description)], "\n")
 }
 
 // readAnswers leaves out what it cannot read, which whoever draws the task reports.
-func (l *Library) readAnswers() map[string]string {
-	answers := make(map[string]string)
+func (l *Library) readAnswers() map[string][]string {
+	answers := make(map[string][]string)
 	if !l.Own() {
 		return answers
 	}
 	tasks, _ := l.all(context.Background())
 	for _, t := range tasks {
-		if t.Reference != nil && t.Reference.Answer != "" {
-			answers[strings.TrimSpace(t.Description)] = t.Reference.Answer
+		text := strings.TrimSpace(t.Description)
+		if r := t.Reference; r != nil && r.Answer != "" && !slices.Contains(answers[text], r.Answer) {
+			answers[text] = append(answers[text], r.Answer)
 		}
+	}
+	for _, all := range answers {
+		slices.Sort(all)
 	}
 	return answers
 }

@@ -39,7 +39,7 @@ type Library struct {
 	// origin is the file that a temporary one was made of.
 	origin string
 	// answers are the answers of reference plans by the text of their task, once they were needed.
-	answers func() map[string]string
+	answers func() map[string][]string
 }
 
 // Meta describes a library.

@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,6 +127,28 @@ func TestOwnDigests(t *testing.T) {
 	} {
 		if other == first {
 			t.Errorf("another %s makes the same task", name)
+		}
+	}
+}
+
+// TestAnswers checks that a library knows the answers of reference plans by the text of their tasks, and
+// that tasks with the same text share theirs.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	task := func(id, prompt, answer string) string {
+		return fmt.Sprintf("  - id: %s\n    prompt: %s\n    judge: {calls: [{tool: get, arguments: {id: 1}}]}\n"+
+			"    plan: [{tool: get, arguments: {id: 1}}]\n    answer: %q\n", id, prompt, answer)
+	}
+	lib, err := library.OpenNamed(t.Context(), writeOwn(t, "tools: tools.yaml\ntasks:\n"+
+		task("a", "Get it.", "two")+task("b", "Get it.", "one")+task("c", "Get one.", "one")+
+		task("d", "Get it.", "one"), ownTools, ownScript))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lib.Close()
+	for text, want := range map[string]string{"Get it.": "one\ntwo", "Get one.\n": "one", "Get two.": ""} {
+		if got := lib.Answer(text); got != want {
+			t.Errorf("%q is answered %q, want %q", text, got, want)
 		}
 	}
 }
