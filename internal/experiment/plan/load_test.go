@@ -166,8 +166,8 @@ func TestLoadErrors(t *testing.T) {
 			"2:18: limits.tokens is 0, want a number above 0" +
 				"\nhint: remove it if there should be no limit",
 		},
-		{"limits: {usd: .inf}\n", "2:15: limits.usd is +Inf"},
-		{"budget: {usd: .nan}\n", "2:15: budget.usd is NaN"},
+		{"limits: {usd: .inf}\n", "2:15: the number is not finite"},
+		{"budget: {usd: .nan}\n", "2:15: the number is not finite"},
 		{
 			"budget:\n  per_model: {tokens: -5}\n",
 			"3:23: budget.per_model.tokens is -5, want a number above 0",

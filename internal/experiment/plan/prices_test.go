@@ -54,7 +54,7 @@ func TestWrongPrices(t *testing.T) {
 		{"cached: 0.125", "cache: 0.125", "2:22: unknown field \"cache\""},
 		{"cached: 0.125", "cachd: 0.125", "hint: did you mean cached?"},
 		{"cached: 0.3", "cached: -0.3", "5:11: price.cached is -0.3, want 0 to 1000000"},
-		{"input: 3", "input: .inf", "price.input is +Inf"},
+		{"input: 3", "input: .inf", "the number is not finite"},
 		{"input: 3", "input: cheap", "4:10: wrong type: found text, want a number"},
 		{", output: 10", "", "2:1: the price of gpt-5 has no output"},
 		{pricesText, "", "file is empty"},

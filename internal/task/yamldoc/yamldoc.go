@@ -130,8 +130,8 @@ func Parse(name string, source []byte, help Help) (*Document, error) {
 // wholeText matches whole numbers, of which the library rounds those above 64 bits.
 var wholeText = regexp.MustCompile(`^[-+]?[0-9_]{2,}$`)
 
-// check refuses what the YAML library permits: deep values, anchors, rounded numbers, and fields
-// that a mapping has twice. It also makes names of fields and dates texts.
+// check refuses what the YAML library permits: deep values, anchors, rounded and infinite numbers, and
+// fields that a mapping has twice. It also makes names of fields and dates texts.
 func (d *Document) check(n *yaml.Node, depth int) *Error {
 	switch {
 	case n.Kind != yaml.ScalarNode && depth > MaxDepth:
@@ -144,6 +144,9 @@ func (d *Document) check(n *yaml.Node, depth int) *Error {
 		}
 	case n.Tag == "!!timestamp", n.Tag == "!!merge":
 		n.Tag = "!!str"
+	case n.Tag == "!!float" && !finite(n.Value):
+		return d.Here(n.Line, n.Column, "the number is not finite",
+			"write a number with digits, or put it in quotes if it is text")
 	case n.Tag == "!!float" && wholeText.MatchString(n.Value):
 		return d.Here(n.Line, n.Column, "the number has too many digits to stay exact",
 			"put it in quotes if it is text")
@@ -154,6 +157,12 @@ func (d *Document) check(n *yaml.Node, depth int) *Error {
 		}
 	}
 	return nil
+}
+
+// finite reports whether a number has a value that JSON can have, unlike .inf and .nan.
+func finite(text string) bool {
+	_, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	return err == nil
 }
 
 func (d *Document) noAnchors(n *yaml.Node) *Error {

@@ -1,6 +1,7 @@
 package yamldoc_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -112,4 +113,18 @@ func FuzzDecode(f *testing.F) {
 			return doc.Decode(new(file))
 		})
 	})
+}
+
+// TestNumbersAreFinite checks that numbers which JSON cannot have are refused where they stand.
+func TestNumbersAreFinite(t *testing.T) {
+	t.Parallel()
+	for value, fine := range map[string]bool{
+		".inf": false, "-.Inf": false, ".nan": false,
+		"1.5": true, "-1_000.5": true, ".5": true, "1e-999": true, "\".inf\"": true, "inf": true,
+	} {
+		_, err := yamldoc.Parse("f.yaml", []byte("a: {b: ["+value+"]}\n"), yamldoc.Help{})
+		if text := fmt.Sprint(err); fine != (err == nil) || !fine && !strings.Contains(text, "f.yaml:1:9: the number is not finite") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
 }
