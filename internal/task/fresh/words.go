@@ -2,14 +2,11 @@ package fresh
 
 import (
 	"embed"
-	"fmt"
 	"regexp"
 	"strings"
-	"sync"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 //go:embed data/*.yaml
@@ -46,24 +43,9 @@ type wording struct {
 }
 
 var (
-	domains = embedded[[]domain]("domains.yaml")
-	words   = embedded[wording]("words.yaml")
+	domains = yamldoc.Embedded[[]domain](dataFiles, "data/domains.yaml")
+	words   = yamldoc.Embedded[wording](dataFiles, "data/words.yaml")
 )
-
-// embedded returns a function that reads a data file on its first call. It panics if the file is
-// not valid, because then the program was built from broken data.
-func embedded[T any](name string) func() T {
-	return sync.OnceValue(func() (v T) {
-		b, err := dataFiles.ReadFile("data/" + name)
-		if err == nil {
-			err = yaml.Load(b, &v, yaml.WithKnownFields())
-		}
-		if err != nil {
-			panic(fmt.Sprintf("fresh: data/%s: %v", name, err))
-		}
-		return v
-	})
-}
 
 // marks holds the words that replace the {marks} of a wording.
 type marks map[string]string

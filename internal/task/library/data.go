@@ -2,42 +2,24 @@ package library
 
 import (
 	"embed"
-	"fmt"
-	"sync"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 //go:embed data/*.yaml
 var dataFiles embed.FS
 
-// embedded returns a function that reads a file of the data folder on its first call. It panics
-// if the file is not valid, because then the program was built from broken data.
-func embedded[T any](name string) func() T {
-	return sync.OnceValue(func() (v T) {
-		b, err := dataFiles.ReadFile("data/" + name)
-		if err == nil {
-			err = yaml.Load(b, &v, yaml.WithKnownFields())
-		}
-		if err != nil {
-			panic(fmt.Sprintf("library: data/%s: %v", name, err))
-		}
-		return v
-	})
-}
-
 // The content of the data folder. Callers must not change it.
 var (
-	toolData      = embedded[toolset]("tools.yaml")
-	scenarios     = embedded[[]scenario]("scenarios.yaml")
-	chains        = embedded[map[string][]string]("chains.yaml")
-	veryEasyWords = embedded[veryEasyWording]("very_easy.yaml")
-	easyWords     = embedded[easyWording]("easy.yaml")
-	mediumWords   = embedded[mediumWording]("medium.yaml")
-	hardWords     = embedded[hardWording]("hard.yaml")
-	veryHardWords = embedded[veryHardWording]("very_hard.yaml")
+	toolData      = yamldoc.Embedded[toolset](dataFiles, "data/tools.yaml")
+	scenarios     = yamldoc.Embedded[[]scenario](dataFiles, "data/scenarios.yaml")
+	chains        = yamldoc.Embedded[map[string][]string](dataFiles, "data/chains.yaml")
+	veryEasyWords = yamldoc.Embedded[veryEasyWording](dataFiles, "data/very_easy.yaml")
+	easyWords     = yamldoc.Embedded[easyWording](dataFiles, "data/easy.yaml")
+	mediumWords   = yamldoc.Embedded[mediumWording](dataFiles, "data/medium.yaml")
+	hardWords     = yamldoc.Embedded[hardWording](dataFiles, "data/hard.yaml")
+	veryHardWords = yamldoc.Embedded[veryHardWording](dataFiles, "data/very_hard.yaml")
 )
 
 // A toolset is the content of tools.yaml, which explains the fields.
