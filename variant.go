@@ -28,6 +28,9 @@ func flawedVariants() []string {
 	return names
 }
 
+// ShowsPlan reports whether a variant shows a plan. Variants that users wrote do.
+func ShowsPlan(variant string) bool { return variant != Baseline && variant != CoT }
+
 // FlawOf returns the flaw of a variant's plan. It returns false if the plan has no flaw.
 func FlawOf(variant string) (Flaw, bool) {
 	plain, _ := PlainOf(variant)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -71,15 +70,14 @@ func hashTemplates() string {
 func GivenPlan(
 	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) (*workflow.Plan, error) {
-	plain, _ := assay.PlainOf(trial.Variant)
-	if slices.Contains(assay.PlainVariants, plain) && plain != assay.Optimal {
+	if !assay.ShowsPlan(trial.Variant) {
 		return nil, nil
 	}
 	if d := world.Of(trial.World); d.OwnTools {
 		return ownPlan(catalog, trial, task)
 	}
 	flaw, flawed := assay.FlawOf(trial.Variant)
-	if plain != assay.Optimal && !flawed {
+	if plain, _ := assay.PlainOf(trial.Variant); plain != assay.Optimal && !flawed {
 		return nil, nil
 	}
 	plan := workflow.For(catalog, trial.World, task)

@@ -168,9 +168,6 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 	}
 }
 
-// plans reports whether a variant shows a plan.
-func plans(variant string) bool { return variant != assay.Baseline && variant != assay.CoT }
-
 // withAuthorities combines the variants that show a plan, and whose authority is not given, with
 // authorities.
 func withAuthorities(variants, authorities Names) Names {
@@ -181,7 +178,7 @@ func withAuthorities(variants, authorities Names) Names {
 	for _, v := range variants {
 		plain, named := assay.PlainOf(v)
 		all := authorities
-		if named != assay.Unstated || !plans(v) {
+		if named != assay.Unstated || !assay.ShowsPlan(v) {
 			plain, all = v, Names{assay.Unstated}
 		}
 		for _, a := range all {
@@ -196,7 +193,7 @@ func withAuthorities(variants, authorities Names) Names {
 // plainNames returns the names of variants without the authorities of their plans.
 func plainNames(variants Names) (plain Names) {
 	for _, v := range variants {
-		if name, _ := assay.PlainOf(v); plans(name) {
+		if name, _ := assay.PlainOf(v); assay.ShowsPlan(name) {
 			v = name
 		}
 		plain = append(plain, v)
@@ -239,7 +236,7 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 		}
 	}
 	inherited := at == "" && len(e.Parts) > 0
-	if e.has(at+"plan_authority") && !inherited && !slices.ContainsFunc(f.Variants, plans) {
+	if e.has(at+"plan_authority") && !inherited && !slices.ContainsFunc(f.Variants, assay.ShowsPlan) {
 		return e.FieldError(at+"plan_authority", "no variant shows a plan",
 			"add one, for example variants: [optimal], or remove this line")
 	}

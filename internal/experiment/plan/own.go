@@ -78,5 +78,5 @@ func (e *Experiment) SetLibrary(types, variants []string) error {
 
 // conditional reports whether a variant does not apply to every task.
 func (e *Experiment) conditional(variant string) bool {
-	return flawed(variant) || e.ownTools() && plans(variant)
+	return flawed(variant) || e.ownTools() && assay.ShowsPlan(variant)
 }

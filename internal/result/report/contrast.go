@@ -28,7 +28,7 @@ func plainOf(variant string) string {
 func sameAuthority(a, b string) bool {
 	_, one := assay.PlainOf(a)
 	_, other := assay.PlainOf(b)
-	return one == other || a == assay.Baseline || a == assay.CoT
+	return one == other || !assay.ShowsPlan(a)
 }
 
 // compareVariants fills in the figures that set variants against each other. If the part

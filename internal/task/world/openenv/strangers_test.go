@@ -244,10 +244,10 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 				t.Skipf("examples/environments/install.sh %s installs it", origin)
 			}
 			if origin == "tau2" && os.Getenv("TAU2") == "" {
-				t.Skip("TAU2 names no checkout of tau2-bench")
+				t.Skip("TAU2 names no checkout of tau2-bench, which is not a package")
 			}
 			if testing.Short() {
-				t.Skip("it takes minutes")
+				t.Skip("-short: plays thousands of episodes")
 			}
 			l, err := library.OpenNamed(t.Context(), filepath.Join(examples, name+".yaml"))
 			if err != nil {
