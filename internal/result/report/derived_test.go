@@ -287,6 +287,37 @@ func TestDifferencesUseSharedTasks(t *testing.T) {
 	}
 }
 
+// TestFlawsAreComparedUnderOneAuthority checks that a flawed plan is compared with the right plan about
+// which the prompt says the same, in the standings and in the tables of differences.
+func TestFlawsAreComparedUnderOneAuthority(t *testing.T) {
+	t.Parallel()
+	var s scene
+	for variant, decide := range map[string]func(int, *assay.Attempt){
+		"optimal": fails(20, -1), "flawed_missing_step": fails(2, 0), // it loses half
+		"optimal:follow": fails(2, 0), "flawed_missing_step:follow": fails(2, 0), // it loses nothing
+	} {
+		s.play("m", variant, 20, decide)
+	}
+	x := s.analyze(t, report.Beside{})
+	want := map[string]float64{"flawed_missing_step": -.5, "flawed_missing_step:follow": 0}
+	for _, k := range x.Standings[0].FlawedPlan.Kinds {
+		if k.Difference != want[k.Level] || k.Tasks != 20 {
+			t.Errorf("%s differs by %v on %d tasks, want %v", k.Level, k.Difference, k.Tasks, want[k.Level])
+		}
+		delete(want, k.Level)
+	}
+	if len(want) > 0 {
+		t.Errorf("no costs of %v", want)
+	}
+	for _, p := range x.Variants {
+		flawed, right := report.IsFlawed(p.B), strings.HasPrefix(p.A, "optimal")
+		_, a := assay.PlainOf(p.A)
+		if _, b := assay.PlainOf(p.B); flawed && right && a != b {
+			t.Errorf("%s is compared with %s", p.B, p.A)
+		}
+	}
+}
+
 // TestFlawedMeanIsOfHarm checks that the flawed mean and its difference from optimal leave out
 // outcomes whose flaw hurts no agent that follows the plan, but that rates do not.
 func TestFlawedMeanIsOfHarm(t *testing.T) {
