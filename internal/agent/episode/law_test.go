@@ -238,12 +238,23 @@ func arguments(name *rapid.Generator[string]) *rapid.Generator[string] {
 	}))
 }
 
+// checkLaw checks a law with random games. It also plays 100 games that are the same in every run,
+// so that a test can require that all cases occur.
+func checkLaw(t *testing.T, law func(*rapid.T)) {
+	t.Helper()
+	rapid.Check(t, law)
+	game := rapid.Custom(func(t *rapid.T) bool { law(t); return true })
+	for seed := range 100 {
+		game.Example(seed)
+	}
+}
+
 // TestSettingsAgree does the same things under both tool settings. Verdicts and executed calls must
 // be equal.
 func TestSettingsAgree(t *testing.T) {
 	t.Parallel()
 	ends := map[assay.Ended]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	checkLaw(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		reliability := rapid.SampledFrom([]float64{0, .5, .8, 1}).Draw(t, "reliability")
 		names := append(catalog.Names(), "no_such_tool")

@@ -59,7 +59,7 @@ func encode(v any) string {
 func TestProtocolsAgree(t *testing.T) {
 	t.Parallel()
 	levels := map[assay.Level]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	checkLaw(t, func(t *rapid.T) {
 		setting := rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "setting")
 		reliability := rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability")
 		base := trial(setting, reliability, rapid.Uint64().Draw(t, "seed"))
