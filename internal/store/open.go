@@ -49,7 +49,7 @@ func resolve(path string) (string, error) {
 	if target, err := filepath.EvalSymlinks(abs); err == nil {
 		return target, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("store: %w", err)
+		return "", fmt.Errorf("store %s: %w", path, err)
 	}
 	if _, err := os.Lstat(abs); err == nil {
 		return "", hinted(fmt.Errorf("store %s is a link to a missing file", path),
@@ -61,7 +61,7 @@ func resolve(path string) (string, error) {
 		return "", hinted(err, "create it, or use --store another.db")
 	}
 	if err != nil {
-		return "", fmt.Errorf("store: %w", err)
+		return "", fmt.Errorf("store %s: %w", path, err)
 	}
 	return filepath.Join(dir, filepath.Base(abs)), nil
 }
