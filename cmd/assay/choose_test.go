@@ -59,7 +59,7 @@ func TestWrongChoiceIsUsageError(t *testing.T) {
 		{"empty model", experiment + " --model=", "\"\" is not a valid model name"},
 		{"misspelt model", experiment + " --model sim/lusted", "hint: did you mean sim/listed?"},
 		{"negative limit", experiment + " --limit -1", "--limit is -1, want 0 or more"},
-		{"limit in words", experiment + " --limit many", "invalid argument \"many\""},
+		{"limit in words", experiment + " --limit many", "--limit is \"many\", want a whole number\nhint: "},
 		{
 			"missing providers", experiment + " --providers " + filepath.Join(dir, "none.yaml"),
 			"none.yaml: file not found\nhint: ",

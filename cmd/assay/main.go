@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/assay-eval/assay"
@@ -107,6 +108,13 @@ func (e *codedError) Error() string {
 }
 
 func (e *codedError) Unwrap() error { return e.err }
+
+// flagValues describes the values of flags by the names that pflag gives to their types.
+var flagValues = map[string]string{
+	"bool": "true or false", "duration": "a duration, such as 30s or 5m", "float64": "a number",
+	"float64Slice": "numbers, such as 0.9,0.8", "int": "a whole number",
+	"uint64": "a whole number that is not negative",
+}
 
 func usageError(format string, args ...any) error {
 	return &codedError{exitUsage, fmt.Errorf(format, args...)}
@@ -226,6 +234,12 @@ each result immediately. Running an experiment again runs only its pending trial
 		// If the command does not exist, that is the error to report, and not its flags.
 		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
 			return unknownCommand(cmd, args[0])
+		}
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			flag := invalid.GetFlag()
+			if want := flagValues[flag.Value.Type()]; want != "" {
+				err = fmt.Errorf("--%s is %q, want %s", flag.Name, invalid.GetValue(), want)
+			}
 		}
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
