@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // Factors are the dimensions that an experiment or a part of it varies, with
@@ -26,6 +27,8 @@ type Factors struct {
 	Repeats       int       `yaml:"repeats" json:"repeats"`
 	// FaultMixes are the mixes of the experiment's failures, as cells have them.
 	FaultMixes []string `yaml:"-" json:"-"`
+	// ToolsDiffer means that a tool may be less reliable than its cell.
+	ToolsDiffer bool `yaml:"-" json:"-"`
 }
 
 // A PartSpec describes a part of an experiment in a file. Factors that it
@@ -60,13 +63,22 @@ func (f Factors) severities(variant string) []string {
 	return []string{""}
 }
 
+// mixes returns the mixes of faults that are combined with a reliability. Tools that never fail meet
+// no fault, so one mix stands for all.
+func (f Factors) mixes(reliability float64) []string {
+	if reliability == 1 && !f.ToolsDiffer {
+		return f.FaultMixes[:1]
+	}
+	return f.FaultMixes
+}
+
 // cells yields the cells of a task type and difficulty, without a model.
 func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 	return func(yield func(assay.Cell) bool) {
 		for _, variant := range f.Variants {
 			for _, severity := range f.severities(variant) {
 				for _, reliability := range f.Reliabilities {
-					for _, faults := range f.FaultMixes {
+					for _, faults := range f.mixes(reliability) {
 						cell := assay.Cell{
 							Variant: variant, Severity: severity, Difficulty: difficulty,
 							TaskType: taskType, Reliability: reliability, Faults: faults,
@@ -383,6 +395,7 @@ func (e *Experiment) parts() []PartSpec {
 	for i := range parts {
 		parts[i].Repeats += e.Again
 		parts[i].FaultMixes = e.Failures.Kinds.Texts()
+		parts[i].ToolsDiffer = e.World == world.OwnName
 		if e.types != nil {
 			parts[i].TaskTypes = members(parts[i].TaskTypes, all(e.types))
 		}

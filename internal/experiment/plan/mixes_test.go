@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -44,5 +45,21 @@ func TestMixesOfFaults(t *testing.T) {
 			!slices.Equal(again.Texts(), mixes.Texts()) {
 			t.Errorf("%q is read back as %v, %v", text, again, err)
 		}
+	}
+}
+
+// TestReliableToolsNeedOneMix checks that mixes of faults are compared only where tools can fail.
+func TestReliableToolsNeedOneMix(t *testing.T) {
+	t.Parallel()
+	e := load(t, "models: [a]\nvariants: [optimal]\ndifficulties: [easy]\nreliabilities: [1, 0.5]\n"+
+		"tasks_per_type: 2\nfailures: {kinds: [{after: 1}, {before: 1}]}\n")
+	cells := make(map[string]int)
+	for trial := range expand(t, e, 2).Trials("a") {
+		cells[fmt.Sprint(trial.Reliability, trial.Faults)]++
+	}
+	n := 2 * len(assay.TaskTypes)
+	want := map[string]int{"1after=1": n, "0.5after=1": n, "0.5": n}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Errorf("trials (-want +got):\n%s", diff)
 	}
 }

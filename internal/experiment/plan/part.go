@@ -54,5 +54,5 @@ func (p Part) Has(c assay.Cell) bool {
 		slices.Contains(f.Difficulties, c.Difficulty) &&
 		slices.Contains(f.TaskTypes, c.TaskType) &&
 		slices.Contains(f.Reliabilities, c.Reliability) &&
-		slices.Contains(f.FaultMixes, c.Faults)
+		slices.Contains(f.mixes(c.Reliability), c.Faults)
 }

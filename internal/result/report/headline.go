@@ -186,10 +186,15 @@ func sharedCells(cells []*cell) ([]*cell, bool) {
 }
 
 // compareLevels compares levels of the other factors with their first levels, such as the highest
-// reliability, on the same tasks.
+// reliability, on the same tasks. Reliable tools meet no fault, so they stand for every mix of
+// faults.
 func compareLevels(cells []*cell) []Paired {
 	out := []Paired{}
-	for _, factor := range []string{reliability, difficulty, faultMix} {
+	first := reliability
+	if slices.Contains(levels(cells, Tools), Reliable) && len(levels(cells, faultMix)) > 1 {
+		first = Tools
+	}
+	for _, factor := range []string{first, difficulty, faultMix} {
 		for _, m := range modelsOf(cells) {
 			mine := ofModel(cells, m)
 			all := levels(mine, factor)

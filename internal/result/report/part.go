@@ -98,6 +98,7 @@ func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
 		variant: assay.PlainVariants, taskType: assay.TaskTypes, difficulty: assay.Difficulties,
 		severity: append([]string{""}, assay.Severities...), faultMix: {MixName("")},
+		Tools: {Reliable},
 	}[factor]
 	if factor == Graded {
 		for _, name := range levels(cells, variant) {

@@ -88,8 +88,8 @@ const (
 	configuration = "model, variant and severity"
 )
 
-// tools is the mix of faults and the reliability as one factor.
-const tools = "tools"
+// Tools is the mix of faults and the reliability as one factor.
+const Tools = "tools"
 
 var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix}
 
@@ -114,7 +114,7 @@ func level(c assay.Cell, factor string) string {
 		return configurationName(c.Model, level(c, Graded))
 	case Graded:
 		return PromptKey(c.Variant, c.Severity)
-	case tools:
+	case Tools:
 		return toolsName(c)
 	}
 	return *fields[factor](&c)
@@ -129,7 +129,7 @@ func without(c assay.Cell, factor string) assay.Cell {
 		c.Model, c.Variant, c.Severity = "", "", ""
 	case variant, Graded:
 		c.Variant, c.Severity = "", ""
-	case tools:
+	case Tools:
 		c.Reliability, c.Faults = 0, ""
 	default:
 		*fields[factor](&c) = ""

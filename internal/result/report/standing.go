@@ -262,8 +262,8 @@ func flawedPlan(mine []*cell) *Cost {
 // failingTools compares the kinds of failing tools with reliable ones, with the model's plain plan.
 func failingTools(mine []*cell) *Cost {
 	plain, _ := plainCells(mine)
-	failing := slices.DeleteFunc(levels(plain, tools), func(l string) bool { return l == Reliable })
-	return costOf(plain, Reliable, failing, tools)
+	failing := slices.DeleteFunc(levels(plain, Tools), func(l string) bool { return l == Reliable })
+	return costOf(plain, Reliable, failing, Tools)
 }
 
 // plainCells returns the cells with the right plan, or else the cells of the first variant without

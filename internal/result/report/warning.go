@@ -285,8 +285,11 @@ func extremeText(p *pooled[assay.Cell], by string) string {
 	if c.TaskType != "" {
 		parts = append(parts, Readable(c.TaskType))
 	}
-	text := fmt.Sprintf("%s, reliability %s (n = %d)", strings.Join(parts, ", "),
-		assay.FormatReliability(c.Reliability), p.done)
+	parts = append(parts, "reliability "+assay.FormatReliability(c.Reliability))
+	if c.Faults != "" {
+		parts = append(parts, c.Faults)
+	}
+	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.done)
 	if best := p.row().Best; best != nil {
 		text += fmt.Sprintf("; the best policy reaches %s", Percent(*best))
 	}
