@@ -241,7 +241,15 @@ each result immediately. Running an experiment again runs only its pending trial
 				err = fmt.Errorf("--%s is %q, want %s", flag.Name, invalid.GetValue(), want)
 			}
 		}
-		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
+		hint := fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath())
+		if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			var known []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+			if near := assay.NearestName(missing.GetSpecifiedName(), known); near != "" {
+				hint = "did you mean --" + near + "? " + hint
+			}
+		}
+		return usageError("%w\nhint: %s", err, hint)
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, group := range []struct {
