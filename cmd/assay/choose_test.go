@@ -1,18 +1,15 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
@@ -259,48 +256,4 @@ func trialIDs(t *testing.T, e *plan.Experiment) (ids []assay.TrialID) {
 		ids = append(ids, trial.ID)
 	}
 	return ids
-}
-
-// TestSignalEndsEveryCommand checks that an interruptible command ends at the first signal with a
-// hint.
-func TestSignalEndsEveryCommand(t *testing.T) {
-	t.Parallel()
-	signals := make(chan os.Signal, 1)
-	p := &process{signals: signals}
-	begun := make(chan struct{})
-	cmd := interruptible(p, &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error {
-		close(begun)
-		<-cmd.Context().Done()
-		return cmd.Context().Err()
-	}})
-	cmd.SetContext(t.Context())
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs([]string{})
-	go func() {
-		<-begun
-		signals <- os.Interrupt
-	}()
-	err := cmd.ExecuteContext(t.Context())
-	if exitCode(err) != exitInterrupted ||
-		!strings.Contains(err.Error(), "run the same command again") {
-		t.Errorf("error %v, exit code %d", err, exitCode(err))
-	}
-}
-
-// TestSecondSignalEndsTheProgram checks that work that ignores its context cannot hang the
-// program.
-func TestSecondSignalEndsTheProgram(t *testing.T) {
-	t.Parallel()
-	signals, ended := make(chan os.Signal, 2), make(chan struct{})
-	p := &process{signals: signals, abort: func() { close(ended) }}
-	err := untilInterrupted(t.Context(), p, func(ctx context.Context) error {
-		signals <- os.Interrupt
-		<-ctx.Done()
-		signals <- os.Interrupt
-		<-ended
-		return ctx.Err()
-	})
-	if exitCode(err) != exitInterrupted {
-		t.Errorf("error %v", err)
-	}
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
@@ -416,39 +413,4 @@ func TestInterruptedClassifyKeepsAnswers(t *testing.T) {
 		t.Errorf("second command: %+v, after %+v of %d outcomes", rest, first, n)
 	}
 	checkOpinions(t, path, n)
-}
-
-// TestUntilInterrupted checks that a signal cancels the work and replaces its error. Without a
-// signal, the error of the work is returned.
-func TestUntilInterrupted(t *testing.T) {
-	t.Parallel()
-	signals := make(chan os.Signal, 1)
-	p := &process{signals: signals}
-	broken := errors.New("broken")
-	for _, want := range []error{nil, broken} {
-		if got := untilInterrupted(t.Context(), p,
-			func(context.Context) error { return want }); got != want {
-			t.Errorf("error %v, want %v", got, want)
-		}
-	}
-	signals <- syscall.SIGTERM
-	err := untilInterrupted(t.Context(), p, func(ctx context.Context) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Minute):
-			return errors.New("the signal was not noticed")
-		}
-	})
-	if exitCode(err) != exitInterrupted || !strings.HasPrefix(err.Error(), "interrupted\n") {
-		t.Errorf("exit code %d for %v", exitCode(err), err)
-	}
-	signals <- syscall.SIGTERM
-	err = untilInterrupted(t.Context(), p, func(ctx context.Context) error {
-		<-ctx.Done()
-		return nil // the work ended in time
-	})
-	if err != nil {
-		t.Errorf("finished work has the error %v", err)
-	}
 }

@@ -1,0 +1,288 @@
+//go:build !race
+
+// The tests of this file use one goroutine each, and the race detector would make them take
+// minutes.
+
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
+	"gotest.tools/v3/golden"
+)
+
+// pinnedStore unpacks a store that an early version wrote, and brings it up to date.
+func pinnedStore(t testing.TB) string {
+	t.Helper()
+	if golden.FlagUpdate() {
+		renewed.Do(func() { renewStore(t) })
+	}
+	f, err := os.Open(pinnedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := zstd.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, t.TempDir(), "pinned.db", string(b))
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var (
+	pinnedFile = filepath.Join("testdata", "pinned", "store.db.zst")
+	renewed    sync.Once
+)
+
+// renewStore runs two of the pinned experiments and keeps their store.
+func renewStore(t testing.TB) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "new.db")
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
+			"--display", "json")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pinnedFile, w.EncodeAll(b, nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPinnedVerdicts judges stored transcripts again. Each gets the outcome that is stored.
+func TestPinnedVerdicts(t *testing.T) {
+	t.Parallel()
+	lib := builtinLibrary(t)
+	judge := score.New(lib.Catalog())
+	db, err := store.OpenReadOnly(t.Context(), pinnedStore(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	n := 0
+	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !a.Settles() {
+			continue
+		}
+		n++
+		task, err := lib.Task(t.Context(), a.Task, a.Difficulty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := db.Transcript(t.Context(), a.ID, a.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		today := judge.Outcome(&a.Trial, &task, &tr)
+		if diff := cmp.Diff(a.Outcome, today, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("trial %s has another outcome today (-stored +today):\n%s", a.ID, diff)
+		}
+	}
+	if n < 200 {
+		t.Errorf("judged %d attempts, want at least 200", n)
+	}
+}
+
+// TestPinnedStore opens a store with results of an early version. Every seal holds, exports are
+// equal byte for byte, and the experiments that wrote the store have no pending trials.
+func TestPinnedStore(t *testing.T) {
+	t.Parallel()
+	path := pinnedStore(t)
+	dir := filepath.Dir(path)
+	if v := verifyJSON(t, path, exitOK); len(v.Problems) > 0 {
+		t.Errorf("problems %v", v.Problems)
+	}
+
+	var p pins
+	add := func(name, path string) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDigest()
+		d.n = len(content)
+		d.Write(content)
+		p.add(name, d)
+	}
+	for _, format := range []string{"jsonl", "csv", "parquet"} {
+		a, c := filepath.Join(dir, "a."+format), filepath.Join(dir, "c."+format)
+		must(t, nil, "export", "--store", path, "--format", format, "-o", a, "--calls", c)
+		add("attempts as "+format, a)
+		add("calls as "+format, c)
+	}
+	for _, format := range []string{"v3", "csv50"} {
+		a := filepath.Join(dir, "a."+format)
+		must(t, nil, "export", "--store", path, "--format", format,
+			"--experiment", "pinned-pilot", "-o", a)
+		add(format, a)
+	}
+	p.add("samples of logs for Inspect", inspectSamples(t, path))
+	golden.Assert(t, p.String(), "pinned/exports.txt")
+
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			r := must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
+				"--display", "json")
+			if e := lastEvent(t, r.out); e["settled"] != 0. || e["done"] != e["planned"] {
+				t.Errorf("trials run again: %v settled, %v of %v done",
+					e["settled"], e["done"], e["planned"])
+			}
+		})
+	}
+}
+
+// inspectSamples hashes the samples in the logs that a store exports for Inspect.
+func inspectSamples(t *testing.T, store string) *digest {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "logs")
+	must(t, nil, "export", "--store", store, "--format", "inspect", "-o", dir)
+	logs, err := filepath.Glob(filepath.Join(dir, "*.eval"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	samples := newDigest()
+	for _, name := range slices.Sorted(slices.Values(logs)) {
+		for _, b := range zipped(t, name, "samples/") {
+			samples.n++
+			samples.Write(b)
+		}
+	}
+	return samples
+}
+
+// zipped returns the files in an archive whose names begin with prefix, ordered by name.
+func zipped(t testing.TB, path, prefix string) (contents [][]byte) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	slices.SortFunc(z.File, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range z.File {
+		if !strings.HasPrefix(f.Name, prefix) {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := io.Copy(&b, r); err != nil {
+			t.Fatal(errors.Join(err, r.Close()))
+		}
+		r.Close()
+		contents = append(contents, b.Bytes())
+	}
+	return contents
+}
+
+// The whole report of a run in each world stays the same, but for times and the IDs of runs.
+func TestPinnedReports(t *testing.T) {
+	t.Parallel()
+	desk := filepath.Join(t.TempDir(), "desk")
+	must(t, nil, "init", "desk", desk)
+	for world, experiment := range map[string]string{
+		"pilot":   filepath.Join("testdata", "pinned", "pilot-report.yaml"),
+		"assay-1": filepath.Join("testdata", "pinned", "assay-1-report.yaml"),
+		"own-1":   filepath.Join(desk, "experiment.yaml"),
+	} {
+		t.Run(world, func(t *testing.T) {
+			t.Parallel()
+			db := filepath.Join(t.TempDir(), "assay.db")
+			must(t, nil, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+			r := must(t, nil, "report", "--store", db, "--json")
+			var report map[string]any
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(r.out, db, "STORE")), &report); err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, lines(t, report), "pinned/report-"+world+".txt")
+		})
+	}
+}
+
+// lines returns a line for each part of a report, without the parts that differ between two runs.
+func lines(t *testing.T, report map[string]any) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(report)) {
+		if slices.Contains([]string{"lanes", "reproduction", "speed"}, name) {
+			continue
+		}
+		parts, several := report[name].([]any)
+		if !several {
+			parts = []any{report[name]}
+		}
+		for _, part := range parts {
+			text, err := json.Marshal(constant(part))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s %s\n", name, text)
+		}
+	}
+	return b.String()
+}
+
+// constant returns a value of a report without its times. It rounds numbers, because the last
+// digits of sums depend on the order of the attempts.
+func constant(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "working_s_per_trial")
+		if v["label"] == "Run" {
+			delete(v, "text")
+		}
+		for name := range v {
+			v[name] = constant(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = constant(v[i])
+		}
+	case float64:
+		return json.Number(strconv.FormatFloat(v, 'g', 9, 64))
+	}
+	return v
+}
