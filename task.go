@@ -37,8 +37,8 @@ type Task struct {
 
 	// The following fields belong to tasks of the world own-1, whose tools somebody wrote for them.
 
-	// State is the JSON object that the tools begin with, and Tools are the tools that the task may
-	// use. If Tools is empty, it may use all tools of its library.
+	// State is the JSON object that the tools begin with, or what it adds to [Script.Base]. Tools are
+	// the tools that the task may use. If Tools is empty, it may use all tools of its library.
 	State json.RawMessage `json:"state,omitempty"`
 	Tools []string        `json:"tools,omitempty"`
 	// Setup are calls before the attempt that bring a server into the state that the task begins

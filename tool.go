@@ -71,7 +71,12 @@ type Catalog struct {
 }
 
 // A Script is the source of tools and checks that somebody wrote. Name is its file's.
-type Script struct{ Name, Source string }
+type Script struct {
+	Name, Source string
+	// Base is the JSON object that the states of all tasks begin with. It may have megabytes,
+	// because all attempts share it. Tasks have what their states add.
+	Base json.RawMessage `json:",omitempty"`
+}
 
 // An MCPServer names a server of tools: a command that speaks MCP over its standard streams, or the
 // URL of a server that speaks Streamable HTTP. Each attempt gets a separate process or session.

@@ -19,7 +19,8 @@ type Transcript struct {
 	Loops []LoopRecord `json:"loops,omitempty"`
 	// Ended is empty if a fault ended the episode.
 	Ended Ended `json:"ended"`
-	// State is the final state of the tools, in worlds that judge it.
+	// State is the final state of the tools, in worlds that judge it. If the library has a
+	// [Script.Base], it is a list of changes of that: a JSON Patch (RFC 6902).
 	State json.RawMessage `json:"state,omitempty"`
 	// Agent is the record of a foreign agent. It is nil in other episodes.
 	Agent *AgentRecord `json:"agent,omitempty"`

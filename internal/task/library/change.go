@@ -1,6 +1,7 @@
 package library
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,6 +142,9 @@ func toolChanges(old, now *assay.Catalog) (changes []Change, functions map[strin
 			what = []string{"outside of functions"}
 		}
 		changes = append(changes, Change{"script", now.Script().Name, what})
+	}
+	if !bytes.Equal(old.Script().Base, now.Script().Base) {
+		changes = append(changes, Change{"base", "of the states", []string{"content"}})
 	}
 	if !reflect.DeepEqual(old.Server(), now.Server()) {
 		changes = append(changes, Change{"server", "of the tools", []string{"command"}})

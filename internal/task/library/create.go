@@ -210,6 +210,10 @@ func insertCarriers(ctx context.Context, tx *sql.Tx, c *assay.Catalog) error {
 	_, err := tx.ExecContext(ctx, `CREATE TABLE carriers (
 		name TEXT NOT NULL, source TEXT NOT NULL, server TEXT NOT NULL);
 		INSERT INTO carriers VALUES (?, ?, ?)`, c.Script().Name, c.Script().Source, string(server))
+	if base := c.Script().Base; err == nil && len(base) > 0 {
+		_, err = tx.ExecContext(ctx, `CREATE TABLE bases (body TEXT NOT NULL);
+			INSERT INTO bases VALUES (?)`, string(base))
+	}
 	return err
 }
 

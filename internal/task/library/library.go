@@ -165,8 +165,8 @@ func (l *Library) load(ctx context.Context) error {
 	return err
 }
 
-// readCarriers returns the carriers of a library's own tools: a script, a server or both. They are
-// empty and nil for other libraries.
+// readCarriers returns the carriers of a library's own tools: a script with its base, a server or
+// both. They are empty and nil for other libraries.
 func readCarriers(ctx context.Context, q querier) (
 	script assay.Script, server *assay.MCPServer, err error,
 ) {
@@ -180,6 +180,14 @@ func readCarriers(ctx context.Context, q querier) (
 	}, `SELECT name, source, server FROM carriers`)
 	if err == nil && text != "" {
 		err = json.Unmarshal([]byte(text), &server)
+	}
+	if err == nil {
+		there, err = hasTable(ctx, q, "bases")
+	}
+	if err == nil && there {
+		err = each(ctx, q, func(scan func(...any) error) error {
+			return scan((*[]byte)(&script.Base))
+		}, `SELECT body FROM bases`)
 	}
 	return script, server, err
 }
@@ -327,6 +335,9 @@ func toolsDigest(catalog *assay.Catalog) (string, error) {
 	}
 	if s := catalog.Script(); s.Source != "" {
 		digest = digestOf([]byte("assay tools and script 1\x00" + digest + "\x00" + s.Source))
+		if len(s.Base) > 0 {
+			digest = digestOf([]byte("assay tools and base 1\x00" + digest + "\x00" + digestOf(s.Base)))
+		}
 	}
 	if s := catalog.Server(); s != nil {
 		digest = digestOf([]byte("assay tools and server 1\x00" + digest + "\x00" + identityOf(s)))
@@ -411,6 +422,9 @@ func libraryDigest(ctx context.Context, q querier) (string, error) {
 	}
 	if script.Source != "" {
 		fmt.Fprintf(h, "script %q %q\n", script.Name, script.Source)
+	}
+	if len(script.Base) > 0 {
+		fmt.Fprintf(h, "base %s\n", digestOf(script.Base))
 	}
 	if server != nil {
 		fmt.Fprintf(h, "server %q\n", identityOf(server))

@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/mcp"
+	"github.com/assay-eval/assay/internal/task/toolkit"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
@@ -65,6 +66,7 @@ type taskDocument struct {
 	Tools   string         `yaml:"tools"`
 	System  string         `yaml:"system"`
 	EndWord string         `yaml:"end_word"`
+	Base    string         `yaml:"base"`
 	State   map[string]any `yaml:"state"`
 	Tasks   []taskEntry    `yaml:"tasks"`
 }
@@ -145,6 +147,9 @@ func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tools.catalog, err = withBase(doc, file.Base, tools.catalog); err != nil {
+		return nil, err
+	}
 	o := &ownLibrary{
 		name:    cmp.Or(file.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))),
 		source:  "tasks of " + filepath.Base(path) + " with the tools of " + filepath.Base(file.Tools),
@@ -202,6 +207,10 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 	}
 	t.Inputs = jsonOf(e.Inputs)
 	t.State = jsonOf(merge(r.file.State, e.State))
+	if len(t.State) > toolkit.MaxSize {
+		return t, r.at(i, ".state", fmt.Sprintf("the state of task %s has more than %d bytes as JSON",
+			t.ID, toolkit.MaxSize), "write it to a JSON file and name that: base: state.json")
+	}
 	err := r.around(i, e, &t)
 	if err != nil {
 		return t, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,8 @@ func writeOwn(t testing.TB, tasks, tools, script string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"tasks.yaml": tasks, "tools.yaml": tools, "t.star": script,
+		"tasks.yaml": tasks, "tools.yaml": tools, "t.star": script, "base.json": `{"a": {"b": 1}}`,
+		"list.json": `[1]`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -68,6 +70,9 @@ func TestOwnMistakes(t *testing.T) {
 		"no file of tools":   {"tasks", "tools.yaml", "tool.yaml", "there is no file"},
 		"scratch directory":  {"tasks", "    prompt:", "    prompt: '{scratch}' #", "its tools have no such directory"},
 		"anchors":            {"tasks", "id: a", "id: &x a", "anchors and aliases are not supported"},
+		"no base":            {"tasks", "tasks:", "base: none.json\ntasks:", "none.json: no such file"},
+		"base of a list":     {"tasks", "tasks:", "base: list.json\ntasks:", "list.json: the state is not an object"},
+		"large state":        {"tasks", "    prompt", "    state: {a: " + strings.Repeat("x", 1<<20) + "}\n    prompt", "name that: base: state.json"},
 		"no function":        {"tools", "name: get", "name: got", `no function got`},
 		"no description":     {"tools", "description: Gets it., ", "", "tool get has no description"},
 		"bad schema":         {"tools", "type: integer", "type: whole", "not a JSON schema"},
@@ -122,12 +127,40 @@ func TestOwnDigests(t *testing.T) {
 	}
 	for name, other := range map[string]string{
 		"script": digest(ownTasks, ownTools, ownScript+"\n"),
+		"base":   digest("base: base.json\n"+ownTasks, ownTools, ownScript),
 		"tools":  digest(ownTasks, strings.Replace(ownTools, "Gets", "Fetches", 1), ownScript),
 		"judge":  digest(strings.Replace(ownTasks, "id: 1", "id: 2", 1), ownTools, ownScript),
 	} {
 		if other == first {
 			t.Errorf("another %s makes the same task", name)
 		}
+	}
+}
+
+// TestBasesArePacked checks that the base of a library stays with it.
+func TestBasesArePacked(t *testing.T) {
+	t.Parallel()
+	path := writeOwn(t, "base: base.json\n"+ownTasks, ownTools, ownScript)
+	l, err := library.OpenNamed(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	key := library.TaskKey{ID: "a", Difficulty: "easy"}
+	part, err := l.Pack(t.Context(), slices.Values([]library.TaskKey{key}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := library.Unpack(t.Context(), [][]byte{part}, l.Meta().Digest, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if base := kept.Catalog().Script().Base; string(base) != `{"a":{"b":1}}` {
+		t.Errorf("the base is %s", base)
+	}
+	if kept.ToolsDigest() != l.ToolsDigest() {
+		t.Error("the digests of the tools differ")
 	}
 }
 

@@ -1,6 +1,7 @@
 package library
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,6 +155,39 @@ func readScript(doc *yamldoc.Document, name string) (assay.Script, error) {
 		return assay.Script{}, doc.At("$.file", err.Error(), "")
 	}
 	return assay.Script{Name: filepath.Base(name), Source: string(source)}, nil
+}
+
+// maxBase is the size limit of the file that states begin with.
+const maxBase = 16 << 20
+
+// withBase returns a catalog whose states begin with a JSON file, if the document names one.
+func withBase(doc *yamldoc.Document, name string, catalog *assay.Catalog) (*assay.Catalog, error) {
+	if name == "" {
+		return catalog, nil
+	}
+	if catalog.Server() != nil {
+		return nil, doc.At("$.base", "the tools have a base, but their state is the server's",
+			"write setup: with calls that bring the server into that state")
+	}
+	file, err := readJSON(beside(doc, name), maxBase, true)
+	if err != nil {
+		return nil, doc.At("$.base", err.Error(), "")
+	}
+	var base bytes.Buffer
+	if err := json.Compact(&base, file.text); err != nil {
+		return nil, err // readJSON has checked the syntax
+	}
+	script := catalog.Script()
+	script.Base = base.Bytes()
+	catalog = catalog.With(script, nil)
+	kit, err := toolkit.Of(catalog)
+	if err == nil {
+		err = kit.Begin(nil).Err()
+	}
+	if err != nil {
+		return nil, doc.At("$.base", fmt.Sprintf("%s: %v", name, err), "")
+	}
+	return catalog, nil
 }
 
 func ownTool(

@@ -3,6 +3,7 @@ package toolkit
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -12,7 +13,8 @@ import (
 // Starlark counts steps but not memory, and a single step can allocate gigabytes. Scripts are
 // therefore rewritten before they are compiled: an operator or a method that makes larger values
 // becomes the call of a function that looks at the sizes first. These functions have names that no
-// script can use.
+// script can use. They also keep views of the state from code that knows Starlark's own dicts and
+// lists only.
 
 // operators are the binary operators that can make large values.
 var operators = []syntax.Token{syntax.PLUS, syntax.STAR, syntax.PERCENT, syntax.LTLT, syntax.PIPE}
@@ -23,11 +25,16 @@ var assignments = map[syntax.Token]syntax.Token{
 	syntax.LTLT_EQ: syntax.LTLT, syntax.PIPE_EQ: syntax.PIPE,
 }
 
-// The names of the functions that look at sizes.
+// comparisons are the binary operators that look into values, which may have views of the state.
+var comparisons = []syntax.Token{
+	syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE, syntax.IN, syntax.NOT_IN,
+}
+
+// The names of the functions that replace operators and methods.
 const (
 	operatorName = "operator " // followed by the operator
 	growthName   = "growth "   // followed by the operator of an assignment
-	methodName   = "method"
+	methodName   = "method "
 )
 
 // guard rewrites a script.
@@ -117,7 +124,7 @@ func (r *rewriter) expr(e syntax.Expr) syntax.Expr {
 	r.fields(reflect.ValueOf(e).Elem())
 	switch e := e.(type) {
 	case *syntax.BinaryExpr:
-		for _, op := range operators {
+		for _, op := range slices.Concat(operators, comparisons) {
 			if e.Op == op {
 				return callOf(operatorName+op.String(), e.OpPos, e.X, e.Y)
 			}
@@ -162,11 +169,15 @@ func builtins() starlark.StringDict {
 		"fail":     starlark.NewBuiltin("fail", fail),
 		"range":    starlark.NewBuiltin("range", boundedRange),
 		"print":    starlark.NewBuiltin("print", silence),
+		"getattr":  starlark.NewBuiltin("getattr", getattr),
 		methodName: starlark.NewBuiltin(methodName, method),
 	}
 	for _, op := range operators {
 		all[operatorName+op.String()] = operator(op)
 		all[growthName+op.String()] = growth(op)
+	}
+	for _, op := range comparisons {
+		all[operatorName+op.String()] = comparison(op)
 	}
 	for _, name := range []string{
 		"all", "any", "bytes", "dict", "enumerate", "list", "max", "min", "repr", "reversed", "set",

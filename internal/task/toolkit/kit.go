@@ -2,13 +2,14 @@ package toolkit
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.starlark.net/starlark"
 	"golang.org/x/text/language"
@@ -21,7 +22,12 @@ import (
 type Kit struct {
 	program *Program
 	schemas map[string]*jsonschema.Schema
+	base    func() (starlark.Value, error)     // what all states have; nil if there is none
+	states  *lru.Cache[string, starlark.Value] // frozen
 }
+
+// keptStates is how many states a kit keeps for later attempts. Each may take a few megabytes.
+const keptStates = 16
 
 // Of returns the kit of a catalog. All callers share one.
 func Of(catalog *assay.Catalog) (*Kit, error) {
@@ -38,11 +44,23 @@ func Of(catalog *assay.Catalog) (*Kit, error) {
 
 // New compiles the script and the schemas of a catalog.
 func New(catalog *assay.Catalog) (*Kit, error) {
-	k := &Kit{schemas: make(map[string]*jsonschema.Schema)}
+	states, err := lru.New[string, starlark.Value](keptStates)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kit{schemas: make(map[string]*jsonschema.Schema), states: states}
 	if s := catalog.Script(); s.Source != "" {
-		var err error
 		if k.program, err = Compile(s); err != nil {
 			return nil, err
+		}
+		if len(s.Base) > 0 {
+			k.base = sync.OnceValues(func() (starlark.Value, error) {
+				v, err := decode(s.Base)
+				if err == nil {
+					v.Freeze()
+				}
+				return v, err
+			})
 		}
 	}
 	environment := catalog.Server() != nil && catalog.Server().OpenEnv // checks arguments itself
@@ -153,59 +171,28 @@ func mistakes(err error) string {
 	return strings.Join(texts[:min(most, len(texts))], "; ")
 }
 
-// A Session is the state of the tools during one attempt. It belongs to one goroutine.
-type Session struct {
-	kit   *Kit
-	state json.RawMessage
-}
-
-// Begin returns a session with its own copy of a state.
-func (k *Kit) Begin(state json.RawMessage) *Session {
-	if len(state) == 0 {
-		state = json.RawMessage("{}")
-	}
-	return &Session{k, state}
-}
-
-// Call carries out a tool. The error is the tool's answer, a *[ToolError], or a fault: the script
-// is wrong.
-func (s *Session) Call(
-	_ context.Context, tool string, arguments json.RawMessage,
-) (json.RawMessage, error) {
-	output, after, err := s.kit.program.Call(tool, s.state, arguments)
-	if refusal := (*ToolError)(nil); errors.As(err, &refusal) {
-		return nil, refusal
-	}
-	if err != nil {
-		return nil, &assay.Fault{
-			Kind: assay.ToolServer, Detail: Broke("the tool "+tool, err), Err: err,
-			Hopeless: true,
-		}
-	}
-	s.state = after
-	return output, nil
-}
-
-// State returns the state after the calls so far.
-func (s *Session) State() json.RawMessage { return s.state }
-
 // Has reports whether the script has a function.
 func (k *Kit) Has(function string) bool { return k.program != nil && k.program.Has(function) }
 
 // Judge calls a check, a function check(state, calls, answer) that returns True, False, a level, or
-// a level and reasons.
+// a level and reasons. The state is as [Session.State] returned it.
 func (k *Kit) Judge(
 	check string, state json.RawMessage, calls []assay.CallRecord, answer string,
 ) (assay.Level, []string, error) {
 	if k.program == nil {
 		return "", nil, fmt.Errorf("there is no script with the check %s", check)
 	}
-	at, list, err := k.program.values(state, record(calls))
+	s, err := k.After(state)
 	if err != nil {
 		return "", nil, err
 	}
-	at.Freeze()
+	list, err := decode(record(calls))
+	if err != nil {
+		return "", nil, err
+	}
 	list.Freeze()
+	s.state.frozen = true
+	at := s.root()
 	result, err := k.program.call(check, starlark.Tuple{at, list, starlark.String(answer)}, nil)
 	if err != nil {
 		return "", nil, errors.New(Broke("the check "+check, err))

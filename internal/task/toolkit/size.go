@@ -65,7 +65,7 @@ func textOf(v starlark.Value) int {
 		switch v := v.(type) {
 		case starlark.String:
 			total += 2 * len(v)
-		case *starlark.Dict:
+		case starlark.IterableMapping:
 			for _, item := range v.Items() {
 				add(item[0], depth+1)
 				add(item[1], depth+1)
@@ -139,7 +139,7 @@ func operator(op syntax.Token) *starlark.Builtin {
 		if err != nil {
 			return nil, err
 		}
-		return starlark.Binary(op, args[0], args[1])
+		return starlark.Binary(op, shallow(args[0]), shallow(args[1]))
 	})
 }
 
@@ -156,7 +156,7 @@ func growth(op syntax.Token) *starlark.Builtin {
 		if err == nil {
 			err = spend(thread, n)
 		}
-		return args[0], err
+		return shallow(args[0]), err
 	})
 }
 
@@ -175,6 +175,9 @@ func charged(b *starlark.Builtin) *starlark.Builtin {
 		}
 		if err := spend(thread, n); err != nil {
 			return nil, err
+		}
+		if name := b.Name(); name == "sorted" || name == "min" || name == "max" {
+			args, kwargs = keyed(name, args, kwargs)
 		}
 		return starlark.Call(thread, b, args, kwargs)
 	})
@@ -211,11 +214,15 @@ func method(
 	if !ok {
 		return attr, nil
 	}
+	list, isList := receiver.(*starlark.List)
 	return starlark.NewBuiltin(name, func(
 		thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 	) (starlark.Value, error) {
 		if err := spend(thread, methodSize(receiver, name, args, kwargs)); err != nil {
 			return nil, err
+		}
+		if isList && (name == "index" || name == "remove") {
+			return find(thread, list, name, args, kwargs)
 		}
 		return starlark.Call(thread, bound, args, kwargs)
 	}), nil

@@ -6,7 +6,6 @@
 package toolkit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -196,43 +195,6 @@ func (p *Program) Parameters(function string) (parameters []Parameter) {
 		parameters = append(parameters, Parameter{name, f.ParamDefault(i) == nil})
 	}
 	return parameters
-}
-
-// Call carries out a tool on a state and returns its output and the state afterwards. A call that
-// fails does not change the state. The error is a *[ToolError] if the tool refuses the call, and
-// otherwise a *[ScriptError].
-func (p *Program) Call(
-	tool string, state, arguments json.RawMessage,
-) (output, after json.RawMessage, err error) {
-	at, args, err := p.values(state, arguments)
-	if err != nil {
-		return nil, nil, err
-	}
-	named, ok := args.(*starlark.Dict)
-	if !ok {
-		return nil, nil, &ScriptError{Message: "the arguments are not an object"}
-	}
-	result, err := p.call(tool, starlark.Tuple{at}, named.Items())
-	if err != nil {
-		return nil, nil, err
-	}
-	if output, err = encode(result); err == nil {
-		after, err = encode(at)
-	}
-	if err != nil {
-		return nil, nil, p.misfit(tool, err)
-	}
-	return output, after, nil
-}
-
-func (p *Program) values(raw ...json.RawMessage) (a, b starlark.Value, err error) {
-	if a, err = decode(raw[0]); err == nil {
-		b, err = decode(raw[1])
-	}
-	if err != nil {
-		return nil, nil, &ScriptError{Message: err.Error()}
-	}
-	return a, b, nil
 }
 
 func (p *Program) call(

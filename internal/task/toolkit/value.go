@@ -100,23 +100,40 @@ func number(n json.Number) (starlark.Value, error) {
 }
 
 // encode returns a Starlark value as compact JSON with sorted keys.
-func encode(v starlark.Value) (json.RawMessage, error) {
-	e := encoder{}
+func encode(v starlark.Value) (json.RawMessage, error) { return encodeWithin(MaxSize, v) }
+
+// encodeWithin is like encode with another limit of the size.
+func encodeWithin(most int, v starlark.Value) (json.RawMessage, error) {
+	v, err := flat(v)
+	if err != nil {
+		return nil, err
+	}
+	e := encoder{most: most}
 	if err := e.value(v, 0); err != nil {
 		return nil, err
+	}
+	if e.text.Len() > most {
+		return nil, e.tooLarge()
 	}
 	return json.RawMessage(e.text.String()), nil
 }
 
-type encoder struct{ text strings.Builder }
+type encoder struct {
+	text strings.Builder
+	most int
+}
+
+func (e *encoder) tooLarge() error {
+	return fmt.Errorf("the value has more than %d bytes as JSON", e.most)
+}
 
 func (e *encoder) value(v starlark.Value, depth int) error {
 	switch {
 	case depth > maxDepth:
 		return fmt.Errorf("values are nested more than %d levels deep, or contain themselves",
 			maxDepth)
-	case e.text.Len() > MaxSize:
-		return fmt.Errorf("the value has more than %d bytes as JSON", MaxSize)
+	case e.text.Len() > e.most:
+		return e.tooLarge()
 	}
 	switch v := v.(type) {
 	case starlark.NoneType:
@@ -180,17 +197,23 @@ func (e *encoder) list(v starlark.Iterable, depth int) error {
 	return nil
 }
 
+func notText(key starlark.Value) error {
+	return fmt.Errorf("the key %s is of type %s; JSON has only strings as keys, so write str(…)",
+		key, key.Type())
+}
+
+func compareNames(a, b starlark.Value) int {
+	return strings.Compare(string(a.(starlark.String)), string(b.(starlark.String)))
+}
+
 func (e *encoder) object(v *starlark.Dict, depth int) error {
 	items := v.Items()
 	for _, item := range items {
 		if _, ok := item[0].(starlark.String); !ok {
-			return fmt.Errorf("the key %s is of type %s; JSON has only strings as keys, so write "+
-				"str(…)", item[0], item[0].Type())
+			return notText(item[0])
 		}
 	}
-	slices.SortFunc(items, func(a, b starlark.Tuple) int {
-		return strings.Compare(string(a[0].(starlark.String)), string(b[0].(starlark.String)))
-	})
+	slices.SortFunc(items, func(a, b starlark.Tuple) int { return compareNames(a[0], b[0]) })
 	e.text.WriteByte('{')
 	for i, item := range items {
 		if i > 0 {

@@ -264,16 +264,15 @@ func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdi
 	for i := range tr.Calls {
 		c.take(&tr.Calls[i])
 	}
+	final, _ := judged(catalog, c.judge.State, tr.State) // nil, so nothing is right, if it is broken
 	t := verdict.Trace{
 		Calls: c.judged, Plan: plannedTools(task), PlanName: "the required tools",
-		Covered: c.missing(), Wanted: compare(tr.State, c.judge.State),
+		Covered: c.missing(), Wanted: compare(final, c.judge.State),
 	}
 	if c.named {
 		t.PlanName = "the tools of the task's plan"
 	}
-	if task.State != nil {
-		t.Changes = changes(task.State, tr.State)
-	}
+	t.Changes = changed(catalog, task.State, tr.State)
 	for _, s := range c.steps {
 		t.Steps = append(t.Steps, verdict.Step{
 			Tool: strings.Join(toolsOf(s.want), " or "), Optional: s.optional,

@@ -267,3 +267,34 @@ func TestCeiling(t *testing.T) {
 		}
 	}
 }
+
+// TestVerdictOnABase checks that verdicts and their explanation see the whole state, although
+// transcripts have the changes of the library's base only.
+func TestVerdictOnABase(t *testing.T) {
+	t.Parallel()
+	script := catalog.Script()
+	script.Base = json.RawMessage(`{"paid":1,"many":[1,2,3]}`)
+	catalog := assay.NewCatalog(catalog.All()).With(script, nil)
+	task := &assay.Task{
+		State: json.RawMessage(`{"n":1}`),
+		Judge: &assay.Judge{State: json.RawMessage(`{"paid":3,"n":1,"many":[1,2,3]}`)},
+	}
+	for amount, want := range map[string]assay.Level{"2": assay.FullSuccess, "3": assay.Failure} {
+		w := own.Definition.Begin(t.Context(), catalog, &assay.Trial{Cell: assay.Cell{Reliability: 1}},
+			task).(*own.World)
+		call(t, w, "pay", `{"amount": `+amount+`}`)
+		state, err := w.End()
+		if err != nil || !strings.HasPrefix(string(state), "[") {
+			t.Fatalf("%s, %v", state, err)
+		}
+		tr := &assay.Transcript{State: state, Ended: assay.Finished}
+		if o := own.Verdict(catalog, *task, tr, nil); o.Level != want {
+			t.Errorf("after %s: %+v", state, o)
+		}
+		shown := own.Definition.Trace(catalog, task, tr)
+		if len(shown.Changes) != 1 || shown.Changes[0].Path != "paid" ||
+			string(shown.Changes[0].Before) != "1" || len(shown.Wanted) != 5 {
+			t.Errorf("after %s: changes %+v, wanted %+v", state, shown.Changes, shown.Wanted)
+		}
+	}
+}

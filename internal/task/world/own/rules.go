@@ -45,7 +45,7 @@ func Start(catalog *assay.Catalog, task *assay.Task) (Backend, error) {
 // script is a backend in memory.
 type script struct{ *toolkit.Session }
 
-func (s script) State(context.Context) (json.RawMessage, error) { return s.Session.State(), nil }
+func (s script) State(context.Context) (json.RawMessage, error) { return s.Session.State() }
 func (script) Close() error                                     { return nil }
 
 // World is the world during one episode. It belongs to one goroutine.

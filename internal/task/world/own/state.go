@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/toolkit"
 	"github.com/assay-eval/assay/internal/task/verdict"
 )
 
@@ -24,6 +26,62 @@ func changes(before, after json.RawMessage) (all []verdict.Change) {
 	difference("", b, a, func(path string, before, after json.RawMessage) {
 		all = append(all, verdict.Change{Path: path, Before: before, After: after})
 	})
+	return all
+}
+
+// judged returns the part of a final state that a judge asks for. If the library has no base, that
+// is all of it. The state is as transcripts have it.
+func judged(catalog *assay.Catalog, want, state json.RawMessage) (json.RawMessage, error) {
+	if len(catalog.Script().Base) == 0 || len(want) == 0 {
+		return state, nil
+	}
+	kit, err := toolkit.Of(catalog)
+	if err != nil {
+		return nil, err
+	}
+	final, err := kit.After(state)
+	if err != nil {
+		return nil, err
+	}
+	return final.Part(want)
+}
+
+// changed returns the differences between a task's state and a final one, by path.
+func changed(catalog *assay.Catalog, start, state json.RawMessage) (all []verdict.Change) {
+	if len(catalog.Script().Base) == 0 {
+		if start == nil {
+			return nil
+		}
+		return changes(start, state)
+	}
+	kit, err := toolkit.Of(catalog)
+	if err != nil {
+		return nil
+	}
+	final, err := kit.After(state)
+	if err != nil {
+		return nil
+	}
+	found, _ := final.Since(kit.Begin(start)) // what can be read is shown
+	for _, d := range found {
+		path := ""
+		for _, name := range d.Path {
+			if i, ok := name.(int); ok {
+				path += fmt.Sprintf("[%d]", i)
+			} else {
+				path = member(path, name.(string))
+			}
+		}
+		b, was := parse(d.Before)
+		a, is := parse(d.After)
+		if !was || !is {
+			all = append(all, verdict.Change{Path: path, Before: d.Before, After: d.After})
+			continue
+		}
+		difference(path, b, a, func(path string, before, after json.RawMessage) {
+			all = append(all, verdict.Change{Path: path, Before: before, After: after})
+		})
+	}
 	return all
 }
 

@@ -1,0 +1,242 @@
+package toolkit
+
+import (
+	"slices"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// A listView shows a list of the state.
+type listView struct {
+	node
+	// own is the list if it differs from the base, and now the list of the present call, in which
+	// dicts and lists that the script made are fresh. Either may be nil.
+	own, now *starlark.List
+}
+
+func (l *listView) list() *starlark.List {
+	switch {
+	case l.now != nil:
+		return l.now
+	case l.own != nil:
+		return l.own
+	}
+	return l.base.(*starlark.List)
+}
+
+// changing returns the list for a change by this call.
+func (l *listView) changing() (*starlark.List, error) {
+	if err := l.touch(l); err != nil {
+		return nil, err
+	}
+	if l.now == nil {
+		l.now = starlark.NewList(slices.Collect(l.list().Elements()))
+	}
+	return l.now, nil
+}
+
+// Len implements [starlark.Sequence].
+func (l *listView) Len() int { return l.list().Len() }
+
+// Index implements [starlark.Indexable].
+func (l *listView) Index(i int) starlark.Value { return l.in.show(l.list().Index(i), l, nil) }
+
+// SetIndex implements [starlark.HasSetIndex].
+func (l *listView) SetIndex(i int, v starlark.Value) error {
+	if w, ok := v.(view); ok && w.common().base == l.list().Index(i) && w.common().in == l.in {
+		return nil
+	}
+	list, err := l.changing()
+	if err != nil {
+		return err
+	}
+	return list.SetIndex(i, asFresh(v))
+}
+
+// Slice implements [starlark.Sliceable].
+func (l *listView) Slice(start, end, step int) starlark.Value {
+	return starlark.NewList(l.shown(l.list().Slice(start, end, step).(*starlark.List)))
+}
+
+func (l *listView) shown(list *starlark.List) []starlark.Value {
+	all := make([]starlark.Value, 0, list.Len())
+	for v := range list.Elements() {
+		all = append(all, l.in.show(v, l, nil))
+	}
+	return all
+}
+
+// Iterate implements [starlark.Iterable].
+func (l *listView) Iterate() starlark.Iterator {
+	l.iterating++
+	return &iterator{node: &l.node, n: l.Len(), at: l.Index}
+}
+
+func (l *listView) settle() (size int, err error) {
+	for i := range l.list().Len() {
+		v, ok := l.list().Index(i).(fresh)
+		if !ok {
+			continue
+		}
+		settled, n, err := settle(v.Value)
+		if err == nil {
+			err = l.now.SetIndex(i, settled)
+		}
+		if size += n; err != nil {
+			return 0, err
+		}
+	}
+	return size, nil
+}
+
+func (l *listView) keep() {
+	if l.now != nil {
+		l.own, l.now = l.now, nil
+	}
+}
+
+func (l *listView) drop() { l.now = nil }
+
+func (l *listView) flat(f *flattener, depth int) (_ starlark.Value, err error) {
+	all := slices.Collect(l.list().Elements())
+	for i, v := range all {
+		if all[i], err = f.settled(l.in, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return starlark.NewList(all), nil
+}
+
+func (l *listView) shallow() starlark.Value { return starlark.NewList(l.shown(l.list())) }
+
+// Binary implements [starlark.HasBinary] for l += other. Other operators never see a view.
+func (l *listView) Binary(
+	op syntax.Token, other starlark.Value, side starlark.Side,
+) (starlark.Value, error) {
+	more, ok := other.(starlark.Iterable)
+	switch {
+	case side == starlark.Right:
+		return nil, nil
+	case op == syntax.PLUS && ok:
+		list, err := l.changing()
+		if err != nil {
+			return nil, err
+		}
+		for v := range starlark.Elements(more) {
+			if err := list.Append(asFresh(v)); err != nil {
+				return nil, err
+			}
+		}
+		return l, nil
+	}
+	return starlark.Binary(op, l.shallow(), other) // l *= 2
+}
+
+// Attr implements [starlark.HasAttrs].
+func (l *listView) Attr(name string) (starlark.Value, error) {
+	if attr, err := l.base.(*starlark.List).Attr(name); attr == nil || err != nil {
+		return nil, err
+	}
+	return starlark.NewBuiltin(name, func(
+		thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+	) (starlark.Value, error) {
+		switch name {
+		case "index", "remove":
+			return find(thread, l, name, args, kwargs)
+		case "extend":
+			var more starlark.Iterable
+			if err := starlark.UnpackPositionalArgs(name, args, kwargs, 1, &more); err != nil {
+				return nil, err
+			}
+			_, err := l.Binary(syntax.PLUS, more, starlark.Left)
+			return starlark.None, err
+		}
+		list, err := l.changing()
+		if err != nil {
+			return nil, err
+		}
+		method, err := list.Attr(name)
+		if err != nil {
+			return nil, err
+		}
+		if args = slices.Clone(args); len(args) > 0 && (name == "append" || name == "insert") {
+			args[len(args)-1] = asFresh(args[len(args)-1])
+		}
+		v, err := starlark.Call(thread, method, args, kwargs)
+		if err != nil {
+			return nil, err
+		}
+		return l.in.show(v, l, nil), nil
+	}), nil
+}
+
+// AttrNames implements [starlark.HasAttrs].
+func (l *listView) AttrNames() []string { return l.base.(*starlark.List).AttrNames() }
+
+// String implements [starlark.Value].
+func (l *listView) String() string { return asText(l) }
+
+// Type implements [starlark.Value].
+func (l *listView) Type() string { return l.base.Type() }
+
+// Freeze implements [starlark.Value]. Views are frozen all at once; see [overlay].
+func (l *listView) Freeze() {}
+
+// Truth implements [starlark.Value].
+func (l *listView) Truth() starlark.Bool { return l.Len() > 0 }
+
+// Hash implements [starlark.Value].
+func (l *listView) Hash() (uint32, error) { return l.base.Hash() }
+
+// find carries out the methods index and remove of a list, which compare its elements.
+func find(
+	thread *starlark.Thread, list starlark.HasAttrs, name string,
+	args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	without, err := flat(list)
+	if err != nil {
+		return nil, err
+	}
+	if args = slices.Clone(args); len(args) > 0 {
+		if args[0], err = flat(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	index, err := without.(*starlark.List).Attr("index")
+	if err != nil {
+		return nil, err
+	}
+	at, err := starlark.Call(thread, index, args, kwargs)
+	if err != nil || name == "index" {
+		return at, err
+	}
+	pop, err := list.Attr("pop")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := starlark.Call(thread, pop, starlark.Tuple{at}, nil); err != nil {
+		return nil, err
+	}
+	return starlark.None, nil
+}
+
+// An iterator yields the elements of a view.
+type iterator struct {
+	*node
+	i, n int
+	at   func(int) starlark.Value
+}
+
+// Next implements [starlark.Iterator].
+func (i *iterator) Next(p *starlark.Value) bool {
+	if i.i == i.n {
+		return false
+	}
+	*p = i.at(i.i)
+	i.i++
+	return true
+}
+
+// Done implements [starlark.Iterator].
+func (i *iterator) Done() { i.iterating-- }
