@@ -14,7 +14,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -130,14 +129,13 @@ func ago(d time.Duration) string {
 	return "just now"
 }
 
-// rate writes a rate of full success with its 95 % interval.
+// rate writes a rate of full success. It has no interval, because the trials that are done so far
+// are not a sample of all conditions and tasks; reports have one.
 func rate(full, done int) string {
 	if done == 0 {
 		return "no outcome yet"
 	}
-	i := stat.Wilson(full, done, stat.Z95)
-	return fmt.Sprintf("%s (%s to %s)", percent(float64(full)/float64(done)), percent(i.Low),
-		percent(i.High))
+	return percent(float64(full) / float64(done))
 }
 
 // percent writes a share. No line ends between the number and its sign.
