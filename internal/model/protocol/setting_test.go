@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/zlib"
 	"net/http"
 	"net/http/httptest"
@@ -75,11 +76,18 @@ func tellReadable(t *testing.T, c column) {
 		"byte order mark": func(_ http.Header, body []byte) []byte {
 			return append([]byte("\ufeff"), body...)
 		},
+		"white space": func(_ http.Header, body []byte) []byte {
+			return slices.Concat([]byte("\n\n \t\r\n"), body, []byte("\n"))
+		},
 		"comments": func(_ http.Header, body []byte) []byte {
 			return append([]byte(": PROCESSING\n\n: PROCESSING\n\n\r\n "), body...)
 		},
 		"plain text": func(h http.Header, body []byte) []byte {
 			h.Set("Content-Type", "text/plain")
+			return body
+		},
+		"the type of a page": func(h http.Header, body []byte) []byte {
+			h.Set("Content-Type", "text/html")
 			return body
 		},
 		"another type": func(h http.Header, body []byte) []byte {
@@ -94,6 +102,14 @@ func tellReadable(t *testing.T, c column) {
 			_ = w.Close()
 			return b.Bytes()
 		},
+		"deflate without a header": func(h http.Header, body []byte) []byte {
+			h.Set("Content-Encoding", "deflate")
+			var b bytes.Buffer
+			w, _ := flate.NewWriter(&b, flate.DefaultCompression)
+			_, _ = w.Write(body)
+			_ = w.Close()
+			return b.Bytes()
+		},
 		"no type": func(h http.Header, body []byte) []byte {
 			h["Content-Type"] = nil
 			return body
@@ -103,6 +119,9 @@ func tellReadable(t *testing.T, c column) {
 		},
 		"an error that did not happen": func(_ http.Header, body []byte) []byte {
 			return append([]byte(`{"error":null,`), body[1:]...)
+		},
+		"an empty error": func(_ http.Header, body []byte) []byte {
+			return append([]byte(`{"error":{},`), body[1:]...)
 		},
 	} {
 		s := c.stage(t, simserver.Config{}, written)

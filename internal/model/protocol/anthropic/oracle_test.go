@@ -1,10 +1,10 @@
 package anthropic_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,7 +25,7 @@ import (
 // before they are sent.
 func sdkRequest(req assay.Request) sdk.MessageNewParams {
 	cached := sdk.NewCacheControlEphemeralParam()
-	params := sdk.MessageNewParams{Model: "claude-x", MaxTokens: 16384}
+	params := sdk.MessageNewParams{Model: "small", MaxTokens: 16384}
 	for _, m := range req.Messages {
 		if m.Role == assay.System && len(params.Messages) == 0 {
 			params.System = append(params.System, sdk.TextBlockParam{Text: m.Content})
@@ -153,49 +153,23 @@ func marshal(v any) []byte {
 	return b
 }
 
-// canned is an endpoint that always sends the same reply.
-type canned struct{ wiretest.Canned }
-
-func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
-
-func (c *canned) provider(t rapid.TB) *wire.Provider {
-	t.Helper()
-	p, err := anthropic.Protocol.New(wire.Config{Deployment: "claude-x", Client: c.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
 // TestEncodingMatchesSDK checks random requests.
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint := always(hello)
-	p := endpoint.provider(t)
-	rapid.Check(t, func(t *rapid.T) {
-		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), &req); err != nil {
-			t.Fatal(err)
-		}
+	wiretest.CheckEncoding(t, anthropic.Protocol, hello, requests, func(t *rapid.T, req assay.Request) any {
 		want, err := sdkRequest(req).MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got, from any
-		for doc, v := range map[*[]byte]*any{&want: &from, &endpoint.Sent: &got} {
-			if err := json.Unmarshal(*doc, v); err != nil {
-				t.Fatalf("%s: %v", *doc, err)
-			}
-		}
-		plainResults(from)
-		if d := cmp.Diff(from, got); d != "" {
-			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
-		}
+		return plainResults(wiretest.Decoded(t, want))
 	})
 }
 
-// plainResults replaces the lists of text blocks in tool results by the text. The API accepts both.
-func plainResults(v any) {
+// plainResults replaces the lists of text blocks in tool results by the text, and returns v. The
+// API accepts both.
+func plainResults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if v["type"] == "tool_result" {
@@ -203,7 +177,7 @@ func plainResults(v any) {
 			for _, b := range blocks {
 				v["content"] = b.(map[string]any)["text"]
 			}
-			return
+			return v
 		}
 		for _, inner := range v {
 			plainResults(inner)
@@ -213,6 +187,7 @@ func plainResults(v any) {
 			plainResults(inner)
 		}
 	}
+	return v
 }
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
@@ -298,12 +273,12 @@ func blockID(b any) any {
 	return fmt.Sprintf("%p", b)
 }
 
-// TestDecodingMatchesSDK checks random replies. Calls with equal IDs are left to TestOddReplies.
+// TestDecodingMatchesSDK checks random replies. Calls with equal IDs are left to TestReplies.
 func TestDecodingMatchesSDK(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := marshal(replies.Draw(t, "reply"))
-		got, err := always(string(body)).provider(t).Chat(context.Background(), new(hi()))
+		got, err := always(string(body)).Provider(t, anthropic.Protocol).Chat(context.Background(), new(wiretest.Hi()))
 		want := sdkReply(t, body)
 		if err != nil {
 			if strings.TrimSpace(want.Message.Content) != "" || len(want.Message.Calls) > 0 {
@@ -318,7 +293,9 @@ func TestDecodingMatchesSDK(t *testing.T) {
 }
 
 // BenchmarkChat and BenchmarkSDK compare the CPU of a request with 30 tools and 18 messages.
-func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
+func BenchmarkChat(b *testing.B) {
+	wiretest.BenchmarkChat(b, always(hello).Provider(b, anthropic.Protocol))
+}
 
 func BenchmarkSDK(b *testing.B) {
 	client := sdk.NewClient(option.WithAPIKey("x"), option.WithMaxRetries(0),
@@ -332,36 +309,5 @@ func BenchmarkSDK(b *testing.B) {
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add(hello)
-	f.Add(`{"content":[{"type":"thinking","thinking":"a","signature":"b"},` +
-		`{"type":"tool_use","id":"","name":"x y","input":"{}"}],"stop_reason":"tool_use"}`)
-	f.Add(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-	f.Add(`{"content":[{"type":"text"},7,null,{"type":"odd"}],"stop_reason":"max_tokens"}`)
-	f.Add(`{"content":{"0":1},"usage":{"input_tokens":1e999}}`)
-	f.Add("data: {\"type\":\"message_start\",\"message\":{}}\n\n" +
-		"data: {\"type\":\"content_block_start\"}\n\n" +
-		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n")
-	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := always(body)
-		p := endpoint.provider(t)
-		req := hi()
-		resp, err := p.Chat(t.Context(), &req)
-		if !wiretest.Answered(t, err) {
-			return
-		}
-		for _, c := range resp.Message.Calls {
-			if c.ID == "" {
-				t.Error("a call without an ID")
-			}
-		}
-		// Whatever came can be sent back.
-		req.Messages = append(req.Messages, resp.Message)
-		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) {
-			t.Errorf("sent %s, %v", endpoint.Sent, err)
-		}
-		if bytes.Contains(endpoint.Sent, []byte(`"content":[]`)) {
-			t.Errorf("sent a message without content: %s", endpoint.Sent)
-		}
-	})
+	wiretest.FuzzReply(f, anthropic.Protocol, hello, regexp.MustCompile(`"content":\[\]`))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/protocol/anthropic"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // TestStream checks that a reply that arrives as events is read like the whole reply.
@@ -46,11 +48,11 @@ func TestStream(t *testing.T) {
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}`,
 		`{"type":"message_stop"}`,
 	}
-	want, err := always(whole).provider(t).Chat(t.Context(), new(hi()))
+	want, err := always(whole).Provider(t, anthropic.Protocol).Chat(t.Context(), new(wiretest.Hi()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := always(stream(events)).provider(t).Chat(t.Context(), new(hi()))
+	got, err := always(stream(events)).Provider(t, anthropic.Protocol).Chat(t.Context(), new(wiretest.Hi()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +65,14 @@ func TestStream(t *testing.T) {
 	}
 
 	for _, n := range []int{3, 10, len(events) - 2} {
-		_, err := always(stream(events[:n])).provider(t).Chat(t.Context(), new(hi()))
+		_, err := always(stream(events[:n])).Provider(t, anthropic.Protocol).Chat(t.Context(), new(wiretest.Hi()))
 		if f := assay.AsFault(err); f == nil || f.Kind != assay.Malformed {
 			t.Errorf("after %d events, Chat() = %v, want a malformed reply", n, err)
 		}
 	}
 	const overloaded = `{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}`
 	broken := stream(append(events[:5:5], overloaded))
-	_, err = always(broken).provider(t).Chat(t.Context(), new(hi()))
+	_, err = always(broken).Provider(t, anthropic.Protocol).Chat(t.Context(), new(wiretest.Hi()))
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.Overloaded {
 		t.Errorf("after an error among the events, Chat() = %v", err)
 	}

@@ -1,10 +1,10 @@
 package gemini_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,21 +20,9 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
-// canned is an endpoint that always sends the same reply.
-type canned struct{ wiretest.Canned }
+func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
-func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
-
-func (c *canned) provider(t rapid.TB) *wire.Provider {
-	t.Helper()
-	p, err := gemini.Protocol.New(wire.Config{Deployment: "gemini-x", Client: c.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func (c *canned) sdk(t rapid.TB) *genai.Client {
+func sdk(t rapid.TB, c *wiretest.Canned) *genai.Client {
 	t.Helper()
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: "sk-0123456789", Backend: genai.BackendGeminiAPI,
@@ -181,15 +169,11 @@ func turns(turn int) *rapid.Generator[[]assay.Message] {
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint, oracle := always(hello), always(hello)
-	p, client := endpoint.provider(t), oracle.sdk(t)
-	rapid.Check(t, func(t *rapid.T) {
-		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), &req); err != nil {
-			t.Fatal(err)
-		}
+	oracle := always(hello)
+	client := sdk(t, oracle)
+	wiretest.CheckEncoding(t, gemini.Protocol, hello, requests, func(t *rapid.T, req assay.Request) any {
 		contents, config := sdkRequest(req)
-		_, err := client.Models.GenerateContent(context.Background(), "gemini-x", contents, config)
+		_, err := client.Models.GenerateContent(context.Background(), "small", contents, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,15 +182,13 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if config := want["generationConfig"].(map[string]any); len(config) == 0 {
 			delete(want, "generationConfig")
 		}
-		if d := gocmp.Diff(any(want), wiretest.Decoded(t, endpoint.Sent)); d != "" {
-			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
-		}
+		return want
 	})
 }
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
 func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part) {
-	client := always(string(body)).sdk(t)
+	client := sdk(t, always(string(body)))
 	r, err := client.Models.GenerateContent(context.Background(), "gemini-x", genai.Text("hi"), nil)
 	if err != nil {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
@@ -308,13 +290,13 @@ func TestDecodingMatchesSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		endpoint := always(string(body))
-		p := endpoint.provider(t)
-		req := hi()
+		p := endpoint.Provider(t, gemini.Protocol)
+		req := wiretest.Hi()
 		got, err := p.Chat(context.Background(), &req)
 		want, parts := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && empty {
-			return // TestUnfinishedReplies checks which faults these are
+			return // TestReplies checks which faults these are
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -339,40 +321,16 @@ func TestDecodingMatchesSDK(t *testing.T) {
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add(hello)
-	f.Add(reply(thought, call, call2, say))
-	f.Add(`{"promptFeedback":{"blockReason":"OTHER"},"usageMetadata":{"promptTokenCount":1e99}}`)
-	f.Add(`{"candidates":[{"content":{"parts":[7,{"functionCall":{"args":"x","id":1}},{}]}}]}`)
-	f.Add(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"x"}]}}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := always(body)
-		p := endpoint.provider(t)
-		req := hi()
-		resp, err := p.Chat(t.Context(), &req)
-		if !wiretest.Answered(t, err) {
-			return
-		}
-		// Whatever came can be sent back.
-		req.Messages = append(req.Messages, resp.Message)
-		for _, c := range resp.Message.Calls {
-			if c.ID == "" || !json.Valid([]byte(c.Arguments)) {
-				t.Errorf("call %+v", c)
-			}
-			req.Messages = append(req.Messages, assay.Message{Role: assay.ToolRole, CallID: c.ID})
-		}
-		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) ||
-			bytes.Contains(endpoint.Sent, []byte(`"call_1_`)) {
-			t.Errorf("sent %s, %v", endpoint.Sent, err)
-		}
-	})
+	wiretest.FuzzReply(f, gemini.Protocol, hello, regexp.MustCompile(`"call_1_`))
 }
 
-func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
+func BenchmarkChat(b *testing.B) {
+	wiretest.BenchmarkChat(b, always(hello).Provider(b, gemini.Protocol))
+}
 
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
-	client := always(hello).sdk(b)
+	client := sdk(b, always(hello))
 	req := wiretest.Conversation()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // A critic is an endpoint that refuses requests for which objects returns a message.
@@ -45,8 +46,8 @@ func (c *critic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // turn is a conversation that has a system message and a call without text.
 func turn() assay.Request {
-	req := hi()
-	req.Sampling = assay.Sampling{Temperature: ptr(0.7), TopP: ptr(0.9)}
+	req := wiretest.Hi()
+	req.Sampling = assay.Sampling{Temperature: new(0.7), TopP: new(0.9)}
 	req.Messages = []assay.Message{
 		{Role: assay.System, Content: "Be brief."},
 		{Role: assay.User, Content: "hi"},
@@ -166,46 +167,5 @@ func TestOtherRefusalsOfContentTeachNothing(t *testing.T) {
 	}
 	if len(c.requests) != 4 {
 		t.Errorf("%d requests for two turns, want 4", len(c.requests))
-	}
-}
-
-// TestMalformedCallIsTheModels plays Groq's complaints about a call that the model wrote.
-func TestMalformedCallIsTheModels(t *testing.T) {
-	t.Parallel()
-	for name, body := range map[string]string{
-		"Code": `{"error":{"message":"Failed to call a function. See 'failed_generation'.",` +
-			`"type":"invalid_request_error","code":"tool_use_failed",` +
-			`"failed_generation":"<function=read>{\"p\"</function>"}}`,
-		"Message": `{"error":{"message":"Tool call validation failed: attempted to call tool 'x' ` +
-			`which was not in request.tools","failed_generation":"<function=read>{\"p\"</function>"}}`,
-	} {
-		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 400, body) })
-		got, err := serve(t, h, wire.Config{}).Chat(t.Context(), new(hi()))
-		want := &assay.Response{
-			Message:     assay.Message{Role: assay.Assistant, Content: `<function=read>{"p"</function>`},
-			ServedModel: "small", Finish: "tool_use_failed",
-		}
-		if d := cmp.Diff(want, got); d != "" || err != nil {
-			t.Errorf("%s: Chat() = %v, differs (-want +got):\n%s", name, err, d)
-		}
-	}
-}
-
-// TestModelWithoutTools checks that the message about tools gives the remedy.
-func TestModelWithoutTools(t *testing.T) {
-	t.Parallel()
-	for status, message := range map[int]string{
-		400: "registry.ollama.ai/library/gemma3:latest does not support tools",
-		404: "No endpoints found that support tool use. To learn more, visit the docs",
-		422: `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`,
-		405: "Function calling is not enabled for models/gemma-3-27b-it",
-	} {
-		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, status, openaiError(message, "", "", ""))
-		})
-		_, f := chatFault(t, t.Context(), serve(t, h, wire.Config{}))
-		if !strings.Contains(f.Detail, "protocol: tags") {
-			t.Errorf("%q: fault %v without the remedy", message, f)
-		}
 	}
 }

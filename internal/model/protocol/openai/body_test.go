@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // TestWaitingHoldsNoBody checks that the client holds no copy of the body while it waits for
@@ -27,7 +28,7 @@ func TestWaitingHoldsNoBody(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	req := hi()
+	req := wiretest.Hi()
 	req.Messages[0].Content = strings.Repeat("x", size)
 	before := held()
 	p := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +80,7 @@ func TestStaleConnectionIsReplaced(t *testing.T) {
 	transport := &http.Transport{DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	rec, p := record(t, hello, wire.Config{Client: &http.Client{Transport: transport}})
-	req := hi()
+	req := wiretest.Hi()
 	// The body is so long that a part of it is read before the first write.
 	req.Messages[0].Content = strings.Repeat("word ", 12_000)
 	var first []byte
@@ -121,7 +122,7 @@ func TestBodyClosedWhileRead(t *testing.T) {
 	})
 	p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 	for range 20 {
-		if _, err := p.Chat(t.Context(), new(hi())); err != nil {
+		if _, err := p.Chat(t.Context(), new(wiretest.Hi())); err != nil {
 			t.Fatal(err)
 		}
 	}

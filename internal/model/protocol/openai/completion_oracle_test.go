@@ -20,6 +20,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
@@ -140,7 +141,7 @@ func sameAsSDK(t rapid.TB, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, gotErr := p.Chat(context.Background(), new(hi()))
+	got, gotErr := p.Chat(context.Background(), new(wiretest.Hi()))
 	want, wantErr := sdkReply(t, body)
 	got.Message.State = nil // see TestStateGoesBack
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
@@ -256,8 +257,8 @@ func TestDecodingMatchesSDK(t *testing.T) {
 
 func FuzzCompletion(f *testing.F) {
 	f.Add(hello)
-	for _, test := range oddCompletions {
-		f.Add(test.body)
+	for _, body := range wiretest.Bodies(f, "completions.txt") {
+		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		object := strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 func TestFaultOfConnection(t *testing.T) {
@@ -260,7 +261,7 @@ func TestBodyMayPauseForAMinute(t *testing.T) {
 				})
 				p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 				start := time.Now()
-				_, err := p.Chat(t.Context(), new(hi()))
+				_, err := p.Chat(t.Context(), new(wiretest.Hi()))
 				spent, got := time.Duration(len(hello)+1)*pause, ""
 				if err != nil {
 					spent, got = time.Minute, err.Error()

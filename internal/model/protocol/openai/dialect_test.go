@@ -10,10 +10,11 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 func all() assay.Sampling {
-	return assay.Sampling{Temperature: ptr(0.7), TopP: ptr(0.9), MaxTokens: ptr(64)}
+	return assay.Sampling{Temperature: new(0.7), TopP: new(0.9), MaxTokens: new(64)}
 }
 
 func TestDialects(t *testing.T) {
@@ -43,7 +44,7 @@ func TestDialects(t *testing.T) {
 		t.Run(test.deployment, func(t *testing.T) {
 			t.Parallel()
 			rec, p := record(t, hello, wire.Config{Deployment: test.deployment})
-			req := hi()
+			req := wiretest.Hi()
 			req.Model, req.Sampling = test.model, all()
 			if _, err := p.Chat(t.Context(), &req); err != nil {
 				t.Fatal(err)
@@ -114,7 +115,7 @@ func TestRefusedParameterIsLearned(t *testing.T) {
 			t.Parallel()
 			h := &picky{refuses: []string{"temperature", "max_tokens"}, message: message}
 			p := serve(t, h, wire.Config{})
-			req := hi()
+			req := wiretest.Hi()
 			req.Sampling = all()
 			for range 2 {
 				if _, err := p.Chat(t.Context(), &req); err != nil {
@@ -172,8 +173,8 @@ func TestOtherBadRequestsTeachNothing(t *testing.T) {
 				message: func(string) string { return test.body },
 			}
 			p := serve(t, h, wire.Config{})
-			req := hi()
-			req.Sampling.Temperature = ptr(0.7)
+			req := wiretest.Hi()
+			req.Sampling.Temperature = new(0.7)
 			_, err := p.Chat(t.Context(), &req)
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
 				t.Errorf("Chat() = %v, want a bad request", err)

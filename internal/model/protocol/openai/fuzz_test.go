@@ -10,6 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // canned is a transport that always returns the same response.
@@ -45,7 +46,7 @@ func FuzzReply(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := hi()
+		req := wiretest.Hi()
 		req.Sampling = all()
 		resp, err := p.Chat(t.Context(), &req)
 		var fault *assay.Fault

@@ -26,6 +26,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // TestMain keeps the tests away from the machine's proxy.
@@ -250,7 +251,7 @@ func TestEchoedKeyNeverAppears(t *testing.T) {
 					cfg.Secrets = slices.Concat(cfg.Secrets, more)
 				}
 				p := serve(t, handler, cfg)
-				resp, err := p.Chat(t.Context(), new(hi()))
+				resp, err := p.Chat(t.Context(), new(wiretest.Hi()))
 				mustNotLeak(t, "the response", printed(resp))
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					mustNotLeak(t, "the fault", printed(e)+e.Error())
@@ -286,7 +287,7 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = p.Chat(context.Background(), new(hi()))
+			_, err = p.Chat(context.Background(), new(wiretest.Hi()))
 			if f := assay.AsFault(err); f == nil || f.Detail != "key: [redacted]" {
 				t.Errorf("Chat() = %v", err)
 			}
@@ -299,7 +300,7 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 func TestShortSecretsAreNotScrubbed(t *testing.T) {
 	t.Parallel()
 	_, p := record(t, hello, wire.Config{Key: wire.NewSecret("hell")})
-	resp, err := p.Chat(t.Context(), new(hi()))
+	resp, err := p.Chat(t.Context(), new(wiretest.Hi()))
 	if err != nil || resp.Message.Content != "hello" {
 		t.Errorf("Chat() = %q, %v; want hello", resp.Message.Content, err)
 	}
@@ -353,7 +354,7 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	client := wire.NewClient(wire.ClientOptions{})
 	p := newProvider(t, wire.Config{BaseURL: server.URL, Client: client})
 	for range 40 {
-		if _, err := p.Chat(t.Context(), new(hi())); err != nil {
+		if _, err := p.Chat(t.Context(), new(wiretest.Hi())); err != nil {
 			var f *assay.Fault
 			if !errors.As(err, &f) {
 				t.Errorf("Chat() = %v, want a fault", err)

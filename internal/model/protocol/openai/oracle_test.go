@@ -154,7 +154,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 func TestChangedFunctionIsSent(t *testing.T) {
 	t.Parallel()
 	rec, p := record(t, hello, wire.Config{})
-	req := hi()
+	req := wiretest.Hi()
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":1}`)}}
 	for _, want := range []string{`{"x":1}`, `{"x":2}`} {
 		copy(req.Functions[0].Parameters, want)
@@ -172,7 +172,7 @@ func TestChangedFunctionIsSent(t *testing.T) {
 func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
 	t.Parallel()
 	_, p := record(t, hello, wire.Config{})
-	req := hi()
+	req := wiretest.Hi()
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":`)}}
 	_, err := p.Chat(t.Context(), &req)
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.Harness {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // oneCall is the call of the replies in these tests.
@@ -41,14 +42,14 @@ func TestStateGoesBack(t *testing.T) {
 			t.Parallel()
 			reply := `{"choices":[{"message":{"content":"c",` + test.message + `}}]}`
 			rec, p := record(t, reply, wire.Config{})
-			resp, err := p.Chat(t.Context(), new(hi()))
+			resp, err := p.Chat(t.Context(), new(wiretest.Hi()))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if resp.Message.Reasoning != test.reasoning || resp.Message.Content != "c" {
 				t.Errorf("message = %+v, want the reasoning %q", resp.Message, test.reasoning)
 			}
-			req := hi()
+			req := wiretest.Hi()
 			req.Messages = append(req.Messages, resp.Message)
 			if _, err := p.Chat(t.Context(), &req); err != nil {
 				t.Fatal(err)
@@ -87,7 +88,7 @@ func TestThinkingPartsGoBack(t *testing.T) {
 				}
 				reply := `{"choices":[{"message":{"content":` + test.parts + calls + `}}]}`
 				rec, p := record(t, reply, wire.Config{})
-				resp, err := p.Chat(t.Context(), new(hi()))
+				resp, err := p.Chat(t.Context(), new(wiretest.Hi()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +96,7 @@ func TestThinkingPartsGoBack(t *testing.T) {
 				if m.Reasoning != test.reasoning || m.Content != test.content {
 					t.Errorf("message = %+v, want the content %q", m, test.content)
 				}
-				req := hi()
+				req := wiretest.Hi()
 				req.Messages = append(req.Messages, m)
 				if _, err := p.Chat(t.Context(), &req); err != nil {
 					t.Fatal(err)
@@ -128,7 +129,7 @@ func TestRefusedStateIsLeftOut(t *testing.T) {
 		}
 		writeJSON(w, 200, `{"choices":[{"message":{"reasoning_content":"hm",`+oneCall+`}}]}`)
 	}), wire.Config{})
-	req := hi()
+	req := wiretest.Hi()
 	for range 3 {
 		resp, err := p.Chat(t.Context(), &req)
 		if err != nil {

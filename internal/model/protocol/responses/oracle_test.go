@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ import (
 // before they are sent.
 func sdkRequest(req assay.Request) sdk.ResponseNewParams {
 	params := sdk.ResponseNewParams{
-		Model: "gpt-x", Store: param.NewOpt(false),
+		Model: "small", Store: param.NewOpt(false),
 		Include: []sdk.ResponseIncludable{sdk.ResponseIncludableReasoningEncryptedContent},
 	}
 	input := sdk.ResponseInputParam{}
@@ -104,36 +105,16 @@ var (
 	})
 )
 
-// canned is an endpoint that always sends the same reply.
-type canned struct{ wiretest.Canned }
-
-func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
-
-func (c *canned) provider(t rapid.TB) *wire.Provider {
-	t.Helper()
-	p, err := responses.Protocol.New(wire.Config{Deployment: "gpt-x", Client: c.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint := always(hello)
-	p := endpoint.provider(t)
-	rapid.Check(t, func(t *rapid.T) {
-		req := requests.Draw(t, "request")
-		if _, err := p.Chat(context.Background(), &req); err != nil {
-			t.Fatal(err)
-		}
+	wiretest.CheckEncoding(t, responses.Protocol, hello, requests, func(t *rapid.T, req assay.Request) any {
 		want, err := sdkRequest(req).MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := gocmp.Diff(wiretest.Decoded(t, want), wiretest.Decoded(t, endpoint.Sent)); d != "" {
-			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
-		}
+		return wiretest.Decoded(t, want)
 	})
 }
 
@@ -206,7 +187,7 @@ func sdkMessage(r *sdk.Response, m *assay.Message) {
 		}
 		if back {
 			m.State = &assay.State{
-				Origin: "responses api.openai.com", Data: json.RawMessage(r.JSON.Output.Raw()),
+				Origin: "responses api.openai.com KEY", Data: json.RawMessage(r.JSON.Output.Raw()),
 			}
 		}
 	}
@@ -269,11 +250,11 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := always(string(body)).provider(t).Chat(context.Background(), new(hi()))
+		got, err := always(string(body)).Provider(t, responses.Protocol).Chat(context.Background(), new(wiretest.Hi()))
 		want := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && (empty || want.Finish == "incomplete") {
-			return // TestUnfinishedReplies checks which faults these are
+			return // TestReplies checks which faults these are
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -285,35 +266,12 @@ func TestDecodingMatchesSDK(t *testing.T) {
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add(hello)
-	f.Add(reply(`"completed"`, thought, call, odd))
-	f.Add(`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}`)
-	f.Add(`{"status":"failed","error":{"code":"rate_limit_exceeded","message":"try again in 2s"}}`)
-	f.Add(`{"output":[{"type":"message","content":"x"},{"type":"function_call","arguments":[]},7]}`)
-	f.Add(`{"output":{"0":1},"usage":{"input_tokens":1e999}}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := always(body)
-		p := endpoint.provider(t)
-		req := hi()
-		resp, err := p.Chat(t.Context(), &req)
-		if !wiretest.Answered(t, err) {
-			return
-		}
-		for _, c := range resp.Message.Calls {
-			if c.ID == "" {
-				t.Error("a call without an ID")
-			}
-		}
-		// Whatever came can be sent back.
-		req.Messages = append(req.Messages, resp.Message)
-		endpoint.Body = hello
-		if _, err := p.Chat(t.Context(), &req); err != nil || !json.Valid(endpoint.Sent) {
-			t.Errorf("sent %s, %v", endpoint.Sent, err)
-		}
-	})
+	wiretest.FuzzReply(f, responses.Protocol, hello, regexp.MustCompile(`^$`))
 }
 
-func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
+func BenchmarkChat(b *testing.B) {
+	wiretest.BenchmarkChat(b, always(hello).Provider(b, responses.Protocol))
+}
 
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {

@@ -3,9 +3,11 @@
 package wiretest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,24 +19,51 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// Canned is a transport that always returns the same body and keeps the latest request's.
+// Canned is a transport that always returns the same response and keeps the latest request's body.
+// The status is 200 if it is 0, and the content type is JSON unless the header has another one.
 type Canned struct {
-	Body string
-	Sent []byte
+	Status int
+	Header http.Header
+	Body   string
+	Sent   []byte
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (c *Canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	var err error
 	c.Sent, err = io.ReadAll(r.Body)
+	header := http.Header{"Content-Type": {"application/json"}}
+	maps.Copy(header, c.Header)
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		StatusCode: cmp.Or(c.Status, http.StatusOK), Header: header,
 		Body: io.NopCloser(strings.NewReader(c.Body)),
 	}, err
 }
 
 // Client returns a client with the transport.
 func (c *Canned) Client() *http.Client { return &http.Client{Transport: c} }
+
+// Provider returns a provider with the transport.
+func (c *Canned) Provider(t rapid.TB, protocol *wire.Protocol) *wire.Provider {
+	t.Helper()
+	p, err := protocol.New(wire.Config{
+		Key: wire.NewSecret(key), KeyName: "KEY", Deployment: "small", Client: c.Client(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// key is hard to scrub, because JSON may escape it.
+const key = "sk-canary/0123"
+
+// Hi returns the shortest conversation.
+func Hi() assay.Request {
+	return assay.Request{
+		Model: "small", Messages: []assay.Message{{Role: assay.User, Content: "hi"}},
+	}
+}
 
 // Endpoint answers requests with replies in turn, and the last of them for ever. It keeps the
 // bodies of the requests, and the latest header and URI.
@@ -79,7 +108,7 @@ func (e *Endpoint) Serve(t testing.TB, path, deployment string) wire.Config {
 	t.Cleanup(client.CloseIdleConnections)
 	return wire.Config{
 		BaseURL: server.URL + path, Deployment: deployment, Client: client,
-		Key: wire.NewSecret("sk-canary/0123"), KeyName: "KEY",
+		Key: wire.NewSecret(key), KeyName: "KEY",
 	}
 }
 
@@ -93,6 +122,26 @@ func Decoded(t rapid.TB, doc []byte) any {
 		t.Fatalf("%s: %v", doc, err)
 	}
 	return v
+}
+
+// Object returns a decoded object.
+func Object(t testing.TB, doc string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(doc), &v); err != nil {
+		t.Fatalf("%v in %s", err, doc)
+	}
+	return v
+}
+
+// Chat returns the reply to a request, which has to succeed.
+func Chat(t testing.TB, p assay.Provider, req assay.Request) *assay.Response {
+	t.Helper()
+	resp, err := p.Chat(t.Context(), &req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
 }
 
 // Answered reports whether a request was answered. If not, the error has to be a fault with a
