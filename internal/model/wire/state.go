@@ -40,6 +40,15 @@ func (p *Provider) CleanJSON(doc json.RawMessage) json.RawMessage {
 	return clean
 }
 
+// CleanArguments is [Provider.Clean] for the arguments of a call. If they are JSON, their escapes
+// cannot hide a secret either.
+func (p *Provider) CleanArguments(text string) string {
+	if clean := p.CleanJSON(json.RawMessage(text)); clean != nil {
+		return string(clean)
+	}
+	return p.Clean(text)
+}
+
 // StateOf returns the data that this endpoint wants back with m, or nil.
 func (p *Provider) StateOf(m *assay.Message) json.RawMessage {
 	if m.State == nil || m.State.Origin != p.Origin() {

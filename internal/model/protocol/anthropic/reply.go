@@ -80,7 +80,7 @@ func decodeContent(p *wire.Provider, content []json.RawMessage, turn int) assay.
 		case toolUse:
 			m.Calls = append(m.Calls, assay.ToolCall{
 				ID: p.CallID(b.ID, m.Calls, turn), Name: p.Clean(b.Name),
-				Arguments: p.Clean(wire.TextOf(b.Input)), // some gateways send a text
+				Arguments: p.CleanArguments(wire.TextOf(b.Input)), // some gateways send a text
 			})
 		}
 	}

@@ -85,7 +85,7 @@ func decodeMessage(p *wire.Provider, m *reply, turn int) assay.Message {
 		out.Calls = append(out.Calls, assay.ToolCall{
 			ID:        p.CallID(string(c.ID), out.Calls, turn),
 			Name:      p.Clean(string(c.Function.Name)),
-			Arguments: p.Clean(string(c.Function.Arguments)),
+			Arguments: p.CleanArguments(string(c.Function.Arguments)),
 		})
 	}
 	if m.Refusal != nil && strings.TrimSpace(out.Content) == "" && len(out.Calls) == 0 {

@@ -95,7 +95,7 @@ func decodeMessage(p *wire.Provider, items []item, turn int) assay.Message {
 		case functionCall:
 			m.Calls = append(m.Calls, assay.ToolCall{
 				ID: p.CallID(it.CallID, m.Calls, turn), Name: p.Clean(it.Name),
-				Arguments: p.Clean(wire.TextOf(p.CleanJSON(it.Arguments))),
+				Arguments: p.CleanArguments(wire.TextOf(it.Arguments)),
 			})
 		}
 	}
