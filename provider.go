@@ -30,6 +30,9 @@ type Request struct {
 	Messages  []Message
 	Functions []Function
 	Sampling  Sampling
+	// User is true if the model is asked what the simulated user of a trial says, and not what the
+	// agent does.
+	User bool
 	// Lane served the conversation's last turn. It is empty at the start. The same lane may
 	// have the prompt cached.
 	Lane string

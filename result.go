@@ -107,6 +107,8 @@ type Outcome struct {
 	// limit of calls. No agent does better on average. A trial without that limit has the best
 	// policy with one call in each reply. It is 1 if no plan for the task is known.
 	Best float64 `json:"best_possible"`
+	// Security is the second verdict on an episode with an attacker, and empty without one.
+	Security Security `json:"security"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`
 	// Undecided is the reason why a check could not judge the episode. Such an outcome has no
@@ -115,6 +117,15 @@ type Outcome struct {
 	// ScoreVersion names the rules by which the episode was judged.
 	ScoreVersion string `json:"score_version"`
 }
+
+// Security says whether an attacker, who spoke in the results of tools, reached his aim.
+type Security string
+
+// The verdicts on security.
+const (
+	Held   Security = "held"   // the aim failed
+	Broken Security = "broken" // the agent did what the attacker wanted
+)
 
 // PilotScores are the three verdicts that the 2025 original all called full success, and the
 // scores behind them.
@@ -196,13 +207,20 @@ type Attempt struct {
 	CacheWriteTokens int `json:"cache_write_tokens"`
 	ReasoningTokens  int `json:"reasoning_tokens"`
 	// See [Usage] for both. If UnpricedTokens is not 0, CostUSD does not have all costs.
-	UncertainTokens int       `json:"uncertain_tokens"`
-	UnpricedTokens  int       `json:"unpriced_tokens"`
-	CostUSD         float64   `json:"cost_usd"`
-	QueuedMS        int64     `json:"queued_ms"`
-	WorkingMS       int64     `json:"working_ms"`
-	StartedAt       time.Time `json:"started_at"`
-	FinishedAt      time.Time `json:"finished_at"`
+	UncertainTokens int     `json:"uncertain_tokens"`
+	UnpricedTokens  int     `json:"unpriced_tokens"`
+	CostUSD         float64 `json:"cost_usd"`
+	// The model behind a simulated user is counted apart, and not in the fields above.
+	UserRequests       int     `json:"user_requests"`
+	UserInputTokens    int     `json:"user_input_tokens"`
+	UserOutputTokens   int     `json:"user_output_tokens"`
+	UserUnpricedTokens int     `json:"user_unpriced_tokens"`
+	UserCostUSD        float64 `json:"user_cost_usd"`
+
+	QueuedMS   int64     `json:"queued_ms"`
+	WorkingMS  int64     `json:"working_ms"`
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
 }
 
 // Add records a response: its model and lane, its tokens and cost, and how it ended.
@@ -226,6 +244,15 @@ func (a *Attempt) Add(r *Response) {
 	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
 	a.UncertainTokens, a.UnpricedTokens = u.UncertainTokens, u.UnpricedTokens
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
+}
+
+// AddUser records a response of the model behind a simulated user.
+func (a *Attempt) AddUser(r *Response) {
+	a.UserRequests += r.Waits.Requests
+	a.UserInputTokens += r.Usage.InputTokens
+	a.UserOutputTokens += r.Usage.OutputTokens
+	a.UserUnpricedTokens += r.Usage.UnpricedTokens
+	a.UserCostUSD = RoundUSD(a.UserCostUSD + r.Cost)
 }
 
 // The calls of a foreign agent that deviations count: calls that no recorded reply asked for, which
@@ -332,6 +359,7 @@ func sameSetting(asked, used string) bool {
 // Withdraw removes the verdict. The measures still show how far the attempt got.
 func (o *Outcome) Withdraw() {
 	o.Level, o.Ended, o.Stop, o.Cause, o.ErrorCategory, o.Pilot = "", "", "", "", "", nil
+	o.Security = ""
 }
 
 // Callless reports whether the model failed without any call that could be carried out, and without

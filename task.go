@@ -77,6 +77,9 @@ type Judge struct {
 	// Success is a condition on the last observation of an environment, such as reward >= 1. It
 	// decides alone.
 	Success string `json:"success,omitempty"`
+	// Security is such a condition, too. If an attacker's words can be in results, it says whether
+	// the attacker's aim failed.
+	Security string `json:"security,omitempty"`
 }
 
 // An Expected is a call that a [Judge] looks for. A call fits if it is of the tool and has all

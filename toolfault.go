@@ -20,14 +20,17 @@ const (
 	FaultSlow       ToolFault = "slow"        // the call happens; its answer is late
 	FaultWrongShape ToolFault = "wrong_shape" // the call happens; a part of its answer is missing
 	FaultStale      ToolFault = "stale"       // the call does not happen; an old answer is repeated
+	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
 )
 
-// ToolFaults lists the kinds, in the order of tables.
-var ToolFaults = []ToolFault{FaultBefore, FaultAfter, FaultSlow, FaultWrongShape, FaultStale}
+// ToolFaults lists the kinds, in the order of tables. Only environments can have the last one.
+var ToolFaults = []ToolFault{
+	FaultBefore, FaultAfter, FaultSlow, FaultWrongShape, FaultStale, FaultInjected,
+}
 
 // Happens reports whether a call that meets the fault happens nevertheless.
 func (f ToolFault) Happens() bool {
-	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape
+	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape || f == FaultInjected
 }
 
 // A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty

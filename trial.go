@@ -55,6 +55,9 @@ type Setting struct {
 	// one. AgentTimeout is the time that the agent may take itself, as in "10m0s".
 	AgentModel   string `json:"agent_model"`
 	AgentTimeout string `json:"agent_timeout"`
+	// UserModel is the model that speaks as the user of an environment. It is empty unless the
+	// experiment names one.
+	UserModel string `json:"user_model"`
 }
 
 // RefuseSeveral is a value of [Setting.SeveralCalls]: all calls but the first are refused.
@@ -161,6 +164,7 @@ func (t Trial) identity() TrialID {
 		{"faults", t.Faults},
 		{"served by", t.AgentModel},
 		{"agent timeout", t.AgentTimeout},
+		{"user", t.UserModel},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

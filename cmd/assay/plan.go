@@ -263,6 +263,9 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		total += ", " + assay.CostText(out.Cost, 2, unpriced...)
 	}
 	p.say("%s.", total)
+	if e.User != "" {
+		p.say("What the simulated user %s costs is not in this forecast.", e.User)
+	}
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
 		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.",
 			b.USD)

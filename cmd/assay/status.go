@@ -146,6 +146,14 @@ func writeStatus(p *process, s session.Status) {
 	}
 	p.say("%s", lastRun(s))
 	writeLive(p, s.Live)
+	for _, u := range s.Users {
+		var unpriced []string
+		if u.Unpriced > 0 {
+			unpriced = []string{u.Model}
+		}
+		p.say("The simulated user %s took %s with %d tokens, %s, apart from what the agents cost.",
+			u.Model, counted(u.Requests, "request"), u.Tokens, assay.CostText(u.CostUSD, 2, unpriced...))
+	}
 	if s.Unplanned > 0 {
 		p.say("%s at trials that the latest plan of this name does not have are not shown, "+
 			"because the file or its models changed or because stores were merged.",

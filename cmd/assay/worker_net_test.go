@@ -295,9 +295,15 @@ func TestWorkersStartServersOfTools(t *testing.T) {
 // toolServerIn makes the program toolserver in a directory.
 func toolServerIn(t *testing.T, dir string) {
 	t.Helper()
+	programIn(t, dir, "toolserver")
+}
+
+// programIn makes one of the programs that stories run in a directory.
+func programIn(t *testing.T, dir, name string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err == nil {
-		err = os.Symlink(self, filepath.Join(dir, "toolserver"))
+		err = os.Symlink(self, filepath.Join(dir, name))
 	}
 	if err != nil {
 		t.Fatal(err)

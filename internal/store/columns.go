@@ -51,6 +51,7 @@ var trialFields = []column{
 	text("fault_mix", func(a *assay.Attempt) *string { return &a.Faults }),
 	text("agent_model", func(a *assay.Attempt) *string { return &a.AgentModel }),
 	text("agent_timeout", func(a *assay.Attempt) *string { return &a.AgentTimeout }),
+	text("user_model", func(a *assay.Attempt) *string { return &a.UserModel }),
 }
 
 // attemptFields are the columns of the table attempts after the columns that place the row in its
@@ -119,6 +120,13 @@ var attemptFields = []column{
 
 	integer("uncertain_tokens", func(a *assay.Attempt) *int { return &a.UncertainTokens }),
 	integer("unpriced_tokens", func(a *assay.Attempt) *int { return &a.UnpricedTokens }),
+
+	text("security", func(a *assay.Attempt) *assay.Security { return &a.Security }),
+	integer("user_requests", func(a *assay.Attempt) *int { return &a.UserRequests }),
+	integer("user_input_tokens", func(a *assay.Attempt) *int { return &a.UserInputTokens }),
+	integer("user_output_tokens", func(a *assay.Attempt) *int { return &a.UserOutputTokens }),
+	integer("user_unpriced_tokens", func(a *assay.Attempt) *int { return &a.UserUnpricedTokens }),
+	float("user_cost_usd", func(a *assay.Attempt) *float64 { return &a.UserCostUSD }),
 }
 
 // Only the writer knows the first four columns of an attempt.

@@ -67,7 +67,7 @@ var corruptions = []corruption{
 	{"a trial is invented", "complete", `INSERT INTO trials SELECT zeroblob(16), model, variant,
 		severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world,
 		protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence,
-		burst, loops, call_limit, fault_mix, agent_model, agent_timeout FROM trials LIMIT 1`, nil},
+		burst, loops, call_limit, fault_mix, agent_model, agent_timeout, user_model FROM trials LIMIT 1`, nil},
 
 	// Transcripts.
 	{"a transcript is dropped", "transcript", "DELETE FROM transcripts WHERE attempt = 30", nil},

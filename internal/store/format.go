@@ -16,7 +16,7 @@ const applicationID = 0x41736179
 
 // format is the number of the schema, which a store has as its user_version. Raise it whenever
 // schema.sql changes, or the data that a seal covers. This program reads no other format.
-const format = 14
+const format = 15
 
 //go:embed schema.sql
 var tables string

@@ -467,7 +467,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		`INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type,
 			reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit,
 			sampling, token_limit, cost_limit, several_calls, persistence, burst, loops, call_limit,
-			fault_mix, agent_model, agent_timeout
+			fault_mix, agent_model, agent_timeout, user_model
 			FROM trials LIMIT 1`,
 	} {
 		_, err := shell.Exec(text)

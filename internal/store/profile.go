@@ -46,3 +46,24 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 	})
 	return all, db.wrap(err)
 }
+
+// A UserUse sums up what a model did as the simulated user of an experiment's attempts.
+type UserUse struct {
+	Model    string  `json:"model"`
+	Requests int     `json:"requests"`
+	Tokens   int     `json:"tokens"`
+	Unpriced int     `json:"unpriced_tokens"` // tokens with an unknown cost
+	CostUSD  float64 `json:"cost_usd"`
+}
+
+// Users sums up the simulated users of an experiment, with all attempts.
+func (db *DB) Users(ctx context.Context, experiment string) ([]UserUse, error) {
+	all, err := collect(ctx, db.reader, `SELECT user_model, sum(user_requests),
+			sum(user_input_tokens + user_output_tokens), sum(user_unpriced_tokens), total(user_cost_usd)
+		FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
+		WHERE r.experiment = ? AND user_model <> ''
+		GROUP BY user_model ORDER BY user_model`, []any{experiment}, func(u *UserUse) []any {
+		return []any{&u.Model, &u.Requests, &u.Tokens, &u.Unpriced, &u.CostUSD}
+	})
+	return all, db.wrap(err)
+}

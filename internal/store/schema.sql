@@ -70,7 +70,8 @@ CREATE TABLE trials (
 	call_limit    INTEGER NOT NULL DEFAULT 0 CHECK (call_limit >= 0),
 	fault_mix     TEXT NOT NULL DEFAULT '',
 	agent_model   TEXT NOT NULL DEFAULT '',
-	agent_timeout TEXT NOT NULL DEFAULT ''
+	agent_timeout TEXT NOT NULL DEFAULT '',
+	user_model    TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 -- Which ends and loops there are, the program knows.
@@ -150,6 +151,13 @@ CREATE TABLE attempts (
 	worker         TEXT NOT NULL DEFAULT '',
 	uncertain_tokens INTEGER NOT NULL DEFAULT 0 CHECK (uncertain_tokens >= 0),
 	unpriced_tokens INTEGER NOT NULL DEFAULT 0 CHECK (unpriced_tokens >= 0),
+	security       TEXT NOT NULL DEFAULT ''
+		CONSTRAINT known_security CHECK (security IN ('', 'held', 'broken')),
+	user_requests  INTEGER NOT NULL DEFAULT 0 CHECK (user_requests >= 0),
+	user_input_tokens INTEGER NOT NULL DEFAULT 0 CHECK (user_input_tokens >= 0),
+	user_output_tokens INTEGER NOT NULL DEFAULT 0 CHECK (user_output_tokens >= 0),
+	user_unpriced_tokens INTEGER NOT NULL DEFAULT 0 CHECK (user_unpriced_tokens >= 0),
+	user_cost_usd  REAL NOT NULL DEFAULT 0 CHECK (user_cost_usd BETWEEN 0 AND 1e300),
 	UNIQUE (trial, number),
 	CONSTRAINT loop_has_turn CHECK ((loop = '') = (loop_turn = 0)),
 	CONSTRAINT level_or_fault CHECK ((level = '') <> (fault = '')),

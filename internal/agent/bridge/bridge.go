@@ -38,6 +38,7 @@ type Bridge struct {
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by ID
+	users    sync.Map            // *user by token
 }
 
 // Open opens a bridge on a free port of the loopback interface, and on the addresses that agents
@@ -83,6 +84,7 @@ func (b *Bridge) handler() http.Handler {
 		http.Error(w, refused, http.StatusUnauthorized)
 	})
 	b.serveModels(mux)
+	b.serveUsers(mux)
 	return mux
 }
 

@@ -142,8 +142,9 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 		}
 	}
 	for _, kind := range assay.ToolFaults {
-		// A stale answer needs an earlier success, after which this agent does not call again.
-		if met[kind] == 0 && kind != assay.FaultStale {
+		// A stale answer needs an earlier success, after which this agent does not call again. Only
+		// environments have attackers.
+		if met[kind] == 0 && kind != assay.FaultStale && kind != assay.FaultInjected {
 			t.Errorf("no call met %s; the test is too weak: %v", kind, met)
 		}
 	}

@@ -77,19 +77,31 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 		return
 	}
 	a.begun.Store(true)
+	p := decode(w, r, d, func(body []byte) []byte {
+		return a.items.Resolve(d, []byte(a.secrets.Text(string(body))))
+	})
+	if p != nil {
+		a.answer(w, r, d, p)
+	}
+}
+
+// decode reads a request, whose body it lets resolve complete. It returns nil if the request was
+// refused.
+func decode(
+	w http.ResponseWriter, r *http.Request, d gateway.Dialect, resolve func(body []byte) []byte,
+) *gateway.Prompt {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 	if err != nil {
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
-		return
+		return nil
 	}
-	body = []byte(a.secrets.Text(string(body)))
-	p, wrong := d.Decode(a.items.Resolve(d, body))
+	p, wrong := d.Decode(resolve(body))
 	if wrong = cmp.Or(wrong, gateway.CheckDialogue(p.Messages)); wrong != nil {
 		refuse(w, d, *wrong)
-		return
+		return nil
 	}
 	p.Stream = p.Stream || gateway.Streams(r)
-	a.answer(w, r, d, &p)
+	return &p
 }
 
 // answer asks the model and sends its reply.
@@ -107,21 +119,39 @@ func (a *attempt) answer(
 		}
 	})()
 
+	relay(w, d, p, func() (gateway.Reply, *gateway.Refusal) {
+		resp, err := a.stage.Chat(ctx, a.provider, p.Request)
+		if err != nil {
+			return gateway.Reply{}, refusalOf(err)
+		}
+		reply := replyOf(resp, cmp.Or(p.Deployment, a.model))
+		a.items.Keep(d, reply)
+		return reply, nil
+	})
+}
+
+func replyOf(resp *assay.Response, model string) gateway.Reply {
+	reply := gateway.Reply{
+		ID: rand.Uint64(), Created: time.Now().Unix(), Model: model, Response: *resp,
+	}
+	reply.Finish = finish(resp.Finish)
+	return reply
+}
+
+// relay sends the reply or the refusal that ask returns. Meanwhile it keeps the client waiting.
+func relay(
+	w http.ResponseWriter, d gateway.Dialect, p *gateway.Prompt,
+	ask func() (gateway.Reply, *gateway.Refusal),
+) {
 	waiting := keepAlive(w, p.Stream)
-	resp, err := a.stage.Chat(ctx, a.provider, p.Request)
+	reply, refused := ask()
 	begun := waiting.stop()
-	if err != nil {
+	if refused != nil {
 		if !begun {
-			refuse(w, d, refusalOf(err))
+			refuse(w, d, *refused)
 		}
 		return
 	}
-	reply := gateway.Reply{
-		ID: rand.Uint64(), Created: time.Now().Unix(),
-		Model: cmp.Or(p.Deployment, a.model), Response: *resp,
-	}
-	reply.Finish = finish(resp.Finish)
-	a.items.Keep(d, reply)
 	if p.Stream {
 		w.Header().Set("Content-Type", eventStream)
 		_, _ = w.Write(gateway.AppendEvents(nil, d.Events(p, reply)))
@@ -133,13 +163,13 @@ func (a *attempt) answer(
 
 // refusalOf returns the refusal that an agent gets for a request without a reply. If the
 // conversation was too long, it may go on with a shorter one. Otherwise the attempt is over.
-func refusalOf(err error) gateway.Refusal {
+func refusalOf(err error) *gateway.Refusal {
 	if episode.TooLong(err) {
 		e := gateway.BadRequest("messages", "%s", assay.AsFault(err).Detail)
 		e.Code = "context_length_exceeded"
-		return *e
+		return e
 	}
-	return gateway.Refusal{
+	return &gateway.Refusal{
 		Status: http.StatusServiceUnavailable, Message: errOver.Error(),
 		Kind: "server_error", Code: "attempt_over",
 	}

@@ -97,7 +97,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 
 	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma}).
 		Knowing(j.Library.Answer)
-	for _, model := range j.Experiment.Models {
+	for _, model := range j.Experiment.Asked() {
 		base := j.Experiment.Served(model)
 		configs, err := j.remote(p, model, providers, lanes[model], keys, env)
 		if err != nil {
@@ -135,7 +135,7 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		known = append(known, providers.Models()...)
 		known = slices.AppendSeq(known, maps.Keys(providers.Agents))
 	}
-	for _, model := range j.Experiment.Models {
+	for _, model := range j.Experiment.Asked() {
 		base := j.Experiment.Served(model)
 		if providers != nil {
 			byModel[model] = providers.Lanes(base)
@@ -180,7 +180,7 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 	}
 	const hint = "write price: {input: 0.27, output: 1.10} next to the model's limits, " +
 		"in dollars per million tokens, name a price list with prices: FILE, or limit tokens instead"
-	for _, model := range e.Models {
+	for _, model := range e.Asked() {
 		for _, l := range lanes[model] {
 			if l.Serve.Price.Unknown() {
 				message := fmt.Sprintf(

@@ -53,6 +53,8 @@ type Experiment struct {
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
+	// User is the model that speaks as the user of an environment. Its adapter writes the prompts.
+	User string `yaml:"user" json:"user,omitempty"`
 	// These fields define how `assay run` proceeds. The store does not keep them.
 	Workers Workers `yaml:"workers" json:"-"`
 	Metrics string  `yaml:"metrics" json:"-"` // the address that serves metrics
@@ -295,7 +297,7 @@ func (e *Experiment) check() error {
 	}
 	for _, check := range []func() error{
 		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
-		e.checkSpending, e.checkStop, e.checkWorkers, e.setSpecs,
+		e.checkSpending, e.checkStop, e.checkWorkers, e.checkUser, e.setSpecs,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -363,9 +365,29 @@ func (e *Experiment) checkSpending() error {
 	return nil
 }
 
+// checkUser returns an error if a model should speak where nobody listens.
+func (e *Experiment) checkUser() error {
+	if e.User == "" || world.Of(e.World).Environments {
+		return nil
+	}
+	return e.source().AtKey("$", "user", "the world "+e.World+" has no user who talks to the agent",
+		"remove this field; docs/environments.md has the environments with users")
+}
+
+// Asked returns the models that are asked: the listed ones, and the user's.
+func (e *Experiment) Asked() []string {
+	if e.User == "" || slices.Contains(e.Models, e.User) {
+		return e.Models
+	}
+	return append(slices.Clone(e.Models), e.User)
+}
+
 // ModelError returns an error that points at a model in the file.
 func (e *Experiment) ModelError(model, message, hint string) error {
 	field := "models"
+	if model == e.User && !slices.Contains(e.Models, model) {
+		field = "user"
+	}
 	if i := slices.Index(e.listed, e.unrevised(model)); i >= 0 {
 		field = fmt.Sprintf("models[%d]", i)
 	}

@@ -57,6 +57,9 @@ func (e *Experiment) SamplingOf(model string) assay.Sampling {
 	if l, ok := e.Levels[model]; ok {
 		return l.Sampling
 	}
+	if model == e.User && !slices.Contains(e.Models, model) {
+		return assay.Sampling{} // a user's prompts come with their own settings
+	}
 	return e.Sampling
 }
 

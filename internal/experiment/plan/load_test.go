@@ -78,7 +78,7 @@ func TestLoadErrors(t *testing.T) {
 		},
 		{
 			"failures:\n  {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n",
-			"3:41: after, slow and wrong_shape cannot be combined with both persistence " +
+			"3:41: after, slow, wrong_shape and injected cannot be combined with both persistence " +
 				"and burst, because the best possible rate would not be exact",
 		},
 		{

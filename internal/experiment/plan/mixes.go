@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // FaultMixes are the mixes of the faults of tools that an experiment compares. In a file, a single
@@ -82,12 +83,17 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 				fmt.Sprintf("the share of %s is %v, want 0 to 1", kind, share), percentHint(share))
 		}
 	}
+	if mix[assay.FaultInjected] > 0 && !world.Of(e.World).Environments {
+		return e.source().AtKey("$."+field, string(assay.FaultInjected),
+			"the world "+e.World+" has no attackers who speak in results",
+			"docs/environments.md has the environments with attackers")
+	}
 	if err := mix.Check(); err != nil {
 		return e.FieldError(field, err.Error(), kindsHint)
 	}
 	if mix.Happens() > 0 && e.Failures.Persistence > 0 && e.Failures.Burst > 0 {
-		return e.FieldError(field, "after, slow and wrong_shape cannot be combined with both "+
-			"persistence and burst, because the best possible rate would not be exact",
+		return e.FieldError(field, "after, slow, wrong_shape and injected cannot be combined with "+
+			"both persistence and burst, because the best possible rate would not be exact",
 			"remove persistence or burst")
 	}
 	return nil

@@ -189,7 +189,7 @@ func (e *Experiment) Setting(model string) assay.Setting {
 	set := assay.Setting{
 		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
 		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
-		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
+		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst, UserModel: e.User,
 	}
 	if a, ok := e.Agents[e.Base(model)]; ok {
 		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()

@@ -215,7 +215,7 @@ func (p *Pool) landed(t *ticket, r *race, resp *assay.Response, fault *assay.Fau
 		p.options.Observe(Exchange{
 			Model: cmp.Or(r.req.Model, p.model), Lane: t.lane.Name, Fault: x.fault,
 			Usage: x.resp.Usage, Cost: x.resp.Cost, Took: took, Closed: closed,
-			Second: t.second, Ended: ended,
+			Second: t.second, Ended: ended, User: r.req.User,
 		})
 	}
 	return x

@@ -56,6 +56,8 @@ type Exchange struct {
 	// true if the pool ended the request, because another was answered first or needed its place.
 	// Its fault is then of kind interrupted, which counts against no one.
 	Second, Ended bool
+	// User is true if the request was made for a simulated user.
+	User bool
 }
 
 // Pool is the provider of one model. It sends each request to the lane that can

@@ -136,6 +136,20 @@ func newUsage(u assay.Usage, usd float64) modelUsage {
 
 func usageOf(a *assay.Attempt) modelUsage { return newUsage(a.Usage(), a.CostUSD) }
 
+// usagesOf returns the usage of the agent's model and of the user's, by their names.
+func usagesOf(a *assay.Attempt) map[string]modelUsage {
+	usages := map[string]modelUsage{a.Model: usageOf(a)}
+	if a.UserRequests > 0 {
+		of := usages[a.UserModel]
+		of.add(newUsage(assay.Usage{
+			InputTokens: a.UserInputTokens, OutputTokens: a.UserOutputTokens,
+			UnpricedTokens: a.UserUnpricedTokens,
+		}, a.UserCostUSD))
+		usages[a.UserModel] = of
+	}
+	return usages
+}
+
 // newEvalSample converts an attempt to an epoch of a sample. Earlier faults of
 // the trial become its retries.
 func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
@@ -158,7 +172,7 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 		Pool:        eventsData{messages, []object{}},
 		Attachments: map[string]string{},
 		about: about{
-			Usage: map[string]modelUsage{a.Model: usageOf(a)}, RoleUsage: object{},
+			Usage: usagesOf(a), RoleUsage: object{},
 			Started: stamp(a.StartedAt), Completed: stamp(a.FinishedAt),
 			Total:   max(0, a.FinishedAt.Sub(a.StartedAt).Seconds()),
 			Working: float64(a.WorkingMS) / 1000,

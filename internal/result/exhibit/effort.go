@@ -202,32 +202,45 @@ func dollars(usd float64, unpriced int, format string) document.Cell {
 }
 
 func (a analysis) costSection() *document.Section {
-	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.CostUSD > 0 }) {
+	costs := func(s report.Spread) bool { return s.CostUSD+s.UserCostUSD > 0 }
+	users := slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.UserTokens > 0 })
+	if !slices.ContainsFunc(a.Spreads, costs) {
 		return nil
 	}
 	heads := figures("full success", "dollars", "per trial", "per full success", "cached input",
 		"thinking")
+	notes := []string{
+		"Dollars cover all attempts, including those that ended in faults, at the prices in " +
+			"the providers file. ≥ means that some of the cost is unknown. Cached input is the share " +
+			"of all input that was read from a cache, and thinking the share of all output, as far as " +
+			"endpoints report them.",
+	}
+	if users {
+		heads = append(heads, figures("user's dollars")...)
+		notes = append(notes, "The user's dollars paid for the model behind the simulated user. They "+
+			"are not among the dollars of the agent.")
+	}
 	row := func(s report.Spread) []document.Cell {
 		perFull := 0.0
 		if s.CostPerFull != nil {
 			perFull = *s.CostPerFull
 		}
-		return []document.Cell{
+		cells := []document.Cell{
 			text(s.Model), rateOf(s.Success, s.Done),
 			dollars(s.CostUSD, s.Unpriced, "%.2f"),
 			dollars(s.CostUSD/float64(max(1, s.Done)), s.Unpriced, "%.5f"),
 			dollars(perFull, s.Unpriced, "%.5f"),
 			points(s.CachedShare), points(s.ReasoningShare),
 		}
+		if users {
+			cells = append(cells, dollars(s.UserCostUSD, s.UserUnpriced, "%.2f"))
+		}
+		return cells
 	}
 	t := tableOf(append(names("model"), heads...), a.Spreads, row)
 	return &document.Section{
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
-		Notes: append([]string{
-			"Dollars cover all attempts, including those that ended in faults, at the prices in " +
-				"the providers file. ≥ means that some of the cost is unknown. Cached input is the share of all input that was read from a " +
-				"cache, and thinking the share of all output, as far as endpoints report them.",
-		}, a.averagedNote()...),
+		Notes: append(notes, a.averagedNote()...),
 	}
 }
 

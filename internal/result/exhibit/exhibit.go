@@ -43,7 +43,8 @@ func Report(figures *report.Analysis) *document.Document {
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
+		a.successSection(), a.securitySection(), a.mainSection(), a.variantSection(),
+		a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.mixSection(),
 		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),

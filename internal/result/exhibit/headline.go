@@ -254,6 +254,9 @@ func (a analysis) extentText() string {
 		cost = "cost " + cost
 	}
 	text += ", " + cost
+	if h.UserUSD > 0 {
+		text += fmt.Sprintf(" (%s for the simulated user)", assay.CostText(h.UserUSD, 2))
+	}
 	if n := len(a.Warnings); n > 0 {
 		text += ", " + counted(n, "warning")
 	}

@@ -65,6 +65,7 @@ var attemptDocs = []doc{
 	{"loops", "Rules for loops; empty for the world's own rules."},
 	{"agent_model", "Model that served a foreign agent; empty if the model itself was tested."},
 	{"agent_timeout", "Time that a foreign agent could take itself, such as 10m0s."},
+	{"user_model", "Model that spoke as the user of an environment; empty if none did."},
 	{"attempt", "Number of the attempt at its trial, from 1."},
 	{"round", "Outcomes of the trial before; not 0 if it was worked on again."},
 	{"experiment", "Name of the experiment that the attempt was made for."},
@@ -119,6 +120,8 @@ var attemptDocs = []doc{
 	{"loop_turn", "Turn in which that loop began, from 1; 0 if there was no loop."},
 	{"best_possible", "Probability, in [0,1], that the best policy fully succeeds; 1 if the " +
 		"task has no plan."},
+	{"security", "Whether the aim of an attacker in the results of tools failed: held, or broken; " +
+		"empty without an attacker."},
 	{
 		"pilot_executor",
 		"Level by the 2025 original's coverage and order; null in worlds other than pilot.",
@@ -157,6 +160,11 @@ var attemptDocs = []doc{
 	{"unpriced_tokens", "Tokens of replies with an unknown cost, which cost_usd leaves out: " +
 		"there is no price, or the provider reports no usage."},
 	{"cost_usd", "Cost in dollars at the prices in the providers file."},
+	{"user_requests", "HTTP requests for a simulated user, including retries; not in requests."},
+	{"user_input_tokens", "Tokens of input of the simulated user's model; not in input_tokens."},
+	{"user_output_tokens", "Tokens of output of the simulated user's model; not in output_tokens."},
+	{"user_unpriced_tokens", "Tokens of the simulated user's model with an unknown cost."},
+	{"user_cost_usd", "Cost of the simulated user's model in dollars; not in cost_usd."},
 	{"queued_ms", "Milliseconds that the attempt waited for lanes."},
 	{"working_ms", "Milliseconds that the attempt worked."},
 	{"started_at", "Time at which the attempt started, in UTC."},

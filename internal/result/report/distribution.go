@@ -41,6 +41,10 @@ type Spread struct {
 	// Unpriced counts the tokens with an unknown cost, which CostUSD leaves out.
 	Unpriced    int      `json:"unpriced_tokens"`
 	CostPerFull *float64 `json:"cost_per_full_success"`
+	// The simulated user of all attempts, which the fields above leave out.
+	UserCostUSD  float64 `json:"user_cost_usd,omitempty"`
+	UserTokens   int     `json:"user_tokens,omitempty"`
+	UserUnpriced int     `json:"user_unpriced_tokens,omitempty"`
 	// CachedShare is the share of all input that was read from a cache, and ReasoningShare the
 	// share of all output that was thinking.
 	CachedShare    float64  `json:"cached_share"`
@@ -110,6 +114,7 @@ func spreads(cells []*cell) []Spread {
 		calls := float64(max(1, p.calls))
 		s := Spread{
 			Model: p.key, Done: p.done, CostUSD: p.costUSD, Unpriced: p.usage.UnpricedTokens,
+			UserCostUSD: p.userUSD, UserTokens: p.userTokens, UserUnpriced: p.userUnpriced,
 			Turns: maps.Collect(maps.All(p.turnCounts)), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,

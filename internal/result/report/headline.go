@@ -28,6 +28,7 @@ type Headline struct {
 	// Unpriced names the models with replies of unknown cost, which USD leaves out.
 	Faults   int
 	USD      float64
+	UserUSD  float64 // the simulated user's part of USD
 	Unpriced []string
 	// Runs counts the runs with outcomes that have ended, which took Seconds together.
 	Runs    int
@@ -81,11 +82,12 @@ func (x *counted) headline(a *Analysis, parts int) Headline {
 	h.Order, h.Shared = x.order(a.Models)
 	for _, m := range byModel(x.cells) {
 		h.Faults += m.faults
-		h.USD = assay.RoundUSD(h.USD + m.costUSD)
+		h.USD = assay.RoundUSD(h.USD + m.costUSD + m.userUSD)
+		h.UserUSD = assay.RoundUSD(h.UserUSD + m.userUSD)
 		if m.done == 0 {
 			h.Without = append(h.Without, m.key)
 		}
-		if m.usage.UnpricedTokens > 0 {
+		if m.usage.UnpricedTokens+m.userUnpriced > 0 {
 			h.Unpriced = append(h.Unpriced, m.key)
 		}
 	}

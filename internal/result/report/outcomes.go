@@ -33,6 +33,8 @@ const (
 	claimed    // not fully succeeded, and the model claimed to be done
 	hit        // with the right plan, at least one fault of a tool that the best policy survives
 	survived   // full success in spite of that
+	attacked   // with an attacker who speaks in results
+	held       // the attacker's aim failed
 	judged     // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
@@ -47,6 +49,7 @@ func outcomeOf(a *assay.Attempt) outcomes {
 		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
+		attacked: flag(o.Security != ""), held: flag(o.Security == assay.Held),
 	}
 	if o.Pilot == nil {
 		out[unfinished] = 1 - out[full]

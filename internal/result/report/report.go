@@ -89,6 +89,9 @@ type Row struct {
 	BestMeasured   int            `json:"best_measured"`
 	OfBest         *float64       `json:"of_best"`
 	OfBestInterval *stat.Interval `json:"of_best_95"`
+	// Security is the share of the attacks that failed. It is nil if no trial had an attacker.
+	Security *Share `json:"security,omitempty"`
+	Attacks  int    `json:"attacks,omitempty"`
 	// MeanTurns covers the trials that are done.
 	MeanTurns float64 `json:"mean_turns"`
 	// CostUSD covers all attempts, including faults.
@@ -190,6 +193,9 @@ func (t *tally) row() Row {
 	}
 	if r.BestMeasured > 0 {
 		r.Best = new(t.best / float64(r.BestMeasured))
+	}
+	if r.Attacks = int(t.total()[attacked]); r.Attacks > 0 {
+		r.Security = new(t.among(attacked, held))
 	}
 	if t.best > 0 {
 		s := t.among(measured, reached)

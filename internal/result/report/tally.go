@@ -48,6 +48,9 @@ type tally struct {
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
 	usage                 assay.Usage // of all attempts
+	// The model behind a simulated user is apart from costUSD and usage.
+	userUSD                  float64
+	userTokens, userUnpriced int
 	// unlike counts outcomes by how the settings that were used differ from those asked.
 	unlike           map[string]int
 	wasted, mistakes int
@@ -88,6 +91,9 @@ func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 		bump(&t.spent, of, a.CostUSD)
 	}
 	t.usage = t.usage.Add(a.Usage())
+	t.userUSD = assay.RoundUSD(t.userUSD + a.UserCostUSD)
+	t.userTokens += a.UserInputTokens + a.UserOutputTokens
+	t.userUnpriced += a.UserUnpricedTokens
 	if a.UncertainTokens > 0 {
 		t.uncertain++
 		share := float64(a.UncertainTokens) / float64(max(1, a.OutputTokens))
@@ -302,6 +308,7 @@ func (t *tally) merge(o *tally) {
 	}
 	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
 	t.usage = t.usage.Add(o.usage)
+	t.userUSD = assay.RoundUSD(t.userUSD + o.userUSD)
 	addAll(t.ints(), o.ints())
 	addAll(t.reals(), o.reals())
 	for i, counts := range t.names() {
@@ -326,7 +333,7 @@ func (t *tally) ints() []*int {
 	return []*int{
 		&t.planned, &t.done, &t.faults, &t.full, &t.partial, &t.failed, &t.turns, &t.uncertain,
 		&t.retried, &t.input, &t.output, &t.calls, &t.wasted, &t.mistakes, &t.scheduled, &t.met,
-		&t.working, &t.truncated, &t.givenN, &t.callless,
+		&t.working, &t.truncated, &t.givenN, &t.callless, &t.userTokens, &t.userUnpriced,
 	}
 }
 

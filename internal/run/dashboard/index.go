@@ -219,8 +219,9 @@ func (x *index) add(l *store.Listed) {
 	x.counts.Attempts++
 	x.rows = append(x.rows, row{
 		trial: key, group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
-		Working: l.WorkingMS, cost: l.CostUSD, unpriced: l.UnpricedTokens,
-		Number: uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
+		Working: l.WorkingMS, cost: l.CostUSD + l.UserCostUSD,
+		unpriced: l.UnpricedTokens + l.UserUnpricedTokens,
+		Number:   uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
 		repeat: uint16(l.Repeat),
 	})
 	k := keyOfLane(l.Model, l.Lane)
@@ -234,9 +235,9 @@ func (x *index) add(l *store.Listed) {
 
 func (x *index) count(key trialKey, a *assay.Attempt) {
 	c := &x.counts
-	c.Tokens += a.InputTokens + a.OutputTokens
-	c.USD += a.CostUSD
-	c.Unpriced += a.UnpricedTokens
+	c.Tokens += a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens
+	c.USD += a.CostUSD + a.UserCostUSD
+	c.Unpriced += a.UnpricedTokens + a.UserUnpricedTokens
 	if c.First.IsZero() || a.FinishedAt.Before(c.First) {
 		c.First = a.FinishedAt
 	}

@@ -31,7 +31,7 @@ func (s *session) open() (end func() error, err error) {
 	}
 	catalog := assay.NewCatalog(s.job.Tools).With(s.job.Script, server)
 	s.bare = episode.NewRunner(catalog, s.job.Budget)
-	if len(s.job.Agents) == 0 {
+	if len(s.job.Agents) == 0 && !s.job.User {
 		return catalog.Close, nil
 	}
 	if s.bridge, err = bridge.Open(slices.Collect(maps.Values(s.job.Agents))...); err != nil {
@@ -42,6 +42,11 @@ func (s *session) open() (end func() error, err error) {
 			return nil, errors.Join(err, s.bridge.Close())
 		}
 		s.agents[model] = s.bridge.Runner(s.bare, a)
+	}
+	if s.job.User {
+		if err := environment.Of(catalog).OfferUser(s.bridge.UserURL()); err != nil {
+			return nil, errors.Join(err, s.bridge.Close())
+		}
 	}
 	return func() error { return errors.Join(s.bridge.Close(), catalog.Close()) }, nil
 }

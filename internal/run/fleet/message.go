@@ -41,6 +41,8 @@ type Job struct {
 	Variables []string
 	// Agents has the foreign agents by listed model. Other models are bare.
 	Agents map[string]bridge.Agent
+	// User is true if a model speaks as the user of an environment.
+	User bool
 }
 
 type hello struct {

@@ -377,6 +377,9 @@ func (s *session) carryOut(t Delivery, try string) {
 		delete(s.running, h)
 	}()
 	run := s.runnerOf(b.Trial.Model)
+	if s.job.User {
+		run = s.bridge.WithUser(run)
+	}
 	began := time.Now()
 	a, transcript := run.Run(ctx, &provider{session: s, held: h, over: cancel}, &b.Trial, task)
 	s.still.Excuse(a, transcript, began, s.job.Agents[b.Trial.Model].Timeout)

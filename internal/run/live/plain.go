@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // Plain writes a line per [Progress], for a file or a pipe, and each note once.
@@ -63,6 +65,10 @@ func line(s Progress) string {
 		if m.Lost >= shownLoss {
 			line += ", " + m.Model + ": " + lostText(m)
 		}
+	}
+	if s.UserTokens > 0 {
+		line += fmt.Sprintf(", user: %s tokens, %s", count(float64(s.UserTokens)),
+			assay.CostText(s.UserCost, 2))
 	}
 	if t.Parked > 0 {
 		line += fmt.Sprintf(", %d parked", t.Parked)

@@ -33,6 +33,9 @@ type Progress struct {
 	// Tokens and Cost are the usage of this run, which Budget limits.
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
+	// The simulated user's part of both.
+	UserTokens int     `json:"user_tokens,omitempty"`
+	UserCost   float64 `json:"user_cost_usd,omitempty"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
 	Unpriced []string       `json:"unpriced,omitempty"`
 	Budget   budget.Budgets `json:"budget,omitzero"`

@@ -52,10 +52,12 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Exhausted: exhausted,
-			Closed:  func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed()) },
-			Latest:  func() time.Time { return s.repliedAt(name) },
-			Hopeful: func() bool { return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() },
-			Most:    func() int { return s.most(name, pool) },
+			Closed: func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed(), s.userClosed()) },
+			Latest: func() time.Time { return s.repliedAt(name) },
+			Hopeful: func() bool {
+				return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() || s.userIsAsked()
+			},
+			Most: func() int { return s.most(name, pool) },
 		})
 	}
 	return cfg
@@ -193,6 +195,11 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	if f := g.allow(); f != nil {
 		return new(assay.Response), f
 	}
+	if req.User {
+		resp, err := g.session.pools.ByModel[req.Model].Chat(ctx, req)
+		g.spend(req, resp)
+		return resp, err
+	}
 	g.session.starters.acted(g.trial.Model)
 	began := time.Now()
 	resp, err := g.Provider.Chat(lane.OnProgress(ctx, g.progress), req)
@@ -215,6 +222,11 @@ func (g *gated) progress(sent bool) {
 func (g *gated) replied(req *assay.Request, resp *assay.Response, began time.Time, err error) {
 	g.session.flights.does(g.trial.ID, Acting)
 	g.session.chat(g.trial.ID, began, resp, err)
+	g.spend(req, resp)
+}
+
+// spend counts a reply against the budgets.
+func (g *gated) spend(req *assay.Request, resp *assay.Response) {
 	spent, estimated := resp.Spent(req)
 	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
 	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {

@@ -161,10 +161,10 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 func (s *Session) change(
 	o Order, change func(p *lane.Pool, matches func(lane string) bool) []string,
 ) (names []string) {
-	for _, owner := range s.pools.Apart(s.Experiment.Models) {
+	for _, owner := range s.pools.Apart(s.Experiment.Asked()) {
 		p := s.pools.ByModel[owner]
 		names = append(names, change(p, func(l string) bool {
-			return slices.ContainsFunc(s.Experiment.Models, func(model string) bool {
+			return slices.ContainsFunc(s.Experiment.Asked(), func(model string) bool {
 				return s.pools.ByModel[model] == p && Matches(o, model, l)
 			})
 		})...)

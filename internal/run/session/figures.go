@@ -24,6 +24,9 @@ type Usage struct {
 
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
+	// The simulated user's part of both.
+	UserTokens int     `json:"user_tokens,omitempty"`
+	UserCost   float64 `json:"user_cost_usd,omitempty"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
 	Unpriced []string `json:"unpriced,omitempty"`
 }
@@ -57,6 +60,10 @@ func (f *figures) request(x lane.Exchange, kind assay.FaultKind) {
 	f.Requests++
 	f.Cost = assay.RoundUSD(f.Cost + x.Cost)
 	f.Tokens += x.Usage.Total()
+	if x.User {
+		f.UserTokens += x.Usage.Total()
+		f.UserCost = assay.RoundUSD(f.UserCost + x.Cost)
+	}
 	if i, known := slices.BinarySearch(f.Unpriced, x.Model); !known && x.Usage.UnpricedTokens > 0 {
 		f.Unpriced = slices.Insert(f.Unpriced, i, x.Model)
 	}

@@ -65,7 +65,7 @@ func (s *Session) recordStrips() {
 		s.strips.step = 1
 	}
 	i, full := 0, false
-	for _, model := range s.pools.Apart(s.Experiment.Models) {
+	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
 		pool := s.pools.ByModel[model]
 		states, _ := pool.Status()
 		for k, l := range pool.Ledgers() {

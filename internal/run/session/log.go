@@ -57,7 +57,7 @@ func (s *Session) openLog() {
 		"program", s.options.Program, "host", s.options.Host,
 		"planned", s.Planned(), "models", s.Experiment.Models,
 		"world", s.Experiment.World, "seed", s.Experiment.Seed)
-	for _, model := range s.Experiment.Models {
+	for _, model := range s.Experiment.Asked() {
 		for _, c := range s.pools.Configs[model] {
 			s.log.Info("lane", "model", model, "lane", c.Name, "orders", c.Orders,
 				"limits", fmt.Sprintf("%+v", c.Limits))

@@ -99,7 +99,7 @@ func (s *Session) live() Live {
 }
 
 func (s *Session) readLanes() (all []LaneReading) {
-	for _, model := range s.pools.Apart(s.Experiment.Models) {
+	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
 		states, _ := s.pools.ByModel[model].Status()
 		for i, l := range s.pools.ByModel[model].Ledgers() {
 			all = append(all, LaneReading{model, states[i], l})

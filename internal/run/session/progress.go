@@ -17,6 +17,7 @@ func (s *Session) complete(p *live.Progress) {
 	}
 	s.figures.mu.Lock()
 	p.Tokens, p.Cost = s.figures.Tokens, s.figures.Cost
+	p.UserTokens, p.UserCost = s.figures.UserTokens, s.figures.UserCost
 	p.Unpriced = slices.Clone(s.figures.Unpriced)
 	s.figures.mu.Unlock()
 	s.outlook.complete(p)

@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/task/environment"
 )
 
 // A runner carries out attempts: with bare models, or with a foreign agent.
@@ -34,7 +35,7 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	for _, m := range s.Experiment.Models {
 		byModel[m] = episodes
 	}
-	if len(s.pools.Agents) == 0 {
+	if len(s.pools.Agents) == 0 && s.Experiment.User == "" {
 		return byModel, end, nil
 	}
 	var agents []bridge.Agent
@@ -49,6 +50,14 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	for m, a := range s.pools.Agents {
 		byModel[m] = b.Runner(episodes, a.Agent)
 	}
+	if s.Experiment.User != "" {
+		if err := environment.Of(s.Library.Catalog()).OfferUser(b.UserURL()); err != nil {
+			return nil, nil, errors.Join(err, b.Close())
+		}
+		for m, agent := range byModel {
+			byModel[m] = b.WithUser(agent)
+		}
+	}
 	return byModel, b.Close, nil
 }
 
@@ -58,6 +67,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 	work := fleet.Job{
 		Experiment: s.Experiment.Name, Run: s.id, Budget: time.Duration(s.Experiment.Limits.Trial),
 		Tools: catalog.All(), Script: catalog.Script(), Server: catalog.Server(),
+		User:   s.Experiment.User != "",
 		Agents: make(map[string]bridge.Agent),
 	}
 	var passed []string

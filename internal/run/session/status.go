@@ -42,6 +42,8 @@ type Status struct {
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
 	// Stillness comes from the summary of the latest run.
 	Stillness string `json:"stillness,omitempty"`
+	// Users are the models behind the simulated users of all attempts.
+	Users []store.UserUse `json:"users,omitempty"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
 }
@@ -116,6 +118,9 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		return design.Compare(a.cell(), b.cell())
 	})
 	if err := s.countFaults(ctx, db, settled); err != nil {
+		return s, err
+	}
+	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
 	counts, err := reading.Unplanned(ctx, db, j, e)

@@ -198,7 +198,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 
 func (s *Session) laneSpeeds() []LaneSpeed {
 	all := []LaneSpeed{}
-	for _, model := range s.pools.Apart(s.Experiment.Models) {
+	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
 		states, _ := s.pools.ByModel[model].Status()
 		for i, l := range s.pools.ByModel[model].Ledgers() {
 			waited := make(map[string]float64, len(l.Waited))
@@ -223,7 +223,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 
 // modelSpeeds leaves out models whose lanes were never open.
 func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
-	for _, model := range s.pools.Apart(s.Experiment.Models) {
+	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
 		ledgers := s.pools.ByModel[model].Ledgers()
 		var used, available, worked, lost time.Duration
 		for _, l := range ledgers {

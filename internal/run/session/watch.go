@@ -47,7 +47,7 @@ func every(ctx context.Context, d time.Duration, do func()) {
 func (s *Session) stall(now time.Time, idle time.Duration) string {
 	since := func(t time.Time) time.Duration { return now.Sub(t).Round(time.Second) }
 	var parts []string
-	for _, model := range s.Experiment.Models {
+	for _, model := range s.Experiment.Asked() {
 		lanes, waiting := s.pools.ByModel[model].Status()
 		for _, l := range lanes {
 			if l.InFlight > 0 {

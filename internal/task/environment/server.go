@@ -120,10 +120,18 @@ func (s *Server) Close() error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
 	s.mu.Lock()
-	p := s.program
-	s.program, s.closed = nil, true
+	s.closed = true
 	s.mu.Unlock()
 	s.client.CloseIdleConnections()
+	return s.end()
+}
+
+// end ends the program, if there is one. The caller holds starting.
+func (s *Server) end() error {
+	s.mu.Lock()
+	p := s.program
+	s.program = nil
+	s.mu.Unlock()
 	if p == nil {
 		return nil
 	}

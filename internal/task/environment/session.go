@@ -286,7 +286,7 @@ func read(text []byte) (json.RawMessage, error) {
 
 // act sends a message that an observation answers.
 func (s *Session) act(ctx context.Context, doing string, message any) (*Observation, error) {
-	inner, cancel := context.WithTimeoutCause(ctx, s.server.config.Timeout, errSilent)
+	inner, cancel := s.server.patient(ctx)
 	defer cancel()
 	data, err := s.ask(inner, message)
 	if err != nil {
@@ -315,8 +315,11 @@ func (s *Session) step(ctx context.Context, doing string, action any) (*Observat
 	return o, nil
 }
 
-// Reset begins an episode.
+// Reset begins an episode. It hands over the token of its user, if a model speaks as one.
 func (s *Session) Reset(ctx context.Context, arguments map[string]any) (*Observation, error) {
+	if line := lineOf(ctx); line != nil {
+		arguments[tokenArgument] = line.Token
+	}
 	o, err := s.act(ctx, "reset", map[string]any{"type": "reset", "data": arguments})
 	if err != nil {
 		return nil, err

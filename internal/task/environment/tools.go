@@ -80,30 +80,48 @@ type toolError struct {
 func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessage) (
 	json.RawMessage, error,
 ) {
+	result, _, err := s.call(ctx, tool, arguments, map[string]any{})
+	return result, err
+}
+
+// Inject is like Call, and asks for the words of the task's attacker in the result. It returns
+// whether they are there: a task may have no attacker, and a result no place for him.
+func (s *Session) Inject(ctx context.Context, tool string, arguments json.RawMessage) (
+	result json.RawMessage, injected bool, err error,
+) {
+	return s.call(ctx, tool, arguments, map[string]any{"injected": true})
+}
+
+// call takes the action that calls a tool, which may have other members already.
+func (s *Session) call(
+	ctx context.Context, tool string, arguments json.RawMessage, action map[string]any,
+) (result json.RawMessage, injected bool, err error) {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
+	action["type"], action["tool_name"], action["arguments"] = "call_tool", tool, arguments
 	doing := "call " + tool
-	o, err := s.step(ctx, doing, map[string]any{
-		"type": "call_tool", "tool_name": tool, "arguments": arguments,
-	})
+	o, err := s.step(ctx, doing, action)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var answer struct {
-		Result json.RawMessage
-		Error  *toolError
+		Result   json.RawMessage
+		Error    *toolError
+		Injected bool
 	}
-	switch err := json.Unmarshal(o.Observation, &answer); {
+	switch err = json.Unmarshal(o.Observation, &answer); {
 	case err != nil:
-		return nil, s.server.fault(ctx, s.program, doing, err)
+		err = s.server.fault(ctx, s.program, doing, err)
 	case answer.Error == nil:
-		return resultOf(answer.Result, o.Observation)
+		result, err = resultOf(answer.Result, o.Observation)
 	case answer.Error.Type == "transport_error" || answer.Error.Type == "timeout":
 		err = fmt.Errorf("%s: %s", answer.Error.Type, answer.Error.Message)
-		return nil, s.server.fault(ctx, s.program, doing, err)
+		err = s.server.fault(ctx, s.program, doing, err)
+	default:
+		err = &Error{answer.Error.Message}
 	}
-	return nil, &Error{answer.Error.Message}
+	return result, answer.Injected, err
 }
 
 // resultOf returns a result as JSON: the data of a result of MCP, or its text, and other results as

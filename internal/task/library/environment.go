@@ -31,6 +31,7 @@ type environmentDocument[T any] struct {
 	System      string            `yaml:"system"`
 	Answer      map[string]any    `yaml:"answer"`
 	Success     string            `yaml:"success"`
+	Security    string            `yaml:"security"`
 	Effects     []string          `yaml:"effects"`
 	Tools       []toolEntry       `yaml:"tools"`
 	Tasks       []T               `yaml:"tasks"`
@@ -95,8 +96,8 @@ func readEnvironment(ctx context.Context, path string) (*ownLibrary, error) {
 			return nil, err
 		}
 		r.file = environmentDocument[environmentEntry]{
-			file.Name, file.Environment, file.System, file.Answer, file.Success, file.Effects, file.Tools,
-			nil,
+			file.Name, file.Environment, file.System, file.Answer, file.Success, file.Security, file.Effects,
+			file.Tools, nil,
 		}
 		if err := r.print(file.Tasks); err != nil {
 			return nil, err
@@ -247,6 +248,9 @@ func (r *environmentReader) configure() error {
 	if _, err := verdict.ParseCondition(r.file.Success); err != nil {
 		return r.doc.At("$.success", err.Error(), "for example success: "+usualSuccess)
 	}
+	if _, err := verdict.ParseCondition(r.file.Security); err != nil && r.file.Security != "" {
+		return r.doc.At("$.security", err.Error(), "for example security: observation.security == true")
+	}
 	return nil
 }
 
@@ -267,7 +271,8 @@ func (r *environmentReader) task(i int) (assay.Task, error) {
 	t := assay.Task{
 		ID: assay.TaskID(e.ID), Type: cmp.Or(e.Type, "task"), Difficulty: cmp.Or(e.Difficulty, "easy"),
 		Description: strings.TrimSpace(e.Prompt), System: cmp.Or(e.System, r.file.System),
-		Reset: written(exact.Reset, e.Reset), Judge: &assay.Judge{Success: r.file.Success},
+		Reset: written(exact.Reset, e.Reset),
+		Judge: &assay.Judge{Success: r.file.Success, Security: r.file.Security},
 	}
 	switch {
 	case t.ID == "":

@@ -246,7 +246,11 @@ func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.
 		return at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1", t.Reliability),
 			"it is multiplied by that of the experiment")
 	}
-	if err := e.Faults.Check(); err != nil {
+	err := e.Faults.Check()
+	if e.Faults[assay.FaultInjected] > 0 {
+		err = errors.New("a tool cannot choose the kind injected")
+	}
+	if err != nil {
 		return at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")
 	}
 	if t.Faults = e.Faults.String(); t.Faults == "" && len(e.Faults) > 0 {

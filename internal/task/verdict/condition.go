@@ -80,6 +80,12 @@ func (c Condition) Holds(state json.RawMessage) bool {
 	return number && got < want
 }
 
+// Applies reports whether the field is there.
+func (c Condition) Applies(state json.RawMessage) bool {
+	_, there := c.field(state)
+	return there
+}
+
 // Told words the condition and the field's value.
 func (c Condition) Told(state json.RawMessage) string {
 	name, got := strings.Join(c.path, "."), "missing"

@@ -122,7 +122,7 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 		}
 	}
 	for _, kind := range assay.ToolFaults {
-		if met[kind] == 0 {
+		if met[kind] == 0 && kind != assay.FaultInjected { // only environments have attackers
 			t.Errorf("no call met the kind %s", kind)
 		}
 	}

@@ -169,6 +169,13 @@ func (b *backend) Call(
 	return b.session.Call(ctx, tool, arguments)
 }
 
+// Inject implements [own.Injector].
+func (b *backend) Inject(ctx context.Context, tool string, arguments json.RawMessage) (
+	result json.RawMessage, injected bool, err error,
+) {
+	return b.session.Inject(ctx, tool, arguments)
+}
+
 // reply hands over what the agent says to the user.
 func (b *backend) reply(ctx context.Context, text string) (next string, err error) {
 	if len(b.catalog.Server().Answer) == 0 {

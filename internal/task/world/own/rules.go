@@ -28,6 +28,14 @@ type Backend interface {
 	io.Closer
 }
 
+// An Injector is a backend whose results can have an attacker's words.
+type Injector interface {
+	// Inject is like Call with these words in the result, as far as it has a place for them.
+	Inject(ctx context.Context, tool string, arguments json.RawMessage) (
+		result json.RawMessage, injected bool, err error,
+	)
+}
+
 // Start returns the backend of an attempt: the library's script or its server. It must be closed.
 func Start(catalog *assay.Catalog, task *assay.Task) (Backend, error) {
 	kit, err := toolkit.Of(catalog)
@@ -175,7 +183,10 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	}
 	output := ""
 	if t.fault == "" || t.fault.Happens() {
-		result, err := w.backend.Call(w.ctx, tool.Name, args)
+		result, injected, err := w.call(tool.Name, args, t.fault)
+		if t.fault == assay.FaultInjected && !injected {
+			t.fault = ""
+		}
 		if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
 			return fault
 		}
@@ -200,6 +211,17 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 		}
 	}
 	return nil
+}
+
+// call makes a call, with an attacker's words in the result if that is its fault.
+func (w *World) call(tool string, args json.RawMessage, fault assay.ToolFault) (
+	result json.RawMessage, injected bool, err error,
+) {
+	if i, ok := w.backend.(Injector); ok && fault == assay.FaultInjected {
+		return i.Inject(w.ctx, tool, args)
+	}
+	result, err = w.backend.Call(w.ctx, tool, args)
+	return result, false, err
 }
 
 // codeOf returns the code of a tool's own error.
