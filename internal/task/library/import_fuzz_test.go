@@ -17,7 +17,7 @@ import (
 
 // importSeeds returns pairs of a task file and a registry. An empty registry stands for the
 // built-in tools.
-func importSeeds() (seeds [][2]string) {
+func importSeeds(t testing.TB) (seeds [][2]string) {
 	const registry = `{
 		"utility_cache": {
 			"category": "utility", "operation": "cache", "description": "x",
@@ -31,7 +31,7 @@ func importSeeds() (seeds [][2]string) {
 		}
 	}`
 	for _, tasks := range []string{
-		odd,
+		odd(t),
 		`{"metadata": {}, "tasks": [{"id": "\u0000", "task_type": "simple_task", "description": "x",
 			"required_tools": ["utility_cache"], "inputs": {"\ud800": "<"}}]}`,
 		`[{"id": "m", "task_type": "basic_task", "description": "x",
@@ -53,7 +53,7 @@ func importSeeds() (seeds [][2]string) {
 
 func TestImportWritesWhatItKeeps(t *testing.T) {
 	t.Parallel()
-	for _, seed := range importSeeds() {
+	for _, seed := range importSeeds(t) {
 		opts := importFiles(t, filepath.Join(t.TempDir(), "in"), []byte(seed[0]), []byte(seed[1]))
 		kept, _, _, err := library.ReadImport(opts)
 		checkImport(t, opts, kept, err)
@@ -64,14 +64,14 @@ func TestImportWritesWhatItKeeps(t *testing.T) {
 // It writes a library only for one input in 512, because writing takes a hundred times longer than
 // reading.
 func FuzzImport(f *testing.F) {
-	for _, seed := range importSeeds() {
+	for _, seed := range importSeeds(f) {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
 	for _, seed := range yamldoctest.JSON(2000) {
 		f.Add([]byte(seed), []byte("{}"))
 		f.Add([]byte("[]"), []byte(seed))
 	}
-	for _, seed := range importSeeds() {
+	for _, seed := range importSeeds(f) {
 		for _, tasks := range yamldoctest.Mutations(25, seed[0]) {
 			f.Add([]byte(tasks), []byte(seed[1]))
 		}
