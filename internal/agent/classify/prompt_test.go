@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"gotest.tools/v3/golden"
 )
 
 // partial returns a case with a bit of everything.
