@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -175,10 +176,10 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 }
 
 // TestLimitsAreLearned checks that a lane uses nearly all of a limit that is not stated from the
-// third minute on, whatever the refusals announce, with less than 2 % refusals or three in 75
-// seconds. A row may use less than nine tenths, because the order in which simultaneous requests
-// are refused is chance. An endpoint that hides both a rate and a concurrency, and says nothing about
-// its refusals, misleads the lane in one of 20 games (15 of 300): one game may use a third of the limit.
+// third minute on, whatever the refusals announce. The order in which simultaneous requests are
+// refused is chance, so each row is played several times. The median of the games has less than 2 %
+// refusals or three in 75 seconds. An endpoint that hides a rate and a concurrency refuses more in
+// one of 40 games.
 func TestLimitsAreLearned(t *testing.T) {
 	t.Parallel()
 	limits := []limitedEndpoint{
@@ -194,49 +195,51 @@ func TestLimitsAreLearned(t *testing.T) {
 	if testing.Short() {
 		styles, minutes = styles[:2], 6
 	}
-	short, unlucky, misled := 0, 0, 0
 	for _, style := range styles {
 		for i := range limits {
 			l := &limits[i]
 			if testing.Short() && l.concurrency > 10 {
 				continue
 			}
+			games := 3
+			if l.concurrency > 0 && l.rpm > 0 {
+				games = 9
+			}
 			name := fmt.Sprintf("%v rpm=%d tpm=%d concurrency=%d",
 				style, l.rpm, l.tpm, l.concurrency)
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					e := &limitedEndpoint{
-						rpm: l.rpm, tpm: l.tpm, concurrency: l.concurrency,
-						took: 700 * time.Millisecond, tokens: 500, style: style, start: time.Now(),
-					}
-					p := poolOf(e, lane.Limits{})
-					span := time.Duration(minutes) * time.Minute
-					saturate(p, 150, span)
-					accepted, refused := e.counts(span)
-					share := float64(accepted) / e.permitted(float64(minutes-2))
-					if share < 0.9 {
-						short++
-					}
-					// One game may be unlucky in its tries beyond the limit.
-					most := max(accepted/50, 3*(minutes-2)*60/75)
-					if refused > most {
-						unlucky++
-					}
-					if share < 0.6 || refused > 3*most {
-						misled++
-					}
-					if misled > 1 || share < 0.3 || refused > accepted/5 || refused > most && unlucky > 1 {
-						lanes, _ := p.Status()
-						t.Errorf("%.3f of the permitted requests, %d refused; %s",
-							share, refused, lanes[0].Found)
-					}
-				})
+				var excess []int
+				for range games {
+					synctest.Test(t, func(t *testing.T) {
+						excess = append(excess, learn(t, l, style, minutes))
+					})
+				}
+				slices.Sort(excess)
+				if excess[games/2] > 0 {
+					t.Errorf("the games have more refusals than they may by %d", excess)
+				}
 			})
 		}
 	}
-	if short > 2 {
-		t.Errorf("%d rows used less than nine tenths", short)
+}
+
+// learn lets a lane use an endpoint with some limits. It returns by how much the refusals exceed
+// what is usual.
+func learn(t *testing.T, l *limitedEndpoint, style refusalStyle, minutes int) (excess int) {
+	e := &limitedEndpoint{
+		rpm: l.rpm, tpm: l.tpm, concurrency: l.concurrency,
+		took: 700 * time.Millisecond, tokens: 500, style: style, start: time.Now(),
 	}
+	p := poolOf(e, lane.Limits{})
+	span := time.Duration(minutes) * time.Minute
+	saturate(p, 150, span)
+	accepted, refused := e.counts(span)
+	share := float64(accepted) / e.permitted(float64(minutes-2))
+	if share < 0.9 || refused > accepted/4 {
+		lanes, _ := p.Status()
+		t.Errorf("%.3f of the permitted requests, %d refused; %s", share, refused, lanes[0].Found)
+	}
+	return refused - max(accepted/50, 3*(minutes-2)*60/75)
 }
 
 // TestLearnedLimitRecovers checks that a lane finds out when its endpoint allows more

@@ -54,14 +54,16 @@ func (l *Limiter) weigh() (explained bool) {
 	if l.log.latest().sent < l.broken.until {
 		return false
 	}
-	confirmed := l.confirm(l.rules, nil)
+	confirmed := l.confirm(l.rules, nil, apart)
 	if len(confirmed) == 0 && l.dare.failed >= surely {
 		confirmed = l.together()
 	}
 	l.joint = slices.ContainsFunc(confirmed, func(r *rule) bool {
 		return len(r.refusals) != len(confirmed[0].refusals)
 	})
-	explained = l.log.explained(l.era, refusalsOf(confirmed))
+	if explained = l.log.explained(l.era, refusalsOf(confirmed)); explained && !l.joint {
+		l.reconsider(confirmed)
+	}
 	if len(l.obeyed) == 0 {
 		l.dare.failed = 0
 		l.broken.times, l.broken.since = 0, l.sent
@@ -80,10 +82,24 @@ func (l *Limiter) weigh() (explained bool) {
 	return explained
 }
 
-// confirm returns the rules that are confirmed, given refusals that other rules explain.
-func (l *Limiter) confirm(rules []*rule, explained map[uint64]bool) (confirmed []*rule) {
+// reconsider notes that the confirmed rules, as they are known now, do not permit the requests
+// whose refusals they explain. How many requests are in flight at the endpoint is uncertain, so the
+// limit may have seemed to be higher when they were sent.
+func (l *Limiter) reconsider(confirmed []*rule) {
+	for _, r := range confirmed {
+		for i := 0; r.measure == InFlight && i < len(r.refusals); i++ {
+			l.log.at(r.refusals[i].number).permitted = false
+		}
+	}
+}
+
+// confirm returns the rules that are confirmed by bursts which are a part of their span apart,
+// given refusals that other rules explain.
+func (l *Limiter) confirm(
+	rules []*rule, explained map[uint64]bool, apart float64,
+) (confirmed []*rule) {
 	for _, r := range rules {
-		if r.weigh(&l.log, l.era, explained, false); r.confirmed() {
+		if r.weigh(&l.log, l.era, explained, false); r.confirmed(apart) {
 			confirmed = append(confirmed, r)
 		}
 	}
@@ -106,7 +122,7 @@ func (l *Limiter) together() (rules []*rule) {
 	others := slices.DeleteFunc(slices.Clone(l.rules), func(r *rule) bool {
 		return slices.Contains(rules, r)
 	})
-	return append(rules, l.confirm(others, refusalsOf(rules))...)
+	return append(rules, l.confirm(others, refusalsOf(rules), apartBeside)...)
 }
 
 // refusalsOf returns the refused requests that some rules explain.

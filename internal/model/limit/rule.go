@@ -135,17 +135,21 @@ func (r *rule) weigh(g *log, era uint64, explained map[uint64]bool, partly bool)
 // possible reports whether the rule explains the refusals.
 func (r *rule) possible() bool { return r.least > r.most && !math.IsInf(r.least, 1) }
 
+// Bursts that confirm a rule are this part of its span apart, because closer ones may have had
+// another cause. There are fewer of these beside a rule that is surely right.
+const apart, apartBeside = 0.6, 0.25
+
 // confirmed reports whether the rule is to be obeyed. One burst is enough if the endpoint named
-// requests in flight as its limit. Bursts that are closer than the span of a rule may have had
-// another cause.
-func (r *rule) confirmed() bool {
+// requests in flight as its limit.
+func (r *rule) confirmed(apart float64) bool {
 	if !r.possible() || r.limit() < 1 {
 		return false
 	}
 	first, last := r.refusals[0], r.refusals[len(r.refusals)-1]
 	bursts := slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.burst != first.burst })
 	named := slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.measure == InFlight })
-	return named || bursts && last.sent-first.sent >= max(r.span*6/10, 500*time.Millisecond)
+	return named || bursts && last.sent-first.sent >= max(
+		time.Duration(apart*float64(r.span)), 500*time.Millisecond)
 }
 
 // limit returns the highest level that the rule permits. A limit of tokens is known only roughly.
