@@ -43,7 +43,7 @@ var environment = os.Environ()
 func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){
 		"assay": main, "toolserver": toolServer,
-		"envserver": func() { environmenttest.Serve(os.Args[1], os.Args[2]) },
+		"envserver": func() { tillServer(environmenttest.Serve) },
 		"agent":     func() { agenttest.Act(os.Args[1]) },
 	})
 }

@@ -79,6 +79,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		err = runBareClient(ctx, args[1:], out)
 	case len(args) > 0 && args[0] == plainVerb:
 		err = runPlainServer(ctx, args[1:], out)
+	case len(args) > 0 && args[0] == environmentVerb:
+		err = runEnvironment(ctx, out)
 	default:
 		err = runBench(ctx, args, out, errs)
 	}
@@ -145,7 +147,7 @@ func measurementList() string {
 }
 
 // choose returns the measurements whose IDs start with one of the prefixes in
-// a comma-separated list, so that 2 selects 2a to 2j. An empty list selects all.
+// a comma-separated list, so that 2 selects 2a to 2k. An empty list selects all.
 func choose(only string) ([]measurement, error) {
 	if only == "" {
 		return measurements, nil

@@ -29,6 +29,7 @@ var measurements = []measurement{
 	{"2h", "attempts of one turn beside a bare client", 150, (*bench).oneTurn},
 	{"2i", "1,000 calls of 250 ms, 50 at once, of which 1 % hang", 100, (*bench).stragglers},
 	{"2j", "100,000 episodes in flight over HTTP/2, and 10,000 over HTTP", 140, (*bench).inFlight},
+	{"2k", "CPU of Assay for each call of a tool", 60, (*bench).steps},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"5", "a hundred kills", 100, (*bench).kills},
 	{"6", "how far the wordings determine the tools", 2, (*bench).wordings},

@@ -139,12 +139,12 @@ func read(doc *yamldoc.Document) (*Experiment, error) {
 	if err := doc.Decode(e); err != nil {
 		return nil, err
 	}
-	e.defaults()
-	if err := e.check(); err != nil {
-		return nil, err
-	}
 	if e.Library != BuiltinLibrary && e.Library != "" {
 		e.Library = relative(doc.Dir, e.Library)
+	}
+	e.defaults() // the world depends on the library
+	if err := e.check(); err != nil {
+		return nil, err
 	}
 	if e.Providers != "" {
 		e.Providers = relative(doc.Dir, e.Providers)

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
+)
+
+// environmentVerb makes this program act as an environment: a till that speaks OpenEnv.
+const environmentVerb = "environment"
+
+// runEnvironment serves until ctx ends or the process is killed. It prints its address.
+func runEnvironment(ctx context.Context, out io.Writer) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: environmenttest.Handler(""), ReadHeaderTimeout: time.Minute}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	fmt.Fprintf(out, "http://%s\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// callsPerAttempt is how many calls of tools each attempt of [bench.steps] makes.
+const callsPerAttempt = 20
+
+// steps is measurement 2k: the CPU that Assay takes for each call of a tool, with the turn around it
+// and its part of the attempt, but without start and planning. Each row has fewer and more attempts.
+func (b *bench) steps(ctx context.Context) ([]row, error) {
+	environment, address, err := b.environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took := sync.OnceValue(func() float64 { // its CPU in µs
+		environment.kill()
+		u, _ := environment.wait() // the error only reports the kill
+		return float64(u.cpu.Microseconds())
+	})
+	defer took()
+	small, err := b.ownTools(1)
+	if err != nil {
+		return nil, err
+	}
+	large, err := b.ownTools(10_000)
+	if err != nil {
+		return nil, err
+	}
+	till, err := b.till(address)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	undone, rounds := 0, b.size(3, 1)
+	few, many := b.size(50, 10), b.size(300, 50)
+	for _, l := range []struct{ what, library string }{
+		{"in an environment", till},
+		{"of own tools with 300 B of state", small},
+		{"of own tools with 3 MB of state", large},
+	} {
+		var costs []float64
+		for range rounds {
+			var cpu [2]time.Duration
+			for i, attempts := range []int{few, many} {
+				m, err := b.stepsOf(ctx, l.library, attempts)
+				if err != nil {
+					return nil, err
+				}
+				cpu[i] = m.cpu
+				undone += m.undone()
+			}
+			calls := (many - few) * callsPerAttempt
+			costs = append(costs, float64((cpu[1]-cpu[0]).Microseconds())/float64(calls))
+		}
+		rows = append(rows, newRow("CPU a call "+l.what, micros, median(costs...)).below(1000).because(
+			"%d attempts of %d calls without the first %d; median of %d rounds",
+			many, callsPerAttempt, few, len(costs)))
+	}
+	all := (few + many) * callsPerAttempt * rounds
+	return append(rows, newRow("CPU a call of the environment itself", micros, took()/float64(all)),
+		countRow("trials not done", undone).zero()), nil
+}
+
+// environment starts this program as an environment. Its CPU is not Assay's.
+func (b *bench) environment(ctx context.Context) (p *process, address string, err error) {
+	lines := make(chan string, 1)
+	p, err = start(b.command(ctx, b.self, environmentVerb), func(line []byte) {
+		lines <- strings.TrimSpace(string(line))
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	select {
+	case address = <-lines:
+		return p, address, nil
+	case <-time.After(time.Minute):
+		err = errors.New("the environment printed no address")
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	p.kill()
+	return nil, "", err
+}
+
+// till returns the file of a task of the environment.
+func (b *bench) till(address string) (string, error) {
+	var calls []string
+	for i := range callsPerAttempt {
+		euros := float64(i+1) / 8 // different amounts, so that no call repeats the one before
+		if i == callsPerAttempt-1 {
+			euros = 1.25 // 25 in all
+		}
+		calls = append(calls, fmt.Sprintf("{tool: pay, arguments: {euros: %v}}", euros))
+	}
+	return b.write("till.yaml", fmt.Sprintf(`environment: {url: %q, sessions: 50}
+answer: {type: message, content: "{answer}"}
+effects: [pay]
+tasks:
+  - id: pay
+    reset: {task_id: pay}
+    plan: [%s]
+    answer: Done.
+`, address, strings.Join(calls, ", ")))
+}
+
+// ownTools returns the file of a task of own tools, whose state has some records of 300 bytes.
+func (b *bench) ownTools(n int) (string, error) {
+	records := make(map[string]any, n)
+	for i := range n {
+		records[fmt.Sprint("r", i)] = map[string]any{
+			"owner": fmt.Sprint("owner ", i), "notes": []any{}, "text": strings.Repeat("x", 250),
+		}
+	}
+	base, err := json.Marshal(map[string]any{"records": records})
+	if err != nil {
+		return "", err
+	}
+	state, err := b.write("base.json", string(base))
+	if err != nil {
+		return "", err
+	}
+	script, err := b.write("tools.star", `
+def read(state, id):
+    return state["records"][id]
+
+def note(state, id, text):
+    record = state["records"][id]
+    record["notes"].append(text)
+    return len(record["notes"])
+`)
+	if err != nil {
+		return "", err
+	}
+	tools, err := b.write("tools.yaml", fmt.Sprintf(`file: %q
+tools:
+  - {name: read, description: Read a record.}
+  - {name: note, description: Add a note to a record., effect: writes}
+`, script))
+	if err != nil {
+		return "", err
+	}
+	var calls []string
+	for i := range callsPerAttempt / 2 {
+		id := fmt.Sprint("r", i*937%n)
+		calls = append(calls, fmt.Sprintf("{tool: read, arguments: {id: %s}}", id),
+			fmt.Sprintf("{tool: note, arguments: {id: %s, text: note %d}}", id, i))
+	}
+	plan := strings.Join(calls, ", ")
+	return b.write("tasks.yaml", fmt.Sprintf(`tools: %q
+base: %q
+tasks:
+  - id: notes
+    prompt: Read records and add notes.
+    judge: {calls: [%s]}
+    plan: [%s]
+`, tools, state, plan, plan))
+}
+
+// stepsOf runs a number of attempts at the task of a library.
+func (b *bench) stepsOf(ctx context.Context, library string, attempts int) (m measured, err error) {
+	file, err := b.write("steps.yaml", fmt.Sprintf(`name: steps
+library: %q
+models: [sim/optimal]
+variants: [optimal]
+reliabilities: [1]
+repeats: %d
+limits: {turns: 61, calls: 60}
+`, library, attempts))
+	if err != nil {
+		return m, err
+	}
+	store := b.path("steps.db")
+	defer os.Remove(store)
+	p, err := start(b.command(ctx, b.assay, "run", file, "--store", store, "--display", "json"), m.read)
+	if err != nil {
+		return m, err
+	}
+	m.usage, err = p.wait()
+	return m, err
+}
