@@ -196,7 +196,7 @@ func TestInterruptLeavesNoFilesOrProcesses(t *testing.T) {
 func TestOnlySelectsByPrefix(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ only, want string }{
-		{"", "2a 2c 2d 2e 2f 2h 2i 2j 3 5 6 8a 8b 8c"},
+		{"", "2a 2c 2d 2e 2f 2h 2i 2j 2k 3 5 6 8a 8b 8c"},
 		{"2", "2a 2c 2d 2e 2f 2h 2i 2j 2k"},
 		{"5,2c", "2c 5"},
 	} {
