@@ -28,8 +28,9 @@ version. If the new outcome differs, it is stored next to the attempt, which nev
 changes. From then on, reports and exports show the new verdicts. Each verdict names
 the version of the rules that gave it.
 
-Rescore needs the task of each transcript, so the libraries that the runs used must still
-be at their paths.`,
+A store keeps the tasks and judges of its runs, so no other file is needed. Outcomes of
+worlds that this version does not know, or that only an environment can judge, stay as
+they are.`,
 		Example: `  assay store rescore --dry-run
   assay store rescore --store results.db`,
 		Args: cobra.NoArgs,
