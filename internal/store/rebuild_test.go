@@ -271,7 +271,7 @@ func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
 	n := len(all(t, openReadOnly(t, clean), store.Filter{}))
-	for _, column := range columnsIn(t, clean, "runs") {
+	for column := range columnsIn(t, clean, "runs") {
 		if column == "id" || column == "seq" { // the seals of attempts cover the ID
 			continue
 		}
