@@ -19,17 +19,13 @@ func (e *Experiment) ownTools() bool {
 
 // usualWorld returns the default world. Tools that users wrote have their own world.
 func (e *Experiment) usualWorld() string {
-	path := e.Library
-	if path != "" && path != BuiltinLibrary {
-		path = relative(e.doc.Dir, path)
-	}
-	if library.IsTaskFile(path) {
-		if library.IsEnvironment(path) {
+	if library.IsTaskFile(e.Library) {
+		if library.IsEnvironment(e.Library) {
 			return world.OpenEnv
 		}
 		return world.OwnName
 	}
-	return cmp.Or(world.For(library.CatalogOf(path)), world.Names[0])
+	return cmp.Or(world.For(library.CatalogOf(e.Library)), world.Names[0])
 }
 
 // usualTools returns the default tool setting. Users write few tools, so all are listed.
