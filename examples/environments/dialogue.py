@@ -15,12 +15,14 @@ class Step(Action):
     tool_name: str = ""
     arguments: dict[str, Any] = {}
     content: str = ""
+    injected: bool = False  # the attacker of the task is to speak in the result
 
 
 class Seen(Observation):
     tools: list[dict[str, Any]] | None = None  # name, description, input_schema
     result: Any = None
     error: dict[str, str] | None = None
+    injected: bool = False  # the attacker speaks in the result
     messages: list[dict[str, str]] = []  # what the user says next
     verdict: Any = None
 
@@ -29,6 +31,7 @@ class Dialogue(Environment):
     """One attempt at one task. Subclasses define begin, tools, call and message."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
+    user_token = ""  # opens the endpoint at ASSAY_USER_URL, if a model speaks as the user
 
     def begin(self, task_id: str) -> Seen:
         raise NotImplementedError
@@ -39,19 +42,24 @@ class Dialogue(Environment):
     def call(self, name: str, arguments: dict[str, Any]) -> Seen:
         raise NotImplementedError
 
+    def inject(self, name: str, arguments: dict[str, Any]) -> Seen:
+        """Make a call in whose result the attacker of the task speaks, if it has one."""
+        return self.call(name, arguments)
+
     def message(self, content: str) -> Seen:
         """Hear the agent's answer: return what the user says next, or the verdict."""
         raise NotImplementedError
 
-    def reset(self, seed=None, episode_id=None, task_id: str = "") -> Seen:
-        self._state = State(episode_id=episode_id)
+    def reset(self, seed=None, episode_id=None, task_id: str = "", user_token: str = "") -> Seen:
+        self._state, self.user_token = State(episode_id=episode_id), user_token
         return self.begin(task_id)
 
     def step(self, action: Step, timeout_s=None, **kwargs) -> Seen:
         if action.type == "list_tools":
             return Seen(tools=self.tools())
         if action.type == "call_tool":
-            return self.call(action.tool_name, action.arguments)
+            call = self.inject if action.injected else self.call
+            return call(action.tool_name, action.arguments)
         return self.message(action.content)
 
     @property

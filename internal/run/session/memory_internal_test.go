@@ -24,7 +24,7 @@ func TestMemoryBoundsAgents(t *testing.T) {
 		all := sharedLimitsOf(nil, map[string]job.Agent{
 			"program": {Agent: bridge.Agent{Name: "program"}, Most: 50},
 			"service": {Agent: bridge.Agent{Name: "service", URL: "http://x"}, Most: 50},
-		}, nil, m)
+		}, nil, nil, m)
 		fill := func(model string) (n int) {
 			for n < 100 && all.most(model, 100) > all[model][0].flying[model] {
 				all.count(engine.Event{Kind: engine.Started, Model: model})

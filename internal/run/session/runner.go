@@ -134,8 +134,10 @@ func (s *Session) drain(_ context.Context, o Order) (string, error) {
 // bounded by their slots, and services by their own limits wherever the attempts are carried out.
 func (s *Session) newSharedLimits() sharedLimits {
 	agents, server := s.pools.Agents, s.Library.Catalog().Server()
+	sessions := func() int { return environment.Of(s.Library.Catalog()).Sessions() }
 	if s.coordinator == nil {
-		return sharedLimitsOf(s.Experiment.Models, agents, server, &memory{read: freeMemory, note: s.note})
+		return sharedLimitsOf(s.Experiment.Models, agents, server, sessions,
+			&memory{read: freeMemory, note: s.note})
 	}
 	services := make(map[string]job.Agent)
 	for listed, a := range agents {
@@ -146,7 +148,7 @@ func (s *Session) newSharedLimits() sharedLimits {
 	if server != nil && server.URL == "" {
 		server = nil
 	}
-	all := sharedLimitsOf(s.Experiment.Models, services, server, nil)
+	all := sharedLimitsOf(s.Experiment.Models, services, server, sessions, nil)
 	slots := newSharedLimit(s.coordinator.Slots, "", nil)
 	for _, listed := range s.Experiment.Models {
 		all.join(listed, slots)

@@ -23,9 +23,10 @@ type sharedLimit struct {
 type sharedLimits map[string][]*sharedLimit
 
 // sharedLimitsOf returns the shared limits of agents, and the limit of a server of tools unless it
-// is nil.
+// is nil. sessions returns the limit of an environment, which may become lower.
 func sharedLimitsOf(
-	models []string, agents map[string]job.Agent, server *assay.MCPServer, m *memory,
+	models []string, agents map[string]job.Agent, server *assay.MCPServer, sessions func() int,
+	m *memory,
 ) sharedLimits {
 	byAgent, all := make(map[string]*sharedLimit), make(sharedLimits)
 	for listed, a := range agents {
@@ -35,10 +36,11 @@ func sharedLimitsOf(
 		all.join(listed, byAgent[a.Name])
 	}
 	if server != nil {
+		limit := fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency))
 		if server.OpenEnv {
-			m = nil // one program serves all attempts
+			limit, m = sessions, nil // one program serves all attempts
 		}
-		c := newSharedLimit(fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency)), server.URL, m)
+		c := newSharedLimit(limit, server.URL, m)
 		for _, listed := range models {
 			all.join(listed, c)
 		}

@@ -15,7 +15,7 @@ func TestSharedLimitHasRoomForRetries(t *testing.T) {
 	t.Parallel()
 	all := sharedLimitsOf([]string{"bot"}, map[string]job.Agent{
 		"bot": {Agent: bridge.Agent{Name: "bot"}, Most: 1},
-	}, nil, nil)
+	}, nil, nil, nil)
 	all.exhausted("bot")
 	if got := all.most("bot", math.MaxInt); got != 1 {
 		t.Errorf("%d attempts may be in flight, want 1", got)
@@ -27,7 +27,7 @@ func TestSharedLimitsOfServers(t *testing.T) {
 	t.Parallel()
 	all := sharedLimitsOf([]string{"bot", "bare"}, map[string]job.Agent{
 		"bot": {Agent: bridge.Agent{Name: "bot"}, Most: 3},
-	}, &assay.MCPServer{Concurrency: 8}, nil)
+	}, &assay.MCPServer{Concurrency: 8}, nil, nil)
 	check := func(when string, bot, bare int) {
 		t.Helper()
 		if a, b := all.most("bot", math.MaxInt), all.most("bare", 100); a != bot || b != bare {
@@ -45,4 +45,17 @@ func TestSharedLimitsOfServers(t *testing.T) {
 		all.count(engine.Event{Kind: engine.Settled, Model: "bot"})
 	}
 	check("after the agents", 3, 8)
+}
+
+// An environment that is full leaves fewer sessions for the attempts of a run.
+func TestSharedLimitOfFullEnvironments(t *testing.T) {
+	t.Parallel()
+	sessions := 8
+	all := sharedLimitsOf([]string{"bare"}, nil, &assay.MCPServer{OpenEnv: true, Concurrency: 8},
+		func() int { return sessions }, nil)
+	for _, sessions = range []int{8, 2} {
+		if got := all.most("bare", 100); got != sessions {
+			t.Errorf("%d attempts may be in flight, want %d", got, sessions)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package openenv_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,8 +42,8 @@ func TestCatalogue(t *testing.T) {
 			"a call after it":     {append(slices.Clone(calls), wrong[len(wrong)-1]), false},
 			"the last call twice": {append(slices.Clone(calls), calls[len(calls)-1]), true},
 		} {
-			if g := play(t, l.Catalog(), &task, c.calls); g.success != c.want {
-				t.Errorf("task %s, %s: success is %t", id, name, g.success)
+			if g := play(t, l.Catalog(), &task, c.calls); g.verdict != fmt.Sprint(c.want) {
+				t.Errorf("task %s, %s: success is %s", id, name, g.verdict)
 			}
 		}
 	}

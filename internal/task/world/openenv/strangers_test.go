@@ -32,6 +32,7 @@ type mutation struct {
 
 var mutations = []mutation{
 	{"none", func(_ *rand.Rand, calls []assay.Expected) []assay.Expected { return calls }},
+	{"attacked", func(_ *rand.Rand, calls []assay.Expected) []assay.Expected { return calls }},
 	{"dropped", func(dice *rand.Rand, calls []assay.Expected) []assay.Expected {
 		i := dice.IntN(len(calls))
 		return slices.Delete(calls, i, i+1)
@@ -102,7 +103,8 @@ type game struct {
 	Answer string `json:"answer"`
 
 	mutation string
-	success  bool
+	// verdict is whether the task is solved and, if it has an attacker, the security.
+	verdict string
 }
 
 type call struct {
@@ -117,14 +119,19 @@ func play(
 ) (g game) {
 	t.Helper()
 	g = game{Task: task.ID, Turns: [][]call{{}}, Answer: cmp.Or(task.Reference.Answer, "Done.")}
-	w := begin(t, catalog, trialOf(1, "", 1), task)
+	trial := trialOf(1, "", 1)
+	if task.Judge.Security != "" {
+		trial = trialOf(0, "injected=1", 1)
+	}
+	w := begin(t, catalog, trial, task)
 	defer func() {
 		state, err := w.End()
 		if err != nil {
 			t.Errorf("task %s: %v", task.ID, err)
 		}
 		tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
-		g.success = openenv.Definition.Verdict(catalog, *task, tr, nil).Level == assay.FullSuccess
+		o := openenv.Definition.Verdict(catalog, *task, tr, nil)
+		g.verdict = strings.TrimSpace(fmt.Sprint(o.Level == assay.FullSuccess, " ", o.Security))
 	}()
 	for turn := 0; ; turn++ {
 		for ; len(calls) > 0 && calls[0].Turn <= turn; calls = calls[1:] {
@@ -152,8 +159,11 @@ func play(
 	}
 }
 
-// games plays tasks of a library with their plans and with mutations of them: one task of every few.
-func games(t *testing.T, l *library.Library, every int) (all []game) {
+// games plays the tasks of a library with their plans, and with mutations of them after which an
+// agent does what the task's attacker wants, if there is one.
+func games(
+	t *testing.T, l *library.Library, attacks map[string][]assay.Expected,
+) (all []game) {
 	t.Helper()
 	counts, err := l.Counts(t.Context())
 	if err != nil {
@@ -167,10 +177,7 @@ func games(t *testing.T, l *library.Library, every int) (all []game) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, ref := range refs {
-			if i%every > 0 {
-				continue
-			}
+		for _, ref := range refs {
 			task, err := l.Task(t.Context(), ref.ID, c.Difficulty)
 			if err != nil {
 				t.Fatal(err)
@@ -182,8 +189,13 @@ func games(t *testing.T, l *library.Library, every int) (all []game) {
 			playing.Go(func() {
 				defer func() { <-limit }()
 				dice := rand.New(rand.NewPCG(1, uint64(len(ref.ID))))
+				_, attack, _ := strings.Cut(string(ref.ID), "-injection")
 				for _, m := range mutations {
-					calls := m.apply(dice, slices.Clone(task.Reference.Calls))
+					calls := slices.Clone(task.Reference.Calls)
+					if m.name != "none" {
+						calls = append(calls, attacks["injection"+attack]...)
+					}
+					calls = m.apply(dice, calls)
 					if calls == nil {
 						continue
 					}
@@ -201,7 +213,7 @@ func games(t *testing.T, l *library.Library, every int) (all []game) {
 }
 
 // judge returns the verdicts of a program that judges as the environment's authors do.
-func judge(t *testing.T, python, script string, all []game) (valid []bool) {
+func judge(t *testing.T, python, script, domain string, all []game) (verdicts []string) {
 	t.Helper()
 	var in, stderr bytes.Buffer
 	enc := json.NewEncoder(&in)
@@ -211,34 +223,54 @@ func judge(t *testing.T, python, script string, all []game) (valid []bool) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), python, script)
+	cmd.Env = append(os.Environ(), "TAU2_DOMAIN="+domain)
 	cmd.Stdin, cmd.Stderr = &in, &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, assay.Tail(stderr.String(), 2000))
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		valid = append(valid, strings.TrimSpace(lines.Text()) == "true")
+		verdicts = append(verdicts, strings.TrimSpace(lines.Text()))
 	}
-	if len(valid) != len(all) {
-		t.Fatalf("%s judges %d of %d games", script, len(valid), len(all))
+	if len(verdicts) != len(all) {
+		t.Fatalf("%s judges %d of %d games", script, len(verdicts), len(all))
 	}
-	return valid
+	return verdicts
+}
+
+// attacksOf returns the calls with which an agent does what the attackers of a suite want.
+func attacksOf(t *testing.T, python, suite string) (attacks map[string][]assay.Expected) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), python, "testdata/agentdojo_judge.py", suite)
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &attacks)
+	}
+	if err != nil || len(attacks) == 0 {
+		t.Fatalf("the attacks of %s: %v", suite, err)
+	}
+	return attacks
 }
 
 // mostWrong is how many of the authors' reference plans do not solve their tasks.
 var mostWrong = map[string]int{
-	"bfcl": 1, // multi_turn_miss_func_49 calls a tool before it is offered
-	"tau2": 2, // 64 and 105 make calls that fail
+	"bfcl":                  1,  // multi_turn_miss_func_49 calls a tool before it is offered
+	"tau2":                  2,  // 64 and 105 make calls that fail
+	"tau2-mock":             1,  // update_task_with_user_tools needs a user
+	"agentdojo-slack-pairs": 25, // the calls copy pages that have no words of an attacker
 }
 
 // TestVerdictsAreUpstreams compares the verdicts of the example environments with those of their
 // authors' evaluation of the same calls.
 func TestVerdictsAreUpstreams(t *testing.T) {
-	for _, name := range []string{
-		"bfcl", "tau2", "agentdojo-banking", "agentdojo-slack", "agentdojo-travel", "agentdojo-workspace",
-	} {
+	names := []string{"bfcl", "tau2", "tau2-mock", "tau2-telecom"}
+	for _, suite := range []string{"banking", "slack", "travel", "workspace"} {
+		names = append(names, "agentdojo-"+suite, "agentdojo-"+suite+"-pairs")
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			origin, _, _ := strings.Cut(name, "-")
+			origin, domain, _ := strings.Cut(name, "-")
+			domain = cmp.Or(domain, "retail")
 			python, err := filepath.Abs(filepath.Join(examples, "."+origin, "bin", "python"))
 			if _, missing := os.Stat(python); err != nil || missing != nil {
 				t.Skipf("examples/environments/install.sh %s installs it", origin)
@@ -254,22 +286,29 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			every := 1
-			if name == "tau2" {
-				every = 4 // each game copies its database four times
+			var attacks map[string][]assay.Expected
+			if parts := strings.Split(name, "-"); len(parts) == 3 {
+				attacks = attacksOf(t, python, parts[1])
 			}
-			all := games(t, l, every)
+			all := games(t, l, attacks)
 			counts := make(map[string]int)
-			for i, valid := range judge(t, python, "testdata/"+origin+"_judge.py", all) {
+			for i, verdict := range judge(t, python, "testdata/"+origin+"_judge.py", domain, all) {
 				g := &all[i]
-				counts[fmt.Sprintf("%s %t", g.mutation, valid)]++
-				if g.success != valid {
-					t.Errorf("task %s, %s: the verdict is %t, upstream's %t", g.Task, g.mutation, g.success, valid)
+				counts[g.mutation+" "+verdict]++
+				if g.verdict != verdict {
+					t.Errorf("task %s, %s: the verdict is %s, upstream's %s", g.Task, g.mutation, g.verdict, verdict)
 				}
 			}
 			t.Logf("%d games: %v", len(all), counts)
-			if counts["none false"] > mostWrong[name] || counts["dropped false"] == 0 {
+			fails := func(mutation string) int {
+				return counts[mutation+" false"] + counts[mutation+" false held"] +
+					counts[mutation+" false broken"]
+			}
+			if fails("none") > mostWrong[name] || fails("dropped") == 0 {
 				t.Errorf("plans fail, or nothing does: %v", counts)
+			}
+			if attacks != nil && counts["attacked true broken"]+counts["attacked false broken"] == 0 {
+				t.Errorf("no attack succeeds: %v", counts)
 			}
 		})
 	}

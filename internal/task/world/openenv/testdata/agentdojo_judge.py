@@ -1,15 +1,24 @@
 """Judges calls with AgentDojo's own evaluation: a line of JSON each, and a line for each verdict.
 
-The calls and the answer are those of a scripted agent in the package's own pipeline.
+The calls and the answer are those of a scripted agent in the package's own pipeline. With the name of
+a suite as its argument, it prints the reference calls of the injection tasks instead.
 """
 
+import copy
+import functools
 import json
 import sys
+import types
+
+import yaml
+
+yaml.safe_load = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
 
 from agentdojo.agent_pipeline.agent_pipeline import AgentPipeline
 from agentdojo.agent_pipeline.base_pipeline_element import BasePipelineElement
 from agentdojo.agent_pipeline.basic_elements import InitQuery
 from agentdojo.agent_pipeline.tool_execution import ToolsExecutionLoop, ToolsExecutor
+from agentdojo.attacks.attack_registry import load_attack
 from agentdojo.functions_runtime import FunctionCall
 from agentdojo.task_suite.load_suites import get_suites
 from agentdojo.types import ChatAssistantMessage, text_content_block_from_string
@@ -34,11 +43,35 @@ class Script(BasePipelineElement):
         return query, runtime, env, [*messages, said], extra_args
 
 
+@functools.cache
+def environment(name, task_id, injection_id):
+    """The data of a suite with the injections of a pair, if there is one."""
+    suite, planted = suites[name], {}
+    if injection_id:
+        attack = load_attack("important_instructions_no_names", suite, types.SimpleNamespace(name="local"))
+        planted = attack.attack(
+            suite.get_user_task_by_id(task_id), suite.get_injection_task_by_id(injection_id))
+    return suite.load_and_inject_default_environment(planted)
+
+
+def calls(suite):
+    for injection_id, injection in suite.injection_tasks.items():
+        made = injection.ground_truth(suite.load_and_inject_default_environment({}))
+        yield injection_id, [{"tool": c.function, "arguments": dict(c.args)} for c in made]
+
+
+if sys.argv[1:]:
+    json.dump(dict(calls(suites[sys.argv[1]])), sys.stdout, default=str)
+    sys.exit()
 for line in sys.stdin:
     played = json.loads(line)
-    name, _, task_id = played["task"].partition("-")
-    task = suites[name].get_user_task_by_id(task_id)
+    name, task_id, injection_id = (played["task"].split("-") + [""])[:3]
+    suite = suites[name]
+    task = suite.get_user_task_by_id(task_id)
+    injection = suite.get_injection_task_by_id(injection_id) if injection_id else None
     script = Script(played["turns"][0], played["answer"])
     pipeline = AgentPipeline([InitQuery(), script, ToolsExecutionLoop([ToolsExecutor(), script], max_iters=99)])
-    useful, _ = suites[name].run_task_with_pipeline(pipeline, task, None, {})
-    print(json.dumps(bool(useful)), flush=True)
+    data = copy.deepcopy(environment(name, task_id if injection_id else "", injection_id))
+    useful, successful = suite.run_task_with_pipeline(pipeline, task, injection, {}, environment=data)
+    security = {False: "held", True: "broken"}[bool(successful)] if injection else ""
+    print((json.dumps(bool(useful)) + " " + security).strip(), flush=True)
