@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,5 +176,39 @@ func TestRecoverReadsEveryPage(t *testing.T) {
 				m.recovers(t, b, func(int) bool { return false })
 			})
 		}
+	}
+}
+
+// TestRecoverPrefersProvedRows changes rows of some tables, and leaves their earlier pages at the end
+// of the file, as a lost write or a file system may. Recovery keeps the rows that can be proved.
+func TestRecoverPrefersProvedRows(t *testing.T) {
+	t.Parallel()
+	m := mappedStore(t)
+	for _, change := range []string{
+		"UPDATE attempts SET turns = turns + 1",
+		"UPDATE trials SET repeat = repeat + 7",
+		"UPDATE transcripts SET body = x'00'",
+		"UPDATE attempt_seals SET sum = zeroblob(16)",
+		"UPDATE seals SET sum = zeroblob(16)",
+	} {
+		t.Run(change, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "changed.db")
+			if err := os.WriteFile(path, m.file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, path, change)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for page := range len(m.file) / pageSize {
+				if old := m.file[page*pageSize:][:pageSize]; !bytes.Equal(old, b[page*pageSize:][:pageSize]) {
+					b = append(b, old...)
+				}
+			}
+			binary.BigEndian.PutUint32(b[28:], uint32(len(b)/pageSize)) // the header's number of pages
+			m.recovers(t, b, func(int) bool { return false })
+		})
 	}
 }
