@@ -1,6 +1,9 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
@@ -10,14 +13,15 @@ import (
 
 func newSchema(p *process) *cobra.Command {
 	schemas := map[string]func() []byte{
-		"experiment": plan.ExperimentSchema,
-		"providers":  plan.ProvidersSchema,
-		"tasks":      library.TasksSchema,
-		"tools":      library.ToolsSchema,
+		"environment": library.EnvironmentSchema,
+		"experiment":  plan.ExperimentSchema,
+		"providers":   plan.ProvidersSchema,
+		"tasks":       library.TasksSchema,
+		"tools":       library.ToolsSchema,
 	}
-	names := []string{"experiment", "providers", "tasks", "tools"}
+	names := slices.Sorted(maps.Keys(schemas))
 	return &cobra.Command{
-		Use:   "schema experiment|providers|tasks|tools",
+		Use:   "schema environment|experiment|providers|tasks|tools",
 		Short: "Print the JSON schema of a kind of file",
 		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many
 editors find it through a comment on the first line:

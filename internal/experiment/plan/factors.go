@@ -392,10 +392,11 @@ func (e *Experiment) parts() []PartSpec {
 	if len(e.Parts) > 0 {
 		parts = slices.Clone(e.Parts)
 	}
+	d := world.Find(e.World)
 	for i := range parts {
 		parts[i].Repeats += e.Again
 		parts[i].FaultMixes = e.Failures.Kinds.Texts()
-		parts[i].ToolsDiffer = e.World == world.OwnName
+		parts[i].ToolsDiffer = d != nil && d.OwnTools
 		if e.types != nil {
 			parts[i].TaskTypes = members(parts[i].TaskTypes, all(e.types))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // Exports for tests.
@@ -57,4 +58,14 @@ func (l *Library) Verify(ctx context.Context) error {
 		return l.damaged(err)
 	}
 	return nil
+}
+
+// DecodeEnvironment reads a file about an environment, but does not start the environment.
+func DecodeEnvironment(text string) error {
+	doc, err := yamldoc.Parse("environment.yaml", []byte(text), tasksHelp)
+	if err != nil {
+		return err
+	}
+	var file environmentDocument[environmentEntry]
+	return doc.Decode(&file)
 }

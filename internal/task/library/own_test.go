@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -211,22 +212,36 @@ func TestOpenAITools(t *testing.T) {
 	}
 }
 
-// TestOwnSchemas checks that the schemas describe the example, and refuse a field that is unknown.
+// compiled compiles a JSON schema.
+func compiled(t *testing.T, text []byte) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("x:schema", doc); err != nil {
+		t.Fatal(err)
+	}
+	return c.MustCompile("x:schema")
+}
+
+// TestOwnSchemas checks that the schemas describe the examples, and refuse a field that is unknown.
 func TestOwnSchemas(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string][]byte{
-		"tasks.yaml": library.TasksSchema(), "tools.yaml": library.ToolsSchema(),
-	} {
-		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("x:"+name, doc); err != nil {
-			t.Fatal(err)
-		}
-		schema := c.MustCompile("x:" + name)
-		file, err := os.ReadFile(filepath.Join(example, name))
+	files := map[string]*jsonschema.Schema{
+		filepath.Join(example, "tasks.yaml"): compiled(t, library.TasksSchema()),
+		filepath.Join(example, "tools.yaml"): compiled(t, library.ToolsSchema()),
+	}
+	environments, err := filepath.Glob("../../../examples/environments/*.yaml")
+	if err != nil || len(environments) == 0 {
+		t.Fatal("no environments", err)
+	}
+	for _, name := range environments {
+		files[name] = compiled(t, library.EnvironmentSchema())
+	}
+	for name, schema := range files {
+		file, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,32 +257,41 @@ func TestOwnSchemas(t *testing.T) {
 	}
 }
 
-// TestServerSchemas checks that the schemas describe files about a server.
+// wholeEnvironment has every field of a file about an environment.
+const wholeEnvironment = `{"name": "n", "environment": {"command": ["a", "{port}"], "env": ["A"],
+	"set": {"B": "{dir}"}, "timeout": "5s", "sessions": 3}, "system": "s", "answer": {"type": "a"},
+	"success": "reward >= 1", "security": "observation.safe == true", "effects": ["mv"],
+	"tools": [{"name": "ls", "description": "d", "effect": "e", "errors": [{"code": "E",
+		"description": "d"}], "reliability": 0.5, "faults": {"injected": 1}}],
+	"tasks": [{"id": "i", "type": "t", "difficulty": "hard", "prompt": "p", "system": "s",
+		"reset": {"id": 1}, "plan": [{"tool": "ls", "arguments": {"a": 1}, "turn": 2}], "answer": "a",
+		"later_tools": [{"name": "l", "description": "d", "input_schema": {}}]}]}`
+
+// TestServerSchemas checks that the schemas describe files about a server, and every field of files
+// about an environment.
 func TestServerSchemas(t *testing.T) {
 	t.Parallel()
-	c := jsonschema.NewCompiler()
-	for text, file := range map[string]string{
-		string(library.ToolsSchema()): `{"mcp": {"command": ["a", "{scratch}"], "env": ["A"],
-			"set": {"B": "{dir}"}, "timeout": "5s"}, "tools": [{"name": "add", "effect": "adds"}]}`,
-		string(library.TasksSchema()): `{"tools": "tools.yaml", "tasks": [{"id": "a", "prompt": "b",
+	for _, tc := range []struct {
+		schema []byte
+		file   string
+	}{
+		{library.ToolsSchema(), `{"mcp": {"command": ["a", "{scratch}"], "env": ["A"],
+			"set": {"B": "{dir}"}, "timeout": "5s"}, "tools": [{"name": "add", "effect": "adds"}]}`},
+		{library.TasksSchema(), `{"tools": "tools.yaml", "tasks": [{"id": "a", "prompt": "b",
 			"setup": [{"tool": "add", "arguments": {"n": 1}}], "observe": {"sum": {"tool": "total"}},
-			"judge": {"state": {"sum": 1}}}]}`,
+			"judge": {"state": {"sum": 1}}}]}`},
+		{library.EnvironmentSchema(), wholeEnvironment},
 	} {
-		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(tc.file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := "x:" + doc.(map[string]any)["title"].(string)
-		if err := c.AddResource(name, doc); err != nil {
-			t.Fatal(err)
-		}
-		v, err := jsonschema.UnmarshalJSON(strings.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.MustCompile(name).Validate(v); err != nil {
+		if err := compiled(t, tc.schema).Validate(v); err != nil {
 			t.Error(err)
 		}
+	}
+	if err := library.DecodeEnvironment(wholeEnvironment); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,9 @@ package library
 
 import _ "embed"
 
+//go:embed environment.schema.json
+var environmentSchema string
+
 //go:embed tasks.schema.json
 var tasksSchema string
 
@@ -13,3 +16,6 @@ func TasksSchema() []byte { return []byte(tasksSchema) }
 
 // ToolsSchema returns the JSON schema (draft 2020-12) of YAML files of tools, for editors.
 func ToolsSchema() []byte { return []byte(toolsSchema) }
+
+// EnvironmentSchema returns the JSON schema (draft 2020-12) of YAML files about environments.
+func EnvironmentSchema() []byte { return []byte(environmentSchema) }
