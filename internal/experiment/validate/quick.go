@@ -22,16 +22,21 @@ type Unsound struct {
 	// Played counts the tasks that were played, and Of the wanted ones.
 	Played int `json:"played"`
 	Of     int `json:"of"`
+	// Unvalidated means that the tasks of an environment were never validated on this machine.
+	Unvalidated bool `json:"unvalidated,omitempty"`
 }
 
 // Quick plays tasks of a library whose tools users wrote once with each agent: with their plans,
 // with agents that do not read them, and with one that calls no tool. It plays no more tasks than a
 // command can wait for, ends early if the context ends, and plays no task if each attempt would
-// start a server. Wanted chooses the tasks.
+// start a server. For an environment, it returns what [Library] found. Wanted chooses the tasks.
 func Quick(
 	ctx context.Context, lib *library.Library, turns, calls int, wanted func(assay.TaskID) bool,
 ) (u Unsound, err error) {
-	if !lib.Own() || lib.Catalog().Server() != nil {
+	switch server := lib.Catalog().Server(); {
+	case server != nil && server.OpenEnv:
+		return recall(lib, wanted), nil
+	case server != nil, !lib.Own():
 		return u, nil
 	}
 	v := newValidator(lib, world.OwnName)
@@ -73,6 +78,9 @@ func (u *Unsound) Tasks() int {
 func (u *Unsound) Note(command string) (lines []string) {
 	const most = 5
 	switch {
+	case u.Unvalidated:
+		return []string{fmt.Sprintf("The tasks were never validated on this machine. `%s` plays their plans.",
+			command)}
 	case len(u.Findings) > 0:
 	case u.Played < u.Of:
 		return []string{fmt.Sprintf("%d of %d tasks were tried, and they are sound. `%s` tries all.",

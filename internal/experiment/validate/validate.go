@@ -76,7 +76,7 @@ const Reliability = 0.8
 const leastEpisodes = 1000
 
 // Library plays all tasks of a library in a world. It calls show with the number of tasks that were
-// played, and of all of them.
+// played, and of all of them. [Quick] remembers what it finds out about an environment.
 func Library(
 	ctx context.Context, lib *library.Library, worldName string, show func(done, of int),
 ) (Proof, error) {
@@ -85,7 +85,11 @@ func Library(
 	if err := v.playAll(ctx); err != nil {
 		return Proof{}, err
 	}
-	return v.conclude(), nil
+	proof := v.conclude()
+	if server := lib.Catalog().Server(); server != nil && server.OpenEnv {
+		remember(lib, &proof)
+	}
+	return proof, nil
 }
 
 // A validator plays tasks in one world.

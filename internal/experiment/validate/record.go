@@ -1,0 +1,64 @@
+package validate
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// A record keeps what [Library] found out about an environment, because plans and runs cannot wait
+// for it. It is a file in the user's cache directory, named by the digest of the library. If it
+// cannot be written or read, the tasks count as never validated.
+type record struct {
+	Tasks    int       `json:"tasks"`
+	Findings []Finding `json:"findings"`
+}
+
+func recordPath(lib *library.Library) string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "assay", "validated", lib.Meta().Digest+".json")
+}
+
+// remember keeps a proof of a library.
+func remember(lib *library.Library, p *Proof) {
+	path := recordPath(lib)
+	dir := filepath.Dir(path)
+	b, err := json.Marshal(record{p.Tasks, p.Findings})
+	if path == "" || err != nil || os.MkdirAll(dir, 0o755) != nil {
+		return
+	}
+	tmp, err := os.CreateTemp(dir, "*.tmp")
+	if err != nil {
+		return
+	}
+	_, err = tmp.Write(b)
+	if err = cmp.Or(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+}
+
+// recall returns the grave findings of the latest proof of a library about the wanted tasks.
+func recall(lib *library.Library, wanted func(assay.TaskID) bool) (u Unsound) {
+	b, err := os.ReadFile(recordPath(lib))
+	var r record
+	if err != nil || json.Unmarshal(b, &r) != nil || r.Tasks == 0 {
+		return Unsound{Unvalidated: true}
+	}
+	u.Played, u.Of = r.Tasks, r.Tasks
+	for _, f := range r.Findings {
+		if f.Grave() && wanted(assay.TaskID(f.Task)) {
+			u.Findings = append(u.Findings, f)
+		}
+	}
+	return u
+}
