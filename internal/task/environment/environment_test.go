@@ -58,11 +58,21 @@ func begin(t *testing.T, s *environment.Server, task string) *environment.Sessio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close() })
-	_, err = session.Reset(t.Context(), map[string]any{"task_id": task})
+	_, err = session.Reset(t.Context(), json.RawMessage(`{"task_id": "`+task+`"}`), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return session
+}
+
+// TestResetIsAnObject reads a task of a library that somebody has changed.
+func TestResetIsAnObject(t *testing.T) {
+	t.Parallel()
+	session := begin(t, program(t, "ok", time.Minute), "pay")
+	for _, reset := range []string{`[]`, `null`, `"pay"`, `{`} {
+		_, err := session.Reset(t.Context(), json.RawMessage(reset), 0)
+		toolServer(t, err)
+	}
 }
 
 func pay(t *testing.T, s *environment.Session, euros string) (string, error) {

@@ -315,10 +315,20 @@ func (s *Session) step(ctx context.Context, doing string, action any) (*Observat
 	return o, nil
 }
 
-// Reset begins an episode. It hands over the token of its user, if a model speaks as one.
-func (s *Session) Reset(ctx context.Context, arguments map[string]any) (*Observation, error) {
+// Reset begins an episode with the arguments of a task, and with a seed unless they have one. A seed
+// has 31 bits, because many libraries take no more. Reset hands over the token of the user, if a
+// model speaks as one.
+func (s *Session) Reset(
+	ctx context.Context, task json.RawMessage, seed uint64,
+) (*Observation, error) {
+	arguments := map[string]json.RawMessage{"seed": fmt.Append(nil, seed&(1<<31-1))}
+	if len(task) > 0 {
+		if err := json.Unmarshal(task, &arguments); err != nil || arguments == nil {
+			return nil, s.server.broken("the task's reset is not an object")
+		}
+	}
 	if line := lineOf(ctx); line != nil {
-		arguments[tokenArgument] = line.Token
+		arguments[tokenArgument] = json.RawMessage(`"` + inJSON(line.Token) + `"`)
 	}
 	o, err := s.act(ctx, "reset", map[string]any{"type": "reset", "data": arguments})
 	if err != nil {
@@ -388,16 +398,4 @@ func lateEnd(err error) time.Duration {
 		return 500 * time.Millisecond
 	}
 	return 0
-}
-
-// ResetArguments returns what a session is reset with: the task's arguments, and a seed unless the
-// task has one. A seed has 31 bits, because many libraries take no more.
-func ResetArguments(task json.RawMessage, seed uint64) map[string]any {
-	arguments := map[string]any{"seed": seed & (1<<31 - 1)}
-	if len(task) > 0 {
-		if err := json.Unmarshal(task, &arguments); err != nil {
-			panic("environment: arguments of reset: " + err.Error()) // libraries are checked
-		}
-	}
-	return arguments
 }

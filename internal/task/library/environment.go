@@ -333,7 +333,7 @@ func (r *environmentReader) begin(
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 	t := &r.tasks[i]
-	o, err := session.Reset(ctx, environment.ResetArguments(t.Reset, 0))
+	o, err := session.Reset(ctx, t.Reset, 0)
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.ID, err)
 	}

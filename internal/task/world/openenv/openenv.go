@@ -124,7 +124,7 @@ func (b *backend) begin(ctx context.Context, seed uint64) (err error) {
 	if b.session, err = environment.Of(b.catalog).Open(ctx); err != nil {
 		return err
 	}
-	o, err := b.session.Reset(ctx, environment.ResetArguments(b.task.Reset, seed))
+	o, err := b.session.Reset(ctx, b.task.Reset, seed)
 	if err != nil {
 		return err
 	}
