@@ -181,6 +181,9 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 // refusals or three in 75 seconds. An endpoint that hides a rate and a concurrency refuses more in
 // one of 40 games.
 func TestLimitsAreLearned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 108 games")
+	}
 	t.Parallel()
 	limits := []limitedEndpoint{
 		{rpm: 60},
@@ -191,16 +194,10 @@ func TestLimitsAreLearned(t *testing.T) {
 		{concurrency: 30},
 		{concurrency: 10, rpm: 300},
 	}
-	styles, minutes := []refusalStyle{namesLimit, silent, exactWait, oneSecond}, 12
-	if testing.Short() {
-		styles, minutes = styles[:2], 6
-	}
-	for _, style := range styles {
+	const minutes = 6
+	for _, style := range []refusalStyle{namesLimit, silent, exactWait, oneSecond} {
 		for i := range limits {
 			l := &limits[i]
-			if testing.Short() && l.concurrency > 10 {
-				continue
-			}
 			games := 3
 			if l.concurrency > 0 && l.rpm > 0 {
 				games = 9
