@@ -5,13 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/cachefile"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -21,15 +20,8 @@ import (
 // computed again.
 type cache struct{ path string }
 
-// mostFiles limits the number of files in the cache. Each has a few kilobytes.
-const mostFiles = 100
-
 // cacheOf returns the cache of a sample, or one without a path if there is no cache directory.
 func cacheOf(lib *library.Library, s sample) cache {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return cache{}
-	}
 	h := sha256.New()
 	write := json.NewEncoder(h)
 	_ = write.Encode([]string{Version, episode.TemplatesHash, lib.Meta().Digest}) // strings
@@ -38,7 +30,7 @@ func cacheOf(lib *library.Library, s sample) cache {
 		_ = write.Encode(e) // no value of a planned trial is an infinity
 	}
 	name := hex.EncodeToString(h.Sum(nil)[:16]) + ".json"
-	return cache{filepath.Join(dir, "assay", "floors", name)}
+	return cache{cachefile.Path("floors", name)}
 }
 
 // An entry is a value of a condition.
@@ -77,44 +69,10 @@ func (c cache) read() (Floors, bool) {
 	return floors, true
 }
 
-// write stores floors, and removes the oldest files if there are many.
+// write stores floors.
 func (c cache) write(floors Floors) {
-	if c.path == "" {
-		return
-	}
 	b, err := json.Marshal(entriesOf(floors, func(f Floor) Floor { return f }))
-	dir := filepath.Dir(c.path)
-	if err != nil || os.MkdirAll(dir, 0o755) != nil {
-		return
-	}
-	tmp, err := os.CreateTemp(dir, "*.tmp")
-	if err != nil {
-		return
-	}
-	_, err = tmp.Write(b)
-	if err = cmp.Or(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), c.path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name()) // it is only a cache
-	}
-	forget(dir)
-}
-
-// forget removes the oldest files of a directory beyond mostFiles.
-func forget(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	var files []fs.FileInfo
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			files = append(files, info)
-		}
-	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for _, f := range files[min(len(files), mostFiles):] {
-		_ = os.Remove(filepath.Join(dir, f.Name())) // another process may have removed it
+	if err == nil {
+		cachefile.Write(c.path, b)
 	}
 }

@@ -1,12 +1,11 @@
 package validate
 
 import (
-	"cmp"
 	"encoding/json"
 	"os"
-	"path/filepath"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/cachefile"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -19,31 +18,13 @@ type record struct {
 }
 
 func recordPath(lib *library.Library) string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "assay", "validated", lib.Meta().Digest+".json")
+	return cachefile.Path("validated", lib.Meta().Digest+".json")
 }
 
 // remember keeps a proof of a library.
 func remember(lib *library.Library, p *Proof) {
-	path := recordPath(lib)
-	dir := filepath.Dir(path)
-	b, err := json.Marshal(record{p.Tasks, p.Findings})
-	if path == "" || err != nil || os.MkdirAll(dir, 0o755) != nil {
-		return
-	}
-	tmp, err := os.CreateTemp(dir, "*.tmp")
-	if err != nil {
-		return
-	}
-	_, err = tmp.Write(b)
-	if err = cmp.Or(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
+	if b, err := json.Marshal(record{p.Tasks, p.Findings}); err == nil {
+		cachefile.Write(recordPath(lib), b)
 	}
 }
 

@@ -1,10 +1,8 @@
 package exhibit
 
 import (
-	"cmp"
 	"slices"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -25,7 +23,7 @@ func (a analysis) securitySection() *document.Section {
 		Table: tableOf(columns, attacked, func(r report.Row) []document.Cell {
 			return []document.Cell{
 				text(r.Model), text(report.PromptKey(r.Variant, r.Severity)),
-				text(cmp.Or(r.FaultMix, string(assay.FaultBefore))), decimal(r.Reliability, "%g"),
+				text(report.MixName(r.FaultMix)), decimal(r.Reliability, "%g"),
 				whole(r.Attacks), rate(r.FullRate, r.Done, r.FullInterval), rateOf(*r.Security, r.Attacks),
 			}
 		}),
