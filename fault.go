@@ -73,11 +73,11 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Quota, "no credit left, 402", false, true,
-		"the lane is probed, and closed if the refusal repeats; the same turn again on any lane",
+		"like auth",
 	},
 	{
 		NotFound, "404: no such deployment or model", false, true,
-		"the lane is probed, and closed if the refusal repeats; the same turn again on any lane",
+		"like auth",
 	},
 	{
 		BadRequest, "other 4xx: the endpoint rejects the request, or it is larger than a limit", false, false,
@@ -91,7 +91,7 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Identity, "a model other than the one ordered answered", false, false,
-		"the attempt ends; the lane is closed after five in a row, or fifty if it has ever worked",
+		"like bad_request",
 	},
 	{
 		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +
