@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,26 +220,6 @@ func hurt(t *testing.T, random *rand.Rand, i int, path string, clean []byte) str
 		meddle(t, path, change)
 	}
 	return name
-}
-
-// meddle changes a store as another program can.
-func meddle(t *testing.T, path, change string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	lift := `SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema WHERE type = 'trigger'`
-	var drop string
-	err = db.QueryRow(lift).Scan(&drop)
-	if err == nil {
-		_, err = db.Exec("PRAGMA foreign_keys = OFF; " + drop + "; " + change)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 var timeOfReport = regexp.MustCompile(`(?m)^reported .*$`)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
@@ -43,34 +42,6 @@ func failsWith(t *testing.T, r result, reason string) {
 	if r.code != exitError || !strings.Contains(r.err, reason) ||
 		!strings.Contains(r.err, "hint:") {
 		t.Errorf("exit code %d, want %d with %q and a hint\n%s", r.code, exitError, reason, r.err)
-	}
-}
-
-// A store written by a later version is refused and stays as it is.
-func TestNewerStoreIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	experiment := file(t, dir, "e.yaml", fiveTrials)
-	db := filepath.Join(dir, "assay.db")
-	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
-
-	raw, err := sql.Open("sqlite", db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = raw.Exec("PRAGMA user_version = 999")
-	if err := errors.Join(err, raw.Close()); err != nil {
-		t.Fatal(err)
-	}
-
-	before := tree(t, dir)
-	for _, args := range [][]string{{"run", experiment}, {"status"}, {"export"}} {
-		t.Run(args[0], func(t *testing.T) {
-			failsWith(t, call(t, nil, append(args, "--store", db)...), "written by a newer assay")
-		})
-	}
-	if tree(t, dir) != before {
-		t.Error("the store was changed")
 	}
 }
 

@@ -21,6 +21,7 @@ func TestSignalEndsReading(t *testing.T) {
 		{"library", "inspect"},
 		{"library", "validate"},
 		{"library", "call", "a", "--library"},
+		{"store", "import"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
@@ -29,6 +30,7 @@ func TestSignalEndsReading(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := program(t, append(args, pipe)...)
+			cmd.Dir = t.TempDir()
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -286,15 +286,3 @@ func saveAttempt(t *testing.T, path string, a *assay.Attempt) {
 		t.Fatal(err)
 	}
 }
-
-func TestRescoreDoesNotCreateStore(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, args := range [][]string{{}, {"--dry-run"}} {
-		args = append([]string{"store", "rescore", "--store", filepath.Join(dir, "none.db")}, args...)
-		wantError(t, exitError, "store not found\nhint: ", args...)
-	}
-	if files := tree(t, dir); files != "" {
-		t.Errorf("rescore created files:\n%s", files)
-	}
-}

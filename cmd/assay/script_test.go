@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     exitsWith,
 			"rehearse": rehearse,
+			"sql":      changes,
 		},
 		RequireExplicitExec: true,
 	})
@@ -41,6 +42,11 @@ func TestScripts(t *testing.T) {
 // story and sets $URL to its address.
 func rehearse(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("URL", serveProgram(ts.Value("test").(testing.TB), args...))
+}
+
+// changes runs `sql STORE STATEMENT`, which changes a store as another program can.
+func changes(ts *testscript.TestScript, _ bool, args []string) {
+	meddle(ts.Value("test").(testing.TB), ts.MkAbs(args[0]), args[1])
 }
 
 // exitsWith runs `code N PROGRAM ARGS…` and fails unless the program exits with code N.

@@ -2,41 +2,16 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/session"
 )
-
-func TestShowPrintsVerdictWithoutTranscript(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	trial := string(attempts(t, path)[0].ID)
-	must(t, nil, "store", "delete", "--store", path, "--transcripts-only",
-		"--model", attempts(t, path)[0].Model, "--yes")
-	r := must(t, nil, "show", "--store", path, trial)
-	if !strings.Contains(r.out, "there is no transcript") || !strings.Contains(r.out, "required ") {
-		t.Errorf("show prints\n%s", r.out)
-	}
-	var shown struct {
-		Attempt    assay.Attempt
-		Transcript *assay.Transcript
-	}
-	decode(t, must(t, nil, "show", "--store", path, "--json", trial).out, &shown)
-	if shown.Transcript != nil || string(shown.Attempt.ID) != trial {
-		t.Errorf("show --json prints %+v", shown)
-	}
-	wantError(t, exitError, "there is no transcript", "show", "--store", path, "--prompt", trial)
-}
 
 // A failingWriter returns an error after a number of bytes.
 type failingWriter struct {
@@ -87,7 +62,15 @@ func TestOutputErrors(t *testing.T) {
 		}
 	}
 
-	code, errs := to(&failingWriter{10, syscall.EPIPE}, "run", "--suite", "models", "--model",
+	// One table goes to a file, and the reader of the other goes away.
+	out := filepath.Join(t.TempDir(), "a.jsonl")
+	code, errs := to(&failingWriter{10, syscall.EPIPE}, "export", "--store", path, "-o", out,
+		"--calls", "-")
+	if _, err := os.Stat(out); code != exitError || !strings.Contains(errs, "nothing was written") ||
+		err == nil {
+		t.Errorf("a lost table: exit code %d, %s", code, errs)
+	}
+	code, errs = to(&failingWriter{10, syscall.EPIPE}, "run", "--suite", "models", "--model",
 		"sim/optimal",
 		"--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path)
 	if code != exitOK {
@@ -106,69 +89,6 @@ func TestOutputErrors(t *testing.T) {
 		path)
 	if code != exitUsage || !strings.Contains(errs, "hex digits") {
 		t.Errorf("--debug-trials ZZZ: exit code %d, %s", code, errs)
-	}
-}
-
-// TestExperimentSettledByAnotherIsListed runs an experiment whose trials another experiment has
-// settled. The store lists it under its own name, with one run.
-func TestExperimentSettledByAnotherIsListed(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	second := file(t, t.TempDir(), "second.yaml", `
-name: second
-models: [sim/expert]
-variants: [optimal]
-reliabilities: [0.9]
-tasks_per_type: 3
-repeats: 2
-tools: listed
-`)
-	for range 2 {
-		if r := must(t, nil, "run", second, "--store", path, "--display",
-			"none"); !strings.Contains(r.out, "nothing was run") {
-			t.Errorf("a run without pending trials prints\n%s", r.out)
-		}
-	}
-	var all []session.Status
-	if err := json.Unmarshal([]byte(must(t, nil, "status", "--store", path, "--json",
-		"second").out), &all); err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != 1 || all[0].Runs != 1 || all[0].Done != all[0].Planned || all[0].Planned == 0 {
-		t.Errorf("status: %+v", all)
-	}
-	must(t, nil, "report", "--store", path, "second")
-}
-
-// TestAttemptsOfOlderPlansAreMentioned removes a model from an experiment. Status and report
-// mention the attempts of the earlier plan.
-func TestAttemptsOfOlderPlansAreMentioned(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := dir + "/r.db"
-	for _, models := range []string{"sim/expert, sim/obedient", "sim/expert"} {
-		must(t, nil, "run", file(t, dir, "e.yaml", `
-name: edited
-models: [`+models+`]
-variants: [optimal]
-reliabilities: [0.9]
-tasks_per_type: 2
-`), "--store", path, "--sim-latency", "0", "--display", "none")
-	}
-	gone := 0
-	for _, a := range attempts(t, path) {
-		if a.Model == "sim/obedient" {
-			gone++
-		}
-	}
-	r := must(t, nil, "status", "--store", path)
-	if gone == 0 || !strings.Contains(r.out,
-		counted(gone, "attempt")+" at trials that the latest plan of this name does not have") {
-		t.Errorf("status does not mention the %d attempts of the earlier plan:\n%s", gone, r.out)
-	}
-	r = must(t, nil, "report", "--store", path)
-	if !strings.Contains(r.out, "Results of other plans are not counted") {
-		t.Errorf("the report does not mention the earlier plan:\n%s", r.out)
 	}
 }
 
@@ -234,29 +154,4 @@ tasks_per_type: 4
 			t.Errorf("no call of the experiment is shown as %s", what)
 		}
 	}
-}
-
-// TestShowPrintsTemplates checks that show --prompt without a trial prints all templates and their
-// hash. Without --prompt, a trial is required.
-func TestShowPrintsTemplates(t *testing.T) {
-	t.Parallel()
-	text := must(t, nil, "show", "--prompt").out
-	if !strings.HasPrefix(text, "templates "+episode.TemplatesHash+"\n") {
-		t.Errorf("the text does not begin with the hash:\n%.200s", text)
-	}
-	var object struct {
-		Hash      string
-		Templates map[string]string
-	}
-	decode(t, must(t, nil, "show", "--prompt", "--json").out, &object)
-	if object.Hash != episode.TemplatesHash || len(object.Templates) < 4 {
-		t.Errorf("hash %s, %d templates", object.Hash, len(object.Templates))
-	}
-	for name, body := range object.Templates {
-		if !strings.Contains(text, "\n── "+name+" ──\n"+body) {
-			t.Errorf("the text lacks the template %s", name)
-		}
-	}
-	wantError(t, exitUsage, "no trial is named\nhint: `assay export` lists trials",
-		"show", "--store", filepath.Join(t.TempDir(), "none.db"))
 }
