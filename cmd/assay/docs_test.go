@@ -121,7 +121,7 @@ func TestFreshPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lib.Close()
-	for _, difficulty := range []string{"very_easy", "hard", "very_hard"} {
+	for _, difficulty := range []string{"very_easy", "very_hard"} {
 		task, err := lib.Task(t.Context(), "basic-001", difficulty)
 		if err != nil {
 			t.Fatal(err)
