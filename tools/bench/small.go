@@ -1,7 +1,7 @@
 package main
 
 // smallAims has the targets of --quick, by measurement and figure. They are far below the figures
-// of a quiet machine, so that a busy one reaches them, too. docs/measured.md has the same table.
+// of a quiet machine, so that a busy one reaches them, too.
 var smallAims = map[string]func(row) row{
 	"2a ideal ÷ wall time":                    func(r row) row { return r.atLeast(0.5) },
 	"2d used ÷ permitted traffic":             func(r row) row { return r.atLeast(0.95) },

@@ -1,39 +1,6 @@
 package main
 
-import (
-	"os"
-	"strings"
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
-)
-
-// TestSmallAimsAreOnThePage compares the targets of --quick with the table of docs/measured.md.
-func TestSmallAimsAreOnThePage(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/measured.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n### The small size\n")
-	section, _, _ = strings.Cut(section, "\n#")
-	page := make(map[string]string)
-	for line := range strings.Lines(section) {
-		cells := strings.Split(line, " | ")
-		if name, ok := strings.CutPrefix(cells[0], "| 2"); ok && len(cells) == 3 {
-			page["2"+name] = strings.TrimSuffix(cells[2], " |\n")
-		}
-	}
-
-	code := make(map[string]string)
-	for name, with := range smallAims {
-		r := with(newRow(name, share, 0))
-		code[name] = r.Unit.aim(*r.Aim)
-	}
-	if diff := cmp.Diff(code, page); diff != "" {
-		t.Errorf("-code +docs/measured.md:\n%s", diff)
-	}
-}
+import "testing"
 
 // TestMissedAims checks that a figure below its target ends the program with a special exit code.
 func TestMissedAims(t *testing.T) {
