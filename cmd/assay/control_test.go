@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
@@ -147,38 +146,6 @@ func waitFor(t testing.TB, ok func() bool) {
 		case <-t.Context().Done():
 			t.Fatal("the test ended while it waited")
 		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// TestModelWithoutLaneIsParked checks that five refusals close a lane that never worked, that its
-// trials are parked with the reason, and that the run ends.
-func TestModelWithoutLaneIsParked(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	server := serve(t, "--fault", "422=100%")
-	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 2}"))
-	path := filepath.Join(dir, "p.db")
-	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [sim/optimal]\nvariants: [optimal]\n"+
-		"tasks_per_type: 3\nproviders: providers.yaml\n")
-	env := map[string]string{"SIM_KEY": "k"}
-	r := call(t, env, "run", experiment, "--store", path, "--display", "json")
-	event := lastEvent(t, r.out)
-	closed, ok := event["closed"].(map[string]any)["sim/optimal"].(string)
-	if r.code != exitIncomplete || event["pending"] != 0.0 || event["parked"] != 15.0 ||
-		!ok || !strings.Contains(closed, "bad_request") {
-		t.Errorf("exit code %d, %v; want 15 parked trials and the reason", r.code, event)
-	}
-	status := must(t, nil, "status", "--store", path).out
-	if !strings.Contains(status, "15 parked: rehearsal/SIM_KEY/sim/optimal: bad_request") {
-		t.Errorf("status does not explain why they are parked:\n%s", status)
-	}
-	if asked := server.stats(t).Requests; asked > 6 {
-		t.Errorf("%d requests were sent, want five or six", asked)
-	}
-	for _, a := range attempts(t, path) {
-		if a.FaultKind != assay.BadRequest {
-			t.Errorf("fault %s, want bad_request", a.FaultKind)
 		}
 	}
 }

@@ -20,8 +20,6 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-const oneModel = "models: [sim/listed]\ntasks_per_type: 1\nvariants: [optimal]\n"
-
 // quickRun runs an experiment of built-in models and returns its store.
 func quickRun(t testing.TB, text string) string {
 	t.Helper()

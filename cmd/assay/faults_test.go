@@ -15,80 +15,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assay-eval/assay"
 )
-
-// TestEveryTrialEndsUnderFaults runs against a server that hangs, breaks, refuses requests and
-// answers as another model. Every trial is done in the end, with the outcome that it has without
-// faults. No fault is scored, and no socket is left open.
-func TestEveryTrialEndsUnderFaults(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	text := `
-name: stormy
-models: [sim/listed, sim/optimal]
-variants: [baseline, optimal]
-reliabilities: [0.8]
-tasks_per_type: 10
-limits: {request: 2s, trial: 1m}
-`
-	calm := filepath.Join(dir, "calm.db")
-	mustProgram(t, "run", file(t, dir, "calm.yaml", text), "--store", calm,
-		"--sim-latency", "0", "--display", "none")
-
-	server := rehearsal{serveProgram(t, "--fault", "hang=1%", "--fault", "500=3%",
-		"--fault", "429=1%", "--fault", "wrong-model=1%")}
-	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 32}"))
-	experiment := file(t, dir, "stormy.yaml", text+"providers: providers.yaml\n")
-	stormy := filepath.Join(dir, "stormy.db")
-	env := map[string]string{"SIM_KEY": "k"}
-	var r result
-	for range 3 { // a trial that met three faults is parked until the next run
-		r = call(t, env, "run", experiment, "--store", stormy, "--display", "json")
-		if r.code != exitIncomplete {
-			break
-		}
-	}
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.out, r.err)
-	}
-	if event := lastEvent(t, r.out); event["done"] != 200.0 || event["pending"] != 0.0 {
-		t.Errorf("last event %v, want 200 done", event)
-	}
-	outcomesEqual(t, outcomes(t, calm), outcomes(t, stormy))
-	stormMet(t, attempts(t, stormy))
-	noSocketsLeft(t, server)
-}
-
-// stormMet checks that each kind of fault occurred, but was never scored and never exceeded a
-// limit.
-func stormMet(t *testing.T, all []assay.Attempt) {
-	t.Helper()
-	kinds := make(map[assay.FaultKind]int)
-	for _, a := range all {
-		kinds[a.FaultKind]++
-		for kind, n := range a.Retried {
-			kinds[kind] += n
-		}
-		noScore(t, a)
-		if a.FaultKind == assay.Identity && (a.ServedModel == a.Model ||
-			!strings.Contains(a.FaultDetail, "serves in the providers file")) {
-			t.Errorf("identity fault served by %q: %s", a.ServedModel, a.FaultDetail)
-		}
-		if limit := time.Minute.Milliseconds(); a.WorkingMS > limit {
-			t.Errorf("trial %s worked %d ms, limit %d", a.ID, a.WorkingMS, limit)
-		}
-	}
-	for _, kind := range []assay.FaultKind{
-		assay.Timeout, assay.Server, assay.RateLimited, assay.Identity,
-	} {
-		if kinds[kind] == 0 {
-			t.Errorf("no %s among %v: the test is too weak", kind, kinds)
-		}
-	}
-}
 
 // noScore checks that an attempt that ended with a fault has no result.
 func noScore(t *testing.T, a assay.Attempt) {
@@ -96,18 +25,6 @@ func noScore(t *testing.T, a assay.Attempt) {
 	if a.FaultKind != "" && (a.Level != "" || a.Ended != "" || a.ErrorCategory != "") {
 		t.Errorf("trial %s has fault %s and level %q", a.ID, a.FaultKind, a.Level)
 	}
-}
-
-// noSocketsLeft waits until the connection of this request is the server's only one.
-func noSocketsLeft(t *testing.T, server rehearsal) {
-	t.Helper()
-	for range 3000 {
-		if server.stats(t).Connections <= 1 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d connections are open after the run", server.stats(t).Connections-1)
 }
 
 const canary = "canary-7f3a9d51c0de"

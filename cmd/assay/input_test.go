@@ -11,28 +11,6 @@ import (
 	"testing"
 )
 
-// tree lists the files in a directory with their contents.
-func tree(t *testing.T, dir string) string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	for _, e := range entries {
-		if e.IsDir() {
-			b.WriteString(e.Name() + "\n" + tree(t, filepath.Join(dir, e.Name())))
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.WriteString(e.Name() + " " + string(text) + "\n")
-	}
-	return b.String()
-}
-
 // fiveTrials is an experiment that ends at once.
 const fiveTrials = "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"
 

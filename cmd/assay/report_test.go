@@ -62,53 +62,6 @@ func TestReport(t *testing.T) {
 	wantError(t, exitError, "did you mean small?", "report", "smal", "--store", path)
 }
 
-// TestReportCountsOnlyMatchingAttempts limits a report with --where. Conditions on fields of trials
-// also limit the planned trials, so that no trial of another model is missing.
-func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	expert, failed := 0, 0
-	for _, a := range attempts(t, path) {
-		if a.Model == "sim/expert" {
-			expert++
-		}
-		if a.Model == "sim/expert" && a.Level == assay.Failure {
-			failed++
-		}
-	}
-	all := len(attempts(t, path))
-	for _, tc := range []struct {
-		name          string
-		where         []string
-		planned, done int
-	}{
-		{"no condition", nil, all, all},
-		{"field of trials", []string{"model=sim/expert"}, expert, expert},
-		{"field of attempts", []string{"model=sim/expert", "level=failure"}, expert, failed},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			args := []string{"report", "--store", path}
-			for _, w := range tc.where {
-				args = append(args, "--where", w)
-			}
-			var a report.Analysis
-			decode(t, must(t, nil, append(args, "--json")...).out, &a)
-			if a.Planned != tc.planned || a.Done != tc.done || !slices.Equal(a.Where, tc.where) {
-				t.Errorf("planned %d, done %d, where %q; want %d, %d, %q",
-					a.Planned, a.Done, a.Where, tc.planned, tc.done, tc.where)
-			}
-			sentence := "Only attempts with " + strings.Join(tc.where, " and ") +
-				" count in this report."
-			text := strings.Join(strings.Fields(must(t, nil, args...).out), " ")
-			if strings.Contains(text, sentence) != (tc.where != nil) {
-				t.Errorf("the report names its conditions: %v, want %v\n%.500s",
-					tc.where == nil, tc.where != nil, text)
-			}
-		})
-	}
-	wantError(t, exitUsage, "--where: ", "report", "--store", path, "--where", "modl=x")
-}
-
 // TestCompare checks that flips name trials with different levels, and that an experiment is
 // not compared with itself.
 func TestCompare(t *testing.T) {

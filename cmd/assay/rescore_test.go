@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,44 +16,6 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
-
-// TestRescoreConfirmsVerdictsOfRuns runs both worlds with both protocols, and with tools listed and
-// to be discovered. The rules give the stored verdicts again.
-func TestRescoreConfirmsVerdictsOfRuns(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "all.db")
-	const each = 5 * 3 * 5 // models, variants, types
-	n := 0
-	for _, set := range [][3]string{ // each pair of worlds, protocols and tools occurs
-		{"assay-1", "native", "discover"},
-		{"assay-1", "tags", "listed"},
-		{"pilot", "native", "listed"},
-		{"pilot", "tags", "discover"},
-	} {
-		experiment := file(t, dir, strings.Join(set[:], "-")+".yaml", fmt.Sprintf(`
-models: [sim/optimal, sim/expert, sim/obedient, sim/searcher, sim/mute]
-variants: [baseline, optimal, flawed_tool_misuse]
-reliabilities: [0.7]
-tasks_per_type: 1
-world: %s
-protocol: %s
-tools: %s
-`, set[0], set[1], set[2]))
-		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
-		n += each
-	}
-	before := snapshotOf(t, path)
-	r := must(t, nil, "store", "rescore", "--store", path)
-	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n,
-		allRules)
-	if r.out != want {
-		t.Errorf("rescore prints %q, want %q", r.out, want)
-	}
-	if after := snapshotOf(t, path); after != before {
-		t.Errorf("the snapshot changed from %s to %s", before, after)
-	}
-}
 
 var allRules = strings.Join(score.Versions(), ", ")
 
@@ -205,49 +166,6 @@ func asSaved(t *testing.T, path string) []assay.Attempt {
 		all = append(all, a)
 	}
 	return all
-}
-
-// TestRescoreNeedsNoFiles deletes one library and changes another. Rescore judges all outcomes by
-// the tasks that the store keeps.
-func TestRescoreNeedsNoFiles(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "r.db")
-	task := func(text string) string {
-		return file(t, dir, "tasks.json",
-			`[{"id": "t", "task_type": "basic_task", "description": "`+
-				text+`", "required_tools": ["file_operations_reader"]}]`)
-	}
-	must(t, nil, "run",
-		file(t, dir, "builtin.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"),
-		"--store", path, "--sim-latency", "0", "--display", "none")
-	for _, name := range []string{"gone", "changed"} {
-		must(t, nil, "library", "import", task("Read it."), "-o", filepath.Join(dir, name+".db"))
-		experiment := file(t, dir, name+".yaml", "models: [sim/mute]\nlibrary: "+name+".db\n"+
-			"task_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\n"+
-			"seed: "+fmt.Sprint(len(name))+"\n")
-		must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
-	}
-	misjudge(t, path)
-	wrong := attempts(t, path)
-	if err := os.Remove(filepath.Join(dir, "gone.db")); err != nil {
-		t.Fatal(err)
-	}
-	must(t, nil, "library", "import", task("Read it twice."), "-o",
-		filepath.Join(dir, "changed.db"), "--force")
-
-	// misjudge keeps the right verdict of the first of the seven outcomes.
-	got := rescoredBy(t, "--store", path)
-	if len(got.Skipped) > 0 || got.Outcomes != 7 || got.Changed != 6 {
-		t.Errorf("%+v, want 6 of 7 changed and none skipped", got)
-	}
-	for i, a := range attempts(t, path) {
-		changed := !cmp.Equal(a, wrong[i])
-		if want := i > 0; changed != want {
-			t.Errorf("attempt %d of experiment %s: changed %v, want %v", i, a.Experiment, changed,
-				want)
-		}
-	}
 }
 
 // TestRescoreSkipsUnknownWorlds saves an outcome in a world of a later program.

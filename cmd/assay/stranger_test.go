@@ -101,34 +101,6 @@ func TestStrangeGatewayChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// TestOtherSettingsAreTold asks for a tier that the endpoint does not serve. The run reports it
-// once, and the status and the report count it over two runs.
-func TestOtherSettingsAreTold(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file(t, dir, "providers.yaml", "providers:\n  p:\n    protocol: anthropic\n    base_url: "+
-		serve(t).url+"\n    keys: [SIM_KEY]\n    models: {sim/listed: {}}\n")
-	experiment := file(t, dir, "e.yaml", "name: e\nproviders: providers.yaml\nvariants: [optimal]\n"+
-		"tasks_per_type: 2\nmodels:\n  - {name: sim/listed, label: fast, "+
-		"extra: {service_tier: priority}}\n")
-	db, env := filepath.Join(dir, "e.db"), map[string]string{"SIM_KEY": "any"}
-	const what = "sim/listed@fast: service_tier standard instead of priority"
-	for _, limit := range []string{"4", "0"} {
-		r := must(t, env, "run", experiment, "--store", db, "--display", "plain", "--limit", limit)
-		if n := strings.Count(r.out+r.err, what); n < 1 || n > 2 { // also among the warnings
-			t.Errorf("the run tells %q %d times:\n%s%s", what, n, r.out, r.err)
-		}
-	}
-	status := must(t, nil, "status", "--store", db).out
-	if !strings.Contains(status, what+", as the endpoint reported in 10 attempts") {
-		t.Errorf("status does not count the other setting:\n%s", status)
-	}
-	report := strings.Join(strings.Fields(must(t, nil, "report", "--store", db).out), " ")
-	if !strings.Contains(report, what+" in 10 of 10 outcomes") {
-		t.Errorf("report does not warn:\n%s", report)
-	}
-}
-
 // TestLimitsHoldWithoutUsage checks that estimates stand for a usage that is not reported, in the
 // budget of a run and in the limit of an episode, and that the output mentions it.
 func TestLimitsHoldWithoutUsage(t *testing.T) {

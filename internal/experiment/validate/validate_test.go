@@ -145,28 +145,7 @@ func TestGamesThatPay(t *testing.T) {
 // library is not sound if the planner promises more successes than the oracle has.
 func TestValidateComparesOracleWithPlanner(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lib.db")
-	tool := assay.Tool{
-		Name:        "tool_0",
-		Description: "Does something.",
-		Returns:     []assay.Return{{Name: "success", Type: "boolean"}},
-		Errors:      []assay.ToolError{{Code: "TIMEOUT"}},
-	}
-	task := assay.Task{
-		ID: "control", Type: "basic_task", Difficulty: "easy", Description: "Do it.",
-		Required: []string{tool.Name},
-	}
-	err := library.Create(t.Context(), path, library.Meta{}, []assay.Tool{tool},
-		slices.Values([]assay.Task{task}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lib, err := library.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lib.Close()
-
+	lib := control(t)
 	for _, tc := range []struct {
 		name  string
 		extra float64 // successes that the planner promises beyond those it computes
@@ -186,5 +165,58 @@ func TestValidateComparesOracleWithPlanner(t *testing.T) {
 				t.Errorf("proof = %+v, want Sound %v and no bad tasks", p, tc.sound)
 			}
 		})
+	}
+}
+
+// control opens a library with a task that can be solved, and with others.
+func control(t *testing.T, others ...assay.Task) *library.Library {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lib.db")
+	parameter := func(kind string) assay.Parameter {
+		return assay.Parameter{Name: "page", Type: kind, Required: true}
+	}
+	tools := []assay.Tool{
+		{
+			Name: "tool_0", Description: "Does something.",
+			Returns: []assay.Return{{Name: "success", Type: "boolean"}},
+			Errors:  []assay.ToolError{{Code: "TIMEOUT"}},
+		},
+		{ // no value is both a text and a number
+			Name: "reader", Description: "Reads.",
+			Parameters: []assay.Parameter{parameter("string"), parameter("number")},
+		},
+	}
+	tasks := append(others, taskOf("control", "tool_0"))
+	err := library.Create(t.Context(), path, library.Meta{}, tools, slices.Values(tasks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, err := library.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lib.Close() })
+	return lib
+}
+
+func taskOf(id assay.TaskID, required ...string) assay.Task {
+	return assay.Task{
+		ID: id, Type: "basic_task", Difficulty: "easy", Description: "Do it.", Required: required,
+	}
+}
+
+// TestUnsoundTasksAreNamed plays tasks that no oracle solves. In the world pilot, arguments make no
+// difference.
+func TestUnsoundTasksAreNamed(t *testing.T) {
+	t.Parallel()
+	lib := control(t, taskOf("refused", "reader"), taskOf("empty"))
+	for name, want := range map[string][]string{
+		world.Assay1Name: {"empty (easy)", "refused (easy)"}, world.PilotName: {"empty (easy)"},
+	} {
+		p, err := Library(t.Context(), lib, name, silent)
+		slices.Sort(p.Failed)
+		if err != nil || p.Sound || !slices.Equal(p.Failed, want) {
+			t.Errorf("%s: %v, %+v, want %q", name, err, p, want)
+		}
 	}
 }
