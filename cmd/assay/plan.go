@@ -254,6 +254,17 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 
+	if u := out.User; u != nil {
+		if u.Unpriced {
+			unpriced = append(unpriced, u.Model)
+		}
+		p.say("The simulated user %s: about %s, %s, %s, going by %s.", u.Model,
+			counted(u.Requests, "request"), counted(u.Tokens, "token"),
+			assay.CostText(u.Cost, 2), counted(u.Settled, "attempt"))
+	} else if e.User != "" {
+		p.say("The forecast leaves out what the simulated user %s costs. `assay run --limit 5` finds out.",
+			e.User)
+	}
 	total := "Models run side by side: about " + exhibit.Duration(out.Wall) + " in all"
 	if out.Unknown != "" {
 		total = fmt.Sprintf("Models run side by side: %s in all (%s)",
@@ -263,9 +274,6 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		total += ", " + assay.CostText(out.Cost, 2, unpriced...)
 	}
 	p.say("%s.", total)
-	if e.User != "" {
-		p.say("What the simulated user %s costs is not in this forecast.", e.User)
-	}
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
 		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.",
 			b.USD)

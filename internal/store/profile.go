@@ -54,16 +54,19 @@ type UserUse struct {
 	Tokens   int     `json:"tokens"`
 	Unpriced int     `json:"unpriced_tokens"` // tokens with an unknown cost
 	CostUSD  float64 `json:"cost_usd"`
+	// Settled counts the attempts that settled. The sums cover the others, too.
+	Settled int `json:"settled_attempts"`
 }
 
 // Users sums up the simulated users of an experiment, with all attempts.
 func (db *DB) Users(ctx context.Context, experiment string) ([]UserUse, error) {
 	all, err := collect(ctx, db.reader, `SELECT user_model, sum(user_requests),
-			sum(user_input_tokens + user_output_tokens), sum(user_unpriced_tokens), total(user_cost_usd)
+			sum(user_input_tokens + user_output_tokens), sum(user_unpriced_tokens), total(user_cost_usd),
+			sum(level <> '')
 		FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
 		WHERE r.experiment = ? AND user_model <> ''
 		GROUP BY user_model ORDER BY user_model`, []any{experiment}, func(u *UserUse) []any {
-		return []any{&u.Model, &u.Requests, &u.Tokens, &u.Unpriced, &u.CostUSD}
+		return []any{&u.Model, &u.Requests, &u.Tokens, &u.Unpriced, &u.CostUSD, &u.Settled}
 	})
 	return all, db.wrap(db.forgive("the use of simulated users", err))
 }

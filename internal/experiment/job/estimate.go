@@ -32,7 +32,48 @@ type Estimate struct {
 	// Unsound holds the findings of a short check of tasks with own tools.
 	Unsound validate.Unsound `json:"unsound"`
 	Forecast
+	// User is the share of the simulated user, if attempts of the experiment have settled.
+	User *UserForecast `json:"user,omitempty"`
+	// Cost includes the simulated user, if its share is known.
 	Cost float64 `json:"cost_usd"`
+}
+
+// A UserForecast is what the model behind a simulated user will do. It is extrapolated from the
+// attempts so far, because no rehearsal can know what a user says.
+type UserForecast struct {
+	Model    string  `json:"model"`
+	Requests int     `json:"requests"`
+	Tokens   int     `json:"tokens"`
+	Cost     float64 `json:"cost_usd"`
+	Unpriced bool    `json:"unpriced,omitempty"`
+	// Settled counts the attempts that the forecast is based on.
+	Settled int `json:"settled_attempts"`
+}
+
+// user returns the forecast for the simulated user, or nil if nothing is known.
+func (j *Job) user(ctx context.Context, db *store.DB, pending map[string]int) (*UserForecast, error) {
+	if db == nil || j.Experiment.User == "" {
+		return nil, nil
+	}
+	users, err := db.Users(ctx, j.Experiment.Name)
+	if err != nil {
+		return nil, err
+	}
+	trials := 0
+	for _, n := range pending {
+		trials += n
+	}
+	for _, u := range users {
+		if u.Model == j.Experiment.User && u.Settled > 0 {
+			each := func(sum float64) float64 { return sum / float64(u.Settled) * float64(trials) }
+			return &UserForecast{
+				Model: u.Model, Requests: int(each(float64(u.Requests)) + 0.5),
+				Tokens: int(each(float64(u.Tokens)) + 0.5), Cost: assay.RoundUSD(each(u.CostUSD)),
+				Unpriced: u.Unpriced > 0, Settled: u.Settled,
+			}, nil
+		}
+	}
+	return nil, nil
 }
 
 // A Gap counts the trials of one model in one part of an experiment. A trial that two parts share
@@ -88,7 +129,10 @@ func (j *Job) Estimate(
 	for _, m := range out.Models {
 		out.Cost += m.Cost
 	}
-	return out, nil
+	if out.User, err = j.user(ctx, db, pending); err == nil && out.User != nil {
+		out.Cost += out.User.Cost
+	}
+	return out, err
 }
 
 // keyless makes up a value for every variable that is not set.

@@ -92,7 +92,8 @@ func (j *Job) Forecast(
 	walls := make(map[string]ModelForecast) // of the models that share lanes together
 	var unknown doubt
 	for _, model := range j.Experiment.Models {
-		work, basis, err := j.work(ctx, model, profiles[model], simLatency)
+		builtin := sim.Is(j.Experiment.Base(model)) && pools.Configs[model][0].Name == builtinLane
+		work, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
 		if err != nil {
 			return Forecast{}, err
 		}
@@ -180,7 +181,8 @@ func hasNoPrice(c lane.Config) bool { return c.Price.Unknown() }
 // work estimates one trial of a model from earlier attempts at the same variants, or from a
 // rehearsal if there are no attempts.
 func (j *Job) work(
-	ctx context.Context, model string, past map[string]store.Profile, simLatency time.Duration,
+	ctx context.Context, model string, builtin bool, past map[string]store.Profile,
+	simLatency time.Duration,
 ) (lane.Work, string, error) {
 	variants := make(map[string]bool)
 	for cell := range j.Plan.Cells(model) {
@@ -213,7 +215,7 @@ func (j *Job) work(
 	if err != nil {
 		return lane.Work{}, "", err
 	}
-	if sim.Is(j.Experiment.Base(model)) && j.Experiment.Providers == "" {
+	if builtin {
 		// This is the mean of a log-normal distribution with a known median.
 		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
 		work.Sigma = simSigma

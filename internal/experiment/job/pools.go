@@ -24,6 +24,7 @@ const (
 	simSigma = 0.4
 	// BuiltinConcurrency is the number of episodes of a built-in model that run at once.
 	BuiltinConcurrency = 16
+	builtinLane        = "builtin"
 )
 
 // An Env looks up environment variables, as [os.LookupEnv] does.
@@ -110,7 +111,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		if len(configs) == 0 {
 			p.owners[model] = model
 			configs = []lane.Config{{
-				Name: "builtin", Provider: levels{model: {base, simulated}}, Orders: base,
+				Name: builtinLane, Provider: levels{model: {base, simulated}}, Orders: base,
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
 				Price:  lane.Price{Stated: true}, // it is free
 			}}

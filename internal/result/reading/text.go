@@ -58,8 +58,12 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 		t.World, t.Protocol, t.Tools, t.Seed, t.Templates, t.Experiment)
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
-	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s, %s working, %s queued\n",
-		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), working, queued)
+	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s%s, %s working, %s queued\n",
+		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), dollars(t.CostUSD), working, queued)
+	if t.UserModel != "" {
+		fmt.Fprintf(w, "  the user spoke through %s: %d requests, %d + %d tokens%s\n", t.UserModel,
+			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.UserCostUSD))
+	}
 	if t.Private {
 		fmt.Fprintln(w, "  the library is private: tools are digests, and --reveal shows the texts")
 	}
@@ -89,6 +93,14 @@ func (t *Trial) servedBy() string {
 		}
 	}
 	return name
+}
+
+// dollars returns a cost as the next part of a list, or "" if there is none.
+func dollars(usd float64) string {
+	if usd == 0 {
+		return ""
+	}
+	return ", " + assay.CostText(usd, 4)
 }
 
 // tokens describes a usage, with the parts that are known.

@@ -3,7 +3,8 @@
 //
 // It finds out whether the key is accepted, which model answers, whether calls of tools arrive as
 // calls, whether the state of a reply is accepted back, and which usage and limits the endpoint
-// reports. Requests, limits and protocols are the same as in a run. It does not store or print.
+// reports. Requests, limits and protocols are the same as in a run. The lanes of a simulated user
+// are tried with one request without tools. It does not store or print.
 package check
 
 import (
@@ -34,6 +35,8 @@ const (
 type Result struct {
 	Model string `json:"model"`
 	Lane  string `json:"lane"`
+	// User is true if the model only speaks as the user of an environment.
+	User bool `json:"user,omitempty"`
 	// Fault is why the lane does not work. It is nil if the lane does.
 	Fault *Fault `json:"fault,omitempty"`
 	// Turns counts the replies.
@@ -91,15 +94,23 @@ func Run(
 	c := newChecker(j, timeout)
 	var wg sync.WaitGroup
 	var results []*Result
-	for _, model := range j.Experiment.Models {
-		trial, task, err := c.first(ctx, model)
-		if err != nil {
-			return nil, err
+	for _, model := range j.Experiment.Asked() {
+		user := !slices.Contains(j.Experiment.Models, model)
+		talk := c.greet
+		if !user {
+			trial, task, err := c.first(ctx, model)
+			if err != nil {
+				return nil, err
+			}
+			talk = func(ctx context.Context, p *probe) *assay.Attempt {
+				attempt, _ := c.runner.Run(ctx, p, &trial, &task)
+				return attempt
+			}
 		}
 		for _, config := range pools.Configs[model] {
-			r := &Result{Model: model, Lane: config.Name, lane: &config}
+			r := &Result{Model: model, Lane: config.Name, User: user, lane: &config}
 			results = append(results, r)
-			wg.Go(func() { c.check(ctx, r, trial, &task) })
+			wg.Go(func() { c.check(ctx, r, talk) })
 		}
 	}
 	wg.Wait()
@@ -143,15 +154,29 @@ func (c *checker) first(ctx context.Context, model string) (assay.Trial, assay.T
 	return assay.Trial{}, assay.Task{}, fmt.Errorf("no trial of model %s is planned", model)
 }
 
-// check sends the first turns of a trial on one lane.
-func (c *checker) check(ctx context.Context, r *Result, trial assay.Trial, task *assay.Task) {
+// greet sends one message without tools.
+func (c *checker) greet(ctx context.Context, p *probe) *assay.Attempt {
+	most := replyTokens
+	resp, _ := p.Chat(ctx, &assay.Request{ // the probe keeps the error
+		Model: p.model, User: true, Sampling: assay.Sampling{MaxTokens: &most},
+		Messages: []assay.Message{{Role: assay.User, Content: "Say hello."}},
+	})
+	attempt := &assay.Attempt{}
+	attempt.Add(resp)
+	return attempt
+}
+
+// check sends the requests of a conversation on one lane.
+func (c *checker) check(
+	ctx context.Context, r *Result, talk func(context.Context, *probe) *assay.Attempt,
+) {
 	expired := fmt.Errorf("no reply within %v", c.timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, expired)
 	defer cancel()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
-	p := &probe{}
+	p := &probe{model: r.Model}
 	p.pool = lane.NewPool(r.Model, []lane.Config{*r.lane}, lane.Options{
 		Request: c.timeout,
 		Observe: func(x lane.Exchange) {
@@ -165,7 +190,7 @@ func (c *checker) check(ctx context.Context, r *Result, trial assay.Trial, task 
 		},
 	})
 	started := time.Now()
-	attempt, _ := c.runner.Run(ctx, p, &trial, task)
+	attempt := talk(ctx, p)
 	r.Took = time.Since(started).Seconds()
 	r.Turns, r.CostUSD = len(p.replies), attempt.CostUSD
 	r.Usage, r.Served = attempt.Usage(), attempt.ServedModel
@@ -192,6 +217,7 @@ func mayPass(f *assay.Fault) bool { return f.Kind.Retryable() && f.Kind != assay
 
 // A probe lets the first turns of an episode pass and remembers the replies.
 type probe struct {
+	model   string
 	pool    *lane.Pool
 	replies []assay.Response
 	fault   *assay.Fault // of the latest exchange that failed
@@ -224,7 +250,7 @@ func (r *Result) learn(p *probe, fault *assay.Fault) {
 			}
 		}
 	}
-	if len(p.replies) == 0 {
+	if len(p.replies) == 0 || r.User {
 		return
 	}
 	first := p.replies[0].Message
