@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -120,6 +122,54 @@ func TestServiceWithKey(t *testing.T) {
 	} {
 		if strings.Contains(all.String(), text) {
 			t.Errorf("%s is in a file or an output", text)
+		}
+	}
+}
+
+// TestServiceHearsTheUser lets a service hear a second message of the user. The service remembers a
+// conversation by its token.
+func TestServiceHearsTheUser(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	programIn(t, dir, "envserver")
+	programIn(t, dir, "agent")
+	var paths sync.Map // how often each path was called
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := paths.LoadOrStore(r.URL.Path, new(atomic.Int32))
+		n.(*atomic.Int32).Add(1)
+		var task map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&task)
+		home := filepath.Join(dir, task["token"])
+		_ = os.MkdirAll(home, 0o700)
+		cmd := exec.Command(filepath.Join(dir, "agent"), "work and remember")
+		cmd.Dir, cmd.Stdin = home, strings.NewReader(task["prompt"])
+		cmd.Env = []string{
+			"ASSAY_TOKEN=" + task["token"], "ASSAY_MCP_URL=" + task["mcp_url"],
+			"OPENAI_BASE_URL=" + task["model_url"] + "/v1",
+		}
+		text, err := cmd.CombinedOutput()
+		if err != nil {
+			http.Error(w, string(text), http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"text": string(text)})
+	}))
+	t.Cleanup(service.Close)
+	file(t, dir, "till.yaml", tillWithRefunds)
+	file(t, dir, "providers.yaml", "agents:\n  remote: {url: "+service.URL+"/run, next: "+service.URL+
+		"/next, model: sim/optimal}\n")
+	experiment := file(t, dir, "e.yaml", "library: till.yaml\nmodels: [remote]\n"+
+		"providers: providers.yaml\nvariants: [optimal]\nreliabilities: [1]\nrepeats: 3\n")
+	store := filepath.Join(dir, "assay.db")
+	must(t, nil, "run", experiment, "--store", store, "--sim-latency", "0")
+	for _, a := range attempts(t, store) {
+		if a.Level != "full_success" {
+			t.Errorf("an attempt is %s%s", a.Level, a.FaultDetail)
+		}
+	}
+	for _, path := range []string{"/run", "/next"} {
+		if n, _ := paths.Load(path); n == nil || n.(*atomic.Int32).Load() != 3 {
+			t.Errorf("%s was called %v times, want 3", path, n)
 		}
 	}
 }

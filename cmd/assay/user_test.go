@@ -8,6 +8,21 @@ import (
 	"github.com/assay-eval/assay/internal/model/sim"
 )
 
+// tillWithRefunds is an environment whose user wants something back after the first answer.
+const tillWithRefunds = `environment: {command: ["{dir}/envserver", "{port}", ok]}
+answer: {type: message, content: "{answer}"}
+tasks:
+  - id: refund
+    reset: {task_id: refund}
+    plan:
+      - {tool: pay, arguments: {euros: 25}}
+      - {tool: refund, arguments: {euros: 5}, turn: 2}
+    later_tools:
+      - name: refund
+        description: Take euros back.
+        input_schema: {type: object, properties: {euros: {type: number}}, required: [euros]}
+`
+
 // TestUserIsBilledApart lets a model speak as the user of an environment, at a provider that often
 // fails, in one process and on two workers with a server each. What attempts, run and report say
 // that the user cost is the provider's bill, the agent is free, and no failure of the provider is an
@@ -21,19 +36,7 @@ func TestUserIsBilledApart(t *testing.T) {
 				"--fault", "empty=20%")
 			dir := t.TempDir()
 			programIn(t, dir, "envserver")
-			file(t, dir, "till.yaml", `environment: {command: ["{dir}/envserver", "{port}", speaks]}
-answer: {type: message, content: "{answer}"}
-tasks:
-  - id: refund
-    reset: {task_id: refund}
-    plan:
-      - {tool: pay, arguments: {euros: 25}}
-      - {tool: refund, arguments: {euros: 5}, turn: 2}
-    later_tools:
-      - name: refund
-        description: Take euros back.
-        input_schema: {type: object, properties: {euros: {type: number}}, required: [euros]}
-`)
+			file(t, dir, "till.yaml", strings.Replace(tillWithRefunds, "ok]", "speaks]", 1))
 			file(t, dir, "providers.yaml", `providers:
   host:
     base_url: `+server.url+`/v1

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -70,7 +71,7 @@ func (b *Bridge) Close() error {
 func (b *Bridge) handler() http.Handler {
 	mux := http.NewServeMux()
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		return b.find(r).tools()
+		return (*b.find(r).tools.Load())()
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
 		DisableLocalhostProtection: true, // each request needs a token
@@ -102,11 +103,12 @@ func (b *Bridge) find(r *http.Request) *attempt {
 type attempt struct {
 	id, token string
 	stage     *episode.Stage
-	secrets   *wire.Redactor     // secrets that the agent's service must not send back
-	tools     func() *mcp.Server // made when the agent first asks for it
+	secrets   *wire.Redactor                     // secrets that the agent's service must not send back
+	tools     atomic.Pointer[func() *mcp.Server] // made when the agent first asks for it
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
 	clock     *clock
+	scratch   string // the scratch directory of a program
 	name      string // the agent as the experiment lists it
 	model     string
 	items     responses.Items // of the replies so far
@@ -121,10 +123,16 @@ func (a *attempt) admits(token string) bool {
 // open makes an attempt known to the servers.
 func (b *Bridge) open(a *attempt) {
 	a.id, a.token = rand.Text()[:10], "assay-"+rand.Text()
-	a.tools = sync.OnceValue(func() *mcp.Server { return toolServer(a) })
+	a.refresh()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.id] = a
+}
+
+// refresh lets the agent see the tools that it can call now.
+func (a *attempt) refresh() {
+	tools := sync.OnceValue(func() *mcp.Server { return toolServer(a) })
+	a.tools.Store(&tools)
 }
 
 func (b *Bridge) forget(a *attempt) {
@@ -141,6 +149,9 @@ type Agent struct {
 	// Home is the folder of the file that names the agent; see [Agent.At].
 	Home string
 	URL  string
+	// Next is how the agent hears further messages of the user: a command that starts in the same
+	// scratch directory, or the URL of the service. It is empty for an agent that cannot.
+	Next []string
 	// Headers are sent to the URL. ${NAME} stands for an environment variable, one of Keys, whose
 	// value is a secret.
 	Headers map[string]string
@@ -218,7 +229,7 @@ func (r *Runner) Try(
 		}
 	}()
 
-	end := r.drive(inner, a)
+	end := r.work(inner, a)
 	stage.Settle(ctx)
 	if end.stopped || stage.Limited() != "" {
 		end.record.Exit = fmt.Sprintf("Assay ended the attempt, because %s (%s)",
@@ -246,14 +257,6 @@ type end struct {
 	fine, scratch string
 	// stopped is true if Assay has ended the agent.
 	stopped bool
-}
-
-// drive lets the agent work until it ends or ctx does.
-func (r *Runner) drive(ctx context.Context, a *attempt) end {
-	if r.agent.URL != "" {
-		return r.post(ctx, a)
-	}
-	return r.command(ctx, a)
 }
 
 // mcpURL and modelURL are the addresses of the attempt's servers.

@@ -18,15 +18,15 @@ const (
 	mostPrompt = 100 << 10
 )
 
-// command runs the agent's program. Its standard output is the answer.
-func (r *Runner) command(ctx context.Context, a *attempt) end {
-	p, err := child.Start(r.childOf(a))
+// command runs a program of the agent with a message. Its standard output is the answer.
+func (r *Runner) command(ctx context.Context, a *attempt, args []string, message string) end {
+	p, err := child.Start(r.childOf(a, args, message))
 	if err != nil {
 		return broken("start the agent", err)
 	}
 	a.started.Store(true)
 	go func() {
-		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
+		_, _ = io.WriteString(p.Stdin, message) // an agent need not read it
 		_ = p.Stdin.Close()
 	}()
 	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
@@ -40,13 +40,10 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 	}
 	select {
 	case e.answer = <-output:
-		err = p.Close()
+		_ = p.Close() // nothing is left to remove
 	case <-time.After(time.Second): // another process holds its output open
-		err = p.Close()
+		_ = p.Close()
 		e.answer = <-output
-	}
-	if err != nil {
-		e.err = broken("remove the scratch directory", err).err
 	}
 	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
 	switch {
@@ -65,11 +62,11 @@ func broken(doing string, err error) end {
 	}}
 }
 
-// childOf returns the program as it is started for an attempt.
-func (r *Runner) childOf(a *attempt) child.Command {
-	place := r.placeholders(a)
-	c := child.Command{Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set)}
-	for _, arg := range r.agent.Command {
+// childOf returns a program as it is started for an attempt with a message.
+func (r *Runner) childOf(a *attempt, args []string, message string) child.Command {
+	place := r.placeholders(a, message)
+	c := child.Command{Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set), Kept: a.scratch}
+	for _, arg := range args {
 		c.Args = append(c.Args, place.Replace(arg))
 	}
 	for name, value := range c.Set {
@@ -86,8 +83,8 @@ func (r *Runner) childOf(a *attempt) child.Command {
 		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=" + a.token,
 		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=" + a.token,
 	}
-	if prompt := a.stage.Prompt(); len(prompt) <= mostPrompt {
-		c.Plain = append(c.Plain, "ASSAY_PROMPT="+prompt)
+	if len(message) <= mostPrompt {
+		c.Plain = append(c.Plain, "ASSAY_PROMPT="+message)
 	}
 	return c
 }
@@ -99,10 +96,10 @@ func (r *Runner) modelName() string {
 }
 
 // placeholders replaces names in braces in arguments, variables and files.
-func (r *Runner) placeholders(a *attempt) *strings.Replacer {
+func (r *Runner) placeholders(a *attempt, message string) *strings.Replacer {
 	url := r.modelURL(a)
 	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token,
-		"{model}", r.modelName(), "{model_url}", url, "{prompt}", a.stage.Prompt())
+		"{model}", r.modelName(), "{model_url}", url, "{prompt}", message)
 }
 
 // lastOf reads all of r and returns its end.

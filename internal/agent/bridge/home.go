@@ -13,26 +13,35 @@ import (
 // program if it has a separator, arguments, and the values of arguments such as
 // --config=agent.toml. Paths in an earlier Home become paths in the new one.
 func (a Agent) At(home string) Agent {
-	before := a.Home
-	a.Home, a.Command = home, slices.Clone(a.Command)
-	for i, arg := range a.Command {
+	a.Command = moved(a.Command, a.Home, home)
+	if a.URL == "" {
+		a.Next = moved(a.Next, a.Home, home)
+	}
+	a.Home = home
+	return a
+}
+
+// moved returns a command whose paths in one folder are paths in another one.
+func moved(command []string, before, home string) []string {
+	command = slices.Clone(command)
+	for i, arg := range command {
 		if rest, ok := strings.CutPrefix(arg, before+string(filepath.Separator)); ok && before != "" {
-			a.Command[i] = filepath.Join(home, rest)
+			command[i] = filepath.Join(home, rest)
 			continue
 		}
 		if i == 0 {
-			a.Command[0] = programAt(home, arg)
+			command[0] = programAt(home, arg)
 			continue
 		}
 		flag, value, ok := strings.Cut(arg, "=")
 		switch {
 		case isFile(home, arg):
-			a.Command[i] = filepath.Join(home, arg)
+			command[i] = filepath.Join(home, arg)
 		case ok && strings.HasPrefix(flag, "-") && isFile(home, value):
-			a.Command[i] = flag + "=" + filepath.Join(home, value)
+			command[i] = flag + "=" + filepath.Join(home, value)
 		}
 	}
-	return a
+	return command
 }
 
 // programAt returns the path of a program. A name without a separator is looked up in PATH first.

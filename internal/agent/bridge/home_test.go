@@ -32,9 +32,9 @@ func TestPathsInCommands(t *testing.T) {
 		{[]string{"agent.py"}, []string{at("agent.py")}},
 		{[]string{"/bin/sh", "/agent.py", "", "{prompt}"}, []string{"/bin/sh", "/agent.py", "", "{prompt}"}},
 	} {
-		a := bridge.Agent{Command: tc.command}.At(home)
-		if !slices.Equal(a.Command, tc.want) {
-			t.Errorf("%q became %q, want %q", tc.command, a.Command, tc.want)
+		a := bridge.Agent{Command: tc.command, Next: tc.command}.At(home)
+		if !slices.Equal(a.Command, tc.want) || !slices.Equal(a.Next, tc.want) {
+			t.Errorf("%q became %q and %q, want %q", tc.command, a.Command, a.Next, tc.want)
 		}
 		elsewhere := a.At("/elsewhere").Command
 		for i, arg := range tc.want {
@@ -42,6 +42,30 @@ func TestPathsInCommands(t *testing.T) {
 				t.Errorf("%q became %q on another machine", arg, elsewhere[i])
 			}
 		}
+	}
+}
+
+// TestNextIsChecked looks for both programs of an agent, and hashes the files of both.
+func TestNextIsChecked(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "next.py"), []byte("again"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := bridge.Agent{Command: []string{"go"}, Next: []string{"go", "next.py"}}.At(home)
+	if err := a.Check(); err != nil {
+		t.Error(err)
+	}
+	if program := a.Program(); program["next.py"] == "" || program["go"] == "" {
+		t.Errorf("the files are %v", program)
+	}
+	a.Next = []string{"no-such-program"}
+	if err := a.Check(); err == nil {
+		t.Error("a program that is missing is not noticed")
+	}
+	service := bridge.Agent{URL: "http://127.0.0.1/run", Next: []string{"http://127.0.0.1/next"}}
+	if service = service.At(home); service.Check() != nil || len(service.Program()) > 0 ||
+		service.Next[0] != "http://127.0.0.1/next" {
+		t.Errorf("a service became %+v", service)
 	}
 }
 

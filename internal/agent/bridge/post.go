@@ -14,18 +14,18 @@ import (
 	"github.com/assay-eval/assay/internal/task/child"
 )
 
-// post sends the prompt to the agent's service. The text of its reply is the answer. A service that
+// post sends a message to a URL of the agent's service. The text of its reply is the answer. A service that
 // cannot be reached, is overloaded or breaks off before its first call of a tool is a fault: the
 // agent has not tried the task.
-func (r *Runner) post(ctx context.Context, a *attempt) end {
+func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end {
 	body, err := json.Marshal(map[string]string{
-		"prompt": a.stage.Prompt(), "mcp_url": r.mcpURL(a), "model_url": r.modelURL(a),
+		"prompt": message, "mcp_url": r.mcpURL(a), "model_url": r.modelURL(a),
 		"model": r.agent.Model, "token": a.token,
 	})
 	if err != nil {
 		return end{err: err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.agent.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return end{err: err}
 	}

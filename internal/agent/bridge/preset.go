@@ -16,6 +16,7 @@ var presetFile []byte
 // A preset is how a known agent is started.
 type preset struct {
 	Command []string          `yaml:"command"`
+	Next    []string          `yaml:"next"`
 	Set     map[string]string `yaml:"set"`
 	Files   map[string]string `yaml:"files"`
 }
@@ -33,7 +34,7 @@ func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 // WithPreset returns the agent with the program of a preset, whose home is its scratch directory.
 func (a Agent) WithPreset(name string) Agent {
 	p := presets[name]
-	a.Command, a.Home, a.Files = p.Command, "", p.Files
+	a.Command, a.Next, a.Home, a.Files = p.Command, p.Next, "", p.Files
 	a.Set = maps.Clone(p.Set)
 	if a.Set == nil {
 		a.Set = make(map[string]string)

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,28 +10,47 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // mostHashed is how many bytes of a file are hashed at most. Longer files, such as weights of
 // models, are distinguished by their size, too.
 const mostHashed = 64 << 20
 
-// Program returns digests of the program and of the files that the command names, by their names
-// as in the command. Files that are not on this machine are left out. It is empty for a service.
+// Check returns an error if a program of the agent cannot be found.
+func (a Agent) Check() error {
+	if a.URL != "" {
+		return nil
+	}
+	err := child.Command{Args: a.Command}.Check()
+	if len(a.Next) > 0 {
+		err = cmp.Or(err, child.Command{Args: a.Next}.Check())
+	}
+	return err
+}
+
+// Program returns digests of the program and of the files that its commands name, by their names
+// as in the commands. Files that are not on this machine are left out. It is empty for a service.
 func (a Agent) Program() map[string]string {
 	files := make(map[string]string)
-	for i, arg := range a.Command {
-		path := arg
-		if i == 0 {
-			path, _ = exec.LookPath(arg)
-		} else if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
-			path = value
-		}
-		if i > 0 && !filepath.IsAbs(path) {
-			continue
-		}
-		if digest := digestOf(path); digest != "" {
-			files[a.nameOf(path, arg)] = digest
+	if a.URL != "" {
+		return files
+	}
+	for _, command := range [][]string{a.Command, a.Next} {
+		for i, arg := range command {
+			path := arg
+			if i == 0 {
+				path, _ = exec.LookPath(arg)
+			} else if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+				path = value
+			}
+			if i > 0 && !filepath.IsAbs(path) {
+				continue
+			}
+			if digest := digestOf(path); digest != "" {
+				files[a.nameOf(path, arg)] = digest
+			}
 		}
 	}
 	return files

@@ -8,10 +8,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// converse hands a reply without actions to the user, and appends the user's next message with its
-// part of the plan. It returns how the episode ended, or "" if it goes on.
+// converse hands a reply without actions to the user, and appends the user's next message. It
+// returns how the episode ended, or "" if it goes on.
 func (e *episode) converse(ctx context.Context, d spec.Dialogue, reply string) assay.Ended {
-	next, err := d.Reply(ctx, reply)
+	next, err := e.tell(ctx, d, reply)
 	switch {
 	case err != nil:
 		e.broken = assay.AsFault(err)
@@ -19,35 +19,49 @@ func (e *episode) converse(ctx context.Context, d spec.Dialogue, reply string) a
 	case next == "":
 		return assay.Finished
 	}
+	e.say(assay.Message{Role: assay.User, Content: next})
+	return ""
+}
+
+// tell hands a reply to the user. It returns the user's next message with its part of the plan, or
+// "" if the user says no more.
+func (e *episode) tell(ctx context.Context, d spec.Dialogue, reply string) (next string, err error) {
+	text, err := d.Reply(ctx, reply)
+	if err != nil || text == "" {
+		return "", err
+	}
 	data := struct {
 		Text     string
 		Plan     *workflow.Plan
 		OwnTools bool
-	}{Text: next, OwnTools: true}
+	}{Text: text, OwnTools: true}
 	if e.transcript.Plan != nil {
 		data.Plan = new(workflow.Plan)
 	}
 	if len(e.later) > 0 {
 		data.Plan, e.later = e.later[0], e.later[1:]
 	}
-	e.say(assay.Message{Role: assay.User, Content: render("user.tmpl", data)})
-	return ""
+	return render("user.tmpl", data), nil
 }
 
-// handOver hands the answer of a foreign agent to the user. An agent that has ended cannot hear what
-// the user says next, so that is a fault.
-func (e *episode) handOver(ctx context.Context, answer string) error {
-	d, ok := e.world.(spec.Dialogue)
-	if !ok {
-		return nil
+// Reply hands the answer of an agent to the user. It returns the user's next message, or "" if the
+// user says no more or the attempt is over.
+func (s *Stage) Reply(answer string) (next string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endTurn()
+	d, ok := s.e.world.(spec.Dialogue)
+	if !ok || s.isOver() {
+		return ""
 	}
-	next, err := d.Reply(ctx, answer)
-	if err == nil && next != "" {
-		err = &assay.Fault{
-			Kind: assay.ToolServer, Hopeless: true,
-			Detail: "the user goes on after the agent's answer, which a foreign agent cannot hear; " +
-				"tasks with several messages of the user are for models",
-		}
+	next, err := s.e.tell(s.ctx, d, answer)
+	if err != nil {
+		s.fail(assay.AsFault(err))
+		return ""
 	}
-	return err
+	if next != "" {
+		s.e.say(assay.Message{Role: assay.Assistant, Content: answer})
+		s.show(assay.Message{Role: assay.User, Content: next})
+	}
+	return next
 }

@@ -353,9 +353,6 @@ func (s *Stage) Conclude(
 	e := s.e
 	if e.world != nil {
 		s.endTurn()
-		if ended == assay.Finished && err == nil && !s.isOver() {
-			s.fault = e.handOver(s.ctx, answer)
-		}
 		s.fault = e.collect(s.fault)
 		for i := range e.transcript.Calls {
 			e.transcript.Calls[i].Asked = s.changed[i]

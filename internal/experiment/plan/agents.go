@@ -18,7 +18,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
@@ -26,6 +25,8 @@ import (
 type AgentSpec struct {
 	Command []string `yaml:"command"`
 	URL     string   `yaml:"url"`
+	// Next is the command, or the URL, that hears further messages of the user.
+	Next Names `yaml:"next"`
 	// Headers are sent to the URL. ${NAME} stands for an environment variable.
 	Headers map[string]string `yaml:"headers"`
 	// Listen is the address of the tools and the model, and PublicURL the one that the agent gets.
@@ -54,7 +55,7 @@ const (
 func (p *Providers) Agent(name string) bridge.Agent {
 	s := p.Agents[name]
 	a := s.started(p.doc.Dir)
-	a.Name, a.URL, a.Pass, a.Model = name, s.URL, s.Env, s.Model
+	a.Name, a.Pass, a.Model = name, s.Env, s.Model
 	a.Timeout = time.Duration(s.timeout())
 	a.Headers, a.Listen, a.Public = s.Headers, s.Listen, s.PublicURL
 	for _, text := range s.Headers {
@@ -67,7 +68,7 @@ func (p *Providers) Agent(name string) bridge.Agent {
 
 // started returns how the agent of a providers file in a folder is started.
 func (s AgentSpec) started(dir string) bridge.Agent {
-	a := bridge.Agent{Command: s.Command}
+	a := bridge.Agent{Command: s.Command, URL: s.URL, Next: s.Next}
 	if s.Preset != "" {
 		return a.WithPreset(s.Preset)
 	}
@@ -125,6 +126,11 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 				s.Model), assay.NameHint(s.Model, models))
 		case s.URL != "" && !webAddress.MatchString(s.URL):
 			return p.doc.At(place+".url", "the address does not start with http:// or https://", "")
+		case len(s.Next) > 0 && s.Preset != "":
+			return p.doc.At(place+".next", "a preset knows how its agent goes on", "remove next")
+		case s.URL != "" && len(s.Next) > 0 && (len(s.Next) > 1 || !webAddress.MatchString(s.Next[0])):
+			return p.doc.At(place+".next", "a service hears the next message at an address",
+				"for example next: http://127.0.0.1:9000/next")
 		case s.Concurrency < 0 || s.Concurrency > mostAgents:
 			return p.doc.At(place+".concurrency",
 				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, mostAgents), "")
@@ -175,10 +181,7 @@ func (p *Providers) checkAddresses(place string, s AgentSpec) error {
 // CheckProgram returns an error if the program of an agent cannot be found.
 func (p *Providers) CheckProgram(name string) error {
 	a := p.Agent(name)
-	if a.URL != "" {
-		return nil
-	}
-	if err := (child.Command{Args: a.Command}).Check(); err != nil {
+	if err := a.Check(); err != nil {
 		return p.doc.AtKey("$.agents", name, fmt.Sprintf("agent %s cannot start: %v", name, err),
 			"a path with a slash is relative to this file")
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/environment"
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
@@ -81,7 +80,7 @@ func (s *session) local(a bridge.Agent) (bridge.Agent, error) {
 		}
 		a = a.At(home)
 	}
-	if err := (child.Command{Args: a.Command}).Check(); err != nil {
+	if err := a.Check(); err != nil {
 		return a, &RefusedError{fmt.Sprintf("agent %s cannot start on this machine: %v\n"+
 			"hint: install it here; --dir names the directory of agents if it is another one",
 			a.Name, err)}

@@ -52,6 +52,9 @@ type Command struct {
 	Files map[string]string
 	// Dir is where the program starts. If it is empty, that is the scratch directory.
 	Dir string
+	// Kept is the scratch directory if the caller makes and removes it. If it is empty, Start makes
+	// one and Close removes it.
+	Kept string
 }
 
 // A Process is a running program. It must be closed. Its standard error is kept; the other streams
@@ -59,9 +62,10 @@ type Command struct {
 type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
-	// Dir is the scratch directory. Close removes it.
+	// Dir is the scratch directory.
 	Dir string
 
+	kept   bool // Close does not remove the scratch directory
 	cmd    *exec.Cmd
 	stderr tail
 	ended  chan struct{}
@@ -85,15 +89,29 @@ func Start(c Command) (*Process, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "assay-")
-	if err != nil {
-		return nil, err
+	p := &Process{
+		Dir: c.Kept, kept: c.Kept != "", ended: make(chan struct{}), swept: make(chan struct{}),
 	}
-	p := &Process{Dir: dir, ended: make(chan struct{}), swept: make(chan struct{})}
+	if !p.kept {
+		var err error
+		if p.Dir, err = NewScratch(); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.start(c); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, p.removeScratch())
 	}
 	return p, nil
+}
+
+// NewScratch makes a scratch directory that programs can share.
+func NewScratch() (string, error) { return os.MkdirTemp("", "assay-") }
+
+func (p *Process) removeScratch() error {
+	if p.kept {
+		return nil
+	}
+	return os.RemoveAll(p.Dir)
 }
 
 func (p *Process) start(c Command) error {
@@ -220,8 +238,8 @@ func (p *Process) Stop() {
 	<-p.ended
 }
 
-// Close ends the program and everything that it started, and removes the scratch directory. It
-// closes the standard input first, so that a program can end in its own way.
+// Close ends the program and everything that it started, and removes a scratch directory that is not
+// kept. It closes the standard input first, so that a program can end in its own way.
 func (p *Process) Close() error {
 	p.once.Do(func() {
 		_ = p.Stdin.Close()
@@ -231,7 +249,7 @@ func (p *Process) Close() error {
 		<-p.swept
 		_ = p.Stdout.Close()
 	})
-	return os.RemoveAll(p.Dir)
+	return p.removeScratch()
 }
 
 func (p *Process) endsWithin(d time.Duration) bool {

@@ -21,6 +21,9 @@ func Act(mode string) {
 	switch mode {
 	case "work":
 		fmt.Println(work())
+	case "work and remember": // what was said, in the scratch directory
+		memory = "conversation.json"
+		fmt.Println(work())
 	case "work until a tool fails":
 		fragile = true
 		fmt.Println(work())
@@ -118,6 +121,9 @@ func Act(mode string) {
 // fragile means that the agent does not survive the failure of a tool.
 var fragile bool
 
+// memory is a file with the conversation so far, if the agent keeps one.
+var memory string
+
 // meddle changes a call on its way to the tool server.
 var meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
 	return name, arguments
@@ -177,7 +183,11 @@ func workOn() (answer, prompt string) {
 			"name": t["name"], "description": t["description"], "parameters": t["inputSchema"],
 		}})
 	}
-	messages := []any{map[string]any{"role": "user", "content": prompt}}
+	var messages []any
+	if b, err := os.ReadFile(memory); err == nil {
+		_ = json.Unmarshal(b, &messages) // written below
+	}
+	messages = append(messages, map[string]any{"role": "user", "content": prompt})
 	for {
 		reply, err := post(model(), map[string]any{"model": "m", "messages": messages, "tools": tools})
 		if err != nil {
@@ -190,6 +200,10 @@ func workOn() (answer, prompt string) {
 		calls, _ := m["tool_calls"].([]any)
 		if len(calls) == 0 {
 			text, _ := m["content"].(string)
+			if memory != "" {
+				b, _ := json.Marshal(messages)
+				_ = os.WriteFile(memory, b, 0o600) // an agent without memory fails the test
+			}
 			return text, prompt
 		}
 		for _, c := range calls {
