@@ -92,14 +92,28 @@ type taskEntry struct {
 
 // A judgeEntry defines full success.
 type judgeEntry struct {
-	Calls     []callEntry    `yaml:"calls"`
-	Order     string         `yaml:"order"`
-	Allowed   []callEntry    `yaml:"allowed"`
-	Forbidden []callEntry    `yaml:"forbidden"`
-	State     map[string]any `yaml:"state"`
-	Answer    []string       `yaml:"answer"`
-	NotAnswer []string       `yaml:"not_answer"`
-	Check     string         `yaml:"check"`
+	Calls     []callEntry `yaml:"calls"`
+	Order     string      `yaml:"order"`
+	Allowed   []callEntry `yaml:"allowed"`
+	Forbidden []callEntry `yaml:"forbidden"`
+	State     stateEntry  `yaml:"state"`
+	Answer    []string    `yaml:"answer"`
+	NotAnswer []string    `yaml:"not_answer"`
+	Check     string      `yaml:"check"`
+}
+
+// A stateEntry is a part of a state, or the word plan.
+type stateEntry struct {
+	part map[string]any
+	word string
+}
+
+// UnmarshalYAML reads an object or a word.
+func (s *stateEntry) UnmarshalYAML(unmarshal func(any) error) error {
+	if unmarshal(&s.word) == nil {
+		return nil
+	}
+	return unmarshal(&s.part)
 }
 
 // A callEntry is a call, or one of several.
@@ -322,10 +336,16 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 			"add judge: with calls, state, answer or check")
 	}
 	j := &assay.Judge{
-		AnyOrder: e.Order == anyOrder, State: jsonOf(e.State), Answer: e.Answer,
+		AnyOrder: e.Order == anyOrder, State: jsonOf(e.State.part), Answer: e.Answer,
 		NotAnswer: e.NotAnswer, Check: e.Check,
 	}
-	if len(e.Calls) == 0 && len(e.State) == 0 && len(e.Answer) == 0 && e.Check == "" {
+	if word := e.State.word; word != "" {
+		if err := r.byPlan(i, word); err != nil {
+			return nil, err
+		}
+		j.State = json.RawMessage(`"plan"`)
+	}
+	if len(e.Calls) == 0 && len(j.State) == 0 && len(e.Answer) == 0 && e.Check == "" {
 		return nil, r.doc.At(at, "a judge without conditions is satisfied by everybody",
 			"add calls, state, answer or check")
 	}
@@ -352,6 +372,23 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		}
 	}
 	return j, nil
+}
+
+// byPlan returns an error if the judge of a task cannot compare its state with the plan's.
+func (r *taskReader) byPlan(i int, word string) error {
+	const field = ".judge.state"
+	switch id := r.file.Tasks[i].ID; {
+	case word != "plan":
+		return r.at(i, field, fmt.Sprintf("unknown state %q", word),
+			"write the values that count, or plan")
+	case r.tools.catalog.Server() != nil:
+		return r.at(i, field, fmt.Sprintf("the state of task %s is its server's", id),
+			"write observe:, and the results that count here")
+	case r.file.Tasks[i].Plan == nil && r.file.Tasks[i].Answer == "":
+		return r.at(i, field, fmt.Sprintf("task %s has no plan that leads to a state", id),
+			"add plan:, or write the values that count")
+	}
+	return nil
 }
 
 func (r *taskReader) calls(path string, entries []callEntry) ([]assay.Expected, error) {

@@ -38,6 +38,7 @@ type inquest struct {
 	catalog *assay.Catalog
 	e       *Explanation
 	trial   *assay.Trial
+	task    *assay.Task
 	tr      *assay.Transcript
 }
 
@@ -191,7 +192,8 @@ func (q inquest) unwanted(i int) bool {
 	step := &q.e.Path[i]
 	tool, _ := q.catalog.Tool(step.Tool)
 	changed := tool.Effect != "" && q.tr.Calls[i].Happened()
-	return step.Unwanted != "" || changed && q.e.Outcome.UnwantedEffects > 0 && step.Wasted
+	told := q.e.Outcome.UnwantedEffects > 0 || q.task.Judge != nil && q.task.Judge.ByPlan()
+	return step.Unwanted != "" || changed && told && step.Wasted
 }
 
 // missing finds the reason why a step of the plan, or the end, is missing.

@@ -67,7 +67,7 @@ func (j *Judge) judge(
 		b = e.trace(j.catalog, trial, task, tr)
 	}
 	if o.Level != "" {
-		e.decide(inquest{j.catalog, &e, trial, tr})
+		e.decide(inquest{j.catalog, &e, trial, task, tr})
 	}
 	o.ScoreVersion = d.ScoreVersion
 	planned, known := workflow.Planned(trial.World, task)

@@ -251,10 +251,10 @@ func (c *course) changes(call *assay.CallRecord) bool {
 }
 
 // harms reports whether a call changes something that neither the judge allows nor the plan has. A
-// required call harms if it happens again.
+// required call harms if it happens again. If the plan's state decides, it shows the harm.
 func (c *course) harms(call *assay.CallRecord) bool {
 	is := func(e assay.Expected) bool { return fits(&e, call) }
-	return c.changes(call) && !slices.ContainsFunc(c.judge.Allowed, is) &&
+	return c.changes(call) && !c.judge.ByPlan() && !slices.ContainsFunc(c.judge.Allowed, is) &&
 		(c.listed(call) || !slices.ContainsFunc(c.planned, is))
 }
 
@@ -264,10 +264,10 @@ func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdi
 	for i := range tr.Calls {
 		c.take(&tr.Calls[i])
 	}
-	final, _ := judged(catalog, c.judge.State, tr.State) // nil, so nothing is right, if it is broken
+	values, _ := wanted(catalog, task, &c.judge, tr.State) // none, if the state is broken
 	t := verdict.Trace{
 		Calls: c.judged, Plan: plannedTools(task), PlanName: "the required tools",
-		Covered: c.missing(), Wanted: compare(final, c.judge.State),
+		Covered: c.missing(), Wanted: values,
 	}
 	if c.named {
 		t.PlanName = "the tools of the task's plan"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -295,6 +296,68 @@ func TestVerdictOnABase(t *testing.T) {
 		if len(shown.Changes) != 1 || shown.Changes[0].Path != "paid" ||
 			string(shown.Changes[0].Before) != "1" || len(shown.Wanted) != 5 {
 			t.Errorf("after %s: changes %+v, wanted %+v", state, shown.Changes, shown.Wanted)
+		}
+	}
+}
+
+// TestVerdictByPlan checks that the state of the plan decides alone, however it came about, with a
+// base and without. The plan's second call is refused and changes nothing.
+func TestVerdictByPlan(t *testing.T) {
+	t.Parallel()
+	task := &assay.Task{
+		State: json.RawMessage(`{"n":1}`),
+		Judge: &assay.Judge{State: json.RawMessage(`"plan"`)},
+		Reference: &assay.Reference{Calls: []assay.Expected{
+			{Tool: "pay", Arguments: json.RawMessage(`{"amount":2}`)},
+			{Tool: "get", Arguments: json.RawMessage(`{"id":404}`)},
+			{Tool: "pay", Arguments: json.RawMessage(`{"amount":3}`)},
+		}},
+	}
+	for _, base := range []string{"", `{"paid":0,"many":[1,2,3]}`} {
+		script := catalog.Script()
+		script.Base = json.RawMessage(base)
+		catalog := assay.NewCatalog(catalog.All()).With(script, nil)
+		for _, tc := range []struct {
+			name  string
+			calls []string
+			want  assay.Level
+			wrong string // the path of a value, with the wanted and the final one
+		}{
+			{"the plan", []string{"pay 2", "pay 3"}, assay.FullSuccess, ""},
+			{"another way", []string{"pay 9", "pay -4.0"}, assay.FullSuccess, ""},
+			{"too much", []string{"pay 5", "pay 5"}, assay.Failure, "paid 5 10"},
+			{"too little", []string{"pay 2"}, assay.Failure, "paid 5 2"},
+			{"more than that", []string{"pay 5", "get 1"}, assay.Failure, "got  1"},
+		} {
+			w := own.Definition.Begin(t.Context(), catalog,
+				&assay.Trial{Cell: assay.Cell{Reliability: 1}}, task).(*own.World)
+			for _, c := range tc.calls {
+				tool, n, _ := strings.Cut(c, " ")
+				name := map[string]string{"pay": "amount", "get": "id"}[tool]
+				call(t, w, tool, `{"`+name+`": `+n+`}`)
+			}
+			state, err := w.End()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
+			o := own.Verdict(catalog, *task, tr, nil)
+			if o.Level != tc.want || o.UnwantedEffects > 0 || o.Undecided != "" {
+				t.Errorf("%s, base %q: %+v", tc.name, base, o)
+			}
+			wrong := ""
+			for _, v := range own.Definition.Trace(catalog, task, tr).Wanted {
+				if !v.Right {
+					wrong += fmt.Sprintf("%s %s %s", v.Path, v.Wanted, v.Got)
+				}
+			}
+			if wrong != tc.wrong {
+				t.Errorf("%s, base %q: wrong is %q, want %q", tc.name, base, wrong, tc.wrong)
+			}
+			tr.State = json.RawMessage("broken")
+			if o := own.Verdict(catalog, *task, tr, nil); o.Undecided == "" || o.Level != "" {
+				t.Errorf("%s, base %q: a broken state is judged: %+v", tc.name, base, o)
+			}
 		}
 	}
 }

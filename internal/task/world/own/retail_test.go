@@ -55,7 +55,7 @@ func retail(t *testing.T) *library.Library {
 		}
 		tasks = append(tasks, map[string]any{
 			"id": "retail-" + task.ID, "prompt": "Help the user.", "plan": plan, "answer": "Done.",
-			"judge": map[string]any{"answer": []string{"done"}},
+			"judge": map[string]any{"answer": []string{"done"}, "state": "plan"},
 		})
 	}
 	text, err = json.Marshal(map[string]any{
@@ -120,6 +120,19 @@ func TestLargeStates(t *testing.T) {
 		}
 		if string(state) != "[]" {
 			changed++
+		}
+		level := func(state string) assay.Level {
+			tr := &assay.Transcript{
+				Calls: w.Calls(), State: json.RawMessage(state), Ended: assay.Finished,
+				Messages: []assay.Message{{Role: assay.Assistant, Content: "Done."}},
+			}
+			return own.Verdict(l.Catalog(), task, tr, nil).Level
+		}
+		if level(string(state)) != assay.FullSuccess {
+			t.Errorf("%s: the plan's own state is not full success", ref.ID)
+		}
+		if string(state) != "[]" && level("[]") != assay.Failure {
+			t.Errorf("%s: no change is no failure", ref.ID)
 		}
 		final, err := kit.After(state)
 		if err != nil {

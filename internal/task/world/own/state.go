@@ -2,7 +2,9 @@ package own
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,25 +31,95 @@ func changes(before, after json.RawMessage) (all []verdict.Change) {
 	return all
 }
 
-// judged returns the part of a final state that a judge asks for. If the library has no base, that
-// is all of it. The state is as transcripts have it.
-func judged(catalog *assay.Catalog, want, state json.RawMessage) (json.RawMessage, error) {
-	if len(catalog.Script().Base) == 0 || len(want) == 0 {
-		return state, nil
+// wanted returns each value that a judge asks for, with the one that a final state has in its place.
+// The state is as transcripts have it.
+func wanted(
+	catalog *assay.Catalog, task *assay.Task, judge *assay.Judge, state json.RawMessage,
+) ([]verdict.Wanted, error) {
+	switch {
+	case len(judge.State) == 0:
+		return nil, nil
+	case judge.ByPlan():
+		return byPlan(catalog, task, state)
+	case len(catalog.Script().Base) == 0:
+		return compare(state, judge.State), nil
 	}
 	kit, err := toolkit.Of(catalog)
 	if err != nil {
 		return nil, err
 	}
+	var part json.RawMessage // nil, so nothing is right, if the state is broken
 	final, err := kit.After(state)
+	if err == nil {
+		part, err = final.Part(judge.State)
+	}
+	return compare(part, judge.State), err
+}
+
+// byPlan compares a final state with the one that the reference plan leads to. A call of the plan
+// that its tool refuses changes nothing.
+func byPlan(
+	catalog *assay.Catalog, task *assay.Task, state json.RawMessage,
+) (all []verdict.Wanted, err error) {
+	kit, err := toolkit.Of(catalog)
 	if err != nil {
 		return nil, err
 	}
-	return final.Part(want)
+	planned := kit.Begin(task.State)
+	for _, call := range task.Reference.Calls {
+		arguments := call.Arguments
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+		_, err := planned.Call(context.Background(), call.Tool, arguments)
+		if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
+			return nil, fault
+		}
+	}
+	there, err := planned.State()
+	if err != nil {
+		return nil, err
+	}
+	wrong, err := between(catalog, kit, there, state)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range wrong {
+		all = append(all, verdict.Wanted{Path: c.Path, Wanted: c.Before, Got: c.After})
+	}
+	for _, c := range changed(catalog, task.State, there) {
+		if !slices.ContainsFunc(wrong, func(w verdict.Change) bool {
+			return strings.HasPrefix(w.Path, c.Path) || strings.HasPrefix(c.Path, w.Path)
+		}) {
+			all = append(all, verdict.Wanted{Path: c.Path, Wanted: c.After, Got: c.After, Right: true})
+		}
+	}
+	return all, nil
+}
+
+// between returns the differences between two final states as transcripts have them, by path.
+func between(
+	catalog *assay.Catalog, kit *toolkit.Kit, before, after json.RawMessage,
+) ([]verdict.Change, error) {
+	if len(catalog.Script().Base) == 0 {
+		if _, ok := parse(after); !ok {
+			return nil, errors.New("the state is not JSON")
+		}
+		return changes(before, after), nil
+	}
+	b, err := kit.After(before)
+	if err != nil {
+		return nil, err
+	}
+	a, err := kit.After(after)
+	if err != nil {
+		return nil, err
+	}
+	return since(b, a)
 }
 
 // changed returns the differences between a task's state and a final one, by path.
-func changed(catalog *assay.Catalog, start, state json.RawMessage) (all []verdict.Change) {
+func changed(catalog *assay.Catalog, start, state json.RawMessage) []verdict.Change {
 	if len(catalog.Script().Base) == 0 {
 		if start == nil {
 			return nil
@@ -62,7 +134,13 @@ func changed(catalog *assay.Catalog, start, state json.RawMessage) (all []verdic
 	if err != nil {
 		return nil
 	}
-	found, _ := final.Since(kit.Begin(start)) // what can be read is shown
+	all, _ := since(kit.Begin(start), final) // what can be read is shown
+	return all
+}
+
+// since returns the differences between two states of a library with a base, by path.
+func since(start, final *toolkit.Session) (all []verdict.Change, err error) {
+	found, err := final.Since(start)
 	for _, d := range found {
 		path := ""
 		for _, name := range d.Path {
@@ -82,7 +160,7 @@ func changed(catalog *assay.Catalog, start, state json.RawMessage) (all []verdic
 			all = append(all, verdict.Change{Path: path, Before: before, After: after})
 		})
 	}
-	return all
+	return all, err
 }
 
 // difference calls found for each value that differs. A value that one side lacks is nil.
@@ -182,12 +260,17 @@ func compare(state, want json.RawMessage) (all []verdict.Wanted) {
 	return all
 }
 
+// wrongly reports whether a value is not the wanted one.
+func wrongly(v verdict.Wanted) bool { return !v.Right }
+
 // asWanted words which of the values that a judge asks for the state does not have.
-func asWanted(state, want json.RawMessage) string {
-	all := compare(state, want)
+func asWanted(all []verdict.Wanted) string {
+	if len(all) == 0 {
+		return "it is as it was"
+	}
 	var wrong []string
 	for _, v := range all {
-		if !v.Right {
+		if wrongly(v) {
 			wrong = append(wrong, v.Path)
 		}
 	}

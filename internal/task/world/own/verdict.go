@@ -59,13 +59,13 @@ func (c *course) decide(
 	harmless := w.Need(c.harmless(), len(c.unwanted) == 0, c.harm)
 	claimed := w.Need("the model said that it was done", tr.Ended == assay.Finished,
 		func() string { return verdict.EndedBy(tr.Ended) })
-	final, err := judged(c.catalog, c.judge.State, tr.State)
+	values, err := wanted(c.catalog, task, &c.judge, tr.State)
 	if err != nil {
 		o.Undecided = err.Error()
 		return
 	}
 	state := len(c.judge.State) == 0 || w.Need("the final state is right",
-		contains(final, c.judge.State), func() string { return asWanted(final, c.judge.State) })
+		!slices.ContainsFunc(values, wrongly), func() string { return asWanted(values) })
 	told := len(c.judge.Answer)+len(c.judge.NotAnswer) == 0 || w.Need("the final answer is right",
 		c.answers(answer), func() string { return c.told(answer) })
 	checked, err := c.check(tr, answer, w)
