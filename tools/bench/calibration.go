@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,30 +20,32 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// calibration is measurement 8a: how much the libraries of twenty seeds differ in difficulty. Each
-// reference agent that depends on the text plays every task without a plan, on tools that always
-// work; the best possible rates are exact.
+// calibration is measurement 8a: how much the libraries of twenty seeds differ in difficulty. The
+// reference agent that compares words plays every task without a plan, on tools that always work;
+// the best possible rates are exact.
 func (b *bench) calibration(ctx context.Context) ([]row, error) {
-	seeds, perType := b.size(20, 3), b.size(126, 10)
-	var rates spread
+	perType := b.size(126, 10)
+	bySeed := make([]map[string]float64, b.size(20, 3))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for seed := range seeds {
-		g.Go(func() error { return b.playFresh(ctx, fmt.Sprint(seed), perType, &rates) })
+	for seed := range bySeed {
+		g.Go(func() (err error) {
+			bySeed[seed], err = b.playFresh(ctx, fmt.Sprint(seed), perType)
+			return err
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	var rows []row
-	for _, name := range rates.names {
-		of := rates.of[name]
-		low, high := slices.Min(of), slices.Max(of)
+	for _, name := range slices.Sorted(maps.Keys(bySeed[0])) {
+		low, high := 1.0, 0.0
+		for _, rates := range bySeed {
+			low, high = min(low, rates[name]), max(high, rates[name])
+		}
 		bound := .03
 		if strings.HasPrefix(name, ceiling) {
 			bound = .01
-		}
-		if b.quick { // a library has 50 tasks of a difficulty
-			bound = .2
 		}
 		rows = append(rows, newRow(name+": largest − smallest", share, high-low).below(bound).
 			because("%.1f to %.1f %%", 100*low, 100*high))
@@ -53,79 +55,43 @@ func (b *bench) calibration(ctx context.Context) ([]row, error) {
 
 const ceiling = "best possible rate"
 
-// A spread holds the rates of all seeds by what they measure.
-type spread struct {
-	mu    sync.Mutex
-	names []string
-	of    map[string][]float64
-}
-
-func (s *spread) add(name string, rate float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = make(map[string][]float64)
-	}
-	if s.of[name] == nil {
-		s.names = append(s.names, name)
-		slices.Sort(s.names)
-	}
-	s.of[name] = append(s.of[name], rate)
-}
-
-// textReaders are the reference agents whose success depends on the text of the task. Obedient and
-// Batcher act as Listed and Optimal do if there is no plan, and the others never succeed.
-var textReaders = []string{sim.Expert, sim.Optimal, sim.Listed}
-
-// playFresh adds the rates of a seed's library.
-func (b *bench) playFresh(ctx context.Context, seed string, perType int, rates *spread) error {
+// playFresh returns the rates of a seed's library by what they measure.
+func (b *bench) playFresh(
+	ctx context.Context, seed string, perType int,
+) (rates map[string]float64, err error) {
 	lib, err := b.fresh(ctx, seed, perType)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer lib.Close()
 	player := floor.NewPlayer(lib)
+	rates = make(map[string]float64)
 	for _, reliability := range []float64{.9, .8} {
-		rates.add(fmt.Sprintf("%s at reliability %v", ceiling, reliability),
-			bestRate(fresh.New(seed), perType, reliability))
+		name := fmt.Sprintf("%s at reliability %v", ceiling, reliability)
+		rates[name] = bestRate(fresh.New(seed), perType, reliability)
 	}
-	counts, err := lib.Counts(ctx)
+	tasks, err := fresh.New(seed).Tasks(perType)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	full, all := make(map[string]float64), make(map[string]float64)
-	for _, c := range counts {
-		refs, err := lib.Refs(ctx, c.Type, c.Difficulty)
-		if err != nil {
-			return err
-		}
-		for _, ref := range refs {
-			task, err := lib.Task(ctx, ref.ID, c.Difficulty)
-			if err != nil {
-				return err
-			}
-			for _, agent := range textReaders {
-				key := agent + " " + c.Difficulty
-				all[key]++
-				cell := assay.Cell{
-					Model: agent, Variant: assay.Baseline, Reliability: 1,
-					Difficulty: c.Difficulty, TaskType: c.Type,
-				}
-				trial := assay.NewTrial(cell, ref, freshSetting, plan.DefaultSeed, 1)
-				a, _ := player.Play(ctx, floor.Policy{Name: agent}, trial, &task, 0)
-				if a.Level == assay.FullSuccess {
-					full[key]++
-				}
-			}
-		}
+	for task := range tasks {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		}
+		cell := assay.Cell{
+			Model: sim.Expert, Variant: assay.Baseline, Reliability: 1,
+			Difficulty: task.Difficulty, TaskType: task.Type,
+		}
+		ref := assay.TaskRef{ID: task.ID, Digest: task.Digest()}
+		trial := assay.NewTrial(cell, ref, freshSetting, plan.DefaultSeed, 1)
+		a, _ := player.Play(ctx, floor.Policy{Name: sim.Expert}, trial, &task, 0)
+		if key := sim.Expert + " " + task.Difficulty; a.Level == assay.FullSuccess {
+			rates[key] += 1 / float64(perType*len(assay.TaskTypes))
+		} else if rates[key] == 0 {
+			rates[key] = 0 // so that it has a row
 		}
 	}
-	for key, n := range all {
-		rates.add(key, full[key]/n)
-	}
-	return nil
+	return rates, nil
 }
 
 var freshSetting = assay.Setting{

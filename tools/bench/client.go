@@ -3,15 +3,39 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 )
+
+const bareClientVerb = "bare-client"
+
+// runBareClient sends recorded requests and prints a summary as JSON.
+func runBareClient(ctx context.Context, args []string) error {
+	c := client{key: "bench"}
+	flags := flag.NewFlagSet(bareClientVerb, flag.ExitOnError)
+	flags.StringVar(&c.url, "url", "", "where to send the requests")
+	flags.IntVar(&c.connections, "connections", 1, "requests in flight at once")
+	requests := flags.Int("requests", 1, "requests to send")
+	_ = flags.Parse(args) // ends the program if it fails
+	text, err := os.ReadFile(flags.Arg(0))
+	if err == nil {
+		err = json.Unmarshal(text, &c.bodies)
+	}
+	if err != nil {
+		return err
+	}
+	result, err := c.replay(ctx, *requests)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
 
 // client only sends requests, so it reaches the limit of the machine, the server and net/http.
 type client struct {
@@ -73,44 +97,4 @@ func (c client) send(
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode, err
-}
-
-// recorder forwards requests to a server and keeps the bodies of POSTs.
-type recorder struct {
-	proxy *httputil.ReverseProxy
-
-	mu       sync.Mutex
-	recorded [][]byte // guarded by mu
-}
-
-var _ http.Handler = (*recorder)(nil)
-
-func newRecorder(server string) (*recorder, error) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", server, err)
-	}
-	return &recorder{proxy: httputil.NewSingleHostReverseProxy(u)}, nil
-}
-
-func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if req.Method == http.MethodPost {
-		r.mu.Lock()
-		r.recorded = append(r.recorded, body)
-		r.mu.Unlock()
-	}
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	r.proxy.ServeHTTP(w, req)
-}
-
-// bodies returns the bodies recorded so far.
-func (r *recorder) bodies() [][]byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.recorded[:len(r.recorded):len(r.recorded)]
 }

@@ -74,35 +74,3 @@ func TestReplayCountsFailures(t *testing.T) {
 		t.Errorf("replay() = %+v without an error, but the server is closed", got)
 	}
 }
-
-func TestRecorderForwardsAndKeepsPosts(t *testing.T) {
-	t.Parallel()
-	handler := &countingServer{status: http.StatusTeapot}
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	recorder, err := newRecorder(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httptest.NewServer(recorder)
-	defer proxy.Close()
-
-	c := client{url: proxy.URL, key: "k", bodies: [][]byte{[]byte("a")}, connections: 1}
-	got, err := c.replay(t.Context(), 2)
-	if err != nil || got.Failed != 2 {
-		t.Fatalf("replay() = %+v, %v", got, err)
-	}
-	resp, err := http.Get(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-
-	if diff := cmp.Diff([][]byte{[]byte("a"), []byte("a")}, recorder.bodies()); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
-	want := map[string]int{"POST Bearer k a": 2, "GET  ": 1}
-	if diff := cmp.Diff(want, handler.requests); diff != "" {
-		t.Errorf("forwarded (-want +got):\n%s", diff)
-	}
-}

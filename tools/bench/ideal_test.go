@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -82,57 +81,5 @@ func TestUsedShare(t *testing.T) {
 				t.Errorf("usedShare() = %v, want %v", got, tc.want)
 			}
 		})
-	}
-}
-
-// TestUsedShareOfLanesWithinLimits checks that the share is between 0 and 1,
-// and 1 if each lane used up one of its limits.
-func TestUsedShareOfLanesWithinLimits(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var lanes []laneLimits
-		some, full := make(map[string]traffic), make(map[string]traffic)
-		minutes := rapid.Int64Range(1, 5).Draw(t, "minutes")
-		for i := range rapid.IntRange(1, 6).Draw(t, "lanes") {
-			l := laneLimits{
-				deployment: fmt.Sprint(i),
-				rpm:        rapid.IntRange(0, 1000).Draw(t, "rpm"),
-				tpm:        rapid.IntRange(0, 1_000_000).Draw(t, "tpm"),
-			}
-			if l.rpm == 0 && l.tpm == 0 {
-				l.rpm = 1
-			}
-			lanes = append(lanes, l)
-
-			requests, tokens := minutes*int64(l.rpm), minutes*int64(l.tpm)
-			if l.rpm == 0 {
-				requests = 1 + tokens/1000
-			}
-			if l.tpm == 0 {
-				tokens = 1000 * requests
-			}
-			full[l.deployment] = traffic{requests: requests, tokens: tokens}
-			some[l.deployment] = traffic{
-				requests: rapid.Int64Range(0, requests).Draw(t, "requests"),
-				tokens:   rapid.Int64Range(0, tokens).Draw(t, "tokens"),
-			}
-		}
-
-		unused := rapid.Int64Range(0, int64(time.Minute)-1).Draw(t, "rest of the last minute")
-		span := time.Duration(minutes)*time.Minute - time.Duration(unused)
-		if got := usedShare(lanes, full, span); math.Abs(got-1) > 1e-9 {
-			t.Fatalf("usedShare() of full lanes = %v", got)
-		}
-		if got := usedShare(lanes, some, span); !(got >= 0 && got <= 1+1e-9) {
-			t.Fatalf("usedShare() = %v", got)
-		}
-	})
-}
-
-func TestMedianKeepsOrderOfValues(t *testing.T) {
-	t.Parallel()
-	values := []float64{9, 1, 5}
-	if got := median(values...); got != 5 || !slices.Equal(values, []float64{9, 1, 5}) {
-		t.Errorf("median() = %v, and the values are now %v", got, values)
 	}
 }

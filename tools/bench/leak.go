@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"regexp"
 	"runtime"
 	"slices"
 
@@ -139,17 +140,14 @@ type namer func(l *lesson, task assay.Task) []string
 var learners = []learner{
 	{"words shared with descriptions (floor)", func([]*lesson, string) namer { return overlap }},
 	{"dictionary of phrases", learnSet(fitPhrases)},
-	{"naive Bayes over n-grams", learnSet(fitBayes)},
-	{"nearest neighbour", learnNeighbours},
 	{"logistic regression over n-grams", learnSet(fitRegression)},
-	{"logistic regression over pairs of contexts", learnRanking},
 }
 
-func clauses(text string) []string { return clauseEnd.Split(text, -1) }
+var clauseEnd = regexp.MustCompile(`[.;:]\s+|,\s+(?:and\s+)?|\s+(?:and|then)\s+|\.$`)
 
 // overlap names the tool that shares most words with each clause.
 func overlap(l *lesson, task assay.Task) (tools []string) {
-	for _, clause := range clauses(task.Description) {
+	for _, clause := range clauseEnd.Split(task.Description, -1) {
 		if len(bm25.Words(clause)) < 2 {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/bm25"
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
@@ -113,81 +112,28 @@ func precedence(train []example) func([]string) []string {
 	}
 }
 
-// A tallyOf counts in how many tasks n-grams and tools occur, and both together.
-type tallyOf struct {
-	tasks    float64
-	gram, of map[string]float64
-	with     map[string]map[string]float64 // by n-gram and tool
-	often    map[float64]bool              // the values of the map of
-}
-
-func tallyGrams(train []example, n int) *tallyOf {
-	t := &tallyOf{
-		tasks: float64(len(train)), gram: make(map[string]float64), of: make(map[string]float64),
-		with: make(map[string]map[string]float64),
-	}
-	for _, e := range train {
-		tools := policy.Distinct(e.tools)
-		for _, tool := range tools {
-			t.of[tool]++
-		}
-		for _, g := range grams(e.text, n) {
-			t.gram[g]++
-			if t.with[g] == nil {
-				t.with[g] = make(map[string]float64)
-			}
-			for _, tool := range tools {
-				t.with[g][tool]++
-			}
-		}
-	}
-	t.often = make(map[float64]bool)
-	for _, of := range t.of {
-		t.often[of] = true
-	}
-	return t
-}
-
 // fitPhrases finds phrases that hardly occur without a tool.
 func fitPhrases(train []example) scorer {
-	t := tallyGrams(train, 5)
+	const most = 5
+	seen, with := make(map[string]float64), make(map[string]map[string]float64) // by phrase and tool
+	for _, e := range train {
+		for _, g := range grams(e.text, most) {
+			if seen[g]++; with[g] == nil {
+				with[g] = make(map[string]float64)
+			}
+			for _, tool := range policy.Distinct(e.tools) {
+				with[g][tool]++
+			}
+		}
+	}
 	return func(text string) map[string]float64 {
 		scores := make(map[string]float64)
-		for _, g := range grams(text, 5) {
-			for tool, n := range t.with[g] {
+		for _, g := range grams(text, most) {
+			for tool, n := range with[g] {
 				if n >= 2 {
-					scores[tool] = max(scores[tool], n/(t.gram[g]+.1))
+					scores[tool] = max(scores[tool], n/(seen[g]+.1))
 				}
 			}
-		}
-		return scores
-	}
-}
-
-// fitBayes judges each tool by the n-grams that are there, as if they were independent.
-func fitBayes(train []example) scorer {
-	t := tallyGrams(train, 3)
-	evidence := func(n, seen, of float64) float64 {
-		const smooth = .05
-		return math.Log((n+smooth)/(of+2*smooth)) -
-			math.Log((seen-n+smooth)/(t.tasks-of+2*smooth))
-	}
-	return func(text string) map[string]float64 {
-		scores, without := make(map[string]float64), make(map[float64]float64)
-		for _, g := range grams(text, 3) {
-			if t.gram[g] > 1 {
-				for of := range t.often {
-					without[of] += evidence(0, t.gram[g], of)
-				}
-				for tool, n := range t.with[g] {
-					of := t.of[tool]
-					scores[tool] += evidence(n, t.gram[g], of) - evidence(0, t.gram[g], of)
-				}
-			}
-		}
-		for tool, of := range t.of {
-			z := scores[tool] + without[of] + math.Log(of/(t.tasks-of+1))
-			scores[tool] = 1 / (1 + math.Exp(-z/5)) // n-grams overlap
 		}
 		return scores
 	}
@@ -251,134 +197,11 @@ func fitRegression(train []example) scorer {
 	}
 }
 
-// learnNeighbours names the tools of the most similar task.
-func learnNeighbours(known []*lesson, difficulty string) namer {
-	var texts []string
-	var abouts [][]string
-	for _, l := range known {
-		for _, task := range l.tasks[difficulty] {
-			texts = append(texts, task.Description)
-			var about []string
-			for _, tool := range task.Required {
-				about = append(about, l.description(tool))
-			}
-			abouts = append(abouts, about)
-		}
-	}
-	index := bm25.New(texts)
-	return func(l *lesson, task assay.Task) (tools []string) {
-		for _, hit := range index.Search(task.Description, 1) {
-			for _, about := range abouts[hit.Doc] {
-				tools = append(tools, l.translate(about))
-			}
-		}
-		return tools
-	}
-}
-
-// best returns the key with the highest score, or "".
-func best(scores map[string]float64) (key string) {
-	for k, s := range scores {
-		if key == "" || s > scores[key] || s == scores[key] && k < key {
-			key = k
-		}
-	}
-	return key
-}
-
-// A regression is a logistic one over sparse features.
-type regression struct {
-	bias    float64
-	weights map[string]float64
-}
-
-func (r *regression) probability(features []string) float64 {
-	z := r.bias
-	for _, f := range features {
-		z += r.weights[f]
-	}
-	return 1 / (1 + math.Exp(-z))
-}
-
-// learn makes a step of stochastic gradient descent.
-func (r *regression) learn(features []string, right bool) {
-	const rate = .1
-	d := -r.probability(features)
-	if right {
-		d++
-	}
-	r.bias += rate * d
-	for _, f := range features {
-		r.weights[f] += rate * d
-	}
-}
-
-// learnRanking looks at words that a task shares with a tool: a feature is the word before it in
-// the task and the word before it in the description.
-func learnRanking(known []*lesson, difficulty string) namer {
-	return learnPairs(known, difficulty, func(task, tool []string) (features []string) {
-		for i, a := range task {
-			for k, b := range tool {
-				if a != b {
-					continue
-				}
-				before := before(task, i, 1) + "|" + before(tool, k, 1)
-				features = append(features, before, before+"|"+before2(task, i)+"|"+before2(tool, k))
-			}
-		}
-		if len(features) == 0 {
-			features = []string{"nothing in common"}
-		}
-		return features
-	})
-}
-
-func before(words []string, i, n int) string {
-	if i < n {
-		return "^"
-	}
-	return words[i-n]
-}
-
-func before2(words []string, i int) string { return before(words, i, 2) }
-
 // allWords returns the lower-case words of a text, stop words among them.
 func allWords(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !('a' <= r && r <= 'z')
 	})
-}
-
-// learnPairs trains a regression on pairs of a task and a tool, and finds the threshold of the
-// probability that names most tools of the known tasks right.
-func learnPairs(
-	known []*lesson, difficulty string, features func(task, tool []string) []string,
-) namer {
-	r := &regression{weights: make(map[string]float64)}
-	for range 2 {
-		for _, l := range known {
-			for _, task := range l.tasks[difficulty] {
-				words := allWords(task.Description)
-				for i, name := range l.names {
-					required := slices.Contains(task.Required, name)
-					if !required && i%5 != len(words)%5 { // a fifth of the others is enough
-						continue
-					}
-					r.learn(features(words, l.words(i)), required)
-				}
-			}
-		}
-	}
-	namerAt := func(threshold float64) namer {
-		return func(l *lesson, task assay.Task) []string {
-			return r.name(l, task, threshold, features)
-		}
-	}
-	threshold := slices.MaxFunc([]float64{.2, .35, .5, .65, .8, .95}, func(a, b float64) int {
-		return cmp.Compare(score(known[:1], difficulty, namerAt(a)),
-			score(known[:1], difficulty, namerAt(b)))
-	})
-	return namerAt(threshold)
 }
 
 // score counts the tasks whose tools are named right.
@@ -391,47 +214,4 @@ func score(known []*lesson, difficulty string, name namer) (n int) {
 		}
 	}
 	return n
-}
-
-// words returns the words of the i-th tool's name and description.
-func (l *lesson) words(i int) []string {
-	t := l.catalog.All()[i]
-	return allWords(t.Name + " . " + t.Description)
-}
-
-// name returns the tools whose probability is above a threshold, or the most probable one, in the
-// order of the clauses that they fit best.
-func (r *regression) name(
-	l *lesson, task assay.Task, threshold float64, features func(task, tool []string) []string,
-) (tools []string) {
-	words := allWords(task.Description)
-	scores := make(map[string]float64)
-	for i, name := range l.names {
-		scores[name] = r.probability(features(words, l.words(i)))
-		if scores[name] > threshold {
-			tools = append(tools, name)
-		}
-	}
-	if len(tools) == 0 {
-		tools = []string{best(scores)}
-	}
-	at := make(map[string]int)
-	for _, name := range tools {
-		at[name] = l.place(name, task.Description)
-	}
-	slices.SortStableFunc(tools, func(a, b string) int { return cmp.Compare(at[a], at[b]) })
-	return tools
-}
-
-// place returns the number of the clause that fits a tool best.
-func (l *lesson) place(tool, text string) (place int) {
-	most := 0.0
-	for i, clause := range clauses(text) {
-		for _, hit := range l.index.Search(clause, len(l.names)) {
-			if l.names[hit.Doc] == tool && hit.Score > most {
-				place, most = i, hit.Score
-			}
-		}
-	}
-	return place
 }

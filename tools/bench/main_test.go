@@ -1,43 +1,26 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// childRole is the environment variable that makes this test binary act as a
-// child process; see TestMain.
-const childRole = "ASSAY_BENCH_CHILD"
-
 // scratch is a directory that is removed after the tests.
 var scratch string
 
+// TestMain runs the tests, or a child process of a measurement.
 func TestMain(m *testing.M) {
-	switch os.Getenv(childRole) {
-	case "bench":
+	if len(os.Args) > 1 && children[os.Args[1]] != nil {
 		main()
-	case "talk":
-		fmt.Println("one")
-		fmt.Fprintln(os.Stderr, "oh no")
-		fmt.Print("two\nthree without a newline")
-		time.Sleep(100 * time.Millisecond) // long enough to sample its memory
-		os.Exit(3)
-	case "hang":
-		fmt.Println("started")
-		time.Sleep(time.Hour)
+		return
 	}
-
 	var err error
 	if scratch, err = os.MkdirTemp("", "assay-bench-test"); err != nil {
 		panic(err)
@@ -47,13 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// assayPath returns the path of assay, which is built once.
+// assayPath returns the path of assay, which is built once. From then on, the cache of built-in tasks
+// is not the user's.
 var assayPath = sync.OnceValues(func() (string, error) {
-	return build(context.Background(), scratch)
+	path, err := build(context.Background(), scratch)
+	return path, errors.Join(err, os.Setenv("XDG_CACHE_HOME", filepath.Join(scratch, "cache")))
 })
 
-// program returns a command that runs bench with a built assay.
-func program(t *testing.T, args ...string) *exec.Cmd {
+func newRig(t *testing.T) *rig {
 	t.Helper()
 	assay, err := assayPath()
 	if err != nil {
@@ -63,188 +47,65 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, append([]string{"--assay", assay}, args...)...)
-	// The built-in task library is created in the cache.
-	cache := "XDG_CACHE_HOME=" + filepath.Join(scratch, "cache")
-	cmd.Env = append(os.Environ(), childRole+"=bench", cache)
-	return cmd
+	return &rig{assay: assay, self: self, dir: t.TempDir()}
 }
 
-// readReport runs bench with --json and returns its report and progress. Targets may be missed,
-// because other tests take the machine.
-func readReport(t *testing.T, cmd *exec.Cmd) (r report, progress string) {
-	t.Helper()
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil && cmd.ProcessState.ExitCode() != exitMissed {
-		t.Fatalf("%v\n%s", err, &stderr)
-	}
-	if err := json.Unmarshal(out, &r); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return r, stderr.String()
-}
-
-// TestQuickMeasurements runs small measurements and checks that all rows are
-// there, that counts are plausible, and that no file is left.
+// TestQuickMeasurements runs small measurements, and checks that all rows are there and plausible.
+// Targets may be missed, because other tests take the machine.
 func TestQuickMeasurements(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cmd := program(t, "--quick", "--only", "2a", "--json")
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	report, progress := readReport(t, cmd)
-
-	if !report.Quick || report.Program == "" || report.Cores < 1 {
-		t.Errorf("report of %q, quick %v, %d cores", report.Program, report.Quick, report.Cores)
-	}
-	var got []string
-	for _, r := range report.Rows {
-		got = append(got, r.Number+" "+r.What)
-		switch {
-		case r.What == "trials not done":
-			if r.Value != 0 {
-				t.Errorf("%d trials not done", int(r.Value))
+	for only, rows := range map[string]int{"2a": 3, "2d,3,5": 9} {
+		t.Run(only, func(t *testing.T) {
+			t.Parallel()
+			chosen, err := choose(only)
+			if err != nil {
+				t.Fatal(err)
 			}
-		case r.Value <= 0 || r.Limit != nil && *r.Limit <= 0:
-			t.Errorf("%s: %v, limit %v", r.What, r.Value, r.Limit)
-		case r.Unit == share && r.Value > 1:
-			t.Errorf("%s: a share of %v", r.What, r.Value)
-		}
-	}
-	want := []string{"2a ideal ÷ wall time", "2a occupancy", "2a trials not done"}
-	if !slices.Equal(got, want) {
-		t.Errorf("rows %q, want %q", got, want)
-	}
-	if text := "2a  5,000 calls"; !strings.Contains(progress, text) {
-		t.Errorf("progress lacks %q:\n%s", text, progress)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("files left: %v", left)
-	}
-}
-
-// TestQuickLimitsAndKills checks that traffic is counted lane by lane, and that
-// a killed run loses no results.
-func TestQuickLimitsAndKills(t *testing.T) {
-	t.Parallel()
-	report, _ := readReport(t, program(t, "--quick", "--only", "2d,3,5", "--json"))
-	for _, r := range report.Rows {
-		switch {
-		case r.Number == "5" && r.Value != 0:
-			t.Errorf("%s: %v", r.What, r.Value)
-		case r.Number == "3" && r.Value <= 0:
-			t.Errorf("%s: %v", r.What, r.Value)
-		// Tokens in flight are estimates, so the share can exceed 1 a little.
-		case strings.HasPrefix(r.What, "used") && !(r.Value > 0 && r.Value < 1.1):
-			t.Errorf("%s: %v", r.What, r.Value)
-		}
-	}
-	if len(report.Rows) != 9 {
-		t.Errorf("%d rows, want 9", len(report.Rows))
+			b := &bench{rig: newRig(t), quick: true}
+			all, err := b.measure(t.Context(), chosen, io.Discard)
+			if err != nil || len(all) != rows {
+				t.Fatalf("%d rows, want %d: %v", len(all), rows, err)
+			}
+			for _, r := range all {
+				text := r.unit.text(r.value)
+				switch {
+				case r.number == "5" || r.what == "trials not done":
+					if r.value != 0 {
+						t.Errorf("%s: %s", r.what, text)
+					}
+				case r.number != "2d" && (r.value <= 0 || r.limit != nil && *r.limit <= 0):
+					t.Errorf("%s: %s, limit %v", r.what, text, r.limit)
+				// Tokens in flight are estimates, so the share of 2d can exceed 1 a little.
+				case r.unit == share && r.value > 1.1:
+					t.Errorf("%s: a share of %s", r.what, text)
+				}
+			}
+		})
 	}
 }
 
 // TestRefusedRunIsReported checks that a run that ends before its first request is not waited for.
 func TestRefusedRunIsReported(t *testing.T) {
 	t.Parallel()
-	assay, err := assayPath()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{assay: assay, dir: t.TempDir()}
 	s := scenario{model: "sim/mute", trials: 5, text: "limits: {turns: 0}", stop: time.Hour}
-	_, err = r.runScenario(t.Context(), s)
+	_, err := newRig(t).runScenario(t.Context(), s)
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "turns is 0") {
-		t.Errorf("error %v, want that of the run", err)
-	}
-}
-
-func TestInterruptLeavesNoFilesOrProcesses(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cmd := program(t, "--only", "2c")
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for { // until the run has a store
-		if files, _ := filepath.Glob(filepath.Join(dir, "*", "*.db")); len(files) > 0 {
-			break
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("files left: %v", left)
-	}
-	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline") // empty on systems other than Linux
-	for _, p := range processes {
-		if text, _ := os.ReadFile(p); strings.Contains(string(text), dir) {
-			t.Errorf("still running: %q", text)
-		}
+		t.Errorf("error %v, want the run's error", err)
 	}
 }
 
 func TestOnlySelectsByPrefix(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ only, want string }{
-		{"", "2a 2c 2d 2e 2f 2h 2i 2j 2k 3 5 6 8a 8b 8c"},
-		{"2", "2a 2c 2d 2e 2f 2h 2i 2j 2k"},
-		{"5,2c", "2c 5"},
+	for only, want := range map[string]string{
+		"": "2a 2c 2d 2e 2f 2h 2i 2j 2k 3 5 8a 8b 8c", "8": "8a 8b 8c", "5,2c": "2c 5", "2z,3": "",
 	} {
-		t.Run("only "+tc.only, func(t *testing.T) {
-			t.Parallel()
-			chosen, err := choose(tc.only)
-			var ids []string
-			for _, m := range chosen {
-				ids = append(ids, m.id)
-			}
-			if got := strings.Join(ids, " "); err != nil || got != tc.want {
-				t.Errorf("choose() = %s, %v, want %s", got, err, tc.want)
-			}
-		})
-	}
-}
-
-func TestWrongArguments(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name, arg, want string
-	}{
-		{"unknown letter", "--only=2z,3", `unknown measurement "2z"`},
-		{"unknown digit", "--only=0,3", `unknown measurement "0"`},
-		{"empty prefix", "--only=,3", `unknown measurement ""`},
-		{"unknown flag", "--slow", "not defined: -slow"},
-		{"argument", "2a", `unexpected argument "2a"`},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			var out, errs bytes.Buffer
-			code := run(t.Context(), []string{tc.arg}, &out, &errs)
-			if code != exitUsage || !strings.Contains(errs.String(), tc.want) {
-				t.Errorf("exit code %d, want %d and %q\n%s", code, exitUsage, tc.want, &errs)
-			}
-		})
-	}
-}
-
-func TestHelpShowsExamplesAndMeasurements(t *testing.T) {
-	t.Parallel()
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"--help"}, &out, &errs); code != exitOK {
-		t.Errorf("exit code %d", code)
-	}
-	for _, want := range []string{"go run ./tools/bench --only 2a,2h", "  2c   10,000 episodes"} {
-		if !strings.Contains(errs.String(), want) {
-			t.Errorf("help lacks %q:\n%s", want, &errs)
+		chosen, err := choose(only)
+		var ids []string
+		for _, m := range chosen {
+			ids = append(ids, m.id)
+		}
+		if got := strings.Join(ids, " "); got != want || (err != nil) != (want == "") {
+			t.Errorf("choose(%q) = %s, %v, want %s", only, got, err, want)
 		}
 	}
 }

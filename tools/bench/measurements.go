@@ -32,7 +32,6 @@ var measurements = []measurement{
 	{"2k", "CPU of Assay for each call of a tool", 60, (*bench).steps},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"5", "a hundred kills", 100, (*bench).kills},
-	{"6", "how far the wordings determine the tools", 2, (*bench).wordings},
 	{"8a", "how much the libraries of twenty seeds differ in difficulty", 400, (*bench).calibration},
 	{"8b", "whether the libraries of nineteen seeds teach the tools of the twentieth", 300, (*bench).leaks},
 	{"8c", "what the tasks of a fresh library demand", 2, (*bench).demands},
@@ -51,12 +50,6 @@ func (b *bench) size(full, quick int) int {
 	}
 	return full
 }
-
-func newRow(what string, u unit, value float64) row {
-	return row{What: what, Unit: u, Value: value}
-}
-
-func countRow(what string, n int) row { return newRow(what, count, float64(n)) }
 
 func concurrency(n int) string { return fmt.Sprintf("concurrency: %d", n) }
 
@@ -93,14 +86,6 @@ func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
 // manyEpisodes is measurement 2c.
 func (b *bench) manyEpisodes(ctx context.Context) ([]row, error) {
 	slots := b.size(10_000, 500)
-	needed := slots + 100
-	if limit := openFiles(); limit > 0 && limit < needed {
-		return nil, fmt.Errorf(
-			"%d connections need %d open files, but the hard limit is %d\n"+
-				"hint: run `ulimit -Hn %d` as root in the shell that starts this",
-			slots, needed, limit, needed)
-	}
-
 	latency := time.Duration(b.size(10_000, 1000)) * time.Millisecond
 	m, err := b.runScenario(ctx, scenario{
 		server: []string{"--latency", latency.String()},

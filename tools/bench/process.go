@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,33 +78,15 @@ func (p *process) watch() {
 	}
 }
 
-// peakMemory returns the peak resident memory of a process in kB, or 0 if it is
-// unknown.
-func peakMemory(pid int) int64 {
-	return procNumber(fmt.Sprintf("/proc/%d/status", pid), "VmHWM:", 0)
-}
-
-// openFiles returns the hard limit of open files per process, or 0 if it is
-// unknown.
-func openFiles() int { return int(procNumber("/proc/self/limits", "Max open files", 1)) }
-
-// procNumber returns the number in field n after a word in a file of Linux's /proc, or 0 if it is
-// absent.
-func procNumber(path, word string, n int) int64 {
-	text, err := os.ReadFile(path)
+// peakMemory returns the peak resident memory of a process in kB, or 0 on systems without /proc.
+func peakMemory(pid int) (kb int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), word)
-	fields := strings.Fields(rest)
-	if len(fields) <= n {
-		return 0
-	}
-	v, err := strconv.ParseInt(fields[n], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, _ = fmt.Sscan(rest, &kb) // a process that has ended has none
+	return kb
 }
 
 var errEnded = errors.New("the process ended early")
@@ -138,14 +119,48 @@ func (p *process) wait() (usage, error) {
 		peakMB: float64(p.peak.Load()) / 1024,
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s", strings.Join(p.cmd.Args[1:], " "), err, p.stderrTail())
+		const most = 2000
+		text := bytes.TrimSpace(p.stderr.Bytes())
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(p.cmd.Args[1:], " "), err,
+			text[max(0, len(text)-most):])
 	}
 	return u, err
 }
 
-// stderrTail returns the last part of the standard error output.
-func (p *process) stderrTail() []byte {
-	const limit = 2000
-	b := bytes.TrimSpace(p.stderr.Bytes())
-	return b[max(0, len(b)-limit):]
+// server is a child process that serves.
+type server struct {
+	url     string // without /v1
+	process *process
+}
+
+// listen starts a command that prints its base_url.
+func listen(ctx context.Context, cmd *exec.Cmd) (*server, error) {
+	address := make(chan string, 1)
+	p, err := start(cmd, func(line []byte) {
+		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
+			select {
+			case address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1"):
+			default: // the first is for Chat Completions
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	running := p.whileRunning(ctx)
+	select {
+	case url := <-address:
+		return &server{url, p}, nil
+	case <-running.Done():
+		p.kill()
+		_, err := p.wait()
+		return nil, errors.Join(context.Cause(running), err)
+	}
+}
+
+// stop kills the server and returns what it used.
+func (s *server) stop() usage {
+	s.process.kill()
+	u, _ := s.process.wait() // the error only reports the kill
+	return u
 }

@@ -2,15 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/simserver"
@@ -73,15 +75,6 @@ func (m measured) traffic() map[string]traffic {
 	return all
 }
 
-// version returns the version of the measured program.
-func (r *rig) version(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, r.assay, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("%s --version: %w", r.assay, err)
-	}
-	return strings.TrimPrefix(strings.TrimSpace(string(out)), "assay version "), nil
-}
-
 // path returns the path of a new file.
 func (r *rig) path(name string) string {
 	r.files++
@@ -127,7 +120,7 @@ func (r *rig) runAt(ctx context.Context, s scenario, url string) (m measured, er
 	}
 	if s.stop == 0 {
 		if m.usage, err = process.wait(); err == nil {
-			m.stats, err = s.statsOf(ctx, url)
+			m.stats, err = statsOf(ctx, url)
 		}
 		return m, err
 	}
@@ -182,7 +175,7 @@ func (m *measured) follow(ctx context.Context, s scenario, url string) (err erro
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
-		if m.stats, err = s.statsOf(ctx, url); err != nil {
+		if m.stats, err = statsOf(ctx, url); err != nil {
 			return err
 		}
 	}
@@ -191,14 +184,14 @@ func (m *measured) follow(ctx context.Context, s scenario, url string) (err erro
 		if err := sleep(ctx, time.Until(first.Add(s.from))); err != nil {
 			return err
 		}
-		if m.before, err = s.statsOf(ctx, url); err != nil {
+		if m.before, err = statsOf(ctx, url); err != nil {
 			return err
 		}
 	}
 	if err := sleep(ctx, time.Until(first.Add(s.stop))); err != nil {
 		return err
 	}
-	m.stats, err = s.statsOf(ctx, url)
+	m.stats, err = statsOf(ctx, url)
 	return err
 }
 
@@ -211,63 +204,27 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// simServer is a running `assay sim serve`.
-type simServer struct {
-	url     string
-	process *process
-}
-
-func (s *simServer) stop() {
-	s.process.kill()
-	_, _ = s.process.wait() // the error only reports the kill
-}
-
 // serve starts the server of a scenario.
-func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
-	address := make(chan string, 1)
-	command := r.command(ctx, r.assay, s.serverArgs()...)
+func (r *rig) serve(ctx context.Context, s scenario) (*server, error) {
 	if s.plain > 0 {
-		command = r.command(ctx, r.self, plainVerb, "--latency", s.plain.String(),
-			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed), "--tls", s.certificate)
+		return listen(ctx, r.command(ctx, r.self, plainVerb, "--latency", s.plain.String(),
+			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed), "--tls", s.certificate))
 	}
-	process, err := start(command, func(line []byte) {
-		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
-			select {
-			case address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1"):
-			default: // the first is for Chat Completions
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case url := <-address:
-		return &simServer{url, process}, nil
-	case <-time.After(time.Minute):
-		err = fmt.Errorf("`assay %s` printed no base_url", strings.Join(s.serverArgs(), " "))
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	process.kill()
-	_, _ = process.wait() // the error only reports the kill
-	return nil, err
+	return listen(ctx, r.command(ctx, r.assay, s.serverArgs()...))
 }
 
-// statsOf returns the statistics of a scenario's server.
-func (s scenario) statsOf(ctx context.Context, url string) (stats simserver.Stats, err error) {
-	client := http.DefaultClient
-	if s.certificate != "" {
-		if client, err = trusting(s.certificate); err != nil {
-			return stats, err
-		}
-		defer client.CloseIdleConnections()
-	}
+// observer reads statistics. It trusts any certificate, because servers make their own.
+var observer = http.Client{Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13},
+}}
+
+// statsOf returns the statistics of a server.
+func statsOf(ctx context.Context, url string) (stats simserver.Stats, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/stats", nil)
 	if err != nil {
 		return stats, err
 	}
-	resp, err := client.Do(req)
+	resp, err := observer.Do(req)
 	if err != nil {
 		return stats, err
 	}
@@ -275,26 +232,26 @@ func (s scenario) statsOf(ctx context.Context, url string) (stats simserver.Stat
 	return stats, json.NewDecoder(resp.Body).Decode(&stats)
 }
 
-// record runs some trials of a scenario and returns the path of a file with the
-// bodies of their requests.
+// record runs some trials of a scenario and returns the path of a file with the bodies of their
+// requests.
 func (r *rig) record(ctx context.Context, s scenario) (string, error) {
-	server, err := r.serve(ctx, scenario{})
-	if err != nil {
-		return "", err
-	}
-	defer server.stop()
-	recorder, err := newRecorder(server.url)
-	if err != nil {
-		return "", err
-	}
-	proxy := httptest.NewServer(recorder)
-	defer proxy.Close()
-
+	var mu sync.Mutex
+	var bodies [][]byte
+	recorder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err == nil && req.Method == http.MethodPost {
+			mu.Lock()
+			bodies = append(bodies, body)
+			mu.Unlock()
+		}
+		_, _ = io.WriteString(w, plainReply)
+	}))
+	defer recorder.Close()
 	s.trials, s.limits, s.store = 100, concurrency(32), ""
-	if _, err := r.runAt(ctx, s, proxy.URL); err != nil {
+	if _, err := r.runAt(ctx, s, recorder.URL); err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(recorder.bodies())
+	text, err := json.Marshal(bodies)
 	if err != nil {
 		return "", err
 	}
@@ -327,6 +284,6 @@ func (r *rig) runBareClient(
 		return m, fmt.Errorf("the bare client sent %d of %d requests, and %d failed",
 			result.Requests, n, result.Failed)
 	}
-	m.stats, err = s.statsOf(ctx, server.url)
+	m.stats, err = statsOf(ctx, server.url)
 	return m, err
 }

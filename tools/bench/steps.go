@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
@@ -19,20 +15,12 @@ import (
 // environmentVerb makes this program act as an environment: a till that speaks OpenEnv.
 const environmentVerb = "environment"
 
-// runEnvironment serves until ctx ends or the process is killed. It prints its address.
-func runEnvironment(ctx context.Context, out io.Writer) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: environmenttest.Handler(""), ReadHeaderTimeout: time.Minute}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	fmt.Fprintf(out, "http://%s\n", listener.Addr())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return context.Cause(ctx)
+// runEnvironment serves until the process is killed. It prints its address.
+func runEnvironment(ctx context.Context, _ []string) error {
+	server := httptest.NewServer(environmenttest.Handler(""))
+	fmt.Println("base_url:", server.URL)
+	<-ctx.Done()
+	return nil
 }
 
 // callsPerAttempt is how many calls of tools each attempt of [bench.steps] makes.
@@ -40,30 +28,31 @@ const callsPerAttempt = 20
 
 // steps is measurement 2k: the CPU that Assay takes for each call of a tool, with the turn around it
 // and its part of the attempt, but without start and planning. Each row has fewer and more attempts.
-func (b *bench) steps(ctx context.Context) ([]row, error) {
-	environment, address, err := b.environment(ctx)
+func (b *bench) steps(ctx context.Context) (rows []row, err error) {
+	environment, err := listen(ctx, b.command(ctx, b.self, environmentVerb))
 	if err != nil {
 		return nil, err
 	}
-	took := sync.OnceValue(func() float64 { // its CPU in µs
-		environment.kill()
-		u, _ := environment.wait() // the error only reports the kill
-		return float64(u.cpu.Microseconds())
-	})
-	defer took()
+	rows, calls, err := b.stepsAt(ctx, environment.url)
+	cpu := float64(environment.stop().cpu.Microseconds())
+	own := newRow("CPU a call of the environment itself", micros, quotient(cpu, float64(calls)))
+	return append(rows, own), err
+}
+
+// stepsAt returns also how many calls it made in the environment.
+func (b *bench) stepsAt(ctx context.Context, address string) (rows []row, all int, err error) {
 	small, err := b.ownTools(1)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	large, err := b.ownTools(10_000)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	till, err := b.till(address)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var rows []row
 	undone, rounds := 0, b.size(3, 1)
 	few, many := b.size(50, 10), b.size(300, 50)
 	for _, l := range []struct{ what, library string }{
@@ -77,7 +66,7 @@ func (b *bench) steps(ctx context.Context) ([]row, error) {
 			for i, attempts := range []int{few, many} {
 				m, err := b.stepsOf(ctx, l.library, attempts)
 				if err != nil {
-					return nil, err
+					return nil, 0, err
 				}
 				cpu[i] = m.cpu
 				undone += m.undone()
@@ -89,30 +78,8 @@ func (b *bench) steps(ctx context.Context) ([]row, error) {
 			"%d attempts of %d calls without the first %d; median of %d rounds",
 			many, callsPerAttempt, few, len(costs)))
 	}
-	all := (few + many) * callsPerAttempt * rounds
-	return append(rows, newRow("CPU a call of the environment itself", micros, took()/float64(all)),
-		countRow("trials not done", undone).zero()), nil
-}
-
-// environment starts this program as an environment. Its CPU is not Assay's.
-func (b *bench) environment(ctx context.Context) (p *process, address string, err error) {
-	lines := make(chan string, 1)
-	p, err = start(b.command(ctx, b.self, environmentVerb), func(line []byte) {
-		lines <- strings.TrimSpace(string(line))
-	})
-	if err != nil {
-		return nil, "", err
-	}
-	select {
-	case address = <-lines:
-		return p, address, nil
-	case <-time.After(time.Minute):
-		err = errors.New("the environment printed no address")
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	p.kill()
-	return nil, "", err
+	return append(rows, countRow("trials not done", undone).zero()),
+		(few + many) * callsPerAttempt * rounds, nil
 }
 
 // till returns the file of a task of the environment.

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"iter"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
@@ -112,14 +112,28 @@ func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
 		return err
 	}
 
-	return save(ctx, s.store, noExperiment, func(yield func(assay.Attempt, error) bool) {
-		left := n
-		for t := range p.Trials(s.model) {
-			if left--; left < 0 || !yield(settledAttempt(t), nil) {
-				return
-			}
+	db, err := store.Open(ctx, s.store, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	const run, name = assay.RunID("bench"), "filled" // an experiment that cannot be planned again
+	if err := db.BeginRun(ctx, store.Experiment{Name: name, Spec: []byte("{}")},
+		store.Run{ID: run, StartedAt: time.Now().UTC()}); err != nil {
+		return err
+	}
+	saves, ctx := errgroup.WithContext(ctx)
+	saves.SetLimit(512) // concurrent saves share a flush
+	left := n
+	for t := range p.Trials(s.model) {
+		if left--; left < 0 || ctx.Err() != nil {
+			break
 		}
-	})
+		a := settledAttempt(t)
+		a.Run, a.Experiment = run, name
+		saves.Go(func() error { return db.Save(ctx, &a, nil) })
+	}
+	return saves.Wait()
 }
 
 // settledAttempt returns an outcome as a run would store it.
@@ -137,54 +151,6 @@ func settledAttempt(t assay.Trial) assay.Attempt {
 		Requests: 1, InputTokens: 1000, OutputTokens: 50, WorkingMS: 1000,
 		StartedAt: now, FinishedAt: now,
 	}
-}
-
-// noExperiment cannot be planned again.
-var noExperiment = store.Experiment{Name: "bench", Spec: []byte("{}")}
-
-// save stores attempts without transcripts, as a run of an experiment.
-func save(
-	ctx context.Context, path string, experiment store.Experiment,
-	attempts iter.Seq2[assay.Attempt, error],
-) (err error) {
-	db, err := store.Open(ctx, path, store.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	const id = assay.RunID("bench")
-	run := store.Run{ID: id, StartedAt: time.Now().UTC()}
-	if err := db.BeginRun(ctx, experiment, run); err != nil {
-		return err
-	}
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	queue := make(chan assay.Attempt)
-	var savers sync.WaitGroup
-	for range 512 { // concurrent saves share a flush
-		savers.Go(func() {
-			for a := range queue {
-				if err := db.Save(ctx, &a, nil); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-
-	for a, err := range attempts {
-		if err != nil {
-			cancel(err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		a.Run, a.Experiment = id, experiment.Name
-		queue <- a
-	}
-	close(queue)
-	savers.Wait()
-	return context.Cause(ctx)
 }
 
 // kills is measurement 5. A result is lost if it was displayed as done, or was
