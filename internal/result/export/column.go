@@ -71,6 +71,16 @@ func complete[R any](t table[R]) *table[R] {
 	return &t
 }
 
+// column returns the column of a name, or nil.
+func (t *table[R]) column(name string) *column[R] {
+	for i := range t.columns {
+		if t.columns[i].name == name {
+			return &t.columns[i]
+		}
+	}
+	return nil
+}
+
 func names[R any](columns []column[R]) []string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
@@ -151,6 +161,16 @@ func (c *column[R]) get(r *R) (string, error) {
 		return "", nil
 	}
 	return c.format(v)
+}
+
+// Field returns a field of an attempt as CSV has it, by the name of a column. It returns "" if the
+// attempt has no value for it.
+func Field(a *assay.Attempt, name string) string {
+	text, err := attempts.column(name).get(a)
+	if err != nil {
+		return err.Error() // a number that is not finite
+	}
+	return text
 }
 
 // set sets the field from CSV.

@@ -163,15 +163,13 @@ func readCSV[R any](in io.Reader, t *table[R], yield func(R, error) bool) error 
 func parseHeader[R any](t *table[R], header []string) ([]*column[R], error) {
 	order := make([]*column[R], len(header))
 	for i, name := range header {
-		at := slices.IndexFunc(t.columns, func(c column[R]) bool { return c.name == name })
-		if at < 0 {
+		if order[i] = t.column(name); order[i] == nil {
 			return nil, fmt.Errorf("unknown column %q\nhint: check that the file holds %s "+
 				"exported by this version of assay", name, t.name)
 		}
 		if slices.Index(header, name) != i {
 			return nil, fmt.Errorf("duplicate column %s", name)
 		}
-		order[i] = &t.columns[at]
 	}
 	for _, name := range t.required {
 		if !slices.Contains(header, name) {

@@ -66,12 +66,11 @@ func parseTerm(text string) (t term, err error) {
 		return t, hinted(fmt.Errorf("%q is not a condition", text), hint)
 	}
 	name, not := strings.CutSuffix(name, "!")
-	at := slices.IndexFunc(attempts.columns,
-		func(c column[assay.Attempt]) bool { return c.name == name })
-	if at < 0 {
+	c := attempts.column(name)
+	if c == nil {
 		return t, hinted(fmt.Errorf("unknown field %q", name), assay.NameHint(name, Columns()))
 	}
-	t = term{text: text, value: value, column: attempts.columns[at], not: not}
+	t = term{text: text, value: value, column: *c, not: not}
 	if strings.Contains(value, "*") && t.column.kind == "string" {
 		rest := strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, ".*")
 		t.pattern = regexp.MustCompile("(?s)^(" + rest + ")$")

@@ -24,79 +24,48 @@ type Finding struct {
 	Done string `json:"done"`
 }
 
-// The kinds of finding.
-const (
-	testModel        = "test_model"
-	modelName        = "model_name"
-	unknownPrompt    = "unknown_prompt"
-	plainFlawed      = "plain_flawed"
-	phantomRate      = "phantom_rate"
-	unknownLevel     = "unknown_difficulty"
-	unknownType      = "unknown_task_type"
-	doubledCounts    = "doubled_counts"
-	partlyDoubled    = "partly_doubled_counts"
-	perhapsDoubled   = "perhaps_doubled_counts"
-	totalMismatch    = "total_mismatch"
-	successMismatch  = "success_mismatch"
-	errorsMismatch   = "errors_mismatch"
-	rateMismatch     = "rate_mismatch"
-	coverageBelow    = "coverage_below_full"
-	missingField     = "missing_field"
-	nullField        = "null_field"
-	notANumber       = "not_a_number"
-	negativeNumber   = "negative_number"
-	renamedField     = "renamed_field"
-	unknownField     = "unknown_field"
-	malformed        = "malformed"
-	duplicateKey     = "duplicate_key"
-	overlap          = "overlapping_leaves"
-	modelTotal       = "model_total"
-	promptSummary    = "prompt_summary"
-	overallStats     = "overall_stats"
-	summaryMismatch  = "summary"
-	testGroupMistake = "test_group"
+// The kinds of finding with their meanings, in the order of findings and tables.
+var (
+	kinds []KindCount
+
+	testModel = newKind("test_model", "a model used only in tests of the program")
+	modelName = newKind("model_name",
+		"a model that looks like another name of one in the file or in the original's table")
+	unknownPrompt  = newKind("unknown_prompt", "a prompt type that the original does not have")
+	plainFlawed    = newKind("plain_flawed", "results of all flaws together, under the name flawed")
+	phantomRate    = newKind("phantom_rate", "a rate that no suite of the original has")
+	unknownLevel   = newKind("unknown_difficulty", "a difficulty that the original does not have")
+	unknownType    = newKind("unknown_task_type", "a task type that the original does not have")
+	doubledCounts  = newKind("doubled_counts", "all tests of a leaf counted twice")
+	partlyDoubled  = newKind("partly_doubled_counts", "some tests of a leaf counted twice")
+	perhapsDoubled = newKind("perhaps_doubled_counts",
+		"a leaf whose own fields cannot tell whether tests were counted twice")
+	totalMismatch   = newKind("total_mismatch", "total is not success + failed")
+	successMismatch = newKind("success_mismatch", "success is not full + partial success")
+	errorsMismatch  = newKind("errors_mismatch",
+		"errors do not add up to the tests without full success")
+	rateMismatch  = newKind("rate_mismatch", "rates that do not follow from the leaf's counts")
+	coverageBelow = newKind("coverage_below_full",
+		"a mean coverage below the share of full successes, so some of them lack required tools")
+	missingField     = newKind("missing_field", "missing fields")
+	nullField        = newKind("null_field", "fields that are null")
+	notANumber       = newKind("not_a_number", "fields without a finite number or a valid count")
+	negativeNumber   = newKind("negative_number", "fields below zero")
+	renamedField     = newKind("renamed_field", "fields with an older name")
+	unknownField     = newKind("unknown_field", "fields that the format does not have")
+	malformed        = newKind("malformed", "values of a wrong type")
+	duplicateKey     = newKind("duplicate_key", "duplicate keys in an object")
+	overlap          = newKind("overlapping_leaves", "several leaves of the same cell")
+	modelTotal       = newKind("model_total", "a model's total differs from its leaves")
+	promptSummary    = newKind("prompt_summary", "a prompt type's summary differs from its leaves")
+	overallStats     = newKind("overall_stats", "a model's overall_stats differ from its leaves")
+	summaryMismatch  = newKind("summary", "the file's summary differs from its leaves")
+	testGroupMistake = newKind("test_group", "a test group differs from the leaves")
 )
 
-// meanings lists the kinds in the order of findings and tables.
-var meanings = []struct{ kind, text string }{
-	{testModel, "a model used only in tests of the program"},
-	{
-		modelName,
-		"a model that looks like another name of one in the file or in the original's table",
-	},
-	{unknownPrompt, "a prompt type that the original does not have"},
-	{plainFlawed, "results of all flaws together, under the name flawed"},
-	{phantomRate, "a rate that no suite of the original has"},
-	{unknownLevel, "a difficulty that the original does not have"},
-	{unknownType, "a task type that the original does not have"},
-	{doubledCounts, "all tests of a leaf counted twice"},
-	{partlyDoubled, "some tests of a leaf counted twice"},
-	{
-		perhapsDoubled,
-		"a leaf whose own fields cannot tell whether tests were counted twice",
-	},
-	{totalMismatch, "total is not success + failed"},
-	{successMismatch, "success is not full + partial success"},
-	{errorsMismatch, "errors do not add up to the tests without full success"},
-	{rateMismatch, "rates that do not follow from the leaf's counts"},
-	{
-		coverageBelow,
-		"a mean coverage below the share of full successes, so some of them lack required tools",
-	},
-	{missingField, "missing fields"},
-	{nullField, "fields that are null"},
-	{notANumber, "fields without a finite number or a valid count"},
-	{negativeNumber, "fields below zero"},
-	{renamedField, "fields with an older name"},
-	{unknownField, "fields that the format does not have"},
-	{malformed, "values of a wrong type"},
-	{duplicateKey, "duplicate keys in an object"},
-	{overlap, "several leaves of the same cell"},
-	{modelTotal, "a model's total differs from its leaves"},
-	{promptSummary, "a prompt type's summary differs from its leaves"},
-	{overallStats, "a model's overall_stats differ from its leaves"},
-	{summaryMismatch, "the file's summary differs from its leaves"},
-	{testGroupMistake, "a test group differs from the leaves"},
+func newKind(name, meaning string) string {
+	kinds = append(kinds, KindCount{Kind: name, Meaning: meaning})
+	return name
 }
 
 // How findings were handled.
@@ -123,10 +92,10 @@ type KindCount struct {
 // examples for each.
 func (d *Database) Summary(examples int) []KindCount {
 	counts := []KindCount{}
-	for _, m := range meanings {
-		c := KindCount{Kind: m.kind, Meaning: m.text, Examples: []Finding{}}
+	for _, c := range kinds {
+		c.Examples = []Finding{}
 		for _, f := range d.Findings {
-			if f.Kind != m.kind {
+			if f.Kind != c.Kind {
 				continue
 			}
 			if c.Count++; c.Count <= examples {
@@ -140,12 +109,11 @@ func (d *Database) Summary(examples int) []KindCount {
 	return counts
 }
 
-// sortFindings sorts findings by kind and keeps the order of the file within a
-// kind.
+// sortFindings sorts findings by kind and keeps the order of the file within a kind.
 func sortFindings(findings []Finding) {
-	rank := make(map[string]int, len(meanings))
-	for i, m := range meanings {
-		rank[m.kind] = i
+	rank := make(map[string]int, len(kinds))
+	for i, k := range kinds {
+		rank[k.Kind] = i
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return rank[a.Kind] - rank[b.Kind] })
 }

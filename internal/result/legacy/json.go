@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"io"
+	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
@@ -20,7 +20,7 @@ const (
 	object kind = iota
 	array
 	text
-	number // including NaN, Infinity and -Infinity, which Python writes
+	number
 	boolean
 	null
 )
@@ -83,196 +83,117 @@ func short(s string) string {
 	return assay.Head(s, most) + "…"
 }
 
-// Limits on the cost of malicious files. Real files are far below them.
-const (
-	maxValues = 1 << 20
-	maxDepth  = 64
-	maxKey    = 1 << 10 // bytes, because every finding below a key repeats it
-)
+// maxKey is the maximum length of a key in bytes, because every finding below a key repeats it.
+const maxKey = 1 << 10
+
+// pythonWord matches a text of JSON, or a number that only Python writes.
+var pythonWord = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
 
 // A parser reads JSON text.
 type parser struct {
-	data   []byte
-	at     int // index of the next byte
-	values int
-	depth  int
+	data []byte
+	*json.Decoder
 }
 
-// parse reads a file that has one JSON value.
+// parse reads a file that has one JSON value. Numbers that only Python writes become texts.
 func parse(data []byte) (*node, error) {
-	p := &parser{data: data}
-	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
-		p.at = 3
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if bytes.Contains(data, []byte("NaN")) || bytes.Contains(data, []byte("Infinity")) {
+		data = pythonWord.ReplaceAllFunc(data, func(word []byte) []byte {
+			if word[0] == '"' {
+				return word
+			}
+			return fmt.Appendf(nil, "%q", word)
+		})
 	}
-	if p.next(); p.at == len(p.data) {
-		return nil, errors.New("the file is empty")
+	p := &parser{data, json.NewDecoder(bytes.NewReader(data))}
+	if err := p.check(); err != nil {
+		return nil, err
 	}
-	n, err := p.value()
+	p.UseNumber()
+	return p.value()
+}
+
+// check refuses a file that is not one JSON value in UTF-8.
+func (p *parser) check() error {
+	d := json.NewDecoder(bytes.NewReader(p.data))
+	var syntax *json.SyntaxError
+	switch err := d.Decode(new(json.RawMessage)); {
+	case err == io.EOF:
+		return errors.New("the file is empty")
+	case errors.As(err, &syntax):
+		return p.fail(int(syntax.Offset)-1, syntax.Error())
+	case err != nil:
+		return p.fail(len(p.data), "")
+	}
+	end := int(d.InputOffset())
+	if rest := bytes.TrimLeft(p.data[end:], " \t\r\n"); len(rest) > 0 {
+		return p.fail(len(p.data)-len(rest), "unexpected text after the end of the value")
+	}
+	for at, r := range string(p.data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(p.data[at:], []byte("\uFFFD")) {
+			return p.fail(at, fmt.Sprintf("the text is not UTF-8: it has the byte %#x", p.data[at]))
+		}
+	}
+	return nil
+}
+
+// value reads a value.
+func (p *parser) value() (*node, error) {
+	start := p.InputOffset()
+	t, err := p.Token()
 	if err != nil {
 		return nil, err
 	}
-	if p.next(); p.at < len(p.data) {
-		return nil, p.fail(p.at, "unexpected text after the end of the value")
+	switch t := t.(type) {
+	case json.Delim:
+		return p.container(t)
+	case string:
+		return &node{kind: text, text: t}, p.checkText(t, start)
+	case json.Number:
+		return &node{kind: number, text: t.String()}, nil
+	case bool:
+		return &node{kind: boolean, text: fmt.Sprint(t)}, nil
 	}
-	return n, nil
+	return &node{kind: null, text: "null"}, nil
 }
 
-// next skips white space and returns the next byte without consuming it. It
-// returns 0 at the end, although a broken file may contain that byte too.
-func (p *parser) next() byte {
-	for ; p.at < len(p.data); p.at++ {
-		if c := p.data[p.at]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return c
-		}
+// container reads the rest of an object or an array.
+func (p *parser) container(start json.Delim) (n *node, err error) {
+	n = &node{kind: array}
+	if start == '{' {
+		n.kind = object
 	}
-	return 0
-}
-
-func (p *parser) value() (*node, error) {
-	if p.values++; p.values > maxValues {
-		return nil, p.fail(p.at, fmt.Sprintf("the file has more than %d values", maxValues))
-	}
-	switch p.next() {
-	case '{', '[':
-		return p.container()
-	case '"':
-		s, err := p.string()
-		return &node{kind: text, text: s}, err
-	}
-	return p.word()
-}
-
-// container reads an object or an array.
-func (p *parser) container() (*node, error) {
-	n, end := &node{kind: object}, byte('}')
-	if p.data[p.at] == '[' {
-		n.kind, end = array, ']'
-	}
-	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail(p.at, fmt.Sprintf("values are nested more than %d deep", maxDepth))
-	}
-	defer func() { p.depth-- }()
-	p.at++
-	for p.next() != end {
-		if len(n.members) > 0 {
-			if p.next() != ',' {
-				return nil, p.fail(p.at, fmt.Sprintf("expected , or %c", end))
+	for p.More() {
+		var m member
+		if n.kind == object {
+			key, err := p.value()
+			if err != nil {
+				return nil, err
 			}
-			p.at++
+			if m.key = key.text; len(m.key) > maxKey {
+				return nil, p.fail(int(p.InputOffset())-1,
+					fmt.Sprintf("the key that ends here has more than %d bytes", maxKey))
+			}
 		}
-		m, err := p.member(n.kind)
-		if err != nil {
+		if m.value, err = p.value(); err != nil {
 			return nil, err
 		}
 		n.members = append(n.members, m)
 	}
-	p.at++
-	return n, nil
+	_, err = p.Token()
+	return n, err
 }
 
-func (p *parser) member(of kind) (m member, err error) {
-	if of == object {
-		if p.next() != '"' {
-			return m, p.fail(p.at, "expected a key in quotation marks")
-		}
-		start := p.at
-		if m.key, err = p.string(); err != nil {
-			return m, err
-		}
-		if len(m.key) > maxKey {
-			return m, p.fail(start, fmt.Sprintf("a key has more than %d bytes", maxKey))
-		}
-		if p.next() != ':' {
-			return m, p.fail(p.at, "expected a colon")
-		}
-		p.at++
+// checkText refuses a text with half of a surrogate pair, because readers would replace it, and
+// different names could become equal.
+func (p *parser) checkText(read string, start int64) error {
+	written := bytes.ToLower(p.data[start:p.InputOffset()])
+	if !strings.ContainsRune(read, utf8.RuneError) || !bytes.Contains(written, []byte(`\ud`)) {
+		return nil
 	}
-	m.value, err = p.value()
-	return m, err
-}
-
-// string reads a text. It refuses invalid Unicode, because readers would
-// replace it, and different names could become equal.
-func (p *parser) string() (string, error) {
-	start := p.at
-	for i := start + 1; i < len(p.data); {
-		r, size := utf8.DecodeRune(p.data[i:])
-		switch {
-		case r == '"':
-			var s string
-			if err := json.Unmarshal(p.data[start:i+1], &s); err != nil {
-				return "", p.fail(start, "the text has an invalid escape")
-			}
-			p.at = i + 1
-			return s, nil
-		case r == '\\':
-			if size = escapeSize(p.data[i:]); size == 0 {
-				return "", p.fail(i, "the text has an unpaired surrogate, which is not a character")
-			}
-		case r < ' ':
-			return "", p.fail(i,
-				"the text has a control character or continues after the end of a line")
-		case r == utf8.RuneError && size == 1:
-			return "", p.fail(i,
-				fmt.Sprintf("the text is not UTF-8: it has the byte %#x", p.data[i]))
-		}
-		i += size
-	}
-	return "", p.fail(len(p.data), "")
-}
-
-// escapeSize returns the length of the escape at the start of b, or 0 for an
-// unpaired surrogate. It does not check the escape otherwise.
-func escapeSize(b []byte) int {
-	first := unicodeEscape(b)
-	if !utf16.IsSurrogate(first) {
-		return 2
-	}
-	const size = len(`\uXXXX`)
-	if utf16.DecodeRune(first, unicodeEscape(b[size:])) == utf8.RuneError {
-		return 0
-	}
-	return 2 * size
-}
-
-// unicodeEscape returns the code of a \uXXXX escape at the start of b, or 0 without an escape.
-func unicodeEscape(b []byte) rune {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0
-	}
-	v, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(v)
-}
-
-func (p *parser) word() (*node, error) {
-	start := p.at
-	for p.at < len(p.data) && isWordByte(p.data[p.at]) {
-		p.at++
-	}
-	word := string(p.data[start:p.at])
-	switch word {
-	case "true", "false":
-		return &node{kind: boolean, text: word}, nil
-	case "null":
-		return &node{kind: null, text: word}, nil
-	case "NaN", "Infinity", "-Infinity":
-		return &node{kind: number, text: word}, nil
-	}
-	if !json.Valid([]byte(word)) {
-		if p.at == len(p.data) {
-			start = p.at
-		}
-		return nil, p.fail(start, "expected a value")
-	}
-	return &node{kind: number, text: word}, nil
-}
-
-func isWordByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
-		c == '-' || c == '+' || c == '.'
+	at := int(start) + bytes.Index(written, []byte(`\ud`))
+	return p.fail(at, "the text has an unpaired surrogate, which is not a character")
 }
 
 // conflictMarkers start the lines that git inserts if it cannot merge versions

@@ -1,13 +1,13 @@
 package legacy
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // A MixedError is returned for attempts that must not be pooled. The formats
@@ -74,48 +74,30 @@ const maxShown = 5
 // because they are separate tests.
 type mixture struct {
 	fields []Variation
-	rates  map[string]Variation // reliabilities by their bucket
+	rates  map[string]*Variation // reliabilities by their bucket
+}
+
+// settings are the fields that have to be equal, besides the severity of plans with a flaw.
+var settings = []string{
+	"world", "protocol", "tools", "turn_limit", "call_limit", "sampling", "token_limit", "cost_limit",
+	"several_calls", "persistence", "burst", "fault_mix", "loops", "score_version",
 }
 
 func (m *mixture) add(a *assay.Attempt) {
-	if a.Severity != "" { // plans without a flaw have no severity
+	if a.Severity != "" {
 		m.note("severity", a.Severity)
 	}
-	m.setting(a)
+	for _, name := range settings {
+		m.note(name, export.Field(a, name))
+	}
 	if m.rates == nil {
-		m.rates = make(map[string]Variation)
+		m.rates = make(map[string]*Variation)
 	}
-	key := rateKey(a.Reliability)
-	bucket := m.rates[key]
-	bucket.Field = "reliability"
-	bucket.note(assay.FormatReliability(a.Reliability))
-	m.rates[key] = bucket
-}
-
-func (m *mixture) setting(a *assay.Attempt) {
-	real := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	sampling, err := json.Marshal(a.Sampling)
-	if err != nil {
-		panic("legacy: sampling: " + err.Error())
+	bucket := rateKey(a.Reliability)
+	if m.rates[bucket] == nil {
+		m.rates[bucket] = &Variation{Field: "reliability"}
 	}
-	for _, f := range []struct{ name, value string }{
-		{"world", a.World},
-		{"protocol", a.Protocol},
-		{"tools", a.Tools},
-		{"turn_limit", strconv.Itoa(a.Setting.Turns)},
-		{"call_limit", strconv.Itoa(a.Calls)},
-		{"sampling", string(sampling)},
-		{"token_limit", strconv.Itoa(a.Tokens)},
-		{"cost_limit", real(a.USD)},
-		{"several_calls", a.SeveralCalls},
-		{"persistence", real(a.Persistence)},
-		{"burst", real(a.Burst)},
-		{"fault_mix", a.Faults},
-		{"loops", a.Loops},
-		{"score_version", a.ScoreVersion},
-	} {
-		m.note(f.name, f.value)
-	}
+	m.rates[bucket].note(assay.FormatReliability(a.Reliability))
 }
 
 func (m *mixture) note(field, value string) {
@@ -139,13 +121,8 @@ func (v *Variation) note(value string) {
 
 func (m *mixture) err() error {
 	varies := slices.Clone(m.fields)
-	var buckets []string
-	for b := range m.rates {
-		buckets = append(buckets, b)
-	}
-	slices.Sort(buckets)
-	for _, b := range buckets {
-		varies = append(varies, m.rates[b])
+	for _, bucket := range slices.Sorted(maps.Keys(m.rates)) {
+		varies = append(varies, *m.rates[bucket])
 	}
 	varies = slices.DeleteFunc(varies, func(v Variation) bool { return len(v.Values) < 2 })
 	if len(varies) == 0 {

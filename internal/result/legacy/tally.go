@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -27,52 +28,40 @@ func keyOf(a *assay.Attempt) key {
 // it unique.
 const maxName = maxKey - 24
 
-// A tally sums the outcomes of one or several leaves.
+// A tally has sums over the outcomes of one or several leaves, by the field of a leaf. For a field
+// that is a mean, it is the sum of the values; times are milliseconds.
 type tally struct {
-	full, partial, failed int
-	errors                map[string]int // by category
-	assisted              Assistance
-	workingMS             int64
-	turns, calls          int
-	coverage              float64
-	scores                scores
-	first, last           time.Time
+	sums        map[string]float64
+	first, last time.Time
 }
-
-type scores struct{ workflow, phase2, quality, final float64 }
 
 // add adds an outcome.
 func (t *tally) add(a *assay.Attempt) {
-	level := levelOf(a)
-	one := tally{
-		workingMS: a.WorkingMS,
-		turns:     a.Outcome.Turns,
-		calls:     len(a.ExecutedTools),
-		coverage:  a.Coverage,
-		first:     a.StartedAt,
-		last:      a.FinishedAt,
+	one := map[string]float64{
+		"total": 1, "avg_execution_time": float64(a.WorkingMS), "tool_coverage_rate": a.Coverage,
+		"avg_turns": float64(a.Outcome.Turns), "avg_tool_calls": float64(len(a.ExecutedTools)),
 	}
+	level := levelOf(a)
 	switch level {
 	case assay.FullSuccess:
-		one.full = 1
+		one["success"], one["full_success"] = 1, 1
 	case assay.PartialSuccess:
-		one.partial = 1
+		one["success"], one["partial"], one["partial_success"] = 1, 1, 1
 	default:
-		one.failed = 1
+		one["failed"] = 1
 	}
 	if level != assay.FullSuccess {
-		one.errors = map[string]int{categoryOf(a): 1}
+		one["total_errors"], one[categoryOf(a)+errorSuffix] = 1, 1
 	}
 	if a.Assisted > 0 {
-		one.assisted = Assistance{
-			Tests: 1, Turns: a.Assisted, Success: one.full + one.partial,
-			Failure: one.failed,
-		}
+		one["tests_with_assistance"], one["total_assisted_turns"] = 1, float64(a.Assisted)
+		one["assisted_success"], one["assisted_failure"] = one["success"], one["failed"]
 	}
 	if p := a.Pilot; p != nil {
-		one.scores = scores{p.WorkflowScore, p.Phase2Score, p.QualityScore, p.FinalScore}
+		one["avg_workflow_score"], one["avg_phase2_score"] = p.WorkflowScore, p.Phase2Score
+		one["avg_quality_score"], one["avg_final_score"] = p.QualityScore, p.FinalScore
 	}
-	t.merge(one)
+	t.merge(tally{one, a.StartedAt, a.FinishedAt})
 }
 
 // levelOf returns the level that the original would have recorded.
@@ -94,27 +83,12 @@ func categoryOf(a *assay.Attempt) string {
 
 // merge adds the sums of another tally.
 func (t *tally) merge(o tally) {
-	t.full += o.full
-	t.partial += o.partial
-	t.failed += o.failed
-	for c, n := range o.errors {
-		if t.errors == nil {
-			t.errors = make(map[string]int)
-		}
-		t.errors[c] += n
+	if t.sums == nil {
+		t.sums = make(map[string]float64)
 	}
-	t.assisted.Tests += o.assisted.Tests
-	t.assisted.Turns += o.assisted.Turns
-	t.assisted.Success += o.assisted.Success
-	t.assisted.Failure += o.assisted.Failure
-	t.workingMS += o.workingMS
-	t.turns += o.turns
-	t.calls += o.calls
-	t.coverage += o.coverage
-	t.scores.workflow += o.scores.workflow
-	t.scores.phase2 += o.scores.phase2
-	t.scores.quality += o.scores.quality
-	t.scores.final += o.scores.final
+	for name, v := range o.sums {
+		t.sums[name] += v
+	}
 	if t.first.IsZero() || !o.first.IsZero() && o.first.Before(t.first) {
 		t.first = o.first
 	}
@@ -123,58 +97,31 @@ func (t *tally) merge(o tally) {
 	}
 }
 
-func (t *tally) total() int { return t.full + t.partial + t.failed }
+func (t *tally) total() int { return int(t.sums["total"]) }
 
-// counts returns the count fields of a leaf.
-func (t *tally) counts() map[string]float64 {
-	c := map[string]float64{
-		"total":                 float64(t.total()),
-		"success":               float64(t.full + t.partial),
-		"partial":               float64(t.partial),
-		"failed":                float64(t.failed),
-		"full_success":          float64(t.full),
-		"partial_success":       float64(t.partial),
-		"total_errors":          float64(t.partial + t.failed),
-		"assisted_failure":      float64(t.assisted.Failure),
-		"assisted_success":      float64(t.assisted.Success),
-		"total_assisted_turns":  float64(t.assisted.Turns),
-		"tests_with_assistance": float64(t.assisted.Tests),
+// field returns a field of a leaf: an int for a count, and else a float64.
+func (t *tally) field(name string) any {
+	sum := t.sums[name]
+	if slices.Contains(countFields, name) {
+		return int(sum)
 	}
-	for _, name := range categories {
-		c[name+errorSuffix] = float64(t.errors[name])
+	if i := slices.IndexFunc(ratios, func(r ratio) bool { return r.name == name }); i >= 0 {
+		return ratios[i].of(t.sums)
 	}
-	return c
+	if name == "avg_execution_time" {
+		sum /= 1000 // seconds
+	}
+	return sum / max(1, t.sums["total"])
 }
 
-// means returns the fields of a leaf that are means over its tests.
-func (t *tally) means() map[string]float64 {
-	n := float64(max(1, t.total()))
-	return map[string]float64{
-		"avg_execution_time": float64(t.workingMS) / 1000 / n,
-		"avg_turns":          float64(t.turns) / n,
-		"avg_tool_calls":     float64(t.calls) / n,
-		"tool_coverage_rate": t.coverage / n,
-		"avg_workflow_score": t.scores.workflow / n,
-		"avg_phase2_score":   t.scores.phase2 / n,
-		"avg_quality_score":  t.scores.quality / n,
-		"avg_final_score":    t.scores.final / n,
-	}
-}
-
-// fields returns the fields of a leaf in order, counts as int and others as
-// float64.
-func (t *tally) fields() doc {
-	counts, means := t.counts(), t.means()
-	for _, r := range ratios {
-		means[r.name] = r.of(counts)
-	}
-	d := make(doc, 0, len(leafFields))
-	for _, name := range leafFields {
-		if n, ok := counts[name]; ok {
-			d = append(d, pair{name, int(n)})
-		} else {
-			d = append(d, pair{name, means[name]})
+// fields returns fields of a leaf. A name may be followed by = and the name in leaves.
+func (t *tally) fields(names ...string) (d doc) {
+	for _, name := range names {
+		name, of, renamed := strings.Cut(name, "=")
+		if !renamed {
+			of = name
 		}
+		d = append(d, pair{name, t.field(of)})
 	}
 	return d
 }
@@ -248,31 +195,18 @@ func checkAttempt(a *assay.Attempt) error {
 }
 
 func (k key) compare(o key) int {
-	for _, c := range []int{
-		strings.Compare(k.model, o.model),
+	return cmp.Or(
+		cmp.Compare(k.model, o.model),
 		compareIn(prompts, k.variant, o.variant),
-		strings.Compare(o.rate, k.rate), // all have one digit before the decimal point
+		cmp.Compare(o.rate, k.rate), // all have one digit before the decimal point
 		compareIn(difficulties, k.difficulty, o.difficulty),
 		compareIn(taskTypes, k.taskType, o.taskType),
-	} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
+	)
 }
 
 // compareIn compares by the order of a list. Names that are not in the list
 // come last in alphabetical order.
 func compareIn(order []string, a, b string) int {
-	rank := func(s string) int {
-		if i := slices.Index(order, s); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	if c := rank(a) - rank(b); c != 0 {
-		return c
-	}
-	return strings.Compare(a, b)
+	rank := func(s string) uint { return uint(slices.Index(order, s)) }
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -47,15 +48,12 @@ func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int,
 		{"last_updated", stamp(all.last)},
 		{"test_groups", groupsDoc(leaves)},
 		{"models", models},
-		{"summary", doc{
-			{"total_tests", all.total()},
-			{"total_success", all.full + all.partial},
-			{"total_partial", all.partial},
-			{"total_failure", all.failed},
-			{"models_tested", names},
-			{"last_test_time", stamp(all.last)},
-			{"overall_success_rate", share(all.full+all.partial, all.total())},
-		}},
+		{"summary", slices.Concat(
+			all.fields("total_tests=total", "total_success=success", "total_partial=partial",
+				"total_failure=failed"),
+			doc{{"models_tested", names}, {"last_test_time", stamp(all.last)}},
+			all.fields("overall_success_rate=success_rate"),
+		)},
 	})
 }
 
@@ -74,7 +72,7 @@ func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int
 	}
 	for _, l := range leaves {
 		record := []string{l.model, l.variant, l.rate, l.difficulty, l.taskType, stamp(l.last)}
-		for _, f := range l.fields() {
+		for _, f := range l.fields(leafFields...) {
 			record = append(record, scalar(f.value))
 		}
 		if err := out.Write(record); err != nil {
@@ -107,26 +105,14 @@ func modelsDoc(leaves []*tallied) (models doc, names []string) {
 	runs(leaves,
 		func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
 			names = append(names, name)
-			means := sum.means()
 			models = append(models, pair{name, doc{
 				{"model_name", name},
 				{"first_test_time", stamp(sum.first)},
 				{"last_test_time", stamp(sum.last)},
 				{"total_tests", sum.total()},
-				{"overall_stats", doc{
-					{"total_success", sum.full + sum.partial},
-					{"total_partial", sum.partial},
-					{"total_full", sum.full},
-					{"total_failure", sum.failed},
-					{"success_rate", share(sum.full+sum.partial, sum.total())},
-					{
-						"weighted_success_score",
-						(float64(sum.full) + float64(sum.partial)/2) / float64(sum.total()),
-					},
-					{"avg_execution_time", means["avg_execution_time"]},
-					{"avg_turns", means["avg_turns"]},
-					{"tool_coverage_rate", means["tool_coverage_rate"]},
-				}},
+				{"overall_stats", sum.fields("total_success=success", "total_partial=partial",
+					"total_full=full_success", "total_failure=failed", "success_rate",
+					"weighted_success_score", "avg_execution_time", "avg_turns", "tool_coverage_rate")},
 				{"by_prompt_type", promptsDoc(part)},
 			}})
 		})
@@ -137,7 +123,7 @@ func promptsDoc(leaves []*tallied) (prompts doc) {
 	runs(leaves,
 		func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
 			prompts = append(prompts, pair{name, doc{
-				{"summary", sum.fields()}, {"by_tool_success_rate", ratesDoc(part)},
+				{"summary", sum.fields(leafFields...)}, {"by_tool_success_rate", ratesDoc(part)},
 			}})
 		})
 	return prompts
@@ -149,7 +135,7 @@ func ratesDoc(leaves []*tallied) (rates doc) {
 		ofDifficulty := func(name string, part []*tallied, _ tally) {
 			var types doc
 			for _, l := range part {
-				types = append(types, pair{l.taskType, l.fields()})
+				types = append(types, pair{l.taskType, l.fields(leafFields...)})
 			}
 			difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
 		}
@@ -197,23 +183,10 @@ func groupDoc(k key, t *tally) doc {
 		{"difficulty", k.difficulty},
 		{"is_flawed", flaw != nil},
 		{"flaw_type", flaw},
-		{"statistics", doc{
-			{"total", t.total()},
-			{"success", t.full + t.partial},
-			{"partial_success", t.partial},
-			{"failure", t.failed},
-			{"success_rate", share(t.full+t.partial, t.total())},
-			{"avg_execution_time", t.means()["avg_execution_time"]},
-		}},
+		{"statistics", t.fields("total", "success", "partial_success", "failure=failed", "success_rate",
+			"avg_execution_time")},
 		{"instances", []string{}},
 	}
-}
-
-func share(n, of int) float64 {
-	if of == 0 {
-		return 0
-	}
-	return float64(n) / float64(of)
 }
 
 // stamp formats a time like the original. It returns "" for the zero time.
