@@ -262,7 +262,7 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 			m.terms.Tasks = m.base.Suite(ctx).Question()
 		}
 		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
-			reading.Filter(m.base.Attempts, m.flags.where.Has))
+			m.base.Attempts(m.flags.where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.base.Name, err)

@@ -18,12 +18,16 @@ import (
 
 // A Baseline is the other side of a gate. It is empty if the gate has no other side.
 type Baseline struct {
-	Name     string // in the user's words
-	side     string // the name in its store
-	Attempts iter.Seq2[assay.Attempt, error]
-	trials   iter.Seq2[assay.Trial, error] // planned
-	path     string                        // of its store
-	db       *store.DB                     // nil if it is an exported file
+	Name string // in the user's words
+	*side
+	in   string    // the name in its store
+	path string    // of its store
+	db   *store.DB // nil if it is an exported file
+}
+
+// Attempts yields the attempts that satisfy conditions.
+func (b *Baseline) Attempts(where export.Where) iter.Seq2[assay.Attempt, error] {
+	return Filter(b.attempts, where.Has)
 }
 
 // In returns the open store of the baseline if it has that path. Its attempts are proved once.
@@ -43,7 +47,7 @@ func (b *Baseline) Close() error {
 }
 
 // Suite describes the library of the baseline; see [SuiteOf].
-func (b *Baseline) Suite(ctx context.Context) report.Suite { return SuiteOf(ctx, b.db, b.side) }
+func (b *Baseline) Suite(ctx context.Context) report.Suite { return SuiteOf(ctx, b.db, b.in) }
 
 // A BaselineRequest names a baseline: a store, an exported file, or a name in the candidate's
 // store.
@@ -68,9 +72,7 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 		return nil, err
 	case string(begin) != "SQLite format 3\x00":
 		attempts := attemptsIn(r.Name)
-		return &Baseline{
-			Name: r.Name, Attempts: attempts, trials: Tried(attempts),
-		}, nil
+		return &Baseline{Name: r.Name, side: newSide(attempts, tried(attempts))}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)
 	}
@@ -117,12 +119,11 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := Side(ctx, db, name, r.Plan)
+	s, err := sideOf(ctx, db, name, r.Plan)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	planned := Planned(ctx, db, name, r.Plan)
-	return &Baseline{shown, name, attempts, planned, path, db}, nil
+	return &Baseline{shown, s, name, path, db}, nil
 }
 
 // likeIn returns the side that the candidate's name stands for in another store. If the name is

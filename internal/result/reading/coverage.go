@@ -20,9 +20,9 @@ type coverage struct {
 
 func (c coverage) count(s *report.Side) { s.Planned, s.Pending = c.planned, c.pending }
 
-// A side is the attempts of one side of a comparison that satisfy conditions, and the trials that
-// were planned for it. It remembers the trials that the attempts settle, because each reading of a
-// store proves its attempts.
+// A side is the attempts of one side of a comparison, and the trials that were planned for it; both
+// count if they satisfy conditions. It remembers the trials that the attempts settle, because each
+// reading of a store proves its attempts.
 type side struct {
 	attempts iter.Seq2[assay.Attempt, error]
 	trials   iter.Seq2[assay.Trial, error] // may name a trial several times
@@ -30,18 +30,19 @@ type side struct {
 	done     map[assay.TrialID]bool
 }
 
-func newSide(
-	attempts iter.Seq2[assay.Attempt, error], trials iter.Seq2[assay.Trial, error], where export.Where,
-) *side {
-	return &side{attempts, trials, where, make(map[assay.TrialID]bool)}
+func newSide(attempts iter.Seq2[assay.Attempt, error], trials iter.Seq2[assay.Trial, error]) *side {
+	return &side{attempts: attempts, trials: trials, done: make(map[assay.TrialID]bool)}
 }
 
-// sideIn returns the side that a name stands for in a store.
+// sideIn returns the side that a name stands for in a store, with conditions.
 func sideIn(
 	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,
 ) (*side, error) {
-	attempts, err := Side(ctx, db, name, plan)
-	return newSide(attempts, Planned(ctx, db, name, plan), where), err
+	s, err := sideOf(ctx, db, name, plan)
+	if err == nil {
+		s.where = where
+	}
+	return s, err
 }
 
 // all yields the attempts.
@@ -113,9 +114,9 @@ func (s *side) countKnown(of *report.Side) {
 	}
 }
 
-// Tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from
+// tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from
 // it if all of its attempts ended in faults.
-func Tried(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Trial, error] {
+func tried(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Trial, error] {
 	return func(yield func(assay.Trial, error) bool) {
 		for a, err := range attempts {
 			if !yield(a.Trial, err) {

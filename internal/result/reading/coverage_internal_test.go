@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // A trial of an exported file is missing if all of its attempts ended in faults.
@@ -22,7 +21,7 @@ func TestFaultsAreMissingFromFiles(t *testing.T) {
 		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
 			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
 	}
-	s := newSide(file, Tried(file), export.Where{})
+	s := newSide(file, tried(file))
 	for _, err := range s.all() {
 		if err != nil {
 			t.Fatal(err)

@@ -168,7 +168,8 @@ type Comparison struct {
 // ErrOneSide means that both sides of a comparison are the same trials.
 var ErrOneSide = errors.New("both sides are the same")
 
-// Compare compares the attempts that two names stand for; see [Side].
+// Compare compares the attempts that two names stand for. Each is an experiment, run, model or
+// variant, and may start with its kind and a colon, as in model:gpt-4o.
 func Compare(
 	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
 ) (*Comparison, error) {

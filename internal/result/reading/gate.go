@@ -12,7 +12,7 @@ import (
 // A GateRequest asks whether a candidate is worse than a baseline by less than a margin, and
 // whether it meets demands.
 type GateRequest struct {
-	// Candidate names one side of the store; see [Side].
+	// Candidate names an experiment, run, model or variant of the store.
 	Candidate string
 	Baseline  *Baseline
 	Where     export.Where
@@ -32,10 +32,11 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	name := strings.TrimPrefix(r.Candidate, "experiment:")
-	if r.Baseline.Attempts == nil {
+	baseline := r.Baseline.side
+	if baseline == nil {
 		return r.alone(name, candidate)
 	}
-	baseline := newSide(r.Baseline.Attempts, r.Baseline.trials, r.Where)
+	baseline.where = r.Where
 	c, err := compare(r.Baseline.Name, name, r.Cluster, baseline, candidate)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package reading
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -93,7 +92,7 @@ func findRun(ctx context.Context, db *store.DB, text string) (assay.RunID, error
 // kinds are the kinds of things that a side of a comparison can name.
 var kinds = []string{"experiment", "run", "model", "variant"}
 
-// Names returns all names that [Side] accepts without a kind.
+// Names returns all names of experiments, runs, models and variants.
 func Names(ctx context.Context, db *store.DB) (all []string, err error) {
 	known, err := names(ctx, db)
 	for _, kind := range kinds {
@@ -131,51 +130,55 @@ func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
 // the usual one.
 type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
 
-// Side returns the settled attempts of an experiment, run, model or variant. The name may start
-// with its kind and a colon, as in model:gpt-4o.
-func Side(
-	ctx context.Context, db *store.DB, name string, plan Planner,
-) (iter.Seq2[assay.Attempt, error], error) {
+// sideOf returns the side that a name stands for: an experiment, run, model or variant. The name may
+// start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial of a
+// model or a variant. The trials of a run are those that it tried, with or without an outcome.
+func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
 		return nil, err
 	}
-	return attemptsOf(ctx, db, kind, name, plan)
-}
-
-// Planned yields the trials that the experiments of a store plan for an experiment, model or
-// variant. Two experiments may plan the same trial. For a run, it yields the trials that the run
-// tried, with or without an outcome.
-func Planned(
-	ctx context.Context, db *store.DB, name string, plan Planner,
-) iter.Seq2[assay.Trial, error] {
-	return func(yield func(assay.Trial, error) bool) {
-		kind, name, err := resolve(ctx, db, name)
-		all, errAll := db.Experiments(ctx)
-		if err = cmp.Or(err, errAll); err != nil {
-			yield(assay.Trial{}, err)
-			return
-		}
-		if kind == "run" {
-			Tried(db.Attempts(ctx, store.Filter{Run: assay.RunID(name)}))(yield)
-			return
-		}
-		for _, e := range all {
-			if kind == "experiment" && e.Name != name {
-				continue
-			}
+	experiments, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	settled := store.Filter{OnlySettled: true}
+	of := func(*assay.Trial) bool { return true }
+	switch kind {
+	case "run":
+		settled.Run = assay.RunID(name)
+		return newSide(db.Attempts(ctx, settled),
+			tried(db.Attempts(ctx, store.Filter{Run: settled.Run}))), nil
+	case "model":
+		settled.Model = name
+		of = func(t *assay.Trial) bool { return t.Model == name }
+	case "variant":
+		of = func(t *assay.Trial) bool { return t.Variant == name }
+	case "experiment":
+		i := slices.IndexFunc(experiments, func(e store.Experiment) bool { return e.Name == name })
+		experiments = experiments[i : i+1]
+	}
+	s := newSide(nil, func(yield func(assay.Trial, error) bool) {
+		for _, e := range experiments {
 			for t, err := range plan(ctx, db, e) {
-				switch {
-				case err != nil:
-				case kind == "model" && t.Model != name, kind == "variant" && t.Variant != name:
-					continue
-				}
-				if !yield(t, err) {
+				if (err != nil || of(&t)) && !yield(t, err) {
 					return
 				}
 			}
 		}
+	})
+	if kind == "experiment" {
+		planned := make(map[assay.TrialID]bool, experiments[0].Planned)
+		for t, err := range s.trials {
+			if err != nil {
+				return nil, fmt.Errorf("cannot plan experiment %s again: %w", name, err)
+			}
+			planned[t.ID] = true
+		}
+		of = func(t *assay.Trial) bool { return planned[t.ID] }
 	}
+	s.attempts = Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return of(&a.Trial) })
+	return s, nil
 }
 
 // resolve returns the kind of a name, and the name without its kind. A run may be named by the
@@ -214,35 +217,4 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 		ambiguous.Candidates = append(ambiguous.Candidates, m[0]+":"+m[1])
 	}
 	return "", "", ambiguous
-}
-
-func attemptsOf(
-	ctx context.Context, db *store.DB, kind, name string, plan Planner,
-) (iter.Seq2[assay.Attempt, error], error) {
-	settled := store.Filter{OnlySettled: true}
-	switch kind {
-	case "run":
-		settled.Run = assay.RunID(name)
-		return db.Attempts(ctx, settled), nil
-	case "model":
-		settled.Model = name
-		return db.Attempts(ctx, settled), nil
-	case "variant":
-		ofVariant := func(a *assay.Attempt) bool { return a.Variant == name }
-		return Filter(db.Attempts(ctx, settled), ofVariant), nil
-	}
-
-	e, err := FindExperiment(ctx, db, name)
-	if err != nil {
-		return nil, err
-	}
-	planned := make(map[assay.TrialID]bool, e.Planned)
-	for t, err := range plan(ctx, db, e) {
-		if err != nil {
-			return nil, fmt.Errorf("cannot plan experiment %s again: %w", name, err)
-		}
-		planned[t.ID] = true
-	}
-	isPlanned := func(a *assay.Attempt) bool { return planned[a.ID] }
-	return Filter(db.Attempts(ctx, settled), isPlanned), nil
 }
