@@ -161,7 +161,7 @@ func (l *log) add(s *Sample) error {
 	if len(t.faults) == 0 {
 		l.waiting = append(l.waiting, t)
 	}
-	t.faults = append(t.faults, *record.Error)
+	t.faults = append(t.faults, *record.fault)
 	return l.hold(t, record)
 }
 
@@ -191,7 +191,7 @@ func (l *log) trial(a *assay.Attempt) (*trial, error) {
 
 // hold keeps a record for the case that no later attempt settles its trial.
 func (l *log) hold(t *trial, record *evalSample) error {
-	text, err := l.encode(record)
+	text, err := l.encode(record.sample)
 	if err != nil {
 		return err
 	}
@@ -202,20 +202,20 @@ func (l *log) hold(t *trial, record *evalSample) error {
 	if t.latest, err = p.close(); err != nil {
 		return err
 	}
-	t.summary, err = l.encode(record.summary())
+	t.summary, err = l.encode(record.summary)
 	t.summary = bytes.Clone(t.summary)
 	return err
 }
 
 func (l *log) writeSample(t *trial, record *evalSample) error {
-	text, err := l.encode(record)
+	text, err := l.encode(record.sample)
 	if err != nil {
 		return err
 	}
 	if err := l.file(t.name(), bytes.NewReader(text)); err != nil {
 		return err
 	}
-	if text, err = l.encode(record.summary()); err != nil {
+	if text, err = l.encode(record.summary); err != nil {
 		return err
 	}
 	return l.summarise(text)
@@ -254,14 +254,13 @@ func (l *log) finish() error {
 	if err := l.writeSummaries(); err != nil {
 		return err
 	}
-	h := l.header()
 	for _, f := range []struct {
 		name    string
 		content any
 	}{
 		{"reductions.json", l.reductions()},
-		{"_journal/start.json", start{h.Version, h.Eval, h.Plan}},
-		{"header.json", h},
+		{"_journal/start.json", l.start()},
+		{"header.json", l.header()},
 	} {
 		text, err := l.encode(f.content)
 		if err != nil {

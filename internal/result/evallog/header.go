@@ -8,122 +8,38 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // scorer is the name of our verdicts in Inspect.
 const scorer = "assay"
 
 // byTask are the options of a standard error that is clustered by a field of the samples' metadata.
-var byTask = object{"cluster": "task"}
+var byTask = doc{{"cluster", "task"}}
 
 // formatVersion is Inspect's version of the log format.
 const formatVersion = 2
 
-// object is a JSON object with unknown fields, usually an empty one.
-type object map[string]any
+// A doc is a JSON object of Inspect.
+type doc = export.Object
 
-// header is Inspect's EvalLog without samples and reductions.
-type header struct {
-	Version int         `json:"version"`
-	Status  string      `json:"status"`
-	Eval    evalSpec    `json:"eval"`
-	Plan    evalPlan    `json:"plan"`
-	Results evalResults `json:"results"`
-	Stats   evalStats   `json:"stats"`
-	Error   *evalError  `json:"error,omitempty"`
-}
-
-// start is the part of the header that Inspect writes before there are samples.
-type start struct {
-	Version int      `json:"version"`
-	Eval    evalSpec `json:"eval"`
-	Plan    evalPlan `json:"plan"`
-}
-
-type evalSpec struct {
-	ID          string            `json:"eval_id"`
-	Run         string            `json:"run_id"`
-	Created     string            `json:"created"`
-	Task        string            `json:"task"`
-	TaskID      string            `json:"task_id"`
-	TaskVersion string            `json:"task_version"`
-	TaskAttribs object            `json:"task_attribs"`
-	TaskArgs    object            `json:"task_args"`
-	Dataset     evalDataset       `json:"dataset"`
-	Model       string            `json:"model"`
-	ModelConfig generateConfig    `json:"model_generate_config"`
-	ModelArgs   object            `json:"model_args"`
-	Config      evalConfig        `json:"config"`
-	Packages    map[string]string `json:"packages"`
-	Metadata    evalMetadata      `json:"metadata"`
-	Scorers     []evalScorer      `json:"scorers"`
-}
-
-type evalDataset struct {
-	Name     string   `json:"name,omitempty"`
-	Samples  int      `json:"samples"`
-	IDs      []string `json:"sample_ids"`
-	Shuffled bool     `json:"shuffled"`
-}
-
-type evalConfig struct {
-	Epochs      int  `json:"epochs"`
-	FailOnError bool `json:"fail_on_error"`
-}
-
-// evalMetadata holds further facts about all attempts. Lists have one element
-// per different value.
-type evalMetadata struct {
-	Experiment string   `json:"experiment"`
-	Snapshot   string   `json:"snapshot"`
-	Filter     any      `json:"filter,omitempty"`
-	Planned    int      `json:"planned,omitempty"`
-	Runs       []string `json:"runs"`
-	Programs   []string `json:"programs"`
-	Worlds     []string `json:"worlds"`
-	Templates  []string `json:"templates"`
-	Rules      []string `json:"score_versions"`
-}
-
-type evalScorer struct {
-	Name    string       `json:"name"`
-	Options object       `json:"options"`
-	Metrics []metricName `json:"metrics"`
-}
-
-type metricName struct {
-	Name    string `json:"name"`
-	Options object `json:"options"`
-}
-
-type evalPlan struct {
-	Name   string         `json:"name"`
-	Steps  []evalStep     `json:"steps"`
-	Config generateConfig `json:"config"`
-}
-
-// generateConfig is Inspect's GenerateConfig.
-type generateConfig struct {
-	Temperature *float64        `json:"temperature,omitempty"`
-	TopP        *float64        `json:"top_p,omitempty"`
-	MaxTokens   *int            `json:"max_tokens,omitempty"`
-	Seed        *int64          `json:"seed,omitempty"`
-	Effort      string          `json:"reasoning_effort,omitempty"`
-	Thinking    *int            `json:"reasoning_tokens,omitempty"`
-	Body        json.RawMessage `json:"extra_body,omitempty"`
-	Headers     json.RawMessage `json:"extra_headers,omitempty"`
-}
-
-func newConfig(s assay.Sampling) generateConfig {
-	c := generateConfig{
-		Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens, Seed: s.Seed,
-		Thinking: s.Thinking, Body: json.RawMessage(s.Extra), Headers: json.RawMessage(s.Headers),
-	}
+// newConfig returns Inspect's GenerateConfig.
+func newConfig(s assay.Sampling) doc {
+	effort := s.Effort
 	// Inspect refuses logs with other efforts. The attempt has them all.
-	if slices.Contains([]string{"minimal", "low", "medium", "high"}, s.Effort) {
-		c.Effort = s.Effort
+	if !slices.Contains([]string{"minimal", "low", "medium", "high"}, effort) {
+		effort = ""
 	}
-	return c
+	return doc{
+		{"temperature", export.OrOmit(s.Temperature)},
+		{"top_p", export.OrOmit(s.TopP)},
+		{"max_tokens", export.OrOmit(s.MaxTokens)},
+		{"seed", export.OrOmit(s.Seed)},
+		{"reasoning_effort", export.OrOmit(effort)},
+		{"reasoning_tokens", export.OrOmit(s.Thinking)},
+		{"extra_body", export.OrOmit(json.RawMessage(s.Extra))},
+		{"extra_headers", export.OrOmit(json.RawMessage(s.Headers))},
+	}
 }
 
 // toolChoice returns Inspect's word for a tool choice.
@@ -132,39 +48,6 @@ func toolChoice(s assay.Sampling) string {
 		return "any"
 	}
 	return cmp.Or(s.ToolChoice, "auto")
-}
-
-type evalStep struct {
-	Solver string `json:"solver"`
-	Params object `json:"params"`
-}
-
-type evalResults struct {
-	Total     int         `json:"total_samples"`
-	Completed int         `json:"completed_samples"`
-	Scores    []evalScore `json:"scores"`
-}
-
-type evalScore struct {
-	Name     string                `json:"name"`
-	Scorer   string                `json:"scorer"`
-	Scored   int                   `json:"scored_samples"`
-	Unscored int                   `json:"unscored_samples"`
-	Params   object                `json:"params"`
-	Metrics  map[string]evalMetric `json:"metrics"`
-}
-
-type evalMetric struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Params object  `json:"params"`
-}
-
-type evalStats struct {
-	Started   string                `json:"started_at"`
-	Completed string                `json:"completed_at"`
-	Usage     map[string]modelUsage `json:"model_usage"`
-	RoleUsage object                `json:"role_usage"`
 }
 
 // evalError is Inspect's EvalError and EvalRetryError. The viewer shows the
@@ -176,17 +59,6 @@ type evalError struct {
 }
 
 func newError(text string) *evalError { return &evalError{text, text, text} }
-
-// reduction is Inspect's EvalSampleReductions.
-type reduction struct {
-	Scorer  string         `json:"scorer"`
-	Samples []reducedScore `json:"samples"`
-}
-
-type reducedScore struct {
-	Value  float64 `json:"value"`
-	Sample string  `json:"sample_id"`
-}
 
 // taskID and the other identities of a log depend only on the results in it.
 func (m *Meta) taskID() string { return digest("task", m.Experiment, m.Model) }
@@ -201,32 +73,51 @@ func (m *Meta) evalID() string {
 	return digest(identity...)
 }
 
-func (l *log) header() header {
-	h := header{
-		Version: formatVersion,
-		Eval:    l.spec(),
-		Plan: evalPlan{
-			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}},
-			Config: newConfig(l.sampling()),
-		},
-		Results: evalResults{
-			Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{},
-		},
-		Stats: evalStats{
-			Started: stamp(l.begun), Completed: stamp(l.ended),
-			Usage: map[string]modelUsage{}, RoleUsage: object{},
-		},
+// start returns the part of the header that Inspect writes before there are samples.
+func (l *log) start() doc {
+	return doc{
+		{"version", formatVersion},
+		{"eval", l.spec()},
+		{"plan", doc{
+			{"name", "plan"},
+			{"steps", []doc{{{"solver", "assay"}, {"params", doc{}}}}},
+			{"config", newConfig(l.sampling())},
+		}},
 	}
-	h.Status, h.Error = l.status()
-	if l.usage != (modelUsage{}) {
-		h.Stats.Usage[l.meta.Model] = l.usage
-	}
+}
+
+// header returns Inspect's EvalLog without samples and reductions.
+func (l *log) header() doc {
+	scores, usage := []doc{}, doc{}
 	if n, metrics := l.metrics(); n > 0 {
-		h.Results.Scores = []evalScore{{
-			Name: scorer, Scorer: scorer, Scored: n, Params: object{}, Metrics: metrics,
+		scores = []doc{{
+			{"name", scorer},
+			{"scorer", scorer},
+			{"scored_samples", n},
+			{"unscored_samples", 0},
+			{"params", doc{}},
+			{"metrics", metrics},
 		}}
 	}
-	return h
+	if l.usage != (modelUsage{}) {
+		usage = doc{{l.meta.Model, l.usage}}
+	}
+	status, failure := l.status()
+	start := l.start()
+	return slices.Concat(doc{start[0], {"status", status}}, start[1:], doc{
+		{"results", doc{
+			{"total_samples", max(l.total, l.meta.Planned)},
+			{"completed_samples", l.scored},
+			{"scores", scores},
+		}},
+		{"stats", doc{
+			{"started_at", stamp(l.begun)},
+			{"completed_at", stamp(l.ended)},
+			{"model_usage", usage},
+			{"role_usage", doc{}},
+		}},
+		{"error", export.OrOmit(failure)},
+	})
 }
 
 // status returns success if every planned trial has a sample, even one with an
@@ -247,55 +138,66 @@ func (l *log) status() (string, *evalError) {
 	return "success", nil
 }
 
-func (l *log) spec() evalSpec {
+func (l *log) spec() doc {
 	m := &l.meta
-	packages := map[string]string{}
-	if m.Program != "" {
-		packages["assay"] = m.Program
-	}
-	version := "0"
-	if rules := l.rules.list(); len(rules) > 0 {
+	version, rules := "0", l.rules.list()
+	if len(rules) > 0 {
 		version = fmt.Sprint(rules)
-		if len(rules) == 1 {
-			version = rules[0]
-		}
 	}
-	return evalSpec{
-		ID:          m.evalID(),
-		Run:         digest("run", m.Experiment, m.Snapshot),
-		Created:     stamp(m.Created.Truncate(time.Second)),
-		Task:        m.Experiment,
-		TaskID:      m.taskID(),
-		TaskVersion: version,
-		TaskAttribs: object{}, TaskArgs: object{},
-		Dataset: evalDataset{
-			Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...),
-		},
-		Model: m.Model, ModelConfig: newConfig(l.sampling()), ModelArgs: object{},
-		Config:   evalConfig{Epochs: l.epochs},
-		Packages: packages,
-		Metadata: evalMetadata{
-			Experiment: m.Experiment, Snapshot: m.Snapshot, Filter: m.Filter, Planned: m.Planned,
-			Runs: l.runs.list(), Programs: l.programs.list(), Worlds: l.worlds.list(),
-			Templates: l.templates.list(), Rules: l.rules.list(),
-		},
-		Scorers: []evalScorer{{
-			Name: scorer, Options: object{},
-			Metrics: []metricName{
-				{"inspect_ai/accuracy", object{}},
-				{"inspect_ai/stderr", byTask},
-			},
+	if len(rules) == 1 {
+		version = rules[0]
+	}
+	packages := doc{{"assay", export.OrOmit(m.Program)}}
+	return doc{
+		{"eval_id", m.evalID()},
+		{"run_id", digest("run", m.Experiment, m.Snapshot)},
+		{"created", stamp(m.Created.Truncate(time.Second))},
+		{"task", m.Experiment},
+		{"task_id", m.taskID()},
+		{"task_version", version},
+		{"task_attribs", doc{}},
+		{"task_args", doc{}},
+		{"dataset", doc{
+			{"name", export.OrOmit(m.Experiment)},
+			{"samples", len(l.ids)},
+			{"sample_ids", append([]string{}, l.ids...)},
+			{"shuffled", false},
 		}},
+		{"model", m.Model},
+		{"model_generate_config", newConfig(l.sampling())},
+		{"model_args", doc{}},
+		{"config", doc{{"epochs", l.epochs}, {"fail_on_error", false}}},
+		{"packages", packages},
+		// Further facts about all attempts. Lists have one element per different value.
+		{"metadata", doc{
+			{"experiment", m.Experiment},
+			{"snapshot", m.Snapshot},
+			{"filter", export.OrOmit(m.Filter)},
+			{"planned", export.OrOmit(m.Planned)},
+			{"runs", l.runs.list()},
+			{"programs", l.programs.list()},
+			{"worlds", l.worlds.list()},
+			{"templates", l.templates.list()},
+			{"score_versions", rules},
+		}},
+		{"scorers", []doc{{
+			{"name", scorer},
+			{"options", doc{}},
+			{"metrics", []doc{
+				{{"name", "inspect_ai/accuracy"}, {"options", doc{}}},
+				{{"name", "inspect_ai/stderr"}, {"options", byTask}},
+			}},
+		}}},
 	}
 }
 
-// reductions returns the values of the items that have one.
-func (l *log) reductions() []reduction {
-	r := reduction{Scorer: scorer, Samples: []reducedScore{}}
+// reductions returns the values of the items that have one, as Inspect's EvalSampleReductions.
+func (l *log) reductions() []doc {
+	samples := []doc{}
 	for it := range l.scoredItems() {
-		r.Samples = append(r.Samples, reducedScore{it.mean(), it.id})
+		samples = append(samples, doc{{"value", it.mean()}, {"sample_id", it.id}})
 	}
-	return []reduction{r}
+	return []doc{{{"scorer", scorer}, {"samples", samples}}}
 }
 
 // stamp formats a time as Inspect does, so that every version of Python can

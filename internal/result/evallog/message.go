@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // message is Inspect's ChatMessage for any role.
 type message struct {
 	ID      string     `json:"id"`
-	Content any        `json:"content"` // a string or a []part
+	Content any        `json:"content"` // a string or a []doc
 	Source  string     `json:"source,omitempty"`
 	Role    assay.Role `json:"role"`
 
@@ -59,32 +60,12 @@ type turn struct {
 	State *assay.State `json:"state,omitempty"`
 }
 
-// part is a piece of content: reasoning or text.
-type part struct {
-	Type      string `json:"type"`
-	Reasoning string `json:"reasoning,omitempty"`
-	Text      string `json:"text,omitempty"`
-}
-
 type toolCall struct {
 	ID        string          `json:"id"`
 	Function  string          `json:"function"`
 	Arguments json.RawMessage `json:"arguments"`
 	Wrong     string          `json:"parse_error,omitempty"`
 	Type      string          `json:"type"`
-}
-
-// modelOutput is Inspect's ModelOutput.
-type modelOutput struct {
-	Model      string      `json:"model"`
-	Choices    []choice    `json:"choices"`
-	Completion string      `json:"completion"`
-	Usage      *modelUsage `json:"usage,omitempty"`
-}
-
-type choice struct {
-	Message message `json:"message"`
-	Stop    string  `json:"stop_reason"`
 }
 
 func attemptName(a *assay.Attempt) string { return fmt.Sprintf("%s-%d", a.ID, a.Number) }
@@ -131,9 +112,9 @@ func contentOf(m *assay.Message) any {
 	if m.Reasoning == "" {
 		return m.Content
 	}
-	parts := []part{{Type: "reasoning", Reasoning: m.Reasoning}}
+	parts := []doc{{{"type", "reasoning"}, {"reasoning", m.Reasoning}}}
 	if m.Content != "" {
-		parts = append(parts, part{Type: "text", Text: m.Content})
+		parts = append(parts, doc{{"type", "text"}, {"text", m.Content}})
 	}
 	return parts
 }
@@ -205,16 +186,20 @@ func depth(v any) int {
 	return d + 1
 }
 
-// outputOf converts a reply with the given text to a model's output.
-func outputOf(m message, text string) modelOutput {
+// outputOf converts a reply with the given text to Inspect's ModelOutput.
+func outputOf(m message, text string) doc {
 	finish := ""
-	out := modelOutput{Model: m.Model, Completion: text}
+	var usage *modelUsage
 	if r := m.Metadata; r != nil {
-		usage := newUsage(r.Usage, 0)
-		finish, out.Usage = r.Finish, &usage
+		finish, usage = r.Finish, new(newUsage(r.Usage, 0))
 	}
-	out.Choices = []choice{{m, stopReason(finish, len(m.Calls) > 0)}}
-	return out
+	reply := doc{{"message", m}, {"stop_reason", stopReason(finish, len(m.Calls) > 0)}}
+	return doc{
+		{"model", m.Model},
+		{"choices", []doc{reply}},
+		{"completion", text},
+		{"usage", export.OrOmit(usage)},
+	}
 }
 
 // stopReason returns Inspect's word for the end of a reply.
@@ -236,11 +221,11 @@ func stopReason(finish string, calls bool) string {
 
 // latestOutput returns the output of the latest reply. It has no choices if
 // there is no reply.
-func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []message) modelOutput {
+func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []message) doc {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == assay.Assistant {
 			return outputOf(messages[i], t.Messages[i].Content)
 		}
 	}
-	return modelOutput{Model: a.ServedModel, Choices: []choice{}}
+	return doc{{"model", a.ServedModel}, {"choices", []doc{}}, {"completion", ""}}
 }

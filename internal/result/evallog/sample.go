@@ -10,55 +10,10 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// evalSample is Inspect's EvalSample.
+// An evalSample is Inspect's EvalSample with its EvalSampleSummary.
 type evalSample struct {
-	ID     string   `json:"id"`
-	Epoch  int      `json:"epoch"`
-	Input  string   `json:"input"`
-	Target []string `json:"target"`
-
-	Messages []message        `json:"messages"`
-	Output   modelOutput      `json:"output"`
-	Scores   map[string]score `json:"scores"`
-	Metadata metadata         `json:"metadata"`
-	Store    object           `json:"store"`
-	Events   []any            `json:"events"`
-	Pool     eventsData       `json:"events_data"`
-
-	about
-	Error       *evalError        `json:"error,omitempty"`
-	Retries     []evalError       `json:"error_retries"`
-	Limit       *limit            `json:"limit,omitempty"`
-	Attachments map[string]string `json:"attachments"`
-}
-
-// evalSummary is Inspect's EvalSampleSummary.
-type evalSummary struct {
-	ID       string           `json:"id"`
-	Epoch    int              `json:"epoch"`
-	Input    string           `json:"input"`
-	Target   []string         `json:"target"`
-	Metadata metadata         `json:"metadata"`
-	Scores   map[string]score `json:"scores"`
-	about
-	Error       string `json:"error,omitempty"`
-	Limit       string `json:"limit,omitempty"`
-	LimitReason string `json:"limit_reason,omitempty"`
-	Retries     int    `json:"retries"`
-	Completed   bool   `json:"completed"`
-	Messages    int    `json:"message_count"`
-}
-
-// about has the fields that a sample and its summary share.
-type about struct {
-	Usage     map[string]modelUsage `json:"model_usage"`
-	RoleUsage object                `json:"role_usage"`
-	Started   string                `json:"started_at,omitempty"`
-	Completed string                `json:"completed_at,omitempty"`
-	Total     float64               `json:"total_time"` // in seconds
-	Working   float64               `json:"working_time"`
-	UUID      string                `json:"uuid"`
-	Turns     int                   `json:"turn_count"`
+	sample, summary doc
+	fault           *evalError // nil for an outcome
 }
 
 // metadata is the attempt as [export.JSON] writes it, and the parts of its
@@ -79,20 +34,6 @@ func (m metadata) MarshalJSON() ([]byte, error) {
 		Loops []assay.LoopRecord `json:"loop_records"`
 	}{callsOf(m.transcript), m.transcript.Plan, append([]assay.LoopRecord{}, m.transcript.Loops...)})
 	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(","), rest[1:]), err
-}
-
-type score struct {
-	Value       string         `json:"value"`
-	Answer      string         `json:"answer,omitempty"`
-	Explanation string         `json:"explanation"`
-	Metadata    *assay.Outcome `json:"metadata,omitempty"`
-	History     []object       `json:"history"`
-}
-
-type limit struct {
-	Type   string      `json:"type"`
-	Limit  float64     `json:"limit"`
-	Reason assay.Ended `json:"reason"`
 }
 
 // modelUsage is Inspect's ModelUsage, whose input excludes tokens read from and written to a
@@ -163,29 +104,61 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &evalSample{
-		ID: t.item.id, Epoch: t.epoch, Input: input(s), Target: target(s),
-		Messages: messages, Output: latestOutput(a, transcript, messages),
-		Scores:   map[string]score{},
-		Metadata: metadata{a, s.Transcript},
-		Store:    object{}, Events: eventsOf(a, transcript, messages),
-		Pool:        eventsData{messages, []object{}},
-		Attachments: map[string]string{},
-		about: about{
-			Usage: usagesOf(a), RoleUsage: object{},
-			Started: stamp(a.StartedAt), Completed: stamp(a.FinishedAt),
-			Total:   max(0, a.FinishedAt.Sub(a.StartedAt).Seconds()),
-			Working: float64(a.WorkingMS) / 1000,
-			UUID:    uuid, Turns: a.Outcome.Turns,
-		},
-		Retries: append([]evalError{}, t.faults...),
-		Limit:   limitOf(a),
-	}
+	r := &evalSample{}
+	scores, short := doc{}, doc{} // short leaves out long parts
 	if a.Settles() {
-		r.Scores[scorer] = scoreOf(a)
+		outcome := a.Outcome
+		outcome.RequiredTools = append([]string{}, outcome.RequiredTools...)
+		outcome.ExecutedTools = append([]string{}, outcome.ExecutedTools...)
+		answer := strings.Join(a.ExecutedTools, ", ")
+		scores = doc{{scorer, scoreOf(a, answer, &outcome)}}
+		short = doc{{scorer, scoreOf(a, clip(answer, longestAnswer), nil)}}
 	} else {
-		r.Error = newError(faultText(a))
+		r.fault = newError(faultText(a))
 	}
+	about := doc{
+		{"model_usage", usagesOf(a)},
+		{"role_usage", doc{}},
+		{"started_at", export.OrOmit(stamp(a.StartedAt))},
+		{"completed_at", export.OrOmit(stamp(a.FinishedAt))},
+		{"total_time", max(0, a.FinishedAt.Sub(a.StartedAt).Seconds())},
+		{"working_time", float64(a.WorkingMS) / 1000},
+		{"uuid", uuid},
+		{"turn_count", a.Outcome.Turns},
+	}
+	id := doc{{"id", t.item.id}, {"epoch", t.epoch}}
+	limited, limit := limitOf(a)
+	r.sample = slices.Concat(id, doc{
+		{"input", input(s)},
+		{"target", target(s)},
+		{"messages", messages},
+		{"output", latestOutput(a, transcript, messages)},
+		{"scores", scores},
+		{"metadata", metadata{a, s.Transcript}},
+		{"store", doc{}},
+		{"events", eventsOf(a, transcript, messages)},
+		{"events_data", doc{{"messages", messages}, {"calls", []doc{}}}},
+	}, about, doc{
+		{"error", export.OrOmit(r.fault)},
+		{"error_retries", append([]evalError{}, t.faults...)},
+		{"limit", export.OrOmit(limit)},
+		{"attachments", doc{}},
+	})
+	r.summary = slices.Concat(id, doc{
+		{"input", clip(input(s), longestInput)},
+		{"target", target(s)},
+		{"metadata", metadata{attempt: a}},
+		{"scores", short},
+	}, about)
+	if r.fault != nil {
+		r.summary = append(r.summary, [2]any{"error", r.fault.Message})
+	}
+	if limit != nil {
+		r.summary = append(r.summary, doc{{"limit", limited}, {"limit_reason", a.Ended}}...)
+	}
+	r.summary = append(r.summary, doc{
+		{"retries", len(t.faults)}, {"completed", true}, {"message_count", len(messages)},
+	}...)
 	return r, nil
 }
 
@@ -224,38 +197,41 @@ func callsOf(t *assay.Transcript) []assay.CallRecord {
 	return calls
 }
 
-func scoreOf(a *assay.Attempt) score {
+func scoreOf(a *assay.Attempt, answer string, outcome *assay.Outcome) doc {
 	why := string(a.Level) + "; ended: " + string(a.Ended)
 	if a.ErrorCategory != "" {
 		why += "; error category: " + a.ErrorCategory
 	}
-	outcome := a.Outcome
-	outcome.RequiredTools = append([]string{}, outcome.RequiredTools...)
-	outcome.ExecutedTools = append([]string{}, outcome.ExecutedTools...)
-	return score{
-		Value: values[a.Level].letter, Answer: strings.Join(a.ExecutedTools, ", "),
-		Explanation: why,
-		Metadata:    &outcome, History: []object{},
+	return doc{
+		{"value", values[a.Level].letter},
+		{"answer", export.OrOmit(answer)},
+		{"explanation", why},
+		{"metadata", export.OrOmit(outcome)},
+		{"history", []doc{}},
 	}
 }
 
-// limitOf returns the limit that ended the episode, or nil if it ended
-// otherwise. Only recent versions of Inspect have types for limits of turns and
-// costs, and older ones refuse logs with them, so these are custom.
-func limitOf(a *assay.Attempt) *limit {
+// limitOf returns the limit that ended the episode with its type, or nil if it ended otherwise. Only
+// recent versions of Inspect have types for limits of turns and costs, and older ones refuse logs
+// with them, so these are custom.
+func limitOf(a *assay.Attempt) (kind string, limit doc) {
+	kind = "custom"
+	var most float64
 	switch a.Ended {
 	case assay.TurnLimit:
-		return &limit{"custom", float64(a.Setting.Turns), a.Ended}
+		most = float64(a.Setting.Turns)
 	case assay.CallLimit:
-		if a.Calls > 0 {
-			return &limit{"custom", float64(a.Calls), a.Ended}
+		if most = float64(a.Calls); a.Calls == 0 {
+			return "", nil
 		}
 	case assay.CostLimit:
-		return &limit{"custom", a.USD, a.Ended}
+		most = a.USD
 	case assay.TokenLimit:
-		return &limit{"token", float64(a.Tokens), a.Ended}
+		kind, most = "token", float64(a.Tokens)
+	default:
+		return "", nil
 	}
-	return nil
+	return kind, doc{{"type", kind}, {"limit", most}, {"reason", a.Ended}}
 }
 
 func faultText(a *assay.Attempt) string {
@@ -270,27 +246,6 @@ const (
 	longestInput  = 5120
 	longestAnswer = 1024
 )
-
-// summary returns the summary of a sample, without long or redundant parts.
-func (r *evalSample) summary() evalSummary {
-	s := evalSummary{
-		ID: r.ID, Epoch: r.Epoch, Input: clip(r.Input, longestInput), Target: r.Target,
-		Metadata: metadata{attempt: r.Metadata.attempt}, Scores: map[string]score{},
-		about:   r.about,
-		Retries: len(r.Retries), Completed: true, Messages: len(r.Messages),
-	}
-	for name, v := range r.Scores {
-		v.Metadata, v.Answer = nil, clip(v.Answer, longestAnswer)
-		s.Scores[name] = v
-	}
-	if r.Error != nil {
-		s.Error = r.Error.Message
-	}
-	if r.Limit != nil {
-		s.Limit, s.LimitReason = r.Limit.Type, string(r.Limit.Reason)
-	}
-	return s
-}
 
 // clip shortens a text to n runes including three dots.
 func clip(s string, n int) string {

@@ -185,7 +185,7 @@ func digest(texts ...string) string {
 
 // metrics returns Inspect's metrics over the n items with a value: the mean,
 // its standard error, and the share of full success.
-func (t *tally) metrics() (n int, all map[string]evalMetric) {
+func (t *tally) metrics() (n int, all doc) {
 	var sum, full float64
 	for it := range t.scoredItems() {
 		n++
@@ -193,15 +193,14 @@ func (t *tally) metrics() (n int, all map[string]evalMetric) {
 		full += float64(it.full) / float64(it.n)
 	}
 	mean := sum / float64(n)
-	all = make(map[string]evalMetric)
-	for _, m := range []evalMetric{
-		{Name: "accuracy", Value: mean, Params: object{}},
-		{Name: "stderr", Value: t.stderr(mean, n), Params: byTask},
-		{Name: "full_success", Value: full / float64(n), Params: object{}},
-	} {
-		all[m.Name] = m
+	metric := func(name string, value float64, params doc) [2]any {
+		return [2]any{name, doc{{"name", name}, {"value", value}, {"params", params}}}
 	}
-	return n, all
+	return n, doc{
+		metric("accuracy", mean, doc{}),
+		metric("full_success", full/float64(n), doc{}),
+		metric("stderr", t.stderr(mean, n), byTask),
+	}
 }
 
 // stderr returns the standard error of the mean of n items, clustered by task:

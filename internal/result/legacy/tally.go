@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
@@ -99,19 +100,19 @@ func (t *tally) merge(o tally) {
 
 func (t *tally) total() int { return int(t.sums["total"]) }
 
-// field returns a field of a leaf: an int for a count, and else a float64.
+// field returns a field of a leaf: an int for a count, and else a number as the original writes it.
 func (t *tally) field(name string) any {
 	sum := t.sums[name]
 	if slices.Contains(countFields, name) {
 		return int(sum)
 	}
 	if i := slices.IndexFunc(ratios, func(r ratio) bool { return r.name == name }); i >= 0 {
-		return ratios[i].of(t.sums)
+		return json.Number(decimal(ratios[i].of(t.sums)))
 	}
 	if name == "avg_execution_time" {
 		sum /= 1000 // seconds
 	}
-	return sum / max(1, t.sums["total"])
+	return json.Number(decimal(sum / max(1, t.sums["total"])))
 }
 
 // fields returns fields of a leaf. A name may be followed by = and the name in leaves.
@@ -121,7 +122,7 @@ func (t *tally) fields(names ...string) (d doc) {
 		if !renamed {
 			of = name
 		}
-		d = append(d, pair{name, t.field(of)})
+		d = append(d, [2]any{name, t.field(of)})
 	}
 	return d
 }

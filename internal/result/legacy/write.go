@@ -1,7 +1,6 @@
 package legacy
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // WriteV3 writes a master_database.json of version 3.0 from attempts and
@@ -73,7 +73,7 @@ func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int
 	for _, l := range leaves {
 		record := []string{l.model, l.variant, l.rate, l.difficulty, l.taskType, stamp(l.last)}
 		for _, f := range l.fields(leafFields...) {
-			record = append(record, scalar(f.value))
+			record = append(record, fmt.Sprint(f[1]))
 		}
 		if err := out.Write(record); err != nil {
 			return 0, err
@@ -105,7 +105,7 @@ func modelsDoc(leaves []*tallied) (models doc, names []string) {
 	runs(leaves,
 		func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
 			names = append(names, name)
-			models = append(models, pair{name, doc{
+			models = append(models, [2]any{name, doc{
 				{"model_name", name},
 				{"first_test_time", stamp(sum.first)},
 				{"last_test_time", stamp(sum.last)},
@@ -122,7 +122,7 @@ func modelsDoc(leaves []*tallied) (models doc, names []string) {
 func promptsDoc(leaves []*tallied) (prompts doc) {
 	runs(leaves,
 		func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
-			prompts = append(prompts, pair{name, doc{
+			prompts = append(prompts, [2]any{name, doc{
 				{"summary", sum.fields(leafFields...)}, {"by_tool_success_rate", ratesDoc(part)},
 			}})
 		})
@@ -135,12 +135,12 @@ func ratesDoc(leaves []*tallied) (rates doc) {
 		ofDifficulty := func(name string, part []*tallied, _ tally) {
 			var types doc
 			for _, l := range part {
-				types = append(types, pair{l.taskType, l.fields(leafFields...)})
+				types = append(types, [2]any{l.taskType, l.fields(leafFields...)})
 			}
-			difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
+			difficulties = append(difficulties, [2]any{name, doc{{"by_task_type", types}}})
 		}
 		runs(part, func(k key) string { return k.difficulty }, ofDifficulty)
-		rates = append(rates, pair{rate, doc{{"by_difficulty", difficulties}}})
+		rates = append(rates, [2]any{rate, doc{{"by_difficulty", difficulties}}})
 	})
 	return rates
 }
@@ -166,7 +166,7 @@ func groupsDoc(leaves []*tallied) (groups doc) {
 			id += "_"
 		}
 		used[id] = true
-		groups = append(groups, pair{id, groupDoc(k, pooled[k])})
+		groups = append(groups, [2]any{id, groupDoc(k, pooled[k])})
 	}
 	return groups
 }
@@ -189,52 +189,12 @@ func groupDoc(k key, t *tally) doc {
 	}
 }
 
+type doc = export.Object
+
 // stamp formats a time like the original. It returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000000")
-}
-
-// A doc is a JSON object with ordered members. Values are doc, []string, string, int, float64, bool
-// or nil.
-type doc []pair
-
-type pair struct {
-	key   string
-	value any
-}
-
-// MarshalJSON writes the members in order, and numbers like the original.
-func (d doc) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	for i, m := range d {
-		b.WriteByte("{,"[min(i, 1)])
-		if v, ok := m.value.(float64); ok {
-			m.value = json.Number(decimal(v))
-		}
-		if err := e.Encode(m.key); err != nil {
-			return nil, err
-		}
-		b.WriteByte(':')
-		if err := e.Encode(m.value); err != nil {
-			return nil, err
-		}
-	}
-	if len(d) == 0 {
-		b.WriteByte('{')
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// scalar formats a number.
-func scalar(v any) string {
-	if v, ok := v.(float64); ok {
-		return decimal(v)
-	}
-	return fmt.Sprint(v)
 }
