@@ -71,7 +71,6 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 // calls is the table of calls.
 var calls = complete(table[Call]{
 	name:     CallTable,
-	docs:     append(callDocs, attemptDocs...),
 	distinct: []string{"trial", "arguments"},
 	absences: []absence[Call]{
 		newAbsence(struct {
@@ -98,30 +97,6 @@ var callRequired = func() (all []string) {
 	}
 	return all
 }()
-
-// callDocs describes the columns that differ from the columns of attempts.
-var callDocs = []doc{
-	{"lane", "Lane that served the call's turn: provider, key and deployment."},
-	{"level", "Level of the attempt: full_success, partial_success or failure."},
-	{"fault", "Kind of the attempt's fault; empty for an outcome."},
-	{"turn", "Turn in which the model made the call, from 1."},
-	{"call", "Number of the call in its attempt, from 1."},
-	{"tool", "Name of the tool."},
-	{
-		"arguments",
-		"Arguments as the model wrote them, a JSON object as text; empty if there were none.",
-	},
-	{"ok", "Whether the call succeeded."},
-	{"code", "Code of the error; empty for a success."},
-	{"error", "Message of the error; empty for a success."},
-	{"mistake", "Whether the call failed because of the model's own error, in which case it " +
-		"used no luck."},
-	{"chance", "Probability, in [0,1], that the call succeeds by the world's rules."},
-	{"luck", "Uniform draw in [0,1) that decided the call, which works if it is below chance."},
-	{"tool_fault", "Kind of the fault of the tool that the call met: before, after, slow, " +
-		"wrong_shape or stale; empty if it met none."},
-	{"asked", "The call as the model wrote it, if an agent's framework changed it; else empty."},
-}
 
 // canonicalCall returns c without luck if it is a mistake.
 func canonicalCall(c Call) Call {

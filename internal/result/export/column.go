@@ -1,6 +1,7 @@
 package export
 
 import (
+	_ "embed"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,8 +15,6 @@ import (
 // A table describes one kind of record R. Each field of its JSON is a column.
 type table[R any] struct {
 	name Table
-	// docs describes the columns.
-	docs []doc
 	// distinct lists the columns of texts that mostly differ, for which a dictionary would be
 	// useless.
 	distinct []string
@@ -33,8 +32,20 @@ type table[R any] struct {
 	columns []column[R] // in the order of the JSON fields
 }
 
-// A doc describes a column in a sentence.
-type doc struct{ name, text string }
+//go:embed columns.txt
+var columnTexts string
+
+// describeColumn returns the description of a column. The columns of a table are below its heading and,
+// unless they are there, below the following one.
+func describeColumn(t Table, name string) string {
+	_, texts, _ := strings.Cut(strings.ReplaceAll(columnTexts, "\n  ", " "), "# "+string(t)+"\n")
+	for line := range strings.Lines(texts) {
+		if text, found := strings.CutPrefix(line, name+": "); found {
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
+}
 
 // A column is one field of a record R. It can convert the field to text for CSV
 // and to values for Parquet.
@@ -49,8 +60,7 @@ type column[R any] struct {
 // complete fills in the columns of a table.
 func complete[R any](t table[R]) *table[R] {
 	for _, f := range fieldsOf(reflect.TypeFor[R]()) {
-		c := column[R]{field: f, codec: codecOf(f.typ)}
-		c.doc = t.docs[slices.IndexFunc(t.docs, func(d doc) bool { return d.name == f.name })].text
+		c := column[R]{field: f, codec: codecOf(f.typ), doc: describeColumn(t.name, f.name)}
 		if c.node = c.codec.node; slices.Contains(t.distinct, f.name) {
 			c.node = parquet.String()
 		}

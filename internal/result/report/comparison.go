@@ -183,9 +183,7 @@ func Compare(
 	nameA, nameB, cluster string, a, b iter.Seq2[assay.Attempt, error],
 ) (*Comparison, error) {
 	var sides [2][]settled
-	c := &Comparison{
-		Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}, byTask: make(map[asked]*Change),
-	}
+	c := newComparison()
 	for i, s := range []struct {
 		name     string
 		attempts iter.Seq2[assay.Attempt, error]
@@ -207,6 +205,12 @@ func Compare(
 		return c, ErrNothingInCommon
 	}
 	return c, nil
+}
+
+func newComparison() *Comparison {
+	return &Comparison{
+		Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}, byTask: make(map[asked]*Change),
+	}
 }
 
 // populationOf returns the population of the tasks of side a that the other side has too.

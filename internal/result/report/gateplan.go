@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 
@@ -73,28 +72,9 @@ func PlanGate(
 	case len(all) == 0:
 		return nil, ErrNoTrials
 	}
-	s := itself(all, cluster)
-	return s.planGate(name, question, margin, sideOf(name, all)), nil
-}
-
-// itself pairs a side with itself.
-func itself(all []settled, cluster string) (s sample) {
-	from := populationOf(all, all, cluster)
-	s.bySequence = from.bySequence()
-	tasks := make(map[asked]*stat.Matched)
-	for _, trials := range arrange(all, [len(matched)]bool{}) {
-		for task, x := range trials {
-			if tasks[task] == nil {
-				tasks[task] = &stat.Matched{Sequence: from.of[task]}
-			}
-			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(x), NB: len(x)}
-			tasks[task].Cells = append(tasks[task].Cells, stat.Cell{Pair: p})
-		}
-	}
-	for _, task := range slices.SortedFunc(maps.Keys(tasks), asked.compare) {
-		s.tasks = append(s.tasks, *tasks[task])
-	}
-	return s
+	itself := newComparison()
+	itself.pair(all, all, [len(matched)]bool{}, cluster)
+	return itself.all.planGate(name, question, margin, sideOf(name, all)), nil
 }
 
 // Plan plans the next gate of the same candidate and baseline.

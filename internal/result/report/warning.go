@@ -158,19 +158,21 @@ func perModel(cells []*cell, say func(*pooled[string]) string) (where []string) 
 func perName(cells []*cell, counts func(*pooled[string]) map[string]int) (where []string) {
 	for _, m := range byModel(cells) {
 		for _, name := range slices.Sorted(maps.Keys(counts(m))) {
-			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
-				m.key, name, counts(m)[name], m.done))
+			where = append(where, fmt.Sprintf("%s: %s in %s", m.key, name, part(counts(m)[name], m)))
 		}
 	}
 	return where
 }
 
-func retried(m *pooled[string]) string {
-	if m.retried == 0 {
+// part counts some of the outcomes of a model. It is empty if there are none.
+func part(n int, m *pooled[string]) string {
+	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d outcomes", m.retried, m.done)
+	return fmt.Sprintf("%d of %d outcomes", n, m.done)
 }
+
+func retried(m *pooled[string]) string { return part(m.retried, m) }
 
 func unread(b Beside) []string {
 	var where []string
@@ -411,12 +413,7 @@ func drifted(m *pooled[string]) string {
 	return fmt.Sprintf("of %d outcomes %s", m.done, strings.Join(names, ", "))
 }
 
-func truncated(m *pooled[string]) string {
-	if m.truncated == 0 {
-		return ""
-	}
-	return fmt.Sprintf("in %d of %d outcomes", m.truncated, m.done)
-}
+func truncated(m *pooled[string]) string { return part(m.truncated, m) }
 
 // calls lists the agents with calls of a kind that deviate.
 func calls(cells []*cell, kind string) []string {
@@ -424,7 +421,7 @@ func calls(cells []*cell, kind string) []string {
 		if m.deviating[kind] == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d calls in %d of %d outcomes", m.deviating[kind], m.deviate[kind], m.done)
+		return fmt.Sprintf("%d calls in %s", m.deviating[kind], part(m.deviate[kind], m))
 	})
 }
 

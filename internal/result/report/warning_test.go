@@ -186,7 +186,7 @@ func TestEachWarningHasItsCause(t *testing.T) {
 			},
 		},
 		"replies without an end": {
-			kind: "truncated", where: "m: in 3 of 20 outcomes",
+			kind: "truncated", where: "m: 3 of 20 outcomes",
 			scene: func(s *scene) {
 				s.play("m", "optimal", 20, half)
 				for i := range 3 {
