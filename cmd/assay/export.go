@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/dataset"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/reading"
@@ -127,7 +125,7 @@ func checkNoneEmpty(cmd *cobra.Command) error {
 }
 
 func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) {
-	e := dataset.Export{
+	e := reading.Export{
 		Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version(),
 	}
 	if e.Format, err = export.ParseFormat(f.format); err != nil {
@@ -159,15 +157,6 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	if e.Selection, err = reading.Select(ctx, db, request, warn); err != nil {
 		return err
 	}
-	libraries := reading.NewLibraries(db)
-	defer func() { err = errors.Join(err, libraries.Close()) }()
-	e.Task = func(ctx context.Context, a *assay.Attempt) (*assay.Task, error) {
-		if e.Selection.Hides(a) {
-			return nil, errors.New("the task is private")
-		}
-		task, _, err := libraries.Task(ctx, a)
-		return task, err
-	}
 
 	m, records, err := e.Write(ctx)
 	var mixed *legacy.MixedError
@@ -185,7 +174,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 
 // tellExported prints a summary of the export. If the export is empty, it prints why.
 func tellExported(
-	ctx context.Context, p *process, e *dataset.Export, m export.Manifest, records int,
+	ctx context.Context, p *process, e *reading.Export, m export.Manifest, records int,
 ) error {
 	what := counted(records, "attempt")
 	switch e.Format {
@@ -272,7 +261,7 @@ func whereFlags(conditions []string) string {
 
 // checkExport prints whether the files of an export match its manifest.
 func checkExport(ctx context.Context, p *process, path string) error {
-	m, err := dataset.Check(ctx, path)
+	m, err := reading.CheckExport(ctx, path)
 	if err != nil {
 		return sanitizedError{err}
 	}

@@ -211,9 +211,9 @@ func scoreOf(a *assay.Attempt, answer string, outcome *assay.Outcome) doc {
 	}
 }
 
-// limitOf returns the limit that ended the episode with its type, or nil if it ended otherwise. Only
-// recent versions of Inspect have types for limits of turns and costs, and older ones refuse logs
-// with them, so these are custom.
+// limitOf returns the limit that ended the episode with its type, or nil if it ended otherwise.
+// Only recent versions of Inspect have types for limits of turns and costs, and older ones refuse
+// logs with them, so these are custom.
 func limitOf(a *assay.Attempt) (kind string, limit doc) {
 	kind = "custom"
 	var most float64

@@ -1,5 +1,5 @@
 // Package reading finds the attempts that a user names in a store, and collects reports,
-// comparisons, gates and transcripts from it.
+// comparisons, gates, transcripts and exports from it.
 //
 // It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
 // on fields are [export.Where]. An experiment owns the trials that it plans, whichever experiment's
@@ -8,7 +8,8 @@
 // It fetches attempts, runs, imports and transcripts, asks package job for the plan of an
 // experiment, and hands it all to package report, which computes the figures. It also finds the
 // tasks of stored attempts, in the libraries of their runs, and judges transcripts again by the
-// rules of package score. Package store keeps new outcomes next to the unchanged attempts.
+// rules of package score. Exports are files in the formats of packages export, legacy and evallog,
+// with a manifest that the package also finds and checks. Package store keeps new outcomes next to the unchanged attempts.
 package reading
 
 import (

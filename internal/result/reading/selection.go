@@ -35,7 +35,7 @@ type Selection struct {
 	db     *store.DB
 	warn   func(string)
 	filter store.Filter
-	scope  *Scope // the scope of Request.Experiment, or nil
+	scope  *scope // the scope of Request.Experiment, or nil
 	bare   map[bareAttempt]bool
 	veil   *veil
 }
@@ -80,7 +80,9 @@ func Select(
 	if s.scope, err = s.scopeOf(ctx, e); err != nil || s.scope.planned == nil {
 		return s, err
 	}
-	unplanned, _, err := db.Unplanned(ctx, e.Name, s.scope.Plans)
+	unplanned, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool {
+		return s.scope.planned[id]
+	})
 	if unplanned > 0 {
 		warn(fmt.Sprintf("%d attempts made for %s are left out, "+
 			"because it no longer plans their trials", unplanned, e.Name))
@@ -101,20 +103,20 @@ func (s *Selection) Unconditional(ctx context.Context) iter.Seq2[assay.Attempt, 
 	return Filter(s.db.Attempts(ctx, s.filter), s.scope.has)
 }
 
-// In streams the selected attempts within a scope.
-func (s *Selection) In(ctx context.Context, scope *Scope) iter.Seq2[assay.Attempt, error] {
+// in streams the selected attempts within a scope.
+func (s *Selection) in(ctx context.Context, scope *scope) iter.Seq2[assay.Attempt, error] {
 	return s.veil.attempts(Filter(Filter(s.db.Attempts(ctx, s.filter), scope.has), s.Where.Has))
 }
 
 // Transcripts streams the selected attempts with their transcripts.
 func (s *Selection) Transcripts(ctx context.Context) iter.Seq2[store.Stored, error] {
-	return s.TranscriptsIn(ctx, "", s.scope)
+	return s.transcriptsIn(ctx, "", s.scope)
 }
 
-// TranscriptsIn streams the selected attempts of a model within a scope, with their transcripts.
+// transcriptsIn streams the selected attempts of a model within a scope, with their transcripts.
 // An empty model stands for all models. Attempts without a transcript count in [Selection.Missing].
-func (s *Selection) TranscriptsIn(
-	ctx context.Context, model string, scope *Scope,
+func (s *Selection) transcriptsIn(
+	ctx context.Context, model string, scope *scope,
 ) iter.Seq2[store.Stored, error] {
 	filter := s.filter
 	filter.Model = model
@@ -171,9 +173,9 @@ func Filter(
 	}
 }
 
-// A Scope holds the attempts that belong to one experiment.
-type Scope struct {
-	Experiment string
+// A scope holds the attempts that belong to one experiment.
+type scope struct {
+	experiment string
 	planned    map[assay.TrialID]bool // nil if the experiment cannot be planned again
 	models     map[string]int         // the number of planned trials
 	// withMade adds the attempts that were made for the experiment whose trials it no longer
@@ -182,21 +184,14 @@ type Scope struct {
 	withMade bool
 }
 
-// Planned returns the number of trials that the experiment plans for a model. It returns false if
-// the experiment cannot be planned again.
-func (s *Scope) Planned(model string) (int, bool) { return s.models[model], s.planned != nil }
-
-// Plans reports whether the experiment plans a trial.
-func (s *Scope) Plans(id assay.TrialID) bool { return s.planned[id] }
-
 // has reports whether an attempt belongs to the scope. Every attempt belongs to a nil scope.
-func (s *Scope) has(a *assay.Attempt) bool {
-	return s == nil || s.planned[a.ID] || s.withMade && a.Experiment == s.Experiment
+func (s *scope) has(a *assay.Attempt) bool {
+	return s == nil || s.planned[a.ID] || s.withMade && a.Experiment == s.experiment
 }
 
-// Scopes yields the scope of the requested experiment, or the scopes of all experiments.
-func (s *Selection) Scopes(ctx context.Context) iter.Seq2[*Scope, error] {
-	return func(yield func(*Scope, error) bool) {
+// scopes yields the scope of the requested experiment, or the scopes of all experiments.
+func (s *Selection) scopes(ctx context.Context) iter.Seq2[*scope, error] {
+	return func(yield func(*scope, error) bool) {
 		if s.scope != nil {
 			yield(s.scope, nil)
 			return
@@ -217,9 +212,9 @@ func (s *Selection) Scopes(ctx context.Context) iter.Seq2[*Scope, error] {
 
 // scopeOf plans an experiment. If that fails, the scope has the attempts that were made for the
 // experiment, with a warning.
-func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, error) {
-	scope := &Scope{
-		Experiment: e.Name,
+func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*scope, error) {
+	all := &scope{
+		experiment: e.Name,
 		planned:    make(map[assay.TrialID]bool, e.Planned),
 		models:     make(map[string]int),
 		withMade:   s.Experiment == "",
@@ -232,12 +227,12 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 			reason, _, _ := strings.Cut(err.Error(), "\n")
 			s.warn(fmt.Sprintf("cannot plan experiment %s again, "+
 				"so the attempts made for it are used: %s", e.Name, reason))
-			return &Scope{Experiment: e.Name, withMade: true}, nil
+			return &scope{experiment: e.Name, withMade: true}, nil
 		}
-		scope.planned[t.ID] = true
-		scope.models[t.Model]++
+		all.planned[t.ID] = true
+		all.models[t.Model]++
 	}
-	return scope, nil
+	return all, nil
 }
 
 // WhyEmpty explains why a selection has no attempts.

@@ -1,4 +1,4 @@
-package dataset
+package reading
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// Check reads the manifest of an export and reports whether the files match the manifest.
+// CheckExport reads the manifest of an export and reports whether the files match the manifest.
 // Path names one of the files, the manifest, or a directory of logs.
-func Check(ctx context.Context, path string) (export.Manifest, error) {
+func CheckExport(ctx context.Context, path string) (export.Manifest, error) {
 	path, m, err := findManifest(path)
 	if err != nil {
 		return m, fmt.Errorf("check %s: %w", path, err)
@@ -29,7 +29,7 @@ func Check(ctx context.Context, path string) (export.Manifest, error) {
 func findManifest(path string) (string, export.Manifest, error) {
 	fi, err := os.Stat(path)
 	if err == nil && fi.IsDir() {
-		path = filepath.Join(path, LogsManifest)
+		path = filepath.Join(path, logsManifest)
 	} else if named := manifestNaming(path, fi); named != "" {
 		path = named
 	}
@@ -40,7 +40,7 @@ func findManifest(path string) (string, export.Manifest, error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("%w\nhint: name an exported file, its manifest FILE%s, or a directory of logs",
-			err, ManifestSuffix)
+			err, manifestSuffix)
 	}
 	return path, m, err
 }
@@ -48,8 +48,8 @@ func findManifest(path string) (string, export.Manifest, error) {
 // manifestNaming returns the path of the manifest that is named after a file. Otherwise it returns
 // the latest manifest in the file's directory that lists the file, or "".
 func manifestNaming(path string, file os.FileInfo) (found string) {
-	if _, err := os.Stat(path + ManifestSuffix); err == nil {
-		return path + ManifestSuffix
+	if _, err := os.Stat(path + manifestSuffix); err == nil {
+		return path + manifestSuffix
 	}
 	dir := filepath.Dir(path)
 	entries, err := os.ReadDir(dir)
@@ -59,7 +59,7 @@ func manifestNaming(path string, file os.FileInfo) (found string) {
 
 	var latest time.Time
 	for _, e := range entries {
-		isManifest := e.Name() == LogsManifest || strings.HasSuffix(e.Name(), ManifestSuffix)
+		isManifest := e.Name() == logsManifest || strings.HasSuffix(e.Name(), manifestSuffix)
 		if !e.Type().IsRegular() || !isManifest {
 			continue
 		}

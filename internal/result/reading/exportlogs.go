@@ -1,4 +1,4 @@
-package dataset
+package reading
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/evallog"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
 )
 
 // logs writes a log of Inspect for each experiment and model into the output directory.
@@ -29,9 +28,12 @@ func (e *Export) logs(ctx context.Context, m *export.Manifest) (err error) {
 		}
 	}
 
-	l := &logWriter{Export: e, delivery: delivery.New(io.Discard), manifest: m}
-	defer func() { err = errors.Join(err, l.delivery.Close()) }()
-	for scope, err := range e.Selection.Scopes(ctx) {
+	l := &logWriter{
+		Export: e, delivery: delivery.New(io.Discard), manifest: m,
+		libraries: NewLibraries(e.Selection.db),
+	}
+	defer func() { err = errors.Join(err, l.delivery.Close(), l.libraries.Close()) }()
+	for scope, err := range e.Selection.scopes(ctx) {
 		if err != nil {
 			return err
 		}
@@ -71,33 +73,34 @@ func (e *Export) prepare() error {
 	return nil
 }
 
-func (e *Export) manifestPath() string { return filepath.Join(e.Output, LogsManifest) }
+func (e *Export) manifestPath() string { return filepath.Join(e.Output, logsManifest) }
 
 // A logWriter writes logs of Inspect.
 type logWriter struct {
 	*Export
-	delivery *delivery.Delivery
-	manifest *export.Manifest
+	delivery  *delivery.Delivery
+	manifest  *export.Manifest
+	libraries *Libraries
 }
 
 // scope writes the logs of an experiment, one for each model that has attempts.
-func (l *logWriter) scope(ctx context.Context, s *reading.Scope) error {
+func (l *logWriter) scope(ctx context.Context, s *scope) error {
 	unplanned := make(map[string]map[assay.TrialID]bool) // trials with attempts, by model
-	for a, err := range l.Selection.In(ctx, s) {
+	for a, err := range l.Selection.in(ctx, s) {
 		if err != nil {
 			return err
 		}
 		if unplanned[a.Model] == nil {
 			unplanned[a.Model] = make(map[assay.TrialID]bool)
 		}
-		if !s.Plans(a.ID) {
+		if !s.planned[a.ID] {
 			unplanned[a.Model][a.ID] = true
 		}
 	}
 
 	for _, model := range slices.Sorted(maps.Keys(unplanned)) {
 		meta := evallog.Meta{
-			Experiment: s.Experiment,
+			Experiment: s.experiment,
 			Model:      model,
 			Snapshot:   l.Selection.Snapshot,
 			Program:    l.Program,
@@ -106,8 +109,8 @@ func (l *logWriter) scope(ctx context.Context, s *reading.Scope) error {
 		if f := l.manifest.Filter; f.Experiment != "" || l.Selection.Narrowed() {
 			meta.Filter = f
 		}
-		if planned, known := s.Planned(model); known && !l.Selection.Narrowed() {
-			meta.Planned = planned + len(unplanned[model])
+		if s.planned != nil && !l.Selection.Narrowed() {
+			meta.Planned = s.models[model] + len(unplanned[model])
 		}
 		if err := l.log(ctx, meta, s); err != nil {
 			return err
@@ -116,7 +119,7 @@ func (l *logWriter) scope(ctx context.Context, s *reading.Scope) error {
 	return nil
 }
 
-func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *reading.Scope) error {
+func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *scope) error {
 	name := filepath.Join(l.Output, evallog.Name(meta))
 	part, err := l.delivery.Open(name)
 	if err != nil {
@@ -133,13 +136,13 @@ func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *reading.Scope
 }
 
 func (l *logWriter) samples(
-	ctx context.Context, model string, in *reading.Scope,
+	ctx context.Context, model string, in *scope,
 ) iter.Seq2[evallog.Sample, error] {
 	return func(yield func(evallog.Sample, error) bool) {
-		for s, err := range l.Selection.TranscriptsIn(ctx, model, in) {
+		for s, err := range l.Selection.transcriptsIn(ctx, model, in) {
 			sample := evallog.Sample{Attempt: s.Attempt, Transcript: s.Transcript}
-			if err == nil {
-				if task, failed := l.Task(ctx, &s.Attempt); failed == nil {
+			if err == nil && !l.Selection.Hides(&s.Attempt) {
+				if task, _, failed := l.libraries.Task(ctx, &s.Attempt); failed == nil {
 					sample.Task = task
 				}
 			}

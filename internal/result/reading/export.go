@@ -1,10 +1,4 @@
-// Package dataset exports the selected attempts of a store as files with a manifest, and checks
-// such files.
-//
-// It owns the list of files in an export, the content of their manifest, and the search for the
-// manifest of a file. Package export owns our own formats; legacy and evallog own the formats of
-// other systems; reading chooses the attempts; delivery makes the files appear together.
-package dataset
+package reading
 
 import (
 	"context"
@@ -17,31 +11,28 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/result/reading"
 )
 
-// An Export holds the attempts to write, with the format and the places of the files.
+// An Export writes the attempts of a selection as files that appear together with a manifest, or not
+// at all. It has the format and the places of the files.
 type Export struct {
-	Selection *reading.Selection
+	Selection *Selection
 	Format    export.Format
 	Output    string    // a file, a directory for Inspect's logs, or - for Stdout
 	Calls     string    // the file for the tool calls, or ""
 	Stdout    io.Writer // receives the output named -
 	Store     string    // the path of the store
 	Program   string    // the version of the program
-	// Task returns the task of an attempt. Inspect's logs quote tasks that it finds.
-	Task func(context.Context, *assay.Attempt) (*assay.Task, error)
 }
 
-// ManifestSuffix is appended to the name of the first file to name the manifest. Inspect's logs
-// have a manifest named LogsManifest in their directory.
+// manifestSuffix is appended to the name of the first file to name the manifest. Inspect's logs
+// have a manifest named logsManifest in their directory.
 const (
-	ManifestSuffix = ".manifest.json"
-	LogsManifest   = "manifest.json"
+	manifestSuffix = ".manifest.json"
+	logsManifest   = "manifest.json"
 )
 
 // Write writes the export and returns its manifest. Without an output file, the manifest is
@@ -145,7 +136,7 @@ func (e *Export) files(m *export.Manifest, contents ...content) (records int, er
 	}
 	var manifest *delivery.Part
 	if i := slices.IndexFunc(parts, (*delivery.Part).IsFile); i >= 0 {
-		if manifest, err = d.Open(contents[i].name + ManifestSuffix); err != nil {
+		if manifest, err = d.Open(contents[i].name + manifestSuffix); err != nil {
 			return 0, err
 		}
 	}
