@@ -16,8 +16,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/legacy"
 )
 
-// An Export writes the attempts of a selection as files that appear together with a manifest, or not
-// at all. It has the format and the places of the files.
+// An Export writes the attempts of a selection as files that appear together with a manifest, or
+// not at all. It has the format and the places of the files.
 type Export struct {
 	Selection *Selection
 	Format    export.Format

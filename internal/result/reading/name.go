@@ -2,9 +2,9 @@ package reading
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,37 +24,24 @@ func (e *AmbiguousError) Error() string {
 }
 
 // FindExperiment returns the experiment of a name.
-func FindExperiment(ctx context.Context, db *store.DB, name string) (store.Experiment, error) {
+func FindExperiment(ctx context.Context, db *store.DB, name string) (e store.Experiment, err error) {
 	all, err := db.Experiments(ctx)
 	if err != nil {
-		return store.Experiment{}, err
+		return e, err
 	}
-	var names []string
 	for _, e := range all {
 		if e.Name == name {
 			return e, nil
 		}
-		names = append(names, e.Name)
 	}
-	message := fmt.Sprintf("the store has no experiment %q", name)
-	return store.Experiment{}, notFound(message, name, names)
+	_, _, err = resolve(ctx, db, "experiment:"+name)
+	return e, err
 }
 
 // CheckModel returns an error if the store has no attempt of a model.
 func CheckModel(ctx context.Context, db *store.DB, model string) error {
-	models, err := db.Models(ctx)
-	if err != nil || slices.Contains(models, model) {
-		return err
-	}
-	return notFound(fmt.Sprintf("the store has no attempt of model %q", model), model, models)
-}
-
-// notFound returns an error with a hint at the known names that are similar.
-func notFound(message, name string, known []string) error {
-	if hint := assay.NameHint(name, known); hint != "" {
-		message += "\nhint: " + hint
-	}
-	return fmt.Errorf("%s", message)
+	_, _, err := resolve(ctx, db, "model:"+model)
+	return err
 }
 
 // shortestRun is the number of characters of a run's ID that can stand for all of it.
@@ -62,31 +49,6 @@ const shortestRun = 4
 
 func isRun(id, text string) bool {
 	return id == text || len(text) >= shortestRun && strings.HasPrefix(id, text)
-}
-
-// findRun returns the run whose ID is a text or starts with it.
-func findRun(ctx context.Context, db *store.DB, text string) (assay.RunID, error) {
-	runs, err := db.Runs(ctx, "")
-	if err != nil {
-		return "", err
-	}
-	var all, matches []string
-	for _, r := range runs {
-		id := string(r.ID)
-		if id == text {
-			return r.ID, nil
-		}
-		if all = append(all, id); isRun(id, text) {
-			matches = append(matches, id)
-		}
-	}
-	switch len(matches) {
-	case 0:
-		return "", notFound(fmt.Sprintf("the store has no run %q", text), text, all)
-	case 1:
-		return assay.RunID(matches[0]), nil
-	}
-	return "", &AmbiguousError{text, matches}
 }
 
 // kinds are the kinds of things that a side of a comparison can name.
@@ -130,9 +92,9 @@ func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
 // the usual one.
 type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
 
-// sideOf returns the side that a name stands for: an experiment, run, model or variant. The name may
-// start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial of a
-// model or a variant. The trials of a run are those that it tried, with or without an outcome.
+// sideOf returns the side that a name stands for: an experiment, run, model or variant. The name
+// may start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial
+// of a model or a variant. The trials of a run are those that it tried, with or without an outcome.
 func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
@@ -177,7 +139,8 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 		}
 		of = func(t *assay.Trial) bool { return planned[t.ID] }
 	}
-	s.attempts = Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return of(&a.Trial) })
+	counts := func(a *assay.Attempt) bool { return of(&a.Trial) }
+	s.attempts = Filter(db.Attempts(ctx, settled), counts)
 	return s, nil
 }
 
@@ -194,10 +157,15 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 	}
 
 	var matches [][2]string // kind and name
+	var all []string
+	what := "experiment, run, model or variant"
 	for _, k := range kinds {
-		if kind != "" && kind != k {
+		if kind == k {
+			what = kind
+		} else if kind != "" {
 			continue
 		}
+		all = append(all, known[k]...)
 		for _, n := range known[k] {
 			if n == rest || k == "run" && isRun(n, rest) {
 				matches = append(matches, [2]string{k, n})
@@ -208,13 +176,19 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 	case 1:
 		return matches[0][0], matches[0][1], nil
 	case 0:
-		message := fmt.Sprintf("the store has no experiment, run, model or variant %q", name)
-		return "", "", notFound(message, rest, slices.Concat(slices.Collect(maps.Values(known))...))
+		message := fmt.Sprintf("the store has no %s %q", what, rest)
+		if hint := assay.NameHint(rest, all); hint != "" {
+			message += "\nhint: " + hint
+		}
+		return "", "", errors.New(message)
 	}
 
-	ambiguous := &AmbiguousError{Name: name}
+	ambiguous := &AmbiguousError{Name: rest}
 	for _, m := range matches {
-		ambiguous.Candidates = append(ambiguous.Candidates, m[0]+":"+m[1])
+		if kind == "" {
+			m[1] = m[0] + ":" + m[1]
+		}
+		ambiguous.Candidates = append(ambiguous.Candidates, m[1])
 	}
 	return "", "", ambiguous
 }

@@ -9,7 +9,8 @@
 // experiment, and hands it all to package report, which computes the figures. It also finds the
 // tasks of stored attempts, in the libraries of their runs, and judges transcripts again by the
 // rules of package score. Exports are files in the formats of packages export, legacy and evallog,
-// with a manifest that the package also finds and checks. Package store keeps new outcomes next to the unchanged attempts.
+// with a manifest that the package also finds and checks. Package store keeps new outcomes next to
+// the unchanged attempts.
 package reading
 
 import (
@@ -117,7 +118,9 @@ const mostLanes = 60
 // CommandLine returns a command for the store of the report.
 func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
 
-func (x *Experiment) commandLine(verb string) string { return CommandLine(x.Command, verb, x.Store) }
+func (x *Experiment) commandLine(verb string) string {
+	return CommandLine(x.Command, verb, x.Store)
+}
 
 // CommandLine returns a command for a store. The program is assay if its name is empty.
 func CommandLine(program, verb, store string) string {

@@ -64,9 +64,11 @@ func Select(
 		}
 	}
 	if r.Run != "" {
-		if s.Run, err = findRun(ctx, db, r.Run); err != nil {
+		_, run, err := resolve(ctx, db, "run:"+r.Run)
+		if err != nil {
 			return nil, err
 		}
+		s.Run = assay.RunID(run)
 	}
 	s.filter = store.Filter{Snapshot: s.Snapshot, Since: r.Since, Run: s.Run}
 	if r.Experiment == "" {
