@@ -95,26 +95,17 @@ func (a analysis) bestText() string {
 // tied compares the first two of several models that may be the best. The difference is not
 // negative. It returns nil if there are not several, or if they have no task in common.
 func (a analysis) tied() *report.Paired {
-	var best []string
-	for _, s := range a.Standings {
-		if s.Best {
-			best = append(best, s.Model)
-		}
-	}
+	best := slices.DeleteFunc(slices.Clone(a.Standings), func(s report.Standing) bool {
+		return !s.Best
+	})
 	if len(best) < 2 {
 		return nil
 	}
-	for _, p := range a.Models {
-		switch {
-		case p.A == best[1] && p.B == best[0] && p.Difference >= 0,
-			p.A == best[0] && p.B == best[1] && p.Difference >= 0:
-			return &p
-		case p.A == best[0] && p.B == best[1], p.A == best[1] && p.B == best[0]:
-			p.A, p.B, p.Difference = p.B, p.A, -p.Difference
-			return &p
-		}
+	p := report.Between(a.Models, best[1].Model, best[0].Model)
+	if p != nil && p.Difference < 0 {
+		return report.Between(a.Models, best[0].Model, best[1].Model)
 	}
-	return nil
+	return p
 }
 
 func standingColumns(all []report.Standing) []column[report.Standing] {

@@ -127,13 +127,13 @@ func (x *counted) order(tests []Paired) (ranks []Rank, shared bool) {
 	}
 	slices.SortStableFunc(ranks, func(a, b Rank) int { return cmp.Compare(b.Rate, a.Rate) })
 	for i := range ranks[:max(0, len(ranks)-1)] {
-		ranks[i].Next = between(tests, ranks[i].Model, ranks[i+1].Model)
+		ranks[i].Next = Between(tests, ranks[i].Model, ranks[i+1].Model)
 	}
 	return ranks, shared
 }
 
-// between returns the comparison of two models with a as the first side.
-func between(tests []Paired, a, b string) *Paired {
+// Between returns the comparison of two models with a as the first side, or nil without one.
+func Between(tests []Paired, a, b string) *Paired {
 	for _, p := range tests {
 		switch {
 		case p.A == a && p.B == b:
