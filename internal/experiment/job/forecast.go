@@ -92,7 +92,8 @@ func (j *Job) Forecast(
 	walls := make(map[string]ModelForecast) // of the models that share lanes together
 	var unknown doubt
 	for _, model := range j.Experiment.Models {
-		builtin := sim.Is(j.Experiment.Base(model)) && pools.Configs[model][0].Name == builtinLane
+		configs := pools.Configs[model] // a preview of an order may leave none
+		builtin := sim.Is(j.Experiment.Base(model)) && len(configs) > 0 && configs[0].Name == builtinLane
 		work, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
 		if err != nil {
 			return Forecast{}, err
