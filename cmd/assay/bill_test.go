@@ -1,49 +1,24 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// A biller is a provider with a separate bill.
-type biller struct {
-	protocol, path, price string
-	simserver.Tariff
-}
-
-// billers have thinking models, and cache prompts. Only Anthropic charges for writes.
-var billers = map[string]biller{
-	"chat": {
-		"openai", "/v1", "input: 1.25, cached: 0.125, output: 10",
-		simserver.Tariff{Input: 1_250_000, Cached: 125_000, Output: 10_000_000},
-	},
-	"replies": {
-		"responses", "/v1", "input: 0.05, cached: 0.005, output: 0.4",
-		simserver.Tariff{Input: 50_000, Cached: 5_000, Output: 400_000},
-	},
-	"claude": {
-		"anthropic", "", "input: 3, cached: 0.3, cache_write: 3.75, output: 15",
-		simserver.Tariff{
-			Input: 3_000_000, Cached: 300_000, CacheWrite: 3_750_000, Output: 15_000_000,
-		},
-	},
-	"gem": {
-		"gemini", "/v1beta", "input: 0.3, cached: 0.075, output: 2.5",
-		simserver.Tariff{Input: 300_000, Cached: 75_000, Output: 2_500_000},
-	},
+// billers are providers with separate bills. They have thinking models, and cache prompts. Only
+// Anthropic charges for writes.
+var billers = map[string]struct{ protocol, path, tariff string }{
+	"chat":    {"openai", "/v1", "input=1.25,cached=0.125,output=10"},
+	"replies": {"responses", "/v1", "input=0.05,cached=0.005,output=0.4"},
+	"claude":  {"anthropic", "", "input=3,cached=0.3,cache_write=3.75,output=15"},
+	"gem":     {"gemini", "/v1beta", "input=0.3,cached=0.075,output=2.5"},
 }
 
 // TestDollarsAddUpToBills runs an experiment over HTTP at four providers with caches, thinking
@@ -51,28 +26,20 @@ var billers = map[string]biller{
 // exported attempts have to agree with the providers' own bills.
 func TestDollarsAddUpToBills(t *testing.T) {
 	t.Parallel()
-	dir, lib := t.TempDir(), builtinLibrary(t)
+	dir := t.TempDir()
 	var providers, prices strings.Builder
-	urls := make(map[string]string)
+	servers := make(map[string]rehearsal)
 	providers.WriteString("prices: prices.yaml\nproviders:\n")
 	names := slices.Sorted(maps.Keys(billers))
 	for _, name := range names {
 		b := billers[name]
-		server, err := simserver.New(simserver.Config{
-			Provider: sim.New(lib.Catalog(), sim.Latency{}), Models: []string{sim.Listed},
-			Thinking: gateway.ThinkingContent, Tariff: b.Tariff, Seed: 3,
-			Faults: []simserver.Fault{{Kind: "empty", Share: 0.1}, {Kind: "500", Share: 0.05}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		over := httptest.NewServer(server)
-		t.Cleanup(over.Close)
-		urls[name] = over.URL
+		server := serve(t, "--tariff", b.tariff, "--thinking", "reasoning_content", "--seed", "3",
+			"--fault", "empty=10%", "--fault", "500=5%")
+		servers[name] = server
 		fmt.Fprintf(&providers, "  at-%s:\n    protocol: %s\n    base_url: %s%s\n    keys: [K]\n"+
 			"    models: {%s: {deployments: [sim-listed], serves: [%s]}}\n",
-			name, b.protocol, over.URL, b.path, name, sim.Listed)
-		fmt.Fprintf(&prices, "%s: {%s}\n", name, b.price)
+			name, b.protocol, server.url, b.path, name, sim.Listed)
+		fmt.Fprintf(&prices, "%s: {%s}\n", name, strings.ReplaceAll(b.tariff, "=", ": "))
 	}
 	file(t, dir, "providers.yaml", providers.String())
 	file(t, dir, "prices.yaml", prices.String())
@@ -98,7 +65,7 @@ func TestDollarsAddUpToBills(t *testing.T) {
 	}
 	var billed int64
 	for _, s := range report.Spreads {
-		b := billOf(t, urls[s.Model])
+		b := servers[s.Model].stats(t).Bills[sim.Listed]
 		billed += b.MicroUSD
 		agree(t, "the report of "+s.Model, s.Cost, b.MicroUSD)
 		agree(t, "the attempts of "+s.Model, exported[s.Model], b.MicroUSD)
@@ -119,22 +86,4 @@ func agree(t *testing.T, what string, usd float64, micro int64) {
 	if d := math.Abs(usd*1e6 - float64(micro)); d > float64(len(billers))/2 {
 		t.Errorf("%s costs $%.6f, but the bill is $%.6f", what, usd, float64(micro)/1e6)
 	}
-}
-
-func billOf(t *testing.T, url string) simserver.Bill {
-	t.Helper()
-	resp, err := http.Get(url + "/stats")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stats simserver.Stats
-	if err := json.Unmarshal(b, &stats); err != nil {
-		t.Fatal(err)
-	}
-	return stats.Bills[sim.Listed]
 }

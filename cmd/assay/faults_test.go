@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,17 +70,7 @@ func TestKeyAppearsNowhere(t *testing.T) {
 
 func noFileHasCanary(t *testing.T, dir string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		noCanary(t, path, string(b))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noCanary(t, "a file", textIn(t, dir))
 }
 
 // runWithCanary runs an experiment twice with all logs, and checks its output.

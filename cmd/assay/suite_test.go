@@ -13,7 +13,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 )
@@ -23,17 +22,6 @@ const (
 	family = "qwen2.5-7b-instruct"
 	other  = "deepseek-v3"
 )
-
-// suiteCount returns the number of trials that docs/tutorial.md states for a suite and a model in
-// the suite all.
-func suiteCount(name, model string) int {
-	if name == "scale" && model == other {
-		return 0
-	}
-	return map[string]int{
-		"models": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300,
-	}[name]
-}
 
 // TestSuites runs the whole study with one command. Every part has its trials and its table, and
 // each trial is stored once. Afterwards no suite has anything left to do.
@@ -56,9 +44,6 @@ providers:
 	where := []string{"--providers", providers, "--store", db}
 	builtin := slices.Concat(where, []string{"--model", "sim/expert", "--model", "sim/obedient"})
 	three := slices.Concat(builtin, []string{"--model", other})
-	suiteGaps(t, 0, []string{family}, slices.Concat(where, []string{"--model", family}))
-	suiteGaps(t, 0, []string{"sim/expert", "sim/obedient", other}, three)
-
 	out := runSuite(t, "all", three)
 	if !strings.Contains(out, " 4192 of 4192 trials done in ") {
 		t.Errorf("the run did not report 4,192 trials:\n%s", out)
@@ -77,7 +62,6 @@ providers:
 			t.Errorf("the tables do not have %q once:\n%s", title, out)
 		}
 	}
-	suiteGaps(t, 1, []string{"sim/expert", "sim/obedient", other}, three)
 	all := attempts(t, db)
 	storedOnce(t, all, map[string]int{"sim/expert": 1464, "sim/obedient": 1464, other: 1264})
 	checkFlaws(t, all)
@@ -131,7 +115,7 @@ func TestGamesDoNotPayInSuites(t *testing.T) {
 			most = 1 // redundant operations do not keep it from succeeding
 		}
 		f, p := float64(full[agent])/float64(n), float64(partial[agent])/float64(n)
-		if n != suiteCount("flawed", agent) || f >= most || p >= 0.05 {
+		if n != 664 || f >= most || p >= 0.05 {
 			t.Errorf("%s: %.3f full and %.3f partial of %d", agent, f, p, n)
 		}
 	}
@@ -150,32 +134,6 @@ func runSuite(t *testing.T, name string, args []string) string {
 		t.Fatalf("run --suite %s: %v\n%s", name, err, out)
 	}
 	return string(out)
-}
-
-// suiteGaps checks the counts of each part in a plan of the suite all. The share of done trials is
-// 0 or 1.
-func suiteGaps(t *testing.T, share int, models, args []string) {
-	t.Helper()
-	out := planOf(t, nil, append(args, "--suite", "all")...)
-	var want []job.Gap
-	planned := 0
-	for _, model := range models {
-		for _, name := range plan.Suites[:5] {
-			n := suiteCount(name, model)
-			want = append(want, job.Gap{
-				Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n,
-			})
-			planned += n
-		}
-		planned -= 2 * suiteCount("models", model) // reliability and prompts share these trials
-	}
-	if diff := cmp.Diff(want, out.Gaps); diff != "" {
-		t.Errorf("gaps (-want +got):\n%s", diff)
-	}
-	if out.Planned != planned || out.Done != share*planned || out.Pending != (1-share)*planned {
-		t.Errorf("%d planned, %d done, %d pending; want %d planned",
-			out.Planned, out.Done, out.Pending, planned)
-	}
 }
 
 // storedOnce checks that each trial has one attempt, and that each model has as many as it should.
