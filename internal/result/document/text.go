@@ -235,16 +235,13 @@ func (p pen) table(t *Table) string {
 
 // layOut lays out a table and breaks names that are wider than widest.
 func (p pen) layOut(t *Table, widest int) *TextTable {
-	left := t.rowHeads()
+	tab := &TextTable{left: t.rowHeads(), width: p.Width, most: p.most}
 	columns := make([][]string, len(t.Columns))
-	heads := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		heads[i], columns[i] = p.column(t, i, widest)
-		if c.Names && i >= left {
-			heads[i], columns[i] = alignLeft(heads[i], columns[i])
-		}
+		var head string
+		head, columns[i] = p.column(t, i, widest)
+		tab.heads, tab.names = append(tab.heads, head), append(tab.names, c.Names)
 	}
-	tab := &TextTable{left: left, width: p.Width, most: p.most, heads: heads}
 	first, _ := t.shown()
 	for r := range first {
 		var row []string
@@ -311,25 +308,6 @@ func (p pen) marked(c Cell, signs bool) string {
 		text = p.paint(style, text)
 	}
 	return text + mark
-}
-
-// alignLeft pads all lines to the same width.
-func alignLeft(head string, cells []string) (string, []string) {
-	width := lipgloss.Width(head)
-	for _, c := range cells {
-		width = max(width, lipgloss.Width(c))
-	}
-	pad := func(text string) string {
-		lines := strings.Split(text, "\n")
-		for i, l := range lines {
-			lines[i] = l + strings.Repeat(" ", width-lipgloss.Width(l))
-		}
-		return strings.Join(lines, "\n")
-	}
-	for i, c := range cells {
-		cells[i] = pad(c)
-	}
-	return pad(head), cells
 }
 
 func (p pen) facts(facts []Fact) string {

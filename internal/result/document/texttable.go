@@ -19,9 +19,10 @@ const gap = 2
 // A TextTable lays out text in columns with a line below the heads. The first columns are
 // aligned to the left and the others to the right. A line feed in a cell starts its next line.
 type TextTable struct {
-	left  int // number of columns that are aligned to the left
-	width int // of a line; 0 for unlimited
-	most  int // rows that are shown; 0 for all
+	left  int    // number of columns that are aligned to the left
+	names []bool // further columns that are
+	width int    // of a line; 0 for unlimited
+	most  int    // rows that are shown; 0 for all
 	heads []string
 	rows  [][]string
 }
@@ -71,8 +72,10 @@ func (t *TextTable) shown() (first [][]string, more int) {
 // String returns the table, without trailing spaces.
 func (t *TextTable) String() string {
 	rows, more := t.shown()
-	t = &TextTable{left: t.left, width: t.width, heads: t.heads, rows: rows}
-	heads, widths := t.headLines(), t.widths()
+	first := *t
+	first.rows = rows
+	t = &first
+	heads, widths := linesOf(t.heads, true), t.widths()
 	var blocks []string
 	for _, columns := range t.blocks(widths) {
 		var lines []string
@@ -87,7 +90,7 @@ func (t *TextTable) String() string {
 		}
 		lines = append(lines, strings.Repeat("─", rule))
 		for _, row := range t.rows {
-			for k, cells := range rowLines(row) {
+			for k, cells := range linesOf(row, false) {
 				if l := t.line(cells, columns, widths); k == 0 ||
 					l != "" { // only other blocks need this line
 					lines = append(lines, l)
@@ -103,34 +106,24 @@ func (t *TextTable) String() string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// rowLines splits a row into lines. Shorter cells are aligned to the top.
-func rowLines(row []string) [][]string {
-	lines := [][]string{make([]string, len(row))}
-	for i, c := range row {
-		for k, part := range strings.Split(c, "\n") {
-			if k == len(lines) {
-				lines = append(lines, make([]string, len(row)))
-			}
-			lines[k][i] = part
-		}
-	}
-	return lines
-}
-
-// headLines splits the heads into lines. Shorter ones are aligned to the bottom.
-func (t *TextTable) headLines() [][]string {
+// linesOf splits the cells of a row into lines. Shorter ones are aligned to the top or the bottom.
+func linesOf(row []string, bottom bool) [][]string {
 	height := 1
-	for _, h := range t.heads {
-		height = max(height, 1+strings.Count(h, "\n"))
+	for _, c := range row {
+		height = max(height, 1+strings.Count(c, "\n"))
 	}
 	lines := make([][]string, height)
-	for i := range lines {
-		lines[i] = make([]string, len(t.heads))
+	for k := range lines {
+		lines[k] = make([]string, len(row))
 	}
-	for i, h := range t.heads {
-		parts := strings.Split(h, "\n")
+	for i, c := range row {
+		parts := strings.Split(c, "\n")
+		first := 0
+		if bottom {
+			first = height - len(parts)
+		}
 		for k, part := range parts {
-			lines[height-len(parts)+k][i] = part
+			lines[first+k][i] = part
 		}
 	}
 	return lines
@@ -165,7 +158,7 @@ func (t *TextTable) line(row []string, columns, widths []int) string {
 			text = row[c]
 		}
 		pad := strings.Repeat(" ", widths[c]-lipgloss.Width(text))
-		if c >= t.left {
+		if c >= t.left && !(c < len(t.names) && t.names[c]) {
 			text, pad = pad, text
 		}
 		b.WriteString(text + pad + strings.Repeat(" ", gap))
