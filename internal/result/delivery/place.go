@@ -69,7 +69,7 @@ func RefuseStore(name, path string) error {
 		if !ok {
 			continue
 		}
-		found, err := isDatabase(database)
+		found, err := IsDatabase(database)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
@@ -88,8 +88,8 @@ func RefuseStore(name, path string) error {
 	return nil
 }
 
-// isDatabase reports whether a file starts like an SQLite database.
-func isDatabase(path string) (bool, error) {
+// IsDatabase reports whether a file starts like an SQLite database.
+func IsDatabase(path string) (bool, error) {
 	const magic = "SQLite format 3\x00"
 	fi, err := os.Stat(path)
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() < int64(len(magic)) {

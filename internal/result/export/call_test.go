@@ -18,7 +18,7 @@ import (
 func writeCalls(t testing.TB, format export.Format, calls ...export.Call) string {
 	t.Helper()
 	var b bytes.Buffer
-	n, err := export.WriteCalls(&b, format, sequence(calls...))
+	n, err := export.Origin{}.WriteCalls(&b, format, sequence(calls...))
 	if err != nil || n != len(calls) {
 		t.Fatalf("WriteCalls(%s) = %d, %v, want %d, nil", format, n, err, len(calls))
 	}
@@ -120,7 +120,7 @@ func TestCallsRoundTripProperty(t *testing.T) {
 			600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
 		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
 		var b bytes.Buffer
-		n, err := export.WriteCalls(&b, format, sequence(want...))
+		n, err := export.Origin{}.WriteCalls(&b, format, sequence(want...))
 		if n != len(want) || err != nil {
 			t.Fatalf("WriteCalls() = %d, %v, want %d, nil", n, err, len(want))
 		}
@@ -174,7 +174,7 @@ func TestReadCallsRefuses(t *testing.T) {
 	bad := oneCall()
 	bad.Chance /= bad.Luck // NaN
 	for _, format := range export.Formats {
-		n, err := export.WriteCalls(io.Discard, format, sequence(bad))
+		n, err := export.Origin{}.WriteCalls(io.Discard, format, sequence(bad))
 		if n != 0 ||
 			err == nil || !strings.Contains(err.Error(), "trial "+string(bad.Trial)+": call 1: ") {
 			t.Errorf("%s: WriteCalls(NaN) = %d, %v", format, n, err)

@@ -94,11 +94,6 @@ func Write(w io.Writer, format Format, records iter.Seq2[assay.Attempt, error]) 
 	return Origin{}.Write(w, format, records)
 }
 
-// WriteCalls is [Origin.WriteCalls] without an origin.
-func WriteCalls(w io.Writer, format Format, records iter.Seq2[Call, error]) (n int, err error) {
-	return Origin{}.WriteCalls(w, format, records)
-}
-
 // Columns returns the names of the fields of an attempt in the order of all
 // formats.
 func Columns() []string { return names(attempts.columns) }

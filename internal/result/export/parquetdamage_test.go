@@ -59,7 +59,7 @@ func TestReadParquetRefuses(t *testing.T) {
 		return b.String()
 	}
 	var calls bytes.Buffer
-	if _, err := export.WriteCalls(&calls, export.Parquet, sequence(oneCall())); err != nil {
+	if _, err := (export.Origin{}).WriteCalls(&calls, export.Parquet, sequence(oneCall())); err != nil {
 		t.Fatal(err)
 	}
 	both := filled(t)

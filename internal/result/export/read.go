@@ -26,7 +26,7 @@ import (
 // been rewritten by another program if it is still compressed with zstd.
 func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, attempts) }
 
-// ReadCalls is like [Read] for files that [WriteCalls] wrote.
+// ReadCalls is like [Read] for files that [Origin.WriteCalls] wrote.
 func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, calls) }
 
 func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
@@ -60,37 +60,23 @@ type BaselineRequest struct {
 
 // Find finds the baseline.
 func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
-	begin, err := beginningOf(r.Name)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	if _, err := os.Stat(r.Name); errors.Is(err, os.ErrNotExist) {
 		b, err := r.sideOf(ctx, r.Store, r.Name, r.Name)
 		if err != nil {
 			err = fmt.Errorf("--baseline: there is no file %s, and %w", r.Name, err)
 		}
 		return b, err
+	}
+	switch isStore, err := delivery.IsDatabase(r.Name); {
 	case err != nil:
 		return nil, err
-	case string(begin) != "SQLite format 3\x00":
+	case !isStore:
 		attempts := attemptsIn(r.Name)
 		return &Baseline{Name: r.Name, side: newSide(attempts, tried(attempts))}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)
 	}
 	return r.likeIn(ctx, r.Name)
-}
-
-func beginningOf(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	begin := make([]byte, 16)
-	n, err := io.ReadFull(file, begin)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil
-	}
-	return begin[:n], err
 }
 
 // attemptsIn reads an exported file each time.
