@@ -58,7 +58,13 @@ type evalError struct {
 	ANSI      string `json:"traceback_ansi"`
 }
 
-func newError(text string) *evalError { return &evalError{text, text, text} }
+// newError returns nil for an empty text.
+func newError(text string) *evalError {
+	if text == "" {
+		return nil
+	}
+	return &evalError{text, text, text}
+}
 
 // taskID and the other identities of a log depend only on the results in it.
 func (m *Meta) taskID() string { return digest("task", m.Experiment, m.Model) }

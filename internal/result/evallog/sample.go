@@ -99,13 +99,12 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	if transcript == nil {
 		transcript = &assay.Transcript{}
 	}
-	uuid := attemptName(a)
-	messages, err := conversation(uuid, transcript)
+	messages, err := conversation(attemptName(a), transcript)
 	if err != nil {
 		return nil, err
 	}
-	r := &evalSample{}
 	scores, short := doc{}, doc{} // short leaves out long parts
+	fault := ""
 	if a.Settles() {
 		outcome := a.Outcome
 		outcome.RequiredTools = append([]string{}, outcome.RequiredTools...)
@@ -114,20 +113,11 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 		scores = doc{{scorer, scoreOf(a, answer, &outcome)}}
 		short = doc{{scorer, scoreOf(a, clip(answer, longestAnswer), nil)}}
 	} else {
-		r.fault = newError(faultText(a))
+		fault = faultText(a)
 	}
-	about := doc{
-		{"model_usage", usagesOf(a)},
-		{"role_usage", doc{}},
-		{"started_at", export.OrOmit(stamp(a.StartedAt))},
-		{"completed_at", export.OrOmit(stamp(a.FinishedAt))},
-		{"total_time", max(0, a.FinishedAt.Sub(a.StartedAt).Seconds())},
-		{"working_time", float64(a.WorkingMS) / 1000},
-		{"uuid", uuid},
-		{"turn_count", a.Outcome.Turns},
-	}
-	id := doc{{"id", t.item.id}, {"epoch", t.epoch}}
-	limited, limit := limitOf(a)
+	id, about := doc{{"id", t.item.id}, {"epoch", t.epoch}}, aboutOf(a)
+	limit := limitOf(a)
+	r := &evalSample{fault: newError(fault)}
 	r.sample = slices.Concat(id, doc{
 		{"input", input(s)},
 		{"target", target(s)},
@@ -149,17 +139,29 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 		{"target", target(s)},
 		{"metadata", metadata{attempt: a}},
 		{"scores", short},
-	}, about)
-	if r.fault != nil {
-		r.summary = append(r.summary, [2]any{"error", r.fault.Message})
-	}
-	if limit != nil {
-		r.summary = append(r.summary, doc{{"limit", limited}, {"limit_reason", a.Ended}}...)
-	}
-	r.summary = append(r.summary, doc{
-		{"retries", len(t.faults)}, {"completed", true}, {"message_count", len(messages)},
-	}...)
+	}, about, doc{
+		{"error", export.OrOmit(fault)},
+		{"limit", export.OrOmit(limit.Type)},
+		{"limit_reason", export.OrOmit(limit.Reason)},
+		{"retries", len(t.faults)},
+		{"completed", true},
+		{"message_count", len(messages)},
+	})
 	return r, nil
+}
+
+// aboutOf returns the members that a sample and its summary share.
+func aboutOf(a *assay.Attempt) doc {
+	return doc{
+		{"model_usage", usagesOf(a)},
+		{"role_usage", doc{}},
+		{"started_at", export.OrOmit(stamp(a.StartedAt))},
+		{"completed_at", export.OrOmit(stamp(a.FinishedAt))},
+		{"total_time", max(0, a.FinishedAt.Sub(a.StartedAt).Seconds())},
+		{"working_time", float64(a.WorkingMS) / 1000},
+		{"uuid", attemptName(a)},
+		{"turn_count", a.Outcome.Turns},
+	}
 }
 
 // input returns the prompt: the task as the model was given it, with its plan.
@@ -211,27 +213,30 @@ func scoreOf(a *assay.Attempt, answer string, outcome *assay.Outcome) doc {
 	}
 }
 
-// limitOf returns the limit that ended the episode with its type, or nil if it ended otherwise.
+// A limit is Inspect's EvalSampleLimit.
+type limit struct {
+	Type   string      `json:"type"`
+	Limit  float64     `json:"limit"`
+	Reason assay.Ended `json:"reason"`
+}
+
+// limitOf returns the limit that ended the episode. It is empty if the episode ended otherwise.
 // Only recent versions of Inspect have types for limits of turns and costs, and older ones refuse
 // logs with them, so these are custom.
-func limitOf(a *assay.Attempt) (kind string, limit doc) {
-	kind = "custom"
-	var most float64
+func limitOf(a *assay.Attempt) limit {
 	switch a.Ended {
 	case assay.TurnLimit:
-		most = float64(a.Setting.Turns)
+		return limit{"custom", float64(a.Setting.Turns), a.Ended}
 	case assay.CallLimit:
-		if most = float64(a.Calls); a.Calls == 0 {
-			return "", nil
+		if a.Calls > 0 {
+			return limit{"custom", float64(a.Calls), a.Ended}
 		}
 	case assay.CostLimit:
-		most = a.USD
+		return limit{"custom", a.USD, a.Ended}
 	case assay.TokenLimit:
-		kind, most = "token", float64(a.Tokens)
-	default:
-		return "", nil
+		return limit{"token", float64(a.Tokens), a.Ended}
 	}
-	return kind, doc{{"type", kind}, {"limit", most}, {"reason", a.Ended}}
+	return limit{}
 }
 
 func faultText(a *assay.Attempt) string {
