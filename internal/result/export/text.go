@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -15,47 +16,44 @@ const chunk = 64 << 10
 
 // A lineWriter writes in chunks and counts the lines that were written.
 type lineWriter struct {
-	w      io.Writer
-	buf    bytes.Buffer
+	*bufio.Writer
+	to     lineCounter
 	header int // number of header lines
-	lines  int
 }
 
-// full writes the buffer if it holds a chunk.
-func (l *lineWriter) full() error {
-	if l.buf.Len() < chunk {
-		return nil
-	}
-	return l.flush()
+func newLines(w io.Writer, header int) *lineWriter {
+	l := &lineWriter{to: lineCounter{w: w}, header: header}
+	l.Writer = bufio.NewWriterSize(&l.to, chunk)
+	return l
 }
 
-func (l *lineWriter) flush() error {
-	b := l.buf.Bytes()
-	if len(b) == 0 {
-		return nil
-	}
-	n, err := l.w.Write(b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	l.lines += bytes.Count(b[:min(n, len(b))], []byte{'\n'})
-	l.buf.Reset()
-	return err
+func (l *lineWriter) flush() error { return l.Flush() }
+
+func (l *lineWriter) close() error { return l.Flush() }
+
+func (l *lineWriter) records() int { return max(0, l.to.lines-l.header) }
+
+// A lineCounter counts the ends of lines that a writer accepts.
+type lineCounter struct {
+	w     io.Writer
+	lines int
 }
 
-func (l *lineWriter) close() error { return l.flush() }
-
-func (l *lineWriter) records() int { return max(0, l.lines-l.header) }
+func (c *lineCounter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.lines += bytes.Count(p[:min(n, len(p))], []byte{'\n'})
+	return n, err
+}
 
 type jsonlWriter[R any] struct {
-	lineWriter
+	*lineWriter
 	table *table[R]
 	line  bytes.Buffer
 	json  *json.Encoder
 }
 
 func newJSONL[R any](w io.Writer, t *table[R]) *jsonlWriter[R] {
-	l := &jsonlWriter[R]{lineWriter: lineWriter{w: w}, table: t}
+	l := &jsonlWriter[R]{lineWriter: newLines(w, 0), table: t}
 	l.json = json.NewEncoder(&l.line)
 	l.json.SetEscapeHTML(false)
 	return l
@@ -66,8 +64,8 @@ func (l *jsonlWriter[R]) add(r *R) error {
 	if err := l.json.Encode(r); err != nil {
 		return fmt.Errorf("%s: %w", l.table.label(r), err)
 	}
-	l.buf.Write(l.table.mark(r, l.line.Bytes()))
-	return l.full()
+	_, err := l.Write(l.table.mark(r, l.line.Bytes()))
+	return err
 }
 
 // JSON returns an attempt as [JSONL] has it.
@@ -78,16 +76,16 @@ func JSON(a assay.Attempt) (json.RawMessage, error) {
 }
 
 type csvWriter[R any] struct {
-	lineWriter
+	*lineWriter
 	table *table[R]
-	csv   *csv.Writer
+	csv   *csv.Writer // writes to the lines without a buffer of its own
 	row   []string
 }
 
 func newCSV[R any](w io.Writer, t *table[R]) (*csvWriter[R], error) {
-	l := &csvWriter[R]{lineWriter: lineWriter{w: w, header: 1}, table: t, row: names(t.columns)}
-	l.csv = csv.NewWriter(&l.buf)
-	return l, l.addRow()
+	l := &csvWriter[R]{lineWriter: newLines(w, 1), table: t, row: names(t.columns)}
+	l.csv = csv.NewWriter(l.Writer)
+	return l, l.csv.Write(l.row)
 }
 
 func (l *csvWriter[R]) add(r *R) error {
@@ -97,16 +95,5 @@ func (l *csvWriter[R]) add(r *R) error {
 			return fmt.Errorf("%s: %s: %w", l.table.label(r), c.name, err)
 		}
 	}
-	if err := l.addRow(); err != nil {
-		return err
-	}
-	return l.full()
-}
-
-func (l *csvWriter[R]) addRow() error {
-	if err := l.csv.Write(l.row); err != nil {
-		return err
-	}
-	l.csv.Flush()
-	return l.csv.Error()
+	return l.csv.Write(l.row)
 }
