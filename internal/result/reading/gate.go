@@ -23,7 +23,7 @@ type GateRequest struct {
 }
 
 // Gate answers the request. It returns [ErrOneSide] and the errors of [report.Compare],
-// [report.Comparison.CheckAlike], [report.Comparison.Gate] and [report.GateAlone].
+// [report.Comparison.CheckAlike], [report.Comparison.Gate] and [report.Alone].
 func (r GateRequest) Gate(
 	ctx context.Context, db *store.DB, plan Planner,
 ) (*report.Gate, error) {
@@ -33,15 +33,17 @@ func (r GateRequest) Gate(
 	}
 	name := strings.TrimPrefix(r.Candidate, "experiment:")
 	baseline := r.Baseline.side
+	var c *report.Comparison
 	if baseline == nil {
-		return r.alone(name, candidate)
+		c, err = report.Alone(name, candidate.all())
+	} else {
+		baseline.where = r.Where
+		c, err = compare(r.Baseline.Name, name, r.Cluster, baseline, candidate)
+		if err == nil {
+			err = c.CheckAlike(r.Allow)
+		}
 	}
-	baseline.where = r.Where
-	c, err := compare(r.Baseline.Name, name, r.Cluster, baseline, candidate)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.CheckAlike(r.Allow); err != nil {
 		return nil, err
 	}
 	c.Unread = db.Skipped()
@@ -51,23 +53,8 @@ func (r GateRequest) Gate(
 	}
 	covered.count(&c.B)
 	r.Terms.Pending = covered.at
-	baseline.countKnown(&c.A)
+	if baseline != nil {
+		baseline.countKnown(&c.A)
+	}
 	return c.Gate(r.Terms)
-}
-
-// alone judges a candidate without a baseline.
-func (r GateRequest) alone(name string, candidate *side) (*report.Gate, error) {
-	for _, err := range candidate.all() {
-		if err != nil {
-			return nil, err
-		}
-	}
-	covered, err := candidate.coverage()
-	if err != nil {
-		return nil, err
-	}
-	side := report.Side{Name: name}
-	covered.count(&side)
-	r.Terms.Pending = covered.at
-	return report.GateAlone(r.Terms, side, candidate.all())
 }

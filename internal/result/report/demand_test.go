@@ -13,10 +13,14 @@ import (
 // alone gates a version without a baseline.
 func alone(t *testing.T, v version, d report.Demands, pending int) *report.Gate {
 	t.Helper()
-	g, err := report.GateAlone(report.Terms{
+	c, err := report.Alone("next", all(v.attempts("m")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.B.Planned, c.B.Pending = v.tasks*v.repeats, pending
+	g, err := c.Gate(report.Terms{
 		Tasks: report.These, Margin: .05, Look: report.Looks(1)[0], Demands: d,
-	}, report.Side{Name: "next", Planned: v.tasks * v.repeats, Pending: pending},
-		all(v.attempts("m")...))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,40 +147,30 @@ func (s Side) Incomplete() string {
 // Incomplete returns the reason why there is no verdict about a comparison, or "".
 func (c *Comparison) Incomplete() string { return cmp.Or(c.B.Incomplete(), c.A.Incomplete()) }
 
-// Gate tests the candidate of a comparison, side B, against a margin and the demands. It returns
-// [ErrNoTask].
+// Gate tests the candidate of a comparison, side B, against a margin and the demands; see also
+// [Alone]. It returns [ErrNoTask].
 func (c *Comparison) Gate(t Terms) (*Gate, error) {
-	g := newGate(t, c.B)
-	g.Comparison = c
-	g.Reason = c.Incomplete()
-	g.These = t.Look.answer(stat.NoninferiorFixed(c.all.tasks, t.Margin))
-	g.Similar = t.Look.answer(stat.Noninferior(c.all.tasks, c.all.bySequence, t.Margin))
-	if early := t.Look.Number < t.Look.Of; early && c.untried > 0 {
-		g.These.Verdict = Inconclusive // they are not yet all of these tasks
+	g := &Gate{Tasks: t.Tasks, Chosen: t.Chosen, Look: t.Look, Candidate: c.B, Reason: c.Incomplete()}
+	if c.Whole.Tasks > 0 {
+		g.Comparison = c
+		g.These = t.Look.answer(stat.NoninferiorFixed(c.all.tasks, t.Margin))
+		g.Similar = t.Look.answer(stat.Noninferior(c.all.tasks, c.all.bySequence, t.Margin))
+		g.Changed = c.changes()
+		if t.Look.Number < t.Look.Of && c.untried > 0 {
+			g.These.Verdict = Inconclusive // they are not yet all of these tasks
+		}
 	}
-	g.Changed = c.changes()
 	return g, g.judge(t, c.candidate)
 }
 
-// GateAlone tests whether a candidate meets demands, without a baseline. It returns the errors of
-// the attempts, [ErrNoTrials] and [ErrNoTask].
-func GateAlone(t Terms, s Side, attempts iter.Seq2[assay.Attempt, error]) (*Gate, error) {
+// Alone returns a comparison without a baseline, for [Comparison.Gate] with demands. It returns the
+// errors of the attempts and [ErrNoTrials].
+func Alone(name string, attempts iter.Seq2[assay.Attempt, error]) (*Comparison, error) {
 	all, err := gather(attempts)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(all) == 0:
-		return nil, fmt.Errorf("%s: %w", s.Name, ErrNoTrials)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: %w", name, ErrNoTrials)
 	}
-	side := sideOf(s.Name, all)
-	side.Planned, side.Pending = s.Planned, s.Pending
-	g := newGate(t, side)
-	g.Reason = side.Incomplete()
-	return g, g.judge(t, all)
-}
-
-func newGate(t Terms, candidate Side) *Gate {
-	return &Gate{Tasks: t.Tasks, Chosen: t.Chosen, Look: t.Look, Candidate: candidate}
+	return &Comparison{B: sideOf(name, all), candidate: all}, err
 }
 
 // judge decides: the verdict is the worst of the answer and the demands. A task that has failed
