@@ -167,21 +167,6 @@ func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 	}
 }
 
-func BenchmarkOutcomes(b *testing.B) {
-	scored(b, func(b *testing.B, db *store.DB) {
-		n := 0
-		for _, err := range db.Outcomes(b.Context()) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != seeded {
-			b.Fatal(n)
-		}
-	})
-}
-
 func BenchmarkAttempts(b *testing.B) {
 	scored(b, func(b *testing.B, db *store.DB) {
 		n := 0

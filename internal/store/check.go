@@ -41,8 +41,7 @@ func (v *verifier) read(ctx context.Context, first, last int64) (rows []checked,
 func (db *DB) eachWhole(
 	ctx context.Context, first, last int64, visit func(*storedAttempt) (bool, error),
 ) error {
-	q := attemptQuery{trials: true}
-	return db.eachAttempt(ctx, q, "a.id BETWEEN ? AND ?", []any{first, last}, visit)
+	return db.eachAttempt(ctx, attemptQuery{}, "a.id BETWEEN ? AND ?", []any{first, last}, visit)
 }
 
 // check compares an attempt with its seal and looks at its content.

@@ -51,7 +51,7 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 		}
 	}
 	l.All = stream(func(yield func(Listed, error) bool) error {
-		q := walk{from: from, trials: true}
+		q := walk{from: from}
 		return db.walkState(ctx, q, at, end, func(r row) (bool, error) {
 			return yield(Listed{r.id, r.attempt}, nil), nil
 		})

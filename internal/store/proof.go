@@ -33,17 +33,16 @@ type storedAttempt struct {
 	sum             []byte // the seal; nil if it is missing
 	script          []byte // the digest of the transcript that was saved
 	superseded      bool   // by the outcome of a later round
-	attempt         []any  // the values of attemptFields
+	attempt         []any  // the values of attemptColumns
 	score           int64  // the row ID of its latest score, or 0
 	outcome         any    // that score's body, or nil
-	trial           []any  // the values of trialFields, if the query reads them
+	trial           []any  // the values of trialColumns
 }
 
 // An attemptQuery reads attempts. We do not read the view results because a damaged file may have
 // lost it, and because its inner joins would silently leave out attempts whose trial or run is
 // missing.
 type attemptQuery struct {
-	trials     bool
 	scores     int64  // the latest score to read; 0 to read no scores
 	superseded string // a condition for outcomes of rounds before the latest
 	args       []any  // of superseded
@@ -51,19 +50,17 @@ type attemptQuery struct {
 
 func (q attemptQuery) text() (query string, args []any) {
 	columns := "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
-		cmp.Or(q.superseded, "FALSE") + ", " + columnList("a.", attemptFields)
+		cmp.Or(q.superseded, "FALSE") + ", " + columnsOf("a", attemptColumns) + ", " +
+		columnsOf("t", trialColumns)
 	tables := " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
-		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
+		"LEFT JOIN attempt_seals s ON s.attempt = a.id " +
+		"LEFT JOIN trials t ON t.id = a.trial" // it needs no seal: its ID is made of its content
 	args = slices.Clone(q.args)
 	if q.scores > 0 {
 		columns += ", c.id, c.body"
 		tables += " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
 			"WHERE scores.attempt = a.id AND scores.id <= ?)"
 		args = append(args, q.scores)
-	}
-	if q.trials { // they need no seal, because their IDs are made of their content
-		columns += ", " + columnList("t.", trialFields)
-		tables += " LEFT JOIN trials t ON t.id = a.trial"
 	}
 	return "SELECT " + columns + tables, args
 }
@@ -81,13 +78,12 @@ func (q attemptQuery) read(s *storedAttempt, row []any) {
 	s.sum, _ = row[5].([]byte)
 	s.script, _ = row[6].([]byte)
 	s.superseded = row[7] == int64(1)
-	s.attempt, row = row[8:][:len(attemptFields)], row[8+len(attemptFields):]
+	trial := 8 + len(attemptFields)
+	score := trial + len(trialFields)
+	s.attempt, s.trial = row[8:trial], row[trial:score]
 	if q.scores > 0 {
-		s.score, _ = row[0].(int64)
-		s.outcome, row = row[1], row[2:]
-	}
-	if q.trials {
-		s.trial = row
+		s.score, _ = row[score].(int64)
+		s.outcome = row[score+1]
 	}
 }
 
@@ -123,28 +119,17 @@ func (s *storedAttempt) checkSeal() error {
 	return errUnproved
 }
 
-// load sets a to the attempt as it was saved. It leaves out the trial if the query does, and then
-// columns marked as detail.
+// load sets a to the attempt as it was saved.
 func (s *storedAttempt) load(a *assay.Attempt, in *interned) error {
 	a.ID, a.Number = s.key.id(), int(s.number)
 	a.Experiment, a.Run = in.text(s.experiment), assay.RunID(in.text(s.run))
-	if s.run == "" || s.trial != nil && s.trial[0] == nil {
+	if s.run == "" || s.trial[0] == nil {
 		return errDangling
 	}
-	if s.trial != nil {
-		if err := loadRow(trialFields, a, s.trial, in); err != nil {
-			return err
-		}
+	if err := loadRow(trialFields, a, s.trial, in); err != nil {
+		return err
 	}
-	for i, c := range attemptFields {
-		if c.detail && s.trial == nil {
-			continue
-		}
-		if err := c.load(a, s.attempt[i], in); err != nil {
-			return fmt.Errorf("column %s: %w", c.name, err)
-		}
-	}
-	return nil
+	return loadRow(attemptFields, a, s.attempt, in)
 }
 
 // A proof is how readers read attempts and compare each of them with its seal.
@@ -159,7 +144,7 @@ type proof struct {
 
 // prove returns the proof of a walk.
 func (db *DB) prove(ctx context.Context, q walk, at state) (p proof, err error) {
-	p.walk, p.query.trials = q, q.trials || q.Model != ""
+	p.walk = q
 	if !q.AsSaved {
 		p.query.scores = at.scores
 		if p.broken, err = db.unprovedScores(ctx, at.scores); err != nil {
@@ -237,10 +222,8 @@ func (p proof) load(s *storedAttempt, a *assay.Attempt, in *interned) error {
 	if err := s.load(a, in); err != nil {
 		return err
 	}
-	if p.query.trials {
-		if err := a.CheckID(); err != nil {
-			return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
-		}
+	if err := a.CheckID(); err != nil {
+		return hinted(fmt.Errorf("%w: the row of its trial was changed: %w", ErrDamaged, err), doRescue)
 	}
 	if p.unknown[s.run] {
 		if p.Experiment != "" {

@@ -46,17 +46,6 @@ const page = 1000
 // sequence. Several goroutines read ahead by a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return stream(func(yield func(assay.Attempt, error) bool) error {
-		return db.walk(ctx, walk{Filter: f, trials: true}, func(r row) (bool, error) {
-			return yield(r.attempt, nil), nil
-		})
-	})
-}
-
-// Verdicts streams the same attempts as [DB.Attempts], in the same order, with only the fields
-// that tables of results need. It leaves out the trial except for its ID, and every column
-// marked as detail, such as times, which it reads only for the proof.
-func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
-	return stream(func(yield func(assay.Attempt, error) bool) error {
 		return db.walk(ctx, walk{Filter: f}, func(r row) (bool, error) {
 			return yield(r.attempt, nil), nil
 		})
@@ -66,8 +55,8 @@ func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 // A walk visits attempts in the order of their row IDs.
 type walk struct {
 	Filter
-	from           int64 // the first row ID, unless it is 0
-	trials, bodies bool  // whether it reads trials and transcripts
+	from   int64 // the first row ID, unless it is 0
+	bodies bool  // whether it reads transcripts
 }
 
 // room is how many attempts a block has at most. Those with transcripts need more memory.

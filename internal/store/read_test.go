@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
@@ -306,39 +305,4 @@ func TestRunsBeginAndEndOnce(t *testing.T) {
 		}
 	}
 	save(t, db, outcome(1)) // a refusal does not stop the store
-}
-
-// Verdicts have the same values as attempts in all fields that they have.
-func TestVerdictsAgreeWithAttempts(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t, store.Options{})
-	rapid.Check(t, func(r *rapid.T) {
-		a := drawAttempt(r)
-		a.Experiment, a.Run = "e", "r1"
-		if err := db.Save(t.Context(), a, nil); err != nil && !errors.Is(err, store.ErrSettled) {
-			r.Fatal(err)
-		}
-		if a.Settles() && rapid.Bool().Draw(r, "rescored") && a.Number > 0 {
-			rescore(t, db, rescored(a, drawOutcome(r, rapid.String())))
-		}
-	})
-	want := all(t, db, store.Filter{})
-	n := 0
-	for got, err := range db.Verdicts(t.Context(), store.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := want[n]
-		n++
-		w.Trial = assay.Trial{ID: w.ID}
-		w.Program = ""
-		w.FaultDetail, w.Parked, w.Retried = "", false, nil
-		w.StartedAt, w.FinishedAt = time.Time{}, time.Time{}
-		if diff := cmp.Diff(w, got); diff != "" {
-			t.Fatalf("verdict %d (-attempt +verdict):\n%s", n, diff)
-		}
-	}
-	if n != len(want) || n == 0 {
-		t.Errorf("%d verdicts, want %d", n, len(want))
-	}
 }

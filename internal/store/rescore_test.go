@@ -38,17 +38,6 @@ func rescore(t testing.TB, db *store.DB, outcomes ...store.Rescored) {
 	}
 }
 
-func outcomes(t testing.TB, db *store.DB) (all []store.Outcome) {
-	t.Helper()
-	for o, err := range db.Outcomes(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, o)
-	}
-	return all
-}
-
 func snapshot(t testing.TB, db *store.DB) string {
 	t.Helper()
 	name, err := db.Snapshot(t.Context())
@@ -88,12 +77,6 @@ func TestReadersReturnLatestScore(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, all(t, reader, store.Filter{AsSaved: true})); diff != "" {
 			t.Errorf("%s, as saved (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff([]store.Outcome{
-			{a.ID, assay.Failure, false},
-			{b.ID, b.Level, b.Callless()},
-		}, outcomes(t, reader)); diff != "" {
-			t.Errorf("%s: Outcomes() (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -208,7 +191,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 	text := rapid.OneOf(rapid.String(),
 		rapid.SampledFrom([]string{"", "'", "\"", "<&>\u2028", "12", `\`, "a\x00b"}))
 	type state struct{ now, saved []assay.Attempt }
-	runs, trials, verdicts := 0, 0, make(map[assay.TrialID]store.Outcome)
+	runs, trials, succeeded := 0, 0, make(map[assay.TrialID]bool)
 	rapid.Check(t, func(r *rapid.T) {
 		runs++
 		run := assay.RunID(fmt.Sprint("run-", runs))
@@ -246,19 +229,17 @@ func TestSnapshotsNeverChange(t *testing.T) {
 			}
 		}
 		for _, a := range is.now {
-			if a.Settles() {
-				verdicts[a.ID] = store.Outcome{
-					Trial: a.ID, Level: a.Level, Callless: a.Callless(),
-				}
-			}
+			succeeded[a.ID] = a.Level == assay.FullSuccess
 		}
 	})
-	got := make(map[assay.TrialID]store.Outcome)
-	for _, o := range outcomes(t, reader) {
-		got[o.Trial] = o
+	set, err := reader.Succeeded(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(verdicts, got); diff != "" {
-		t.Errorf("Outcomes() (-want +got):\n%s", diff)
+	for id, want := range succeeded {
+		if set.Has(id) != want {
+			t.Errorf("Succeeded() has trial %s: %v, want %v", id, !want, want)
+		}
 	}
 }
 

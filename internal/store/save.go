@@ -33,8 +33,8 @@ type record struct {
 	experiment string
 	settles    bool
 	round      int
-	trial      []any  // the values of trialFields
-	attempt    []any  // the values of attemptFields
+	trial      []any  // the values of trialColumns
+	attempt    []any  // the values of attemptColumns
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
 	transcript []byte // compressed; nil without a transcript

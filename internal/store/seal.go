@@ -87,7 +87,7 @@ func digest(transcript []byte) []byte {
 }
 
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
-// the values of attemptFields and the digest of its transcript.
+// the values of attemptColumns and the digest of its transcript.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	s := newSealer("assay attempt 5")
 	s.addBytes(key[:])
@@ -141,9 +141,7 @@ func (db *DB) eachSealed(
 ) error {
 	t := sealed[of]
 	id := "t." + t.id
-	query := "SELECT " + id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") +
-		" FROM " +
-		t.table + " t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
+	query := "SELECT " + id + ", s.sum, " + columnsOf("t", t.columns) + " FROM " + t.table + " t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{of}, func(row []any) (bool, error) {
 		r := sealedRow{row: row[2:]}
 		r.id, _ = row[0].(int64)
@@ -166,10 +164,6 @@ func (db *DB) eachSealed(
 func wholeRow(of string) string {
 	base, _, _ := strings.Cut(of, "_")
 	return base
-}
-
-func columnNames(list string) []string {
-	return strings.Split(strings.Join(strings.Fields(list), " "), ", ")
 }
 
 // sealRow adds the seal of a row that was just written.

@@ -88,53 +88,6 @@ func TestSpentStopsAtOldAttempts(t *testing.T) {
 	}
 }
 
-func TestOutcomesAgreeWithAttempts(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t, store.Options{})
-	for i, level := range []assay.Level{
-		assay.Failure, assay.FullSuccess, assay.PartialSuccess,
-		assay.FullSuccess,
-	} {
-		a := outcome(i)
-		a.Level, a.ErrorCategory = level, ""
-		if level != assay.FullSuccess {
-			a.ErrorCategory = "category of " + string(level)
-		}
-		save(t, db, fault(i), a)
-	}
-	save(t, db, fault(9))
-	var want, got []store.Outcome
-	for _, a := range all(t, db, store.Filter{OnlySettled: true}) {
-		want = append(want, store.Outcome{
-			Trial: a.ID, Level: a.Level, Callless: a.Callless(),
-		})
-	}
-	for o, err := range db.Outcomes(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, o)
-	}
-	if diff := cmp.Diff(want, got); diff != "" || len(got) != 4 {
-		t.Errorf("Outcomes() (-want +got):\n%s", diff)
-	}
-	for range db.Outcomes(t.Context()) {
-		break
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	calls := 0
-	for o, err := range db.Outcomes(t.Context()) {
-		if calls++; err == nil || o != (store.Outcome{}) {
-			t.Errorf("after Close: %v, %v, want only an error", o, err)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("after Close: %d steps, want 1", calls)
-	}
-}
-
 func TestProfileByModelAndVariant(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})

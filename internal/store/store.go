@@ -15,8 +15,8 @@
 //
 // The package refuses a file that it cannot read, and never repairs, renames or deletes one. It
 // checks attempts only against its schema, and stores no aggregates. Scoring, and counting by
-// factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. Only requests, tokens, money
-// and time are summed here: see [DB.Spent] and [DB.Profile].
+// factors, belong to the readers of [DB.Attempts]. Only requests, tokens, money and time are summed
+// here: see [DB.Spent] and [DB.Profile].
 package store
 
 import (

@@ -71,7 +71,7 @@ type Stored struct {
 // few hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
 	return stream(func(yield func(Stored, error) bool) error {
-		q := walk{Filter: f, trials: true, bodies: true}
+		q := walk{Filter: f, bodies: true}
 		return db.walk(ctx, q, func(r row) (bool, error) {
 			return yield(Stored{r.attempt, r.transcript}, r.damage), nil
 		})

@@ -37,7 +37,7 @@ func (s Set) Len() int { return len(s.keys) }
 // only reads the index of settled attempts, which is not proved.
 func (db *DB) Settled(ctx context.Context) (Set, error) {
 	if db.damage != nil {
-		return db.setOf(ctx, func(Outcome) bool { return true })
+		return db.setOf(ctx, func(assay.Level) bool { return true })
 	}
 	query := "SELECT DISTINCT trial FROM attempts WHERE level <> '' ORDER BY trial"
 	return db.keys(ctx, query)
@@ -45,24 +45,20 @@ func (db *DB) Settled(ctx context.Context) (Set, error) {
 
 // Succeeded returns the trials whose latest verdict is full success, in any experiment.
 func (db *DB) Succeeded(ctx context.Context) (Set, error) {
-	return db.setOf(ctx, func(o Outcome) bool { return o.Level == assay.FullSuccess })
+	return db.setOf(ctx, func(l assay.Level) bool { return l == assay.FullSuccess })
 }
 
 // setOf returns the trials whose latest verdict is chosen.
-func (db *DB) setOf(ctx context.Context, chosen func(Outcome) bool) (Set, error) {
+func (db *DB) setOf(ctx context.Context, chosen func(assay.Level) bool) (Set, error) {
 	var set Set
-	for o, err := range db.Outcomes(ctx) {
+	for a, err := range db.Attempts(ctx, Filter{OnlySettled: true}) {
 		if err != nil {
 			return Set{}, err
 		}
-		if !chosen(o) {
-			continue
+		if chosen(a.Level) {
+			key, _ := parseTrialID(a.ID)
+			set.keys = append(set.keys, key)
 		}
-		key, err := parseTrialID(o.Trial)
-		if err != nil {
-			return Set{}, err
-		}
-		set.keys = append(set.keys, key)
 	}
 	slices.SortFunc(set.keys, func(a, b trialKey) int { return bytes.Compare(a[:], b[:]) })
 	return set, nil

@@ -238,7 +238,7 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRo
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
 		t.Errorf("Open() = %v, want ErrDamaged with a hint", err)
 	}
-	n, outcomes, latest, reports := 0, 0, 0, 0
+	n, reports := 0, 0
 	done := make(map[assay.TrialID]bool)
 	db.SkipDamage(func(error) { reports++ })
 	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
@@ -247,25 +247,13 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRo
 			break
 		}
 		if n++; a.Settles() {
-			outcomes++
 			done[a.ID] = true
 		}
 	}
-	for _, err := range db.Outcomes(t.Context()) {
-		if err != nil {
-			t.Error(err)
-		}
-		latest++
-	}
 	settled, err := db.Settled(t.Context())
-	if err != nil || latest < outcomes || settled.Len() < len(done) {
-		t.Errorf("%d trials are settled, %d outcomes can be read, %d with their details; %v",
-			settled.Len(), latest, outcomes, err)
-	}
-	for _, err := range db.Verdicts(t.Context(), store.Filter{}) {
-		if err != nil {
-			t.Error(err)
-		}
+	if err != nil || settled.Len() < len(done) {
+		t.Errorf("%d trials are settled, the outcomes of %d can be read; %v",
+			settled.Len(), len(done), err)
 	}
 	// Rows are reported one by one, but the rest of a damaged page only once.
 	skipped := db.Skipped() + db.SkippedRows()

@@ -277,16 +277,20 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error 
 	if j.Experiment.Stop == (budget.StopRules{}) {
 		return nil
 	}
-	outcomes := make(map[assay.TrialID]store.Outcome)
-	for o, err := range db.Outcomes(ctx) {
+	type verdict struct {
+		level    assay.Level
+		callless bool
+	}
+	verdicts := make(map[assay.TrialID]verdict)
+	for a, err := range db.Attempts(ctx, store.Filter{OnlySettled: true}) {
 		if err != nil {
 			return err
 		}
-		outcomes[o.Trial] = o
+		verdicts[a.ID] = verdict{a.Level, a.Callless()}
 	}
 	for t := range j.Trials() {
-		if o, ok := outcomes[t.ID]; ok {
-			g.Outcome(t.Cell, o.Level, o.Callless)
+		if v, ok := verdicts[t.ID]; ok {
+			g.Outcome(t.Cell, v.level, v.callless)
 		}
 	}
 	return nil

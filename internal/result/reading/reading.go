@@ -92,11 +92,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	}
 	b.Facts = x.facts(runs, snapshot)
 
-	filter := store.Filter{Snapshot: snapshot}
-	attempts := db.Verdicts(ctx, filter)
-	if len(x.Where.Conditions()) > 0 { // verdicts lack most fields
-		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)
-	}
+	attempts := Filter(db.Attempts(ctx, store.Filter{Snapshot: snapshot}), x.Where.Has)
 	v, err := readVeil(ctx, db, x.Reveal)
 	if err != nil {
 		return nil, err

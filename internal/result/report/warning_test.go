@@ -59,11 +59,7 @@ func fails(n, upTo int) func(int, *assay.Attempt) {
 
 func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	t.Helper()
-	verdicts := slices.Clone(s.attempts)
-	for i := range verdicts {
-		verdicts[i].Trial = assay.Trial{ID: verdicts[i].ID} // as [store.DB.Verdicts] reads them
-	}
-	a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(verdicts...), b)
+	a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(s.attempts...), b)
 	if err != nil {
 		t.Fatal(err)
 	}
