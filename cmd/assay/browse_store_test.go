@@ -38,7 +38,7 @@ func storeOf(
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func soundStore(t *testing.T, path string) []byte {
 	e := file(t, t.TempDir(), "e.yaml", "name: sound\nmodels: [sim/expert, sim/obedient]\n"+
 		"variants: [baseline, optimal]\nreliabilities: [0.7]\ntasks_per_type: 1\nrepeats: 2\n")
 	must(t, nil, "run", e, "--store", path, "--sim-latency", "0", "--quiet")
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func quickRun(t testing.TB, text string) string {
 
 func writable(t testing.TB, path string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 }
 
 func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (err error) {
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func pinnedStore(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := file(t, t.TempDir(), "pinned.db", string(b))
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func openExisting(ctx context.Context, path string) (*store.DB, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return store.OpenReadOnly(ctx, path) // its error has a hint
 	}
-	return store.Open(ctx, path, store.Options{})
+	return store.Open(ctx, path)
 }
 
 func writeRescored(p *process, sum reading.Rescored, dry bool) {

@@ -84,7 +84,7 @@ func misjudge(t *testing.T, path string) reading.Rescored {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestRescoreSkipsUnknownWorlds(t *testing.T) {
 
 func saveAttempt(t *testing.T, path string, a *assay.Attempt) {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

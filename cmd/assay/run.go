@@ -259,7 +259,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, f.store, store.Options{})
+	db, err := store.Open(ctx, f.store)
 	if err != nil {
 		return err
 	}

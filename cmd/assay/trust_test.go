@@ -138,7 +138,7 @@ func TestVerifyChecksContentOfAttempts(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "s.db")
 			must(t, nil, "store", "backup", "--store", source, path)
-			db, err := store.Open(t.Context(), path, store.Options{})
+			db, err := store.Open(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 // A backup has every attempt saved before it began, and saves continue meanwhile.
 func TestBackupDuringSaves(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(0), fault(1))
 	stop, saved := make(chan struct{}), make(chan int)
 	go func() {
@@ -260,7 +260,7 @@ func TestMergeReportsPlanConflicts(t *testing.T) {
 		`{"name":"e","models":["b"],"world":"pilot","seed":1}`,
 	} {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(i, ".db"))
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		e := experiment("e")
 		e.Spec = []byte(spec)
 		if err := db.BeginRun(t.Context(), e,

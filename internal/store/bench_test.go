@@ -41,7 +41,7 @@ func longTranscript(i int) *assay.Transcript {
 func BenchmarkSave(b *testing.B) {
 	for _, goroutines := range []int{1, 25, 64} {
 		b.Run(fmt.Sprint(goroutines, "-goroutines"), func(b *testing.B) {
-			db, path := create(b, store.Options{})
+			db, path := create(b)
 			var next atomic.Int64
 			var wg sync.WaitGroup
 			b.ResetTimer()
@@ -91,7 +91,7 @@ func seed(t testing.TB, db *store.DB, n int) {
 const seeded = 200_000
 
 func BenchmarkSettled(b *testing.B) {
-	db, _ := create(b, store.Options{})
+	db, _ := create(b)
 	seed(b, db, seeded)
 	for b.Loop() {
 		set, err := db.Settled(b.Context())
@@ -143,7 +143,7 @@ func seedScores(t testing.TB, db *store.DB, n int) {
 func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 	for _, n := range []int{0, 1000, seeded} {
 		b.Run(fmt.Sprint(n, "-rescored"), func(b *testing.B) {
-			db, path := create(b, store.Options{})
+			db, path := create(b)
 			seed(b, db, seeded)
 			fi, err := os.Stat(path)
 			if err != nil {

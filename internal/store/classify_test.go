@@ -50,7 +50,7 @@ func classifications(
 
 func TestClassifications(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	if err := db.BeginRun(t.Context(), experiment("f"),
 		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestClassifications(t *testing.T) {
 
 func TestClassifyRefuses(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	f, a := fault(1), outcome(1)
 	save(t, db, f, a)
 	for name, tc := range map[string]struct {
@@ -183,7 +183,7 @@ func TestClassifyRefuses(t *testing.T) {
 
 func TestClassificationRoundTripProperty(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	a := outcome(1)
 	save(t, db, fault(1), a)
 	next := 0

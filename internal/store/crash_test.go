@@ -79,7 +79,7 @@ func TestKillLosesNoAcknowledgedSave(t *testing.T) {
 			accounted(t, openReadOnly(t, path), begun, saved)
 			continue
 		}
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		accounted(t, db, begun, saved)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) 
 
 func TestCopyDuringRunHoldsEverySave(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i := range 50 {
 		save(t, db, outcome(i))
 		if i%10 != 9 {
@@ -129,7 +129,7 @@ func TestCopyDuringRunHoldsEverySave(t *testing.T) {
 		if got := len(all(t, openReadOnly(t, lost), store.Filter{})); got != i+1 {
 			t.Errorf("read-only: %d attempts after the crash, want %d", got, i+1)
 		}
-		again := open(t, lost, store.Options{})
+		again := open(t, lost)
 		if got := len(all(t, again, store.Filter{})); got != i+1 {
 			t.Errorf("reopened: %d attempts after the crash, want %d", got, i+1)
 		}
@@ -155,7 +155,7 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "open\n" {
 		t.Fatalf("the holder printed %q, %v", line, err)
 	}
-	_, err = store.Open(t.Context(), path, store.Options{})
+	_, err = store.Open(t.Context(), path)
 	want := []string{
 		"assay.db is in use by another run", "run run-of-holder",
 		fmt.Sprint("pid ", cmd.Process.Pid), "on host ", "since ", "\nhint: ", "--store another.db",
@@ -174,7 +174,7 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	if b, err := os.ReadFile(path + ".lock"); err != nil ||
 		!bytes.Contains(b, fmt.Append(nil, os.Getpid())) {
 		t.Errorf("lock file has %q, %v", b, err)
@@ -189,11 +189,11 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 
 func TestGarbageInLockFileIsIgnored(t *testing.T) {
 	t.Parallel()
-	_, path := create(t, store.Options{})
+	_, path := create(t)
 	if err := os.WriteFile(path+".lock", []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrInUse) {
+	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("Open() = %v, want ErrInUse", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestGarbageInLockFileIsIgnored(t *testing.T) {
 func TestMovedStoreStopsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", "-wal"} {
-		db, path := create(t, store.Options{})
+		db, path := create(t)
 		save(t, db, outcome(1))
 		if err := os.Rename(path+suffix, path+".aside"); err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read and write everything")
 	}
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(1))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -240,8 +240,7 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path,
-		store.Options{}); !errors.Is(err, store.ErrReadOnly) {
+	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Open of a write-protected file = %v, want ErrReadOnly", err)
 	}
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -255,7 +254,7 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 
 func TestReaderInAnotherProcessWhileSaving(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	stop := make(chan struct{})
 	done := make(chan int)
 	go func() {

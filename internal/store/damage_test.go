@@ -204,7 +204,7 @@ func TestVerifyFindsTruncation(t *testing.T) {
 		DELETE FROM attempt_seals WHERE attempt > 5;
 		DELETE FROM attempts WHERE id > 5;
 		DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts)`
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i := range 8 {
 		save(t, db, outcome(i))
 	}
@@ -225,7 +225,7 @@ func TestVerifyFindsTruncation(t *testing.T) {
 	}
 	deleted := filepath.Join(t.TempDir(), "deleted.db")
 	copyOf(t, path, deleted)
-	db = open(t, deleted, store.Options{})
+	db = open(t, deleted)
 	if _, err := db.Delete(t.Context(),
 		store.Choice{
 			Levels: []assay.Level{doomed.Level},
@@ -266,7 +266,7 @@ func TestVerifyFindsTruncation(t *testing.T) {
 // Every attempt is either copied or counted as missing.
 func TestRecoverCountsUnreadableAttempts(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i := range 40 {
 		save(t, db, outcome(i))
 	}
@@ -336,7 +336,7 @@ func TestRecoverMendsFormatNumber(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		copyOf(t, clean, path)
 		rawClosed(t, path, fmt.Sprint("PRAGMA user_version = ", number))
-		if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
+		if _, err := store.Open(t.Context(), path); !errors.Is(err,
 			store.ErrOlder) || !strings.Contains(err.Error(), "assay store recover") {
 			t.Errorf("%d: Open() = %v, want ErrOlder with a hint", number, err)
 		}
@@ -356,7 +356,7 @@ func TestOpenNamesForeignNeighbours(t *testing.T) {
 	if err := os.Mkdir(path+"-wal", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, write := store.Open(t.Context(), path, store.Options{})
+	_, write := store.Open(t.Context(), path)
 	_, read := store.OpenReadOnly(t.Context(), path)
 	for _, err := range []error{write, read} {
 		if err == nil || !strings.Contains(err.Error(), "assay.db-wal") ||

@@ -314,8 +314,8 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 		}
 		rest := " FROM " + t.name + " WHERE " + t.where
 		if t.of != "" {
-			ids := "SELECT " + t.id + rest + " ORDER BY 1"
-			if err := w.recordRows(deletion, t.of, ids, args); err != nil {
+			ids := "SELECT " + t.id + " AS id" + rest
+			if err := w.recordRows(deletion, t.of, ids, c.Experiment); err != nil {
 				return err
 			}
 		}
@@ -350,31 +350,15 @@ func (w *writer) lowerRunCounts() error {
 	return nil
 }
 
-// recordRows records the IDs of rows that are about to be deleted, and deletes their seals.
-func (w *writer) recordRows(deletion int64, of, ids string, args []any) error {
-	var gone spans
-	err := eachRaw(w.ctx, w.conn, ids, args, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		if n := len(gone); n > 0 && gone[n-1].last == id-1 {
-			gone[n-1].last = id
-		} else {
-			gone = append(gone, span{id, id})
-		}
-		return true, nil
-	})
+// recordRows records the IDs of rows that are about to be deleted as stretches, and deletes their
+// seals. The first argument of ids is the experiment.
+func (w *writer) recordRows(deletion int64, of, ids, experiment string) error {
+	err := w.exec(`INSERT INTO deleted SELECT ?2, ?3, min(id), max(id)
+		FROM (SELECT id, id - row_number() OVER (ORDER BY id) AS stretch FROM (`+ids+`))
+		GROUP BY stretch`, experiment, deletion, of)
 	if err != nil {
 		return err
 	}
-	const unseal = `DELETE FROM seals
-		WHERE (of = ?1 OR of LIKE ?1 || '\_%' ESCAPE '\') AND id BETWEEN ?2 AND ?3`
-	for _, s := range gone {
-		insert := insertSQL("deleted", "deletion, of, first, last")
-		if err := w.exec(insert, deletion, of, s.first, s.last); err != nil {
-			return err
-		}
-		if err := w.exec(unseal, of, s.first, s.last); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.exec(`DELETE FROM seals
+		WHERE (of = ?2 OR of LIKE ?2 || '\_%' ESCAPE '\') AND id IN (`+ids+")", experiment, of)
 }

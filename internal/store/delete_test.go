@@ -32,7 +32,7 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := whole(t)
-			db := open(t, path, store.Options{})
+			db := open(t, path)
 			before := all(t, db, store.Filter{})
 			snapshot, err := db.Snapshot(t.Context())
 			if err != nil {
@@ -79,7 +79,7 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 			}
 		})
 	}
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	if _, err := db.Delete(t.Context(), store.Choice{}, "v1"); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("Delete() without a choice = %v, want ErrInvalid", err)
 	}
@@ -99,7 +99,7 @@ func TestReadersNoticeDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, _ := create(t, store.Options{})
+			db, _ := create(t)
 			seed(t, db, 3000)
 			save(t, db, doomed())
 			for _, skip := range []bool{false, true} {
@@ -150,7 +150,7 @@ func doomed() *assay.Attempt {
 // Rows that are saved again after a deletion get new IDs.
 func TestDeletedIDsAreNotReused(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i, c := range []store.Choice{
 		{Experiment: "e"},
 		{Experiment: "e"},
@@ -187,7 +187,7 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			db = open(t, path, store.Options{})
+			db = open(t, path)
 		}
 		d, err := db.Delete(t.Context(), c, "v1")
 		if err != nil || d.Attempts != 1 {
@@ -206,7 +206,7 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 func TestVerifyNoticesDeletions(t *testing.T) {
 	t.Parallel()
 	path := whole(t)
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	var once sync.Once
 	var found []store.Problem
 	look := func(meanwhile func()) error {
@@ -236,7 +236,7 @@ func TestVerifyNoticesDeletions(t *testing.T) {
 func TestMergeNoticesDeletions(t *testing.T) {
 	t.Parallel()
 	path := whole(t)
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	deletions := []store.Choice{
 		{Levels: []assay.Level{assay.PartialSuccess}},
 		{Experiment: "e", Transcripts: true},
@@ -292,7 +292,7 @@ func TestInterruptedDeleteIsAllOrNothing(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	cancel(stop)
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	before := len(all(t, db, store.Filter{}))
 	if _, err := db.Delete(ctx, store.Choice{Experiment: "e"}, "v1"); !errors.Is(err, stop) {
 		t.Errorf("Delete() = %v, want %v", err, stop)
@@ -302,7 +302,7 @@ func TestInterruptedDeleteIsAllOrNothing(t *testing.T) {
 	}
 	for wait := time.Duration(0); wait < 4*time.Millisecond; wait += time.Millisecond {
 		path := filepath.Join(t.TempDir(), "assay.db")
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		begin(t, db, "r1")
 		seed(t, db, 500)
 		ctx, cancel := context.WithTimeout(t.Context(), wait)

@@ -51,7 +51,7 @@ type kept map[assay.TrialID]*assay.Transcript
 // session opens the store and saves n transcripts of a kind.
 func (k kept) session(t *testing.T, path string, kind func(int) *assay.Transcript, n int) {
 	t.Helper()
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	run := assay.RunID(fmt.Sprint("session-", len(k)))
 	begin(t, db, run)
 	for range n {
@@ -140,12 +140,12 @@ func TestOneDictionaryForEachKindOfText(t *testing.T) {
 		scripts.in(t, reader)
 	}
 	scripts.in(t, openReadOnly(t, path))
-	scripts.in(t, open(t, path, store.Options{}))
+	scripts.in(t, open(t, path))
 }
 
 func createClosed(t *testing.T) string {
 	t.Helper()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func createClosed(t *testing.T) string {
 
 func TestNoDictionaryForUnrelatedTexts(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 100 {
 		script := transcript(0)
@@ -174,7 +174,7 @@ func TestNoDictionaryForUnrelatedTexts(t *testing.T) {
 
 func TestDictionaryRoundTripProperty(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	scripts := kept{}
 	for range enough {
 		scripts.save(t, db, "r1", longTranscript)
@@ -257,7 +257,7 @@ func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
 // The test copies the store after each save, as a kill would leave it.
 func TestDictionaryIsOnDiskBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	scripts := kept{}
 	before := 0
 	for range enough {
@@ -298,7 +298,8 @@ func TestFullDiskDuringDictionary(t *testing.T) {
 	}
 	with, without := 0, 0
 	for limit := fi.Size(); with < 5; limit += page {
-		db, path := create(t, store.Options{MaxBytes: limit})
+		db, path := create(t)
+		db.LimitSize(t, limit)
 		scripts := kept{}
 		var err error
 		for i := 0; err == nil; i++ {
@@ -329,7 +330,7 @@ func TestFullDiskDuringDictionary(t *testing.T) {
 func TestCanceledSaveOfTheDictionary(t *testing.T) {
 	t.Parallel()
 	for range 2 {
-		db, path := create(t, store.Options{})
+		db, path := create(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for i := range enough {
@@ -357,7 +358,7 @@ func TestReadersLearnNewDictionaries(t *testing.T) {
 	path := createClosed(t)
 	first, second := openReadOnly(t, path), openReadOnly(t, path)
 	for session, kind := range kinds[:2] {
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		run := assay.RunID(fmt.Sprint("session-", session))
 		begin(t, db, run)
 		var wg sync.WaitGroup

@@ -67,9 +67,10 @@ func checkDiskFull(t *testing.T, db *store.DB, path string) {
 
 func TestFullDiskStopsTheRun(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{MaxBytes: 1 << 20})
+	db, path := create(t)
+	db.LimitSize(t, 1<<20)
 	checkDiskFull(t, db, path)
-	again := open(t, path, store.Options{})
+	again := open(t, path)
 	begin(t, again, "r2")
 	a := outcome(1_000_000)
 	a.Run = "r2"
@@ -105,7 +106,7 @@ func TestFullFileSystemStopsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, size := range []string{"512k", "1m", "3m", "6m"} {
 		path := filepath.Join(mount(t, "size="+size), "assay.db")
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		begin(t, db, "r1")
 		checkDiskFull(t, db, path)
 	}
@@ -119,8 +120,7 @@ func TestOpenOnFullFileSystem(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path,
-		store.Options{}); !errors.Is(err, store.ErrDiskFull) {
+	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("Open() = %v, want ErrDiskFull", err)
 	}
 	if err := os.Remove(filler); err != nil {
@@ -130,7 +130,7 @@ func TestOpenOnFullFileSystem(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("remount: %v: %s", err, out)
 	}
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	begin(t, db, "r1")
 	save(t, db, outcome(1))
 }
@@ -138,7 +138,7 @@ func TestOpenOnFullFileSystem(t *testing.T) {
 func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 	t.Parallel()
 	closed := func(t *testing.T, path string) {
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		begin(t, db, "r1")
 		save(t, db, outcome(1), outcome(2), outcome(3))
 		if err := db.Close(); err != nil {
@@ -147,7 +147,7 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 	}
 	killed := func(t *testing.T, path string) {
 		source := filepath.Join(t.TempDir(), "assay.db")
-		db := open(t, source, store.Options{})
+		db := open(t, source)
 		begin(t, db, "r1")
 		save(t, db, outcome(1), outcome(2), outcome(3))
 		copyFiles(t, source, path)
@@ -180,7 +180,7 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Skipf("remount: %v: %s", err, out)
 			}
-			if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
+			if _, err := store.Open(t.Context(), path); !errors.Is(err,
 				store.ErrReadOnly) || !strings.Contains(err.Error(), "hint: ") {
 				t.Errorf("Open() = %v, want ErrReadOnly with a hint", err)
 			}

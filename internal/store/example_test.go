@@ -20,7 +20,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	db, err := store.Open(ctx, filepath.Join(dir, "assay.db"), store.Options{})
+	db, err := store.Open(ctx, filepath.Join(dir, "assay.db"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"testing"
 
 	"github.com/assay-eval/assay"
 )
@@ -33,4 +35,15 @@ func (db *DB) Inserter(
 			return nil
 		})
 	}, nil
+}
+
+// LimitSize makes the disk look full once the main file has a number of bytes.
+func (db *DB) LimitSize(t *testing.T, bytes int64) {
+	t.Helper()
+	err := db.do(t.Context(), 0, func(w *writer) error {
+		return w.get(fmt.Sprintf("PRAGMA max_page_count = %d", bytes/4096), nil, new(int))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

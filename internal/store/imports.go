@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
 )
 
 const importColumns = "kind, name, sha256, imported_at, program, body"
+
+var importFields = fieldsOf[Import](importColumns)
 
 // ErrImported means that a file was imported before.
 var ErrImported = errors.New("already imported")
@@ -46,21 +47,11 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 
 // Imports returns all imports in the order in which they were stored.
 func (db *DB) Imports(ctx context.Context) (all []Import, err error) {
-	unproved, err := db.unproved(ctx, "import")
-	if err != nil {
-		return nil, err
-	}
-	query := "SELECT id, " + importColumns + " FROM imports ORDER BY id"
-	err = each(ctx, db.reader, query, nil, func(rows *sql.Rows) (bool, error) {
-		var id int64
+	_, err = db.eachProved(ctx, "import", func(row []any) error {
 		var i Import
-		err := rows.Scan(&id, &i.Kind, &i.Name, &i.SHA256, moment{&i.At}, &i.Program,
-			(*[]byte)(&i.Body))
-		if unproved[id] {
-			return true, nil
-		}
+		err := loadRow(importFields, &i, row, newInterned())
 		all = append(all, i)
-		return true, err
+		return err
 	})
-	return all, db.wrap(err)
+	return all, err
 }

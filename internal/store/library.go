@@ -1,9 +1,6 @@
 package store
 
-import (
-	"context"
-	"database/sql"
-)
+import "context"
 
 const libraryColumns = "digest, body"
 
@@ -24,19 +21,11 @@ func (db *DB) KeepLibrary(ctx context.Context, digest string, part []byte) error
 
 // LibraryParts returns the stored parts of the library with a digest, oldest first.
 func (db *DB) LibraryParts(ctx context.Context, digest string) (parts [][]byte, err error) {
-	unproved, err := db.unproved(ctx, "library")
-	if err != nil {
-		return nil, err
-	}
-	const query = "SELECT id, body FROM libraries WHERE digest = ? ORDER BY id"
-	err = each(ctx, db.reader, query, []any{digest}, func(rows *sql.Rows) (bool, error) {
-		var id int64
-		var body []byte
-		err := rows.Scan(&id, &body)
-		if err == nil && !unproved[id] {
-			parts = append(parts, body)
+	_, err = db.eachProved(ctx, "library", func(row []any) error {
+		if row[0] == digest {
+			parts = append(parts, row[1].([]byte))
 		}
-		return true, err
+		return nil
 	})
-	return parts, db.wrap(err)
+	return parts, err
 }

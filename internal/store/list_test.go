@@ -28,7 +28,7 @@ func list(t *testing.T, db *store.DB, since string) (found []store.Listed, l sto
 // A list continues from the snapshot of an earlier one. After a rescoring it begins anew with the
 // new outcomes, and after a deletion the snapshot is unknown.
 func TestListContinues(t *testing.T) {
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	begin(t, db, "run-1")
 	if found, l := list(t, db, ""); len(found) != 0 || l.Last != 0 {
 		t.Errorf("an empty store lists %d attempts", len(found))

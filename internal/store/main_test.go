@@ -44,7 +44,7 @@ func play(role, path string) error {
 	case "save": // until killed; it prints each trial before and after it is saved
 		return saveForEver(ctx, path)
 	case "hold": // until its standard input ends
-		db, err := store.Open(ctx, path, store.Options{})
+		db, err := store.Open(ctx, path)
 		if err != nil {
 			return err
 		}

@@ -118,23 +118,14 @@ func inspect(ctx context.Context, path string) error {
 	if err := refuseHardLink(path); err != nil {
 		return err
 	}
-	if err := refuseStranger(ctx, path); err != nil {
-		return err
+	_, err = findReadable(ctx, path)
+	// The writer rolls back an interrupted creation. A directory that cannot be written fails at
+	// the lock, which has a better message.
+	if c := code(err); c == sqlite3.SQLITE_READONLY_ROLLBACK ||
+		c == sqlite3.SQLITE_READONLY_DIRECTORY || c&0xff == sqlite3.SQLITE_CANTOPEN {
+		return nil
 	}
-	if _, err := logSize(path); err != nil {
-		return err
-	}
-	_, err = header(ctx, readDSN(path), path)
-	if err != nil {
-		// The writer rolls back an interrupted creation. A directory that cannot be written
-		// fails at the lock, which has a better message.
-		if code(err) == sqlite3.SQLITE_READONLY_ROLLBACK ||
-			primary(err) == sqlite3.SQLITE_CANTOPEN {
-			return nil
-		}
-		return explain(path, err)
-	}
-	return nil
+	return err
 }
 
 // refuseHardLink refuses a file that has several names. Its lock and its log are found by its name,
@@ -226,8 +217,7 @@ func findReadable(ctx context.Context, path string) (string, error) {
 		if err := refuseOrphanedLog(path); err != nil {
 			return "", err
 		}
-		return "", hinted(fmt.Errorf("%s: %w", path, ErrNoStore),
-			"\"assay run\" creates it; to use another one, give --store")
+		return "", missing(path)
 	}
 	if err := refuseStranger(ctx, path); err != nil {
 		return "", err
@@ -258,6 +248,11 @@ func findReadable(ctx context.Context, path string) (string, error) {
 	return name, nil
 }
 
+func missing(path string) error {
+	return hinted(fmt.Errorf("%s: %w", path, ErrNoStore),
+		"\"assay run\" creates it; to use another one, give --store")
+}
+
 // frozenName allows reading only the main file if there is no log.
 func frozenName(path string, cause error) (string, error) {
 	n, err := logSize(path)
@@ -273,7 +268,7 @@ func frozenName(path string, cause error) (string, error) {
 }
 
 // openWriter opens the connection that writes, and makes the tables of a new store.
-func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
+func openWriter(ctx context.Context, path string) (*writer, error) {
 	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)",
 		"secure_delete(1)")) // so that recovery cannot find rows that users deleted
 	if err != nil {
@@ -281,13 +276,13 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 	}
 	w := newWriter(context.WithoutCancel(ctx), nil)
 	w.path, w.pool = path, pool
-	if err := w.prepare(ctx, opts); err != nil {
+	if err := w.prepare(ctx); err != nil {
 		return nil, errors.Join(explain(path, err), w.close())
 	}
 	return w, nil
 }
 
-func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
+func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.conn, err = w.pool.Conn(ctx); err != nil {
 		return err
 	}
@@ -310,22 +305,8 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 	if err := refuseDamaged(ctx, w.conn, w.path); err != nil {
 		return err
 	}
-	if opts.MaxBytes > 0 {
-		if err := limitSize(ctx, w.conn, opts.MaxBytes); err != nil {
-			return err
-		}
-	}
 	if err := w.learnIDs(); err != nil {
 		return err
 	}
 	return w.noteFiles()
-}
-
-func limitSize(ctx context.Context, conn *sql.Conn, limit int64) error {
-	var page int64
-	if err := conn.QueryRowContext(ctx, "PRAGMA page_size").Scan(&page); err != nil {
-		return err
-	}
-	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", max(1, limit/page)))
-	return err
 }

@@ -163,7 +163,7 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 
 func newStore(t testing.TB, path string) {
 	t.Helper()
-	if err := open(t, path, store.Options{}).Close(); err != nil {
+	if err := open(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path + ".lock"); err != nil {
@@ -173,7 +173,7 @@ func newStore(t testing.TB, path string) {
 
 func refused(t testing.TB, path string, want error, hint string) {
 	t.Helper()
-	_, writing := store.Open(t.Context(), path, store.Options{})
+	_, writing := store.Open(t.Context(), path)
 	_, reading := store.OpenReadOnly(t.Context(), path)
 	for name, err := range map[string]error{"Open": writing, "OpenReadOnly": reading} {
 		if err == nil || want != nil && !errors.Is(err, want) ||
@@ -206,7 +206,7 @@ func TestOpenReadOnlyWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	check()
-	db := open(t, path, store.Options{}) // an empty file is a new store
+	db := open(t, path) // an empty file is a new store
 	begin(t, db, "r1")
 	save(t, db, outcome(1))
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -241,7 +241,7 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 	if _, err := store.OpenReadOnly(t.Context(), path); err == nil {
 		t.Error("OpenReadOnly() of half a store = nil error")
 	}
-	db := open(t, path, store.Options{})
+	db := open(t, path)
 	begin(t, db, "r1")
 	save(t, db, outcome(1))
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -258,7 +258,7 @@ func TestOlderFormatIsNotDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, write := store.Open(t.Context(), path, store.Options{})
+	_, write := store.Open(t.Context(), path)
 	_, read := store.OpenReadOnly(t.Context(), path)
 	for _, err := range []error{write, read} {
 		if !errors.Is(err, store.ErrOlder) || errors.Is(err, store.ErrDamaged) ||
@@ -278,7 +278,7 @@ func TestOpenOddNames(t *testing.T) {
 		"größe+.db", "'q\".db", ":memory:",
 	} {
 		path := filepath.Join(t.TempDir(), name)
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		begin(t, db, "r1")
 		save(t, db, outcome(1))
 		if err := db.Close(); err != nil {
@@ -295,13 +295,13 @@ func TestOpenOddNames(t *testing.T) {
 
 func TestOpenThroughLink(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(1))
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), link, store.Options{}); !errors.Is(err, store.ErrInUse) {
+	if _, err := store.Open(t.Context(), link); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("Open of the same file by another name = %v, want ErrInUse", err)
 	}
 	if got := len(all(t, openReadOnly(t, link), store.Filter{})); got != 1 {
@@ -312,13 +312,13 @@ func TestOpenThroughLink(t *testing.T) {
 // Runs through two hard links of one file would have two locks and two logs.
 func TestOpenRefusesHardLinks(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(1))
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Link(path, link); err != nil {
 		t.Skipf("this file system has no hard links: %v", err)
 	}
-	_, err := store.Open(t.Context(), link, store.Options{})
+	_, err := store.Open(t.Context(), link)
 	if err == nil || !strings.Contains(err.Error(), "2 names (hard links)") {
 		t.Errorf("Open() = %v, want an error about hard links", err)
 	}
@@ -326,7 +326,7 @@ func TestOpenRefusesHardLinks(t *testing.T) {
 	if err := errors.Join(db.Close(), os.Remove(link)); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(all(t, open(t, path, store.Options{}), store.Filter{})); got != 2 {
+	if got := len(all(t, open(t, path), store.Filter{})); got != 2 {
 		t.Errorf("%d attempts, want 2", got)
 	}
 }
@@ -334,7 +334,7 @@ func TestOpenRefusesHardLinks(t *testing.T) {
 // A user who may only read the file and its directory reads the store.
 func TestReadWithoutWritePermission(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(1))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -29,78 +26,63 @@ type StoredPlan struct {
 	Run   assay.RunID `json:"run"`
 }
 
-// planOf is the plan that a store shows for an experiment, which is the plan of its latest run.
-type planOf struct {
-	experiment, started string
-	source              StoredPlan
-	spec                map[string]json.RawMessage
-	library             string // name and digest
-}
-
-// plansOf returns the plans of a store. It leaves out experiments whose text is lost.
-func plansOf(s *DB, runs map[int64]*foundRun) (plans []planOf) {
-	latest := make(map[string]int64)
-	for seq, r := range runs {
-		if r.doubtful {
-			continue
-		}
-		name, _ := r.row[1].(string)
-		latest[name] = max(latest[name], seq)
-	}
-	for _, name := range slices.Sorted(maps.Keys(latest)) {
-		r := runs[latest[name]]
-		source := StoredPlan{s.path, assay.RunID(r.id)}
-		p := planOf{experiment: name, started: r.started, source: source}
-		p.library = fmt.Sprint(r.row[3], " ", r.row[4])
-		text, _ := r.row[10].(string)
-		if json.Unmarshal([]byte(text), &p.spec) == nil && p.spec != nil {
-			plans = append(plans, p)
-		}
-	}
-	return plans
-}
-
 // comparePlans reports the stores whose plan of an experiment differs from the plan of its latest
-// run.
-func (b *rebuilder) comparePlans(all []planOf) {
+// run. It leaves out experiments whose text is lost.
+func (b *rebuilder) comparePlans() error {
 	if b.PlanConflict == nil {
-		return
+		return nil
 	}
-	kept := make(map[string]planOf)
-	for _, p := range all {
-		if k, ok := kept[p.experiment]; !ok || k.before(p) {
-			kept[p.experiment] = p
+	type plan struct {
+		Experiment
+		store string
+	}
+	var all []plan
+	kept := make(map[string]plan)
+	for _, s := range b.sources {
+		experiments, err := s.Experiments(b.ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range experiments {
+			if e.Lost() {
+				continue
+			}
+			all = append(all, plan{e, s.path})
+			k, ok := kept[e.Name]
+			if !ok || cmp.Or(k.UpdatedAt.Compare(e.UpdatedAt), cmp.Compare(k.Run, e.Run)) < 0 {
+				kept[e.Name] = plan{e, s.path}
+			}
 		}
 	}
 	for _, p := range all {
-		k := kept[p.experiment]
-		if fields := differ(k, p); len(fields) > 0 {
-			c := PlanConflict{p.experiment, k.source, p.source, fields}
+		k := kept[p.Name]
+		if fields := differ(&k.Experiment, &p.Experiment); len(fields) > 0 {
+			c := PlanConflict{p.Name, StoredPlan{k.store, k.Run}, StoredPlan{p.store, p.Run}, fields}
 			b.calls = append(b.calls, func() { b.PlanConflict(c) })
 		}
 	}
+	return nil
 }
 
-// before orders plans by the start of their run, and by the run's ID if that is equal.
-func (p planOf) before(q planOf) bool {
-	return cmp.Or(
-		strings.Compare(p.started, q.started),
-		strings.Compare(string(p.source.Run), string(q.source.Run)),
-	) < 0
-}
-
-// differ returns the fields in which two plans differ.
-func differ(p, q planOf) (fields []string) {
-	both := maps.Clone(p.spec)
-	maps.Copy(both, q.spec)
-	for name := range both {
-		if !bytes.Equal(p.spec[name], q.spec[name]) {
+// differ returns the fields in which the plans of two experiments differ.
+func differ(e, f *Experiment) (fields []string) {
+	var p, q map[string]json.RawMessage
+	if json.Unmarshal(e.Spec, &p) != nil || json.Unmarshal(f.Spec, &q) != nil {
+		return nil // a plan that is not an object has no fields
+	}
+	for name := range p {
+		if !bytes.Equal(p[name], q[name]) {
 			fields = append(fields, name)
 		}
 	}
-	if p.library != q.library {
+	for name := range q {
+		if _, both := p[name]; !both {
+			fields = append(fields, name)
+		}
+	}
+	if e.Library.Name != f.Library.Name || e.Library.Digest != f.Library.Digest {
 		fields = append(fields, "library")
 	}
 	slices.Sort(fields)
-	return slices.Compact(fields)
+	return fields
 }

@@ -18,7 +18,7 @@ import (
 func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
-	db := open(t, clean, store.Options{})
+	db := open(t, clean)
 	if err := errors.Join(db.KeepLibrary(t.Context(), "d", []byte("part")), db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestUnprovedOutcomesArePending(t *testing.T) {
 func TestTranscriptsAreProved(t *testing.T) {
 	t.Parallel()
 	clean, bare := whole(t), outcome(7777)
-	db := open(t, clean, store.Options{})
+	db := open(t, clean)
 	if err := errors.Join(db.Save(t.Context(), bare, nil), db.Close()); err != nil {
 		t.Fatal(err)
 	}

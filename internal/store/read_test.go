@@ -18,7 +18,7 @@ import (
 
 func TestAttemptsFilter(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	if err := db.BeginRun(t.Context(), experiment("f"),
 		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestAttemptsFilter(t *testing.T) {
 
 func TestAttemptsEndWithContext(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	save(t, db, outcome(1), outcome(2))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -81,7 +81,7 @@ func TestAttemptsEndWithContext(t *testing.T) {
 
 func TestSettledSet(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	const n = 300
 	for i := range n {
 		a := outcome(i)
@@ -107,7 +107,7 @@ func TestSettledSet(t *testing.T) {
 
 func TestSnapshotNamesOneState(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	snapshot := func() string {
 		t.Helper()
 		s, err := db.Snapshot(t.Context())
@@ -141,7 +141,7 @@ func TestSnapshotNamesOneState(t *testing.T) {
 
 func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	id := outcome(1).ID
 	saves := []*assay.Attempt{fault(1), fault(1), outcome(1), fault(1)}
 	for i, a := range saves {
@@ -175,7 +175,7 @@ func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 
 func TestFindTrial(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	withID := func(id string) *assay.Attempt {
 		a := outcome(1)
 		a.ID = assay.TrialID(id)
@@ -214,7 +214,7 @@ func TestFindTrial(t *testing.T) {
 
 func TestExperimentsAndRuns(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	later := experiment("e")
 	later.Spec, later.Planned, later.Library.Digest = json.RawMessage(`{"edited": true}`), 20, "d2"
 	if err := db.BeginRun(t.Context(), later,
@@ -225,12 +225,13 @@ func TestExperimentsAndRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := store.Experiment{
-		Name: "a", Spec: json.RawMessage("null"), CreatedAt: epoch,
+		Name: "a", Spec: json.RawMessage("null"), Run: "r3", CreatedAt: epoch,
 		UpdatedAt: epoch,
 	}
 	if err := db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
+	later.Run = "r2"
 	later.CreatedAt, later.UpdatedAt, later.Plans = epoch, epoch.Add(time.Hour), 2
 	got, err := db.Experiments(t.Context())
 	if diff := cmp.Diff([]store.Experiment{first, later}, got); diff != "" || err != nil {
@@ -278,7 +279,7 @@ func TestExperimentsAndRuns(t *testing.T) {
 
 func TestRunsBeginAndEndOnce(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
 		t.Fatal(err)
 	}

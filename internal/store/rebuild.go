@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -69,7 +68,7 @@ type Rebuild struct {
 // If rows are deleted from one of the stores meanwhile, Make starts over without calling the
 // callbacks for the first try. After a few tries it returns [ErrChanged].
 func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Copied, err error) {
-	mode, err := readableMode(ctx, from)
+	mode, err := strictest(from...)
 	if err != nil {
 		return sum, err
 	}
@@ -99,25 +98,6 @@ func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Cop
 	}
 }
 
-// readableMode returns the strictest permissions of the files. If a file is missing, it returns
-// the error of opening it as a store, which is clearer.
-func readableMode(ctx context.Context, paths []string) (fs.FileMode, error) {
-	mode, err := strictest(paths...)
-	if err == nil {
-		return mode, nil
-	}
-	for _, path := range paths {
-		s, err := OpenReadOnly(ctx, path)
-		if err != nil {
-			return 0, err
-		}
-		if err := s.Close(); err != nil {
-			return 0, err
-		}
-	}
-	return 0, err
-}
-
 // make fills a new store, and returns the calls of the callbacks.
 func (r Rebuild) make(
 	ctx context.Context, part string, from []string,
@@ -141,7 +121,7 @@ func (r Rebuild) make(
 		}
 		b.sources = append(b.sources, s)
 	}
-	if b.to, err = Open(ctx, part, Options{}); err != nil {
+	if b.to, err = Open(ctx, part); err != nil {
 		return sum, nil, err
 	}
 	for _, step := range []func() error{

@@ -83,7 +83,7 @@ func TestMergeLaws(t *testing.T) {
 		first := make(map[assay.TrialID]time.Time)
 		for s := range 3 {
 			path := filepath.Join(dir, fmt.Sprint("store", s))
-			db := open(t, path, store.Options{})
+			db := open(t, path)
 			run := assay.RunID(fmt.Sprint("run", s))
 			begin(t, db, run)
 			for range random.IntN(7) {
@@ -148,7 +148,7 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 	if _, err := openReadOnly(t, full).Backup(t.Context(), lean); err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, lean, store.Options{})
+	db := open(t, lean)
 	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e", Transcripts: true},
 		"v1"); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestMergeReportsConflicts(t *testing.T) {
 	var paths []string
 	for i, level := range []assay.Level{assay.Failure, assay.FullSuccess} {
 		path := filepath.Join(t.TempDir(), "assay.db")
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		run := assay.RunID(fmt.Sprint("run", i))
 		begin(t, db, run)
 		a := outcome(1)
@@ -245,7 +245,7 @@ func collectAll(t testing.TB, db *store.DB, f store.Filter) (n int, err error) {
 
 func TestImportStoresAFileOnce(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	i := store.Import{
 		Kind: "v3", Name: "a.json", SHA256: strings.Repeat("0f", 32), At: epoch,
 		Program: "v1", Body: json.RawMessage(`{"leaves":[1,2]}`),

@@ -50,21 +50,18 @@ func (r *foundRun) began(finished int64) {
 // findRuns finds the runs of all sources. If stores have a run in different states, the state in
 // which it has ended wins.
 func (b *rebuilder) findRuns() error {
-	var plans []planOf
 	for _, s := range b.sources {
 		runs, err := b.runsOf(s)
 		if err != nil {
 			return err
 		}
-		plans = append(plans, plansOf(s, runs)...)
 		for _, r := range runs {
 			if old := b.known[assay.RunID(r.id)]; old == nil || r.replaces(old) {
 				b.known[assay.RunID(r.id)] = r
 			}
 		}
 	}
-	b.comparePlans(plans)
-	return nil
+	return b.comparePlans()
 }
 
 // copyRuns copies runs, oldest first. If the text of its experiment is damaged, the copy has null.

@@ -49,7 +49,7 @@ func snapshot(t testing.TB, db *store.DB) string {
 
 func TestReadersReturnLatestScore(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	a, b := outcome(1), outcome(2)
 	save(t, db, fault(1), a, b)
 	before := all(t, db, store.Filter{})
@@ -83,7 +83,7 @@ func TestReadersReturnLatestScore(t *testing.T) {
 
 func TestRescoreRefuses(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	f, a := fault(1), outcome(1)
 	save(t, db, f, a)
 	good := rescored(a, better(1))
@@ -159,7 +159,7 @@ func TestRescoreRefuses(t *testing.T) {
 // The test reuses the slice while the writer may still work on a call whose context has ended.
 func TestRescoreDoesNotKeepItsArgument(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	a := outcome(1)
 	save(t, db, a)
 	batch := make([]store.Rescored, 20)
@@ -186,7 +186,7 @@ func TestRescoreDoesNotKeepItsArgument(t *testing.T) {
 // the end.
 func TestSnapshotsNeverChange(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	reader := openReadOnly(t, path)
 	text := rapid.OneOf(rapid.String(),
 		rapid.SampledFrom([]string{"", "'", "\"", "<&>\u2028", "12", `\`, "a\x00b"}))
@@ -245,7 +245,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 
 func TestSnapshotIncludesScores(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	a := outcome(1)
 	save(t, db, a)
 	names := []string{snapshot(t, db)}
@@ -274,7 +274,7 @@ func TestSnapshotIncludesScores(t *testing.T) {
 
 func TestSinceIncludesRescoredAttempts(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	one, two := outcome(1), outcome(2)
 	save(t, db, one, two)
 	rescore(t, db, rescored(two, better(2)))

@@ -18,7 +18,7 @@ func TestOutcomeOfLatestRoundCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		path := filepath.Join(t.TempDir(), "assay.db")
-		db := open(t, path, store.Options{})
+		db := open(t, path)
 		defer db.Close()
 		begin(t, db, "r1")
 		rounds := make(map[assay.TrialID]int) // the next
@@ -110,7 +110,7 @@ func countsLatest(
 // used it.
 func TestKeptLibrary(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	digest := experiment("e").Library.Digest
 	for _, part := range []string{"one", "two", "one"} {
 		if err := db.KeepLibrary(t.Context(), digest, []byte(part)); err != nil {

@@ -17,7 +17,7 @@ func TestRefusedSaveLeavesNoGap(t *testing.T) {
 	} {
 		t.Run(table.name, func(t *testing.T) {
 			t.Parallel()
-			db, path := create(t, store.Options{})
+			db, path := create(t)
 			save(t, db, outcome(1))
 
 			// A stray row is in the way of the next attempt's, so its save is refused.

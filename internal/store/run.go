@@ -31,6 +31,8 @@ type Experiment struct {
 	// one if the file was edited, or if stores with different plans were merged: see
 	// [DB.Unplanned].
 	Plans int `json:"plans,omitempty"`
+	// Run is the latest run.
+	Run assay.RunID `json:"-"`
 	// CreatedAt is when its first run began, and UpdatedAt when its latest did.
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
@@ -206,7 +208,7 @@ func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 			plans[p] = true
 			e.Plans++
 		}
-		e.UpdatedAt = r.run.StartedAt
+		e.Run, e.UpdatedAt = r.run.ID, r.run.StartedAt
 		latest[e.Name] = &e
 	}
 	experiments := make([]Experiment, 0, len(latest))

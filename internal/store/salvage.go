@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -106,24 +107,15 @@ func (b *rebuilder) checkFile(s *DB) (failed error) {
 // mendHeader copies a file whose header is damaged, and its log, and gives the copy the header of a
 // store. It returns the copy's data source name.
 func mendHeader(path, dir string) (string, error) {
-	fresh := filepath.Join(dir, "header.db")
-	db, err := sql.Open("sqlite", dsn(fresh, "mode=rwc"))
-	if err != nil {
-		return "", err
-	}
-	mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; "+
-		"PRAGMA journal_mode = WAL", applicationID, format)
-	_, err = db.Exec(mark)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return "", err
-	}
+	// See "Database File Format" at sqlite.org.
 	header := make([]byte, 100)
-	f, err := os.Open(fresh)
-	if err == nil {
-		_, err = io.ReadFull(f, header)
-		err = errors.Join(err, f.Close())
-	}
-	copy(header[92:], "\xff\xff\xff\xff") // so that the file's size in the header is not valid
+	copy(header, "SQLite format 3\x00\x10\x00\x02\x02\x00\x40\x20\x20") // 4096 bytes a page, a log
+	header[47], header[59] = 4, 1                                       // the schema's format, UTF-8
+	binary.BigEndian.PutUint32(header[60:], format)
+	binary.BigEndian.PutUint32(header[68:], applicationID)
+	header[95] = 1 // so that the file's size in the header is not valid
+
+	var err error
 	mended := filepath.Join(dir, "mended.db")
 	for _, suffix := range []string{"", "-wal"} {
 		if err == nil {

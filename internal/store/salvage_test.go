@@ -27,7 +27,7 @@ type mapped struct {
 // mappedStore has attempts whose rows can be found in the file.
 func mappedStore(t *testing.T) mapped {
 	t.Helper()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i := range 120 {
 		a := outcome(i)
 		a.Worker = fmt.Sprintf("worker-%04d", i)

@@ -27,17 +27,17 @@ func experiment(name string) store.Experiment {
 }
 
 // create returns a new store with a run "r1" of experiment "e".
-func create(t testing.TB, opts store.Options) (*store.DB, string) {
+func create(t testing.TB) (*store.DB, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assay.db")
-	db := open(t, path, opts)
+	db := open(t, path)
 	begin(t, db, "r1")
 	return db, path
 }
 
-func open(t testing.TB, path string, opts store.Options) *store.DB {
+func open(t testing.TB, path string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, opts)
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func all(t testing.TB, db *store.DB, f store.Filter) (attempts []assay.Attempt) 
 }
 
 func saveForEver(ctx context.Context, path string) error {
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		return err
 	}

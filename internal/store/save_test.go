@@ -20,7 +20,7 @@ import (
 
 func TestSaveNumbersAttempts(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	attempts := []*assay.Attempt{fault(1), fault(2), fault(1), outcome(1), fault(1), outcome(2)}
 	save(t, db, attempts...)
 	var numbers []int
@@ -33,7 +33,7 @@ func TestSaveNumbersAttempts(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, path, store.Options{})
+	db = open(t, path)
 	begin(t, db, "r2")
 	another := fault(1)
 	another.Run = "r2"
@@ -45,7 +45,7 @@ func TestSaveNumbersAttempts(t *testing.T) {
 
 func TestSaveSettlesOnce(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	save(t, db, outcome(1))
 	again := outcome(1)
 	again.Level = assay.FullSuccess
@@ -62,7 +62,7 @@ func TestSaveSettlesOnce(t *testing.T) {
 
 func TestSaveKeepsEveryField(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	settled, faulted := outcome(1), fault(2)
 	settled.OrderCorrect, faulted.Parked = true, true
 	temperature, topP, tokens := 0.5, 0.25, 99
@@ -120,7 +120,7 @@ func zeroes(a, b reflect.Value) (names []string) {
 
 func TestSaveRoundTripProperty(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	rapid.Check(t, func(r *rapid.T) {
 		want := drawAttempt(r)
 		script := transcript(rapid.Int().Draw(r, "i"))
@@ -145,7 +145,7 @@ func TestSaveRoundTripProperty(t *testing.T) {
 
 func TestSaveAcceptsEveryKnownWord(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	for i, kind := range assay.FaultKinds {
 		a := fault(i)
 		a.FaultKind = kind
@@ -224,7 +224,7 @@ var bad = map[string]func(*assay.Attempt){
 
 func TestSaveRefusesBadAttempts(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	for name, spoil := range bad {
 		a, script := outcome(1), transcript(1)
 		spoil(a)
@@ -249,7 +249,7 @@ func TestSaveRefusesBadAttempts(t *testing.T) {
 
 func TestRefusedAttemptsDoNotAffectTheirBatch(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	const n = 400
 	var wg sync.WaitGroup
 	for i := range n {
@@ -273,7 +273,7 @@ func TestRefusedAttemptsDoNotAffectTheirBatch(t *testing.T) {
 
 func TestGroupCommitIsExact(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	goroutines, trials := 64, 40
 	if testing.Short() {
 		goroutines, trials = 16, 10
@@ -336,7 +336,7 @@ func TestGroupCommitIsExact(t *testing.T) {
 
 func TestSaveStopsWaitingWhenContextEnds(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	cause := errors.New("had enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -349,7 +349,7 @@ func TestSaveStopsWaitingWhenContextEnds(t *testing.T) {
 
 func TestSaveWhileReading(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(0), outcome(1))
 	other := openReadOnly(t, path)
 	for _, reader := range []*store.DB{db, other} {
@@ -376,7 +376,7 @@ func TestSaveWhileReading(t *testing.T) {
 
 func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	t.Parallel()
-	_, path := create(t, store.Options{})
+	_, path := create(t)
 	db := openReadOnly(t, path)
 	for name, err := range map[string]error{
 		"Save":     db.Save(t.Context(), outcome(1), transcript(1)),
@@ -395,7 +395,7 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 
 func TestCloseSavesQueuedAttempts(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	saved := 0

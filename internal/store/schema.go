@@ -4,32 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 )
-
-// sizes returns the size of the main file in bytes, and the size that its header states. Both
-// are 0 while a log waits to be folded in, because they cannot be compared then.
-func sizes(ctx context.Context, db querier, path string) (actual, stated int64, err error) {
-	logged := func() bool {
-		log, err := os.Stat(path + "-wal")
-		return err == nil && log.Size() > 0
-	}
-	if logged() {
-		return 0, 0, nil
-	}
-	query := "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-	if err := db.QueryRowContext(ctx, query).Scan(&stated); err != nil {
-		return 0, 0, explain(path, err)
-	}
-	fi, err := os.Stat(path)
-	if err != nil || logged() { // a writer may have begun a log in the meantime
-		return 0, 0, err
-	}
-	return fi.Size(), stated, nil
-}
 
 // A schemaFault is a table, index, view or trigger that differs from a new store's.
 type schemaFault struct{ name, what string }

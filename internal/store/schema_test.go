@@ -16,7 +16,7 @@ import (
 
 func TestSchemaKeepsTheRecord(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, fault(1), outcome(1))
 	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ if sqlite3.sqlite_version_info < (3, 38):
     sys.exit("SQLite " + sqlite3.sqlite_version + " is too old")
 for path in sys.argv[1:]:
     print(sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall())`
-	db, unfinished := create(t, store.Options{})
+	db, unfinished := create(t)
 	save(t, db, outcome(1))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 func TestSpentByLaneAndMinute(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	since := time.Date(2026, 3, 4, 12, 0, 30, 0, time.UTC)
 	for i, s := range []struct {
 		lane     string
@@ -75,7 +75,7 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 // The test has an attempt that Spent would count if it did not stop before it.
 func TestSpentStopsAtOldAttempts(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	for i, finished := range []time.Time{epoch, epoch.Add(-25 * time.Hour), epoch} {
 		a := outcome(i)
 		a.FinishedAt = finished
@@ -90,7 +90,7 @@ func TestSpentStopsAtOldAttempts(t *testing.T) {
 
 func TestProfileByModelAndVariant(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	at := func(a *assay.Attempt, model, variant string) *assay.Attempt {
 		cell := a.Cell
 		cell.Model, cell.Variant = model, variant
@@ -131,7 +131,7 @@ func TestProfileByModelAndVariant(t *testing.T) {
 
 func TestProfileCoversLatestAttempts(t *testing.T) {
 	t.Parallel()
-	db, _ := create(t, store.Options{})
+	db, _ := create(t)
 	save(t, db, outcome(1), fault(2), outcome(2), fault(3))
 	for latest, want := range []string{"0+0", "0+1", "1+1", "1+2", "2+2", "2+2"} {
 		got, err := db.ProfileOf(t.Context(), latest)

@@ -31,13 +31,6 @@ import (
 	_ "modernc.org/sqlite" // the driver named "sqlite"
 )
 
-// Options adjust how a store is opened for writing. The zero value suits a run.
-type Options struct {
-	// MaxBytes limits the size of the store's main file. A save that needs more fails with
-	// [ErrDiskFull]. 0 means no limit.
-	MaxBytes int64
-}
-
 // A DB is an open store. It is safe for concurrent use.
 type DB struct {
 	path   string
@@ -86,7 +79,7 @@ const (
 // store. Only one process at a time can have a store open for writing: see [ErrInUse]. Open
 // refuses other files, and stores of a newer program, without touching them: see [ErrNotStore]
 // and [ErrNewer].
-func Open(ctx context.Context, path string, opts Options) (*DB, error) {
+func Open(ctx context.Context, path string) (*DB, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -98,7 +91,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWriter(ctx, path, opts)
+	w, err := openWriter(ctx, path)
 	if err != nil {
 		return nil, errors.Join(err, lk.release())
 	}

@@ -125,6 +125,9 @@ func strictest(paths ...string) (fs.FileMode, error) {
 	mode := fs.FileMode(0o777)
 	for _, path := range paths {
 		fi, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, missing(path)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("store: %w", err)
 		}

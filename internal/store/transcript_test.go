@@ -15,7 +15,7 @@ import (
 
 func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	var saved []*assay.Attempt
 	for i := range enough { // some need a dictionary
 		a := outcome(i)
@@ -70,7 +70,7 @@ func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 
 func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 	t.Parallel()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	save(t, db, outcome(1), outcome(2), outcome(3))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestLongLoopSeesOneState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: saves 2,400 attempts")
 	}
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	const n = 2400
 	saveAll(t, db, 1_000_002, 1_000_000+n)
 	a := outcome(1)

@@ -28,9 +28,17 @@ func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, e
 	return broken, err
 }
 
-// unproved returns the row IDs of the rows of a kind that are not as they were saved, or that are
-// missing. Unless the store skips damage, it is an error if there are any.
+// unproved returns the row IDs of the rows of a kind that are not proved: see [DB.eachProved].
 func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
+	return db.eachProved(ctx, of, func([]any) error { return nil })
+}
+
+// eachProved visits the rows of a kind that are as they were saved, and returns the IDs of the
+// others and of those that are missing. Unless the store skips damage, it is an error if there are
+// any.
+func (db *DB) eachProved(
+	ctx context.Context, of string, visit func(row []any) error,
+) (map[int64]bool, error) {
 	broken := make(map[int64]bool)
 	skip := func(id int64, name, why string) error {
 		broken[id] = true
@@ -44,7 +52,7 @@ func (db *DB) unproved(ctx context.Context, of string) (map[int64]bool, error) {
 	err := db.eachSealed(ctx, of, func(r sealedRow) (bool, error) {
 		switch {
 		case r.broken == "":
-			return true, nil
+			return true, visit(r.row)
 		case wholeRow(of) == "run":
 			return true, skip(r.id, fmt.Sprintf("run %v", r.row[0]), r.broken)
 		}

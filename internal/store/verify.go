@@ -131,13 +131,6 @@ func firstLine(err error) string {
 
 // file checks the pages of the file.
 func (v *verifier) file() error {
-	switch actual, stated, err := sizes(v.ctx, v.db.reader, v.db.path); {
-	case err != nil:
-		return err
-	case actual != stated:
-		what := fmt.Sprintf("has %d bytes, but its header states %d", actual, stated)
-		v.report("file", v.db.path, what, doRecover)
-	}
 	err := eachRaw(v.ctx, v.db.reader, "PRAGMA integrity_check(100)", nil,
 		func(row []any) (bool, error) {
 			if text := fmt.Sprint(row[0]); text != "ok" {

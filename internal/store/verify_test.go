@@ -28,7 +28,7 @@ func whole(t testing.TB) string {
 // wholeWith is whole with a change to each attempt.
 func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 	t.Helper()
-	db, path := create(t, store.Options{})
+	db, path := create(t)
 	for i := range 40 {
 		a := outcome(i)
 		change(a)
@@ -234,7 +234,7 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRo
 	if err := db.MarkDamaged(problems); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Open(t.Context(), path, store.Options{})
+	_, err := store.Open(t.Context(), path)
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
 		t.Errorf("Open() = %v, want ErrDamaged with a hint", err)
 	}

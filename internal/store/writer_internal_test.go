@@ -9,7 +9,7 @@ import (
 // The test checks the settings, because it cannot cut the power.
 func TestWriterIsDurable(t *testing.T) {
 	t.Parallel()
-	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "assay.db"), Options{})
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "assay.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
 		return err
 	}
 
-	db, err := store.Open(ctx, s.store, store.Options{})
+	db, err := store.Open(ctx, s.store)
 	if err != nil {
 		return err
 	}

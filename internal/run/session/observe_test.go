@@ -61,7 +61,7 @@ func TestObserverFollowsRun(t *testing.T) {
 	}
 	defer j.Close()
 	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestSummaryIsStoredWithRun(t *testing.T) {
 	}
 	defer j.Close()
 	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestStatusCountsWholeExperiment(t *testing.T) {
 	}
 	defer j.Close()
 	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := store.Open(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}

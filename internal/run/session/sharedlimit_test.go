@@ -61,7 +61,7 @@ func play(
 	}
 	defer j.Close()
 	path := filepath.Join(dir, "s.db")
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
