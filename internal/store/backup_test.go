@@ -43,9 +43,7 @@ func TestBackupDuringSaves(t *testing.T) {
 		to := filepath.Join(t.TempDir(), "backup.db")
 		before := len(all(t, reader, store.Filter{}))
 		snapshot, err := reader.Backup(t.Context(), to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if problems, proof := verify(t, to); len(problems) > 0 || proof.Attempts < before {
 			t.Errorf("backup %d: %d attempts, want at least %d; problems %v",
 				i, proof.Attempts, before, problems)
@@ -71,9 +69,7 @@ func copyOf(t testing.TB, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, b, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // An attempt that was recovered without its transcript is still the same attempt, so a merge with a
@@ -110,9 +106,7 @@ func TestNewStoreRefusesOccupiedName(t *testing.T) {
 	clean := whole(t)
 	for _, suffix := range []string{"-wal", "-journal", ".damaged"} {
 		to := filepath.Join(t.TempDir(), "new.db")
-		if err := os.WriteFile(to+suffix, []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(to+suffix, []byte("old"), 0o644))
 		_, backed := openReadOnly(t, clean).Backup(t.Context(), to)
 		_, merged := rebuild(nil, nil).Make(t.Context(), to, clean)
 		for what, err := range map[string]error{"Backup": backed, "Make": merged} {
@@ -141,10 +135,8 @@ func TestNewStoreHasOneMaker(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "new.db")
 	for _, suffix := range []string{"-part", "-part-wal", "-part.lock", "-lock"} {
-		if err := os.WriteFile(filepath.Join(dir, ".new.db"+suffix), []byte("left"),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, ".new.db"+suffix), []byte("left"),
+			0o644))
 	}
 	r := rebuild(nil, nil)
 	var once sync.Once
@@ -163,9 +155,7 @@ func TestNewStoreHasOneMaker(t *testing.T) {
 	if len(left) != 1 || err != nil {
 		t.Errorf("the directory has %v, %v, want only the new store", left, err)
 	}
-	if problems, _ := verify(t, to); len(problems) > 0 {
-		t.Errorf("the new store has problems: %v", problems)
-	}
+	intact(t, to)
 }
 
 func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
@@ -175,9 +165,7 @@ func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
 	copyOf(t, whole(t), open)
 	copyOf(t, open, private)
 	for path, mode := range map[string]fs.FileMode{open: 0o644, private: 0o600} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, mode))
 	}
 	for name, c := range map[string]struct {
 		make func(to string) error
@@ -210,9 +198,7 @@ func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
 		}, 0o600},
 	} {
 		to := filepath.Join(t.TempDir(), "new.db")
-		if err := c.make(to); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.make(to))
 		if fi, err := os.Stat(to); err != nil || fi.Mode().Perm() != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, fi.Mode(), err, c.want)
 		}
@@ -237,9 +223,7 @@ func TestBackupRefusesDamage(t *testing.T) {
 		},
 	} {
 		path := whole(t)
-		if err := spoil(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spoil(path))
 		to := filepath.Join(t.TempDir(), "copy.db")
 		if _, err := openReadOnly(t, path).Backup(t.Context(), to); !errors.Is(err,
 			store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
@@ -263,19 +247,15 @@ func TestMergeReportsPlanConflicts(t *testing.T) {
 		db := open(t, path)
 		e := experiment("e")
 		e.Spec = []byte(spec)
-		if err := db.BeginRun(t.Context(), e,
+		must(t, db.BeginRun(t.Context(), e,
 			store.Run{
 				ID:        assay.RunID(fmt.Sprint("run", i)),
 				StartedAt: epoch.Add(time.Duration(i) * time.Hour),
-			}); err != nil {
-			t.Fatal(err)
-		}
+			}))
 		a := outcome(i)
 		a.Run = assay.RunID(fmt.Sprint("run", i))
 		save(t, db, a)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		paths = append(paths, path)
 	}
 	merge := func(from ...string) (conflicts []store.PlanConflict, to string) {

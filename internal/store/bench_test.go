@@ -57,13 +57,9 @@ func BenchmarkSave(b *testing.B) {
 			wg.Wait()
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "saves/s")
-			if err := db.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must(b, db.Close())
 			fi, err := os.Stat(path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			b.ReportMetric(float64(fi.Size())/float64(b.N), "B/attempt")
 		})
 	}
@@ -82,9 +78,7 @@ func seed(t testing.TB, db *store.DB, n int) {
 		if err == nil {
 			err = insert()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -125,9 +119,7 @@ func seedScores(t testing.TB, db *store.DB, n int) {
 	t.Helper()
 	var batch []store.Rescored
 	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		batch = append(batch, rescored(&a, better(1)))
 		if n--; n == 0 || len(batch) == 10_000 {
 			rescore(t, db, batch...)
@@ -146,9 +138,7 @@ func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 			db, path := create(b)
 			seed(b, db, seeded)
 			fi, err := os.Stat(path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			size := fi.Size()
 			if n > 0 {
 				seedScores(b, db, n)
@@ -171,9 +161,7 @@ func BenchmarkAttempts(b *testing.B) {
 	scored(b, func(b *testing.B, db *store.DB) {
 		n := 0
 		for _, err := range db.Attempts(b.Context(), store.Filter{}) {
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			n++
 		}
 		if n != seeded {

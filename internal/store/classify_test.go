@@ -29,9 +29,7 @@ func opinion(a *assay.Attempt) store.Classification {
 func classify(t testing.TB, db *store.DB, opinions ...store.Classification) {
 	t.Helper()
 	for _, c := range opinions {
-		if err := db.Classify(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Classify(t.Context(), c))
 	}
 }
 
@@ -40,9 +38,7 @@ func classifications(
 ) (all []store.Classification) {
 	t.Helper()
 	for c, err := range db.Classifications(t.Context(), experiment, trial) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, c)
 	}
 	return all
@@ -51,10 +47,8 @@ func classifications(
 func TestClassifications(t *testing.T) {
 	t.Parallel()
 	db, path := create(t)
-	if err := db.BeginRun(t.Context(), experiment("f"),
-		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.BeginRun(t.Context(), experiment("f"),
+		store.Run{ID: "r2", StartedAt: epoch}))
 	one, two, three := outcome(1), outcome(2), outcome(3)
 	two.Experiment, two.Run = "f", "r2"
 	save(t, db, fault(1), one, two)

@@ -24,7 +24,7 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 		if err != nil {
 			return err
 		}
-		return w.exec(insertSQL("controls", "run, at, command"), k.seq, c.At, string(c.Command))
+		return w.exec(insertSQL("controls", controlColumns), k.seq, c.At, string(c.Command))
 	})
 }
 

@@ -21,9 +21,7 @@ import (
 func other(t testing.TB, role, path string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = append(os.Environ(), roleVar+"="+role, pathVar+"="+path)
 	return cmd
@@ -37,12 +35,8 @@ func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.Tria
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	// Lines still in the pipe at the kill count too.
 	acks := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -53,9 +47,7 @@ func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.Tria
 		case "saved":
 			saved[assay.TrialID(id)] = true
 			if acks++; acks == saves {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Process.Kill())
 			}
 		}
 	}
@@ -81,9 +73,7 @@ func TestKillLosesNoAcknowledgedSave(t *testing.T) {
 		}
 		db := open(t, path)
 		accounted(t, db, begun, saved)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 	}
 	t.Logf("%d rounds, %d saves acknowledged, %d begun", rounds, len(saved), len(begun))
 }
@@ -142,16 +132,10 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	cmd := other(t, "hold", path)
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "open\n" {
 		t.Fatalf("the holder printed %q, %v", line, err)
 	}
@@ -168,20 +152,14 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	if runs, err := openReadOnly(t, path).Runs(t.Context(), ""); len(runs) != 1 || err != nil {
 		t.Errorf("reading meanwhile: %v, %v", runs, err)
 	}
-	if err := stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stdin.Close())
+	must(t, cmd.Wait())
 	db := open(t, path)
 	if b, err := os.ReadFile(path + ".lock"); err != nil ||
 		!bytes.Contains(b, fmt.Append(nil, os.Getpid())) {
 		t.Errorf("lock file has %q, %v", b, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	if b, err := os.ReadFile(path + ".lock"); err != nil || len(b) != 0 {
 		t.Errorf("lock file has %q after Close, %v", b, err)
 	}
@@ -190,9 +168,7 @@ func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 func TestGarbageInLockFileIsIgnored(t *testing.T) {
 	t.Parallel()
 	_, path := create(t)
-	if err := os.WriteFile(path+".lock", []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".lock", []byte("{"), 0o644))
 	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("Open() = %v, want ErrInUse", err)
 	}
@@ -203,18 +179,14 @@ func TestMovedStoreStopsTheRun(t *testing.T) {
 	for _, suffix := range []string{"", "-wal"} {
 		db, path := create(t)
 		save(t, db, outcome(1))
-		if err := os.Rename(path+suffix, path+".aside"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(path+suffix, path+".aside"))
 		for i := range 2 {
 			if err := db.Save(t.Context(), outcome(2+i), nil); !errors.Is(err, store.ErrMoved) {
 				t.Errorf("Save after %q was moved = %v, want ErrMoved",
 					filepath.Base(path+suffix), err)
 			}
 		}
-		if err := os.Rename(path+".aside", path+suffix); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(path+".aside", path+suffix))
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
@@ -234,21 +206,15 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 	}
 	db, path := create(t)
 	save(t, db, outcome(1))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
+	must(t, os.Chmod(path, 0o444))
 	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Open of a write-protected file = %v, want ErrReadOnly", err)
 	}
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
 		t.Errorf("%d attempts, want 1", got)
 	}
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0))
 	refused(t, path, os.ErrPermission, "permissions")
 }
 

@@ -69,9 +69,7 @@ func zero(t testing.TB, path, name string) {
 	db := raw(t, path, "")
 	var page int
 	err := db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = ?", name).Scan(&page)
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, db.Close()))
 	patch(t, path, func(b []byte) []byte {
 		clear(b[(page-1)*4096 : page*4096])
 		return b
@@ -104,9 +102,7 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 				db := raw(t, path, "PRAGMA foreign_keys = OFF")
 				execute(t, db, damage)
 				execute(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, db.Close())
 			}
 			if problems, _ := verify(t, path); len(problems) == 0 {
 				t.Error("verify finds no problem")
@@ -121,15 +117,11 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 			var lost []store.Problem
 			to := path + "-new"
 			sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if sum.Attempts != n || sum.Lost != 0 || sum.Missing != 0 {
 				t.Errorf("%+v, want all %d attempts; lost: %v", sum, n, lost)
 			}
-			if problems, _ := verify(t, to); len(problems) > 0 {
-				t.Errorf("the copy has problems: %v", problems)
-			}
+			intact(t, to)
 			if got := len(all(t, openReadOnly(t, to), store.Filter{})); got != n {
 				t.Errorf("%d attempts, want %d", got, n)
 			}
@@ -179,9 +171,7 @@ func TestAbsurdIDsAreReachedQuickly(t *testing.T) {
 			db.SkipDamage(func(error) {})
 			n := 0
 			for _, err := range db.Attempts(ctx, store.Filter{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				n++
 			}
 			if n+db.Skipped() != 56 || db.Skipped() > 1 {
@@ -209,12 +199,8 @@ func TestVerifyFindsTruncation(t *testing.T) {
 		save(t, db, outcome(i))
 	}
 	doomed := outcome(3)
-	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.EndRun(t.Context(), "r1", nil))
+	must(t, db.Close())
 	merged := filepath.Join(t.TempDir(), "merged.db")
 	if _, err := rebuild(nil, nil).Make(t.Context(), merged, path); err != nil {
 		t.Fatal(err)
@@ -233,13 +219,9 @@ func TestVerifyFindsTruncation(t *testing.T) {
 		}, "v1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	for _, path := range []string{path, merged, backup} {
-		if problems, _ := verify(t, path); len(problems) > 0 {
-			t.Errorf("before: %v", problems)
-		}
+		intact(t, path)
 		meddle(t, path, cut)
 		problems, _ := verify(t, path)
 		if !slices.ContainsFunc(problems,
@@ -254,9 +236,7 @@ func TestVerifyFindsTruncation(t *testing.T) {
 		if err != nil || int(sum.Missing)+sum.Lost != 3 || sum.Attempts != 5 {
 			t.Errorf("recover: %+v, %v, want 5 attempts and 3 missing", sum, err)
 		}
-		if problems, _ := verify(t, path+"-new"); len(problems) > 0 {
-			t.Errorf("after: %v", problems)
-		}
+		intact(t, path+"-new")
 	}
 	if problems, proof := verify(t, deleted); len(problems) > 0 || proof.Deleted == 0 {
 		t.Errorf("after a deletion: %v, %+v", problems, proof)
@@ -270,9 +250,7 @@ func TestRecoverCountsUnreadableAttempts(t *testing.T) {
 	for i := range 40 {
 		save(t, db, outcome(i))
 	}
-	if err := errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()))
 	patch(t, path, clearLastAttempts)
 	var lost []store.Problem
 	sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
@@ -353,9 +331,7 @@ func TestOpenNamesForeignNeighbours(t *testing.T) {
 	clean := whole(t)
 	path := filepath.Join(t.TempDir(), "assay.db")
 	copyOf(t, clean, path)
-	if err := os.Mkdir(path+"-wal", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(path+"-wal", 0o755))
 	_, write := store.Open(t.Context(), path)
 	_, read := store.OpenReadOnly(t.Context(), path)
 	for _, err := range []error{write, read} {
@@ -367,10 +343,8 @@ func TestOpenNamesForeignNeighbours(t *testing.T) {
 	path = filepath.Join(t.TempDir(), "assay.db")
 	copyOf(t, clean, path)
 	rawClosed(t, path, "PRAGMA journal_mode = DELETE")
-	if err := os.WriteFile(path+"-journal", []byte(strings.Repeat("junk", 2000)),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+"-journal", []byte(strings.Repeat("junk", 2000)),
+		0o644))
 	if _, err := store.OpenReadOnly(t.Context(), path); err == nil ||
 		!strings.Contains(err.Error(), "-journal") {
 		t.Errorf("a foreign journal: %v", err)
@@ -382,13 +356,9 @@ func TestMarkIsNextToTheStore(t *testing.T) {
 	t.Parallel()
 	path := whole(t)
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	db := openReadOnly(t, link)
-	if err := db.MarkDamaged([]store.Problem{{Check: "seal", Damage: true}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.MarkDamaged([]store.Problem{{Check: "seal", Damage: true}}))
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || db.MarkPath() != real+".damaged" {
 		t.Errorf("MarkPath() = %s, want that of %s", db.MarkPath(), real)

@@ -235,19 +235,6 @@ func (w *writer) recordDeletion(c Choice, d Deleted, program string) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	return w.deletion(what, program, false)
-}
-
-// deletion adds a record of a deletion, and returns its row ID. With once it returns an existing
-// record with the same text.
-func (w *writer) deletion(what json.RawMessage, program string, once bool) (id int64, err error) {
-	if once {
-		query := "SELECT ifnull(max(id), 0) FROM deletions WHERE what = ?"
-		err := w.get(query, []any{string(what)}, &id)
-		if err != nil || id > 0 {
-			return id, err
-		}
-	}
 	return w.add("deletion", time.Now(), program, string(what))
 }
 

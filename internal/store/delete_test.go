@@ -35,13 +35,9 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 			db := open(t, path)
 			before := all(t, db, store.Filter{})
 			snapshot, err := db.Snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			preview, err := db.Preview(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d, err := db.Delete(t.Context(), c, "v1")
 			if diff := cmp.Diff(preview, d); diff != "" || err != nil {
 				t.Errorf("Delete() = %v; (-preview +deleted):\n%s", err, diff)
@@ -71,12 +67,8 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if problems, _ := verify(t, path); len(problems) > 0 {
-				t.Errorf("the store has problems: %v", problems)
-			}
+			must(t, db.Close())
+			intact(t, path)
 		})
 	}
 	db, _ := create(t)
@@ -169,9 +161,7 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 		save(t, db, a)
 		rescore(t, db, rescored(a, better(1)), rescored(a, better(1)))
 		classify(t, db, opinion(a))
-		if err := db.EndRun(t.Context(), a.Run, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.EndRun(t.Context(), a.Run, nil))
 		reader := raw(t, path, "")
 		var reused int
 		err := reader.QueryRow(`SELECT count(*) FROM deleted d JOIN (
@@ -184,9 +174,7 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 			t.Errorf("%d rows have the IDs of deleted rows, %v", reused, err)
 		}
 		if i%2 == 1 { // also in another session
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Close())
 			db = open(t, path)
 		}
 		d, err := db.Delete(t.Context(), c, "v1")
@@ -194,12 +182,8 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 			t.Fatalf("deletion %d: %+v, %v", i, d, err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if problems, _ := verify(t, path); len(problems) > 0 {
-		t.Errorf("problems: %v", problems)
-	}
+	must(t, db.Close())
+	intact(t, path)
 }
 
 // Rows that are deleted on purpose during a verification are not damage.
@@ -258,9 +242,7 @@ func TestMergeNoticesDeletions(t *testing.T) {
 		sortedContents(all(t, openReadOnly(t, to), store.Filter{}))); diff != "" {
 		t.Errorf("(-store +merged):\n%s", diff)
 	}
-	if problems, _ := verify(t, to); len(problems) > 0 {
-		t.Errorf("the merged store has problems: %v", problems)
-	}
+	intact(t, to)
 	// After a few tries it gives up.
 	r.Progress = func(string, int, int) {
 		a := doomed()

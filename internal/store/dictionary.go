@@ -100,7 +100,7 @@ func (s *sample) size(enc *zstd.Encoder) (n int) {
 func (db *DB) beginSample(ctx context.Context) error {
 	stored, err := dictionaries(ctx, db.reader)
 	if err != nil {
-		return db.readError(err)
+		return db.wrap(err)
 	}
 	if n := len(stored); n > 0 {
 		db.enc.Store(stored[n-1].encoder())
@@ -128,7 +128,7 @@ func (db *DB) decompress(ctx context.Context, body []byte) ([]byte, error) {
 	if errors.Is(err, zstd.ErrUnknownDictionary) {
 		stored, failed := dictionaries(ctx, db.reader)
 		if failed != nil {
-			return nil, db.readError(failed)
+			return nil, db.wrap(failed)
 		}
 		dec := newDecoder(stored...)
 		db.dec.Store(dec)

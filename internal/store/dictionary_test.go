@@ -57,9 +57,7 @@ func (k kept) session(t *testing.T, path string, kind func(int) *assay.Transcrip
 	for range n {
 		k.save(t, db, run, kind)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 }
 
 func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *assay.Transcript) {
@@ -67,9 +65,7 @@ func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *
 	a := outcome(len(k))
 	a.Run = run
 	script := kind(len(k))
-	if err := db.Save(t.Context(), a, script); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Save(t.Context(), a, script))
 	k[a.ID] = script
 }
 
@@ -90,21 +86,15 @@ func needs(t *testing.T, path string) (transcripts map[uint32]int, stored int) {
 	t.Helper()
 	db := raw(t, path, "")
 	defer db.Close()
-	if err := db.QueryRow("SELECT count(*) FROM dictionaries").Scan(&stored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRow("SELECT count(*) FROM dictionaries").Scan(&stored))
 	rows, err := db.Query("SELECT body FROM transcripts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	transcripts = make(map[uint32]int)
 	for rows.Next() {
 		var body []byte
 		var h zstd.Header
-		if err := errors.Join(rows.Scan(&body), h.Decode(body)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(rows.Scan(&body), h.Decode(body)))
 		transcripts[h.DictionaryID]++
 	}
 	return transcripts, stored
@@ -146,9 +136,7 @@ func TestOneDictionaryForEachKindOfText(t *testing.T) {
 func createClosed(t *testing.T) string {
 	t.Helper()
 	db, path := create(t)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	return path
 }
 
@@ -163,9 +151,7 @@ func TestNoDictionaryForUnrelatedTexts(t *testing.T) {
 			noise[i] = byte(' ' + random.IntN('~'-' ')) // as random as text can be
 		}
 		script.Messages[0].Content = string(noise)
-		if err := db.Save(t.Context(), outcome(i), script); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), outcome(i), script))
 	}
 	if _, stored := needs(t, path); stored != 0 {
 		t.Errorf("%d dictionaries, want none", stored)
@@ -196,9 +182,7 @@ func TestDictionaryRoundTripProperty(t *testing.T) {
 		}
 		a := outcome(next)
 		next++
-		if err := db.Save(t.Context(), a, script); err != nil {
-			r.Fatal(err)
-		}
+		must(r, db.Save(t.Context(), a, script))
 		got, err := reader.Transcript(t.Context(), a.ID, 0)
 		if diff := cmp.Diff(*script, got); diff != "" || err != nil {
 			r.Fatalf("%v (-want +got):\n%s", err, diff)
@@ -293,9 +277,7 @@ func TestFullDiskDuringDictionary(t *testing.T) {
 	const page = 4096
 	path := createClosed(t)
 	fi, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	with, without := 0, 0
 	for limit := fi.Size(); with < 5; limit += page {
 		db, path := create(t)
@@ -311,9 +293,7 @@ func TestFullDiskDuringDictionary(t *testing.T) {
 		if !errors.Is(err, store.ErrDiskFull) {
 			t.Fatalf("%d bytes: %v, want ErrDiskFull", limit, err)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		scripts.in(t, openReadOnly(t, path))
 		if _, stored := needs(t, path); stored == 1 {
 			with++
@@ -342,9 +322,7 @@ func TestCanceledSaveOfTheDictionary(t *testing.T) {
 		scripts := kept{}
 		for i := range enough {
 			a, script := outcome(1000+i), longTranscript(i)
-			if err := db.Save(t.Context(), a, script); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Save(t.Context(), a, script))
 			scripts[a.ID] = script
 		}
 		scripts.in(t, openReadOnly(t, path))
@@ -382,9 +360,7 @@ func TestReadersLearnNewDictionaries(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		if used, stored := needs(t, path); stored != session+1 ||
 			used[uint32(session+1)] < enough/2 {
 			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v",
@@ -400,15 +376,11 @@ func TestDictionaryHalvesTranscripts(t *testing.T) {
 	db := raw(t, path, "")
 	var sizes []int
 	rows, err := db.Query("SELECT length(body) FROM transcripts ORDER BY attempt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var n int
-		if err := rows.Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&n))
 		sizes = append(sizes, n)
 	}
 	before, after := slices.Min(sizes[:5]), slices.Max(sizes[enough:])

@@ -117,15 +117,11 @@ func TestOpenOnFullFileSystem(t *testing.T) {
 	dir := mount(t, "size=64k")
 	path := filepath.Join(dir, "assay.db")
 	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filler, make([]byte, 40<<10), 0o644))
 	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("Open() = %v, want ErrDiskFull", err)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filler))
 	cmd := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m", dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("remount: %v: %s", err, out)
@@ -141,9 +137,7 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 		db := open(t, path)
 		begin(t, db, "r1")
 		save(t, db, outcome(1), outcome(2), outcome(3))
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 	}
 	killed := func(t *testing.T, path string) {
 		source := filepath.Join(t.TempDir(), "assay.db")
@@ -172,9 +166,7 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 				if got := len(all(t, db, store.Filter{})); got != 3 {
 					t.Fatalf("%d attempts, want 3", got)
 				}
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, db.Close())
 			}
 			cmd := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro", dir)
 			if out, err := cmd.CombinedOutput(); err != nil {

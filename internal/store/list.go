@@ -30,7 +30,7 @@ type Listing struct {
 // take as long as in [DB.Attempts]. [ErrUnknownSnapshot] means that attempts were deleted, so that
 // everything has to be listed again.
 func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
-	at, end, err := db.begin(ctx, "", false)
+	at, end, err := db.begin(ctx, "")
 	if err != nil {
 		return l, err
 	}

@@ -13,13 +13,9 @@ import (
 func list(t *testing.T, db *store.DB, since string) (found []store.Listed, l store.Listing) {
 	t.Helper()
 	l, err := db.List(t.Context(), since)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for a, err := range l.All {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found = append(found, a)
 	}
 	return found, l

@@ -23,9 +23,7 @@ import (
 func neighbours(t testing.TB, path string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -42,9 +40,7 @@ func digests(t testing.TB, path string) map[string]string {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sums[name] = fmt.Sprintf("%d bytes, %x", len(b), sha256.Sum256(b))
 	}
 	return sums
@@ -53,9 +49,7 @@ func digests(t testing.TB, path string) map[string]string {
 func raw(t testing.TB, path, text string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
 	if _, err := db.Exec(text); err != nil {
@@ -66,9 +60,7 @@ func raw(t testing.TB, path, text string) *sql.DB {
 
 func rawClosed(t testing.TB, path, text string) {
 	t.Helper()
-	if err := raw(t, path, text).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, raw(t, path, text).Close())
 }
 
 // copyFiles copies a store with its log, as a crash would leave them.
@@ -79,9 +71,7 @@ func copyFiles(t testing.TB, from, to string) {
 		if err == nil {
 			err = os.WriteFile(to+suffix, b, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -93,15 +83,11 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 		hint string
 	}{
 		"text": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path, []byte(strings.Repeat("dear diary\n", 500)),
-				0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(strings.Repeat("dear diary\n", 500)),
+				0o644))
 		}, store.ErrNotStore, "another.db"},
 		"one byte": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte("x"), 0o644))
 		}, store.ErrNotStore, "another.db"},
 		"other program's database": {func(t *testing.T, path string) {
 			rawClosed(t, path, "CREATE TABLE attempts (x); INSERT INTO attempts VALUES (1)")
@@ -121,27 +107,17 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 			copyFiles(t, source, path)
 		}, store.ErrNewer, "upgrade"},
 		"directory": {func(t *testing.T, path string) {
-			if err := os.Mkdir(path, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(path, 0o755))
 		}, store.ErrNotStore, "name a file"},
 		"log without its main file": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path+"-wal", []byte("results"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path+"-wal", []byte("results"), 0o644))
 		}, store.ErrNotStore, "put back"},
 		"log of an emptied main file": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path+"-wal", []byte("results"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, nil, 0o644))
+			must(t, os.WriteFile(path+"-wal", []byte("results"), 0o644))
 		}, store.ErrNotStore, "put back"},
 		"link to nothing": {func(t *testing.T, path string) {
-			if err := os.Symlink("gone.db", path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("gone.db", path))
 		}, nil, "remove the link"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,12 +139,8 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 
 func newStore(t testing.TB, path string) {
 	t.Helper()
-	if err := open(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path + ".lock"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, open(t, path).Close())
+	must(t, os.Remove(path+".lock"))
 }
 
 func refused(t testing.TB, path string, want error, hint string) {
@@ -202,9 +174,7 @@ func TestOpenReadOnlyWithoutStore(t *testing.T) {
 	if left := neighbours(t, path); len(left) != 0 {
 		t.Errorf("reading a missing store left %v", left)
 	}
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o644))
 	check()
 	db := open(t, path) // an empty file is a new store
 	begin(t, db, "r1")
@@ -222,9 +192,7 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 		filepath.Join(t.TempDir(), "source.db"), filepath.Join(t.TempDir(), "assay.db")
 	newStore(t, whole)
 	head, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The journal of a transaction that is larger than its cache is on disk.
 	raw(t, source, `PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
 		INSERT INTO t WITH RECURSIVE c(i) AS
@@ -234,9 +202,7 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 		t.Fatalf("journal of %d bytes, %v", len(journal), err)
 	}
 	for name, content := range map[string][]byte{path: head[:2*4096], path + "-journal": journal} {
-		if err := os.WriteFile(name, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, content, 0o644))
 	}
 	if _, err := store.OpenReadOnly(t.Context(), path); err == nil {
 		t.Error("OpenReadOnly() of half a store = nil error")
@@ -255,9 +221,7 @@ func TestOlderFormatIsNotDamage(t *testing.T) {
 	path := createClosed(t)
 	rawClosed(t, path, "DROP TABLE libraries; PRAGMA user_version = 3")
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, write := store.Open(t.Context(), path)
 	_, read := store.OpenReadOnly(t.Context(), path)
 	for _, err := range []error{write, read} {
@@ -281,9 +245,7 @@ func TestOpenOddNames(t *testing.T) {
 		db := open(t, path)
 		begin(t, db, "r1")
 		save(t, db, outcome(1))
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		if diff := cmp.Diff([]string{name, name + ".lock"}, neighbours(t, path)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
@@ -298,9 +260,7 @@ func TestOpenThroughLink(t *testing.T) {
 	db, path := create(t)
 	save(t, db, outcome(1))
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	if _, err := store.Open(t.Context(), link); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("Open of the same file by another name = %v, want ErrInUse", err)
 	}
@@ -323,9 +283,7 @@ func TestOpenRefusesHardLinks(t *testing.T) {
 		t.Errorf("Open() = %v, want an error about hard links", err)
 	}
 	save(t, db, outcome(2))
-	if err := errors.Join(db.Close(), os.Remove(link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(db.Close(), os.Remove(link)))
 	if got := len(all(t, open(t, path), store.Filter{})); got != 2 {
 		t.Errorf("%d attempts, want 2", got)
 	}
@@ -336,17 +294,13 @@ func TestReadWithoutWritePermission(t *testing.T) {
 	t.Parallel()
 	db, path := create(t)
 	save(t, db, outcome(1))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	cmd := other(t, "read", path)
 	if os.Geteuid() == 0 {
 		cmd = asNobody(t, cmd.Path, path)
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
-	if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Dir(path), 0o555))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), string(outcome(1).ID)) {
 		t.Errorf("%v: %s", err, out)
@@ -369,9 +323,7 @@ func asNobody(t *testing.T, exe, path string) *exec.Cmd {
 	if err == nil {
 		err = os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Env = []string{roleVar + "=read", pathVar + "=" + path}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

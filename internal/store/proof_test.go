@@ -19,9 +19,7 @@ func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
 	db := open(t, clean)
-	if err := errors.Join(db.KeepLibrary(t.Context(), "d", []byte("part")), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(db.KeepLibrary(t.Context(), "d", []byte("part")), db.Close()))
 	for _, c := range []struct{ table, rows string }{
 		{"attempts", "id = 20"},
 		{"trials", "id = (SELECT trial FROM attempts WHERE id = 20)"},
@@ -88,16 +86,12 @@ func columnsIn(t testing.TB, path, table string) map[string]string {
 	defer db.Close()
 	rows, err := db.Query(`SELECT name, CASE type WHEN 'TEXT' THEN '''{}''' WHEN 'BLOB' THEN 'x''00'''
 		ELSE '0.5' END FROM pragma_table_info(?)`, table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	columns := map[string]string{}
 	for rows.Next() {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&name, &value))
 		columns[name] = value
 	}
 	if len(columns) < 2 {
@@ -179,9 +173,7 @@ func TestTranscriptsAreProved(t *testing.T) {
 	t.Parallel()
 	clean, bare := whole(t), outcome(7777)
 	db := open(t, clean)
-	if err := errors.Join(db.Save(t.Context(), bare, nil), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(db.Save(t.Context(), bare, nil), db.Close()))
 	const of = " WHERE attempt = (SELECT max(attempt) FROM transcripts)"
 	for name, sql := range map[string]string{
 		"changed": "UPDATE transcripts SET body = (SELECT body FROM transcripts LIMIT 1)" + of,

@@ -69,7 +69,7 @@ func (q walk) room() int64 {
 
 // walk visits attempts until visit returns false or an error.
 func (db *DB) walk(ctx context.Context, q walk, visit func(row) (bool, error)) error {
-	at, end, err := db.begin(ctx, q.Snapshot, q.bodies)
+	at, end, err := db.begin(ctx, q.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -161,21 +161,15 @@ func nameAttempt(trial assay.TrialID, number int) string {
 	return fmt.Sprintf("attempt %d at trial %s", number, trial)
 }
 
-// readError explains an error of reading to the user.
-func (db *DB) readError(err error) error {
-	if primary(err) == sqlite3.SQLITE_ERROR { // a table or a column is missing
+// wrap explains an error of reading to the user. It returns nil for nil.
+func (db *DB) wrap(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case primary(err) == sqlite3.SQLITE_ERROR: // a table or a column is missing
 		return hinted(fmt.Errorf("store %s: %w: %w", db.path, ErrDamaged, err), doRescue)
-	}
-	if primary(err) != 0 {
+	case primary(err) != 0:
 		return explain(db.path, err)
 	}
 	return fmt.Errorf("read store %s: %w", db.path, err)
-}
-
-// wrap is readError for an error that may be nil.
-func (db *DB) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return db.readError(err)
 }

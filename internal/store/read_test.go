@@ -19,18 +19,14 @@ import (
 func TestAttemptsFilter(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t)
-	if err := db.BeginRun(t.Context(), experiment("f"),
-		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.BeginRun(t.Context(), experiment("f"),
+		store.Run{ID: "r2", StartedAt: epoch}))
 	begin(t, db, "r3")
 	another, later := outcome(2), outcome(3)
 	another.Experiment, another.Run, later.Run = "f", "r2", "r3"
 	save(t, db, fault(1), outcome(1), another)
 	snapshot, err := db.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	save(t, db, later)
 	for name, tc := range map[string]struct {
 		filter store.Filter
@@ -91,9 +87,7 @@ func TestSettledSet(t *testing.T) {
 		save(t, db, a)
 	}
 	set, err := db.Settled(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 2 * n {
 		id := outcome(i).ID
 		if got, want := set.Has(id), i < n && i%3 != 0; got != want {
@@ -111,9 +105,7 @@ func TestSnapshotNamesOneState(t *testing.T) {
 	snapshot := func() string {
 		t.Helper()
 		s, err := db.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	empty := snapshot()
@@ -145,9 +137,7 @@ func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 	id := outcome(1).ID
 	saves := []*assay.Attempt{fault(1), fault(1), outcome(1), fault(1)}
 	for i, a := range saves {
-		if err := db.Save(t.Context(), a, transcript(i+1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), a, transcript(i+1)))
 		want := min(i+1, 3) // the latest, until one settles the trial
 		for _, number := range []int{0, i + 1} {
 			if number != 0 {
@@ -159,9 +149,7 @@ func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 			}
 		}
 	}
-	if err := db.Save(t.Context(), outcome(2), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Save(t.Context(), outcome(2), nil))
 	for _, missing := range []struct {
 		trial  assay.TrialID
 		number int
@@ -217,20 +205,16 @@ func TestExperimentsAndRuns(t *testing.T) {
 	db, _ := create(t)
 	later := experiment("e")
 	later.Spec, later.Planned, later.Library.Digest = json.RawMessage(`{"edited": true}`), 20, "d2"
-	if err := db.BeginRun(t.Context(), later,
+	must(t, db.BeginRun(t.Context(), later,
 		store.Run{
 			ID: "r2", Program: "v2", Host: "h", PID: 8,
 			StartedAt: epoch.Add(time.Hour),
-		}); err != nil {
-		t.Fatal(err)
-	}
+		}))
 	first := store.Experiment{
 		Name: "a", Spec: json.RawMessage("null"), Run: "r3", CreatedAt: epoch,
 		UpdatedAt: epoch,
 	}
-	if err := db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}))
 	later.Run = "r2"
 	later.CreatedAt, later.UpdatedAt, later.Plans = epoch, epoch.Add(time.Hour), 2
 	got, err := db.Experiments(t.Context())
@@ -239,9 +223,7 @@ func TestExperimentsAndRuns(t *testing.T) {
 	}
 
 	before := time.Now()
-	if err := db.EndRun(t.Context(), "r2", json.RawMessage(`{"done": 3}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.EndRun(t.Context(), "r2", json.RawMessage(`{"done": 3}`)))
 	runs, err := db.Runs(t.Context(), "e")
 	if err != nil || len(runs) != 2 {
 		t.Fatalf("Runs() = %v, %v, want two", runs, err)
@@ -280,9 +262,7 @@ func TestExperimentsAndRuns(t *testing.T) {
 func TestRunsBeginAndEndOnce(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t)
-	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.EndRun(t.Context(), "r1", nil))
 	for name, tc := range map[string]struct{ got, want error }{
 		"begin again": {
 			db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r1"}),

@@ -108,6 +108,7 @@ func (r Rebuild) make(
 		known:  make(map[assay.RunID]*foundRun),
 		counts: make(map[int64]int),
 		trials: make(map[trialKey]*placed),
+		drops:  make(map[string]int64),
 	}
 	defer func() {
 		for _, s := range b.sources {
@@ -171,13 +172,14 @@ type rebuilder struct {
 	found   []foundAttempt
 	trials  map[trialKey]*placed
 	next    int64             // the row ID of the next attempt
+	drops   map[string]int64  // the records of transcripts that are gone, by their text
 	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store
 }
 
 // noteDeletions notes the latest deletion of each source.
 func (b *rebuilder) noteDeletions() error {
 	for _, s := range b.sources {
-		n, err := s.deletions(b.ctx, true)
+		n, err := s.deletions(b.ctx)
 		if err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ func (b *rebuilder) noteDeletions() error {
 // refuseDeletions returns an error if there was a deletion since noteDeletions.
 func (b *rebuilder) refuseDeletions() error {
 	for i, s := range b.sources {
-		if err := s.unchanged(b.ctx, b.deletions[i], true); err != nil {
+		if err := s.unchanged(b.ctx, b.deletions[i]); err != nil {
 			return err
 		}
 	}

@@ -24,37 +24,25 @@ func everything(t testing.TB, path string) (lines []string) {
 	db := openReadOnly(t, path)
 	add := func(v any) {
 		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines = append(lines, string(text))
 	}
 	for _, asSaved := range []bool{true, false} {
 		for s, err := range db.Transcripts(t.Context(), store.Filter{AsSaved: asSaved}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			add(s)
 		}
 	}
 	for c, err := range db.Classifications(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		add(c)
 	}
 	runs, err := db.Runs(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	imports, err := db.Imports(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	snapshot, err := db.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	add(runs)
 	add(imports)
 	add(snapshot)
@@ -96,9 +84,7 @@ func TestMergeLaws(t *testing.T) {
 				if errors.Is(err, store.ErrSettled) {
 					continue
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if was, ok := first[a.ID]; a.Settles() && (!ok || a.FinishedAt.Before(was)) {
 					first[a.ID] = a.FinishedAt
 				}
@@ -106,9 +92,7 @@ func TestMergeLaws(t *testing.T) {
 					rescore(t, db, rescored(a, better(s)))
 				}
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Close())
 			stores = append(stores, path)
 		}
 		abc := everything(t, merged("abc", stores...))
@@ -123,9 +107,7 @@ func TestMergeLaws(t *testing.T) {
 				t.Fatalf("abc is not %s:\n%s", name, diff)
 			}
 		}
-		if problems, _ := verify(t, filepath.Join(dir, "abc")); len(problems) > 0 {
-			t.Fatalf("the merged store has problems: %v", problems)
-		}
+		intact(t, filepath.Join(dir, "abc"))
 		for _, a := range all(t, openReadOnly(t, filepath.Join(dir, "abc")),
 			store.Filter{OnlySettled: true}) {
 			if want := first[a.ID]; !a.FinishedAt.Equal(want) {
@@ -153,9 +135,7 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 		"v1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	_, want := verify(t, full)
 	for name, from := range map[string][]string{
 		"full first": {full, lean},
@@ -186,17 +166,13 @@ func TestMergeReportsConflicts(t *testing.T) {
 			a.ErrorCategory = ""
 		}
 		save(t, db, a)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		paths = append(paths, path)
 	}
 	var conflicts []store.Conflict
 	to := filepath.Join(t.TempDir(), "all.db")
 	sum, err := rebuild(nil, &conflicts).Make(t.Context(), to, paths[1], paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []store.Conflict{{
 		Trial: outcome(1).ID,
 		Kept:  store.StoredOutcome{Store: paths[0], Run: "run0", Level: assay.Failure},
@@ -211,9 +187,7 @@ func TestMergeRefusesExistingFileAndDamage(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
 	there := filepath.Join(t.TempDir(), "there.db")
-	if err := os.WriteFile(there, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(there, []byte("mine"), 0o644))
 	if _, err := rebuild(nil, nil).Make(t.Context(), there,
 		clean); !errors.Is(err, store.ErrExists) {
 		t.Errorf("Make() over a file = %v, want ErrExists", err)
@@ -250,9 +224,7 @@ func TestImportStoresAFileOnce(t *testing.T) {
 		Kind: "v3", Name: "a.json", SHA256: strings.Repeat("0f", 32), At: epoch,
 		Program: "v1", Body: json.RawMessage(`{"leaves":[1,2]}`),
 	}
-	if err := db.Import(t.Context(), i); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Import(t.Context(), i))
 	if err := db.Import(t.Context(), i); !errors.Is(err, store.ErrImported) {
 		t.Errorf("a second import of the file: %v, want ErrImported", err)
 	}
@@ -285,9 +257,7 @@ func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 			if err != nil || sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) != 1 {
 				t.Errorf("%+v, %v, lost %v; want all %d attempts", sum, err, lost, n)
 			}
-			if problems, _ := verify(t, path+"-new"); len(problems) > 0 {
-				t.Errorf("the copy has problems: %v", problems)
-			}
+			intact(t, path+"-new")
 			db := openReadOnly(t, path+"-new")
 			runs, err := db.Runs(t.Context(), "")
 			if err != nil || len(runs) != 2 || runs[0].ID != "r1" {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/assay-eval/assay"
 )
@@ -157,7 +157,7 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 		query := "SELECT r.id, a.level FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id = ?"
 		err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run, &to.Level)
 		if err != nil {
-			return s.readError(err)
+			return s.wrap(err)
 		}
 	}
 	b.calls = append(b.calls, func() { b.Conflict(c) })
@@ -188,7 +188,7 @@ func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 		return false, b.fill(r, f, a) // false, because the page after it may be damaged
 	})
 	if err == nil && !loaded {
-		err = s.readError(ErrChanged)
+		err = s.wrap(ErrChanged)
 	}
 	return err
 }
@@ -245,9 +245,13 @@ func (b *rebuilder) dropTranscript(w *writer, r *copyRow) error {
 		why = `{"transcripts_only":true,"lost":"in a store that this one was recovered from"}`
 		b.sum.Bare++
 	}
-	deletion, err := w.deletion(json.RawMessage(why), "", true)
-	if err != nil {
-		return err
+	deletion := b.drops[why]
+	if deletion == 0 {
+		var err error
+		if deletion, err = w.add("deletion", time.Now(), "", why); err != nil {
+			return err
+		}
+		b.drops[why] = deletion
 	}
 	return w.drop(deletion, "attempt = ?", r.id)
 }

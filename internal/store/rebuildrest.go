@@ -19,28 +19,22 @@ type dated struct {
 	row []any
 }
 
-// A datedTable is a table whose rows are copied in the order of the column named at.
-type datedTable struct {
-	name, columns, at string
-	sealed            string // the kind of its rows in [sealed]; empty if they have no seals
-	// change adapts a row of a source to the new store, or refuses it. It may be nil.
-	change func(source int, row []any) bool
-}
-
-// copyDated copies the rows of a table from all sources, each content once.
-func (b *rebuilder) copyDated(t datedTable) error {
+// copyDated copies the rows of a kind in [sealed], or of the table controls, from all sources, each
+// content once and in the order of the column named at. change adapts a row of a source to the new
+// store, or refuses it. It may be nil.
+func (b *rebuilder) copyDated(of, at string, change func(source int, row []any) bool) error {
 	seen := make(map[sum]bool)
 	var all []dated
-	at := slices.Index(columnNames(t.columns), t.at)
+	column := slices.Index(columnNames(columnsFor(of)), at)
 	for i, s := range b.sources {
-		err := b.eachDated(s, t, func(row []any) {
+		err := b.eachDated(s, of, func(row []any) {
 			row = slices.Clone(row)
-			if t.change != nil && !t.change(i, row) {
+			if change != nil && !change(i, row) {
 				return
 			}
-			if sum := sealOf(t.name, row); !seen[sum] {
+			if sum := sealOf(of, row); !seen[sum] {
 				seen[sum] = true
-				text, _ := row[at].(string)
+				text, _ := row[column].(string)
 				all = append(all, dated{text, sum, row})
 			}
 		})
@@ -52,18 +46,22 @@ func (b *rebuilder) copyDated(t datedTable) error {
 	slices.SortStableFunc(all, func(x, y dated) int {
 		return cmp.Or(strings.Compare(x.at, y.at), bytes.Compare(x.sum[:], y.sum[:]))
 	})
-	return b.to.do(b.ctx, 0, func(w *writer) error { return w.insertDated(t, all) })
+	return b.to.do(b.ctx, 0, func(w *writer) error { return w.insertDated(of, all) })
 }
 
+const controlColumns = "run, at, command"
+
+func columnsFor(of string) string { return cmp.Or(sealed[of].columns, controlColumns) }
+
 // eachDated visits the intact rows of a source.
-func (b *rebuilder) eachDated(s *DB, t datedTable, visit func(row []any)) error {
-	if t.sealed == "" {
-		return s.wrap(eachRaw(b.ctx, s.reader, "SELECT "+t.columns+" FROM "+t.name, nil,
+func (b *rebuilder) eachDated(s *DB, of string, visit func(row []any)) error {
+	if of == "control" { // they have no seals
+		return s.wrap(eachRaw(b.ctx, s.reader, "SELECT "+controlColumns+" FROM controls", nil,
 			func(row []any) (bool, error) { visit(row); return true, nil }))
 	}
-	return s.eachSealed(b.ctx, t.sealed, func(r sealedRow) (bool, error) {
+	return s.eachSealed(b.ctx, of, func(r sealedRow) (bool, error) {
 		if r.broken != "" {
-			where := fmt.Sprintf("row %d of %s", r.id, t.name)
+			where := fmt.Sprintf("row %d of %s", r.id, sealed[of].table)
 			return true, b.lose(s, Problem{"seal", where, r.broken, doRestore, true})
 		}
 		visit(r.row)
@@ -72,12 +70,12 @@ func (b *rebuilder) eachDated(s *DB, t datedTable, visit func(row []any)) error 
 }
 
 // insertDated adds rows and their seals. If the schema allows one row only, the earliest wins.
-func (w *writer) insertDated(t datedTable, all []dated) (err error) {
+func (w *writer) insertDated(of string, all []dated) (err error) {
 	for _, d := range all {
-		if t.sealed != "" {
-			_, err = w.add(t.sealed, d.row...)
+		if of == "control" {
+			err = w.exec(insertSQL("controls", controlColumns), d.row...)
 		} else {
-			err = w.exec(insertSQL(t.name, t.columns), d.row...)
+			_, err = w.add(of, d.row...)
 		}
 		if err != nil && primary(err) != sqlite3.SQLITE_CONSTRAINT {
 			return err
@@ -94,13 +92,10 @@ func (b *rebuilder) copyVerdicts() error {
 		row[0] = to
 		return ok
 	}
-	err := b.copyDated(datedTable{"scores", scoreColumns, "scored_at", "score", ofAttempt})
-	if err != nil {
+	if err := b.copyDated("score", "scored_at", ofAttempt); err != nil {
 		return err
 	}
-	return b.copyDated(datedTable{
-		"classifications", classificationColumns, "classified_at", "classification", ofAttempt,
-	})
+	return b.copyDated("classification", "classified_at", ofAttempt)
 }
 
 // copyRest copies the rows that belong to runs, and imports.
@@ -120,14 +115,11 @@ func (b *rebuilder) copyRest() error {
 		row[0] = to
 		return ok
 	}
-	for _, t := range []datedTable{
-		{"controls", "run, at, command", "at", "", ofRun},
-		{"imports", importColumns, "imported_at", "import", nil},
-		{"libraries", libraryColumns, "digest", "library", nil},
-	} {
-		if err := b.copyDated(t); err != nil {
-			return err
-		}
+	if err := b.copyDated("control", "at", ofRun); err != nil {
+		return err
 	}
-	return nil
+	if err := b.copyDated("import", "imported_at", nil); err != nil {
+		return err
+	}
+	return b.copyDated("library", "digest", nil)
 }

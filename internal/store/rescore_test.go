@@ -33,17 +33,13 @@ func rescored(a *assay.Attempt, o assay.Outcome) store.Rescored {
 
 func rescore(t testing.TB, db *store.DB, outcomes ...store.Rescored) {
 	t.Helper()
-	if err := db.Rescore(t.Context(), outcomes); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Rescore(t.Context(), outcomes))
 }
 
 func snapshot(t testing.TB, db *store.DB) string {
 	t.Helper()
 	name, err := db.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return name
 }
 
@@ -233,9 +229,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		}
 	})
 	set, err := reader.Succeeded(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for id, want := range succeeded {
 		if set.Has(id) != want {
 			t.Errorf("Succeeded() has trial %s: %v, want %v", id, !want, want)

@@ -47,9 +47,7 @@ func TestOutcomeOfLatestRoundCounts(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(r, "whether it is copied") > 0 {
 			return // because a copy takes most of the time
 		}
-		if problems, _ := verify(t, path); len(problems) > 0 {
-			r.Fatalf("problems: %v", problems)
-		}
+		intact(t, path)
 		copied := path + "-new"
 		if _, err := rebuild(nil, nil).Make(t.Context(), copied, path); err != nil {
 			r.Fatal(err)
@@ -87,13 +85,9 @@ func countsLatest(
 	check("Attempts", all(t, db, store.Filter{}))
 	var listed []assay.Attempt
 	l, err := db.List(t.Context(), "")
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	for a, err := range l.All {
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		listed = append(listed, a.Attempt)
 	}
 	check("List", listed)
@@ -113,15 +107,11 @@ func TestKeptLibrary(t *testing.T) {
 	db, path := create(t)
 	digest := experiment("e").Library.Digest
 	for _, part := range []string{"one", "two", "one"} {
-		if err := db.KeepLibrary(t.Context(), digest, []byte(part)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.KeepLibrary(t.Context(), digest, []byte(part)))
 	}
 	parts := func(path string) (texts []string) {
 		all, err := openReadOnly(t, path).LibraryParts(t.Context(), digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, p := range all {
 			texts = append(texts, string(p))
 		}
@@ -144,7 +134,5 @@ func TestKeptLibrary(t *testing.T) {
 	if got := parts(path); len(got) > 0 {
 		t.Errorf("after the experiment was deleted: parts %q", got)
 	}
-	if problems, _ := verify(t, path); len(problems) > 0 {
-		t.Errorf("problems: %v", problems)
-	}
+	intact(t, path)
 }

@@ -31,15 +31,11 @@ func TestRefusedSaveLeavesNoGap(t *testing.T) {
 				"_stay; DELETE FROM "+table.name+" WHERE attempt = 2")
 
 			save(t, db, outcome(2), outcome(3))
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Close())
 			check := raw(t, path, "")
 			var rows, last int
 			query := "SELECT count(*), max(id) FROM attempts"
-			if err := check.QueryRow(query).Scan(&rows, &last); err != nil {
-				t.Fatal(err)
-			}
+			must(t, check.QueryRow(query).Scan(&rows, &last))
 			if rows != 3 || last != 3 {
 				t.Errorf("%d attempts, the last with row ID %d, want 3 and 3", rows, last)
 			}

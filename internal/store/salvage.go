@@ -175,16 +175,16 @@ func (s *salvage) create(path string) error {
 func (s *salvage) read(from *DB, progress func(n int)) error {
 	source, err := from.reader.BeginTx(s.ctx, nil)
 	if err != nil {
-		return from.readError(err)
+		return from.wrap(err)
 	}
 	defer source.Rollback()
 	query := "SELECT max(pgno) FROM sqlite_dbpage"
 	if err := source.QueryRowContext(s.ctx, query).Scan(&s.pages); err != nil {
-		return from.readError(err)
+		return from.wrap(err)
 	}
 	query = "SELECT data FROM sqlite_dbpage WHERE pgno = ?"
 	if s.page, err = source.PrepareContext(s.ctx, query); err != nil {
-		return from.readError(err)
+		return from.wrap(err)
 	}
 	defer s.page.Close()
 	if s.tx, err = s.to.reader.BeginTx(s.ctx, nil); err != nil {

@@ -31,34 +31,22 @@ func mappedStore(t *testing.T) mapped {
 	for i := range 120 {
 		a := outcome(i)
 		a.Worker = fmt.Sprintf("worker-%04d", i)
-		if err := db.Save(t.Context(), a, longTranscript(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), a, longTranscript(i)))
 	}
-	if err := errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()))
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := mapped{file: b, pages: make(map[string]map[int]bool)}
 	m.shows, err = shown(t, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := raw(t, path, "").Query(`SELECT worker, task, sum FROM attempts a
 		JOIN trials t ON t.id = a.trial JOIN attempt_seals s ON s.attempt = a.id`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var worker, task string
 		var seal []byte
-		if err := rows.Scan(&worker, &task, &seal); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&worker, &task, &seal))
 		m.pages[worker] = make(map[int]bool)
 		for _, text := range []string{worker, task, string(seal), `{"name": "e"}`} {
 			for page := range len(b) / pageSize { // unused space may have a copy
@@ -99,9 +87,7 @@ func shown(t *testing.T, path string) (string, error) {
 func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hurt.db")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, b, 0o644))
 	if got, err := shown(t, path); err == nil && got != m.shows {
 		t.Error("readers show something else, and say nothing")
 	}
@@ -123,9 +109,7 @@ func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 		}
 		return
 	}
-	if problems, _ := verify(t, path+"-new"); len(problems) > 0 {
-		t.Errorf("the copy has problems: %v", problems)
-	}
+	intact(t, path+"-new")
 	for _, a := range all(t, openReadOnly(t, path+"-new"), store.Filter{}) {
 		delete(want, a.Worker)
 	}
@@ -194,14 +178,10 @@ func TestRecoverPrefersProvedRows(t *testing.T) {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "changed.db")
-			if err := os.WriteFile(path, m.file, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, m.file, 0o644))
 			meddle(t, path, change)
 			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for page := range len(m.file) / pageSize {
 				if old := m.file[page*pageSize:][:pageSize]; !bytes.Equal(old, b[page*pageSize:][:pageSize]) {
 					b = append(b, old...)

@@ -38,9 +38,7 @@ func create(t testing.TB) (*store.DB, string) {
 func open(t testing.TB, path string) *store.DB {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() }) // harmless if the test has closed it
 	return db
 }
@@ -48,9 +46,7 @@ func open(t testing.TB, path string) *store.DB {
 func openReadOnly(t testing.TB, path string) *store.DB {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -61,10 +57,8 @@ func openReadOnly(t testing.TB, path string) *store.DB {
 
 func begin(t testing.TB, db *store.DB, run assay.RunID) {
 	t.Helper()
-	if err := db.BeginRun(t.Context(), experiment("e"),
-		store.Run{ID: run, Program: "v1", Host: "h", PID: 7, StartedAt: epoch}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.BeginRun(t.Context(), experiment("e"),
+		store.Run{ID: run, Program: "v1", Host: "h", PID: 7, StartedAt: epoch}))
 }
 
 // outcome returns an attempt that settles the i-th trial.
@@ -163,18 +157,14 @@ func transcript(i int) *assay.Transcript {
 func save(t testing.TB, db *store.DB, attempts ...*assay.Attempt) {
 	t.Helper()
 	for i, a := range attempts {
-		if err := db.Save(t.Context(), a, transcript(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), a, transcript(i)))
 	}
 }
 
 func all(t testing.TB, db *store.DB, f store.Filter) (attempts []assay.Attempt) {
 	t.Helper()
 	for a, err := range db.Attempts(t.Context(), f) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		attempts = append(attempts, a)
 	}
 	return attempts
@@ -320,4 +310,17 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 var ends = []assay.Ended{
 	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit,
 	assay.Loop, assay.TokenLimit, assay.CostLimit,
+}
+
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends a test, or the check of a property, if there is an error.
+func must(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

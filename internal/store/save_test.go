@@ -30,9 +30,7 @@ func TestSaveNumbersAttempts(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 1, 2, 3, 4, 2}, numbers); diff != "" {
 		t.Errorf("numbers (-want +got):\n%s", diff)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	db = open(t, path)
 	begin(t, db, "r2")
 	another := fault(1)
@@ -129,9 +127,7 @@ func TestSaveRoundTripProperty(t *testing.T) {
 		if errors.Is(err, store.ErrSettled) { // drawn before
 			return
 		}
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		got := all(t, db, store.Filter{Trial: want.ID})
 		if diff := cmp.Diff(*want, got[len(got)-1]); diff != "" {
 			r.Fatalf("-want +got:\n%s", diff)
@@ -318,9 +314,7 @@ func TestGroupCommitIsExact(t *testing.T) {
 	if len(settled) != trials {
 		t.Errorf("%d trials are settled, want %d", len(settled), trials)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	got := all(t, openReadOnly(t, path), store.Filter{})
 	if want := trials * (goroutines/2 + 1); len(got) != want || len(numbers) != want {
 		t.Errorf("%d attempts are stored and %d were acknowledged, want %d",
@@ -356,9 +350,7 @@ func TestSaveWhileReading(t *testing.T) {
 		before := len(all(t, reader, store.Filter{}))
 		seen := 0
 		for a, err := range reader.Attempts(t.Context(), store.Filter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			seen++
 			save(t, db, outcome(100*before+seen))
 			if _, err := reader.Transcript(t.Context(), a.ID, 0); err != nil {

@@ -18,9 +18,7 @@ func TestSchemaKeepsTheRecord(t *testing.T) {
 	t.Parallel()
 	db, path := create(t)
 	save(t, db, fault(1), outcome(1))
-	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.EndRun(t.Context(), "r1", nil))
 	keepsTheRecord(t, db, path)
 }
 
@@ -39,9 +37,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		db.Classify(t.Context(), opinion(settled)),
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (body) VALUES (x'')")
 	// INSERT statements begin and end with these.
 	const (
@@ -127,9 +123,7 @@ for path in sys.argv[1:]:
     print(sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall())`
 	db, unfinished := create(t)
 	save(t, db, outcome(1))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	var complaint strings.Builder
 	cmd := exec.CommandContext(t.Context(), "python3", "-c", check, unfinished, whole(t))
 	cmd.Stderr = &complaint

@@ -141,7 +141,8 @@ func (db *DB) eachSealed(
 ) error {
 	t := sealed[of]
 	id := "t." + t.id
-	query := "SELECT " + id + ", s.sum, " + columnsOf("t", t.columns) + " FROM " + t.table + " t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
+	query := "SELECT " + id + ", s.sum, " + columnsOf("t", t.columns) + " FROM " + t.table +
+		" t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{of}, func(row []any) (bool, error) {
 		r := sealedRow{row: row[2:]}
 		r.id, _ = row[0].(int64)

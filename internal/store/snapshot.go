@@ -34,25 +34,19 @@ func (db *DB) present(ctx context.Context) (now state, err error) {
 	query := `SELECT (SELECT ifnull(max(id), 0) FROM attempts),
 		(SELECT ifnull(max(id), 0) FROM scores)`
 	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores)
-	if err != nil {
-		return state{}, db.readError(err)
-	}
-	return now, nil
+	return now, db.wrap(err)
 }
 
-// deletions returns the row ID of the latest deletion of attempts, or of attempts or
-// transcripts. Rows that were read in several steps are of one state if it is the same before
-// and after.
-func (db *DB) deletions(ctx context.Context, transcripts bool) (last int64, err error) {
-	query := `SELECT ifnull(max(id), 0) FROM deletions
-		WHERE ? OR id IN (SELECT deletion FROM deleted)`
-	err = db.reader.QueryRowContext(ctx, query, transcripts).Scan(&last)
+// deletions returns the row ID of the latest deletion. Rows that were read in several steps are of
+// one state if it is the same before and after.
+func (db *DB) deletions(ctx context.Context) (last int64, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT ifnull(max(id), 0) FROM deletions").Scan(&last)
 	return last, db.wrap(db.forgive("the records of deletions", err))
 }
 
 // unchanged returns an error if something was deleted since.
-func (db *DB) unchanged(ctx context.Context, before int64, transcripts bool) error {
-	now, err := db.deletions(ctx, transcripts)
+func (db *DB) unchanged(ctx context.Context, before int64) error {
+	now, err := db.deletions(ctx)
 	if err == nil && now != before {
 		err = hinted(fmt.Errorf("store %s: %w", db.path, ErrChanged),
 			"the rows read so far are not of one state; run the same command again")
@@ -118,7 +112,7 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 			HAVING count(*) > 0`)
 	}
 	if err != nil {
-		return "", db.readError(err)
+		return "", db.wrap(err)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(last, "\x00")))
 	return rows + "-" + hex.EncodeToString(sum[:6]), nil
@@ -127,11 +121,11 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 // begin returns the state to read, and a function that reports at the end of reading whether
 // something was deleted meanwhile.
 func (db *DB) begin(
-	ctx context.Context, snapshot string, transcripts bool,
+	ctx context.Context, snapshot string,
 ) (at state, end func() error, err error) {
-	before, err := db.deletions(ctx, transcripts)
+	before, err := db.deletions(ctx)
 	if err == nil {
 		at, err = db.state(ctx, snapshot)
 	}
-	return at, func() error { return db.unchanged(ctx, before, transcripts) }, err
+	return at, func() error { return db.unchanged(ctx, before) }, err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"slices"
 	"time"
 )
 
@@ -26,51 +25,29 @@ const finishSlack = 24 * time.Hour
 // There is no index for this query, because it would slow down every save. Attempts are saved
 // as they finish, so Spent walks backwards from the latest until one finished long before since.
 func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, error) {
-	type step struct {
-		lane   string
-		minute int64
-	}
-	steps := make(map[step]Spent)
-	visit := func(lane string, finished time.Time, requests int) {
-		if lane == "" || requests == 0 || finished.Before(since) {
-			return
-		}
-		k := step{lane, finished.Unix() / 60}
-		s := steps[k]
-		if finished.After(s.At) {
-			s.At = finished
-		}
-		s.Requests += requests
-		steps[k] = s
-	}
-	if err := db.backwards(ctx, since.Add(-finishSlack), visit); err != nil {
+	from, err := formatTime(since)
+	if err != nil {
 		return nil, err
 	}
+	end, err := formatTime(since.Add(-finishSlack))
+	if err != nil {
+		return nil, err
+	}
+	// Without the Z, texts sort like times.
+	const query = `SELECT lane, at || 'Z', requests FROM (
+		SELECT lane, max(rtrim(finished_at, 'Z')) AS at, sum(requests) AS requests FROM attempts
+		WHERE id > ifnull((SELECT id FROM attempts WHERE rtrim(finished_at, 'Z') < rtrim(?1, 'Z')
+				ORDER BY id DESC LIMIT 1), 0)
+			AND rtrim(finished_at, 'Z') >= rtrim(?2, 'Z') AND lane <> '' AND requests > 0
+		GROUP BY lane, substr(finished_at, 1, 16)
+	) ORDER BY at`
 	spent := make(map[string][]Spent)
-	for k, s := range steps {
-		spent[k.lane] = append(spent[k.lane], s)
-	}
-	for _, s := range spent {
-		slices.SortFunc(s, func(a, b Spent) int { return a.At.Compare(b.At) })
-	}
-	return spent, nil
-}
-
-// backwards visits attempts, starting with the latest, until one finished before end.
-func (db *DB) backwards(
-	ctx context.Context, end time.Time,
-	visit func(lane string, finished time.Time, requests int),
-) error {
-	query := "SELECT lane, finished_at, requests FROM attempts ORDER BY id DESC"
-	return db.wrap(each(ctx, db.reader, query, nil, func(rows *sql.Rows) (bool, error) {
+	err = each(ctx, db.reader, query, []any{end, from}, func(rows *sql.Rows) (bool, error) {
 		var lane string
-		var finished time.Time
-		var requests int
-		err := rows.Scan(&lane, moment{&finished}, &requests)
-		if err != nil || finished.Before(end) {
-			return false, err
-		}
-		visit(lane, finished, requests)
-		return true, nil
-	}))
+		var s Spent
+		err := rows.Scan(&lane, moment{&s.At}, &s.Requests)
+		spent[lane] = append(spent[lane], s)
+		return true, err
+	})
+	return spent, db.wrap(err)
 }

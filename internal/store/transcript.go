@@ -99,10 +99,7 @@ func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, 
 	bodies, err := table[int64, []byte](ctx, db.reader, `
 		SELECT attempt, NULL FROM dropped WHERE attempt BETWEEN ?1 AND ?2 UNION ALL
 		SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ?1 AND ?2`, first, last)
-	if err != nil {
-		return nil, db.readError(err)
-	}
-	return bodies, nil
+	return bodies, db.wrap(err)
 }
 
 // textOf returns the JSON of an attempt's transcript, which must have the digest that the

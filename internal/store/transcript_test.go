@@ -22,14 +22,10 @@ func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 		if i%3 == 0 {
 			a = fault(i)
 		}
-		if err := db.Save(t.Context(), a, longTranscript(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), a, longTranscript(i)))
 		saved = append(saved, a)
 	}
-	if err := db.Save(t.Context(), outcome(1000), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Save(t.Context(), outcome(1000), nil))
 	rescore(t, db, rescored(saved[1], better(1)))
 	before := snapshot(t, db)
 	rescore(t, db, rescored(saved[2], better(2)))
@@ -45,9 +41,7 @@ func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 		want := all(t, db, filter)
 		n := 0
 		for s, err := range openReadOnly(t, path).Transcripts(t.Context(), filter) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want[n], s.Attempt); diff != "" {
 				t.Fatalf("%+v: attempt (-want +got):\n%s", filter, diff)
 			}
@@ -72,9 +66,7 @@ func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 	t.Parallel()
 	db, path := create(t)
 	save(t, db, outcome(1), outcome(2), outcome(3))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	rawClosed(t, path, `DROP TRIGGER transcripts_keep;
 		UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2`)
 	var got []string
@@ -107,9 +99,7 @@ func TestLongLoopSeesOneState(t *testing.T) {
 	reader := openReadOnly(t, path)
 	next := 0
 	for s, err := range reader.Transcripts(t.Context(), store.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !reflect.DeepEqual(before[next], s.Attempt) || s.Transcript == nil { // cmp is slow
 			t.Fatalf("attempt %d (-want +got):\n%s", next, cmp.Diff(before[next], s.Attempt))
 		}

@@ -86,7 +86,7 @@ func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, erro
 	ids, err := values[assay.TrialID](ctx, db.reader, query, from[:], to[:], maxCandidates+1)
 	switch {
 	case err != nil:
-		return "", db.readError(err)
+		return "", db.wrap(err)
 	case len(ids) == 0:
 		return "", hinted(fmt.Errorf("trial %s: %w", prefix, ErrNotFound), trialsHint)
 	case len(ids) > 1:

@@ -57,7 +57,7 @@ func (db *DB) Verify(
 ) (Proof, error) {
 	v := newVerifier(ctx, db)
 	v.inspect, v.found, v.progress = inspect, found, progress
-	before, err := db.deletions(ctx, true)
+	before, err := db.deletions(ctx)
 	if err != nil && !isDamage(err) {
 		return v.proof, err
 	}
@@ -73,7 +73,7 @@ func (db *DB) Verify(
 			return v.proof, err
 		}
 	}
-	if err := db.unchanged(ctx, before, true); !isDamage(err) {
+	if err := db.unchanged(ctx, before); !isDamage(err) {
 		return v.proof, err
 	}
 	return v.proof, nil
@@ -309,7 +309,7 @@ func (v *verifier) orphans() error {
 		var n int
 		query := "SELECT count(*) FROM " + q.from
 		if err := v.db.reader.QueryRowContext(v.ctx, query).Scan(&n); err != nil {
-			return v.db.readError(err)
+			return v.db.wrap(err)
 		}
 		if n > 0 {
 			v.report(q.check, "the store", fmt.Sprintf("%d %s", n, q.what), doRestore)

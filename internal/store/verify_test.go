@@ -35,9 +35,7 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 		if i%4 == 0 {
 			f := fault(i)
 			change(f)
-			if err := db.Save(t.Context(), f, longTranscript(i)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Save(t.Context(), f, longTranscript(i)))
 		}
 		if i%10 == 9 {
 			a.Model = "doomed"
@@ -45,9 +43,7 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 				a.Setting, 2025, 1)
 		}
 		a.FinishedAt = a.FinishedAt.Add(time.Duration(i) * time.Second)
-		if err := db.Save(t.Context(), a, longTranscript(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Save(t.Context(), a, longTranscript(i)))
 	}
 	one, two := outcome(1), outcome(2)
 	one.Number, two.Number = 1, 1
@@ -57,20 +53,14 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 			Trial: outcome(i + 1).ID, Number: 1, Model: "judge", Prompt: "p1", Category: "other",
 			Confidence: 0.5, Reason: "why", RuleCategory: "other", At: epoch, Raw: "{}",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := db.Import(t.Context(),
+	must(t, db.Import(t.Context(),
 		store.Import{
 			Kind: "v3", Name: "old.json", SHA256: strings.Repeat("ab", 32), At: epoch,
 			Program: "v1", Body: []byte(`{"a":1}`),
-		}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.EndRun(t.Context(), "r1", []byte(`{"done":40}`)); err != nil {
-		t.Fatal(err)
-	}
+		}))
+	must(t, db.EndRun(t.Context(), "r1", []byte(`{"done":40}`)))
 	begin(t, db, "r2")
 	for i := range 10 {
 		a := outcome(100 + i)
@@ -88,9 +78,7 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 		}, "v1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	return path
 }
 
@@ -104,10 +92,16 @@ func verify(t testing.TB, path string) ([]store.Problem, store.Proof) {
 		seen.Store(s.Attempt.ID, true)
 		return nil
 	}, func(p store.Problem) { problems = append(problems, p) }, func(int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return problems, proof
+}
+
+// intact checks that a store has no problems.
+func intact(t testing.TB, path string) {
+	t.Helper()
+	if problems, _ := verify(t, path); len(problems) > 0 {
+		t.Errorf("%s has problems: %v", path, problems)
+	}
 }
 
 func TestVerifyFindsNoProblemInIntactStore(t *testing.T) {
@@ -132,20 +126,14 @@ func meddle(t testing.TB, path, text string) {
 	db := raw(t, path, "PRAGMA foreign_keys = OFF")
 	defer db.Close()
 	rows, err := db.Query("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts := make(map[string]string)
 	for rows.Next() {
 		var name, text string
-		if err := rows.Scan(&name, &text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&name, &text))
 		texts[name] = text
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(rows.Err(), rows.Close()))
 	execute(t, db, "PRAGMA ignore_check_constraints = ON; PRAGMA writable_schema = ON")
 	for name := range texts {
 		execute(t, db, "DROP TRIGGER "+name)
@@ -168,12 +156,8 @@ func execute(t testing.TB, db *sql.DB, text string) {
 func patch(t testing.TB, path string, change func([]byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, change(b), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(path, change(b), 0o644))
 }
 
 // replace replaces the last occurrence of a text with one of the same length.
@@ -216,9 +200,7 @@ func planted(t testing.TB, clean string, c corruption) string {
 	if err == nil {
 		err = os.WriteFile(path, b, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.sql != "" {
 		meddle(t, path, c.sql)
 	} else {
@@ -231,9 +213,7 @@ func planted(t testing.TB, clean string, c corruption) string {
 func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRow bool) {
 	t.Helper()
 	db := openReadOnly(t, path)
-	if err := db.MarkDamaged(problems); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.MarkDamaged(problems))
 	_, err := store.Open(t.Context(), path)
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
 		t.Errorf("Open() = %v, want ErrDamaged with a hint", err)
@@ -273,9 +253,7 @@ func TestRecover(t *testing.T) {
 	before, bare := make(map[string]bool), make(map[string]bool)
 	for s, err := range openReadOnly(t, clean).Transcripts(t.Context(),
 		store.Filter{AsSaved: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before[contentOf(&s)] = true
 		s.Transcript = nil // it may be lost
 		bare[contentOf(&s)] = true
@@ -290,18 +268,12 @@ func TestRecover(t *testing.T) {
 			to := path + "-new"
 			var lost []store.Problem
 			sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if problems, _ := verify(t, to); len(problems) > 0 {
-				t.Errorf("the copy has problems: %v", problems)
-			}
+			must(t, err)
+			intact(t, to)
 			n, without := 0, 0
 			for s, err := range openReadOnly(t, to).Transcripts(t.Context(),
 				store.Filter{AsSaved: true}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				n++
 				if s.Transcript == nil && bare[contentOf(&s)] && !before[contentOf(&s)] {
 					without++

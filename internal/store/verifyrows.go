@@ -21,7 +21,7 @@ func (v *verifier) rowsOf(of string) error {
 	t := sealed[of]
 	deleted, err := deletedRows(v.ctx, v.db.reader, of)
 	if err != nil {
-		return v.db.readError(err)
+		return v.db.wrap(err)
 	}
 	next := int64(1)
 	err = v.db.eachSealed(v.ctx, of, func(r sealedRow) (bool, error) {
@@ -54,7 +54,7 @@ func (v *verifier) ledger() error {
 	where := func(id int64) string { return fmt.Sprintf("the rows recorded for deletion %d", id) }
 	sums, err := deletedSums(v.ctx, v.db.reader)
 	if err != nil {
-		return v.db.readError(err)
+		return v.db.wrap(err)
 	}
 	query := "SELECT id, sum FROM seals WHERE of = 'deleted'"
 	err = eachRaw(v.ctx, v.db.reader, query, nil, func(row []any) (bool, error) {

@@ -122,45 +122,37 @@ func gather(batch []*op, queue <-chan *op) []*op {
 	return batch
 }
 
-// commit writes the batch to disk and answers the callers. A refused op leaves no trace and does
-// not affect the others. Any other error fails the whole batch and ends all writing.
+// commit writes the batch to disk and answers the callers. If an op is refused, the halves of the
+// batch are committed apart, until the op is alone and affects no others. Any other error fails the
+// whole batch and ends all writing.
 func (w *writer) commit(batch []*op) {
-	var refused []error
-	if w.failed == nil {
-		var err error
-		if refused, err = w.transact(batch); err != nil {
+	err := w.failed
+	if err == nil {
+		err = w.try(batch)
+		refused, ok := refusal(err)
+		switch {
+		case ok && len(batch) > 1:
+			half := len(batch) / 2
+			w.commit(batch[:half])
+			w.commit(batch[half:])
+			return
+		case ok:
+			err = refused
+		case err != nil:
 			w.failed = explain(w.path, err)
+			err = w.failed
 		}
 	}
-	for i, o := range batch {
-		if w.failed != nil {
-			o.done <- w.failed
-			continue
-		}
-		o.done <- refused[i]
+	for _, o := range batch {
+		o.done <- err
 	}
 }
 
-// transact applies the batch and commits it. It returns the error of each refused op.
-func (w *writer) transact(batch []*op) ([]error, error) {
-	refused, err := w.try(batch, false)
-	if errors.Is(err, errRefused) {
-		refused, err = w.try(batch, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return refused, w.checkFiles()
-}
-
-var errRefused = errors.New("an op was refused")
-
-// try is one transaction. Savepoints undo a refused op alone, but SQLite then keeps a copy of each
-// page that an op changes. Refusals are rare, so the first try has none and ends with errRefused.
-func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) {
+// try applies and commits the batch in one transaction, of which no part remains if it fails.
+func (w *writer) try(batch []*op) (err error) {
 	last := w.last
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -170,46 +162,15 @@ func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) 
 			w.last = last
 		}
 	}()
-	refused = make([]error, len(batch))
-	for i, o := range batch {
-		apply := w.apply
-		if !savepoints {
-			apply = w.applyAlone
-		}
-		if refused[i], err = apply(o); err != nil {
-			return nil, err
+	for _, o := range batch {
+		if err := o.apply(w); err != nil {
+			return err
 		}
 	}
-	return refused, w.exec("COMMIT")
-}
-
-// applyAlone applies o without a savepoint.
-func (w *writer) applyAlone(o *op) (_, err error) {
-	if err = o.apply(w); err != nil {
-		if _, ok := refusal(err); ok {
-			err = errRefused
-		}
+	if err := w.exec("COMMIT"); err != nil {
+		return err
 	}
-	return nil, err
-}
-
-// apply applies o. The first error concerns only o, the second the whole transaction.
-func (w *writer) apply(o *op) (refused, err error) {
-	if err := w.exec("SAVEPOINT op"); err != nil {
-		return nil, err
-	}
-	last := w.last
-	if err := o.apply(w); err != nil {
-		var ok bool
-		if refused, ok = refusal(err); !ok {
-			return nil, err
-		}
-		if err := w.exec("ROLLBACK TO op"); err != nil {
-			return nil, err
-		}
-		w.last = last
-	}
-	return refused, w.exec("RELEASE op")
+	return w.checkFiles()
 }
 
 // exec executes a statement. Times among its arguments are stored as text.
