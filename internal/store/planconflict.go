@@ -29,7 +29,7 @@ type StoredPlan struct {
 // comparePlans reports the stores whose plan of an experiment differs from the plan of its latest
 // run. It leaves out experiments whose text is lost.
 func (b *rebuilder) comparePlans() error {
-	if b.PlanConflict == nil {
+	if b.PlanConflict == nil || len(b.sources) < 2 { // a single source may be damaged
 		return nil
 	}
 	type plan struct {
