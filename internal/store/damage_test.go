@@ -293,20 +293,6 @@ func TestReadersSkipDamagedRuns(t *testing.T) {
 	}
 }
 
-// Recovery keeps a run whose experiment's text is lost.
-func TestRecoverKeepsRunWithoutPlan(t *testing.T) {
-	t.Parallel()
-	path := planted(t, whole(t), corruption{sql: `UPDATE runs SET spec = '{"name": "other"}'`})
-	var lost []store.Problem
-	if _, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path); err != nil {
-		t.Fatal(err)
-	}
-	e, err := openReadOnly(t, path+"-new").Experiments(t.Context())
-	if err != nil || len(e) != 1 || !e[0].Lost() || e[0].Plans != 0 {
-		t.Errorf("Experiments() = %+v, %v, want one with a lost plan", e, err)
-	}
-}
-
 func TestRecoverMendsFormatNumber(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)

@@ -263,6 +263,11 @@ func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 			if err != nil || len(runs) != 2 || runs[0].ID != "r1" {
 				t.Errorf("Runs() = %+v, %v", runs, err)
 			}
+			plans, err := db.Plans(t.Context())
+			plan, text := plans["r1"], []string{"spec", "serves", "prices"}
+			if err != nil || plan.Lost() != slices.Contains(text, column) {
+				t.Errorf("the plan is %+v, %v", plan, err)
+			}
 			if got := len(all(t, db, store.Filter{Run: "r1"})); got != n-10 {
 				t.Errorf("%d attempts of the run, want %d", got, n-10)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -204,6 +205,30 @@ func saveForEver(ctx context.Context, path string) error {
 // year10000 has no RFC 3339 form.
 var year10000 = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// drawFields draws the fields of a struct. It leaves words that the store knows, lists, maps and
+// pointers.
+func drawFields(t *rapid.T, to reflect.Value, text *rapid.Generator[string]) {
+	for i := range to.NumField() {
+		f, name := to.Field(i), to.Type().Field(i).Name
+		switch {
+		case f.Type() == reflect.TypeFor[time.Time]():
+			f.Set(reflect.ValueOf(
+				time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name),
+					rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()))
+		case f.Type() == reflect.TypeFor[string]():
+			f.SetString(text.Draw(t, name))
+		case f.CanInt():
+			f.SetInt(rapid.Int64Range(0, 1<<53).Draw(t, name))
+		case f.Kind() == reflect.Float64:
+			f.SetFloat(rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, name))
+		case f.Kind() == reflect.Bool:
+			f.SetBool(rapid.Bool().Draw(t, name))
+		case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[assay.Sampling]():
+			drawFields(t, f, text)
+		}
+	}
+}
+
 // drawAttempt returns an attempt that the store must accept.
 func drawAttempt(t *rapid.T) *assay.Attempt {
 	text := rapid.OneOf(rapid.String(),
@@ -211,98 +236,53 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 			"", "\x00", "a\x00b", "'", "\"", "\xff\xfe", "2026-01-01", "12",
 			"<&>\u2028",
 		}))
-	draw := func(name string) string { return text.Draw(t, name) }
-	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
-	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
-	at := func(name string) time.Time {
-		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name),
-			rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
-	}
-	cell := assay.Cell{
-		Model: "m" + draw("model"), Variant: draw("variant"),
-		Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
-		Reliability: unit("reliability"), Faults: draw("faults"),
-	}
-	set := assay.Setting{
-		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"),
-		Turns: n("turn limit"), Calls: n("call limit"),
-		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
-		SeveralCalls: draw("several"), Loops: draw("loops"),
-		AgentModel: draw("agent model"), AgentTimeout: draw("agent timeout"),
-		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
-		Burst:       rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
-	}
+	a := new(assay.Attempt)
+	drawFields(t, reflect.ValueOf(a).Elem(), text)
+	a.Model = "m" + a.Model
 	if rapid.Bool().Draw(t, "sampled") {
-		temperature, tokens := unit("temperature"), n("tokens")
-		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
+		a.Sampling = assay.Sampling{Temperature: &a.Persistence, MaxTokens: &a.Calls}
 	}
-	a := &assay.Attempt{
-		Trial: assay.NewTrial(cell,
-			assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set,
-			rapid.Int64().Draw(t, "seed"), n("repeat")),
-		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"),
-		Lane: draw("lane"), ServedModel: draw("served"),
-		Outcome:  drawOutcome(t, text),
-		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CachedTokens: n("cached"),
-		CacheWriteTokens: n("written"), ReasoningTokens: n("reasoning"),
-		Finish: draw("finish"), Truncated: n("truncated"), Deviations: draw("deviations"),
-		Reported: draw("reported"),
-		CostUSD:  rapid.Float64Range(0, 1e9).Draw(t, "cost"),
-		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"),
-		FinishedAt: at("finished"),
-	}
-	a.Worker = draw("worker")
-	a.UncertainTokens, a.UnpricedTokens = n("uncertain"), n("unpriced")
+	a.Trial = assay.NewTrial(a.Cell,
+		assay.TaskRef{ID: assay.TaskID(text.Draw(t, "task")), Digest: a.TaskDigest}, a.Setting,
+		rapid.Int64().Draw(t, "seed"), a.Repeat)
+	a.Number, a.Round, a.Experiment, a.Run, a.Parked = 0, 0, "e", "r1", false
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
 		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried
 	}
+	a.Outcome = drawOutcome(t, text)
 	if rapid.Bool().Draw(t, "settles") {
 		return a
 	}
 	a.Level, a.Ended = "", ""
 	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
-	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
-	a.Unmetered = rapid.Bool().Draw(t, "unmetered")
+	a.Parked = rapid.Bool().Draw(t, "parked")
 	return a
 }
 
 // drawOutcome returns an outcome that the store must accept.
-func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
-	list := func(name string) []string {
-		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, name); len(all) > 0 {
-			return all
-		}
-		return nil
-	}
-	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
-	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
+func drawOutcome(t *rapid.T, text *rapid.Generator[string]) (o assay.Outcome) {
+	drawFields(t, reflect.ValueOf(&o).Elem(), text)
 	level := func(name string) assay.Level { return rapid.SampledFrom(assay.Levels).Draw(t, name) }
-	o := assay.Outcome{
-		Level: level("level"), Ended: rapid.SampledFrom(ends).Draw(t, "ended"),
-		ErrorCategory: text.Draw(t, "category"), Turns: n("turns"), ToolCalls: n("calls"),
-		RequiredTools: list("required"), ExecutedTools: list("executed"),
-		Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"),
-		Assisted:  n("assisted"),
-		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"),
-		Recovered: n("recovered"), FaultsScheduled: n("scheduled"), FaultsMet: n("met"),
-		Wasted: n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"),
-		Precision: unit("precision"), UnwantedEffects: n("unwanted"), Broken: text.Draw(t, "broken"),
-		ScoreVersion: text.Draw(t, "score"),
+	o.Level, o.Ended = level("level"), rapid.SampledFrom(ends).Draw(t, "ended")
+	o.LoopTurn, o.Undecided = 0, ""
+	for _, list := range []*[]string{&o.RequiredTools, &o.ExecutedTools} {
+		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, "tools"); len(all) > 0 {
+			*list = all
+		}
 	}
 	if rapid.Bool().Draw(t, "given") {
-		o.GivenAdherence = pointer(unit("given adherence"))
+		o.GivenAdherence = pointer(rapid.Float64Range(0, 1).Draw(t, "given adherence"))
 	}
 	if rapid.Bool().Draw(t, "looped") {
-		o.Loop, o.LoopTurn = rapid.SampledFrom(assay.LoopKinds).Draw(t, "loop"), 1+n("loop turn")
+		o.Loop = rapid.SampledFrom(assay.LoopKinds).Draw(t, "loop")
+		o.LoopTurn = rapid.IntRange(1, 1<<53).Draw(t, "loop turn")
 	}
 	if rapid.Bool().Draw(t, "pilot") {
-		score := rapid.Float64Range(-1e9, 1e9)
 		o.Pilot = &assay.PilotScores{
 			Executor: level("executor"), Paper: level("paper"), Batch: level("batch"),
-			WorkflowScore: score.Draw(t, "workflow"), Phase2Score: score.Draw(t, "phase 2"),
-			QualityScore: score.Draw(t, "quality"), FinalScore: score.Draw(t, "final"),
 		}
+		drawFields(t, reflect.ValueOf(o.Pilot).Elem(), text)
 	}
 	return o
 }

@@ -20,6 +20,7 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 		after    time.Duration
 		requests int
 	}{
+		{"behind", time.Second, 8},           // is behind the end of the walk
 		{"east", -48 * time.Hour, 1_000_000}, // ends the walk
 		{"east", 10 * time.Second, 7},        // saved late, within the slack
 		{"east", -24*time.Hour + 1, 100_000},
@@ -62,29 +63,14 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 				{since.Add(20 * time.Second), 10_000 + 7 + 1 + 3 + 5},
 				{since.Add(30 * time.Second), 4},
 			},
-			"west": {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
+			"west":   {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
+			"behind": {{since.Add(time.Second), 8}},
 		}},
 	} {
 		got, err := db.Spent(t.Context(), tc.since)
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 			t.Errorf("%s: Spent(): %v (-want +got):\n%s", name, err, diff)
 		}
-	}
-}
-
-// The test has an attempt that Spent would count if it did not stop before it.
-func TestSpentStopsAtOldAttempts(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t)
-	for i, finished := range []time.Time{epoch, epoch.Add(-25 * time.Hour), epoch} {
-		a := outcome(i)
-		a.FinishedAt = finished
-		save(t, db, a)
-	}
-	got, err := db.Spent(t.Context(), epoch)
-	want := map[string][]store.Spent{outcome(0).Lane: {{epoch, outcome(0).Requests}}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("Spent(): %v (-want +got):\n%s", err, diff)
 	}
 }
 

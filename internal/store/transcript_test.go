@@ -2,9 +2,7 @@ package store_test
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,27 +57,6 @@ func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 		if n != len(want) {
 			t.Errorf("%+v: %d attempts, want %d", filter, n, len(want))
 		}
-	}
-}
-
-func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
-	t.Parallel()
-	db, path := create(t)
-	save(t, db, outcome(1), outcome(2), outcome(3))
-	must(t, db.Close())
-	rawClosed(t, path, `DROP TRIGGER transcripts_keep;
-		UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2`)
-	var got []string
-	for s, err := range openReadOnly(t, path).Transcripts(t.Context(), store.Filter{}) {
-		if damaged := err != nil; damaged != (s.Transcript == nil) || damaged &&
-			!errors.Is(err, store.ErrDamaged) {
-			t.Errorf("transcript %v, error %v", s.Transcript, err)
-		}
-		got = append(got, fmt.Sprint(s.Attempt.Task, " ", err == nil))
-	}
-	want := "task_00000001 true, task_00000002 false, task_00000003 true"
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
