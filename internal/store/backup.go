@@ -25,14 +25,15 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 
 	// Check before copying, to fail at once, and again after it, because another process may
 	// have found damage meanwhile.
-	if err := db.refuseDamaged(ctx); err != nil {
-		return "", err
+	err = refuseDamaged(ctx, db.reader, db.path)
+	if err == nil {
+		err = db.copyTo(ctx, t.part)
 	}
-	if err := db.copyTo(ctx, t.part); err != nil {
+	if err == nil {
+		err = refuseDamaged(ctx, db.reader, db.path)
+	}
+	if err != nil {
 		return "", explain(db.path, fmt.Errorf("backup: %w", err))
-	}
-	if err := db.refuseDamaged(ctx); err != nil {
-		return "", err
 	}
 
 	copied, err := OpenReadOnly(ctx, t.part)
@@ -44,13 +45,6 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
 	return snapshot, t.place()
-}
-
-func (db *DB) refuseDamaged(ctx context.Context) error {
-	if err := refuseDamaged(ctx, db.reader, db.path); err != nil {
-		return explain(db.path, fmt.Errorf("backup: %w", err))
-	}
-	return nil
 }
 
 // copyTo opens a separate connection, because the reader's may not write to any file.

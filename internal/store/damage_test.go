@@ -114,14 +114,10 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 				store.Filter{AsSaved: strings.Contains(damage, "scores")})); got != n {
 				t.Errorf("%d of %d attempts can be read", got, n)
 			}
-			var lost []store.Problem
-			to := path + "-new"
-			sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
-			must(t, err)
+			sum, lost, to := recoverTo(t, path)
 			if sum.Attempts != n || sum.Lost != 0 || sum.Missing != 0 {
 				t.Errorf("%+v, want all %d attempts; lost: %v", sum, n, lost)
 			}
-			intact(t, to)
 			if got := len(all(t, openReadOnly(t, to), store.Filter{})); got != n {
 				t.Errorf("%d attempts, want %d", got, n)
 			}
@@ -137,10 +133,9 @@ func TestRecoverIgnoresForgedExcuses(t *testing.T) {
 		DELETE FROM attempt_seals WHERE attempt = 30;
 		UPDATE scores SET program = 'x';
 		DELETE FROM seals WHERE of = 'score'`})
-	var lost []store.Problem
-	sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
-	if err != nil || sum.Lost != 1 || len(lost) < 2 {
-		t.Errorf("%+v, %v, lost %v, want one attempt not to be copied", sum, err, lost)
+	sum, lost, _ := recoverTo(t, path)
+	if sum.Lost != 1 || len(lost) < 2 {
+		t.Errorf("%+v, lost %v, want one attempt not to be copied", sum, lost)
 	}
 }
 
@@ -177,10 +172,9 @@ func TestAbsurdIDsAreReachedQuickly(t *testing.T) {
 			if n+db.Skipped() != 56 || db.Skipped() > 1 {
 				t.Errorf("%d attempts, %d skipped, want 56", n, db.Skipped())
 			}
-			var lost []store.Problem
-			sum, err := rebuild(&lost, nil).Make(ctx, path+"-new", path)
-			if err != nil || sum.Attempts < 55 || len(lost) == 0 {
-				t.Errorf("%+v, %v; lost %v", sum, err, lost)
+			sum, lost, _ := recoverTo(t, path)
+			if sum.Attempts < 55 || len(lost) == 0 {
+				t.Errorf("%+v; lost %v", sum, lost)
 			}
 		})
 	}
@@ -202,23 +196,17 @@ func TestVerifyFindsTruncation(t *testing.T) {
 	must(t, db.EndRun(t.Context(), "r1", nil))
 	must(t, db.Close())
 	merged := filepath.Join(t.TempDir(), "merged.db")
-	if _, err := rebuild(nil, nil).Make(t.Context(), merged, path); err != nil {
-		t.Fatal(err)
-	}
+	merge(t, merged, path)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	if _, err := openReadOnly(t, path).Backup(t.Context(), backup); err != nil {
-		t.Fatal(err)
-	}
+	_, err := openReadOnly(t, path).Backup(t.Context(), backup)
+	must(t, err)
 	deleted := filepath.Join(t.TempDir(), "deleted.db")
 	copyOf(t, path, deleted)
 	db = open(t, deleted)
-	if _, err := db.Delete(t.Context(),
-		store.Choice{
-			Levels: []assay.Level{doomed.Level},
-			Before: epoch.Add(time.Minute + 2*time.Second),
-		}, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, db, store.Choice{
+		Levels: []assay.Level{doomed.Level},
+		Before: epoch.Add(time.Minute + 2*time.Second),
+	})
 	must(t, db.Close())
 	for _, path := range []string{path, merged, backup} {
 		intact(t, path)
@@ -231,12 +219,10 @@ func TestVerifyFindsTruncation(t *testing.T) {
 			}) {
 			t.Errorf("problems %v, want one with 3 of 8 attempts missing", problems)
 		}
-		var lost []store.Problem
-		sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
-		if err != nil || int(sum.Missing)+sum.Lost != 3 || sum.Attempts != 5 {
-			t.Errorf("recover: %+v, %v, want 5 attempts and 3 missing", sum, err)
+		sum, lost, _ := recoverTo(t, path)
+		if int(sum.Missing)+sum.Lost != 3 || sum.Attempts != 5 {
+			t.Errorf("recover: %+v, %v, want 5 attempts and 3 missing", sum, lost)
 		}
-		intact(t, path+"-new")
 	}
 	if problems, proof := verify(t, deleted); len(problems) > 0 || proof.Deleted == 0 {
 		t.Errorf("after a deletion: %v, %+v", problems, proof)
@@ -252,11 +238,10 @@ func TestRecoverCountsUnreadableAttempts(t *testing.T) {
 	}
 	must(t, errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()))
 	patch(t, path, clearLastAttempts)
-	var lost []store.Problem
-	sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
-	if err != nil || sum.Missing == 0 || sum.Lost != 0 || sum.Attempts == 0 ||
+	sum, lost, _ := recoverTo(t, path)
+	if sum.Missing == 0 || sum.Lost != 0 || sum.Attempts == 0 ||
 		sum.Attempts+int(sum.Missing) != 40 {
-		t.Errorf("%+v, %v, want 40 attempts, copied or missing", sum, err)
+		t.Errorf("%+v, want 40 attempts, copied or missing", sum)
 	}
 	if !slices.ContainsFunc(lost, func(p store.Problem) bool { return p.Check == "file" }) {
 		t.Errorf("the problems do not mention the file: %v", lost)
@@ -304,10 +289,8 @@ func TestRecoverMendsFormatNumber(t *testing.T) {
 			store.ErrOlder) || !strings.Contains(err.Error(), "assay store recover") {
 			t.Errorf("%d: Open() = %v, want ErrOlder with a hint", number, err)
 		}
-		var lost []store.Problem
-		if sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path); err != nil ||
-			sum.Attempts != 56 || len(lost) > 0 {
-			t.Errorf("%d: recover: %+v, %v, %v", number, sum, err, lost)
+		if sum, lost, _ := recoverTo(t, path); sum.Attempts != 56 || len(lost) > 0 {
+			t.Errorf("%d: recover: %+v, %v", number, sum, lost)
 		}
 	}
 }

@@ -53,9 +53,6 @@ var (
 // ErrChanged means that rows were deleted while a reader was reading the store.
 var ErrChanged = errors.New("attempts were deleted while the store was being read")
 
-// errDangling means that an attempt refers to a missing trial or run.
-var errDangling = hinted(fmt.Errorf("%w: its trial or its run is missing", ErrDamaged), doRescue)
-
 // An AmbiguousError means that several trials begin with a prefix.
 type AmbiguousError struct {
 	Prefix string
@@ -83,6 +80,11 @@ const doRescue = "nothing was changed; \"assay store verify\" lists the damage, 
 	"\"assay export\" reads the intact rows, \"assay store recover\" copies them to a new store"
 
 func hinted(err error, hint string) error { return fmt.Errorf("%w\nhint: %s", err, hint) }
+
+// damaged returns the error of damage that verify and recover can tell more about.
+func damaged(what string) error {
+	return hinted(fmt.Errorf("%w: %s", ErrDamaged, what), doRescue)
+}
 
 // code returns the extended result code of SQLite in err's chain, or 0.
 func code(err error) int {

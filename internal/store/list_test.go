@@ -55,9 +55,7 @@ func TestListContinues(t *testing.T) {
 	if len(again) != 3 || again[0].Level != assay.FullSuccess {
 		t.Errorf("after a rescoring: %v", again)
 	}
-	if _, err := db.Delete(t.Context(), store.Choice{Model: settled[0].Model}, "test"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, db, store.Choice{Model: settled[0].Model})
 	if _, err := db.List(t.Context(), third.Snapshot); !errors.Is(err, store.ErrUnknownSnapshot) {
 		t.Errorf("after a deletion: %v", err)
 	}

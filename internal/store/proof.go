@@ -11,18 +11,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// errUnproved means that a row differs from the data that its seal covers.
-var errUnproved = hinted(fmt.Errorf("%w: it is not as it was saved", ErrDamaged), doRescue)
-
-var errNoSeal = hinted(fmt.Errorf("%w: it has no seal: another program added it, or the seal is "+
-	"lost", ErrDamaged), doRescue)
-
-var errUnprovedScore = hinted(fmt.Errorf("%w: its latest score is not as it was saved", ErrDamaged),
-	doRescue)
-
-// errUnknownExperiment means that the row of an attempt's run was changed.
-var errUnknownExperiment = hinted(fmt.Errorf("%w: its experiment is unknown, because the row of "+
-	"its run is not as it was saved", ErrDamaged), doRescue)
+var (
+	errUnproved      = damaged("it is not as it was saved")
+	errNoSeal        = damaged("it has no seal: another program added it, or the seal is lost")
+	errUnprovedScore = damaged("its latest score is not as it was saved")
+	// errUnknownExperiment means that the row of an attempt's run was changed.
+	errUnknownExperiment = damaged("its experiment is unknown, because the row of its run is not " +
+		"as it was saved")
+	errDangling = damaged("its trial or its run is missing")
+)
 
 // A storedAttempt is an attempt as SQLite returns it, with everything that its seal covers. Its
 // slices are good until the next one.

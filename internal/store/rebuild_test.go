@@ -62,9 +62,7 @@ func TestMergeLaws(t *testing.T) {
 		dir := t.TempDir()
 		merged := func(name string, from ...string) string {
 			to := filepath.Join(dir, name)
-			if _, err := rebuild(nil, nil).Make(t.Context(), to, from...); err != nil {
-				t.Fatal(err)
-			}
+			merge(t, to, from...)
 			return to
 		}
 		var stores []string
@@ -127,14 +125,10 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 	t.Parallel()
 	full := whole(t)
 	lean := filepath.Join(t.TempDir(), "lean.db")
-	if _, err := openReadOnly(t, full).Backup(t.Context(), lean); err != nil {
-		t.Fatal(err)
-	}
+	_, err := openReadOnly(t, full).Backup(t.Context(), lean)
+	must(t, err)
 	db := open(t, lean)
-	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e", Transcripts: true},
-		"v1"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, db, store.Choice{Experiment: "e", Transcripts: true})
 	must(t, db.Close())
 	_, want := verify(t, full)
 	for name, from := range map[string][]string{
@@ -142,9 +136,7 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 		"lean first": {lean, full},
 	} {
 		to := filepath.Join(t.TempDir(), "all.db")
-		if _, err := rebuild(nil, nil).Make(t.Context(), to, from...); err != nil {
-			t.Fatal(err)
-		}
+		merge(t, to, from...)
 		if problems, is := verify(t, to); is.Transcripts != want.Transcripts || len(problems) > 0 {
 			t.Errorf("%s: %d transcripts, want %d; problems %v",
 				name, is.Transcripts, want.Transcripts, problems)
@@ -252,13 +244,11 @@ func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 			path := planted(t, clean, corruption{sql: "UPDATE runs SET " + column + " = CASE typeof(" +
 				column + ") WHEN 'integer' THEN 1 + " + column + " ELSE " + column +
 				" || ' ' END WHERE id = 'r1'"})
-			var lost []store.Problem
-			sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
-			if err != nil || sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) != 1 {
-				t.Errorf("%+v, %v, lost %v; want all %d attempts", sum, err, lost, n)
+			sum, lost, to := recoverTo(t, path)
+			if sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) != 1 {
+				t.Errorf("%+v, lost %v; want all %d attempts", sum, lost, n)
 			}
-			intact(t, path+"-new")
-			db := openReadOnly(t, path+"-new")
+			db := openReadOnly(t, to)
 			runs, err := db.Runs(t.Context(), "")
 			if err != nil || len(runs) != 2 || runs[0].ID != "r1" {
 				t.Errorf("Runs() = %+v, %v", runs, err)

@@ -49,9 +49,7 @@ func TestOutcomeOfLatestRoundCounts(t *testing.T) {
 		}
 		intact(t, path)
 		copied := path + "-new"
-		if _, err := rebuild(nil, nil).Make(t.Context(), copied, path); err != nil {
-			r.Fatal(err)
-		}
+		merge(t, copied, path)
 		countsLatest(t, r, openReadOnly(t, copied), rounds, total)
 	})
 }
@@ -120,17 +118,13 @@ func TestKeptLibrary(t *testing.T) {
 	}
 	save(t, db, outcome(1))
 	copied := path + "-new"
-	if _, err := rebuild(nil, nil).Make(t.Context(), copied, path, path); err != nil {
-		t.Fatal(err)
-	}
+	merge(t, copied, path, path)
 	for _, p := range []string{path, copied} {
 		if got := parts(p); !slices.Equal(got, []string{"one", "two"}) {
 			t.Errorf("%s: parts %q, want one and two", p, got)
 		}
 	}
-	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e"}, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, db, store.Choice{Experiment: "e"})
 	if got := parts(path); len(got) > 0 {
 		t.Errorf("after the experiment was deleted: parts %q", got)
 	}

@@ -304,3 +304,17 @@ func must(t fataler, err error) {
 		t.Fatal(err)
 	}
 }
+
+// remove deletes what a choice selects.
+func remove(t testing.TB, db *store.DB, c store.Choice) {
+	t.Helper()
+	_, err := db.Delete(t.Context(), c, "v1")
+	must(t, err)
+}
+
+// merge makes a store of others, which are not damaged.
+func merge(t testing.TB, to string, from ...string) {
+	t.Helper()
+	_, err := rebuild(nil, nil).Make(t.Context(), to, from...)
+	must(t, err)
+}

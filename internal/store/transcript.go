@@ -26,9 +26,19 @@ func (db *DB) Transcript(
 	if number != 0 {
 		what = nameAttempt(trial, number)
 	}
-	row, script, err := db.findScript(ctx, key, number)
+	var row int64
+	var script []byte
 	var t *assay.Transcript
-	if err == nil {
+	err = db.reader.QueryRowContext(ctx, `SELECT a.id, script
+		FROM attempts a LEFT JOIN attempt_seals s ON s.attempt = a.id
+		WHERE trial = ?1 AND ?2 IN (0, number)
+		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&row, &script)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		err = ErrNotFound
+	case err != nil:
+		err = db.wrap(err)
+	default:
 		t, err = db.transcriptOf(ctx, row, script, nil)
 	}
 	if err == nil && t == nil {
@@ -42,20 +52,6 @@ func (db *DB) Transcript(
 		return assay.Transcript{}, err
 	}
 	return *t, nil
-}
-
-// findScript returns the row ID of an attempt, and the digest of its transcript.
-func (db *DB) findScript(
-	ctx context.Context, key trialKey, number int,
-) (row int64, script []byte, err error) {
-	err = db.reader.QueryRowContext(ctx, `SELECT a.id, script
-		FROM attempts a LEFT JOIN attempt_seals s ON s.attempt = a.id
-		WHERE trial = ?1 AND ?2 IN (0, number)
-		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&row, &script)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil, ErrNotFound
-	}
-	return row, script, db.wrap(err)
 }
 
 // A Stored is an attempt with its transcript.

@@ -68,16 +68,11 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 		a.Run = "r2"
 		save(t, db, a)
 	}
-	if _, err := db.Delete(t.Context(), store.Choice{Model: "doomed"}, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Delete(t.Context(),
-		store.Choice{
-			Before: epoch.Add(time.Minute + 10*time.Second),
-			Levels: []assay.Level{assay.PartialSuccess}, Transcripts: true,
-		}, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, db, store.Choice{Model: "doomed"})
+	remove(t, db, store.Choice{
+		Before: epoch.Add(time.Minute + 10*time.Second),
+		Levels: []assay.Level{assay.PartialSuccess}, Transcripts: true,
+	})
 	must(t, db.Close())
 	return path
 }
@@ -265,11 +260,7 @@ func TestRecover(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := planted(t, clean, c)
-			to := path + "-new"
-			var lost []store.Problem
-			sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
-			must(t, err)
-			intact(t, to)
+			sum, lost, to := recoverTo(t, path)
 			n, without := 0, 0
 			for s, err := range openReadOnly(t, to).Transcripts(t.Context(),
 				store.Filter{AsSaved: true}) {
@@ -305,6 +296,16 @@ func contentOf(s *store.Stored) string {
 	a.Number = 0
 	text, err := json.Marshal(store.Stored{Attempt: a, Transcript: s.Transcript})
 	return fmt.Sprint(string(text), err)
+}
+
+// recoverTo makes path+"-new" of a damaged store, and checks that it has no problems.
+func recoverTo(t testing.TB, path string) (sum store.Copied, lost []store.Problem, to string) {
+	t.Helper()
+	to = path + "-new"
+	sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
+	must(t, err)
+	intact(t, to)
+	return sum, lost, to
 }
 
 func rebuild(lost *[]store.Problem, conflicts *[]store.Conflict) store.Rebuild {
