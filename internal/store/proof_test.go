@@ -125,6 +125,7 @@ func readEverything(ctx context.Context, db *store.DB) (failed []error) {
 	add := func(err error) { failed = append(failed, err) }
 	f := store.Filter{Superseded: true}
 	add(last(db.Attempts(ctx, f)))
+	add(last(db.Verdicts(ctx, f)))
 	add(last(db.Classifications(ctx, "", "")))
 	l, err := db.List(ctx, "")
 	add(err)

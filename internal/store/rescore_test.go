@@ -228,6 +228,19 @@ func TestSnapshotsNeverChange(t *testing.T) {
 			succeeded[a.ID] = a.Level == assay.FullSuccess
 		}
 	})
+	// Verdicts are attempts without their trials.
+	want := all(t, reader, store.Filter{})
+	for v, err := range reader.Verdicts(t.Context(), store.Filter{}) {
+		must(t, err)
+		w := want[0]
+		if w.Trial = (assay.Trial{ID: w.ID}); !reflect.DeepEqual(w, v) {
+			t.Fatalf("verdict (-attempt +verdict):\n%s", cmp.Diff(w, v))
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		t.Errorf("%d verdicts are missing", len(want))
+	}
 	set, err := reader.Succeeded(t.Context())
 	must(t, err)
 	for id, want := range succeeded {

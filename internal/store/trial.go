@@ -51,7 +51,7 @@ func (db *DB) Succeeded(ctx context.Context) (Set, error) {
 // setOf returns the trials whose latest verdict is chosen.
 func (db *DB) setOf(ctx context.Context, chosen func(assay.Level) bool) (Set, error) {
 	var set Set
-	for a, err := range db.Attempts(ctx, Filter{OnlySettled: true}) {
+	for a, err := range db.Verdicts(ctx, Filter{OnlySettled: true}) {
 		if err != nil {
 			return Set{}, err
 		}

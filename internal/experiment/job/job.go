@@ -282,7 +282,7 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error 
 		callless bool
 	}
 	verdicts := make(map[assay.TrialID]verdict)
-	for a, err := range db.Attempts(ctx, store.Filter{OnlySettled: true}) {
+	for a, err := range db.Verdicts(ctx, store.Filter{OnlySettled: true}) {
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,11 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	}
 	b.Facts = x.facts(runs, snapshot)
 
-	attempts := Filter(db.Attempts(ctx, store.Filter{Snapshot: snapshot}), x.Where.Has)
+	filter := store.Filter{Snapshot: snapshot}
+	attempts := db.Verdicts(ctx, filter)
+	if len(x.Where.Conditions()) > 0 { // verdicts lack trials
+		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)
+	}
 	v, err := readVeil(ctx, db, x.Reveal)
 	if err != nil {
 		return nil, err
