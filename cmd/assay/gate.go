@@ -232,7 +232,7 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		}
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
-	m := measurement{
+	m := candidateLook{
 		candidate: candidate, base: base, flags: f, terms: terms, planner: job.PlannedTrials,
 	}
 	switch {
@@ -250,7 +250,7 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 
 // planGate shows how large a run has to be. Without a candidate that can be measured, the baseline
 // has to do.
-func (p *process) planGate(ctx context.Context, m measurement) error {
+func (p *process) planGate(ctx context.Context, m candidateLook) error {
 	var plan *report.GatePlan
 	g, err := p.measure(ctx, m)
 	if err == nil {
@@ -272,8 +272,8 @@ func (p *process) planGate(ctx context.Context, m measurement) error {
 	})
 }
 
-// A measurement is one look at a candidate.
-type measurement struct {
+// A candidateLook is one look at a candidate.
+type candidateLook struct {
 	candidate string
 	base      *reading.Baseline
 	flags     gateFlags
@@ -282,7 +282,7 @@ type measurement struct {
 }
 
 // measure compares the candidate with the baseline.
-func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, err error) {
+func (p *process) measure(ctx context.Context, m candidateLook) (g *report.Gate, err error) {
 	db := m.base.In(m.flags.store)
 	if db == nil {
 		if db, err = p.openToRead(ctx, m.flags.store); err != nil {
@@ -309,7 +309,7 @@ const looks = 4
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first
 // trials of each model, balanced over the cells, so the results of a look do not depend on which
 // trials end first.
-func (p *process) runGate(ctx context.Context, m measurement, path string) (err error) {
+func (p *process) runGate(ctx context.Context, m candidateLook, path string) (err error) {
 	f := &m.flags
 	f.run.store = f.store
 	var most int

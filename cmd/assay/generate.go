@@ -83,8 +83,8 @@ library, as a file. The same flags always give the same library, except --privat
 	return cmd
 }
 
-// content is what a library file is made of.
-type content struct {
+// fileContent is what a library file is made of.
+type fileContent struct {
 	meta  library.Meta
 	tools []assay.Tool
 	tasks iter.Seq[assay.Task]
@@ -94,7 +94,7 @@ type content struct {
 
 // generated returns the content of a library with new tools from a seed, or of one with the
 // built-in tools.
-func generated(seeded bool, seed uint64, private bool, perType int) (c content, err error) {
+func generated(seeded bool, seed uint64, private bool, perType int) (c fileContent, err error) {
 	if !seeded && !private {
 		c.meta = library.Meta{Name: "generated", Source: fmt.Sprintf(
 			"generator %s, %d tasks a type", library.GeneratorVersion, perType)}

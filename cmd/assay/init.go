@@ -17,14 +17,14 @@ import (
 //go:embed example example-agent
 var exampleFiles embed.FS
 
-// An example is a folder of files that init writes.
-type example struct {
+// An exampleFolder is a folder of files that init writes.
+type exampleFolder struct {
 	name, folder string
 	next         string // the commands to try it
 }
 
 // examples lists the examples, the default first.
-var examples = []example{
+var examples = []exampleFolder{
 	{"desk", "example", "assay run experiment.yaml"},
 	{"my-agent", "example-agent", "assay check && assay run"},
 }
@@ -57,11 +57,11 @@ the support desk to DIR, or to this directory. It never replaces a file.`,
 }
 
 // chosenExample returns the example and the directory that arguments name.
-func chosenExample(args []string) (x example, dir string, err error) {
+func chosenExample(args []string) (x exampleFolder, dir string, err error) {
 	if len(args) == 0 {
 		return examples[0], ".", nil
 	}
-	i := slices.IndexFunc(examples, func(x example) bool { return x.name == args[0] })
+	i := slices.IndexFunc(examples, func(x exampleFolder) bool { return x.name == args[0] })
 	switch {
 	case i >= 0:
 		return examples[i], args[len(args)-1], nil
@@ -77,7 +77,7 @@ func chosenExample(args []string) (x example, dir string, err error) {
 }
 
 // write writes the files of the example unless one of them exists.
-func (x example) write(p *process, dir string) error {
+func (x exampleFolder) write(p *process, dir string) error {
 	files, err := fs.Sub(exampleFiles, x.folder)
 	if err != nil {
 		return err

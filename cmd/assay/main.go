@@ -193,7 +193,7 @@ func exitCode(err error) int {
 	}
 	var file *plan.Error
 	var output *delivery.NameError
-	var ambiguous *reading.AmbiguousError
+	var ambiguous *reading.AmbiguousNameError
 	if errors.As(err, &file) || errors.As(err, &output) || errors.As(err, &ambiguous) {
 		return exitUsage
 	}

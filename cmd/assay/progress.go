@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A progress shows on a terminal how much of some long work is done. If standard error is not a
+// A longWork shows on a terminal how much of some long work is done. If standard error is not a
 // terminal, it stays silent.
-type progress struct {
+type longWork struct {
 	p    *process
 	what string
 
@@ -22,14 +22,14 @@ type progress struct {
 // patience is how long work may take before its progress is shown.
 const patience = time.Second
 
-func (p *process) progress(what string) *progress {
-	return &progress{p: p, what: what, begun: time.Now()}
+func (p *process) progress(what string) *longWork {
+	return &longWork{p: p, what: what, begun: time.Now()}
 }
 
 // at shows how much is done, five times a second at most. If of is 0, it is unknown.
-func (s *progress) at(done, of int) { s.on(s.what, done, of) }
+func (s *longWork) at(done, of int) { s.on(s.what, done, of) }
 
-func (s *progress) on(what string, done, of int) {
+func (s *longWork) on(what string, done, of int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -46,7 +46,7 @@ func (s *progress) on(what string, done, of int) {
 }
 
 // end clears the line.
-func (s *progress) end() {
+func (s *longWork) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.width > 0 {

@@ -35,7 +35,7 @@ they are.`,
   assay store rescore --store results.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var sum reading.Rescored
+			var sum reading.RescoreCounts
 			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
 				open := openExisting
 				if dry {
@@ -70,7 +70,7 @@ func openExisting(ctx context.Context, path string) (*store.DB, error) {
 	return store.Open(ctx, path)
 }
 
-func writeRescored(p *process, sum reading.Rescored, dry bool) {
+func writeRescored(p *process, sum reading.RescoreCounts, dry bool) {
 	verb := "were stored"
 	if dry {
 		verb = "would be stored"

@@ -80,7 +80,7 @@ tasks_per_type: 32
 
 // misjudge stores a wrong verdict for most outcomes. It returns the summary that a rescore must
 // give.
-func misjudge(t *testing.T, path string) reading.Rescored {
+func misjudge(t *testing.T, path string) reading.RescoreCounts {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
@@ -115,16 +115,16 @@ func misjudge(t *testing.T, path string) reading.Rescored {
 			t.Fatal(err)
 		}
 	}
-	return reading.Rescored{
+	return reading.RescoreCounts{
 		Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories,
 		Skipped: map[string]int{},
 	}
 }
 
 // rescoredBy runs `assay store rescore --json`.
-func rescoredBy(t *testing.T, args ...string) reading.Rescored {
+func rescoredBy(t *testing.T, args ...string) reading.RescoreCounts {
 	t.Helper()
-	var out reading.Rescored
+	var out reading.RescoreCounts
 	decode(t, must(t, nil, append([]string{"store", "rescore", "--json"}, args...)...).out, &out)
 	return out
 }

@@ -79,7 +79,9 @@ with --addr 127.0.0.1:7000.`,
 }
 
 // openView listens, and serves the pages of an experiment once its run has begun.
-func (f *runFlags) openView(ctx context.Context, d *display, experiment string) (*view, error) {
+func (f *runFlags) openView(
+	ctx context.Context, d *display, experiment string,
+) (*pageAddress, error) {
 	v, err := listenView(ctx, f.view)
 	if err != nil {
 		return nil, err
@@ -112,8 +114,8 @@ func latest(all []store.Experiment) store.Experiment {
 		func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
 }
 
-// A view is a place where pages are served, or will be.
-type view struct {
+// A pageAddress is a place where pages are served, or will be.
+type pageAddress struct {
 	listener net.Listener
 	token    string
 	url      string // with the token
@@ -121,7 +123,7 @@ type view struct {
 	served   sync.WaitGroup
 }
 
-func listenView(ctx context.Context, addr string) (*view, error) {
+func listenView(ctx context.Context, addr string) (*pageAddress, error) {
 	addr, err := loopback(addr)
 	if err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func listenView(ctx context.Context, addr string) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w\nhint: %s takes a free port", err, viewAddr)
 	}
-	v := &view{listener: l, token: rand.Text()}
+	v := &pageAddress{listener: l, token: rand.Text()}
 	u := url.URL{
 		Scheme: "http", Host: l.Addr().String(), Path: "/",
 		RawQuery: url.Values{"token": {v.token}}.Encode(),
@@ -140,7 +142,7 @@ func listenView(ctx context.Context, addr string) (*view, error) {
 }
 
 // serve serves the pages of an experiment until ctx ends.
-func (v *view) serve(
+func (v *pageAddress) serve(
 	ctx context.Context, db *store.DB, e store.Experiment, o dashboard.Options,
 ) error {
 	o.Token, o.Program = v.token, version()
@@ -153,7 +155,7 @@ func (v *view) serve(
 
 // serveRun serves the pages of a run that has begun, from the store as other processes see it,
 // until close is called. If that fails, the run goes on.
-func (v *view) serveRun(
+func (v *pageAddress) serveRun(
 	ctx context.Context, experiment string, o dashboard.Options, failed func(error),
 ) {
 	ctx, v.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -174,7 +176,7 @@ func (v *view) serveRun(
 }
 
 // close ends serveRun.
-func (v *view) close() {
+func (v *pageAddress) close() {
 	if v.end != nil {
 		v.end()
 	}

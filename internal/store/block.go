@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A block is a range of row IDs and the attempts in it.
-type block[T any] struct {
+// A rowBlock is a range of row IDs and the attempts in it.
+type rowBlock[T any] struct {
 	first, last int64
 	rows        []T
 	err         error // why SQLite did not return the attempts after the last row
@@ -20,12 +20,12 @@ type block[T any] struct {
 func inBlocks[T any](
 	ctx context.Context, db *DB, from, last, rows int64,
 	read func(ctx context.Context, first, last int64) ([]T, error),
-	take func(block[T]) (bool, error),
+	take func(rowBlock[T]) (bool, error),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	type job struct {
 		first, last int64
-		done        chan block[T]
+		done        chan rowBlock[T]
 	}
 	readers := min(runtime.GOMAXPROCS(0), 4)
 	todo, due := make(chan job, readers), make(chan job, readers)
@@ -36,7 +36,7 @@ func inBlocks[T any](
 		all.Go(func() {
 			for j := range todo {
 				rows, err := read(ctx, j.first, j.last)
-				j.done <- block[T]{j.first, j.last, rows, err}
+				j.done <- rowBlock[T]{j.first, j.last, rows, err}
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func inBlocks[T any](
 			if !found || first > last || first < from {
 				return
 			}
-			j := job{first, last, make(chan block[T], 1)}
+			j := job{first, last, make(chan rowBlock[T], 1)}
 			if end := first + rows - 1; end >= first && end < last { // the sum may overflow
 				j.last = end
 			}

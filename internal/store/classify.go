@@ -74,7 +74,7 @@ func (db *DB) Classifications(
 			var c Classification
 			var id int64
 			err := rows.Scan(&id, &c.Trial, &c.Number, &c.Model, &c.Prompt, &c.Category, &c.Confidence,
-				&c.Reason, &c.RuleCategory, moment{&c.At}, &c.InputTokens, &c.OutputTokens,
+				&c.Reason, &c.RuleCategory, timeScanner{&c.At}, &c.InputTokens, &c.OutputTokens,
 				&c.CostUSD, &c.Raw)
 			if unproved[id] {
 				return true, nil

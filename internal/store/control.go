@@ -34,7 +34,7 @@ func (db *DB) Controls(ctx context.Context, experiment string) ([]Control, error
 	all, err := collect(ctx, db.reader, `SELECT r.id, c.at, c.command
 		FROM controls c CROSS JOIN runs r ON r.seq = c.run
 		WHERE ?1 IN ('', r.experiment) ORDER BY c.id`, []any{experiment}, func(c *Control) []any {
-		return []any{&c.Run, moment{&c.At}, (*[]byte)(&c.Command)}
+		return []any{&c.Run, timeScanner{&c.At}, (*[]byte)(&c.Command)}
 	})
 	return all, db.wrap(err)
 }

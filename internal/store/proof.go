@@ -146,7 +146,7 @@ type proof struct {
 }
 
 // prove returns the proof of a walk.
-func (db *DB) prove(ctx context.Context, q walk, at state) (p proof, err error) {
+func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err error) {
 	p.walk, p.query.bare = q, q.bare && q.Model == ""
 	if !q.AsSaved {
 		p.query.scores = at.scores
@@ -164,7 +164,7 @@ func (db *DB) prove(ctx context.Context, q walk, at state) (p proof, err error) 
 }
 
 // findSuperseded lets a query find the outcomes that were superseded. Few stores have any.
-func (db *DB) findSuperseded(ctx context.Context, at state, q *attemptQuery) error {
+func (db *DB) findSuperseded(ctx context.Context, at storedState, q *attemptQuery) error {
 	var again bool
 	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"
 	err := db.reader.QueryRowContext(ctx, query, at.attempts).Scan(&again)

@@ -98,11 +98,11 @@ func stream[T any](run func(yield func(T, error) bool) error) iter.Seq2[T, error
 	}
 }
 
-// A moment scans a time. NULL leaves it as it is.
-type moment struct{ *time.Time }
+// A timeScanner scans a time. NULL leaves it as it is.
+type timeScanner struct{ *time.Time }
 
 // Scan implements [sql.Scanner].
-func (m moment) Scan(v any) error {
+func (m timeScanner) Scan(v any) error {
 	if v == nil {
 		return nil
 	}

@@ -89,7 +89,7 @@ func (db *DB) walk(ctx context.Context, q walk, visit func(row) (bool, error)) e
 
 // walkState is walk for a state. After the last attempt, it returns the result of end.
 func (db *DB) walkState(
-	ctx context.Context, q walk, at state, end func() error, visit func(row) (bool, error),
+	ctx context.Context, q walk, at storedState, end func() error, visit func(row) (bool, error),
 ) error {
 	p, err := db.prove(ctx, q, at)
 	if err != nil {
@@ -130,7 +130,7 @@ func (db *DB) walkState(
 	}
 	complete := true
 	from := cmp.Or(q.from, math.MinInt64)
-	err = inBlocks(ctx, db, from, at.attempts, q.room(), read, func(b block[row]) (bool, error) {
+	err = inBlocks(ctx, db, from, at.attempts, q.room(), read, func(b rowBlock[row]) (bool, error) {
 		for _, r := range b.rows {
 			if more, err := visit(r); err != nil || !more {
 				complete = false
@@ -152,7 +152,7 @@ func (db *DB) walkState(
 }
 
 // since returns a condition, to follow others, for everything that is new after a state.
-func (f Filter) since(old, at state) (term string, args []any) {
+func (f Filter) since(old, at storedState) (term string, args []any) {
 	if f.AsSaved || at.scores == old.scores {
 		return " AND a.id > ?", []any{old.attempts}
 	}

@@ -107,7 +107,7 @@ func (r Rebuild) make(
 		runs:   make(map[assay.RunID]int64),
 		known:  make(map[assay.RunID]*foundRun),
 		counts: make(map[int64]int),
-		trials: make(map[trialKey]*placed),
+		trials: make(map[trialKey]*mergedTrial),
 		drops:  make(map[string]int64),
 	}
 	defer func() {
@@ -170,7 +170,7 @@ type rebuilder struct {
 	counts map[int64]int // attempts of each run in the new store
 
 	found   []foundAttempt
-	trials  map[trialKey]*placed
+	trials  map[trialKey]*mergedTrial
 	next    int64             // the row ID of the next attempt
 	drops   map[string]int64  // the records of transcripts that are gone, by their text
 	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store

@@ -25,8 +25,8 @@ type foundAttempt struct {
 	bare     bool // it has no transcript
 }
 
-// A placed trial is one that the new store has.
-type placed struct {
+// A mergedTrial is a trial that the new store has.
+type mergedTrial struct {
 	number   int             // of its latest attempt
 	outcomes []*foundAttempt // at most one for each round
 }
@@ -128,7 +128,7 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 	}
 	t := b.trials[f.key]
 	if t == nil {
-		t = new(placed)
+		t = new(mergedTrial)
 		b.trials[f.key] = t
 	}
 	for _, kept := range t.outcomes {

@@ -311,8 +311,8 @@ func (s *storedRun) scan(rows *sql.Rows) (seq int64, err error) {
 	r, e := &s.run, &s.experiment
 	var summary, serves, prices []byte
 	err = rows.Scan(&seq, &r.ID, &r.Experiment, &e.Library.Path, &e.Library.Name,
-		&e.Library.Digest, &e.Planned, &r.Program, &r.Host, &r.PID, moment{&r.StartedAt},
-		(*[]byte)(&e.Spec), &serves, &prices, moment{&r.FinishedAt}, &summary)
+		&e.Library.Digest, &e.Planned, &r.Program, &r.Host, &r.PID, timeScanner{&r.StartedAt},
+		(*[]byte)(&e.Spec), &serves, &prices, timeScanner{&r.FinishedAt}, &summary)
 	if !r.FinishedAt.IsZero() {
 		r.Summary = summary
 	}

@@ -24,14 +24,14 @@ type salvage struct {
 	pages        int64
 	to           *DB
 	tx           *sql.Tx // fills to
-	shapes       []shape
+	shapes       []tableShape
 	rivals       []rival
 	dictionaries map[sum]bool // the sums of the dictionaries
 }
 
 // A rival is a row that has the same ID, or the same place in an index, as one that came before it.
 type rival struct {
-	table *shape
+	table *tableShape
 	row   []any
 }
 
@@ -284,7 +284,7 @@ func (s *salvage) add(row []any) error {
 }
 
 // insert adds a row unless its place is taken. It returns how many rows were added.
-func (s *salvage) insert(t *shape, row []any) (n int64, err error) {
+func (s *salvage) insert(t *tableShape, row []any) (n int64, err error) {
 	if t.statement == nil {
 		t.statement, err = s.tx.PrepareContext(s.ctx, "INSERT OR IGNORE "+t.insert)
 		if err != nil {
@@ -326,7 +326,7 @@ func (s *salvage) settle() error {
 }
 
 // replace puts a row into the place with a key.
-func (s *salvage) replace(t *shape, key, row []any) error {
+func (s *salvage) replace(t *tableShape, key, row []any) error {
 	_, err := s.to.reader.ExecContext(s.ctx, "DELETE"+t.where, key...)
 	if err == nil && row != nil {
 		_, err = s.to.reader.ExecContext(s.ctx, "INSERT OR IGNORE "+t.insert, row...)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A shape is a table with the format of its rows on a page.
-type shape struct {
+// A tableShape is a table with the format of its rows on a page.
+type tableShape struct {
 	name      string
 	columns   []shapeColumn
 	keys      int    // how many columns its key has
@@ -24,13 +24,13 @@ type shapeColumn struct {
 }
 
 // shapesOf returns the tables of a store.
-func shapesOf(ctx context.Context, q querier) ([]shape, error) {
+func shapesOf(ctx context.Context, q querier) ([]tableShape, error) {
 	names, err := values[string](ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table'
 		ORDER BY name <> 'dictionaries'`) // transcripts look like them
 	if err != nil {
 		return nil, err
 	}
-	shapes := make([]shape, len(names))
+	shapes := make([]tableShape, len(names))
 	for i, name := range names {
 		t := &shapes[i]
 		t.name = name
@@ -64,7 +64,7 @@ func shapesOf(ctx context.Context, q querier) ([]shape, error) {
 }
 
 // fits reports whether a row has the columns of the table.
-func (t *shape) fits(row []any) bool {
+func (t *tableShape) fits(row []any) bool {
 	if len(row) != len(t.columns) {
 		return false
 	}
@@ -90,7 +90,7 @@ func (t *shape) fits(row []any) bool {
 }
 
 // stored returns the values of a row without the values that are made of others.
-func (t *shape) stored(row []any) (values []any) {
+func (t *tableShape) stored(row []any) (values []any) {
 	for i, c := range t.columns {
 		if !c.Made {
 			values = append(values, row[i])

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// A state is everything stored up to these row IDs of attempts and scores. Because rows are
+// A storedState is everything stored up to these row IDs of attempts and scores. Because rows are
 // only added, it never changes.
-type state struct{ attempts, scores int64 }
+type storedState struct{ attempts, scores int64 }
 
 // Snapshot names the present state. The name has the number of attempts, a plus sign and the
 // number of scores if there are any, and a digest of the last row of both and of all deletions.
@@ -30,7 +30,7 @@ func (db *DB) Snapshot(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-func (db *DB) present(ctx context.Context) (now state, err error) {
+func (db *DB) present(ctx context.Context) (now storedState, err error) {
 	query := `SELECT (SELECT ifnull(max(id), 0) FROM attempts),
 		(SELECT ifnull(max(id), 0) FROM scores)`
 	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores)
@@ -56,7 +56,7 @@ func (db *DB) unchanged(ctx context.Context, before int64) error {
 
 // state returns the state with that name, or the present one if the name is empty. If scores are
 // damaged and the store skips damage, the present state has all attempts as they were saved.
-func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) {
+func (db *DB) state(ctx context.Context, snapshot string) (at storedState, err error) {
 	if snapshot == "" {
 		at, err = db.present(ctx)
 		if err != nil && db.forgive("the latest score", err) == nil {
@@ -70,18 +70,18 @@ func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) 
 		format, to = "%d+%d", append(to, &at.scores)
 	}
 	if _, err := fmt.Sscanf(rows, format, to...); err != nil {
-		return state{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
+		return storedState{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
 	}
 	name, err := db.nameOf(ctx, at)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && name != snapshot {
-		return state{}, hinted(fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot),
+		return storedState{}, hinted(fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot),
 			"it belongs to another store, or some of its attempts were deleted")
 	}
 	return at, err
 }
 
-func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
-	if s == (state{}) {
+func (db *DB) nameOf(ctx context.Context, s storedState) (string, error) {
+	if s == (storedState{}) {
 		return "0", nil
 	}
 	var last []string
@@ -122,7 +122,7 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 // something was deleted meanwhile.
 func (db *DB) begin(
 	ctx context.Context, snapshot string,
-) (at state, end func() error, err error) {
+) (at storedState, end func() error, err error) {
 	before, err := db.deletions(ctx)
 	if err == nil {
 		at, err = db.state(ctx, snapshot)

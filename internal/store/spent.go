@@ -45,7 +45,7 @@ func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, e
 	err = each(ctx, db.reader, query, []any{end, from}, func(rows *sql.Rows) (bool, error) {
 		var lane string
 		var s Spent
-		err := rows.Scan(&lane, moment{&s.At}, &s.Requests)
+		err := rows.Scan(&lane, timeScanner{&s.At}, &s.Requests)
 		spent[lane] = append(spent[lane], s)
 		return true, err
 	})

@@ -195,7 +195,7 @@ func (v *verifier) begin() (err error) {
 // attempts checks all attempts, with several readers. Blocks are small, because a page that
 // cannot be read costs the rest of its block.
 func (v *verifier) attempts() error {
-	take := func(b block[checked]) (bool, error) {
+	take := func(b rowBlock[checked]) (bool, error) {
 		if b.err != nil && (!isDamage(b.err) || v.ctx.Err() != nil) {
 			return false, b.err
 		}
@@ -211,7 +211,7 @@ func (v *verifier) attempts() error {
 }
 
 // take reports the problems of a block and counts its attempts.
-func (v *verifier) take(b block[checked]) {
+func (v *verifier) take(b rowBlock[checked]) {
 	for _, c := range b.rows {
 		if c.id > v.next {
 			v.gap(c.id)

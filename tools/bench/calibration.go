@@ -23,7 +23,7 @@ import (
 // calibration is measurement 8a: how much the libraries of twenty seeds differ in difficulty. The
 // reference agent that compares words plays every task without a plan, on tools that always work;
 // the best possible rates are exact.
-func (b *bench) calibration(ctx context.Context) ([]row, error) {
+func (b *bench) calibration(ctx context.Context) ([]figure, error) {
 	perType := b.size(126, 10)
 	bySeed := make([]map[string]float64, b.size(20, 3))
 	g, ctx := errgroup.WithContext(ctx)
@@ -37,7 +37,7 @@ func (b *bench) calibration(ctx context.Context) ([]row, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rows []figure
 	for _, name := range slices.Sorted(maps.Keys(bySeed[0])) {
 		low, high := 1.0, 0.0
 		for _, rates := range bySeed {

@@ -11,12 +11,12 @@ import (
 
 // demands is measurement 8c: what the tasks of a fresh library demand. The shape of all libraries
 // is the same, so one is enough.
-func (b *bench) demands(context.Context) ([]row, error) {
+func (b *bench) demands(context.Context) ([]figure, error) {
 	l, err := freshLesson("1", b.size(126, 12))
 	if err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rows []figure
 	for _, typ := range assay.TaskTypes {
 		calls, references, n := 0.0, 0.0, 0.0
 		for _, task := range l.tasks[assay.Difficulties[0]] {

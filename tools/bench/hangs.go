@@ -46,7 +46,7 @@ func leastTime(trials, slots int, latency, limit time.Duration, h *hangs) (least
 
 // stragglers is measurement 2i: a run whose last requests hang, with and without second requests,
 // and the same without hangs.
-func (b *bench) stragglers(ctx context.Context) ([]row, error) {
+func (b *bench) stragglers(ctx context.Context) ([]figure, error) {
 	const (
 		latency, limit = 250 * time.Millisecond, 2 * time.Second
 		hanging, slots = 0.01, 50
@@ -63,7 +63,7 @@ func (b *bench) stragglers(ctx context.Context) ([]row, error) {
 			ratios *[]float64
 		}{{hanging, true, &hedged}, {hanging, false, &unhedged}, {0, true, &calm}} {
 			least := leastTime(trials, slots, latency, limit, newHangs(v.hang, seed))
-			m, err := b.runScenario(ctx, scenario{
+			m, err := b.runScenario(ctx, workload{
 				plain: latency, hang: v.hang, seed: seed,
 				model: sim.Claimer, trials: trials, limits: concurrency(slots),
 				serve: fmt.Sprintf("hedge: %v", v.hedge),
@@ -80,7 +80,7 @@ func (b *bench) stragglers(ctx context.Context) ([]row, error) {
 		slower = append(slower, quotient(walls[0], walls[2]))
 		slowerUnhedged = append(slowerUnhedged, quotient(walls[1], walls[2]))
 	}
-	return []row{
+	return []figure{
 		newRow("wall time ÷ least", times, median(hedged...)).below(1.15).because(
 			"whole processes; median of %d rounds, at most %.2f; %d second requests; on the same "+
 				"machine, %.2f without hangs", rounds, slices.Max(hedged), seconds, median(calm...)),

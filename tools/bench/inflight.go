@@ -13,8 +13,8 @@ const certificateVariable = "SSL_CERT_FILE"
 
 // inFlight is measurement 2j: the memory of a run whose episodes all wait for their model at once,
 // over HTTP/2 and over plain HTTP.
-func (b *bench) inFlight(ctx context.Context) ([]row, error) {
-	var rows []row
+func (b *bench) inFlight(ctx context.Context) ([]figure, error) {
+	var rows []figure
 	for _, l := range []struct {
 		what    string
 		trials  int
@@ -28,7 +28,7 @@ func (b *bench) inFlight(ctx context.Context) ([]row, error) {
 		if b.quick {
 			l.latency = time.Second
 		}
-		s := scenario{
+		s := workload{
 			plain: l.latency, model: sim.Claimer, trials: l.trials, limits: concurrency(l.trials),
 			text: "limits: {request: 10m}",
 		}

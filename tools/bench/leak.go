@@ -21,7 +21,7 @@ import (
 // tasks of the latter in order. A tool that a learner remembers stands for the tool of the new
 // library whose description shares most words with its own. The floor compares the words of a task
 // and of the new library's tools, and has learnt nothing.
-func (b *bench) leaks(ctx context.Context) ([]row, error) {
+func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 	var shelf []*lesson
 	for seed := range b.size(20, 6) {
 		l, err := freshLesson(fmt.Sprint(seed), b.size(30, 12))
@@ -43,7 +43,7 @@ func (b *bench) leaks(ctx context.Context) ([]row, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rows []figure
 	for i, right := range shares {
 		difficulty, l := assay.Difficulties[i/len(learners)], learners[i%len(learners)]
 		r, most := newRow(difficulty+": "+l.name, share, right), mostFloor[difficulty]

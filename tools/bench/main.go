@@ -138,12 +138,12 @@ func build(ctx context.Context, dir string) (path string, err error) {
 // measure returns the rows of the chosen measurements, up to the first error.
 func (b *bench) measure(
 	ctx context.Context, chosen []measurement, progress io.Writer,
-) (all []row, err error) {
+) (all []figure, err error) {
 	for _, m := range chosen {
 		fmt.Fprintf(progress, "%-3s %s: about %d s\n", m.id, m.title, b.size(m.seconds, 10))
 		// Other work on the machine can spoil a measurement of a second, so a small one is repeated
 		// until no target is missed.
-		var rows []row
+		var rows []figure
 		for range b.size(1, 3) {
 			if rows, err = m.run(b, ctx); err != nil {
 				return all, fmt.Errorf("%s: %w", m.id, errors.Join(err, context.Cause(ctx)))

@@ -87,7 +87,7 @@ func TestQuickMeasurements(t *testing.T) {
 // TestRefusedRunIsReported checks that a run that ends before its first request is not waited for.
 func TestRefusedRunIsReported(t *testing.T) {
 	t.Parallel()
-	s := scenario{model: "sim/mute", trials: 5, text: "limits: {turns: 0}", stop: time.Hour}
+	s := workload{model: "sim/mute", trials: 5, text: "limits: {turns: 0}", stop: time.Hour}
 	_, err := newRig(t).runScenario(t.Context(), s)
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "turns is 0") {
 		t.Errorf("error %v, want the run's error", err)

@@ -17,7 +17,7 @@ type measurement struct {
 	id      string
 	title   string
 	seconds int // roughly, without --quick
-	run     func(*bench, context.Context) ([]row, error)
+	run     func(*bench, context.Context) ([]figure, error)
 }
 
 var measurements = []measurement{
@@ -54,9 +54,9 @@ func (b *bench) size(full, quick int) int {
 func concurrency(n int) string { return fmt.Sprintf("concurrency: %d", n) }
 
 // shortCalls is measurement 2a: trials of one reply, the claim, with a constant latency.
-func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
+func (b *bench) shortCalls(ctx context.Context) ([]figure, error) {
 	trials, slots, latency := b.size(5000, 500), b.size(200, 50), 100*time.Millisecond
-	s := scenario{
+	s := workload{
 		server: []string{"--latency", latency.String(), "--latency-sigma", "0"},
 		model:  sim.Claimer, trials: trials, limits: concurrency(slots),
 	}
@@ -74,7 +74,7 @@ func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
 	}
 
 	ideal := idealTime(slices.Repeat([]stay{{slot: latency}}, trials), slots)
-	return []row{
+	return []figure{
 		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
 			beside(quotient(ideal.Seconds(), bare.wall.Seconds())).atLeast(0.85).
 			because("ideal %v; %s; bare client %.2f s", ideal, m.phases(), bare.wall.Seconds()),
@@ -84,10 +84,10 @@ func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
 }
 
 // manyEpisodes is measurement 2c.
-func (b *bench) manyEpisodes(ctx context.Context) ([]row, error) {
+func (b *bench) manyEpisodes(ctx context.Context) ([]figure, error) {
 	slots := b.size(10_000, 500)
 	latency := time.Duration(b.size(10_000, 1000)) * time.Millisecond
-	m, err := b.runScenario(ctx, scenario{
+	m, err := b.runScenario(ctx, workload{
 		server: []string{"--latency", latency.String()},
 		model:  sim.Optimal, trials: b.size(25_000, 1000),
 		text: "limits: {turns: 5}", limits: concurrency(slots),
@@ -95,7 +95,7 @@ func (b *bench) manyEpisodes(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []row{
+	return []figure{
 		newRow("occupancy", share, m.occupancy()).atLeast(0.97).because(
 			"while trials waited to start; at most %d requests at once, "+
 				"%.0f/s on average, %.0f µs of CPU per call",
@@ -117,8 +117,8 @@ var sixLanes = []laneLimits{
 
 // limited returns a scenario on six lanes. It stops at the end of a window,
 // when trials are still waiting.
-func (b *bench) limited(flags ...string) scenario {
-	s := scenario{
+func (b *bench) limited(flags ...string) workload {
+	s := workload{
 		server: append([]string{"--latency", "300ms"}, flags...),
 		model:  sim.Optimal, trials: 4000,
 		lanes: sixLanes, stop: 4*time.Minute - 20*time.Millisecond,
@@ -131,7 +131,7 @@ func (b *bench) limited(flags ...string) scenario {
 
 // limitRows returns how much of the limits a run used from s.from on, how many
 // requests came over a limit, and the share of requests that were refused.
-func limitRows(m measured, s scenario, suffix string) (used, over, refused row) {
+func limitRows(m measured, s workload, suffix string) (used, over, refused figure) {
 	span, total := s.stop-s.from, m.traffic()
 	var lanes []string
 	for _, l := range s.lanes {
@@ -157,7 +157,7 @@ func refusedShare(end, start simserver.Stats) float64 {
 }
 
 // statedLimits is measurement 2d.
-func (b *bench) statedLimits(ctx context.Context) ([]row, error) {
+func (b *bench) statedLimits(ctx context.Context) ([]figure, error) {
 	s := b.limited()
 	s.stated = true
 	m, err := b.runScenario(ctx, s)
@@ -165,16 +165,16 @@ func (b *bench) statedLimits(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	used, over, refused := limitRows(m, s, "")
-	return []row{used.atLeast(0.97), over.zero(), refused.below(0.005)}, nil
+	return []figure{used.atLeast(0.97), over.zero(), refused.below(0.005)}, nil
 }
 
 // learnedLimits is measurement 2e. It leaves out the first minute, in which the client is still
 // finding the limits. The small version has only that minute.
-func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
+func (b *bench) learnedLimits(ctx context.Context) ([]figure, error) {
 	withoutHeaders := []string{
 		"--limit-headers", simserver.HeadersNone, "--retry-after", simserver.RetryAfterSeconds,
 	}
-	var rows []row
+	var rows []figure
 	for _, server := range []struct {
 		suffix string
 		flags  []string
@@ -197,11 +197,11 @@ func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
 }
 
 // faults is measurement 2f.
-func (b *bench) faults(ctx context.Context) ([]row, error) {
+func (b *bench) faults(ctx context.Context) ([]figure, error) {
 	const latency, timeout, announced = 100 * time.Millisecond, 2 * time.Second, time.Second
 	slots := b.size(200, 50)
 	path := b.path("faults.db")
-	m, err := b.runScenario(ctx, scenario{
+	m, err := b.runScenario(ctx, workload{
 		server: []string{
 			"--latency", latency.String(), "--latency-sigma", "0",
 			"--fault", "hang=1%", "--fault", "500=5%", "--fault", "429=5%",
@@ -221,7 +221,7 @@ func (b *bench) faults(ctx context.Context) ([]row, error) {
 	const note = "ideal %v: the same trials in the same order, each as long as its endpoint " +
 		"took, with %d hangs of %v and %d refusals that announce %v; %s"
 	ideal := idealTime(stays, slots)
-	return []row{
+	return []figure{
 		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
 			atLeast(0.85).
 			because(note, ideal.Round(time.Millisecond), m.stats.Faults["hang"], timeout,

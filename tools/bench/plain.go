@@ -117,7 +117,7 @@ func (l *load) ideal() float64 {
 }
 
 // oneTurn is measurement 2h: attempts of one turn beside a bare client, each round anew.
-func (b *bench) oneTurn(ctx context.Context) ([]row, error) {
+func (b *bench) oneTurn(ctx context.Context) ([]figure, error) {
 	const short = 100 * time.Millisecond
 	few := load{trials: b.size(5000, 500), slots: b.size(1000, 100), latency: short, bound: 2}
 	loads := []*load{
@@ -126,7 +126,7 @@ func (b *bench) oneTurn(ctx context.Context) ([]row, error) {
 		{trials: b.size(20_000, 1000), slots: few.slots, latency: short, bound: 2.5},
 		{trials: b.size(10_000, 1000), slots: few.slots, latency: time.Second, bound: .96},
 	}
-	bodies, err := b.record(ctx, scenario{model: sim.Claimer})
+	bodies, err := b.record(ctx, workload{model: sim.Claimer})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (b *bench) oneTurn(ctx context.Context) ([]row, error) {
 		return 1e6 * (median(many...) - median(few...)) / float64(n)
 	}
 	extra := many.trials - few.trials
-	rows := []row{
+	rows := []figure{
 		countRow("trials not done", undone).zero(),
 		newRow("CPU per attempt", micros, perAttempt(few.cpu, many.cpu, extra)).
 			below(250).beside(perAttempt(few.bareCPU, many.bareCPU, extra)).
@@ -170,7 +170,7 @@ func (b *bench) oneTurn(ctx context.Context) ([]row, error) {
 
 // play adds a run and a bare client to a load. It returns how many trials were not done.
 func (b *bench) play(ctx context.Context, l *load, bodies string) (undone int, err error) {
-	s := scenario{
+	s := workload{
 		plain: l.latency, model: sim.Claimer, trials: l.trials, limits: concurrency(l.slots),
 	}
 	bare, err := b.runBareClient(ctx, s, bodies, l.trials, l.slots)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// process is a child process that is measured while it runs.
-type process struct {
+// childProcess is a child process that is measured while it runs.
+type childProcess struct {
 	started time.Time // before the fork
 
 	cmd     *exec.Cmd
@@ -35,13 +35,13 @@ type usage struct {
 }
 
 // start starts a command. It calls line with each line of the command's standard
-// output, in a goroutine that [process.wait] joins.
-func start(cmd *exec.Cmd, line func([]byte)) (*process, error) {
+// output, in a goroutine that [childProcess.wait] joins.
+func start(cmd *exec.Cmd, line func([]byte)) (*childProcess, error) {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, ended: make(chan struct{}), silent: make(chan struct{})}
+	p := &childProcess{cmd: cmd, ended: make(chan struct{}), silent: make(chan struct{})}
 	cmd.Stderr = &p.stderr
 	p.started = time.Now()
 	if err := cmd.Start(); err != nil {
@@ -65,7 +65,7 @@ func start(cmd *exec.Cmd, line func([]byte)) (*process, error) {
 // watch polls the kernel's high-water mark until the process has ended. The
 // value from wait4 cannot be used, because it includes the memory of the parent
 // between fork and exec.
-func (p *process) watch() {
+func (p *childProcess) watch() {
 	for {
 		select {
 		case <-p.ended:
@@ -92,7 +92,7 @@ func peakMemory(pid int) (kb int64) {
 var errEnded = errors.New("the process ended early")
 
 // whileRunning returns a context that ends with [errEnded] once the process does.
-func (p *process) whileRunning(ctx context.Context) context.Context {
+func (p *childProcess) whileRunning(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.readers.Go(func() {
 		<-p.silent
@@ -102,10 +102,10 @@ func (p *process) whileRunning(ctx context.Context) context.Context {
 }
 
 // kill kills the process. It has no effect if the process has ended.
-func (p *process) kill() { _ = p.cmd.Process.Kill() }
+func (p *childProcess) kill() { _ = p.cmd.Process.Kill() }
 
 // wait waits until the process ends and returns its usage. Call it once.
-func (p *process) wait() (usage, error) {
+func (p *childProcess) wait() (usage, error) {
 	p.readers.Wait()
 	err := p.cmd.Wait()
 	wall := time.Since(p.started)
@@ -130,7 +130,7 @@ func (p *process) wait() (usage, error) {
 // server is a child process that serves.
 type server struct {
 	url     string // without /v1
-	process *process
+	process *childProcess
 }
 
 // listen starts a command that prints its base_url.

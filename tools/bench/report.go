@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-// row is one figure with its target and the bare client's figure.
-type row struct {
+// figure is one figure with its target and the bare client's figure.
+type figure struct {
 	number string // the ID of the measurement, such as 2a
 	what   string
 	value  float64
@@ -40,50 +40,50 @@ type aim struct {
 	reached  bool
 }
 
-func newRow(what string, u unit, value float64) row {
-	return row{what: what, unit: u, value: value}
+func newRow(what string, u unit, value float64) figure {
+	return figure{what: what, unit: u, value: value}
 }
 
-func countRow(what string, n int) row { return newRow(what, count, float64(n)) }
+func countRow(what string, n int) figure { return newRow(what, count, float64(n)) }
 
-func (r row) atLeast(bound float64) row { return r.aims("≥", bound, r.value >= bound) }
+func (r figure) atLeast(bound float64) figure { return r.aims("≥", bound, r.value >= bound) }
 
-func (r row) below(bound float64) row { return r.aims("<", bound, r.value < bound) }
+func (r figure) below(bound float64) figure { return r.aims("<", bound, r.value < bound) }
 
-func (r row) zero() row { return r.aims("=", 0, r.value == 0) }
+func (r figure) zero() figure { return r.aims("=", 0, r.value == 0) }
 
-func (r row) aims(relation string, bound float64, reached bool) row {
+func (r figure) aims(relation string, bound float64, reached bool) figure {
 	r.aim = &aim{relation, bound, reached}
 	return r
 }
 
 // beside returns the row with the bare client's figure.
-func (r row) beside(limit float64) row {
+func (r figure) beside(limit float64) figure {
 	r.limit = &limit
 	return r
 }
 
 // because returns the row with a note.
-func (r row) because(format string, args ...any) row {
+func (r figure) because(format string, args ...any) figure {
 	r.note = fmt.Sprintf(format, args...)
 	return r
 }
 
 // smallAims has the targets of --quick, by measurement and figure. They are far below the figures
 // of a quiet machine, so that a busy one reaches them, too.
-var smallAims = map[string]func(row) row{
-	"2a ideal ÷ wall time":                    func(r row) row { return r.atLeast(0.5) },
-	"2d used ÷ permitted traffic":             func(r row) row { return r.atLeast(0.95) },
-	"2d requests answered 429":                func(r row) row { return r.below(0.02) },
-	"2e used ÷ permitted traffic":             func(r row) row { return r.atLeast(0.9) },
-	"2e requests answered 429":                func(r row) row { return r.below(0.15) },
-	"2e used ÷ permitted traffic, no headers": func(r row) row { return r.atLeast(0.9) },
-	"2e requests answered 429, no headers":    func(r row) row { return r.below(0.15) },
-	"2f ideal ÷ wall time":                    func(r row) row { return r.atLeast(0.5) },
+var smallAims = map[string]func(figure) figure{
+	"2a ideal ÷ wall time":                    func(r figure) figure { return r.atLeast(0.5) },
+	"2d used ÷ permitted traffic":             func(r figure) figure { return r.atLeast(0.95) },
+	"2d requests answered 429":                func(r figure) figure { return r.below(0.02) },
+	"2e used ÷ permitted traffic":             func(r figure) figure { return r.atLeast(0.9) },
+	"2e requests answered 429":                func(r figure) figure { return r.below(0.15) },
+	"2e used ÷ permitted traffic, no headers": func(r figure) figure { return r.atLeast(0.9) },
+	"2e requests answered 429, no headers":    func(r figure) figure { return r.below(0.15) },
+	"2f ideal ÷ wall time":                    func(r figure) figure { return r.atLeast(0.5) },
 }
 
 // small replaces the target of a row by the target of its small version, if it has one.
-func small(r row) row {
+func small(r figure) figure {
 	r.aim = nil
 	if aim, ok := smallAims[r.number+" "+r.what]; ok {
 		return aim(r)
@@ -92,7 +92,7 @@ func small(r row) row {
 }
 
 // missed returns an error with the figures that miss their aims, or nil.
-func missed(rows []row) error {
+func missed(rows []figure) error {
 	var all []string
 	for _, r := range rows {
 		if r.aim != nil && !r.aim.reached {
@@ -107,7 +107,7 @@ func missed(rows []row) error {
 }
 
 // writeText writes rows as a table, followed by their notes.
-func writeText(w io.Writer, rows []row) {
+func writeText(w io.Writer, rows []figure) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\t\tvalue\tbare client\ttarget\t")
 	for _, r := range rows {

@@ -9,14 +9,14 @@ import (
 
 func TestWriteText(t *testing.T) {
 	t.Parallel()
-	r := []row{
-		row{number: "1", what: "calls", unit: micros, value: 2165.4}.beside(52.42),
-		row{number: "1", what: "share", unit: share, value: 0.413}.atLeast(0.5),
-		row{number: "3", what: "first request", unit: seconds, value: 0.0794}.
+	r := []figure{
+		figure{number: "1", what: "calls", unit: micros, value: 2165.4}.beside(52.42),
+		figure{number: "1", what: "share", unit: share, value: 0.413}.atLeast(0.5),
+		figure{number: "3", what: "first request", unit: seconds, value: 0.0794}.
 			below(5).because("of %d trials", 7),
-		row{number: "3", what: "memory", unit: megabytes, value: 499.96}.below(500),
-		row{number: "5", what: "lost", value: 0}.zero(),
-		row{number: "5", what: "duplicated", value: 2}.zero(),
+		figure{number: "3", what: "memory", unit: megabytes, value: 499.96}.below(500),
+		figure{number: "5", what: "lost", value: 0}.zero(),
+		figure{number: "5", what: "duplicated", value: 2}.zero(),
 	}
 	var b strings.Builder
 	writeText(&b, r)
@@ -44,16 +44,16 @@ func TestWriteText(t *testing.T) {
 // TestMissedAims checks that a figure below its target ends the program with a special exit code.
 func TestMissedAims(t *testing.T) {
 	t.Parallel()
-	slow := small(row{number: "2f", what: "ideal ÷ wall time", unit: share, value: 0.02})
+	slow := small(figure{number: "2f", what: "ideal ÷ wall time", unit: share, value: 0.02})
 	const want = "missed: 2f ideal ÷ wall time is 2 %, want ≥ 50 %"
-	if err := missed([]row{slow}); err == nil || err.Error() != want {
+	if err := missed([]figure{slow}); err == nil || err.Error() != want {
 		t.Errorf("missed() = %v, want %s", err, want)
 	}
 	slow.value = 0.5
-	if err := missed([]row{small(slow), {}}); err != nil {
+	if err := missed([]figure{small(slow), {}}); err != nil {
 		t.Errorf("missed() = %v, want nil", err)
 	}
-	if r := small(row{number: "2c", what: "ideal ÷ wall time"}.atLeast(0.95)); r.aim != nil {
+	if r := small(figure{number: "2c", what: "ideal ÷ wall time"}.atLeast(0.95)); r.aim != nil {
 		t.Errorf("the small version of 2c has the target %v", r.aim)
 	}
 }

@@ -33,10 +33,10 @@ type rig struct {
 // measured is the result of running a scenario.
 type measured struct {
 	usage
-	display
+	displayEvents
 	started time.Time
 	// stats are the server's at the end, or when the run was stopped. before are its stats at
-	// [scenario.from].
+	// [workload.from].
 	stats, before simserver.Stats
 }
 
@@ -62,7 +62,7 @@ func (m measured) phases() string {
 		m.wall.Seconds(), m.untilFirst().Seconds(), last.Seconds())
 }
 
-// traffic returns the traffic that each deployment let through between [scenario.from] and the end.
+// traffic returns the traffic that each deployment let through between [workload.from] and the end.
 func (m measured) traffic() map[string]traffic {
 	all := make(map[string]traffic)
 	for _, l := range m.stats.PerLane {
@@ -94,7 +94,7 @@ func (r *rig) command(ctx context.Context, program string, args ...string) *exec
 
 // writeFiles writes the two files of a scenario and returns the path of the
 // experiment file.
-func (r *rig) writeFiles(s scenario, url string) (string, error) {
+func (r *rig) writeFiles(s workload, url string) (string, error) {
 	providers, err := r.write("providers.yaml", s.providers(url))
 	if err != nil {
 		return "", err
@@ -103,7 +103,7 @@ func (r *rig) writeFiles(s scenario, url string) (string, error) {
 }
 
 // runScenario runs a scenario against a new server.
-func (r *rig) runScenario(ctx context.Context, s scenario) (measured, error) {
+func (r *rig) runScenario(ctx context.Context, s workload) (measured, error) {
 	server, err := r.serve(ctx, s)
 	if err != nil {
 		return measured{}, err
@@ -113,7 +113,7 @@ func (r *rig) runScenario(ctx context.Context, s scenario) (measured, error) {
 }
 
 // runAt runs a scenario against an existing server.
-func (r *rig) runAt(ctx context.Context, s scenario, url string) (m measured, err error) {
+func (r *rig) runAt(ctx context.Context, s workload, url string) (m measured, err error) {
 	process, err := r.startRun(ctx, s, url, &m)
 	if err != nil {
 		return m, err
@@ -135,7 +135,7 @@ func (r *rig) runAt(ctx context.Context, s scenario, url string) (m measured, er
 
 // killAfter starts a run and kills it after a delay.
 func (r *rig) killAfter(
-	ctx context.Context, s scenario, url string, delay time.Duration,
+	ctx context.Context, s workload, url string, delay time.Duration,
 ) (m measured, err error) {
 	process, err := r.startRun(ctx, s, url, &m)
 	if err != nil {
@@ -147,7 +147,9 @@ func (r *rig) killAfter(
 	return m, err
 }
 
-func (r *rig) startRun(ctx context.Context, s scenario, url string, m *measured) (*process, error) {
+func (r *rig) startRun(
+	ctx context.Context, s workload, url string, m *measured,
+) (*childProcess, error) {
 	experiment, err := r.writeFiles(s, url)
 	if err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ func (r *rig) startRun(ctx context.Context, s scenario, url string, m *measured)
 
 // follow waits for the first request and then until the run is to be stopped. It
 // returns the cause if the context ends before.
-func (m *measured) follow(ctx context.Context, s scenario, url string) (err error) {
+func (m *measured) follow(ctx context.Context, s workload, url string) (err error) {
 	for m.stats.FirstRequest.IsZero() {
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
@@ -205,7 +207,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // serve starts the server of a scenario.
-func (r *rig) serve(ctx context.Context, s scenario) (*server, error) {
+func (r *rig) serve(ctx context.Context, s workload) (*server, error) {
 	if s.plain > 0 {
 		return listen(ctx, r.command(ctx, r.self, plainVerb, "--latency", s.plain.String(),
 			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed), "--tls", s.certificate))
@@ -234,7 +236,7 @@ func statsOf(ctx context.Context, url string) (stats simserver.Stats, err error)
 
 // record runs some trials of a scenario and returns the path of a file with the bodies of their
 // requests.
-func (r *rig) record(ctx context.Context, s scenario) (string, error) {
+func (r *rig) record(ctx context.Context, s workload) (string, error) {
 	var mu sync.Mutex
 	var bodies [][]byte
 	recorder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -261,7 +263,7 @@ func (r *rig) record(ctx context.Context, s scenario) (string, error) {
 // runBareClient sends n recorded requests with a bare client to a server like
 // the one of a scenario.
 func (r *rig) runBareClient(
-	ctx context.Context, s scenario, bodies string, n, connections int,
+	ctx context.Context, s workload, bodies string, n, connections int,
 ) (m measured, err error) {
 	server, err := r.serve(ctx, s)
 	if err != nil {

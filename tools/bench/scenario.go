@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// scenario is an experiment that runs against a simulated server.
-type scenario struct {
+// workload is an experiment that runs against a simulated server.
+type workload struct {
 	// server holds flags of `assay sim serve`.
 	server []string
 	// plain is the latency of a plain server that takes the place of the simulated one, or 0.
@@ -41,7 +41,7 @@ type scenario struct {
 }
 
 // serverArgs returns the server's command line.
-func (s scenario) serverArgs() []string {
+func (s workload) serverArgs() []string {
 	args := append([]string{"sim", "serve", "--addr", "127.0.0.1:0"}, s.server...)
 	for _, l := range s.lanes {
 		var limits []string
@@ -57,7 +57,7 @@ func (s scenario) serverArgs() []string {
 }
 
 // experiment returns the text of the experiment file.
-func (s scenario) experiment(providers string) string {
+func (s workload) experiment(providers string) string {
 	tasks, repeats := min(s.trials/5, 100), max(s.trials/500, 1)
 	return fmt.Sprintf(`name: bench
 models: [%s]
@@ -70,7 +70,7 @@ providers: %q
 }
 
 // providers returns the text of the providers file for a server.
-func (s scenario) providers(url string) string {
+func (s workload) providers(url string) string {
 	var b strings.Builder
 	b.WriteString("providers:\n")
 	entry := func(name, serve string) {
@@ -96,8 +96,8 @@ func (s scenario) providers(url string) string {
 	return b.String()
 }
 
-// display holds events that `assay run --display json` printed.
-type display struct {
+// displayEvents holds events that `assay run --display json` printed.
+type displayEvents struct {
 	// shown is the highest number of trials displayed as done.
 	shown int
 	// done is the last event. It is empty if the run was killed.
@@ -111,7 +111,7 @@ type doneEvent struct {
 }
 
 // read parses one line of output.
-func (d *display) read(line []byte) {
+func (d *displayEvents) read(line []byte) {
 	var event struct {
 		Event string
 		Done  int
@@ -126,10 +126,10 @@ func (d *display) read(line []byte) {
 }
 
 // undone returns the number of trials without an outcome.
-func (d display) undone() int { return d.done.Planned - d.done.Done }
+func (d displayEvents) undone() int { return d.done.Planned - d.done.Done }
 
 // occupancy returns the occupancy of the first lane.
-func (d display) occupancy() float64 {
+func (d displayEvents) occupancy() float64 {
 	if len(d.done.Lanes) == 0 {
 		return 0
 	}

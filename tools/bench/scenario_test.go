@@ -15,7 +15,7 @@ var twoLanes = []laneLimits{{"sim-optimal-1", 120, 0}, {"sim-optimal-2", 0, 5000
 
 func TestServerArgs(t *testing.T) {
 	t.Parallel()
-	got := scenario{server: []string{"--latency", "1s"}, lanes: twoLanes}.serverArgs()
+	got := workload{server: []string{"--latency", "1s"}, lanes: twoLanes}.serverArgs()
 	want := strings.Fields("sim serve --addr 127.0.0.1:0 --latency 1s " +
 		"--limit sim-optimal-1:rpm=120 --limit sim-optimal-2:tpm=5000")
 	if !slices.Equal(got, want) {
@@ -29,31 +29,31 @@ func TestFilesMeanTheScenario(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
-		scenario scenario
+		scenario workload
 		trials   int // planned, over 5 task types
 		limits   map[string]lane.Limits
 	}{
 		{
 			"one lane",
-			scenario{model: "sim/mute", trials: 5000, limits: "concurrency: 7"},
+			workload{model: "sim/mute", trials: 5000, limits: "concurrency: 7"},
 			5000,
 			map[string]lane.Limits{"sim/mute": {Concurrency: 7}},
 		},
 		{
 			"few trials",
-			scenario{model: "sim/mute", trials: 45},
+			workload{model: "sim/mute", trials: 45},
 			45,
 			map[string]lane.Limits{"sim/mute": {}},
 		},
 		{
 			"stated",
-			scenario{model: "sim/optimal", trials: 500, lanes: twoLanes, stated: true},
+			workload{model: "sim/optimal", trials: 500, lanes: twoLanes, stated: true},
 			500,
 			map[string]lane.Limits{"sim-optimal-1": {RPM: 120}, "sim-optimal-2": {TPM: 5000}},
 		},
 		{
 			"not stated",
-			scenario{model: "sim/optimal", trials: 500, lanes: twoLanes},
+			workload{model: "sim/optimal", trials: 500, lanes: twoLanes},
 			500,
 			map[string]lane.Limits{"sim-optimal-1": {}, "sim-optimal-2": {}},
 		},
@@ -102,7 +102,7 @@ func checkLanes(t *testing.T, path, model string, want map[string]lane.Limits) {
 
 func TestDisplay(t *testing.T) {
 	t.Parallel()
-	var d display
+	var d displayEvents
 	for _, line := range []string{
 		`{"event":"start","planned":9,"done":4,"models":["a","b"]}`,
 		`{"event":"note","text":"hello"}`,

@@ -28,7 +28,7 @@ const callsPerAttempt = 20
 
 // steps is measurement 2k: the CPU that Assay takes for each call of a tool, with the turn around it
 // and its part of the attempt, but without start and planning. Each row has fewer and more attempts.
-func (b *bench) steps(ctx context.Context) (rows []row, err error) {
+func (b *bench) steps(ctx context.Context) (rows []figure, err error) {
 	environment, err := listen(ctx, b.command(ctx, b.self, environmentVerb))
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (b *bench) steps(ctx context.Context) (rows []row, err error) {
 }
 
 // stepsAt returns also how many calls it made in the environment.
-func (b *bench) stepsAt(ctx context.Context, address string) (rows []row, all int, err error) {
+func (b *bench) stepsAt(ctx context.Context, address string) (rows []figure, all int, err error) {
 	small, err := b.ownTools(1)
 	if err != nil {
 		return nil, 0, err

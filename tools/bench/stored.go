@@ -58,9 +58,9 @@ func endpointTimes(
 }
 
 // million is measurement 3.
-func (b *bench) million(ctx context.Context) ([]row, error) {
+func (b *bench) million(ctx context.Context) ([]figure, error) {
 	n := b.size(1_000_000, 5000)
-	s := scenario{
+	s := workload{
 		server: []string{"--latency", "1s"},
 		model:  sim.Claimer, trials: n, limits: concurrency(8),
 		stop: time.Nanosecond,
@@ -83,7 +83,7 @@ func (b *bench) million(ctx context.Context) ([]row, error) {
 
 	const note = "%d results without transcripts, stored in %.0f s, followed by " +
 		"500 pending trials; peak resident memory %.0f MB"
-	return []row{
+	return []figure{
 		newRow("time to first request, results stored", seconds, stored.untilFirst().Seconds()).
 			below(5).because(note, n, filled.Seconds(), stored.peakMB),
 		newRow("time to first request, trials pending", seconds, pending.untilFirst().Seconds()).
@@ -93,7 +93,7 @@ func (b *bench) million(ctx context.Context) ([]row, error) {
 }
 
 // fill stores an outcome for the first n trials of a scenario.
-func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
+func (b *bench) fill(ctx context.Context, s workload, n int) (err error) {
 	path, err := b.writeFiles(s, "http://127.0.0.1:1")
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func settledAttempt(t assay.Trial) assay.Attempt {
 
 // kills is measurement 5. A result is lost if it was displayed as done, or was
 // in the store after an earlier kill, and is missing from the store now.
-func (b *bench) kills(ctx context.Context) ([]row, error) {
-	s := scenario{
+func (b *bench) kills(ctx context.Context) ([]figure, error) {
+	s := workload{
 		server: []string{"--latency", "100ms"},
 		model:  sim.Optimal, trials: b.size(4000, 500),
 		limits: concurrency(32), store: b.path("killed.db"),
@@ -204,7 +204,7 @@ func (b *bench) kills(ctx context.Context) ([]row, error) {
 		}
 	}
 
-	return []row{
+	return []figure{
 		countRow("results lost", lost).zero().
 			because("%d kills; a lost result was displayed or stored, and then missing", kills),
 		countRow("results duplicated", duplicated).zero(),

@@ -9,14 +9,14 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A tally counts the draws in which a figure was such.
-type tally struct{ hits, of int }
+// A drawTally counts the draws in which a figure was such.
+type drawTally struct{ hits, of int }
 
-func (t tally) percent() float64 { return 100 * float64(t.hits) / float64(max(1, t.of)) }
+func (t drawTally) percent() float64 { return 100 * float64(t.hits) / float64(max(1, t.of)) }
 
-func (t tally) compare(o tally) int { return cmp.Compare(t.percent(), o.percent()) }
+func (t drawTally) compare(o drawTally) int { return cmp.Compare(t.percent(), o.percent()) }
 
-func total(all []tally) (sum tally) {
+func total(all []drawTally) (sum drawTally) {
 	for _, t := range all {
 		sum.hits, sum.of = sum.hits+t.hits, sum.of+t.of
 	}
@@ -24,7 +24,7 @@ func total(all []tally) (sum tally) {
 }
 
 // counts has the tallies of each figure, one for each number of repeats.
-type counts map[string][]tally
+type counts map[string][]drawTally
 
 func (c counts) add(more counts) {
 	for name, all := range more {
@@ -35,7 +35,7 @@ func (c counts) add(more counts) {
 // note counts a draw.
 func (c counts) note(name string, hit bool) {
 	if c[name] == nil {
-		c[name] = []tally{{}}
+		c[name] = []drawTally{{}}
 	}
 	t := &c[name][0]
 	t.of++

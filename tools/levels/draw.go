@@ -11,10 +11,10 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A population has tasks of templates. The tasks of a template are equally hard.
-type population struct{ tasks, templates int }
+// A taskPopulation has tasks of templates. The tasks of a template are equally hard.
+type taskPopulation struct{ tasks, templates int }
 
-func (p population) String() string {
+func (p taskPopulation) String() string {
 	if p.templates == p.tasks {
 		return fmt.Sprintf("%d tasks", p.tasks)
 	}
@@ -27,7 +27,7 @@ const unequal = 0
 // A field is an experiment of two models, with the right plan, two flawed ones, and two kinds of
 // failing tools.
 type field struct {
-	population
+	taskPopulation
 	repeats int
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // populations are the numbers of tasks and of their templates, which are sequences of tools.
-var populations = []population{
+var populations = []taskPopulation{
 	{6, 6}, {20, 20}, {20, 6}, {60, 60}, {60, 15}, {60, 6},
 }
 
@@ -30,7 +30,7 @@ func main() {
 	for i, p := range populations {
 		sum := make(counts)
 		for k, r := range repeats {
-			c, err := field{population: p, repeats: r}.count(*draws, uint64(len(repeats)*i+k))
+			c, err := field{taskPopulation: p, repeats: r}.count(*draws, uint64(len(repeats)*i+k))
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -57,8 +57,8 @@ func write(out io.Writer, columns []counts) error {
 		fmt.Fprintf(&text, "| %s |", name)
 		for _, c := range columns {
 			all := c[name]
-			low := slices.MinFunc(all, tally.compare).percent()
-			high := slices.MaxFunc(all, tally.compare).percent()
+			low := slices.MinFunc(all, drawTally.compare).percent()
+			high := slices.MaxFunc(all, drawTally.compare).percent()
 			fmt.Fprintf(&text, " %.1f (%.1f–%.1f) |", total(all).percent(), low, high)
 		}
 		text.WriteString("\n")

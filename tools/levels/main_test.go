@@ -14,7 +14,7 @@ func TestLevels(t *testing.T) {
 	}
 	const draws = 150
 	for i, f := range []field{
-		{population{20, 20}, 3}, {population{60, 15}, 1}, {population{20, 6}, unequal},
+		{taskPopulation{20, 20}, 3}, {taskPopulation{60, 15}, 1}, {taskPopulation{20, 6}, unequal},
 	} {
 		c, err := f.count(draws, uint64(i))
 		if err != nil {
@@ -51,7 +51,7 @@ func TestWrite(t *testing.T) {
 	for i := range columns {
 		columns[i] = make(counts)
 		for _, name := range figures {
-			columns[i][name] = []tally{{1, 100}, {5, 100}}
+			columns[i][name] = []drawTally{{1, 100}, {5, 100}}
 		}
 	}
 	var text strings.Builder

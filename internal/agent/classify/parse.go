@@ -53,8 +53,8 @@ func Parse(reply string) (Opinion, error) {
 
 var trailingComma = regexp.MustCompile(`,(\s*})`)
 
-// An answer is a JSON object with a category, not yet checked.
-type answer struct {
+// An uncheckedAnswer is a JSON object with a category, not yet checked.
+type uncheckedAnswer struct {
 	Category   json.RawMessage `json:"category"`
 	Confidence json.RawMessage `json:"confidence"`
 	Reason     string          `json:"reason"`
@@ -62,15 +62,15 @@ type answer struct {
 
 // answersIn returns the answers in a text, in order. It does not look for answers inside another
 // one.
-func answersIn(text string) []answer {
-	var found []answer
+func answersIn(text string) []uncheckedAnswer {
+	var found []uncheckedAnswer
 	for {
 		start := strings.IndexByte(text, '{')
 		if start < 0 {
 			return found
 		}
 		text = text[start:]
-		var a answer
+		var a uncheckedAnswer
 		object := json.NewDecoder(strings.NewReader(text))
 		if err := object.Decode(&a); err != nil || a.Category == nil {
 			text = text[1:]
@@ -81,7 +81,7 @@ func answersIn(text string) []answer {
 	}
 }
 
-func (a answer) opinion() (Opinion, error) {
+func (a uncheckedAnswer) opinion() (Opinion, error) {
 	var label string
 	if err := json.Unmarshal(a.Category, &label); err != nil {
 		return Opinion{}, errors.New("the category is no text")

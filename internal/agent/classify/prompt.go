@@ -67,7 +67,7 @@ func Prompt(a *assay.Attempt, task *assay.Task, tr *assay.Transcript) []assay.Me
 		Plan               []string
 		Mistakes, Failures int
 		Loops              []assay.LoopRecord
-		History            []event
+		History            []caseEvent
 		Replies            []reply
 	}{Attempt: a, Task: task, Mistakes: a.Mistakes, Failures: a.Failures}
 	if a.Loop != "" {
@@ -98,8 +98,8 @@ func count(calls []assay.CallRecord) (mistakes, failures int) {
 	return mistakes, failures
 }
 
-// An event is a call. If Call is nil, it describes the rest of a turn.
-type event struct {
+// A caseEvent is a call. If Call is nil, it describes the rest of a turn.
+type caseEvent struct {
 	Turn     int
 	Call     *assay.CallRecord
 	Lookups  int
@@ -107,21 +107,23 @@ type event struct {
 }
 
 // history returns the events in order. Each turn has at least one.
-func history(tr *assay.Transcript) []event {
-	var events []event
+func history(tr *assay.Transcript) []caseEvent {
+	var events []caseEvent
 	calls := tr.Calls
 	for i, rec := range tr.Turns {
 		turn, called := i+1, false
 		for len(calls) > 0 && calls[0].Turn <= turn {
-			events = append(events, event{Turn: calls[0].Turn, Call: &calls[0]})
+			events = append(events, caseEvent{Turn: calls[0].Turn, Call: &calls[0]})
 			calls, called = calls[1:], true
 		}
 		if !called || rec.Lookups > 0 || rec.Assisted {
-			events = append(events, event{Turn: turn, Lookups: rec.Lookups, Assisted: rec.Assisted})
+			events = append(events, caseEvent{
+				Turn: turn, Lookups: rec.Lookups, Assisted: rec.Assisted,
+			})
 		}
 	}
 	for i := range calls {
-		events = append(events, event{Turn: calls[i].Turn, Call: &calls[i]})
+		events = append(events, caseEvent{Turn: calls[i].Turn, Call: &calls[i]})
 	}
 	return events
 }

@@ -39,8 +39,8 @@ func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], work
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{ctx: ctx, cancel: cancel, save: save, progress: progress}
-	work := make(chan Case)  // closed when there are no more cases
-	over := make(chan ended) // closed when all workers have ended
+	work := make(chan Case)         // closed when there are no more cases
+	over := make(chan finishedCase) // closed when all workers have ended
 	var handing error
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -79,15 +79,15 @@ func handOut(ctx context.Context, cases iter.Seq2[Case, error], work chan<- Case
 }
 
 // work asks for opinions until there are no cases left.
-func (c *Classifier) work(ctx context.Context, cases <-chan Case, over chan<- ended) {
+func (c *Classifier) work(ctx context.Context, cases <-chan Case, over chan<- finishedCase) {
 	for k := range cases {
 		answer, err := c.Classify(ctx, k)
-		over <- ended{k, answer, err}
+		over <- finishedCase{k, answer, err}
 	}
 }
 
-// ended is a finished case.
-type ended struct {
+// finishedCase is a finished case.
+type finishedCase struct {
 	Case
 	answer Answer
 	err    error
@@ -105,7 +105,7 @@ type run struct {
 }
 
 // settle saves and counts a case.
-func (r *run) settle(e ended) {
+func (r *run) settle(e finishedCase) {
 	s := &r.summary
 	s.Usage, s.Cost = s.Usage.Add(e.answer.Usage), s.Cost+e.answer.Cost
 	switch {

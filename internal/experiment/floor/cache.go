@@ -21,7 +21,7 @@ import (
 type cache struct{ path string }
 
 // cacheOf returns the cache of a sample, or one without a path if there is no cache directory.
-func cacheOf(lib *library.Library, s sample) cache {
+func cacheOf(lib *library.Library, s trialSample) cache {
 	h := sha256.New()
 	write := json.NewEncoder(h)
 	_ = write.Encode([]string{Version, episode.TemplatesHash, lib.Meta().Digest}) // strings
@@ -33,19 +33,19 @@ func cacheOf(lib *library.Library, s sample) cache {
 	return cache{cachefile.Path("floors", name)}
 }
 
-// An entry is a value of a condition.
-type entry[V any] struct {
+// A conditionValue is a value of a condition.
+type conditionValue[V any] struct {
 	Condition assay.Cell `json:"condition"`
 	Value     V          `json:"value"`
 }
 
 // entriesOf returns the entries of a map in a fixed order.
-func entriesOf[M ~map[assay.Cell]V, V, W any](of M, convert func(V) W) (all []entry[W]) {
-	key := func(e entry[W]) string { b, _ := json.Marshal(e.Condition); return string(b) }
+func entriesOf[M ~map[assay.Cell]V, V, W any](of M, convert func(V) W) (all []conditionValue[W]) {
+	key := func(e conditionValue[W]) string { b, _ := json.Marshal(e.Condition); return string(b) }
 	for at, v := range of {
-		all = append(all, entry[W]{at, convert(v)})
+		all = append(all, conditionValue[W]{at, convert(v)})
 	}
-	slices.SortFunc(all, func(a, b entry[W]) int { return cmp.Compare(key(a), key(b)) })
+	slices.SortFunc(all, func(a, b conditionValue[W]) int { return cmp.Compare(key(a), key(b)) })
 	return all
 }
 
@@ -55,7 +55,7 @@ func (c cache) read() (Floors, bool) {
 	if err != nil {
 		return nil, false
 	}
-	var all []entry[Floor]
+	var all []conditionValue[Floor]
 	if json.Unmarshal(b, &all) != nil || len(all) == 0 {
 		return nil, false
 	}

@@ -161,13 +161,13 @@ func Find(
 	return floors, err
 }
 
-// A sample has trials of each condition, with the same tasks for all conditions if possible.
-type sample map[assay.Cell][]assay.Trial
+// A trialSample has trials of each condition, with the same tasks for all conditions if possible.
+type trialSample map[assay.Cell][]assay.Trial
 
 // sampleOf takes the trials with the lowest seeds, because the seed of a task is up to chance and
 // does not depend on the condition. Trials of different models are the same for a policy.
-func sampleOf(trials iter.Seq[assay.Trial]) sample {
-	s := make(sample)
+func sampleOf(trials iter.Seq[assay.Trial]) trialSample {
+	s := make(trialSample)
 	order := func(a, b assay.Trial) int {
 		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.TaskType, b.TaskType))
 	}
@@ -189,19 +189,19 @@ func sampleOf(trials iter.Seq[assay.Trial]) sample {
 	return s
 }
 
-// A kind is a kind of plan at a difficulty. All its conditions have the same policy.
-type kind struct{ variant, severity, difficulty string }
+// A planKind is a kind of plan at a difficulty. All its conditions have the same policy.
+type planKind struct{ variant, severity, difficulty string }
 
-func find(ctx context.Context, p *Player, s sample) (Floors, error) {
+func find(ctx context.Context, p *Player, s trialSample) (Floors, error) {
 	conditions := slices.SortedFunc(maps.Keys(s), func(a, b assay.Cell) int {
 		return cmp.Or(cmp.Compare(b.Reliability, a.Reliability), cmp.Compare(a.Faults, b.Faults),
 			cmp.Compare(a.Variant+" "+a.Severity, b.Variant+" "+b.Severity),
 			cmp.Compare(a.Difficulty, b.Difficulty))
 	})
-	chosen := make(map[kind]Policy)
+	chosen := make(map[planKind]Policy)
 	floors := make(Floors)
 	for _, at := range conditions {
-		k := kind{at.Variant, at.Severity, at.Difficulty}
+		k := planKind{at.Variant, at.Severity, at.Difficulty}
 		policy, ok := chosen[k]
 		if !ok { // at the most reliable tools
 			var err error

@@ -140,25 +140,25 @@ func (s *games) merge(o *games) {
 	}
 }
 
-// A shape is a plan that an agent is given.
-type shape struct{ variant, severity string }
+// A planShape is a plan that an agent is given.
+type planShape struct{ variant, severity string }
 
 // shapes returns the plans that an agent is given. The copier is tried on plans with a flaw,
 // because a good plan is worth copying. A plan that only repeats steps is good, too.
-func shapes(agent string) []shape {
+func shapes(agent string) []planShape {
 	switch agent {
 	case sim.Copier:
 	case sim.Inputs: // needs the steps
-		return []shape{{assay.Optimal, ""}}
+		return []planShape{{assay.Optimal, ""}}
 	default:
-		return []shape{{assay.Baseline, ""}}
+		return []planShape{{assay.Baseline, ""}}
 	}
-	var all []shape
+	var all []planShape
 	for _, v := range assay.Variants {
 		flaw, flawed := assay.FlawOf(v)
 		for _, severity := range assay.Severities {
 			if flawed && flaw != assay.RedundantOperations {
-				all = append(all, shape{v, severity})
+				all = append(all, planShape{v, severity})
 			}
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// A record keeps what [Library] found out about an environment, because plans and runs cannot wait
-// for it. It is a file in the user's cache directory, named by the digest of the library. If it
-// cannot be written or read, the tasks count as never validated.
-type record struct {
+// A validationRecord keeps what [Library] found out about an environment, because plans and runs
+// cannot wait for it. It is a file in the user's cache directory, named by the digest of the
+// library. If it cannot be written or read, the tasks count as never validated.
+type validationRecord struct {
 	Tasks    int       `json:"tasks"`
 	Findings []Finding `json:"findings"`
 }
@@ -23,7 +23,7 @@ func recordPath(lib *library.Library) string {
 
 // remember keeps a proof of a library.
 func remember(lib *library.Library, p *Proof) {
-	if b, err := json.Marshal(record{p.Tasks, p.Findings}); err == nil {
+	if b, err := json.Marshal(validationRecord{p.Tasks, p.Findings}); err == nil {
 		cachefile.Write(recordPath(lib), b)
 	}
 }
@@ -31,7 +31,7 @@ func remember(lib *library.Library, p *Proof) {
 // recall returns the grave findings of the latest proof of a library about the wanted tasks.
 func recall(lib *library.Library, wanted func(assay.TaskID) bool) (u Unsound) {
 	b, err := os.ReadFile(recordPath(lib))
-	var r record
+	var r validationRecord
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Tasks == 0 {
 		return Unsound{Unvalidated: true}
 	}

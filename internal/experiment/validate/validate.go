@@ -116,11 +116,11 @@ type validator struct {
 	// number is the number of the task that is played, in the order of the library.
 	number int
 	// failed, null and unsolvable are examples for the proof.
-	failed, null, unsolvable []example
+	failed, null, unsolvable []listedTask
 }
 
-// An example is a task that a proof may name, with its number in the order of the library.
-type example struct {
+// A listedTask is a task that a proof may name, with its number in the order of the library.
+type listedTask struct {
 	number int
 	label  string
 }
@@ -322,7 +322,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	}
 	if best == 0 {
 		p.Unsolvable++
-		v.unsolvable = append(v.unsolvable, example{v.number, label(task)})
+		v.unsolvable = append(v.unsolvable, listedTask{v.number, label(task)})
 	}
 
 	oracle := v.models.Oracle(task.Required, 1)
@@ -331,7 +331,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		return err
 	}
 	if reliable.Best == 1 && reliable.Level != assay.FullSuccess {
-		v.failed = append(v.failed, example{v.number, label(task)})
+		v.failed = append(v.failed, listedTask{v.number, label(task)})
 	}
 
 	null, err := play(sim.Mute, Reliability, v.models, 0)
@@ -339,7 +339,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		return err
 	}
 	if null.Level != assay.Failure || null.Coverage != 0 {
-		v.null = append(v.null, example{v.number, label(task)})
+		v.null = append(v.null, listedTask{v.number, label(task)})
 	}
 	if best == 0 {
 		return nil
@@ -390,8 +390,8 @@ func repeatOf(task *assay.Task, round int) int {
 func label(task *assay.Task) string { return fmt.Sprintf("%s (%s)", task.ID, task.Difficulty) }
 
 // first returns the labels of the first examples.
-func first(all []example) (labels []string) {
-	slices.SortFunc(all, func(a, b example) int { return cmp.Compare(a.number, b.number) })
+func first(all []listedTask) (labels []string) {
+	slices.SortFunc(all, func(a, b listedTask) int { return cmp.Compare(a.number, b.number) })
 	const most = 5
 	for _, e := range all[:min(most, len(all))] {
 		labels = append(labels, e.label)

@@ -27,7 +27,7 @@ type race struct {
 	req       *assay.Request
 	size      int        // of the conversation, in bytes
 	admission *admission // of a conversation that waits for the race, or nil
-	original  ticket     // of the first request
+	original  heldSlot   // of the first request
 	// ends is when the trial's working time is used up, or zero.
 	ends    time.Time
 	running sync.WaitGroup // second requests
@@ -36,13 +36,13 @@ type race struct {
 	over    bool
 	end     context.CancelCauseFunc   // ends the first request
 	endings []context.CancelCauseFunc // end second requests
-	results []result                  // of second requests
+	results []requestResult           // of second requests
 	panic   any                       // of a second request
 }
 
-// A result belongs to one request. It is first if its reply came first. It alone holds the
+// A requestResult belongs to one request. It is first if its reply came first. It alone holds the
 // response.
-type result struct {
+type requestResult struct {
 	resp  *assay.Response
 	fault *assay.Fault
 	first bool
@@ -65,7 +65,7 @@ func (p *Pool) send(r *race, waits *assay.Waits) (*assay.Response, *assay.Fault)
 }
 
 // finish returns the result of a race whose requests have all ended, and adds its time to waits.
-func (r *race) finish(won result, waits *assay.Waits) (*assay.Response, *assay.Fault) {
+func (r *race) finish(won requestResult, waits *assay.Waits) (*assay.Response, *assay.Fault) {
 	won.resp.Waits = assay.Waits{Requests: 1}
 	if len(r.results) > 0 || r.panic != nil {
 		won = r.decide(won)
@@ -83,11 +83,11 @@ const workingTime = ", the rest of the trial's working time"
 
 // decide returns the result of a race with second requests that are all over. It adds the cost of
 // the others.
-func (r *race) decide(original result) result {
+func (r *race) decide(original requestResult) requestResult {
 	if r.panic != nil {
 		panic(r.panic)
 	}
-	all := append([]result{original}, r.results...)
+	all := append([]requestResult{original}, r.results...)
 	won := 0
 	for i := range all {
 		if all[i].first {
@@ -113,7 +113,7 @@ func (r *race) decide(original result) result {
 }
 
 // launch sends a second request in a goroutine. The pool is locked.
-func (r *race) launch(t ticket) {
+func (r *race) launch(t heldSlot) {
 	ctx, end := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
 	r.endings = append(r.endings, end)
@@ -180,15 +180,17 @@ func (r *race) begin(end context.CancelCauseFunc) {
 // exchange makes one exchange of a race, releases its slot and reports it. If it brings the first
 // reply, it ends the other requests.
 func (p *Pool) exchange(
-	ctx context.Context, t *ticket, r *race, limit time.Duration, why string,
-) result {
+	ctx context.Context, t *heldSlot, r *race, limit time.Duration, why string,
+) requestResult {
 	resp, fault := t.lane.exchange(ctx, t, r, limit, why)
 	return p.landed(t, r, resp, fault)
 }
 
 // landed releases the slot of a request of a race and reports it.
-func (p *Pool) landed(t *ticket, r *race, resp *assay.Response, fault *assay.Fault) result {
-	x := result{resp: resp, fault: fault}
+func (p *Pool) landed(
+	t *heldSlot, r *race, resp *assay.Response, fault *assay.Fault,
+) requestResult {
+	x := requestResult{resp: resp, fault: fault}
 	took := time.Since(t.started)
 	ended := x.fault != nil && (x.fault.Err == errOvertaken || x.fault.Err == errYielded)
 	closed := false
@@ -225,7 +227,7 @@ func (p *Pool) landed(t *ticket, r *race, resp *assay.Response, fault *assay.Fau
 // It runs without the pool's mutex, so it only reads fields of the lane that
 // never change.
 func (l *lane) exchange(
-	ctx context.Context, t *ticket, r *race, limit time.Duration, why string,
+	ctx context.Context, t *heldSlot, r *race, limit time.Duration, why string,
 ) (*assay.Response, *assay.Fault) {
 	bounded, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -248,7 +250,7 @@ func (l *lane) hung(limit time.Duration, why string) *assay.Fault {
 // judge completes the response to a request, and returns its fault. The request had the context
 // bounded, within the context of its turn.
 func (l *lane) judge(
-	ctx, bounded context.Context, t *ticket, req *assay.Request, resp *assay.Response, err error,
+	ctx, bounded context.Context, t *heldSlot, req *assay.Request, resp *assay.Response, err error,
 ) *assay.Fault {
 	resp.Lane = l.Name
 	resp.Cost = l.Price.Of(resp.Usage)

@@ -38,7 +38,7 @@ const (
 // its model, if it has never replied.
 const DefaultFirstReply = 10 * time.Minute
 
-func (l *lane) countMistake(now time.Time, t ticket, fault *assay.Fault) {
+func (l *lane) countMistake(now time.Time, t heldSlot, fault *assay.Fault) {
 	if l.mistakes[t.later] == 0 {
 		l.mistakenSince[t.later] = now
 	}
@@ -55,13 +55,13 @@ func (l *lane) countMistake(now time.Time, t ticket, fault *assay.Fault) {
 
 // sentBeforePause reports whether a request was sent before the latest pause
 // began. The pause already accounts for its failure.
-func (l *lane) sentBeforePause(t ticket) bool {
+func (l *lane) sentBeforePause(t heldSlot) bool {
 	return !l.pausedSince.IsZero() && !t.started.After(l.pausedSince)
 }
 
 // denied reacts to a refusal of the key or the deployment. A single one may be a slip of a gateway,
 // and several one of a deployment that is not ready, so the lane is probed before it closes.
-func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
+func (l *lane) denied(now time.Time, t heldSlot, fault *assay.Fault) {
 	l.denial = fault
 	l.failed(t)
 	patient := l.hasWorked() || starting(fault)
@@ -76,14 +76,14 @@ func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 }
 
 // failed notes that a request failed.
-func (l *lane) failed(t ticket) {
+func (l *lane) failed(t heldSlot) {
 	l.history.fail(t.number)
 	if l.failingSince.IsZero() {
 		l.failingSince = later(t.started, l.repliedAt)
 	}
 }
 
-func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
+func (l *lane) faulted(now time.Time, t heldSlot, fault *assay.Fault) {
 	l.failed(t)
 	needed := improbableRow(l.faults.of, breakAfter, breakAfterMost)
 	l.faultsInDoubt++

@@ -51,7 +51,7 @@ type flight struct {
 	waiter
 	model string
 	// second sends another request. It is called once for each, and must not block.
-	second func(ticket)
+	second func(heldSlot)
 	// yield ends second requests in flight. It must not block.
 	yield func()
 
@@ -99,7 +99,7 @@ func (p *peers) patience() (time.Duration, bool) {
 }
 
 // depart notes that a request of a turn was sent.
-func (q *queue) depart(now time.Time, f *flight, t ticket) {
+func (q *queue) depart(now time.Time, f *flight, t heldSlot) {
 	if f.peers == nil {
 		f.peers = q.peersOf(f.model)
 	}

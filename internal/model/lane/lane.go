@@ -39,7 +39,7 @@ type lane struct {
 	stated   [numBuckets]int
 	windows  [numBuckets]window
 	next     [numBuckets]time.Time // earliest even start by a stated limit
-	readings [numBuckets]reading
+	readings [numBuckets]headerReading
 	total    cost // of all requests so far
 	typical  cost // of the latest request
 
@@ -205,8 +205,8 @@ func (l *lane) room(now time.Time, c cost) int {
 	return n
 }
 
-// ticket is a slot of a lane, held by one request.
-type ticket struct {
+// heldSlot is a slot of a lane, held by one request.
+type heldSlot struct {
 	lane       *lane
 	number     uint64          // also of the limiter
 	entries    [numBuckets]int // IDs in the windows of stated limits
@@ -218,10 +218,10 @@ type ticket struct {
 	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 
-func (l *lane) take(now time.Time, c cost) ticket {
+func (l *lane) take(now time.Time, c cost) heldSlot {
 	l.inFlight++
 	l.typical = c
-	t := ticket{
+	t := heldSlot{
 		lane: l, number: l.history.sent(), estimate: c, started: now,
 		behindWall: l.pass(now, c),
 	}
@@ -240,27 +240,27 @@ func (l *lane) take(now time.Time, c cost) ticket {
 	return t
 }
 
-func (l *lane) freeSlot(t ticket) {
+func (l *lane) freeSlot(t heldSlot) {
 	l.inFlight--
 	delete(l.since, t.number)
 }
 
 // correct corrects the cost of a request in the windows.
-func (l *lane) correct(t ticket, by cost) {
+func (l *lane) correct(t heldSlot, by cost) {
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		l.windows[b].correct(t.entries[b], by)
 	}
 }
 
 // cancel undoes take if no request was sent.
-func (l *lane) cancel(t ticket) {
+func (l *lane) cancel(t heldSlot) {
 	l.freeSlot(t)
 	l.limiter.Cancel(t.number)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 
 // settle replaces a request's estimated cost by its real cost.
-func (l *lane) settle(t ticket, real cost) {
+func (l *lane) settle(t heldSlot, real cost) {
 	by := real.plus(t.estimate, -1)
 	l.correct(t, by)
 	for b := tokens; b <= outputTokens; b++ {
@@ -279,7 +279,7 @@ func isRefusal(usage assay.Usage, f *assay.Fault) bool {
 // release frees a request's slot and learns from its result: the usage that counts, and the limits
 // that the endpoint reported.
 func (l *lane) release(
-	now time.Time, t ticket, usage assay.Usage, quotas []assay.QuotaState, fault *assay.Fault,
+	now time.Time, t heldSlot, usage assay.Usage, quotas []assay.QuotaState, fault *assay.Fault,
 ) {
 	l.freeSlot(t)
 	refused := isRefusal(usage, fault)
@@ -319,7 +319,7 @@ func (l *lane) release(
 	}
 }
 
-func (l *lane) succeeded(now time.Time, t ticket) {
+func (l *lane) succeeded(now time.Time, t heldSlot) {
 	l.worked[t.later], l.mistakes[t.later] = true, 0
 	l.pausesInRow, l.denial = 0, nil
 	l.refusedSince, l.failingSince, l.repliedAt = time.Time{}, time.Time{}, now

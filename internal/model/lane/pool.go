@@ -250,13 +250,13 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 }
 
 // acquire waits for a slot, but not longer than limit.
-func (p *Pool) acquire(r *race, limit time.Duration) (ticket, error) {
+func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	type answer struct {
-		ticket ticket
+		ticket heldSlot
 		err    error
 	}
 	granted := make(chan answer, 1)
-	r.answer = func(t ticket, err error) {
+	r.answer = func(t heldSlot, err error) {
 		if err != nil {
 			r.rest()
 		}
@@ -314,7 +314,7 @@ func (p *Pool) acquire(r *race, limit time.Duration) (ticket, error) {
 		default:
 		}
 	})
-	return ticket{}, err
+	return heldSlot{}, err
 }
 
 // paused reports whether the user, the endpoint or a refusal holds up all lanes.

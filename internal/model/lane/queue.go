@@ -44,7 +44,7 @@ type waiter struct {
 	origin string
 	since  time.Time
 	// answer receives a ticket or an error. It is called once and must not block.
-	answer func(ticket, error)
+	answer func(heldSlot, error)
 	// gone is true if the request no longer waits. It is removed later.
 	gone bool
 	// holds are the waits that lanes have announced to earlier requests of the turn.
@@ -137,7 +137,7 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 			w.leave(t, nil)
 			continue
 		case q.refusing && (best != nil || q.paused()):
-			w.leave(ticket{}, stoppedWaiting())
+			w.leave(heldSlot{}, stoppedWaiting())
 			continue
 		case best != nil:
 			next = earliest(next, at)
@@ -153,7 +153,7 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 }
 
 // leave answers a request and takes it out of the queue.
-func (w *waiter) leave(t ticket, err error) {
+func (w *waiter) leave(t heldSlot, err error) {
 	w.gone = true
 	w.answer(t, err)
 }
@@ -219,7 +219,7 @@ func (q *queue) refused(now time.Time) bool {
 
 func (q *queue) refuseAll(err error) {
 	for w := q.peek(); w != nil; w = q.peek() {
-		w.leave(ticket{}, err)
+		w.leave(heldSlot{}, err)
 	}
 }
 
@@ -295,7 +295,7 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 // release frees the slot of a request whose conversation has the given size. The
 // caller has to call dispatch afterwards.
 func (q *queue) release(
-	now time.Time, t ticket, bytes int, usage assay.Usage, quotas []assay.QuotaState,
+	now time.Time, t heldSlot, bytes int, usage assay.Usage, quotas []assay.QuotaState,
 	fault *assay.Fault,
 ) {
 	q.book(now)
@@ -307,7 +307,7 @@ func (q *queue) release(
 
 // abandon frees the slot of a request that the pool has ended. Its usage is unknown, and the lane
 // does not learn from it.
-func (q *queue) abandon(now time.Time, t ticket) {
+func (q *queue) abandon(now time.Time, t heldSlot) {
 	q.book(now)
 	t.lane.freeSlot(t)
 	t.lane.limiter.Drop(now, t.number)

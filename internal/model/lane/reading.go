@@ -7,9 +7,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// reading is the latest report of the endpoint's headers about a bucket. It never sets a limit. It
-// warns of a wall, or shows that a stated limit may be spent without pacing.
-type reading struct {
+// headerReading is the latest report of the endpoint's headers about a bucket. It never sets a
+// limit. It warns of a wall, or shows that a stated limit may be spent without pacing.
+type headerReading struct {
 	mark  int // the lane's total when the bucket will be empty
 	limit int
 	until time.Time // when a request may start if the bucket is empty
@@ -35,7 +35,7 @@ const (
 )
 
 // read takes over the headers of a reply.
-func (l *lane) read(now time.Time, t ticket, quotas []assay.QuotaState) {
+func (l *lane) read(now time.Time, t heldSlot, quotas []assay.QuotaState) {
 	for _, q := range quotas {
 		b := slices.Index(Buckets[:], q.Bucket)
 		if b <= concurrency || q.Remaining < 0 {

@@ -27,7 +27,7 @@ var measures = map[assay.Bucket]limit.Measure{
 }
 
 // refused hands a refusal to the limiter.
-func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
+func (l *lane) refused(now time.Time, t heldSlot, fault *assay.Fault) {
 	l.loseHope(now, fault)
 	l.limiter.Refuse(now, t.number, limit.Refusal{
 		Wait: fault.RetryAfter, Measure: measures[fault.Bucket], Limit: fault.Limit,

@@ -98,25 +98,25 @@ type simulator struct {
 	halfKnown, fullKnown bool
 }
 
-// event is a reply that arrives at some time.
-type event struct {
+// arrival is a reply that arrives at some time.
+type arrival struct {
 	at           time.Time
-	ticket       ticket
-	conversation *conversation
+	ticket       heldSlot
+	conversation *simulatedTalk
 	flight       *flight // nil if the turn is never hedged
 }
 
-type conversation struct {
+type simulatedTalk struct {
 	turn, turns int
-	tickets     []ticket // of the turn's requests, if it may be hedged
+	tickets     []heldSlot // of the turn's requests, if it may be hedged
 }
 
-type events []event
+type events []arrival
 
 func (e events) Len() int           { return len(e) }
 func (e events) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
 func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Push(x any)        { *e = append(*e, x.(arrival)) }
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
@@ -137,7 +137,7 @@ func (s *simulator) run() {
 			}
 			s.pending--
 			s.active++
-			s.ask(&conversation{turns: s.turns()})
+			s.ask(&simulatedTalk{turns: s.turns()})
 			wake = s.queue.dispatch(s.now)
 		}
 		if !s.halfKnown && s.pending <= first/2 {
@@ -168,7 +168,7 @@ func (s *simulator) next(wake time.Time) bool {
 		return true
 	}
 
-	e := heap.Pop(&s.events).(event)
+	e := heap.Pop(&s.events).(arrival)
 	s.now = e.at
 	c := e.conversation
 	prompt := s.work.Prompt + s.work.Growth*float64(c.turn)
@@ -190,14 +190,14 @@ func (s *simulator) next(wake time.Time) bool {
 	return true
 }
 
-func (s *simulator) ask(c *conversation) {
+func (s *simulator) ask(c *simulatedTalk) {
 	input := s.work.Prompt + s.work.Growth*float64(c.turn)
 	f := &flight{waiter: waiter{cost: cost{1, int(input), int(s.work.Reply)}}}
-	send := func(t ticket) {
+	send := func(t heldSlot) {
 		c.tickets = append(c.tickets, t)
-		heap.Push(&s.events, event{s.now.Add(s.latency()), t, c, f})
+		heap.Push(&s.events, arrival{s.now.Add(s.latency()), t, c, f})
 	}
-	f.answer = func(t ticket, err error) {
+	f.answer = func(t heldSlot, err error) {
 		if err == nil {
 			send(t)
 		}
@@ -212,7 +212,7 @@ func (s *simulator) ask(c *conversation) {
 }
 
 // land ends the other requests of a turn, to which a reply has arrived.
-func (s *simulator) land(e event) {
+func (s *simulator) land(e arrival) {
 	if e.flight.peers == nil {
 		return
 	}
@@ -226,7 +226,7 @@ func (s *simulator) land(e event) {
 }
 
 // overtaken reports whether the turn of a reply was answered before.
-func (e event) overtaken() bool { return e.flight != nil && e.flight.decided }
+func (e arrival) overtaken() bool { return e.flight != nil && e.flight.decided }
 
 // turns draws an integer whose mean is work.Turns.
 func (s *simulator) turns() int {

@@ -126,7 +126,7 @@ func (p *Pool) SetLimits(set map[assay.Bucket]int, match func(lane string) bool)
 
 // state sets a limit as if it had been stated from the beginning.
 func (l *lane) state(now time.Time, bucket, limit int) {
-	l.stated[bucket], l.next[bucket], l.readings[bucket] = limit, time.Time{}, reading{}
+	l.stated[bucket], l.next[bucket], l.readings[bucket] = limit, time.Time{}, headerReading{}
 	first, most := Limits{Concurrency: l.stated[concurrency]}.widths()
 	l.limiter.Reset(now, first, most)
 }

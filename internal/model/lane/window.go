@@ -61,15 +61,15 @@ type window struct {
 	// day has few entries. If it is 0, costs are not merged. An entry leaves the
 	// window together with its latest part.
 	grain   time.Duration
-	born    time.Time // when the first cost was added
-	entries []entry   // entries[head:] are in the window, oldest first
+	born    time.Time     // when the first cost was added
+	entries []windowEntry // entries[head:] are in the window, oldest first
 	head    int
 	first   int // the ID of entries[head]
 	sum     cost
 }
 
-// An entry has no pointers, because a window of a minute may have half a million of them.
-type entry struct {
+// A windowEntry has no pointers, because a window of a minute may have half a million of them.
+type windowEntry struct {
 	began, at time.Duration // of the first and the latest part, since the window was born
 	cost      cost
 }
@@ -87,7 +87,7 @@ func (w *window) add(now time.Time, c cost) int {
 		w.entries[n].cost = w.entries[n].cost.plus(c, 1)
 		return w.first + n - w.head
 	}
-	w.entries = append(w.entries, entry{at, at, c})
+	w.entries = append(w.entries, windowEntry{at, at, c})
 	return w.first + len(w.entries) - 1 - w.head
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // An agent decides on the next message based on its view.
-type agent func(m *Models, v *view) assay.Message
+type agent func(m *Models, v *agentView) assay.Message
 
 var agents = map[string]agent{
 	Listed:   looking((*Models).listed),
@@ -34,7 +34,7 @@ var agents = map[string]agent{
 
 // looking returns an agent that first looks for the tools if they have to be found.
 func looking(a agent) agent {
-	return func(m *Models, v *view) assay.Message {
+	return func(m *Models, v *agentView) assay.Message {
 		if msg, wait := v.look(); wait {
 			return msg
 		}
@@ -43,13 +43,13 @@ func looking(a agent) agent {
 }
 
 // listed runs the steps in order, each until it succeeds.
-func (m *Models) listed(v *view) assay.Message {
+func (m *Models) listed(v *agentView) assay.Message {
 	return m.carryOut(v, v.steps())
 }
 
 // carryOut runs steps in order, each until it succeeds. A tool that occurs twice has to succeed
 // twice.
-func (m *Models) carryOut(v *view, steps []string) assay.Message {
+func (m *Models) carryOut(v *agentView, steps []string) assay.Message {
 	rest := v.rest(steps)
 	if len(rest) == 0 {
 		return done
@@ -59,7 +59,7 @@ func (m *Models) carryOut(v *view, steps []string) assay.Message {
 
 // optimal follows the exact best policy for the steps, based on the tools' dependencies and the
 // chance that the plan states.
-func (m *Models) optimal(v *view) assay.Message {
+func (m *Models) optimal(v *agentView) assay.Message {
 	if tool := m.best(v); tool != "" {
 		return m.execute(v, tool)
 	}
@@ -68,7 +68,7 @@ func (m *Models) optimal(v *view) assay.Message {
 
 // batcher follows the best policy too, and makes several calls in one reply when that is free: when
 // every call that is left has to succeed.
-func (m *Models) batcher(v *view) assay.Message {
+func (m *Models) batcher(v *agentView) assay.Message {
 	tool := m.best(v)
 	if tool == "" {
 		return done
@@ -77,7 +77,7 @@ func (m *Models) batcher(v *view) assay.Message {
 	if v.budget > 0 && len(rest) < v.budget-len(v.calls) {
 		return m.execute(v, tool)
 	}
-	var acts []act
+	var acts []move
 	earlier := v.succeeded()
 	for _, name := range rest {
 		acts = append(acts, m.act(v, name, earlier))
@@ -87,7 +87,7 @@ func (m *Models) batcher(v *view) assay.Message {
 }
 
 // best returns the tool that the exact best policy calls next, or "".
-func (m *Models) best(v *view) string {
+func (m *Models) best(v *agentView) string {
 	steps := v.steps()
 	problem := workflow.Problem{World: v.world(), Required: steps, Reliability: v.reliability}
 	worked := 0
@@ -116,7 +116,7 @@ func (m *Models) best(v *view) string {
 // expert works from the description and its knowledge of the tools, and treats a plan only as a
 // hint. It finds the tools that the parts of the description ask for, runs each tool's dependencies
 // first, and chooses the arguments itself.
-func (m *Models) expert(v *view) assay.Message {
+func (m *Models) expert(v *agentView) assay.Message {
 	found := m.guide.matches(v.queries(), toolsOf(v.plan))
 	return m.carryOut(v, policy.Sequence(m.catalog, found))
 }
@@ -124,7 +124,7 @@ func (m *Models) expert(v *view) assay.Message {
 // obedient carries out the given plan to the letter, including its arguments. It retries a step
 // that failed by chance and skips a step that cannot succeed, because it does not repair anything.
 // It believes every answer.
-func (m *Models) obedient(v *view) assay.Message {
+func (m *Models) obedient(v *agentView) assay.Message {
 	if v.plan == nil {
 		return m.carryOut(v, v.steps())
 	}
@@ -141,17 +141,17 @@ func (m *Models) obedient(v *view) assay.Message {
 }
 
 // searcher searches for tools forever, with different words each time.
-func (m *Models) searcher(v *view) assay.Message {
+func (m *Models) searcher(v *agentView) assay.Message {
 	words := strings.Fields(v.description)
 	query := "tool"
 	if len(words) > 0 {
 		query = words[v.turn%len(words)]
 	}
-	return v.message(act{search: true, text: fmt.Sprintf("%s, attempt %d", query, v.turn+1)})
+	return v.message(move{search: true, text: fmt.Sprintf("%s, attempt %d", query, v.turn+1)})
 }
 
 // mute never acts.
-func (m *Models) mute(v *view) assay.Message {
+func (m *Models) mute(v *agentView) assay.Message {
 	text := fmt.Sprintf("Thought %d: I would begin by reading the task again.", v.turn+1)
 	return assay.Message{Role: assay.Assistant, Content: text}
 }
@@ -160,11 +160,11 @@ var done = assay.Message{Role: assay.Assistant, Content: "All steps are done. TA
 
 // planned returns the calls of the plan. Without a plan it returns calls of the tools that the task
 // seems to want, with arguments that fit the calls so far.
-func (m *Models) planned(v *view) []act {
+func (m *Models) planned(v *agentView) []move {
 	if v.plan != nil {
 		return v.plan
 	}
-	var acts []act
+	var acts []move
 	for _, name := range v.steps() {
 		acts = append(acts, m.act(v, name, v.succeeded()))
 	}
@@ -173,34 +173,34 @@ func (m *Models) planned(v *view) []act {
 
 // look searches for the parts of the description, all in one reply, if the tools have to be found
 // first and there was no search yet.
-func (v *view) look() (assay.Message, bool) {
+func (v *agentView) look() (assay.Message, bool) {
 	if !v.discover || v.plan != nil || len(v.found) > 0 {
 		return assay.Message{}, false
 	}
-	var acts []act
+	var acts []move
 	for _, q := range v.queries() {
-		acts = append(acts, act{search: true, text: q})
+		acts = append(acts, move{search: true, text: q})
 	}
 	if len(acts) == 0 {
-		acts = append(acts, act{search: true, text: v.description})
+		acts = append(acts, move{search: true, text: v.description})
 	}
 	return v.message(acts...), true
 }
 
 // execute calls a tool with arguments that fit the calls so far.
-func (m *Models) execute(v *view, name string) assay.Message {
+func (m *Models) execute(v *agentView, name string) assay.Message {
 	return v.message(m.act(v, name, v.succeeded()))
 }
 
 // act returns a call of a tool with arguments that fit the tools that succeeded earlier.
-func (m *Models) act(v *view, name string, earlier []string) act {
+func (m *Models) act(v *agentView, name string, earlier []string) move {
 	arguments := workflow.Arguments(m.catalog, name, v.inputs, earlier)
-	return act{text: name, arguments: m.complete(v, name, arguments)}
+	return move{text: name, arguments: m.complete(v, name, arguments)}
 }
 
 // complete adds the defaults of arguments that the request demands, although the tool does not.
 // Some frameworks make all arguments required.
-func (m *Models) complete(v *view, name string, arguments json.RawMessage) string {
+func (m *Models) complete(v *agentView, name string, arguments json.RawMessage) string {
 	var schema struct{ Required []string }
 	i := slices.IndexFunc(v.functions, func(f assay.Function) bool { return f.Name == v.prefix+name })
 	if i < 0 || json.Unmarshal(v.functions[i].Parameters, &schema) != nil {
@@ -226,7 +226,7 @@ func (m *Models) complete(v *view, name string, arguments json.RawMessage) strin
 }
 
 // message writes down actions under the protocol of the conversation.
-func (v *view) message(acts ...act) assay.Message {
+func (v *agentView) message(acts ...move) assay.Message {
 	msg := assay.Message{Role: assay.Assistant}
 	if v.tags {
 		var lines []string
@@ -259,7 +259,7 @@ func (v *view) message(acts ...act) assay.Message {
 
 // newID returns the ID of the i-th call of a reply. Agents that join replies leave fewer of them
 // than there are turns.
-func (v *view) newID(i int) string {
+func (v *agentView) newID(i int) string {
 	for turn := v.turn + 1; ; turn++ {
 		id := fmt.Sprintf("call_%d_%d", turn, i)
 		if _, taken := v.ids[id]; !taken {

@@ -31,8 +31,8 @@ func unwrapped(content string) string {
 	return content
 }
 
-// An answer is the output of a tool or a search. Views share it and never change it.
-type answer struct {
+// A toolOutput is the output of a tool or a search. Views share it and never change it.
+type toolOutput struct {
 	Tool    json.RawMessage `json:"tool"`
 	Success *bool           `json:"success"`
 	Error   string          `json:"error"`
@@ -45,11 +45,11 @@ type answer struct {
 }
 
 // parseAnswer reads an answer. It returns nil if it is not in the form of Assay's own tools.
-func parseAnswer(content string) *answer {
+func parseAnswer(content string) *toolOutput {
 	if r, ok := knownAnswers.Get(content); ok {
 		return r
 	}
-	r := new(answer)
+	r := new(toolOutput)
 	if json.Unmarshal([]byte(unwrapped(content)), r) != nil {
 		r = nil
 	}
@@ -59,7 +59,7 @@ func parseAnswer(content string) *answer {
 	return r
 }
 
-func (v *view) readResult(a act, content string) {
+func (v *agentView) readResult(a move, content string) {
 	r := parseAnswer(content)
 	if r == nil {
 		return
@@ -80,8 +80,8 @@ func (v *view) readResult(a act, content string) {
 			if *r.Success {
 				v.output = string(r.Output)
 			}
-			v.calls = append(v.calls, call{
-				act{text: tool, arguments: a.arguments}, *r.Success, happened, refused, code,
+			v.calls = append(v.calls, pastCall{
+				move{text: tool, arguments: a.arguments}, *r.Success, happened, refused, code,
 			})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // alphabet calls all tools in alphabetical order.
-func (m *Models) alphabet(v *view) assay.Message {
+func (m *Models) alphabet(v *agentView) assay.Message {
 	var tools []string
 	for _, t := range m.catalog.All() {
 		tools = append(tools, t.Name)
@@ -30,7 +30,7 @@ var sprayWords = strings.Fields(`access account action address answer archive am
 
 // sprayer searches for general words, all in its first reply, and calls the tools that were found.
 // It prefers tools that were found often.
-func (m *Models) sprayer(v *view) assay.Message {
+func (m *Models) sprayer(v *agentView) assay.Message {
 	if !v.discover {
 		var tools []string
 		for _, t := range v.tools {
@@ -39,9 +39,9 @@ func (m *Models) sprayer(v *view) assay.Message {
 		return m.sweep(v, tools)
 	}
 	if len(v.found) == 0 {
-		var acts []act
+		var acts []move
 		for _, w := range sprayWords[:mostActions] {
-			acts = append(acts, act{search: true, text: w})
+			acts = append(acts, move{search: true, text: w})
 		}
 		return v.message(acts...)
 	}
@@ -60,12 +60,12 @@ const mostActions = 60
 
 // sweep calls each tool until it succeeds. It prefers calls that no rule refuses, and fills in
 // arguments by their names. It claims to be done when no call is left.
-func (m *Models) sweep(v *view, tools []string) assay.Message {
+func (m *Models) sweep(v *agentView, tools []string) assay.Message {
 	if v.spent() {
 		return done
 	}
 	succeeded := v.succeeded()
-	var acts []act
+	var acts []move
 	for _, name := range tools {
 		tool, ok := m.catalog.Tool(name)
 		if !ok || v.budget > 0 && (slices.Contains(succeeded, name) ||
@@ -84,7 +84,7 @@ func (m *Models) sweep(v *view, tools []string) assay.Message {
 }
 
 // copier repeats all calls of the given plan in every reply, to the letter.
-func (m *Models) copier(v *view) assay.Message {
+func (m *Models) copier(v *agentView) assay.Message {
 	acts := m.planned(v)
 	if v.spent() || len(acts) == 0 {
 		return done
@@ -94,7 +94,7 @@ func (m *Models) copier(v *view) assay.Message {
 
 // onInputs runs the steps in order, each until it succeeds, and gives the task's inputs to every
 // tool that works on data.
-func (m *Models) onInputs(v *view) assay.Message {
+func (m *Models) onInputs(v *agentView) assay.Message {
 	rest := v.rest(v.steps())
 	if v.spent() || len(rest) == 0 {
 		return done
@@ -104,7 +104,7 @@ func (m *Models) onInputs(v *view) assay.Message {
 
 // guesser never reads the description. It picks the fewest tools whose parameters use up the names
 // of the task's inputs, and runs them in the order of their dependencies.
-func (m *Models) guesser(v *view) assay.Message {
+func (m *Models) guesser(v *agentView) assay.Message {
 	if v.spent() {
 		return done
 	}
@@ -163,7 +163,7 @@ func named(tool assay.Tool) []string {
 
 // starter begins as many tasks do: it calls the first tool that has no effect, and the one without
 // an effect that most others need. In the built-in library it reads and parses.
-func (m *Models) starter(v *view) assay.Message {
+func (m *Models) starter(v *agentView) assay.Message {
 	var start []string
 	most := 0
 	for _, t := range m.catalog.All() {
@@ -190,7 +190,7 @@ func (m *Models) starter(v *view) assay.Message {
 }
 
 // claimer claims to be done at once.
-func (m *Models) claimer(*view) assay.Message { return done }
+func (m *Models) claimer(*agentView) assay.Message { return done }
 
 // all reports whether every one of the names is in a list.
 func all(names, list []string) bool {

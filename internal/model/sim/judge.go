@@ -11,7 +11,7 @@ import (
 // judge gives second opinions for `assay store classify`. It looks for phrases in the history that
 // it is shown: the last mistake if there is one, or else the reason why the work was not done. It
 // is only a stand-in for a real model.
-func (m *Models) judge(v *view) assay.Message {
+func (m *Models) judge(v *agentView) assay.Message {
 	type opinion struct {
 		Category   string  `json:"category"`
 		Confidence float64 `json:"confidence"`

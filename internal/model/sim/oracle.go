@@ -26,9 +26,9 @@ func (o *oracle) Chat(ctx context.Context, req *assay.Request) (*assay.Response,
 		return &assay.Response{}, ended(ctx)
 	}
 	v := newView(req, o.models.catalog)
-	v.plan, v.reliability = []act{}, o.reliability
+	v.plan, v.reliability = []move{}, o.reliability
 	for _, tool := range o.required {
-		v.plan = append(v.plan, act{text: tool})
+		v.plan = append(v.plan, move{text: tool})
 	}
 	reply := o.models.optimal(v)
 	return &assay.Response{

@@ -24,7 +24,7 @@ var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
 // carryOutOwn makes the calls of the plan, each until it works or is refused, and gives the plan's
 // answer. Without a plan it calls the tools that the description seems to ask for, with the task's
 // inputs, and answers with the output of the last one.
-func (m *Models) carryOutOwn(v *view) assay.Message {
+func (m *Models) carryOutOwn(v *agentView) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
@@ -52,7 +52,7 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 
 // mayPass reports whether a call that failed may work the next time: its error is one with which
 // the tool can fail by chance.
-func (m *Models) mayPass(c call) bool {
+func (m *Models) mayPass(c pastCall) bool {
 	tool, _ := m.catalog.Tool(c.text)
 	return slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
 		return e.Code == c.code
@@ -60,7 +60,7 @@ func (m *Models) mayPass(c call) bool {
 }
 
 // decide lets an agent decide. If users wrote the tools, claims have the task's own end word.
-func (m *Models) decide(model string, v *view) assay.Message {
+func (m *Models) decide(model string, v *agentView) assay.Message {
 	if v.endWord == "" && !v.talks {
 		return agents[model](m, v)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// view holds everything an agent knows, all of it taken from the conversation. It is built anew for
-// each turn, so an agent needs no memory and always gives the same answer.
-type view struct {
+// agentView holds everything an agent knows, all of it taken from the conversation. It is built
+// anew for each turn, so an agent needs no memory and always gives the same answer.
+type agentView struct {
 	// tags means that actions are written as tags, discover that tools have to be found, and
 	// arguments that calls need the right ones.
 	tags, discover, arguments bool
@@ -28,21 +28,21 @@ type view struct {
 	functions []assay.Function // as the request describes them
 	// prefix is a foreign agent's prefix of the names of functions.
 	prefix string
-	ids    map[string]act // calls by their IDs
-	turn   int            // replies so far
-	limit  int            // replies allowed
-	budget int            // calls allowed, or 0 if there is no limit
+	ids    map[string]move // calls by their IDs
+	turn   int             // replies so far
+	limit  int             // replies allowed
+	budget int             // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
 	asked string
 	// description is the task's text, and inputs are its inputs.
 	description string
 	inputs      json.RawMessage
 	// plan is the given plan, or nil.
-	plan []act
+	plan []move
 	// reliability is the chance that the plan states.
 	reliability float64
 	// calls are the executed calls. corrected counts the calls that were answered by a correction.
-	calls     []call
+	calls     []pastCall
 	corrected int
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
 	// the plan's answer, and output is the result of the latest call that worked.
@@ -63,17 +63,17 @@ func list(name, description string) listing {
 	return listing{name, name + " " + name + " " + description}
 }
 
-// An act is one action: a search for a text, or a call of a tool.
-type act struct {
+// A move is one action: a search for a text, or a call of a tool.
+type move struct {
 	search    bool
 	place     int    // of a search among all searches
 	text      string // query or tool
 	arguments string // a JSON object, or ""
 }
 
-// call is one executed call of a tool.
-type call struct {
-	act
+// pastCall is one executed call of a tool.
+type pastCall struct {
+	move
 	// ok means that the answer was a success, and happened that the call happened.
 	ok, happened bool
 	// refused means that the same call would fail again.
@@ -97,10 +97,10 @@ var (
 	resultText      = regexp.MustCompile(`(?s)<tool_result>(.*?)</tool_result>`)
 )
 
-func newView(req *assay.Request, catalog *assay.Catalog) *view {
-	v := &view{limit: 10, reliability: assumedReliability}
-	v.ids = make(map[string]act)
-	var acts []act // without an answer so far
+func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
+	v := &agentView{limit: 10, reliability: assumedReliability}
+	v.ids = make(map[string]move)
+	var acts []move // without an answer so far
 	v.readFunctions(req.Functions, catalog)
 	for i, m := range req.Messages {
 		switch m.Role {
@@ -145,7 +145,7 @@ func newView(req *assay.Request, catalog *assay.Catalog) *view {
 }
 
 // number gives a search its place.
-func (v *view) number(a *act) {
+func (v *agentView) number(a *move) {
 	if a.search {
 		a.place = v.searches
 		v.searches++
@@ -153,7 +153,7 @@ func (v *view) number(a *act) {
 }
 
 // readFunctions finds out how the functions are named, which can be tools of the catalog.
-func (v *view) readFunctions(functions []assay.Function, catalog *assay.Catalog) {
+func (v *agentView) readFunctions(functions []assay.Function, catalog *assay.Catalog) {
 	v.functions = functions
 	for _, f := range functions {
 		if prefix, ok := strings.CutSuffix(f.Name, "tool_call"); ok {
@@ -170,7 +170,7 @@ func (v *view) readFunctions(functions []assay.Function, catalog *assay.Catalog)
 }
 
 // readRules parses the system message.
-func (v *view) readRules(text string) {
+func (v *agentView) readRules(text string) {
 	if s := limitText.FindStringSubmatch(text); s != nil {
 		n, _ := strconv.Atoi(s[1]) // the largest int if the number is too large
 		v.limit = min(n, longestEpisode)
@@ -197,14 +197,14 @@ func (v *view) readRules(text string) {
 }
 
 // world returns the first world that wants arguments as the conversation does.
-func (v *view) world() string {
+func (v *agentView) world() string {
 	i := slices.IndexFunc(world.All, func(d *world.Definition) bool {
 		return d.References == v.arguments
 	})
 	return world.All[i].Name
 }
 
-func (v *view) readTask(text string) {
+func (v *agentView) readTask(text string) {
 	_, v.description, _ = strings.Cut(text, "## Task\n\n")
 	for _, next := range []string{"\n\n## ", "\n\nA call whose needs are met"} {
 		v.description, _, _ = strings.Cut(v.description, next)
@@ -222,13 +222,13 @@ func (v *view) readTask(text string) {
 }
 
 // readPlan parses a plan, or the next part of one.
-func (v *view) readPlan(text string) {
+func (v *agentView) readPlan(text string) {
 	_, plan, ok := strings.Cut(text, "## Plan\n")
 	if !ok {
 		return
 	}
 	if v.plan == nil {
-		v.plan = []act{}
+		v.plan = []move{}
 	}
 	v.answer = ""
 	heads := stepText.FindAllStringSubmatchIndex(plan, -1)
@@ -237,7 +237,7 @@ func (v *view) readPlan(text string) {
 		if i+1 < len(heads) {
 			end = heads[i+1][0]
 		}
-		s := act{text: plan[h[2]:h[3]]}
+		s := move{text: plan[h[2]:h[3]]}
 		if a := argumentsText.FindStringSubmatch(plan[h[1]:end]); a != nil {
 			s.arguments = a[1]
 		}
@@ -249,30 +249,30 @@ func (v *view) readPlan(text string) {
 }
 
 // readCall parses a native call.
-func (v *view) readCall(c assay.ToolCall) act {
+func (v *agentView) readCall(c assay.ToolCall) move {
 	if !v.discover {
-		return act{text: strings.TrimPrefix(c.Name, v.prefix), arguments: c.Arguments}
+		return move{text: strings.TrimPrefix(c.Name, v.prefix), arguments: c.Arguments}
 	}
 	var args struct {
 		Query, Tool string
 		Arguments   json.RawMessage
 	}
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
-		return act{}
+		return move{}
 	}
 	if c.Name == v.prefix+"tool_search" {
-		return act{search: true, text: args.Query}
+		return move{search: true, text: args.Query}
 	}
-	return act{text: args.Tool, arguments: string(args.Arguments)}
+	return move{text: args.Tool, arguments: string(args.Arguments)}
 }
 
-func readTags(text string) []act {
-	var acts []act
+func readTags(text string) []move {
+	var acts []move
 	for _, s := range actionText.FindAllStringSubmatch(text, -1) {
 		tool, arguments, _ := strings.Cut(strings.TrimSpace(s[2]), " ")
-		a := act{text: tool, arguments: arguments}
+		a := move{text: tool, arguments: arguments}
 		if s[1] == "tool_search" {
-			a = act{search: true, text: s[2]}
+			a = move{search: true, text: s[2]}
 		}
 		acts = append(acts, a)
 	}
@@ -284,14 +284,14 @@ var printedText = regexp.MustCompile(`\btext='((?:[^'\\]|\\.)*)'`)
 
 // knownAnswers has the latest answers of up to largestKnown bytes, by their text. Each request has
 // all answers of its conversation.
-var knownAnswers, _ = lru.New[string, *answer](1024) // the size is positive
+var knownAnswers, _ = lru.New[string, *toolOutput](1024) // the size is positive
 
 const largestKnown = 8 << 10
 
 // steps returns the tools that the task seems to want, in order: the plan's tools, or the best
 // match for each part of the description. It returns nil while the tools still have to be searched
 // for.
-func (v *view) steps() []string {
+func (v *agentView) steps() []string {
 	if v.plan != nil {
 		return toolsOf(v.plan)
 	}
@@ -301,7 +301,7 @@ func (v *view) steps() []string {
 	return newGuide(v.tools).matches(v.queries(), nil)
 }
 
-func toolsOf(acts []act) []string {
+func toolsOf(acts []move) []string {
 	var tools []string
 	for _, a := range acts {
 		tools = append(tools, a.text)
@@ -368,7 +368,7 @@ var clauseEnd = regexp.MustCompile(`[.;:]\s+|,\s+(?:and\s+)?|\s+(?:and|then)\s+|
 const maxQueries = 8
 
 // queries splits the description into parts that can be searched for one by one.
-func (v *view) queries() []string {
+func (v *agentView) queries() []string {
 	var queries []string
 	for _, part := range clauseEnd.Split(v.description, -1) {
 		if len(bm25.Words(part)) >= 2 && len(queries) < maxQueries {
@@ -379,7 +379,7 @@ func (v *view) queries() []string {
 }
 
 // succeeded returns the tools that have succeeded, in the order of their latest success.
-func (v *view) succeeded() []string {
+func (v *agentView) succeeded() []string {
 	var tools []string
 	for _, c := range v.calls {
 		if c.happened {
@@ -391,7 +391,7 @@ func (v *view) succeeded() []string {
 }
 
 // rest returns the steps that have not succeeded in their order.
-func (v *view) rest(steps []string) []string {
+func (v *agentView) rest(steps []string) []string {
 	for _, c := range v.calls {
 		if len(steps) > 0 && c.happened && c.text == steps[0] {
 			steps = steps[1:]
@@ -401,12 +401,12 @@ func (v *view) rest(steps []string) []string {
 }
 
 // spent reports whether there is time left for the claim only.
-func (v *view) spent() bool {
+func (v *agentView) spent() bool {
 	return v.turn >= v.limit-1 || v.budget > 0 && len(v.calls) >= v.budget
 }
 
 // hopeless reports whether a call of a tool was refused and no call has succeeded since.
-func (v *view) hopeless(tool string) bool {
+func (v *agentView) hopeless(tool string) bool {
 	for _, c := range slices.Backward(v.calls) {
 		switch {
 		case c.happened:

@@ -44,11 +44,11 @@ type exchange struct {
 	hash uint64 // of the body
 
 	// Set by admit.
-	lane   *lane
+	lane   *keyTraffic
 	ticket ticket
 
 	// used is the request's usage, or zero without a reply.
-	used cost
+	used tokenCost
 	// left is true if the request no longer counts as in flight.
 	left bool
 }
@@ -137,7 +137,7 @@ func (x *exchange) admit() *gateway.Refusal {
 	if n := x.req.Sampling.MaxTokens; n != nil {
 		reply = min(*n, math.MaxInt32)
 	}
-	ticket, denied := x.lane.admit(time.Now(), cost{estimate(x.req), reply})
+	ticket, denied := x.lane.admit(time.Now(), tokenCost{estimate(x.req), reply})
 	if denied == nil {
 		x.ticket = ticket
 		return nil
@@ -187,7 +187,7 @@ func (x *exchange) answer() {
 		body.Usage.CacheWriteTokens = 0 // so they cost as much as other input
 	}
 	x.server.stats.charge(x.req.Model, x.server.cfg.Tariff, body.Usage)
-	x.used = cost{body.Usage.InputTokens, body.Usage.OutputTokens}
+	x.used = tokenCost{body.Usage.InputTokens, body.Usage.OutputTokens}
 	x.server.stats.tokens(body.Usage.InputTokens, body.Usage.OutputTokens)
 	if fault == "wrong-model" {
 		body.Model = x.server.otherModel(body.Model)

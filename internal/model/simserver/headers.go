@@ -67,7 +67,7 @@ func headersOf(style, family string) headers {
 }
 
 // report sets the headers that report the state of the lane.
-func (l *lane) report(h http.Header, now time.Time) {
+func (l *keyTraffic) report(h http.Header, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expireLocked(now)

@@ -5,51 +5,51 @@ import (
 	"time"
 )
 
-// lane is the traffic of one key on one deployment. Its windows slide, so the
+// keyTraffic is the traffic of one key on one deployment. Its windows slide, so the
 // limits hold in any span of time.
-type lane struct {
+type keyTraffic struct {
 	concurrency int    // maximum of inFlight, or 0 for no limit
 	style       string // of the limit headers
 
 	mu       sync.Mutex
-	inFlight int      // guarded by mu, like the fields below
-	buckets  []bucket // with limits
-	entries  []entry  // within the span of any bucket, oldest first
-	gone     int      // number of entries removed so far
+	inFlight int               // guarded by mu, like the fields below
+	buckets  []bucket          // with limits
+	entries  []admittedRequest // within the span of any bucket, oldest first
+	gone     int               // number of entries removed so far
 	counts   LaneStats
 }
 
 // bucket is a limit of a lane in any span of time.
 type bucket struct {
-	name    string         // as in OpenAI's error messages
-	unit    string         // "requests" or "tokens"
-	family  string         // of headers
-	limit   int            // above 0
-	span    time.Duration  // how long an entry counts
-	count   func(cost) int // amount of an entry
-	headers headers        // report the state of the bucket
+	name    string              // as in OpenAI's error messages
+	unit    string              // "requests" or "tokens"
+	family  string              // of headers
+	limit   int                 // above 0
+	span    time.Duration       // how long an entry counts
+	count   func(tokenCost) int // amount of an entry
+	headers headers             // report the state of the bucket
 
 	used  int // sum over the entries within the span
 	first int // number of the oldest of these entries
 }
 
-// cost is the cost of a request in tokens.
-type cost struct{ prompt, reply int }
+// tokenCost is the cost of a request in tokens.
+type tokenCost struct{ prompt, reply int }
 
-func (c cost) request() int { return 1 }
-func (c cost) total() int   { return c.prompt + c.reply }
-func (c cost) input() int   { return c.prompt }
-func (c cost) output() int  { return c.reply }
+func (c tokenCost) request() int { return 1 }
+func (c tokenCost) total() int   { return c.prompt + c.reply }
+func (c tokenCost) input() int   { return c.prompt }
+func (c tokenCost) output() int  { return c.reply }
 
-// entry is an admitted request.
-type entry struct {
+// admittedRequest is an admitted request.
+type admittedRequest struct {
 	at time.Time
-	cost
+	tokenCost
 }
 
 // ticket admits one request. Its holder calls done once, whatever the result.
 type ticket struct {
-	lane   *lane
+	lane   *keyTraffic
 	number int // of the entry, counted from the lane's first one
 }
 
@@ -63,31 +63,31 @@ type denial struct {
 	wait      time.Duration
 }
 
-func newLane(l Limit, style string) *lane {
+func newLane(l Limit, style string) *keyTraffic {
 	const day = 24 * time.Hour
 	all := []bucket{
 		{
 			name: "requests per min (RPM)", unit: "requests", family: "Requests",
-			limit: l.RPM, span: time.Minute, count: cost.request,
+			limit: l.RPM, span: time.Minute, count: tokenCost.request,
 		},
 		{
 			name: "requests per day (RPD)", unit: "requests", family: "Requests",
-			limit: l.RPD, span: day, count: cost.request,
+			limit: l.RPD, span: day, count: tokenCost.request,
 		},
 		{
 			name: "tokens per min (TPM)", unit: "tokens", family: "Tokens",
-			limit: l.TPM, span: time.Minute, count: cost.total,
+			limit: l.TPM, span: time.Minute, count: tokenCost.total,
 		},
 		{
 			name: "input tokens per min (ITPM)", unit: "tokens", family: "Input-Tokens",
-			limit: l.ITPM, span: time.Minute, count: cost.input,
+			limit: l.ITPM, span: time.Minute, count: tokenCost.input,
 		},
 		{
 			name: "output tokens per min (OTPM)", unit: "tokens", family: "Output-Tokens",
-			limit: l.OTPM, span: time.Minute, count: cost.output,
+			limit: l.OTPM, span: time.Minute, count: tokenCost.output,
 		},
 	}
-	lane := &lane{concurrency: l.Concurrency, style: style}
+	lane := &keyTraffic{concurrency: l.Concurrency, style: style}
 	reported := make(map[string]bool) // a family reports its first bucket
 	for _, b := range all {
 		if b.limit == 0 {
@@ -104,7 +104,7 @@ func newLane(l Limit, style string) *lane {
 
 // admit admits a request and reserves its cost, or returns a denial. A denied
 // request does not count against any limit.
-func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
+func (l *keyTraffic) admit(now time.Time, reserve tokenCost) (ticket, *denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expireLocked(now)
@@ -120,7 +120,7 @@ func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 	if n := len(l.entries); n > 0 && now.Before(l.entries[n-1].at) {
 		now = l.entries[n-1].at // another request took the lock in between
 	}
-	l.entries = append(l.entries, entry{now, reserve})
+	l.entries = append(l.entries, admittedRequest{now, reserve})
 	for i := range l.buckets {
 		l.buckets[i].used += l.buckets[i].count(reserve)
 	}
@@ -128,7 +128,7 @@ func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 }
 
 // denyLocked returns the denial with the longest wait, or nil without a denial.
-func (l *lane) denyLocked(now time.Time, reserve cost) *denial {
+func (l *keyTraffic) denyLocked(now time.Time, reserve tokenCost) *denial {
 	var deny *denial
 	for i := range l.buckets {
 		b := &l.buckets[i]
@@ -149,10 +149,10 @@ func (l *lane) denyLocked(now time.Time, reserve cost) *denial {
 
 // waitLocked returns the time until enough entries have left b. If the request is
 // larger than the limit and so never fits, it returns the whole span.
-func (l *lane) waitLocked(b *bucket, now time.Time, requested int) time.Duration {
+func (l *keyTraffic) waitLocked(b *bucket, now time.Time, requested int) time.Duration {
 	left := b.used
 	for _, e := range l.entries[b.first-l.gone:] {
-		left -= b.count(e.cost)
+		left -= b.count(e.tokenCost)
 		if left+requested <= b.limit {
 			return e.at.Add(b.span).Sub(now)
 		}
@@ -162,7 +162,7 @@ func (l *lane) waitLocked(b *bucket, now time.Time, requested int) time.Duration
 
 // expireLocked removes old entries from each bucket, and drops entries that are
 // not in any bucket.
-func (l *lane) expireLocked(now time.Time) {
+func (l *keyTraffic) expireLocked(now time.Time) {
 	end := l.gone + len(l.entries)
 	oldest := end
 	for i := range l.buckets {
@@ -172,7 +172,7 @@ func (l *lane) expireLocked(now time.Time) {
 			if now.Sub(e.at) < b.span {
 				break
 			}
-			b.used -= b.count(e.cost)
+			b.used -= b.count(e.tokenCost)
 		}
 		oldest = min(oldest, b.first)
 	}
@@ -181,7 +181,7 @@ func (l *lane) expireLocked(now time.Time) {
 }
 
 // done removes the request from the requests in flight and records its real cost.
-func (t ticket) done(used cost) {
+func (t ticket) done(used tokenCost) {
 	l := t.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,14 +193,14 @@ func (t ticket) done(used cost) {
 	e := &l.entries[t.number-l.gone]
 	for i := range l.buckets {
 		if b := &l.buckets[i]; t.number >= b.first {
-			b.used += b.count(used) - b.count(e.cost)
+			b.used += b.count(used) - b.count(e.tokenCost)
 		}
 	}
-	e.cost = used
+	e.tokenCost = used
 }
 
 // stats returns the lane's counts. The caller sets the key and the deployment.
-func (l *lane) stats() LaneStats {
+func (l *keyTraffic) stats() LaneStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts

@@ -71,7 +71,7 @@ type Server struct {
 	close  sync.Once
 
 	mu    sync.Mutex
-	lanes map[laneID]*lane // guarded by mu
+	lanes map[laneID]*keyTraffic // guarded by mu
 	// prefixes has the hashes of the conversations in the cache.
 	prefixes map[uint64]struct{} // guarded by mu
 }
@@ -99,7 +99,7 @@ func New(cfg Config) (*Server, error) {
 		keys:   make(map[string]int),
 		limits: make(map[string]Limit),
 		closed: make(chan struct{}),
-		lanes:  make(map[laneID]*lane),
+		lanes:  make(map[laneID]*keyTraffic),
 
 		prefixes: make(map[uint64]struct{}),
 	}
@@ -241,7 +241,7 @@ func (s *Server) model(deployment string) (string, bool) {
 func canonical(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
 // lane returns the lane of a deployment of model under key.
-func (s *Server) lane(key, deployment, model string) *lane {
+func (s *Server) lane(key, deployment, model string) *keyTraffic {
 	id := laneID{key, canonical(deployment)}
 	s.mu.Lock()
 	defer s.mu.Unlock()

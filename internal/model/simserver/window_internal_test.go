@@ -12,22 +12,22 @@ import (
 type naive struct {
 	limit    Limit
 	inFlight int
-	log      []entry
+	log      []admittedRequest
 }
 
 type rule struct {
 	limit int
 	span  time.Duration
-	count func(cost) int
+	count func(tokenCost) int
 }
 
 func (n *naive) rules() []rule {
 	all := []rule{
-		{n.limit.RPM, time.Minute, func(cost) int { return 1 }},
-		{n.limit.RPD, 24 * time.Hour, func(cost) int { return 1 }},
-		{n.limit.TPM, time.Minute, func(c cost) int { return c.prompt + c.reply }},
-		{n.limit.ITPM, time.Minute, func(c cost) int { return c.prompt }},
-		{n.limit.OTPM, time.Minute, func(c cost) int { return c.reply }},
+		{n.limit.RPM, time.Minute, func(tokenCost) int { return 1 }},
+		{n.limit.RPD, 24 * time.Hour, func(tokenCost) int { return 1 }},
+		{n.limit.TPM, time.Minute, func(c tokenCost) int { return c.prompt + c.reply }},
+		{n.limit.ITPM, time.Minute, func(c tokenCost) int { return c.prompt }},
+		{n.limit.OTPM, time.Minute, func(c tokenCost) int { return c.reply }},
 	}
 	return slices.DeleteFunc(all, func(r rule) bool { return r.limit == 0 })
 }
@@ -37,7 +37,7 @@ func (n *naive) used(r rule, at time.Time) int {
 	used := 0
 	for _, e := range n.log {
 		if at.Sub(e.at) < r.span {
-			used += r.count(e.cost)
+			used += r.count(e.tokenCost)
 		}
 	}
 	return used
@@ -45,7 +45,7 @@ func (n *naive) used(r rule, at time.Time) int {
 
 // wait returns the time until a request fits if no other request comes or ends, and
 // whether it will ever fit.
-func (n *naive) wait(now time.Time, asked cost) (wait time.Duration, ever bool) {
+func (n *naive) wait(now time.Time, asked tokenCost) (wait time.Duration, ever bool) {
 	fits := func(r rule, at time.Time) bool { return n.used(r, at)+r.count(asked) <= r.limit }
 	ever = true
 	for _, r := range n.rules() {
@@ -91,16 +91,16 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 		now := time.Unix(0, 0)
 		land := func() {
 			i := rapid.IntRange(0, len(flights)-1).Draw(t, "which")
-			used := cost{
+			used := tokenCost{
 				prompt: rapid.IntRange(0, 50).Draw(t, "prompt"),
 				reply:  rapid.IntRange(0, 50).Draw(t, "reply"),
 			}
 			flights[i].ticket.done(used)
-			want.log[flights[i].index].cost = used
+			want.log[flights[i].index].tokenCost = used
 			want.inFlight--
 			flights = slices.Delete(flights, i, i+1)
 		}
-		try := func(reserve cost) *denial {
+		try := func(reserve tokenCost) *denial {
 			wait, _ := want.wait(now, reserve)
 			full := limit.Concurrency > 0 && want.inFlight >= limit.Concurrency
 			if wait == 0 && full {
@@ -109,7 +109,7 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 			ticket, denied := l.admit(now, reserve)
 			switch {
 			case denied == nil && wait == 0:
-				want.log = append(want.log, entry{now, reserve})
+				want.log = append(want.log, admittedRequest{now, reserve})
 				want.inFlight++
 				flights = append(flights, flight{ticket, len(want.log) - 1})
 			case denied == nil || denied.wait != wait:
@@ -123,7 +123,7 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 			for len(flights) > 0 && rapid.Bool().Draw(t, "land") {
 				land()
 			}
-			reserve := cost{
+			reserve := tokenCost{
 				prompt: rapid.IntRange(1, 40).Draw(t, "prompt estimate"),
 				reply:  rapid.IntRange(1, 40).Draw(t, "max tokens"),
 			}
@@ -161,17 +161,17 @@ func TestTicketOutlivesItsEntry(t *testing.T) {
 			t.Parallel()
 			l := newLane(limit, HeadersNone)
 			start := time.Unix(0, 0)
-			slow, _ := l.admit(start, cost{80, 10})
-			next, denied := l.admit(start.Add(time.Minute), cost{80, 10})
+			slow, _ := l.admit(start, tokenCost{80, 10})
+			next, denied := l.admit(start.Add(time.Minute), tokenCost{80, 10})
 			if denied != nil {
 				t.Fatalf("denied: %+v", denied)
 			}
 			tokens := &l.buckets[len(l.buckets)-1]
-			slow.done(cost{40, 10})
+			slow.done(tokenCost{40, 10})
 			if tokens.used != 90 {
 				t.Errorf("tokens = %d, want only those of the next request", tokens.used)
 			}
-			next.done(cost{5, 2})
+			next.done(tokenCost{5, 2})
 			if tokens.used != 7 || l.inFlight != 0 || l.counts.Tokens != 57 {
 				t.Errorf("tokens = %d, in flight %d, charged %d; want 7, 0 and 57",
 					tokens.used, l.inFlight, l.counts.Tokens)
@@ -190,7 +190,7 @@ func TestAdmitDoesNotReadTheWindow(t *testing.T) {
 	now := time.Unix(0, 0)
 	admit := func() ticket {
 		now = now.Add(time.Millisecond)
-		ticket, denied := l.admit(now, cost{3, 2})
+		ticket, denied := l.admit(now, tokenCost{3, 2})
 		if denied != nil {
 			t.Fatalf("denied: %+v", denied)
 		}
@@ -200,14 +200,16 @@ func TestAdmitDoesNotReadTheWindow(t *testing.T) {
 		admit()
 	}
 	for i := range l.entries[1:] {
-		l.entries[1+i] = entry{time.Unix(1e9, 0).Add(-time.Hour), cost{1 << 40, 1 << 40}}
+		l.entries[1+i] = admittedRequest{
+			time.Unix(1e9, 0).Add(-time.Hour), tokenCost{1 << 40, 1 << 40},
+		}
 	}
 	l.entries[n-1].at = now
 	for range n {
-		admit().done(cost{2, 1})
+		admit().done(tokenCost{2, 1})
 	}
 	for _, b := range l.buckets {
-		perOld, perNew := b.count(cost{3, 2}), b.count(cost{2, 1})
+		perOld, perNew := b.count(tokenCost{3, 2}), b.count(tokenCost{2, 1})
 		if want := n*perOld + n*perNew; b.used != want {
 			t.Errorf("%s used = %d, want %d", b.name, b.used, want)
 		}
@@ -230,8 +232,8 @@ func TestLaneDropsUnusedEntries(t *testing.T) {
 			t.Parallel()
 			l := newLane(test.limit, HeadersNone)
 			for i := range 100_000 {
-				ticket, _ := l.admit(time.Unix(int64(i), 0), cost{1, 1})
-				ticket.done(cost{1, 1})
+				ticket, _ := l.admit(time.Unix(int64(i), 0), tokenCost{1, 1})
+				ticket.done(tokenCost{1, 1})
 			}
 			if len(l.entries) != test.want || cap(l.entries) > 2*test.want+64 {
 				t.Errorf("%d entries of %d, want %d", len(l.entries), cap(l.entries), test.want)
@@ -246,14 +248,14 @@ func TestRequestsOutOfClockOrder(t *testing.T) {
 	t.Parallel()
 	l := newLane(Limit{TPM: 100}, HeadersNone)
 	start := time.Unix(0, 0)
-	l.admit(start.Add(time.Millisecond), cost{10, 0})
-	l.admit(start, cost{90, 0})
+	l.admit(start.Add(time.Millisecond), tokenCost{10, 0})
+	l.admit(start, tokenCost{90, 0})
 	now := start.Add(time.Second)
-	_, denied := l.admit(now, cost{50, 0})
+	_, denied := l.admit(now, tokenCost{50, 0})
 	if denied == nil {
 		t.Fatal("not denied")
 	}
-	if _, again := l.admit(now.Add(denied.wait), cost{50, 0}); again != nil {
+	if _, again := l.admit(now.Add(denied.wait), tokenCost{50, 0}); again != nil {
 		t.Errorf("denied again after the wait: %+v", again)
 	}
 }

@@ -145,11 +145,11 @@ func (d *disguises) redact(text string) string {
 	return b.String() + text[end:]
 }
 
-// A span is a part of a text.
-type span struct{ from, to int }
+// A textSpan is a part of a text.
+type textSpan struct{ from, to int }
 
 // find returns the disguised secrets in the order of their starts. They may overlap.
-func (d *disguises) find(text string) []span {
+func (d *disguises) find(text string) []textSpan {
 	// Compare the text without white space. place has the place of each byte in text.
 	bare, place := make([]byte, 0, len(text)), make([]int, 0, len(text))
 	for i := range len(text) {
@@ -157,7 +157,7 @@ func (d *disguises) find(text string) []span {
 			bare, place = append(bare, c), append(place, i)
 		}
 	}
-	var found []span
+	var found []textSpan
 	var gram uint64
 	for i, c := range bare {
 		gram = (gram<<8 | uint64(c)) & gramMask
@@ -166,7 +166,7 @@ func (d *disguises) find(text string) []span {
 		}
 		for _, s := range d.grams[gram] {
 			if part, leak := d.leak(bare, i+1-gramSize, s); leak {
-				whole := span{place[part.from], place[part.to-1] + 1}
+				whole := textSpan{place[part.from], place[part.to-1] + 1}
 				if d.forms[s.form].plain == "" {
 					whole = widen(text, whole)
 				}
@@ -174,13 +174,13 @@ func (d *disguises) find(text string) []span {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	slices.SortFunc(found, func(a, b textSpan) int { return a.from - b.from })
 	return found
 }
 
 // leak returns the longest part of a form around a place where the two agree, and whether that is
 // enough to be a leak.
-func (d *disguises) leak(bare []byte, at int, s spot) (span, bool) {
+func (d *disguises) leak(bare []byte, at int, s spot) (textSpan, bool) {
 	f := &d.forms[s.form]
 	start, first := at, s.at
 	for start > 0 && first > 0 && bare[start-1] == f.text[first-1] {
@@ -196,7 +196,7 @@ func (d *disguises) leak(bare []byte, at int, s spot) (span, bool) {
 	if leak && n < leastWord && n < len(f.text) && len(f.plain) == len(f.text) {
 		leak = !isWord(f.plain[first:last])
 	}
-	return span{start, end}, leak
+	return textSpan{start, end}, leak
 }
 
 // isWord reports whether a text has letters of one case only, or digits only.
@@ -224,7 +224,7 @@ func isWord(s string) bool {
 }
 
 // widen extends a part to the whole encoded word, because its ends encode bytes of the secret, too.
-func widen(text string, part span) span {
+func widen(text string, part textSpan) textSpan {
 	for part.from > 0 && isBase64(text[part.from-1]) {
 		part.from--
 	}

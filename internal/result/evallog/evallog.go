@@ -108,8 +108,8 @@ func Write(w io.Writer, meta Meta, samples iter.Seq2[Sample, error]) (int, error
 	return l.total, nil
 }
 
-// log is a log in progress.
-type log struct {
+// openLog is a log in progress.
+type openLog struct {
 	meta      Meta
 	zip       *zip.Writer
 	text      bytes.Buffer // the text being encoded
@@ -118,12 +118,12 @@ type log struct {
 	// waiting lists the trials that have had a fault, in the order of their
 	// first.
 	waiting []*trial
-	tally
+	sampleTally
 }
 
 // trial is the state of a trial.
 type trial struct {
-	item    *item
+	item    *sampleItem
 	epoch   int
 	faults  []evalError
 	settled bool
@@ -132,16 +132,16 @@ type trial struct {
 	latest, summary []byte
 }
 
-func newLog(w io.Writer, meta Meta) *log {
-	return &log{
+func newLog(w io.Writer, meta Meta) *openLog {
+	return &openLog{
 		meta: meta, zip: zip.NewWriter(w), summaries: newPacked(),
-		trials: make(map[assay.TrialID]*trial), tally: newTally(),
+		trials: make(map[assay.TrialID]*trial), sampleTally: newTally(),
 	}
 }
 
 // add writes an attempt as a sample if it settles its trial, and holds it
 // otherwise.
-func (l *log) add(s *Sample) error {
+func (l *openLog) add(s *Sample) error {
 	a := &s.Attempt
 	t, err := l.trial(a)
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *log) add(s *Sample) error {
 
 // trial returns the trial of an attempt. It returns an error if the trial
 // cannot have another attempt.
-func (l *log) trial(a *assay.Attempt) (*trial, error) {
+func (l *openLog) trial(a *assay.Attempt) (*trial, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (l *log) trial(a *assay.Attempt) (*trial, error) {
 }
 
 // hold keeps a record for the case that no later attempt settles its trial.
-func (l *log) hold(t *trial, record *evalSample) error {
+func (l *openLog) hold(t *trial, record *evalSample) error {
 	text, err := l.encode(record.sample)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (l *log) hold(t *trial, record *evalSample) error {
 	return err
 }
 
-func (l *log) writeSample(t *trial, record *evalSample) error {
+func (l *openLog) writeSample(t *trial, record *evalSample) error {
 	text, err := l.encode(record.sample)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (t *trial) name() string {
 	return fmt.Sprintf("samples/%s_epoch_%d.json", t.item.id, t.epoch)
 }
 
-func (l *log) summarise(row []byte) error {
+func (l *openLog) summarise(row []byte) error {
 	l.total++
 	before := ",\n"
 	if l.total == 1 {
@@ -239,7 +239,7 @@ func (l *log) summarise(row []byte) error {
 }
 
 // finish writes the unsettled trials and the files about the whole log.
-func (l *log) finish() error {
+func (l *openLog) finish() error {
 	for _, t := range l.waiting {
 		if t.settled {
 			continue
@@ -273,7 +273,7 @@ func (l *log) finish() error {
 	return l.zip.Close()
 }
 
-func (l *log) writeSummaries() error {
+func (l *openLog) writeSummaries() error {
 	end := "]"
 	if l.total == 0 {
 		end = "[]"
@@ -289,7 +289,7 @@ func (l *log) writeSummaries() error {
 }
 
 // file adds a file to the zip.
-func (l *log) file(name string, content io.Reader) error {
+func (l *openLog) file(name string, content io.Reader) error {
 	header := zip.FileHeader{Name: name, Method: zip.Deflate, Modified: l.meta.Created.UTC()}
 	f, err := l.zip.CreateHeader(&header)
 	if err != nil {
@@ -300,7 +300,7 @@ func (l *log) file(name string, content io.Reader) error {
 }
 
 // encode returns v as JSON, which is valid until the next call.
-func (l *log) encode(v any) ([]byte, error) {
+func (l *openLog) encode(v any) ([]byte, error) {
 	l.text.Reset()
 	e := json.NewEncoder(&l.text)
 	e.SetEscapeHTML(false)

@@ -12,7 +12,7 @@ import (
 // with their results. The input of a turn is a range of the messages in events_data, because each
 // turn repeats most of the input of the one before. Only the durations of replies are known; calls
 // take no time worth counting.
-func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []doc {
+func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []chatMessage) []doc {
 	events := []doc{}
 	calls := make(map[string]toolCall)
 	at, worked := a.StartedAt, 0.0
@@ -29,7 +29,7 @@ func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []doc {
 		case assay.Assistant:
 			e := append(now("model"), doc{
 				{"model", a.Model},
-				{"input", []message{}},
+				{"input", []chatMessage{}},
 				{"input_refs", [][2]int{{0, i}}},
 				{"tools", []doc{}},
 				{"tool_choice", toolChoice(a.Sampling)},

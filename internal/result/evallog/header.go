@@ -80,7 +80,7 @@ func (m *Meta) evalID() string {
 }
 
 // start returns the part of the header that Inspect writes before there are samples.
-func (l *log) start() doc {
+func (l *openLog) start() doc {
 	return doc{
 		{"version", formatVersion},
 		{"eval", l.spec()},
@@ -93,7 +93,7 @@ func (l *log) start() doc {
 }
 
 // header returns Inspect's EvalLog without samples and reductions.
-func (l *log) header() doc {
+func (l *openLog) header() doc {
 	scores, usage := []doc{}, doc{}
 	if n, metrics := l.metrics(); n > 0 {
 		scores = []doc{{
@@ -128,7 +128,7 @@ func (l *log) header() doc {
 
 // status returns success if every planned trial has a sample, even one with an
 // error. It returns error if no trial has a score.
-func (l *log) status() (string, *evalError) {
+func (l *openLog) status() (string, *evalError) {
 	switch {
 	case l.total > 0 && l.scored == 0:
 		// With a filter or pending trials, this does not mean that every trial
@@ -144,7 +144,7 @@ func (l *log) status() (string, *evalError) {
 	return "success", nil
 }
 
-func (l *log) spec() doc {
+func (l *openLog) spec() doc {
 	m := &l.meta
 	version, rules := "0", l.rules.list()
 	if len(rules) > 0 {
@@ -198,7 +198,7 @@ func (l *log) spec() doc {
 }
 
 // reductions returns the values of the items that have one, as Inspect's EvalSampleReductions.
-func (l *log) reductions() []doc {
+func (l *openLog) reductions() []doc {
 	samples := []doc{}
 	for it := range l.scoredItems() {
 		samples = append(samples, doc{{"value", it.mean()}, {"sample_id", it.id}})

@@ -11,17 +11,17 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// message is Inspect's ChatMessage for any role.
-type message struct {
+// chatMessage is Inspect's ChatMessage for any role.
+type chatMessage struct {
 	ID      string     `json:"id"`
 	Content any        `json:"content"` // a string or a []doc
 	Source  string     `json:"source,omitempty"`
 	Role    assay.Role `json:"role"`
 
 	// For assistants.
-	Metadata *turn      `json:"metadata,omitempty"`
-	Calls    []toolCall `json:"tool_calls,omitempty"`
-	Model    string     `json:"model,omitempty"`
+	Metadata *replyRecord `json:"metadata,omitempty"`
+	Calls    []toolCall   `json:"tool_calls,omitempty"`
+	Model    string       `json:"model,omitempty"`
 
 	// For tools.
 	CallID   string     `json:"tool_call_id,omitempty"`
@@ -54,8 +54,8 @@ func errorOf(answer string) *toolError {
 	return nil
 }
 
-// turn is the record of a reply, with the state that came with it.
-type turn struct {
+// replyRecord is the record of a reply, with the state that came with it.
+type replyRecord struct {
 	*assay.TurnRecord
 	State *assay.State `json:"state,omitempty"`
 }
@@ -72,12 +72,12 @@ func attemptName(a *assay.Attempt) string { return fmt.Sprintf("%s-%d", a.ID, a.
 
 // conversation converts the messages of a transcript and adds the record of
 // each turn.
-func conversation(name string, t *assay.Transcript) ([]message, error) {
-	all := make([]message, 0, len(t.Messages))
+func conversation(name string, t *assay.Transcript) ([]chatMessage, error) {
+	all := make([]chatMessage, 0, len(t.Messages))
 	functions := make(map[string]string)
 	turns := 0
 	for i, m := range t.Messages {
-		out := message{ID: fmt.Sprintf("%s-%d", name, i+1), Role: m.Role, Content: m.Content}
+		out := chatMessage{ID: fmt.Sprintf("%s-%d", name, i+1), Role: m.Role, Content: m.Content}
 		switch m.Role {
 		case assay.System, assay.User:
 			if turns == 0 {
@@ -88,7 +88,7 @@ func conversation(name string, t *assay.Transcript) ([]message, error) {
 			out.Content = contentOf(&m)
 			if turns < len(t.Turns) {
 				record := &t.Turns[turns]
-				out.Metadata, out.Model = &turn{record, m.State}, record.ServedModel
+				out.Metadata, out.Model = &replyRecord{record, m.State}, record.ServedModel
 			}
 			turns++
 			for _, c := range m.Calls {
@@ -187,7 +187,7 @@ func depth(v any) int {
 }
 
 // outputOf converts a reply with the given text to Inspect's ModelOutput.
-func outputOf(m message, text string) doc {
+func outputOf(m chatMessage, text string) doc {
 	finish := ""
 	var usage *modelUsage
 	if r := m.Metadata; r != nil {
@@ -221,7 +221,7 @@ func stopReason(finish string, calls bool) string {
 
 // latestOutput returns the output of the latest reply. It has no choices if
 // there is no reply.
-func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []message) doc {
+func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []chatMessage) doc {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == assay.Assistant {
 			return outputOf(messages[i], t.Messages[i].Content)

@@ -15,9 +15,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// tally collects the figures of all samples.
-type tally struct {
-	items map[string]*item
+// sampleTally collects the figures of all samples.
+type sampleTally struct {
+	items map[string]*sampleItem
 	ids   []string // of items, in order
 	// total counts the trials written, and scored the trials with an outcome.
 	total, scored int
@@ -38,15 +38,15 @@ func (s set) list() []string {
 		func(text string) bool { return text == "" })
 }
 
-func newTally() tally {
-	return tally{
-		items: make(map[string]*item), epochs: 1,
+func newTally() sampleTally {
+	return sampleTally{
+		items: make(map[string]*sampleItem), epochs: 1,
 		worlds: set{}, templates: set{}, rules: set{}, programs: set{}, runs: set{},
 	}
 }
 
 // count adds an attempt, whether or not it becomes a sample.
-func (t *tally) count(a *assay.Attempt) {
+func (t *sampleTally) count(a *assay.Attempt) {
 	t.usage.add(usageOf(a))
 	if !a.StartedAt.IsZero() && (t.begun.IsZero() || a.StartedAt.Before(t.begun)) {
 		t.begun = a.StartedAt
@@ -70,7 +70,7 @@ func (t *tally) count(a *assay.Attempt) {
 
 // sampling returns the sampling parameters of all attempts, or no parameters if they differ,
 // because Inspect has only one set per log.
-func (t *tally) sampling() assay.Sampling {
+func (t *sampleTally) sampling() assay.Sampling {
 	if len(t.samplings) != 1 {
 		return assay.Sampling{}
 	}
@@ -78,26 +78,26 @@ func (t *tally) sampling() assay.Sampling {
 }
 
 // item returns the item to which the attempt's trial belongs.
-func (t *tally) item(a *assay.Attempt) (*item, error) {
+func (t *sampleTally) item(a *assay.Attempt) (*sampleItem, error) {
 	id, err := itemID(a)
 	if err != nil {
 		return nil, err
 	}
 	it := t.items[id]
 	if it == nil {
-		it = &item{id: id, task: a.Task, of: t}
+		it = &sampleItem{id: id, task: a.Task, of: t}
 		t.items[id] = it
 		t.ids = append(t.ids, id)
 	}
 	return it, nil
 }
 
-// An item is a sample in Inspect's sense: a task in a cell under a setting. Its
+// A sampleItem is a sample in Inspect's sense: a task in a cell under a setting. Its
 // trials are the epochs.
-type item struct {
+type sampleItem struct {
 	id     string
 	task   assay.TaskID
-	of     *tally
+	of     *sampleTally
 	epochs []int // epochs in use
 	n      int   // number of outcomes
 	value  float64
@@ -107,7 +107,7 @@ type item struct {
 // epoch returns the epoch for a repeat and marks it as used. It is the repeat's
 // number, or the next free one if another trial of the item has that, for
 // example because the experiment's seed changed.
-func (it *item) epoch(repeat int) int {
+func (it *sampleItem) epoch(repeat int) int {
 	e := max(1, repeat)
 	for slices.Contains(it.epochs, e) {
 		e++
@@ -117,7 +117,7 @@ func (it *item) epoch(repeat int) int {
 	return e
 }
 
-func (it *item) score(l assay.Level) {
+func (it *sampleItem) score(l assay.Level) {
 	it.n++
 	it.value += values[l].number
 	if l == assay.FullSuccess {
@@ -126,7 +126,7 @@ func (it *item) score(l assay.Level) {
 }
 
 // mean returns the item's value.
-func (it *item) mean() float64 { return it.value / float64(it.n) }
+func (it *sampleItem) mean() float64 { return it.value / float64(it.n) }
 
 // values maps our levels to Inspect's scores and to the numbers that its
 // metrics use.
@@ -185,7 +185,7 @@ func digest(texts ...string) string {
 
 // metrics returns Inspect's metrics over the n items with a value: the mean,
 // its standard error, and the share of full success.
-func (t *tally) metrics() (n int, all doc) {
+func (t *sampleTally) metrics() (n int, all doc) {
 	var sum, full float64
 	for it := range t.scoredItems() {
 		n++
@@ -207,7 +207,7 @@ func (t *tally) metrics() (n int, all doc) {
 // a task's items in several cells are alike. It is Inspect's formula, which is the formula of
 // Miller, "Adding Error Bars to Evals" (2024), appendix A, arXiv:2411.00640, with the usual
 // correction for few clusters. It is 0 for a single task.
-func (t *tally) stderr(mean float64, n int) float64 {
+func (t *sampleTally) stderr(mean float64, n int) float64 {
 	deviations := make(map[assay.TaskID]float64)
 	var tasks []assay.TaskID // in order, because sums of floats depend on it
 	for it := range t.scoredItems() {
@@ -228,8 +228,8 @@ func (t *tally) stderr(mean float64, n int) float64 {
 }
 
 // scoredItems yields the items that have an outcome, in order.
-func (t *tally) scoredItems() iter.Seq[*item] {
-	return func(yield func(*item) bool) {
+func (t *sampleTally) scoredItems() iter.Seq[*sampleItem] {
+	return func(yield func(*sampleItem) bool) {
 		for _, id := range t.ids {
 			if it := t.items[id]; it.n > 0 && !yield(it) {
 				return

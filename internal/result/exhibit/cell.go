@@ -72,15 +72,15 @@ func tableOf[T any](
 	return t
 }
 
-// A column shows one figure of each row. It is left out if no row needs it.
-type column[T any] struct {
+// A figureColumn shows one figure of each row. It is left out if no row needs it.
+type figureColumn[T any] struct {
 	head   document.Column
 	wanted bool
 	cell   func(T) document.Cell
 }
 
 // tableBy returns a table with the wanted columns.
-func tableBy[T any](all []T, columns []column[T]) *document.Table {
+func tableBy[T any](all []T, columns []figureColumn[T]) *document.Table {
 	t := &document.Table{Rows: make([][]document.Cell, len(all))}
 	for _, c := range columns {
 		if !c.wanted {

@@ -14,13 +14,13 @@ func (a analysis) errorSection() *document.Section {
 	if !slices.ContainsFunc(e.Rows, func(r report.ErrorRow) bool { return r.Total > 0 }) {
 		return nil
 	}
-	columns := []column[report.ErrorRow]{
+	columns := []figureColumn[report.ErrorRow]{
 		{label("model"), true, modelAndMainError},
 		{figure("n"), true, func(r report.ErrorRow) document.Cell { return whole(r.Total) }},
 	}
 	for i, cause := range e.Causes {
 		occurs := func(r report.ErrorRow) bool { return r.Cells[i].Count > 0 }
-		columns = append(columns, column[report.ErrorRow]{
+		columns = append(columns, figureColumn[report.ErrorRow]{
 			figure(causeText(cause)), slices.ContainsFunc(e.Rows, occurs),
 			func(r report.ErrorRow) document.Cell { return errorCell(r.Cells[i], r.Total) },
 		})

@@ -42,27 +42,27 @@ type gateView struct {
 	show string
 }
 
-// A part of a verdict is the comparison with the baseline or a demand.
-type part struct {
+// A verdictPart is the comparison with the baseline or a demand.
+type verdictPart struct {
 	label, name string
 	report.Verdict
 	text string
 }
 
 // parts returns the parts of the verdict.
-func (g gateView) parts() (all []part) {
+func (g gateView) parts() (all []verdictPart) {
 	if a := g.Answer(); a != nil {
-		all = append(all, part{"Compared", fmt.Sprintf("%s is worse than %s by less than %s points",
+		all = append(all, verdictPart{"Compared", fmt.Sprintf("%s is worse than %s by less than %s points",
 			g.B.Name, g.A.Name, marginText(a.Test.Margin)), a.Verdict, g.compared(a)})
 	}
 	if r := g.AtLeast; r != nil {
-		all = append(all, part{
+		all = append(all, verdictPart{
 			"At least", g.Candidate.Name + " fully succeeds in at least " + report.Percent(r.Least),
 			r.Verdict, g.rateText(r),
 		})
 	}
 	for _, t := range g.Always {
-		all = append(all, part{
+		all = append(all, verdictPart{
 			"Always", fmt.Sprintf("%s always succeeds", t.Task), t.Verdict, g.alwaysText(t),
 		})
 	}
@@ -79,7 +79,7 @@ func (g gateView) parts() (all []part) {
 // points begins with the verdict and its first reason.
 func (g gateView) points() (points []document.Point) {
 	parts := g.parts()
-	first := slices.IndexFunc(parts, func(p part) bool { return p.Verdict == g.Verdict })
+	first := slices.IndexFunc(parts, func(p verdictPart) bool { return p.Verdict == g.Verdict })
 	if g.Reason != "" && g.Verdict != report.Fail {
 		first = -1
 	}
@@ -276,14 +276,14 @@ type junit struct {
 }
 
 type testCase struct {
-	Class   string   `xml:"classname,attr"`
-	Name    string   `xml:"name,attr"`
-	Failure *message `xml:"failure,omitempty"`
-	Error   *message `xml:"error,omitempty"`
-	Output  string   `xml:"system-out,omitempty"`
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitMessage `xml:"failure,omitempty"`
+	Error   *junitMessage `xml:"error,omitempty"`
+	Output  string        `xml:"system-out,omitempty"`
 }
 
-type message struct {
+type junitMessage struct {
 	Message string `xml:"message,attr"`
 }
 
@@ -300,14 +300,14 @@ func WriteJUnit(w io.Writer, g *report.Gate, show string) error {
 		switch p.Verdict {
 		case report.Fail:
 			suite.Failures++
-			c.Failure = &message{p.text}
+			c.Failure = &junitMessage{p.text}
 		case report.Inconclusive:
 			suite.Errors++
 			why := p.text
 			if g.Reason != "" {
 				why = v.openText()
 			}
-			c.Error = &message{strings.TrimSpace(why + " " + v.nextText())}
+			c.Error = &junitMessage{strings.TrimSpace(why + " " + v.nextText())}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -190,7 +190,7 @@ func whereText(l *report.Loss) string {
 }
 
 // causesText names each model's most frequent cause. Models with the same cause are together.
-func causesText(causes []report.Cause) string {
+func causesText(causes []report.TopCause) string {
 	var kinds []assay.Cause
 	by := make(map[assay.Cause][]string)
 	for _, c := range causes[:min(len(causes), mostNamed)] {

@@ -118,7 +118,7 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 	t.Parallel()
 	full := report.Headline{
 		Order: []report.Rank{last("m", .5)}, Loss: &report.Loss{},
-		Causes: []report.Cause{
+		Causes: []report.TopCause{
 			{Model: "m", Cause: assay.NoAction, Count: 3, Failed: 4},
 			{Model: "n", Cause: assay.BadLuck, Count: 1, Failed: 2},
 			{Model: "o", Cause: assay.NoAction, Count: 5, Failed: 5},

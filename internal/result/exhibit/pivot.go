@@ -13,9 +13,9 @@ import (
 
 func (p pivot) table() *document.Table {
 	model := func(r report.PivotRow) document.Cell { return text(r.Model) }
-	columns := []column[report.PivotRow]{{label("model"), true, model}}
+	columns := []figureColumn[report.PivotRow]{{label("model"), true, model}}
 	for i, l := range p.Levels {
-		columns = append(columns, column[report.PivotRow]{
+		columns = append(columns, figureColumn[report.PivotRow]{
 			figure(report.Readable(l)), true,
 			func(r report.PivotRow) document.Cell { return pivotCell(r.Cells[i]) },
 		})
@@ -24,12 +24,12 @@ func (p pivot) table() *document.Table {
 }
 
 // derived returns the derived columns. A column is wanted if some row has its figure.
-func (p pivot) derived() []column[report.PivotRow] {
+func (p pivot) derived() []figureColumn[report.PivotRow] {
 	some := func(has func(report.PivotRow) bool) bool { return slices.ContainsFunc(p.Rows, has) }
 	derived := func(
 		head string, wanted bool, of func(report.PivotRow) *float64, show func(float64) string,
-	) column[report.PivotRow] {
-		return column[report.PivotRow]{
+	) figureColumn[report.PivotRow] {
+		return figureColumn[report.PivotRow]{
 			figure(head), wanted && some(func(r report.PivotRow) bool { return of(r) != nil }),
 			func(r report.PivotRow) document.Cell { return optional(of(r), show) },
 		}
@@ -42,7 +42,7 @@ func (p pivot) derived() []column[report.PivotRow] {
 		return pivotCell(*r.Optimal)
 	}
 	hasOptimal := func(r report.PivotRow) bool { return optimal(r).Text != missing }
-	return []column[report.PivotRow]{
+	return []figureColumn[report.PivotRow]{
 		derived("mean", len(p.Levels) > 1,
 			func(r report.PivotRow) *float64 { return r.Mean }, report.Percent),
 		{figure("optimal"), some(hasOptimal), optimal},

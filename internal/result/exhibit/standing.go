@@ -108,12 +108,12 @@ func (a analysis) tied() *report.Paired {
 	return p
 }
 
-func standingColumns(all []report.Standing) []column[report.Standing] {
+func standingColumns(all []report.Standing) []figureColumn[report.Standing] {
 	type row = report.Standing
 	has := func(is func(row) bool) bool { return slices.ContainsFunc(all, is) }
 	flawed := has(func(s row) bool { return s.FlawedPlan != nil })
 	failing := has(func(s row) bool { return s.FailingTools != nil })
-	return []column[row]{
+	return []figureColumn[row]{
 		{label("model"), true, func(s row) document.Cell { return text(s.Model) }},
 		{figure("success"), true, func(s row) document.Cell { return rateOf(s.Success, s.Common) }},
 		{figure("skill"), has(skilled), skillCell},

@@ -29,7 +29,7 @@ func (t table) successTable(measured bool) *document.Table {
 	floors := t.has(func(r report.Row) bool { return r.Floor != nil })
 	mixes := differ(t.Rows, func(r report.Row) string { return r.FaultMix })
 	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
-	return tableBy(t.Rows, []column[report.Row]{
+	return tableBy(t.Rows, []figureColumn[report.Row]{
 		{label("model"), true, func(r report.Row) document.Cell { return text(r.Model) }},
 		{label("variant"), true, func(r report.Row) document.Cell { return text(variantOf(r)) }},
 		{label("difficulty"), difficulties, func(r report.Row) document.Cell {

@@ -29,7 +29,7 @@ type table[R any] struct {
 	canonical, plain func(R) R
 	check            func(*R) error
 
-	columns []column[R] // in the order of the JSON fields
+	columns []fieldColumn[R] // in the order of the JSON fields
 }
 
 //go:embed columns.txt
@@ -47,10 +47,10 @@ func describeColumn(t Table, name string) string {
 	return ""
 }
 
-// A column is one field of a record R. It can convert the field to text for CSV
+// A fieldColumn is one field of a record R. It can convert the field to text for CSV
 // and to values for Parquet.
-type column[R any] struct {
-	field
+type fieldColumn[R any] struct {
+	jsonField
 	doc  string
 	node parquet.Node
 	has  func(*R) bool // nil if every record has a value
@@ -60,7 +60,9 @@ type column[R any] struct {
 // complete fills in the columns of a table.
 func complete[R any](t table[R]) *table[R] {
 	for _, f := range fieldsOf(reflect.TypeFor[R]()) {
-		c := column[R]{field: f, codec: codecOf(f.typ), doc: describeColumn(t.name, f.name)}
+		c := fieldColumn[R]{
+			jsonField: f, codec: codecOf(f.typ), doc: describeColumn(t.name, f.name),
+		}
 		if c.node = c.codec.node; slices.Contains(t.distinct, f.name) {
 			c.node = parquet.String()
 		}
@@ -82,7 +84,7 @@ func complete[R any](t table[R]) *table[R] {
 }
 
 // column returns the column of a name, or nil.
-func (t *table[R]) column(name string) *column[R] {
+func (t *table[R]) column(name string) *fieldColumn[R] {
 	for i := range t.columns {
 		if t.columns[i].name == name {
 			return &t.columns[i]
@@ -91,7 +93,7 @@ func (t *table[R]) column(name string) *column[R] {
 	return nil
 }
 
-func names[R any](columns []column[R]) []string {
+func names[R any](columns []fieldColumn[R]) []string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
@@ -99,9 +101,9 @@ func names[R any](columns []column[R]) []string {
 	return names
 }
 
-// A field is one of the fields of a struct, or of the structs in it, by its JSON name. The names of
-// fields in structs behind pointers, such as pilot, begin with the name of the pointer.
-type field struct {
+// A jsonField is one of the fields of a struct, or of the structs in it, by its JSON name. The
+// names of fields in structs behind pointers, such as pilot, begin with the name of the pointer.
+type jsonField struct {
 	name    string
 	index   []int
 	typ     reflect.Type
@@ -109,10 +111,10 @@ type field struct {
 }
 
 // fieldsOf returns the fields in the order of JSON.
-func fieldsOf(t reflect.Type) (all []field) {
+func fieldsOf(t reflect.Type) (all []jsonField) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		one := field{name, f.Index, f.Type, f.Type.Kind() == reflect.Pointer}
+		one := jsonField{name, f.Index, f.Type, f.Type.Kind() == reflect.Pointer}
 		if one.pointed {
 			one.typ, name = f.Type.Elem(), name+"_"
 		}
@@ -134,7 +136,7 @@ func fieldsOf(t reflect.Type) (all []field) {
 
 // in returns the field of a struct. If a pointer to it is nil, in sets the pointer if asked to, and
 // otherwise returns the zero Value.
-func (f *field) in(v reflect.Value, set bool) reflect.Value {
+func (f *jsonField) in(v reflect.Value, set bool) reflect.Value {
 	for _, i := range f.index {
 		if v = v.Field(i); v.Kind() != reflect.Pointer {
 			continue
@@ -152,7 +154,7 @@ func (f *field) in(v reflect.Value, set bool) reflect.Value {
 }
 
 // of returns the field of a record, or the zero Value if it has no value.
-func (c *column[R]) of(r *R) reflect.Value {
+func (c *fieldColumn[R]) of(r *R) reflect.Value {
 	if c.has != nil && !c.has(r) {
 		return reflect.Value{}
 	}
@@ -160,12 +162,12 @@ func (c *column[R]) of(r *R) reflect.Value {
 }
 
 // absent reports whether null leaves the field of a record alone.
-func (c *column[R]) absent(r *R) bool {
+func (c *fieldColumn[R]) absent(r *R) bool {
 	return c.has != nil || !c.in(reflect.ValueOf(r).Elem(), false).IsValid()
 }
 
 // get returns the field as CSV has it.
-func (c *column[R]) get(r *R) (string, error) {
+func (c *fieldColumn[R]) get(r *R) (string, error) {
 	v := c.of(r)
 	if !v.IsValid() {
 		return "", nil
@@ -184,7 +186,7 @@ func Field(a *assay.Attempt, name string) string {
 }
 
 // set sets the field from CSV.
-func (c *column[R]) set(r *R, s string) error {
+func (c *fieldColumn[R]) set(r *R, s string) error {
 	if s == "" && c.absent(r) {
 		return nil
 	}
@@ -192,7 +194,7 @@ func (c *column[R]) set(r *R, s string) error {
 }
 
 // put appends the field's values for Parquet: one value, the elements of a list, or one null.
-func (c *column[R]) put(cells *cells, r *R) error {
+func (c *fieldColumn[R]) put(cells *cells, r *R) error {
 	v := c.of(r)
 	if !v.IsValid() {
 		cells.null()
@@ -203,7 +205,7 @@ func (c *column[R]) put(cells *cells, r *R) error {
 
 // take sets the field from at least one value of Parquet. The values are null or of the node's
 // physical kind.
-func (c *column[R]) take(r *R, values []parquet.Value) error {
+func (c *fieldColumn[R]) take(r *R, values []parquet.Value) error {
 	if isNull(values) && c.absent(r) {
 		return nil
 	}
@@ -211,7 +213,7 @@ func (c *column[R]) take(r *R, values []parquet.Value) error {
 }
 
 // missing returns an error if the column of r cannot be null, but was null in the file.
-func (c *column[R]) missing(r *R) error {
+func (c *fieldColumn[R]) missing(r *R) error {
 	if text, err := c.get(r); err == nil && text != "" {
 		return fmt.Errorf("column %s: missing value", c.name)
 	}

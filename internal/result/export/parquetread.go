@@ -70,7 +70,7 @@ type parquetReader[R any] struct {
 	chunks [][]format.ColumnChunk // by row group
 	// order holds the columns in the order of the file, which may be any, and
 	// kinds their physical types.
-	order []*column[R]
+	order []*fieldColumn[R]
 	kinds []parquet.Kind
 
 	rows    parquet.Rows // rows of the current row group, or nil
@@ -259,7 +259,7 @@ func (p *parquetReader[R]) next() (records []R, err error) {
 
 func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
 	var r, zero R
-	var nulls []*column[R]
+	var nulls []*fieldColumn[R]
 	seen := 0
 	for i, values := range row.Range {
 		if values[0].Column() != i {

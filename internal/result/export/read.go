@@ -160,8 +160,8 @@ func readCSV[R any](in io.Reader, t *table[R], yield func(R, error) bool) error 
 }
 
 // parseHeader returns the columns in the order of the file, which may be any.
-func parseHeader[R any](t *table[R], header []string) ([]*column[R], error) {
-	order := make([]*column[R], len(header))
+func parseHeader[R any](t *table[R], header []string) ([]*fieldColumn[R], error) {
+	order := make([]*fieldColumn[R], len(header))
 	for i, name := range header {
 		if order[i] = t.column(name); order[i] == nil {
 			return nil, fmt.Errorf("unknown column %q\nhint: check that the file holds %s "+
@@ -179,7 +179,7 @@ func parseHeader[R any](t *table[R], header []string) ([]*column[R], error) {
 	return order, nil
 }
 
-func parseRow[R any](t *table[R], order []*column[R], row []string) (R, error) {
+func parseRow[R any](t *table[R], order []*fieldColumn[R], row []string) (R, error) {
 	var r, zero R
 	for i, c := range order {
 		if err := c.set(&r, row[i]); err != nil {

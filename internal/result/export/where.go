@@ -19,7 +19,7 @@ type Where struct {
 
 type term struct {
 	text, value string // the whole condition and its value, as given by the user
-	column      column[assay.Attempt]
+	column      fieldColumn[assay.Attempt]
 	not         bool
 	values      []string       // matching values as written in CSV
 	pattern     *regexp.Regexp // nil unless the value has an asterisk
@@ -99,7 +99,7 @@ var valueHints = map[string]string{
 	"list<string>": `write JSON, such as [] or ["tool_a","tool_b"]`,
 }
 
-func (c *column[R]) valueHint() string {
+func (c *fieldColumn[R]) valueHint() string {
 	hint := valueHints[c.kind]
 	if c.node.Optional() {
 		hint += ", or null if there is no value"
@@ -109,7 +109,7 @@ func (c *column[R]) valueHint() string {
 
 // alternatives returns the column values that match a text: the whole text, and
 // each part between commas.
-func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
+func alternatives(c *fieldColumn[assay.Attempt], text string) ([]string, error) {
 	var all []string
 	whole, err := inCSV(c, text)
 	if err == nil {
@@ -126,7 +126,7 @@ func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
 }
 
 // inCSV returns a value as CSV writes it.
-func inCSV(c *column[assay.Attempt], text string) (string, error) {
+func inCSV(c *fieldColumn[assay.Attempt], text string) (string, error) {
 	if c.node.Optional() && (text == "null" || text == "") {
 		if c.has != nil {
 			return "", nil

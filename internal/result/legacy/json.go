@@ -14,10 +14,10 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-type kind byte
+type jsonKind byte
 
 const (
-	object kind = iota
+	object jsonKind = iota
 	array
 	text
 	number
@@ -28,12 +28,12 @@ const (
 // A node is a JSON value that keeps the order of members, duplicate keys and
 // the spelling of numbers. Its methods work on nil, which is a missing value.
 type node struct {
-	kind    kind
-	text    string   // the content of a text, or the spelling of another scalar
-	members []member // of an object, or of an array, where keys are empty
+	kind    jsonKind
+	text    string       // the content of a text, or the spelling of another scalar
+	members []jsonMember // of an object, or of an array, where keys are empty
 }
 
-type member struct {
+type jsonMember struct {
 	key   string
 	value *node
 }
@@ -165,7 +165,7 @@ func (p *parser) container(start json.Delim) (n *node, err error) {
 		n.kind = object
 	}
 	for p.More() {
-		var m member
+		var m jsonMember
 		if n.kind == object {
 			key, err := p.value()
 			if err != nil {

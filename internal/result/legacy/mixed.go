@@ -69,10 +69,10 @@ func (e *MixedError) Where() []string {
 // maxShown is the maximum number of values that are kept for a field.
 const maxShown = 5
 
-// A mixture finds fields with different values that have to be equal in a file:
+// A fieldMixture finds fields with different values that have to be equal in a file:
 // everything that decides an outcome besides the cell. Repeats may differ,
 // because they are separate tests.
-type mixture struct {
+type fieldMixture struct {
 	fields []Variation
 	rates  map[string]*Variation // reliabilities by their bucket
 }
@@ -83,7 +83,7 @@ var settings = []string{
 	"several_calls", "persistence", "burst", "fault_mix", "loops", "score_version",
 }
 
-func (m *mixture) add(a *assay.Attempt) {
+func (m *fieldMixture) add(a *assay.Attempt) {
 	if a.Severity != "" {
 		m.note("severity", a.Severity)
 	}
@@ -100,7 +100,7 @@ func (m *mixture) add(a *assay.Attempt) {
 	m.rates[bucket].note(assay.FormatReliability(a.Reliability))
 }
 
-func (m *mixture) note(field, value string) {
+func (m *fieldMixture) note(field, value string) {
 	i := slices.IndexFunc(m.fields, func(v Variation) bool { return v.Field == field })
 	if i < 0 {
 		i = len(m.fields)
@@ -119,7 +119,7 @@ func (v *Variation) note(value string) {
 	}
 }
 
-func (m *mixture) err() error {
+func (m *fieldMixture) err() error {
 	varies := slices.Clone(m.fields)
 	for _, bucket := range slices.Sorted(maps.Keys(m.rates)) {
 		varies = append(varies, *m.rates[bucket])

@@ -73,7 +73,7 @@ func (r *reader) each(p place, parent *node, name string, f func(p place, key st
 	}
 }
 
-func (r *reader) eachMember(p place, of member, f func(p place, key string, n *node)) {
+func (r *reader) eachMember(p place, of jsonMember, f func(p place, key string, n *node)) {
 	if of.value.kind != object {
 		r.find(p, malformed, of.value.describe(), "", leftOut, "%s is not an object", of.key)
 		return

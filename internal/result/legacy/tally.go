@@ -29,15 +29,15 @@ func keyOf(a *assay.Attempt) key {
 // it unique.
 const maxName = maxKey - 24
 
-// A tally has sums over the outcomes of one or several leaves, by the field of a leaf. For a field
-// that is a mean, it is the sum of the values; times are milliseconds.
-type tally struct {
+// A leafTally has sums over the outcomes of one or several leaves, by the field of a leaf. For a
+// field that is a mean, it is the sum of the values; times are milliseconds.
+type leafTally struct {
 	sums        map[string]float64
 	first, last time.Time
 }
 
 // add adds an outcome.
-func (t *tally) add(a *assay.Attempt) {
+func (t *leafTally) add(a *assay.Attempt) {
 	one := map[string]float64{
 		"total": 1, "avg_execution_time": float64(a.WorkingMS), "tool_coverage_rate": a.Coverage,
 		"avg_turns": float64(a.Outcome.Turns), "avg_tool_calls": float64(len(a.ExecutedTools)),
@@ -62,7 +62,7 @@ func (t *tally) add(a *assay.Attempt) {
 		one["avg_workflow_score"], one["avg_phase2_score"] = p.WorkflowScore, p.Phase2Score
 		one["avg_quality_score"], one["avg_final_score"] = p.QualityScore, p.FinalScore
 	}
-	t.merge(tally{one, a.StartedAt, a.FinishedAt})
+	t.merge(leafTally{one, a.StartedAt, a.FinishedAt})
 }
 
 // levelOf returns the level that the original would have recorded.
@@ -83,7 +83,7 @@ func categoryOf(a *assay.Attempt) string {
 }
 
 // merge adds the sums of another tally.
-func (t *tally) merge(o tally) {
+func (t *leafTally) merge(o leafTally) {
 	if t.sums == nil {
 		t.sums = make(map[string]float64)
 	}
@@ -98,10 +98,10 @@ func (t *tally) merge(o tally) {
 	}
 }
 
-func (t *tally) total() int { return int(t.sums["total"]) }
+func (t *leafTally) total() int { return int(t.sums["total"]) }
 
 // field returns a field of a leaf: an int for a count, and else a number as the original writes it.
-func (t *tally) field(name string) any {
+func (t *leafTally) field(name string) any {
 	sum := t.sums[name]
 	if slices.Contains(countFields, name) {
 		return int(sum)
@@ -116,7 +116,7 @@ func (t *tally) field(name string) any {
 }
 
 // fields returns fields of a leaf. A name may be followed by = and the name in leaves.
-func (t *tally) fields(names ...string) (d doc) {
+func (t *leafTally) fields(names ...string) (d doc) {
 	for _, name := range names {
 		name, of, renamed := strings.Cut(name, "=")
 		if !renamed {
@@ -130,17 +130,19 @@ func (t *tally) fields(names ...string) (d doc) {
 // A tallied leaf has a key and a tally.
 type tallied struct {
 	key
-	tally
+	leafTally
 }
 
 // gather counts the first outcome of every trial by leaf and sorts the leaves
 // by model, then in the order of the original's tables, then by descending
 // rate. all is the sum of all leaves. It keeps the leaves and trial IDs in memory,
 // but no attempts.
-func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all tally, err error) {
+func gather(
+	attempts iter.Seq2[assay.Attempt, error],
+) (sorted []*tallied, all leafTally, err error) {
 	leaves := make(map[key]*tallied)
 	settled := make(map[assay.TrialID]struct{})
-	var m mixture
+	var m fieldMixture
 	for a, err := range attempts {
 		if err != nil {
 			return nil, all, err
@@ -167,7 +169,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all ta
 	}
 	slices.SortFunc(sorted, func(a, b *tallied) int { return a.compare(b.key) })
 	for _, l := range sorted { // in a fixed order, because sums of floats depend on it
-		all.merge(l.tally)
+		all.merge(l.leafTally)
 	}
 	return sorted, all, nil
 }

@@ -86,13 +86,13 @@ func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int
 // runs splits sorted leaves into groups with the same part of the key, and
 // calls f for each group with its sum.
 func runs(
-	leaves []*tallied, of func(key) string, f func(name string, part []*tallied, sum tally),
+	leaves []*tallied, of func(key) string, f func(name string, part []*tallied, sum leafTally),
 ) {
 	for len(leaves) > 0 {
 		name, n := of(leaves[0].key), 0
-		var sum tally
+		var sum leafTally
 		for n < len(leaves) && of(leaves[n].key) == name {
-			sum.merge(leaves[n].tally)
+			sum.merge(leaves[n].leafTally)
 			n++
 		}
 		f(name, leaves[:n], sum)
@@ -103,7 +103,7 @@ func runs(
 func modelsDoc(leaves []*tallied) (models doc, names []string) {
 	names = []string{} // not null
 	runs(leaves,
-		func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
+		func(k key) string { return k.model }, func(name string, part []*tallied, sum leafTally) {
 			names = append(names, name)
 			models = append(models, [2]any{name, doc{
 				{"model_name", name},
@@ -121,7 +121,7 @@ func modelsDoc(leaves []*tallied) (models doc, names []string) {
 
 func promptsDoc(leaves []*tallied) (prompts doc) {
 	runs(leaves,
-		func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
+		func(k key) string { return k.variant }, func(name string, part []*tallied, sum leafTally) {
 			prompts = append(prompts, [2]any{name, doc{
 				{"summary", sum.fields(leafFields...)}, {"by_tool_success_rate", ratesDoc(part)},
 			}})
@@ -130,9 +130,9 @@ func promptsDoc(leaves []*tallied) (prompts doc) {
 }
 
 func ratesDoc(leaves []*tallied) (rates doc) {
-	runs(leaves, func(k key) string { return k.rate }, func(rate string, part []*tallied, _ tally) {
+	runs(leaves, func(k key) string { return k.rate }, func(rate string, part []*tallied, _ leafTally) {
 		var difficulties doc
-		ofDifficulty := func(name string, part []*tallied, _ tally) {
+		ofDifficulty := func(name string, part []*tallied, _ leafTally) {
 			var types doc
 			for _, l := range part {
 				types = append(types, [2]any{l.taskType, l.fields(leafFields...)})
@@ -148,16 +148,16 @@ func ratesDoc(leaves []*tallied) (rates doc) {
 // groupsDoc returns a test group for each combination of factors, pooled over
 // rates. Their instances, which are single tests, are empty as in the original.
 func groupsDoc(leaves []*tallied) (groups doc) {
-	pooled := make(map[key]*tally)
+	pooled := make(map[key]*leafTally)
 	var order []key
 	for _, l := range leaves {
 		k := l.key
 		k.rate = ""
 		if pooled[k] == nil {
-			pooled[k] = new(tally)
+			pooled[k] = new(leafTally)
 			order = append(order, k)
 		}
-		pooled[k].merge(l.tally)
+		pooled[k].merge(l.leafTally)
 	}
 	used := make(map[string]bool)
 	for _, k := range order {
@@ -171,7 +171,7 @@ func groupsDoc(leaves []*tallied) (groups doc) {
 	return groups
 }
 
-func groupDoc(k key, t *tally) doc {
+func groupDoc(k key, t *leafTally) doc {
 	var flaw any
 	if name, flawed := assay.FlawOf(k.variant); flawed {
 		flaw = string(name)

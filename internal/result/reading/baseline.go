@@ -116,7 +116,7 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 // unknown there and the store has a single experiment, it returns that experiment.
 func (r BaselineRequest) likeIn(ctx context.Context, path string) (*Baseline, error) {
 	b, err := r.sideOf(ctx, path, r.Candidate, path)
-	if err == nil || errors.As(err, new(*AmbiguousError)) {
+	if err == nil || errors.As(err, new(*AmbiguousNameError)) {
 		return b, err
 	}
 	db, errOpen := r.Open(ctx, path)

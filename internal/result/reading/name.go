@@ -12,13 +12,13 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// An AmbiguousError reports a name that stands for several things.
-type AmbiguousError struct {
+// An AmbiguousNameError reports a name that stands for several things.
+type AmbiguousNameError struct {
 	Name       string
 	Candidates []string
 }
 
-func (e *AmbiguousError) Error() string {
+func (e *AmbiguousNameError) Error() string {
 	candidates := strings.Join(e.Candidates, ", ")
 	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, candidates)
 }
@@ -183,7 +183,7 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 		return "", "", errors.New(message)
 	}
 
-	ambiguous := &AmbiguousError{Name: rest}
+	ambiguous := &AmbiguousNameError{Name: rest}
 	for _, m := range matches {
 		if kind == "" {
 			m[1] = m[0] + ":" + m[1]

@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A Rescored counts the outcomes that [Rescore] judged.
-type Rescored struct {
+// RescoreCounts counts the outcomes that [Rescore] judged.
+type RescoreCounts struct {
 	// Outcomes counts the outcomes that were judged again.
 	Outcomes int `json:"outcomes"`
 	// Environments counts the outcomes by the verdict that an environment gave. It is read again,
@@ -33,10 +33,12 @@ const RescoreBatch = 256
 
 // Rescore judges every outcome in a store again. It stores the outcomes that differ, unless dry is
 // true. Program is the version of this program, which is stored with each outcome.
-func Rescore(ctx context.Context, db *store.DB, program string, dry bool) (sum Rescored, err error) {
+func Rescore(
+	ctx context.Context, db *store.DB, program string, dry bool,
+) (sum RescoreCounts, err error) {
 	tasks := NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()
-	sum = Rescored{Levels: make(map[string]int), Skipped: make(map[string]int)}
+	sum = RescoreCounts{Levels: make(map[string]int), Skipped: make(map[string]int)}
 	var batch []store.Rescored
 	save := func() error {
 		if dry {
@@ -90,7 +92,7 @@ func Rescore(ctx context.Context, db *store.DB, program string, dry bool) (sum R
 }
 
 // differs reports whether an outcome has changed, and counts the change.
-func (s *Rescored) differs(before, after assay.Outcome) bool {
+func (s *RescoreCounts) differs(before, after assay.Outcome) bool {
 	if SameOutcome(before, after) {
 		return false
 	}

@@ -73,9 +73,9 @@ type Comparison struct {
 	// side.
 	Unread int `json:"unread"`
 
-	all       sample // the candidate, B, is the first side of each pair
+	all       commonTasks // the candidate, B, is the first side of each pair
 	candidate []settled
-	byTask    map[asked]*Change
+	byTask    map[namedTask]*Change
 	untried   int // cells of tasks that only A has
 }
 
@@ -92,7 +92,7 @@ var ErrNothingInCommon = errors.New("the two sides have no task under the same c
 // A settled trial holds the parts of an attempt that a comparison needs.
 type settled struct {
 	id assay.TrialID
-	asked
+	namedTask
 	repeat   int
 	seed     uint64
 	required string        // tools
@@ -105,13 +105,13 @@ type settled struct {
 	unpriced int
 }
 
-// An asked task is identified by its name and its content.
-type asked struct {
+// A namedTask is identified by its name and its content.
+type namedTask struct {
 	task   assay.TaskID
 	digest string
 }
 
-func (a asked) compare(b asked) int {
+func (a namedTask) compare(b namedTask) int {
 	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.digest, b.digest))
 }
 
@@ -209,20 +209,21 @@ func Compare(
 
 func newComparison() *Comparison {
 	return &Comparison{
-		Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}, byTask: make(map[asked]*Change),
+		Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{},
+		byTask: make(map[namedTask]*Change),
 	}
 }
 
 // populationOf returns the population of the tasks of side a that the other side has too.
-func populationOf(a, b []settled, cluster string) *population[asked] {
-	p := &population[asked]{cluster: cluster}
-	other := make(map[asked]bool)
+func populationOf(a, b []settled, cluster string) *population[namedTask] {
+	p := &population[namedTask]{cluster: cluster}
+	other := make(map[namedTask]bool)
 	for _, t := range b {
-		other[t.asked] = true
+		other[t.namedTask] = true
 	}
 	for _, t := range a {
-		if other[t.asked] {
-			p.add(t.asked, t.required)
+		if other[t.namedTask] {
+			p.add(t.namedTask, t.required)
 		}
 	}
 	return p
@@ -248,7 +249,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			shared[levels] = &levels
 		}
 		all = append(all, settled{
-			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
+			id: a.ID, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
@@ -293,7 +294,7 @@ func (c *Comparison) differences() (drop [len(matched)]bool) {
 }
 
 // byCondition holds a side's trials by condition and task.
-type byCondition map[string]map[asked][]*settled
+type byCondition map[string]map[namedTask][]*settled
 
 func arrange(all []settled, drop [len(matched)]bool) byCondition {
 	out := make(byCondition)
@@ -307,9 +308,9 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		}
 		condition := cmp.Or(strings.Join(parts, ", "), "all")
 		if out[condition] == nil {
-			out[condition] = make(map[asked][]*settled)
+			out[condition] = make(map[namedTask][]*settled)
 		}
-		out[condition][t.asked] = append(out[condition][t.asked], t)
+		out[condition][t.namedTask] = append(out[condition][t.namedTask], t)
 	}
 	byRepeat := func(x, y *settled) int {
 		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed))
@@ -336,18 +337,18 @@ func conditionText(factor, level string) string {
 // sameLuck reports whether a trial of a met the luck of a trial of b.
 func sameLuck(a, b []settled) bool {
 	type luck struct {
-		asked
+		namedTask
 		seed uint64
 	}
 	met := make(map[luck]bool)
 	for _, t := range a {
-		met[luck{t.asked, t.seed}] = true
+		met[luck{t.namedTask, t.seed}] = true
 	}
-	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.asked, t.seed}] })
+	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.namedTask, t.seed}] })
 }
 
 // unlike counts the tasks of a whose name, but not content, occurs in b.
-func unlike(a, b map[asked][]*settled) (n int) {
+func unlike(a, b map[namedTask][]*settled) (n int) {
 	names := make(map[assay.TaskID]bool)
 	for t := range b {
 		names[t.task] = true
@@ -367,11 +368,11 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	c.SameLuck = sameLuck(a, b)
 	from := populationOf(a, b, cluster)
 	c.Population = from.describe()
-	whole := make(map[asked]*stat.Matched)
+	whole := make(map[namedTask]*stat.Matched)
 	for number, condition := range slices.Sorted(maps.Keys(left)) {
 		c.Unlike += unlike(left[condition], right[condition])
-		here := sample{bySequence: from.bySequence()}
-		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), asked.compare) {
+		here := commonTasks{bySequence: from.bySequence()}
+		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), namedTask.compare) {
 			x, y := left[condition][task], right[condition][task]
 			if len(y) == 0 {
 				c.untried++
@@ -400,7 +401,7 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	slices.SortStableFunc(c.Cells, bySize)
 
 	c.all.bySequence = from.bySequence()
-	for _, task := range slices.SortedFunc(maps.Keys(whole), asked.compare) {
+	for _, task := range slices.SortedFunc(maps.Keys(whole), namedTask.compare) {
 		c.all.tasks = append(c.all.tasks, *whole[task])
 	}
 	c.Whole = c.all.bMinusA()

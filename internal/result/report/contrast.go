@@ -116,22 +116,22 @@ func pivotCellAt(cells []*cell, name, factor string) PivotCell {
 	return newPivotCell(name, &t)
 }
 
-// A condition has to be equal for two variants to be compared.
-type condition struct {
+// A requirement has to be equal for two variants to be compared.
+type requirement struct {
 	difficulty  string
 	reliability float64
 	faults      string
 }
 
-func conditionOf(c assay.Cell) condition {
-	return condition{c.Difficulty, c.Reliability, c.Faults}
+func conditionOf(c assay.Cell) requirement {
+	return requirement{c.Difficulty, c.Reliability, c.Faults}
 }
 
 // beside pools the model's cells at a level that share the conditions and task types of
 // mine. It returns nil if a condition has no such cell, because the two cannot be compared
 // then.
 func beside(all, mine []*cell, factor, name string) *tally {
-	types, found := make(map[string]bool), make(map[condition]bool)
+	types, found := make(map[string]bool), make(map[requirement]bool)
 	for _, c := range mine {
 		types[c.TaskType] = true
 		found[conditionOf(c.Cell)] = false

@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A mistake is a cause at a task.
-type mistake struct {
+// A taskCause is a cause at a task.
+type taskCause struct {
 	cause assay.Cause
 	task  task
 }

@@ -82,7 +82,7 @@ func (r *RateDemand) needed(bounds func([]stat.Task) stat.RateBounds, tasks []st
 
 // tasksOf counts successes by task and condition.
 func tasksOf(all []settled) (tasks []stat.Task) {
-	cells := make(map[asked]*stat.Task)
+	cells := make(map[namedTask]*stat.Task)
 	by := arrange(all, [len(matched)]bool{})
 	for _, condition := range slices.Sorted(maps.Keys(by)) {
 		for task, trials := range by[condition] {
@@ -93,7 +93,7 @@ func tasksOf(all []settled) (tasks []stat.Task) {
 				stat.Group{Full: fulls(trials), N: len(trials)})
 		}
 	}
-	for _, task := range slices.SortedFunc(maps.Keys(cells), asked.compare) {
+	for _, task := range slices.SortedFunc(maps.Keys(cells), namedTask.compare) {
 		tasks = append(tasks, *cells[task])
 	}
 	return tasks
@@ -206,7 +206,7 @@ func (c *Change) add(a, b []*settled) {
 
 // changes returns the tasks that changed, the largest loss first.
 func (c *Comparison) changes() (all []Change) {
-	for _, task := range slices.SortedFunc(maps.Keys(c.byTask), asked.compare) {
+	for _, task := range slices.SortedFunc(maps.Keys(c.byTask), namedTask.compare) {
 		x := *c.byTask[task]
 		x.Change = float64(x.FullB)/float64(x.B) - float64(x.FullA)/float64(x.A)
 		if math.Abs(x.Change) < 1e-9 {

@@ -89,7 +89,7 @@ type powered interface {
 }
 
 // planGate plans a gate. A trial of the candidate costs as much as a trial of the given side.
-func (s sample) planGate(name, question string, margin float64, costs Side) *GatePlan {
+func (s commonTasks) planGate(name, question string, margin float64, costs Side) *GatePlan {
 	size, trials := stat.SizeOf(s.tasks, s.bySequence), s.trials()
 	p := &GatePlan{
 		Baseline: name, Tasks: question, Margin: margin, Trials: trials,
@@ -129,7 +129,7 @@ func (s sample) planGate(name, question string, margin float64, costs Side) *Gat
 }
 
 // trials counts the trials of the baseline, which is the second side of each pair.
-func (s sample) trials() (n int) {
+func (s commonTasks) trials() (n int) {
 	for _, t := range s.tasks {
 		for _, c := range t.Cells {
 			n += c.NB

@@ -19,7 +19,7 @@ type Headline struct {
 	Shared bool
 	// Loss is nil if no factor or task costs any model anything.
 	Loss   *Loss
-	Causes []Cause
+	Causes []TopCause
 	// Example is nil if no trial failed.
 	Example *Example
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
@@ -61,8 +61,8 @@ type Loss struct {
 // Task is the factor of a loss on one task.
 const Task = "task"
 
-// A Cause is a model's most frequent reason why trials did not fully succeed.
-type Cause struct {
+// A TopCause is a model's most frequent reason why trials did not fully succeed.
+type TopCause struct {
 	Model  string
 	Cause  assay.Cause
 	Count  int
@@ -102,13 +102,13 @@ func (x *counted) headline(a *Analysis, parts int) Headline {
 }
 
 // causes leaves out models without a failure.
-func causes(e Errors) (all []Cause) {
+func causes(e Errors) (all []TopCause) {
 	for _, row := range e.Rows {
 		if row.Total == 0 {
 			continue
 		}
 		top := slices.MaxFunc(row.Cells, func(a, b ErrorCell) int { return a.Count - b.Count })
-		all = append(all, Cause{row.Model, top.Cause, top.Count, row.Total})
+		all = append(all, TopCause{row.Model, top.Cause, top.Count, row.Total})
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	if p.attempts[at].Level == assay.FullSuccess {
 		t.Errorf("the example is a success")
 	}
-	want := []report.Cause{{"m", assay.WrongTool, 54, 54}, {"n", assay.NoAction, 36, 36}}
+	want := []report.TopCause{{"m", assay.WrongTool, 54, 54}, {"n", assay.NoAction, 36, 36}}
 	if diff := cmp.Diff(want, h.Causes); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}

@@ -13,10 +13,10 @@ type task int32
 // outcomes counts outcomes of trials by kind.
 type outcomes [kinds]int32
 
-type kind int
+type countKind int
 
 const (
-	done kind = iota
+	done countKind = iota
 	full
 	partial
 	failed

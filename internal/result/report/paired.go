@@ -109,15 +109,15 @@ func references(lists ...[]Paired) (all []*Paired) {
 	return all
 }
 
-// A sample holds the tasks that two sides have in common.
-type sample struct {
+// commonTasks holds the tasks that two sides have in common.
+type commonTasks struct {
 	tasks      []stat.Matched
 	bySequence bool
 }
 
 // bMinusA compares both sides. [stat.Compare] subtracts its second side from its first one, so
 // the sides are exchanged on the way in and back on the way out.
-func (s sample) bMinusA() stat.Comparison {
+func (s commonTasks) bMinusA() stat.Comparison {
 	for _, t := range s.tasks {
 		for i, c := range t.Cells {
 			t.Cells[i].Pair = stat.Pair{A: c.B, NA: c.NB, B: c.A, NB: c.NA}
@@ -131,13 +131,13 @@ func (s sample) bMinusA() stat.Comparison {
 
 // pairs pairs the tasks that have outcomes at both levels of a factor. Only cells that are equal in
 // all other factors are paired.
-func pairs(cells []*cell, a, b, factor string) sample {
+func pairs(cells []*cell, a, b, factor string) commonTasks {
 	return pairsOf(cells, []string{a}, []string{b}, factor)
 }
 
 // pairsOf pairs each of the levels a with each of the levels b. A flawed plan is only paired with a
 // plan that the prompt gives the same authority.
-func pairsOf(cells []*cell, a, b []string, factor string) (s sample) {
+func pairsOf(cells []*cell, a, b []string, factor string) (s commonTasks) {
 	at := make(map[assay.Cell][]*cell)
 	for _, c := range cells {
 		if slices.Contains(b, level(c.Cell, factor)) {

@@ -54,7 +54,7 @@ func mainReason(cells []*cell) *Reason {
 			continue
 		}
 		share := p.share(func(of task, o outcomes) (some, among int32) {
-			return int32(p.errors[mistake{r.Cause, of}]), o[done]
+			return int32(p.errors[taskCause{r.Cause, of}]), o[done]
 		})
 		if share.Count > 0 && share.Rate > r.Share.Rate {
 			r.Share, r.Place = share, p.rate(p.key.model, p.key.level)

@@ -27,10 +27,10 @@ type tally struct {
 	full, partial, failed int
 	turns                 int
 	costUSD, coverage     float64
-	uncertain             int             // attempts with uncertain tokens
-	uncertainUSD          float64         // the most that these tokens cost
-	errors                map[mistake]int // causes of trials without full success
-	callless              int             // failures without a valid call
+	uncertain             int               // attempts with uncertain tokens
+	uncertainUSD          float64           // the most that these tokens cost
+	errors                map[taskCause]int // causes of trials without full success
+	callless              int               // failures without a valid call
 	loops                 map[assay.LoopKind]int
 	best                  float64 // sum of the ceilings of the measured outcomes
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
@@ -129,7 +129,7 @@ func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 	t.partial += int(one[partial])
 	t.failed += int(one[failed])
 	if one[full] == 0 {
-		bump(&t.errors, mistake{a.Cause, of}, 1)
+		bump(&t.errors, taskCause{a.Cause, of}, 1)
 	}
 	if a.Callless() {
 		t.callless++
@@ -222,7 +222,7 @@ func (t *tally) byTask() []stat.Group {
 }
 
 // among computes the share of outcomes of some kinds among the outcomes of another kind.
-func (t *tally) among(all kind, some ...kind) Share {
+func (t *tally) among(all countKind, some ...countKind) Share {
 	return t.share(func(_ task, o outcomes) (n, of int32) {
 		for _, k := range some {
 			n += o[k]
@@ -234,7 +234,7 @@ func (t *tally) among(all kind, some ...kind) Share {
 // failedBy computes the share of a cause among the trials that did not fully succeed.
 func (t *tally) failedBy(cause assay.Cause) Share {
 	return t.share(func(of task, o outcomes) (int32, int32) {
-		return int32(t.errors[mistake{cause, of}]), o[done] - o[full]
+		return int32(t.errors[taskCause{cause, of}]), o[done] - o[full]
 	})
 }
 

@@ -120,7 +120,7 @@ func (f First) F1() float64 {
 type (
 	occasion struct {
 		cell   assay.Cell
-		asked  asked
+		asked  namedTask
 		repeat int
 		seed   uint64
 	}
@@ -238,7 +238,7 @@ func (c *Conduct) hear(t *assay.Transcript) (acts []bool) {
 
 // open compares the beginning of a trial with the beginning of the reference's trial.
 func (v *Vendors) open(vendor int, a *assay.Attempt, o opening) {
-	at := occasion{a.Cell, asked{a.Task, a.TaskDigest}, a.Repeat, a.Seed}
+	at := occasion{a.Cell, namedTask{a.Task, a.TaskDigest}, a.Repeat, a.Seed}
 	at.cell.Model = ""
 	if vendor == 0 {
 		v.first[at] = o

@@ -42,13 +42,13 @@ func NoninferiorFixed(tasks []Matched, margin float64) Noninferiority {
 	return n
 }
 
-// A stratum is a cell of a task with its weight in the difference of rates.
-type stratum struct {
+// A weightedCell is a cell of a task with its weight in the difference of rates.
+type weightedCell struct {
 	Pair
 	weight float64
 }
 
-type strata []stratum
+type strata []weightedCell
 
 // strataOf returns the cells that both sides tried.
 func strataOf(tasks []Matched) (s strata) {
@@ -57,7 +57,7 @@ func strataOf(tasks []Matched) (s strata) {
 		first := len(s)
 		for _, c := range t.Cells {
 			if c.NA > 0 && c.NB > 0 {
-				s = append(s, stratum{Pair: c.Pair})
+				s = append(s, weightedCell{Pair: c.Pair})
 			}
 		}
 		for i := range s[first:] {

@@ -58,12 +58,12 @@ func edge(from, limit float64, has func(float64) bool) float64 {
 // ratios hold the rates of tasks on both sides.
 type ratios struct {
 	*contrast // of the two sides
-	tasks     []ratio
+	tasks     []taskRates
 	a, b      float64 // sums of the rates
 }
 
-// A ratio has the rates of one task.
-type ratio struct {
+// taskRates has the rates of one task.
+type taskRates struct {
 	cluster int
 	a, b    float64
 }
@@ -76,7 +76,7 @@ func ratiosOf(tasks []Matched, bySequence bool) ratios {
 		if len(cells) == 0 {
 			continue
 		}
-		r := ratio{cluster: len(x.tasks)}
+		r := taskRates{cluster: len(x.tasks)}
 		if bySequence {
 			r.cluster = number(sequences, t.Sequence)
 		}
@@ -150,8 +150,8 @@ func PriceOf(tasks []Spent, bySequence bool) (p Price) {
 // most is how far above the price the search for its upper bound ends.
 const most = 1e3
 
-// A bill adds up money and successes.
-type bill struct {
+// A moneySum adds up money and successes.
+type moneySum struct {
 	clusters  []billed
 	usd, full float64
 }
@@ -159,7 +159,7 @@ type bill struct {
 // A billed cluster has n trials.
 type billed struct{ usd, full, n float64 }
 
-func billOf(tasks []Spent, bySequence bool) (x bill) {
+func billOf(tasks []Spent, bySequence bool) (x moneySum) {
 	sequences := make(map[int]int)
 	for at, t := range tasks {
 		if bySequence {
@@ -176,7 +176,7 @@ func billOf(tasks []Spent, bySequence bool) (x bill) {
 }
 
 // differs reports whether the money differs from the successes at a price by more than chance.
-func (x bill) differs(price float64) bool {
+func (x moneySum) differs(price float64) bool {
 	g := float64(len(x.clusters))
 	mean := (x.usd - price*x.full) / g
 	extra := price * x.typical()
@@ -190,7 +190,7 @@ func (x bill) differs(price float64) bool {
 
 // typical returns how many successes, at least one, a cluster has more or fewer than its money is
 // worth. One success of unknown size counts as all trials of a cluster.
-func (x bill) typical() float64 {
+func (x moneySum) typical() float64 {
 	var squares, length, n, all float64
 	for _, c := range x.clusters {
 		off := c.usd/x.usd*x.full - c.full

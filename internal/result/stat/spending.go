@@ -57,13 +57,13 @@ type density struct {
 // spans is the even number of intervals of a density.
 const spans = 600
 
-// A step is the motion after some more time.
-type step struct {
+// A motion is the motion after some more time.
+type motion struct {
 	density
 	deviation float64
 }
 
-func (d density) step(time float64) step { return step{d, math.Sqrt(time)} }
+func (d density) step(time float64) motion { return motion{d, math.Sqrt(time)} }
 
 // integrate returns the integral of f over the density, by Simpson's rule.
 func (d density) integrate(f func(x float64) float64) (sum float64) {
@@ -81,12 +81,12 @@ func (d density) integrate(f func(x float64) float64) (sum float64) {
 }
 
 // beyond returns the probability that the motion ends above a bound.
-func (s step) beyond(bound float64) float64 {
+func (s motion) beyond(bound float64) float64 {
 	return s.integrate(func(x float64) float64 { return normalCDF((x - bound) / s.deviation) })
 }
 
 // bound returns the bound that the motion exceeds with a probability.
-func (s step) bound(probability float64) float64 {
+func (s motion) bound(probability float64) float64 {
 	low, high := -10., 10.
 	for range 60 {
 		if mid := (low + high) / 2; s.beyond(mid) > probability {
@@ -99,7 +99,7 @@ func (s step) bound(probability float64) float64 {
 }
 
 // below returns the density of the motion at a time if it is below a bound.
-func (s step) below(bound, time float64) density {
+func (s motion) below(bound, time float64) density {
 	low := -8 * math.Sqrt(time)
 	d := density{low, (bound - low) / spans, make([]float64, spans+1)}
 	norm := s.deviation * math.Sqrt(2*math.Pi)

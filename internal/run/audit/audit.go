@@ -78,7 +78,7 @@ func run(
 	i := &inspector{
 		ctx:       ctx,
 		libraries: reading.NewLibraries(db),
-		levels:    make(map[assay.RunID]*levels),
+		levels:    make(map[assay.RunID]*plannedLevels),
 		unjudged:  make(map[string]int),
 	}
 	defer func() { err = errors.Join(err, i.libraries.Close()) }()
@@ -98,13 +98,13 @@ type inspector struct {
 	libraries *reading.Libraries
 
 	mu       sync.Mutex // guards the following fields
-	levels   map[assay.RunID]*levels
+	levels   map[assay.RunID]*plannedLevels
 	judged   int
 	unjudged map[string]int
 }
 
-// levels are the factor levels that an experiment plans. A nil list is not known.
-type levels struct {
+// plannedLevels are the factor levels that an experiment plans. A nil list is not known.
+type plannedLevels struct {
 	models, variants, severities, types, faults []string
 	reliabilities                               []float64
 	serves                                      map[string][]string
@@ -141,7 +141,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 }
 
 // checkCell checks that the run's experiment plans the levels of an attempt's cell.
-func (l *levels) checkCell(a *assay.Attempt, found finding) {
+func (l *plannedLevels) checkCell(a *assay.Attempt, found finding) {
 	const do = "it does not come from that run; go back to a backup, " +
 		"or delete it with \"assay store delete\""
 	for _, f := range []struct {
@@ -165,7 +165,7 @@ func (l *levels) checkCell(a *assay.Attempt, found finding) {
 }
 
 // checkServed checks that the requested model answered. An agent need not ask its model.
-func (l *levels) checkServed(a *assay.Attempt, found finding) {
+func (l *plannedLevels) checkServed(a *assay.Attempt, found finding) {
 	names, ok := l.serves[a.Model]
 	if !ok || a.Unmetered {
 		return
@@ -228,13 +228,13 @@ func outcomeText(o assay.Outcome) string {
 }
 
 // levelsOf returns the levels that the experiment of a run plans.
-func (i *inspector) levelsOf(run assay.RunID) *levels {
+func (i *inspector) levelsOf(run assay.RunID) *plannedLevels {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if l := i.levels[run]; l != nil {
 		return l
 	}
-	l := &levels{serves: i.plans[run].Serves}
+	l := &plannedLevels{serves: i.plans[run].Serves}
 	i.levels[run] = l
 	var spec plan.Experiment
 	if json.Unmarshal(i.plans[run].Spec, &spec) != nil || len(spec.Models) == 0 {

@@ -68,7 +68,7 @@ func Open(ctx context.Context, db *store.DB, e store.Experiment, o Options) (*Se
 		options: o, store: o.Store, db: db, stored: e, job: j, name: e.Name,
 		planned: j.Planned(), changed: make(chan struct{}),
 	}
-	planned := make(map[trialKey]struct{}, s.planned)
+	planned := make(map[rowTrial]struct{}, s.planned)
 	for t := range j.Trials() {
 		planned[keyOf(t.ID)] = struct{}{}
 	}
@@ -166,9 +166,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func keyOf(id assay.TrialID) (k trialKey) {
+func keyOf(id assay.TrialID) (k rowTrial) {
 	_, _ = hex.Decode(k[:], []byte(id)) // trial IDs are hex
 	return k
 }
 
-func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }
+func (k rowTrial) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }

@@ -74,22 +74,22 @@ type found struct {
 	// Total counts all chosen attempts, Done those with an outcome, Full those with full success.
 	Total, Done, Full int
 	// Rows are the latest, latest first. Older is the place before which the next ones are, or 0.
-	Rows  []row
+	Rows  []attemptRow
 	Older int
 }
 
 // Spent returns the cost.
-func (r *row) Spent() string { return dollars(r.cost, r.unpriced) }
+func (r *attemptRow) Spent() string { return dollars(r.cost, r.unpriced) }
 
 // Reliability returns the reliability as people write it.
-func (r *row) Reliability() string { return assay.FormatReliability(r.Cell.Reliability) }
+func (r *attemptRow) Reliability() string { return assay.FormatReliability(r.Cell.Reliability) }
 
 // Result returns the level, or the kind of fault.
-func (r *row) Result() string { return cmp.Or(string(r.Level), string(r.Fault)) }
+func (r *attemptRow) Result() string { return cmp.Or(string(r.Level), string(r.Fault)) }
 
 // Class returns the colour of the result. Failures of models, faults of providers and errors of
 // Assay have different ones.
-func (r *row) Class() string {
+func (r *attemptRow) Class() string {
 	switch {
 	case r.Fault == assay.Harness:
 		return "ours"
@@ -186,17 +186,17 @@ func (g *group) has(text string) bool {
 func contains(name, text string) bool { return strings.Contains(strings.ToLower(name), text) }
 
 // begins reports whether the trial's ID begins with a text of at least four digits.
-func (r *row) begins(prefix string) bool {
+func (r *attemptRow) begins(prefix string) bool {
 	return len(prefix) >= 4 && strings.HasPrefix(string(r.ID()), prefix)
 }
 
 // beside returns the outcomes of other trials with the same task, repeat and conditions, except for
 // the model and the variant. They met the same luck.
-func (x *index) beside(id assay.TrialID) (out []row) {
+func (x *index) beside(id assay.TrialID) (out []attemptRow) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	key := keyOf(id)
-	i := slices.IndexFunc(x.rows, func(r row) bool { return r.trial == key })
+	i := slices.IndexFunc(x.rows, func(r attemptRow) bool { return r.trial == key })
 	if i < 0 {
 		return nil
 	}
@@ -208,8 +208,8 @@ func (x *index) beside(id assay.TrialID) (out []row) {
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b row) int {
-		otherVariant := func(r row) int {
+	slices.SortStableFunc(out, func(a, b attemptRow) int {
+		otherVariant := func(r attemptRow) int {
 			if r.Cell.Variant == mine.Variant && r.Cell.Severity == mine.Severity {
 				return 0
 			}

@@ -18,12 +18,12 @@ import (
 type index struct {
 	mu sync.RWMutex
 	// planned has the trials of the plan.
-	planned map[trialKey]struct{}
-	rows    []row // in the order in which attempts were saved
+	planned map[rowTrial]struct{}
+	rows    []attemptRow // in the order in which attempts were saved
 	groups  map[group]*group
 	// parked has the trials whose latest attempt was parked and that are not settled.
-	parked map[trialKey]assay.RunID
-	counts counts
+	parked map[rowTrial]assay.RunID
+	counts attemptSums
 	lanes  map[laneKey]*laneCount
 	faults map[faultKey]*faultCount
 	// last is the row ID of the latest attempt.
@@ -37,11 +37,11 @@ type index struct {
 	trouble string
 }
 
-type trialKey [16]byte
+type rowTrial [16]byte
 
-// A row is an attempt.
-type row struct {
-	trial trialKey
+// An attemptRow is an attempt.
+type attemptRow struct {
+	trial rowTrial
 	*group
 	task                         unique.Handle[assay.TaskID]
 	Finished                     int64 // milliseconds since 1970
@@ -52,10 +52,10 @@ type row struct {
 }
 
 // ID returns the ID of the trial.
-func (r *row) ID() assay.TrialID { return r.trial.id() }
+func (r *attemptRow) ID() assay.TrialID { return r.trial.id() }
 
 // Task returns the ID of the task.
-func (r *row) Task() assay.TaskID { return r.task.Value() }
+func (r *attemptRow) Task() assay.TaskID { return r.task.Value() }
 
 // A group has the fields that many attempts share.
 type group struct {
@@ -69,8 +69,8 @@ type group struct {
 	Parked bool
 }
 
-// counts are sums over the attempts of the index.
-type counts struct {
+// attemptSums are sums over the attempts of the index.
+type attemptSums struct {
 	Attempts, Done, Full, Partial, Faults int
 	Tokens                                int
 	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
@@ -145,7 +145,7 @@ func (c *laneCount) quantile(share float64) float64 {
 	return float64(latest[int(share*float64(len(latest)-1))])
 }
 
-func newIndex(planned map[trialKey]struct{}) *index {
+func newIndex(planned map[rowTrial]struct{}) *index {
 	x := &index{planned: planned}
 	x.reset()
 	return x
@@ -153,10 +153,10 @@ func newIndex(planned map[trialKey]struct{}) *index {
 
 func (x *index) reset() {
 	x.rows, x.groups = nil, make(map[group]*group)
-	x.parked = make(map[trialKey]assay.RunID)
+	x.parked = make(map[rowTrial]assay.RunID)
 	x.faults = make(map[faultKey]*faultCount)
 	x.lanes = make(map[laneKey]*laneCount)
-	x.counts, x.snapshot, x.last = counts{}, "", 0
+	x.counts, x.snapshot, x.last = attemptSums{}, "", 0
 }
 
 // follow adds the news from the store. It reads everything again if attempts were rescored or
@@ -217,7 +217,7 @@ func (x *index) add(l *store.Listed) {
 		x.groups[g] = &g
 	}
 	x.counts.Attempts++
-	x.rows = append(x.rows, row{
+	x.rows = append(x.rows, attemptRow{
 		trial: key, group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
 		Working: l.WorkingMS, cost: l.CostUSD + l.UserCostUSD,
 		unpriced: l.UnpricedTokens + l.UserUnpricedTokens,
@@ -233,7 +233,7 @@ func (x *index) add(l *store.Listed) {
 	x.countFaults(&l.Attempt)
 }
 
-func (x *index) count(key trialKey, a *assay.Attempt) {
+func (x *index) count(key rowTrial, a *assay.Attempt) {
 	c := &x.counts
 	c.Tokens += a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens
 	c.USD += a.CostUSD + a.UserCostUSD

@@ -89,7 +89,7 @@ func (f filter) means(a *assay.Attempt) bool {
 // have everything once.
 func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := newIndex(make(map[trialKey]struct{}))
+		x := newIndex(make(map[rowTrial]struct{}))
 		var all []store.Listed
 		for i := range rapid.IntRange(0, 250).Draw(t, "n") {
 			l := drawListed(t, i)
@@ -130,7 +130,7 @@ func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 
 // An attempt at a trial that the experiment does not plan is not shown.
 func TestIndexKnowsItsPlan(t *testing.T) {
-	x := newIndex(map[trialKey]struct{}{keyOf(assay.TrialID(strings.Repeat("a", 32))): {}})
+	x := newIndex(map[rowTrial]struct{}{keyOf(assay.TrialID(strings.Repeat("a", 32))): {}})
 	for i, id := range []string{"a", "b"} {
 		a := assay.Attempt{Number: 1}
 		a.ID, a.Level = assay.TrialID(strings.Repeat(id, 32)), assay.FullSuccess

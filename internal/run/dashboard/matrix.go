@@ -101,8 +101,8 @@ func (x *index) done() int {
 	return x.counts.Done
 }
 
-// A condition is a row of the grid.
-type condition struct {
+// A gridCondition is a row of the grid.
+type gridCondition struct {
 	model, difficulty, mix string
 	reliability            float64
 }
@@ -118,14 +118,14 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 	if a.Done > 0 {
 		g.Headline = exhibit.Headline(a)
 	}
-	at := make(map[condition]int)
+	at := make(map[gridCondition]int)
 	for i := range a.Rows {
 		r := &a.Rows[i]
 		variant := report.PromptKey(r.Variant, r.Severity)
 		if !slices.Contains(g.Variants, variant) {
 			g.Variants = append(g.Variants, variant)
 		}
-		c := condition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}
+		c := gridCondition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}
 		if _, ok := at[c]; !ok {
 			at[c] = len(g.Rows)
 			reliability := assay.FormatReliability(r.Reliability)
@@ -139,7 +139,7 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 	}
 	for i := range a.Rows {
 		r := &a.Rows[i]
-		row := &g.Rows[at[condition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}]]
+		row := &g.Rows[at[gridCondition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}]]
 		column := slices.Index(g.Variants, report.PromptKey(r.Variant, r.Severity))
 		row.Cells[column] = gridCell{r, filter{
 			Model: r.Model, Variant: r.Variant, Severity: r.Severity, Difficulty: r.Difficulty,

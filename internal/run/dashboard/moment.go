@@ -23,7 +23,7 @@ type moment struct {
 	// Loaded is false while attempts are read for the first time. Total is the number of attempts.
 	Loaded bool
 	Total  int
-	counts
+	attemptSums
 	// Planned and Parked count trials. A parked one was given up by the latest run.
 	Planned, Parked int
 	// Run is nil if no run works on the experiment.
@@ -144,7 +144,7 @@ func (x *index) isLoaded() bool {
 func (x *index) describe(m *moment) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	m.counts, m.Loaded = x.counts, x.loaded
+	m.attemptSums, m.Loaded = x.counts, x.loaded
 	m.Total, m.Trouble = x.total, cmp.Or(m.Trouble, x.trouble)
 	for _, run := range x.parked {
 		if run == m.Last.ID {

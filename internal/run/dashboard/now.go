@@ -87,16 +87,16 @@ func (n need) OrderURL() string {
 }
 
 // Rate returns the rate of full success so far.
-func (m *moment) Rate() string { return rate(m.Full, m.counts.Done) }
+func (m *moment) Rate() string { return rate(m.Full, m.attemptSums.Done) }
 
 // Failed counts the outcomes that were not full success.
-func (m *moment) Failed() int { return m.counts.Done - m.Full }
+func (m *moment) Failed() int { return m.attemptSums.Done - m.Full }
 
 // Pending counts the trials that have no outcome and were not parked.
-func (m *moment) Pending() int { return max(0, m.Planned-m.counts.Done-m.Parked) }
+func (m *moment) Pending() int { return max(0, m.Planned-m.attemptSums.Done-m.Parked) }
 
 // FaultsOfProviders counts the attempts that ended in a fault that is not an error of Assay.
-func (m *moment) FaultsOfProviders() int { return m.counts.Faults - m.OwnErrors() }
+func (m *moment) FaultsOfProviders() int { return m.attemptSums.Faults - m.OwnErrors() }
 
 // OwnErrors counts the attempts that ended in an error of Assay.
 func (m *moment) OwnErrors() (n int) {
@@ -198,4 +198,4 @@ func (m *moment) in(seconds float64) time.Time {
 }
 
 // LastResult returns when the latest attempt ended.
-func (m *moment) LastResult() time.Time { return m.counts.Last }
+func (m *moment) LastResult() time.Time { return m.attemptSums.Last }

@@ -15,7 +15,7 @@ type trialBody struct {
 	Trial   *explainedTrial
 	Against *explainedTrial // the trial beside it, or nil
 	// Others are trials that can be shown beside it.
-	Others []row
+	Others []attemptRow
 	// Rows pairs the turns of both.
 	Rows []turnPair
 }

@@ -59,13 +59,15 @@ func jsonText(v json.RawMessage) string {
 	return string(v)
 }
 
-// A field is a choice of a form.
-type field struct {
+// A formField is a choice of a form.
+type formField struct {
 	Name, Chosen string
 	Values       []string
 }
 
-func newField(name, chosen string, values []string) field { return field{name, chosen, values} }
+func newField(name, chosen string, values []string) formField {
+	return formField{name, chosen, values}
+}
 
 // attemptNumbers returns the numbers of all attempts if there are several.
 func attemptNumbers(n int) (all []int) {

@@ -40,9 +40,9 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 	for _, m := range cfg.Models {
 		next, done := iter.Pull(m.Pending)
 		defer done()
-		l.queues = append(l.queues, &queue{
+		l.queues = append(l.queues, &trialQueue{
 			Model: m, read: next, attempts: make(map[assay.TrialID]int),
-			flying: make(map[assay.TrialID]flight), removed: make(map[assay.TrialID]removal),
+			flying: make(map[assay.TrialID]ongoing), removed: make(map[assay.TrialID]removal),
 		})
 	}
 	l.run()
@@ -61,14 +61,14 @@ type loop struct {
 	ended   chan ended
 	next    chan func()    // attempts for idle hands
 	hands   sync.WaitGroup // the goroutines of attempts
-	queues  []*queue
+	queues  []*trialQueue
 	cancels []func(*assay.Trial) bool // matches of cancel commands
 	summary Summary
 	err     error // the first error
 }
 
-// queue holds one model's trials.
-type queue struct {
+// trialQueue holds one model's trials.
+type trialQueue struct {
 	Model
 	read      func() (assay.Trial, bool)
 	drained   bool         // read has returned its last trial
@@ -77,7 +77,7 @@ type queue struct {
 	next      *assay.Trial // the next trial to start, or nil if not known yet
 	exhausted bool         // Exhausted was called
 	attempts  map[assay.TrialID]int
-	flying    map[assay.TrialID]flight
+	flying    map[assay.TrialID]ongoing
 	// removed holds parked and cancelled trials, which a command can bring
 	// back.
 	removed map[assay.TrialID]removal
@@ -95,14 +95,14 @@ type removal struct {
 	parked bool
 }
 
-// flight is an attempt in progress.
-type flight struct {
+// ongoing is an attempt in progress.
+type ongoing struct {
 	trial  *assay.Trial
 	cancel context.CancelCauseFunc
 }
 
 type ended struct {
-	queue   *queue
+	queue   *trialQueue
 	trial   *assay.Trial
 	attempt *assay.Attempt
 	done    func() // gives the place back
@@ -146,7 +146,7 @@ func (l *loop) run() {
 
 // fill starts as many attempts as there is room for. It returns true if more
 // trials wait for room.
-func (l *loop) fill(q *queue) (waits bool) {
+func (l *loop) fill(q *trialQueue) (waits bool) {
 	for {
 		if l.summary.Stopped || l.err != nil || l.ctx.Err() != nil {
 			return false
@@ -176,11 +176,11 @@ func (l *loop) fill(q *queue) (waits bool) {
 }
 
 // start starts an attempt at the queue's next trial.
-func (l *loop) start(ctx context.Context, q *queue, done func()) {
+func (l *loop) start(ctx context.Context, q *trialQueue, done func()) {
 	trial := q.next
 	q.next = nil
 	ctx, cancel := context.WithCancelCause(ctx)
-	q.flying[trial.ID] = flight{trial, cancel}
+	q.flying[trial.ID] = ongoing{trial, cancel}
 	l.event(Event{Kind: Started, Model: q.Name, Trial: trial})
 	last := q.attempts[trial.ID]+1 >= MaxAttempts
 	l.hand(func() {
@@ -206,7 +206,7 @@ func (l *loop) hand(attempt func()) {
 }
 
 // advance picks the next trial that should run. It returns false if no trial should.
-func (l *loop) advance(q *queue) bool {
+func (l *loop) advance(q *trialQueue) bool {
 	for q.next == nil {
 		trial, ok := q.take()
 		if !ok {
@@ -241,7 +241,7 @@ func (l *loop) skipReason(trial *assay.Trial) string {
 	return l.cfg.Skip(trial)
 }
 
-func (l *loop) close(q *queue, err error) {
+func (l *loop) close(q *trialQueue, err error) {
 	if _, known := l.summary.Closed[q.Name]; !known {
 		l.summary.Closed[q.Name] = err
 		l.event(Event{Kind: ModelClosed, Model: q.Name, Err: err})
@@ -250,7 +250,7 @@ func (l *loop) close(q *queue, err error) {
 
 // take returns the next trial. A trial that faulted is tried again while others run,
 // so that it does not hold up the end of the run.
-func (q *queue) take() (assay.Trial, bool) {
+func (q *trialQueue) take() (assay.Trial, bool) {
 	ready := func(r retry) bool { return q.settled >= r.after }
 	i := slices.IndexFunc(q.again, ready)
 	if i < 0 && !q.drained {

@@ -25,7 +25,7 @@ func (d *Coordinator) answer(ctx context.Context, call string, body []byte) []by
 	case callChat:
 		reply, err = answer(body, func(c *chat) chatReply { return d.chat(ctx, c) })
 	case callResult:
-		reply, err = answer(body, func(r *result) receipt { return d.result(ctx, r) })
+		reply, err = answer(body, func(r *attemptResult) receipt { return d.result(ctx, r) })
 	default:
 		err = fmt.Errorf("unknown call %q", call)
 	}
@@ -211,7 +211,7 @@ func (d *Coordinator) chat(ctx context.Context, c *chat) chatReply {
 	return chatReply{Wait: true}
 }
 
-func (d *Coordinator) result(ctx context.Context, r *result) receipt {
+func (d *Coordinator) result(ctx context.Context, r *attemptResult) receipt {
 	d.mu.Lock()
 	o := d.of(r.held)
 	if o == nil || o.fault != nil {
@@ -233,7 +233,7 @@ func (d *Coordinator) result(ctx context.Context, r *result) receipt {
 
 // accept ends an attempt with its result. It shifts the times to this machine's clock, because the
 // worker's clock may be wrong.
-func (d *Coordinator) accept(o *assignment, r *result) {
+func (d *Coordinator) accept(o *assignment, r *attemptResult) {
 	a, now := &r.Attempt, time.Now().UTC()
 	if err := a.Check(); err != nil {
 		o.fail(&assay.Fault{Kind: assay.Harness, Detail: "a worker sent a record that cannot be: " +

@@ -36,7 +36,7 @@ type assignment struct {
 	asked map[int]*asked // the requests of the worker, by number
 	gone  int            // the replies to requests with lower numbers have arrived
 
-	result    *result
+	result    *attemptResult
 	fault     *assay.Fault
 	finished  chan struct{} // closed with result or fault
 	concluded chan struct{} // closed when the worker may forget it
@@ -58,7 +58,7 @@ func (o *assignment) inHand(now time.Time, silence time.Duration) bool {
 	return o.begun > 0 && now.Sub(o.seen) < silence
 }
 
-func (o *assignment) finish(r *result) {
+func (o *assignment) finish(r *attemptResult) {
 	o.result = r
 	close(o.finished)
 }

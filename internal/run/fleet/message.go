@@ -119,7 +119,7 @@ type chatReply struct {
 	Fault    *assay.Fault `json:",omitempty"`
 }
 
-type result struct {
+type attemptResult struct {
 	held
 	Attempt    assay.Attempt
 	Transcript assay.Transcript

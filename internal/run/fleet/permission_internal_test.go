@@ -132,14 +132,14 @@ func TestResultOfAnotherLease(t *testing.T) {
 	}
 	for _, token := range []string{"", "1"} {
 		var r receipt
-		call(intruder, callResult, &result{
+		call(intruder, callResult, &attemptResult{
 			held: held{deliveries[0].Assignment(), token}, Attempt: attempt(assay.FullSuccess),
 		}, &r)
 		if !r.Over {
 			t.Errorf("a result with the token %q is accepted", token)
 		}
 	}
-	body, err := encode(&result{
+	body, err := encode(&attemptResult{
 		held: held{deliveries[0].Assignment(), b.Token}, Attempt: attempt(assay.Failure),
 	})
 	if err != nil {

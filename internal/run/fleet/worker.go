@@ -385,7 +385,7 @@ func (s *session) carryOut(t Delivery, try string) {
 	s.still.Excuse(a, transcript, began, s.job.Agents[b.Trial.Model].Timeout)
 	slot()
 	if ctx.Err() == nil {
-		s.hand(ctx, &result{h, *a, *transcript, transcript.Spans})
+		s.hand(ctx, &attemptResult{h, *a, *transcript, transcript.Spans})
 	}
 }
 
@@ -425,7 +425,7 @@ func (s *session) runnerOf(model string) runner {
 
 // hand gives a result to the coordinator until it may be forgotten. In place of one that cannot be
 // sent, it gives the reason.
-func (s *session) hand(ctx context.Context, r *result) {
+func (s *session) hand(ctx context.Context, r *attemptResult) {
 	replaced := false
 	for ctx.Err() == nil {
 		var receipt receipt
@@ -438,7 +438,7 @@ func (s *session) hand(ctx context.Context, r *result) {
 			a := lost(&r.Attempt.Trial, r.Attempt.StartedAt, &assay.Fault{
 				Kind: assay.Harness, Detail: "the result cannot be sent: " + err.Error(),
 			})
-			r, replaced = &result{held: r.held, Attempt: *a}, true
+			r, replaced = &attemptResult{held: r.held, Attempt: *a}, true
 		case err == nil && receipt.Over:
 			s.mu.Lock()
 			s.done++

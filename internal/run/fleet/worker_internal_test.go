@@ -317,7 +317,7 @@ func TestLostWorkerMakesRoom(t *testing.T) {
 		a, _ := funcRunner(func(assay.Provider, *assay.Attempt) *assay.Transcript {
 			return nil
 		}).Run(t.Context(), nil, &b.Trial, nil)
-		go coordinator.result(t.Context(), &result{held: held{id, b.Token}, Attempt: *a})
+		go coordinator.result(t.Context(), &attemptResult{held: held{id, b.Token}, Attempt: *a})
 		if a := <-ended; a.Worker != "w" || !a.Settles() {
 			t.Errorf("the attempt is of worker %q, with fault %q", a.Worker, a.FaultKind)
 		}

@@ -18,12 +18,12 @@ type JSON struct {
 type progressEvent struct {
 	Event string `json:"event"`
 	Progress
-	Notes  []string     `json:"notes,omitempty"`
-	Models []modelEvent `json:"models"`
+	Notes  []string        `json:"notes,omitempty"`
+	Models []oldModelEvent `json:"models"`
 }
 
-// A modelEvent repeats some fields under the names that events had before [Progress].
-type modelEvent struct {
+// An oldModelEvent repeats some fields under the names that events had before [Progress].
+type oldModelEvent struct {
 	ModelState
 	Waits  string `json:"waits"`
 	Closed string `json:"closed"`
@@ -43,10 +43,10 @@ func (j *JSON) Show(p Progress) {
 		j.write(map[string]string{"event": "note", "text": note})
 	}
 	j.noted = len(p.Notes)
-	e := progressEvent{Event: "progress", Progress: p, Models: []modelEvent{}}
+	e := progressEvent{Event: "progress", Progress: p, Models: []oldModelEvent{}}
 	e.Attention = append([]Attention{}, p.Attention...)
 	for _, m := range p.Models {
-		event := modelEvent{ModelState: m, Waits: m.Waits, Closed: m.Closed}
+		event := oldModelEvent{ModelState: m, Waits: m.Waits, Closed: m.Closed}
 		if l := m.Left; l != nil {
 			event.Left, event.LeftLow, event.LeftHigh = l.Seconds, l.Low, l.High
 		}

@@ -73,15 +73,15 @@ func TestRateOfSteadyUse(t *testing.T) {
 
 func TestTotalLeftIsTheSlowest(t *testing.T) {
 	t.Parallel()
-	fast := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 60}}
-	slow := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 3600}}
+	fast := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.TimeLeft{Seconds: 60}}
+	slow := live.ModelState{Counts: counts(10, 5, 0, 0), Left: &live.TimeLeft{Seconds: 3600}}
 	unknown := live.ModelState{Counts: counts(10, 5, 0, 0)}
 	done := live.ModelState{Counts: counts(10, 8, 2, 0)}
 	closed := live.ModelState{Counts: counts(10, 0, 0, 0), Closed: "no key"}
 	for _, tc := range []struct {
 		name   string
 		models []live.ModelState
-		want   *live.Left
+		want   *live.TimeLeft
 	}{
 		{"no models", nil, nil},
 		{"slowest", []live.ModelState{fast, slow, done, closed}, slow.Left},
@@ -253,7 +253,7 @@ func TestPauseHasNoFinish(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 2, 14, 2, 0, 0, time.Local)
 	s := live.Progress{PausedSince: since, Models: []live.ModelState{{
-		Model: "a", Counts: counts(10, 5, 0, 0), Left: &live.Left{Seconds: 3600},
+		Model: "a", Counts: counts(10, 5, 0, 0), Left: &live.TimeLeft{Seconds: 3600},
 	}}}
 	var b bytes.Buffer
 	(&live.Plain{W: &b}).Show(s)

@@ -25,7 +25,7 @@ type Progress struct {
 	Workers []Worker `json:"workers,omitempty"`
 	Elapsed float64  `json:"elapsed_s"`
 	// Left is missing if it is unknown, because the run is paused or a model makes no progress.
-	Left *Left `json:"left,omitempty"`
+	Left *TimeLeft `json:"left,omitempty"`
 	// Forecast is how long the run was to take when it began. 0 means unknown.
 	Forecast float64 `json:"forecast_s"`
 	// ForecastRange has the range of that if the endpoint is unknown.
@@ -87,8 +87,8 @@ type Success struct {
 	Interval stat.Interval `json:"interval"`
 }
 
-// Left is the expected time until work is done, in seconds, and its 90 % interval.
-type Left struct {
+// TimeLeft is the expected time until work is done, in seconds, and its 90 % interval.
+type TimeLeft struct {
 	Seconds float64 `json:"seconds"`
 	Low     float64 `json:"low,omitempty"`
 	High    float64 `json:"high,omitempty"`
@@ -96,15 +96,15 @@ type Left struct {
 	Basis string `json:"basis"`
 }
 
-// The bases of a [Left]. The plan is the forecast from before the run. It has an interval only if
-// the endpoint is unknown.
+// The bases of a [TimeLeft]. The plan is the forecast from before the run. It has an interval only
+// if the endpoint is unknown.
 const (
 	ByPace = "pace"
 	ByPlan = "plan"
 )
 
 // slower returns the longer of two times.
-func (l *Left) slower(other *Left) *Left {
+func (l *TimeLeft) slower(other *TimeLeft) *TimeLeft {
 	if l == nil || other == nil {
 		return cmp.Or(l, other)
 	}
@@ -133,7 +133,7 @@ type ModelState struct {
 	// Waits describes why requests wait.
 	Waits string `json:"waits_for,omitempty"`
 	// Left is like the run's.
-	Left *Left `json:"left,omitempty"`
+	Left *TimeLeft `json:"left,omitempty"`
 	// Closed is why the model cannot serve any more.
 	Closed string      `json:"closed,omitempty"`
 	Lanes  []LaneState `json:"lanes"`

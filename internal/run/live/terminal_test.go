@@ -38,7 +38,8 @@ func crowd(n int) live.Progress {
 	for i := range n {
 		m := live.ModelState{Model: fmt.Sprintf("model-%02d", i), Counts: counts(10, 10, 0, 0)}
 		if i%3 > 0 {
-			m.Counts, m.Left = counts(10, i%10, 0, 1), &live.Left{Seconds: 60, Basis: live.ByPace}
+			m.Counts = counts(10, i%10, 0, 1)
+			m.Left = &live.TimeLeft{Seconds: 60, Basis: live.ByPace}
 		}
 		s.Models = append(s.Models, m)
 	}

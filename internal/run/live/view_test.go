@@ -32,11 +32,11 @@ func story() []live.Progress {
 		{Models: []live.ModelState{
 			{
 				Model: "model-a", Counts: counts(450, 20, 0, 5), Faults: none,
-				Left: &live.Left{Seconds: 65 * 60, Basis: live.ByPlan},
+				Left: &live.TimeLeft{Seconds: 65 * 60, Basis: live.ByPlan},
 			},
 			{
 				Model: "model-b", Counts: counts(450, 0, 0, 0), Faults: none,
-				Left: &live.Left{Seconds: 60, Basis: live.ByPlan},
+				Left: &live.TimeLeft{Seconds: 60, Basis: live.ByPlan},
 			},
 		}},
 		{
@@ -45,13 +45,13 @@ func story() []live.Progress {
 				{
 					Model: "model-a", Counts: succeeded(counts(450, 120, 0, 5), 80, .578, .745),
 					Requests: 700, Faults: faults, TokensPerMinute: 34_567, Lost: .08,
-					Left:  &live.Left{Seconds: 185, Low: 150, High: 240, Basis: live.ByPace},
+					Left:  &live.TimeLeft{Seconds: 185, Low: 150, High: 240, Basis: live.ByPace},
 					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
 				{
 					Model: "model-b", Counts: succeeded(counts(450, 449, 0, 1), 449, .992, 1),
 					Requests: 2100, Faults: none, TokensPerMinute: 1_200_000,
-					Left: &live.Left{Seconds: 1, High: 3, Basis: live.ByPace},
+					Left: &live.TimeLeft{Seconds: 1, High: 3, Basis: live.ByPace},
 				},
 			},
 			Counts: succeeded(counts(900, 569, 0, 6), 529, .901, .943),
@@ -227,7 +227,7 @@ func TestEndOfUnknownEndpointIsARange(t *testing.T) {
 	for low, want := range map[float64]string{
 		60: "1m00s to 2h00m left by the plan", 0: "up to 2h00m left by the plan",
 	} {
-		left := &live.Left{Seconds: 3600, Low: low, High: 7200, Basis: live.ByPlan}
+		left := &live.TimeLeft{Seconds: 3600, Low: low, High: 7200, Basis: live.ByPlan}
 		p := live.Progress{Models: []live.ModelState{{Counts: counts(9, 0, 0, 0), Left: left}}}
 		if got := p.EndText(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -83,7 +83,7 @@ type Log struct {
 	logger  *slog.Logger
 
 	mu      sync.Mutex
-	queue   []entry    // guarded by mu, like the next fields
+	queue   []logLine  // guarded by mu, like the next fields
 	bytes   int        // size of queue
 	dropped int        // number of records and episodes
 	closed  bool       // new records are ignored
@@ -102,9 +102,9 @@ type Log struct {
 	failure error
 }
 
-// An entry is a line of the log or, if episode is set, the content of that
+// A logLine is a line of the log or, if episode is set, the content of that
 // file.
-type entry struct {
+type logLine struct {
 	text    []byte
 	episode string
 }
@@ -171,7 +171,7 @@ func (l *Log) Episode(trial assay.TrialID, number int, t *assay.Transcript, a *a
 			"trial", trial, "attempt", number, "error", err.Error())
 		return
 	}
-	l.put(entry{text: b.Bytes(), episode: episodeName(trial, number)}, l.opts.queue)
+	l.put(logLine{text: b.Bytes(), episode: episodeName(trial, number)}, l.opts.queue)
 }
 
 // Dropped returns the number of records and episodes that were not written.
@@ -214,7 +214,7 @@ func (l *Log) Close() error {
 }
 
 // put queues e, or drops it if the queue has as many bytes.
-func (l *Log) put(e entry, most int) {
+func (l *Log) put(e logLine, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -247,7 +247,7 @@ func (l *Log) active() bool {
 }
 
 // take waits for entries and returns all of them. It returns nil when the log is closed.
-func (l *Log) take() []entry {
+func (l *Log) take() []logLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) == 0 && !l.closed {
@@ -262,7 +262,7 @@ func (l *Log) take() []entry {
 type lines struct{ log *Log }
 
 func (w lines) Write(b []byte) (int, error) {
-	w.log.put(entry{text: bytes.Clone(b)}, 2*w.log.opts.queue)
+	w.log.put(logLine{text: bytes.Clone(b)}, 2*w.log.opts.queue)
 	return len(b), nil
 }
 

@@ -28,7 +28,7 @@ func (l *Log) work() {
 	}
 }
 
-func (l *Log) write(e entry) {
+func (l *Log) write(e logLine) {
 	if l.failure == nil {
 		text := redact(l.secrets, e.text)
 		if e.episode == "" {

@@ -21,7 +21,7 @@ import (
 )
 
 // engineConfig connects the engine to the pools, the store and the gate.
-func (s *Session) engineConfig(runners map[string]runner) engine.Config {
+func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 	cfg := engine.Config{
 		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
 			a, tr := s.attempt(ctx, runners[trial.Model], trial)
@@ -84,11 +84,11 @@ type places struct {
 	full int // how many of these are full successes
 	left int // because the user chose others
 	// tasks counts the trials that were done before by task.
-	tasks map[asked]stat.Group
+	tasks map[leveledTask]stat.Group
 }
 
-// An asked task is one at a difficulty.
-type asked struct {
+// A leveledTask is a task at a difficulty.
+type leveledTask struct {
 	assay.TaskID
 	difficulty string
 }
@@ -110,7 +110,7 @@ func (s *Session) findDone(succeeded store.Set) map[string]places {
 		wg.Go(func() {
 			p := places{
 				bits:  make([]uint64, s.Plan.Planned(model)/64+1),
-				tasks: make(map[asked]stat.Group),
+				tasks: make(map[leveledTask]stat.Group),
 			}
 			place := 0
 			for t := range s.Plan.Trials(model) {
@@ -140,7 +140,7 @@ func (s *Session) leavesOut(p *places, t *assay.Trial, succeeded store.Set) bool
 	if !s.settled.Has(t.ID) {
 		return false
 	}
-	of := asked{t.Task, t.Difficulty}
+	of := leveledTask{t.Task, t.Difficulty}
 	g := p.tasks[of]
 	p.done++
 	if g.N++; succeeded.Has(t.ID) {
@@ -152,7 +152,7 @@ func (s *Session) leavesOut(p *places, t *assay.Trial, succeeded store.Set) bool
 }
 
 func (s *Session) attempt(
-	ctx context.Context, runner runner, trial *assay.Trial,
+	ctx context.Context, runner attemptRunner, trial *assay.Trial,
 ) (*assay.Attempt, *assay.Transcript) {
 	task, err := s.tasks.Task(ctx, trial)
 	if err != nil {

@@ -46,11 +46,11 @@ type strips struct {
 type strip struct {
 	model, lane string
 	last        lane.Ledger
-	steps       []step
+	steps       []stateSeconds
 }
 
-// A step has the seconds in each state, and the slot-time of the lane.
-type step struct {
+// stateSeconds has the seconds in each state, and the slot-time of the lane.
+type stateSeconds struct {
 	seconds         map[string]int
 	used, available time.Duration
 }
@@ -89,7 +89,7 @@ func (x *strip) add(now lane.Status, l lane.Ledger, of int) {
 	state := laneState(now, used, available)
 	x.last = l
 	if n := len(x.steps); n == 0 || x.steps[n-1].length() >= of {
-		x.steps = append(x.steps, step{seconds: make(map[string]int)})
+		x.steps = append(x.steps, stateSeconds{seconds: make(map[string]int)})
 	}
 	last := &x.steps[len(x.steps)-1]
 	last.seconds[state]++
@@ -114,7 +114,7 @@ func laneState(now lane.Status, used, available time.Duration) string {
 	return LaneIdle
 }
 
-func (s step) length() (n int) {
+func (s stateSeconds) length() (n int) {
 	for _, k := range s.seconds {
 		n += k
 	}
@@ -122,7 +122,7 @@ func (s step) length() (n int) {
 }
 
 // state returns the state of a lane for most of the step.
-func (s step) state() (state string) {
+func (s stateSeconds) state() (state string) {
 	for _, name := range slices.Sorted(maps.Keys(s.seconds)) {
 		if s.seconds[name] > s.seconds[state] {
 			state = name

@@ -28,9 +28,10 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 				Range: job.Range{Low: 10, High: 6000, Unknown: "the endpoint's speed is unknown"},
 			},
 		}})
-		left := func() *live.Left { return s.meter.Progress().Left }
+		left := func() *live.TimeLeft { return s.meter.Progress().Left }
 		time.Sleep(14 * time.Second)
-		if diff := cmp.Diff(&live.Left{Seconds: 2986, High: 5986, Basis: "plan"}, left()); diff != "" {
+		want := &live.TimeLeft{Seconds: 2986, High: 5986, Basis: "plan"}
+		if diff := cmp.Diff(want, left()); diff != "" {
 			t.Errorf("after 14 s (-want +got):\n%s", diff)
 		}
 

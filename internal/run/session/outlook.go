@@ -113,7 +113,7 @@ func (o *outlook) complete(progress *live.Progress) {
 			if !ok {
 				m.Left = o.planned(p)
 			} else if left.Expected > 0 {
-				m.Left = &live.Left{
+				m.Left = &live.TimeLeft{
 					Seconds: left.Expected.Seconds(), Basis: live.ByPace,
 					Low: left.Low.Seconds(), High: left.High.Seconds(),
 				}
@@ -124,7 +124,7 @@ func (o *outlook) complete(progress *live.Progress) {
 
 // planned returns the time left in the forecast of the models that share lanes. It returns nil once
 // the run takes longer than that.
-func (o *outlook) planned(p *lane.Pool) *live.Left {
+func (o *outlook) planned(p *lane.Pool) *live.TimeLeft {
 	var wall, low, high float64
 	for _, m := range o.forecast.Models {
 		if o.pools.ByModel[m.Model] == p {
@@ -134,7 +134,7 @@ func (o *outlook) planned(p *lane.Pool) *live.Left {
 		}
 	}
 	left := func(wall float64) float64 { return max(0, wall-time.Since(o.started).Seconds()) }
-	l := &live.Left{Seconds: left(wall), Basis: live.ByPlan}
+	l := &live.TimeLeft{Seconds: left(wall), Basis: live.ByPlan}
 	if high > wall { // the endpoint is unknown, so the run may go on
 		l.Seconds, l.Low, l.High = cmp.Or(left(wall), left(high)), left(low), left(high)
 	}

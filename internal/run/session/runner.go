@@ -18,17 +18,17 @@ import (
 	"github.com/assay-eval/assay/internal/task/environment"
 )
 
-// A runner carries out attempts: with bare models, or with a foreign agent.
-type runner interface {
+// An attemptRunner carries out attempts: with bare models, or with a foreign agent.
+type attemptRunner interface {
 	Run(
 		ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 	) (*assay.Attempt, *assay.Transcript)
 }
 
 // runners returns the runner of each model, and a function that closes them.
-func (s *Session) runners() (byModel map[string]runner, end func() error, err error) {
+func (s *Session) runners() (byModel map[string]attemptRunner, end func() error, err error) {
 	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
-	byModel, end = make(map[string]runner), func() error { return nil }
+	byModel, end = make(map[string]attemptRunner), func() error { return nil }
 	if s.options.Workers != nil {
 		return s.hire()
 	}
@@ -62,7 +62,7 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 }
 
 // hire opens a coordinator, and lets workers carry out the attempts of all models.
-func (s *Session) hire() (byModel map[string]runner, end func() error, err error) {
+func (s *Session) hire() (byModel map[string]attemptRunner, end func() error, err error) {
 	catalog := s.Library.Catalog()
 	work := fleet.Job{
 		Experiment: s.Experiment.Name, Run: s.id, Budget: time.Duration(s.Experiment.Limits.Trial),
@@ -94,7 +94,7 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 		return nil, nil, errors.Join(fmt.Errorf("wait for workers: %w", err), hub.Close())
 	}
 	s.agents = s.coordinator.States
-	byModel = make(map[string]runner)
+	byModel = make(map[string]attemptRunner)
 	for _, m := range s.Experiment.Models {
 		byModel[m] = s.coordinator
 	}

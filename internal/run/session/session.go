@@ -334,7 +334,7 @@ func (s *Session) announce(pending int) {
 
 // work runs the engine until all trials are done or a signal stops the run, and closes the runners.
 func (s *Session) work(
-	ctx context.Context, runners map[string]runner, closeRunners func() error,
+	ctx context.Context, runners map[string]attemptRunner, closeRunners func() error,
 ) (engine.Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -196,8 +196,8 @@ func before(all []assay.Message, replies int) []assay.Message {
 	return all
 }
 
-// A part is a piece of a message in the form of the GenAI conventions.
-type part struct {
+// A genAIPart is a piece of a message in the form of the GenAI conventions.
+type genAIPart struct {
 	Type      string          `json:"type"`
 	Content   string          `json:"content,omitempty"`
 	ID        string          `json:"id,omitempty"`
@@ -209,23 +209,25 @@ type part struct {
 // messages returns messages as JSON. A reply has the reason for its end.
 func messages(all []assay.Message, finish string) string {
 	type message struct {
-		Role   assay.Role `json:"role"`
-		Parts  []part     `json:"parts"`
-		Finish string     `json:"finish_reason,omitempty"`
+		Role   assay.Role  `json:"role"`
+		Parts  []genAIPart `json:"parts"`
+		Finish string      `json:"finish_reason,omitempty"`
 	}
 	out := make([]message, 0, len(all))
 	for _, m := range all {
-		parts := []part{}
+		parts := []genAIPart{}
 		if m.Reasoning != "" {
-			parts = append(parts, part{Type: "reasoning", Content: m.Reasoning})
+			parts = append(parts, genAIPart{Type: "reasoning", Content: m.Reasoning})
 		}
 		if m.Role == assay.ToolRole {
-			parts = append(parts, part{Type: "tool_call_response", ID: m.CallID, Response: m.Content})
+			parts = append(parts, genAIPart{
+				Type: "tool_call_response", ID: m.CallID, Response: m.Content,
+			})
 		} else if m.Content != "" {
-			parts = append(parts, part{Type: "text", Content: m.Content})
+			parts = append(parts, genAIPart{Type: "text", Content: m.Content})
 		}
 		for _, c := range m.Calls {
-			parts = append(parts, part{
+			parts = append(parts, genAIPart{
 				Type: "tool_call", ID: c.ID, Name: c.Name,
 				Arguments: arguments(c.Arguments),
 			})

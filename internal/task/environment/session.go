@@ -173,7 +173,7 @@ func (s *Server) dial(ctx context.Context, p *program) (*Session, error) {
 	}
 	go session.listen()
 	_, err = session.ask(inner, map[string]any{"type": "state"})
-	if r := (*refusal)(nil); err != nil && (!errors.As(err, &r) || r.Code != noState) {
+	if r := (*serverRefusal)(nil); err != nil && (!errors.As(err, &r) || r.Code != noState) {
 		session.hangUp()
 		<-session.ended
 		return nil, err
@@ -234,10 +234,10 @@ func (s *Server) served(p *program) {
 	}
 }
 
-// A refusal is a message of the server that something went wrong.
-type refusal struct{ Code, Message string }
+// A serverRefusal is a message of the server that something went wrong.
+type serverRefusal struct{ Code, Message string }
 
-func (r *refusal) Error() string { return r.Code + ": " + r.Message }
+func (r *serverRefusal) Error() string { return r.Code + ": " + r.Message }
 
 // ask sends a message and returns the data of its answer.
 func (s *Session) ask(ctx context.Context, message any) (json.RawMessage, error) {
@@ -274,7 +274,7 @@ func read(text []byte) (json.RawMessage, error) {
 	if m.Type != "error" {
 		return m.Data, nil
 	}
-	r := new(refusal)
+	r := new(serverRefusal)
 	if err := json.Unmarshal(m.Data, r); err != nil {
 		return nil, fmt.Errorf("it sent an error that is not a message: %q", assay.Head(string(text), 80))
 	}

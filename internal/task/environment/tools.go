@@ -30,7 +30,7 @@ func (s *Session) Tools(ctx context.Context) ([]assay.Tool, error) {
 	}
 	var list struct {
 		Tools []Tool
-		Error *toolError
+		Error *observedError
 	}
 	err = json.Unmarshal(o.Observation, &list)
 	switch {
@@ -69,8 +69,8 @@ func (t *Tool) Tool() assay.Tool {
 	}
 }
 
-// A toolError is an error in an observation.
-type toolError struct {
+// An observedError is an error in an observation.
+type observedError struct {
 	Type    string `json:"error_type"`
 	Message string
 }
@@ -107,7 +107,7 @@ func (s *Session) call(
 	}
 	var answer struct {
 		Result   json.RawMessage
-		Error    *toolError
+		Error    *observedError
 		Injected bool
 	}
 	switch err = json.Unmarshal(o.Observation, &answer); {

@@ -26,25 +26,25 @@ type Grammar struct {
 	seed  string
 	drawn []domain
 	// kinds are the kinds of records, by domain and number in the [shape].
-	kinds [][]kind
-	steps []step
+	kinds [][]recordKind
+	steps []operation
 	gates []assay.Tool // of the domains
 	tools []assay.Tool
 }
 
-// A kind is a kind of record, such as an amber voucher.
-type kind struct{ modifier, head string }
+// A recordKind is a kind of record, such as an amber voucher.
+type recordKind struct{ modifier, head string }
 
-func (k kind) plural() string { return k.modifier + " " + plural(k.head) }
+func (k recordKind) plural() string { return k.modifier + " " + plural(k.head) }
 
-// A place is a kind by its domain and its number in the [shape].
-type place struct{ domain, number int }
+// A kindPlace is a kind by its domain and its number in the [shape].
+type kindPlace struct{ domain, number int }
 
-// A step is the operation of a tool: it makes records of the kind at one place from records of
-// the kind at another one.
-type step struct {
+// An operation is the operation of a tool: it makes records of the kind at one place from records
+// of the kind at another one.
+type operation struct {
 	verb     string
-	from, to place
+	from, to kindPlace
 	name     string // the tool's
 	gated    bool   // it needs the domain's book to be open
 }
@@ -71,7 +71,7 @@ func (g *Grammar) dice(purpose ...any) *rand.Rand {
 // Tools returns the tools in an order that says nothing about them.
 func (g *Grammar) Tools() []assay.Tool { return g.tools }
 
-func (g *Grammar) kind(p place) kind { return g.kinds[p.domain][p.number] }
+func (g *Grammar) kind(p kindPlace) recordKind { return g.kinds[p.domain][p.number] }
 
 // pick returns one of a list.
 func pick[T any](dice *rand.Rand, list []T) T { return list[dice.IntN(len(list))] }

@@ -47,7 +47,7 @@ func (g *Grammar) Tasks(n int) (iter.Seq[assay.Task], error) {
 
 // atAll yields the k-th task of a type, which is the nth of its length, at all difficulties.
 func (g *Grammar) atAll(
-	typ string, k int, path []step, nth int, yield func(assay.Task) bool,
+	typ string, k int, path []operation, nth int, yield func(assay.Task) bool,
 ) bool {
 	prefix, _, _ := strings.Cut(typ, "_")
 	dice := g.dice(typ, k)
@@ -73,9 +73,9 @@ func (g *Grammar) atAll(
 
 // paths returns the paths of the tasks of a type. Each path of a length has its turn before any
 // has another one, so that all libraries have the same share of each plan's length.
-func (g *Grammar) paths(typ string, n int) [][]step {
-	var paths [][]step
-	rest := make(map[int][][]step)
+func (g *Grammar) paths(typ string, n int) [][]operation {
+	var paths [][]operation
+	rest := make(map[int][][]operation)
 	dice := g.dice("paths", typ)
 	for k := range n {
 		length := lengths[typ][k%len(lengths[typ])]
@@ -90,8 +90,8 @@ func (g *Grammar) paths(typ string, n int) [][]step {
 
 // turn returns the paths of a length in random order, but with paths that pass the same number of
 // gated steps at equal distances.
-func (g *Grammar) turn(dice *rand.Rand, length int) [][]step {
-	of := make(map[int][][]step) // by the number of gated steps
+func (g *Grammar) turn(dice *rand.Rand, length int) [][]operation {
+	of := make(map[int][][]operation) // by the number of gated steps
 	for _, path := range g.pathsOf(length) {
 		gated := 0
 		for _, s := range path {
@@ -102,7 +102,7 @@ func (g *Grammar) turn(dice *rand.Rand, length int) [][]step {
 		of[gated] = append(of[gated], path)
 	}
 	type entry struct {
-		path []step
+		path []operation
 		at   float64
 	}
 	var order []entry
@@ -113,7 +113,7 @@ func (g *Grammar) turn(dice *rand.Rand, length int) [][]step {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
-	var paths [][]step
+	var paths [][]operation
 	for _, e := range order {
 		paths = append(paths, e.path)
 	}
@@ -122,9 +122,9 @@ func (g *Grammar) turn(dice *rand.Rand, length int) [][]step {
 
 // pathsOf returns the paths of a length that begin on the line of a domain and end at a kind that
 // another step works on.
-func (g *Grammar) pathsOf(length int) (paths [][]step) {
-	var walk func(at place, path []step)
-	walk = func(at place, path []step) {
+func (g *Grammar) pathsOf(length int) (paths [][]operation) {
+	var walk func(at kindPlace, path []operation)
+	walk = func(at kindPlace, path []operation) {
 		if len(path) == length {
 			if len(g.from(at)) > 0 {
 				paths = append(paths, slices.Clone(path))
@@ -137,25 +137,25 @@ func (g *Grammar) pathsOf(length int) (paths [][]step) {
 	}
 	for i := range g.drawn {
 		for number := range line {
-			walk(place{i, number}, nil)
+			walk(kindPlace{i, number}, nil)
 		}
 	}
 	return paths
 }
 
 // from returns the steps that work on records of a kind, and to the steps that make such records.
-func (g *Grammar) from(at place) []step {
-	return slices.DeleteFunc(slices.Clone(g.steps), func(s step) bool { return s.from != at })
+func (g *Grammar) from(at kindPlace) []operation {
+	return slices.DeleteFunc(slices.Clone(g.steps), func(s operation) bool { return s.from != at })
 }
 
-func (g *Grammar) to(at place) []step {
-	return slices.DeleteFunc(slices.Clone(g.steps), func(s step) bool { return s.to != at })
+func (g *Grammar) to(at kindPlace) []operation {
+	return slices.DeleteFunc(slices.Clone(g.steps), func(s operation) bool { return s.to != at })
 }
 
 // inputs returns the records that a task begins with, and a value for each parameter of any tool,
 // so that the names of the inputs do not give the tools away.
 func (g *Grammar) inputs(
-	dice *rand.Rand, path []step, month time.Time,
+	dice *rand.Rand, path []operation, month time.Time,
 ) (inputs json.RawMessage, records int) {
 	d := g.drawn[path[0].from.domain]
 	var list []map[string]any

@@ -10,7 +10,7 @@ import (
 type describer struct {
 	*Grammar
 	dice  *rand.Rand
-	path  []step
+	path  []operation
 	month string
 	team  string // who wants the work done
 }
@@ -71,13 +71,15 @@ func (d describer) withGap() string {
 	return d.begin() + " " + d.steps(words().Tasks.Short, 1+d.dice.IntN(last-1))
 }
 
-func (d describer) about(s step) marks {
+func (d describer) about(s operation) marks {
 	m := d.Grammar.about(s)
 	m["team"], m["month"] = d.team, d.month
 	return m
 }
 
-func (d describer) one(list []string, s step) string { return d.about(s).fill(pick(d.dice, list)) }
+func (d describer) one(list []string, s operation) string {
+	return d.about(s).fill(pick(d.dice, list))
+}
 
 // begin names the records that the task begins with.
 func (d describer) begin() string { return d.one(words().Tasks.Begins, d.path[0]) }
@@ -89,18 +91,18 @@ func (d describer) goal() string { return d.one(words().Tasks.Goals, d.path[len(
 func (d describer) sequel() string { return d.one(words().Tasks.Sequels, d.following()) }
 
 // following returns a step that works on the result.
-func (d describer) following() step { return pick(d.dice, d.from(d.path[len(d.path)-1].to)) }
+func (d describer) following() operation { return pick(d.dice, d.from(d.path[len(d.path)-1].to)) }
 
 // between names the operation that made the first records and one that somebody else does with the
 // result, and mentions records of the same domain that have nothing to do with the task.
 func (d describer) between() string {
 	w := words().Tasks
 	origin, sequel := pick(d.dice, d.to(d.path[0].from)), d.following()
-	involved := []place{origin.from, sequel.from, sequel.to}
+	involved := []kindPlace{origin.from, sequel.from, sequel.to}
 	for _, s := range d.path {
 		involved = append(involved, s.from)
 	}
-	others := slices.DeleteFunc(slices.Clone(d.Grammar.steps), func(s step) bool {
+	others := slices.DeleteFunc(slices.Clone(d.Grammar.steps), func(s operation) bool {
 		return s.from.domain != d.path[0].from.domain || slices.Contains(involved, s.from)
 	})
 	return d.one(w.Origins, origin) + " " + d.one(w.Asides, pick(d.dice, others)) + " " +

@@ -112,7 +112,7 @@ func (g *Grammar) drawKinds(dice *rand.Rand) {
 	for _, d := range g.drawn {
 		heads := p.draw(next, d.Heads)
 		ordinary := p.draw(next/2, words().Modifiers)
-		kinds := make([]kind, next)
+		kinds := make([]recordKind, next)
 		for i, at := range dice.Perm(next) {
 			kinds[at].head = heads[i]
 			if i < len(ordinary) {
@@ -135,9 +135,11 @@ func (g *Grammar) drawSteps(p *purse) {
 		verbs = append(verbs, p.draw(len(shape)-len(verbs), words().Verbs)...)
 		p.dice.Shuffle(len(verbs), func(i, j int) { verbs[i], verbs[j] = verbs[j], verbs[i] })
 		for k, e := range shape {
-			s := step{verb: verbs[k], from: place{i, e.from}, to: place{i, e.to}, gated: e.gated}
+			s := operation{
+				verb: verbs[k], from: kindPlace{i, e.from}, to: kindPlace{i, e.to}, gated: e.gated,
+			}
 			if e.to == next {
-				s.to = place{(i + 1) % domainsDrawn, 0}
+				s.to = kindPlace{(i + 1) % domainsDrawn, 0}
 			}
 			s.name = s.verb + "_" + g.kind(s.from).head
 			g.steps = append(g.steps, s)
@@ -146,7 +148,7 @@ func (g *Grammar) drawSteps(p *purse) {
 }
 
 // about returns the words for a step.
-func (g *Grammar) about(s step) marks {
+func (g *Grammar) about(s operation) marks {
 	return marks{"ins": g.kind(s.from).plural(), "outs": g.kind(s.to).plural()}.verb(s.verb)
 }
 

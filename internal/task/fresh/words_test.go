@@ -56,7 +56,7 @@ func TestPathsAreUnique(t *testing.T) {
 }
 
 // count counts the paths of at most a number of steps.
-func (g *Grammar) count(from, to place, limit int) (n int) {
+func (g *Grammar) count(from, to kindPlace, limit int) (n int) {
 	if from == to {
 		n++
 	}

@@ -58,7 +58,7 @@ func hashTools(tools []assay.Tool) (string, error) {
 }
 
 // libraryDigest hashes the tools in order and the tasks by ID and difficulty.
-func libraryDigest(ctx context.Context, q querier) (string, error) {
+func libraryDigest(ctx context.Context, q sqlQuerier) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, "assay library 1")
 	write := func(format string) func(func(...any) error) error {

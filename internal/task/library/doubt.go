@@ -15,15 +15,15 @@ type doubts struct {
 	catalog *assay.Catalog
 	// wordings are the different descriptions, in the order of the file, and place has their
 	// indexes by digest.
-	wordings []wording
+	wordings []sharedWording
 	place    map[[16]byte]int
 	// solvable is the option of that name, and known has its answers by required tools.
 	solvable func(catalog *assay.Catalog, required []string) bool
 	known    map[string]bool
 }
 
-// A wording is a description, and two of its tasks with their required tools.
-type wording struct {
+// A sharedWording is a description, and two of its tasks with their required tools.
+type sharedWording struct {
 	first, second, other string // labels of tasks; other requires other tools than first
 	tasks                int
 	required, others     []string // the tools of first and other
@@ -44,7 +44,7 @@ func (d *doubts) add(t *assay.Task) {
 	if !known {
 		d.place[key] = len(d.wordings)
 		d.wordings = append(d.wordings,
-			wording{first: string(t.ID), tasks: 1, required: t.Required})
+			sharedWording{first: string(t.ID), tasks: 1, required: t.Required})
 		return
 	}
 	w := &d.wordings[i]

@@ -23,14 +23,14 @@ type draft struct {
 
 	// verbs are the keys of steps.
 	verbs  []string
-	steps  []step
+	steps  []toolStep
 	inputs map[string]any
 	// records are the records left by the steps so far.
 	records []map[string]any
 	// facts and result are the report and the result of the last step. Some steps have no result.
 	facts, result map[string]any
 	// cond selects the records that a filter keeps.
-	cond condition
+	cond recordFilter
 	// marks replaces the marks of wordings; see [draft.fill].
 	marks *strings.Replacer
 	// dated and located are true if the current description has mentioned the month of the data
@@ -224,27 +224,27 @@ func (d *draft) horizon() int { return 7 * (1 + roll(4, d.Slug, d.period, "horiz
 func (d *draft) hours() int   { return 10 * (2 + roll(9, d.Slug, d.period, "hours")) }
 func (d *draft) runs() int    { return 100 * (1 + roll(10, d.Slug, d.period, "runs")) }
 
-// A condition selects the records that a filter keeps: those whose field equals value or, if
+// A recordFilter selects the records that a filter keeps: those whose field equals value or, if
 // atLeast is set, is not below it.
-type condition struct {
+type recordFilter struct {
 	field   string
 	value   any
 	atLeast bool
 }
 
-func equals(field, value string) condition { return condition{field: field, value: value} }
+func equals(field, value string) recordFilter { return recordFilter{field: field, value: value} }
 
 // atLeastMedian keeps the upper half of the records.
-func atLeastMedian(field string, records []map[string]any) condition {
+func atLeastMedian(field string, records []map[string]any) recordFilter {
 	values := make([]int, len(records))
 	for i, r := range records {
 		values[i] = r[field].(int)
 	}
 	slices.Sort(values)
-	return condition{field: field, value: values[len(values)/2], atLeast: true}
+	return recordFilter{field: field, value: values[len(values)/2], atLeast: true}
 }
 
-func (c condition) String() string {
+func (c recordFilter) String() string {
 	if c.atLeast {
 		return fmt.Sprintf("%s is at least %v", inWords(c.field), c.value)
 	}
@@ -252,7 +252,7 @@ func (c condition) String() string {
 }
 
 // apply returns the records that meet the condition.
-func (c condition) apply(records []map[string]any) []map[string]any {
+func (c recordFilter) apply(records []map[string]any) []map[string]any {
 	return slices.DeleteFunc(slices.Clone(records), func(r map[string]any) bool {
 		if c.atLeast {
 			return r[c.field].(int) < c.value.(int)

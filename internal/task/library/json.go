@@ -110,8 +110,8 @@ func (f *jsonFile) limited(whole bool) error {
 	return nil
 }
 
-// A part is a member of a JSON object or an element of a list.
-type part struct {
+// A jsonPart is a member of a JSON object or an element of a list.
+type jsonPart struct {
 	name string // of a member
 	// at is where the part begins in the file, and value where its value does.
 	at, value int
@@ -120,14 +120,14 @@ type part struct {
 
 // parts yields the members or the elements of a valid JSON value that begins at a byte of the file.
 // It yields no parts for a scalar.
-func parts(text []byte, begin int) iter.Seq[part] {
-	return func(yield func(part) bool) {
+func parts(text []byte, begin int) iter.Seq[jsonPart] {
+	return func(yield func(jsonPart) bool) {
 		dec := json.NewDecoder(bytes.NewReader(text))
 		open, _ := dec.Token() // the text is valid
 		for open != nil && dec.More() {
 			before := int(dec.InputOffset())
 			before += len(text[before:]) - len(bytes.TrimLeft(text[before:], " \t\r\n,"))
-			p := part{at: begin + before}
+			p := jsonPart{at: begin + before}
 			if open == json.Delim('{') {
 				key, _ := dec.Token()
 				p.name, _ = key.(string)

@@ -165,7 +165,7 @@ func (l *Library) load(ctx context.Context) error {
 
 // readCarriers returns the carriers of a library's own tools: a script with its base, a server or
 // both. They are empty and nil for other libraries.
-func readCarriers(ctx context.Context, q querier) (
+func readCarriers(ctx context.Context, q sqlQuerier) (
 	script assay.Script, server *assay.MCPServer, err error,
 ) {
 	there, err := hasTable(ctx, q, "carriers")
@@ -328,14 +328,14 @@ func (l *Library) damaged(err error) error {
 		"hint: import or copy the library again", l.path, err)
 }
 
-// querier is implemented by *sql.DB and *sql.Tx.
-type querier interface {
+// sqlQuerier is implemented by *sql.DB and *sql.Tx.
+type sqlQuerier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // each calls f for every row with the row's Scan.
 func each(
-	ctx context.Context, q querier, f func(scan func(...any) error) error,
+	ctx context.Context, q sqlQuerier, f func(scan func(...any) error) error,
 	query string, args ...any,
 ) error {
 	rows, err := q.QueryContext(ctx, query, args...)

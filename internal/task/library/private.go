@@ -22,7 +22,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, key string) error {
 }
 
 // readKey returns the seed of a private library, or "" for another library.
-func readKey(ctx context.Context, q querier) (key string, err error) {
+func readKey(ctx context.Context, q sqlQuerier) (key string, err error) {
 	there, err := hasTable(ctx, q, "private")
 	if err != nil || !there {
 		return "", err
@@ -32,7 +32,7 @@ func readKey(ctx context.Context, q querier) (key string, err error) {
 	return key, err
 }
 
-func hasTable(ctx context.Context, q querier, name string) (there bool, err error) {
+func hasTable(ctx context.Context, q sqlQuerier, name string) (there bool, err error) {
 	err = each(ctx, q, func(func(...any) error) error {
 		there = true
 		return nil

@@ -97,7 +97,7 @@ func (r *registry) object() ([]assay.Tool, error) {
 }
 
 // decode reads the value of a part.
-func (r *registry) decode(p part, into any) error {
+func (r *registry) decode(p jsonPart, into any) error {
 	err := json.Unmarshal(p.text, into)
 	if err == nil {
 		return nil

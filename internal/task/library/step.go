@@ -1,7 +1,7 @@
 package library
 
-// A step is one tool as a built-in task uses it.
-type step struct {
+// A toolStep is one tool as a built-in task uses it.
+type toolStep struct {
 	tool string
 	// counted means that the tool reports how many records there are.
 	counted bool
@@ -11,7 +11,7 @@ type step struct {
 }
 
 // steps maps the verbs of chains to their steps.
-var steps = map[string]step{
+var steps = map[string]toolStep{
 	"read":         {"file_operations_reader", true, (*draft).applyRead},
 	"scan":         {"file_operations_scanner", false, (*draft).applyScan},
 	"fetch":        {"network_fetcher", true, (*draft).applyFetch},

@@ -64,7 +64,7 @@ type entry struct {
 // A taskFile is a JSON object with a list "tasks", or the list alone.
 type taskFile struct {
 	*jsonFile
-	tasks []part // the lists
+	tasks []jsonPart // the lists
 	// others are the names of the members beside the tasks.
 	others []string
 }
@@ -78,7 +78,7 @@ func openTaskFile(path string) (*taskFile, error) {
 	start := len(f.text) - len(bytes.TrimLeft(f.text, " \t\r\n"))
 	switch f.text[start] {
 	case '[':
-		f.tasks = []part{{value: start, text: f.text[start:]}}
+		f.tasks = []jsonPart{{value: start, text: f.text[start:]}}
 		return f, nil
 	case '{':
 	default:

@@ -147,9 +147,9 @@ func asJSON(text string) (json.RawMessage, error) {
 	return json.Marshal(text)
 }
 
-// content is one part of a result. Pictures and sounds are named, because a conversation about
+// resultPart is one part of a result. Pictures and sounds are named, because a conversation about
 // tools is text.
-type content struct {
+type resultPart struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
 	MIME string `json:"mime_type,omitempty"`
@@ -158,18 +158,18 @@ type content struct {
 	Bytes int `json:"bytes,omitempty"`
 }
 
-func contents(list []sdk.Content) []content {
-	parts := make([]content, 0, len(list))
+func contents(list []sdk.Content) []resultPart {
+	parts := make([]resultPart, 0, len(list))
 	for _, c := range list {
 		switch c := c.(type) {
 		case *sdk.TextContent:
-			parts = append(parts, content{Type: "text", Text: c.Text})
+			parts = append(parts, resultPart{Type: "text", Text: c.Text})
 		case *sdk.ImageContent:
-			parts = append(parts, content{Type: "image", MIME: c.MIMEType, Bytes: len(c.Data)})
+			parts = append(parts, resultPart{Type: "image", MIME: c.MIMEType, Bytes: len(c.Data)})
 		case *sdk.AudioContent:
-			parts = append(parts, content{Type: "audio", MIME: c.MIMEType, Bytes: len(c.Data)})
+			parts = append(parts, resultPart{Type: "audio", MIME: c.MIMEType, Bytes: len(c.Data)})
 		case *sdk.ResourceLink:
-			parts = append(parts, content{Type: "link", URI: c.URI, MIME: c.MIMEType})
+			parts = append(parts, resultPart{Type: "link", URI: c.URI, MIME: c.MIMEType})
 		case *sdk.EmbeddedResource:
 			parts = append(parts, embedded(c.Resource))
 		}
@@ -177,11 +177,13 @@ func contents(list []sdk.Content) []content {
 	return parts
 }
 
-func embedded(r *sdk.ResourceContents) content {
+func embedded(r *sdk.ResourceContents) resultPart {
 	if r == nil {
-		return content{Type: "resource"}
+		return resultPart{Type: "resource"}
 	}
-	return content{Type: "resource", URI: r.URI, MIME: r.MIMEType, Text: r.Text, Bytes: len(r.Blob)}
+	return resultPart{
+		Type: "resource", URI: r.URI, MIME: r.MIMEType, Text: r.Text, Bytes: len(r.Blob),
+	}
 }
 
 // textOf returns the texts of a result, one a line.

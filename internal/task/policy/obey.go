@@ -7,8 +7,8 @@ package policy
 //
 // Each step of the plan has to be needed, so that a step without success means failure.
 func (p *Policy) Obey(plan []string, fragile func(tool string) bool, retries bool) float64 {
-	o := obedience{p, plan, fragile, retries, make(map[obeyed]float64)}
-	return o.value(obeyed{state: p.start()})
+	o := obedience{p, plan, fragile, retries, make(map[obedientState]float64)}
+	return o.value(obedientState{state: p.start()})
 }
 
 type obedience struct {
@@ -16,18 +16,18 @@ type obedience struct {
 	plan    []string
 	fragile func(tool string) bool
 	retries bool
-	known   map[obeyed]float64
+	known   map[obedientState]float64
 }
 
-// obeyed is where an obedient agent stands: before a call of plan[step].
-type obeyed struct {
+// obedientState is where an obedient agent stands: before a call of plan[step].
+type obedientState struct {
 	state State
 	step  int
 	ok    bool // the call before was of the same tool, and one of its calls in a row succeeded
 }
 
 // value returns the probability of full success.
-func (o *obedience) value(at obeyed) float64 {
+func (o *obedience) value(at obedientState) float64 {
 	finished := o.work.Next(at.state) == finished
 	switch {
 	case finished && (at.state.Left == 0 || at.step == len(o.plan)):
@@ -44,7 +44,7 @@ func (o *obedience) value(at obeyed) float64 {
 }
 
 // call returns the value of calling the tool of the step.
-func (o *obedience) call(at obeyed) float64 {
+func (o *obedience) call(at obedientState) float64 {
 	name := o.plan[at.step]
 	tool := o.work.Number(name)
 	if tool == None {
@@ -53,7 +53,7 @@ func (o *obedience) call(at obeyed) float64 {
 	last := at.step+1 == len(o.plan) || o.plan[at.step+1] != name
 	v := 0.0
 	for _, w := range o.ways(at.state, tool) {
-		then := obeyed{o.after(at.state, tool, w), at.step + 1, at.ok && !last}
+		then := obedientState{o.after(at.state, tool, w), at.step + 1, at.ok && !last}
 		switch {
 		case w.chance == 0, w.happens && at.ok && o.fragile(name):
 			continue

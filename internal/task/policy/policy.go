@@ -44,7 +44,7 @@ type Policy struct {
 	rules  Rules
 	calls  int
 	spared float64
-	solved map[State]node
+	solved map[State]stateValue
 }
 
 // State determines the distribution of everything that follows.
@@ -56,8 +56,8 @@ type State struct {
 	Failed Set    // tools whose latest call met a fault, if the rules remember that
 }
 
-// node is the value of a state under the best policy.
-type node struct {
+// stateValue is the value of a state under the best policy.
+type stateValue struct {
 	success float64 // probability of full success
 	calls   float64 // expected number of calls from here on
 	best    int     // the tool to call; None if the episode is over
@@ -90,7 +90,9 @@ type Planner func(catalog *assay.Catalog, problem Problem) (Work, Rules)
 // Solve returns the best policy for a problem. A task with more than 64 different tools is too
 // large: its success is 0.
 func Solve(catalog *assay.Catalog, problem Problem, planner Planner) *Policy {
-	p := &Policy{calls: max(0, problem.Calls), spared: problem.Spared, solved: make(map[State]node)}
+	p := &Policy{
+		calls: max(0, problem.Calls), spared: problem.Spared, solved: make(map[State]stateValue),
+	}
 	p.work, p.rules = planner(catalog, problem)
 	p.solve(p.start())
 	return p
@@ -170,19 +172,19 @@ func (p *Policy) after(s State, tool int, w way) State {
 }
 
 // solve returns the value of a state. Among equally good tools the first wins.
-func (p *Policy) solve(s State) node {
+func (p *Policy) solve(s State) stateValue {
 	next := p.work.Next(s)
 	switch {
 	case next == finished:
-		return node{success: 1, best: None}
+		return stateValue{success: 1, best: None}
 	case s.Left == 0 || p.rules.Stopped(s):
-		return node{best: None}
+		return stateValue{best: None}
 	}
 	if n, ok := p.solved[s]; ok {
 		return n
 	}
 
-	best := node{success: -1, best: None}
+	best := stateValue{success: -1, best: None}
 	worth := p.rules.Worth(s)
 	if worth.Has(next) {
 		best = p.try(s, next)
@@ -199,8 +201,8 @@ func (p *Policy) solve(s State) node {
 }
 
 // try returns the value of a state if a given tool is called first.
-func (p *Policy) try(s State, tool int) node {
-	n := node{calls: 1, best: tool}
+func (p *Policy) try(s State, tool int) stateValue {
+	n := stateValue{calls: 1, best: tool}
 	for _, w := range p.ways(s, tool) {
 		if w.chance > 0 {
 			then := p.solve(p.after(s, tool, w))

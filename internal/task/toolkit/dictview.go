@@ -12,7 +12,7 @@ import (
 // A dictView shows a dict of the state. Calls of the same attempt see its members in alphabetical
 // order, and those that they added themselves at the end.
 type dictView struct {
-	node
+	viewNode
 	dict *starlark.Dict // the base
 	// own has the members that differ from the base, and set those that the present call set.
 	// The value of a member that is gone is absent. Either may be nil.
@@ -147,7 +147,8 @@ func (d *dictView) Items() []starlark.Tuple {
 func (d *dictView) Iterate() starlark.Iterator {
 	d.iterating++
 	names := d.keys()
-	return &iterator{node: &d.node, n: len(names), at: func(i int) starlark.Value { return names[i] }}
+	at := func(i int) starlark.Value { return names[i] }
+	return &iterator{viewNode: &d.viewNode, n: len(names), at: at}
 }
 
 func (d *dictView) settle() (size int, err error) {

@@ -9,7 +9,7 @@ import (
 
 // A listView shows a list of the state.
 type listView struct {
-	node
+	viewNode
 	// own is the list if it differs from the base, and now the list of the present call, in which
 	// dicts and lists that the script made are fresh. Either may be nil.
 	own, now *starlark.List
@@ -70,7 +70,7 @@ func (l *listView) shown(list *starlark.List) []starlark.Value {
 // Iterate implements [starlark.Iterable].
 func (l *listView) Iterate() starlark.Iterator {
 	l.iterating++
-	return &iterator{node: &l.node, n: l.Len(), at: l.Index}
+	return &iterator{viewNode: &l.viewNode, n: l.Len(), at: l.Index}
 }
 
 func (l *listView) settle() (size int, err error) {
@@ -223,7 +223,7 @@ func find(
 
 // An iterator yields the elements of a view.
 type iterator struct {
-	*node
+	*viewNode
 	i, n int
 	at   func(int) starlark.Value
 }

@@ -37,7 +37,7 @@ func (o *overlay) view(base starlark.Value) (view, bool) {
 // A view is a dict or list of the state.
 type view interface {
 	starlark.Value
-	common() *node
+	common() *viewNode
 	// settle replaces the values that the call put into the view by frozen copies, and returns
 	// their size as JSON. Then either keep or drop ends the call.
 	settle() (int, error)
@@ -49,8 +49,8 @@ type view interface {
 	shallow() starlark.Value
 }
 
-// A node is the common part of views.
-type node struct {
+// A viewNode is the common part of views.
+type viewNode struct {
 	in   *overlay
 	up   view           // the view that this one was reached from; nil for the root
 	name starlark.Value // its key in a dict; nil in a list
@@ -62,10 +62,10 @@ type node struct {
 	iterating int
 }
 
-func (n *node) common() *node { return n }
+func (n *viewNode) common() *viewNode { return n }
 
 // touch prepares a change of a view.
-func (n *node) touch(v view) error {
+func (n *viewNode) touch(v view) error {
 	switch {
 	case n.in.frozen:
 		return fmt.Errorf("cannot change a frozen %s", v.Type())
@@ -98,11 +98,11 @@ func (o *overlay) show(v starlark.Value, up view, name starlark.Value) starlark.
 			return w
 		}
 		var w view
-		n := node{in: o, up: up, name: name, base: base}
+		n := viewNode{in: o, up: up, name: name, base: base}
 		if d, ok := base.(*starlark.Dict); ok {
-			w = &dictView{node: n, dict: d}
+			w = &dictView{viewNode: n, dict: d}
 		} else {
-			w = &listView{node: n}
+			w = &listView{viewNode: n}
 		}
 		o.seen[base] = w
 		return w

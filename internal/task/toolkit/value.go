@@ -108,7 +108,7 @@ func encodeWithin(most int, v starlark.Value) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := encoder{most: most}
+	e := jsonEncoder{most: most}
 	if err := e.value(v, 0); err != nil {
 		return nil, err
 	}
@@ -118,16 +118,16 @@ func encodeWithin(most int, v starlark.Value) (json.RawMessage, error) {
 	return json.RawMessage(e.text.String()), nil
 }
 
-type encoder struct {
+type jsonEncoder struct {
 	text strings.Builder
 	most int
 }
 
-func (e *encoder) tooLarge() error {
+func (e *jsonEncoder) tooLarge() error {
 	return fmt.Errorf("the value has more than %d bytes as JSON", e.most)
 }
 
-func (e *encoder) value(v starlark.Value, depth int) error {
+func (e *jsonEncoder) value(v starlark.Value, depth int) error {
 	switch {
 	case depth > maxDepth:
 		return fmt.Errorf("values are nested more than %d levels deep, or contain themselves",
@@ -160,7 +160,7 @@ func (e *encoder) value(v starlark.Value, depth int) error {
 	return nil
 }
 
-func (e *encoder) float(f float64) error {
+func (e *jsonEncoder) float(f float64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("the number %v cannot be written as JSON", f)
@@ -169,7 +169,7 @@ func (e *encoder) float(f float64) error {
 	return nil
 }
 
-func (e *encoder) string(s string) error {
+func (e *jsonEncoder) string(s string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -180,7 +180,7 @@ func (e *encoder) string(s string) error {
 	return nil
 }
 
-func (e *encoder) list(v starlark.Iterable, depth int) error {
+func (e *jsonEncoder) list(v starlark.Iterable, depth int) error {
 	e.text.WriteByte('[')
 	items := v.Iterate()
 	defer items.Done()
@@ -206,7 +206,7 @@ func compareNames(a, b starlark.Value) int {
 	return strings.Compare(string(a.(starlark.String)), string(b.(starlark.String)))
 }
 
-func (e *encoder) object(v *starlark.Dict, depth int) error {
+func (e *jsonEncoder) object(v *starlark.Dict, depth int) error {
 	items := v.Items()
 	for _, item := range items {
 		if _, ok := item[0].(starlark.String); !ok {

@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// dice makes random choices that depend only on its text and on the options. A choice does not
+// chooser makes random choices that depend only on its text and on the options. A choice does not
 // depend on earlier ones.
-type dice string
+type chooser string
 
 // roll returns the number for the i-th choice of a purpose.
-func (d dice) roll(purpose string, i int) uint64 {
+func (d chooser) roll(purpose string, i int) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", d, purpose, i))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
 // pick returns a number in [0,n).
-func (d dice) pick(purpose string, i, n int) int { return int(d.roll(purpose, i) % uint64(n)) }
+func (d chooser) pick(purpose string, i, n int) int { return int(d.roll(purpose, i) % uint64(n)) }
 
 // shuffle returns the numbers in random order.
-func (d dice) shuffle(purpose string, of []int) []int {
+func (d chooser) shuffle(purpose string, of []int) []int {
 	rolls := make(map[int]uint64, len(of))
 	for _, i := range of {
 		rolls[i] = d.roll(purpose, i)

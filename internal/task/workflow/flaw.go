@@ -19,7 +19,7 @@ func Flawed(
 ) (Plan, bool) {
 	f := flawed{
 		catalog: catalog, task: task, steps: plan.Steps,
-		dice: dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
+		dice: chooser(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
 	}
 	if f.dose = f.doses(flaw).of(severity); f.dose == 0 {
 		return Plan{}, false
@@ -47,7 +47,7 @@ type flawed struct {
 	task    *assay.Task
 	steps   []Step // belong to the plan and must not be changed
 	dose    int
-	dice    dice
+	dice    chooser
 	written bool       // by a user, so the tools need not follow the rules of other flaws
 	in      taskInputs // parsed on demand; see inputs
 }

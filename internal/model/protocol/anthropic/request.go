@@ -127,7 +127,7 @@ func add(r *wireRequest, role string, content ...any) {
 		r.Messages[n-1].Content = append(r.Messages[n-1].Content, content...)
 		return
 	}
-	r.Messages = append(r.Messages, message[[]any]{role, content})
+	r.Messages = append(r.Messages, turnMessage[[]any]{role, content})
 }
 
 // textOr returns a text block. Endpoints refuse one that is blank, so it then has another text.

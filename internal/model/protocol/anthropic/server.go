@@ -106,7 +106,7 @@ func check(b *served) *gateway.Refusal {
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.
-func messages(m *message[json.RawMessage], i int) ([]assay.Message, *gateway.Refusal) {
+func messages(m *turnMessage[json.RawMessage], i int) ([]assay.Message, *gateway.Refusal) {
 	blocks, e := blocksOf(m.Content, i)
 	if e != nil {
 		return nil, e

@@ -11,15 +11,15 @@ import (
 // event is an event of a streamed reply.
 type event struct {
 	Type    string          `json:"type"`
-	Message fields          `json:"message"`
+	Message rawFields       `json:"message"`
 	Index   int             `json:"index"`
-	Block   fields          `json:"content_block"`
+	Block   rawFields       `json:"content_block"`
 	Delta   delta           `json:"delta"`
-	Usage   fields          `json:"usage"`
+	Usage   rawFields       `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 }
 
-type fields = map[string]json.RawMessage
+type rawFields = map[string]json.RawMessage
 
 // delta is a piece of a block, or the end of a reply.
 type delta struct {
@@ -32,7 +32,7 @@ type delta struct {
 
 // streamed is a block whose texts arrive in pieces.
 type streamed struct {
-	fields                           fields
+	fields                           rawFields
 	text, thinking, signature, input string
 }
 
@@ -41,7 +41,7 @@ var errUnfinished = errors.New("the stream of events ended before the reply did"
 // assemble joins the events of a streamed reply into the reply that the endpoint should have sent,
 // or returns the error among them. Its own error explains why the stream is not a reply.
 func assemble(events [][]byte) ([]byte, error) {
-	var message, usage fields
+	var message, usage rawFields
 	var blocks []*streamed
 	for _, raw := range events {
 		var e event
@@ -52,7 +52,7 @@ func assemble(events [][]byte) ([]byte, error) {
 		case "error", "message": // or a whole reply in one event
 			return raw, nil
 		case "message_start":
-			message, usage = e.Message, make(fields)
+			message, usage = e.Message, make(rawFields)
 			_ = json.Unmarshal(message["usage"], &usage)
 		case "content_block_start":
 			blocks = append(blocks, newStreamed(e.Block))
@@ -72,7 +72,7 @@ func assemble(events [][]byte) ([]byte, error) {
 	if message == nil || message["stop_reason"] == nil || string(message["stop_reason"]) == "null" {
 		return nil, errUnfinished
 	}
-	content := make([]fields, len(blocks))
+	content := make([]rawFields, len(blocks))
 	for i, b := range blocks {
 		content[i] = b.whole()
 	}
@@ -86,7 +86,7 @@ func assemble(events [][]byte) ([]byte, error) {
 	return wire.Marshal(message)
 }
 
-func newStreamed(start fields) *streamed {
+func newStreamed(start rawFields) *streamed {
 	b := &streamed{fields: start}
 	for name, text := range map[string]*string{
 		"text": &b.text, "thinking": &b.thinking, "signature": &b.signature,
@@ -104,10 +104,10 @@ func (b *streamed) add(d *delta) {
 }
 
 // whole returns the block with its texts. An input that is not JSON becomes a text.
-func (b *streamed) whole() fields {
+func (b *streamed) whole() rawFields {
 	out := maps.Clone(b.fields)
 	if out == nil {
-		out = make(fields)
+		out = make(rawFields)
 	}
 	for name, text := range map[string]string{
 		"text": b.text, "thinking": b.thinking, "signature": b.signature,

@@ -10,10 +10,10 @@ import (
 // A request is the body of a request. S and C are the forms of the system prompt and of a content:
 // the client sends lists of blocks, and the server also reads texts.
 type request[S, C any] struct {
-	Model     string       `json:"model"`
-	MaxTokens *int         `json:"max_tokens"`
-	System    S            `json:"system,omitempty"`
-	Messages  []message[C] `json:"messages"`
+	Model     string           `json:"model"`
+	MaxTokens *int             `json:"max_tokens"`
+	System    S                `json:"system,omitempty"`
+	Messages  []turnMessage[C] `json:"messages"`
 	wire.Sampling
 	Thinking   *gateway.Thinking `json:"thinking,omitempty"`
 	Output     *output           `json:"output_config,omitempty"`
@@ -22,7 +22,7 @@ type request[S, C any] struct {
 	Stream     bool              `json:"stream,omitempty"`
 }
 
-type message[C any] struct {
+type turnMessage[C any] struct {
 	Role    string `json:"role"`
 	Content C      `json:"content"`
 }

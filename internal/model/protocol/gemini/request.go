@@ -34,9 +34,11 @@ func encode(p *wire.Provider, req *assay.Request, _ wire.ParamSet) (any, wire.Pa
 }
 
 func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
-	var all []function
+	var all []functionSchema
 	for _, f := range functions {
-		all = append(all, function{Name: f.Name, Description: f.Description, Schema: f.Parameters})
+		all = append(all, functionSchema{
+			Name: f.Name, Description: f.Description, Schema: f.Parameters,
+		})
 	}
 	return []tool{{all}}
 }
@@ -72,7 +74,7 @@ func (c *conversation) add(i int, m *assay.Message) {
 	switch m.Role {
 	case assay.ToolRole:
 		a := c.answers[m.CallID]
-		a.Response = wire.Encode(output{&m.Content})
+		a.Response = wire.Encode(toolOutputText{&m.Content})
 		c.say("user", part{Answer: &a})
 	case assay.Assistant:
 		c.addReply(i, m)
@@ -115,8 +117,8 @@ func (c *conversation) addReply(i int, m *assay.Message) {
 
 // encodeCall encodes a call, without its ID if that is generated. The name keeps its spelling if it
 // is only needed to answer a call that is sent as it came.
-func encodeCall(c *assay.ToolCall, generated string, asItCame bool) *call {
-	out := &call{Name: c.Name, Args: json.RawMessage(wire.SendableArguments(c.Arguments))}
+func encodeCall(c *assay.ToolCall, generated string, asItCame bool) *namedCall {
+	out := &namedCall{Name: c.Name, Args: json.RawMessage(wire.SendableArguments(c.Arguments))}
 	if !asItCame {
 		out.Name = sendableName(c.Name)
 	}

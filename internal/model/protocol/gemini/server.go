@@ -57,7 +57,7 @@ func (Dialect) Forgotten(i int, changed bool) *gateway.Refusal {
 
 // text returns the output or, without output, the whole response.
 func (a *answer) text() string {
-	var response output
+	var response toolOutputText
 	if json.Unmarshal(a.Response, &response) == nil && response.Output != nil {
 		return *response.Output
 	}
@@ -227,7 +227,7 @@ func partsOf(r gateway.Reply) []part {
 		parts = append(parts, part{Text: &r.Message.Content})
 	}
 	for i, c := range r.Message.Calls {
-		part := part{Call: &call{ID: c.ID, Name: c.Name}}
+		part := part{Call: &namedCall{ID: c.ID, Name: c.Name}}
 		if json.Valid([]byte(c.Arguments)) {
 			part.Call.Args = json.RawMessage(c.Arguments)
 		}

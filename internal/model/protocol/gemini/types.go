@@ -18,7 +18,7 @@ type request[P any] struct {
 }
 
 type tool struct {
-	Functions []function `json:"functionDeclarations"`
+	Functions []functionSchema `json:"functionDeclarations"`
 }
 
 // A content is one message of either side.
@@ -32,11 +32,11 @@ type part struct {
 	Text      *string          `json:"text,omitempty"`
 	Thought   bool             `json:"thought,omitempty"`
 	Signature *gateway.Thought `json:"thoughtSignature,omitempty"`
-	Call      *call            `json:"functionCall,omitempty"`
+	Call      *namedCall       `json:"functionCall,omitempty"`
 	Answer    *answer          `json:"functionResponse,omitempty"`
 }
 
-type call struct {
+type namedCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
@@ -45,10 +45,10 @@ type call struct {
 type answer struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`
-	Response json.RawMessage `json:"response"` // usually an [output]
+	Response json.RawMessage `json:"response"` // usually an [toolOutputText]
 }
 
-type output struct {
+type toolOutputText struct {
 	Output *string `json:"output"`
 }
 
@@ -73,7 +73,7 @@ type toolConfig struct {
 	} `json:"functionCallingConfig"`
 }
 
-type function struct {
+type functionSchema struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"parametersJsonSchema,omitempty"`

@@ -7,12 +7,12 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// wireRequest is a request of the client.
-type wireRequest = request[[]any]
+// clientRequest is a request of the client.
+type clientRequest = request[[]any]
 
 // encode returns a request without the parameters in unsent, and the parameters that it contains.
 func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wire.ParamSet) {
-	doc := wireRequest{
+	doc := clientRequest{
 		Model: p.Deployment, Input: make([]any, 0, len(req.Messages)), Store: new(false),
 	}
 	messages := req.Messages
@@ -40,7 +40,7 @@ func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
 }
 
 // setSampling sets the parameters of s that are not in unsent.
-func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
+func setSampling(r *clientRequest, s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
 	sent = r.Sampling.Set(s, unsent)
 	if unsent&include == 0 {
 		r.Include = []string{"reasoning.encrypted_content"}

@@ -51,7 +51,7 @@ func (r *reply) Read(
 		items[i] = parseItem(raw[i])
 	}
 	m := decodeMessage(p, items, turn)
-	resp.Finish = p.Clean(cmp.Or(cmp.Or(r.Incomplete, new(reason)).Reason, r.Status))
+	resp.Finish = p.Clean(cmp.Or(cmp.Or(r.Incomplete, new(finishReason)).Reason, r.Status))
 	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
 		return f
 	}

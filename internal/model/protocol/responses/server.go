@@ -50,8 +50,8 @@ func (in *input) UnmarshalJSON(b []byte) error {
 }
 
 // outputText returns a part of the output.
-func outputText(text string) part {
-	return part{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
+func outputText(text string) contentPart {
+	return contentPart{Type: "output_text", Text: &text, Annotations: &[]struct{}{}}
 }
 
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
@@ -224,7 +224,7 @@ func contentOf(content any, i int) (string, *gateway.Refusal) {
 		return text, nil
 	}
 	raw, _ := json.Marshal(content)
-	var parts []part
+	var parts []contentPart
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
 		return "", gateway.BadRequest("input", "Invalid type for 'input[%d].content'.", i)
 	}
@@ -258,9 +258,9 @@ func (Dialect) Encode(r gateway.Reply) any {
 	out.Usage.OutputDetails.Reasoning = wire.Count(r.Usage.ReasoningTokens)
 	switch r.Finish {
 	case "length":
-		out.Status, out.Incomplete = "incomplete", &reason{"max_output_tokens"}
+		out.Status, out.Incomplete = "incomplete", &finishReason{"max_output_tokens"}
 	case "content_filter":
-		out.Status, out.Incomplete = "incomplete", &reason{"content_filter"}
+		out.Status, out.Incomplete = "incomplete", &finishReason{"content_filter"}
 	}
 	if !r.Nothing {
 		out.Output = gateway.Encode(itemsOf(r))
@@ -275,17 +275,17 @@ func itemsOf(r gateway.Reply) []item {
 	if r.Thought != "" {
 		items = append(items, item{
 			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.Thought,
-			Summary: []part{{Type: "summary_text", Text: new(r.Thought.Text())}},
+			Summary: []contentPart{{Type: "summary_text", Text: new(r.Thought.Text())}},
 		})
 	}
 	content := outputText(r.Message.Content)
 	if r.Finish == "refusal" {
-		content = part{Type: "refusal", Refusal: &r.Message.Content}
+		content = contentPart{Type: "refusal", Refusal: &r.Message.Content}
 	}
 	if r.Message.Content != "" || len(r.Message.Calls) == 0 {
 		items = append(items, item{
 			ID: "msg_" + id, Type: "message", Status: "completed", Role: "assistant",
-			Content: []part{content},
+			Content: []contentPart{content},
 		})
 	}
 	for i, c := range r.Message.Calls {

@@ -39,7 +39,7 @@ func (s *stream) item(i int, item *item) {
 	}
 	switch item.Type {
 	case "message":
-		open.Content = []part{}
+		open.Content = []contentPart{}
 	case "function_call":
 		open.Arguments = json.RawMessage(`""`)
 	}
@@ -48,7 +48,7 @@ func (s *stream) item(i int, item *item) {
 		more["output_index"], more["item_id"] = i, item.ID
 		s.send(name, more)
 	}
-	parts, _ := item.Content.([]part)
+	parts, _ := item.Content.([]contentPart)
 	for j := range parts {
 		part := &parts[j]
 		part.stream(func(name string, more map[string]any) {
@@ -69,11 +69,11 @@ func (s *stream) item(i int, item *item) {
 }
 
 // stream sends the events of a part of a message.
-func (t *part) stream(send func(name string, more map[string]any)) {
+func (t *contentPart) stream(send func(name string, more map[string]any)) {
 	kind, field, text, empty := "output_text", "text", t.Text, outputText("")
 	if t.Refusal != nil {
 		kind, field, text = "refusal", "refusal", t.Refusal
-		empty = part{Type: kind, Refusal: new(string)}
+		empty = contentPart{Type: kind, Refusal: new(string)}
 	}
 	done := map[string]any{field: text}
 	delta := map[string]any{"delta": text}

@@ -71,8 +71,8 @@ const (
 	reasoning    = "reasoning"
 )
 
-// A part is a part of a content or a summary.
-type part struct {
+// A contentPart is a part of a content or a summary.
+type contentPart struct {
 	Type    string  `json:"type"`
 	Text    *string `json:"text,omitempty"`
 	Refusal *string `json:"refusal,omitempty"`
@@ -87,7 +87,7 @@ type reply struct {
 	CreatedAt   int64           `json:"created_at"`
 	Status      string          `json:"status"`
 	Error       *struct{}       `json:"error"`
-	Incomplete  *reason         `json:"incomplete_details"`
+	Incomplete  *finishReason   `json:"incomplete_details"`
 	Model       string          `json:"model"`
 	Output      json.RawMessage `json:"output"` // items, which go back as they came
 	Reasoning   effort          `json:"reasoning"`
@@ -98,7 +98,7 @@ type reply struct {
 	Usage       *usage          `json:"usage"`
 }
 
-type reason struct {
+type finishReason struct {
 	Reason string `json:"reason"`
 }
 

@@ -81,12 +81,12 @@ func (t *Till) session(ctx context.Context, conn *websocket.Conn) {
 		_ = conn.Close(websocket.StatusNormalClosure, "") // the client may be gone
 		return
 	}
-	s := &session{till: t}
+	s := &testSession{till: t}
 	for {
 		_, text, err := conn.Read(ctx)
 		var m struct {
 			Type string
-			Data action
+			Data stepRequest
 		}
 		if err != nil || json.Unmarshal(text, &m) != nil || m.Type == "close" {
 			return
@@ -95,7 +95,7 @@ func (t *Till) session(ctx context.Context, conn *websocket.Conn) {
 		case "state":
 			write(ctx, conn, "state", map[string]any{})
 		case "reset":
-			*s = session{till: t, task: m.Data.Task, token: m.Data.Token}
+			*s = testSession{till: t, task: m.Data.Task, token: m.Data.Token}
 			write(ctx, conn, "observation", s.begin())
 		default:
 			s.misbehave(ctx, conn, m.Data)
@@ -117,7 +117,7 @@ func write(ctx context.Context, conn *websocket.Conn, typ string, data any) {
 	_ = err // the client has gone
 }
 
-type action struct {
+type stepRequest struct {
 	Task      string `json:"task_id"`
 	Token     string `json:"user_token"`
 	Type      string
@@ -127,9 +127,9 @@ type action struct {
 	Injected  bool
 }
 
-// A session is one attempt. In the task pay, the user wants 25 euros to be paid. In the task
+// A testSession is one attempt. In the task pay, the user wants 25 euros to be paid. In the task
 // refund, the user then wants 5 euros back, and there is a tool for it only then.
-type session struct {
+type testSession struct {
 	till   *Till
 	task   string
 	token  string // of the model behind the user
@@ -138,7 +138,7 @@ type session struct {
 	failed bool // the first wish was not fulfilled
 }
 
-func (s *session) misbehave(ctx context.Context, conn *websocket.Conn, a action) {
+func (s *testSession) misbehave(ctx context.Context, conn *websocket.Conn, a stepRequest) {
 	if a.Tool != "pay" {
 		return
 	}
@@ -166,7 +166,7 @@ func observation(reward any, done bool, o seen) map[string]any {
 	return map[string]any{"observation": o, "reward": reward, "done": done}
 }
 
-func (s *session) begin() map[string]any {
+func (s *testSession) begin() map[string]any {
 	text := "Pay half of 50 euros."
 	if s.till.mode == Drifts && s.till.All.Load() > 1 {
 		text = "Pay half of 52 euros."
@@ -174,7 +174,7 @@ func (s *session) begin() map[string]any {
 	return observation(nil, false, says(text))
 }
 
-func (s *session) step(a action) (map[string]any, error) {
+func (s *testSession) step(a stepRequest) (map[string]any, error) {
 	switch {
 	case a.Type == "list_tools":
 		return observation(nil, false, seen{"tools": s.tools()}), nil
@@ -200,7 +200,7 @@ func (s *session) step(a action) (map[string]any, error) {
 	return observation(nil, false, o), nil
 }
 
-func (s *session) hear(answer string) (map[string]any, error) {
+func (s *testSession) hear(answer string) (map[string]any, error) {
 	s.turn++
 	switch {
 	case s.task == "refund" && s.turn == 1:
@@ -221,7 +221,7 @@ func (s *session) hear(answer string) (map[string]any, error) {
 }
 
 // speak returns what the model behind the user says to an answer.
-func (s *session) speak(answer string) (string, error) {
+func (s *testSession) speak(answer string) (string, error) {
 	body, err := json.Marshal(map[string]any{"model": "user", "messages": []any{
 		map[string]any{"role": "system", "content": "You are a customer."},
 		map[string]any{"role": "user", "content": answer},
@@ -249,7 +249,7 @@ func (s *session) speak(answer string) (string, error) {
 	return reply.Choices[0].Message.Content, nil
 }
 
-func (s *session) tools() []any {
+func (s *testSession) tools() []any {
 	tool := func(name, does string) any {
 		return map[string]any{"name": name, "description": does, "input_schema": map[string]any{
 			"type":       "object",

@@ -24,14 +24,14 @@ const (
 	mistaken   verdict.Mark = "a mistake"
 )
 
-// A course follows the calls of an episode.
-type course struct {
+// A callCourse follows the calls of an episode.
+type callCourse struct {
 	catalog *assay.Catalog
 	judge   assay.Judge
 	planned []assay.Expected // the calls of the reference plan
 	named   bool             // there is a reference plan
 
-	steps []step
+	steps []planStep
 	at    []int // index of the step of each required call
 	met   []bool
 	next  int // index of the next required call, if the order matters
@@ -41,15 +41,15 @@ type course struct {
 	judged   []verdict.Judged
 }
 
-// A step is a call of the task's plan. It is optional if no required call stands for it.
-type step struct {
+// A planStep is a call of the task's plan. It is optional if no required call stands for it.
+type planStep struct {
 	want     *assay.Expected
 	optional bool
 	done     bool
 }
 
-func follow(catalog *assay.Catalog, task *assay.Task) *course {
-	c := &course{catalog: catalog}
+func follow(catalog *assay.Catalog, task *assay.Task) *callCourse {
+	c := &callCourse{catalog: catalog}
 	if task.Judge != nil {
 		c.judge = *task.Judge
 	}
@@ -64,7 +64,7 @@ func follow(catalog *assay.Catalog, task *assay.Task) *course {
 
 // plan lists the steps: the calls of the reference plan, and required calls that it leaves out. A
 // repetition of a required call with an effect is not a step, because it is an unwanted effect.
-func (c *course) plan() {
+func (c *callCourse) plan() {
 	for i := range c.planned {
 		call := assay.CallRecord{
 			Tool: c.planned[i].Tool, Arguments: string(c.planned[i].Arguments), OK: true,
@@ -73,15 +73,15 @@ func (c *course) plan() {
 		case k >= 0:
 			c.meet(k)
 			c.at[k] = len(c.steps)
-			c.steps = append(c.steps, step{want: &c.judge.Calls[k]})
+			c.steps = append(c.steps, planStep{want: &c.judge.Calls[k]})
 		case !c.changes(&call) || !c.listed(&call):
-			c.steps = append(c.steps, step{want: &c.planned[i], optional: true})
+			c.steps = append(c.steps, planStep{want: &c.planned[i], optional: true})
 		}
 	}
 	for k := range c.at {
 		if c.at[k] < 0 {
 			c.at[k] = len(c.steps)
-			c.steps = append(c.steps, step{want: &c.judge.Calls[k]})
+			c.steps = append(c.steps, planStep{want: &c.judge.Calls[k]})
 		}
 	}
 	clear(c.met) // the plan was not carried out
@@ -89,7 +89,7 @@ func (c *course) plan() {
 }
 
 // take judges the next call.
-func (c *course) take(call *assay.CallRecord) {
+func (c *callCourse) take(call *assay.CallRecord) {
 	j := verdict.Judged{Use: verdict.Idle, Step: -1}
 	k := c.required(call)
 	if k >= 0 {
@@ -138,7 +138,7 @@ func (c *course) take(call *assay.CallRecord) {
 
 // useful returns the mark of a call that counts for a step, and for the k-th required call unless k
 // is negative.
-func (c *course) useful(k int) verdict.Mark {
+func (c *callCourse) useful(k int) verdict.Mark {
 	switch {
 	case k < 0:
 		return planned
@@ -149,7 +149,7 @@ func (c *course) useful(k int) verdict.Mark {
 }
 
 // idle returns the mark of a call that happened and counts for no step.
-func (c *course) idle(call *assay.CallRecord) verdict.Mark {
+func (c *callCourse) idle(call *assay.CallRecord) verdict.Mark {
 	is := func(e assay.Expected) bool { return fits(&e, call) }
 	unmet := func(k int) bool { return !c.met[k] && is(c.judge.Calls[k]) }
 	switch {
@@ -159,7 +159,7 @@ func (c *course) idle(call *assay.CallRecord) verdict.Mark {
 		return repeated
 	case slices.ContainsFunc(c.judge.Allowed, is):
 		return allowed
-	case c.wants(call.Tool) || slices.ContainsFunc(c.steps, func(s step) bool {
+	case c.wants(call.Tool) || slices.ContainsFunc(c.steps, func(s planStep) bool {
 		return !s.done && isOf(s.want, call.Tool)
 	}):
 		return differs
@@ -170,7 +170,7 @@ func (c *course) idle(call *assay.CallRecord) verdict.Mark {
 }
 
 // indexes returns the indexes of the required calls.
-func (c *course) indexes() []int {
+func (c *callCourse) indexes() []int {
 	all := make([]int, len(c.met))
 	for k := range all {
 		all[k] = k
@@ -179,7 +179,7 @@ func (c *course) indexes() []int {
 }
 
 // meet records that the k-th required call happened, unless k is negative.
-func (c *course) meet(k int) {
+func (c *callCourse) meet(k int) {
 	if k < 0 {
 		return
 	}
@@ -190,7 +190,7 @@ func (c *course) meet(k int) {
 }
 
 // missed records for which required calls a call came too early.
-func (c *course) missed(call *assay.CallRecord) {
+func (c *callCourse) missed(call *assay.CallRecord) {
 	for k := range c.judge.Calls {
 		c.late[k] = c.late[k] || !c.met[k] && fits(&c.judge.Calls[k], call)
 	}
@@ -198,7 +198,7 @@ func (c *course) missed(call *assay.CallRecord) {
 
 // required returns the index of the required call that a call is, or -1. If the order matters, it
 // is the next one.
-func (c *course) required(call *assay.CallRecord) int {
+func (c *callCourse) required(call *assay.CallRecord) int {
 	for k := range c.judge.Calls {
 		if !c.met[k] && fits(&c.judge.Calls[k], call) && (c.judge.AnyOrder || k == c.next) {
 			return k
@@ -208,18 +208,18 @@ func (c *course) required(call *assay.CallRecord) int {
 }
 
 // optional returns the index of the optional step that a call is, or -1.
-func (c *course) optional(call *assay.CallRecord) int {
+func (c *callCourse) optional(call *assay.CallRecord) int {
 	if c.changes(call) && c.listed(call) {
 		return -1
 	}
-	return slices.IndexFunc(c.steps, func(s step) bool {
+	return slices.IndexFunc(c.steps, func(s planStep) bool {
 		return s.optional && !s.done && fits(s.want, call)
 	})
 }
 
 // near returns the step that a call belongs to by its tool only: the first one that is not done, or
 // else the last one, or -1 if no step has the tool.
-func (c *course) near(call *assay.CallRecord) int {
+func (c *callCourse) near(call *assay.CallRecord) int {
 	last := -1
 	for i, s := range c.steps {
 		if isOf(s.want, call.Tool) {
@@ -231,7 +231,7 @@ func (c *course) near(call *assay.CallRecord) int {
 	return last
 }
 
-func (c *course) wants(tool string) bool {
+func (c *callCourse) wants(tool string) bool {
 	for k := range c.judge.Calls {
 		if !c.met[k] && isOf(&c.judge.Calls[k], tool) {
 			return true
@@ -241,18 +241,18 @@ func (c *course) wants(tool string) bool {
 }
 
 // listed reports whether a call fits a required one, whether or not that has succeeded.
-func (c *course) listed(call *assay.CallRecord) bool {
+func (c *callCourse) listed(call *assay.CallRecord) bool {
 	return slices.ContainsFunc(c.judge.Calls, func(e assay.Expected) bool { return fits(&e, call) })
 }
 
-func (c *course) changes(call *assay.CallRecord) bool {
+func (c *callCourse) changes(call *assay.CallRecord) bool {
 	tool, _ := c.catalog.Tool(call.Tool)
 	return tool.Effect != ""
 }
 
 // harms reports whether a call changes something that neither the judge allows nor the plan has. A
 // required call harms if it happens again. If the plan's state decides, it shows the harm.
-func (c *course) harms(call *assay.CallRecord) bool {
+func (c *callCourse) harms(call *assay.CallRecord) bool {
 	is := func(e assay.Expected) bool { return fits(&e, call) }
 	return c.changes(call) && !c.judge.ByPlan() && !slices.ContainsFunc(c.judge.Allowed, is) &&
 		(c.listed(call) || !slices.ContainsFunc(c.planned, is))

@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 		{long, "ord-1 has 7", false},
 		{long, strings.Repeat("ord-1 has 7 parts. ", 50), true},
 	} {
-		course := &course{judge: assay.Judge{Answer: []string{c.text}}}
+		course := &callCourse{judge: assay.Judge{Answer: []string{c.text}}}
 		if got := course.answers(c.answer); got != c.want {
 			t.Errorf("%.30q is an answer with %.30q: %v, want %v", c.answer, c.text, got, c.want)
 		}

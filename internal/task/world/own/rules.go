@@ -45,7 +45,7 @@ func Start(catalog *assay.Catalog, task *assay.Task) (Backend, error) {
 		}
 	}
 	if catalog.Server() != nil {
-		return &served{catalog: catalog, task: task}, nil
+		return &servedBackend{catalog: catalog, task: task}, nil
 	}
 	return script{kit.Begin(task.State)}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
-// served is a backend with its own server, which starts when it is first needed.
-type served struct {
+// servedBackend is a backend with its own server, which starts when it is first needed.
+type servedBackend struct {
 	catalog *assay.Catalog
 	task    *assay.Task
 	server  *mcp.Server
@@ -22,7 +22,7 @@ type served struct {
 }
 
 // Call implements [Backend].
-func (s *served) Call(
+func (s *servedBackend) Call(
 	ctx context.Context, tool string, arguments json.RawMessage,
 ) (json.RawMessage, error) {
 	if err := s.start(ctx); err != nil {
@@ -32,7 +32,7 @@ func (s *served) Call(
 }
 
 // start starts the server and brings it into the state that the task begins with.
-func (s *served) start(ctx context.Context) error {
+func (s *servedBackend) start(ctx context.Context) error {
 	if s.server != nil || s.broken != nil {
 		return s.broken
 	}
@@ -52,7 +52,7 @@ func (s *served) start(ctx context.Context) error {
 }
 
 // unchanged returns a fault if the server's tools differ from the catalog.
-func (s *served) unchanged() error {
+func (s *servedBackend) unchanged() error {
 	now := assay.NewCatalog(s.server.Tools())
 	var changed []string
 	for _, t := range s.catalog.All() {
@@ -84,7 +84,7 @@ func brokenCall(what string, err error) error {
 
 // State implements [Backend]. The state has the results of the task's observations, by their names.
 // If the server answers an observation with an error, the error is the value.
-func (s *served) State(ctx context.Context) (json.RawMessage, error) {
+func (s *servedBackend) State(ctx context.Context) (json.RawMessage, error) {
 	if len(s.task.Observe) == 0 {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (s *served) State(ctx context.Context) (json.RawMessage, error) {
 }
 
 // Close implements [Backend].
-func (s *served) Close() error {
+func (s *servedBackend) Close() error {
 	if s.server == nil {
 		return nil
 	}

@@ -53,10 +53,10 @@ func workflowScore(plan []string, o *assay.Outcome) float64 {
 		exact = .2
 	}
 	return blend(
-		term{.4, verdict.Share(steps, o.ExecutedTools)},
-		term{.3, float64(verdict.Common(plan, o.ExecutedTools)) / float64(len(plan))},
-		term{.2, float64(len(o.ExecutedTools)) / float64(o.ToolCalls)},
-		term{.1, exact},
+		weightedTerm{.4, verdict.Share(steps, o.ExecutedTools)},
+		weightedTerm{.3, float64(verdict.Common(plan, o.ExecutedTools)) / float64(len(plan))},
+		weightedTerm{.2, float64(len(o.ExecutedTools)) / float64(o.ToolCalls)},
+		weightedTerm{.1, exact},
 	)
 }
 
@@ -66,9 +66,9 @@ func workflowScore(plan []string, o *assay.Outcome) float64 {
 func achievementScore(o *assay.Outcome) float64 {
 	const output = 1
 	return blend(
-		term{.5, output},
-		term{.3, min(1, float64(len(policy.Distinct(o.ExecutedTools)))/2)},
-		term{.2, verdict.Share(o.RequiredTools, o.ExecutedTools)},
+		weightedTerm{.5, output},
+		weightedTerm{.3, min(1, float64(len(policy.Distinct(o.ExecutedTools)))/2)},
+		weightedTerm{.2, verdict.Share(o.RequiredTools, o.ExecutedTools)},
 	)
 }
 
@@ -77,10 +77,10 @@ func achievementScore(o *assay.Outcome) float64 {
 func qualityScore(o *assay.Outcome, workflow float64) float64 {
 	const worked, recovered = .8, 0
 	return blend(
-		term{.4, worked},
-		term{.3, efficiency(len(policy.Distinct(o.ExecutedTools)), len(o.ExecutedTools))},
-		term{.2, workflow},
-		term{.1, recovered},
+		weightedTerm{.4, worked},
+		weightedTerm{.3, efficiency(len(policy.Distinct(o.ExecutedTools)), len(o.ExecutedTools))},
+		weightedTerm{.2, workflow},
+		weightedTerm{.1, recovered},
 	)
 }
 
@@ -110,11 +110,11 @@ func batchLevel(p *assay.PilotScores, w *verdict.Witness) assay.Level {
 	return assay.Failure
 }
 
-type term struct{ weight, value float64 }
+type weightedTerm struct{ weight, value float64 }
 
 // blend returns a weighted sum. The conversion keeps processors from fusing multiplication and
 // addition, so the last digit is the same on all of them.
-func blend(terms ...term) float64 {
+func blend(terms ...weightedTerm) float64 {
 	sum := 0.0
 	for _, t := range terms {
 		sum += float64(t.weight * t.value)
