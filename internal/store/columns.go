@@ -12,7 +12,7 @@ import (
 )
 
 // A column has the name of a field in JSON. So a new field of attempts takes a name in one of these
-// lists, a column in schema.sql, and a row in package export.
+// lists, a column in schema.sql with a higher format, and a description in export/columns.txt.
 const (
 	// trialColumns are the columns of the table trials after its ID.
 	trialColumns = `model, variant, severity, difficulty, task_type, reliability, task, task_digest,

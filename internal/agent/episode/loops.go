@@ -6,7 +6,8 @@ import (
 )
 
 // defaultAfter is the number of rounds after which a loop of any kind is noticed. Three rounds are
-// hardly an accident, and they leave most of an episode of ten turns.
+// hardly an accident, and they leave most of an episode of ten turns. Trials keep only rules that
+// differ, so another number would change the rules of stored trials.
 const defaultAfter = 3
 
 // DefaultLoops returns a world's default rules. The original had no rule for searches, so the pilot

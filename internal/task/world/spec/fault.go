@@ -37,8 +37,7 @@ func Answer(
 
 // Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
 // of a plan and repeats each step until it has happened, and whether it completes the plan. Throw
-// returns the fault of the next call of
-// a tool, or "".
+// returns the fault of the next call of a tool, or "".
 func Scheduled(
 	calls int, steps []string, throw func(tool string) assay.ToolFault,
 ) (faults map[Place]bool, survivable bool) {
