@@ -418,6 +418,7 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 }
 
+// TestOwnToolsPage follows docs/own-tools.md in a new directory: it writes the files and runs the
 // commands.
 func TestOwnToolsPage(t *testing.T) {
 	t.Parallel()

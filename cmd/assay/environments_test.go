@@ -32,5 +32,3 @@ func TestEnvironmentsPage(t *testing.T) {
 		}
 	}
 }
-
-// TestOwnToolsPage follows docs/own-tools.md in a new directory: it writes the files and runs the

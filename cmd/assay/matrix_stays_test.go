@@ -123,7 +123,3 @@ func (m misbehaviour) wasted(s situation) (least, most int64) {
 	}
 	return 3 * n, 3 * n
 }
-
-// serverRestarts stops the server for a second in the middle of a run and starts it again at the
-// same address. The program repeats the requests that were in flight, the lane pauses, and every
-// trial is done.

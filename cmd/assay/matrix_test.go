@@ -263,6 +263,9 @@ func faultsOnOneLane(t *testing.T, calm map[assay.TrialID]outcome) {
 	}
 }
 
+// serverRestarts stops the server for a second in the middle of a run and starts it again at the
+// same address. The program repeats the requests that were in flight, the lane pauses, and every
+// trial is done.
 func serverRestarts(t *testing.T, calm map[assay.TrialID]outcome) {
 	rig := newMatrixRig(t, nil)
 	server := httptest.NewUnstartedServer(rig)

@@ -41,7 +41,8 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		return []any{
 			&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
-			&p.OutputTokens, &p.CachedTokens, &p.CacheWriteTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests,
+			&p.OutputTokens, &p.CachedTokens, &p.CacheWriteTokens, &p.WorkingMS, &p.CostUSD,
+			&p.Faulted, &p.FaultedRequests,
 		}
 	})
 	return all, db.wrap(err)

@@ -82,8 +82,12 @@ func (r *Runner) Stage(
 // Prompt returns the rules and the task as one text.
 func (s *Stage) Prompt() string { return s.e.transcript.Messages[0].Content }
 
-// Functions returns the tools.
-func (s *Stage) Functions() []assay.Function { return s.e.permitted() }
+// Functions returns the tools that can be called now.
+func (s *Stage) Functions() []assay.Function {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.e.permitted()
+}
 
 // Over is closed when a limit or a fault has ended the attempt. After a limit, the requests in
 // flight are waited for first, because their endpoint bills them.
