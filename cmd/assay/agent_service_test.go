@@ -117,19 +117,24 @@ func TestServiceWithKey(t *testing.T) {
 	}
 }
 
-// TestServiceHearsTheUser lets a service hear a second message of the user. The service remembers a
-// conversation by its token.
+// TestServiceHearsTheUser lets a service hear a second message of the user, with which another tool
+// is offered. The service remembers a conversation by its token.
 func TestServiceHearsTheUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	programIn(t, dir, "envserver")
 	programIn(t, dir, "agent")
-	var paths sync.Map // how often each path was called
+	var paths sync.Map                                     // how often each path was called
+	tools := map[string]bool{"/run": false, "/next": true} // whether refund is offered
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := paths.LoadOrStore(r.URL.Path, new(atomic.Int32))
 		n.(*atomic.Int32).Add(1)
 		var task map[string]string
 		_ = json.NewDecoder(r.Body).Decode(&task)
+		offered := strings.Contains(listed(t, task["mcp_url"], task["token"]), `"refund"`)
+		if offered != tools[r.URL.Path] {
+			t.Errorf("%s: refund is offered: %v", r.URL.Path, offered)
+		}
 		home := filepath.Join(dir, task["token"])
 		_ = os.MkdirAll(home, 0o700)
 		cmd := exec.Command(filepath.Join(dir, "agent"), "work and remember")
@@ -163,4 +168,26 @@ func TestServiceHearsTheUser(t *testing.T) {
 			t.Errorf("%s was called %v times, want 3", path, n)
 		}
 	}
+}
+
+// listed returns the tools that a tool server lists.
+func listed(t *testing.T, url, token string) string {
+	t.Helper()
+	body := strings.NewReader(`{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return string(text)
 }

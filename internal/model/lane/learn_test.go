@@ -182,7 +182,7 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 // one of 40 games.
 func TestLimitsAreLearned(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plays 108 games")
+		t.Skip("-short: 108 games of six virtual minutes take 30 s of CPU")
 	}
 	t.Parallel()
 	limits := []limitedEndpoint{

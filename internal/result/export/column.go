@@ -35,8 +35,8 @@ type table[R any] struct {
 //go:embed columns.txt
 var columnTexts string
 
-// describeColumn returns the description of a column. The columns of a table are below its heading and,
-// unless they are there, below the following one.
+// describeColumn returns the description of a column, which is below the heading of its table or,
+// unless it is there, below a later one.
 func describeColumn(t Table, name string) string {
 	_, texts, _ := strings.Cut(strings.ReplaceAll(columnTexts, "\n  ", " "), "# "+string(t)+"\n")
 	for line := range strings.Lines(texts) {
