@@ -14,9 +14,9 @@ import (
 	"github.com/assay-eval/assay/internal/task/child"
 )
 
-// post sends a message to a URL of the agent's service. The text of its reply is the answer. A service that
-// cannot be reached, is overloaded or breaks off before its first call of a tool is a fault: the
-// agent has not tried the task.
+// post sends a message to a URL of the agent's service. The text of its reply is the answer. A
+// service that cannot be reached, is overloaded or breaks off before its first call of a tool is a
+// fault: the agent has not tried the task.
 func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end {
 	body, err := json.Marshal(map[string]string{
 		"prompt": message, "mcp_url": r.mcpURL(a), "model_url": r.modelURL(a),

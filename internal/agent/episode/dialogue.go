@@ -45,7 +45,8 @@ func (e *episode) tell(ctx context.Context, d spec.Dialogue, reply string) (next
 }
 
 // Reply hands the answer of an agent to the user. It returns the user's next message, or "" if the
-// user says no more or the attempt is over.
+// user says no more or the attempt is over. As a model's answers do, each answer counts as a turn,
+// so an agent that no longer asks its model comes to an end, too.
 func (s *Stage) Reply(answer string) (next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,6 +58,10 @@ func (s *Stage) Reply(answer string) (next string) {
 	next, err := s.e.tell(s.ctx, d, answer)
 	if err != nil {
 		s.fail(assay.AsFault(err))
+		return ""
+	}
+	if s.answers++; next != "" && s.answers >= s.e.trial.Setting.Turns {
+		s.end(assay.TurnLimit)
 		return ""
 	}
 	if next != "" {

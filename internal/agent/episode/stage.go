@@ -31,6 +31,8 @@ type Stage struct {
 	// the latest one.
 	asking    int
 	abandoned bool
+	// answers counts the agent's answers to the user.
+	answers int
 	// tooLong counts the requests that were longer than the model's context.
 	tooLong int
 	// told is the turn of the latest call without calls left, from 1, or 0.

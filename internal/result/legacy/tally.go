@@ -210,6 +210,7 @@ func (k key) compare(o key) int {
 // compareIn compares by the order of a list. Names that are not in the list
 // come last in alphabetical order.
 func compareIn(order []string, a, b string) int {
+	// The index -1 becomes the largest number.
 	rank := func(s string) uint { return uint(slices.Index(order, s)) }
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }

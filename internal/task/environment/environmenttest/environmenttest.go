@@ -128,7 +128,8 @@ type stepRequest struct {
 }
 
 // A testSession is one attempt. In the task pay, the user wants 25 euros to be paid. In the task
-// refund, the user then wants 5 euros back, and there is a tool for it only then.
+// refund, the user then wants 5 euros back, and there is a tool for it only then. In the task chat,
+// the user never stops.
 type testSession struct {
 	till   *Till
 	task   string
@@ -203,6 +204,8 @@ func (s *testSession) step(a stepRequest) (map[string]any, error) {
 func (s *testSession) hear(answer string) (map[string]any, error) {
 	s.turn++
 	switch {
+	case s.task == "chat":
+		return observation(nil, false, says("And then?")), nil
 	case s.task == "refund" && s.turn == 1:
 		s.failed = s.paid != 25
 		wish := "Take 5 euros back."
@@ -258,7 +261,7 @@ func (s *testSession) tools() []any {
 		}}
 	}
 	tools := []any{tool("pay", "Pay euros.")}
-	if s.turn > 0 {
+	if s.turn > 0 && s.task == "refund" {
 		tools = append(tools, tool("refund", "Take euros back."))
 	}
 	return tools

@@ -158,7 +158,7 @@ func (b *backend) offer(ctx context.Context) error {
 func changed(what string) *assay.Fault {
 	return &assay.Fault{
 		Kind: assay.ToolServer, Hopeless: true,
-		Detail: what + " has changed since the trial was planned",
+		Detail: what + " changed after the trial was planned",
 	}
 }
 
