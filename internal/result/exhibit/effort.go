@@ -42,17 +42,16 @@ func errorCell(c report.ErrorCell, n int) document.Cell {
 	return cell
 }
 
+// mainError returns the most frequent cause of a model that failed.
+func mainError(r report.ErrorRow) report.ErrorCell {
+	return slices.MaxFunc(r.Cells, func(a, b report.ErrorCell) int { return a.Count - b.Count })
+}
+
 // modelAndMainError shows a model above its most frequent cause.
 func modelAndMainError(r report.ErrorRow) document.Cell {
-	main := report.ErrorCell{}
-	for _, c := range r.Cells {
-		if c.Count > main.Count {
-			main = c
-		}
-	}
 	cell := text(r.Model)
-	if main.Count > 0 {
-		cell.Note = causeText(main.Cause)
+	if r.Total > 0 {
+		cell.Note = causeText(mainError(r).Cause)
 	}
 	return cell
 }

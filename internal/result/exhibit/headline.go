@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +35,10 @@ const mostNamed = 5
 // leaves out lines without text.
 func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
-	h := a.Headline
 	for _, p := range []document.Point{
-		{Label: "Full success", Text: orderText(h)},
-		{Label: "Largest loss", Text: lossText(h.Loss)},
-		{Label: "Failures", Text: causesText(h.Causes)},
+		{Label: "Full success", Text: a.orderText()},
+		{Label: "Largest loss", Text: lossText(a.Loss)},
+		{Label: "Failures", Text: causesText(a.Errors)},
 		{Label: "To look at", Text: a.exampleText()},
 		{Label: "Run", Text: a.extentText()},
 	} {
@@ -50,45 +50,60 @@ func Headline(figures *report.Analysis) (lines []document.Point) {
 }
 
 // orderText ranks the models.
-func orderText(h report.Headline) string {
+func (a analysis) orderText() string {
 	text := ""
-	switch ranks := h.Order; len(ranks) {
+	switch len(a.Standings) {
 	case 0:
 		return ""
 	case 1:
-		r := ranks[0]
-		text = fmt.Sprintf("%s %s of %s (95 %% interval %.0f to %s)", r.Model,
-			roughly(r.Rate), counted(r.Done, "trial"), 100*r.Interval.Low, roughly(r.Interval.High))
+		s := a.Standings[0]
+		text = fmt.Sprintf("%s of %s (95 %% interval %.0f to %s)", rateOfModel(s),
+			counted(s.Common, "trial"), 100*s.Success.Interval.Low, roughly(s.Success.Interval.High))
 	case 2:
-		text = pairText(ranks)
+		text = a.pairText()
 	default:
-		text = chainText(ranks)
+		text = a.chainText()
 	}
-	if h.Shared {
+	if slices.ContainsFunc(a.Standings, func(s report.Standing) bool { return s.Common < s.Done }) {
 		text += ", on what all have done"
 	}
-	if n := len(h.Without); n > 0 {
-		text += "; no outcome yet: " + strings.Join(h.Without[:min(n, mostNamed)], ", ")
+	var without []string
+	for _, m := range a.Main {
+		if m.Done == 0 {
+			without = append(without, m.Model)
+		}
+	}
+	if n := len(without); n > 0 {
+		text += "; no outcome yet: " + strings.Join(without[:min(n, mostNamed)], ", ")
 	}
 	return text
 }
 
+func rateOfModel(s report.Standing) string { return s.Model + " " + roughly(s.Success.Rate) }
+
+// next compares the model in a place with the following one, its side B. It returns nil if the two
+// have no task in common.
+func (a analysis) next(place int) *report.Paired {
+	return report.Between(a.Models, a.Standings[place].Model, a.Standings[place+1].Model)
+}
+
 // chainText puts a sign between models that shows whether they differ.
-func chainText(ranks []report.Rank) string {
+func (a analysis) chainText() string {
 	text, worst := "", 0.0
 	seen := make(map[string]bool)
-	for i, r := range ranks[:min(len(ranks), mostNamed)] {
-		text += r.Model + " " + roughly(r.Rate)
+	for i, s := range a.Standings[:min(len(a.Standings), mostNamed)] {
+		text += rateOfModel(s)
 		switch i + 1 {
-		case len(ranks):
+		case len(a.Standings):
 			continue
 		case mostNamed:
-			text += fmt.Sprintf(", and %d more", len(ranks)-mostNamed)
+			text += fmt.Sprintf(", and %d more", len(a.Standings)-mostNamed)
 			continue
 		}
-		sign := signOf(r.Next)
+		next := a.next(i)
+		sign := signOf(next)
 		if sign == better {
-			worst = max(worst, r.Next.Q)
+			worst = max(worst, next.Q)
 		}
 		seen[sign] = true
 		text += " " + sign + " "
@@ -133,19 +148,18 @@ func atMost(q float64) string {
 }
 
 // pairText compares two models.
-func pairText(ranks []report.Rank) string {
-	a, b := ranks[0], ranks[1]
-	first, second := a.Model+" "+roughly(a.Rate), b.Model+" "+roughly(b.Rate)
-	switch signOf(a.Next) {
+func (a analysis) pairText() string {
+	first, second, next := rateOfModel(a.Standings[0]), rateOfModel(a.Standings[1]), a.next(0)
+	switch signOf(next) {
 	case apart:
 		return first + ", " + second + "; they have no task in common"
 	case better:
 		return fmt.Sprintf("%s > %s, which is more than chance (%s)", first, second,
-			named("q", a.Next.Q))
+			named("q", next.Q))
 	}
 	text := fmt.Sprintf("%s and %s cannot be told apart (%s)", first, second,
-		named("q", a.Next.Q))
-	if n := tasksToSeparate(*a.Next); n > 0 {
+		named("q", next.Q))
+	if n := tasksToSeparate(*next); n > 0 {
 		text += fmt.Sprintf("; about %.0f tasks may be enough", n)
 	}
 	return text
@@ -190,21 +204,24 @@ func whereText(l *report.Loss) string {
 }
 
 // causesText names each model's most frequent cause. Models with the same cause are together.
-func causesText(causes []report.TopCause) string {
+func causesText(e report.Errors) string {
+	succeeds := func(r report.ErrorRow) bool { return r.Total == 0 }
+	rows := slices.DeleteFunc(slices.Clone(e.Rows), succeeds)
 	var kinds []assay.Cause
 	by := make(map[assay.Cause][]string)
-	for _, c := range causes[:min(len(causes), mostNamed)] {
-		if by[c.Cause] == nil {
-			kinds = append(kinds, c.Cause)
+	for _, r := range rows[:min(len(rows), mostNamed)] {
+		main := mainError(r)
+		if by[main.Cause] == nil {
+			kinds = append(kinds, main.Cause)
 		}
-		by[c.Cause] = append(by[c.Cause],
-			fmt.Sprintf("%s %d of %d", c.Model, c.Count, c.Failed))
+		by[main.Cause] = append(by[main.Cause],
+			fmt.Sprintf("%s %d of %d", r.Model, main.Count, r.Total))
 	}
 	var parts []string
 	for _, cause := range kinds {
 		parts = append(parts, causeText(cause)+": "+strings.Join(by[cause], ", "))
 	}
-	if n := len(causes) - mostNamed; n > 0 {
+	if n := len(rows) - mostNamed; n > 0 {
 		parts = append(parts, "and "+counted(n, "more model"))
 	}
 	return strings.Join(parts, "; ")
@@ -214,7 +231,7 @@ func causeText(c assay.Cause) string { return cmp.Or(c.Text(), "without a cause"
 
 // exampleText names the command that shows a failed trial, and describes the trial.
 func (a analysis) exampleText() string {
-	e := a.Headline.Example
+	e := a.Example
 	if e == nil {
 		return ""
 	}
@@ -226,36 +243,48 @@ func (a analysis) exampleText() string {
 		where = append(where, report.Readable(e.Cell.TaskType))
 	}
 	return fmt.Sprintf("`%s %s`: %s, reliability %s: %s",
-		cmp.Or(a.Headline.Show, "assay show"), e.Trial[:min(8, len(e.Trial))],
+		cmp.Or(a.Show, "assay show"), e.Trial[:min(8, len(e.Trial))],
 		strings.Join(where, ", "), assay.FormatReliability(e.Cell.Reliability),
 		causeText(e.Cause))
 }
 
 // extentText counts the trials that are done, and gives their time, faults, cost and warnings.
 func (a analysis) extentText() string {
-	h := a.Headline
 	text := fmt.Sprintf("%d of %d trials done", a.Done, a.Planned)
 	if a.Skipped > 0 {
 		text += fmt.Sprintf(" (%d skipped)", a.Skipped)
 	}
 	switch {
-	case h.Runs == 1:
-		text += " in " + Duration(h.Seconds)
-	case h.Runs > 1:
-		text += fmt.Sprintf(" in %s over %d runs", Duration(h.Seconds), h.Runs)
+	case a.Runs == 1:
+		text += " in " + Duration(a.Seconds)
+	case a.Runs > 1:
+		text += fmt.Sprintf(" in %s over %d runs", Duration(a.Seconds), a.Runs)
 	}
-	if h.Faults == 0 {
+	faults := 0
+	for _, r := range a.Rows {
+		faults += r.Faults
+	}
+	if faults == 0 {
 		text += ", no faults"
 	} else {
-		text += ", " + counted(h.Faults, "fault")
+		text += ", " + counted(faults, "fault")
 	}
-	cost := assay.CostText(h.USD, 2, h.Unpriced...)
+	var usd, ofUser float64
+	var unpriced []string
+	for _, s := range a.Spreads {
+		usd = assay.RoundUSD(usd + s.CostUSD + s.UserCostUSD)
+		ofUser = assay.RoundUSD(ofUser + s.UserCostUSD)
+		if s.Unpriced+s.UserUnpriced > 0 {
+			unpriced = append(unpriced, s.Model)
+		}
+	}
+	cost := assay.CostText(usd, 2, unpriced...)
 	if strings.HasPrefix(cost, "$") {
 		cost = "cost " + cost
 	}
 	text += ", " + cost
-	if h.UserUSD > 0 {
-		text += fmt.Sprintf(" (%s for the simulated user)", assay.CostText(h.UserUSD, 2))
+	if ofUser > 0 {
+		text += fmt.Sprintf(" (%s for the simulated user)", assay.CostText(ofUser, 2))
 	}
 	if n := len(a.Warnings); n > 0 {
 		text += ", " + counted(n, "warning")

@@ -105,7 +105,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	a.Where, a.Headline.Show = x.Where.Conditions(), x.commandLine("show")
+	a.Where, a.Show = x.Where.Conditions(), x.commandLine("show")
 	return &Report{
 		Analysis: a, Headline: exhibit.Headline(a),
 		db: db, experiment: x, snapshot: snapshot,

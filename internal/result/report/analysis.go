@@ -32,8 +32,6 @@ type Analysis struct {
 	// Levels compares the other reliabilities, difficulties and mixes of faults of a model (B) with
 	// the first ones (A).
 	Levels []Paired `json:"level_comparisons"`
-	// Headline has the figures of the first lines.
-	Headline Headline `json:"-"`
 	// Tests counts the tests of the report, which are one family: the tests in Variants, Models and
 	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted
 	// for all.
@@ -51,6 +49,15 @@ type Analysis struct {
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
+	// Loss is the largest loss. It is nil if no factor or task costs any model anything.
+	Loss *Loss `json:"-"`
+	// Example is nil if no trial failed.
+	Example *Example `json:"-"`
+	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
+	Show string `json:"-"`
+	// Runs counts the runs with outcomes that have ended, which took Seconds together.
+	Runs    int     `json:"-"`
+	Seconds float64 `json:"-"`
 	// ByReliability covers the cells of Curves. It is nil without curves.
 	ByReliability *Pivot `json:"-"`
 }
@@ -183,6 +190,7 @@ func (d Design) Analyze(
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
 		Standings: d.standings(cells), Speed: b.Speed, Main: []Metrics{},
+		Runs: b.Runs, Seconds: b.Seconds,
 	}
 	a.Population = population
 	for _, n := range b.Skipped {
@@ -203,10 +211,9 @@ func (d Design) Analyze(
 		a.Cells = append(a.Cells, CellRow{d.rowOf(&c.tally, c.Cell), c.TaskType})
 	}
 	for _, m := range byModel(cells) {
-		a.Main = append(a.Main, m.metrics(m.key))
+		a.Main = append(a.Main, m.metrics(m.Model))
 	}
-	a.Headline = counts.headline(a, len(d.Parts))
-	a.Headline.Runs, a.Headline.Seconds = b.Runs, b.Seconds
+	a.point(*counts, len(d.Parts))
 	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
 }

@@ -95,17 +95,9 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 func hurtingOnly(cells []*cell) []*cell {
 	var out []*cell
 	for _, c := range where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }) {
-		h := &cell{Cell: c.Cell}
-		h.from = c.from
-		h.tasks = make(map[task]outcomes)
-		for of, o := range c.tasks {
-			if o[hurt] > 0 {
-				h.tasks[of] = outcomes{done: o[hurt], full: o[hurtFull]}
-				h.done += int(o[hurt])
-				h.full += int(o[hurtFull])
-			}
-		}
-		out = append(out, h)
+		out = append(out, c.only(func(_ task, o outcomes) outcomes {
+			return outcomes{done: o[hurt], full: o[hurtFull]}
+		}))
 	}
 	return out
 }
@@ -116,22 +108,16 @@ func pivotCellAt(cells []*cell, name, factor string) PivotCell {
 	return newPivotCell(name, &t)
 }
 
-// A requirement has to be equal for two variants to be compared.
-type requirement struct {
-	difficulty  string
-	reliability float64
-	faults      string
-}
-
-func conditionOf(c assay.Cell) requirement {
-	return requirement{c.Difficulty, c.Reliability, c.Faults}
+// conditionOf returns what has to be equal for two variants to be compared.
+func conditionOf(c assay.Cell) assay.Cell {
+	return assay.Cell{Difficulty: c.Difficulty, Reliability: c.Reliability, Faults: c.Faults}
 }
 
 // beside pools the model's cells at a level that share the conditions and task types of
 // mine. It returns nil if a condition has no such cell, because the two cannot be compared
 // then.
 func beside(all, mine []*cell, factor, name string) *tally {
-	types, found := make(map[string]bool), make(map[requirement]bool)
+	types, found := make(map[string]bool), make(map[assay.Cell]bool)
 	for _, c := range mine {
 		types[c.TaskType] = true
 		found[conditionOf(c.Cell)] = false
@@ -164,7 +150,7 @@ func flawedBeside(all, mine []*cell) []*float64 {
 			continue
 		}
 		t, h := beside(all, mine, Graded, name), beside(hurtingOnly(all), mine, Graded, name)
-		if t != nil && (t.done == 0 || h.done > 0) {
+		if t != nil && (t.n(done) == 0 || h.n(done) > 0) {
 			c := newPivotCell(name, h)
 			rates = append(rates, c.known())
 		}

@@ -35,7 +35,7 @@ type counted struct {
 	lucks map[luck]stat.Group
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
-	failures map[failure]failedTrial
+	failures map[failure]*Example
 }
 
 // A failure is a kind of outcome that is not full success: the outcomes of a cell with a cause,
@@ -47,29 +47,13 @@ type failure struct {
 	task  task
 }
 
-// A failedTrial is a trial that did not fully succeed.
-type failedTrial struct {
-	id    assay.TrialID
-	cell  *cell
-	cause assay.Cause
-}
-
-// example returns nil if there is no trial.
-func (t failedTrial) example() *Example {
-	if t.cell == nil {
-		return nil
-	}
-	return &Example{t.id, t.cell.Cell, t.cause}
-}
-
 // fail remembers the failed trial whose ID comes first, because the order of attempts is up to
 // chance.
-func (x *counted) fail(t failedTrial, of task) {
-	for _, f := range []failure{
-		{cell: t.cell, cause: t.cause}, {model: t.cell.Model, task: of},
-	} {
-		if first, ok := x.failures[f]; !ok || t.id < first.id {
-			x.failures[f] = t
+func (x *counted) fail(id assay.TrialID, c *cell, cause assay.Cause, of task) {
+	e := &Example{id, &c.Cell, cause}
+	for _, f := range []failure{{cell: c, cause: cause}, {model: c.Model, task: of}} {
+		if first := x.failures[f]; first == nil || id < first.Trial {
+			x.failures[f] = e
 		}
 	}
 }
@@ -82,7 +66,7 @@ func count(
 	d Design,
 ) (*counted, error) {
 	x := &counted{
-		lucks: make(map[luck]stat.Group), failures: make(map[failure]failedTrial),
+		lucks: make(map[luck]stat.Group), failures: make(map[failure]*Example),
 	}
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
@@ -134,25 +118,27 @@ func count(
 		if settled {
 			p.cell = ^p.cell
 		}
-		a.Sampling = cells[p.cell].sampling
-		cells[p.cell].add(&a, p.task, settled, p.open)
-		if a.Settles() && !settled {
-			cells[p.cell].runs[a.Run]++
-			if p.hurts {
-				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
-			}
-			if p.lives && a.Failures+a.FaultsMet > 0 {
-				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].surviving(isFull(a.Level))
-			}
-			if isFull(a.Level) == 0 {
-				x.fail(failedTrial{a.ID, cells[p.cell], a.Cause}, p.task)
-			}
-			at := luck{cells[p.cell].Model, p.task, p.repeat}
-			g := x.lucks[at]
-			x.lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
-			p.cell = ^p.cell
-			known[id] = p
+		c, success := cells[p.cell], isFull(a.Level)
+		a.Sampling = c.sampling
+		c.add(&a, p.task, settled, p.open)
+		if settled || !a.Settles() {
+			continue
 		}
+		c.runs[a.Run]++
+		if p.hurts {
+			c.count(p.task, outcomes{hurt: 1, hurtFull: success})
+		}
+		if p.lives && a.Failures+a.FaultsMet > 0 {
+			c.count(p.task, outcomes{hit: 1, survived: success})
+		}
+		if success == 0 {
+			x.fail(a.ID, c, a.Cause, p.task)
+		}
+		at := luck{c.Model, p.task, p.repeat}
+		g := x.lucks[at]
+		x.lucks[at] = stat.Group{Full: g.Full + int(success), N: g.N + 1}
+		p.cell = ^p.cell
+		known[id] = p
 	}
 	for _, c := range cells {
 		if !slices.Contains(d.Models, c.Model) {

@@ -81,28 +81,18 @@ func curves(cells []*cell) []Curve {
 	if len(levels(cells, reliability)) < 2 {
 		return out
 	}
-	type point struct {
-		modelLevel
-		reliability float64
-	}
-	pools, _ := pool(cells, func(c assay.Cell) point {
-		return point{modelLevel{c.Model, level(c, by)}, c.Reliability}
-	})
-	index := make(map[modelLevel]int)
-	for _, p := range pools {
-		i, ok := index[p.key.modelLevel]
-		if !ok {
-			i = len(out)
-			index[p.key.modelLevel] = i
-			out = append(out, Curve{Model: p.key.model, Variant: p.key.level})
-		}
-		r := p.row()
-		point := CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best}
-		out[i].Points = append(out[i].Points, point)
-	}
+	rates := func(c assay.Cell) float64 { return c.Reliability }
 	byReliability := func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) }
-	for _, c := range out {
+	for _, p := range pool(cells, byModelAnd(by)) {
+		c := Curve{Model: p.Model, Variant: level(p.Cell, by)}
+		same := func(o assay.Cell) bool { return o.Model == c.Model && level(o, by) == c.Variant }
+		for _, p := range pool(where(cells, same), rates) {
+			r := p.row()
+			point := CurvePoint{p.Reliability, r.Done, r.FullRate, r.FullInterval, r.Best}
+			c.Points = append(c.Points, point)
+		}
 		slices.SortFunc(c.Points, byReliability)
+		out = append(out, c)
 	}
 	return out
 }
@@ -110,10 +100,10 @@ func curves(cells []*cell) []Curve {
 func spreads(cells []*cell) []Spread {
 	out := []Spread{}
 	for _, p := range byModel(cells) {
-		n := float64(max(1, p.done))
+		n := float64(max(1, p.n(done)))
 		calls := float64(max(1, p.calls))
 		s := Spread{
-			Model: p.key, Done: p.done, CostUSD: p.costUSD, Unpriced: p.usage.UnpricedTokens,
+			Model: p.Model, Done: p.n(done), CostUSD: p.costUSD, Unpriced: p.usage.UnpricedTokens,
 			UserCostUSD: p.userUSD, UserTokens: p.userTokens, UserUnpriced: p.userUnpriced,
 			Turns: maps.Collect(maps.All(p.turnCounts)), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
@@ -131,8 +121,8 @@ func spreads(cells []*cell) []Spread {
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
 		}
 		s.Token95 = quantile(p.tokenBins, .95, tokensOf)
-		if p.full > 0 && p.costUSD > 0 {
-			s.CostPerFull = new(p.costUSD / float64(p.full))
+		if p.n(full) > 0 && p.costUSD > 0 {
+			s.CostPerFull = new(p.costUSD / float64(p.n(full)))
 		}
 		if p.givenN > 0 {
 			s.Given = new(p.given / float64(p.givenN))

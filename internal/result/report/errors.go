@@ -34,7 +34,9 @@ func (d Design) errors(cells []*cell) Errors {
 	e := Errors{Rows: []ErrorRow{}}
 	e.Causes = total.causes()
 	for _, m := range byModel(cells) {
-		row := ErrorRow{Model: m.key, Done: m.done, Total: m.done - m.full, Cells: []ErrorCell{}}
+		row := ErrorRow{
+			Model: m.Model, Done: m.n(done), Total: m.n(done) - m.n(full), Cells: []ErrorCell{},
+		}
 		for _, cause := range e.Causes {
 			row.Cells = append(row.Cells, ErrorCell{cause, m.failedBy(cause)})
 		}

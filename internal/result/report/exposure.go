@@ -20,14 +20,13 @@ type Exposure struct {
 func exposures(cells []*cell) []Exposure {
 	all := []Exposure{}
 	several := len(levels(cells, faultMix)) > 1
-	pools, _ := byModelAnd(cells, faultMix)
-	for _, p := range pools {
+	for _, p := range pool(cells, byModelAnd(faultMix)) {
 		mix := ""
 		if several {
-			mix = p.key.level
+			mix = MixName(p.Faults)
 		}
 		all = append(all, Exposure{
-			Model: p.key.model, FaultMix: mix, Done: p.done, Scheduled: p.scheduled, Met: p.met,
+			Model: p.Model, FaultMix: mix, Done: p.n(done), Scheduled: p.scheduled, Met: p.met,
 		})
 	}
 	if !slices.ContainsFunc(all, func(e Exposure) bool { return e.Scheduled > 0 }) {

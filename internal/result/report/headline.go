@@ -9,42 +9,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Headline has the figures that a person reads first.
-type Headline struct {
-	// Order ranks the models by their rate of full success on the tasks and conditions they share.
-	Order []Rank
-	// Without names the models that have no outcome.
-	Without []string
-	// Shared is true if models tried different tasks or conditions, so that Order leaves some out.
-	Shared bool
-	// Loss is nil if no factor or task costs any model anything.
-	Loss   *Loss
-	Causes []TopCause
-	// Example is nil if no trial failed.
-	Example *Example
-	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
-	Show string
-	// Faults counts the attempts that ended in faults, and USD is the cost of all attempts.
-	// Unpriced names the models with replies of unknown cost, which USD leaves out.
-	Faults   int
-	USD      float64
-	UserUSD  float64 // the simulated user's part of USD
-	Unpriced []string
-	// Runs counts the runs with outcomes that have ended, which took Seconds together.
-	Runs    int
-	Seconds float64
-}
-
-// A Rank is a model's place among the models. Next compares it (A) with the following one (B). It
-// is nil for the last model, and if the two have no task in common.
-type Rank struct {
-	Model    string
-	Done     int
-	Rate     float64
-	Interval stat.Interval
-	Next     *Paired
-}
-
 // A Loss is the part of a model's full successes that a level of a factor costs. The factor is
 // one of cells, or Task.
 type Loss struct {
@@ -61,75 +25,19 @@ type Loss struct {
 // Task is the factor of a loss on one task.
 const Task = "task"
 
-// A TopCause is a model's most frequent reason why trials did not fully succeed.
-type TopCause struct {
-	Model  string
-	Cause  assay.Cause
-	Count  int
-	Failed int
-}
-
 // An Example is a trial that did not fully succeed.
 type Example struct {
 	Trial assay.TrialID
-	Cell  assay.Cell
+	Cell  *assay.Cell
 	Cause assay.Cause
 }
 
-// headline computes the figures. The tests of the analysis have to be adjusted already.
-func (x *counted) headline(a *Analysis, parts int) Headline {
-	h := Headline{Causes: causes(a.Errors)}
-	h.Order, h.Shared = x.order(a.Models)
-	for _, m := range byModel(x.cells) {
-		h.Faults += m.faults
-		h.USD = assay.RoundUSD(h.USD + m.costUSD + m.userUSD)
-		h.UserUSD = assay.RoundUSD(h.UserUSD + m.userUSD)
-		if m.done == 0 {
-			h.Without = append(h.Without, m.key)
-		}
-		if m.usage.UnpricedTokens+m.userUnpriced > 0 {
-			h.Unpriced = append(h.Unpriced, m.key)
-		}
-	}
-	if a.Done == 0 {
-		return h
-	}
-	alike := *x
-	alike.cells = counting(x.cells)
-	h.Loss = alike.loss(slices.Concat(a.Variants, a.Levels), parts)
-	h.Example = alike.example(h.Loss, a.Reason)
-	return h
-}
-
-// causes leaves out models without a failure.
-func causes(e Errors) (all []TopCause) {
-	for _, row := range e.Rows {
-		if row.Total == 0 {
-			continue
-		}
-		top := slices.MaxFunc(row.Cells, func(a, b ErrorCell) int { return a.Count - b.Count })
-		all = append(all, TopCause{row.Model, top.Cause, top.Count, row.Total})
-	}
-	return all
-}
-
-// order ranks the models by their rates on the tasks and under the conditions that all of them
-// have.
-func (x *counted) order(tests []Paired) (ranks []Rank, shared bool) {
-	cells, shared := sharedCells(x.cells)
-	for _, m := range byModel(cells) {
-		if m.done > 0 {
-			r := m.rate(m.key, "")
-			ranks = append(ranks, Rank{
-				Model: m.key, Done: r.Done, Rate: r.Rate, Interval: r.Interval,
-			})
-		}
-	}
-	slices.SortStableFunc(ranks, func(a, b Rank) int { return cmp.Compare(b.Rate, a.Rate) })
-	for i := range ranks[:max(0, len(ranks)-1)] {
-		ranks[i].Next = Between(tests, ranks[i].Model, ranks[i+1].Model)
-	}
-	return ranks, shared
+// point finds the largest loss, and a trial that shows it or the main reason. The tests of the
+// analysis have to be adjusted already.
+func (a *Analysis) point(x counted, parts int) {
+	x.cells = counting(x.cells)
+	a.Loss = x.loss(slices.Concat(a.Variants, a.Levels), parts)
+	a.Example = x.example(a.Loss, a.Reason)
 }
 
 // Between returns the comparison of two models with a as the first side, or nil without one.
@@ -149,8 +57,8 @@ func Between(tests []Paired, a, b string) *Paired {
 }
 
 // sharedCells returns the cells with only the tasks that all models with outcomes have done under
-// the same conditions. It returns all cells and false if that leaves out no task, or all.
-func sharedCells(cells []*cell) ([]*cell, bool) {
+// the same conditions. It returns all cells if that leaves out all tasks.
+func sharedCells(cells []*cell) []*cell {
 	type place struct {
 		assay.Cell
 		task task
@@ -164,27 +72,22 @@ func sharedCells(cells []*cell) ([]*cell, bool) {
 		}
 	}
 	var out []*cell
-	left := false
 	for _, c := range cells {
-		s := &cell{Cell: c.Cell}
-		s.from, s.tasks = c.from, make(map[task]outcomes)
-		for of, o := range c.tasks {
-			if tried[place{without(c.Cell, model), of}] < len(models) {
-				left = true
-				continue
+		at := without(c.Cell, model)
+		shared := c.only(func(of task, o outcomes) outcomes {
+			if tried[place{at, of}] < len(models) {
+				return outcomes{}
 			}
-			s.tasks[of] = o
-			s.done += int(o[done])
-			s.full += int(o[full])
-		}
-		if s.done > 0 {
-			out = append(out, s)
+			return o
+		})
+		if shared.n(done) > 0 {
+			out = append(out, shared)
 		}
 	}
-	if !left || len(out) == 0 {
-		return cells, false
+	if len(out) == 0 {
+		return cells
 	}
-	return out, true
+	return out
 }
 
 // compareLevels compares levels of the other factors with their first levels, such as the highest
@@ -285,7 +188,7 @@ func (x *counted) taskLosses() []Loss {
 			return cmp.Or(cmp.Compare(g.Full*h.N, h.Full*g.N), cmp.Compare(h.N, g.N),
 				cmp.Compare(x.tasks[a], x.tasks[b]))
 		})
-		u := separate{Loss: Loss{Model: m.key, Factor: Task, Level: string(x.tasks[low])}}
+		u := separate{Loss: Loss{Model: m.Model, Factor: Task, Level: string(x.tasks[low])}}
 		for _, of := range tasks {
 			if of != low {
 				u.rest = append(u.rest, m.tasks[of].group())
@@ -333,7 +236,7 @@ func (x *counted) example(l *Loss, r *Reason) *Example {
 		return nil
 	case l != nil && l.Factor == Task:
 		of := task(slices.Index(x.tasks, assay.TaskID(l.Level)))
-		return x.failures[failure{model: l.Model, task: of}].example()
+		return x.failures[failure{model: l.Model, task: of}]
 	case l != nil:
 		return x.failureAt(l.Model, l.Factor, l.Level)
 	}
@@ -351,12 +254,12 @@ func (x *counted) failureAt(model, factor, name string) *Example {
 	if reason == nil {
 		return nil
 	}
-	var found failedTrial
+	var found *Example
 	for _, c := range cells {
-		f, ok := x.failures[failure{cell: c, cause: reason.Cause}]
-		if ok && (found.cell == nil || c.Reliability > found.cell.Reliability) {
-			found = f
+		e := x.failures[failure{cell: c, cause: reason.Cause}]
+		if e != nil && (found == nil || c.Reliability > found.Cell.Reliability) {
+			found = e
 		}
 	}
-	return found.example()
+	return found
 }

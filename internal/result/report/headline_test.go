@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
@@ -36,14 +37,14 @@ func (p *rehearsal) play(c assay.Cell, n, full int, cause assay.Cause) {
 	}
 }
 
-func (p *rehearsal) headline(t *testing.T) report.Headline {
+func (p *rehearsal) analyze(t *testing.T) *report.Analysis {
 	t.Helper()
 	a, err := report.Design{}.Analyze("e", slices.Values(p.trials), all(p.attempts...),
 		report.Beside{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Headline
+	return a
 }
 
 func inCell(model, variant string, reliability float64) assay.Cell {
@@ -62,7 +63,7 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 		p.play(inCell("n", assay.Optimal, reliability), 30, 21, assay.NoAction)
 		p.play(inCell("n", "flawed_missing_step", reliability), 30, 21, assay.NoAction)
 	}
-	h := p.headline(t)
+	h := p.analyze(t)
 	if l := h.Loss; l == nil || l.Model != "m" || l.Level != "flawed_missing_step" ||
 		l.Against != assay.Optimal || fmt.Sprintf("%.2f", l.Points) != "0.90" || !l.Significant ||
 		l.Interval.Low < 0.7 || l.Interval.High < 0.95 {
@@ -76,10 +77,6 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	at := slices.IndexFunc(p.attempts, func(a assay.Attempt) bool { return a.ID == e.Trial })
 	if p.attempts[at].Level == assay.FullSuccess {
 		t.Errorf("the example is a success")
-	}
-	want := []report.TopCause{{"m", assay.WrongTool, 54, 54}, {"n", assay.NoAction, 36, 36}}
-	if diff := cmp.Diff(want, h.Causes); diff != "" {
-		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 }
 
@@ -117,7 +114,7 @@ func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
 			var p rehearsal
 			c.play(&p)
 			got := ""
-			h := p.headline(t)
+			h := p.analyze(t)
 			if l := h.Loss; l != nil {
 				got = fmt.Sprint(l.Factor, " ", l.Level, " ", l.Significant)
 			}
@@ -150,18 +147,11 @@ func TestOrderIsAboutSharedTasks(t *testing.T) {
 			p.play(hard, 30, m.hard, assay.BadLuck)
 		}
 	}
-	h := p.headline(t)
-	got := ""
-	for _, r := range h.Order {
-		got += fmt.Sprintf("%s %.2f", r.Model, r.Rate)
-		if r.Next != nil {
-			got += fmt.Sprintf(" (%s to %s %.2f %v) ", r.Next.A, r.Next.B, r.Next.Difference,
-				r.Next.Significant())
-		}
-	}
-	want := "good 1.00 (good to narrow -0.33 true) narrow 0.67 (narrow to bad -0.60 true) bad 0.07"
-	if got != want || !h.Shared {
-		t.Errorf("order %q, shared %v; want %q of shared tasks", got, h.Shared, want)
+	got := exhibit.Headline(p.analyze(t))[0].Text
+	want := "good 100 % > narrow 67 % > bad 7 % (> is more than chance, q ≤ .002), " +
+		"on what all have done"
+	if got != want {
+		t.Errorf("order %q, want %q", got, want)
 	}
 }
 
@@ -221,7 +211,7 @@ func TestTablesDoNotDependOnOrder(t *testing.T) {
 		for _, r := range a.Rows {
 			rows = append(rows, fmt.Sprint(r.Model, " ", r.Variant, " ", r.Reliability))
 		}
-		return rows, a.Headline.Example.Trial
+		return rows, a.Example.Trial
 	}
 	want, example := analyze()
 	var sorted []string

@@ -67,20 +67,6 @@ func outcomeOf(a *assay.Attempt) outcomes {
 	return out
 }
 
-// surviving counts one of the outcomes as one that met a fault of a tool.
-func (o outcomes) surviving(isFull int32) outcomes {
-	o[hit]++
-	o[survived] += isFull
-	return o
-}
-
-// hurting counts one of the outcomes as one with a plan that hurts.
-func (o outcomes) hurting(isFull int32) outcomes {
-	o[hurt]++
-	o[hurtFull] += isFull
-	return o
-}
-
 func flag(b bool) int32 {
 	if b {
 		return 1

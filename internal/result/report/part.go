@@ -35,10 +35,10 @@ func (p Part) factor() string {
 }
 
 // models pools the part's cells by model, in the order of Models.
-func (p Part) models(cells []*cell) []*pooled[string] {
+func (p Part) models(cells []*cell) []*cell {
 	models := byModel(cells)
-	slices.SortStableFunc(models, func(a, b *pooled[string]) int {
-		return cmp.Compare(slices.Index(p.Models, a.key), slices.Index(p.Models, b.key))
+	slices.SortStableFunc(models, func(a, b *cell) int {
+		return cmp.Compare(slices.Index(p.Models, a.Model), slices.Index(p.Models, b.Model))
 	})
 	return models
 }

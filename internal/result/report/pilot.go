@@ -20,15 +20,15 @@ type PilotRow struct {
 func pilot(cells []*cell) Pilot {
 	var judgedCells []*cell
 	for _, c := range cells {
-		if c.total()[judged] > 0 {
+		if c.n(judged) > 0 {
 			judgedCells = append(judgedCells, c)
 		}
 	}
-	pools, averaged := byModelAnd(judgedCells, variant)
-	out := Pilot{Rows: []PilotRow{}, Averaged: averaged}
-	for _, p := range pools {
+	by := byModelAnd(variant)
+	out := Pilot{Rows: []PilotRow{}, Averaged: averagedBy(judgedCells, by)}
+	for _, p := range pool(judgedCells, by) {
 		out.Rows = append(out.Rows, PilotRow{
-			Model: p.key.model, Variant: p.key.level, Done: int(p.total()[judged]),
+			Model: p.Model, Variant: p.Variant, Done: p.n(judged),
 			Executor: p.among(judged, executor), Paper: p.among(judged, paper),
 			Batch: p.among(judged, batch),
 		})

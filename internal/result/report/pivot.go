@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -77,7 +76,7 @@ type PivotCell struct {
 
 func newPivotCell(level string, t *tally) PivotCell {
 	r := stat.Clustered(t.byTask(), 0.95)
-	return PivotCell{level, t.done, t.planned, t.full, r.Rate, r.Interval}
+	return PivotCell{level, t.n(done), t.planned, t.n(full), r.Rate, r.Interval}
 }
 
 // Metrics holds a model's main metrics in a part.
@@ -108,30 +107,23 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	if factor == variant && severityVaries(cells) {
 		by = Graded
 	}
-	pools, averaged := byModelAnd(cells, by)
-	at := make(map[modelLevel]*tally)
-	for _, pool := range pools {
-		at[pool.key] = &pool.tally
-	}
 	v := Pivot{
-		Name: p.Name, Factor: factor, Levels: levels(cells, by), Averaged: averaged,
-		Rows: []PivotRow{}, LeftOut: p.leftOut(cells, left),
+		Name: p.Name, Factor: factor, Levels: levels(cells, by),
+		Averaged: averagedBy(cells, byModelAnd(by)), Rows: []PivotRow{}, LeftOut: p.leftOut(cells, left),
 	}
 	v.Contrast = contrast(factor, v.Levels)
 	for _, m := range p.models(cells) {
-		row := PivotRow{Model: m.key}
+		row, mine := PivotRow{Model: m.Model}, ofModel(cells, m.Model)
 		for _, l := range v.Levels {
-			t := cmp.Or(at[modelLevel{m.key, l}], new(tally))
-			row.Cells = append(row.Cells, newPivotCell(l, t))
+			row.Cells = append(row.Cells, pivotCellAt(mine, l, by))
 		}
-		mine := ofModel(cells, m.key)
 		row.derive()
 		row.compareLevels(v.Contrast, mine, factor)
 		switch factor {
 		case variant:
 			row.compareVariants(all, mine, by)
 		case taskType, difficulty:
-			v.Metrics = append(v.Metrics, m.metrics(m.key))
+			v.Metrics = append(v.Metrics, m.metrics(m.Model))
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -203,12 +195,12 @@ func mean(rates []*float64) *float64 {
 
 func (t *tally) metrics(model string) Metrics {
 	m := Metrics{
-		Model: model, Done: t.done, Planned: t.planned,
+		Model: model, Done: t.n(done), Planned: t.planned,
 		Success: t.among(done, full, partial), Full: t.among(done, full),
 		Partial: t.among(done, partial), Failure: t.among(done, failed),
 		Ordered: t.among(done, ordered), MeanTurns: t.meanTurns(),
 	}
-	n := float64(max(1, t.done))
-	m.Weighted, m.ToolCoverage = (float64(t.full)+float64(t.partial)/2)/n, t.coverage/n
+	n := float64(max(1, t.n(done)))
+	m.Weighted, m.ToolCoverage = (float64(t.n(full))+float64(t.n(partial))/2)/n, t.coverage/n
 	return m
 }

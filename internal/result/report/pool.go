@@ -7,67 +7,53 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A pooled tally covers a group of cells.
-type pooled[K comparable] struct {
-	key K
-	tally
-}
-
-// pool groups cells by key, in the order of the first cell of each group. It also returns the
-// factors that vary within a group.
-func pool[K comparable](
-	cells []*cell,
-	key func(assay.Cell) K,
-) (pools []*pooled[K], averaged []string) {
-	index := make(map[K]*pooled[K])
-	first := make(map[K]assay.Cell)
-	varies, severities := make(map[string]bool), make(map[K]string)
+// pool adds up the cells with the same key. Each sum is in the place of its first cell, and has the
+// levels of that one.
+func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*cell) {
+	index := make(map[K]*cell)
 	for _, c := range cells {
 		k := key(c.Cell)
-		p := index[k]
-		if p == nil {
-			p = &pooled[K]{key: k}
-			index[k], first[k] = p, c.Cell
-			pools = append(pools, p)
+		if index[k] == nil {
+			index[k] = &cell{Cell: c.Cell}
+			pools = append(pools, index[k])
 		}
-		p.merge(&c.tally)
+		index[k].merge(&c.tally)
+	}
+	return pools
+}
+
+// averagedBy returns the factors that vary among cells with the same key.
+func averagedBy[K comparable](cells []*cell, key func(assay.Cell) K) []string {
+	first, severities := make(map[K]*cell), make(map[K]string)
+	varies := make(map[string]bool)
+	for _, c := range cells {
+		k := key(c.Cell)
+		if first[k] == nil {
+			first[k] = c
+		}
 		for _, f := range factors {
 			if f != severity {
-				varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
+				varies[f] = varies[f] || level(c.Cell, f) != level(first[k].Cell, f)
 			} else if s := c.Severity; s != "" { // plain variants have no severity
 				varies[f] = varies[f] || severities[k] != "" && severities[k] != s
 				severities[k] = s
 			}
 		}
-		varies[repeat] = varies[repeat] || p.repeated
+		varies[repeat] = varies[repeat] || c.repeated || c.repeat != first[k].repeat
 	}
-	averaged = []string{}
-	for _, f := range slices.Concat(factors, []string{repeat}) {
-		if varies[f] {
-			averaged = append(averaged, f)
-		}
-	}
-	return pools, averaged
-}
-
-// byModel groups cells by model.
-func byModel(cells []*cell) []*pooled[string] {
-	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
-	return pools
-}
-
-// A modelLevel is a model and a level of a factor.
-type modelLevel struct{ model, level string }
-
-// byModelAnd groups cells by model and the levels of a factor.
-func byModelAnd(cells []*cell, factor string) (pools []*pooled[modelLevel], averaged []string) {
-	return pool(cells, func(c assay.Cell) modelLevel {
-		return modelLevel{c.Model, level(c, factor)}
+	return slices.DeleteFunc(slices.Concat(factors, []string{repeat}), func(f string) bool {
+		return !varies[f]
 	})
 }
 
-func (p *pooled[K]) rate(model, level string) ModelRate {
-	return ModelRate{model, newPivotCell(level, &p.tally)}
+// byModel adds up cells by model.
+func byModel(cells []*cell) []*cell {
+	return pool(cells, func(c assay.Cell) string { return c.Model })
+}
+
+// byModelAnd returns the key of cells with the same model and level of a factor.
+func byModelAnd(factor string) func(assay.Cell) [2]string {
+	return func(c assay.Cell) [2]string { return [2]string{c.Model, level(c, factor)} }
 }
 
 // The factors, named like the fields of an export.

@@ -30,7 +30,7 @@ func Simulated(model string) bool { return strings.HasPrefix(model, "sim/") }
 // or all if there are no others with an outcome.
 func counting(cells []*cell) []*cell {
 	others := slices.ContainsFunc(cells, func(c *cell) bool {
-		return c.done > 0 && !Simulated(c.Model)
+		return c.n(done) > 0 && !Simulated(c.Model)
 	})
 	return where(cells, func(c assay.Cell) bool { return !others || !Simulated(c.Model) })
 }
@@ -38,7 +38,7 @@ func counting(cells []*cell) []*cell {
 // mainReason finds the most frequent cause, and the place where it occurs most.
 func mainReason(cells []*cell) *Reason {
 	total := sum(cells)
-	r := &Reason{Failed: total.done - total.full}
+	r := &Reason{Failed: total.n(done) - total.n(full)}
 	for _, cause := range total.causes() {
 		if n := total.failedBy(cause).Count; n > r.Count {
 			r.Cause, r.Count = cause, n
@@ -48,16 +48,18 @@ func mainReason(cells []*cell) *Reason {
 		return nil
 	}
 
-	pools, _ := byModelAnd(cells, variantFactor(cells))
+	by := variantFactor(cells)
+	pools := pool(cells, byModelAnd(by))
 	for _, p := range pools {
-		if p.done < min(fewest, total.done/len(pools)) {
+		if p.n(done) < min(fewest, total.n(done)/len(pools)) {
 			continue
 		}
 		share := p.share(func(of task, o outcomes) (some, among int32) {
 			return int32(p.errors[taskCause{r.Cause, of}]), o[done]
 		})
 		if share.Count > 0 && share.Rate > r.Share.Rate {
-			r.Share, r.Place = share, p.rate(p.key.model, p.key.level)
+			r.Share = share
+			r.Place = ModelRate{p.Model, newPivotCell(level(p.Cell, by), &p.tally)}
 		}
 	}
 	return r

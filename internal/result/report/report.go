@@ -142,7 +142,7 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 	}
 	t.Rows, t.Averaged = d.rows(cells)
 	total := sum(cells)
-	t.Planned, t.Done = total.planned, total.done
+	t.Planned, t.Done = total.planned, total.n(done)
 	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.templates)))
 	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.rules)))
 	for _, p := range d.Parts {
@@ -152,13 +152,14 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 }
 
 func (d Design) rows(cells []*cell) (rows []Row, averaged []string) {
-	pools, averaged := pool(cells, func(c assay.Cell) assay.Cell { return without(c, taskType) })
 	rows = []Row{}
-	for _, p := range pools {
-		rows = append(rows, d.rowOf(&p.tally, p.key))
+	for _, p := range pool(cells, withoutType) {
+		rows = append(rows, d.rowOf(&p.tally, withoutType(p.Cell)))
 	}
-	return rows, averaged
+	return rows, averagedBy(cells, withoutType)
 }
+
+func withoutType(c assay.Cell) assay.Cell { return without(c, taskType) }
 
 func (d Design) floor(c assay.Cell) (rate float64, ok bool) {
 	if d.Floor == nil {
@@ -180,21 +181,21 @@ func (d Design) rowOf(t *tally, c assay.Cell) Row {
 
 // row returns the counts as a row, without its key.
 func (t *tally) row() Row {
-	full := stat.Clustered(t.byTask(), 0.95)
-	partial, failed := t.among(done, partial), t.among(done, failed)
+	success := stat.Clustered(t.byTask(), 0.95)
+	halfway, failure := t.among(done, partial), t.among(done, failed)
 	r := Row{
-		Planned: t.planned, Done: t.done, Faults: t.faults,
-		Full: t.full, Partial: t.partial, Failed: t.failed,
-		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
-		PartialRate: partial.Rate, PartialInterval: partial.Interval,
-		FailureRate: failed.Rate, FailureInterval: failed.Interval,
+		Planned: t.planned, Done: t.n(done), Faults: t.faults,
+		Full: t.n(full), Partial: t.n(partial), Failed: t.n(failed),
+		FullRate: success.Rate, FullInterval: success.Interval, DesignEffect: success.DesignEffect,
+		PartialRate: halfway.Rate, PartialInterval: halfway.Interval,
+		FailureRate: failure.Rate, FailureInterval: failure.Interval,
 		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, Unpriced: t.usage.UnpricedTokens,
-		BestMeasured: int(t.total()[measured]),
+		BestMeasured: t.n(measured),
 	}
 	if r.BestMeasured > 0 {
 		r.Best = new(t.best / float64(r.BestMeasured))
 	}
-	if r.Attacks = int(t.total()[attacked]); r.Attacks > 0 {
+	if r.Attacks = t.n(attacked); r.Attacks > 0 {
 		r.Security = new(t.among(attacked, held))
 	}
 	if t.best > 0 {

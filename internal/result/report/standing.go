@@ -106,11 +106,11 @@ const Reliable = "reliable tools"
 // standings computes the rows of all models with outcomes, the best first.
 func (d Design) standings(cells []*cell) []Standing {
 	out := []Standing{}
-	common, _ := sharedCells(cells)
+	common := sharedCells(cells)
 	for _, m := range byModel(cells) {
-		if m.done > 0 {
-			mine, shared := ofModel(cells, m.key), ofModel(common, m.key)
-			s := m.standing(m.key, mine, shared)
+		if m.n(done) > 0 {
+			mine, shared := ofModel(cells, m.Model), ofModel(common, m.Model)
+			s := m.standing(m.Model, mine, shared)
 			s.Skill = d.skill(mine, shared)
 			out = append(out, s)
 		}
@@ -125,13 +125,13 @@ func (d Design) standings(cells []*cell) []Standing {
 // standing returns a model's row. mine are the model's cells, and common the cells with only the
 // tasks that all models have.
 func (t *tally) standing(model string, mine, common []*cell) Standing {
-	shared, all := sum(common), t.total()
+	shared := sum(common)
 	s := Standing{
-		Model: model, Planned: t.planned, Done: t.done,
-		Success: shared.among(done, full), Common: shared.done, Conditions: conditions(mine),
+		Model: model, Planned: t.planned, Done: t.n(done),
+		Success: shared.among(done, full), Common: shared.n(done), Conditions: conditions(mine),
 		FlawedPlan: flawedPlan(mine), FailingTools: failingTools(mine),
-		Recovery: t.among(hit, survived), Hit: int(all[hit]),
-		FalseSuccess: t.among(unfinished, claimed), Failed: int(all[unfinished]), Selected: t.selected(),
+		Recovery: t.among(hit, survived), Hit: t.n(hit),
+		FalseSuccess: t.among(unfinished, claimed), Failed: t.n(unfinished), Selected: t.selected(),
 	}
 	if t.costUSD > 0 && t.usage.UnpricedTokens == 0 {
 		s.Price = new(t.price())
@@ -144,7 +144,7 @@ func (t *tally) standing(model string, mine, common []*cell) Standing {
 func (d Design) skill(mine, common []*cell) *Skill {
 	ceilings := make(map[assay.Cell]float64)
 	for _, c := range mine {
-		if n := c.total()[measured]; n > 0 {
+		if n := c.n(measured); n > 0 {
 			ceilings[c.Cell] = c.best / float64(n)
 		}
 	}
@@ -157,9 +157,9 @@ func (d Design) skill(mine, common []*cell) *Skill {
 			continue
 		}
 		known = append(known, c)
-		s.Trials += c.done
-		s.Floor += floor * float64(c.done)
-		s.Ceiling += ceiling * float64(c.done)
+		s.Trials += c.n(done)
+		s.Floor += floor * float64(c.n(done))
+		s.Ceiling += ceiling * float64(c.n(done))
 	}
 	if s.Trials == 0 {
 		return nil
@@ -201,7 +201,7 @@ func (t *tally) price() stat.Price {
 
 // selected lists the faults of trials that are not done which depend on the content of the trial.
 func (t *tally) selected() string {
-	if t.done == t.planned {
+	if t.n(done) == t.planned {
 		return ""
 	}
 	var parts []string
@@ -296,8 +296,8 @@ func conditions(mine []*cell) []Condition {
 		{FlawedPlans, where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) && calm(c) })},
 		{FailingTools, where(plain, func(c assay.Cell) bool { return !calm(c) })},
 	} {
-		if t := sum(c.cells); t.done > 0 {
-			out = append(out, Condition{c.name, t.done, t.among(done, full)})
+		if t := sum(c.cells); t.n(done) > 0 {
+			out = append(out, Condition{c.name, t.n(done), t.among(done, full)})
 		}
 	}
 	return out

@@ -23,16 +23,14 @@ type cell struct {
 
 // A tally counts the results of trials.
 type tally struct {
-	planned, done, faults int
-	full, partial, failed int
-	turns                 int
-	costUSD, coverage     float64
-	uncertain             int               // attempts with uncertain tokens
-	uncertainUSD          float64           // the most that these tokens cost
-	errors                map[taskCause]int // causes of trials without full success
-	callless              int               // failures without a valid call
-	loops                 map[assay.LoopKind]int
-	best                  float64 // sum of the ceilings of the measured outcomes
+	planned, faults, turns int
+	costUSD, coverage      float64
+	uncertain              int               // attempts with uncertain tokens
+	uncertainUSD           float64           // the most that these tokens cost
+	errors                 map[taskCause]int // causes of trials without full success
+	callless               int               // failures without a valid call
+	loops                  map[assay.LoopKind]int
+	best                   float64 // sum of the ceilings of the measured outcomes
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
 	templates, rules map[string]int
@@ -40,7 +38,9 @@ type tally struct {
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
-	// tasks counts the outcomes of each task, and spent adds up the dollars of all attempts at it.
+	// all counts the outcomes, tasks the outcomes of each task, and spent adds up the dollars of all
+	// attempts at it.
+	all   outcomes
 	tasks map[task]outcomes
 	spent map[task]float64
 	from  *population[task] // all tasks of the experiment
@@ -69,10 +69,31 @@ type tally struct {
 	givenN           int
 }
 
-func (o *outcomes) merge(p outcomes) {
-	for k, n := range p {
-		o[k] += n
+// n returns the number of outcomes of a kind.
+func (t *tally) n(kind countKind) int { return int(t.all[kind]) }
+
+// count adds outcomes of a task.
+func (t *tally) count(of task, some outcomes) {
+	if t.tasks == nil {
+		t.tasks = make(map[task]outcomes)
 	}
+	at := t.tasks[of]
+	for k, n := range some {
+		at[k] += n
+		t.all[k] += n
+	}
+	t.tasks[of] = at
+}
+
+// only returns the cell with just the outcomes of a task that keep returns.
+func (c *cell) only(keep func(task, outcomes) outcomes) *cell {
+	some := &cell{Cell: c.Cell, tally: tally{from: c.from}}
+	for of, o := range c.tasks {
+		if kept := keep(of, o); kept[done] > 0 {
+			some.count(of, kept)
+		}
+	}
+	return some
 }
 
 func (t *tally) plan(repeat int) {
@@ -115,19 +136,10 @@ func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 		one[measured], one[reached], one[hopeless] = 0, 0, 0
 	}
 	t.from.add(of, strings.Join(a.RequiredTools, " "))
-	if t.tasks == nil {
-		t.tasks = make(map[task]outcomes)
-	}
-	at := t.tasks[of]
-	at.merge(one)
-	t.tasks[of] = at
-	t.done++
+	t.count(of, one)
 	if a.Round > 0 {
 		t.retried++
 	}
-	t.full += int(one[full])
-	t.partial += int(one[partial])
-	t.failed += int(one[failed])
 	if one[full] == 0 {
 		bump(&t.errors, taskCause{a.Cause, of}, 1)
 	}
@@ -206,14 +218,6 @@ func (t *tally) share(count func(task, outcomes) (some, of int32)) Share {
 		s.Count += g.Full
 	}
 	return s
-}
-
-// total adds up the outcomes of all tasks.
-func (t *tally) total() (all outcomes) {
-	for _, o := range t.tasks {
-		all.merge(o)
-	}
-	return all
 }
 
 // byTask counts full successes among all outcomes.
@@ -302,9 +306,7 @@ func (t *tally) merge(o *tally) {
 		t.tasks = make(map[task]outcomes, len(o.tasks))
 	}
 	for of, more := range o.tasks {
-		at := t.tasks[of]
-		at.merge(more)
-		t.tasks[of] = at
+		t.count(of, more)
 	}
 	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
 	t.usage = t.usage.Add(o.usage)
@@ -331,7 +333,7 @@ func addAll[N int | float64](sums, more []*N) {
 // ints, reals and names list the figures that add up.
 func (t *tally) ints() []*int {
 	return []*int{
-		&t.planned, &t.done, &t.faults, &t.full, &t.partial, &t.failed, &t.turns, &t.uncertain,
+		&t.planned, &t.faults, &t.turns, &t.uncertain,
 		&t.retried, &t.input, &t.output, &t.calls, &t.wasted, &t.mistakes, &t.scheduled, &t.met,
 		&t.working, &t.truncated, &t.givenN, &t.callless, &t.userTokens, &t.userUnpriced,
 	}
@@ -350,4 +352,4 @@ func (t *tally) names() []*map[string]int {
 	}
 }
 
-func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.done)) }
+func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.n(done))) }

@@ -99,14 +99,14 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{
 			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
 				"setting, so the results do not belong to the one that they are filed under.",
-			perName(cells, func(m *pooled[string]) map[string]int { return m.unlike }),
+			perName(cells, func(m *cell) map[string]int { return m.unlike }),
 		},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
 			"sampling.max_tokens, or leave it out.", perModel(cells, truncated)},
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
-			"may be unfair.", perName(cells, func(m *pooled[string]) map[string]int { return m.deviations })},
+			"may be unfair.", perName(cells, func(m *cell) map[string]int { return m.deviations })},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
@@ -145,34 +145,34 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 }
 
 // perModel returns a line for each model for which say returns a text.
-func perModel(cells []*cell, say func(*pooled[string]) string) (where []string) {
+func perModel(cells []*cell, say func(*cell) string) (where []string) {
 	for _, m := range byModel(cells) {
 		if text := say(m); text != "" {
-			where = append(where, m.key+": "+text)
+			where = append(where, m.Model+": "+text)
 		}
 	}
 	return where
 }
 
 // perName returns a line for each name of each model that outcomes are counted by.
-func perName(cells []*cell, counts func(*pooled[string]) map[string]int) (where []string) {
+func perName(cells []*cell, counts func(*cell) map[string]int) (where []string) {
 	for _, m := range byModel(cells) {
 		for _, name := range slices.Sorted(maps.Keys(counts(m))) {
-			where = append(where, fmt.Sprintf("%s: %s in %s", m.key, name, part(counts(m)[name], m)))
+			where = append(where, fmt.Sprintf("%s: %s in %s", m.Model, name, part(counts(m)[name], m)))
 		}
 	}
 	return where
 }
 
 // part counts some of the outcomes of a model. It is empty if there are none.
-func part(n int, m *pooled[string]) string {
+func part(n int, m *cell) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d outcomes", n, m.done)
+	return fmt.Sprintf("%d of %d outcomes", n, m.n(done))
 }
 
-func retried(m *pooled[string]) string { return part(m.retried, m) }
+func retried(m *cell) string { return part(m.retried, m) }
 
 func unread(b Beside) []string {
 	var where []string
@@ -189,11 +189,11 @@ func unread(b Beside) []string {
 
 // uncertain describes a model's uncertain tokens. At most, these cost as much as if all dollars of
 // their attempts were for output.
-func uncertain(m *pooled[string]) string {
+func uncertain(m *cell) string {
 	if m.uncertain == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d attempts, %d tokens", m.uncertain, m.done+m.faults,
+	text := fmt.Sprintf("%d of %d attempts, %d tokens", m.uncertain, m.n(done)+m.faults,
 		m.usage.UncertainTokens)
 	if m.costUSD > 0 {
 		text += fmt.Sprintf(", at most $%.4f too much", m.uncertainUSD)
@@ -206,7 +206,7 @@ func unpriced(cells []*cell) []string {
 	if total := sum(cells); total.costUSD == 0 {
 		return nil
 	}
-	return perModel(cells, func(m *pooled[string]) string {
+	return perModel(cells, func(m *cell) string {
 		if m.usage.UnpricedTokens == 0 {
 			return ""
 		}
@@ -237,26 +237,27 @@ func incomplete(a *Analysis, b Beside) []string {
 // extremes lists the cells in which every outcome is a full success, or no outcome is. If the cells
 // of all task types agree, they are listed as one.
 func extremes(cells []*cell) (zero, perfect []string) {
-	withoutType := func(c assay.Cell) assay.Cell { return without(c, taskType) }
 	by, listed := variantFactor(cells), make(map[assay.Cell]bool)
-	list := func(pools []*pooled[assay.Cell]) {
+	list := func(pools []*cell) {
 		for _, p := range pools {
-			mixed := p.full > 0 && p.full < p.done
-			if p.done < fewest || listed[withoutType(p.key)] || mixed {
+			mixed := p.n(full) > 0 && p.n(full) < p.n(done)
+			if p.n(done) < fewest || listed[withoutType(p.Cell)] || mixed {
 				continue
 			}
-			listed[p.key] = true
-			if p.full == 0 {
+			listed[p.Cell] = true
+			if p.n(full) == 0 {
 				zero = append(zero, extremeText(p, by))
 			} else {
 				perfect = append(perfect, extremeText(p, by))
 			}
 		}
 	}
-	pools, _ := pool(cells, withoutType)
-	list(pools)
-	pools, _ = pool(cells, func(c assay.Cell) assay.Cell { return c })
-	list(pools)
+	all := pool(cells, withoutType)
+	for _, p := range all {
+		p.TaskType = ""
+	}
+	list(all)
+	list(cells)
 	return zero, perfect
 }
 
@@ -281,8 +282,8 @@ func unsolvable(cells []*cell) []string {
 }
 
 // extremeText describes a cell with a rate of 0 % or 100 %.
-func extremeText(p *pooled[assay.Cell], by string) string {
-	c := p.key
+func extremeText(p *cell, by string) string {
+	c := p.Cell
 	parts := []string{c.Model, Readable(level(c, by)), Readable(c.Difficulty)}
 	if c.TaskType != "" {
 		parts = append(parts, Readable(c.TaskType))
@@ -291,23 +292,23 @@ func extremeText(p *pooled[assay.Cell], by string) string {
 	if c.Faults != "" {
 		parts = append(parts, c.Faults)
 	}
-	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.done)
+	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.n(done))
 	if best := p.row().Best; best != nil {
 		text += fmt.Sprintf("; the best policy reaches %s", Percent(*best))
 	}
-	if p.full == 0 && Simulated(c.Model) {
+	if p.n(full) == 0 && Simulated(c.Model) {
 		text += "; a simulated agent, which may be built to fail here"
 	}
 	return text
 }
 
 func broken(cells []*cell) (where []string) {
-	pools, _ := byModelAnd(cells, variantFactor(cells))
-	for _, p := range pools {
+	by := variantFactor(cells)
+	for _, p := range pool(cells, byModelAnd(by)) {
 		n := p.callless
-		if p.done >= fewest && float64(n) > malformed*float64(p.done) {
+		if p.n(done) >= fewest && float64(n) > malformed*float64(p.n(done)) {
 			where = append(where, fmt.Sprintf("%s, %s: %d of %d",
-				p.key.model, Readable(p.key.level), n, p.done))
+				p.Model, Readable(level(p.Cell, by)), n, p.n(done)))
 		}
 	}
 	return where
@@ -392,9 +393,9 @@ func misnamed(cells []*cell) (where []string) {
 			n    map[string]int
 		}{{"the deployment", p.deployments}, {"the served name", p.served}} {
 			for _, name := range slices.Sorted(maps.Keys(names.n)) {
-				if why := assay.Contradiction(p.key, name); why != "" {
+				if why := assay.Contradiction(p.Model, name); why != "" {
 					where = append(where, fmt.Sprintf("%s: of %d outcomes %d have %s %s (%s)",
-						p.key, p.done, names.n[name], names.what, name, why))
+						p.Model, p.n(done), names.n[name], names.what, name, why))
 				}
 			}
 		}
@@ -402,7 +403,7 @@ func misnamed(cells []*cell) (where []string) {
 	return where
 }
 
-func drifted(m *pooled[string]) string {
+func drifted(m *cell) string {
 	if len(m.served) < 2 {
 		return ""
 	}
@@ -410,14 +411,14 @@ func drifted(m *pooled[string]) string {
 	for _, name := range slices.Sorted(maps.Keys(m.served)) {
 		names = append(names, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), m.served[name]))
 	}
-	return fmt.Sprintf("of %d outcomes %s", m.done, strings.Join(names, ", "))
+	return fmt.Sprintf("of %d outcomes %s", m.n(done), strings.Join(names, ", "))
 }
 
-func truncated(m *pooled[string]) string { return part(m.truncated, m) }
+func truncated(m *cell) string { return part(m.truncated, m) }
 
 // calls lists the agents with calls of a kind that deviate.
 func calls(cells []*cell, kind string) []string {
-	return perModel(cells, func(m *pooled[string]) string {
+	return perModel(cells, func(m *cell) string {
 		if m.deviating[kind] == 0 {
 			return ""
 		}
@@ -425,8 +426,8 @@ func calls(cells []*cell, kind string) []string {
 	})
 }
 
-func faultyModels(m *pooled[string]) string {
-	attempts := m.done + m.faults
+func faultyModels(m *cell) string {
+	attempts := m.n(done) + m.faults
 	if attempts < fewest || float64(m.faults) <= faulty*float64(attempts) {
 		return ""
 	}
