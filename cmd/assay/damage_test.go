@@ -192,7 +192,7 @@ func hurt(t *testing.T, random *rand.Rand, i int, path string, clean []byte) str
 	case 4:
 		tables := []string{
 			"attempts", "trials", "runs", "attempt_seals", "seals", "transcripts",
-			"run_counts", "dictionaries", "scores", "libraries",
+			"specs", "ends", "dictionaries", "scores", "libraries",
 		}
 		table := tables[i/10%len(tables)]
 		name = "DELETE FROM " + table
@@ -201,7 +201,8 @@ func hurt(t *testing.T, random *rand.Rand, i int, path string, clean []byte) str
 				"attempts": "level = '', ended = '', loop = '', loop_turn = 0, fault = 'server' WHERE fault = ''",
 				"trials":   "model = model || 'x' WHERE", "runs": "started_at = '2020-01-01T00:00:00Z' WHERE",
 				"attempt_seals": "sum = zeroblob(16) WHERE", "seals": "sum = zeroblob(16) WHERE",
-				"transcripts": "body = zeroblob(20) WHERE", "run_counts": "attempts = 3 WHERE",
+				"transcripts": "body = zeroblob(20) WHERE", "ends": "attempts = 3 WHERE",
+				"specs":        "spec = '{}' WHERE",
 				"dictionaries": "body = zeroblob(20) WHERE", "libraries": "body = zeroblob(20) WHERE",
 				"scores": "body = replace(body, 'failure', 'full_success') WHERE",
 			}[table]

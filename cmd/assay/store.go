@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,7 +66,9 @@ nothing. The stores are only read.`,
   assay store merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return rebuild(cmd.Context(), p, args[0], args[1:], false, asJSON)
+			return p.rebuild(args[0], asJSON, func(show func(string, int, int)) (store.Copied, error) {
+				return store.Merge(cmd.Context(), args[0], args[1:], show)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -91,7 +92,9 @@ The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
   assay store recover --store results.db whole.db && assay run experiment.yaml --store whole.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return rebuild(cmd.Context(), p, args[0], []string{path}, true, asJSON)
+			return p.rebuild(args[0], asJSON, func(show func(string, int, int)) (store.Copied, error) {
+				return store.Recover(cmd.Context(), args[0], path, show)
+			})
 		},
 	}
 	storeFlag(cmd, &path)
@@ -103,45 +106,24 @@ The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
 type rebuilt struct {
 	Store string `json:"store"`
 	store.Copied
-	Conflicts     []store.Conflict     `json:"conflict_list"`
-	PlanConflicts []store.PlanConflict `json:"plan_conflict_list"`
-	Lost          []store.Problem      `json:"lost_list"`
 }
 
-// rebuild copies stores into a new one. With salvage, it leaves out damaged rows instead of
-// failing.
-func rebuild(
-	ctx context.Context, p *process, to string, from []string, salvage, asJSON bool,
+// rebuild prints what a merge or a recovery copied.
+func (p *process) rebuild(
+	to string, asJSON bool, run func(show func(string, int, int)) (store.Copied, error),
 ) error {
-	out := rebuilt{
-		Store:         to,
-		Conflicts:     []store.Conflict{},
-		PlanConflicts: []store.PlanConflict{},
-		Lost:          []store.Problem{},
-	}
 	show := p.progress("")
-	r := store.Rebuild{
-		Conflict: func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
-		PlanConflict: func(c store.PlanConflict) {
-			out.PlanConflicts = append(out.PlanConflicts, c)
-		},
-		Progress: show.on,
-	}
-	if salvage {
-		r.Lost = func(_ string, problem store.Problem) { out.Lost = append(out.Lost, problem) }
-	}
-	sum, err := r.Make(ctx, to, from...)
+	sum, err := run(show.on)
 	show.end()
 	if err != nil {
 		return err
 	}
 
-	out.Copied = sum
 	var lost error
 	if sum.Lost > 0 || sum.Missing > 0 {
 		lost = &codedError{code: exitError}
 	}
-	return errors.Join(p.print(asJSON, &out), lost)
+	return errors.Join(p.print(asJSON, &rebuilt{to, sum}), lost)
 }
 
 func (r *rebuilt) String() string {
@@ -152,7 +134,7 @@ func (r *rebuilt) String() string {
 			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run,
 			c.Left.Store)
 	}
-	differ := slices.DeleteFunc(slices.Clone(r.Conflicts), func(c store.Conflict) bool {
+	differ := slices.DeleteFunc(slices.Clone(r.ConflictList), func(c store.Conflict) bool {
 		return c.Kept.Level == c.Left.Level
 	})
 	for _, c := range firstOf(&b, differ, "conflicts") {
@@ -160,11 +142,11 @@ func (r *rebuilt) String() string {
 			"kept %s of run %s in %s, left %s of run %s in %s\n",
 			c.Trial, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run, c.Left.Store)
 	}
-	if n := len(r.Conflicts) - len(differ); n > 0 {
+	if n := len(r.ConflictList) - len(differ); n > 0 {
 		fmt.Fprintf(&b, "%s two outcomes, which agree: the earlier ones were kept\n",
 			countedVerb(n, "trial", "has", "have"))
 	}
-	for _, l := range firstOf(&b, r.Lost, "losses") {
+	for _, l := range firstOf(&b, r.LostList, "losses") {
 		fmt.Fprintf(&b, "left: %s\n", l)
 	}
 
@@ -173,12 +155,12 @@ func (r *rebuilt) String() string {
 	if r.Doubles > 0 {
 		fmt.Fprintf(&b, "; %d attempts occurred more than once", r.Doubles)
 	}
-	if r.Copied.Conflicts > 0 {
-		fmt.Fprintf(&b, "; %d outcomes were left out in favour of earlier ones", r.Copied.Conflicts)
+	if r.Conflicts > 0 {
+		fmt.Fprintf(&b, "; %d outcomes were left out in favour of earlier ones", r.Conflicts)
 	}
-	if r.Copied.Lost > 0 {
+	if r.Lost > 0 {
 		fmt.Fprintf(&b, "; left %s that cannot be trusted or read",
-			counted(r.Copied.Lost, "attempt"))
+			counted(r.Lost, "attempt"))
 	}
 	if r.Missing > 0 {
 		fmt.Fprintf(&b, "; %s missing", countedVerb(int(r.Missing), "attempt", "is", "are"))

@@ -82,8 +82,7 @@ func TestMergeRestoresLostTranscripts(t *testing.T) {
 		filepath.Join(dir, "merged.db")
 	copyOf(t, clean, hurt)
 	meddle(t, hurt, "PRAGMA secure_delete = ON; UPDATE transcripts SET body = zeroblob(9)")
-	var lost []store.Problem
-	sum, err := rebuild(&lost, nil).Make(t.Context(), bare, hurt)
+	sum, err := store.Recover(t.Context(), bare, hurt, quiet)
 	if err != nil || sum.Bare == 0 || sum.Transcripts != 0 || sum.Lost != 0 {
 		t.Fatalf("%+v, %v, want all attempts without transcripts", sum, err)
 	}
@@ -106,8 +105,8 @@ func TestNewStoreRefusesOccupiedName(t *testing.T) {
 		to := filepath.Join(t.TempDir(), "new.db")
 		must(t, os.WriteFile(to+suffix, []byte("old"), 0o644))
 		_, backed := openReadOnly(t, clean).Backup(t.Context(), to)
-		_, merged := rebuild(nil, nil).Make(t.Context(), to, clean)
-		for what, err := range map[string]error{"Backup": backed, "Make": merged} {
+		_, merged := store.Merge(t.Context(), to, []string{clean}, quiet)
+		for what, err := range map[string]error{"Backup": backed, "Merge": merged} {
 			if !errors.Is(err, store.ErrExists) ||
 				!strings.Contains(err.Error(), "new.db"+suffix) ||
 				!strings.Contains(err.Error(), "\nhint: ") {
@@ -136,9 +135,8 @@ func TestNewStoreHasOneMaker(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, ".new.db"+suffix), []byte("left"),
 			0o644))
 	}
-	r := rebuild(nil, nil)
 	var once sync.Once
-	r.Progress = func(string, int, int) {
+	meanwhile := func(string, int, int) {
 		once.Do(func() {
 			if _, err := openReadOnly(t, clean).Backup(t.Context(),
 				to); !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "\nhint: ") {
@@ -146,7 +144,7 @@ func TestNewStoreHasOneMaker(t *testing.T) {
 			}
 		})
 	}
-	if _, err := r.Make(t.Context(), to, clean); err != nil {
+	if _, err := store.Merge(t.Context(), to, []string{clean}, meanwhile); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(dir)
@@ -170,28 +168,23 @@ func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
 		want fs.FileMode
 	}{
 		"backup": {func(to string) error {
-			_,
-				err := openReadOnly(t, private).Backup(t.Context(), to)
+			_, err := openReadOnly(t, private).Backup(t.Context(), to)
 			return err
 		}, 0o600},
 		"open backup": {func(to string) error {
-			_,
-				err := openReadOnly(t, open).Backup(t.Context(), to)
+			_, err := openReadOnly(t, open).Backup(t.Context(), to)
 			return err
 		}, 0o644},
 		"merge": {func(to string) error {
-			_,
-				err := rebuild(nil, nil).Make(t.Context(), to, open, private)
+			_, err := store.Merge(t.Context(), to, []string{open, private}, quiet)
 			return err
 		}, 0o600},
 		"merge of open": {func(to string) error {
-			_,
-				err := rebuild(nil, nil).Make(t.Context(), to, open)
+			_, err := store.Merge(t.Context(), to, []string{open}, quiet)
 			return err
 		}, 0o644},
 		"other way round": {func(to string) error {
-			_,
-				err := rebuild(nil, nil).Make(t.Context(), to, private, open)
+			_, err := store.Merge(t.Context(), to, []string{private, open}, quiet)
 			return err
 		}, 0o600},
 	} {
@@ -256,16 +249,8 @@ func TestMergeReportsPlanConflicts(t *testing.T) {
 		must(t, db.Close())
 		paths = append(paths, path)
 	}
-	merge := func(from ...string) (conflicts []store.PlanConflict, to string) {
-		r := rebuild(nil, nil)
-		r.PlanConflict = func(c store.PlanConflict) { conflicts = append(conflicts, c) }
-		to = filepath.Join(t.TempDir(), "all.db")
-		if _, err := r.Make(t.Context(), to, from...); err != nil {
-			t.Fatal(err)
-		}
-		return conflicts, to
-	}
-	got, to := merge(paths...)
+	to := filepath.Join(t.TempDir(), "all.db")
+	got := merge(t, to, paths...).PlanConflicts
 	want := []store.PlanConflict{{
 		Experiment: "e", Kept: store.StoredPlan{Store: paths[2], Run: "run2"},
 		Left:   store.StoredPlan{Store: paths[0], Run: "run0"},
@@ -274,7 +259,7 @@ func TestMergeReportsPlanConflicts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("plan conflicts (-want +got):\n%s", diff)
 	}
-	if same, _ := merge(paths[1], paths[2]); len(same) > 0 {
+	if same := merge(t, to+"-2", paths[1], paths[2]).PlanConflicts; len(same) > 0 {
 		t.Errorf("two stores with the same plan: %v", same)
 	}
 	db := openReadOnly(t, to)

@@ -45,7 +45,7 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.add("classification", id, c.Model, c.Prompt, c.Category, c.Confidence,
+		_, err = w.add("classifications", id, c.Model, c.Prompt, c.Category, c.Confidence,
 			c.Reason, c.RuleCategory, c.At, c.InputTokens, c.OutputTokens, c.CostUSD, c.Raw)
 		return err
 	})
@@ -58,7 +58,7 @@ func (db *DB) Classifications(
 	ctx context.Context, experiment string, trial assay.TrialID,
 ) iter.Seq2[Classification, error] {
 	return stream(func(yield func(Classification, error) bool) error {
-		unproved, err := db.unproved(ctx, "classification")
+		unproved, err := db.unproved(ctx, "classifications")
 		if err != nil {
 			return err
 		}

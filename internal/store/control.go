@@ -24,7 +24,8 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 		if err != nil {
 			return err
 		}
-		return w.exec(insertSQL("controls", controlColumns), k.seq, c.At, string(c.Command))
+		_, err = w.add("controls", k.seq, c.At, string(c.Command))
+		return err
 	})
 }
 

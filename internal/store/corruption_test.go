@@ -15,8 +15,11 @@ const (
 	itsTrial    = "(SELECT trial FROM attempts WHERE id = " + someAttempt + ")"
 	lastScore   = "(SELECT max(id) FROM scores)"
 	seal30      = "FROM attempt_seals WHERE attempt = 30"
-	someFault   = "CREATE TEMP TABLE c AS SELECT * FROM attempts WHERE fault <> '' LIMIT 1;"
-	insertCopy  = "INSERT INTO attempts SELECT * FROM c; DROP TABLE c;"
+	lose30      = "DELETE FROM transcripts WHERE attempt = 30; DELETE " + seal30 + `;
+		DELETE FROM attempts WHERE id = 30;
+		DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts);`
+	someFault  = "CREATE TEMP TABLE c AS SELECT * FROM attempts WHERE fault <> '' LIMIT 1;"
+	insertCopy = "INSERT INTO attempts SELECT * FROM c; DROP TABLE c;"
 )
 
 var corruptions = []corruption{
@@ -76,18 +79,20 @@ var corruptions = []corruption{
 	{"a transcript is cut off", "transcript", `UPDATE transcripts
 		SET body = substr(body, 1, length(body) - 9) WHERE attempt = 30`, nil},
 	{"a transcript is recorded as deleted", "reference", `INSERT INTO dropped
-		SELECT 30, 2, script ` + seal30, nil},
+		VALUES (30, 2)`, nil},
 	{"a dictionary is lost", "transcript", "DELETE FROM dictionaries", nil},
 
 	// Runs and other rows.
 	{"a run is renamed", "seal", "UPDATE runs SET experiment = 'other' WHERE seq = 1", nil},
-	{"a run's experiment is rewritten", "seal", `UPDATE runs SET spec = '{"name": "e", "seed": 3}'
+	{"a run's experiment is rewritten", "seal", `UPDATE specs SET spec = '{"name": "e", "seed": 3}'
 		WHERE seq = 1`, nil},
+	{"a run's experiment is dropped", "complete", "DELETE FROM specs WHERE seq = 2", nil},
+	{"a run's experiment and its seal are dropped", "complete", `DELETE FROM specs WHERE seq = 2;
+		DELETE FROM seals WHERE of = 'specs' AND id = 2`, nil},
 	{"a run is dropped", "reference", "DELETE FROM runs WHERE seq = 2", nil},
-	{"a run's count is changed", "seal", "UPDATE run_counts SET attempts = attempts - 1", nil},
-	{"a run's count is dropped", "complete", "DELETE FROM run_counts", nil},
-	{"a run's count and its seal are dropped", "complete", `DELETE FROM run_counts;
-		DELETE FROM seals WHERE of = 'run_count'`, nil},
+	{"a run's count is changed", "seal", "UPDATE ends SET attempts = attempts - 1", nil},
+	{"a run's end is changed", "seal", "UPDATE ends SET finished_at = '2020-01-01T00:00:00Z'", nil},
+	{"a run's end is dropped", "complete", "DELETE FROM ends", nil},
 	{"a score is changed", "seal", `UPDATE scores
 		SET body = replace(body, 'partial_success', 'full_success') WHERE id = ` + lastScore, nil},
 	{"a score is dropped", "complete", "DELETE FROM scores WHERE id = " + lastScore, nil},
@@ -98,11 +103,11 @@ var corruptions = []corruption{
 
 	// Records that excuse missing rows or seals.
 	{"a deletion is rewritten", "seal", `UPDATE deletions SET what = '{}' WHERE id = 1`, nil},
-	{"a lost attempt is excused", "seal", `DELETE FROM transcripts WHERE attempt = 30;
-		DELETE ` + seal30 + `; DELETE FROM attempts WHERE id = 30;
-		DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts);
-		INSERT INTO deleted SELECT 1, 'attempt', 30, 30`, nil},
-	{"the record of deleted rows is lost", "seal", "DELETE FROM deleted", nil},
+	{"a lost attempt is excused", "seal", lose30 + `UPDATE deletions
+		SET what = json_set(what, '$.rows.attempts[#]', json('{"first":30,"last":30}')) WHERE id = 1`, nil},
+	{"a lost attempt is excused by a new record", "complete", lose30 + `INSERT INTO deletions
+		SELECT 9, at, program, '{"rows":{"attempts":[{"first":30,"last":30}]}}' FROM deletions LIMIT 1`, nil},
+	{"the record of deleted rows is lost", "complete", "DELETE FROM deletions WHERE id = 1", nil},
 
 	// Bytes of the file.
 	{"a bit of a text is flipped on disk", "seal", "", replace(

@@ -207,9 +207,10 @@ func (w *writer) delete(
 		return d, err
 	}
 	if c.Transcripts {
-		err = w.dropTranscripts(deletion)
+		exec("INSERT INTO dropped SELECT attempt, ? FROM transcripts WHERE "+ofChosen, deletion)
+		exec("DELETE FROM transcripts WHERE " + ofChosen)
 	} else {
-		err = w.deleteRows(ctx, c, deletion)
+		err = w.deleteRows(ctx, c)
 	}
 	for _, text := range triggers {
 		exec(text)
@@ -217,7 +218,7 @@ func (w *writer) delete(
 
 	exec("DROP TABLE chosen_attempts")
 	if err == nil {
-		err = w.learnIDs()
+		err = w.learnLast()
 	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -226,22 +227,69 @@ func (w *writer) delete(
 	return d, err
 }
 
-// recordDeletion records a deletion by a user, and returns the record's row ID.
+// ofChosen is a condition for rows of the selected attempts.
+const ofChosen = "attempt IN (SELECT id FROM chosen_attempts)"
+
+// A condition selects rows of a table that go with a deletion.
+type condition struct{ table, where string }
+
+// conditions returns the rows with seals that go with the selected attempts. Its argument is the
+// experiment.
+func (c Choice) conditions() []condition {
+	all := []condition{
+		{"scores", ofChosen},
+		{"classifications", ofChosen},
+		{"attempts", "id IN (SELECT id FROM chosen_attempts)"},
+	}
+	if c.wholeExperiment() {
+		const ofRuns = "seq IN (SELECT seq FROM runs WHERE experiment = ?1)"
+		all = append(all,
+			condition{"controls", "run IN (SELECT seq FROM runs WHERE experiment = ?1)"},
+			condition{"libraries", `digest NOT IN
+				(SELECT library_digest FROM runs WHERE experiment <> ?1)`},
+			condition{"specs", ofRuns},
+			condition{"ends", ofRuns},
+			condition{"runs", "experiment = ?1"})
+	}
+	return all
+}
+
+// recordDeletion records a deletion by a user with the rows that are about to go, as stretches of
+// IDs, and returns the record's row ID.
 func (w *writer) recordDeletion(c Choice, d Deleted, program string) (int64, error) {
-	what, err := json.Marshal(struct {
+	record := struct {
 		Choice
-		Deleted Deleted `json:"deleted"`
-	}{c, d})
+		Deleted Deleted          `json:"deleted"`
+		Rows    map[string]spans `json:"rows,omitempty"`
+	}{c, d, make(map[string]spans)}
+	for _, t := range c.conditions() {
+		if c.Transcripts {
+			break
+		}
+		rows, err := collect(w.ctx, w.conn, `SELECT min(id), max(id)
+			FROM (SELECT rowid AS id, rowid - row_number() OVER (ORDER BY rowid) AS stretch
+				FROM `+t.table+` WHERE `+t.where+`)
+			GROUP BY stretch ORDER BY 1`, []any{c.Experiment}, func(s *span) []any {
+			return []any{&s.First, &s.Last}
+		})
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) > 0 {
+			record.Rows[t.table] = rows
+		}
+	}
+	what, err := json.Marshal(record)
 	if err != nil {
 		return 0, err
 	}
-	return w.add("deletion", time.Now(), program, string(what))
+	return w.add("deletions", time.Now(), program, string(what))
 }
 
-// liftTriggers drops the triggers that keep rows from being deleted, and returns their texts.
+// liftTriggers drops the triggers that keep rows, and returns their texts.
 func (w *writer) liftTriggers() (texts map[string]string, err error) {
-	texts, err = table[string, string](w.ctx, w.conn, `SELECT name, sql FROM sqlite_schema
-		WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`)
+	query := "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+	texts, err = table[string, string](w.ctx, w.conn, query)
 	for name := range texts {
 		if err == nil {
 			err = w.exec("DROP TRIGGER " + name)
@@ -250,102 +298,48 @@ func (w *writer) liftTriggers() (texts map[string]string, err error) {
 	return texts, err
 }
 
-// ofChosen is a condition for rows of the selected attempts.
-const ofChosen = "attempt IN (SELECT id FROM chosen_attempts)"
-
-// dropTranscripts deletes the transcripts of the selected attempts.
-func (w *writer) dropTranscripts(deletion int64) error {
-	err := w.drop(deletion, ofChosen+" AND attempt IN (SELECT attempt FROM transcripts)")
-	if err != nil {
-		return err
-	}
-	return w.exec("DELETE FROM transcripts WHERE " + ofChosen)
-}
-
-// drop records that the transcripts of sealed attempts were deleted.
-func (w *writer) drop(deletion int64, where string, args ...any) error {
-	query := "INSERT INTO dropped SELECT attempt, ?, script FROM attempt_seals WHERE " + where
-	return w.exec(query, append([]any{deletion}, args...)...)
-}
-
 // deleteRows deletes the selected attempts and everything that depends on them.
-func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error {
-	if err := w.lowerRunCounts(); err != nil {
+func (w *writer) deleteRows(ctx context.Context, c Choice) error {
+	if err := w.lowerEnds(); err != nil {
 		return err
 	}
-	type table struct{ name, id, of, where string }
-	tables := []table{
-		{"scores", "id", "score", ofChosen},
-		{"classifications", "id", "classification", ofChosen},
-		{"transcripts", "attempt", "", ofChosen},
-		{"dropped", "attempt", "", ofChosen},
-		{"attempt_seals", "attempt", "", ofChosen},
-		{"attempts", "id", "attempt", "id IN (SELECT id FROM chosen_attempts)"},
-		{"trials", "id", "", "id NOT IN (SELECT trial FROM attempts)"},
-	}
-	if c.wholeExperiment() {
-		const ofRun = "run IN (SELECT seq FROM runs WHERE experiment = ?1)"
-		tables = append(tables,
-			table{"controls", "id", "", ofRun},
-			table{"run_counts", "run", "", ofRun},
-			table{"runs", "seq", "run", "experiment = ?1"},
-			table{"libraries", "id", "library", "digest NOT IN (SELECT library_digest FROM runs)"})
-	}
-	for _, t := range tables {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var args []any
-		if strings.Contains(t.where, "?1") {
-			args = []any{c.Experiment}
-		}
-		rest := " FROM " + t.name + " WHERE " + t.where
-		if t.of != "" {
-			ids := "SELECT " + t.id + " AS id" + rest
-			if err := w.recordRows(deletion, t.of, ids, c.Experiment); err != nil {
-				return err
-			}
-		}
-		if err := w.exec("DELETE"+rest, args...); err != nil {
+	for _, table := range []string{"transcripts", "dropped", "attempt_seals"} {
+		if err := w.exec("DELETE FROM " + table + " WHERE " + ofChosen); err != nil {
 			return err
 		}
 	}
-	return w.sealDeleted(deletion)
+	for _, t := range c.conditions() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		rows := " FROM " + t.table + " WHERE " + t.where
+		seals := "DELETE FROM seals WHERE of = ?2 AND id IN (SELECT rowid" + rows + ")"
+		if err := w.exec(seals, c.Experiment, t.table); err != nil {
+			return err
+		}
+		if err := w.exec("DELETE"+rows, c.Experiment); err != nil {
+			return err
+		}
+	}
+	return w.exec("DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts)")
 }
 
-// lowerRunCounts subtracts the selected attempts from the counts of their runs.
-func (w *writer) lowerRunCounts() error {
-	counts, err := table[int64, int](w.ctx, w.conn, `SELECT c.run, max(0, c.attempts - count(*))
-		FROM run_counts c JOIN attempts a ON a.run = c.run
-		WHERE a.id IN (SELECT id FROM chosen_attempts) GROUP BY c.run, c.attempts`)
+// lowerEnds subtracts the selected attempts from the counts of the runs that have ended.
+func (w *writer) lowerEnds() error {
+	runs, err := values[int64](w.ctx, w.conn, `UPDATE ends SET attempts = max(0, attempts - n)
+		FROM (SELECT run AS of, count(*) AS n FROM attempts
+			WHERE id IN (SELECT id FROM chosen_attempts) GROUP BY run)
+		WHERE seq = of RETURNING seq`)
 	if err != nil {
 		return err
 	}
-	for run, n := range counts {
-		for _, query := range []string{
-			"DELETE FROM run_counts WHERE run = ?",
-			"DELETE FROM seals WHERE of = 'run_count' AND id = ?",
-		} {
-			if err := w.exec(query, run); err != nil {
-				return err
-			}
+	for _, run := range runs {
+		if err := w.exec("DELETE FROM seals WHERE of = 'ends' AND id = ?", run); err != nil {
+			return err
 		}
-		if err := w.countRun(run, n); err != nil {
+		if err := w.seal("ends", run); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// recordRows records the IDs of rows that are about to be deleted as stretches, and deletes their
-// seals. The first argument of ids is the experiment.
-func (w *writer) recordRows(deletion int64, of, ids, experiment string) error {
-	err := w.exec(`INSERT INTO deleted SELECT ?2, ?3, min(id), max(id)
-		FROM (SELECT id, id - row_number() OVER (ORDER BY id) AS stretch FROM (`+ids+`))
-		GROUP BY stretch`, experiment, deletion, of)
-	if err != nil {
-		return err
-	}
-	return w.exec(`DELETE FROM seals
-		WHERE (of = ?2 OR of LIKE ?2 || '\_%' ESCAPE '\') AND id IN (`+ids+")", experiment, of)
 }

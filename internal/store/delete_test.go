@@ -164,11 +164,14 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 		must(t, db.EndRun(t.Context(), a.Run, nil))
 		reader := raw(t, path, "")
 		var reused int
-		err := reader.QueryRow(`SELECT count(*) FROM deleted d JOIN (
-				SELECT 'run' AS of, seq AS id FROM runs
-				UNION ALL SELECT 'score', id FROM scores
-				UNION ALL SELECT 'classification', id FROM classifications
-				UNION ALL SELECT 'attempt', id FROM attempts
+		err := reader.QueryRow(`WITH deleted AS (SELECT t.key AS of, s.value ->> 'first' AS first,
+					s.value ->> 'last' AS last
+				FROM deletions, json_each(what, '$.rows') t, json_each(t.value) s)
+			SELECT count(*) FROM deleted d JOIN (
+				SELECT 'runs' AS of, seq AS id FROM runs
+				UNION ALL SELECT 'scores', id FROM scores
+				UNION ALL SELECT 'classifications', id FROM classifications
+				UNION ALL SELECT 'attempts', id FROM attempts
 			) r ON r.of = d.of AND r.id BETWEEN d.first AND d.last`).Scan(&reused)
 		if err := errors.Join(err, reader.Close()); err != nil || reused > 0 {
 			t.Errorf("%d rows have the IDs of deleted rows, %v", reused, err)
@@ -225,8 +228,7 @@ func TestMergeNoticesDeletions(t *testing.T) {
 		{Levels: []assay.Level{assay.PartialSuccess}},
 		{Experiment: "e", Transcripts: true},
 	}
-	r := rebuild(nil, nil)
-	r.Progress = func(what string, _, _ int) {
+	meanwhile := func(what string, _, _ int) {
 		if what != "writing" && len(deletions) > 0 {
 			if _, err := db.Delete(t.Context(), deletions[0], "v1"); err != nil {
 				t.Error(err)
@@ -235,7 +237,7 @@ func TestMergeNoticesDeletions(t *testing.T) {
 		}
 	}
 	to := filepath.Join(t.TempDir(), "new.db")
-	if _, err := r.Make(t.Context(), to, path); err != nil {
+	if _, err := store.Merge(t.Context(), to, []string{path}, meanwhile); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sortedContents(all(t, db, store.Filter{})),
@@ -244,7 +246,7 @@ func TestMergeNoticesDeletions(t *testing.T) {
 	}
 	intact(t, to)
 	// After a few tries it gives up.
-	r.Progress = func(string, int, int) {
+	meanwhile = func(string, int, int) {
 		a := doomed()
 		a.Run = "r2"
 		if err := db.Save(t.Context(), a, nil); err != nil && !errors.Is(err, store.ErrSettled) {
@@ -254,8 +256,8 @@ func TestMergeNoticesDeletions(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := r.Make(t.Context(), to+"2", path); !errors.Is(err, store.ErrChanged) {
-		t.Errorf("Make() = %v, want ErrChanged", err)
+	if _, err := store.Merge(t.Context(), to+"2", []string{path}, meanwhile); !errors.Is(err, store.ErrChanged) {
+		t.Errorf("Merge() = %v, want ErrChanged", err)
 	}
 }
 

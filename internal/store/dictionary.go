@@ -174,7 +174,7 @@ func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 	body := dictionary{}.encoder().EncodeAll(text, nil)
 	var id int64
 	err := db.do(ctx, len(body), func(w *writer) (err error) {
-		id, err = w.add("dictionary", body)
+		id, err = w.add("dictionaries", len(text), body)
 		return err
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -16,7 +15,7 @@ const applicationID = 0x41736179
 
 // format is the number of the schema, which a store has as its user_version. Raise it whenever
 // schema.sql changes, or the data that a seal covers. This program reads no other format.
-const format = 15
+const format = 16
 
 //go:embed schema.sql
 var tables string
@@ -27,16 +26,16 @@ var schema = tables + triggers()
 // triggers returns the triggers of the tables whose rows are never changed and never deleted.
 func triggers() string {
 	const keep = "CREATE TRIGGER %[1]s_keep BEFORE UPDATE ON %[1]s\n" +
-		"BEGIN SELECT raise(ABORT, '%[2]s are never changed'); END;\n"
+		"BEGIN SELECT raise(ABORT, '%[1]s are never changed'); END;\n"
 	const stay = "CREATE TRIGGER %[1]s_stay BEFORE DELETE ON %[1]s\n" +
-		"BEGIN SELECT raise(ABORT, '%[2]s are never deleted'); END;\n"
-	text := fmt.Sprintf(stay, "runs", "runs")
-	called := map[string]string{"run_counts": "counts of runs", "attempt_seals": "seals"}
+		"BEGIN SELECT raise(ABORT, '%[1]s are never deleted'); END;\n"
+	text := ""
 	for _, table := range []string{
-		"run_counts", "libraries", "trials", "attempts", "transcripts", "dictionaries", "controls",
-		"scores", "classifications", "imports", "attempt_seals", "seals",
+		"runs", "specs", "ends", "libraries", "trials", "attempts", "transcripts", "dictionaries",
+		"controls", "scores", "classifications", "imports", "attempt_seals", "seals", "deletions",
+		"dropped",
 	} {
-		text += fmt.Sprintf(keep+stay, table, cmp.Or(called[table], table))
+		text += fmt.Sprintf(keep+stay, table)
 	}
 	return text
 }

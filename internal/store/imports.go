@@ -40,14 +40,14 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 		if known {
 			return ErrImported
 		}
-		_, err := w.add("import", i.Kind, i.Name, i.SHA256, i.At, i.Program, string(i.Body))
+		_, err := w.add("imports", i.Kind, i.Name, i.SHA256, i.At, i.Program, string(i.Body))
 		return err
 	})
 }
 
 // Imports returns all imports in the order in which they were stored.
 func (db *DB) Imports(ctx context.Context) (all []Import, err error) {
-	_, err = db.eachProved(ctx, "import", func(row []any) error {
+	_, err = db.eachProved(ctx, "imports", func(_ int64, row []any) error {
 		var i Import
 		err := loadRow(importFields, &i, row, newInterned())
 		all = append(all, i)

@@ -305,7 +305,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if err := refuseDamaged(ctx, w.conn, w.path); err != nil {
 		return err
 	}
-	if err := w.learnIDs(); err != nil {
+	if err := w.learnLast(); err != nil {
 		return err
 	}
 	return w.noteFiles()

@@ -6,22 +6,15 @@ import (
 	"math"
 )
 
-// Kinds of pages: see "Database File Format" at sqlite.org.
-const (
-	indexNode = 2
-	indexLeaf = 10
-	tableLeaf = 13
-)
+// tableLeaf is the kind of pages with rows: see "Database File Format" at sqlite.org.
+const tableLeaf = 13
 
 var errCell = errors.New("not a row")
 
-// rowsIn returns the rows of a page that can be decoded. load returns the pages on which long rows
+// rowsIn returns the rows of a tableLeaf that can be decoded. load returns the pages on which long rows
 // continue. A NULL in the first column of a table stands for the row ID, which is returned there.
 func rowsIn(page []byte, load func(n int64) ([]byte, error)) (rows [][]any) {
 	at := 8
-	if page[0] == indexNode {
-		at = 12
-	}
 	for range binary.BigEndian.Uint16(page[3:]) {
 		if at+2 > len(page) {
 			break
@@ -40,18 +33,11 @@ func rowsIn(page []byte, load func(n int64) ([]byte, error)) (rows [][]any) {
 
 func rowAt(page []byte, at int, load func(n int64) ([]byte, error)) ([]any, error) {
 	r := cellReader{page[at:], true}
-	if page[0] == indexNode {
-		r.take(4) // the page with lesser rows
-	}
-	size := r.varint()
-	id := int64(0)
-	if page[0] == tableLeaf {
-		id = int64(r.varint())
-	}
+	size, id := r.varint(), int64(r.varint())
 	if !r.ok || size > maxTranscript {
 		return nil, errCell
 	}
-	local := localSize(page[0], len(page), int(size))
+	local := localSize(len(page), int(size))
 	payload := r.take(local)
 	if local < int(size) {
 		next := r.take(4)
@@ -67,18 +53,15 @@ func rowAt(page []byte, at int, load func(n int64) ([]byte, error)) ([]any, erro
 		return nil, errCell
 	}
 	row, err := decodeRow(payload)
-	if err == nil && page[0] == tableLeaf && len(row) > 0 && row[0] == nil {
+	if err == nil && len(row) > 0 && row[0] == nil {
 		row[0] = id
 	}
 	return row, err
 }
 
 // localSize returns how much of a row of some size is on the page where it begins.
-func localSize(kind byte, page, size int) int {
+func localSize(page, size int) int {
 	most, least := page-35, (page-12)*32/255-23
-	if kind != tableLeaf {
-		most = (page-12)*64/255 - 23
-	}
 	if size <= most {
 		return size
 	}

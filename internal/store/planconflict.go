@@ -29,7 +29,7 @@ type StoredPlan struct {
 // comparePlans reports the stores whose plan of an experiment differs from the plan of its latest
 // run. It leaves out experiments whose text is lost.
 func (b *rebuilder) comparePlans() error {
-	if b.PlanConflict == nil || len(b.sources) < 2 { // a single source may be damaged
+	if b.salvages {
 		return nil
 	}
 	type plan struct {
@@ -58,7 +58,7 @@ func (b *rebuilder) comparePlans() error {
 		k := kept[p.Name]
 		if fields := differ(&k.Experiment, &p.Experiment); len(fields) > 0 {
 			c := PlanConflict{p.Name, StoredPlan{k.store, k.Run}, StoredPlan{p.store, p.Run}, fields}
-			b.calls = append(b.calls, func() { b.PlanConflict(c) })
+			b.sum.PlanConflicts = append(b.sum.PlanConflicts, c)
 		}
 	}
 	return nil

@@ -26,6 +26,8 @@ func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 		{"attempt_seals", "attempt = 20"},
 		{"scores", "id = 1"},
 		{"runs", "seq = 1"},
+		{"specs", "seq = 1"},
+		{"ends", "seq = 1"},
 		{"libraries", "id = 1"},
 		{"imports", "id = 1"},
 		{"classifications", "id = 1"},

@@ -28,7 +28,7 @@ type StoredOutcome struct {
 	Level assay.Level `json:"level"`
 }
 
-// Copied counts the rows that were copied to a new store, and the rows that were not.
+// Copied tells which rows were copied to a new store, and which were not.
 type Copied struct {
 	Runs        int `json:"runs"`
 	Trials      int `json:"trials"`
@@ -45,29 +45,37 @@ type Copied struct {
 	Missing int64 `json:"missing"`
 	// Bare counts attempts that were copied without their transcripts, which are lost.
 	Bare int `json:"without_transcript"`
+	// The lists have all conflicts, and everything that was left out because it is damaged.
+	ConflictList  []Conflict     `json:"conflict_list"`
+	PlanConflicts []PlanConflict `json:"plan_conflict_list"`
+	LostList      []Problem      `json:"lost_list"`
 }
 
-// A Rebuild makes a new store from the rows of others, which it only reads.
-type Rebuild struct {
-	// Lost is called for everything that is not copied because it is damaged, with the path of
-	// its store. If Lost is nil, damage is an error.
-	Lost func(path string, p Problem)
-	// Conflict is called for each conflict. PlanConflict, unless it is nil, is called for each
-	// store whose plan of an experiment differs from the one that is kept.
-	Conflict     func(Conflict)
-	PlanConflict func(PlanConflict)
-	// Progress is called periodically.
-	Progress func(what string, done, of int)
-}
-
-// Make makes a store at path, which must not exist, from the rows of the stores at from. The
+// Merge makes a store at path, which must not exist, from the rows of the stores at from. The
 // new store appears complete or not at all. Its content does not depend on the order of the
 // stores, or on how often one is given, because rows are identified by their content, sorted
-// by their time, and numbered anew. It is as private as the most private of the stores.
+// by their time, and numbered anew. It is as private as the most private of the stores. Damage is
+// an error.
 //
-// If rows are deleted from one of the stores meanwhile, Make starts over without calling the
-// callbacks for the first try. After a few tries it returns [ErrChanged].
-func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Copied, err error) {
+// If rows are deleted from one of the stores meanwhile, Merge starts over. After a few tries it
+// returns [ErrChanged]. It calls progress periodically.
+func Merge(
+	ctx context.Context, path string, from []string, progress func(what string, done, of int),
+) (Copied, error) {
+	return rebuild(ctx, path, from, false, progress)
+}
+
+// Recover is [Merge] of a single store, which may be damaged. It leaves out the damaged rows.
+func Recover(
+	ctx context.Context, path, from string, progress func(what string, done, of int),
+) (Copied, error) {
+	return rebuild(ctx, path, []string{from}, true, progress)
+}
+
+func rebuild(
+	ctx context.Context, path string, from []string, salvages bool,
+	progress func(what string, done, of int),
+) (sum Copied, err error) {
 	mode, err := strictest(from...)
 	if err != nil {
 		return sum, err
@@ -80,36 +88,56 @@ func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Cop
 
 	const tries = 3
 	for try := 1; ; try++ {
-		var calls []func()
-		sum, calls, err = r.make(ctx, t.part, from)
-		if errors.Is(err, ErrChanged) && try < tries {
-			if err := errors.Join(t.clear(), create(t.part, mode)); err != nil {
-				return sum, err
-			}
-			continue
+		b := &rebuilder{
+			ctx: ctx, salvages: salvages, progress: progress,
+			sum: Copied{
+				ConflictList: []Conflict{}, PlanConflicts: []PlanConflict{}, LostList: []Problem{},
+			},
+			runs:   make(map[assay.RunID]int64),
+			known:  make(map[assay.RunID]*foundRun),
+			counts: make(map[int64]int),
+			trials: make(map[trialKey]*mergedTrial),
+			drops:  make(map[string]int64),
 		}
-		for _, call := range calls {
-			call()
+		err := b.copy(t.part, from)
+		switch {
+		case err == nil:
+			return b.sum, t.place()
+		case !errors.Is(err, ErrChanged) || try == tries:
+			return b.sum, err
 		}
-		if err != nil {
-			return sum, err
+		if err := errors.Join(t.clear(), create(t.part, mode)); err != nil {
+			return b.sum, err
 		}
-		return sum, t.place()
 	}
 }
 
-// make fills a new store, and returns the calls of the callbacks.
-func (r Rebuild) make(
-	ctx context.Context, part string, from []string,
-) (sum Copied, calls []func(), err error) {
-	b := &rebuilder{
-		Rebuild: r, ctx: ctx,
-		runs:   make(map[assay.RunID]int64),
-		known:  make(map[assay.RunID]*foundRun),
-		counts: make(map[int64]int),
-		trials: make(map[trialKey]*mergedTrial),
-		drops:  make(map[string]int64),
-	}
+// A rebuilder is one try to make a store.
+type rebuilder struct {
+	ctx      context.Context
+	salvages bool // damage is no error
+	progress func(what string, done, of int)
+	sources  []*DB
+	to       *DB
+	sum      Copied
+
+	deletions []int64 // the latest of each source when the try began
+
+	runs map[assay.RunID]int64 // their rows in the new store
+	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals
+	// prove their IDs.
+	known  map[assay.RunID]*foundRun
+	counts map[int64]int // attempts of each run in the new store
+
+	found   []foundAttempt
+	trials  map[trialKey]*mergedTrial
+	next    int64             // the row ID of the next attempt
+	drops   map[string]int64  // the records of transcripts that are gone, by their text
+	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store
+}
+
+// copy fills the new store.
+func (b *rebuilder) copy(part string, from []string) (err error) {
 	defer func() {
 		for _, s := range b.sources {
 			err = errors.Join(err, s.Close())
@@ -118,27 +146,27 @@ func (r Rebuild) make(
 	for _, name := range from {
 		s, err := b.open(name, part)
 		if err != nil {
-			return sum, nil, err
+			return err
 		}
 		b.sources = append(b.sources, s)
 	}
-	if b.to, err = Open(ctx, part); err != nil {
-		return sum, nil, err
+	if b.to, err = Open(b.ctx, part); err != nil {
+		return err
 	}
 	for _, step := range []func() error{
-		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyRunCounts, b.copyVerdicts,
+		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyEnds, b.copyVerdicts,
 		b.copyRest, b.refuseDeletions,
 	} {
 		if err = step(); err != nil {
 			break
 		}
 	}
-	return b.sum, b.calls, errors.Join(err, b.to.Close())
+	return errors.Join(err, b.to.Close())
 }
 
 // open opens a source. Unless damage is an error, it reads the source's pages, not its tables.
 func (b *rebuilder) open(path, part string) (*DB, error) {
-	if b.Lost == nil {
+	if !b.salvages {
 		return OpenReadOnly(b.ctx, path)
 	}
 	dir, err := filepath.Abs(salvageDir(part)) // addresses of SQLite need it
@@ -149,31 +177,6 @@ func (b *rebuilder) open(path, part string) (*DB, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return b.salvage(path, dir)
-}
-
-// A rebuilder is one try to make a store.
-type rebuilder struct {
-	Rebuild
-	ctx     context.Context
-	sources []*DB
-	to      *DB
-	sum     Copied
-	calls   []func() // of the callbacks, which another try would repeat
-
-	deletions []int64 // the latest of each source when the try began
-
-	runs map[assay.RunID]int64 // their rows in the new store
-	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals
-	// prove their IDs.
-	known  map[assay.RunID]*foundRun
-	ended  []int64       // the rows of the runs that have ended
-	counts map[int64]int // attempts of each run in the new store
-
-	found   []foundAttempt
-	trials  map[trialKey]*mergedTrial
-	next    int64             // the row ID of the next attempt
-	drops   map[string]int64  // the records of transcripts that are gone, by their text
-	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store
 }
 
 // noteDeletions notes the latest deletion of each source.
@@ -198,12 +201,17 @@ func (b *rebuilder) refuseDeletions() error {
 	return nil
 }
 
-// lose reports something that is not copied.
+// lose notes something that is not copied.
 func (b *rebuilder) lose(s *DB, p Problem) error {
-	if b.Lost == nil {
+	if !b.salvages {
 		return hinted(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p),
 			"\"assay store verify\" lists the damage, \"assay store recover\" copies the intact rows")
 	}
-	b.calls = append(b.calls, func() { b.Lost(s.path, p) })
+	b.sum.LostList = append(b.sum.LostList, p)
 	return nil
+}
+
+// loseRow notes a row that is not copied.
+func (b *rebuilder) loseRow(s *DB, table string, r sealedRow, what string) error {
+	return b.lose(s, Problem{"seal", nameRow(table, r.id, r.row), what, doRestore, true})
 }

@@ -161,16 +161,14 @@ func TestMergeReportsConflicts(t *testing.T) {
 		must(t, db.Close())
 		paths = append(paths, path)
 	}
-	var conflicts []store.Conflict
 	to := filepath.Join(t.TempDir(), "all.db")
-	sum, err := rebuild(nil, &conflicts).Make(t.Context(), to, paths[1], paths[0])
-	must(t, err)
+	sum := merge(t, to, paths[1], paths[0])
 	want := []store.Conflict{{
 		Trial: outcome(1).ID,
 		Kept:  store.StoredOutcome{Store: paths[0], Run: "run0", Level: assay.Failure},
 		Left:  store.StoredOutcome{Store: paths[1], Run: "run1", Level: assay.FullSuccess},
 	}}
-	if diff := cmp.Diff(want, conflicts); diff != "" || sum.Conflicts != 1 || sum.Attempts != 1 {
+	if diff := cmp.Diff(want, sum.ConflictList); diff != "" || sum.Conflicts != 1 || sum.Attempts != 1 {
 		t.Errorf("%+v, conflicts (-want +got):\n%s", sum, diff)
 	}
 }
@@ -180,18 +178,18 @@ func TestMergeRefusesExistingFileAndDamage(t *testing.T) {
 	clean := whole(t)
 	there := filepath.Join(t.TempDir(), "there.db")
 	must(t, os.WriteFile(there, []byte("mine"), 0o644))
-	if _, err := rebuild(nil, nil).Make(t.Context(), there,
-		clean); !errors.Is(err, store.ErrExists) {
-		t.Errorf("Make() over a file = %v, want ErrExists", err)
+	_, err := store.Merge(t.Context(), there, []string{clean}, quiet)
+	if !errors.Is(err, store.ErrExists) {
+		t.Errorf("Merge() over a file = %v, want ErrExists", err)
 	}
 	if b, err := os.ReadFile(there); string(b) != "mine" {
 		t.Errorf("the file was changed: %q, %v", b, err)
 	}
 	dir := t.TempDir()
 	damaged := planted(t, clean, corruptions[0])
-	if _, err := rebuild(nil, nil).Make(t.Context(), filepath.Join(dir, "new.db"),
-		damaged); !errors.Is(err, store.ErrDamaged) {
-		t.Errorf("Make() of a damaged store = %v, want ErrDamaged", err)
+	_, err = store.Merge(t.Context(), filepath.Join(dir, "new.db"), []string{damaged}, quiet)
+	if !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("Merge() of a damaged store = %v, want ErrDamaged", err)
 	}
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("the directory has %v, %v", left, err)
@@ -229,38 +227,40 @@ func TestImportStoresAFileOnce(t *testing.T) {
 	}
 }
 
-// One changed column of a run costs recovery no attempt. The rest of its row is unknown then, and
-// the parts with separate seals are kept.
+// One changed column of a run costs recovery no attempt. What the row says is unknown then, and the
+// other rows of the run are kept.
 func TestRecoverKeepsAttemptsOfChangedRun(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
 	n := len(all(t, openReadOnly(t, clean), store.Filter{}))
-	for column := range columnsIn(t, clean, "runs") {
-		if column == "id" || column == "seq" { // the seals of attempts cover the ID
-			continue
+	for _, table := range []string{"runs", "specs", "ends"} {
+		for column := range columnsIn(t, clean, table) {
+			if column == "seq" || table == "runs" && column == "id" {
+				continue // the seals of attempts cover the ID
+			}
+			t.Run(table+"/"+column, func(t *testing.T) {
+				t.Parallel()
+				path := planted(t, clean, corruption{sql: "UPDATE " + table + " SET " + column +
+					" = CASE typeof(" + column + ") WHEN 'integer' THEN 1 + " + column + " ELSE " +
+					column + " || ' ' END WHERE seq = 1"})
+				sum, lost, to := recoverTo(t, path)
+				if sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) == 0 {
+					t.Errorf("%+v, lost %v; want all %d attempts", sum, lost, n)
+				}
+				db := openReadOnly(t, to)
+				runs, err := db.Runs(t.Context(), "")
+				if err != nil || len(runs) != 2 || runs[0].ID != "r1" ||
+					runs[0].FinishedAt.IsZero() != (table == "ends") {
+					t.Errorf("Runs() = %+v, %v", runs, err)
+				}
+				plans, err := db.Plans(t.Context())
+				if plan := plans["r1"]; err != nil || plan.Lost() != (table == "specs") {
+					t.Errorf("the plan is %+v, %v", plan, err)
+				}
+				if got := len(all(t, db, store.Filter{Run: "r1"})); got != n-10 {
+					t.Errorf("%d attempts of the run, want %d", got, n-10)
+				}
+			})
 		}
-		t.Run(column, func(t *testing.T) {
-			t.Parallel()
-			path := planted(t, clean, corruption{sql: "UPDATE runs SET " + column + " = CASE typeof(" +
-				column + ") WHEN 'integer' THEN 1 + " + column + " ELSE " + column +
-				" || ' ' END WHERE id = 'r1'"})
-			sum, lost, to := recoverTo(t, path)
-			if sum.Attempts != n || sum.Lost != 0 || sum.Runs != 2 || len(lost) != 1 {
-				t.Errorf("%+v, lost %v; want all %d attempts", sum, lost, n)
-			}
-			db := openReadOnly(t, to)
-			runs, err := db.Runs(t.Context(), "")
-			if err != nil || len(runs) != 2 || runs[0].ID != "r1" {
-				t.Errorf("Runs() = %+v, %v", runs, err)
-			}
-			plans, err := db.Plans(t.Context())
-			plan, text := plans["r1"], []string{"spec", "serves", "prices"}
-			if err != nil || plan.Lost() != slices.Contains(text, column) {
-				t.Errorf("the plan is %+v, %v", plan, err)
-			}
-			if got := len(all(t, db, store.Filter{Run: "r1"})); got != n-10 {
-				t.Errorf("%d attempts of the run, want %d", got, n-10)
-			}
-		})
 	}
 }

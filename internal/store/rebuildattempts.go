@@ -51,7 +51,7 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 	var failed error
 	v := newVerifier(b.ctx, s)
 	v.inspect = func(*Stored) []Problem { return nil }
-	v.progress = func(done, of int) { b.Progress("reading "+s.path, done, of) }
+	v.progress = func(done, of int) { b.progress("reading "+s.path, done, of) }
 	v.found = func(p Problem) {
 		if failed == nil {
 			failed = b.lose(s, p)
@@ -71,7 +71,7 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 		}
 		b.found = append(b.found, f)
 	}
-	for _, step := range []func() error{v.begin, v.attempts, v.runCounts, v.ledger} {
+	for _, step := range []func() error{v.begin, v.attempts, v.runCounts} {
 		if err := step(); err != nil {
 			return s.wrap(err)
 		}
@@ -111,7 +111,7 @@ func (b *rebuilder) copyAttempts() error {
 		if err != nil {
 			return err
 		}
-		b.Progress("writing", first+len(rows), len(b.found))
+		b.progress("writing", first+len(rows), len(b.found))
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 			return s.wrap(err)
 		}
 	}
-	b.calls = append(b.calls, func() { b.Conflict(c) })
+	b.sum.ConflictList = append(b.sum.ConflictList, c)
 	return nil
 }
 
@@ -248,10 +248,10 @@ func (b *rebuilder) dropTranscript(w *writer, r *copyRow) error {
 	deletion := b.drops[why]
 	if deletion == 0 {
 		var err error
-		if deletion, err = w.add("deletion", time.Now(), "", why); err != nil {
+		if deletion, err = w.add("deletions", time.Now(), "", why); err != nil {
 			return err
 		}
 		b.drops[why] = deletion
 	}
-	return w.drop(deletion, "attempt = ?", r.id)
+	return w.exec(insertSQL("dropped", "attempt, deletion"), r.id, deletion)
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -16,27 +16,27 @@ import (
 // A foundRun is a run of a source, with the parts of it that are intact.
 type foundRun struct {
 	id, started string
-	ended       bool
 	sum         sum
-	row         []any // the values of runColumns
+	row         []any // the values of runColumns and specColumns
+	end         []any // the sealed values of the run's end; nil if there is none
 	doubtful    bool  // its identity, except for its ID, is not proved
 }
 
-// Columns of runColumns.
+// Columns of a foundRun's row.
 const (
 	runExperiment = 1
 	runStarted    = 9
 	runSpec       = 10
-	runEnd        = 13
 )
+
+// noSpec are the values of specColumns of a run whose experiment is lost.
+var noSpec = []any{"null", "{}", "{}"}
 
 // doubtfulRun returns a run of which only the ID is known.
 func doubtfulRun(id string) *foundRun {
 	const unknown = "unknown"
-	return &foundRun{id: id, doubtful: true, row: []any{
-		id, unknown, "", unknown, unknown, int64(0), unknown, unknown, int64(0), "",
-		"null", "{}", "{}", nil, nil,
-	}}
+	row := []any{id, unknown, "", unknown, unknown, int64(0), unknown, unknown, int64(0), ""}
+	return &foundRun{id: id, doubtful: true, row: append(row, noSpec...)}
 }
 
 // began notes when an attempt of a doubtful run finished. The first stands for the run's start.
@@ -64,6 +64,58 @@ func (b *rebuilder) findRuns() error {
 	return b.comparePlans()
 }
 
+// runsOf returns the runs of a source by their rows.
+func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
+	runs := make(map[int64]*foundRun)
+	err := s.eachSealed(b.ctx, "runs", func(r sealedRow) (bool, error) {
+		id, _ := r.row[0].(string)
+		if r.broken != "" {
+			if id != "" {
+				runs[r.id] = doubtfulRun(id)
+			}
+			what := r.broken + "; its attempts are copied, what else it says is unknown"
+			return true, b.loseRow(s, "runs", r, what)
+		}
+		started, _ := r.row[runStarted].(string)
+		row := slices.Concat(r.row, noSpec)
+		runs[r.id] = &foundRun{id: id, started: started, sum: sealOf("runs", r.row), row: row}
+		return true, nil
+	})
+	return runs, errors.Join(err,
+		b.partsOf(s, "specs", "the text of its experiment is not copied", runs,
+			func(f *foundRun, row []any) { copy(f.row[runSpec:], row[1:]) }),
+		b.partsOf(s, "ends", "its end is not copied", runs,
+			func(f *foundRun, row []any) { f.end = slices.Clone(row) }))
+}
+
+// partsOf passes the intact rows of a table with parts of runs to take. The others are left out.
+func (b *rebuilder) partsOf(
+	s *DB, table, left string, runs map[int64]*foundRun, take func(f *foundRun, row []any),
+) error {
+	err := s.eachSealed(b.ctx, table, func(r sealedRow) (bool, error) {
+		f := runs[r.id]
+		switch {
+		case f == nil:
+		case r.broken != "":
+			return true, b.loseRow(s, table, r, r.broken+"; "+left)
+		default:
+			take(f, r.row)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	missing, err := s.missingRows(b.ctx, table)
+	for _, id := range missing {
+		if f := runs[id]; f != nil {
+			lost := sealedRow{id: id, row: f.row}
+			err = errors.Join(err, b.loseRow(s, table, lost, "was saved and is missing; "+left))
+		}
+	}
+	return err
+}
+
 // copyRuns copies runs, oldest first. If the text of its experiment is damaged, the copy has null.
 // Doubtful runs come before all others, so that unknown properties of an experiment do not hide
 // known ones, and only if they have attempts.
@@ -81,9 +133,12 @@ func (b *rebuilder) copyRuns() error {
 	})
 	return b.to.do(b.ctx, 0, func(w *writer) error {
 		for _, r := range sorted {
-			if err := b.insertRun(w, r); err != nil {
+			seq, err := w.addRun(r.row)
+			if err != nil {
 				return err
 			}
+			b.runs[assay.RunID(r.id)] = seq
+			b.sum.Runs++
 		}
 		return nil
 	})
@@ -104,88 +159,25 @@ func (r *foundRun) replaces(old *foundRun) bool {
 	if r.doubtful != old.doubtful {
 		return old.doubtful
 	}
-	if r.ended != old.ended {
-		return r.ended
+	if ended := r.end != nil; ended != (old.end != nil) {
+		return ended
 	}
 	return bytes.Compare(r.sum[:], old.sum[:]) < 0
 }
 
-func (b *rebuilder) insertRun(w *writer, r *foundRun) error {
-	seq, err := w.addRun(r.row)
-	if err != nil {
-		return err
-	}
-	b.runs[assay.RunID(r.id)] = seq
-	b.sum.Runs++
-	if !r.ended {
-		return nil
-	}
-	b.ended = append(b.ended, seq)
-	return w.sealRow("run_end", seq)
-}
-
-// copyRunCounts stores how many attempts the runs that have ended have in the new store.
-func (b *rebuilder) copyRunCounts() error {
+// copyEnds copies the ends of runs, with the number of their attempts in the new store.
+func (b *rebuilder) copyEnds() error {
 	return b.to.do(b.ctx, 0, func(w *writer) error {
-		for _, seq := range b.ended {
-			if err := w.countRun(seq, b.counts[seq]); err != nil {
+		for id, seq := range b.runs {
+			end := b.known[id].end
+			if end == nil {
+				continue
+			}
+			row := append(slices.Clone(end[:len(end)-1]), b.counts[seq])
+			if _, err := w.addAt(seq, "ends", row...); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// runsOf returns the runs of a source by their rows. The parts of a run have separate seals: see
-// [sealed].
-func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
-	runs := make(map[int64]*foundRun)
-	for _, part := range []struct {
-		of, left string
-		take     func(f *foundRun, row []any)
-	}{
-		{
-			"run", "its attempts are copied, what else it says is unknown",
-			func(f *foundRun, row []any) {
-				f.sum = sealOf("run", row)
-				f.row = append(slices.Clone(row), "null", "{}", "{}", nil, nil)
-			},
-		},
-		{"run_spec", "the text of its experiment is not copied", func(f *foundRun, row []any) {
-			copy(f.row[runSpec:], row[1:])
-		}},
-		{"run_end", "its end is not copied", func(f *foundRun, row []any) {
-			f.ended = row[1] != nil
-			copy(f.row[runEnd:], row[1:])
-		}},
-	} {
-		err := s.eachSealed(b.ctx, part.of, func(r sealedRow) (bool, error) {
-			f := runs[r.id]
-			if part.of == "run" {
-				f = new(foundRun)
-				f.id, _ = r.row[0].(string)
-				f.started, _ = r.row[runStarted].(string)
-				if r.broken == "" && (f.id == "" || f.started == "") {
-					r.broken = "has no name or no start"
-				}
-			}
-			switch {
-			case f == nil:
-			case r.broken != "":
-				if part.of == "run" && f.id != "" {
-					runs[r.id] = doubtfulRun(f.id)
-				}
-				where, what := fmt.Sprintf("run %v", r.row[0]), r.broken+"; "+part.left
-				return true, b.lose(s, Problem{"seal", where, what, doRestore, true})
-			default:
-				part.take(f, r.row)
-				runs[r.id] = f
-			}
-			return true, nil
-		})
-		if err != nil {
-			return runs, err
-		}
-	}
-	return runs, nil
 }

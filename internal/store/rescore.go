@@ -12,8 +12,6 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-const scoreColumns = "attempt, scored_at, program, body"
-
 // A Rescored is a later verdict on a stored attempt.
 type Rescored struct {
 	Trial   assay.TrialID
@@ -54,7 +52,7 @@ func (db *DB) Rescore(ctx context.Context, outcomes []Rescored) error {
 		for i, o := range outcomes {
 			id, err := w.findAttempt(o.Trial, o.Number)
 			if err == nil {
-				_, err = w.add("score", id, o.At, o.Program, bodies[i])
+				_, err = w.add("scores", id, o.At, o.Program, bodies[i])
 			}
 			if err != nil {
 				return fmt.Errorf("rescore %s: %w", nameAttempt(o.Trial, o.Number), err)

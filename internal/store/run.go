@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -79,19 +78,18 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	if len(e.Spec) == 0 {
 		e.Spec = json.RawMessage("null")
 	}
-	serves := []byte("{}")
-	if len(e.Serves) > 0 {
-		var err error
-		if serves, err = json.Marshal(e.Serves); err != nil {
-			return fmt.Errorf("begin run %s: %w: %w", r.ID, ErrInvalid, err)
-		}
-	}
-	row := []any{
-		string(r.ID), e.Name, e.Library.Path, e.Library.Name, e.Library.Digest, e.Planned,
-		r.Program, r.Host, r.PID, r.StartedAt, string(e.Spec), string(serves),
-		cmp.Or(string(e.Prices), "{}"), nil, nil,
+	if len(e.Prices) == 0 {
+		e.Prices = json.RawMessage("{}")
 	}
 	what := fmt.Sprintf("begin run %s", r.ID)
+	r.Experiment = e.Name
+	begun := storedRun{
+		r, e.Library.Path, e.Library.Name, e.Library.Digest, e.Planned, e.Spec, e.Serves, e.Prices,
+	}
+	row, err := rowOf(slices.Concat(runFields, specFields), &begun)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
+	}
 	return db.write(ctx, what, len(e.Spec), func(w *writer) error {
 		if _, err := w.run(r.ID); err == nil {
 			return ErrRunExists
@@ -107,20 +105,29 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	})
 }
 
-// runColumns are the columns of a run. Its first ten identify it: see [sealed].
-const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program,
-	host, pid, started_at, spec, serves, prices, finished_at, summary`
+// The columns of the tables runs, specs and ends without the ones that name the run, and without
+// the number of attempts, which is not in a Run.
+const (
+	runColumns = `id, experiment, library_path, library_name, library_digest, planned, program,
+		host, pid, started_at`
+	specColumns = "spec, serves, prices"
+	endColumns  = "finished_at, summary"
+)
 
-// addRun adds the row of a run with the values of runColumns, and returns its row ID.
+var (
+	runFields  = fieldsOf[storedRun](runColumns)
+	specFields = fieldsOf[storedRun](specColumns)
+	endFields  = fieldsOf[storedRun](endColumns)
+)
+
+// addRun adds a run with the values of runColumns and specColumns, and returns its row ID.
 func (w *writer) addRun(row []any) (seq int64, err error) {
-	insert := insertNext("runs", "seq", runColumns)
-	if err := w.exec(insert, append([]any{w.gone["run"]}, row...)...); err != nil {
+	run, spec := row[:len(runFields)], row[len(runFields):]
+	if seq, err = w.add("runs", run...); err != nil {
 		return 0, err
 	}
-	if err := w.get("SELECT last_insert_rowid()", nil, &seq); err != nil {
-		return 0, err
-	}
-	return seq, errors.Join(w.sealRow("run", seq), w.sealRow("run_spec", seq))
+	_, err = w.addAt(seq, "specs", append([]any{row[0]}, spec...)...)
+	return seq, err
 }
 
 // EndRun stores that a run ended now, with a summary for people, which may be empty. A run can
@@ -130,44 +137,23 @@ func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessag
 		summary = json.RawMessage("null")
 	}
 	what := fmt.Sprintf("end run %s", id)
-	return db.write(ctx, what, len(summary), func(w *writer) error { return w.endRun(id, summary) })
-}
-
-func (w *writer) endRun(id assay.RunID, summary json.RawMessage) error {
-	k, err := w.run(id)
-	if err != nil {
+	return db.write(ctx, what, len(summary), func(w *writer) error {
+		k, err := w.run(id)
+		if err != nil {
+			return err
+		}
+		var ended, attempts int
+		query := `SELECT (SELECT count(*) FROM ends WHERE seq = ?1),
+			(SELECT count(*) FROM attempts WHERE run = ?1 AND id > ?2)`
+		if err := w.get(query, []any{k.seq, k.before}, &ended, &attempts); err != nil {
+			return err
+		}
+		if ended > 0 {
+			return ErrRunEnded
+		}
+		_, err = w.addAt(k.seq, "ends", string(id), time.Now(), string(summary), attempts)
 		return err
-	}
-	var n int
-	query := "SELECT count(*) FROM runs WHERE seq = ? AND finished_at IS NOT NULL"
-	if err := w.get(query, []any{k.seq}, &n); err != nil {
-		return err
-	}
-	if n > 0 {
-		return ErrRunEnded
-	}
-	err = w.exec("UPDATE runs SET finished_at = ?, summary = ? WHERE seq = ?",
-		time.Now(), string(summary), k.seq)
-	if err != nil {
-		return err
-	}
-	if err := w.sealRow("run_end", k.seq); err != nil {
-		return err
-	}
-	query = "SELECT count(*) FROM attempts WHERE run = ? AND id > ?"
-	if err := w.get(query, []any{k.seq, k.before}, &n); err != nil {
-		return err
-	}
-	return w.countRun(k.seq, n)
-}
-
-// countRun stores how many attempts a finished run has. Without this count, attempts lost to
-// truncation would leave no trace.
-func (w *writer) countRun(seq int64, attempts int) error {
-	if err := w.exec(insertSQL("run_counts", "run, attempts"), seq, attempts); err != nil {
-		return err
-	}
-	return w.sealRow("run_count", seq)
+	})
 }
 
 // run returns the key of a run that has begun.
@@ -198,9 +184,9 @@ func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 	type named struct{ name, plan string }
 	plans := make(map[named]bool)
 	for _, r := range all { // oldest first
-		e := r.experiment
+		e := r.experiment()
 		old := latest[e.Name]
-		e.CreatedAt = r.run.StartedAt
+		e.CreatedAt = r.StartedAt
 		if old != nil {
 			e.CreatedAt, e.Plans = old.CreatedAt, old.Plans
 		}
@@ -208,7 +194,7 @@ func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 			plans[p] = true
 			e.Plans++
 		}
-		e.Run, e.UpdatedAt = r.run.ID, r.run.StartedAt
+		e.Run, e.UpdatedAt = r.ID, r.StartedAt
 		latest[e.Name] = &e
 	}
 	experiments := make([]Experiment, 0, len(latest))
@@ -247,7 +233,7 @@ func (db *DB) Runs(ctx context.Context, experiment string) ([]Run, error) {
 	}
 	runs := make([]Run, len(all))
 	for i, r := range all {
-		runs[i] = r.run
+		runs[i] = r.Run
 	}
 	return runs, nil
 }
@@ -260,70 +246,68 @@ func (db *DB) Plans(ctx context.Context) (map[assay.RunID]Experiment, error) {
 	}
 	plans := make(map[assay.RunID]Experiment, len(all))
 	for _, r := range all {
-		plans[r.run.ID] = r.experiment
+		plans[r.ID] = r.experiment()
 	}
 	return plans, nil
 }
 
 // A storedRun is a run with its experiment as it was when the run began.
 type storedRun struct {
-	run        Run
-	experiment Experiment
+	Run
+	LibraryPath   string              `json:"library_path"`
+	LibraryName   string              `json:"library_name"`
+	LibraryDigest string              `json:"library_digest"`
+	Planned       int                 `json:"planned"`
+	Spec          json.RawMessage     `json:"spec"`
+	Serves        map[string][]string `json:"serves"`
+	Prices        json.RawMessage     `json:"prices"`
+}
+
+func (r *storedRun) experiment() Experiment {
+	e := Experiment{
+		Name:    r.Experiment,
+		Spec:    r.Spec,
+		Library: Library{r.LibraryPath, r.LibraryName, r.LibraryDigest},
+		Planned: r.Planned,
+		Serves:  r.Serves,
+	}
+	if string(r.Prices) != "{}" {
+		e.Prices = r.Prices
+	}
+	return e
 }
 
 // storedRuns is [DB.Runs] with the experiments. It leaves out a run, the text of its experiment, or
 // its end if it is not proved.
-func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
-	unproved := make(map[string]map[int64]bool)
-	for _, of := range []string{"run", "run_spec", "run_end"} {
-		if unproved[of], err = db.unproved(ctx, of); err != nil {
+func (db *DB) storedRuns(ctx context.Context, experiment string) (all []*storedRun, err error) {
+	in := newInterned()
+	runs := make(map[int64]*storedRun)
+	_, err = db.eachProved(ctx, "runs", func(seq int64, row []any) error {
+		r := &storedRun{Spec: json.RawMessage("null")}
+		if err := loadRow(runFields, r, row, in); err != nil {
+			return err
+		}
+		runs[seq] = r
+		if experiment == "" || r.Experiment == experiment {
+			all = append(all, r)
+		}
+		return nil
+	})
+	for _, part := range []struct {
+		table  string
+		fields []field
+	}{{"specs", specFields}, {"ends", endFields}} {
+		if err != nil {
 			return nil, err
 		}
-	}
-	query := "SELECT seq, " + runColumns + " FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq"
-	visit := func(rows *sql.Rows) (bool, error) {
-		var r storedRun
-		seq, err := r.scan(rows)
-		if unproved["run"][seq] || err != nil && unproved["run_end"][seq] {
-			return true, nil
-		}
-		if err != nil {
-			err = fmt.Errorf("run %s: %w: %w", r.run.ID, ErrDamaged, err)
-			if err := db.skip("run", err, seq); err != nil {
-				return false, hinted(err, doRescue)
+		_, err = db.eachProved(ctx, part.table, func(seq int64, row []any) error {
+			if runs[seq] == nil {
+				return nil
 			}
-			return true, nil
-		}
-		if e := &r.experiment; unproved["run_spec"][seq] {
-			e.Spec, e.Serves, e.Prices = json.RawMessage("null"), nil, nil
-		}
-		if unproved["run_end"][seq] {
-			r.run.FinishedAt, r.run.Summary = time.Time{}, nil
-		}
-		all = append(all, r)
-		return true, nil
+			return loadRow(part.fields, runs[seq], row[1:][:len(part.fields)], in)
+		})
 	}
-	return all, db.wrap(each(ctx, db.reader, query, []any{experiment}, visit))
-}
-
-// scan reads a row of [DB.storedRuns] and returns its row ID.
-func (s *storedRun) scan(rows *sql.Rows) (seq int64, err error) {
-	r, e := &s.run, &s.experiment
-	var summary, serves, prices []byte
-	err = rows.Scan(&seq, &r.ID, &r.Experiment, &e.Library.Path, &e.Library.Name,
-		&e.Library.Digest, &e.Planned, &r.Program, &r.Host, &r.PID, timeScanner{&r.StartedAt},
-		(*[]byte)(&e.Spec), &serves, &prices, timeScanner{&r.FinishedAt}, &summary)
-	if !r.FinishedAt.IsZero() {
-		r.Summary = summary
-	}
-	e.Name = r.Experiment
-	if json.Unmarshal(serves, &e.Serves) != nil || len(e.Serves) == 0 {
-		e.Serves = nil
-	}
-	if string(prices) != "{}" {
-		e.Prices = prices
-	}
-	return seq, err
+	return all, err
 }
 
 // Models returns the models that have attempts, sorted.

@@ -16,17 +16,16 @@ import (
 
 // A salvage collects the rows of a damaged store from every page of its file that can be read,
 // wherever that page is, and puts them into a new file with whole tables and indexes. It leaves the
-// proof of the rows to [Rebuild], except that it lets a proved row win against another row with the
+// proof of the rows to [Recover], except that it lets a proved row win against another row with the
 // same ID. The file does not contain rows that users deleted, because the writer overwrites them.
 type salvage struct {
-	ctx          context.Context
-	page         *sql.Stmt // returns a page of the file by its number
-	pages        int64
-	to           *DB
-	tx           *sql.Tx // fills to
-	shapes       []tableShape
-	rivals       []rival
-	dictionaries map[sum]bool // the sums of the dictionaries
+	ctx    context.Context
+	page   *sql.Stmt // returns a page of the file by its number
+	pages  int64
+	to     *DB
+	tx     *sql.Tx // fills to
+	shapes []*tableShape
+	rivals []rival
 }
 
 // A rival is a row that has the same ID, or the same place in an index, as one that came before it.
@@ -64,7 +63,7 @@ func (b *rebuilder) salvage(path, dir string) (*DB, error) {
 		err = s.create(filepath.Join(dir, fmt.Sprint(len(b.sources), ".db")))
 	}
 	if err == nil {
-		err = s.read(from, func(n int) { b.Progress("reading pages of "+path, n, int(s.pages)) })
+		err = s.read(from, func(n int) { b.progress("reading pages of "+path, n, int(s.pages)) })
 	}
 	if err == nil && refused != nil {
 		err = s.confirm(refused)
@@ -80,7 +79,7 @@ func (b *rebuilder) salvage(path, dir string) (*DB, error) {
 
 // confirm returns the reason why the file was refused, unless it has a run that proves it a store.
 func (s *salvage) confirm(refused error) error {
-	err := s.to.eachSealed(s.ctx, "run", func(r sealedRow) (bool, error) {
+	err := s.to.eachSealed(s.ctx, "runs", func(r sealedRow) (bool, error) {
 		if r.broken == "" {
 			refused = nil
 		}
@@ -191,14 +190,7 @@ func (s *salvage) read(from *DB, progress func(n int)) error {
 		return err
 	}
 	defer s.tx.Rollback()
-	// Indexes come first, because seals and the records of deletions are in them.
-	err = s.scan(progress, indexLeaf, indexNode)
-	if err == nil {
-		err = s.learn()
-	}
-	if err == nil {
-		err = s.scan(progress, tableLeaf)
-	}
+	err = s.scan(progress)
 	if err == nil {
 		err = s.tx.Commit()
 	}
@@ -208,8 +200,8 @@ func (s *salvage) read(from *DB, progress func(n int)) error {
 	return err
 }
 
-// scan adds the rows of all pages of some kinds.
-func (s *salvage) scan(progress func(n int), kinds ...byte) error {
+// scan adds the rows of all pages of tables.
+func (s *salvage) scan(progress func(n int)) error {
 	for n := int64(1); n <= s.pages; n++ {
 		if n%page == 0 {
 			progress(int(n))
@@ -218,7 +210,7 @@ func (s *salvage) scan(progress func(n int), kinds ...byte) error {
 		if s.ctx.Err() != nil {
 			return context.Cause(s.ctx)
 		}
-		if err != nil || !slices.Contains(kinds, b[0]) {
+		if err != nil || b[0] != tableLeaf {
 			continue
 		}
 		for _, row := range rowsIn(b, s.load) {
@@ -238,39 +230,12 @@ func (s *salvage) load(n int64) (b []byte, err error) {
 	return b, err
 }
 
-// learn reads the data about other tables from the tables without row IDs. Records of deletions
-// excuse missing rows only if they are proved.
-func (s *salvage) learn() error {
-	sums, err := values[[]byte](s.ctx, s.tx, "SELECT sum FROM seals WHERE of = 'dictionary'")
-	if err != nil {
-		return err
-	}
-	s.dictionaries = make(map[sum]bool)
-	for _, b := range sums {
-		s.dictionaries[sum(b)] = true
-	}
-	records, err := deletedSums(s.ctx, s.tx)
-	if err != nil {
-		return err
-	}
-	for id, got := range records {
-		query := "DELETE FROM deleted WHERE deletion = ?1 AND NOT EXISTS " +
-			"(SELECT 1 FROM seals WHERE of = 'deleted' AND id = ?1 AND sum = ?2)"
-		if _, err := s.tx.ExecContext(s.ctx, query, id, got[:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // add adds a row to the table that has such rows.
 func (s *salvage) add(row []any) error {
-	for i := range s.shapes {
-		t := &s.shapes[i]
-		if !t.fits(row) || t.name == "dictionaries" && !s.dictionaries[sealOf("dictionary", row[1:])] {
+	for _, t := range s.shapes {
+		if !t.fits(row) {
 			continue
 		}
-		row = t.stored(row)
 		n, err := s.insert(t, row)
 		if primary(err) == sqlite3.SQLITE_CONSTRAINT {
 			return nil
@@ -303,7 +268,7 @@ func (s *salvage) settle() error {
 	for _, r := range s.rivals {
 		var old []any
 		key := r.row[:r.table.keys]
-		query := "SELECT " + r.table.inserted + r.table.where
+		query := "SELECT " + r.table.names + r.table.where
 		err := eachRaw(s.ctx, s.to.reader, query, key, func(row []any) (bool, error) {
 			old = slices.Clone(row)
 			return false, nil
@@ -351,20 +316,18 @@ func (s *salvage) proved(r rival) (bool, error) {
 		return err == nil && len(rows) == 1 && rows[0].intact() &&
 			(r.table.name != "transcripts" || len(rows[0].problems) == 0), err
 	}
-	proved := true
-	for of, t := range sealed {
-		if r.table.name == "seals" && r.row[0] == of {
-			id, _ = r.row[1].(int64)
-		} else if r.table.name != t.table {
-			continue
-		}
-		err := s.to.eachSealed(s.ctx, of, func(row sealedRow) (bool, error) {
-			proved = proved && (row.id != id || row.broken == "")
-			return true, nil
-		})
-		if err != nil {
-			return false, err
-		}
+	of := r.table.name
+	if of == "seals" {
+		of, _ = r.row[0].(string)
+		id, _ = r.row[1].(int64)
 	}
-	return proved, nil
+	if sealed[of] == "" { // it is recorded elsewhere, or is no seal of ours
+		return true, nil
+	}
+	proved := true
+	err := s.to.eachSealed(s.ctx, of, func(row sealedRow) (bool, error) {
+		proved = proved && (row.id != id || row.broken == "")
+		return true, nil
+	})
+	return proved, err
 }

@@ -101,8 +101,7 @@ func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 			want[worker] = true
 		}
 	}
-	var lost []store.Problem
-	_, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
+	sum, err := store.Recover(t.Context(), path+"-new", path, quiet)
 	if err != nil {
 		if len(want) > 0 {
 			t.Errorf("%d attempts are intact, but %v", len(want), err)
@@ -114,7 +113,7 @@ func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 		delete(want, a.Worker)
 	}
 	if len(want) > 0 {
-		t.Errorf("%d intact attempts are lost, such as %v; lost: %.500v", len(want), want, lost)
+		t.Errorf("%d intact attempts are lost, such as %v; lost: %.500v", len(want), want, sum.LostList)
 	}
 }
 

@@ -1,14 +1,11 @@
--- The record of trials, attempts and transcripts. Rows are only added; the triggers refuse
--- anything else. The one exception is a run, which is closed once. The triggers of the other
--- tables are in format.go.
+-- The record of trials, attempts and transcripts. Rows are only added; the triggers in format.go
+-- refuse anything else. Only a deletion that a user wants goes around them. AUTOINCREMENT keeps IDs
+-- from being reused after a deletion, because its record would excuse the loss of the second row.
 
--- A run holds the experiment as it was when the run began, so that a later edit of the
--- experiment's file takes nothing away.
 CREATE TABLE runs (
-	seq            INTEGER PRIMARY KEY,
+	seq            INTEGER PRIMARY KEY AUTOINCREMENT,
 	id             TEXT NOT NULL UNIQUE CHECK (id <> ''),
 	experiment     TEXT NOT NULL CHECK (experiment <> ''),
-	spec           TEXT NOT NULL CHECK (json_valid(spec)),
 	library_path   TEXT NOT NULL,
 	library_name   TEXT NOT NULL,
 	library_digest TEXT NOT NULL, -- its tasks are in libraries
@@ -16,29 +13,36 @@ CREATE TABLE runs (
 	program        TEXT NOT NULL,
 	host           TEXT NOT NULL,
 	pid            INTEGER NOT NULL,
-	started_at     TEXT NOT NULL, -- all times: RFC 3339, UTC
-	finished_at    TEXT,
-	summary        TEXT CHECK (summary IS NULL OR json_valid(summary)),
-	serves         TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(serves)), -- names that responses may bear, by model
-	prices         TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(prices))  -- in force when the run began, by model
+	started_at     TEXT NOT NULL -- all times: RFC 3339, UTC
 ) STRICT;
 CREATE INDEX runs_experiment ON runs (experiment);
-CREATE TRIGGER runs_close_once BEFORE UPDATE ON runs
-WHEN old.finished_at IS NOT NULL OR new.id IS NOT old.id OR new.experiment IS NOT old.experiment
-	OR new.spec IS NOT old.spec
-BEGIN SELECT raise(ABORT, 'runs are never changed, only closed'); END;
 
--- How many attempts a run had when it ended, less those that were deleted since. A run that has
--- not ended has no row.
-CREATE TABLE run_counts (
-	run      INTEGER PRIMARY KEY REFERENCES runs (seq),
-	attempts INTEGER NOT NULL CHECK (attempts >= 0)
+-- A run's experiment as it was when the run began, so that a later edit of the experiment's file
+-- takes nothing away. It is apart from runs, and so is the end, because attempts can be kept
+-- without them if they are damaged.
+CREATE TABLE specs (
+	seq    INTEGER PRIMARY KEY REFERENCES runs (seq),
+	run    TEXT NOT NULL,
+	spec   TEXT NOT NULL CHECK (json_valid(spec)),
+	serves TEXT NOT NULL CHECK (json_valid(serves)), -- names that responses may bear, by model
+	prices TEXT NOT NULL CHECK (json_valid(prices))  -- in force when the run began, by model
+) STRICT;
+
+-- The end of a run. A run that works, or was killed, has none.
+CREATE TABLE ends (
+	seq         INTEGER PRIMARY KEY REFERENCES runs (seq),
+	run         TEXT NOT NULL,
+	finished_at TEXT NOT NULL,
+	summary     TEXT NOT NULL CHECK (json_valid(summary)),
+	-- How many attempts the run had, less those that were deleted since. Without this number,
+	-- attempts lost to truncation would leave no trace.
+	attempts    INTEGER NOT NULL CHECK (attempts >= 0)
 ) STRICT;
 
 -- The tools of libraries and the tasks that runs planned, as package library packs them. A
 -- library whose tasks were planned in several steps has several rows.
 CREATE TABLE libraries (
-	id     INTEGER PRIMARY KEY,
+	id     INTEGER PRIMARY KEY AUTOINCREMENT,
 	digest TEXT NOT NULL CHECK (digest <> ''), -- of the whole library
 	body   BLOB NOT NULL
 ) STRICT;
@@ -176,15 +180,17 @@ CREATE TABLE transcripts (
 ) STRICT;
 
 -- What transcripts share. A transcript's body can need one of these to be read and then has its id
--- in the zstd frame. body is zstd over the text, which is a raw dictionary.
+-- in the zstd frame. body is zstd over the text, which is a raw dictionary. bytes is the text's
+-- length; by it, recovery can tell a row from a transcript's.
 CREATE TABLE dictionaries (
-	id   INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4294967295),
-	body BLOB NOT NULL
+	id    INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4294967295),
+	bytes INTEGER NOT NULL,
+	body  BLOB NOT NULL
 ) STRICT;
 
 -- What was commanded while a run worked.
 CREATE TABLE controls (
-	id      INTEGER PRIMARY KEY,
+	id      INTEGER PRIMARY KEY AUTOINCREMENT,
 	run     INTEGER NOT NULL REFERENCES runs (seq),
 	at      TEXT NOT NULL,
 	command TEXT NOT NULL CHECK (json_valid(command))
@@ -194,15 +200,15 @@ CREATE TABLE controls (
 -- row of an attempt holds in place of what its own row says. body is the whole outcome as JSON; the
 -- columns after it are made of it.
 CREATE TABLE scores (
-	id             INTEGER PRIMARY KEY,
+	id             INTEGER PRIMARY KEY AUTOINCREMENT,
 	attempt        INTEGER NOT NULL REFERENCES attempts (id),
 	scored_at      TEXT NOT NULL,
 	program        TEXT NOT NULL,
 	body           TEXT NOT NULL,
 	version        TEXT NOT NULL AS (body ->> 'score_version') VIRTUAL,
-	level          TEXT NOT NULL AS (body ->> 'level') STORED
+	level          TEXT NOT NULL AS (body ->> 'level') VIRTUAL
 		CONSTRAINT known_level CHECK (level IN ('full_success', 'partial_success', 'failure')),
-	error_category TEXT NOT NULL AS (body ->> 'error_category') STORED
+	error_category TEXT NOT NULL AS (body ->> 'error_category') VIRTUAL
 ) STRICT;
 CREATE INDEX scores_attempt ON scores (attempt);
 CREATE TRIGGER scores_of_outcomes BEFORE INSERT ON scores
@@ -212,7 +218,7 @@ BEGIN SELECT raise(ABORT, 'a fault is never scored'); END;
 -- What a model says of an outcome, with what the rules said then. One model has one opinion for one
 -- version of the prompt.
 CREATE TABLE classifications (
-	id            INTEGER PRIMARY KEY,
+	id            INTEGER PRIMARY KEY AUTOINCREMENT,
 	attempt       INTEGER NOT NULL REFERENCES attempts (id),
 	model         TEXT NOT NULL CHECK (model <> ''),
 	prompt        TEXT NOT NULL CHECK (prompt <> ''), -- its version
@@ -254,36 +260,27 @@ CREATE TABLE attempt_seals (
 	script  BLOB
 ) STRICT;
 
--- The seals of the rows of other tables. A deletion has two, of its row and of its rows in deleted.
+-- The seals of the rows of other tables. Trials need none, because their IDs are made of their
+-- content.
 CREATE TABLE seals (
-	of  TEXT NOT NULL CHECK (of IN ('run', 'run_spec', 'run_end', 'run_count', 'library', 'score',
-		'classification', 'dictionary', 'import', 'deletion', 'deleted')),
+	of  TEXT NOT NULL, -- the table
 	id  INTEGER NOT NULL,
 	sum BLOB NOT NULL CHECK (length(sum) = 16),
 	PRIMARY KEY (of, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- What a user had deleted, so that anything else that is missing is known for a loss.
 CREATE TABLE deletions (
 	id      INTEGER PRIMARY KEY,
 	at      TEXT NOT NULL,
 	program TEXT NOT NULL,
-	what    TEXT NOT NULL CHECK (json_valid(what)) -- what was chosen, and counts
+	-- What was chosen, counts, and the rows that went: stretches of IDs, by table.
+	what    TEXT NOT NULL CHECK (json_valid(what))
 ) STRICT;
--- The rows that went, as stretches of IDs.
-CREATE TABLE deleted (
-	deletion INTEGER NOT NULL REFERENCES deletions (id),
-	of       TEXT NOT NULL CHECK (of IN ('run', 'library', 'attempt', 'score', 'classification')),
-	first    INTEGER NOT NULL,
-	last     INTEGER NOT NULL CHECK (last >= first),
-	PRIMARY KEY (of, first)
-) STRICT, WITHOUT ROWID;
--- Transcripts that went while their attempts stayed. digest is the first half of the SHA-256 of the
--- JSON, with which the attempt's seal can still be proved.
+-- Transcripts that went while their attempts stayed.
 CREATE TABLE dropped (
 	attempt  INTEGER PRIMARY KEY REFERENCES attempts (id),
-	deletion INTEGER NOT NULL REFERENCES deletions (id),
-	digest   BLOB NOT NULL CHECK (length(digest) = 16)
+	deletion INTEGER NOT NULL REFERENCES deletions (id)
 ) STRICT;
 
 -- One row for each attempt with everything about it as it was saved, for anybody with an SQLite

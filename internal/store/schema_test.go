@@ -38,7 +38,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
 	must(t, err)
-	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (body) VALUES (x'')")
+	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (bytes, body) VALUES (1, x'')")
 	// INSERT statements begin and end with these.
 	const (
 		columns = `program, templates, lane, served_model, level, ended, stop, cause, error_category, turns,
@@ -60,13 +60,16 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"DELETE FROM trials",
 		"UPDATE transcripts SET body = x''",
 		"DELETE FROM transcripts",
-		"UPDATE runs SET summary = '{}' WHERE id = 'r1'",
+		"UPDATE runs SET program = '' WHERE id = 'r1'",
+		"UPDATE specs SET spec = '{}' WHERE run = 'r1'",
+		"UPDATE ends SET summary = '{}' WHERE run = 'r1'",
+		"DELETE FROM ends",
 		"DELETE FROM runs",
 		"UPDATE controls SET command = '[]'",
 		"DELETE FROM controls",
 		"UPDATE dictionaries SET body = x''",
 		"DELETE FROM dictionaries",
-		"INSERT INTO dictionaries VALUES (0, x'')",
+		"INSERT INTO dictionaries VALUES (0, 1, x'')",
 		"UPDATE scores SET program = ''",
 		"DELETE FROM scores",
 		score + "a.id, scored_at, s.program, body FROM scores s, attempts a WHERE fault <> ''",

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 )
 
@@ -110,21 +109,19 @@ func sealAttempt(identity sum, id, number int64) sum {
 	return s.sum()
 }
 
-// sealed lists the rows, or parts of rows, that have a seal in the table seals, and the columns
-// that it covers. A run has three seals, because its attempts can be kept without its
-// experiment's text or its end, but not without its identity.
-var sealed = map[string]struct{ table, id, columns string }{
-	"run": {"runs", "seq", `id, experiment, library_path, library_name, library_digest,
-		planned, program, host, pid, started_at`},
-	"run_spec":       {"runs", "seq", "id, spec, serves, prices"},
-	"run_end":        {"runs", "seq", "id, finished_at, summary"},
-	"library":        {"libraries", "id", libraryColumns},
-	"score":          {"scores", "id", scoreColumns},
-	"classification": {"classifications", "id", classificationColumns},
-	"dictionary":     {"dictionaries", "id", "body"},
-	"import":         {"imports", "id", importColumns},
-	"run_count":      {"run_counts", "run", "run, attempts"},
-	"deletion":       {"deletions", "id", "at, program, what"},
+// sealed lists the tables whose rows have a seal in the table seals, each with the columns that it
+// covers.
+var sealed = map[string]string{
+	"runs":            runColumns,
+	"specs":           "run, " + specColumns,
+	"ends":            "run, " + endColumns + ", attempts",
+	"libraries":       "digest, body",
+	"dictionaries":    "bytes, body",
+	"controls":        "run, at, command",
+	"scores":          "attempt, scored_at, program, body",
+	"classifications": classificationColumns,
+	"imports":         importColumns,
+	"deletions":       "at, program, what",
 }
 
 // A sealedRow was compared with its seal.
@@ -137,86 +134,60 @@ type sealedRow struct {
 
 // eachSealed visits the rows of a table in the order of their IDs.
 func (db *DB) eachSealed(
-	ctx context.Context, of string, visit func(sealedRow) (bool, error),
+	ctx context.Context, table string, visit func(sealedRow) (bool, error),
 ) error {
-	t := sealed[of]
-	id := "t." + t.id
-	query := "SELECT " + id + ", s.sum, " + columnsOf("t", t.columns) + " FROM " + t.table +
-		" t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
-	return db.wrap(eachRaw(ctx, db.reader, query, []any{of}, func(row []any) (bool, error) {
+	query := "SELECT t.rowid, s.sum, " + columnsOf("t", sealed[table]) + " FROM " + table +
+		" t LEFT JOIN seals s ON s.of = ? AND s.id = t.rowid ORDER BY t.rowid"
+	return db.wrap(eachRaw(ctx, db.reader, query, []any{table}, func(row []any) (bool, error) {
 		r := sealedRow{row: row[2:]}
 		r.id, _ = row[0].(int64)
 		want, hasSeal := row[1].([]byte)
-		got := sealOf(of, r.row)
-		isOpenRun := of == "run_end" && row[3] == nil
+		got := sealOf(table, r.row)
 		switch {
 		case hasSeal && !bytes.Equal(got[:], want):
 			r.broken = "is not as it was saved"
 		case r.id < 1:
 			r.broken = "has a row ID that assay never uses"
-		case !hasSeal && !isOpenRun:
+		case !hasSeal:
 			r.broken = "has no seal: another program added it, or the seal is lost"
 		}
 		return visit(r)
 	}))
 }
 
-// wholeRow returns the kind of row that a part of a row belongs to.
-func wholeRow(of string) string {
-	base, _, _ := strings.Cut(of, "_")
-	return base
+// add adds a row with the values of its sealed columns, and its seal. It returns the row's ID.
+func (w *writer) add(table string, values ...any) (id int64, err error) {
+	return w.addAt(nil, table, values...)
 }
 
-// sealRow adds the seal of a row that was just written.
-func (w *writer) sealRow(of string, id int64) error {
-	t := sealed[of]
+// addAt is add for a row with an ID, unless that is nil.
+func (w *writer) addAt(at any, table string, values ...any) (id int64, err error) {
+	insert := insertSQL(table, "rowid, "+sealed[table])
+	if err := w.exec(insert, append([]any{at}, values...)...); err != nil {
+		return 0, err
+	}
+	if err := w.get("SELECT last_insert_rowid()", nil, &id); err != nil {
+		return 0, err
+	}
+	return id, w.seal(table, id)
+}
+
+// seal adds the seal of a row that was just written.
+func (w *writer) seal(table string, id int64) error {
 	var s sum
-	query := "SELECT " + t.columns + " FROM " + t.table + " WHERE " + t.id + " = ?"
+	query := "SELECT " + sealed[table] + " FROM " + table + " WHERE rowid = ?"
 	err := eachRaw(w.ctx, w.conn, query, []any{id}, func(row []any) (bool, error) {
-		s = sealOf(of, row)
+		s = sealOf(table, row)
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
-	return w.addSeal(of, id, s)
+	return w.exec(insertSQL("seals", "of, id, sum"), table, id, s[:])
 }
 
-// deletedSums returns, for each deletion, the sum of the records of its rows.
-func deletedSums(ctx context.Context, q querier) (map[int64]sum, error) {
-	sealers := make(map[int64]*sealer)
-	query := "SELECT deletion, of, first, last FROM deleted ORDER BY of, first"
-	err := eachRaw(ctx, q, query, nil, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		if sealers[id] == nil {
-			sealers[id] = newSealer("assay deleted 1")
-		}
-		sealers[id].add(row...)
-		return true, nil
-	})
-	sums := make(map[int64]sum)
-	for id, s := range sealers {
-		sums[id] = s.sum()
-	}
-	return sums, err
-}
-
-// sealDeleted seals the records of the rows of a deletion, if there are any.
-func (w *writer) sealDeleted(deletion int64) error {
-	sums, err := deletedSums(w.ctx, w.conn)
-	s, ok := sums[deletion]
-	if err != nil || !ok {
-		return err
-	}
-	return w.addSeal("deleted", deletion, s)
-}
-
-func (w *writer) addSeal(of string, id int64, s sum) error {
-	return w.exec(insertSQL("seals", "of, id, sum"), of, id, s[:])
-}
-
-func sealOf(of string, row []any) sum {
-	s := newSealer("assay " + of + " 1")
+func sealOf(table string, row []any) sum {
+	s := newSealer("assay " + table + " 1")
 	s.add(row...)
 	return s.sum()
 }

@@ -6,61 +6,53 @@ import (
 	"strings"
 )
 
-// A tableShape is a table with the format of its rows on a page.
+// A tableShape is a table with the format of its rows on a page. No two tables have the same.
 type tableShape struct {
 	name      string
 	columns   []shapeColumn
-	keys      int    // how many columns its key has
-	inserted  string // the columns that are not made of others
+	names     string // of the columns
+	keys      int    // how many columns its key has; they come first
 	insert    string // a part of a statement, as is where
 	where     string
 	statement *sql.Stmt
 }
 
 type shapeColumn struct {
-	Name, Type string
-	NotNull    bool
-	Made       bool // it is made of others, so it is not inserted
+	name, kind string
+	notNull    bool
 }
 
-// shapesOf returns the tables of a store.
-func shapesOf(ctx context.Context, q querier) ([]tableShape, error) {
-	names, err := values[string](ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table'
-		ORDER BY name <> 'dictionaries'`) // transcripts look like them
-	if err != nil {
-		return nil, err
-	}
-	shapes := make([]tableShape, len(names))
-	for i, name := range names {
-		t := &shapes[i]
-		t.name = name
-		// A table without row IDs begins with its key.
-		t.columns, err = collect(ctx, q, `SELECT name, type, "notnull" AND NOT (pk AND type = 'INTEGER'
-				AND NOT (SELECT wr FROM pragma_table_list(?1))), hidden = 3
-			FROM pragma_table_xinfo(?1) WHERE hidden <> 2
-			ORDER BY iif((SELECT wr FROM pragma_table_list(?1)) AND pk > 0, pk - 100, cid)`,
-			[]any{name}, func(c *shapeColumn) []any {
-				return []any{&c.Name, &c.Type, &c.NotNull, &c.Made}
-			})
-		if err != nil {
-			return nil, err
-		}
-		var columns []string
-		for _, c := range t.columns {
-			if !c.Made {
-				columns = append(columns, c.Name)
+// shapesOf returns the tables of a store, without the columns that are made of others.
+func shapesOf(ctx context.Context, q querier) (shapes []*tableShape, err error) {
+	err = each(ctx, q, `SELECT t.name, c.name, c.type, c."notnull", c.pk > 0
+		FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+		WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY t.name, c.cid`, nil,
+		func(rows *sql.Rows) (bool, error) {
+			var table string
+			var c shapeColumn
+			var key bool
+			err := rows.Scan(&table, &c.name, &c.kind, &c.notNull, &key)
+			if n := len(shapes); n == 0 || shapes[n-1].name != table {
+				shapes = append(shapes, &tableShape{name: table})
 			}
+			t := shapes[len(shapes)-1]
+			t.columns = append(t.columns, c)
+			if key {
+				t.keys++
+			}
+			return true, err
+		})
+	for _, t := range shapes {
+		var names []string
+		for _, c := range t.columns {
+			names = append(names, c.name)
 		}
-		t.inserted = strings.Join(columns, ", ")
-		t.insert = strings.TrimPrefix(insertSQL(name, t.inserted), "INSERT ")
-		query := "SELECT count(*) FROM pragma_table_info(?) WHERE pk > 0"
-		if err := q.QueryRowContext(ctx, query, name).Scan(&t.keys); err != nil {
-			return nil, err
-		}
-		t.where = " FROM " + name + " WHERE (" + strings.Join(columns[:t.keys], ", ") + ") = (?" +
+		t.names = strings.Join(names, ", ")
+		t.insert = strings.TrimPrefix(insertSQL(t.name, t.names), "INSERT ")
+		t.where = " FROM " + t.name + " WHERE (" + strings.Join(names[:t.keys], ", ") + ") = (?" +
 			strings.Repeat(", ?", t.keys-1) + ")"
 	}
-	return shapes, nil
+	return shapes, err
 }
 
 // fits reports whether a row has the columns of the table.
@@ -72,29 +64,19 @@ func (t *tableShape) fits(row []any) bool {
 		ok := false
 		switch row[i].(type) {
 		case nil:
-			ok = !c.NotNull
+			ok = !c.notNull
 		case int64:
-			ok = c.Type == "INTEGER" || c.Type == "REAL"
+			ok = c.kind == "INTEGER" || c.kind == "REAL"
 		case float64:
-			ok = c.Type == "REAL"
+			ok = c.kind == "REAL"
 		case string:
-			ok = c.Type == "TEXT"
+			ok = c.kind == "TEXT"
 		case []byte:
-			ok = c.Type == "BLOB"
+			ok = c.kind == "BLOB"
 		}
 		if !ok {
 			return false
 		}
 	}
 	return true
-}
-
-// stored returns the values of a row without the values that are made of others.
-func (t *tableShape) stored(row []any) (values []any) {
-	for i, c := range t.columns {
-		if !c.Made {
-			values = append(values, row[i])
-		}
-	}
-	return values
 }

@@ -108,7 +108,7 @@ func (db *DB) nameOf(ctx context.Context, s storedState) (string, error) {
 	}
 	if err == nil {
 		err = add(`SELECT group_concat(id || ' ' || at || ' ' || what) FROM
-			(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)
+			(SELECT * FROM deletions WHERE what -> 'rows' IS NOT NULL ORDER BY id)
 			HAVING count(*) > 0`)
 	}
 	if err != nil {

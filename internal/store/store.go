@@ -9,9 +9,8 @@
 // long as that doubles batches, and otherwise not at all.
 //
 // Every row has a seal, which [DB.Verify] checks, and readers too. They can skip damaged rows, and
-// a [Rebuild] (for `assay store recover` and `assay store merge`) copies the intact ones to a new
-// store, as far as SQLite can read the file. If it cannot read a page, restore a backup: see
-// [DB.Backup].
+// [Recover] copies the intact ones to a new store, as far as SQLite can read the file. If it cannot
+// read a page, restore a backup: see [DB.Backup].
 //
 // The package refuses a file that it cannot read, and never repairs, renames or deletes one. It
 // checks attempts only against its schema, and stores no aggregates. Scoring, and counting by

@@ -62,7 +62,7 @@ func (db *DB) Verify(
 		return v.proof, err
 	}
 	for _, step := range []func() error{
-		v.file, v.schema, v.begin, v.attempts, v.runCounts, v.orphans, v.rows, v.ledger,
+		v.file, v.schema, v.begin, v.attempts, v.runCounts, v.orphans, v.rows,
 	} {
 		err := step()
 		if err != nil && ctx.Err() == nil && isDamage(err) {
@@ -90,7 +90,7 @@ type verifier struct {
 	proof    Proof
 
 	last    int64                     // the highest row ID of an attempt
-	deleted spans                     // of attempts
+	deleted map[string]spans          // by table
 	next    int64                     // the row ID expected next
 	missing int64                     // attempts without a row that were not deleted
 	trials  map[trialKey]*trialRecord // as far as they were read
@@ -175,20 +175,20 @@ func (v *verifier) begin() (err error) {
 	}
 	var failed error
 	// First, so that the attempts of the runs that have ended are among those read below.
-	query := "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run"
+	query := "SELECT run, attempts FROM ends"
 	v.atEnd, failed = table[string, int](v.ctx, v.db.reader, query)
-	side("run_counts", failed)
+	side("ends", failed)
 	v.last, failed = v.db.lastAttempt(v.ctx)
 	side("attempts", failed)
 	number("attempt_seals", "SELECT ifnull(max(attempt), 0) FROM attempt_seals", &sealed)
 	number("dropped", "SELECT count(*) FROM dropped", &dropped)
 	number("deletions", `SELECT count(*) FROM dropped
 		WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')`, &lost)
-	v.deleted, failed = deletedRows(v.ctx, v.db.reader, "attempt")
-	side("deleted", failed)
+	v.deleted, failed = v.db.deletedRows(v.ctx)
+	side("deletions", failed)
 	v.last = max(v.last, sealed)
 	v.proof.Lost, v.proof.Dropped = int(lost), int(dropped-lost)
-	v.proof.Deleted = int(v.deleted.size())
+	v.proof.Deleted = int(v.deleted["attempts"].size())
 	return v.db.wrap(err)
 }
 
@@ -233,10 +233,10 @@ func (v *verifier) take(b rowBlock[checked]) {
 
 // gap reports the attempts that are missing between the expected row ID and id.
 func (v *verifier) gap(id int64) {
-	for _, lost := range v.deleted.without(v.next, id-1) {
-		n := lost.last - lost.first + 1
+	for _, lost := range v.deleted["attempts"].without(v.next, id-1) {
+		n := lost.Last - lost.First + 1
 		v.missing += n
-		where := fmt.Sprintf("attempts with row IDs %d to %d", lost.first, lost.last)
+		where := fmt.Sprintf("attempts with row IDs %d to %d", lost.First, lost.Last)
 		v.report("complete", where, fmt.Sprintf("%d attempts are missing", n), doRestore)
 	}
 	v.next = id + 1
@@ -283,14 +283,7 @@ func (v *verifier) runCounts() error {
 		}
 	}
 	v.missing = max(v.missing, int64(total))
-	err := eachRaw(v.ctx, v.db.reader, `SELECT id FROM runs
-		WHERE finished_at IS NOT NULL AND seq NOT IN (SELECT run FROM run_counts)`, nil,
-		func(row []any) (bool, error) {
-			const what = "has ended, but the number of its attempts is missing"
-			v.report("complete", fmt.Sprintf("run %v", row[0]), what, doRestore)
-			return true, nil
-		})
-	return v.db.wrap(err)
+	return nil
 }
 
 // orphans looks for rows that go without the rows that they need, where no foreign key shows it.
@@ -300,6 +293,7 @@ func (v *verifier) orphans() error {
 			"complete", "trials have no attempt",
 			"trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)",
 		},
+		{"complete", "runs have no experiment", "runs WHERE seq NOT IN (SELECT seq FROM specs)"},
 		{"reference", "seals have no attempt", "attempt_seals WHERE attempt < 1"},
 		{
 			"reference", "transcripts exist that are recorded as deleted",

@@ -302,23 +302,8 @@ func contentOf(s *store.Stored) string {
 func recoverTo(t testing.TB, path string) (sum store.Copied, lost []store.Problem, to string) {
 	t.Helper()
 	to = path + "-new"
-	sum, err := rebuild(&lost, nil).Make(t.Context(), to, path)
+	sum, err := store.Recover(t.Context(), to, path, quiet)
 	must(t, err)
 	intact(t, to)
-	return sum, lost, to
-}
-
-func rebuild(lost *[]store.Problem, conflicts *[]store.Conflict) store.Rebuild {
-	r := store.Rebuild{
-		Progress: func(string, int, int) {},
-		Conflict: func(c store.Conflict) {
-			if conflicts != nil {
-				*conflicts = append(*conflicts, c)
-			}
-		},
-	}
-	if lost != nil {
-		r.Lost = func(_ string, p store.Problem) { *lost = append(*lost, p) }
-	}
-	return r
+	return sum, sum.LostList, to
 }

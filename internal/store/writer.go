@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -45,9 +44,6 @@ type writer struct {
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
 	last int64
-	// gone has the highest ID of a deleted row for each kind of row. IDs are not reused,
-	// because the record of the deletion would excuse the loss of the second row too.
-	gone map[string]int64
 	// files are the store's files as they were opened, to notice if they are moved.
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
@@ -218,19 +214,6 @@ func (w *writer) statement(query string) (s *sql.Stmt, err error) {
 	return s, err
 }
 
-// add adds a row with the values of its sealed columns, and its seal. It returns the row's ID.
-func (w *writer) add(of string, values ...any) (id int64, err error) {
-	t := sealed[of]
-	err = w.exec(insertNext(t.table, t.id, t.columns), append([]any{w.gone[of]}, values...)...)
-	if err == nil {
-		err = w.get("SELECT last_insert_rowid()", nil, &id)
-	}
-	if err == nil {
-		err = w.sealRow(of, id)
-	}
-	return id, err
-}
-
 // noteFiles notes which files the writer writes to.
 func (w *writer) noteFiles() error {
 	// The first read creates the log.
@@ -286,21 +269,9 @@ func (w *writer) close() (err error) {
 	return errors.Join(err, w.pool.Close())
 }
 
-// learnIDs reads the highest IDs of attempts and of deleted rows.
-func (w *writer) learnIDs() (err error) {
-	query := "SELECT of, max(last) FROM deleted GROUP BY of"
-	if w.gone, err = table[string, int64](w.ctx, w.conn, query); err != nil {
-		return err
-	}
-	err = w.get("SELECT ifnull(max(id), 0) FROM attempts", nil, &w.last)
-	w.last = max(w.last, w.gone["attempt"])
-	return err
-}
-
-// insertNext is insertSQL for a table whose IDs are not reused. The first argument is the highest
-// ID of a deleted row.
-func insertNext(table, id, columns string) string {
-	next := "1 + max(?, (SELECT ifnull(max(" + id + "), 0) FROM " + table + "))"
-	insert := insertSQL(table, id+", "+columns)
-	return strings.Replace(insert, "VALUES (?", "VALUES ("+next, 1)
+// learnLast reads the highest row ID that an attempt ever had.
+func (w *writer) learnLast() error {
+	return w.get(`SELECT ifnull(max(id), 0) FROM (SELECT id FROM attempts
+		UNION ALL SELECT s.value ->> 'last' FROM deletions, json_each(what, '$.rows.attempts') s)`,
+		nil, &w.last)
 }
