@@ -112,6 +112,9 @@ func TestChangesAreLimited(t *testing.T) {
 			Name: "t.star", Base: json.RawMessage(base), Source: `
 def write(state, name):
     state[name] = "x" * 300000
+
+def push(state, name):
+    state.setdefault("list", []).append("x" * 300000)
 `,
 		}, nil))
 		if err != nil {
@@ -128,9 +131,11 @@ def write(state, name):
 				t.Fatal(err)
 			}
 		}
-		_, err = s.Call(t.Context(), "write", json.RawMessage(`{"name":"c"}`))
-		if err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes as JSON") {
-			t.Errorf("with base %s: %v", base, err)
+		for _, tool := range []string{"write", "push"} {
+			_, err = s.Call(t.Context(), tool, json.RawMessage(`{"name":"c"}`))
+			if err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes as JSON") {
+				t.Errorf("%s with base %s: %v", tool, base, err)
+			}
 		}
 		if state, err := s.State(); err != nil || strings.Contains(string(state), `"c"`) {
 			t.Errorf("the state has %d bytes, %v", len(state), err)

@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"cmp"
 	"slices"
 
 	"go.starlark.net/starlark"
@@ -10,20 +11,14 @@ import (
 // A listView shows a list of the state.
 type listView struct {
 	viewNode
-	// own is the list if it differs from the base, and now the list of the present call, in which
-	// dicts and lists that the script made are fresh. Either may be nil.
-	own, now *starlark.List
+	layers[starlark.List]
 }
 
 func (l *listView) list() *starlark.List {
-	switch {
-	case l.now != nil:
-		return l.now
-	case l.own != nil:
-		return l.own
-	}
-	return l.base.(*starlark.List)
+	return cmp.Or(l.latest(), l.base.(*starlark.List))
 }
+
+func (l *listView) raw() starlark.Value { return l.list() }
 
 // changing returns the list for a change by this call.
 func (l *listView) changing() (*starlark.List, error) {
@@ -31,7 +26,7 @@ func (l *listView) changing() (*starlark.List, error) {
 		return nil, err
 	}
 	if l.now == nil {
-		l.now = starlark.NewList(slices.Collect(l.list().Elements()))
+		l.now = starlark.NewList(elements(l.list()))
 	}
 	return l.now, nil
 }
@@ -44,14 +39,14 @@ func (l *listView) Index(i int) starlark.Value { return l.in.show(l.list().Index
 
 // SetIndex implements [starlark.HasSetIndex].
 func (l *listView) SetIndex(i int, v starlark.Value) error {
-	if w, ok := v.(view); ok && w.common().base == l.list().Index(i) && w.common().in == l.in {
+	if l.isView(v, l.list().Index(i)) {
 		return nil
 	}
 	list, err := l.changing()
 	if err != nil {
 		return err
 	}
-	return list.SetIndex(i, asFresh(v))
+	return list.SetIndex(i, fresh{v})
 }
 
 // Slice implements [starlark.Sliceable].
@@ -74,38 +69,21 @@ func (l *listView) Iterate() starlark.Iterator {
 }
 
 func (l *listView) settle() (size int, err error) {
-	for i := range l.list().Len() {
-		v, ok := l.list().Index(i).(fresh)
+	list := l.list()
+	for i, v := range elements(list) {
+		made, ok := v.(fresh)
 		if !ok {
 			continue
 		}
-		settled, n, err := settle(v.Value)
+		v, n, err := settle(made.Value)
 		if err == nil {
-			err = l.now.SetIndex(i, settled)
+			err = list.SetIndex(i, v)
 		}
 		if size += n; err != nil {
 			return 0, err
 		}
 	}
 	return size, nil
-}
-
-func (l *listView) keep() {
-	if l.now != nil {
-		l.own, l.now = l.now, nil
-	}
-}
-
-func (l *listView) drop() { l.now = nil }
-
-func (l *listView) flat(f *flattener, depth int) (_ starlark.Value, err error) {
-	all := slices.Collect(l.list().Elements())
-	for i, v := range all {
-		if all[i], err = f.settled(l.in, v, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return starlark.NewList(all), nil
 }
 
 func (l *listView) shallow() starlark.Value { return starlark.NewList(l.shown(l.list())) }
@@ -124,7 +102,7 @@ func (l *listView) Binary(
 			return nil, err
 		}
 		for v := range starlark.Elements(more) {
-			if err := list.Append(asFresh(v)); err != nil {
+			if err := list.Append(fresh{v}); err != nil {
 				return nil, err
 			}
 		}
@@ -156,14 +134,10 @@ func (l *listView) Attr(name string) (starlark.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		method, err := list.Attr(name)
-		if err != nil {
-			return nil, err
-		}
 		if args = slices.Clone(args); len(args) > 0 && (name == "append" || name == "insert") {
-			args[len(args)-1] = asFresh(args[len(args)-1])
+			args[len(args)-1] = fresh{args[len(args)-1]}
 		}
-		v, err := starlark.Call(thread, method, args, kwargs)
+		v, err := callMethod(thread, list, name, args, kwargs)
 		if err != nil {
 			return nil, err
 		}
@@ -203,22 +177,25 @@ func find(
 			return nil, err
 		}
 	}
-	index, err := without.(*starlark.List).Attr("index")
-	if err != nil {
-		return nil, err
-	}
-	at, err := starlark.Call(thread, index, args, kwargs)
+	at, err := callMethod(thread, without.(*starlark.List), "index", args, kwargs)
 	if err != nil || name == "index" {
 		return at, err
 	}
-	pop, err := list.Attr("pop")
-	if err != nil {
-		return nil, err
-	}
-	if _, err := starlark.Call(thread, pop, starlark.Tuple{at}, nil); err != nil {
+	if _, err := callMethod(thread, list, "pop", starlark.Tuple{at}, nil); err != nil {
 		return nil, err
 	}
 	return starlark.None, nil
+}
+
+func callMethod(
+	thread *starlark.Thread, of starlark.HasAttrs, name string,
+	args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	method, err := of.Attr(name)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.Call(thread, method, args, kwargs)
 }
 
 // An iterator yields the elements of a view.

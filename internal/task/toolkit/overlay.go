@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,8 +44,8 @@ type view interface {
 	settle() (int, error)
 	keep()
 	drop()
-	// flat returns a copy without views.
-	flat(f *flattener, depth int) (starlark.Value, error)
+	// raw returns the dict or list, whose elements are not views.
+	raw() starlark.Value
 	// shallow returns a copy whose elements are views.
 	shallow() starlark.Value
 }
@@ -63,6 +64,12 @@ type viewNode struct {
 }
 
 func (n *viewNode) common() *viewNode { return n }
+
+// isView reports whether a script's value is the view of a value of the state.
+func (n *viewNode) isView(v, of starlark.Value) bool {
+	w, ok := v.(view)
+	return ok && w.common().base == of && w.common().in == n.in
+}
 
 // touch prepares a change of a view.
 func (n *viewNode) touch(v view) error {
@@ -88,6 +95,16 @@ func (n *viewNode) touch(v view) error {
 	return nil
 }
 
+// layers are what calls made of a dict or a list: own is what earlier calls kept, and now what the
+// present call makes of that, in which values that the script set are fresh. Either may be nil.
+type layers[T any] struct{ own, now *T }
+
+// latest returns the latest layer, or nil if no call has changed anything.
+func (l *layers[T]) latest() *T { return cmp.Or(l.now, l.own) }
+
+func (l *layers[T]) keep() { l.own, l.now = l.latest(), nil }
+func (l *layers[T]) drop() { l.now = nil }
+
 // show returns a value of the state as scripts see it.
 func (o *overlay) show(v starlark.Value, up view, name starlark.Value) starlark.Value {
 	switch base := v.(type) {
@@ -97,10 +114,10 @@ func (o *overlay) show(v starlark.Value, up view, name starlark.Value) starlark.
 		if w, ok := o.view(base); ok {
 			return w
 		}
-		var w view
 		n := viewNode{in: o, up: up, name: name, base: base}
-		if d, ok := base.(*starlark.Dict); ok {
-			w = &dictView{viewNode: n, dict: d}
+		var w view
+		if _, ok := base.(*starlark.Dict); ok {
+			w = &dictView{viewNode: n}
 		} else {
 			w = &listView{viewNode: n}
 		}
@@ -143,7 +160,7 @@ func isPart(v view) bool {
 	for n := v.common(); n.up != nil; n = n.up.common() {
 		switch up := n.up.(type) {
 		case *dictView:
-			if now, _, _ := up.find(n.name); now != n.base {
+			if now, _ := up.find(n.name); now != n.base {
 				return false
 			}
 		case *listView:
@@ -155,16 +172,8 @@ func isPart(v view) bool {
 	return true
 }
 
-// fresh is a dict or list that a script put into a list of the state.
+// fresh is a value that the present call put into the state.
 type fresh struct{ starlark.Value }
-
-func asFresh(v starlark.Value) starlark.Value {
-	switch v.(type) {
-	case starlark.String, starlark.Int, starlark.Float, starlark.Bool, starlark.NoneType:
-		return v
-	}
-	return fresh{v}
-}
 
 // settle returns a frozen copy of a value that a script made, and its size as JSON.
 func settle(v starlark.Value) (starlark.Value, int, error) {
@@ -200,51 +209,53 @@ func (f *flattener) value(v starlark.Value, depth int) (starlark.Value, error) {
 	case fresh:
 		return f.value(v.Value, depth)
 	case view:
-		if f.replaced++; !v.common().changed {
-			return v.common().base, nil
+		f.replaced++
+		n := v.common()
+		if !n.changed {
+			return n.base, nil
 		}
-		return v.flat(f, depth)
-	case *starlark.List:
-		items, err := f.items(slices.Collect(v.Elements()), depth)
-		if err != nil || f.replaced > before {
-			return starlark.NewList(items), err
-		}
-	case starlark.Tuple:
-		items, err := f.items(v, depth)
-		if err != nil || f.replaced > before {
-			return starlark.Tuple(items), err
-		}
-	case *starlark.Dict:
-		d, err := f.dict(v, depth)
-		if err != nil || f.replaced > before {
-			return d, err
+		return f.copy(v.raw(), depth, n.in)
+	case *starlark.List, starlark.Tuple, *starlark.Dict:
+		if without, err := f.copy(v, depth, nil); err != nil || f.replaced > before {
+			return without, err
 		}
 	}
 	return v, nil
 }
 
-func (f *flattener) items(from []starlark.Value, depth int) (to []starlark.Value, err error) {
-	to = make([]starlark.Value, len(from))
-	for i, v := range from {
-		if to[i], err = f.value(v, depth+1); err != nil {
+// copy returns a copy of a dict, list or tuple without views. It is of the state if there is an
+// overlay.
+func (f *flattener) copy(
+	v starlark.Value, depth int, in *overlay,
+) (to starlark.Value, err error) {
+	part := func(v starlark.Value) (starlark.Value, error) {
+		if in != nil {
+			return f.settled(in, v, depth+1)
+		}
+		return f.value(v, depth+1)
+	}
+	if d, ok := v.(*starlark.Dict); ok {
+		to := starlark.NewDict(d.Len())
+		for name, v := range d.Entries() {
+			if v, err = part(v); err == nil {
+				err = to.SetKey(name, v)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return to, nil
+	}
+	all := slices.Collect(starlark.Elements(v.(starlark.Iterable)))
+	for i, v := range all {
+		if all[i], err = part(v); err != nil {
 			return nil, err
 		}
 	}
-	return to, nil
-}
-
-func (f *flattener) dict(from *starlark.Dict, depth int) (starlark.Value, error) {
-	to := starlark.NewDict(from.Len())
-	for name, v := range from.Entries() {
-		v, err := f.value(v, depth+1)
-		if err == nil {
-			err = to.SetKey(name, v)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if _, ok := v.(starlark.Tuple); ok {
+		return starlark.Tuple(all), nil
 	}
-	return to, nil
+	return starlark.NewList(all), nil
 }
 
 // settled returns a value of the state, which is a frozen one unless it changed, without views.

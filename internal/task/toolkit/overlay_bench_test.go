@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/toolkit"
 )
 
-// records is a script with a tool that reads a record, one that changes it and one that looks at
-// all of them.
+// records is a script with a tool that reads a record, one that changes it, one that adds one, and
+// one that looks at all of them.
 const records = `
 def read(state, id):
     return state["records"][id]
@@ -21,6 +21,9 @@ def change(state, id, note):
     r["notes"].append(note)
     r["status"] = "changed"
     return r
+
+def add(state, id):
+    state["records"][id] = {"notes": [], "status": "new"}
 
 def search(state, owner):
     return [id for id, r in state["records"].items() if r["owner"] == owner]
@@ -52,6 +55,7 @@ func BenchmarkStep(b *testing.B) {
 	for _, call := range []struct{ tool, arguments string }{
 		{"read", `{"id":"r00500"}`},
 		{"change", `{"id":"r00500","note":"n"}`},
+		{"add", `{"id":"s"}`},
 		{"search", `{"owner":"owner 7"}`},
 	} {
 		b.Run(fmt.Sprintf("%s in %d kB", call.tool, len(state)/1000), func(b *testing.B) {

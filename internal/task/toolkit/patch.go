@@ -64,9 +64,9 @@ func (d *differ) walk(v view, at location) {
 			return compareNames(a.common().name, b.common().name)
 		})
 		for _, kid := range kids {
-			name := kid.common().name
-			now, _, _ := v.find(name)
-			if now == kid.common().base && !slices.Contains(v.altered(), name) {
+			name, base := kid.common().name, kid.common().base
+			before, _, _ := v.dict().Get(name)
+			if now, _ := v.find(name); before == base && now == base {
 				d.walk(kid, at.below(string(name.(starlark.String))))
 			}
 		}
@@ -84,11 +84,15 @@ func (d *differ) walk(v view, at location) {
 
 // members compares the members of a dict.
 func (d *differ) members(v *dictView, at location) {
-	names := v.altered()
+	m := v.latest()
+	if m == nil {
+		return
+	}
+	names := m.set.Keys()
 	slices.SortFunc(names, compareNames)
-	for _, name := range slices.Compact(names) {
-		before, had, _ := v.dict.Get(name)
-		now, _, _ := v.find(name)
+	for _, name := range names {
+		before, had, _ := v.dict().Get(name)
+		now, _ := v.find(name)
 		to := at.below(string(name.(starlark.String)))
 		switch {
 		case now != nil && had:
@@ -223,8 +227,7 @@ func alter(in starlark.Value, name string, c Change) error {
 	switch in := in.(type) {
 	case *dictView:
 		if c.Op == "remove" {
-			_, err := in.remove(starlark.String(name))
-			return err
+			return in.put(starlark.String(name), nil)
 		}
 		return in.SetKey(starlark.String(name), value)
 	case *listView:
@@ -232,20 +235,21 @@ func alter(in starlark.Value, name string, c Change) error {
 		if err == nil && (i < 0 || i > in.Len() || i == in.Len() && c.Op != "add") {
 			err = fmt.Errorf("there is nothing at %s", c.Path)
 		}
-		if err == nil {
-			_, err = in.changing()
-		}
 		if err != nil {
 			return err
 		}
-		all := elements(in.now)
+		list, err := in.changing()
+		if err != nil {
+			return err
+		}
+		all := elements(list)
 		switch c.Op {
 		case "remove":
 			all = slices.Delete(all, i, i+1)
 		case "add":
-			all = slices.Insert(all, i, asFresh(value))
+			all = slices.Insert(all, i, starlark.Value(fresh{value}))
 		default:
-			all[i] = asFresh(value)
+			all[i] = fresh{value}
 		}
 		in.now = starlark.NewList(all)
 		return nil

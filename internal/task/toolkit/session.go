@@ -104,8 +104,12 @@ func (s *Session) fits(size int) error {
 		return nil
 	}
 	text, err := s.text()
+	if err != nil {
+		s.size -= size // the call is dropped
+		return err
+	}
 	s.size = len(text)
-	return err
+	return nil
 }
 
 // text returns the state, or how it differs from what it began with if the library has a base.
