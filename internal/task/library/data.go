@@ -14,6 +14,7 @@ var dataFiles embed.FS
 var (
 	toolData      = yamldoc.Embedded[toolset](dataFiles, "data/tools.yaml")
 	scenarios     = yamldoc.Embedded[[]scenario](dataFiles, "data/scenarios.yaml")
+	steps         = yamldoc.Embedded[map[string]toolStep](dataFiles, "data/steps.yaml")
 	chains        = yamldoc.Embedded[map[string][]string](dataFiles, "data/chains.yaml")
 	veryEasyWords = yamldoc.Embedded[veryEasyWording](dataFiles, "data/very_easy.yaml")
 	easyWords     = yamldoc.Embedded[easyWording](dataFiles, "data/easy.yaml")

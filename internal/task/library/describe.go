@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -46,7 +45,8 @@ func (d *draft) draw(n int, key ...string) int {
 func (d *draft) fill(wording string) string {
 	file, of, things := "the file", "", d.Things
 	if !d.located {
-		file, of = "the file "+d.path(), " of "+d.path()
+		path, _ := d.names["path"].(string)
+		file, of = "the file "+path, " of "+path
 	}
 	d.located = d.located || mentions(wording, "{file}", "{of}", "{url}")
 	d.dated = d.dated || mentions(wording, "{month}")
@@ -55,27 +55,7 @@ func (d *draft) fill(wording string) string {
 	}
 	d.dated = d.dated || d.located || mentions(wording, "{things}")
 	wording = strings.NewReplacer("{file}", file, "{of}", of, "{things}", things).Replace(wording)
-	if d.marks == nil {
-		d.marks = d.newMarks()
-	}
 	return d.marks.Replace(wording)
-}
-
-// newMarks returns a replacer for the marks that stay the same throughout a task.
-func (d *draft) newMarks() *strings.Replacer {
-	return strings.NewReplacer(
-		"{url}", d.url(), "{month}", d.month,
-		"{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
-		"{label}", d.Label, "{value}", d.Values[0], "{condition}", d.cond.String(),
-		"{measure}", inWords(d.Measure), "{hours}", strconv.Itoa(d.hours()),
-		"{prefix}", d.Prefix, "{team}", d.Team, "{system}", d.System, "{target}", d.target(),
-		"{host}", d.host(), "{credentials}", d.Slug+"-reader", "{gateway}", d.gateway(),
-		"{archive}", d.archive(), "{queue}", d.Slug+"-intake", "{time}", d.time(),
-		"{key}", d.cacheKey(), "{minutes}", strconv.Itoa(d.minutes()),
-		"{horizon}", strconv.Itoa(d.horizon()), "{runs}", strconv.Itoa(d.runs()),
-		"{contract}", d.contract(), "{endpoint}", d.endpoint(),
-		"{destination}", d.destination(), "{channel}", d.channel(),
-	)
 }
 
 func mentions(wording string, marks ...string) bool {

@@ -7,9 +7,9 @@
 // planner lists the tasks with [Library.Refs], and an episode reads its task with [Library.Task].
 //
 // The folder data holds the built-in tools, scenarios and wordings; its README explains how to
-// edit them. Some of their logic is code: apply.go computes the inputs and expected results of a
-// step, draft.go derives names and numbers from a scenario, and plain.go and goals.go arrange the
-// phrases of a description.
+// edit them. Some of their logic is code: draft.go derives names and numbers from a scenario, step.go
+// computes the inputs and expected results of a step, and plain.go and goals.go arrange the phrases
+// of a description.
 //
 // The package runs no tools. It does not know chance, prompts or scores.
 package library

@@ -18,21 +18,18 @@ type draft struct {
 	catalog *assay.Catalog
 	// period is the month as 2024-01; month is the same in words.
 	period, month string
-	// in and out are the formats of the data before and after a conversion.
-	in, out string
 
-	// verbs are the keys of steps.
-	verbs  []string
-	steps  []toolStep
+	verbs  []string // of the steps
 	inputs map[string]any
+	// names has what the marks of wordings and steps stand for, and marks replaces those of texts.
+	names map[string]any
+	marks *strings.Replacer
 	// records are the records left by the steps so far.
 	records []map[string]any
 	// facts and result are the report and the result of the last step. Some steps have no result.
 	facts, result map[string]any
 	// cond selects the records that a filter keeps.
 	cond recordFilter
-	// marks replaces the marks of wordings; see [draft.fill].
-	marks *strings.Replacer
 	// dated and located are true if the current description has mentioned the month of the data
 	// and its location.
 	dated, located bool
@@ -41,23 +38,15 @@ type draft struct {
 // newDraft returns the task of a chain of verbs without a description. Month 0 is January 2024.
 func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *draft {
 	t := time.Date(2024, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
-	formats := []string{"csv", "json", "xml", "yaml"}
-	in := roll(len(formats), s.Slug, month, "format")
-	out := in + 1 + roll(len(formats)-1, s.Slug, month, "output")
 	d := &draft{
 		catalog:  catalog,
 		verbs:    verbs,
 		scenario: s,
 		period:   t.Format("2006-01"),
 		month:    t.Format("January 2006"),
-		in:       formats[in],
-		out:      formats[out%len(formats)],
 		inputs:   make(map[string]any),
 	}
 
-	for _, v := range verbs {
-		d.steps = append(d.steps, steps[v])
-	}
 	d.records = s.records(d.period, 4+roll(3, s.Slug, month, "records"))
 	d.set("data", map[string]any{"records": d.records})
 	d.cond = equals(s.Label, s.Values[0])
@@ -65,10 +54,12 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 		d.cond = atLeastMedian(s.Measure, d.records)
 	}
 
+	d.names = d.newNames(month)
+	d.marks = d.newMarks()
+
 	others := d.surroundings()
-	for _, st := range d.steps {
-		d.result = nil
-		d.facts = st.apply(d)
+	for _, v := range verbs {
+		d.take(v)
 	}
 	for name, value := range others {
 		if _, ok := d.inputs[name]; !ok {
@@ -82,7 +73,7 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 // otherwise the names of its inputs would give away its tools. If steps have different values for
 // the same input, dice decide.
 func (d *draft) surroundings() map[string]any {
-	verbs := slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
+	verbs := slices.SortedFunc(maps.Keys(steps()), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.draw(1<<30, "input", a), d.draw(1<<30, "input", b)),
 			cmp.Compare(a, b))
 	})
@@ -90,7 +81,7 @@ func (d *draft) surroundings() map[string]any {
 	for _, v := range verbs {
 		other := *d
 		other.inputs = make(map[string]any)
-		steps[v].apply(&other)
+		other.take(v)
 		for name, value := range other.inputs {
 			if _, ok := inputs[name]; !ok {
 				inputs[name] = value
@@ -111,9 +102,9 @@ func (d *draft) set(name string, value any) {
 
 // tools returns the required tools in order.
 func (d *draft) tools() []string {
-	tools := make([]string, len(d.steps))
-	for i, st := range d.steps {
-		tools[i] = st.tool
+	tools := make([]string, len(d.verbs))
+	for i, v := range d.verbs {
+		tools[i] = steps()[v].Tool
 	}
 	return tools
 }
@@ -133,7 +124,7 @@ func (d *draft) closure(verbs []string) []string {
 		tools = append(tools, name)
 	}
 	for _, v := range verbs {
-		add(steps[v].tool)
+		add(steps()[v].Tool)
 	}
 	return tools
 }
@@ -148,20 +139,20 @@ func (d *draft) tool(name string) assay.Tool {
 
 // expected returns the result of the last tool if every call succeeded.
 func (d *draft) expected() map[string]any {
-	last := d.steps[len(d.steps)-1]
+	last := steps()[d.verbs[len(d.verbs)-1]]
 	n := len(d.records)
-	if last.counted {
+	if last.Counted {
 		d.facts["records"] = n
 	}
 	want := make(map[string]any)
-	for _, r := range d.tool(last.tool).Returns {
+	for _, r := range d.tool(last.Tool).Returns {
 		switch r.Name {
 		case "success", "valid":
 			want[r.Name] = true
 		case "errors":
 			want[r.Name] = []string{}
 		case "data":
-			want[r.Name] = d.passes(d.tool(last.tool), n)
+			want[r.Name] = d.passes(d.tool(last.Tool), n)
 		case "result":
 			want[r.Name] = d.result
 		case "metadata":
@@ -191,38 +182,47 @@ func (d *draft) passes(tool assay.Tool, records int) map[string]any {
 
 func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
 
-// The names and numbers of a task. They depend only on its scenario and month.
-
-func (d *draft) path() string     { return "inbox/" + d.Slug + "/" + d.period + "." + d.in }
-func (d *draft) host() string     { return d.Slug + ".example.com" }
-func (d *draft) url() string      { return "https://" + d.host() + "/v1/" + d.period + "." + d.in }
-func (d *draft) endpoint() string { return "https://" + d.System + ".example.com/v2/" + d.Slug }
-func (d *draft) contract() string { return d.Slug + "-v2" }
-func (d *draft) channel() string  { return "#" + d.Slug + "-alerts" }
-func (d *draft) cacheKey() string { return d.Slug + ":" + d.period }
-func (d *draft) archive() string  { return "archive/" + d.Slug + "-" + d.period + ".gz" }
-
-func (d *draft) destination() string {
-	return "reports/" + d.Slug + "-" + d.period + "." + d.out
+// newNames returns what the marks stand for that depend only on the scenario and the month.
+func (d *draft) newNames(month int) map[string]any {
+	formats := []string{"csv", "json", "xml", "yaml"}
+	input := roll(len(formats), d.Slug, month, "format")
+	output := input + 1 + roll(len(formats)-1, d.Slug, month, "output")
+	in, out := formats[input], formats[output%len(formats)]
+	pick := func(n int, purpose string) int { return roll(n, d.Slug, d.period, purpose) }
+	host, minutes := d.Slug+".example.com", 5*(1+pick(6, "minutes"))
+	comparison := "equals"
+	if d.cond.atLeast {
+		comparison = "at_least"
+	}
+	return map[string]any{
+		"slug": d.Slug, "subject": d.Things, "period": d.period, "month": d.month, "team": d.Team,
+		"id_field": d.Key, "label": d.Label, "measure_field": d.Measure,
+		"measure": inWords(d.Measure), "value": d.Values[0], "prefix": d.Prefix, "system": d.System,
+		"input_format": in, "output_format": out,
+		"in": strings.ToUpper(in), "out": strings.ToUpper(out),
+		"condition": d.cond.String(), "schema": d.schema(),
+		"filter":      map[string]any{"field": d.cond.field, comparison: d.cond.value},
+		"path":        "inbox/" + d.Slug + "/" + d.period + "." + in,
+		"host":        host,
+		"url":         "https://" + host + "/v1/" + d.period + "." + in,
+		"endpoint":    "https://" + d.System + ".example.com/v2/" + d.Slug,
+		"contract":    d.Slug + "-v2",
+		"channel":     "#" + d.Slug + "-alerts",
+		"key":         d.Slug + ":" + d.period,
+		"archive":     "archive/" + d.Slug + "-" + d.period + ".gz",
+		"destination": "reports/" + d.Slug + "-" + d.period + "." + out,
+		"queue":       d.Slug + "-intake",
+		"credentials": d.Slug + "-reader",
+		"target":      []string{"billing", "planning", "archive"}[pick(3, "target")],
+		"gateway":     "gw-" + []string{"east", "west", "central"}[pick(3, "gateway")],
+		"time":        fmt.Sprintf("%02d:%02d", pick(6, "hour"), 15*pick(4, "minute")),
+		"minutes":     minutes,
+		"seconds":     60 * minutes,
+		"horizon":     7 * (1 + pick(4, "horizon")),
+		"hours":       10 * (2 + pick(9, "hours")),
+		"runs":        100 * (1 + pick(10, "runs")),
+	}
 }
-
-func (d *draft) target() string {
-	return []string{"billing", "planning", "archive"}[roll(3, d.Slug, d.period, "target")]
-}
-
-func (d *draft) gateway() string {
-	return "gw-" + []string{"east", "west", "central"}[roll(3, d.Slug, d.period, "gateway")]
-}
-
-func (d *draft) time() string {
-	hour, quarter := roll(6, d.Slug, d.period, "hour"), roll(4, d.Slug, d.period, "minute")
-	return fmt.Sprintf("%02d:%02d", hour, 15*quarter)
-}
-
-func (d *draft) minutes() int { return 5 * (1 + roll(6, d.Slug, d.period, "minutes")) }
-func (d *draft) horizon() int { return 7 * (1 + roll(4, d.Slug, d.period, "horizon")) }
-func (d *draft) hours() int   { return 10 * (2 + roll(9, d.Slug, d.period, "hours")) }
-func (d *draft) runs() int    { return 100 * (1 + roll(10, d.Slug, d.period, "runs")) }
 
 // A recordFilter selects the records that a filter keeps: those whose field equals value or, if
 // atLeast is set, is not below it.

@@ -15,10 +15,10 @@ func (d *draft) describeVeryEasy() string {
 // pick.
 func (d *draft) describeEasy(pick int) string {
 	words := easyWords()
-	clauses := make([]string, len(d.steps))
-	for i, st := range d.steps {
-		wordings := words.Steps[d.verbs[i]]
-		clauses[i] = d.fill(wordings[roll(len(wordings), d.Slug, d.period, pick, st.tool)])
+	clauses := make([]string, len(d.verbs))
+	for i, v := range d.verbs {
+		wordings := words.Steps[v]
+		clauses[i] = d.fill(wordings[roll(len(wordings), d.Slug, d.period, pick, steps()[v].Tool)])
 	}
 
 	if roll(3, d.Slug, d.period, pick, "opening") == 0 {

@@ -1,45 +1,101 @@
 package library
 
-// A toolStep is one tool as a built-in task uses it.
+import (
+	"strconv"
+	"strings"
+)
+
+// A toolStep is one tool as a built-in task uses it; steps.yaml explains the fields.
 type toolStep struct {
-	tool string
-	// counted means that the tool reports how many records there are.
-	counted bool
-	// apply puts the step's arguments into the inputs. It returns the facts that the tool reports
-	// in its metadata.
-	apply func(d *draft) map[string]any
+	Tool                  string
+	Counted               bool
+	Inputs, Facts, Result map[string]any
 }
 
-// steps maps the verbs of chains to their steps.
-var steps = map[string]toolStep{
-	"read":         {"file_operations_reader", true, (*draft).applyRead},
-	"scan":         {"file_operations_scanner", false, (*draft).applyScan},
-	"fetch":        {"network_fetcher", true, (*draft).applyFetch},
-	"authenticate": {"integration_authenticator", false, (*draft).applyAuthenticate},
-	"log":          {"utility_logger", false, (*draft).applyLog},
-	"parse":        {"data_processing_parser", true, (*draft).applyParse},
-	"filter":       {"data_processing_filter", true, (*draft).applyFilter},
-	"convert":      {"file_operations_converter", true, (*draft).applyConvert},
-	"compress":     {"file_operations_compressor", false, (*draft).applyCompress},
-	"monitor":      {"network_monitor", false, (*draft).applyMonitor},
-	"route":        {"network_router", false, (*draft).applyRoute},
-	"predict":      {"computation_predictor", false, (*draft).applyPredict},
-	"simulate":     {"computation_simulator", false, (*draft).applySimulate},
-	"optimize":     {"computation_optimizer", false, (*draft).applyOptimize},
-	"map":          {"integration_mapper", true, (*draft).applyMap},
-	"queue":        {"integration_queue", true, (*draft).applyQueue},
-	"schedule":     {"integration_scheduler", false, (*draft).applySchedule},
-	"connect":      {"integration_connector", false, (*draft).applyConnect},
-	"cache":        {"utility_cache", true, (*draft).applyCache},
-	"track":        {"utility_tracker", false, (*draft).applyTrack},
-	"help":         {"utility_helper", false, (*draft).applyHelp},
-	"transform":    {"data_processing_transformer", true, (*draft).applyTransform},
-	"validate":     {"data_processing_validator", true, (*draft).applyValidate},
-	"aggregate":    {"data_processing_aggregator", true, (*draft).applyAggregate},
-	"verify":       {"network_validator", true, (*draft).applyVerify},
-	"post":         {"network_poster", true, (*draft).applyPost},
-	"analyze":      {"computation_analyzer", true, (*draft).applyAnalyze},
-	"calculate":    {"computation_calculator", true, (*draft).applyCalculate},
-	"write":        {"file_operations_writer", true, (*draft).applyWrite},
-	"notify":       {"utility_notifier", false, (*draft).applyNotify},
+// take performs the step of a verb: it sets the step's arguments, and keeps what the tool reports
+// and returns.
+func (d *draft) take(verb string) {
+	st := steps()[verb]
+	d.observe(verb)
+	for name, value := range st.Inputs {
+		d.set(name, d.value(value))
+	}
+	d.facts, _ = d.value(st.Facts).(map[string]any)
+	d.result, _ = d.value(st.Result).(map[string]any)
+}
+
+// observe computes the marks of a verb that depend on the steps before, and carries out the filter.
+func (d *draft) observe(verb string) {
+	n := len(d.records)
+	switch verb {
+	case "parse":
+		d.names["source"] = d.names["path"]
+		if source, ok := d.inputs["source"]; ok {
+			d.names["source"] = source
+		}
+	case "scan":
+		d.names["matches"] = len(equals(d.Label, d.Values[0]).apply(d.records))
+	case "filter":
+		d.records = d.cond.apply(d.records)
+		d.names["dropped"] = n - len(d.records)
+	case "aggregate":
+		groups := make(map[any]bool)
+		for _, r := range d.records {
+			groups[r[d.Label]] = true
+		}
+		d.names["groups"] = len(groups)
+	case "analyze", "calculate":
+		low, high, sum := d.High, d.Low, 0
+		for _, r := range d.records {
+			v := r[d.Measure].(int)
+			low, high, sum = min(low, v), max(high, v), sum+v
+		}
+		// Rounding to whole hundredths in integers gives the same number on every machine.
+		mean := float64((200*sum/n+1)/2) / 100
+		d.names["statistics"] = map[string]any{"min": low, "max": high, "mean": mean}
+		d.names["terms"], d.names["sum"] = n, sum
+	}
+}
+
+// value replaces the marks in a value of steps.yaml.
+func (d *draft) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		if name, ok := strings.CutPrefix(v, "{"); ok {
+			if value, ok := d.names[strings.TrimSuffix(name, "}")]; ok {
+				return value
+			}
+		}
+		return d.marks.Replace(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = d.value(v[i])
+		}
+		return list
+	case map[string]any:
+		if v == nil {
+			return nil
+		}
+		all := make(map[string]any, len(v))
+		for name, value := range v {
+			all[d.marks.Replace(name)] = d.value(value)
+		}
+		return all
+	}
+	return v
+}
+
+// newMarks returns a replacer for the marks that stay the same throughout a task.
+func (d *draft) newMarks() *strings.Replacer {
+	var pairs []string
+	for name, value := range d.names {
+		switch v := value.(type) {
+		case string:
+			pairs = append(pairs, "{"+name+"}", v)
+		case int:
+			pairs = append(pairs, "{"+name+"}", strconv.Itoa(v))
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
