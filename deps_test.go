@@ -76,7 +76,7 @@ const boundedMap = "github.com/hashicorp/golang-lru/v2"
 
 // plain lists packages that need the standard library, this module and boundedMap only.
 var plain = []string{
-	".", "internal/task/bm25", "internal/task/policy", "internal/task/verdict", "internal/task/world",
+	".", "internal/task/bm25", "internal/task/policy", "internal/task/world",
 	"internal/task/world/spec", "internal/task/world/assay1", "internal/task/world/pilot",
 	"internal/task/world/own", "internal/task/world/openenv",
 	"internal/task/workflow", "internal/task/score",

@@ -19,7 +19,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/environment"
 	"github.com/assay-eval/assay/internal/task/toolkit"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
@@ -245,10 +244,10 @@ func (r *environmentReader) configure() error {
 		return r.doc.At("$.environment", err.Error(), "")
 	}
 	r.file.Success = cmp.Or(r.file.Success, usualSuccess)
-	if _, err := verdict.ParseCondition(r.file.Success); err != nil {
+	if _, err := environment.ParseCondition(r.file.Success); err != nil {
 		return r.doc.At("$.success", err.Error(), "for example success: "+usualSuccess)
 	}
-	if _, err := verdict.ParseCondition(r.file.Security); err != nil && r.file.Security != "" {
+	if _, err := environment.ParseCondition(r.file.Security); err != nil && r.file.Security != "" {
 		return r.doc.At("$.security", err.Error(), "for example security: observation.security == true")
 	}
 	return nil

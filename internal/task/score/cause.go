@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // A Reason says how an episode ended, and what went wrong first. It has the same rules in every
@@ -134,7 +134,7 @@ func (q inquest) withoutCall() Reason {
 	}
 	switch {
 	case q.tr.Refused() > 0:
-		return Reason{Cause: assay.MalformedCall, Because: verdict.Made(q.tr), Right: right}
+		return Reason{Cause: assay.MalformedCall, Because: spec.Made(q.tr), Right: right}
 	case q.stop() == assay.Answered:
 		return Reason{
 			Cause: assay.FalseClaim, Turn: min(1, len(q.tr.Turns)),
@@ -144,7 +144,7 @@ func (q inquest) withoutCall() Reason {
 		return Reason{Cause: assay.AgentFailed, Because: "it had not called any tool", Right: right}
 	}
 	because := "it never called a tool"
-	if verdict.Lookups(q.tr) > 0 {
+	if spec.Lookups(q.tr) > 0 {
 		because = "it only searched for tools"
 	}
 	return Reason{Cause: assay.NoAction, Turn: min(1, len(q.tr.Turns)), Because: because, Right: right}
@@ -240,7 +240,7 @@ func (q inquest) mistake(last int, right string) Reason {
 	}
 	c := &q.tr.Calls[first]
 	tool, _ := q.catalog.Tool(c.Tool)
-	done := verdict.Succeeded(q.tr.Calls[:first])
+	done := spec.Succeeded(q.tr.Calls[:first])
 	for _, d := range tool.Dependencies {
 		if !slices.Contains(done, d) {
 			return q.at(first, assay.WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", c.Tool, d),
@@ -327,7 +327,7 @@ func (q inquest) lost() int {
 
 // needed reports whether the task requires a tool or builds on it.
 func (q inquest) needed(tool string) bool {
-	return verdict.Strayed(q.catalog, q.e.Outcome.RequiredTools,
+	return spec.Strayed(q.catalog, q.e.Outcome.RequiredTools,
 		[]assay.CallRecord{{Tool: tool}}) < 0
 }
 
@@ -365,7 +365,7 @@ func (q inquest) idle(right string) Reason {
 	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
 		return Reason{
 			Cause: assay.NoAction, Turn: last + 1,
-			Because: fmt.Sprintf("the last %s made no call", verdict.Counted(len(q.tr.Turns)-last, "turn")),
+			Because: fmt.Sprintf("the last %s made no call", spec.Counted(len(q.tr.Turns)-last, "turn")),
 			Right:   right,
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // An Explanation shows step by step how an outcome came about.
@@ -29,11 +29,11 @@ type Explanation struct {
 	Measures []Measure `json:"measures"`
 	// Changes are the values of the tools' state that the calls changed, and Wanted are those that
 	// the judge asks for. Both are nil in worlds whose tools have no state.
-	Changes []verdict.Change `json:"changes,omitempty"`
-	Wanted  []verdict.Wanted `json:"wanted,omitempty"`
+	Changes []spec.Change `json:"changes,omitempty"`
+	Wanted  []spec.Wanted `json:"wanted,omitempty"`
 	// Rules are the questions that the verdict asked, in order. The last one states level and
 	// category.
-	Rules []verdict.Rule `json:"rules"`
+	Rules []spec.Rule `json:"rules"`
 }
 
 // A PlanStep shows how often a step was tried and whether it succeeded. Each call belongs to at
@@ -81,7 +81,7 @@ type PathStep struct {
 }
 
 // A Mark describes a call. The world own-1 has its own marks.
-type Mark = verdict.Mark
+type Mark = spec.Mark
 
 // The marks of calls: first for calls that succeeded, then for calls that failed.
 const (
@@ -106,7 +106,7 @@ type Measure struct {
 // Explain judges an episode as [Judge.Outcome] does and shows how. It depends on its arguments
 // only.
 func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) Explanation {
-	w := &verdict.Witness{}
+	w := &spec.Witness{}
 	e, b := j.judge(trial, task, tr, w)
 	e.measure(trial, task, b, tr.Plan)
 	w.Decide("verdict")
@@ -130,7 +130,7 @@ func (e *Explanation) trace(
 		b = e.traced(d.Trace(catalog, task, tr), tr.Calls)
 	} else {
 		e.walked(d.Course(catalog, task), task.Required, tr.Calls)
-		b.covered = "required tools that succeeded: " + verdict.Covered(&e.Outcome)
+		b.covered = "required tools that succeeded: " + spec.Covered(&e.Outcome)
 	}
 	if len(tr.Plan) > 0 {
 		var places []int
@@ -150,7 +150,7 @@ type basis struct {
 }
 
 // walked fills in plan and path in a world that follows tools in order.
-func (e *Explanation) walked(c *verdict.Course, required []string, calls []assay.CallRecord) {
+func (e *Explanation) walked(c *spec.Course, required []string, calls []assay.CallRecord) {
 	places := e.walk(c, calls)
 	e.Plan, places = follow(required, calls, places)
 	for i := range e.Path {
@@ -159,12 +159,12 @@ func (e *Explanation) walked(c *verdict.Course, required []string, calls []assay
 }
 
 // traced fills in plan and path in a world that shows how it judged the calls.
-func (e *Explanation) traced(t verdict.Trace, calls []assay.CallRecord) basis {
+func (e *Explanation) traced(t spec.Trace, calls []assay.CallRecord) basis {
 	e.Changes, e.Wanted = t.Changes, t.Wanted
 	for _, s := range t.Steps {
 		e.Plan = append(e.Plan, PlanStep{Tool: s.Tool, Optional: s.Optional})
 	}
-	fates := verdict.Fates(calls)
+	fates := spec.Fates(calls)
 	e.Path = make([]PathStep, len(calls))
 	for i, call := range calls {
 		j := t.Calls[i]
@@ -182,29 +182,29 @@ func (e *Explanation) traced(t verdict.Trace, calls []assay.CallRecord) basis {
 }
 
 // pathStep returns the i-th call as a step that failed by chance.
-func pathStep(calls []assay.CallRecord, i int, fate verdict.Fate, use verdict.Use) PathStep {
+func pathStep(calls []assay.CallRecord, i int, fate spec.Fate, use spec.Use) PathStep {
 	call := &calls[i]
 	return PathStep{
 		Turn: call.Turn, Tool: call.Tool, Mark: Unlucky,
 		Code: call.Code, Fault: call.Fault, Chance: call.Chance, Luck: call.Luck,
 		Step: -1, Given: -1,
 		Wasted:    use.Wasted(),
-		Recovered: fate == verdict.Overcome,
-		Extra:     verdict.BeyondFirst(calls, i),
+		Recovered: fate == spec.Overcome,
+		Extra:     spec.BeyondFirst(calls, i),
 	}
 }
 
 // walk fills in the path except for its steps. For each call of the next required tool it returns
 // that tool's place, and -1 for all other calls.
-func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
-	places, fates := make([]int, len(calls)), verdict.Fates(calls)
+func (e *Explanation) walk(c *spec.Course, calls []assay.CallRecord) []int {
+	places, fates := make([]int, len(calls)), spec.Fates(calls)
 	e.Path = make([]PathStep, len(calls))
 	for i, call := range calls {
 		next := c.Next
 		use := c.Step(&call)
 		isNext := next < len(c.Required) && c.Required[next] == call.Tool
 		places[i] = -1
-		if isNext && use != verdict.Unsound {
+		if isNext && use != spec.Unsound {
 			places[i] = next
 		}
 		e.Path[i] = pathStep(calls, i, fates[i], use)
@@ -223,13 +223,13 @@ func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
 
 // worked returns the mark of a call that succeeded. isNext means that its tool was the next
 // required one, had that the tool had succeeded before, and required that the task requires it.
-func worked(use verdict.Use, isNext, had, required bool) Mark {
+func worked(use spec.Use, isNext, had, required bool) Mark {
 	switch {
-	case use == verdict.Unsound:
+	case use == spec.Unsound:
 		return Unsound
-	case use == verdict.Useful && isNext:
+	case use == spec.Useful && isNext:
 		return InOrder
-	case use == verdict.Useful:
+	case use == spec.Useful:
 		return Dependency
 	case had:
 		return Repeated
@@ -296,7 +296,7 @@ func belongs(steps []PlanStep, calls []assay.CallRecord, places []int) int {
 // plan and the successes. It returns -1 for all other calls.
 func aligned(plan []string, calls []assay.CallRecord) []int {
 	places := make([]int, len(calls))
-	executed, at := verdict.Succeeded(calls), 0
+	executed, at := spec.Succeeded(calls), 0
 	for i, call := range calls {
 		places[i] = -1
 		if !call.Happened() {
@@ -304,7 +304,7 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 		}
 		rest := executed[1:]
 		k := slices.Index(plan[at:], call.Tool)
-		if k >= 0 && 1+verdict.Common(plan[at+k+1:], rest) == verdict.Common(plan[at:], executed) {
+		if k >= 0 && 1+spec.Common(plan[at+k+1:], rest) == spec.Common(plan[at:], executed) {
 			places[i] = at + k
 			at += k + 1
 		}
@@ -333,9 +333,9 @@ func (e *Explanation) measure(trial *assay.Trial, task *assay.Task, b basis, giv
 			adhered(given, o.ExecutedTools, "the plan that was shown"))
 	}
 	add("efficiency", decimal(o.Efficiency), e.spent())
-	limit := verdict.Counted(trial.Calls, "call")
+	limit := spec.Counted(trial.Calls, "call")
 	if trial.Calls == 0 {
-		limit = verdict.Counted(trial.Turns, "turn")
+		limit = spec.Counted(trial.Turns, "turn")
 	}
 	if _, known := workflow.Planned(trial.World, task); !known {
 		add("best possible", "unknown", "the task has no plan")
@@ -374,7 +374,7 @@ func adhered(plan, executed []string, name string) string {
 		return "no call succeeded"
 	}
 	return fmt.Sprintf("%d in common, in order, / the longer of %s (%d) and the successes (%d)",
-		verdict.Common(plan, executed), name, len(plan), len(executed))
+		spec.Common(plan, executed), name, len(plan), len(executed))
 }
 
 // spent words how many calls were wasted, by mark, the most frequent first.
@@ -397,7 +397,7 @@ func (e *Explanation) spent() string {
 		marks = append(marks, fmt.Sprintf("%s (%d)", m, times[m]))
 	}
 	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted,
-		verdict.Counted(o.ToolCalls, "call"))
+		spec.Counted(o.ToolCalls, "call"))
 	if len(marks) > 0 {
 		text += "; wasted: " + strings.Join(marks, "; ")
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // acted plays turns in the trial's world. A turn lists tools joined by commas, with a "?" after
@@ -325,8 +325,8 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 	}
 }
 
-func of(rules []verdict.Rule, decided string) []verdict.Rule {
-	var some []verdict.Rule
+func of(rules []spec.Rule, decided string) []spec.Rule {
+	var some []spec.Rule
 	for _, r := range rules {
 		if r.Verdict == decided {
 			some = append(some, r)
@@ -337,10 +337,10 @@ func of(rules []verdict.Rule, decided string) []verdict.Rule {
 
 // levelLaw checks that full success takes every condition. Without it, the last question
 // distinguishes partial success from failure.
-func levelLaw(t *rapid.T, rules []verdict.Rule, decided string, level assay.Level) {
+func levelLaw(t *rapid.T, rules []spec.Rule, decided string, level assay.Level) {
 	rules = of(rules, decided)
 	want := assay.FullSuccess
-	unmet := func(r verdict.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }
+	unmet := func(r spec.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }
 	if slices.ContainsFunc(rules, unmet) {
 		want = map[bool]assay.Level{true: assay.PartialSuccess, false: assay.Failure}[rules[len(rules)-1].Holds]
 	}

@@ -8,7 +8,6 @@ package score
 
 import (
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -54,7 +53,7 @@ func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 // judge judges an episode, and explains it except for its measures. The path of a full success is
 // only traced if there is a witness.
 func (j *Judge) judge(
-	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *verdict.Witness,
+	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *spec.Witness,
 ) (Explanation, basis) {
 	d := world.Of(trial.World)
 	e := Explanation{Outcome: d.Verdict(j.catalog, *task, tr, w)}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // Verdict judges an episode. Full success means that the required tools succeeded in order with the
@@ -16,12 +16,12 @@ import (
 // required tools, with at least half of the calls spent on them. A task that requires no tools
 // cannot succeed. The witness may be nil.
 func Verdict(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
 ) assay.Outcome {
 	l := newLineage(catalog, &task)
 	c := &course{Course: l.course(task.Required), lineage: l}
 	uses := c.Follow(tr.Calls)
-	o := verdict.Measured(task, tr, l.steps, uses)
+	o := spec.Measured(task, tr, l.steps, uses)
 	o.Coverage = l.coverage()
 	o.OrderCorrect = len(task.Required) > 0 && c.Next == len(task.Required)
 	o.UnwantedEffects, o.Broken = l.unwanted, l.broken
@@ -30,34 +30,34 @@ func Verdict(
 }
 
 // newCourse implements [spec.Definition].
-func newCourse(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
+func newCourse(catalog *assay.Catalog, task *assay.Task) *spec.Course {
 	c := newLineage(catalog, task).course(task.Required)
 	return &c
 }
 
-func (l *lineage) course(required []string) verdict.Course {
-	return verdict.Course{Catalog: l.catalog, Required: required, Sound: l.follow}
+func (l *lineage) course(required []string) spec.Course {
+	return spec.Course{Catalog: l.catalog, Required: required, Sound: l.follow}
 }
 
 // A course is the shared one with this world's questions.
 type course struct {
-	verdict.Course
+	spec.Course
 	lineage *lineage
 }
 
 // level asks for every condition of full success, so that an explanation shows all of them.
-func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *verdict.Witness) assay.Level {
+func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *spec.Witness) assay.Level {
 	w.Decide("level")
 	covered := func() string { return c.covered(o) }
 	all := w.Need("all required tools succeeded with the right data and values", o.Coverage == 1,
 		covered)
 	order := w.Need("they did in the required order", o.OrderCorrect, c.inPlace)
 	claimed := w.Need("the model said that it was done", o.Ended == assay.Finished,
-		func() string { return verdict.EndedBy(o.Ended) })
+		func() string { return spec.EndedBy(o.Ended) })
 	delivered := w.Need("the last one changed something, or its result was handed over",
 		c.lineage.delivers(handed(tr)), func() string { return c.delivered(tr) })
 	harmless := w.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
-		func() string { return verdict.Counted(o.UnwantedEffects, "unwanted effect") })
+		func() string { return spec.Counted(o.UnwantedEffects, "unwanted effect") })
 	if all && order && claimed && delivered && harmless {
 		return assay.FullSuccess
 	}

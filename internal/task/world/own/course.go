@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // The marks of calls beside those that all worlds share.
 const (
-	required   verdict.Mark = "required"
-	inOrder    verdict.Mark = "required and in order"
-	outOfOrder verdict.Mark = "required, out of order"
-	planned    verdict.Mark = "in the task's plan"
-	repeated   verdict.Mark = "repeated"
-	allowed    verdict.Mark = "allowed, but not needed"
-	differs    verdict.Mark = "with other arguments"
-	needless   verdict.Mark = "needless"
-	unlisted   verdict.Mark = "not required" // the task has no plan, so it may have been useful
-	unlucky    verdict.Mark = "failed by chance"
-	mistaken   verdict.Mark = "a mistake"
+	required   spec.Mark = "required"
+	inOrder    spec.Mark = "required and in order"
+	outOfOrder spec.Mark = "required, out of order"
+	planned    spec.Mark = "in the task's plan"
+	repeated   spec.Mark = "repeated"
+	allowed    spec.Mark = "allowed, but not needed"
+	differs    spec.Mark = "with other arguments"
+	needless   spec.Mark = "needless"
+	unlisted   spec.Mark = "not required" // the task has no plan, so it may have been useful
+	unlucky    spec.Mark = "failed by chance"
+	mistaken   spec.Mark = "a mistake"
 )
 
 // A callCourse follows the calls of an episode.
@@ -38,7 +38,7 @@ type callCourse struct {
 
 	late     []bool // required calls that happened before their place
 	unwanted []string
-	judged   []verdict.Judged
+	judged   []spec.Judged
 }
 
 // A planStep is a call of the task's plan. It is optional if no required call stands for it.
@@ -90,7 +90,7 @@ func (c *callCourse) plan() {
 
 // take judges the next call.
 func (c *callCourse) take(call *assay.CallRecord) {
-	j := verdict.Judged{Use: verdict.Idle, Step: -1}
+	j := spec.Judged{Use: spec.Idle, Step: -1}
 	k := c.required(call)
 	if k >= 0 {
 		j.Step = c.at[k]
@@ -103,18 +103,18 @@ func (c *callCourse) take(call *assay.CallRecord) {
 	})
 	switch {
 	case call.Happened() && j.Placed:
-		j.Use, j.Mark = verdict.Useful, c.useful(k)
+		j.Use, j.Mark = spec.Useful, c.useful(k)
 		c.steps[j.Step].done = true
 		c.meet(k)
 	case call.Happened():
 		j.Mark = c.idle(call)
 	case call.Mistake:
 		if j.Mark = mistaken; c.wants(call.Tool) {
-			j.Use = verdict.Mistaken
+			j.Use = spec.Mistaken
 		}
 	default:
 		if j.Mark = unlucky; j.Placed {
-			j.Use = verdict.Unlucky
+			j.Use = spec.Unlucky
 		}
 	}
 	if k < 0 && call.Happened() {
@@ -138,7 +138,7 @@ func (c *callCourse) take(call *assay.CallRecord) {
 
 // useful returns the mark of a call that counts for a step, and for the k-th required call unless k
 // is negative.
-func (c *callCourse) useful(k int) verdict.Mark {
+func (c *callCourse) useful(k int) spec.Mark {
 	switch {
 	case k < 0:
 		return planned
@@ -149,7 +149,7 @@ func (c *callCourse) useful(k int) verdict.Mark {
 }
 
 // idle returns the mark of a call that happened and counts for no step.
-func (c *callCourse) idle(call *assay.CallRecord) verdict.Mark {
+func (c *callCourse) idle(call *assay.CallRecord) spec.Mark {
 	is := func(e assay.Expected) bool { return fits(&e, call) }
 	unmet := func(k int) bool { return !c.met[k] && is(c.judge.Calls[k]) }
 	switch {
@@ -259,13 +259,13 @@ func (c *callCourse) harms(call *assay.CallRecord) bool {
 }
 
 // trace implements [spec.Definition].
-func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdict.Trace {
+func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) spec.Trace {
 	c := follow(catalog, task)
 	for i := range tr.Calls {
 		c.take(&tr.Calls[i])
 	}
 	values, _ := wanted(catalog, task, &c.judge, tr.State) // none, if the state is broken
-	t := verdict.Trace{
+	t := spec.Trace{
 		Calls: c.judged, Plan: plannedTools(task), PlanName: "the required tools",
 		Covered: c.missing(), Wanted: values,
 	}
@@ -274,7 +274,7 @@ func trace(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdi
 	}
 	t.Changes = changed(catalog, task.State, tr.State)
 	for _, s := range c.steps {
-		t.Steps = append(t.Steps, verdict.Step{
+		t.Steps = append(t.Steps, spec.Step{
 			Tool: strings.Join(toolsOf(s.want), " or "), Optional: s.optional,
 		})
 	}

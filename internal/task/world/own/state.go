@@ -12,21 +12,21 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/toolkit"
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // wholeState is the path of the state itself.
 const wholeState = "the state"
 
 // changes returns the differences between two states, by path.
-func changes(before, after json.RawMessage) (all []verdict.Change) {
+func changes(before, after json.RawMessage) (all []spec.Change) {
 	b, okB := parse(before)
 	a, okA := parse(after)
 	if !okB || !okA {
 		return nil
 	}
 	difference("", b, a, func(path string, before, after json.RawMessage) {
-		all = append(all, verdict.Change{Path: path, Before: before, After: after})
+		all = append(all, spec.Change{Path: path, Before: before, After: after})
 	})
 	return all
 }
@@ -35,7 +35,7 @@ func changes(before, after json.RawMessage) (all []verdict.Change) {
 // The state is as transcripts have it.
 func wanted(
 	catalog *assay.Catalog, task *assay.Task, judge *assay.Judge, state json.RawMessage,
-) ([]verdict.Wanted, error) {
+) ([]spec.Wanted, error) {
 	switch {
 	case len(judge.State) == 0:
 		return nil, nil
@@ -60,7 +60,7 @@ func wanted(
 // that its tool refuses changes nothing.
 func byPlan(
 	catalog *assay.Catalog, task *assay.Task, state json.RawMessage,
-) (all []verdict.Wanted, err error) {
+) (all []spec.Wanted, err error) {
 	kit, err := toolkit.Of(catalog)
 	if err != nil {
 		return nil, err
@@ -85,13 +85,13 @@ func byPlan(
 		return nil, err
 	}
 	for _, c := range wrong {
-		all = append(all, verdict.Wanted{Path: c.Path, Wanted: c.Before, Got: c.After})
+		all = append(all, spec.Wanted{Path: c.Path, Wanted: c.Before, Got: c.After})
 	}
 	for _, c := range changed(catalog, task.State, there) {
-		if !slices.ContainsFunc(wrong, func(w verdict.Change) bool {
+		if !slices.ContainsFunc(wrong, func(w spec.Change) bool {
 			return strings.HasPrefix(w.Path, c.Path) || strings.HasPrefix(c.Path, w.Path)
 		}) {
-			all = append(all, verdict.Wanted{Path: c.Path, Wanted: c.After, Got: c.After, Right: true})
+			all = append(all, spec.Wanted{Path: c.Path, Wanted: c.After, Got: c.After, Right: true})
 		}
 	}
 	return all, nil
@@ -100,7 +100,7 @@ func byPlan(
 // between returns the differences between two final states as transcripts have them, by path.
 func between(
 	catalog *assay.Catalog, kit *toolkit.Kit, before, after json.RawMessage,
-) ([]verdict.Change, error) {
+) ([]spec.Change, error) {
 	if len(catalog.Script().Base) == 0 {
 		if _, ok := parse(after); !ok {
 			return nil, errors.New("the state is not JSON")
@@ -119,7 +119,7 @@ func between(
 }
 
 // changed returns the differences between a task's state and a final one, by path.
-func changed(catalog *assay.Catalog, start, state json.RawMessage) []verdict.Change {
+func changed(catalog *assay.Catalog, start, state json.RawMessage) []spec.Change {
 	if len(catalog.Script().Base) == 0 {
 		if start == nil {
 			return nil
@@ -139,7 +139,7 @@ func changed(catalog *assay.Catalog, start, state json.RawMessage) []verdict.Cha
 }
 
 // since returns the differences between two states of a library with a base, by path.
-func since(start, final *toolkit.Session) (all []verdict.Change, err error) {
+func since(start, final *toolkit.Session) (all []spec.Change, err error) {
 	found, err := final.Since(start)
 	for _, d := range found {
 		path := ""
@@ -153,11 +153,11 @@ func since(start, final *toolkit.Session) (all []verdict.Change, err error) {
 		b, was := parse(d.Before)
 		a, is := parse(d.After)
 		if !was || !is {
-			all = append(all, verdict.Change{Path: path, Before: d.Before, After: d.After})
+			all = append(all, spec.Change{Path: path, Before: d.Before, After: d.After})
 			continue
 		}
 		difference(path, b, a, func(path string, before, after json.RawMessage) {
-			all = append(all, verdict.Change{Path: path, Before: before, After: after})
+			all = append(all, spec.Change{Path: path, Before: before, After: after})
 		})
 	}
 	return all, err
@@ -224,7 +224,7 @@ func lists(path string, b, a []any, found func(string, json.RawMessage, json.Raw
 
 // compare returns each value that a judge asks for, with the one that the state has in its place.
 // All of them are right if the state contains them; see [contains].
-func compare(state, want json.RawMessage) (all []verdict.Wanted) {
+func compare(state, want json.RawMessage) (all []spec.Wanted) {
 	if len(want) == 0 {
 		return nil
 	}
@@ -249,7 +249,7 @@ func compare(state, want json.RawMessage) (all []verdict.Wanted) {
 				return
 			}
 		}
-		v := verdict.Wanted{Path: named(path), Wanted: text(w), Right: known && has(s, w)}
+		v := spec.Wanted{Path: named(path), Wanted: text(w), Right: known && has(s, w)}
 		v.Right = v.Right && (there || w == nil)
 		if there {
 			v.Got = text(s)
@@ -261,10 +261,10 @@ func compare(state, want json.RawMessage) (all []verdict.Wanted) {
 }
 
 // wrongly reports whether a value is not the wanted one.
-func wrongly(v verdict.Wanted) bool { return !v.Right }
+func wrongly(v spec.Wanted) bool { return !v.Right }
 
 // asWanted words which of the values that a judge asks for the state does not have.
-func asWanted(all []verdict.Wanted) string {
+func asWanted(all []spec.Wanted) string {
 	if len(all) == 0 {
 		return "it is as it was"
 	}
@@ -274,7 +274,7 @@ func asWanted(all []verdict.Wanted) string {
 			wrong = append(wrong, v.Path)
 		}
 	}
-	text := fmt.Sprintf("%d of %s as wanted", len(all)-len(wrong), verdict.Counted(len(all), "value"))
+	text := fmt.Sprintf("%d of %s as wanted", len(all)-len(wrong), spec.Counted(len(all), "value"))
 	if len(wrong) > 0 {
 		text += "; not " + strings.Join(wrong, ", ")
 	}

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // anyState draws a small JSON value.
@@ -44,7 +44,7 @@ func TestStatesCompared(t *testing.T) {
 			t.Fatalf("%s and %s: %s", before, after, text(found))
 		}
 		all := compare(after, before)
-		wrong := slices.ContainsFunc(all, func(v verdict.Wanted) bool { return !v.Right })
+		wrong := slices.ContainsFunc(all, func(v spec.Wanted) bool { return !v.Right })
 		if contains(after, before) == wrong {
 			t.Fatalf("%s of %s: %s", before, after, text(all))
 		}

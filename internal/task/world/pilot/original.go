@@ -6,7 +6,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // scores returns the scores that the original's batch runner recorded, and the executor's level.
@@ -53,8 +53,8 @@ func workflowScore(plan []string, o *assay.Outcome) float64 {
 		exact = .2
 	}
 	return blend(
-		weightedTerm{.4, verdict.Share(steps, o.ExecutedTools)},
-		weightedTerm{.3, float64(verdict.Common(plan, o.ExecutedTools)) / float64(len(plan))},
+		weightedTerm{.4, spec.Share(steps, o.ExecutedTools)},
+		weightedTerm{.3, float64(spec.Common(plan, o.ExecutedTools)) / float64(len(plan))},
 		weightedTerm{.2, float64(len(o.ExecutedTools)) / float64(o.ToolCalls)},
 		weightedTerm{.1, exact},
 	)
@@ -68,7 +68,7 @@ func achievementScore(o *assay.Outcome) float64 {
 	return blend(
 		weightedTerm{.5, output},
 		weightedTerm{.3, min(1, float64(len(policy.Distinct(o.ExecutedTools)))/2)},
-		weightedTerm{.2, verdict.Share(o.RequiredTools, o.ExecutedTools)},
+		weightedTerm{.2, spec.Share(o.RequiredTools, o.ExecutedTools)},
 	)
 }
 
@@ -93,7 +93,7 @@ func efficiency(unique, total int) float64 {
 	return .8 * ratio
 }
 
-func batchLevel(p *assay.PilotScores, w *verdict.Witness) assay.Level {
+func batchLevel(p *assay.PilotScores, w *spec.Witness) assay.Level {
 	// A value of 0.8 on paper can come out one digit lower.
 	reaches := func(score, least float64) bool { return score > least-1e-9 }
 	values := func() string {

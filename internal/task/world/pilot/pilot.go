@@ -8,7 +8,6 @@ import (
 	"context"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -31,7 +30,7 @@ var Definition = spec.Definition{
 	Chance: func(reliability float64) float64 { return Chance(reliability, nil, nil) },
 	// The original never inserted a dependency.
 	Steps: func(_ *assay.Catalog, required []string) []string { return required },
-	Course: func(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
+	Course: func(catalog *assay.Catalog, task *assay.Task) *spec.Course {
 		return newCourse(catalog, task.Required)
 	},
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
-	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-func newCourse(catalog *assay.Catalog, required []string) *verdict.Course {
-	return &verdict.Course{Catalog: catalog, Required: required, Firsts: true}
+func newCourse(catalog *assay.Catalog, required []string) *spec.Course {
+	return &spec.Course{Catalog: catalog, Required: required, Firsts: true}
 }
 
 // Verdict judges an episode by the rules of the original's executor. Full success means that
@@ -19,10 +19,10 @@ func newCourse(catalog *assay.Catalog, required []string) *verdict.Course {
 // Partial success means at least two of four signs of progress. The outcome also holds the
 // original's two other verdicts. The witness may be nil.
 func Verdict(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
 ) assay.Outcome {
 	c := newCourse(catalog, task.Required)
-	o := verdict.Measured(task, tr, task.Required, c.Follow(tr.Calls))
+	o := spec.Measured(task, tr, task.Required, c.Follow(tr.Calls))
 	o.Coverage = coverage(task.Required, o.ExecutedTools)
 	order := firsts(task.Required, o.ExecutedTools)
 	o.OrderCorrect = o.Coverage == 1 && slices.Equal(order, task.Required)
@@ -30,7 +30,7 @@ func Verdict(
 	s := findSigns(task, tr, &o, w)
 	w.Decide("executor")
 	w.Need("all required tools succeeded", o.Coverage == 1, func() string {
-		return verdict.Covered(&o)
+		return spec.Covered(&o)
 	})
 	w.Need("their first successes came in the required order", o.OrderCorrect,
 		func() string { return "they came as " + list(order) })
@@ -91,16 +91,16 @@ func firsts(required, executed []string) []string {
 // signs are the four signs of progress.
 type signs struct{ coverage, output, number, claim bool }
 
-func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *verdict.Witness) signs {
+func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *spec.Witness) signs {
 	least := minimum[task.Type]
 	output, claim := slices.IndexFunc(o.ExecutedTools, makesOutput), claimedFinish(tr.Messages)
 	w.Decide("signs")
 	return signs{
 		coverage: w.Ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6,
-			func() string { return verdict.Covered(o) }),
+			func() string { return spec.Covered(o) }),
 		output: w.Ask("a tool that makes output by its name succeeded", output >= 0, func() string {
 			if output < 0 {
-				return "none of " + verdict.Counted(len(o.ExecutedTools), "success")
+				return "none of " + spec.Counted(len(o.ExecutedTools), "success")
 			}
 			return o.ExecutedTools[output]
 		}),
@@ -111,7 +111,7 @@ func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *verdi
 			}),
 		claim: w.Ask("the model said that it was done", claim > 0, func() string {
 			if claim == 0 {
-				return "in none of " + verdict.Counted(len(tr.Turns), "turn")
+				return "in none of " + spec.Counted(len(tr.Turns), "turn")
 			}
 			return fmt.Sprintf("in turn %d", claim)
 		}),
@@ -128,7 +128,7 @@ func (s signs) count() int {
 	return n
 }
 
-func (s signs) level(full bool, w *verdict.Witness) assay.Level {
+func (s signs) level(full bool, w *spec.Witness) assay.Level {
 	switch {
 	case full:
 		return assay.FullSuccess
@@ -175,12 +175,12 @@ func claimedFinish(messages []assay.Message) int {
 // category decides by the whole history. The first rule that applies wins. A simulated TIMEOUT is
 // bad luck of the tool, like any other code.
 func category(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
 ) string {
-	if w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }) {
-		looked := verdict.Lookups(tr)
+	if w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return spec.Made(tr) }) {
+		looked := spec.Lookups(tr)
 		if w.Ask("the model looked tools up", looked > 0,
-			func() string { return "in " + verdict.Counted(looked, "turn") }) {
+			func() string { return "in " + spec.Counted(looked, "turn") }) {
 			return assay.CategoryMaxTurns
 		}
 		return w.Remains(assay.CategoryToolCallFormat)
@@ -188,7 +188,7 @@ func category(
 
 	left, foreign := leftOut(task, tr), -1
 	if left >= 0 {
-		foreign = verdict.Strayed(catalog, task.Required, tr.Calls)
+		foreign = spec.Strayed(catalog, task.Required, tr.Calls)
 	}
 	if w.Ask("a required tool was never called, but one that the task has no use for was",
 		foreign >= 0, func() string { return missed(task, tr, left, foreign) }) {
@@ -204,10 +204,10 @@ func category(
 		func() string { return found(tr.Calls, k) }) {
 		return assay.CategoryDependency
 	}
-	acted := len(tr.Calls) - verdict.Extra(tr.Calls)
+	acted := len(tr.Calls) - spec.Extra(tr.Calls)
 	if w.Ask("the turns ran out, and one of them executed nothing",
 		tr.Ended == assay.TurnLimit && acted < len(tr.Turns), func() string {
-			return fmt.Sprintf("%s; %d of %d executed a call", verdict.EndedBy(tr.Ended), acted,
+			return fmt.Sprintf("%s; %d of %d executed a call", spec.EndedBy(tr.Ended), acted,
 				len(tr.Turns))
 		}) {
 		return assay.CategoryMaxTurns
@@ -223,15 +223,15 @@ func missed(task assay.Task, tr *assay.Transcript, left, foreign int) string {
 	case foreign < 0:
 		return task.Required[left] + " never was, but no useless tool was called"
 	}
-	return fmt.Sprintf("%s never was, but %s", task.Required[left], verdict.Nth(tr.Calls, foreign))
+	return fmt.Sprintf("%s never was, but %s", task.Required[left], spec.Nth(tr.Calls, foreign))
 }
 
 // found names the call at an index. An index of -1 means that no call fits.
 func found(calls []assay.CallRecord, i int) string {
 	if i < 0 {
-		return "none of " + verdict.Counted(len(calls), "call")
+		return "none of " + spec.Counted(len(calls), "call")
 	}
-	return verdict.Nth(calls, i)
+	return spec.Nth(calls, i)
 }
 
 // leftOut returns the index of the first required tool that was never called, or -1.

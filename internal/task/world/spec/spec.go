@@ -1,5 +1,7 @@
-// Package spec defines the parts of a world and holds the rules that worlds share: luck, references
-// and the wording of failures.
+// Package spec defines the parts of a world and holds the rules that worlds share: luck, references,
+// the wording of failures, and the parts of verdicts: the course of an episode, its measures, and the
+// witness that records how a verdict came about. Each world decides the level itself, and package
+// score the cause.
 //
 // Each world is a folder next to this one. Package world lists them.
 package spec
@@ -10,7 +12,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
-	"github.com/assay-eval/assay/internal/task/verdict"
 )
 
 // A Definition is everything that sets one world apart from the others.
@@ -36,8 +37,8 @@ type Definition struct {
 	Steps func(catalog *assay.Catalog, required []string) []string
 	// Course returns a course for following the calls of an episode. A world that does not follow
 	// tools in order has Trace instead, which shows how it judged the calls.
-	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
-	Trace  func(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) verdict.Trace
+	Course func(catalog *assay.Catalog, task *assay.Task) *Course
+	Trace  func(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) Trace
 
 	// Schedule returns the faults of tools in the way of a task's plan, and whether an agent that
 	// repeats each step until it has happened completes the plan within its calls. It is nil if the
@@ -74,7 +75,7 @@ type Place struct {
 // A Verdict judges an episode. It fills in everything except the score version and the success of
 // the best policy. The witness may be nil.
 type Verdict func(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *Witness,
 ) assay.Outcome
 
 // A World holds the state of the tools during one episode. It belongs to one goroutine.

@@ -1,4 +1,4 @@
-package verdict
+package environment
 
 import (
 	"encoding/json"
@@ -90,15 +90,15 @@ func (c Condition) Applies(state json.RawMessage) bool {
 func (c Condition) Told(state json.RawMessage) string {
 	name, got := strings.Join(c.path, "."), "missing"
 	if value, there := c.field(state); there {
-		got = inJSON(value)
+		got = asText(value)
 	}
-	return fmt.Sprintf("%s is %s, and success is %s %s %s", name, got, name, c.sign, inJSON(c.want))
+	return fmt.Sprintf("%s is %s, and success is %s %s %s", name, got, name, c.sign, asText(c.want))
 }
 
-func inJSON(v any) string {
+func asText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("verdict: " + err.Error()) // it was read from JSON
+		panic("environment: " + err.Error()) // it was read from JSON
 	}
 	return string(text)
 }

@@ -1,8 +1,4 @@
-// Package verdict holds the parts that the verdicts of all worlds share: the course of an episode,
-// its measures, and the witness that records how a verdict came about.
-//
-// It does not know any world. Each world decides the level itself, and package score the cause.
-package verdict
+package spec
 
 import (
 	"slices"
