@@ -80,6 +80,3 @@ func withScript(page, script string) string {
 	end := strings.LastIndex(page, "</body>")
 	return page[:end] + "<script>" + script + "</script>" + page[end:]
 }
-
-// Figures are sorted from the greatest, names from A, and the third click restores the order. Links
-// open episodes each time. Charts show tooltips and can be saved.

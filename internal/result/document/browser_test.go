@@ -251,6 +251,8 @@ func decodeTitle(t *testing.T, v visit, into any) {
 	}
 }
 
+// Figures are sorted from the greatest, names from A, and the third click restores the order. Links
+// open episodes each time. Charts show tooltips and can be saved.
 func TestReaderCanSortAndOpen(t *testing.T) {
 	t.Parallel()
 	d := sample()
@@ -347,7 +349,7 @@ func TestForeignTextNeverRuns(t *testing.T) {
 		`</title></style></script><script>fetch("%[1]s/a");document.title="gone"</script><img src="%[1]s/b" onerror="document.title='gone'">`,
 		server.URL,
 	)
-	d := plant(bad)
+	d := plant(sample(), bad)
 	d.Sections[0].Chart.Spec = spec(
 		m{"data": m{"url": server.URL + "/c"}, "mark": "bar", "encoding": m{"x": m{"field": "a"}}},
 	)
