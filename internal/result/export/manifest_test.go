@@ -135,41 +135,8 @@ func TestCountPassesOnErrors(t *testing.T) {
 	}
 }
 
-// TestManifestFindsFilesElsewhere checks that files in other directories are
-// found from the manifest.
-func TestManifestFindsFilesElsewhere(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "calls"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, beside := range []string{"a.json", "calls/a.json", "x/y/a.json"} {
-		var m export.Manifest
-		for _, name := range []string{"out.jsonl", "calls/out.jsonl"} {
-			path := filepath.Join(dir, name)
-			d := export.NewDigest(io.Discard)
-			text := write(t, export.JSONL, fault())
-			if _, err := io.WriteString(d, text); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			m.Files = append(m.Files,
-				d.File(filepath.Join(dir, beside), path, export.JSONL, export.AttemptTable, 1))
-		}
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside)))
-		if err != nil || m.Files[0].Name == m.Files[1].Name {
-			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
-		}
-	}
-}
-
-// TestManifestBehindLinks checks that file names are relative to the real
-// directory of the manifest.
+// TestManifestBehindLinks checks that files in other directories are found from the manifest, and
+// that their names are relative to its real directory.
 func TestManifestBehindLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ func TestDamagedParquet(t *testing.T) {
 	whole := []byte(write(t, export.Parquet, want...))
 	step := 1
 	if testing.Short() {
-		step = 8
+		step = 16
 	}
 	for n := 4; n < len(whole); n += 97 * step {
 		if got, err := collect(export.Read(bytes.NewReader(whole[:n]))); err == nil {

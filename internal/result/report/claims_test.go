@@ -58,7 +58,7 @@ func simpson(r *rand.Rand) (s scene) {
 // would differ by 18 points.
 func TestConditionsWeighAlike(t *testing.T) {
 	t.Parallel()
-	const draws = 100
+	const draws = 30
 	var compared, reported float64
 	for seed := range uint64(draws) {
 		s := simpson(rand.New(rand.NewPCG(seed, 13)))
@@ -78,7 +78,7 @@ func TestConditionsWeighAlike(t *testing.T) {
 		}
 	}
 	for what, n := range map[string]float64{"compare": compared, "report": reported} {
-		if n/draws > .13 {
+		if n/draws > .15 {
 			t.Errorf("%s: %.3f of equal models differ", what, n/draws)
 		}
 	}
