@@ -1,7 +1,7 @@
 package exhibit
 
 import (
-	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,15 +12,52 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// The charts are Vega-Lite specifications. The page adds sizes, fonts and colours, except where
-// a colour has a meaning here.
+// charts.json has Vega-Lite specifications, and parts that several of them share. A text that
+// begins with $ is the name of a value to fill in, or else of a shared part. The page adds sizes,
+// fonts and colours, except where a colour has a meaning in the file.
+//
+//go:embed charts.json
+var chartsJSON []byte
 
-type (
-	object = map[string]any
-	list   = []any
-)
+var templates = func() (all object) {
+	if err := json.Unmarshal(chartsJSON, &all); err != nil {
+		panic("exhibit: charts.json: " + err.Error())
+	}
+	return all
+}()
 
-func chart(text string, spec object) *document.Chart {
+type object = map[string]any
+
+// filled returns a copy of a part of a template with values for its names.
+func filled(part any, values object) any {
+	switch part := part.(type) {
+	case object:
+		out := make(object, len(part))
+		for name, p := range part {
+			out[name] = filled(p, values)
+		}
+		return out
+	case []any:
+		out := make([]any, len(part))
+		for i, p := range part {
+			out[i] = filled(p, values)
+		}
+		return out
+	case string:
+		if name, found := strings.CutPrefix(part, "$"); found {
+			if v, known := values[name]; known {
+				return v
+			}
+			return filled(templates[name], values)
+		}
+	}
+	return part
+}
+
+// chart draws rows by the template of a name.
+func chart(name, text string, rows []object, values object) *document.Chart {
+	spec := filled(templates[name], values).(object)
+	spec["data"] = object{"values": rows}
 	b, err := json.Marshal(spec)
 	if err != nil {
 		panic("exhibit: chart: " + err.Error()) // specifications are plain values
@@ -28,80 +65,11 @@ func chart(text string, spec object) *document.Chart {
 	return &document.Chart{Text: text, Spec: b}
 }
 
-func values(rows []object) object { return object{"values": rows} }
-
-// nominal encodes names. A nil order sorts them by name.
-func nominal(field, title string, order []string) object {
-	o := object{"field": field, "type": "nominal", "title": title}
-	if order != nil {
-		o["sort"] = order
-	}
-	return o
-}
-
-func quantity(field string) object { return object{"field": field, "type": "quantitative"} }
-
-// ordered encodes names in the order of the data or, if it is not nil, in a given order.
-func ordered(field string, order []string) object {
-	return with(nominal(field, "", order), object{"title": nil, "sort": order})
-}
-
-// layer draws one kind of mark.
-func layer(mark string, look, encoding object) object {
-	return object{"mark": with(object{"type": mark}, look), "encoding": encoding}
-}
-
-// with adds properties to an encoding.
-func with(o object, more object) object {
-	maps.Copy(o, more)
-	return o
-}
-
-// share encodes a share of 1 on an axis in percent.
-func share(field, title string) object {
-	return with(quantity(field), object{
-		"title": title, "scale": percentScale, "axis": object{"format": ".0%"},
-	})
-}
-
-var percentScale = object{"domain": list{0, 1}}
-
-// tips describes the tooltip of a mark. Each entry is a field with its title, unless that is the
-// same, and the format of a figure: "field|title|format".
-func tips(entries ...string) (all list) {
-	for _, e := range entries {
-		parts := append(strings.Split(e, "|"), "", "")
-		o := object{"field": parts[0], "title": cmp.Or(parts[1], parts[0]), "type": "nominal"}
-		if parts[2] != "" {
-			o["type"], o["format"] = "quantitative", parts[2]
-		}
-		all = append(all, o)
-	}
-	return all
-}
-
-// rateTips describes a rate with its interval.
-func rateTips(level string) list {
-	return tips("model", "level|"+level, "rate|full success|.1%", "low|from|.1%", "high|to|.1%",
-		"n|outcomes|d")
-}
-
 // rateRow is the data of a rate with its interval.
 func rateRow(model, level string, c report.PivotCell) object {
 	return object{
 		"model": model, "level": level, "rate": c.Rate,
 		"low": c.Interval.Low, "high": c.Interval.High, "n": c.Done,
-	}
-}
-
-// rateLayers draws rates as points on their intervals, along the axis x or y.
-func rateLayers(axis string) list {
-	low := share("low", "full success")
-	rates := with(quantity("rate"), object{"scale": percentScale})
-	return list{
-		layer("rule", object{"strokeWidth": 2, "opacity": .5},
-			object{axis: low, axis + "2": object{"field": "high"}}),
-		layer("point", object{"filled": true, "size": 50, "opacity": 1}, object{axis: rates}),
 	}
 }
 
@@ -134,14 +102,7 @@ func (p pivot) chart() *document.Chart {
 	factor := report.Readable(p.Factor)
 	text := fmt.Sprintf("Rates of full success by %s for %s, with 95 %% intervals.", factor,
 		counted(len(models), "model"))
-	return chart(text, object{
-		"data": values(rows), "height": 260, "layer": rateLayers("y"),
-		"encoding": object{
-			"x":       nominal("level", factor, heads),
-			"xOffset": object{"field": "model", "sort": models},
-			"color":   nominal("model", "model", models), "tooltip": rateTips(factor),
-		},
-	})
+	return chart("pivot", text, rows, object{"factor": factor, "levels": heads, "models": models})
 }
 
 // heatChart shows the differences of variants from the reference, by model.
@@ -160,23 +121,9 @@ func (a analysis) heatChart() *document.Chart {
 		})
 		variants, models = distinct(variants, report.Readable(p.B)), distinct(models, p.Model)
 	}
-	color := with(quantity("points"), object{
-		"title": "points", "scale": object{"domain": list{-100, 100}, "domainMid": 0},
-	})
 	text := fmt.Sprintf("Differences of variants (%d) from %s in percentage points, by model "+
 		"(%d). A star marks significant ones.", len(variants), a.reference(), len(models))
-	return chart(text, object{
-		"data": values(rows), "height": object{"step": 32},
-		"encoding": object{
-			"x": nominal("variant", "", variants), "y": nominal("model", "", models),
-			"tooltip": tips("model", "variant", "against", "points|difference in points|+.1f",
-				"rate||.1%", "reference||.1%", "q||.3f", "tasks||d"),
-		},
-		"layer": list{
-			object{"mark": "rect", "encoding": object{"color": color}},
-			layer("text", nil, object{"text": object{"field": "label"}}),
-		},
-	})
+	return chart("variants", text, rows, object{"variants": variants, "models": models})
 }
 
 // curveChart shows success by reliability and the ceiling above it, with a view for each
@@ -204,39 +151,149 @@ func (a analysis) curveChart() *document.Chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	spec, view := object{"data": values(rows)}, curveView(models)
+	text := fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the "+
+		"best policy.", counted(len(models), "model"))
+	name := "curves"
 	if len(variants) > 1 {
-		view["width"], view["height"] = 230, 150
-		spec["facet"] = ordered("variant", variants)
-		spec["spec"], spec["columns"] = view, 4
-	} else {
-		maps.Copy(spec, view)
-		spec["height"] = 300
+		name = "curves by variant"
 	}
-	return chart(fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the "+
-		"best policy.", counted(len(models), "model")), spec)
+	return chart(name, text, rows, object{"models": models, "variants": variants})
 }
 
-func curveView(models []string) object {
-	x := with(quantity("reliability"), object{
-		"title": "reliability of a call",
-		"scale": object{"zero": false, "nice": false, "padding": 10},
-		"axis":  object{"format": ".2~f", "tickCount": 6},
-	})
-	color := nominal("model", "model", models)
-	ceiling := with(share("best", "full success"), object{"aggregate": "mean"})
-	band := with(quantity("low"), object{"title": "full success", "scale": percentScale})
-	return object{
-		"encoding": object{"x": x},
-		"layer": list{
-			layer("line", object{"strokeDash": list{6, 4}, "color": "gray"}, object{"y": ceiling}),
-			layer("errorband", object{"opacity": .15},
-				object{"y": band, "y2": object{"field": "high"}, "color": color}),
-			layer("line", object{"point": true}, object{
-				"y": quantity("rate"), "color": color,
-				"tooltip": tips("model", "variant", "reliability||.2~f", "rate|full success|.1%",
-					"best|best possible|.1%", "n|outcomes|d"),
-			}),
-		},
+func errorChart(e report.Errors) *document.Chart {
+	var rows []object
+	var models, causes []string
+	for _, c := range e.Causes {
+		causes = append(causes, causeText(c))
 	}
+	for _, r := range e.Rows {
+		if r.Total == 0 {
+			continue
+		}
+		models = append(models, r.Model)
+		for _, c := range r.Cells {
+			if c.Count > 0 {
+				rows = append(rows, object{
+					"model": r.Model, "cause": causeText(c.Cause),
+					"share": c.Rate, "count": c.Count,
+				})
+			}
+		}
+	}
+	text := fmt.Sprintf("Reasons why trials of %s failed.", counted(len(models), "model"))
+	return chart("errors", text, rows, object{"models": models, "causes": causes})
+}
+
+// played returns the spreads of models with outcomes, and the models.
+func (a analysis) played() (spreads []report.Spread, models []string) {
+	for _, s := range a.Spreads {
+		if s.Done > 0 {
+			spreads, models = append(spreads, s), append(models, s.Model)
+		}
+	}
+	return spreads, models
+}
+
+func (a analysis) turnChart() *document.Chart {
+	var rows []object
+	spreads, models := a.played()
+	for _, s := range spreads {
+		for _, turns := range slices.Sorted(maps.Keys(s.Turns)) {
+			n := s.Turns[turns]
+			rows = append(rows, object{
+				"model": s.Model, "turns": turns, "outcomes": n,
+				"share": float64(n) / float64(s.Done),
+			})
+		}
+	}
+	text := fmt.Sprintf("Turns of the outcomes of %s.", counted(len(models), "model"))
+	return chart("turns", text, rows, object{"models": models})
+}
+
+// tokenChart shows the share of outcomes that took at most a number of tokens.
+func (a analysis) tokenChart() *document.Chart {
+	var rows []object
+	spreads, models := a.played()
+	for _, s := range spreads {
+		sum := 0
+		for _, t := range s.Tokens {
+			sum += t.Outcomes
+			rows = append(rows, object{
+				"model": s.Model, "tokens": max(1, t.Tokens), "outcomes": sum,
+				"share": float64(sum) / float64(s.Done),
+			})
+		}
+	}
+	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most "+
+		"as many.",
+		counted(len(models), "model"))
+	return chart("tokens", text, rows, object{"models": models, "dashes": dashes(models)})
+}
+
+// colours is the number of line colours of a page. Further lines are dashed.
+const colours = 14
+
+func dashes(models []string) (patterns [][]int) {
+	kinds := [][]int{{1, 0}, {6, 3}, {2, 2}, {8, 3, 2, 3}}
+	for i := range models {
+		patterns = append(patterns, kinds[i/colours%len(kinds)])
+	}
+	return patterns
+}
+
+func (a analysis) costChart() *document.Chart {
+	var rows []object
+	for _, s := range a.Spreads {
+		if s.Done > 0 && s.CostUSD > 0 {
+			rows = append(rows, object{
+				"model": s.Model, "cost": s.CostUSD / float64(s.Done),
+				"rate": s.Success.Rate, "n": s.Done,
+				"low": s.Success.Interval.Low, "high": s.Success.Interval.High,
+			})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("Cost of a trial against full success, for %s.",
+		counted(len(rows), "model"))
+	return chart("cost", text, rows, nil)
+}
+
+func (a analysis) laneChart() *document.Chart {
+	var rows []object
+	for _, l := range a.Lanes {
+		rows = append(rows, object{
+			"lane": l.Model + " on " + l.Lane, "run": shortHash(string(l.Run)),
+			"occupancy": l.Occupancy, "requests": l.Requests,
+		})
+	}
+	text := fmt.Sprintf("Utilisation of %s while work was waiting.", counted(len(rows), "lane"))
+	return chart("lanes", text, rows, nil)
+}
+
+// mostBars limits the conditions in a chart.
+const mostBars = 16
+
+// chart shows the first of the conditions, which have the largest differences.
+func (c comparison) chart() *document.Chart {
+	if len(c.Cells) < 2 {
+		return nil
+	}
+	var rows []object
+	for _, p := range c.Cells[:min(len(c.Cells), mostBars)] {
+		certainty := "not significant"
+		if p.Significant() {
+			certainty = "significant"
+		}
+		rows = append(rows, object{
+			"condition": p.Condition, "significant": certainty, "q": p.Q, "tasks": p.Tasks,
+			"points": 100 * p.Difference,
+			"low":    100 * p.Interval.Low, "high": 100 * p.Interval.High,
+		})
+	}
+	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals, in %d of %d "+
+		"conditions.",
+		c.B.Name, c.A.Name, len(rows), len(c.Cells))
+	return chart("conditions", text, rows, nil)
 }

@@ -260,14 +260,11 @@ func standingChart(all []report.Standing) *document.Chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	picture := chart("Rates of full success by model and condition, with 95 % intervals.", object{
-		"data": values(rows), "height": object{"step": max(12, 22-4*len(conditions))},
-		"layer": rateLayers("x"),
-		"encoding": object{
-			"y": nominal("model", "", models), "yOffset": object{"field": "level", "sort": conditions},
-			"color": nominal("level", "condition", conditions), "tooltip": rateTips("condition"),
-		},
-	})
+	picture := chart("standings",
+		"Rates of full success by model and condition, with 95 % intervals.", rows, object{
+			"step": max(12, 22-4*len(conditions)), "models": models, "conditions": conditions,
+			"factor": "condition",
+		})
 	picture.Dots = dots
 	return picture
 }
