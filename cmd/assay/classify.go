@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/reading"
-	"github.com/assay-eval/assay/internal/run/opinion"
+	"github.com/assay-eval/assay/internal/run/audit"
 )
 
 type classifyFlags struct {
@@ -46,7 +46,7 @@ continues where it was stopped.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			var sum *opinion.Summary
+			var sum *audit.Opinions
 			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
 				sum, err = askModel(ctx, p, f)
 				return err
@@ -94,7 +94,7 @@ func (f classifyFlags) check() error {
 }
 
 // askModel asks the model. Ctrl-C keeps the answers so far.
-func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Summary, err error) {
+func askModel(ctx context.Context, p *process, f classifyFlags) (sum *audit.Opinions, err error) {
 	pool, closePool, err := job.OnePool(ctx, job.One{
 		Name: "classify", Model: f.model, Providers: f.providers,
 	}, p.env, f.simLatency)
@@ -113,7 +113,7 @@ func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Su
 		}
 	}
 	_, effort := plan.SplitLevel(f.model)
-	return opinion.Ask(ctx, db, pool, opinion.Request{
+	return audit.Ask(ctx, db, pool, audit.Question{
 		Model:      f.model,
 		Sampling:   assay.Sampling{Effort: effort},
 		Experiment: f.experiment,
@@ -144,7 +144,7 @@ func askProgress(p *process) func(classify.Summary, error) {
 	}
 }
 
-func writeClassified(p *process, s *opinion.Summary) {
+func writeClassified(p *process, s *audit.Opinions) {
 	w := p.out
 	fmt.Fprintf(w, "%s gave %d opinions (%d before), %d replies could not be read, "+
 		"%d requests faulted; %d tokens", s.Model, s.Answered, s.Before, s.Unreadable, s.Faulted,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/run/opinion"
+	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -62,7 +62,7 @@ func TestInterruptedClassifyKeepsAnswers(t *testing.T) {
 			n++
 		}
 	}
-	classifyAt := func(server rehearsal, width int, signals chan os.Signal) (r result, sum opinion.Summary) {
+	classifyAt := func(server rehearsal, width int, signals chan os.Signal) (r result, sum audit.Opinions) {
 		providers := file(t, dir, "judge.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n"+
 			"    keys: [KEY]\n    models: {judge: {deployments: [sim/judge], serves: [sim/judge], "+
 			"limits: {concurrency: %d}, price: {input: 1, output: 2}}}\n", server.url, width))

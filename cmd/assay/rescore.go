@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -35,7 +35,7 @@ they are.`,
   assay store rescore --store results.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var sum reading.RescoreCounts
+			var sum audit.Rescored
 			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
 				open := openExisting
 				if dry {
@@ -46,7 +46,7 @@ they are.`,
 					return err
 				}
 				defer func() { err = errors.Join(err, db.Close()) }()
-				sum, err = reading.Rescore(ctx, db, version(), dry)
+				sum, err = audit.Rescore(ctx, db, version(), dry)
 				return err
 			})
 			if err != nil {
@@ -70,7 +70,7 @@ func openExisting(ctx context.Context, path string) (*store.DB, error) {
 	return store.Open(ctx, path)
 }
 
-func writeRescored(p *process, sum reading.RescoreCounts, dry bool) {
+func writeRescored(p *process, sum audit.Rescored, dry bool) {
 	verb := "were stored"
 	if dry {
 		verb = "would be stored"

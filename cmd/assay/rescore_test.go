@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -34,7 +34,7 @@ tasks_per_type: 32
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
 	want := misjudge(t, path)
-	if want.Changed < 2*reading.RescoreBatch || len(want.Levels) < 3 {
+	if want.Changed < 2*audit.RescoreBatch || len(want.Levels) < 3 {
 		t.Fatalf("the wrong verdicts do not fill two batches: %+v", want)
 	}
 	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
@@ -80,7 +80,7 @@ tasks_per_type: 32
 
 // misjudge stores a wrong verdict for most outcomes. It returns the summary that a rescore must
 // give.
-func misjudge(t *testing.T, path string) reading.RescoreCounts {
+func misjudge(t *testing.T, path string) audit.Rescored {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
@@ -115,16 +115,16 @@ func misjudge(t *testing.T, path string) reading.RescoreCounts {
 			t.Fatal(err)
 		}
 	}
-	return reading.RescoreCounts{
+	return audit.Rescored{
 		Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories,
 		Skipped: map[string]int{},
 	}
 }
 
 // rescoredBy runs `assay store rescore --json`.
-func rescoredBy(t *testing.T, args ...string) reading.RescoreCounts {
+func rescoredBy(t *testing.T, args ...string) audit.Rescored {
 	t.Helper()
-	var out reading.RescoreCounts
+	var out audit.Rescored
 	decode(t, must(t, nil, append([]string{"store", "rescore", "--json"}, args...)...).out, &out)
 	return out
 }

@@ -3,11 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/assay-eval/assay/internal/store/lockfile"
+	"strings"
 )
 
 // A target is a new store in the making. It has another name until it is complete. A lock keeps
@@ -15,11 +15,40 @@ import (
 type target struct {
 	path string
 	part string // the file to write to; empty at first
-	lock *lockfile.Lock
+	lock *Reservation
 }
 
-// suffixes are the suffixes of a store's files.
-var suffixes = []string{"", "-wal", "-shm", "-journal", ".lock"}
+// suffixes are appended to the path of a store to name the files that belong to it.
+var suffixes = []string{"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl"}
+
+// Belonging returns the suffix with which a path belongs to a store or another SQLite database,
+// if it does. The database itself has an empty suffix.
+func Belonging(path string) (suffix string, belongs bool, err error) {
+	for _, suffix := range suffixes {
+		if database, ok := strings.CutSuffix(path, suffix); ok {
+			if found, err := IsDatabase(database); found || err != nil {
+				return suffix, found, err
+			}
+		}
+	}
+	return "", false, nil
+}
+
+// IsDatabase reports whether a file starts like an SQLite database.
+func IsDatabase(path string) (bool, error) {
+	const magic = "SQLite format 3\x00"
+	fi, err := os.Stat(path)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() < int64(len(magic)) {
+		return false, nil // if the path cannot be read or written, its user finds the reason
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	start := make([]byte, len(magic))
+	_, err = io.ReadFull(file, start)
+	return string(start) == magic, errors.Join(err, file.Close())
+}
 
 // newTarget begins a store at path, which must not exist, with these permissions.
 func newTarget(path string, mode fs.FileMode) (*target, error) {
@@ -38,8 +67,8 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 
 	t := &target{path: path, part: filepath.Join(dir, "."+name+"-part")}
 	var err error
-	t.lock, err = lockfile.Acquire(filepath.Join(dir, "."+name+"-lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
+	t.lock, err = Reserve(filepath.Join(dir, "."+name+"-lock"))
+	if errors.Is(err, ErrReserved) {
 		err := fmt.Errorf("%s: %w: a backup, merge or recovery is making it", path, ErrBusy)
 		return nil, hinted(err,
 			"nothing was written; wait for it, or name another file")

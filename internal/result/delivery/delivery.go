@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/store/lockfile"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // A Delivery is a set of files that appear together once all of them are complete and on disk.
@@ -156,7 +156,7 @@ func Sweep(dir, suffix string) error {
 		}
 
 		p := &Part{place: filepath.Join(dir, name)}
-		lock, err := lockfile.Acquire(p.hidden(".lock"))
+		lock, err := store.Reserve(p.hidden(".lock"))
 		if err != nil {
 			continue
 		}

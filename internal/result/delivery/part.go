@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/assay-eval/assay/internal/store/lockfile"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // A Part is one output of a [Delivery].
@@ -21,7 +21,7 @@ type Part struct {
 	place    string
 	existing os.FileInfo // the file that was there before, or nil
 	file     *os.File    // nil for standard output, and once it is closed
-	lock     *lockfile.Lock
+	lock     *store.Reservation
 }
 
 // IsFile reports whether the part appears as a separate file.
@@ -72,8 +72,8 @@ func (p *Part) attach() (err error) {
 // create locks the part's place and creates the hidden file. If the part will replace a file, it
 // gets the permissions of that file.
 func (p *Part) create() (err error) {
-	p.lock, err = lockfile.Acquire(p.hidden(".lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
+	p.lock, err = store.Reserve(p.hidden(".lock"))
+	if errors.Is(err, store.ErrReserved) {
 		return errors.New("another program is writing it\n" +
 			"hint: wait until it is done, or choose another path")
 	}

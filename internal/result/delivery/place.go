@@ -1,12 +1,12 @@
 package delivery
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // placeOf returns the path at which an output will appear. It returns "" if the output is not a
@@ -58,48 +58,21 @@ func (p *Part) refuseStore() error {
 	return nil
 }
 
-// storeSuffixes are appended to the path of a store to name the files that belong to it.
-var storeSuffixes = []string{"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl"}
-
 // RefuseStore returns an error if an output of the given name, which would take the given path,
 // would replace a store or a file that belongs to one.
 func RefuseStore(name, path string) error {
-	for _, suffix := range storeSuffixes {
-		database, ok := strings.CutSuffix(path, suffix)
-		if !ok {
-			continue
-		}
-		found, err := IsDatabase(database)
-		if err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		if !found {
-			continue
-		}
-
-		verb := "is"
-		if suffix != "" {
-			verb = "belongs to"
-		}
-		return &NameError{fmt.Sprintf(
-			"%s %s a store or another SQLite database, which an output never replaces\n"+
-				"hint: choose another path", name, verb)}
-	}
-	return nil
-}
-
-// IsDatabase reports whether a file starts like an SQLite database.
-func IsDatabase(path string) (bool, error) {
-	const magic = "SQLite format 3\x00"
-	fi, err := os.Stat(path)
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() < int64(len(magic)) {
-		return false, nil // if the path cannot be written, opening the part reports that
-	}
-	file, err := os.Open(path)
+	suffix, belongs, err := store.Belonging(path)
 	if err != nil {
-		return false, err
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	start := make([]byte, len(magic))
-	_, err = io.ReadFull(file, start)
-	return string(start) == magic, errors.Join(err, file.Close())
+	if !belongs {
+		return nil
+	}
+	verb := "is"
+	if suffix != "" {
+		verb = "belongs to"
+	}
+	return &NameError{fmt.Sprintf(
+		"%s %s a store or another SQLite database, which an output never replaces\n"+
+			"hint: choose another path", name, verb)}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
@@ -67,7 +66,7 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 		}
 		return b, err
 	}
-	switch isStore, err := delivery.IsDatabase(r.Name); {
+	switch isStore, err := store.IsDatabase(r.Name); {
 	case err != nil:
 		return nil, err
 	case !isStore:

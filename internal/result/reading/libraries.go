@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 
 	"github.com/assay-eval/assay"
@@ -89,18 +88,4 @@ func (l *Libraries) Close() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// SameOutcome reports whether two outcomes are equal. An empty list equals a missing one, because a
-// store treats both alike.
-func SameOutcome(a, b assay.Outcome) bool {
-	for _, o := range []*assay.Outcome{&a, &b} {
-		if len(o.RequiredTools) == 0 {
-			o.RequiredTools = nil
-		}
-		if len(o.ExecutedTools) == 0 {
-			o.ExecutedTools = nil
-		}
-	}
-	return reflect.DeepEqual(a, b)
 }

@@ -7,10 +7,8 @@
 //
 // It fetches attempts, runs, imports and transcripts, asks package job for the plan of an
 // experiment, and hands it all to package report, which computes the figures. It also finds the
-// tasks of stored attempts, in the libraries of their runs, and judges transcripts again by the
-// rules of package score. Exports are files in the formats of packages export, legacy and evallog,
-// with a manifest that the package also finds and checks. Package store keeps new outcomes next to
-// the unchanged attempts.
+// tasks of stored attempts, in the libraries of their runs. Exports are files in the formats of
+// packages export, legacy and evallog, with a manifest that the package also finds and checks.
 package reading
 
 import (

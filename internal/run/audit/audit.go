@@ -1,9 +1,13 @@
-// Package audit checks a store against the plans of its experiments.
+// Package audit judges what a store holds.
 //
 // Package store proves that rows are as they were written. This package checks their content:
 // names and reliabilities must belong to the run's experiment, the requested model must have
 // answered, and the transcript must still give the stored score. It also finds the trials that
-// would be pending again after a deletion. It does not change any row.
+// would be pending again after a deletion.
+//
+// It judges outcomes again by today's rules, and asks a model why trials failed. New outcomes and
+// opinions are stored next to the old ones, which never change. Package classify owns the question
+// to the model and the reading of its reply.
 package audit
 
 import (
@@ -212,7 +216,7 @@ func (i *inspector) rescore(s *store.Stored, found finding) {
 	i.mu.Lock()
 	i.judged++
 	i.mu.Unlock()
-	if !reading.SameOutcome(a.Outcome, again) {
+	if !sameOutcome(a.Outcome, again) {
 		found("score", "one of the two was changed; go back to a backup",
 			"its transcript gives %s, but %s is stored", outcomeText(again), outcomeText(a.Outcome))
 	}

@@ -1,19 +1,21 @@
-package reading
+package audit
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// RescoreCounts counts the outcomes that [Rescore] judged.
-type RescoreCounts struct {
+// Rescored counts the outcomes that [Rescore] judged.
+type Rescored struct {
 	// Outcomes counts the outcomes that were judged again.
 	Outcomes int `json:"outcomes"`
 	// Environments counts the outcomes by the verdict that an environment gave. It is read again,
@@ -35,10 +37,10 @@ const RescoreBatch = 256
 // true. Program is the version of this program, which is stored with each outcome.
 func Rescore(
 	ctx context.Context, db *store.DB, program string, dry bool,
-) (sum RescoreCounts, err error) {
-	tasks := NewLibraries(db)
+) (sum Rescored, err error) {
+	tasks := reading.NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()
-	sum = RescoreCounts{Levels: make(map[string]int), Skipped: make(map[string]int)}
+	sum = Rescored{Levels: make(map[string]int), Skipped: make(map[string]int)}
 	var batch []store.Rescored
 	save := func() error {
 		if dry {
@@ -92,8 +94,8 @@ func Rescore(
 }
 
 // differs reports whether an outcome has changed, and counts the change.
-func (s *RescoreCounts) differs(before, after assay.Outcome) bool {
-	if SameOutcome(before, after) {
+func (s *Rescored) differs(before, after assay.Outcome) bool {
+	if sameOutcome(before, after) {
 		return false
 	}
 	s.Changed++
@@ -104,4 +106,18 @@ func (s *RescoreCounts) differs(before, after assay.Outcome) bool {
 		s.Categories++
 	}
 	return true
+}
+
+// sameOutcome reports whether two outcomes are equal. An empty list equals a missing one, because a
+// store treats both alike.
+func sameOutcome(a, b assay.Outcome) bool {
+	for _, o := range []*assay.Outcome{&a, &b} {
+		if len(o.RequiredTools) == 0 {
+			o.RequiredTools = nil
+		}
+		if len(o.ExecutedTools) == 0 {
+			o.ExecutedTools = nil
+		}
+	}
+	return reflect.DeepEqual(a, b)
 }

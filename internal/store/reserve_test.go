@@ -1,4 +1,4 @@
-package lockfile_test
+package store_test
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/store/lockfile"
+	"github.com/assay-eval/assay/internal/store"
 )
 
-// TestAcquireGivesOneHolderAtATime: of eight goroutines that keep acquiring the lock, one
+// TestReserveHasOneHolder: of eight goroutines that keep acquiring the lock, one
 // holds it at a time, although each removes the file. In the end no file is left.
-func TestAcquireGivesOneHolderAtATime(t *testing.T) {
+func TestReserveHasOneHolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	var holders, had atomic.Int32
@@ -22,8 +22,8 @@ func TestAcquireGivesOneHolderAtATime(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 3000 {
-				c, err := lockfile.Acquire(path)
-				if errors.Is(err, lockfile.ErrHeld) {
+				c, err := store.Reserve(path)
+				if errors.Is(err, store.ErrReserved) {
 					continue
 				}
 				if err != nil {
@@ -51,18 +51,18 @@ func TestAcquireGivesOneHolderAtATime(t *testing.T) {
 	}
 }
 
-// TestAcquireReportsWhatIsInTheWay distinguishes a held lock from a missing directory.
-func TestAcquireReportsWhatIsInTheWay(t *testing.T) {
+// TestReserveReportsWhatIsInTheWay distinguishes a held lock from a missing directory.
+func TestReserveReportsWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c, err := lockfile.Acquire(filepath.Join(dir, "a"))
+	c, err := store.Reserve(filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Acquire(filepath.Join(dir, "a")); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := store.Reserve(filepath.Join(dir, "a")); !errors.Is(err, store.ErrReserved) {
 		t.Errorf("a lock that is held: %v", err)
 	}
-	if _, err := lockfile.Acquire(filepath.Join(dir, "none", "a")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := store.Reserve(filepath.Join(dir, "none", "a")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	if err := c.Release(); err != nil {
@@ -72,7 +72,7 @@ func TestAcquireReportsWhatIsInTheWay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = lockfile.Acquire(filepath.Join(dir, "a")); err != nil {
+	if c, err = store.Reserve(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Release(); err != nil {

@@ -1,9 +1,4 @@
-// Package opinion asks a model why trials failed, and stores its opinions next to the categories
-// that the rules gave.
-//
-// It chooses the outcomes and compares opinions with rules. Package classify owns the question and
-// the reading of the reply. Opinions never change an outcome.
-package opinion
+package audit
 
 import (
 	"context"
@@ -17,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Summary counts the answers to [Ask].
-type Summary struct {
+// Opinions counts the answers to [Ask], and compares all opinions of the model with the rules.
+type Opinions struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
 	// Before counts the outcomes on which the model had an opinion already.
@@ -42,39 +37,39 @@ type Summary struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// A Request chooses the outcomes to ask about.
-type Request struct {
+// A Question chooses the outcomes to ask about.
+type Question struct {
 	Model      string
 	Sampling   assay.Sampling
 	Experiment string // only outcomes of this experiment; all if empty
 	Limit      int    // the largest number of outcomes; 0 for all
 	// Width is the number of requests at the same time.
 	Width int
-	// Progress, if not nil, is called after each answer and fault.
+	// Progress is called after each answer and fault.
 	Progress func(classify.Summary, error)
 }
 
 // mostWorkers is the largest number of requests at the same time.
 const mostWorkers = 64
 
-// Ask asks the model about every outcome that is not full success and on which the store has no
-// opinion of the model yet. The summary is valid even if Ask returns an error.
+// Ask asks the model why outcomes are not full successes, unless the store has its opinion on them,
+// and stores its opinions next to the categories that the rules gave. The result is valid even if Ask returns an error.
 func Ask(
-	ctx context.Context, db *store.DB, model assay.Provider, r Request,
-) (sum *Summary, err error) {
+	ctx context.Context, db *store.DB, model assay.Provider, q Question,
+) (sum *Opinions, err error) {
 	a := &asker{
-		Request:   r,
+		Question:  q,
 		db:        db,
 		libraries: reading.NewLibraries(db),
-		sum:       &Summary{Model: r.Model, Prompt: classify.PromptVersion},
+		sum:       &Opinions{Model: q.Model, Prompt: classify.PromptVersion},
 	}
 	defer func() { err = errors.Join(err, a.libraries.Close()) }()
-	if a.known, err = db.Classified(ctx, r.Model, classify.PromptVersion); err != nil {
+	if a.known, err = db.Classified(ctx, q.Model, classify.PromptVersion); err != nil {
 		return nil, err
 	}
 
-	classifier := &classify.Classifier{Provider: model, Model: r.Model, Sampling: r.Sampling}
-	width := min(max(1, r.Width), mostWorkers)
+	classifier := &classify.Classifier{Provider: model, Model: q.Model, Sampling: q.Sampling}
+	width := min(max(1, q.Width), mostWorkers)
 	done, err := classifier.Run(ctx, a.cases(ctx), width, a.save, a.progress)
 	s := a.sum
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
@@ -83,13 +78,13 @@ func Ask(
 	return s, errors.Join(err, a.compare(context.WithoutCancel(ctx)))
 }
 
-// An asker carries out one request.
+// An asker asks one question.
 type asker struct {
-	Request
+	Question
 	db        *store.DB
 	libraries *reading.Libraries
 	known     store.Set
-	sum       *Summary
+	sum       *Opinions
 }
 
 // cases yields the outcomes to ask about. If the task or the transcript of an outcome is missing,
@@ -152,9 +147,7 @@ func (a *asker) progress(s classify.Summary, _ classify.Case, err error) {
 	if err != nil && a.sum.Fault == "" {
 		a.sum.Fault = err.Error()
 	}
-	if a.Progress != nil {
-		a.Progress(s, err)
-	}
+	a.Progress(s, err)
 }
 
 // compare compares all opinions of the model with the rules.
