@@ -1,11 +1,13 @@
 package classify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-eval/assay"
 )
@@ -25,8 +27,8 @@ type Summary struct {
 
 // Run asks for opinions on cases, with up to workers requests at a time. It passes each answer to
 // save as soon as it arrives. If progress is set, it is called after each case with the case's
-// error, or nil if the answer was saved. Run calls both from its own goroutine, in the order in
-// which cases end. Another goroutine reads cases, one case ahead.
+// error, or nil if the answer was saved. Run makes one call of both at a time, in the order in which
+// cases end, and reads cases one case ahead.
 //
 // A case that faults or has no readable opinion is counted, and the run goes on. Run ends early,
 // with an error, if cases or save fail, if the model does not respond any more, or if ctx ends. It
@@ -38,85 +40,58 @@ func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], work
 ) (Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{ctx: ctx, cancel: cancel, save: save, progress: progress}
-	work := make(chan Case)         // closed when there are no more cases
-	over := make(chan finishedCase) // closed when all workers have ended
+	r := &run{
+		ctx: ctx, cancel: cancel, save: save, progress: progress, settling: make(chan struct{}, 1),
+	}
+	var asking errgroup.Group
+	asking.SetLimit(max(1, workers))
 	var handing error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer close(work)
-		handing = handOut(ctx, cases, work)
-	})
-	for range max(1, workers) {
-		wg.Go(func() { c.work(ctx, work, over) })
-	}
-	go func() {
-		wg.Wait()
-		close(over)
-	}()
-	for e := range over {
-		r.settle(e)
-	}
-	if handing != nil {
-		return r.summary, handing
-	}
-	return r.summary, r.err
-}
-
-// handOut passes the cases to free workers until all are handed out or ctx ends.
-func handOut(ctx context.Context, cases iter.Seq2[Case, error], work chan<- Case) error {
 	for k, err := range cases {
-		if err != nil {
-			return err
+		if handing = cmp.Or(err, context.Cause(ctx)); handing != nil {
+			break
 		}
-		select {
-		case work <- k:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		asking.Go(func() error {
+			if ctx.Err() == nil {
+				answer, err := c.Classify(ctx, k)
+				r.settle(k, answer, err)
+			}
+			return nil
+		})
 	}
-	return context.Cause(ctx) // cases may have ended only because ctx did
+	handing = cmp.Or(handing, context.Cause(ctx)) // cases may have ended only because ctx did
+	_ = asking.Wait()                             // run has the error
+	return r.summary, cmp.Or(handing, r.err)
 }
 
-// work asks for opinions until there are no cases left.
-func (c *Classifier) work(ctx context.Context, cases <-chan Case, over chan<- finishedCase) {
-	for k := range cases {
-		answer, err := c.Classify(ctx, k)
-		over <- finishedCase{k, answer, err}
-	}
-}
-
-// finishedCase is a finished case.
-type finishedCase struct {
-	Case
-	answer Answer
-	err    error
-}
-
-// run is the state of a run. It belongs to the goroutine of Run.
+// run is the state of a run.
 type run struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	save     func(Case, Answer) error
 	progress func(Summary, Case, error)
-	summary  Summary
-	closing  int   // lane-closing faults in a row
-	err      error // the first reason to end early
+
+	settling chan struct{} // has room for the one case that is being settled
+
+	summary Summary
+	closing int   // lane-closing faults in a row
+	err     error // the first reason to end early
 }
 
 // settle saves and counts a case.
-func (r *run) settle(e finishedCase) {
+func (r *run) settle(k Case, answer Answer, err error) {
+	r.settling <- struct{}{}
+	defer func() { <-r.settling }()
 	s := &r.summary
-	s.Usage, s.Cost = s.Usage.Add(e.answer.Usage), s.Cost+e.answer.Cost
+	s.Usage, s.Cost = s.Usage.Add(answer.Usage), s.Cost+answer.Cost
 	switch {
-	case e.err == nil:
-		if err := r.save(e.Case, e.answer); err != nil {
-			r.end(err)
+	case err == nil:
+		if failed := r.save(k, answer); failed != nil {
+			r.end(failed)
 			return
 		}
 		s.Answered++
 		r.closing = 0
-	case errors.Is(e.err, ErrUnreadable):
+	case errors.Is(err, ErrUnreadable):
 		s.Unreadable++
 		r.closing = 0
 	case r.ctx.Err() != nil:
@@ -124,15 +99,15 @@ func (r *run) settle(e finishedCase) {
 		return
 	default:
 		s.Faulted++
-		if assay.AsFault(e.err).Kind.ClosesLane() {
+		if assay.AsFault(err).Kind.ClosesLane() {
 			r.closing++
 		}
 	}
 	if r.progress != nil {
-		r.progress(*s, e.Case, e.err)
+		r.progress(*s, k, err)
 	}
 	if r.closing >= closingFaults {
-		r.end(fmt.Errorf("the model does not respond any more: %w", e.err))
+		r.end(fmt.Errorf("the model does not respond any more: %w", err))
 	}
 }
 
