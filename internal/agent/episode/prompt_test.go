@@ -165,7 +165,7 @@ func TestPromptsWithoutPlanNameNoTool(t *testing.T) {
 	trial.Variant = assay.CoT
 	n := 0
 	for task := range library.Generate() {
-		if n++; testing.Short() && n%10 > 0 {
+		if n++; testing.Short() && n%50 > 0 {
 			continue
 		}
 		text := script(opening(t, builtin, trial, task))
@@ -259,7 +259,7 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 		if task.Difficulty != "easy" {
 			continue
 		}
-		if n++; testing.Short() && n%10 > 0 {
+		if n++; testing.Short() && n%30 > 0 {
 			continue
 		}
 		for _, w := range world.Simulated {

@@ -30,8 +30,8 @@ func TestSameSeedSameLibrary(t *testing.T) {
 	if diff := cmp.Diff(a.Tools(), b.Tools()); diff != "" {
 		t.Error(diff)
 	}
-	ours := tasksOf(t, a, 10)
-	if diff := cmp.Diff(ours, tasksOf(t, b, 10)); diff != "" {
+	ours := tasksOf(t, a, 4)
+	if diff := cmp.Diff(ours, tasksOf(t, b, 4)); diff != "" {
 		t.Error(diff)
 	}
 	seen := make(map[string]bool)
@@ -46,7 +46,7 @@ func TestSameSeedSameLibrary(t *testing.T) {
 			t.Errorf("two seeds have a tool %q", tool.Description)
 		}
 	}
-	for _, task := range tasksOf(t, c, 10) {
+	for _, task := range tasksOf(t, c, 4) {
 		if seen[task.Description] {
 			t.Errorf("two seeds have a task %q", task.Description)
 		}
@@ -56,7 +56,7 @@ func TestSameSeedSameLibrary(t *testing.T) {
 // TestMoreTasksExtendLibrary checks that a larger library begins with the tasks of a smaller one.
 func TestMoreTasksExtendLibrary(t *testing.T) {
 	t.Parallel()
-	few, many := tasksOf(t, fresh.New("5"), 3), tasksOf(t, fresh.New("5"), 40)
+	few, many := tasksOf(t, fresh.New("5"), 3), tasksOf(t, fresh.New("5"), 12)
 	of := make(map[string]assay.Task)
 	for _, task := range many {
 		of[string(task.ID)+task.Difficulty] = task

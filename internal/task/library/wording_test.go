@@ -279,28 +279,6 @@ func searchResults() map[string]tally {
 	return sums
 }
 
-// The test also logs the mean length of descriptions.
-func TestVeryEasyIsShorterThanEasy(t *testing.T) {
-	t.Parallel()
-	sum, n := make(map[string]int), make(map[string]int)
-	for _, task := range generated() {
-		for _, key := range []string{task.Difficulty, task.Difficulty + " " + task.Type} {
-			sum[key] += len(strings.Fields(task.Description))
-			n[key]++
-		}
-	}
-	for _, typ := range append([]string{""}, assay.TaskTypes...) {
-		for _, difficulty := range slices.Concat(assay.Difficulties, assay.Mixtures) {
-			key := strings.TrimSpace(difficulty + " " + typ)
-			t.Logf("%-20s %-13s %5.1f words", typ, difficulty, float64(sum[key])/float64(n[key]))
-		}
-	}
-	if sum["very_easy"]/n["very_easy"] >= sum["easy"]/n["easy"] {
-		t.Errorf("very_easy has %d words in %d tasks, easy has %d",
-			sum["very_easy"], n["very_easy"], sum["easy"])
-	}
-}
-
 // Whatever a description quotes, such as a path, a number or a format, occurs in the inputs.
 func TestInputsAreWhatTheTextsSay(t *testing.T) {
 	t.Parallel()

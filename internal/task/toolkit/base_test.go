@@ -121,7 +121,7 @@ def push(state, name):
 			t.Fatal(err)
 		}
 		s := kit.Begin(nil)
-		for i := range 20 {
+		for i := range 5 {
 			if _, err := s.Call(t.Context(), "write", json.RawMessage(`{"name":"same"}`)); err != nil {
 				t.Fatalf("call %d: %v", i, err)
 			}

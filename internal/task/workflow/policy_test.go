@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -101,43 +100,6 @@ func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem)
 		sum += known[key]
 	}
 	return sum / float64(len(tasks))
-}
-
-// TestPlanningIsCheap logs the time it takes to compute the bounds of all the original's task
-// instances: its tasks in eight difficulties, at four reliabilities.
-func TestPlanningIsCheap(t *testing.T) {
-	catalog, tasks := pilotData(t)
-	for _, tc := range []struct {
-		name string
-		set  assay.Setting
-	}{
-		{"pilot", assay.Setting{World: world.PilotName, Turns: 10}},
-		{"assay-1", assay.Setting{World: world.Assay1Name, Turns: 10}},
-		{
-			"assay-1, failures last",
-			assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5},
-		},
-		{
-			"assay-1, failures last and cluster",
-			assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3},
-		},
-	} {
-		bounds := workflow.NewBounds(catalog)
-		begin := time.Now()
-		n, sum := 0, 0.0
-		for range 8 {
-			for _, task := range tasks {
-				for _, reliability := range []float64{.9, .8, .7, .6} {
-					trial := &assay.Trial{
-						Cell: assay.Cell{Reliability: reliability}, Setting: tc.set,
-					}
-					sum += bounds.Best(trial, task.Required)
-					n++
-				}
-			}
-		}
-		t.Logf("%s: %d bounds in %v, mean %.4f", tc.name, n, time.Since(begin), sum/float64(n))
-	}
 }
 
 // TestPolicyEarnsItsValue follows the policy through simulated luck. The success rate and the mean
