@@ -73,7 +73,7 @@ type Comparison struct {
 	// side.
 	Unread int `json:"unread"`
 
-	all       commonTasks // the candidate, B, is the first side of each pair
+	all       commonTasks
 	candidate []settled
 	byTask    map[namedTask]*Change
 	untried   int // cells of tasks that only A has
@@ -394,7 +394,7 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 			c.flips(condition, x, y)
 		}
 		if len(here.tasks) > 0 {
-			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: here.bMinusA()})
+			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: here.compare()})
 		}
 	}
 	adjust(references(c.Cells))
@@ -404,7 +404,7 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	for _, task := range slices.SortedFunc(maps.Keys(whole), namedTask.compare) {
 		c.all.tasks = append(c.all.tasks, *whole[task])
 	}
-	c.Whole = c.all.bMinusA()
+	c.Whole = c.all.compare()
 }
 
 // bySize orders significant differences before others, and large ones before small ones.

@@ -128,11 +128,11 @@ func (s commonTasks) planGate(name, question string, margin float64, costs Side)
 	return p
 }
 
-// trials counts the trials of the baseline, which is the second side of each pair.
+// trials counts the trials of the baseline.
 func (s commonTasks) trials() (n int) {
 	for _, t := range s.tasks {
 		for _, c := range t.Cells {
-			n += c.NB
+			n += c.NA
 		}
 	}
 	return n

@@ -105,7 +105,7 @@ func compareLevels(cells []*cell) []Paired {
 			all := levels(mine, factor)
 			for _, name := range all[1:] {
 				p := Paired{Model: m, Factor: factor, A: all[0], B: name}
-				p.Comparison = pairs(mine, p.A, p.B, factor).bMinusA()
+				p.Comparison = pairs(mine, p.A, p.B, factor).compare()
 				if p.Tasks > 0 {
 					out = append(out, p)
 				}

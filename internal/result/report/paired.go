@@ -53,7 +53,7 @@ func compareVariants(cells []*cell) []Paired {
 		for i, name := range names {
 			for _, reference := range names[:i] {
 				p := Paired{Model: m, A: reference, B: name}
-				p.Comparison = pairs(mine, reference, name, by).bMinusA()
+				p.Comparison = pairs(mine, reference, name, by).compare()
 				if p.Tasks > 0 {
 					out = append(out, p)
 					break
@@ -77,7 +77,7 @@ func compareModels(cells []*cell) []Paired {
 			if i+1+k >= mostModels && !sameFamily(a, b) {
 				continue
 			}
-			p := Paired{A: a, B: b, Comparison: pairs(cells, a, b, model).bMinusA()}
+			p := Paired{A: a, B: b, Comparison: pairs(cells, a, b, model).compare()}
 			if p.Tasks > 0 {
 				out = append(out, p)
 			}
@@ -115,19 +115,7 @@ type commonTasks struct {
 	bySequence bool
 }
 
-// bMinusA compares both sides. [stat.Compare] subtracts its second side from its first one, so
-// the sides are exchanged on the way in and back on the way out.
-func (s commonTasks) bMinusA() stat.Comparison {
-	for _, t := range s.tasks {
-		for i, c := range t.Cells {
-			t.Cells[i].Pair = stat.Pair{A: c.B, NA: c.NB, B: c.A, NB: c.NA}
-		}
-	}
-	c := stat.Compare(s.tasks, s.bySequence)
-	c.RateA, c.RateB = c.RateB, c.RateA
-	c.OnlyA, c.OnlyB = c.OnlyB, c.OnlyA
-	return c
-}
+func (s commonTasks) compare() stat.Comparison { return stat.Compare(s.tasks, s.bySequence) }
 
 // pairs pairs the tasks that have outcomes at both levels of a factor. Only cells that are equal in
 // all other factors are paired.

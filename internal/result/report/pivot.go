@@ -167,7 +167,7 @@ func (r *PivotRow) compareLevels(of Contrast, mine []*cell, factor string) {
 
 // differ fills in the difference of two sides.
 func (r *PivotRow) differ(s commonTasks) {
-	if c := s.bMinusA(); c.Tasks > 0 {
+	if c := s.compare(); c.Tasks > 0 {
 		r.Difference, r.DifferenceInterval = &c.Difference, &c.Interval
 		r.DifferenceTasks = c.Tasks
 	}

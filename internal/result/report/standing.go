@@ -235,7 +235,7 @@ func best(all []Standing, cells []*cell) {
 	for n, i := range able {
 		all[i].Compared, all[i].Best = true, true
 		for _, k := range able[n+1:] {
-			c := pairs(cells, all[i].Model, all[k].Model, model).bMinusA()
+			c := pairs(cells, all[i].Model, all[k].Model, model).compare()
 			worse := k
 			if c.Difference > 0 {
 				worse = i
@@ -308,11 +308,9 @@ func conditions(mine []*cell) []Condition {
 func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
 	c := &Cost{Reference: reference}
 	references := slices.DeleteFunc(levels(mine, factor), func(l string) bool { return plainOf(l) != reference })
-	compare := func(names []string) (p Paired, lost stat.Loss) {
+	compare := func(names []string) (Paired, stat.Loss) {
 		s := pairsOf(mine, references, names, factor)
-		lost = stat.Lost(s.tasks, s.bySequence)
-		p.Comparison = s.bMinusA()
-		return p, lost
+		return Paired{Comparison: s.compare()}, stat.Lost(s.tasks, s.bySequence)
 	}
 	c.Paired, c.Lost = compare(all)
 	if c.Tasks == 0 {

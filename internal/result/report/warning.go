@@ -362,7 +362,7 @@ func sameText(cells []*cell, b Beside) (all []Paired) {
 				if b.Prompts[x] == "" || b.Prompts[x] != b.Prompts[y] {
 					continue
 				}
-				p := Paired{Model: m, A: x, B: y, Comparison: pairs(mine, x, y, by).bMinusA()}
+				p := Paired{Model: m, A: x, B: y, Comparison: pairs(mine, x, y, by).compare()}
 				if p.Tasks > 0 {
 					all = append(all, p)
 				}

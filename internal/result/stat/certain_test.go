@@ -52,7 +52,7 @@ func (c certain) check(t *testing.T) {
 func (c certain) checkPair(t *testing.T, a, b int) {
 	t.Helper()
 	tasks := c.matched(a, b)
-	d := float64(a-b) / float64(c.repeats)
+	d := float64(b-a) / float64(c.repeats)
 	truths := []float64{d, d - c.differ, d + c.differ}
 	if d != 0 {
 		truths = []float64{d, d * (1 - c.differ)}
@@ -75,7 +75,7 @@ func (c certain) checkPair(t *testing.T, a, b int) {
 		i.Low = *l.Low
 	}
 	for k := range truths { // A always succeeds
-		truths[k] = min(1, truths[k])
+		truths[k] = min(1, -truths[k])
 	}
 	hold(t, "a loss", i, truths...)
 }

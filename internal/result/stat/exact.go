@@ -5,7 +5,7 @@ import "math"
 // mostSteps limits the work of an exact test. Beyond it, the distribution is as good as normal.
 const mostSteps = 1 << 27
 
-// exact returns the probability that side A has at most the weighted successes that it has, if the
+// exact returns the probability that side B has at most the weighted successes that it has, if the
 // successes of each stratum fall on the sides by chance.
 func (s strata) exact() float64 {
 	var lots []lot
@@ -43,7 +43,7 @@ func (s strata) exact() float64 {
 // finest limits the whole numbers that stand for weights.
 const finest = 64
 
-// counts returns whole numbers in proportion to the weight of A's successes in the difference of
+// counts returns whole numbers in proportion to the weight of B's successes in the difference of
 // rates, given the successes of both sides together. If such numbers would exceed [finest], they
 // are rounded. The test is exact for any weights that depend on the numbers of trials only.
 func (s strata) counts() []int {
@@ -67,21 +67,21 @@ func (s strata) counts() []int {
 	return counts
 }
 
-// A lot is the distribution of side A's successes in a stratum: chances of the possible numbers,
-// from the least one. Side A has at more than the least.
+// A lot is the distribution of side B's successes in a stratum: chances of the possible numbers,
+// from the least one. Side B has at more than the least.
 type lot struct {
 	weight, at int
 	chances    []float64
 }
 
-// lotOf returns the hypergeometric distribution of side A's successes.
+// lotOf returns the hypergeometric distribution of side B's successes.
 func lotOf(p Pair, weight int) lot {
 	both := p.A + p.B
-	least, most := max(0, both-p.NB), min(p.NA, both)
-	l := lot{weight: weight, at: p.A - least}
-	for a := least; a <= most; a++ {
+	least, most := max(0, both-p.NA), min(p.NB, both)
+	l := lot{weight: weight, at: p.B - least}
+	for b := least; b <= most; b++ {
 		l.chances = append(l.chances, math.Exp(
-			logChoose(p.NA, a)+logChoose(p.NB, both-a)-logChoose(p.NA+p.NB, both)))
+			logChoose(p.NB, b)+logChoose(p.NA, both-b)-logChoose(p.NA+p.NB, both)))
 	}
 	return l
 }

@@ -13,14 +13,14 @@ func ExampleWilson() {
 }
 
 func ExampleCompare() {
-	// Two models tried 20 tasks once each. The first one solved eight more.
+	// Two models tried 20 tasks once each. The second one solved eight more.
 	var tasks []stat.Matched
 	for i := range 20 {
 		pair := stat.Pair{NA: 1, NB: 1}
-		if i < 15 {
+		if i < 7 {
 			pair.A = 1
 		}
-		if i < 7 {
+		if i < 15 {
 			pair.B = 1
 		}
 		tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: pair}}})

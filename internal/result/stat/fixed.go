@@ -2,13 +2,13 @@ package stat
 
 import "math"
 
-// NoninferiorFixed tests whether side A is worse than side B by less than a margin on just these
+// NoninferiorFixed tests whether side B is worse than side A by less than a margin on just these
 // tasks, which are all that matter. Repeats are the sample: a task's trials are independent draws
 // from the task's rates under its conditions. [Noninferior] asks the same about more tasks like
 // these. Each task weighs the same, and so does each condition of a task.
 //
 // PFail is exact. If the sides are equal, the successes in a cell fall on either side by chance,
-// so side A's number of them is hypergeometric, given the cell's total, and the test adds up these
+// so side B's number of them is hypergeometric, given the cell's total, and the test adds up these
 // distributions over all cells (Agresti, "A survey of exact inference for contingency tables",
 // Statistical Science 7, 1992, section 3; Good, Permutation, Parametric and Bootstrap Tests of
 // Hypotheses, 2005, chapter 3). It holds for any number of tasks and trials, any rates and missing
@@ -85,21 +85,21 @@ func (s strata) score(difference float64) float64 {
 func (s strata) variance(difference float64) (sum float64) {
 	for _, x := range s {
 		n := float64(x.NA + x.NB)
-		b := x.likeliest(difference)
-		a := b + difference
-		sum += x.weight * x.weight * n / (n - 1) * (a*(1-a)/float64(x.NA) + b*(1-b)/float64(x.NB))
+		a := x.likeliest(difference)
+		b := a + difference
+		sum += x.weight * x.weight * n / (n - 1) * (b*(1-b)/float64(x.NB) + a*(1-a)/float64(x.NA))
 	}
 	return sum
 }
 
-// likeliest returns the most likely rate of side B, given the difference of the true rates. It is
+// likeliest returns the most likely rate of side A, given the difference of the true rates. It is
 // the root of a cubic equation, in the trigonometric form of Farrington and Manning's appendix.
 func (p Pair) likeliest(difference float64) float64 {
 	a, na, b, nb := float64(p.A), float64(p.NA), float64(p.B), float64(p.NB)
 	n, d := na+nb, difference
-	square := ((na+2*nb)*d - n - a - b) / (3 * n)
-	linear := ((nb*d-n-2*b)*d + a + b) / (3 * n)
-	constant := b * d * (1 - d) / n
+	square := ((nb+2*na)*d - n - b - a) / (3 * n)
+	linear := ((na*d-n-2*a)*d + b + a) / (3 * n)
+	constant := a * d * (1 - d) / n
 	q := square*square*square - 1.5*square*linear + constant/2
 	r := math.Copysign(math.Sqrt(max(0, square*square-linear)), q)
 	angle := 0.

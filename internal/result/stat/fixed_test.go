@@ -13,8 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A suite describes tasks like a team's own: their rates on side B are spread evenly from low
-// to 1. Side A loses the same share of each. If the luck is shared, the trials of a repeat meet the
+// A suite describes tasks like a team's own: their rates on side A are spread evenly from low
+// to 1. Side B loses the same share of each. If the luck is shared, the trials of a repeat meet the
 // same luck on both sides.
 type suite struct {
 	tasks, repeats int
@@ -29,15 +29,15 @@ func (s suite) draw(r *rand.Rand) []stat.Matched {
 		rate := s.low + (1-s.low)*(float64(i)+.5)/float64(s.tasks)
 		p := stat.Pair{NA: s.repeats, NB: s.repeats}
 		for range s.repeats {
-			a, b := r.Float64(), r.Float64()
+			b, a := r.Float64(), r.Float64()
 			if s.shared {
-				a = b
+				b = a
 			}
-			if a < rate*(1-s.drop/mean) {
-				p.A++
-			}
-			if b < rate {
+			if b < rate*(1-s.drop/mean) {
 				p.B++
+			}
+			if a < rate {
+				p.A++
 			}
 		}
 		all[i].Cells = []stat.Cell{{Pair: p}}
@@ -104,7 +104,7 @@ func TestGateTable(t *testing.T) {
 // product of the tasks'.
 func TestFixedReference(t *testing.T) {
 	t.Parallel()
-	one := func(a, na, b, nb int) stat.Matched {
+	one := func(b, nb, a, na int) stat.Matched {
 		return stat.Matched{Cells: []stat.Cell{{Pair: stat.Pair{A: a, NA: na, B: b, NB: nb}}}}
 	}
 	tea := one(1, 4, 3, 4) // Fisher's lady tasting tea: 17 of 70
@@ -169,7 +169,7 @@ func reassigned(tasks []stat.Matched) (as, all float64) {
 		for _, c := range m.Cells {
 			weight := 1 / float64(len(tasks)*len(m.Cells))
 			cells = append(cells, cell{c.Pair, weight})
-			found += weight * (float64(c.A)/float64(c.NA) - float64(c.B)/float64(c.NB))
+			found += weight * (float64(c.B)/float64(c.NB) - float64(c.A)/float64(c.NA))
 		}
 	}
 	choose := func(n, k int) float64 {
@@ -189,10 +189,10 @@ func reassigned(tasks []stat.Matched) (as, all float64) {
 			return
 		}
 		c := cells[i]
-		for a := 0; a <= min(c.NA, c.A+c.B); a++ {
-			if b := c.A + c.B - a; b <= c.NB {
+		for b := 0; b <= min(c.NB, c.A+c.B); b++ {
+			if a := c.A + c.B - b; a <= c.NA {
 				walk(i+1, ways*choose(c.NA, a)*choose(c.NB, b),
-					sum+c.weight*(float64(a)/float64(c.NA)-float64(b)/float64(c.NB)))
+					sum+c.weight*(float64(b)/float64(c.NB)-float64(a)/float64(c.NA)))
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestFixedLaws(t *testing.T) {
 		for _, p := range pairs(t) {
 			trials += min(p.NA, p.NB)
 			tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: p}}})
-			p.A = max(0, p.A-1)
+			p.B = max(0, p.B-1)
 			worse = append(worse, stat.Matched{Cells: []stat.Cell{{Pair: p}}})
 		}
 		// The variance of the score test depends on the difference, so neither p nor the bound is

@@ -87,7 +87,7 @@ func (u urn) truth(r *rand.Rand) (difference float64) {
 		x := u.mean + spread*r.NormFloat64()
 		for c := range u.conditions {
 			at := x + u.effect(c)
-			d := chance(at+u.apart/2) - chance(at-u.apart/2)
+			d := chance(at-u.apart/2) - chance(at+u.apart/2)
 			difference += d / float64(draws*u.conditions)
 		}
 	}

@@ -9,33 +9,33 @@ const (
 	FailLevel = .005
 )
 
-// A Noninferiority is the verdict on whether side A is worse than side B by less than a margin.
-// Differences are A minus B, in shares of 1.
+// A Noninferiority is the verdict on whether side B is worse than side A by less than a margin.
+// Differences are B minus A, in shares of 1.
 type Noninferiority struct {
 	Margin float64 `json:"margin"`
 	// Lower and Upper are bounds of the difference: it is below Lower in at most 5 % of such data,
 	// and above Upper in at most .5 %.
 	Lower float64 `json:"lower_95"`
 	Upper float64 `json:"upper_995"`
-	// PPass is the p-value for a side A that is worse by the margin, and PFail that for a side A
+	// PPass is the p-value for a side B that is worse by the margin, and PFail that for a side B
 	// that is not worse at all. Both are one-sided.
 	PPass float64 `json:"p_pass"`
 	PFail float64 `json:"p_fail"`
-	// Finds is the share of data like these in which a side A fails that is worse by the margin,
+	// Finds is the share of data like these in which a side B fails that is worse by the margin,
 	// and Passing the share in which an equal one passes; see [SizeOf].
 	Finds   float64 `json:"finds"`
 	Passing float64 `json:"passing"`
 }
 
-// Passes reports whether side A is shown to be worse by less than the margin. The level is
+// Passes reports whether side B is shown to be worse by less than the margin. The level is
 // [PassLevel], or less at an early look.
 func (n Noninferiority) Passes(level float64) bool { return n.PPass <= level }
 
-// Fails reports whether side A is shown to be worse. The level is [FailLevel], or less at an early
+// Fails reports whether side B is shown to be worse. The level is [FailLevel], or less at an early
 // look. A side that passes is not a failure, even if it fails: the margin allows for it.
 func (n Noninferiority) Fails(level float64) bool { return n.PFail <= level }
 
-// Noninferior tests whether side A is worse than side B by less than a margin, over the tasks that
+// Noninferior tests whether side B is worse than side A by less than a margin, over the tasks that
 // both tried. It has the weights, the standard error and the degrees of freedom of [Compare]. The
 // test against the margin is the test of whether a confidence interval lies above it (Piaggio et
 // al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308, 2012).
@@ -61,7 +61,7 @@ func Noninferior(tasks []Matched, bySequence bool, margin float64) Noninferiorit
 }
 
 // An Equivalence is the verdict on whether two sides differ by less than a margin. Differences are
-// A minus B, in shares of 1.
+// B minus A, in shares of 1.
 type Equivalence struct {
 	Margin float64 `json:"margin"`
 	// Lower and Upper are the bounds of the 90 % interval, which lies within the margin if the

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A gate is data of two versions of a model. The new one, side A, loses a share of its successes on
+// A gate is data of two versions of a model. The new one, side B, loses a share of its successes on
 // each task. Repeats of a task correlate by within, because that share of the tasks always has the
 // same outcome.
 type gate struct {
@@ -34,8 +34,8 @@ func (g gate) draw(r *rand.Rand) (tasks []stat.Matched) {
 		}
 		c := stat.Pair{NA: g.repeats, NB: g.repeats}
 		for range g.repeats {
-			c.A += chance(p * (1 - g.drop/g.rate))
-			c.B += chance(p)
+			c.B += chance(p * (1 - g.drop/g.rate))
+			c.A += chance(p)
 		}
 		tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: c}}})
 	}

@@ -9,9 +9,9 @@ type Pair struct {
 	B, NB int
 }
 
-// difference returns the rate of side A minus the rate of side B.
+// difference returns the rate of side B minus the rate of side A.
 func (p Pair) difference() float64 {
-	return float64(p.A)/float64(p.NA) - float64(p.B)/float64(p.NB)
+	return float64(p.B)/float64(p.NB) - float64(p.A)/float64(p.NA)
 }
 
 // A Cell is a Pair under a numbered condition.
@@ -28,7 +28,7 @@ type Matched struct {
 }
 
 // A Comparison describes how much two sides differ and whether chance can
-// explain it. Rates are shares of 1, and differences are A minus B.
+// explain it. Rates are shares of 1, and differences are B minus A.
 type Comparison struct {
 	Tasks     int `json:"tasks"`     // tasks tried on both sides
 	Sequences int `json:"sequences"` // their different sequences of tools
@@ -58,7 +58,7 @@ type Comparison struct {
 	OnlyB int `json:"only_b"`
 
 	// CohenH is the effect size of two rates: 0.2 is small, 0.5 medium, 0.8
-	// large. OddsRatio is OnlyA/OnlyB with half a task added to both, so it is
+	// large. OddsRatio is OnlyB/OnlyA with half a task added to both, so it is
 	// finite, and swapping the sides inverts it.
 	CohenH    float64 `json:"cohen_h"`
 	OddsRatio float64 `json:"odds_ratio"`
@@ -164,9 +164,9 @@ func Compare(tasks []Matched, bySequence bool) Comparison {
 	if c.Tasks == 0 {
 		return c
 	}
-	c.Difference = c.RateA - c.RateB
-	c.CohenH = cohenH(c.RateA, c.RateB)
-	c.OddsRatio = (float64(c.OnlyA) + .5) / (float64(c.OnlyB) + .5)
+	c.Difference = c.RateB - c.RateA
+	c.CohenH = cohenH(c.RateB, c.RateA)
+	c.OddsRatio = (float64(c.OnlyB) + .5) / (float64(c.OnlyA) + .5)
 	if c.Sequences > 1 && c.Sequences < c.Tasks && x.varies() {
 		c.Mixed = mixed(tasks)
 	}
@@ -187,6 +187,7 @@ func Compare(tasks []Matched, bySequence bool) Comparison {
 // A contrast holds the differences of tasks by cluster.
 type contrast struct {
 	counts   Comparison // the counts and rates
+	tasks    []taskRates
 	clusters []cluster
 	cells    []cellOf
 	// size and length are the sums of the squares and of the absolute values of
@@ -194,6 +195,12 @@ type contrast struct {
 	// least is the variance of the sum of differences that unequal numbers of
 	// trials require.
 	size, length, step, least float64
+}
+
+// taskRates has the rates of one task.
+type taskRates struct {
+	cluster int
+	a, b    float64
 }
 
 // A cluster counts tasks and adds up their differences.
@@ -271,12 +278,13 @@ func (x *contrast) add(t Matched, at int) {
 		}
 		x.cells = append(x.cells, cellOf{at, p.Condition, p.difference()})
 	}
-	d := a - b
+	x.tasks = append(x.tasks, taskRates{at, a, b})
+	d := b - a
 	switch {
 	case d > 1e-9: // differences of thirds have rounding errors
-		c.OnlyA++
-	case d < -1e-9:
 		c.OnlyB++
+	case d < -1e-9:
+		c.OnlyA++
 	}
 	c.Tasks++
 	c.RateA += a

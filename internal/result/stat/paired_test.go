@@ -48,12 +48,12 @@ func TestCompareSingle(t *testing.T) {
 	}
 	near(t, "rate A", c.RateA, .59, 1e-9)
 	near(t, "rate B", c.RateB, .55, 1e-9)
-	near(t, "difference", c.Difference, .04, 1e-9)
+	near(t, "difference", c.Difference, -.04, 1e-9)
 	near(t, "p", c.P, 3.092054940e-05, 1e-12)
-	near(t, "low", c.Interval.Low, .0212104737, 1e-9)
-	near(t, "high", c.Interval.High, .0587395575, 1e-9)
-	near(t, "odds", c.OddsRatio, 150.5/86.5, 1e-12)
-	near(t, "h", c.CohenH, 2*math.Asin(math.Sqrt(.59))-2*math.Asin(math.Sqrt(.55)), 1e-9)
+	near(t, "low", c.Interval.Low, -.0587395575, 1e-9)
+	near(t, "high", c.Interval.High, -.0212104737, 1e-9)
+	near(t, "odds", c.OddsRatio, 86.5/150.5, 1e-12)
+	near(t, "h", c.CohenH, 2*math.Asin(math.Sqrt(.55))-2*math.Asin(math.Sqrt(.59)), 1e-9)
 }
 
 // TestCompareReference compares with a program that leaves out one cluster after the other and
@@ -71,16 +71,16 @@ func TestCompareReference(t *testing.T) {
 	}
 	c := stat.Compare(tasks, true)
 	near(t, "p by sequence", c.P, .2778315216, 1e-9)
-	near(t, "low by sequence", c.Interval.Low, -.4253476773, 1e-9)
-	near(t, "high by sequence", c.Interval.High, .9101961622, 1e-9)
+	near(t, "low by sequence", c.Interval.Low, -.9101961622, 1e-9)
+	near(t, "high by sequence", c.Interval.High, .4253476773, 1e-9)
 	if c.Tasks != 10 || c.Sequences != 4 || c.Clusters != 4 ||
 		c.Method != "t over sequences of tools" {
 		t.Errorf("%+v", c)
 	}
 	c = stat.Compare(tasks, false)
 	near(t, "p by task", c.P, .1168567076, 1e-9)
-	near(t, "low by task", c.Interval.Low, -.0737487286, 1e-9)
-	near(t, "high by task", c.Interval.High, .5585972135, 1e-9)
+	near(t, "low by task", c.Interval.Low, -.5585972135, 1e-9)
+	near(t, "high by task", c.Interval.High, .0737487286, 1e-9)
 }
 
 // TestConditionsWeighTheSame repeats the easy condition more often on side A and the hard one on
@@ -121,7 +121,7 @@ func TestConditionsDiffer(t *testing.T) {
 func TestMixedModel(t *testing.T) {
 	t.Parallel()
 	var tasks []stat.Matched
-	for i, a := range []int{4, 2, 2, 0, 2, 4} { // differences of 1, .5, .5, 0, .5 and 1
+	for i, a := range []int{4, 2, 2, 0, 2, 4} { // differences of -1, -.5, -.5, 0, -.5 and -1
 		pair := stat.Pair{A: a, NA: 4, B: 0, NB: 4}
 		tasks = append(tasks, stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: pair}}})
 	}
@@ -129,7 +129,7 @@ func TestMixedModel(t *testing.T) {
 	if f == nil {
 		t.Fatal("no mixed model")
 	}
-	near(t, "difference", f.Difference, 3.5/6, 1e-9)
+	near(t, "difference", f.Difference, -3.5/6, 1e-9)
 	near(t, "within", f.WithinSequences, .125, 1e-6)
 	near(t, "between", f.BetweenSequences, (1./6-.125)/2, 1e-6)
 	near(t, "se", f.SE, math.Sqrt(1./6/6), 1e-6)
@@ -169,7 +169,7 @@ func TestMixedModelReference(t *testing.T) {
 		tasks = append(tasks, stat.Matched{Sequence: sequences[i], Cells: cells})
 	}
 	f := stat.Compare(tasks, false).Mixed
-	near(t, "difference", f.Difference, .149240605, 1e-7)
+	near(t, "difference", f.Difference, -.149240605, 1e-7)
 	near(t, "between", f.BetweenSequences, .307453, 1e-6)
 	near(t, "within", f.WithinSequences, .1082326, 1e-6)
 	near(t, "se", f.SE, .2396, 1e-3)
@@ -287,7 +287,7 @@ func TestCompareCoverage(t *testing.T) {
 				cases := [][2]float64{{.5, .5}, {.6, .4}, {.9, .8}, {.1, .1}, {.95, .9}}
 				pairs := make([]stat.Pair, tasks)
 				for _, c := range cases {
-					share := coverage(max(400, 12_000/tasks), c[0]-c[1], func() stat.Interval {
+					share := coverage(max(400, 12_000/tasks), c[1]-c[0], func() stat.Interval {
 						like.draw(r, pairs, repeats, c[0], c[1])
 						return compare(pairs).Interval
 					})

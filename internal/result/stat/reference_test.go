@@ -11,22 +11,11 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-type (
-	referenceCell struct {
-		A  int `json:"a"`
-		NA int `json:"na"`
-		B  int `json:"b"`
-		NB int `json:"nb"`
-	}
-	referenceTask struct {
-		Sequence int             `json:"sequence"`
-		Cells    []referenceCell `json:"cells"`
-	}
-	referenceData struct {
-		Tasks      []referenceTask `json:"tasks"`
-		BySequence bool            `json:"by_sequence"`
-	}
-)
+// comparedTasks are tasks as testdata/reference.py reads them.
+type comparedTasks struct {
+	Tasks      []stat.Matched
+	BySequence bool
+}
 
 // TestPythonAgrees compares intervals, p-values and losses with a program in another language that
 // computes them from their definitions: under one to three conditions, over tasks and sequences.
@@ -37,23 +26,13 @@ func TestPythonAgrees(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	r := rand.New(rand.NewPCG(3, 1))
-	var all []referenceData
-	var drawn [][]stat.Matched
+	var all []comparedTasks
 	for i := range 6 {
 		u := urn{tasks: 10 + i, conditions: 1 + i%3, repeats: triple, mean: 1, task: 1, apart: .8}
 		if i%2 > 0 {
 			u.sequences, u.own = 6, .7
 		}
-		tasks := u.draw(r)
-		data := referenceData{BySequence: u.sequences > 0}
-		for _, m := range tasks {
-			x := referenceTask{Sequence: m.Sequence}
-			for _, c := range m.Cells {
-				x.Cells = append(x.Cells, referenceCell(c.Pair))
-			}
-			data.Tasks = append(data.Tasks, x)
-		}
-		all, drawn = append(all, data), append(drawn, tasks)
+		all = append(all, comparedTasks{u.draw(r), u.sequences > 0})
 	}
 	in, err := json.Marshal(all)
 	if err != nil {
@@ -69,8 +48,8 @@ func TestPythonAgrees(t *testing.T) {
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	for i, tasks := range drawn {
-		c, l := stat.Compare(tasks, all[i].BySequence), stat.Lost(tasks, all[i].BySequence)
+	for i, x := range all {
+		c, l := stat.Compare(x.Tasks, x.BySequence), stat.Lost(x.Tasks, x.BySequence)
 		got := map[string]float64{
 			"low": c.Interval.Low, "high": c.Interval.High, "p": c.P,
 			"lost": *l.Share, "lost_high": *l.High,

@@ -7,7 +7,7 @@ import (
 )
 
 // A Size describes data that are still to be collected: clusters of the given numbers of tasks, and
-// the repeats of each task on each side. Rate is the expected rate of side B, above 0, and Within
+// the repeats of each task on each side. Rate is the expected rate of side A, above 0, and Within
 // the correlation of two repeats of a task. Apart is the variance of the tasks' true differences
 // between sides that are equal as a whole. It is 0 if both find the same tasks hard, as two
 // versions of one model do.
@@ -51,8 +51,8 @@ func (s Size) Fails(drop float64) float64 {
 	return min(found, 1-PassLevel)
 }
 
-// deviation returns the standard deviation of a cluster's difference if side A is worse by a drop.
-// With the rate R of side B, a task's own rate p, and the lost share f = drop/R, it is the root of
+// deviation returns the standard deviation of a cluster's difference if side B is worse by a drop.
+// With the rate R of side A, a task's own rate p, and the lost share f = drop/R, it is the root of
 //
 //	E[p(1-f)(1-p(1-f)) + p(1-p)]/r + f²·Var(p) + Apart
 //
@@ -73,10 +73,10 @@ func (s Size) design() (x design, ok bool) {
 }
 
 // SizeOf describes data of the size and scatter of these. The rate and the correlation of repeats
-// come from side B.
+// come from side A.
 func SizeOf(tasks []Matched, bySequence bool) (s Size) {
 	clusters := make(map[int]int)
-	var b successes
+	var a successes
 	var pairs int
 	var differences []float64
 	for i, t := range tasks {
@@ -91,7 +91,7 @@ func SizeOf(tasks []Matched, bySequence bool) (s Size) {
 		d := 0.
 		for _, c := range cells {
 			pairs += min(c.NA, c.NB)
-			b.add(c.B, c.NB)
+			a.add(c.A, c.NA)
 			d += c.difference() / float64(len(cells))
 		}
 		differences = append(differences, d)
@@ -100,14 +100,14 @@ func SizeOf(tasks []Matched, bySequence bool) (s Size) {
 		s.Clusters = append(s.Clusters, clusters[k])
 	}
 	s.Repeats = max(1, int(math.Round(float64(pairs)/float64(max(1, len(differences))))))
-	s.Rate = b.rate()
-	s.describe(&b, variance(differences))
+	s.Rate = a.rate()
+	s.describe(&a, variance(differences))
 	return s
 }
 
 // describe estimates the correlation of repeats, and how far sides are apart, from the successes of
-// side B and the variance of the tasks' differences. Without repeats, differences are taken for
-// chance. If they vary less than the repeats of side B make them, as they do if the sides share
+// side A and the variance of the tasks' differences. Without repeats, differences are taken for
+// chance. If they vary less than the repeats of side A make them, as they do if the sides share
 // their luck, they count; for a fixed number of tasks, only if they vary less than half as much.
 func (s *Size) describe(b *successes, variance float64) {
 	single := 2 * s.Rate * (1 - s.Rate) / float64(s.Repeats) // if trials are independent
@@ -167,7 +167,7 @@ func (b *successes) within() float64 {
 }
 
 // A FixedSize describes data about a fixed number of tasks that are still to be collected: the
-// repeats of each task on each side, the rate of side B, above 0, and the correlation of two
+// repeats of each task on each side, the rate of side A, above 0, and the correlation of two
 // repeats of a task, which measures how far the tasks' own rates are apart. A side that is worse
 // loses the same share of its successes on each task.
 //

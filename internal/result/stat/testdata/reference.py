@@ -35,10 +35,10 @@ def quantile(p, df):
 
 def rates(task):
     """A task's rates on both sides, and the unit of its difference."""
-    cells = [c for c in task["cells"] if c["na"] and c["nb"]]
+    cells = [c for c in task["Cells"] if c["NA"] and c["NB"]]
     k = len(cells)
-    a, b = (sum(c[x] / c["n" + x] for c in cells) / k for x in "ab")
-    return a, b, sum((1 / c["na"] + 1 / c["nb"]) / 2 for c in cells) / k**2
+    a, b = (sum(c[x] / c["N" + x] for c in cells) / k for x in "AB")
+    return a, b, sum((1 / c["NA"] + 1 / c["NB"]) / 2 for c in cells) / k**2
 
 
 def freedom(clusters, m):
@@ -67,10 +67,10 @@ def test(d, clusters, size):
 
 
 def figures(data):
-    tasks = [rates(t) for t in data["tasks"]]
+    tasks = [rates(t) for t in data["Tasks"]]
     m = len(tasks)
-    clusters = [t["sequence"] if data["by_sequence"] else i for i, t in enumerate(data["tasks"])]
-    d = [a - b for a, b, _ in tasks]
+    clusters = [t["Sequence"] if data["BySequence"] else i for i, t in enumerate(data["Tasks"])]
+    d = [b - a for a, b, _ in tasks]
     step = sum(s for _, _, s in tasks) / m
     length = sum(map(abs, d))
     n = sum(clusters.count(c) for c in clusters) / m
