@@ -143,11 +143,7 @@ func TestDifferencesOfLevelsHaveIntervals(t *testing.T) {
 				s.try(cellOf("m", "hard", .8), task, 1, assay.Setting{}, i%3 > 1)
 			}
 			d := report.Design{Parts: []report.Part{{Varies: []string{"difficulty"}}}}
-			table, err := d.Build("e", slices.Values(s.trials), all(s.attempts...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := table.Parts[0].Rows[0]
+			r := s.build(t, d).Parts[0].Rows[0]
 			if !same {
 				if r.Difference != nil || r.DifferenceInterval != nil {
 					t.Errorf("%v in %v", *r.Difference, *r.DifferenceInterval)

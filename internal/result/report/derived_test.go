@@ -21,29 +21,31 @@ type rates map[assay.Cell]int
 
 func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
 	t.Helper()
-	var trials []assay.Trial
-	var attempts []assay.Attempt
+	var s scene
 	byText := func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	for _, cell := range slices.SortedFunc(maps.Keys(r), byText) {
 		for i := range 100 {
-			trial := assay.NewTrial(
-				cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1,
-			)
-			trials = append(trials, trial)
-			switch full := r[cell]; {
-			case i < full:
-				attempts = append(attempts, outcome(trial, assay.FullSuccess, 5))
-			case full >= 0:
-				attempts = append(attempts, outcome(trial, assay.Failure, 5))
-			}
+			a := s.try(cell, fmt.Sprint(i), 1, assay.Setting{}, i < r[cell])
+			a.ScoreVersion, a.Outcome.Turns = "", 5
+		}
+		if r[cell] == pending {
+			s.attempts = s.attempts[:len(s.attempts)-100]
 		}
 	}
-	table, err := report.Design{Parts: parts}.Build("e", slices.Values(trials), all(attempts...))
+	return s.build(t, report.Design{Parts: parts})
+}
+
+func (s *scene) build(t *testing.T, d report.Design) *report.Table {
+	t.Helper()
+	table, err := d.Build("e", slices.Values(s.trials), all(s.attempts...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
+
+// byVariant has a single part.
+var byVariant = report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}
 
 // pending marks a cell without any outcome.
 const pending = -1
@@ -238,25 +240,18 @@ func TestSeveritiesAreSeparate(t *testing.T) {
 // plain variants.
 func TestSeveritiesAreInOrder(t *testing.T) {
 	t.Parallel()
-	var trials []assay.Trial
+	var s scene
 	for _, severity := range []string{"severe", "light", "medium"} {
 		for _, name := range []string{"flawed_tool_misuse", "flawed_missing_step", "cot"} {
 			c := of(name, "easy", 0.8)
 			if name != "cot" {
 				c.Severity = severity
 			}
-			trials = append(
-				trials,
-				assay.NewTrial(c, assay.TaskRef{ID: assay.TaskID(severity)}, assay.Setting{}, 1, 1),
-			)
+			s.try(c, severity, 1, assay.Setting{}, false)
 		}
 	}
-	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build(
-		"e", slices.Values(trials), all(),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.attempts = nil
+	table := s.build(t, byVariant)
 	want := []string{
 		"cot",
 		"flawed_tool_misuse, light", "flawed_tool_misuse, medium", "flawed_tool_misuse, severe",
@@ -275,13 +270,7 @@ func TestDifferencesUseSharedTasks(t *testing.T) {
 	s.play("m", "flawed_missing_step", 20, fails(2, 0))
 	s.trials = slices.Delete(s.trials, 20, 29) // keeps 11
 	s.attempts = slices.Delete(s.attempts, 20, 29)
-	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build(
-		"e", slices.Values(s.trials), all(s.attempts...),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := table.Parts[0].Rows[0]
+	r := s.build(t, byVariant).Parts[0].Rows[0]
 	if value(r.Difference) != "0.0000" || r.Cells[0].Rate == r.Cells[1].Rate {
 		t.Errorf("the difference is %s between %+v", value(r.Difference), r.Cells)
 	}
@@ -323,18 +312,10 @@ func TestFlawsAreComparedUnderOneAuthority(t *testing.T) {
 func TestFlawedMeanIsOfHarm(t *testing.T) {
 	t.Parallel()
 	drift, redundant := "flawed_semantic_drift", "flawed_redundant_operations"
-	var trials []assay.Trial
-	var attempts []assay.Attempt
+	var s scene
 	for variant, full := range map[string]int{"optimal": 8, drift: 2, redundant: 9} {
 		for i := range 10 {
-			trial := assay.NewTrial(of(variant, "easy", .8),
-				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1)
-			level := assay.Failure
-			if i < full {
-				level = assay.FullSuccess
-			}
-			trials = append(trials, trial)
-			attempts = append(attempts, outcome(trial, level, 5))
+			s.try(of(variant, "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, i < full)
 		}
 	}
 	for _, tc := range []struct {
@@ -351,11 +332,7 @@ func TestFlawedMeanIsOfHarm(t *testing.T) {
 				return t.Variant == drift || strings.Contains(tc.harmful, string(t.Task))
 			},
 		}
-		table, err := d.Build("e", slices.Values(trials), all(attempts...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := table.Parts[0].Rows[0]
+		r := s.build(t, d).Parts[0].Rows[0]
 		got := fmt.Sprint(value(r.FlawedMean), " ", value(r.Difference), " ", r.Harmless)
 		if got != tc.want {
 			t.Errorf("harmful %q: %s, want %s", tc.harmful, got, tc.want)

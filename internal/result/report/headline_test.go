@@ -16,35 +16,14 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A rehearsal has trials and their attempts.
-type rehearsal struct {
-	trials   []assay.Trial
-	attempts []assay.Attempt
-}
-
-// play adds the outcomes of trials at n tasks in a cell, of which the first ones fully succeed.
-func (p *rehearsal) play(c assay.Cell, n, full int, cause assay.Cause) {
+// succeed adds the outcomes of trials at n tasks in a cell, of which the first ones fully succeed.
+func (s *scene) succeed(c assay.Cell, n, full int, cause assay.Cause) {
 	c.Difficulty = "easy"
 	for i := range n {
-		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprintf("%s-%d", c.TaskType, i))}
-		t := assay.NewTrial(c, ref, assay.Setting{World: "pilot"}, 1, 1)
-		a := outcome(t, assay.Failure, 3)
-		if a.Cause = cause; i < full {
-			a = outcome(t, assay.FullSuccess, 3)
-		}
-		a.RequiredTools = []string{string(ref.ID)}
-		p.trials, p.attempts = append(p.trials, t), append(p.attempts, a)
+		task := fmt.Sprintf("%s-%d", c.TaskType, i)
+		a := s.try(c, task, 1, assay.Setting{World: "pilot"}, i < full, task)
+		a.Cause = cause
 	}
-}
-
-func (p *rehearsal) analyze(t *testing.T) *report.Analysis {
-	t.Helper()
-	a, err := report.Design{}.Analyze("e", slices.Values(p.trials), all(p.attempts...),
-		report.Beside{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
 }
 
 func inCell(model, variant string, reliability float64) assay.Cell {
@@ -56,14 +35,14 @@ func inCell(model, variant string, reliability float64) assay.Cell {
 // reliable tools.
 func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	t.Parallel()
-	var p rehearsal
+	var p scene
 	for _, reliability := range []float64{0.9, 0.6} {
-		p.play(inCell("m", assay.Optimal, reliability), 30, 30, "")
-		p.play(inCell("m", "flawed_missing_step", reliability), 30, 3, assay.WrongTool)
-		p.play(inCell("n", assay.Optimal, reliability), 30, 21, assay.NoAction)
-		p.play(inCell("n", "flawed_missing_step", reliability), 30, 21, assay.NoAction)
+		p.succeed(inCell("m", assay.Optimal, reliability), 30, 30, "")
+		p.succeed(inCell("m", "flawed_missing_step", reliability), 30, 3, assay.WrongTool)
+		p.succeed(inCell("n", assay.Optimal, reliability), 30, 21, assay.NoAction)
+		p.succeed(inCell("n", "flawed_missing_step", reliability), 30, 21, assay.NoAction)
 	}
-	h := p.analyze(t)
+	h := p.analyze(t, report.Beside{})
 	if l := h.Loss; l == nil || l.Model != "m" || l.Level != "flawed_missing_step" ||
 		l.Against != assay.Optimal || fmt.Sprintf("%.2f", l.Points) != "0.90" || !l.Significant ||
 		l.Interval.Low < 0.7 || l.Interval.High < 0.95 {
@@ -85,36 +64,36 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		play func(p *rehearsal)
+		play func(p *scene)
 		want string // factor, level, and whether it is more than chance
 	}{
-		"type": {func(p *rehearsal) {
+		"type": {func(p *scene) {
 			c := inCell("m", assay.Baseline, 1)
-			p.play(c, 20, 19, assay.BadLuck)
+			p.succeed(c, 20, 19, assay.BadLuck)
 			c.TaskType = "hard"
-			p.play(c, 20, 2, assay.BadLuck)
+			p.succeed(c, 20, 2, assay.BadLuck)
 		}, "task_type hard true"},
-		"reliability": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 20, 20, assay.BadLuck)
-			p.play(inCell("m", assay.Baseline, 0.5), 20, 5, assay.BadLuck)
+		"reliability": {func(p *scene) {
+			p.succeed(inCell("m", assay.Baseline, 1), 20, 20, assay.BadLuck)
+			p.succeed(inCell("m", assay.Baseline, 0.5), 20, 5, assay.BadLuck)
 		}, "reliability 0.5 true"},
-		"task": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 11, assay.BadLuck)
+		"task": {func(p *scene) {
+			p.succeed(inCell("m", assay.Baseline, 1), 12, 11, assay.BadLuck)
 		}, "task t-11 false"},
-		"nothing failed": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 12, assay.BadLuck)
+		"nothing failed": {func(p *scene) {
+			p.succeed(inCell("m", assay.Baseline, 1), 12, 12, assay.BadLuck)
 		}, ""},
-		"everything failed": {func(p *rehearsal) {
-			p.play(inCell("m", assay.Baseline, 1), 12, 0, assay.BadLuck)
+		"everything failed": {func(p *scene) {
+			p.succeed(inCell("m", assay.Baseline, 1), 12, 0, assay.BadLuck)
 		}, ""},
-		"nothing done": {func(*rehearsal) {}, ""},
+		"nothing done": {func(*scene) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var p rehearsal
+			var p scene
 			c.play(&p)
 			got := ""
-			h := p.analyze(t)
+			h := p.analyze(t, report.Beside{})
 			if l := h.Loss; l != nil {
 				got = fmt.Sprint(l.Factor, " ", l.Level, " ", l.Significant)
 			}
@@ -135,19 +114,19 @@ func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
 // above one that is better on them, and that each step has its test.
 func TestOrderIsAboutSharedTasks(t *testing.T) {
 	t.Parallel()
-	var p rehearsal
+	var p scene
 	easy, hard := inCell("", assay.Baseline, 1), inCell("", assay.Baseline, 0.5)
 	for _, m := range []struct {
 		model      string
 		easy, hard int
 	}{{"narrow", 20, -1}, {"good", 30, 0}, {"bad", 2, 0}} {
 		easy.Model, hard.Model = m.model, m.model
-		p.play(easy, 30, m.easy, assay.BadLuck)
+		p.succeed(easy, 30, m.easy, assay.BadLuck)
 		if m.hard >= 0 {
-			p.play(hard, 30, m.hard, assay.BadLuck)
+			p.succeed(hard, 30, m.hard, assay.BadLuck)
 		}
 	}
-	got := exhibit.Headline(p.analyze(t))[0].Text
+	got := exhibit.Headline(p.analyze(t, report.Beside{}))[0].Text
 	want := "good 100 % > narrow 67 % > bad 7 % (> is more than chance, q ≤ .002), " +
 		"on what all have done"
 	if got != want {
@@ -194,11 +173,11 @@ func TestProgressHasIntervalsOfReport(t *testing.T) {
 // attempts come in another order.
 func TestTablesDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
-	var p rehearsal
+	var p scene
 	for _, reliability := range []float64{1, 0.6, 0.8} {
 		for _, variant := range []string{"own", assay.Optimal, "flawed_tool_misuse", assay.Baseline} {
 			for _, model := range []string{"b", "a"} {
-				p.play(inCell(model, variant, reliability), 3, 1, assay.BadLuck)
+				p.succeed(inCell(model, variant, reliability), 3, 1, assay.BadLuck)
 			}
 		}
 	}

@@ -310,26 +310,17 @@ func TestRowsKeepPlannedOrder(t *testing.T) {
 // TestEffectsAndData checks the measures of calls over a model's outcomes, without faults.
 func TestEffectsAndData(t *testing.T) {
 	t.Parallel()
-	cell := of(assay.Optimal, "easy", .8)
-	var trials []assay.Trial
-	var attempts []assay.Attempt
+	var x scene
 	for i, o := range []assay.Outcome{
 		{Precision: 1},
 		{Precision: .5, UnwantedEffects: 3, Broken: "filter"},
 		{Precision: .5, Broken: "parser"},
 		{Precision: 0, Broken: "parser"},
 	} {
-		trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
-			assay.Setting{}, 1, 1)
-		a := outcome(trial, assay.Failure, 5)
+		a := x.try(of(assay.Optimal, "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, false)
 		a.Precision, a.UnwantedEffects, a.Broken = o.Precision, o.UnwantedEffects, o.Broken
-		trials, attempts = append(trials, trial), append(attempts, a)
 	}
-	a, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := a.Spreads[0]
+	s := x.analyze(t, report.Beside{}).Spreads[0]
 	if s.Precision != .5 || s.Unwanted.Count != 1 || s.Broken.Count != 3 || s.BrokenAt != "parser" {
 		t.Errorf("precision %v, unwanted %+v, broken %+v at %s", s.Precision, s.Unwanted, s.Broken,
 			s.BrokenAt)
@@ -339,34 +330,18 @@ func TestEffectsAndData(t *testing.T) {
 // TestExposure checks that the faults of tools of all outcomes are added up.
 func TestExposure(t *testing.T) {
 	t.Parallel()
-	cell := of(assay.Optimal, "easy", .8)
-	analyze := func(outcomes ...assay.Outcome) []report.Exposure {
-		var trials []assay.Trial
-		var attempts []assay.Attempt
-		for i, o := range outcomes {
-			trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
-				assay.Setting{}, 1, 1)
-			a := outcome(trial, o.Level, 5)
-			a.FaultsScheduled, a.FaultsMet = o.FaultsScheduled, o.FaultsMet
-			trials, attempts = append(trials, trial), append(attempts, a)
+	exposures := func(scheduledAndMet ...[2]int) []report.Exposure {
+		var s scene
+		for i, n := range scheduledAndMet {
+			a := s.try(of(assay.Optimal, "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, i%2 > 0)
+			a.FaultsScheduled, a.FaultsMet = n[0], n[1]
 		}
-		a, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...),
-			report.Beside{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.Exposures
+		return s.analyze(t, report.Beside{}).Exposures
 	}
-	if got := analyze(assay.Outcome{Level: assay.FullSuccess}); len(got) != 0 {
+	if got := exposures([2]int{}); len(got) != 0 {
 		t.Errorf("without a scheduled fault there is %+v", got)
 	}
-	got := analyze(
-		assay.Outcome{Level: assay.FullSuccess, FaultsScheduled: 2, FaultsMet: 2},
-		assay.Outcome{Level: assay.Failure, FaultsScheduled: 3, FaultsMet: 1},
-		assay.Outcome{Level: assay.Failure, FaultsScheduled: 1, FaultsMet: 1},
-		assay.Outcome{Level: assay.Failure, FaultsScheduled: 4},
-		assay.Outcome{Level: assay.FullSuccess},
-	)[0]
+	got := exposures([2]int{2, 2}, [2]int{3, 1}, [2]int{1, 1}, [2]int{4, 0}, [2]int{})[0]
 	if got.Scheduled != 10 || got.Met != 4 || got.Done != 5 {
 		t.Errorf("%+v", got)
 	}

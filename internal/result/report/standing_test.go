@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -13,24 +12,15 @@ import (
 // even if these lack trials.
 func TestSimulatedModelsAreNotTheBest(t *testing.T) {
 	t.Parallel()
-	var trials []assay.Trial
-	var attempts []assay.Attempt
-	for _, model := range []string{"real", "sim/expert"} {
+	var x scene
+	for _, model := range []string{"sim/expert", "real"} {
 		for i := range 20 {
-			tr := trial(model, "optimal", .9, fmt.Sprint("t", i))
-			trials = append(trials, tr)
-			if model != "real" || i < 10 {
-				a := outcome(tr, assay.Failure, 3)
-				a.Ended, a.Pilot = assay.Finished, new(assay.PilotScores)
-				attempts = append(attempts, a)
-			}
+			a := x.try(cellOf(model, "easy", .9), fmt.Sprint(i), 1, assay.Setting{}, false)
+			a.Ended, a.Pilot = assay.Finished, new(assay.PilotScores)
 		}
 	}
-	x, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range x.Standings {
+	x.attempts = x.attempts[:30]
+	for _, s := range x.analyze(t, report.Beside{}).Standings {
 		if s.Best || s.Compared {
 			t.Errorf("%s takes part in the comparison", s.Model)
 		}

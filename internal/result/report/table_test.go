@@ -58,13 +58,11 @@ func TestPromptsAndRulesComeFromOutcomes(t *testing.T) {
 // solved counts, and an old outcome does not.
 func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	t.Parallel()
-	var trials []assay.Trial
-	var attempts []assay.Attempt
+	var s scene
 	play := func(model, version string, best float64, level assay.Level) {
-		trial := trial(model, "cot", 0.8, fmt.Sprint(len(trials)))
-		a := outcome(trial, level, 3)
+		a := s.try(cellOf(model, "easy", .8), fmt.Sprint(len(s.trials)), 1, assay.Setting{},
+			level == assay.FullSuccess)
 		a.Best, a.ScoreVersion = best, version
-		trials, attempts = append(trials, trial), append(attempts, a)
 	}
 	play("new", "v2", 0.75, assay.FullSuccess)
 	play("new", "v2", 0, assay.Failure)
@@ -73,11 +71,11 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	play("both", "pilot-1", 0, assay.FullSuccess)
 	play("both", "v2", 0.5, assay.Failure)
 	play("hopeless", "v2", 0, assay.Failure)
-	trials = append(trials, trial("pending", "cot", 0.8, "t"))
+	s.trials = append(s.trials, trial("pending", "cot", 0.8, "t"))
 	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, " +
 		"hopeless 0.0000 (1) –, pending – (0) –"
 	var got []string
-	table := build(t, trials, attempts...)
+	table := s.build(t, report.Design{})
 	for _, r := range table.Rows {
 		got = append(
 			got,
@@ -95,17 +93,13 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 // Each episode with a loop counts once. Kinds are in the order of assay.LoopKinds.
 func TestEpisodesCountByFirstLoop(t *testing.T) {
 	t.Parallel()
-	var trials []assay.Trial
-	var attempts []assay.Attempt
+	var s scene
 	kinds := []assay.LoopKind{"new", assay.ErrorLoop, "", assay.RepeatLoop, assay.ErrorLoop}
 	for i, kind := range kinds {
-		trials = append(trials, trial("m", "cot", 0.8, fmt.Sprint(i)))
-		a := outcome(trials[i], assay.FullSuccess, 3)
-		a.Loop = kind
-		attempts = append(attempts, a)
+		s.try(cellOf("m", "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, true).Loop = kind
 	}
 	want := []report.LoopCount{{assay.RepeatLoop, 1}, {assay.ErrorLoop, 2}, {"new", 1}}
-	if diff := cmp.Diff(want, build(t, trials, attempts...).Loops); diff != "" {
+	if diff := cmp.Diff(want, s.build(t, report.Design{}).Loops); diff != "" {
 		t.Errorf("loops (-want +got):\n%s", diff)
 	}
 }
