@@ -97,46 +97,6 @@ func TestCallJSONNames(t *testing.T) {
 	}
 }
 
-func TestCallsRoundTrip(t *testing.T) {
-	t.Parallel()
-	want := []export.Call{filledCall(t), oneCall()}
-	for _, format := range export.Formats {
-		file := writeCalls(t, format, want...)
-		got, err := collect(export.ReadCalls(strings.NewReader(file)))
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", format, err, diff)
-		}
-		empty := strings.NewReader(writeCalls(t, format))
-		if got, err := collect(export.ReadCalls(empty)); len(got) != 0 || err != nil {
-			t.Errorf("%s: ReadCalls of an empty file = %v, %v", format, got, err)
-		}
-	}
-}
-
-func TestCallsRoundTripProperty(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Custom(drawCall), 0,
-			600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
-		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
-		var b bytes.Buffer
-		n, err := export.Origin{}.WriteCalls(&b, format, sequence(want...))
-		if n != len(want) || err != nil {
-			t.Fatalf("WriteCalls() = %d, %v, want %d, nil", n, err, len(want))
-		}
-		got, err := collect(export.ReadCalls(&b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(want) == 0 {
-			want = nil
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("-want +got:\n%s", diff)
-		}
-	})
-}
-
 func drawCall(t *rapid.T) (c export.Call) {
 	draw(t, reflect.ValueOf(&c).Elem())
 	c.Trial = assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial"))

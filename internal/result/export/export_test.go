@@ -220,55 +220,60 @@ func TestWriteNoAttempts(t *testing.T) {
 	if got, want := write(t, export.CSV), strings.Join(export.Columns(), ",")+"\n"; got != want {
 		t.Errorf("CSV without attempts = %q, want %q", got, want)
 	}
-	for _, format := range export.Formats {
-		all, err := collect(export.Read(strings.NewReader(write(t, format))))
-		if len(all) != 0 || err != nil {
-			t.Errorf("Read of empty %s = %v, %v", format, all, err)
-		}
+}
+
+// A file writes and reads one kind of record.
+type file[R any] struct {
+	write func(io.Writer, export.Format, iter.Seq2[R, error]) (int, error)
+	read  func(io.Reader) iter.Seq2[R, error]
+}
+
+var (
+	attemptFile = file[assay.Attempt]{export.Write, export.Read}
+	callFile    = file[export.Call]{export.Origin{}.WriteCalls, export.ReadCalls}
+)
+
+// check writes records and reads them back. A text has a line for each of them.
+func (f file[R]) check(t rapid.TB, format export.Format, want ...R) {
+	t.Helper()
+	var b bytes.Buffer
+	if n, err := f.write(&b, format, sequence(want...)); n != len(want) || err != nil {
+		t.Fatalf("%s: wrote %d, %v, want %d, nil", format, n, err, len(want))
+	}
+	lines := len(want)
+	if format == export.CSV {
+		lines++
+	}
+	if got := bytes.Count(b.Bytes(), []byte{'\n'}); format != export.Parquet && got != lines {
+		t.Fatalf("%s: %d lines, want one for each of %d records", format, got, len(want))
+	}
+	if len(want) == 0 {
+		want = nil
+	}
+	got, err := collect(f.read(&b))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("%s: %v (-want +got):\n%s", format, err, diff)
 	}
 }
 
-func TestRoundTripOfEveryField(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	want := []assay.Attempt{filled(t), fault()}
 	for _, format := range export.Formats {
-		got, err := collect(export.Read(strings.NewReader(write(t, format, want...))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", format, diff)
-		}
+		attemptFile.check(t, format)
+		attemptFile.check(t, format, filled(t), fault())
+		callFile.check(t, format)
+		callFile.check(t, format, filledCall(t), oneCall())
 	}
 }
 
 func TestRoundTripProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Custom(drawAttempt), 0, 5).Draw(t, "attempts")
 		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
-		var b bytes.Buffer
-		if n, err := export.Write(&b, format, sequence(want...)); n != len(want) || err != nil {
-			t.Fatalf("Write() = %d, %v, want %d, nil", n, err, len(want))
-		}
-		header := 0
-		if format == export.CSV {
-			header = 1
-		}
-		if got := bytes.Count(b.Bytes(), []byte{'\n'}); format != export.Parquet &&
-			got != len(want)+header {
-			t.Fatalf("%d lines, want one for each of %d records", got, len(want))
-		}
-		got, err := collect(export.Read(&b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(want) == 0 {
-			want = nil
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("-want +got:\n%s", diff)
-		}
+		attempts := rapid.SliceOfN(rapid.Custom(drawAttempt), 0, 5)
+		attemptFile.check(t, format, attempts.Draw(t, "attempts")...)
+		most := rapid.SampledFrom([]int{6, 600}).Draw(t, "most")
+		callFile.check(t, format, rapid.SliceOfN(rapid.Custom(drawCall), 0, most).Draw(t, "calls")...)
 	})
 }
 
