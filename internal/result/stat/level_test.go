@@ -61,33 +61,25 @@ func (u urn) draw(r *rand.Rand) []stat.Matched {
 		for c := range u.conditions {
 			easy, p := u.effect(c), stat.Pair{}
 			p.NA, p.NB = u.repeats(r, c)
-			p.A = successes(r, p.NA, task+easy+effects[s][1]+u.apart/2)
-			p.B = successes(r, p.NB, task+easy+effects[s][2]-u.apart/2)
+			p.A = betaBinomial(r, p.NA, logistic(task+easy+effects[s][1]+u.apart/2), 0)
+			p.B = betaBinomial(r, p.NB, logistic(task+easy+effects[s][2]-u.apart/2), 0)
 			tasks[i].Cells = append(tasks[i].Cells, stat.Cell{Condition: c, Pair: p})
 		}
 	}
 	return tasks
 }
 
-func successes(r *rand.Rand, n int, logit float64) (full int) {
-	for range n {
-		if r.Float64() < 1/(1+math.Exp(-logit)) {
-			full++
-		}
-	}
-	return full
-}
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // truth returns the difference in the population of tasks and sequences.
 func (u urn) truth(r *rand.Rand) (difference float64) {
-	chance := func(logit float64) float64 { return 1 / (1 + math.Exp(-logit)) }
 	const draws = 50_000
 	spread := math.Sqrt(u.task*u.task + u.sequence*u.sequence + u.own*u.own)
 	for range draws {
 		x := u.mean + spread*r.NormFloat64()
 		for c := range u.conditions {
 			at := x + u.effect(c)
-			d := chance(at-u.apart/2) - chance(at+u.apart/2)
+			d := logistic(at-u.apart/2) - logistic(at+u.apart/2)
 			difference += d / float64(draws*u.conditions)
 		}
 	}
@@ -222,8 +214,8 @@ func TestRatesOfSequencesAreCovered(t *testing.T) {
 func (u urn) rate(r *rand.Rand) (rate float64) {
 	const draws = 100_000
 	for range draws {
-		logit := u.mean + math.Sqrt(u.task*u.task+u.sequence*u.sequence)*r.NormFloat64()
-		rate += 1 / (1 + math.Exp(-logit)) / draws
+		spread := math.Hypot(u.task, u.sequence)
+		rate += logistic(u.mean+spread*r.NormFloat64()) / draws
 	}
 	return rate
 }

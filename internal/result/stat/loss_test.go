@@ -53,19 +53,12 @@ func (d decline) draw(r *rand.Rand) []stat.Matched {
 		s := i % d.sequences
 		na, nb := 1+r.IntN(d.most), 1+r.IntN(d.most)
 		tasks[i] = stat.Matched{Sequence: s, Cells: []stat.Cell{{
-			Pair: stat.Pair{A: drawn(r, na, a[s]), NA: na, B: drawn(r, nb, b[s]), NB: nb},
+			Pair: stat.Pair{
+				A: betaBinomial(r, na, a[s], 0), NA: na, B: betaBinomial(r, nb, b[s], 0), NB: nb,
+			},
 		}}}
 	}
 	return tasks
-}
-
-func drawn(r *rand.Rand, n int, p float64) (k int) {
-	for range n {
-		if r.Float64() < p {
-			k++
-		}
-	}
-	return k
 }
 
 // TestLostCovers checks the claims in the comment of Lost. The bounds are wider by three standard

@@ -21,21 +21,15 @@ type gate struct {
 }
 
 func (g gate) draw(r *rand.Rand) (tasks []stat.Matched) {
-	chance := func(p float64) int {
-		if r.Float64() < p {
-			return 1
-		}
-		return 0
-	}
 	for range g.tasks {
 		p := g.rate
 		if r.Float64() < g.within {
-			p = float64(chance(p))
+			p = float64(betaBinomial(r, 1, p, 0))
 		}
 		c := stat.Pair{NA: g.repeats, NB: g.repeats}
 		for range g.repeats {
-			c.B += chance(p * (1 - g.drop/g.rate))
-			c.A += chance(p)
+			c.B += betaBinomial(r, 1, p*(1-g.drop/g.rate), 0)
+			c.A += betaBinomial(r, 1, p, 0)
 		}
 		tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: c}}})
 	}
