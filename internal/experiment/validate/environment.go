@@ -20,26 +20,26 @@ func room(task *assay.Task, calls, turns int) (int, int) {
 	return calls, max(turns, calls+plan[len(plan)-1].Turn+unplanned)
 }
 
-// playTwice plays a task twice with the same seed, with its plan if it has one, and compares the
+// playTwice plays the task twice with the same seed, with its plan if it has one, and compares the
 // answers of its tools and the verdicts.
-func (v *validator) playTwice(ctx context.Context, task *assay.Task, doubt func(Doubt, string)) {
+func (v *taskPlayer) playTwice(ctx context.Context) {
 	cell := cellOf(sim.Optimal, assay.Optimal, Reliability)
-	if task.Reference == nil {
+	if v.task.Reference == nil {
 		cell = cellOf(sim.Claimer, assay.Baseline, Reliability)
 	}
-	trial := v.trial(task, cell, assay.Listed, 0)
-	first, before := v.runner.Run(ctx, v.models, &trial, task)
-	second, after := v.runner.Run(ctx, v.models, &trial, task)
+	trial := v.trial(cell, assay.Listed, 0)
+	first, before := v.runner.Run(ctx, v.models, &trial, v.task)
+	second, after := v.runner.Run(ctx, v.models, &trial, v.task)
 	if first.FaultKind != "" || second.FaultKind != "" {
 		return // a doubt of its own
 	}
 	if first.Level != second.Level {
-		doubt(PlayedTwice, fmt.Sprintf("first %s, then %s", first.Level, second.Level))
+		v.doubt(PlayedTwice, fmt.Sprintf("first %s, then %s", first.Level, second.Level))
 		return
 	}
 	for i := range before.Calls {
 		if i >= len(after.Calls) || before.Calls[i].Output != after.Calls[i].Output {
-			doubt(PlayedTwice, fmt.Sprintf("call %d of %s has another answer", i+1, before.Calls[i].Tool))
+			v.doubt(PlayedTwice, fmt.Sprintf("call %d of %s has another answer", i+1, before.Calls[i].Tool))
 			return
 		}
 	}

@@ -115,31 +115,6 @@ func reliabilitiesOf(n int) []float64 {
 	return []float64{reliabilities[0], others[n%len(others)]}
 }
 
-// games collects the results of such agents in the world assay-1. In pilot they succeed, by its
-// rules.
-type games struct {
-	cells  map[Game]*Game // by the game without its counts
-	played map[string]assay.Level
-}
-
-func newGames() games {
-	return games{cells: make(map[Game]*Game), played: make(map[string]assay.Level)}
-}
-
-// merge adds the results at other tasks.
-func (s *games) merge(o *games) {
-	for g, sum := range o.cells {
-		mine := s.cells[g]
-		if mine == nil {
-			s.cells[g] = sum
-			continue
-		}
-		mine.Tasks += sum.Tasks
-		mine.Full += sum.Full
-		mine.Partial += sum.Partial
-	}
-}
-
 // A planShape is a plan that an agent is given.
 type planShape struct{ variant, severity string }
 
@@ -165,14 +140,15 @@ func shapes(agent string) []planShape {
 	return all
 }
 
-// playGames lets every agent that does not do the task play it. Such an agent does not read the
-// description, so different wordings of a task share an episode. All but the sprayer know the tools
-// without a list, so both tool settings share one, too.
-func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
+// playGames lets every agent that does not do the task play it in the world assay-1. In pilot they
+// succeed, by its rules. Such an agent does not read the description, so different wordings of a
+// task share an episode. All but the sprayer know the tools without a list, so both tool settings
+// share one, too.
+func (v *taskPlayer) playGames(ctx context.Context) error {
 	for _, agent := range sim.Gaming {
 		for _, s := range shapes(agent) {
 			flaw, flawed := assay.FlawOf(s.variant)
-			if flawed && !workflow.Applies(v.library.Catalog(), world.Assay1Name, task, flaw,
+			if flawed && !workflow.Applies(v.library.Catalog(), world.Assay1Name, v.task, flaw,
 				s.severity) {
 				continue
 			}
@@ -182,7 +158,7 @@ func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 						Model: agent, Variant: s.variant, Severity: s.severity,
 						Reliability: reliability,
 					}
-					if err := v.playGame(ctx, task, cell, tools); err != nil {
+					if err := v.playGame(ctx, cell, tools); err != nil {
 						return err
 					}
 				}
@@ -192,31 +168,31 @@ func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 	return nil
 }
 
-func (v *validator) playGame(
-	ctx context.Context, task *assay.Task, cell assay.Cell, tools string,
-) error {
-	key := fmt.Sprintf("%+v %s %q %s", cell, task.ID, task.Required, task.Inputs)
+func (v *taskPlayer) playGame(ctx context.Context, cell assay.Cell, tools string) error {
+	key := fmt.Sprintf("%+v %q %s", cell, v.task.Required, v.task.Inputs)
 	if cell.Model == sim.Sprayer {
 		key += tools
 	}
-	level, ok := v.games.played[key]
+	level, ok := v.known[key]
 	if !ok {
-		a, err := v.episode(ctx, task, cell, tools, v.models, 0)
+		a, err := v.episode(ctx, cell, tools, v.models, 0)
 		if err != nil {
 			return err
 		}
 		level = a.Level
-		v.games.played[key] = level
+		v.known[key] = level
 	}
 	g := Game{
 		Agent: cell.Model, Tools: tools, Reliability: cell.Reliability, Variant: cell.Variant,
-		Severity: cell.Severity, Type: task.Type, Difficulty: task.Difficulty,
+		Severity: cell.Severity, Type: v.task.Type, Difficulty: v.task.Difficulty,
 	}
 	g.Fair = g.fair()
-	sum := v.games.cells[g]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	sum := v.games[g]
 	if sum == nil {
 		sum = &g
-		v.games.cells[g] = sum
+		v.games[g] = sum
 	}
 	sum.Tasks++
 	switch level {
@@ -229,13 +205,13 @@ func (v *validator) playGame(
 }
 
 // worst returns the cell in which each agent achieves most, for each tool setting and reliability.
-func (s *games) worst() []Game {
+func (v *validator) worst() []Game {
 	var worst []Game
 	for _, agent := range sim.Gaming {
 		for _, tools := range []string{assay.Discover, assay.Listed} {
 			for _, reliability := range reliabilities {
 				var cells []Game
-				for g, sum := range s.cells {
+				for g, sum := range v.games {
 					if g.Agent == agent && g.Tools == tools && g.Reliability == reliability {
 						cells = append(cells, *sum)
 					}

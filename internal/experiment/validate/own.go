@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,98 +70,83 @@ func (v *validator) randomGames() (games, wins int) {
 
 func (v *validator) served() bool { return v.library.Catalog().Server() != nil }
 
+// doubt adds a finding, unless the task has one of the kind.
+func (r *result) doubt(d Doubt, detail string) {
+	if !slices.ContainsFunc(r.findings, func(f Finding) bool { return f.Doubt == d }) {
+		r.findings = append(r.findings, Finding{r.label, d, detail})
+	}
+}
+
 // playOwn plays a task whose tools users wrote: with its plan, with an agent that calls no tool,
 // and with agents that do not read it.
-func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
-	v.proof.Tasks++
-	doubt := func(d Doubt, detail string) {
-		same := func(f Finding) bool { return f.Task == label(task) && f.Doubt == d }
-		if !slices.ContainsFunc(v.proof.Findings, same) {
-			v.proof.Findings = append(v.proof.Findings, Finding{label(task), d, detail})
-		}
+func (v *taskPlayer) playOwn(ctx context.Context) {
+	v.playPlan(ctx)
+	if world.Of(v.world).Environments {
+		v.playTwice(ctx)
 	}
-	play := func(agent assay.Provider, cell assay.Cell, round int) (*assay.Attempt, string) {
-		return v.ownEpisode(ctx, task, cell, agent, round, doubt)
-	}
-
-	v.playPlan(task, play, doubt)
-	if world.Of(v.proof.World).Environments {
-		v.playTwice(ctx, task, doubt)
-	}
-	v.won.begin(task)
+	v.tried = true
 	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
-	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
-		doubt(SolvedByNothing, string(a.Level))
+	if a, _ := v.ownEpisode(ctx, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
+		v.doubt(SolvedByNothing, string(a.Level))
 		if a.Level == assay.FullSuccess {
-			v.won.add(task, sim.Claimer)
+			v.solvedBy = []string{sim.Claimer}
 			return
 		}
 	}
-	for _, p := range floor.Policies(v.proof.World) {
-		if !p.Copies && p.Name != sim.Claimer && v.solves(ctx, task, p, doubt) {
-			v.won.add(task, p.Name)
+	for _, p := range floor.Policies(v.world) {
+		if !p.Copies && p.Name != sim.Claimer && v.solves(ctx, p) {
+			v.solvedBy = append(v.solvedBy, p.Name)
 		}
 	}
 }
 
-// solves plays a task with a policy without skill, and reports whether it solves the task. A policy
-// that does not even compare words gives rise to a doubt. The random one plays often.
-func (v *validator) solves(
-	ctx context.Context, task *assay.Task, p floor.Policy, doubt func(Doubt, string),
-) bool {
+// solves plays the task with a policy without skill, and reports whether it solves the task. A
+// policy that does not even compare words gives rise to a doubt. The random one plays often.
+func (v *taskPlayer) solves(ctx context.Context, p floor.Policy) bool {
 	cell := cellOf(p.Name, assay.Baseline, 1)
 	if p.Name != floor.Random {
-		trial := v.trial(task, cell, assay.Listed, 0)
+		trial := v.trial(cell, assay.Listed, 0)
 		trial.Calls = max(trial.Calls, len(v.library.Catalog().All()))
-		a, _ := v.floors.Play(ctx, p, trial, task, 0)
+		a, _ := v.floors.Play(ctx, p, trial, v.task, 0)
 		if a.Level == assay.FullSuccess && p.Name != sim.Expert {
-			doubt(NotDiscriminating, "an agent solves it that "+p.Does)
+			v.doubt(NotDiscriminating, "an agent solves it that "+p.Does)
 		}
 		return a.Level == assay.FullSuccess
 	}
 	wins := 0
 	games, lucky := v.randomGames()
 	for game := range games {
-		trial := v.trial(task, cell, assay.Listed, game)
-		if a, _ := v.floors.Play(ctx, p, trial, task, uint64(game)); a.Level == assay.FullSuccess {
+		trial := v.trial(cell, assay.Listed, game)
+		if a, _ := v.floors.Play(ctx, p, trial, v.task, uint64(game)); a.Level == assay.FullSuccess {
 			wins++
 		}
 	}
 	if wins > lucky {
-		doubt(NotDiscriminating, fmt.Sprintf("random calls solve it in %d of %d episodes", wins,
+		v.doubt(NotDiscriminating, fmt.Sprintf("random calls solve it in %d of %d episodes", wins,
 			games))
 	}
 	return wins > lucky
 }
 
-// playPlan plays a task with its reference plan: once on tools that always work, and often on tools
-// that fail sometimes.
-func (v *validator) playPlan(
-	task *assay.Task, play func(assay.Provider, assay.Cell, int) (*assay.Attempt, string),
-	doubt func(Doubt, string),
-) {
-	p := &v.proof
-	if task.Reference == nil {
-		p.WithoutPlan++
-		doubt(Unproved, "")
+// playPlan plays the task with its reference plan: once on tools that always work, and often on
+// tools that fail sometimes.
+func (v *taskPlayer) playPlan(ctx context.Context) {
+	if v.task.Reference == nil {
+		v.withoutPlan = true
+		v.doubt(Unproved, "")
 		return
 	}
-	a, why := play(v.models, cellOf(sim.Optimal, assay.Optimal, 1), 0)
+	a, why := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, 1), 0)
 	if a.Level != assay.FullSuccess && a.FaultKind == "" {
-		p.Unsolvable++
-		doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
+		v.unsolvable = true
+		v.doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
 	}
 	if a.Level != assay.FullSuccess {
 		return // luck makes no task better
 	}
 	for round := range v.rounds {
-		a, _ := play(v.models, cellOf(sim.Optimal, assay.Optimal, Reliability), round)
-		if a.Level == assay.FullSuccess {
-			v.full++
-		}
-		v.planned += a.Best
-		v.variance += a.Best * (1 - a.Best)
-		v.played++
+		a, _ := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, Reliability), round)
+		v.count(a)
 	}
 }
 
@@ -170,22 +154,21 @@ func cellOf(model, variant string, reliability float64) assay.Cell {
 	return assay.Cell{Model: model, Variant: variant, Reliability: reliability}
 }
 
-// ownEpisode plays a task once. Why is the first condition of full success that does not hold.
-func (v *validator) ownEpisode(
-	ctx context.Context, task *assay.Task, cell assay.Cell, agent assay.Provider, round int,
-	doubt func(Doubt, string),
+// ownEpisode plays the task once. Why is the first condition of full success that does not hold.
+func (v *taskPlayer) ownEpisode(
+	ctx context.Context, cell assay.Cell, round int,
 ) (a *assay.Attempt, why string) {
-	trial := v.trial(task, cell, assay.Listed, round)
-	a, tr := v.runner.Run(ctx, agent, &trial, task)
+	trial := v.trial(cell, assay.Listed, round)
+	a, tr := v.runner.Run(ctx, v.models, &trial, v.task)
 	if a.FaultKind != "" {
 		if ctx.Err() == nil {
-			doubt(Breaks, strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": "))
+			v.doubt(Breaks, strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": "))
 		}
 		return a, ""
 	}
-	e := score.New(v.library.Catalog()).Explain(&trial, task, tr)
+	e := score.New(v.library.Catalog()).Explain(&trial, v.task, tr)
 	if e.Outcome.Level != a.Level || e.Outcome.ErrorCategory != a.ErrorCategory {
-		doubt(JudgedTwice, fmt.Sprintf("first %s, then %s", a.Level, e.Outcome.Level))
+		v.doubt(JudgedTwice, fmt.Sprintf("first %s, then %s", a.Level, e.Outcome.Level))
 	}
 	for _, r := range e.Rules {
 		if !r.Holds && r.Verdict == "level" {
@@ -194,12 +177,4 @@ func (v *validator) ownEpisode(
 		}
 	}
 	return a, ""
-}
-
-// concludeOwn sorts the findings by task.
-func (v *validator) concludeOwn(p *Proof) {
-	slices.SortStableFunc(p.Findings, func(a, b Finding) int { return cmp.Compare(a.Task, b.Task) })
-	if slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Grave() }) {
-		p.Sound = false
-	}
 }

@@ -53,10 +53,12 @@ func Quick(
 	if ctx.Err() != nil {
 		err = nil
 	}
-	u.Played = v.proof.Tasks
-	for _, f := range v.proof.Findings {
-		if f.Grave() {
-			u.Findings = append(u.Findings, f)
+	u.Played = v.begun
+	for i := range v.results {
+		for _, f := range v.results[i].findings {
+			if f.Grave() {
+				u.Findings = append(u.Findings, f)
+			}
 		}
 	}
 	return u, err

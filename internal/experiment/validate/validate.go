@@ -94,52 +94,56 @@ func Library(
 
 // A validator plays tasks in one world.
 type validator struct {
-	own bool // users wrote the tools
+	library *library.Library
+	world   string
+	own     bool // users wrote the tools
 	// most limits the tasks that are played, if it is not 0, and wanted chooses them.
 	most   int
 	wanted func(assay.TaskID) bool
 	// turns and calls are the limits of an episode.
 	turns, calls int
-	library      *library.Library
-	runner       *episode.Runner
-	models       *sim.Models
-	proof        Proof
-	// rounds is the number of times that the oracle plays each task on tools that fail. The other
-	// fields are sums over all these episodes.
-	rounds, full      int
-	played            int // by plans that users wrote
-	planned, variance float64
-	games             games
-	floors            *floor.Player
-	won               wins
-	show              func(done, of int)
-	// number is the number of the task that is played, in the order of the library.
-	number int
-	// failed, null and unsolvable are examples for the proof.
-	failed, null, unsolvable []listedTask
+	// rounds is the number of times that the oracle plays each task on tools that fail.
+	rounds int
+	runner *episode.Runner
+	models *sim.Models
+	floors *floor.Player
+	show   func(done, of int)
+
+	results []result // in the order of the library
+
+	mu    sync.Mutex // guards the fields below
+	begun int
+	games map[Game]*Game // by the game without its counts
 }
 
-// A listedTask is a task that a proof may name, with its number in the order of the library.
-type listedTask struct {
-	number int
-	label  string
+// A result is what playing one task has shown.
+type result struct {
+	id                assay.TaskID // "" if the task was not played
+	label, difficulty string
+	// Full counts the full successes of the oracle in episodes on tools that fail. The planner
+	// computes their mean and variance.
+	episodes, full    int
+	planned, variance float64
+
+	unsolvable, failed, null, withoutPlan bool
+	// tried is true if policies without skill played the task, and solvedBy names those that solved
+	// it.
+	tried    bool
+	solvedBy []string
+	findings []Finding
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
 	v := &validator{
-		library: lib,
-		runner:  episode.NewRunner(lib.Catalog(), 0),
-		models:  sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer),
-		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
-		proof:   Proof{World: worldName},
-		games:   newGames(),
-		floors:  floor.NewPlayer(lib),
-		won:     wins{by: make(map[[2]string]int), played: make(map[string]bool)},
-		show:    func(int, int) {},
-		own:     world.Of(worldName).OwnTools,
-		wanted:  func(assay.TaskID) bool { return true },
-		turns:   plan.DefaultTurns,
-		calls:   plan.DefaultCalls,
+		library: lib, world: worldName, own: world.Of(worldName).OwnTools,
+		wanted: func(assay.TaskID) bool { return true },
+		turns:  plan.DefaultTurns, calls: plan.DefaultCalls,
+		rounds: 1 + leastEpisodes/max(1, lib.Meta().Tasks),
+		runner: episode.NewRunner(lib.Catalog(), 0),
+		models: sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer),
+		floors: floor.NewPlayer(lib),
+		show:   func(int, int) {},
+		games:  make(map[Game]*Game),
 	}
 	if v.served() {
 		v.rounds = 1 + servedEpisodes/max(1, lib.Meta().Tasks)
@@ -154,56 +158,34 @@ type job struct {
 	number     int
 }
 
+// playAll plays all tasks at once, but tasks with own tools one at a time, because they have
+// programs and states. The wordings of a task share episodes, so they are played together.
 func (v *validator) playAll(ctx context.Context) error {
 	jobs, err := v.jobs(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case v.own: // their programs and states are played one at a time
-		return v.playJobs(ctx, jobs, func() { v.show(v.proof.Tasks, len(jobs)) })
 	}
-	// The wordings of a task share episodes, so they stay together. The number of shards does not
-	// depend on the machine, because the sums of reals depend on it.
-	shards := make([]*validator, 16)
-	lists := make([][]job, len(shards))
-	places := make(map[assay.TaskID]int)
+	v.results = make([]result, len(jobs))
+	if v.most > 0 {
+		jobs = jobs[:min(v.most, len(jobs))]
+	}
+	var tasks []assay.TaskID
+	wordings := make(map[assay.TaskID][]job)
 	for _, j := range jobs {
-		if _, known := places[j.id]; !known {
-			places[j.id] = len(places) % len(shards)
+		if wordings[j.id] == nil {
+			tasks = append(tasks, j.id)
 		}
-		lists[places[j.id]] = append(lists[places[j.id]], j)
-	}
-	var mu sync.Mutex
-	played := 0
-	show := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		v.show(played, len(jobs))
-		played++
+		wordings[j.id] = append(wordings[j.id], j)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range shards {
-		s := *v // they share the agents
-		s.proof, s.games = Proof{World: v.proof.World}, newGames()
-		s.won = wins{by: make(map[[2]string]int), played: make(map[string]bool)}
-		shards[i] = &s
-		g.Go(func() error {
-			return shards[i].playJobs(ctx, lists[i], show)
-		})
+	if v.own {
+		g.SetLimit(1)
 	}
-	if err := g.Wait(); err != nil {
-		return err
+	for _, id := range tasks {
+		g.Go(func() error { return v.playWordings(ctx, wordings[id]) })
 	}
-	for _, s := range shards {
-		v.merge(s)
-	}
-	number := make(map[assay.TaskID]int)
-	for _, j := range jobs {
-		number[j.id] = j.number
-	}
-	v.won.sort(number)
-	return nil
+	return g.Wait()
 }
 
 // jobs lists the tasks to play.
@@ -226,23 +208,28 @@ func (v *validator) jobs(ctx context.Context) (jobs []job, err error) {
 	return jobs, nil
 }
 
-// playJobs plays tasks one after the other.
-func (v *validator) playJobs(ctx context.Context, jobs []job, show func()) error {
+// playWordings plays the wordings of a task one after the other.
+func (v *validator) playWordings(ctx context.Context, jobs []job) error {
+	known := make(map[string]assay.Level)
 	for _, j := range jobs {
-		if v.most > 0 && v.proof.Tasks >= v.most {
-			break
+		if err := context.Cause(ctx); err != nil {
+			return err
 		}
 		task, err := v.library.Task(ctx, j.id, j.difficulty)
 		if err != nil {
 			return err
 		}
-		show()
-		v.number = j.number
+		v.mu.Lock()
+		v.show(v.begun, len(v.results))
+		v.begun++
+		v.mu.Unlock()
+		p := &taskPlayer{v, &task, j.number, known, &v.results[j.number]}
+		*p.result = result{id: task.ID, label: label(&task), difficulty: task.Difficulty}
 		if v.own {
-			v.playOwn(ctx, &task)
+			p.playOwn(ctx)
 			err = context.Cause(ctx)
 		} else {
-			err = v.play(ctx, &task)
+			err = p.play(ctx)
 		}
 		if err != nil {
 			return err
@@ -251,132 +238,141 @@ func (v *validator) playJobs(ctx context.Context, jobs []job, show func()) error
 	return nil
 }
 
-// merge adds what another validator found at other tasks.
-func (v *validator) merge(o *validator) {
-	v.full += o.full
-	v.planned += o.planned
-	v.variance += o.variance
-	v.proof.Tasks += o.proof.Tasks
-	v.proof.Unsolvable += o.proof.Unsolvable
-	v.failed = append(v.failed, o.failed...)
-	v.null = append(v.null, o.null...)
-	v.unsolvable = append(v.unsolvable, o.unsolvable...)
-	v.games.merge(&o.games)
-	v.won.merge(&o.won)
-}
-
 // conclude computes the oracle's rate and decides whether the library is sound.
 func (v *validator) conclude() Proof {
-	p := v.proof
-	p.Failed, p.Null, p.Examples = first(v.failed), first(v.null), first(v.unsolvable)
-	full := float64(v.full)
-	n := float64(p.Tasks * v.rounds)
-	if v.own {
-		n = float64(v.played)
+	p := Proof{World: v.world, Floors: floorsOf(v.results)}
+	var episodes, full int
+	var planned, variance float64
+	for i := range v.results {
+		r := &v.results[i]
+		if r.id == "" {
+			continue
+		}
+		p.Tasks++
+		episodes, full = episodes+r.episodes, full+r.full
+		planned, variance = planned+r.planned, variance+r.variance
+		if r.unsolvable {
+			p.Unsolvable++
+		}
+		if r.withoutPlan {
+			p.WithoutPlan++
+		}
+		p.Findings = append(p.Findings, r.findings...)
+		for _, list := range []struct {
+			named bool
+			of    *[]string
+		}{{r.unsolvable && !v.own, &p.Examples}, {r.failed, &p.Failed}, {r.null, &p.Null}} {
+			if list.named && len(*list.of) < mostExamples {
+				*list.of = append(*list.of, r.label)
+			}
+		}
 	}
-	if n > 0 {
-		p.Oracle, p.Planned = full/n, v.planned/n
+	if episodes > 0 {
+		p.Oracle, p.Planned = float64(full)/float64(episodes), planned/float64(episodes)
 	}
-	if v.variance > 0 {
-		p.Z = (full - v.planned) / math.Sqrt(v.variance)
+	if variance > 0 {
+		p.Z = (float64(full) - planned) / math.Sqrt(variance)
 	}
 	// If hardly any episode can fail, a difference of one episode is not evidence.
-	within := math.Abs(full-v.planned) <= stat.Z999*math.Sqrt(v.variance)+1
+	within := math.Abs(float64(full)-planned) <= stat.Z999*math.Sqrt(variance)+1
 	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
-	p.Floors = v.won.floors()
 	if v.own {
-		v.concludeOwn(&p)
+		slices.SortStableFunc(p.Findings, func(a, b Finding) int { return cmp.Compare(a.Task, b.Task) })
+		p.Sound = p.Sound && !slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Grave() })
 		return p
 	}
-	p.Games = v.games.worst()
+	p.Games = v.worst()
 	if v.library.Meta().Name == library.BuiltinName {
 		p.Sound = p.Sound && !slices.ContainsFunc(p.Games, func(g Game) bool { return g.Pays() })
 	}
 	return p
 }
 
+// mostExamples is how many tasks each list of a proof names.
+const mostExamples = 5
+
+// A taskPlayer plays one task.
+type taskPlayer struct {
+	*validator
+	task   *assay.Task
+	number int // in the order of the library
+	// known has the levels of episodes that other wordings of the task have had, too.
+	known map[string]assay.Level
+	*result
+}
+
 // play plays one task: the oracle plays it on tools that always work and on tools that fail
 // sometimes, and the null agent plays it once.
-func (v *validator) play(ctx context.Context, task *assay.Task) error {
-	p := &v.proof
-	p.Tasks++
+func (v *taskPlayer) play(ctx context.Context) error {
 	play := func(
 		model string, reliability float64, agent assay.Provider, round int,
 	) (*assay.Attempt, error) {
-		cell := cellOf(model, assay.Baseline, reliability)
-		return v.episode(ctx, task, cell, assay.Discover, agent, round)
+		return v.episode(ctx, cellOf(model, assay.Baseline, reliability), assay.Discover, agent, round)
 	}
 	best := 0.0
 	for round := range v.rounds {
-		oracle := v.models.Oracle(task.Required, Reliability)
-		a, err := play("oracle", Reliability, oracle, round)
+		a, err := play("oracle", Reliability, v.models.Oracle(v.task.Required, Reliability), round)
 		if err != nil {
 			return err
 		}
-		if a.Level == assay.FullSuccess {
-			v.full++
-		}
+		v.count(a)
 		best = a.Best
-		v.planned += best
-		v.variance += best * (1 - best)
 	}
-	if best == 0 {
-		p.Unsolvable++
-		v.unsolvable = append(v.unsolvable, listedTask{v.number, label(task)})
-	}
+	v.unsolvable = best == 0
 
-	oracle := v.models.Oracle(task.Required, 1)
-	reliable, err := play("oracle", 1, oracle, 0)
+	reliable, err := play("oracle", 1, v.models.Oracle(v.task.Required, 1), 0)
 	if err != nil {
 		return err
 	}
-	if reliable.Best == 1 && reliable.Level != assay.FullSuccess {
-		v.failed = append(v.failed, listedTask{v.number, label(task)})
-	}
-
+	v.failed = reliable.Best == 1 && reliable.Level != assay.FullSuccess
 	null, err := play(sim.Mute, Reliability, v.models, 0)
 	if err != nil {
 		return err
 	}
-	if null.Level != assay.Failure || null.Coverage != 0 {
-		v.null = append(v.null, listedTask{v.number, label(task)})
-	}
-	if best == 0 {
+	v.null = null.Level != assay.Failure || null.Coverage != 0
+	if v.unsolvable {
 		return nil
 	}
-	v.playFloors(ctx, task)
-	if p.World == world.Assay1Name {
-		return v.playGames(ctx, task)
+	v.playFloors(ctx)
+	if v.world == world.Assay1Name {
+		return v.playGames(ctx)
 	}
 	return context.Cause(ctx)
 }
 
-// episode plays a task once.
-func (v *validator) episode(
-	ctx context.Context, task *assay.Task, cell assay.Cell, tools string, agent assay.Provider,
-	round int,
+// count counts an episode of the oracle on tools that fail.
+func (r *result) count(a *assay.Attempt) {
+	r.episodes++
+	if a.Level == assay.FullSuccess {
+		r.full++
+	}
+	r.planned += a.Best
+	r.variance += a.Best * (1 - a.Best)
+}
+
+// episode plays the task once.
+func (v *taskPlayer) episode(
+	ctx context.Context, cell assay.Cell, tools string, agent assay.Provider, round int,
 ) (*assay.Attempt, error) {
-	trial := v.trial(task, cell, tools, round)
-	a, _ := v.runner.Run(ctx, agent, &trial, task)
+	trial := v.trial(cell, tools, round)
+	a, _ := v.runner.Run(ctx, agent, &trial, v.task)
 	if a.FaultKind != "" {
-		return nil, fmt.Errorf("task %s: %s", label(task), a.FaultDetail)
+		return nil, fmt.Errorf("task %s: %s", v.label, a.FaultDetail)
 	}
 	return a, nil
 }
 
-// trial returns a trial of a task.
-func (v *validator) trial(
-	task *assay.Task, cell assay.Cell, tools string, round int,
-) assay.Trial {
-	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
+// trial returns a trial of the task.
+func (v *taskPlayer) trial(cell assay.Cell, tools string, round int) assay.Trial {
+	cell.Difficulty, cell.TaskType = v.task.Difficulty, v.task.Type
 	setting := assay.Setting{
-		World: v.proof.World, Protocol: assay.Native, Tools: tools, Turns: v.turns, Calls: v.calls,
+		World: v.world, Protocol: assay.Native, Tools: tools, Turns: v.turns, Calls: v.calls,
 	}
-	if world.Of(v.proof.World).Environments {
-		setting.Calls, setting.Turns = room(task, v.calls, v.turns)
+	if world.Of(v.world).Environments {
+		setting.Calls, setting.Turns = room(v.task, v.calls, v.turns)
 	}
-	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
-	return assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
+	ref := assay.TaskRef{ID: v.task.ID, Digest: v.library.Digest(v.task)}
+	return assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(v.task, round))
 }
 
 // Difficulties are the difficulties that a task can be worded at, and the mixtures of them.
@@ -388,13 +384,3 @@ func repeatOf(task *assay.Task, round int) int {
 }
 
 func label(task *assay.Task) string { return fmt.Sprintf("%s (%s)", task.ID, task.Difficulty) }
-
-// first returns the labels of the first examples.
-func first(all []listedTask) (labels []string) {
-	slices.SortFunc(all, func(a, b listedTask) int { return cmp.Compare(a.number, b.number) })
-	const most = 5
-	for _, e := range all[:min(most, len(all))] {
-		labels = append(labels, e.label)
-	}
-	return labels
-}

@@ -156,10 +156,10 @@ func TestValidateComparesOracleWithPlanner(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := newValidator(lib, world.Assay1Name)
-			v.planned = tc.extra
 			if err := v.playAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			v.results[0].planned += tc.extra
 			p := v.conclude()
 			if p.Sound != tc.sound || p.Unsolvable+len(p.Failed)+len(p.Null) != 0 {
 				t.Errorf("proof = %+v, want Sound %v and no bad tasks", p, tc.sound)
