@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
@@ -151,7 +150,7 @@ func (r *runResult) unfinished(
 			counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
-		isStop := func(stop budget.Stop) bool { return stop.Reason == reason }
+		isStop := func(stop job.Stop) bool { return stop.Reason == reason }
 		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) {
 			add("%d of them did not start: %s", s.NotRun[reason], reason)
 		}

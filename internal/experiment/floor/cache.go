@@ -10,7 +10,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/experiment/cachefile"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -30,7 +29,7 @@ func cacheOf(lib *library.Library, s trialSample) cache {
 		_ = write.Encode(e) // no value of a planned trial is an infinity
 	}
 	name := hex.EncodeToString(h.Sum(nil)[:16]) + ".json"
-	return cache{cachefile.Path("floors", name)}
+	return cache{CachePath("floors", name)}
 }
 
 // A conditionValue is a value of a condition.
@@ -73,6 +72,6 @@ func (c cache) read() (Floors, bool) {
 func (c cache) write(floors Floors) {
 	b, err := json.Marshal(entriesOf(floors, func(f Floor) Floor { return f }))
 	if err == nil {
-		cachefile.Write(c.path, b)
+		WriteCache(c.path, b)
 	}
 }

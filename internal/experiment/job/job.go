@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -273,8 +272,8 @@ func (j *Job) IDs() map[assay.TrialID]bool {
 
 // Judge passes the stored outcomes of the planned trials to a gate. It does not read the
 // store if the experiment has no stop rules.
-func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error {
-	if j.Experiment.Stop == (budget.StopRules{}) {
+func (j *Job) Judge(ctx context.Context, db *store.DB, g *Stopper) error {
+	if j.Experiment.Stop == (plan.StopRules{}) {
 		return nil
 	}
 	type verdict struct {
@@ -300,11 +299,11 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *budget.Stopper) error 
 // that skip any. Only trials without an outcome that keep returns true for count.
 func (j *Job) StoppedEarly(
 	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
-) (skipped map[string]int, stops []budget.Stop, err error) {
-	if j.Experiment.Stop == (budget.StopRules{}) {
+) (skipped map[string]int, stops []Stop, err error) {
+	if j.Experiment.Stop == (plan.StopRules{}) {
 		return nil, nil, nil
 	}
-	rules := budget.New(budget.Budgets{}, j.Experiment.Stop)
+	rules := NewStopper(plan.Budgets{}, j.Experiment.Stop)
 	if err := j.Judge(ctx, db, rules); err != nil {
 		return nil, nil, err
 	}

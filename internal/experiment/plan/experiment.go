@@ -18,7 +18,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
@@ -48,8 +47,8 @@ type Experiment struct {
 	Failures     Failures                    `yaml:"failures" json:"failures,omitzero"`
 	Loops        map[assay.LoopKind]LoopRule `yaml:"loops" json:"loops,omitempty"`
 	Limits       Limits                      `yaml:"limits" json:"limits"`
-	Budget       budget.Budgets              `yaml:"budget" json:"budget,omitzero"`
-	Stop         budget.StopRules            `yaml:"stop" json:"stop,omitzero"`
+	Budget       Budgets                     `yaml:"budget" json:"budget,omitzero"`
+	Stop         StopRules                   `yaml:"stop" json:"stop,omitzero"`
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`

@@ -12,7 +12,6 @@ import (
 	"gotest.tools/v3/golden"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
@@ -151,21 +150,21 @@ func TestSpendingIsRead(t *testing.T) {
 	type spending struct {
 		Tokens int
 		USD    float64
-		Budget budget.Budgets
-		Stop   budget.StopRules
+		Budget plan.Budgets
+		Stop   plan.StopRules
 	}
 	want := spending{
 		50000, 0.5,
-		budget.Budgets{
-			Budget: budget.Budget{USD: 50, Tokens: 20_000_000},
-			PerModel: budget.Budget{
+		plan.Budgets{
+			Budget: plan.Budget{USD: 50, Tokens: 20_000_000},
+			PerModel: plan.Budget{
 				USD:    10,
 				Tokens: 5_000_000,
-			}, PerCell: budget.Budget{Tokens: 200_000},
+			}, PerCell: plan.Budget{Tokens: 200_000},
 		},
-		budget.StopRules{
-			Hopeless:  &budget.StopRule{After: 30, Below: 0.1, Per: budget.PerCell},
-			Malformed: &budget.StopRule{After: 20, Above: 0.8, Per: budget.PerModel},
+		plan.StopRules{
+			Hopeless:  &plan.StopRule{After: 30, Below: 0.1, Per: plan.PerCell},
+			Malformed: &plan.StopRule{After: 20, Above: 0.8, Per: plan.PerModel},
 		},
 	}
 	if diff := cmp.Diff(want,

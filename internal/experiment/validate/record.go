@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/cachefile"
+	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -18,13 +18,13 @@ type validationRecord struct {
 }
 
 func recordPath(lib *library.Library) string {
-	return cachefile.Path("validated", lib.Meta().Digest+".json")
+	return floor.CachePath("validated", lib.Meta().Digest+".json")
 }
 
 // remember keeps a proof of a library.
 func remember(lib *library.Library, p *Proof) {
 	if b, err := json.Marshal(validationRecord{p.Tasks, p.Findings}); err == nil {
-		cachefile.Write(recordPath(lib), b)
+		floor.WriteCache(recordPath(lib), b)
 	}
 }
 

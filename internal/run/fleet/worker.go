@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/still"
+	"github.com/assay-eval/assay/internal/run/engine"
 )
 
 const (
@@ -217,7 +217,7 @@ type session struct {
 	free    chan struct{} // a value for each free slot
 	leave   chan struct{} // closed when no more assignments are taken
 	pending sync.WaitGroup
-	still   *still.Watch
+	still   *engine.StillWatch
 
 	mu      sync.Mutex
 	running map[held]context.CancelCauseFunc
@@ -232,7 +232,7 @@ func (w *Worker) session(ctx context.Context, hi *welcome) (again bool, err erro
 	s := &session{
 		Worker: w, job: &hi.Job, lease: hi.Lease, agents: make(map[string]runner),
 		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
-		running: make(map[held]context.CancelCauseFunc), still: still.New(w.options.Say),
+		running: make(map[held]context.CancelCauseFunc), still: engine.NewStillWatch(w.options.Say),
 	}
 	tasks, err := lru.New[string, *assay.Task](knownTasks)
 	if err != nil {

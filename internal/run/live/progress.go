@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
@@ -37,8 +37,8 @@ type Progress struct {
 	UserTokens int     `json:"user_tokens,omitempty"`
 	UserCost   float64 `json:"user_cost_usd,omitempty"`
 	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
-	Unpriced []string       `json:"unpriced,omitempty"`
-	Budget   budget.Budgets `json:"budget,omitzero"`
+	Unpriced []string     `json:"unpriced,omitempty"`
+	Budget   plan.Budgets `json:"budget,omitzero"`
 	// Stopping is true if the run starts no new trials.
 	Stopping bool `json:"stopping"`
 	// PausedSince is when the user paused all lanes. It is missing if a lane is not paused.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/engine"
@@ -238,7 +238,7 @@ func (g *gated) spend(req *assay.Request, resp *assay.Response) {
 // limitsSpending reports whether the experiment limits tokens or dollars.
 func (s *Session) limitsSpending() bool {
 	l, b := s.Experiment.Limits, s.Experiment.Budget
-	return l.Tokens > 0 || l.USD > 0 || b != (budget.Budgets{})
+	return l.Tokens > 0 || l.USD > 0 || b != (plan.Budgets{})
 }
 
 // skip returns why a trial must not start, or "".

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -27,7 +26,7 @@ func (refusing) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 }
 
 // troubled returns a session with two models, m and n, which have 100 pending trials each.
-func troubled(t *testing.T, m, n assay.Provider, b budget.Budgets, r budget.StopRules) *Session {
+func troubled(t *testing.T, m, n assay.Provider, b plan.Budgets, r plan.StopRules) *Session {
 	t.Helper()
 	e := &plan.Experiment{Models: []string{"m", "n"}, Budget: b, Stop: r}
 	pools := &job.Pools{ByModel: make(map[string]*lane.Pool)}
@@ -58,16 +57,16 @@ func TestAttentionNamesEachCause(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		budgets budget.Budgets
-		rules   budget.StopRules
+		budgets plan.Budgets
+		rules   plan.StopRules
 		trouble func(t *testing.T, s *Session)
 		want    []live.Attention
 	}{
-		{"nothing", budget.Budgets{}, budget.StopRules{}, func(*testing.T, *Session) {}, nil},
+		{"nothing", plan.Budgets{}, plan.StopRules{}, func(*testing.T, *Session) {}, nil},
 		{
 			"refused key",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(t *testing.T, s *Session) {
 				_, _ = s.pools.ByModel["m"].Chat(t.Context(), &assay.Request{})
 			},
@@ -78,8 +77,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"parked and requeued",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(_ *testing.T, s *Session) {
 				s.fault(engine.Parked, assay.Server, "a", "m")
 				s.fault(engine.Parked, assay.Server, "b", "m")
@@ -103,8 +102,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"paused",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(t *testing.T, s *Session) {
 				o := Order{Do: "pause", Names: []string{"m"}}
 				if _, err := s.pause(t.Context(), o); err != nil {
@@ -118,8 +117,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"budget",
-			budget.Budgets{Budget: budget.Budget{USD: 10}},
-			budget.StopRules{},
+			plan.Budgets{Budget: plan.Budget{USD: 10}},
+			plan.StopRules{},
 			func(_ *testing.T, s *Session) {
 				for range 20 {
 					s.meter.Started("m")
@@ -135,8 +134,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"stall",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(_ *testing.T, _ *Session) { time.Sleep(61 * time.Second) },
 			[]live.Attention{{
 				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
@@ -146,8 +145,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"agents that start",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(_ *testing.T, s *Session) {
 				s.pools.Agents = map[string]job.Agent{"n": {}}
 				s.agents = func(string) map[assay.AgentState]int {
@@ -162,8 +161,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"own error",
-			budget.Budgets{},
-			budget.StopRules{},
+			plan.Budgets{},
+			plan.StopRules{},
 			func(_ *testing.T, s *Session) { s.fault(engine.Faulted, assay.Harness, "a", "m") },
 			[]live.Attention{{
 				Cause: CauseHarness, Trials: 1, Text: "attempts ended with an error of Assay: 1",
@@ -172,8 +171,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		},
 		{
 			"stop rule and setting",
-			budget.Budgets{},
-			budget.StopRules{Malformed: &budget.StopRule{After: 5, Above: 0.5, Per: budget.PerModel}},
+			plan.Budgets{},
+			plan.StopRules{Malformed: &plan.StopRule{After: 5, Above: 0.5, Per: plan.PerModel}},
 			func(_ *testing.T, s *Session) {
 				cell := assay.Cell{Model: "m", Variant: "cot"}
 				for range 5 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
 // TestScarceDiskNeedsAttention checks the alarm on a file system of 1 MB. It skips the test if this
@@ -19,7 +19,7 @@ func TestScarceDiskNeedsAttention(t *testing.T) {
 		t.Skipf("cannot mount a small file system: %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
-	s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
+	s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 	s.options.Store = filepath.Join(dir, "s.db")
 	all := s.meter.Progress().Attention
 	if len(all) != 1 || all[0].Cause != CauseDisk || all[0].Trials != 200 ||

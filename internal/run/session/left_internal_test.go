@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -20,7 +20,7 @@ import (
 func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		s.outlook.expect(job.Forecast{Models: []job.ModelForecast{
 			{Model: "m", Trials: 100, Requests: 200, Wall: 3000},
 			{
@@ -77,7 +77,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 func TestStateHasTheRateOfSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		for i := range 40 {
 			s.meter.Started("m")
 			a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
@@ -31,7 +31,7 @@ func (h hanging) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, e
 func TestHungTimeIsNoSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		pool := lane.NewPool("m", []lane.Config{{
 			Name: "gw/K/m", Provider: hanging{new(atomic.Int32)}, Orders: "m",
 			Limits: lane.Limits{Concurrency: 2},

@@ -20,7 +20,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -28,7 +27,6 @@ import (
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/runlog"
-	"github.com/assay-eval/assay/internal/run/still"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -107,7 +105,7 @@ type Session struct {
 	agents  func(listed string) map[assay.AgentState]int
 	changed []library.Change // since the latest run
 	meter   *live.Meter
-	stopper *budget.Stopper
+	stopper *job.Stopper
 	started time.Time
 	log     *slog.Logger
 	runlog  *runlog.Log // nil if there is no log
@@ -117,7 +115,7 @@ type Session struct {
 	ended    chan struct{}
 	flights  flights
 	strips   strips
-	still    *still.Watch
+	still    *engine.StillWatch
 	figures  *figures
 	outlook  *outlook
 	troubles *troubles
@@ -145,7 +143,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		Job: j, options: o, started: now, pools: pools,
 		wake:     make(chan struct{}, 1),
 		commands: make(chan engine.Command), ended: make(chan struct{}),
-		stopper: budget.New(j.Experiment.Budget, j.Experiment.Stop),
+		stopper: job.NewStopper(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:   library.NewCache(j.Library),
 		figures: newFigures(now), outlook: &outlook{started: now, pools: pools},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
@@ -153,7 +151,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
-	s.still = still.New(s.note)
+	s.still = engine.NewStillWatch(s.note)
 	s.meter = live.NewMeter(s.complete)
 	return s
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/run/live"
@@ -20,7 +19,7 @@ type Status struct {
 	World   string `json:"world"`
 	Library string `json:"library"`
 	live.Trials
-	Stopped  []budget.Stop `json:"stopped_early"`
+	Stopped  []job.Stop    `json:"stopped_early"`
 	Faults   int           `json:"faults"`
 	Models   []ModelStatus `json:"models"`
 	Coverage []Coverage    `json:"coverage"`
@@ -107,7 +106,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	if err != nil {
 		return s, err
 	}
-	s.Stopped = append([]budget.Stop{}, stops...)
+	s.Stopped = append([]job.Stop{}, stops...)
 	for _, name := range j.Experiment.Models {
 		m := s.cover(j, name, settled)
 		m.Skipped = skipped[name]

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
@@ -38,7 +37,7 @@ type Summary struct {
 	Stopped bool `json:"stopped"`
 	// NotRun counts the trials that did not start, by the reason.
 	NotRun       map[string]int `json:"not_run"`
-	StoppedEarly []budget.Stop  `json:"stopped_early"`
+	StoppedEarly []job.Stop     `json:"stopped_early"`
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
 // silent is a provider that never answers.
@@ -24,7 +24,7 @@ func (silent) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, erro
 func TestStallIsExplained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, silent{}, silent{}, budget.Budgets{}, budget.StopRules{})
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 4 {
 			go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()

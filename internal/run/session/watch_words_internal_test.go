@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -28,7 +28,7 @@ func (busy) Chat(context.Context, *assay.Request) (*assay.Response, error) {
 func TestViewsQuoteTheEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := troubled(t, busy{}, silent{}, budget.Budgets{}, budget.StopRules{})
+		s := troubled(t, busy{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()
 		time.Sleep(10 * time.Second)

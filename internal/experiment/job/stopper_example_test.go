@@ -1,16 +1,17 @@
-package budget_test
+package job_test
 
 import (
 	"fmt"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
 // A cell that never succeeds is stopped as soon as its rule has enough outcomes.
-func Example() {
-	g := budget.New(budget.Budgets{}, budget.StopRules{
-		Hopeless: &budget.StopRule{After: 20, Below: 0.2, Per: budget.PerCell},
+func ExampleStopper() {
+	g := job.NewStopper(plan.Budgets{}, plan.StopRules{
+		Hopeless: &plan.StopRule{After: 20, Below: 0.2, Per: plan.PerCell},
 	})
 	cell := assay.Cell{
 		Model: "my-model", Variant: "cot", Difficulty: "easy",

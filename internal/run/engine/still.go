@@ -1,6 +1,4 @@
-// Package still notices when the machine stands still: the process is stopped, the computer
-// suspended, or so overloaded that goroutines run late. A timeout is then not an outcome.
-package still
+package engine
 
 import (
 	"cmp"
@@ -14,9 +12,9 @@ import (
 )
 
 const (
-	// every is how often a Watch looks at its clocks, and least how late it must be to count.
-	every = 250 * time.Millisecond
-	least = 250 * time.Millisecond
+	// lookEvery is how often a StillWatch looks at its clocks, and leastStop how late it must be to count.
+	lookEvery = 250 * time.Millisecond
+	leastStop = 250 * time.Millisecond
 	// worthTelling is how long the machine must stand still for a note while it runs, and
 	// worthKeeping for a warning afterwards, if no attempt was affected. A busy machine stands still
 	// for a second without any harm.
@@ -26,27 +24,29 @@ const (
 	foreign = 10 * time.Second
 )
 
-// A Watch measures for how long the machine stood still. It must be run.
-type Watch struct {
+// A StillWatch measures for how long the machine stood still. It must be run.
+// It notices that the process is stopped, the computer suspended, or so overloaded that goroutines
+// run late. A timeout is then not an outcome.
+type StillWatch struct {
 	told func(string)
 
 	mu       sync.Mutex
 	last     time.Time
-	stops    []stop
+	stops    []standstill
 	attempts int // that ended by time meanwhile
 }
 
-type stop struct {
+type standstill struct {
 	until time.Time
 	took  time.Duration
 }
 
-// New returns a watch that reports long stops to a function.
-func New(told func(string)) *Watch { return &Watch{told: told, last: time.Now()} }
+// NewStillWatch returns a watch that reports long stops to a function.
+func NewStillWatch(told func(string)) *StillWatch { return &StillWatch{told: told, last: time.Now()} }
 
 // Run watches until ctx ends.
-func (w *Watch) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
+func (w *StillWatch) Run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	w.mu.Lock()
 	w.last = time.Now() // a run may have prepared for long
@@ -63,13 +63,13 @@ func (w *Watch) Run(ctx context.Context) {
 
 // look compares both clocks with the latest look. The monotonic clock does not advance while the
 // computer is suspended, and the wall clock may be set back.
-func (w *Watch) look(now time.Time, ticked bool) {
+func (w *StillWatch) look(now time.Time, ticked bool) {
 	w.mu.Lock()
-	late := max(now.Sub(w.last), now.Round(0).Sub(w.last.Round(0))) - every
-	if late >= least {
-		w.stops = append(w.stops, stop{now.Round(0), late})
+	late := max(now.Sub(w.last), now.Round(0).Sub(w.last.Round(0))) - lookEvery
+	if late >= leastStop {
+		w.stops = append(w.stops, standstill{now.Round(0), late})
 	}
-	if late >= least || ticked {
+	if late >= leastStop || ticked {
 		w.last = now
 	}
 	w.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *Watch) look(now time.Time, ticked bool) {
 }
 
 // since returns for how long the machine has stood still since a time.
-func (w *Watch) since(began time.Time) (sum time.Duration) {
+func (w *StillWatch) since(began time.Time) (sum time.Duration) {
 	w.look(time.Now(), false) // an attempt may end before the next tick
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *Watch) since(began time.Time) (sum time.Duration) {
 }
 
 // Resumed returns when the machine went on after it last stood still for a while, or the zero time.
-func (w *Watch) Resumed(while time.Duration) time.Time {
+func (w *StillWatch) Resumed(while time.Duration) time.Time {
 	w.look(time.Now(), false)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *Watch) Resumed(while time.Duration) time.Time {
 // Excuse turns an attempt that ended by time into a fault if the machine stood still for more than
 // a tenth of that time since the attempt began. limit is the time that its agent had, if any. An
 // agent's error counts, too, because agents have their own time limits.
-func (w *Watch) Excuse(
+func (w *StillWatch) Excuse(
 	a *assay.Attempt, t *assay.Transcript, began time.Time, limit time.Duration,
 ) {
 	switch {
@@ -135,10 +135,10 @@ func (w *Watch) Excuse(
 }
 
 // String describes in a sentence the stops that users must know about, or returns "".
-func (w *Watch) String() string {
+func (w *StillWatch) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var told []stop
+	var told []standstill
 	var sum time.Duration
 	for _, s := range w.stops {
 		if s.took >= worthKeeping || w.attempts > 0 {

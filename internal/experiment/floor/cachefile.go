@@ -1,7 +1,4 @@
-// Package cachefile keeps small files in the user's cache directory: what takes long to find out, and
-// can be found out again. So no function returns an error, and the oldest files of a kind go when
-// there are many. It does not know what is in the files.
-package cachefile
+package floor
 
 import (
 	"cmp"
@@ -14,8 +11,10 @@ import (
 // mostFiles limits the number of files of a kind. Each has a few kilobytes.
 const mostFiles = 100
 
-// Path returns the path of a file of a kind, or "" if there is no cache directory.
-func Path(kind, name string) string {
+// CachePath returns the path of a file of a kind in the user's cache directory, or "" if there is
+// none. Such files keep what takes long to find out, and can be found out again, so mistakes with
+// them are no errors.
+func CachePath(kind, name string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -23,8 +22,8 @@ func Path(kind, name string) string {
 	return filepath.Join(dir, "assay", kind, name)
 }
 
-// Write replaces the file at a path, and removes the oldest files beside it if there are many.
-func Write(path string, b []byte) {
+// WriteCache replaces the file at a path, and removes the oldest files beside it if there are many.
+func WriteCache(path string, b []byte) {
 	dir := filepath.Dir(path)
 	if path == "" || os.MkdirAll(dir, 0o755) != nil {
 		return

@@ -1,10 +1,4 @@
-// Package budget decides whether a trial is still worth running: whether the budgets have room for
-// it, and whether a stop rule has stopped its cell or its model.
-//
-// It owns the budgets and stop rules of an experiment and counts the spending of a run and how its
-// trials end. It reads no store and does not end trials: the engine asks before each trial, and
-// providers ask before each request.
-package budget
+package job
 
 import (
 	"fmt"
@@ -13,12 +7,16 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
-// A Stopper applies budgets and stop rules to one run. It is safe for concurrent use.
+// A Stopper decides whether a trial is still worth running: whether the budgets have room for it,
+// and whether a stop rule has stopped its cell or its model. It counts the spending of a run and how
+// its trials end. It does not end trials: the engine asks before each trial, and providers ask
+// before each request. It is safe for concurrent use.
 type Stopper struct {
-	budgets Budgets
-	rules   StopRules
+	budgets plan.Budgets
+	rules   plan.StopRules
 
 	mu     sync.Mutex // guards the fields below
 	run    account
@@ -61,8 +59,8 @@ func (s Stop) String() string {
 	return fmt.Sprintf("%s stopped early: %s", name, s.Reason)
 }
 
-// New returns a stopper without any trials.
-func New(budgets Budgets, rules StopRules) *Stopper {
+// NewStopper returns a stopper without any trials.
+func NewStopper(budgets plan.Budgets, rules plan.StopRules) *Stopper {
 	return &Stopper{
 		budgets: budgets, rules: rules,
 		models: make(map[string]*account), cells: make(map[assay.Cell]*account),
@@ -70,7 +68,7 @@ func New(budgets Budgets, rules StopRules) *Stopper {
 }
 
 // Budgets returns the budgets of the run.
-func (g *Stopper) Budgets() Budgets { return g.budgets }
+func (g *Stopper) Budgets() plan.Budgets { return g.budgets }
 
 // accountsLocked returns the accounts of the run, of the cell's model and of the cell.
 func (g *Stopper) accountsLocked(c assay.Cell) [3]*account {
@@ -102,8 +100,8 @@ func (g *Stopper) Outcome(c assay.Cell, level assay.Level, callless bool) []Stop
 		}
 	}
 	known := len(g.stops)
-	g.judgeLocked(assay.Cell{Model: c.Model}, all[1], PerModel)
-	g.judgeLocked(c, all[2], PerCell)
+	g.judgeLocked(assay.Cell{Model: c.Model}, all[1], plan.PerModel)
+	g.judgeLocked(c, all[2], plan.PerCell)
 	return slices.Clone(g.stops[known:])
 }
 
@@ -197,11 +195,11 @@ func (g *Stopper) Allow(c assay.Cell) *assay.Fault {
 }
 
 // budgetList returns the budgets in the order of accountsLocked.
-func (g *Stopper) budgetList() [3]Budget {
-	return [3]Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
+func (g *Stopper) budgetList() [3]plan.Budget {
+	return [3]plan.Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
 }
 
-func budgetText(i int, c assay.Cell, b Budget) string {
+func budgetText(i int, c assay.Cell, b plan.Budget) string {
 	scope := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
 	var bounds []string
 	if b.USD > 0 {

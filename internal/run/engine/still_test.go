@@ -1,4 +1,4 @@
-package still
+package engine
 
 import (
 	"strings"
@@ -38,10 +38,10 @@ func TestExcuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := New(func(string) {})
+				w := NewStillWatch(func(string) {})
 				began := time.Now()
 				for left := x.stood; left > 0; left -= 900 * time.Millisecond {
-					time.Sleep(every + min(left, 900*time.Millisecond))
+					time.Sleep(lookEvery + min(left, 900*time.Millisecond))
 					w.look(time.Now(), true)
 				}
 				a, tr := x.attempt, assay.Transcript{Ended: x.attempt.Ended}
@@ -63,7 +63,7 @@ func TestExcuse(t *testing.T) {
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		w := New(func(text string) { told = append(told, text) })
+		w := NewStillWatch(func(text string) { told = append(told, text) })
 		began := time.Now()
 		stood := func(want time.Duration) {
 			t.Helper()
@@ -71,16 +71,16 @@ func TestClocks(t *testing.T) {
 				t.Errorf("stood still for %v, want %v", got, want)
 			}
 		}
-		time.Sleep(every + least - 1)
+		time.Sleep(lookEvery + leastStop - 1)
 		stood(0)
 		w.look(time.Now(), true)
-		time.Sleep(every + 2*time.Second)
+		time.Sleep(lookEvery + 2*time.Second)
 		w.look(time.Now(), true)
 		if len(told) != 1 || w.String() != "" {
 			t.Errorf("of two seconds, it says %q and %q", told, w)
 		}
-		began, told, w = time.Now(), nil, New(w.told)
-		time.Sleep(every + 14*time.Second)
+		began, told, w = time.Now(), nil, NewStillWatch(w.told)
+		time.Sleep(lookEvery + 14*time.Second)
 		stood(14 * time.Second) // the attempt ends before the tick
 		w.look(time.Now(), true)
 		stood(14 * time.Second)
@@ -92,9 +92,9 @@ func TestClocks(t *testing.T) {
 		w.last = time.Now().Round(0).Add(-time.Minute) // only the wall clock went on
 		w.look(time.Now(), true)
 		began = began.Add(-time.Hour)
-		stood(14*time.Second + time.Minute - every)
-		if !w.Resumed(2*time.Minute).IsZero() || time.Since(w.Resumed(time.Minute-every)) != 0 {
-			t.Errorf("went on at %v and %v", w.Resumed(2*time.Minute), w.Resumed(time.Minute-every))
+		stood(14*time.Second + time.Minute - lookEvery)
+		if !w.Resumed(2*time.Minute).IsZero() || time.Since(w.Resumed(time.Minute-lookEvery)) != 0 {
+			t.Errorf("went on at %v and %v", w.Resumed(2*time.Minute), w.Resumed(time.Minute-lookEvery))
 		}
 		if len(told) != 2 || !strings.Contains(told[0], "stood still for 14s at ") ||
 			!strings.Contains(w.String(), "in 2 stops, the first at ") {
@@ -106,7 +106,7 @@ func TestClocks(t *testing.T) {
 // TestRun checks that a watch on time finds no stops.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := New(func(text string) { t.Error(text) })
+		w := NewStillWatch(func(text string) { t.Error(text) })
 		began := time.Now()
 		go w.Run(t.Context())
 		time.Sleep(time.Hour)

@@ -1,4 +1,4 @@
-package budget_test
+package job_test
 
 import (
 	"maps"
@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/budget"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
 func cell(model, variant string) assay.Cell {
@@ -25,34 +26,34 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		budgets budget.Budgets
+		budgets plan.Budgets
 		stopped []assay.Cell
 		open    []assay.Cell
 		reason  string
 	}{
 		{
 			"run",
-			budget.Budgets{Budget: budget.Budget{Tokens: 100}},
+			plan.Budgets{Budget: plan.Budget{Tokens: 100}},
 			[]assay.Cell{cell("a", "cot"), cell("b", "cot")},
 			nil, "the budget of the run is spent (100 tokens)",
 		},
 		{
 			"model",
-			budget.Budgets{PerModel: budget.Budget{USD: 1}},
+			plan.Budgets{PerModel: plan.Budget{USD: 1}},
 			[]assay.Cell{cell("a", "cot"), cell("a", "baseline")},
 			[]assay.Cell{cell("b", "cot")},
 			"the budget of a is spent ($1)",
 		},
 		{
 			"cell",
-			budget.Budgets{PerCell: budget.Budget{USD: 2, Tokens: 100}},
+			plan.Budgets{PerCell: plan.Budget{USD: 2, Tokens: 100}},
 			[]assay.Cell{cell("a", "cot")},
 			[]assay.Cell{cell("a", "baseline")},
 			"the budget of a cell of a is spent ($2, 100 tokens)",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := budget.New(tc.budgets, budget.StopRules{})
+			g := job.NewStopper(tc.budgets, plan.StopRules{})
 			spent := cell("a", "cot")
 			g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99)
 			if f := g.Allow(spent); f != nil {
@@ -82,7 +83,7 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 // flight will probably need the rest of the budget.
 func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 	t.Parallel()
-	g := budget.New(budget.Budgets{Budget: budget.Budget{Tokens: 1000}}, budget.StopRules{})
+	g := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: 1000}}, plan.StopRules{})
 	c := cell("a", "cot")
 	g.Begin(c)
 	g.Spend(c, assay.Usage{InputTokens: 200}, 0)
@@ -103,9 +104,9 @@ func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 // trials that are skipped because of it.
 func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 	t.Parallel()
-	g := budget.New(budget.Budgets{}, budget.StopRules{
-		Hopeless:  &budget.StopRule{After: 20, Below: 0.2, Per: budget.PerCell},
-		Malformed: &budget.StopRule{After: 20, Above: 0.8, Per: budget.PerModel},
+	g := job.NewStopper(plan.Budgets{}, plan.StopRules{
+		Hopeless:  &plan.StopRule{After: 20, Below: 0.2, Per: plan.PerCell},
+		Malformed: &plan.StopRule{After: 20, Above: 0.8, Per: plan.PerModel},
 	})
 	for i := range 25 {
 		stops := g.Outcome(cell("a", "cot"), assay.Failure, false)
@@ -150,12 +151,12 @@ func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 500).Draw(t, "budget")
-		open := budget.New(budget.Budgets{}, budget.StopRules{})
-		bound := budget.New(budget.Budgets{Budget: budget.Budget{Tokens: limit}}, budget.StopRules{})
+		open := job.NewStopper(plan.Budgets{}, plan.StopRules{})
+		bound := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: limit}}, plan.StopRules{})
 		spent := 0
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "spent") {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")
-			for _, g := range []*budget.Stopper{open, bound} {
+			for _, g := range []*job.Stopper{open, bound} {
 				g.Spend(c, assay.Usage{InputTokens: n}, float64(n))
 				g.Outcome(c, assay.Failure, true)
 			}
