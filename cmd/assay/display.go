@@ -52,14 +52,14 @@ func (d *display) Start(s session.Start) {
 }
 
 // Show implements [session.Display].
-func (d *display) Show(ctx context.Context, meter *live.Meter) {
+func (d *display) Show(ctx context.Context, run session.Live) {
 	view := d.view()
 	if t, ok := view.(*live.Terminal); ok && d.keys != nil {
 		t.Footer(shortHelp)
-		go listen(ctx, d.keys, d.store, t, meter)
+		go listen(ctx, d.keys, d.store, t, run)
 		defer d.keys.Restore()
 	}
-	live.Run(ctx, meter, view, d.interval)
+	live.Run(ctx, run.Progress, view, d.interval)
 }
 
 // Stopping implements [session.Display].

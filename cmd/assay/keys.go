@@ -29,14 +29,14 @@ func openKeyboard(in io.Reader) *live.Keyboard {
 // listen carries out the orders of the keys until ctx ends. Changes are the orders of `assay ctl`,
 // so they are logged in the store.
 func listen(
-	ctx context.Context, k *live.Keyboard, store string, view *live.Terminal, meter *live.Meter,
+	ctx context.Context, k *live.Keyboard, store string, view *live.Terminal, run session.Live,
 ) {
 	help := false
 	for ctx.Err() == nil {
 		var err error
 		switch k.Read() {
 		case 'p', 'P':
-			err = pauseOrResume(ctx, store, !meter.Progress().PausedSince.IsZero())
+			err = pauseOrResume(ctx, store, !run.Progress().PausedSince.IsZero())
 		case '+', '=':
 			err = scaleLimits(ctx, store, 1.1)
 		case '-', '_':
@@ -48,7 +48,7 @@ func listen(
 			view.Footer(map[bool]string{true: longHelp, false: shortHelp}[help])
 		}
 		if err != nil && ctx.Err() == nil {
-			meter.Note(err.Error())
+			run.Note(err.Error())
 		}
 	}
 }

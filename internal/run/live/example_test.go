@@ -7,15 +7,11 @@ import (
 )
 
 func Example() {
-	meter := live.NewMeter(nil)
-	meter.Model("my-model", 3, 0, 0)
-	for range 2 {
-		meter.Started("my-model")
-	}
-	meter.Settled("my-model", false)
+	model := live.ModelState{Model: "my-model"}
+	model.Planned, model.Done, model.InFlight = 3, 1, 1
 
 	view := &live.Plain{W: os.Stdout}
-	view.Close(meter.Progress())
+	view.Close(live.Progress{Models: []live.ModelState{model}})
 	// Output:
 	// 0s  1/3 done, 1 in flight, 0 tokens/min
 }

@@ -1,3 +1,5 @@
+// Package live shows the progress of a run on a terminal, as plain lines or as JSON. A slow view shows
+// it less often, and cannot slow the run down.
 package live
 
 import (
@@ -7,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/assay-eval/assay"
 )
@@ -21,18 +24,19 @@ type View interface {
 // closeTimeout is how long Run waits for a stuck view after ctx has ended.
 const closeTimeout = 5 * time.Second
 
-// Run shows the progress until ctx ends, and then once more. Every returns the
+// Run shows the present progress until ctx ends, and then once more. Every returns the
 // time until it is shown again, given the time since the start.
 //
 // A view is stuck if its output is not read. In this case, Run returns a few seconds after the end
 // of ctx and leaves the view's goroutine behind.
 func Run(
-	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
+	ctx context.Context, progress func() Progress, view View,
+	every func(elapsed time.Duration) time.Duration,
 ) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		show(ctx, meter, view, every)
+		show(ctx, progress, view, every)
 	}()
 	<-ctx.Done()
 	select {
@@ -42,17 +46,18 @@ func Run(
 }
 
 func show(
-	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
+	ctx context.Context, progress func() Progress, view View,
+	every func(elapsed time.Duration) time.Duration,
 ) {
 	for {
-		p := meter.Progress()
+		p := progress()
 		view.Show(p)
 		timer := time.NewTimer(every(duration(p.Elapsed)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			view.Close(meter.Progress())
+			view.Close(progress())
 			return
 		}
 	}
@@ -66,6 +71,12 @@ func (None) Show(Progress) {}
 
 // Close implements [View].
 func (None) Close(Progress) {}
+
+// OneLine returns a text as one line without control characters.
+func OneLine(text string) string {
+	separator := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+	return strings.Join(strings.FieldsFunc(text, separator), " ")
+}
 
 // faults lists counts by kind, highest first.
 func faults(by map[assay.FaultKind]int) string {

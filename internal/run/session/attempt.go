@@ -245,7 +245,7 @@ func (s *Session) limitsSpending() bool {
 func (s *Session) skip(t *assay.Trial) string {
 	reason, rule := s.stopper.Skip(t.Cell)
 	if rule {
-		s.meter.Skipped(t.Model)
+		s.meter.skipped(t.Model)
 	} else if reason != "" {
 		s.note(reason + "; its trials stay pending")
 	}
@@ -274,25 +274,27 @@ func (s *Session) event(e engine.Event) {
 	s.sharedLimits.count(e)
 	switch e.Kind {
 	case engine.Started:
-		s.meter.Started(e.Model)
+		s.meter.started(e.Model)
 	case engine.Settled:
 		s.settle(e.Attempt)
 	case engine.Faulted:
-		s.meter.Faulted(e.Model, false)
+		s.meter.faulted(e.Model, false)
 	case engine.Dropped:
-		s.meter.Faulted(e.Model, false)
+		s.meter.faulted(e.Model, false)
 		s.flights.end(e.Trial.ID)
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)
 		}
 	case engine.Parked:
-		s.meter.Faulted(e.Model, true)
+		s.meter.faulted(e.Model, true)
 		s.troubles.park(e.Attempt, s.scripted(e.Attempt.FaultKind))
 	case engine.Requeued:
-		s.meter.Requeued(e.Model, e.WasParked)
+		if e.WasParked {
+			s.meter.requeued(e.Model)
+		}
 		s.troubles.requeue(e.Trial.ID)
 	case engine.ModelClosed:
-		s.meter.Closed(e.Model, e.Err.Error())
+		s.meter.closed(e.Model, e.Err.Error())
 	}
 	s.logEvent(e)
 	if a := e.Attempt; a != nil {
@@ -306,11 +308,10 @@ func (s *Session) event(e engine.Event) {
 	}
 }
 
-// settle counts an outcome, first for its interval and then for the view, which shows both.
+// settle counts an outcome.
 func (s *Session) settle(a *assay.Attempt) {
-	s.figures.outcome(a)
 	s.outlook.outcome(a)
-	s.meter.Settled(a.Model, a.Level == assay.FullSuccess)
+	s.meter.settled(a)
 	for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.Callless()) {
 		s.note(stop.String())
 	}
@@ -370,8 +371,7 @@ func (s *Session) observe(x lane.Exchange) {
 	}
 	s.logExchange(x)
 	s.observed(func(o Observer) { o.Request(x) })
-	s.meter.Request(x.Model, kind, x.Usage)
-	s.figures.request(x, kind)
+	s.meter.request(x, kind)
 	if x.Fault == nil {
 		s.outlook.replied(x.Model)
 	}
@@ -381,7 +381,7 @@ func (s *Session) observe(x lane.Exchange) {
 // reply could come while it stood still.
 func (s *Session) repliedAt(model string) time.Time {
 	resumed := s.still.Resumed(time.Duration(s.Experiment.Limits.Request) / 10)
-	at := s.figures.repliedAt(model)
+	at := s.meter.repliedAt(model)
 	if !at.IsZero() && resumed.After(at) {
 		return resumed
 	}

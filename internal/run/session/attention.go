@@ -193,7 +193,7 @@ func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
 
 // stallAlarm explains why no request has ended for a while.
 func (s *Session) stallAlarm(p *live.Progress) []live.Attention {
-	idle := s.figures.idle(time.Now())
+	idle := s.meter.idle(time.Now())
 	if !p.PausedSince.IsZero() || idle < stallAfter || p.Pending == 0 {
 		return nil
 	}

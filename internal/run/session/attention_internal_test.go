@@ -37,8 +37,8 @@ func troubled(t *testing.T, m, n assay.Provider, b plan.Budgets, r plan.StopRule
 			Name: "gw/K/" + model, Provider: p, Orders: model, Limits: lane.Limits{Concurrency: 2},
 		}}, lane.Options{Request: time.Hour})
 	}
-	s.meter.Model("m", 100, 0, 0)
-	s.meter.Model("n", 100, 0, 0)
+	s.meter.model("m", 100, 0, 0)
+	s.meter.model("n", 100, 0, 0)
 	return s
 }
 
@@ -47,7 +47,7 @@ func (s *Session) fault(kind engine.EventKind, f assay.FaultKind, id assay.Trial
 	words := "the words of " + string(f)
 	a := &assay.Attempt{Trial: assay.Trial{ID: id}, FaultKind: f, FaultDetail: words}
 	a.Model = model
-	s.meter.Started(model)
+	s.meter.started(model)
 	s.event(engine.Event{Kind: kind, Model: model, Attempt: a})
 }
 
@@ -121,10 +121,10 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.StopRules{},
 			func(_ *testing.T, s *Session) {
 				for range 20 {
-					s.meter.Started("m")
-					s.meter.Settled("m", true)
+					s.meter.started("m")
+					s.meter.settled(failure("m"))
 				}
-				s.figures.Cost = 4 // leaves room for 30 of 180
+				s.meter.Cost = 4 // leaves room for 30 of 180
 			},
 			[]live.Attention{{
 				Cause: CauseBudget, Trials: 150,
@@ -200,7 +200,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := troubled(t, refusing{}, silent{}, tc.budgets, tc.rules)
 				tc.trouble(t, s)
-				got := s.meter.Progress().Attention
+				got := s.progress().Attention
 				for i, a := range got {
 					if a.Order != nil && a.Order.String() != a.Mend {
 						t.Errorf("order %v, but the words %q", *a.Order, a.Mend)

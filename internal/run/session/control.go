@@ -106,7 +106,7 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	}
 	switch o.Do {
 	case "status":
-		progress := s.meter.Progress()
+		progress := s.progress()
 		return Reply{Run: &progress}, nil
 	case "flights":
 		return Reply{Flights: s.flights.oldest()}, nil

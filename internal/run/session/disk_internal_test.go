@@ -21,7 +21,7 @@ func TestScarceDiskNeedsAttention(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
 	s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 	s.options.Store = filepath.Join(dir, "s.db")
-	all := s.meter.Progress().Attention
+	all := s.progress().Attention
 	if len(all) != 1 || all[0].Cause != CauseDisk || all[0].Trials != 200 ||
 		!strings.HasPrefix(all[0].Text, "only 1 MB are free") {
 		t.Errorf("attention %+v, want a scarce disk", all)

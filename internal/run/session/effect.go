@@ -27,7 +27,7 @@ func (s *Session) effect(ctx context.Context, o Order) (*Effect, error) {
 	now, then := *s.pools, *s.pools
 	now.Configs, then.Configs = make(map[string][]lane.Config), make(map[string][]lane.Config)
 	pending := make(map[string]int)
-	for _, m := range s.meter.Progress().Models {
+	for _, m := range s.progress().Models {
 		pending[m.Model] = m.Pending
 		states, _ := s.pools.ByModel[m.Model].Status()
 		for i, c := range s.pools.Configs[m.Model] {

@@ -28,7 +28,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 				Range: job.Range{Low: 10, High: 6000, Unknown: "the endpoint's speed is unknown"},
 			},
 		}})
-		left := func() *live.TimeLeft { return s.meter.Progress().Left }
+		left := func() *live.TimeLeft { return s.progress().Left }
 		time.Sleep(14 * time.Second)
 		want := &live.TimeLeft{Seconds: 2986, High: 5986, Basis: "plan"}
 		if diff := cmp.Diff(want, left()); diff != "" {
@@ -39,8 +39,8 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 		reply := func(model string, ends bool) {
 			s.observe(lane.Exchange{Model: model, Lane: "gw/K/" + model})
 			if ends {
-				s.meter.Started(model)
-				s.meter.Settled(model, true)
+				s.meter.started(model)
+				s.meter.settled(failure(model))
 				s.outlook.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
 			}
 		}
@@ -63,11 +63,11 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 		}
 		hold(true, "m")
 		hold(true, "n")
-		if got := s.meter.Progress(); got.Left != nil || !got.PausedSince.Equal(time.Now()) {
+		if got := s.progress(); got.Left != nil || !got.PausedSince.Equal(time.Now()) {
 			t.Errorf("paused: left %v, since %v", got.Left, got.PausedSince)
 		}
 		hold(false, "m")
-		if got := s.meter.Progress().PausedSince; !got.IsZero() {
+		if got := s.progress().PausedSince; !got.IsZero() {
 			t.Errorf("one model works, but all are paused since %v", got)
 		}
 	})
@@ -79,7 +79,7 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		for i := range 40 {
-			s.meter.Started("m")
+			s.meter.started("m")
 			a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}
 			if a.Model, a.Task = "m", assay.TaskID(fmt.Sprint(i)); i < 10 {
 				a.Level = assay.FullSuccess
@@ -87,7 +87,7 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 			s.settle(&a)
 		}
 		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
-		state := s.meter.Progress()
+		state := s.progress()
 		if state.Models[1].Success != nil {
 			t.Errorf("n has the rate %v without any outcome", state.Models[1].Success)
 		}

@@ -40,13 +40,13 @@ func (s *Session) openLog() {
 		Keep:    runlog.Keep{Age: keepLogs, Bytes: keepLogBytes},
 		Secrets: s.pools.Secrets,
 		Failed: func(err error) {
-			s.meter.Note("cannot continue the log of this run: " + err.Error())
+			s.meter.note("cannot continue the log of this run: " + err.Error())
 		},
 	})
 	if err != nil {
 		reason := "this run has no log: " + err.Error()
 		s.options.Display.NoLog(reason)
-		s.meter.Note(reason)
+		s.meter.note(reason)
 		return
 	}
 
@@ -84,7 +84,7 @@ func (s *Session) closeLog(sum *Summary) {
 		s.log.Info("run ends", attrs...)
 	}
 	if err := s.runlog.Close(); err != nil {
-		s.meter.Note("the log of this run is incomplete: " + err.Error())
+		s.meter.note("the log of this run is incomplete: " + err.Error())
 	}
 }
 

@@ -47,7 +47,7 @@ func TestHungTimeIsNoSpeed(t *testing.T) {
 		}
 		users.Wait()
 		wall := time.Since(s.started)
-		if lost := s.meter.Progress().Models[0].Lost; lost < 0.8 {
+		if lost := s.progress().Models[0].Lost; lost < 0.8 {
 			t.Errorf("%.2f of the time is lost, want nearly all", lost)
 		}
 		if least := s.least(); least < 10*time.Second || least > wall/3 {

@@ -22,7 +22,7 @@ type Observer interface {
 	End(*Summary)
 }
 
-// Live lets an observer read a run, and show notes to its user.
+// Live lets a display or an observer read a run, and show notes to its user.
 type Live struct {
 	Progress func() live.Progress
 	Lanes    func() []LaneReading
@@ -95,7 +95,7 @@ func (f *flights) chats(id assay.TrialID) []Chat {
 }
 
 func (s *Session) live() Live {
-	return Live{Progress: s.meter.Progress, Lanes: s.readLanes, Note: s.note}
+	return Live{Progress: s.progress, Lanes: s.readLanes, Note: s.note}
 }
 
 func (s *Session) readLanes() (all []LaneReading) {

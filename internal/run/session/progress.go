@@ -1,13 +1,10 @@
 package session
 
-import (
-	"slices"
+import "github.com/assay-eval/assay/internal/run/live"
 
-	"github.com/assay-eval/assay/internal/run/live"
-)
-
-// complete adds to the progress the figures that the meter cannot count.
-func (s *Session) complete(p *live.Progress) {
+// progress returns how the run stands now.
+func (s *Session) progress() live.Progress {
+	p := s.meter.progress()
 	p.Run, p.Experiment, p.Budget = s.id, s.Experiment.Name, s.stopper.Budgets()
 	for i := range p.Models {
 		s.completeModel(&p.Models[i])
@@ -15,17 +12,13 @@ func (s *Session) complete(p *live.Progress) {
 	if s.coordinator != nil {
 		p.Workers = s.coordinator.Workers()
 	}
-	s.figures.mu.Lock()
-	p.Tokens, p.Cost = s.figures.Tokens, s.figures.Cost
-	p.UserTokens, p.UserCost = s.figures.UserTokens, s.figures.UserCost
-	p.Unpriced = slices.Clone(s.figures.Unpriced)
-	s.figures.mu.Unlock()
-	s.outlook.complete(p)
+	s.outlook.complete(&p)
 
 	total := p.Total()
 	p.Counts, p.Left = total.Counts, total.Left
-	p.Success = s.figures.rate(total, s.Experiment.Models...)
-	p.Attention = s.attention(p)
+	p.Success = s.meter.rate(total, s.Experiment.Models...)
+	p.Attention = s.attention(&p)
+	return p
 }
 
 // completeModel adds the states of a model's lanes and agents.
@@ -41,6 +34,6 @@ func (s *Session) completeModel(m *live.ModelState) {
 	if waiting.Requests > 0 {
 		m.Waits = waitText(lanes)
 	}
-	m.Agents, m.Lost = s.agentStates(m.Model), s.figures.lostShare(lanes)
-	m.Success = s.figures.rate(*m, m.Model)
+	m.Agents, m.Lost = s.agentStates(m.Model), s.meter.lostShare(lanes)
+	m.Success = s.meter.rate(*m, m.Model)
 }

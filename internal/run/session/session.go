@@ -25,7 +25,6 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/fleet"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/runlog"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -60,8 +59,8 @@ type Options struct {
 type Display interface {
 	// Start is called once, before the first request.
 	Start(Start)
-	// Show shows the meter until ctx ends. It runs in a separate goroutine.
-	Show(ctx context.Context, meter *live.Meter)
+	// Show shows the run until ctx ends. It runs in a separate goroutine.
+	Show(ctx context.Context, run Live)
 	// Stopping is called when a signal has stopped the run softly.
 	Stopping()
 	// NoLog is called when the run's log cannot be written.
@@ -104,7 +103,7 @@ type Session struct {
 	// agents counts the agents of a listed model by their states.
 	agents  func(listed string) map[assay.AgentState]int
 	changed []library.Change // since the latest run
-	meter   *live.Meter
+	meter   *meter
 	stopper *job.Stopper
 	started time.Time
 	log     *slog.Logger
@@ -116,7 +115,6 @@ type Session struct {
 	flights  flights
 	strips   strips
 	still    *engine.StillWatch
-	figures  *figures
 	outlook  *outlook
 	troubles *troubles
 	starters *starters
@@ -145,14 +143,13 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		commands: make(chan engine.Command), ended: make(chan struct{}),
 		stopper: job.NewStopper(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:   library.NewCache(j.Library),
-		figures: newFigures(now), outlook: &outlook{started: now, pools: pools},
+		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
 		log: slog.New(slog.DiscardHandler),
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
 	s.still = engine.NewStillWatch(s.note)
-	s.meter = live.NewMeter(s.complete)
 	return s
 }
 
@@ -224,12 +221,12 @@ func (s *Session) countPending(
 	s.done = s.findDone(succeeded)
 	for _, m := range s.Experiment.Models {
 		planned, done := s.Plan.Planned(m)-s.done[m].left, s.done[m].done
-		s.meter.Model(m, planned, done, s.done[m].full)
+		s.meter.model(m, planned, done, s.done[m].full)
 		for of, g := range s.done[m].tasks {
 			// Without the task, its sequence of tools is unknown, which a report takes for one
 			// more.
 			task, _ := s.Library.Task(ctx, of.TaskID, of.difficulty)
-			s.figures.success.Add(m, of.TaskID, task.Required, g)
+			s.meter.recall(m, of.TaskID, task.Required, g)
 		}
 		pending[m] = planned - done
 		total += pending[m]
@@ -340,7 +337,11 @@ func (s *Session) work(
 	helpCtx, endHelp := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHelp()
 	var helpers sync.WaitGroup
-	helpers.Go(func() { s.options.Display.Show(helpCtx, s.meter) })
+	helpers.Go(func() {
+		s.options.Display.Show(helpCtx, Live{
+			Progress: s.progress, Lanes: s.readLanes, Note: s.meter.note,
+		})
+	})
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepStrips(helpCtx) })
@@ -369,7 +370,7 @@ func (s *Session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 		}
 		switch n {
 		case 1:
-			s.meter.Stopping()
+			s.meter.stop()
 			close(stop)
 			for _, p := range s.pools.ByModel {
 				p.Drain()
@@ -391,6 +392,6 @@ func (s *Session) wakeUp() {
 
 // note shows a note to the user and writes it to the log.
 func (s *Session) note(text string) {
-	s.meter.Note(text)
+	s.meter.note(text)
 	s.log.Warn(text)
 }

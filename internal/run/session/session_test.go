@@ -12,7 +12,6 @@ import (
 
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -20,10 +19,10 @@ import (
 // recorder is a display that remembers the start of a run.
 type recorder struct{ starts []session.Start }
 
-func (r *recorder) Start(s session.Start)                 { r.starts = append(r.starts, s) }
-func (*recorder) Show(ctx context.Context, _ *live.Meter) { <-ctx.Done() }
-func (*recorder) Stopping()                               {}
-func (*recorder) NoLog(string)                            {}
+func (r *recorder) Start(s session.Start)                  { r.starts = append(r.starts, s) }
+func (*recorder) Show(ctx context.Context, _ session.Live) { <-ctx.Done() }
+func (*recorder) Stopping()                                {}
+func (*recorder) NoLog(string)                             {}
 
 // TestSummaryIsStoredWithRun runs a job without a command line. The returned summary equals the
 // stored one, and a second run finds all trials done.

@@ -25,10 +25,10 @@ type watcher struct {
 	state *live.Progress
 }
 
-func (w *watcher) Show(ctx context.Context, meter *live.Meter) {
+func (w *watcher) Show(ctx context.Context, run session.Live) {
 	for ctx.Err() == nil && w.state == nil {
 		var view strings.Builder
-		(&live.Plain{W: &view}).Show(meter.Progress())
+		(&live.Plain{W: &view}).Show(run.Progress())
 		if !strings.Contains(view.String(), " starting") {
 			time.Sleep(time.Millisecond)
 			continue

@@ -151,7 +151,7 @@ func (s *Session) end(ctx context.Context, sum *Summary) error {
 }
 
 func (s *Session) summarize(ran engine.Summary) *Summary {
-	progress := s.meter.Progress()
+	progress := s.progress()
 	trials := progress.Trials
 	closed := make(map[string]string, len(ran.Closed))
 	for model, err := range ran.Closed {
@@ -177,11 +177,11 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		}
 	}
 
-	// The run has ended, so figures and troubles do not change any more.
+	// The run has ended, so the meter and troubles do not change any more.
 	wall := time.Since(s.started)
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
-		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, Usage: s.figures.Usage,
+		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, Usage: s.meter.Usage,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
 		GivenUp:       givenUp,
@@ -213,7 +213,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
 				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
 				Requests: l.Requests, Limits: l.Limits, Found: states[i].Found,
-				Lost: s.figures.lost(l.Name).Seconds(),
+				Lost: s.meter.lost(l.Name).Seconds(),
 			})
 		}
 	}
@@ -229,7 +229,7 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 			used += l.Used
 			available += l.Available
 			worked += l.Worked
-			lost += s.figures.lost(l.Name)
+			lost += s.meter.lost(l.Name)
 		}
 		if available == 0 {
 			continue
@@ -249,11 +249,11 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 // the slowest model's lanes, or by the longest episode. Requests without a reply could have taken
 // no time.
 func (s *Session) least() time.Duration {
-	least := s.figures.longest
+	least := s.meter.longest
 	for _, p := range s.pools.ByModel {
 		ledgers := p.Ledgers()
 		for i := range ledgers {
-			ledgers[i].Worked = max(0, ledgers[i].Worked-s.figures.lost(ledgers[i].Name))
+			ledgers[i].Worked = max(0, ledgers[i].Worked-s.meter.lost(ledgers[i].Name))
 		}
 		least = max(least, lane.Least(ledgers))
 	}

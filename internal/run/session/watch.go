@@ -20,7 +20,7 @@ const stallAfter = time.Minute
 func (s *Session) watch(ctx context.Context) {
 	next := stallAfter
 	every(ctx, time.Second, func() {
-		switch idle := s.figures.idle(time.Now()); {
+		switch idle := s.meter.idle(time.Now()); {
 		case idle < stallAfter:
 			next = stallAfter
 		case idle >= next:

@@ -31,7 +31,7 @@ func TestStallIsExplained(t *testing.T) {
 		}
 		go s.watch(ctx)
 		time.Sleep(5*time.Minute + time.Second/2)
-		notes := s.meter.Progress().Notes
+		notes := s.progress().Notes
 		cancel()
 		synctest.Wait()
 

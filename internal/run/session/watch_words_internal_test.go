@@ -32,7 +32,7 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()
 		time.Sleep(10 * time.Second)
-		progress := s.meter.Progress()
+		progress := s.progress()
 		cancel()
 		synctest.Wait()
 
