@@ -291,69 +291,26 @@ func TestFewTrialsAreSpread(t *testing.T) {
 	}
 }
 
-// TestCellsOfEqualSizeTakeTurns checks that two cells with equally many trials
-// alternate even if one has more tasks and the other more repeats.
-func TestCellsOfEqualSizeTakeTurns(t *testing.T) {
+// TestCellsArePaired checks that all cells of a type get the same tasks in the same order and with
+// the same luck, whatever else differs.
+func TestCellsArePaired(t *testing.T) {
 	t.Parallel()
-	p := expand(t, load(t, `models: [a]
-task_types: data_pipeline
-parts:
-  - {name: wide, variants: [cot], tasks_per_type: 6}
-  - {name: deep, variants: [optimal], tasks_per_type: 2, repeats: 3}
-`), 6)
-	var got []string
-	for trial := range p.Trials("a") {
-		got = append(got, trial.Variant)
-	}
-	if diff := cmp.Diff(slices.Repeat([]string{"cot", "optimal"}, 6), got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-}
-
-// TestOverlappingPartsShareTrials has parts that share a cell, but one wants
-// more tasks and another more repeats.
-func TestOverlappingPartsShareTrials(t *testing.T) {
-	t.Parallel()
-	p := expand(t, load(t, `models: [a]
-task_types: data_pipeline
-variants: [cot]
-parts:
-  - {name: wide, tasks_per_type: 4}
-  - {name: deep, tasks_per_type: 2, repeats: 3}
-  - {name: between, tasks_per_type: 3, repeats: 2}
-  - {name: within, tasks_per_type: 1, repeats: 2}
-`), 6)
-	var got [4]int
-	for trial := range p.Trials("a") {
-		got[trial.Repeat]++
-	}
-	if want := [4]int{0, 4, 3, 2}; got != want || p.Planned("a") != 9 {
-		t.Errorf("tasks by repeat %v of %d trials, want %v", got, p.Planned("a"), want)
-	}
-}
-
-// TestDifficultiesArePaired checks that all difficulties get the same tasks of
-// a type in the same order and with the same luck.
-func TestDifficultiesArePaired(t *testing.T) {
-	t.Parallel()
-	p := expand(t,
-		load(t,
-			"models: [a]\nvariants: [cot]\ndifficulties: [all, hard_biased]\ntasks_per_type: 7\n"),
-		30)
-	got := make(map[string]map[string][]string) // by difficulty and type
-	for trial := range p.Trials("a") {
-		if got[trial.Difficulty] == nil {
-			got[trial.Difficulty] = make(map[string][]string)
+	p := expand(t, load(t, "models: [a, b]\nvariants: [cot, baseline]\nreliabilities: [0.9, 0.5]\n"+
+		"difficulties: [all, hard_biased]\ntasks_per_type: 7\nrepeats: 2\n"), 30)
+	got := make(map[assay.Cell][]string)
+	first := make(map[string][]string) // by type
+	for _, model := range []string{"a", "b"} {
+		for trial := range p.Trials(model) {
+			got[trial.Cell] = append(got[trial.Cell], fmt.Sprint(trial.Task, trial.Repeat, trial.Seed))
+			first[trial.TaskType] = got[trial.Cell]
 		}
-		tasks := got[trial.Difficulty]
-		tasks[trial.TaskType] = append(tasks[trial.TaskType], fmt.Sprint(trial.Task, trial.Seed))
 	}
-	if len(got) != 6 {
-		t.Fatalf("%d difficulties", len(got))
+	if len(got) != 2*2*2*6*5 {
+		t.Fatalf("%d cells", len(got))
 	}
-	for difficulty, tasks := range got {
-		if diff := cmp.Diff(got["easy"], tasks); diff != "" {
-			t.Errorf("%s has different tasks or seeds than easy:\n%s", difficulty, diff)
+	for cell, tasks := range got {
+		if diff := cmp.Diff(first[cell.TaskType], tasks); diff != "" {
+			t.Errorf("%+v has other tasks or seeds:\n%s", cell, diff)
 		}
 	}
 }

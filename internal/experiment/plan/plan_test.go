@@ -165,52 +165,6 @@ func ids(t *rapid.T, path, model string) []assay.TrialID {
 	return out
 }
 
-// TestCellsAreBalancedAndPaired checks every prefix of a model's trials. No
-// cell is more than one trial ahead, and all cells of a type have the same
-// tasks and seeds.
-func TestCellsAreBalancedAndPaired(t *testing.T) {
-	t.Parallel()
-	e, err := plan.Load(write(t, "e.yaml",
-		"models: [a, b]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 7\nrepeats: 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := e.Expand(t.Context(), refs(30), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := make(map[assay.Cell]int)
-	seeds := make(map[string]map[string]uint64) // cell without type → task/repeat → seed
-	for _, model := range e.Models {
-		for trial := range p.Trials(model) {
-			counts[trial.Cell]++
-			key := fmt.Sprint(trial.Model, trial.Variant, trial.Reliability)
-			if seeds[key] == nil {
-				seeds[key] = make(map[string]uint64)
-			}
-			seeds[key][fmt.Sprint(trial.Task, trial.Repeat)] = trial.Seed
-			low, high := 1<<30, 0
-			for cell, n := range counts {
-				if cell.Model == model {
-					low, high = min(low, n), max(high, n)
-				}
-			}
-			if len(counts)%30 == 0 && high-low > 1 {
-				t.Fatalf("cells between %d and %d trials", low, high)
-			}
-		}
-	}
-	var first map[string]uint64
-	for key, s := range seeds {
-		if first == nil {
-			first = s
-		}
-		if diff := cmp.Diff(first, s); diff != "" {
-			t.Errorf("%s has different tasks or seeds:\n%s", key, diff)
-		}
-	}
-}
-
 // TestOrderOfARound checks that every round visits all cells. Task types take turns, the types with
 // the most expected work first. Each type starts one place further in the list of its cells, which
 // starts with the least reliable ones.
@@ -282,35 +236,6 @@ func TestUnknownTypeIsInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestCellsCountTheirTrials(t *testing.T) {
-	t.Parallel()
-	e := load(t, "models: [a, b]\nreliabilities: [0.9, 0.5]\ntasks_per_type: all\nrepeats: 3\n")
-	p, err := e.Expand(t.Context(),
-		func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
-			return refs(len(taskType))(ctx, taskType, difficulty) // a different number of each type
-		}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := make(map[assay.Cell]int)
-	for trial := range p.Trials("b") {
-		want[trial.Cell]++
-	}
-	got := make(map[assay.Cell]int)
-	for cell, n := range p.Cells("b") {
-		got[cell] += n
-	}
-	if diff := cmp.Diff(want, got); diff != "" || len(got) != 30 {
-		t.Errorf("%d cells (-trials +cells):\n%s", len(got), diff)
-	}
-	for cell := range p.Cells("a") {
-		if cell.Model != "a" || cell.TaskType != "multi_stage_pipeline" {
-			t.Errorf("first cell %+v", cell)
-		}
-		break
-	}
-}
-
 func TestTooFewTasks(t *testing.T) {
 	t.Parallel()
 	e, err := plan.Load(write(t, "e.yaml", "models: [a]\ntasks_per_type: 40\n"))
@@ -322,23 +247,5 @@ func TestTooFewTasks(t *testing.T) {
 		!strings.Contains(err.Error(),
 			"e.yaml:2:17: library builtin has 39 tasks of type simple_task") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestSomeSelectsByPlace checks that Some yields the trials of Trials at the
-// wanted places.
-func TestSomeSelectsByPlace(t *testing.T) {
-	t.Parallel()
-	p := expand(t,
-		load(t, "models: [a]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 3\nrepeats: 2\n"), 3)
-	all := slices.Collect(p.Trials("a"))
-	third := slices.Collect(p.Some("a", func(place int) bool { return place%3 == 1 }))
-	if len(third) != len(all)/3 {
-		t.Fatalf("%d of %d", len(third), len(all))
-	}
-	for i, trial := range third {
-		if trial != all[3*i+1] {
-			t.Errorf("Some() yields a different trial at place %d", 3*i+1)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -127,25 +126,6 @@ func TestFlawedSuiteHasGroups(t *testing.T) {
 	}
 }
 
-// TestSuitesArePaired checks that suites with the same seed have the same tasks
-// with the same luck.
-func TestSuitesArePaired(t *testing.T) {
-	t.Parallel()
-	seeds := func(name string) map[assay.TaskID]uint64 {
-		m := make(map[assay.TaskID]uint64)
-		for trial := range suite(t, name, "m").Trials("m") {
-			m[trial.Task] = trial.Seed
-		}
-		return m
-	}
-	models := seeds("models")
-	for _, name := range plan.Suites[1:] {
-		if diff := cmp.Diff(models, seeds(name)); diff != "" {
-			t.Errorf("%s has different tasks or seeds than models:\n%s", name, diff)
-		}
-	}
-}
-
 func TestUnknownSuite(t *testing.T) {
 	t.Parallel()
 	_, err := plan.Suite("reliabilty")
@@ -212,14 +192,5 @@ func TestSetModels(t *testing.T) {
 	p := expand(t, e, 20)
 	if !slices.Equal(p.Parts()[0].Models, []string{"b2", "a"}) || p.Planned("b2") != 300 {
 		t.Errorf("parts %+v, %d trials", p.Parts(), p.Planned("b2"))
-	}
-}
-
-func TestSetProviders(t *testing.T) {
-	t.Parallel()
-	e := load(t, "models: [a]\n")
-	e.SetProviders("p.yaml")
-	if want, err := filepath.Abs("p.yaml"); err != nil || e.Providers != want {
-		t.Errorf("providers %s, want %s", e.Providers, want)
 	}
 }

@@ -212,11 +212,6 @@ func TestRunEndsIfViewIsStuck(t *testing.T) {
 	})
 }
 
-func TestNoneShowsNothing(t *testing.T) {
-	t.Parallel()
-	tell(live.None{})
-}
-
 // TestEndOfUnknownEndpointIsARange checks the words about the end of a run before it is measured.
 func TestEndOfUnknownEndpointIsARange(t *testing.T) {
 	t.Parallel()

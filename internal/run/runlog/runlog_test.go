@@ -273,34 +273,6 @@ func TestNoRecordIsLost(t *testing.T) {
 	})
 }
 
-func TestPartsEndAtMaxBytes(t *testing.T) {
-	t.Parallel()
-	line := int64(len(`{"time":"2000-01-01T00:00:00Z","level":"ERROR","msg":"0"}` + "\n"))
-	for max, want := range map[int64][]int{
-		2*line - 1: {1, 1, 1, 1},
-		2 * line:   {2, 2},
-		3*line - 1: {2, 2},
-		3 * line:   {3, 1},
-		4 * line:   {4},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			dir := t.TempDir()
-			l := open(t, dir, runlog.Options{Level: slog.LevelError, MaxBytes: max})
-			for i := range 4 {
-				l.Logger().Error(strconv.Itoa(i))
-			}
-			closeLog(t, l)
-			var got []int
-			for _, lines := range parts(t, dir) {
-				got = append(got, len(lines))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("with %d bytes per part: %v records in the parts, want %v", max, got, want)
-			}
-		})
-	}
-}
-
 // A gate is a file that writes only after pass is closed.
 type gate struct {
 	runlog.TestFile
