@@ -75,6 +75,15 @@ func (f schemaFile) property(path string) schema {
 // violation explains why a value does not match a schema, or returns "" if it does.
 func (f schemaFile) violation(t *testing.T, s schema, v any) string {
 	t.Helper()
+	if err := f.compile(t, s).Validate(v); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// compile prepares a part of the file for validation.
+func (f schemaFile) compile(t *testing.T, s schema) *jsonschema.Schema {
+	t.Helper()
 	whole := map[string]any{"$defs": f.root["$defs"]}
 	maps.Copy(whole, s)
 	c := jsonschema.NewCompiler()
@@ -85,8 +94,5 @@ func (f schemaFile) violation(t *testing.T, s schema, v any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compiled.Validate(v); err != nil {
-		return err.Error()
-	}
-	return ""
+	return compiled
 }

@@ -294,23 +294,25 @@ func defaults(s schema) map[string]any {
 // which both have to accept or refuse them.
 func TestSchemaAgreesWithLoad(t *testing.T) {
 	t.Parallel()
-	f := parseSchema(t, plan.ExperimentSchema())
-	for text, want := range experimentFiles() {
-		_, err := plan.Load(write(t, "e.yaml", text))
-		why := f.violation(t, f.root, fromYAML(t, text))
-		if (why == "") != want || (err == nil) != want {
-			t.Errorf("%q: schema %q, Load %v, want accepted: %v", text, why, err, want)
+	check := func(file []byte, files map[string]bool, load func(text string) error) {
+		f := parseSchema(t, file)
+		compiled := f.compile(t, f.root)
+		for text, want := range files {
+			err, why := load(text), compiled.Validate(fromYAML(t, text))
+			if (why == nil) != want || (err == nil) != want {
+				t.Errorf("%q: schema %v, loader %v, want accepted: %v", text, why, err, want)
+			}
 		}
 	}
-	f = parseSchema(t, plan.ProvidersSchema())
-	for text, want := range providersFiles() {
+	check(plan.ExperimentSchema(), experimentFiles(), func(text string) error {
+		_, err := plan.Load(write(t, "e.yaml", text))
+		return err
+	})
+	check(plan.ProvidersSchema(), providersFiles(), func(text string) error {
 		_, err := plan.LoadProviders(write(t, "p.yaml", text),
 			env(map[string]string{"GATEWAY_URL": "http://h/v1"}))
-		why := f.violation(t, f.root, fromYAML(t, text))
-		if (why == "") != want || (err == nil) != want {
-			t.Errorf("%q: schema %q, LoadProviders %v, want accepted: %v", text, why, err, want)
-		}
-	}
+		return err
+	})
 }
 
 // TestDocumentedFields checks that docs/files.md has a row for every field of
