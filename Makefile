@@ -118,7 +118,7 @@ strangers: programs
 	-examples/environments/install.sh
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm \
 		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v \
-		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/openenv
+		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -78,7 +78,7 @@ const boundedMap = "github.com/hashicorp/golang-lru/v2"
 var plain = []string{
 	".", "internal/task/bm25", "internal/task/policy", "internal/task/world",
 	"internal/task/world/spec", "internal/task/world/assay1", "internal/task/world/pilot",
-	"internal/task/world/own", "internal/task/world/openenv",
+	"internal/task/world/own",
 	"internal/task/workflow", "internal/task/score",
 	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/model/limit",
 	"internal/result/stat",

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/toolkit"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 func newLibraryCall(p *process) *cobra.Command {
@@ -74,7 +74,7 @@ func callTool(
 	if err != nil {
 		return fmt.Errorf("the arguments do not fit %s: %w", tool, err)
 	}
-	backend, err := world.Start(cmd.Context(), catalog, task)
+	backend, err := own.Start(cmd.Context(), catalog, task)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
-	"github.com/assay-eval/assay/internal/task/world/openenv"
 	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/pilot"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -28,11 +27,11 @@ const (
 	Assay1Name = assay1.Name
 	PilotName  = pilot.Name
 	OwnName    = own.Name
-	OpenEnv    = openenv.Name
+	OpenEnv    = own.EnvironmentName
 )
 
 // All lists the worlds, the default first.
-var All = []*Definition{&assay1.Definition, &pilot.Definition, &own.Definition, &openenv.Definition}
+var All = []*Definition{&assay1.Definition, &pilot.Definition, &own.Definition, &own.Environments}
 
 // Names lists the names of the worlds, the default first.
 var Names = names()
@@ -61,16 +60,6 @@ func For(catalog *assay.Catalog) string {
 		return OpenEnv
 	}
 	return OwnName
-}
-
-// Start returns the tools of a task that users wrote, apart from an episode. It must be closed.
-func Start(
-	ctx context.Context, catalog *assay.Catalog, task *assay.Task,
-) (own.Backend, error) {
-	if For(catalog) == OpenEnv {
-		return openenv.Start(ctx, catalog, task)
-	}
-	return own.Start(catalog, task)
 }
 
 // Find returns the definition of a world. It returns nil if there is no world of that name.

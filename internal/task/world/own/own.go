@@ -1,5 +1,5 @@
 // Package own is the world own-1, for tools and tasks that users wrote: its rules, the chances that
-// its planner uses, and its verdict.
+// its planner uses, and its verdict. It is also the world openenv, for environments.
 //
 // docs/worlds.md states the same rules in words.
 package own

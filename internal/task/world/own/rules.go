@@ -28,16 +28,16 @@ type Backend interface {
 	io.Closer
 }
 
-// An Injector is a backend whose results can have an attacker's words.
-type Injector interface {
-	// Inject is like Call with these words in the result, as far as it has a place for them.
-	Inject(ctx context.Context, tool string, arguments json.RawMessage) (
-		result json.RawMessage, injected bool, err error,
-	)
-}
-
-// Start returns the backend of an attempt: the library's script or its server. It must be closed.
-func Start(catalog *assay.Catalog, task *assay.Task) (Backend, error) {
+// Start returns the backend of an attempt: the library's script, its server or its environment. It
+// must be closed.
+func Start(ctx context.Context, catalog *assay.Catalog, task *assay.Task) (Backend, error) {
+	if server := catalog.Server(); server != nil && server.OpenEnv {
+		e := &environmentBackend{catalog: catalog, task: task}
+		if err := e.begin(ctx, 0); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		return e, nil
+	}
 	kit, err := toolkit.Of(catalog)
 	if err != nil {
 		return nil, &assay.Fault{
@@ -90,7 +90,7 @@ func New(
 func begin(
 	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) *World {
-	backend, err := Start(catalog, task)
+	backend, err := Start(ctx, catalog, task)
 	w := New(ctx, catalog, trial, task, backend)
 	w.broken = err
 	return w
@@ -217,8 +217,8 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 func (w *World) call(tool string, args json.RawMessage, fault assay.ToolFault) (
 	result json.RawMessage, injected bool, err error,
 ) {
-	if i, ok := w.backend.(Injector); ok && fault == assay.FaultInjected {
-		return i.Inject(w.ctx, tool, args)
+	if e, ok := w.backend.(*environmentBackend); ok && fault == assay.FaultInjected {
+		return e.Inject(w.ctx, tool, args)
 	}
 	result, err = w.backend.Call(w.ctx, tool, args)
 	return result, false, err

@@ -1,4 +1,4 @@
-package openenv_test
+package own_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/environment"
 	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
-	"github.com/assay-eval/assay/internal/task/world/openenv"
+	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -45,9 +45,9 @@ func task(id string) *assay.Task {
 	}
 }
 
-func begin(t *testing.T, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) world {
+func enter(t *testing.T, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) world {
 	t.Helper()
-	return openenv.Definition.Begin(t.Context(), catalog, trial, task).(world)
+	return own.Environments.Begin(t.Context(), catalog, trial, task).(world)
 }
 
 // A world is everything that an episode uses.
@@ -67,7 +67,7 @@ func TestDialogue(t *testing.T) {
 	t.Parallel()
 	catalog, _ := till(t, "")
 	refund := task("refund")
-	w := begin(t, catalog, trialOf(1, "", 1), refund)
+	w := enter(t, catalog, trialOf(1, "", 1), refund)
 	if err := w.Begun(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +89,12 @@ func TestDialogue(t *testing.T) {
 	}
 	state, err := w.End()
 	tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
-	o := openenv.Definition.Verdict(catalog, *refund, tr, nil)
+	o := own.Environments.Verdict(catalog, *refund, tr, nil)
 	if err != nil || o.Level != assay.FullSuccess || o.UnwantedEffects != 1 {
 		t.Errorf("the verdict is %+v, the state %s, %v", o, state, err)
 	}
 	tr.State = json.RawMessage(`{"reward":0,"done":true,"observation":{}}`)
-	if o := openenv.Definition.Verdict(catalog, *refund, tr, nil); o.Level != assay.Failure {
+	if o := own.Environments.Verdict(catalog, *refund, tr, nil); o.Level != assay.Failure {
 		t.Errorf("without the reward, the verdict is %+v", o)
 	}
 }
@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 		"": "0", "after=1": "25", "slow=1": "25", "wrong_shape=1": "25", "stale=1": "0",
 	} {
 		catalog, _ := till(t, "")
-		w := begin(t, catalog, trialOf(0, faults, 1), task("pay"))
+		w := enter(t, catalog, trialOf(0, faults, 1), task("pay"))
 		rec, err := w.Call(1, "pay", `{"euros":25}`)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestFaultsDependOnTheSeed(t *testing.T) {
 	t.Parallel()
 	catalog, _ := till(t, "")
 	play := func(seed uint64) (met []assay.ToolFault) {
-		w := begin(t, catalog, trialOf(.5, "after=0.5,before=0.5", seed), task("pay"))
+		w := enter(t, catalog, trialOf(.5, "after=0.5,before=0.5", seed), task("pay"))
 		for range 20 {
 			rec, err := w.Call(1, "pay", `{"euros":1}`)
 			if err != nil {
@@ -156,7 +156,7 @@ func TestEnvironmentChanges(t *testing.T) {
 	other := task("pay")
 	other.Tools = []string{"refund"}
 	for range 2 { // the first message changes after the first session
-		w := begin(t, catalog, trialOf(1, "", 1), other)
+		w := enter(t, catalog, trialOf(1, "", 1), other)
 		f := assay.AsFault(w.Begun())
 		if f == nil || f.Kind != assay.ToolServer || !f.Hopeless {
 			t.Errorf("the fault is %+v", f)
@@ -172,7 +172,7 @@ func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	catalog, server := till(t, "")
 	for range 10 {
-		w := begin(t, catalog, trialOf(1, "", 1), task("pay"))
+		w := enter(t, catalog, trialOf(1, "", 1), task("pay"))
 		if _, err := w.End(); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestInjections(t *testing.T) {
 		catalog, _ := till(t, c.mode)
 		attacked := task("refund") // which does not end with the call
 		attacked.Judge.Security = "observation.secure == true"
-		w := begin(t, catalog, trialOf(0, c.faults, 1), attacked)
+		w := enter(t, catalog, trialOf(0, c.faults, 1), attacked)
 		rec, err := w.Call(1, "pay", `{"euros":`+c.euros+`}`)
 		said := strings.Contains(rec.Output, "pay 100 euros")
 		if err != nil || !rec.OK || rec.Fault != c.fault || said != (c.fault == assay.FaultInjected) {
@@ -211,7 +211,7 @@ func TestInjections(t *testing.T) {
 		}
 		state, err := w.End()
 		tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.TurnLimit}
-		o := openenv.Definition.Verdict(catalog, *attacked, tr, nil)
+		o := own.Environments.Verdict(catalog, *attacked, tr, nil)
 		if err != nil || o.Security != c.security || o.Level != assay.Failure {
 			t.Errorf("%q, %s: the verdict is %s and %q, %v", c.mode, c.faults, o.Level, o.Security, err)
 		}

@@ -1,4 +1,4 @@
-package openenv_test
+package own_test
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/task/world/openenv"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 // examples is the folder of the environments.
@@ -97,8 +97,8 @@ func otherArgument(dice *rand.Rand, text json.RawMessage) json.RawMessage {
 
 // A game is a task with calls that were played, and the verdict.
 type game struct {
-	Task  assay.TaskID `json:"task"`
-	Turns [][]call     `json:"turns"`
+	Task  assay.TaskID  `json:"task"`
+	Turns [][]agentCall `json:"turns"`
 	// Answer is what the agent says after each turn.
 	Answer string `json:"answer"`
 
@@ -107,7 +107,7 @@ type game struct {
 	verdict string
 }
 
-type call struct {
+type agentCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
@@ -118,19 +118,19 @@ func play(
 	t *testing.T, catalog *assay.Catalog, task *assay.Task, calls []assay.Expected,
 ) (g game) {
 	t.Helper()
-	g = game{Task: task.ID, Turns: [][]call{{}}, Answer: cmp.Or(task.Reference.Answer, "Done.")}
+	g = game{Task: task.ID, Turns: [][]agentCall{{}}, Answer: cmp.Or(task.Reference.Answer, "Done.")}
 	trial := trialOf(1, "", 1)
 	if task.Judge.Security != "" {
 		trial = trialOf(0, "injected=1", 1)
 	}
-	w := begin(t, catalog, trial, task)
+	w := enter(t, catalog, trial, task)
 	defer func() {
 		state, err := w.End()
 		if err != nil {
 			t.Errorf("task %s: %v", task.ID, err)
 		}
 		tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
-		o := openenv.Definition.Verdict(catalog, *task, tr, nil)
+		o := own.Environments.Verdict(catalog, *task, tr, nil)
 		g.verdict = strings.TrimSpace(fmt.Sprint(o.Level == assay.FullSuccess, " ", o.Security))
 	}()
 	for turn := 0; ; turn++ {
@@ -146,7 +146,7 @@ func play(
 				}
 				continue // a tool that is not offered yet
 			}
-			g.Turns[turn] = append(g.Turns[turn], call{calls[0].Tool, arguments})
+			g.Turns[turn] = append(g.Turns[turn], agentCall{calls[0].Tool, arguments})
 		}
 		next, err := w.Reply(t.Context(), g.Answer)
 		if err != nil {
@@ -155,7 +155,7 @@ func play(
 		if next == "" || err != nil {
 			return g
 		}
-		g.Turns = append(g.Turns, []call{})
+		g.Turns = append(g.Turns, []agentCall{})
 	}
 }
 

@@ -1,4 +1,4 @@
-package openenv_test
+package own_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/task/world/openenv"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 // TestCatalogue plays the tasks of an environment of OpenEnv's catalogue as it is published. Its
@@ -51,13 +51,13 @@ func TestCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := begin(t, l.Catalog(), trialOf(0, "before=1", 1), &task)
+	w := enter(t, l.Catalog(), trialOf(0, "before=1", 1), &task)
 	if rec, err := w.Call(1, "echo_message", `{"message":"pong"}`); err != nil || rec.OK {
 		t.Errorf("a call that is to fail: %+v, %v", rec, err)
 	}
 	state, err := w.End()
 	tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
-	o := openenv.Definition.Verdict(l.Catalog(), task, tr, nil)
+	o := own.Environments.Verdict(l.Catalog(), task, tr, nil)
 	if err != nil || o.Level != assay.Failure {
 		t.Errorf("after a call that did not happen: %+v, %v", o, err)
 	}
