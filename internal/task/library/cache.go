@@ -30,14 +30,7 @@ func OpenNamed(ctx context.Context, name string) (*Library, error) {
 // cache is bounded, however large the library is. It is safe for concurrent use.
 type Cache struct {
 	library *Library
-	tasks   *lru.Cache[string, *reading] // by digest
-}
-
-// A reading is a task that is read once. Episodes share it, so it is never changed.
-type reading struct {
-	once sync.Once
-	task assay.Task
-	err  error
+	tasks   *lru.Cache[string, func() (*assay.Task, error)] // which read it once, by digest
 }
 
 // cachedTasks is the size of a cache. A task has a few kilobytes.
@@ -45,7 +38,7 @@ const cachedTasks = 512
 
 // NewCache returns an empty cache of a library's tasks.
 func NewCache(l *Library) *Cache {
-	tasks, err := lru.New[string, *reading](cachedTasks)
+	tasks, err := lru.New[string, func() (*assay.Task, error)](cachedTasks)
 	if err != nil {
 		panic("library: " + err.Error()) // the size is positive
 	}
@@ -53,30 +46,32 @@ func NewCache(l *Library) *Cache {
 }
 
 // Task returns the task of a trial. It returns an error if the task in the library has changed
-// since the trial was planned.
+// since the trial was planned. Episodes share the task, so it must not be changed.
 func (c *Cache) Task(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
-	r, known := c.tasks.Get(trial.TaskDigest)
+	read, known := c.tasks.Get(trial.TaskDigest)
 	if !known {
-		r = new(reading)
-		if earlier, ok, _ := c.tasks.PeekOrAdd(trial.TaskDigest, r); ok {
-			r = earlier
+		read = sync.OnceValues(func() (*assay.Task, error) {
+			// Others wait for it, too, whose attempts go on.
+			return c.read(context.WithoutCancel(ctx), trial)
+		})
+		if earlier, ok, _ := c.tasks.PeekOrAdd(trial.TaskDigest, read); ok {
+			read = earlier
 		}
 	}
-	r.once.Do(func() {
-		// Others wait for it, too, whose attempts go on.
-		r.task, r.err = c.read(context.WithoutCancel(ctx), trial)
-	})
-	if r.err != nil {
+	task, err := read()
+	if err != nil {
 		c.tasks.Remove(trial.TaskDigest) // the next trial reads again
-		return nil, r.err
-	}
-	return &r.task, nil
-}
-
-func (c *Cache) read(ctx context.Context, trial *assay.Trial) (assay.Task, error) {
-	task, digest, err := c.library.read(ctx, trial.Task, trial.Difficulty)
-	if err == nil && c.library.withTools(digest) != trial.TaskDigest {
-		err = fmt.Errorf("task %s of the library is not the one that was planned", trial.Task)
 	}
 	return task, err
+}
+
+func (c *Cache) read(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
+	task, digest, err := c.library.read(ctx, trial.Task, trial.Difficulty)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.library.withTools(digest) != trial.TaskDigest:
+		return nil, fmt.Errorf("task %s of the library is not the one that was planned", trial.Task)
+	}
+	return &task, nil
 }

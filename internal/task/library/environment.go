@@ -83,11 +83,7 @@ func IsEnvironment(path string) bool {
 
 // readEnvironment reads a file with an environment, which it starts to ask for the tools and the
 // first message of each task.
-func readEnvironment(ctx context.Context, path string) (*ownLibrary, error) {
-	doc, err := yamldoc.Read(path, tasksHelp)
-	if err != nil {
-		return nil, err
-	}
+func readEnvironment(ctx context.Context, doc *yamldoc.Document) (*ownLibrary, error) {
 	r := &environmentReader{ctx: ctx, doc: doc}
 	if n := doc.Node("$.tasks[0]"); n != nil && n.Kind == yaml.ScalarNode {
 		var file environmentDocument[string]
@@ -219,10 +215,9 @@ func (r *environmentReader) read() (*ownLibrary, error) {
 			return nil, err
 		}
 	}
-	file := filepath.Base(r.doc.Name)
 	return &ownLibrary{
-		name:   cmp.Or(r.file.Name, strings.TrimSuffix(file, filepath.Ext(file))),
-		source: "tasks of the environment in " + file, catalog: catalog, tasks: r.tasks,
+		name:   cmp.Or(r.file.Name, nameOf(r.doc)),
+		source: "tasks of the environment in " + filepath.Base(r.doc.Name), catalog: catalog, tasks: r.tasks,
 	}, nil
 }
 

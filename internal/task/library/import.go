@@ -130,14 +130,8 @@ type importer struct {
 	file    *taskFile
 	catalog *assay.Catalog
 	report  Report
-	seen    map[taskKey]bool
+	seen    map[TaskKey]bool
 	doubts  *doubts
-}
-
-// A taskKey must be unique in a library.
-type taskKey struct {
-	id         assay.TaskID
-	difficulty string
 }
 
 // newImporter reads the file of tasks, and the tools that these may require.
@@ -149,7 +143,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 			return nil, err
 		}
 	}
-	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[taskKey]bool)}
+	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[TaskKey]bool)}
 	if im.file, err = openTaskFile(opts.Tasks); err != nil {
 		return nil, err
 	}
@@ -209,7 +203,7 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	if !slices.Contains(difficulties, t.Difficulty) {
 		note(InvalidDifficulty, func() string { return notOneOf(t.Difficulty, difficulties) })
 	}
-	if key := (taskKey{t.ID, t.Difficulty}); im.seen[key] {
+	if key := (TaskKey{t.ID, t.Difficulty}); im.seen[key] {
 		note(DuplicateID, func() string {
 			return "another task has this ID at difficulty " + t.Difficulty + "; rename one of them"
 		})

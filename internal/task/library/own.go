@@ -41,11 +41,7 @@ func CatalogOf(path string) *assay.Catalog {
 
 // openTasks compiles a YAML file of tasks to a private library file and opens it.
 func openTasks(ctx context.Context, path string) (*Library, error) {
-	read := readOwn
-	if IsEnvironment(path) {
-		read = readEnvironment
-	}
-	o, err := read(ctx, path)
+	o, err := readTasks(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,17 +93,26 @@ type variantEntry struct {
 	Answer      string      `yaml:"answer"`
 }
 
+// tasksHelp is for files of tasks and of tools.
 var tasksHelp = yamldoc.Help{
 	Missing: "check the path; `assay init` writes an example",
 	Empty:   "`assay init` writes an example",
 }
 
-// readOwn reads a file of tasks, its file of tools, and their script and server.
-func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
+// readTasks reads a file of tasks, or one that names an environment.
+func readTasks(ctx context.Context, path string) (*ownLibrary, error) {
 	doc, err := yamldoc.Read(path, tasksHelp)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case doc.Node("$.environment") != nil:
+		return readEnvironment(ctx, doc)
 	}
+	return readOwn(ctx, doc)
+}
+
+// readOwn reads a file of tasks, its file of tools, and their script and server.
+func readOwn(ctx context.Context, doc *yamldoc.Document) (*ownLibrary, error) {
 	var file taskDocument
 	if err := doc.Decode(&file); err != nil {
 		return nil, err
@@ -126,11 +131,11 @@ func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 		return nil, err
 	}
 	o := &ownLibrary{
-		name:    cmp.Or(file.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))),
-		source:  "tasks of " + filepath.Base(path) + " with the tools of " + filepath.Base(file.Tools),
+		name:    cmp.Or(file.Name, nameOf(doc)),
+		source:  "tasks of " + filepath.Base(doc.Name) + " with the tools of " + filepath.Base(file.Tools),
 		catalog: tools.catalog,
 	}
-	r := taskReader{doc: doc, file: &file, tools: tools, seen: make(map[taskKey]bool)}
+	r := taskReader{doc: doc, file: &file, tools: tools, seen: make(map[TaskKey]bool)}
 	for i := range file.Tasks {
 		task, err := r.task(i)
 		if err == nil {
@@ -147,6 +152,12 @@ func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	return o, nil
 }
 
+// nameOf returns the name of a library whose file states none.
+func nameOf(doc *yamldoc.Document) string {
+	file := filepath.Base(doc.Name)
+	return strings.TrimSuffix(file, filepath.Ext(file))
+}
+
 // beside returns a path that is written in a document.
 func beside(doc *yamldoc.Document, path string) string {
 	if filepath.IsAbs(path) {
@@ -160,7 +171,7 @@ type taskReader struct {
 	doc   *yamldoc.Document
 	file  *taskDocument
 	tools *ownTools
-	seen  map[taskKey]bool
+	seen  map[TaskKey]bool
 }
 
 // at returns an error that points into the i-th task.
@@ -256,7 +267,7 @@ func (r *taskReader) around(i int, e *taskEntry, t *assay.Task) (err error) {
 
 // check checks the fields of a task that stand for themselves.
 func (r *taskReader) check(i int, t *assay.Task) error {
-	key := taskKey{t.ID, t.Difficulty}
+	key := TaskKey{t.ID, t.Difficulty}
 	switch {
 	case t.ID == "":
 		return r.at(i, "", "this task has no id", "add id: with a name of its own")
@@ -332,11 +343,7 @@ func importOwn(ctx context.Context, opts ImportOptions) (Report, error) {
 		return Report{}, errors.New("a YAML file of tasks names its tools itself\n" +
 			"hint: leave out --tools")
 	}
-	read := readOwn
-	if IsEnvironment(opts.Tasks) {
-		read = readEnvironment
-	}
-	o, err := read(ctx, opts.Tasks)
+	o, err := readTasks(ctx, opts.Tasks)
 	if err != nil {
 		return Report{}, err
 	}

@@ -64,13 +64,8 @@ type ownTools struct {
 	kit     *toolkit.Kit
 }
 
-var toolsHelp = yamldoc.Help{
-	Missing: "check the path; `assay init` writes an example",
-	Empty:   "`assay init` writes an example",
-}
-
 func readOwnTools(ctx context.Context, path string) (*ownTools, error) {
-	doc, err := yamldoc.Read(path, toolsHelp)
+	doc, err := yamldoc.Read(path, tasksHelp)
 	if err != nil {
 		return nil, err
 	}

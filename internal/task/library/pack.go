@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A TaskKey identifies a task within a library.
+// A TaskKey identifies a task within a library, where it is unique.
 type TaskKey struct {
 	ID         assay.TaskID
 	Difficulty string
