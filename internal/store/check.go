@@ -29,19 +29,13 @@ func (c *checked) intact() bool { return len(c.problems) == 0 || c.bare && len(c
 // read checks a range of attempts, as far as SQLite returns them.
 func (v *verifier) read(ctx context.Context, first, last int64) (rows []checked, err error) {
 	in := newInterned()
-	bodies, _ := v.db.bodies(ctx, first, last) // after an error, each is read alone
-	err = v.db.eachWhole(ctx, first, last, func(s *storedAttempt) (bool, error) {
-		rows = append(rows, v.check(ctx, s, bodies, in))
-		return true, nil
-	})
+	bodies, _ := v.db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last) // after an error, each is read alone
+	err = v.db.eachAttempt(ctx, attemptQuery{}, "a.id BETWEEN ? AND ?", []any{first, last},
+		func(s *storedAttempt) (bool, error) {
+			rows = append(rows, v.check(ctx, s, bodies, in))
+			return true, nil
+		})
 	return rows, err
-}
-
-// eachWhole visits the attempts in a range of row IDs as they were saved, with their trials.
-func (db *DB) eachWhole(
-	ctx context.Context, first, last int64, visit func(*storedAttempt) (bool, error),
-) error {
-	return db.eachAttempt(ctx, attemptQuery{}, "a.id BETWEEN ? AND ?", []any{first, last}, visit)
 }
 
 // check compares an attempt with its seal and looks at its content.

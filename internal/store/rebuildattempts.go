@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
-	"runtime"
+	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-eval/assay"
 )
@@ -83,6 +85,7 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 // A copyRow is an attempt on its way to the new store.
 type copyRow struct {
 	record
+	from    *foundAttempt
 	dropped bool // the transcript was deleted on purpose
 }
 
@@ -93,18 +96,21 @@ func (b *rebuilder) copyAttempts() error {
 	seen := make(map[sum]int64, len(b.found))
 	for first := 0; first < len(b.found); first += batch {
 		var rows []copyRow
-		var from []*foundAttempt
 		for i := range b.found[first:min(first+batch, len(b.found))] {
-			f := &b.found[first+i]
-			r, err := b.placeAttempt(f, seen)
+			r, err := b.placeAttempt(&b.found[first+i], seen)
 			if err != nil {
 				return err
 			}
 			if r != nil {
-				rows, from = append(rows, *r), append(from, f)
+				rows = append(rows, *r)
 			}
 		}
-		if err := b.loadAll(rows, from); err != nil {
+		// Several goroutines load them, because transcripts have to be compressed again.
+		var g errgroup.Group
+		for part := range slices.Chunk(rows, batch/4) {
+			g.Go(func() error { return b.load(part) })
+		}
+		if err := g.Wait(); err != nil {
 			return err
 		}
 		err := b.to.do(b.ctx, 0, func(w *writer) error { return b.insertAttempts(w, rows) })
@@ -144,7 +150,7 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 		t.outcomes = append(t.outcomes, f)
 		b.sum.Outcomes++
 	}
-	return &copyRow{record: record{key: f.key, id: b.next, number: t.number}}, nil
+	return &copyRow{record: record{key: f.key, id: b.next, number: t.number}, from: f}, nil
 }
 
 // conflict reports two outcomes of one trial.
@@ -164,45 +170,52 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 	return nil
 }
 
-// loadAll loads rows in several goroutines, because transcripts have to be compressed again.
-func (b *rebuilder) loadAll(rows []copyRow, from []*foundAttempt) error {
-	var all sync.WaitGroup
-	failed := make([]error, min(runtime.GOMAXPROCS(0), 4))
-	for r := range failed {
-		all.Go(func() {
-			for i := r; i < len(rows) && failed[r] == nil; i += len(failed) {
-				failed[r] = b.load(&rows[i], from[i])
+// load reads attempts and their trials from their sources.
+func (b *rebuilder) load(rows []copyRow) error {
+	for i, s := range b.sources {
+		mine := make(map[int64]*copyRow)
+		for n := range rows {
+			if r := &rows[n]; int(r.from.source) == i {
+				mine[r.from.id] = r
 			}
-		})
+		}
+		ids, err := json.Marshal(slices.Collect(maps.Keys(mine)))
+		if err != nil {
+			return err
+		}
+		const chosen = " IN (SELECT value FROM json_each(?))"
+		bodies, err := s.bodies(b.ctx, "attempt"+chosen, string(ids))
+		if err != nil {
+			return err
+		}
+		err = s.eachAttempt(b.ctx, attemptQuery{}, "a.id"+chosen, []any{string(ids)},
+			func(a *storedAttempt) (bool, error) {
+				r := mine[a.id]
+				delete(mine, a.id)
+				return true, b.fillRow(s, r, a, bodies)
+			})
+		if err == nil && len(mine) > 0 {
+			err = s.wrap(ErrChanged)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	all.Wait()
-	return cmp.Or(failed...)
+	return nil
 }
 
-// load reads an attempt from its source, and its trial if it is the trial's first attempt.
-func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
-	s := b.sources[f.source]
-	loaded := false
-	err := s.eachWhole(b.ctx, f.id, f.id, func(a *storedAttempt) (bool, error) {
-		loaded = true
-		return false, b.fill(r, f, a) // false, because the page after it may be damaged
-	})
-	if err == nil && !loaded {
-		err = s.wrap(ErrChanged)
-	}
-	return err
-}
-
-func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *storedAttempt) error {
-	text, err := b.sources[f.source].textOf(b.ctx, a.id, a.script, nil)
+func (b *rebuilder) fillRow(
+	s *DB, r *copyRow, a *storedAttempt, bodies map[int64][]byte,
+) error {
+	text, err := s.textOf(b.ctx, a.id, a.script, bodies)
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
-	if a.identity() != f.sum {
+	if a.identity() != r.from.sum {
 		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified",
-			ErrDamaged, f.id)
+			ErrDamaged, a.id)
 	}
-	r.identity, r.digest, r.dropped = f.sum, a.script, err == nil && text == nil
+	r.identity, r.digest, r.dropped = r.from.sum, a.script, err == nil && text == nil
 	if text != nil {
 		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
 			return err

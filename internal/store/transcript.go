@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -89,12 +90,14 @@ func (db *DB) transcriptOf(
 	return t, nil
 }
 
-// bodies returns the stored transcripts of a range of attempts by row ID, with nil for texts that a
-// user deleted. They have a separate query, so that damage to them costs transcripts only.
-func (db *DB) bodies(ctx context.Context, first, last int64) (map[int64][]byte, error) {
-	bodies, err := table[int64, []byte](ctx, db.reader, `
-		SELECT attempt, NULL FROM dropped WHERE attempt BETWEEN ?1 AND ?2 UNION ALL
-		SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ?1 AND ?2`, first, last)
+// bodies returns the stored transcripts by the row ID of the attempt, which satisfies a condition,
+// with nil for texts that a user deleted. They have a separate query, so that damage to them costs transcripts only.
+func (db *DB) bodies(
+	ctx context.Context, where string, args ...any,
+) (map[int64][]byte, error) {
+	query := "SELECT attempt, NULL FROM dropped WHERE " + where +
+		" UNION ALL SELECT attempt, body FROM transcripts WHERE " + where
+	bodies, err := table[int64, []byte](ctx, db.reader, query, slices.Concat(args, args)...)
 	return bodies, db.wrap(err)
 }
 
@@ -105,7 +108,7 @@ func (db *DB) textOf(
 	ctx context.Context, attempt int64, script []byte, bodies map[int64][]byte,
 ) (text []byte, err error) {
 	if bodies == nil {
-		if bodies, err = db.bodies(ctx, attempt, attempt); err != nil {
+		if bodies, err = db.bodies(ctx, "attempt = ?", attempt); err != nil {
 			return nil, fmt.Errorf("transcript: %w", err)
 		}
 	}
