@@ -72,31 +72,6 @@ func copyOf(t testing.TB, from, to string) {
 	must(t, err)
 }
 
-// An attempt that was recovered without its transcript is still the same attempt, so a merge with a
-// backup restores the transcript.
-func TestMergeRestoresLostTranscripts(t *testing.T) {
-	t.Parallel()
-	clean := whole(t)
-	dir := t.TempDir()
-	hurt, bare, merged := filepath.Join(dir, "hurt.db"), filepath.Join(dir, "bare.db"),
-		filepath.Join(dir, "merged.db")
-	copyOf(t, clean, hurt)
-	meddle(t, hurt, "PRAGMA secure_delete = ON; UPDATE transcripts SET body = zeroblob(9)")
-	sum, err := store.Recover(t.Context(), bare, hurt, quiet)
-	if err != nil || sum.Bare == 0 || sum.Transcripts != 0 || sum.Lost != 0 {
-		t.Fatalf("%+v, %v, want all attempts without transcripts", sum, err)
-	}
-	if problems, proof := verify(t, bare); len(problems) > 0 || proof.Lost != sum.Bare {
-		t.Errorf("%v; %+v, want %d lost transcripts", problems, proof, sum.Bare)
-	}
-	merge(t, merged, bare, clean)
-	_, want := verify(t, clean)
-	if problems, proof := verify(t, merged); len(problems) > 0 ||
-		proof.Transcripts != want.Transcripts || proof.Attempts != want.Attempts {
-		t.Errorf("%v; %+v, want %+v", problems, proof, want)
-	}
-}
-
 // Files of a missing store would be mistaken for the new store's.
 func TestNewStoreRefusesOccupiedName(t *testing.T) {
 	t.Parallel()

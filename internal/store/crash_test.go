@@ -106,27 +106,6 @@ func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) 
 	}
 }
 
-func TestCopyDuringRunHoldsEverySave(t *testing.T) {
-	t.Parallel()
-	db, path := create(t)
-	for i := range 50 {
-		save(t, db, outcome(i))
-		if i%10 != 9 {
-			continue
-		}
-		lost := filepath.Join(t.TempDir(), "assay.db")
-		copyFiles(t, path, lost)
-		if got := len(all(t, openReadOnly(t, lost), store.Filter{})); got != i+1 {
-			t.Errorf("read-only: %d attempts after the crash, want %d", got, i+1)
-		}
-		again := open(t, lost)
-		if got := len(all(t, again, store.Filter{})); got != i+1 {
-			t.Errorf("reopened: %d attempts after the crash, want %d", got, i+1)
-		}
-		begin(t, again, "r2")
-	}
-}
-
 func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "assay.db")
@@ -198,7 +177,6 @@ func TestMovedStoreStopsTheRun(t *testing.T) {
 	}
 }
 
-// The test switches to another user, because root may write everywhere.
 func TestUserWithoutPermissionCanRead(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
@@ -216,40 +194,4 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 	}
 	must(t, os.Chmod(path, 0))
 	refused(t, path, os.ErrPermission, "permissions")
-}
-
-func TestReaderInAnotherProcessWhileSaving(t *testing.T) {
-	t.Parallel()
-	db, path := create(t)
-	stop := make(chan struct{})
-	done := make(chan int)
-	go func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				done <- i
-				return
-			default:
-				if err := db.Save(t.Context(), outcome(i), transcript(i)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}()
-	last := 0
-	for range 5 {
-		out, err := other(t, "read", path).Output()
-		if err != nil {
-			t.Errorf("reader: %v", err)
-		}
-		n := bytes.Count(out, []byte{'\n'})
-		if n < last {
-			t.Errorf("a reader saw %d attempts, but an earlier one saw %d", n, last)
-		}
-		last = n
-	}
-	close(stop)
-	if n := <-done; n < last {
-		t.Errorf("readers saw %d of %d attempts", last, n)
-	}
 }

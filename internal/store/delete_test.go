@@ -92,7 +92,7 @@ func TestReadersNoticeDeletions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, _ := create(t)
-			seed(t, db, 3000)
+			seed(t, db, 1500)
 			save(t, db, doomed())
 			for _, skip := range []bool{false, true} {
 				name := snapshot(t, db)

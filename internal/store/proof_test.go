@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,35 +21,56 @@ func TestReadersShowOnlyWhatIsProved(t *testing.T) {
 	clean := whole(t)
 	db := open(t, clean)
 	must(t, errors.Join(db.KeepLibrary(t.Context(), "d", []byte("part")), db.Close()))
-	for _, c := range []struct{ table, rows string }{
-		{"attempts", "id = 20"},
-		{"trials", "id = (SELECT trial FROM attempts WHERE id = 20)"},
-		{"attempt_seals", "attempt = 20"},
-		{"scores", "id = 1"},
-		{"runs", "seq = 1"},
-		{"specs", "seq = 1"},
-		{"ends", "seq = 1"},
-		{"libraries", "id = 1"},
-		{"imports", "id = 1"},
-		{"classifications", "id = 1"},
+	for table, row := range map[string]string{
+		"attempt_seals": "attempt = 20", "scores": "id = 1", "runs": "seq = 1", "specs": "seq = 1",
+		"ends": "seq = 1", "libraries": "id = 1", "imports": "id = 1", "classifications": "id = 1",
 	} {
-		for column, value := range columnsIn(t, clean, c.table) {
-			suffix := " "
-			if column == "sampling" { // as JSON, a space would mean the same
-				suffix = "x"
-			}
-			t.Run(c.table+"/"+column, func(t *testing.T) {
+		for column, value := range columnsIn(t, clean, table) {
+			t.Run(table+"/"+column, func(t *testing.T) {
 				t.Parallel()
-				path := filepath.Join(t.TempDir(), "assay.db")
-				copyOf(t, clean, path)
-				meddle(t, path, fmt.Sprintf(`UPDATE %[1]s SET %[2]s = CASE typeof(%[2]s)
-					WHEN 'text' THEN %[2]s || '%[5]s' WHEN 'blob' THEN CAST(%[2]s || 'x' AS BLOB)
-					WHEN 'null' THEN %[3]s ELSE %[2]s + 5000 END WHERE %[4]s`,
-					c.table, column, value, c.rows, suffix))
-				leavesOut(t, path)
+				leavesOut(t, planted(t, clean, corruption{sql: changed(table, column, value, row)}))
 			})
 		}
 	}
+	// Each of the last attempts, whose trials have no others, has another changed column.
+	found, _ := list(t, openReadOnly(t, clean), "")
+	last := found[len(found)-10:]
+	for _, c := range []struct{ table, row string }{
+		{"attempts", "id = %d"},
+		{"trials", "id = (SELECT trial FROM attempts WHERE id = %d)"},
+	} {
+		columns := columnsIn(t, clean, c.table)
+		for part := range slices.Chunk(slices.Sorted(maps.Keys(columns)), len(last)) {
+			t.Run(c.table+"/"+part[0], func(t *testing.T) {
+				t.Parallel()
+				sql := ""
+				for i, column := range part {
+					row := fmt.Sprintf(c.row, last[i].Row)
+					sql += changed(c.table, column, columns[column], row) + ";"
+				}
+				path := planted(t, clean, corruption{sql: sql})
+				leavesOut(t, path)
+				db := openReadOnly(t, path)
+				db.SkipDamage(func(error) {})
+				all(t, db, store.Filter{})
+				if db.Skipped() != len(part) {
+					t.Errorf("%d attempts were left out, want one for each of %v", db.Skipped(), part)
+				}
+			})
+		}
+	}
+}
+
+// changed returns a statement that changes a column of a row. Value is of the column's type.
+func changed(table, column, value, row string) string {
+	suffix := " "
+	if column == "sampling" { // as JSON, a space would mean the same
+		suffix = "x"
+	}
+	return fmt.Sprintf(`UPDATE %[1]s SET %[2]s = CASE typeof(%[2]s)
+		WHEN 'text' THEN %[2]s || '%[5]s' WHEN 'blob' THEN CAST(%[2]s || 'x' AS BLOB)
+		WHEN 'null' THEN %[3]s ELSE %[2]s + 5000 END WHERE %[4]s`,
+		table, column, value, row, suffix)
 }
 
 // A row that is missing while its seal remains is noticed and named.

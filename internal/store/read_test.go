@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestAttemptsEndWithContext(t *testing.T) {
 func TestSettledSet(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t)
-	const n = 300
+	const n = 30
 	for i := range n {
 		a := outcome(i)
 		if i%3 == 0 {
@@ -102,30 +103,36 @@ func TestSettledSet(t *testing.T) {
 func TestSnapshotNamesOneState(t *testing.T) {
 	t.Parallel()
 	db, path := create(t)
-	snapshot := func() string {
-		t.Helper()
-		s, err := db.Snapshot(t.Context())
-		must(t, err)
-		return s
+	var states []string
+	a, again := outcome(1), better(1)
+	again.Turns++
+	for _, change := range []func(){
+		func() {}, func() { save(t, db, a) }, func() { save(t, db, outcome(2)) },
+		func() { rescore(t, db, rescored(a, better(1))) },
+		func() { rescore(t, db, rescored(a, again)) },
+	} {
+		change()
+		now := snapshot(t, db)
+		if slices.Contains(states, now) || snapshot(t, db) != now ||
+			snapshot(t, openReadOnly(t, path)) != now {
+			t.Errorf("state %d has another name for each reader, or an earlier one: %s, %v",
+				len(states), now, states)
+		}
+		states = append(states, now)
 	}
-	empty := snapshot()
-	save(t, db, outcome(1))
-	one := snapshot()
-	if again := snapshot(); again != one {
-		t.Errorf("one state has two names: %s, %s", one, again)
+	shape := regexp.MustCompile(`-[0-9a-f]{12}\b`).ReplaceAllString(strings.Join(states, " "), "-X")
+	if shape != "0 1-X 2-X 2+1-X 2+2-X" {
+		t.Errorf("the states have the names %v", states)
 	}
-	save(t, db, outcome(2))
-	two := snapshot()
-	if empty == one || one == two || !regexp.MustCompile(`^2-[0-9a-f]{12}$`).MatchString(two) {
-		t.Errorf("three states have the names %s, %s, %s", empty, one, two)
+	wrong := []string{"3-aaaaaaaaaaaa", "2-aaaaaaaaaaaa", states[1] + "x", "2", "-", "x"}
+	_, digest, _ := strings.Cut(states[3], "-")
+	for _, rows := range []string{"2+3-", "3+1-", "2+0-", "2+2-", "+1-", "2+-"} {
+		wrong = append(wrong, rows+digest)
 	}
-	if got, err := openReadOnly(t, path).Snapshot(t.Context()); got != two || err != nil {
-		t.Errorf("another reader: Snapshot() = %s, %v, want %s", got, err, two)
-	}
-	for _, wrong := range []string{"3-aaaaaaaaaaaa", "2-aaaaaaaaaaaa", one + "x", "2", "-", "x"} {
-		for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: wrong}) {
+	for _, name := range wrong {
+		for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: name}) {
 			if !errors.Is(err, store.ErrUnknownSnapshot) {
-				t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", wrong, err)
+				t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", name, err)
 			}
 		}
 	}

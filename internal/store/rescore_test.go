@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,40 +39,6 @@ func snapshot(t testing.TB, db *store.DB) string {
 	name, err := db.Snapshot(t.Context())
 	must(t, err)
 	return name
-}
-
-func TestReadersReturnLatestScore(t *testing.T) {
-	t.Parallel()
-	db, path := create(t)
-	a, b := outcome(1), outcome(2)
-	save(t, db, fault(1), a, b)
-	before := all(t, db, store.Filter{})
-	rescore(t, db, rescored(a, better(1)))
-	second := better(1)
-	second.Level, second.ErrorCategory, second.ScoreVersion, second.RequiredTools = assay.Failure,
-		"other", "assay-3", []string{}
-	rescore(t, db, rescored(a, second))
-
-	want := slices.Clone(before)
-	second.RequiredTools = nil
-	want[1].Outcome = second
-	killed := filepath.Join(t.TempDir(), "assay.db")
-	copyFiles(t, path, killed)
-	for name, reader := range map[string]*store.DB{
-		"writer": db, "reader": openReadOnly(t, path),
-		"after a kill": openReadOnly(t, killed),
-	} {
-		if diff := cmp.Diff(want, all(t, reader, store.Filter{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(want[1:2],
-			all(t, reader, store.Filter{Trial: a.ID, OnlySettled: true})); diff != "" {
-			t.Errorf("%s, one trial (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(before, all(t, reader, store.Filter{AsSaved: true})); diff != "" {
-			t.Errorf("%s, as saved (-want +got):\n%s", name, diff)
-		}
-	}
 }
 
 func TestRescoreRefuses(t *testing.T) {
@@ -246,35 +210,6 @@ func TestSnapshotsNeverChange(t *testing.T) {
 	for id, want := range succeeded {
 		if set.Has(id) != want {
 			t.Errorf("Succeeded() has trial %s: %v, want %v", id, !want, want)
-		}
-	}
-}
-
-func TestSnapshotIncludesScores(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t)
-	a := outcome(1)
-	save(t, db, a)
-	names := []string{snapshot(t, db)}
-	for turns := range 2 {
-		o := better(1)
-		o.Turns = turns
-		rescore(t, db, rescored(a, o))
-		names = append(names, snapshot(t, db))
-	}
-	if names[0] == names[1] || names[1] == names[2] ||
-		!regexp.MustCompile(`^1\+1-[0-9a-f]{12}$`).MatchString(names[1]) {
-		t.Errorf("three states have the names %v", names)
-	}
-	for i, name := range names {
-		digest := name[strings.Index(name, "-"):]
-		for _, wrong := range []string{"1+3" + digest, "2+1" + digest, "1+0" + digest, "+1" +
-			digest, "1+" + digest, fmt.Sprint("1+", i+1, digest)} {
-			for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: wrong}) {
-				if !errors.Is(err, store.ErrUnknownSnapshot) {
-					t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", wrong, err)
-				}
-			}
 		}
 	}
 }

@@ -41,23 +41,6 @@ func TestSaveNumbersAttempts(t *testing.T) {
 	}
 }
 
-func TestSaveSettlesOnce(t *testing.T) {
-	t.Parallel()
-	db, _ := create(t)
-	save(t, db, outcome(1))
-	again := outcome(1)
-	again.Level = assay.FullSuccess
-	if err := db.Save(t.Context(), again, nil); !errors.Is(err, store.ErrSettled) {
-		t.Errorf("second outcome: Save() = %v, want ErrSettled", err)
-	}
-	if again.Number != 0 {
-		t.Errorf("refused attempt got number %d", again.Number)
-	}
-	if got := all(t, db, store.Filter{}); len(got) != 1 || got[0].Level != assay.PartialSuccess {
-		t.Errorf("stored %v, want only the first outcome", got)
-	}
-}
-
 func TestSaveKeepsEveryField(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t)

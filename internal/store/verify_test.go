@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,23 +19,34 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// whole returns a closed store with rows of every kind: two runs, outcomes and faults, scores,
-// classifications, dictionaries, limits, an import, dropped transcripts and deleted attempts.
+// whole returns a copy of a closed store with rows of every kind: two runs, outcomes and faults,
+// scores, classifications, dictionaries, an import, dropped transcripts and deleted attempts.
 func whole(t testing.TB) string {
 	t.Helper()
-	return wholeWith(t, think)
+	wholeOnce.Do(func() {
+		b, err := os.ReadFile(newWhole(t))
+		must(t, err)
+		wholeStore = b
+	})
+	path := filepath.Join(t.TempDir(), "assay.db")
+	must(t, os.WriteFile(path, wholeStore, 0o644))
+	return path
 }
 
-// wholeWith is whole with a change to each attempt.
-func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
+var (
+	wholeOnce  sync.Once
+	wholeStore []byte
+)
+
+func newWhole(t testing.TB) string {
 	t.Helper()
 	db, path := create(t)
 	for i := range 40 {
 		a := outcome(i)
-		change(a)
+		think(a)
 		if i%4 == 0 {
 			f := fault(i)
-			change(f)
+			think(f)
 			must(t, db.Save(t.Context(), f, longTranscript(i)))
 		}
 		if i%10 == 9 {
@@ -64,7 +76,7 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 	begin(t, db, "r2")
 	for i := range 10 {
 		a := outcome(100 + i)
-		change(a)
+		think(a)
 		a.Run = "r2"
 		save(t, db, a)
 	}
