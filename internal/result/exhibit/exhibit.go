@@ -26,7 +26,6 @@ const (
 
 type (
 	analysis   struct{ *report.Analysis }
-	table      struct{ *report.Table }
 	pivot      struct{ *report.Pivot }
 	comparison struct{ *report.Comparison }
 )

@@ -121,8 +121,7 @@ func (a analysis) partSections(i int) []*document.Section {
 	if p.Factor != taskType || len(p.Metrics) == 0 {
 		return []*document.Section{s}
 	}
-	sub := analysis{&report.Analysis{Table: &report.Table{}, Main: p.Metrics}}
-	m := sub.mainSection()
-	m.ID, m.Title = s.ID+"-metrics", title+": main metrics"
-	return []*document.Section{s, m}
+	return []*document.Section{
+		s, metricsSection(s.ID+"-metrics", title+": main metrics", p.Metrics),
+	}
 }

@@ -235,7 +235,7 @@ func (a analysis) exampleText() string {
 	if e == nil {
 		return ""
 	}
-	variant := table{a.Table}.variantText()(report.Row{
+	variant := a.variantText()(report.Row{
 		Variant: e.Cell.Variant, Severity: e.Cell.Severity,
 	})
 	where := []string{e.Cell.Model, report.Readable(variant)}

@@ -93,7 +93,7 @@ func (a analysis) reference() string {
 
 // incomparable lists variants that no comparison has, of models with several variants.
 func (a analysis) incomparable() (alone []string) {
-	variantOf := table{a.Table}.variantText()
+	variantOf := a.variantText()
 	for i, r := range a.Rows {
 		name := variantOf(r)
 		same := func(s report.Row) bool { return s.Model == r.Model && variantOf(s) == name }

@@ -14,22 +14,21 @@ func (a analysis) successSection() *document.Section {
 	if len(a.Rows) == 0 {
 		return nil
 	}
-	t := table{a.Table}
-	measured := t.has(func(r report.Row) bool { return r.BestMeasured > 0 })
+	measured := a.has(func(r report.Row) bool { return r.BestMeasured > 0 })
 	return &document.Section{
-		ID: "success", Title: "Full success", Table: t.successTable(measured),
-		Notes: t.successNotes(measured),
+		ID: "success", Title: "Full success", Table: a.successTable(measured),
+		Notes: a.successNotes(measured),
 	}
 }
 
-func (t table) successTable(measured bool) *document.Table {
-	variantOf := t.variantText()
-	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
-	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
-	floors := t.has(func(r report.Row) bool { return r.Floor != nil })
-	mixes := differ(t.Rows, func(r report.Row) string { return r.FaultMix })
+func (a analysis) successTable(measured bool) *document.Table {
+	variantOf := a.variantText()
+	difficulties := differ(a.Rows, func(r report.Row) string { return r.Difficulty })
+	faults := a.has(func(r report.Row) bool { return r.Faults > 0 })
+	floors := a.has(func(r report.Row) bool { return r.Floor != nil })
+	mixes := differ(a.Rows, func(r report.Row) string { return r.FaultMix })
 	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
-	return tableBy(t.Rows, []figureColumn[report.Row]{
+	return tableBy(a.Rows, []figureColumn[report.Row]{
 		{label("model"), true, func(r report.Row) document.Cell { return text(r.Model) }},
 		{label("variant"), true, func(r report.Row) document.Cell { return text(variantOf(r)) }},
 		{label("difficulty"), difficulties, func(r report.Row) document.Cell {
@@ -80,7 +79,7 @@ func ofBestCell(r report.Row) document.Cell {
 	return cell
 }
 
-func (t table) has(is func(report.Row) bool) bool { return slices.ContainsFunc(t.Rows, is) }
+func (a analysis) has(is func(report.Row) bool) bool { return slices.ContainsFunc(a.Rows, is) }
 
 func intervalCell(r report.Row) document.Cell {
 	if r.Done == 0 {
@@ -91,32 +90,32 @@ func intervalCell(r report.Row) document.Cell {
 	return cell
 }
 
-func (t table) successNotes(measured bool) []string {
+func (a analysis) successNotes(measured bool) []string {
 	var notes []string
-	if len(t.Averaged) > 0 {
-		notes = append(notes, "Rates average over "+report.ReadableList(t.Averaged)+".")
+	if len(a.Averaged) > 0 {
+		notes = append(notes, "Rates average over "+report.ReadableList(a.Averaged)+".")
 	}
-	notes = append(notes, t.coverageNotes()...)
+	notes = append(notes, a.coverageNotes()...)
 	if measured {
 		notes = append(notes, "Best: the ideal agent's mean chance of full success. "+
 			"% of best: success rate ÷ the ideal agent's rate, with the interval of the rate "+
 			"divided likewise.")
 	}
-	if t.has(func(r report.Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
+	if a.has(func(r report.Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
 		notes = append(notes,
 			"Both leave out trials whose setting has another ceiling, such as a limit on tokens, "+
 				"and those that older rules judged.")
 	}
-	if t.has(func(r report.Row) bool { return report.Simulated(r.Model) }) {
+	if a.has(func(r report.Row) bool { return report.Simulated(r.Model) }) {
 		notes = append(notes, simulatedNote)
 	}
-	if t.has(func(r report.Row) bool { return r.Model == "sim/optimal" }) {
+	if a.has(func(r report.Row) bool { return r.Model == "sim/optimal" }) {
 		notes = append(notes, optimalNote)
 	}
-	notes = append(notes, t.pooledNotes()...)
-	notes = append(notes, leftOutNotes(t.LeftOut)...)
-	if t.Population.Tasks > 0 {
-		notes = append(notes, populationNote(t.Population))
+	notes = append(notes, a.pooledNotes()...)
+	notes = append(notes, leftOutNotes(a.LeftOut)...)
+	if a.Population.Tasks > 0 {
+		notes = append(notes, populationNote(a.Population))
 	}
 	return append(notes, "Intervals are Wilson's, wider where trials repeat within tasks. "+
 		"A fault is never a failure.")
@@ -129,22 +128,22 @@ const (
 		"steps, and with a flawed plan it follows the flaw; both can give 0 %."
 )
 
-func (t table) coverageNotes() []string {
-	if t.Done == t.Planned {
+func (a analysis) coverageNotes() []string {
+	if a.Done == a.Planned {
 		return nil
 	}
-	note := fmt.Sprintf("Coverage is %d of %d trials", t.Done, t.Planned)
-	if t.Skipped > 0 {
-		note += fmt.Sprintf("; a stop rule gave up %d", t.Skipped)
+	note := fmt.Sprintf("Coverage is %d of %d trials", a.Done, a.Planned)
+	if a.Skipped > 0 {
+		note += fmt.Sprintf("; a stop rule gave up %d", a.Skipped)
 	}
-	if pending := t.Planned - t.Done - t.Skipped; pending > 0 {
+	if pending := a.Planned - a.Done - a.Skipped; pending > 0 {
 		note += fmt.Sprintf("; %d are pending", pending)
 	}
 	return []string{note + ". Rates cover finished trials only."}
 }
 
 // pooledNotes warns about outcomes that were made with different prompts or rules.
-func (t table) pooledNotes() []string {
+func (a analysis) pooledNotes() []string {
 	list := func(names []string, text func(string) string) string {
 		var texts []string
 		for _, n := range names {
@@ -156,15 +155,15 @@ func (t table) pooledNotes() []string {
 		return strings.Join(texts, ", ")
 	}
 	var notes []string
-	if n := len(t.Templates); n > 1 {
+	if n := len(a.Templates); n > 1 {
 		notes = append(notes, fmt.Sprintf("Outcomes of %d wordings of the prompts are pooled: %s. "+
-			"Compare them with care.", n, list(t.Templates, shortHash)))
+			"Compare them with care.", n, list(a.Templates, shortHash)))
 	}
-	if n := len(t.ScoreVersions); n > 1 {
+	if n := len(a.ScoreVersions); n > 1 {
 		same := func(name string) string { return name }
 		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are "+
 			"pooled: %s. `assay store rescore` applies today's rules to all.", n,
-			list(t.ScoreVersions, same)))
+			list(a.ScoreVersions, same)))
 	}
 	return notes
 }
@@ -173,12 +172,16 @@ func (a analysis) mainSection() *document.Section {
 	if len(a.Main) == 0 {
 		return nil
 	}
+	return metricsSection("main-metrics", "Main metrics", a.Main, a.averagedNote()...)
+}
+
+func metricsSection(id, title string, all []report.Metrics, notes ...string) *document.Section {
 	return &document.Section{
-		ID: "main-metrics", Title: "Main metrics", Table: metricsTable(a.Main),
+		ID: id, Title: title, Table: metricsTable(all),
 		Notes: append([]string{
 			"Weighted counts a partial success as half a full one. Tools covered is the mean " +
 				"share of the required tools that succeeded.",
-		}, a.averagedNote()...),
+		}, notes...),
 	}
 }
 
@@ -242,8 +245,8 @@ func severities(rows []report.Row) int {
 
 // variantText returns a function that names a row's variant. The name has the severity if
 // there are several.
-func (t table) variantText() func(report.Row) string {
-	if severities(t.Rows) < 2 {
+func (a analysis) variantText() func(report.Row) string {
+	if severities(a.Rows) < 2 {
 		return func(r report.Row) string { return r.Variant }
 	}
 	return func(r report.Row) string { return report.PromptKey(r.Variant, r.Severity) }
