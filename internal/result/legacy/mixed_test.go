@@ -36,10 +36,8 @@ func TestMixed(t *testing.T) {
 		"score_version": func(a *assay.Attempt) { a.ScoreVersion = "assay-1" },
 		"reliability":   func(a *assay.Attempt) { a.Reliability = .80001 },
 	} {
-		cell := assay.Cell{
-			Model: "m", Variant: "flawed_missing_step", Severity: "light",
-			Difficulty: "easy", TaskType: "simple_task", Reliability: .8,
-		}
+		cell := easy("flawed_missing_step")
+		cell.Severity = "light"
 		a, b := outcome("1", cell, assay.FullSuccess, ""), outcome("2", cell, assay.FullSuccess, "")
 		change(&b)
 		var out bytes.Buffer
@@ -74,10 +72,7 @@ func TestMixed(t *testing.T) {
 // TestMixedWorlds checks that there is no hint to rescore if the worlds differ,
 // because that would not make their rules equal.
 func TestMixedWorlds(t *testing.T) {
-	cell := assay.Cell{
-		Model: "m", Variant: "cot", Difficulty: "easy",
-		TaskType: "simple_task", Reliability: .8,
-	}
+	cell := easy("cot")
 	a, b := outcome("1", cell, assay.FullSuccess, ""), outcome("2", cell, assay.FullSuccess, "")
 	b.World, b.ScoreVersion = "pilot", "pilot-9"
 	_, err := legacy.WriteV3(io.Discard, all([]assay.Attempt{a, b}))
@@ -94,11 +89,7 @@ func TestMixedWhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var attempts []assay.Attempt
 		for i := range rapid.IntRange(1, 12).Draw(t, "attempts") {
-			a := outcome(fmt.Sprint(i),
-				assay.Cell{
-					Model: "m", Variant: "v", Difficulty: "easy",
-					TaskType: "t",
-				}, assay.FullSuccess, "")
+			a := outcome(fmt.Sprint(i), easy("v"), assay.FullSuccess, "")
 			a.Severity = rapid.SampledFrom([]string{"", "light", "severe"}).Draw(t, "severity")
 			a.Reliability = rapid.SampledFrom([]float64{.8, .80001, .800012, .9}).Draw(t,
 				"reliability")
@@ -133,14 +124,11 @@ func TestMixedWhere(t *testing.T) {
 // together.
 func TestNotMixed(t *testing.T) {
 	t.Parallel()
-	plain := assay.Cell{
-		Model: "m", Variant: "optimal", Difficulty: "easy",
-		TaskType: "simple_task", Reliability: .8,
-	}
+	plain := easy("optimal")
 	flawed := plain
 	flawed.Variant, flawed.Severity = "flawed_missing_step", "light"
-	a, b, c := outcome("1", plain, assay.FullSuccess, ""), outcome("2", flawed, assay.FullSuccess,
-		""), outcome("3", plain, assay.FullSuccess, "")
+	a, b := outcome("1", plain, assay.FullSuccess, ""), outcome("2", flawed, assay.FullSuccess, "")
+	c := outcome("3", plain, assay.FullSuccess, "")
 	warm, same := .7, .7
 	a.Sampling.Temperature, b.Sampling.Temperature, c.Sampling.Temperature = &warm, &same, &warm
 	c.Repeat = 2

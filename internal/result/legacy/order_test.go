@@ -18,12 +18,9 @@ func TestLeavesAreInOrder(t *testing.T) {
 	var attempts []assay.Attempt
 	for i, v := range []string{"zzz", "flawed_semantic_drift", "aaa", "baseline", "optimal"} {
 		for j, r := range []float64{.6, 1, .9} {
-			attempts = append(attempts,
-				outcome(fmt.Sprint(i, j),
-					assay.Cell{
-						Model: "m", Variant: v, Difficulty: "easy", TaskType: "t",
-						Reliability: r,
-					}, assay.FullSuccess, ""))
+			cell := easy(v)
+			cell.Reliability = r
+			attempts = append(attempts, outcome(fmt.Sprint(i, j), cell, assay.FullSuccess, ""))
 		}
 	}
 	var got []string
@@ -45,17 +42,11 @@ func TestLeavesAreInOrder(t *testing.T) {
 // collide.
 func TestGroupNamesAreUnique(t *testing.T) {
 	t.Parallel()
+	a, b := easy("baseline"), easy("baseline")
+	a.TaskType, b.Model, b.TaskType = "a_b", "m_a", "b"
 	attempts := []assay.Attempt{
-		outcome("1",
-			assay.Cell{
-				Model: "m", Variant: "baseline", Difficulty: "easy", TaskType: "a_b",
-				Reliability: .8,
-			}, assay.Failure, assay.CategoryOther),
-		outcome("2",
-			assay.Cell{
-				Model: "m_a", Variant: "baseline", Difficulty: "easy", TaskType: "b",
-				Reliability: .8,
-			}, assay.Failure, assay.CategoryOther),
+		outcome("1", a, assay.Failure, assay.CategoryOther),
+		outcome("2", b, assay.Failure, assay.CategoryOther),
 	}
 	db := read(t, written(t, attempts))
 	got := make(map[string]bool)

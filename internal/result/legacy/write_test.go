@@ -55,6 +55,13 @@ func writtenCSV(t testing.TB, attempts []assay.Attempt) [][]string {
 
 var day = time.Date(2026, 3, 4, 5, 6, 7, 89_000, time.FixedZone("", 3600))
 
+// easy returns an easy cell of model m.
+func easy(variant string) assay.Cell {
+	return assay.Cell{
+		Model: "m", Variant: variant, Difficulty: "easy", TaskType: "simple_task", Reliability: .8,
+	}
+}
+
 func outcome(id string, cell assay.Cell, level assay.Level, category string) assay.Attempt {
 	return assay.Attempt{
 		Trial: assay.Trial{
@@ -71,10 +78,8 @@ func sample(n int) []assay.Attempt {
 	r := rand.New(rand.NewPCG(1, 2))
 	var attempts []assay.Attempt
 	for i := range n {
-		cell := assay.Cell{
-			Model: fmt.Sprint("m", 1+i%2), Variant: assay.Variants[i/2%3], Difficulty: "easy",
-			TaskType: "simple_task", Reliability: .8,
-		}
+		cell := easy(assay.Variants[i/2%3])
+		cell.Model = fmt.Sprint("m", 1+i%2)
 		attempts = append(attempts, random(r.IntN, strconv.Itoa(i), cell))
 	}
 	return attempts
@@ -254,10 +259,8 @@ func TestColumns(t *testing.T) {
 // TestLeafOfThree checks both formats for a leaf of three outcomes.
 func TestLeafOfThree(t *testing.T) {
 	t.Parallel()
-	cell := assay.Cell{
-		Model: "m", Variant: "flawed_missing_step", Severity: "light",
-		Difficulty: "easy", TaskType: "simple_task", Reliability: .8,
-	}
+	cell := easy("flawed_missing_step")
+	cell.Severity = "light"
 	full := outcome("1", cell, assay.FullSuccess, "")
 	full.WorkingMS, full.Outcome.Turns, full.Coverage, full.Assisted = 1500, 4, 1, 3
 	full.ExecutedTools = []string{"a", "b"}
@@ -335,10 +338,7 @@ func TestLeafOfThree(t *testing.T) {
 // original recorded, and that no category is invented.
 func TestBatchLevel(t *testing.T) {
 	t.Parallel()
-	cell := assay.Cell{
-		Model: "m", Variant: "optimal", Difficulty: "easy",
-		TaskType: "simple_task", Reliability: .8,
-	}
+	cell := easy("optimal")
 	a := outcome("1", cell, assay.FullSuccess, "")
 	a.Pilot = &assay.PilotScores{
 		Executor: assay.FullSuccess, Batch: assay.PartialSuccess,
@@ -370,10 +370,8 @@ func TestBatchLevel(t *testing.T) {
 // TestLongNames checks that names are written only if they can be read again.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
-	cell := assay.Cell{
-		Model: strings.Repeat("m", 400), Variant: "baseline", Difficulty: "easy",
-		TaskType: "simple_task", Reliability: .8,
-	}
+	cell := easy("baseline")
+	cell.Model = strings.Repeat("m", 400)
 	db := read(t, written(t, []assay.Attempt{outcome("1", cell, assay.FullSuccess, "")}))
 	if len(db.Aggregates) != 1 || db.Aggregates[0].Model != cell.Model {
 		t.Errorf("%+v", db.Aggregates)

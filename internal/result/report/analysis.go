@@ -213,7 +213,7 @@ func (d Design) Analyze(
 	for _, m := range byModel(cells) {
 		a.Main = append(a.Main, m.metrics(m.Model))
 	}
-	a.point(*counts, len(d.Parts))
+	a.findLoss(*counts, len(d.Parts))
 	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
 }

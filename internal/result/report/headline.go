@@ -32,9 +32,9 @@ type Example struct {
 	Cause assay.Cause
 }
 
-// point finds the largest loss, and a trial that shows it or the main reason. The tests of the
+// findLoss finds the largest loss, and a trial that shows it or the main reason. The tests of the
 // analysis have to be adjusted already.
-func (a *Analysis) point(x counted, parts int) {
+func (a *Analysis) findLoss(x counted, parts int) {
 	x.cells = counting(x.cells)
 	a.Loss = x.loss(slices.Concat(a.Variants, a.Levels), parts)
 	a.Example = x.example(a.Loss, a.Reason)
