@@ -48,7 +48,7 @@ type Server struct {
 	planned int
 	index   *index
 	latest  atomic.Pointer[livePages]
-	matrix  matrix
+	grid    atomic.Pointer[grid] // nil before the rates were read
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next moment; guarded by mu
@@ -90,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { s.load(ctx) })
 	helpers.Go(func() { s.watch(ctx) })
-	helpers.Go(func() { s.matrix.keep(ctx, s) })
+	helpers.Go(func() { s.keepGrid(ctx) })
 	helpers.Go(func() {
 		<-ctx.Done()
 		_ = server.Close()
@@ -147,9 +147,7 @@ func (s *Server) now(ctx context.Context) (*livePages, error) {
 		if p := s.latest.Load(); p != nil {
 			return p, nil
 		}
-		select {
-		case <-next:
-		case <-ctx.Done():
+		if !wait(ctx, next) {
 			return nil, ctx.Err()
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -13,13 +12,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 )
-
-// A matrix keeps the rates of the report while a run adds results. Reading them again takes a
-// hundredth of the time between two readings at most, so it does not slow the run down.
-type matrix struct {
-	mu   sync.Mutex
-	grid *grid
-}
 
 // A grid has the rates of full success by condition and variant.
 type grid struct {
@@ -67,14 +59,9 @@ var rateSteps = []string{"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "
 // cells are noise.
 func (c gridCell) Noisy() bool { return c.FullInterval.High-c.FullInterval.Low > .2 }
 
-func (x *matrix) read() *grid {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.grid
-}
-
-// keep reads the rates again when there are new results.
-func (x *matrix) keep(ctx context.Context, s *Server) {
+// keepGrid reads the rates again when there are new results. That takes a hundredth of the time
+// between two readings at most, so it does not slow the run down.
+func (s *Server) keepGrid(ctx context.Context) {
 	const share = 100
 	seen := -1
 	for pause := time.Duration(0); sleep(ctx, max(pause, time.Second)); {
@@ -87,9 +74,7 @@ func (x *matrix) keep(ctx context.Context, s *Server) {
 		if ctx.Err() != nil {
 			return
 		}
-		x.mu.Lock()
-		x.grid = g
-		x.mu.Unlock()
+		s.grid.Store(g)
 		seen = done
 		pause = min(share*time.Since(begin), 5*time.Minute)
 	}

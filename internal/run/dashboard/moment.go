@@ -107,7 +107,7 @@ func (s *Server) look(ctx context.Context) *moment {
 	if m.Run == nil && m.Runs > 0 {
 		m.Strips, err = session.StripsOf(m.Last)
 		note(err)
-		if g := s.matrix.read(); g != nil {
+		if g := s.grid.Load(); g != nil {
 			m.Headline = g.Headline
 		}
 	}

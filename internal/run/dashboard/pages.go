@@ -143,7 +143,7 @@ func (p *livePages) content(name string) ([]byte, error) {
 		return b, nil
 	}
 	var b bytes.Buffer
-	data := liveBody{p.moment, p.server.options.Control && p.Run != nil, p.server.matrix.read()}
+	data := liveBody{p.moment, p.server.options.Control && p.Run != nil, p.server.grid.Load()}
 	for _, part := range []string{"state", name} {
 		if err := pages.ExecuteTemplate(&b, part, data); err != nil {
 			return nil, err

@@ -46,32 +46,23 @@ type Reply struct {
 	Strips  []LaneStrip `json:"strips,omitempty"`
 }
 
-// A controlServer takes orders over a local socket.
-type controlServer struct{ server *http.Server }
-
-func (c controlServer) close() {
-	if c.server != nil {
-		_ = c.server.Close()
-	}
-}
-
-// serveControl opens the socket. This run holds the store's lock, so a socket that exists was
-// left behind by a run that was killed.
-func (s *Session) serveControl() (controlServer, error) {
+// serveControl takes orders over a local socket until the server is closed. This run holds the
+// store's lock, so a socket that exists was left behind by a run that was killed.
+func (s *Session) serveControl() (*http.Server, error) {
+	server := &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second}
 	path, err := socketPath(s.options.Store)
 	if err != nil {
-		return controlServer{}, err
+		return server, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return controlServer{}, err
+		return server, err
 	}
 	listener, err := listenPrivately(path)
 	if err != nil {
-		return controlServer{}, err
+		return server, err
 	}
-	server := &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second}
-	go func() { _ = server.Serve(listener) }() // until close
-	return controlServer{server}, nil
+	go func() { _ = server.Serve(listener) }()
+	return server, nil
 }
 
 // listenPrivately creates a socket that only this user can connect to.

@@ -64,19 +64,14 @@ func (s *Session) recordStrips() {
 	if s.strips.step == 0 {
 		s.strips.step = 1
 	}
-	i, full := 0, false
-	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
-		pool := s.pools.ByModel[model]
-		states, _ := pool.Status()
-		for k, l := range pool.Ledgers() {
-			if i == len(s.strips.lanes) {
-				s.strips.lanes = append(s.strips.lanes, &strip{model: model, lane: l.Name})
-			}
-			x := s.strips.lanes[i]
-			x.add(states[k], l, s.strips.step)
-			full = full || len(x.steps) > mostSteps
-			i++
+	full := false
+	for i, r := range s.readLanes() {
+		if i == len(s.strips.lanes) {
+			s.strips.lanes = append(s.strips.lanes, &strip{model: r.Model, lane: r.Ledger.Name})
 		}
+		x := s.strips.lanes[i]
+		x.add(r.Status, r.Ledger, s.strips.step)
+		full = full || len(x.steps) > mostSteps
 	}
 	if full {
 		s.strips.join()

@@ -98,6 +98,7 @@ func (s *Session) live() Live {
 	return Live{Progress: s.progress, Lanes: s.readLanes, Note: s.note}
 }
 
+// readLanes reads all lanes, always in the same order.
 func (s *Session) readLanes() (all []LaneReading) {
 	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
 		states, _ := s.pools.ByModel[model].Status()

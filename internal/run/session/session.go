@@ -354,7 +354,7 @@ func (s *Session) work(
 	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
 	err = errors.Join(err, closeRunners())
 	close(s.ended)
-	control.close()
+	_ = control.Close()
 	endHelp()
 	helpers.Wait()
 	return summary, err

@@ -197,25 +197,21 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 
 func (s *Session) laneSpeeds() []LaneSpeed {
 	all := []LaneSpeed{}
-	for _, model := range s.pools.Apart(s.Experiment.Asked()) {
-		states, _ := s.pools.ByModel[model].Status()
-		for i, l := range s.pools.ByModel[model].Ledgers() {
-			waited := make(map[string]float64, len(l.Waited))
-			for reason, d := range l.Waited {
-				waited[reason] = d.Seconds()
-			}
-			closed := ""
-			if f := cmp.Or(states[i].Closed, states[i].Denial); f != nil {
-				closed = f.Error()
-			}
-			all = append(all, LaneSpeed{
-				Closed: closed,
-				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
-				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
-				Requests: l.Requests, Limits: l.Limits, Found: states[i].Found,
-				Lost: s.meter.lost(l.Name).Seconds(),
-			})
+	for _, r := range s.readLanes() {
+		l, waited, closed := r.Ledger, make(map[string]float64, len(r.Ledger.Waited)), ""
+		for reason, d := range l.Waited {
+			waited[reason] = d.Seconds()
 		}
+		if f := cmp.Or(r.Status.Closed, r.Status.Denial); f != nil {
+			closed = f.Error()
+		}
+		all = append(all, LaneSpeed{
+			Closed: closed,
+			Model:  r.Model, Lane: l.Name, Occupancy: l.Occupancy(),
+			Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
+			Requests: l.Requests, Limits: l.Limits, Found: r.Status.Found,
+			Lost: s.meter.lost(l.Name).Seconds(),
+		})
 	}
 	return all
 }
