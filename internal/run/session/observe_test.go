@@ -1,18 +1,13 @@
 package session_test
 
 import (
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // observer remembers everything that it is shown.
@@ -50,34 +45,9 @@ func (o *observer) End(s *session.Summary) {
 // with the turns and calls at times within the attempt.
 func TestObserverFollowsRun(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	e := plan.Quickstart()
-	if err := e.SetModels([]string{"sim/mute", "sim/optimal"}); err != nil {
-		t.Fatal(err)
-	}
-	j, err := job.Open(ctx, e, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	_, _, run := quickstart(t, "sim/mute", "sim/optimal")
 	var o observer
-	s, err := session.New(j, session.Options{
-		Store: path, Display: new(recorder), Env: os.LookupEnv,
-		Observers: []session.Observer{&o},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := s.Run(ctx, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := run(new(recorder), &o)
 	if o.started.Pending != 8 || o.ended != sum || o.requests != sum.Requests {
 		t.Errorf("started %+v, ended %v, %d requests of %d", o.started, o.ended, o.requests,
 			sum.Requests)

@@ -24,42 +24,51 @@ func (*recorder) Show(ctx context.Context, _ session.Live) { <-ctx.Done() }
 func (*recorder) Stopping()                                {}
 func (*recorder) NoLog(string)                             {}
 
-// TestSummaryIsStoredWithRun runs a job without a command line. The returned summary equals the
-// stored one, and a second run finds all trials done.
-func TestSummaryIsStoredWithRun(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
+// quickstart returns the job of the first four trials of each model of the quickstart, an empty
+// store, and a function that runs the job.
+func quickstart(t *testing.T, models ...string) (
+	j *job.Job, db *store.DB, run func(session.Display, ...session.Observer) *session.Summary,
+) {
+	t.Helper()
 	e := plan.Quickstart()
-	if err := e.SetModels([]string{"sim/mute", "sim/listed"}); err != nil {
-		t.Fatal(err)
+	if len(models) > 0 {
+		if err := e.SetModels(models); err != nil {
+			t.Fatal(err)
+		}
 	}
-	j, err := job.Open(ctx, e, 4)
+	j, err := job.Open(t.Context(), e, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
+	t.Cleanup(func() { _ = j.Close() })
 	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path)
-	if err != nil {
+	if db, err = store.Open(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-
-	var shown recorder
-	run := func() *session.Summary {
+	t.Cleanup(func() { _ = db.Close() })
+	return j, db, func(d session.Display, all ...session.Observer) *session.Summary {
+		t.Helper()
 		s, err := session.New(j, session.Options{
-			Store: path, Program: "test", Host: "here", Display: &shown, Env: os.LookupEnv,
+			Store: path, Program: "test", Host: "here", Display: d, Env: os.LookupEnv, Observers: all,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, err := s.Run(ctx, db)
+		sum, err := s.Run(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sum
 	}
-	first, second := run(), run()
+}
+
+// TestSummaryIsStoredWithRun runs a job without a command line. The returned summary equals the
+// stored one, and a second run finds all trials done.
+func TestSummaryIsStoredWithRun(t *testing.T) {
+	t.Parallel()
+	j, db, run := quickstart(t, "sim/mute", "sim/listed")
+	var shown recorder
+	first, second := run(&shown), run(&shown)
 	if first.Planned != 8 || first.Done != 8 || first.Settled != 8 || first.Unfinished() != 0 {
 		t.Errorf("first run: %+v", first)
 	}
@@ -70,7 +79,7 @@ func TestSummaryIsStoredWithRun(t *testing.T) {
 		t.Errorf("starts %+v", shown.starts)
 	}
 
-	runs, err := db.Runs(ctx, e.Name)
+	runs, err := db.Runs(t.Context(), j.Experiment.Name)
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d runs, error %v; want 1", len(runs), err)
 	}
@@ -87,34 +96,13 @@ func TestSummaryIsStoredWithRun(t *testing.T) {
 // limit left most of them pending.
 func TestStatusCountsWholeExperiment(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	j, err := job.Open(ctx, plan.Quickstart(), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	path := filepath.Join(t.TempDir(), "s.db")
-	db, err := store.Open(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := session.New(j, session.Options{
-		Store: path, Display: new(recorder), Env: os.LookupEnv,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := s.Run(ctx, db)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	experiments, err := db.Experiments(ctx)
+	j, db, run := quickstart(t)
+	sum := run(new(recorder))
+	experiments, err := db.Experiments(t.Context())
 	if err != nil || len(experiments) != 1 {
 		t.Fatalf("%d experiments, error %v; want 1", len(experiments), err)
 	}
-	status, err := session.StatusOf(ctx, db, experiments[0])
+	status, err := session.StatusOf(t.Context(), db, experiments[0])
 	if err != nil {
 		t.Fatal(err)
 	}
