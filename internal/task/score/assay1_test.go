@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -268,8 +269,11 @@ func TestAssay1Laws(t *testing.T) {
 			t.Fatalf("category %s with %d mistakes, %d failures, %d calls, ended by %s",
 				o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls, o.Ended)
 		}
-		// A model that wastes no calls and does not stop early only lacked time or luck.
-		right := o.Wasted == 0 && o.ToolCalls > 0 && o.Stop != assay.Answered
+		// A model that wastes no calls and does not stop early only lacked time or luck, unless a tool
+		// that it needs early is also required later, so that calling it looks like skipping a step.
+		plan := policy.Sequence(catalog, task.Required)
+		right := o.Wasted == 0 && o.ToolCalls > 0 && o.Stop != assay.Answered &&
+			len(policy.Distinct(plan)) == len(plan)
 		if right && !is(assay.CategoryOther, assay.CategoryMaxTurns) {
 			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
 		}
