@@ -29,7 +29,8 @@ func (c *checked) intact() bool { return len(c.problems) == 0 || c.bare && len(c
 // read checks a range of attempts, as far as SQLite returns them.
 func (v *verifier) read(ctx context.Context, first, last int64) (rows []checked, err error) {
 	in := newInterned()
-	bodies, _ := v.db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last) // after an error, each is read alone
+	// After an error, each is read alone.
+	bodies, _ := v.db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last)
 	err = v.db.eachAttempt(ctx, attemptQuery{}, "a.id BETWEEN ? AND ?", []any{first, last},
 		func(s *storedAttempt) (bool, error) {
 			rows = append(rows, v.check(ctx, s, bodies, in))

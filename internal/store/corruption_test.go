@@ -104,9 +104,11 @@ var corruptions = []corruption{
 	// Records that excuse missing rows or seals.
 	{"a deletion is rewritten", "seal", `UPDATE deletions SET what = '{}' WHERE id = 1`, nil},
 	{"a lost attempt is excused", "seal", lose30 + `UPDATE deletions
-		SET what = json_set(what, '$.rows.attempts[#]', json('{"first":30,"last":30}')) WHERE id = 1`, nil},
+		SET what = json_set(what, '$.rows.attempts[#]', json('{"first":30,"last":30}'))
+		WHERE id = 1`, nil},
 	{"a lost attempt is excused by a new record", "complete", lose30 + `INSERT INTO deletions
-		SELECT 9, at, program, '{"rows":{"attempts":[{"first":30,"last":30}]}}' FROM deletions LIMIT 1`, nil},
+		SELECT 9, at, program, '{"rows":{"attempts":[{"first":30,"last":30}]}}'
+		FROM deletions LIMIT 1`, nil},
 	{"the record of deleted rows is lost", "complete", "DELETE FROM deletions WHERE id = 1", nil},
 
 	// Bytes of the file.

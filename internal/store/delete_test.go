@@ -256,7 +256,8 @@ func TestMergeNoticesDeletions(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := store.Merge(t.Context(), to+"2", []string{path}, meanwhile); !errors.Is(err, store.ErrChanged) {
+	_, err := store.Merge(t.Context(), to+"2", []string{path}, meanwhile)
+	if !errors.Is(err, store.ErrChanged) {
 		t.Errorf("Merge() = %v, want ErrChanged", err)
 	}
 }

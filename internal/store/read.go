@@ -124,7 +124,8 @@ func (db *DB) walkState(
 	read := func(ctx context.Context, first, last int64) ([]row, error) {
 		var bodies map[int64][]byte
 		if q.bodies {
-			bodies, _ = db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last) // after an error, each is read alone
+			// After an error, each is read alone.
+			bodies, _ = db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last)
 		}
 		return p.rows(ctx, db, bodies, where, slices.Concat([]any{first, last}, args))
 	}

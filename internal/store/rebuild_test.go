@@ -120,7 +120,8 @@ func TestMergeLaws(t *testing.T) {
 	}
 }
 
-// A transcript that one store dropped, or that recovery found lost, comes from another, in any order.
+// A transcript that one store dropped, or that recovery found lost, comes from another store, in any
+// order.
 func TestMergeKeepsTranscripts(t *testing.T) {
 	t.Parallel()
 	full, lean := whole(t), whole(t)
