@@ -79,8 +79,9 @@ func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again
 		t.home, t.avoid = "", r.original.lane.Name
 		t.pool.rescue(&t.saved, t.hangs == 0 && t.pool.lanes() > 1)
 		if t.hangs++; t.hangs == maxHangs {
-			fault.Detail, fault.Hopeless = fault.Detail+", three times", true
-			return false, fault
+			last := *fault // the lane's status shows the fault, if it has closed the lane
+			last.Detail, last.Hopeless = fault.Detail+", three times", true
+			return false, &last
 		}
 	}
 	refused := isRefusal(resp.Usage, fault)
