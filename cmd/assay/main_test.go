@@ -25,7 +25,7 @@ import (
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "program")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Env = environment // to use the user's build cache
+	build.Env = environment
 	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
@@ -36,8 +36,9 @@ var binary = sync.OnceValues(func() (string, error) {
 // scratch is a directory that is removed after all tests.
 var scratch string
 
-// environment is the original environment of the tests.
-var environment = os.Environ()
+// environment is the environment of builds: the one that the tests began with, which has the user's
+// build cache, without C, so that `go build` has compiled all packages before.
+var environment = append(os.Environ(), "CGO_ENABLED=0")
 
 // TestMain runs the tests, or one of the programs that stories run.
 func TestMain(m *testing.M) {
