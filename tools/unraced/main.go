@@ -63,7 +63,8 @@ func unraced(path string) (names []string, err error) {
 	}
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if ok && strings.HasPrefix(f.Name.Name, "Test") && f.Recv == nil && (all || slow[f.Name.Name]) {
+		if ok && f.Recv == nil && (all || slow[f.Name.Name]) && (strings.HasPrefix(f.Name.Name, "Test") ||
+			strings.HasPrefix(f.Name.Name, "Fuzz")) { // of which the seeds run
 			names = append(names, f.Name.Name)
 		}
 	}

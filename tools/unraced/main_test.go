@@ -12,6 +12,7 @@ func TestUnraced(t *testing.T) {
 	for text, want := range map[string][]string{
 		`func TestA(t *testing.T) { if testing.Short() { t.Skip() } }; func TestB(t *testing.T) {}`:         {"TestA"},
 		`func slow(t *testing.T) { if testing.Short() { t.Skip() } }; func TestA(t *testing.T) { slow(t) }`: {"TestA"},
+		`func FuzzB(f *testing.F) { if testing.Short() { f.Skip() } }; func TestA(t *testing.T) {}`:         {"FuzzB"},
 		`func TestA(t *testing.T) {}`: nil,
 	} {
 		for head, all := range map[string]bool{"": false, "//go:build linux\n\n": false, "//go:build !race\n\n": true} {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package bridge_test
 
 import (
@@ -21,22 +23,6 @@ import (
 type said struct {
 	text, tool, arguments string
 	tokens                int64
-}
-
-// speaker replies with a call to the first request and with a text to the second.
-type speaker struct{ n int }
-
-func (s *speaker) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
-	s.n++
-	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}}
-	if s.n == 1 {
-		r.Message.Content = "Let me look."
-		r.Message.Calls = []assay.ToolCall{{ID: "call_1", Name: "find", Arguments: `{"query":"ü"}`}}
-	} else {
-		r.Message.Content = "TASK_COMPLETED"
-	}
-	r.Message.Role = assay.Assistant
-	return &r, nil
 }
 
 // clients ask for one reply each, with the official clients of each protocol.

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -64,4 +65,20 @@ func TestRepliesAreKnownByTheirItems(t *testing.T) {
 	if a.Ended != assay.Finished || a.Outcome.Turns != 2 {
 		t.Errorf("ended %q %s with %d turns", a.Ended, a.FaultDetail, a.Outcome.Turns)
 	}
+}
+
+// speaker replies with a call to the first request and with a text to the second.
+type speaker struct{ n int }
+
+func (s *speaker) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
+	s.n++
+	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}}
+	if s.n == 1 {
+		r.Message.Content = "Let me look."
+		r.Message.Calls = []assay.ToolCall{{ID: "call_1", Name: "find", Arguments: `{"query":"ü"}`}}
+	} else {
+		r.Message.Content = "TASK_COMPLETED"
+	}
+	r.Message.Role = assay.Assistant
+	return &r, nil
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package anthropic_test
 
 import (
@@ -152,8 +154,6 @@ func marshal(v any) []byte {
 	}
 	return b
 }
-
-func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
 // TestEncodingMatchesSDK checks random requests.
 func TestEncodingMatchesSDK(t *testing.T) {

@@ -85,3 +85,5 @@ func stream(events []string) string {
 	}
 	return b.String()
 }
+
+func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
