@@ -128,7 +128,9 @@ func choose(only string) (chosen []measurement, err error) {
 func build(ctx context.Context, dir string) (path string, err error) {
 	path = dir + "/assay"
 	const pkg = "github.com/assay-eval/assay/cmd/assay"
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, pkg).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build`
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cannot build assay: %w; name a program with --assay\n%s", err, out)
 	}
