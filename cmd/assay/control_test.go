@@ -70,7 +70,7 @@ func TestControlChangesRun(t *testing.T) {
 		{"misspelt limit", "set sim/optimal concurency=3", exitUsage, "did you mean concurrency"},
 		{"limit in words", "set sim/optimal rpm=many", exitUsage, "not a whole number"},
 		{"no limit", "set sim/optimal", exitUsage, "no limit to set"},
-		{"no trial", "cancel", exitUsage, "requires at least 1 arg"},
+		{"no trial", "cancel", exitUsage, "was given 0 arguments"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append([]string{"ctl", "--store", path}, strings.Fields(tc.args)...)

@@ -300,8 +300,9 @@ func wrapArgs(cmd *cobra.Command) {
 				return unknownCommand(cmd, args[0])
 			}
 			if err := check(cmd, args); err != nil {
-				return usageError("%w\nhint: `%s --help` shows how to call it",
-					err, cmd.CommandPath())
+				path := cmd.CommandPath() // cobra's own error does not show what is wanted
+				return usageError("%s was given %s\nhint: write `%s`; `%s --help` has examples",
+					path, counted(len(args), "argument"), cmd.UseLine(), path)
 			}
 			return nil
 		}

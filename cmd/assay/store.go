@@ -150,8 +150,8 @@ func (r *rebuilt) String() string {
 		fmt.Fprintf(&b, "left: %s\n", l)
 	}
 
-	fmt.Fprintf(&b, "%s: %d runs, %d trials, %d attempts, %d outcomes, %d transcripts",
-		r.Store, r.Runs, r.Trials, r.Attempts, r.Outcomes, r.Transcripts)
+	fmt.Fprintf(&b, "%s: %s, %d trials, %d attempts, %d outcomes, %d transcripts",
+		r.Store, counted(r.Runs, "run"), r.Trials, r.Attempts, r.Outcomes, r.Transcripts)
 	if r.Doubles > 0 {
 		fmt.Fprintf(&b, "; %d attempts occurred more than once", r.Doubles)
 	}
