@@ -11,8 +11,9 @@ const tableLeaf = 13
 
 var errCell = errors.New("not a row")
 
-// rowsIn returns the rows of a tableLeaf that can be decoded. load returns the pages on which long rows
-// continue. A NULL in the first column of a table stands for the row ID, which is returned there.
+// rowsIn returns the rows of a tableLeaf that can be decoded. load returns the pages on which long
+// rows continue. A NULL in the first column of a table stands for the row ID, which is returned
+// there.
 func rowsIn(page []byte, load func(n int64) ([]byte, error)) (rows [][]any) {
 	at := 8
 	for range binary.BigEndian.Uint16(page[3:]) {

@@ -28,7 +28,7 @@ type StoredOutcome struct {
 	Level assay.Level `json:"level"`
 }
 
-// Copied tells which rows were copied to a new store, and which were not.
+// Copied counts the rows that were copied to a new store, and lists what was not.
 type Copied struct {
 	Runs        int `json:"runs"`
 	Trials      int `json:"trials"`

@@ -90,8 +90,9 @@ func (db *DB) transcriptOf(
 	return t, nil
 }
 
-// bodies returns the stored transcripts by the row ID of the attempt, which satisfies a condition,
-// with nil for texts that a user deleted. They have a separate query, so that damage to them costs transcripts only.
+// bodies returns the stored transcripts of the attempts that satisfy a condition, by the row ID of
+// the attempt, with nil for texts that a user deleted. They have a separate query, so that damage to
+// them costs transcripts only.
 func (db *DB) bodies(
 	ctx context.Context, where string, args ...any,
 ) (map[int64][]byte, error) {

@@ -63,9 +63,12 @@ func unraced(path string) (names []string, err error) {
 	}
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if ok && f.Recv == nil && (all || slow[f.Name.Name]) && (strings.HasPrefix(f.Name.Name, "Test") ||
-			strings.HasPrefix(f.Name.Name, "Fuzz")) { // of which the seeds run
-			names = append(names, f.Name.Name)
+		if !ok || f.Recv != nil || !all && !slow[f.Name.Name] {
+			continue
+		}
+		// go test runs the seeds of fuzzers.
+		if name := f.Name.Name; strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") {
+			names = append(names, name)
 		}
 	}
 	return names, nil

@@ -55,8 +55,8 @@ const (
 	DefaultAbove = 0.8
 )
 
-// Reason returns why a cell or a model (see per) should be stopped after n outcomes, of which
-// full are full successes and malformed had no valid call. It returns "" if no rule is met. Malformed is
+// Reason returns why a cell or a model (see per) should be stopped after n outcomes, of which full
+// are full successes and malformed had no valid call. It returns "" if no rule is met. Malformed is
 // checked first because it also names the cause.
 func (r StopRules) Reason(n, full, malformed int, per string) string {
 	if m := r.Malformed; m.due(n, per) && float64(malformed)/float64(n) > m.Above {

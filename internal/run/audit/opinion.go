@@ -53,7 +53,8 @@ type Question struct {
 const mostWorkers = 64
 
 // Ask asks the model why outcomes are not full successes, unless the store has its opinion on them,
-// and stores its opinions next to the categories that the rules gave. The result is valid even if Ask returns an error.
+// and stores its opinions next to the categories that the rules gave. The result is valid even if
+// Ask returns an error.
 func Ask(
 	ctx context.Context, db *store.DB, model assay.Provider, q Question,
 ) (sum *Opinions, err error) {

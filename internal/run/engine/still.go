@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a StillWatch looks at its clocks, and leastStop how late it must be to count.
+	// lookEvery is how often a StillWatch looks at its clocks, and leastStop how late it must be to
+	// count that.
 	lookEvery = 250 * time.Millisecond
 	leastStop = 250 * time.Millisecond
 	// worthTelling is how long the machine must stand still for a note while it runs, and
@@ -24,9 +25,9 @@ const (
 	foreign = 10 * time.Second
 )
 
-// A StillWatch measures for how long the machine stood still. It must be run.
-// It notices that the process is stopped, the computer suspended, or so overloaded that goroutines
-// run late. A timeout is then not an outcome.
+// A StillWatch measures for how long the machine stood still, because the process was stopped, the
+// computer suspended, or the load so high that goroutines ran late. A timeout is then not an
+// outcome. The watch must be run.
 type StillWatch struct {
 	told func(string)
 
