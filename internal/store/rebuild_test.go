@@ -152,6 +152,24 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 	}
 }
 
+// A backup that was made during a run does not make the run unfinished again.
+func TestMergeKeepsEndsOfRuns(t *testing.T) {
+	t.Parallel()
+	db, after := create(t)
+	save(t, db, outcome(1))
+	before := filepath.Join(t.TempDir(), "before.db")
+	_, err := db.Backup(t.Context(), before)
+	must(t, errors.Join(err, db.EndRun(t.Context(), "r1", nil), db.Close()))
+	for _, from := range [][]string{{before, after}, {after, before}} {
+		to := filepath.Join(t.TempDir(), "all.db")
+		merge(t, to, from...)
+		runs, err := openReadOnly(t, to).Runs(t.Context(), "")
+		if err != nil || len(runs) != 1 || runs[0].FinishedAt.IsZero() {
+			t.Errorf("merged from %v: %+v, %v; want one run that has ended", from, runs, err)
+		}
+	}
+}
+
 func TestMergeReportsConflicts(t *testing.T) {
 	t.Parallel()
 	var paths []string

@@ -107,6 +107,9 @@ func TestMeterCountsEvents(t *testing.T) {
 				t.Fatalf("models (-want +got):\n%s", diff)
 			}
 			checkTotal(t, got)
+			if total := got.Total(); m.Requests != total.Requests || !maps.Equal(m.RequestFaults, total.Faults) {
+				t.Fatalf("usage %+v, want that of %+v", m.Usage, total)
+			}
 		}
 	})
 }
