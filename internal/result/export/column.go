@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -57,8 +58,13 @@ type fieldColumn[R any] struct {
 	codec
 }
 
-// complete fills in the columns of a table.
-func complete[R any](t table[R]) *table[R] {
+// complete returns a function that fills in the columns of a table when it is first called,
+// because most commands need no table.
+func complete[R any](t table[R]) func() *table[R] {
+	return sync.OnceValue(func() *table[R] { t.addColumns(); return &t })
+}
+
+func (t *table[R]) addColumns() {
 	for _, f := range fieldsOf(reflect.TypeFor[R]()) {
 		c := fieldColumn[R]{
 			jsonField: f, codec: codecOf(f.typ), doc: describeColumn(t.name, f.name),
@@ -80,7 +86,6 @@ func complete[R any](t table[R]) *table[R] {
 		}
 		t.columns = append(t.columns, c)
 	}
-	return &t
 }
 
 // column returns the column of a name, or nil.
@@ -178,7 +183,7 @@ func (c *fieldColumn[R]) get(r *R) (string, error) {
 // Field returns a field of an attempt as CSV has it, by the name of a column. It returns "" if the
 // attempt has no value for it.
 func Field(a *assay.Attempt, name string) string {
-	text, err := attempts.column(name).get(a)
+	text, err := attempts().column(name).get(a)
 	if err != nil {
 		return err.Error() // a number that is not finite
 	}

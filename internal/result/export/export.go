@@ -79,14 +79,14 @@ type Origin struct {
 func (o Origin) Write(
 	w io.Writer, format Format, records iter.Seq2[assay.Attempt, error],
 ) (n int, err error) {
-	return write(w, format, attempts, o, records)
+	return write(w, format, attempts(), o, records)
 }
 
 // WriteCalls is [Origin.Write] for calls.
 func (o Origin) WriteCalls(
 	w io.Writer, format Format, records iter.Seq2[Call, error],
 ) (n int, err error) {
-	return write(w, format, calls, o, records)
+	return write(w, format, calls(), o, records)
 }
 
 // Write is [Origin.Write] without an origin.
@@ -96,7 +96,7 @@ func Write(w io.Writer, format Format, records iter.Seq2[assay.Attempt, error]) 
 
 // Columns returns the names of the fields of an attempt in the order of all
 // formats.
-func Columns() []string { return names(attempts.columns) }
+func Columns() []string { return names(attempts().columns) }
 
 // An encoder writes records to a file.
 type encoder[R any] interface {

@@ -100,9 +100,9 @@ type Counts struct {
 func Describe(t Table) []Column {
 	switch t {
 	case AttemptTable:
-		return describe(attempts)
+		return describe(attempts())
 	case CallTable:
-		return describe(calls)
+		return describe(calls())
 	}
 	return nil
 }

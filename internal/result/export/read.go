@@ -24,10 +24,10 @@ import (
 // If r is an [io.ReaderAt] and [io.Seeker], such as an [os.File], Parquet is
 // read in place; otherwise Read keeps all of r in memory. The file may have
 // been rewritten by another program if it is still compressed with zstd.
-func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, attempts) }
+func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, attempts()) }
 
 // ReadCalls is like [Read] for files that [Origin.WriteCalls] wrote.
-func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, calls) }
+func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, calls()) }
 
 func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {

@@ -66,7 +66,7 @@ func parseTerm(text string) (t term, err error) {
 		return t, hinted(fmt.Errorf("%q is not a condition", text), hint)
 	}
 	name, not := strings.CutSuffix(name, "!")
-	c := attempts.column(name)
+	c := attempts().column(name)
 	if c == nil {
 		return t, hinted(fmt.Errorf("unknown field %q", name), assay.NameHint(name, Columns()))
 	}

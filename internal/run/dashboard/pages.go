@@ -17,7 +17,10 @@ import (
 //go:embed page
 var files embed.FS
 
-var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
+// pages parses the templates when they are first needed, because most commands show no page.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
+})
 
 // A tab is a page that the navigation lists. Live is the template of the content that is sent again
 // at each moment, or "".
@@ -80,7 +83,7 @@ func (s *Server) frame(path, title string, body any) frame {
 // show writes a page. The whole page is made first, so that an error does not end in half of one.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, name string, f frame) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, f); err != nil {
+	if err := pages().ExecuteTemplate(&b, name, f); err != nil {
 		http.Error(w, "assay: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -145,7 +148,7 @@ func (p *livePages) content(name string) ([]byte, error) {
 	var b bytes.Buffer
 	data := liveBody{p.moment, p.server.options.Control && p.Run != nil, p.server.grid.Load()}
 	for _, part := range []string{"state", name} {
-		if err := pages.ExecuteTemplate(&b, part, data); err != nil {
+		if err := pages().ExecuteTemplate(&b, part, data); err != nil {
 			return nil, err
 		}
 	}
