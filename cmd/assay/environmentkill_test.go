@@ -20,17 +20,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// tillServer serves the till and, if PID_FILE names a file, writes its process there.
-func tillServer(serve func(port, mode string)) {
-	if name := os.Getenv("PID_FILE"); name != "" {
-		pid := strconv.Itoa(os.Getpid())
-		if err := os.WriteFile(name, []byte(pid), 0o600); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	serve(os.Args[1], os.Args[2])
-}
-
 // TestEnvironmentKilledAtAnyMoment kills the program of an environment again and again while 200
 // attempts play in up to 50 sessions, with SIGKILL and at random moments. The run ends, and no
 // session that was cut off is scored: in the end, every trial has the outcome that it has if nothing
@@ -42,13 +31,7 @@ func TestEnvironmentKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	const planned = 200
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, filepath.Join(dir, "envserver"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programIn(t, dir, "envserver")
 	pid := filepath.Join(dir, "pid")
 	file(t, dir, "till.yaml", fmt.Sprintf(`
 environment: {command: ["{dir}/envserver", "{port}", ok], sessions: 50, set: {PID_FILE: %q}}

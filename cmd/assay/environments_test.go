@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,13 +11,7 @@ func TestEnvironmentsPage(t *testing.T) {
 	t.Parallel()
 	page := readDocument(t, "docs/environments.md")
 	r := reader{dir: t.TempDir()}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(r.dir, "envserver")); err != nil {
-		t.Fatal(err)
-	}
+	programIn(t, r.dir, "envserver")
 	const python = `[python, -m, uvicorn, "till_env:app", --port, "{port}"]`
 	for _, text := range blocks(page, "yaml") {
 		name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/bridge/agenttest"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -40,16 +39,10 @@ var scratch string
 // build cache, without C, so that `go build` has compiled all packages before.
 var environment = append(os.Environ(), "CGO_ENABLED=0")
 
-// TestMain runs the tests, or one of the programs that stories run.
-func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){
-		"assay": main, "toolserver": toolServer,
-		"envserver": func() { tillServer(environmenttest.Serve) },
-		"agent":     func() { agenttest.Act(os.Args[1]) },
-	})
-}
+// TestMain runs the tests, or the program that stories run.
+func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"assay": main}) }
 
-// tests run with a scratch directory.
+// tests run with a scratch directory, and with the programs of stories in $PATH.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -60,7 +53,31 @@ func (t tests) Run() int {
 	defer os.RemoveAll(scratch)
 	// All tests share a cache of the built-in library that is not the user's.
 	os.Setenv("XDG_CACHE_HOME", scratch)
+	if err := buildPrograms(filepath.Join(scratch, "bin")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return t.M.Run()
+}
+
+// buildPrograms builds the programs that stories start, and adds their directory to $PATH.
+func buildPrograms(bin string) error {
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "agent"), "./testdata/programs")
+	build.Env = environment
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return errors.Join(os.Symlink("agent", filepath.Join(bin, "envserver")),
+		os.Symlink("agent", filepath.Join(bin, "toolserver")))
+}
+
+// programIn makes one of the programs that stories start in a directory.
+func programIn(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Symlink(filepath.Join(scratch, "bin", name), filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // program returns a command that runs the built program.

@@ -249,7 +249,7 @@ func TestWorkersStartServersOfTools(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			dir, other := t.TempDir(), t.TempDir()
-			toolServerIn(t, dir)
+			programIn(t, dir, "toolserver")
 			file(t, dir, "tools.yaml", "mcp: {"+x.config+"}\n")
 			file(t, dir, "tasks.yaml", "tools: tools.yaml\ntasks: ["+x.task+"]\n")
 			experiment := file(t, dir, "e.yaml", "library: tasks.yaml\nmodels: [sim/optimal, sim/listed]\n"+
@@ -274,7 +274,7 @@ func TestWorkersStartServersOfTools(t *testing.T) {
 				if err == nil || !strings.Contains(string(out), filepath.Join(other, "toolserver")) {
 					t.Errorf("a worker without the program: %v\n%s", err, out)
 				}
-				toolServerIn(t, other)
+				programIn(t, other, "toolserver")
 			}
 			c.worker(t, "--dir", other)
 			c.wait(t)
@@ -289,23 +289,5 @@ func TestWorkersStartServersOfTools(t *testing.T) {
 				t.Errorf("%d attempts in one process and %d on a worker, want 10", len(want), len(got))
 			}
 		})
-	}
-}
-
-// toolServerIn makes the program toolserver in a directory.
-func toolServerIn(t *testing.T, dir string) {
-	t.Helper()
-	programIn(t, dir, "toolserver")
-}
-
-// programIn makes one of the programs that stories run in a directory.
-func programIn(t *testing.T, dir, name string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, filepath.Join(dir, name))
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
