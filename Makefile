@@ -17,7 +17,7 @@ build:
 
 # A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
 # needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
-TEST := $(GO) test -timeout 25m
+TEST := $(GO) test -timeout 25m -parallel 4
 
 # The quick answer: a few minutes on two cores.
 test:

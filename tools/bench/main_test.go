@@ -53,6 +53,9 @@ func newRig(t *testing.T) *rig {
 // TestQuickMeasurements runs small measurements, and checks that all rows are there and plausible.
 // Targets may be missed, because other tests take the machine.
 func TestQuickMeasurements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: measures")
+	}
 	t.Parallel()
 	for only, rows := range map[string]int{"2a": 3, "2d,3,5": 9} {
 		t.Run(only, func(t *testing.T) {

@@ -267,6 +267,9 @@ func newCubic(g game) client   { return &cubic{most: g.width} }
 // TestLimiters plays each row from five moments on, beside CUBIC. With -v, it prints the
 // table of which docs/limits.md has some rows.
 func TestLimiters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays hours of traffic")
+	}
 	t.Log("\n| limiter | use | least use | refused | use by CUBIC | refused |\n|---|---|---|---|---|---|")
 	for _, r := range rows() {
 		s, worst := r.scores(newLimiter)

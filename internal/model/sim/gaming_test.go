@@ -15,7 +15,7 @@ import (
 func TestGamingAgentsDoNotRead(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
-	for _, task := range builtinTasks()[:6] {
+	for _, task := range builtinTasks()[:2] {
 		for _, model := range sim.Gaming {
 			for i, setting := range settings {
 				trial := trial(model, setting, assay.Optimal, .7, uint64(i))
