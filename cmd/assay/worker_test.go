@@ -200,7 +200,7 @@ variants: [baseline, optimal]
 task_types: [simple_task, basic_task]
 tasks_per_type: 30
 providers: providers.yaml
-workers: {lease: 2s}
+workers: {lease: 10s}
 `)
 	file(t, dir, "providers.yaml", `
 providers:

@@ -23,7 +23,7 @@ func TestServersKeepTheirConcurrency(t *testing.T) {
 			for n := now.Add(1); n > most.Load(); {
 				most.Store(n)
 			}
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 			return &mcp.CallToolResult{}, nil, nil
 		})
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(

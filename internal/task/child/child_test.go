@@ -44,7 +44,7 @@ func TestStraysEndWithTheirProgram(t *testing.T) {
 // A program can tidy up when it is asked to end.
 func TestProgramsAreToldToEnd(t *testing.T) {
 	t.Parallel()
-	p, _ := start(t, `trap 'sleep 1; echo tidy >&2; exit 7' TERM
+	p, _ := start(t, `trap 'sleep .1; echo tidy >&2; exit 7' TERM
 		echo ready
 		while :; do sleep 0.1; done`)
 	p.Stop()
