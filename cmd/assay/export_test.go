@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -51,15 +53,6 @@ func exported(t testing.TB, path string, args ...string) []assay.Attempt {
 		all = append(all, a)
 	}
 	return all
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // logsIn describes each log of Inspect in a directory by its experiment, status, trials and

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,4 +193,99 @@ func builtinLibrary(t testing.TB) *library.Library {
 	}
 	t.Cleanup(func() { lib.Close() })
 	return lib
+}
+
+// textIn returns the text of a file, or of all files of a directory, whose logs it unpacks.
+func textIn(t *testing.T, path string) string {
+	t.Helper()
+	if path == "" {
+		return ""
+	}
+	var all strings.Builder
+	err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		if filepath.Ext(path) == ".eval" {
+			return unzip(&all, path)
+		}
+		b, err := os.ReadFile(path)
+		all.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// smallStore runs the experiment once for all tests.
+var smallStore = sync.OnceValues(func() ([]byte, error) {
+	experiment, path := filepath.Join(scratch, "small.yaml"), filepath.Join(scratch, "small.db")
+	if err := os.WriteFile(experiment, []byte(`
+name: small
+models: [sim/expert, sim/obedient]
+variants: [baseline, optimal, flawed_missing_step]
+reliabilities: [0.9, 0.6]
+tasks_per_type: 3
+repeats: 2
+tools: listed
+`), 0o600); err != nil {
+		return nil, err
+	}
+	program, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command(program, "run", experiment, "--store", path, "--sim-latency", "0",
+		"--display", "none").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(path)
+})
+
+// smallRun returns a copy of the store of an experiment with two models, three variants, two
+// reliabilities and repeats.
+func smallRun(t testing.TB) string {
+	t.Helper()
+	small, err := smallStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, t.TempDir(), "r.db", string(small))
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func decode(t *testing.T, text string, to any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+func unzip(to io.Writer, path string) error {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }

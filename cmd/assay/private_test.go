@@ -1,9 +1,8 @@
+//go:build !race
+
 package main
 
 import (
-	"archive/zip"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,46 +140,4 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 			t.Errorf("%s prints the key", args)
 		}
 	}
-}
-
-// textIn returns the text of a file, or of all files of a directory, whose logs it unpacks.
-func textIn(t *testing.T, path string) string {
-	t.Helper()
-	if path == "" {
-		return ""
-	}
-	var all strings.Builder
-	err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		if filepath.Ext(path) == ".eval" {
-			return unzip(&all, path)
-		}
-		b, err := os.ReadFile(path)
-		all.Write(b)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
-}
-
-func unzip(to io.Writer, path string) error {
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		return err
-	}
-	defer z.Close()
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(to, r); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,7 +1,8 @@
+//go:build !race
+
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -127,13 +128,6 @@ func rescoredBy(t *testing.T, args ...string) audit.Rescored {
 	var out audit.Rescored
 	decode(t, must(t, nil, append([]string{"store", "rescore", "--json"}, args...)...).out, &out)
 	return out
-}
-
-func decode(t *testing.T, text string, to any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), to); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
 }
 
 func snapshotOf(t *testing.T, path string) string {

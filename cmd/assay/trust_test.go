@@ -1,16 +1,15 @@
+//go:build !race
+
 package main
 
 import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -20,43 +19,6 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// smallRun returns a copy of the store of an experiment with two models, three variants, two
-// reliabilities and repeats.
-func smallRun(t testing.TB) string {
-	t.Helper()
-	small, err := smallStore()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, t.TempDir(), "r.db", string(small))
-}
-
-// smallStore runs the experiment once for all tests.
-var smallStore = sync.OnceValues(func() ([]byte, error) {
-	experiment, path := filepath.Join(scratch, "small.yaml"), filepath.Join(scratch, "small.db")
-	if err := os.WriteFile(experiment, []byte(`
-name: small
-models: [sim/expert, sim/obedient]
-variants: [baseline, optimal, flawed_missing_step]
-reliabilities: [0.9, 0.6]
-tasks_per_type: 3
-repeats: 2
-tools: listed
-`), 0o600); err != nil {
-		return nil, err
-	}
-	program, err := binary()
-	if err != nil {
-		return nil, err
-	}
-	out, err := exec.Command(program, "run", experiment, "--store", path, "--sim-latency", "0",
-		"--display", "none").CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	return os.ReadFile(path)
-})
 
 func verifyJSON(t testing.TB, path string, wantCode int) *audit.Report {
 	t.Helper()
