@@ -17,11 +17,12 @@ build:
 
 # A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
 # needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
-TEST := $(GO) test -timeout 25m -parallel 4
+TEST := $(GO) test -timeout 25m
 
-# The quick answer: a few minutes on two cores.
+# The quick answer: five minutes on two cores. Four tests of a package run at once, because many
+# wait for servers and programs.
 test:
-	$(TEST) -short ./...
+	$(TEST) -short -parallel 4 ./...
 	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser,"
 	@echo "and programs that others wrote (aimock, servers of tools); make test-all adds them."
 
