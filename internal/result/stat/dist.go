@@ -63,8 +63,17 @@ func studentQuantile(p, df float64) float64 {
 	return t
 }
 
-// betaRegularized is I_x(a,b) for positive a and b, with an error of about 1e-10. It is 0 or 1 if x
-// is not in (0,1).
+// betaRegularized is I_x(a,b), with an error of about 1e-10. It is 0 or 1 if x is not in (0,1), and
+// has its limit if a or b is not positive, for which gonum panics: few data can have no degrees of
+// freedom.
 func betaRegularized(x, a, b float64) float64 {
-	return mathext.RegIncBeta(a, b, min(1, max(0, x)))
+	switch {
+	case x <= 0:
+		return 0
+	case x >= 1, a <= 0:
+		return 1
+	case b <= 0:
+		return 0
+	}
+	return mathext.RegIncBeta(a, b, x)
 }

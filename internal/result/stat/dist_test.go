@@ -68,3 +68,22 @@ func TestNormalTable(t *testing.T) {
 		near(t, "CDF", normalCDF(tc.want), tc.p, 1e-14)
 	}
 }
+
+// Without degrees of freedom there is no quantile, and the distribution has its limits.
+func TestStudentWithoutFreedom(t *testing.T) {
+	t.Parallel()
+	for _, df := range []float64{0, -1, math.NaN()} {
+		if q := studentQuantile(.975, df); !math.IsNaN(q) {
+			t.Errorf("quantile with %v degrees of freedom: %v", df, q)
+		}
+	}
+	if low, high := studentCDF(-2, 0), studentCDF(2, 0); low != 0 || high != 1 {
+		t.Errorf("distribution without degrees of freedom: %v at -2, %v at 2", low, high)
+	}
+	if p := betaRegularized(.5, 0, 2); p != 1 {
+		t.Errorf("I(0, 2) is %v at .5, want 1", p)
+	}
+	if p := betaRegularized(.5, 2, 0); p != 0 {
+		t.Errorf("I(2, 0) is %v at .5, want 0", p)
+	}
+}
