@@ -54,7 +54,7 @@ func newRig(t *testing.T) *rig {
 // Targets may be missed, because other tests take the machine.
 func TestQuickMeasurements(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: measures")
+		t.Skip("-short: measures for 16 s, and CI has a step for measurements")
 	}
 	t.Parallel()
 	for only, rows := range map[string]int{"2a": 3, "2d,3,5": 9} {

@@ -268,7 +268,7 @@ func newCubic(g game) client   { return &cubic{most: g.width} }
 // table of which docs/limits.md has some rows.
 func TestLimiters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: plays hours of traffic")
+		t.Skip("-short: plays hours of traffic, 15 s of CPU")
 	}
 	t.Log("\n| limiter | use | least use | refused | use by CUBIC | refused |\n|---|---|---|---|---|---|")
 	for _, r := range rows() {

@@ -1,6 +1,6 @@
-// Command programs is each of the programs that stories start: its name says which. It is apart
-// from the test program because tests start it hundreds of times, and the test program needs 50 ms
-// of CPU to start, or thrice that with the race detector.
+// Command programs is any of the programs that stories start, depending on the name that it is
+// started by. It is separate from the test program because tests start it hundreds of times, and the
+// test program needs 50 ms of CPU to start.
 package main
 
 import (
@@ -21,6 +21,9 @@ func main() {
 		tillServer()
 	case "toolserver":
 		toolServer()
+	default:
+		fmt.Fprintln(os.Stderr, "start it as agent, envserver or toolserver")
+		os.Exit(2)
 	}
 }
 
