@@ -73,7 +73,7 @@ func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *
 func (k kept) in(t *testing.T, db *store.DB) {
 	t.Helper()
 	for id, want := range k {
-		got, err := db.Transcript(t.Context(), id, 0)
+		got, err := db.Transcript(t.Context(), id, 1)
 		if err != nil || !reflect.DeepEqual(*want, got) { // cmp is slow
 			t.Fatalf("transcript of %s: %v (-want +got):\n%s", id, err, cmp.Diff(*want, got))
 		}
@@ -180,7 +180,7 @@ func TestDictionaryRoundTripProperty(t *testing.T) {
 		a := outcome(next)
 		next++
 		must(r, db.Save(t.Context(), a, script))
-		got, err := reader.Transcript(t.Context(), a.ID, 0)
+		got, err := reader.Transcript(t.Context(), a.ID, 1)
 		if diff := cmp.Diff(*script, got); diff != "" || err != nil {
 			r.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
@@ -208,7 +208,7 @@ func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
 			meddle(t, path, spoil)
 			reader, lost := openReadOnly(t, path), kept{}
 			for id, want := range scripts {
-				got, err := reader.Transcript(t.Context(), id, 0)
+				got, err := reader.Transcript(t.Context(), id, 1)
 				switch {
 				case err == nil && reflect.DeepEqual(*want, got):
 				case errors.Is(err, store.ErrDamaged) && strings.Contains(err.Error(), "\nhint: "):
@@ -347,7 +347,7 @@ func TestReadersLearnNewDictionaries(t *testing.T) {
 						return
 					}
 					for _, reader := range []*store.DB{db, first, second} {
-						got, err := reader.Transcript(t.Context(), a.ID, 0)
+						got, err := reader.Transcript(t.Context(), a.ID, 1)
 						if err != nil || !reflect.DeepEqual(*script, got) {
 							t.Errorf("Transcript() = %v, %v", got, err)
 							return

@@ -187,7 +187,7 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 			if got := len(all(t, db, store.Filter{})); got != 3 {
 				t.Errorf("%d attempts, want 3", got)
 			}
-			if _, err := db.Transcript(t.Context(), outcome(2).ID, 0); err != nil {
+			if _, err := db.Transcript(t.Context(), outcome(2).ID, 1); err != nil {
 				t.Error(err)
 			}
 		})

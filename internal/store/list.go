@@ -41,7 +41,7 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 			return l, err
 		}
 		var superseding bool
-		query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id > ?)"
+		query := "SELECT EXISTS (SELECT 1 FROM attempts NOT INDEXED WHERE round > 0 AND id > ?)"
 		err = db.reader.QueryRowContext(ctx, query, old.attempts).Scan(&superseding)
 		if err != nil {
 			return l, db.wrap(err)

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 
 	"github.com/assay-eval/assay"
 )
@@ -14,7 +15,7 @@ import (
 var (
 	errUnproved      = damaged("it is not as it was saved")
 	errNoSeal        = damaged("it has no seal: another program added it, or the seal is lost")
-	errUnprovedScore = damaged("its latest score is not as it was saved")
+	errUnprovedScore = damaged("its latest score is not as it was saved, or cannot be found")
 	// errUnknownExperiment means that the row of an attempt's run was changed.
 	errUnknownExperiment = damaged("its experiment is unknown, because the row of its run is not " +
 		"as it was saved")
@@ -29,7 +30,6 @@ type storedAttempt struct {
 	run, experiment string // empty if the run is missing
 	sum             []byte // the seal; nil if it is missing
 	script          []byte // the digest of the transcript that was saved
-	superseded      bool   // by the outcome of a later round
 	attempt         []any  // the values of attemptColumns
 	score           int64  // the row ID of its latest score, or 0
 	outcome         any    // that score's body, or nil
@@ -40,18 +40,15 @@ type storedAttempt struct {
 // lost it, and because its inner joins would silently leave out attempts whose trial or run is
 // missing.
 type attemptQuery struct {
-	bare       bool   // without trials, which take half of the time
-	scores     int64  // the latest score to read; 0 to read no scores
-	superseded string // a condition for outcomes of rounds before the latest
-	args       []any  // of superseded
+	bare   bool  // without trials, which take half of the time
+	scores int64 // the latest score to read; 0 to read no scores
 }
 
 func (q attemptQuery) text() (query string, args []any) {
 	columns := "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
-		cmp.Or(q.superseded, "FALSE") + ", " + columnsOf("a", attemptColumns)
+		columnsOf("a", attemptColumns)
 	tables := " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
 		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
-	args = slices.Clone(q.args)
 	if q.scores > 0 {
 		columns += ", c.id, c.body"
 		tables += " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
@@ -77,8 +74,7 @@ func (q attemptQuery) read(s *storedAttempt, row []any) {
 	s.experiment, _ = row[4].(string)
 	s.sum, _ = row[5].([]byte)
 	s.script, _ = row[6].([]byte)
-	s.superseded = row[7] == int64(1)
-	s.attempt, row = row[8:][:len(attemptFields)], row[8+len(attemptFields):]
+	s.attempt, row = row[7:][:len(attemptFields)], row[7+len(attemptFields):]
 	if q.scores > 0 {
 		s.score, _ = row[0].(int64)
 		s.outcome, row = row[1], row[2:]
@@ -139,23 +135,32 @@ func (s *storedAttempt) load(a *assay.Attempt, in *interned) error {
 type proof struct {
 	walk
 	query  attemptQuery
-	broken map[int64]bool // the scores that are not proved
+	at     storedState
+	since  storedState
+	scores []attemptScore   // the proved ones
+	latest map[trialKey]int // the latest round of trials that were settled more than once
 	// unknown has the runs whose rows are not proved. Their data about attempts are left out, and
 	// so are the attempts if the walk is of one experiment, as they may not belong to it.
 	unknown map[string]bool
 }
 
-// prove returns the proof of a walk.
+// prove returns the proof of a walk. What decides which outcome counts is read from the tables
+// themselves, because a damaged index may have lost rows without an error.
 func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err error) {
-	p.walk, p.query.bare = q, q.bare && q.Model == ""
+	p.walk, p.at, p.query.bare = q, at, q.bare && q.Model == ""
+	if q.Since != "" {
+		if p.since, err = db.state(ctx, q.Since); err != nil {
+			return p, err
+		}
+	}
 	if !q.AsSaved {
 		p.query.scores = at.scores
-		if p.broken, err = db.unprovedScores(ctx, at.scores); err != nil {
+		if p.scores, err = db.provedScores(ctx, at.scores); err != nil {
 			return p, err
 		}
 	}
 	if !q.Superseded {
-		if err := db.findSuperseded(ctx, at, &p.query); err != nil {
+		if p.latest, err = db.latestRounds(ctx, q, at); err != nil {
 			return p, err
 		}
 	}
@@ -163,18 +168,31 @@ func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err e
 	return p, err
 }
 
-// findSuperseded lets a query find the outcomes that were superseded. Few stores have any.
-func (db *DB) findSuperseded(ctx context.Context, at storedState, q *attemptQuery) error {
-	var again bool
-	query := "SELECT EXISTS (SELECT 1 FROM attempts WHERE round > 0 AND id <= ?)"
-	err := db.reader.QueryRowContext(ctx, query, at.attempts).Scan(&again)
-	if err != nil || !again {
-		return db.wrap(db.forgive("the rounds of attempts", err))
+// latestRounds returns the latest rounds of trials that were settled more than once, which few
+// stores have. They are all, unless the walk is of one trial or there are no rounds in its part.
+func (db *DB) latestRounds(
+	ctx context.Context, q walk, at storedState,
+) (map[trialKey]int, error) {
+	query := "SELECT trial, round FROM attempts NOT INDEXED " +
+		"WHERE round > 0 AND level <> '' AND id BETWEEN ? AND ? ORDER BY id"
+	args := []any{cmp.Or(q.from, math.MinInt64), at.attempts}
+	if key, err := parseTrialID(q.Trial); err == nil {
+		query = "SELECT trial, round FROM attempts " +
+			"WHERE round > 0 AND level <> '' AND id BETWEEN ? AND ? AND trial = ?"
+		args = append(args, key[:])
 	}
-	q.superseded = `a.level <> '' AND EXISTS (SELECT 1 FROM attempts o WHERE o.trial = a.trial
-		AND o.level <> '' AND o.round > a.round AND o.id <= ?)`
-	q.args = []any{at.attempts}
-	return nil
+	latest := make(map[trialKey]int)
+	err := each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
+		var trial []byte
+		var round int
+		err := rows.Scan(&trial, &round)
+		if len(trial) == len(trialKey{}) {
+			key := trialKey(trial)
+			latest[key] = max(latest[key], round)
+		}
+		return true, err
+	})
+	return latest, db.wrap(db.forgive("the rounds of attempts", err))
 }
 
 // A row is an attempt, with its transcript if the walk reads it.
@@ -199,7 +217,9 @@ func (p proof) rows(
 			err = fmt.Errorf("the attempt with row ID %d: %s: %w", s.id, s.name(), err)
 			return true, db.skip(ofAttempt, err, s.id)
 		}
-		if s.superseded && !p.Superseded || !p.has(&r.attempt) {
+		superseded := r.attempt.Settles() && r.attempt.Round < p.latest[s.key]
+		known := p.Since != "" && s.id <= p.since.attempts && s.score <= p.since.scores
+		if superseded || known || !p.has(&r.attempt) {
 			return true, nil
 		}
 		if p.bodies {
@@ -236,7 +256,7 @@ func (p proof) load(s *storedAttempt, a *assay.Attempt, in *interned) error {
 		}
 		a.Experiment = ""
 	}
-	if p.broken[s.score] {
+	if p.query.scores > 0 && s.score != latestScore(p.scores, s.id, p.at.scores) {
 		return errUnprovedScore
 	}
 	if score, ok := s.outcome.(string); ok {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -95,21 +94,16 @@ func (db *DB) walkState(
 	if err != nil {
 		return err
 	}
-	where, args := "a.id BETWEEN ? AND ?", []any(nil)
-	if q.Since != "" {
-		since, err := db.state(ctx, q.Since)
-		if err != nil {
-			return err
-		}
-		term, more := q.since(since, at)
-		where, args = where+term, more
+	where, from := "a.id BETWEEN ? AND ?", cmp.Or(q.from, math.MinInt64)
+	if q.Since != "" && (q.AsSaved || at.scores == p.since.scores) {
+		from = max(from, p.since.attempts+1)
 	}
 	if q.Trial != "" { // an index finds its attempts, so blocks would only cost time
 		key, err := parseTrialID(q.Trial)
 		if err != nil {
 			return err
 		}
-		args = slices.Concat([]any{math.MinInt64, at.attempts}, args, []any{key[:]})
+		args := []any{from, at.attempts, key[:]}
 		all, err := p.rows(ctx, db, nil, where+" AND a.trial = ?", args)
 		for _, r := range all {
 			if more, err := visit(r); err != nil || !more {
@@ -127,10 +121,9 @@ func (db *DB) walkState(
 			// After an error, each is read alone.
 			bodies, _ = db.bodies(ctx, "attempt BETWEEN ? AND ?", first, last)
 		}
-		return p.rows(ctx, db, bodies, where, slices.Concat([]any{first, last}, args))
+		return p.rows(ctx, db, bodies, where, []any{first, last})
 	}
 	complete := true
-	from := cmp.Or(q.from, math.MinInt64)
 	err = inBlocks(ctx, db, from, at.attempts, q.room(), read, func(b rowBlock[row]) (bool, error) {
 		for _, r := range b.rows {
 			if more, err := visit(r); err != nil || !more {
@@ -150,16 +143,6 @@ func (db *DB) walkState(
 		db.proved.Store(at.attempts)
 	}
 	return end()
-}
-
-// since returns a condition, to follow others, for everything that is new after a state.
-func (f Filter) since(old, at storedState) (term string, args []any) {
-	if f.AsSaved || at.scores == old.scores {
-		return " AND a.id > ?", []any{old.attempts}
-	}
-	return " AND (a.id > ? OR EXISTS (SELECT 1 FROM scores " +
-			"WHERE scores.attempt = a.id AND scores.id > ? AND scores.id <= ?))",
-		[]any{old.attempts, old.scores, at.scores}
 }
 
 // has reports whether the filter chooses an attempt of its state and its trial.

@@ -138,32 +138,21 @@ func TestSnapshotNamesOneState(t *testing.T) {
 	}
 }
 
-func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
+func TestTranscriptOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t)
+	save(t, db, fault(1), fault(1), outcome(1), fault(1))
 	id := outcome(1).ID
-	saves := []*assay.Attempt{fault(1), fault(1), outcome(1), fault(1)}
-	for i, a := range saves {
-		must(t, db.Save(t.Context(), a, transcript(i+1)))
-		want := min(i+1, 3) // the latest, until one settles the trial
-		for _, number := range []int{0, i + 1} {
-			if number != 0 {
-				want = number
-			}
-			got, err := db.Transcript(t.Context(), id, number)
-			if diff := cmp.Diff(*transcript(want), got); diff != "" || err != nil {
-				t.Errorf("Transcript(%d) of %d: %v (-want +got):\n%s", number, i+1, err, diff)
-			}
+	for i := range 4 {
+		got, err := db.Transcript(t.Context(), id, i+1)
+		if diff := cmp.Diff(*transcript(i), got); diff != "" || err != nil {
+			t.Errorf("Transcript(%d): %v (-want +got):\n%s", i+1, err, diff)
 		}
 	}
 	must(t, db.Save(t.Context(), outcome(2), nil))
-	for _, missing := range []struct {
-		trial  assay.TrialID
-		number int
-	}{{id, 5}, {outcome(2).ID, 0}, {outcome(3).ID, 0}} {
-		if _, err := db.Transcript(t.Context(), missing.trial,
-			missing.number); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("Transcript(%v) = %v, want ErrNotFound", missing, err)
+	for trial, number := range map[assay.TrialID]int{id: 5, outcome(2).ID: 1, outcome(3).ID: 1} {
+		if _, err := db.Transcript(t.Context(), trial, number); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Transcript(%s, %d) = %v, want ErrNotFound", trial, number, err)
 		}
 	}
 }

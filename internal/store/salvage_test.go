@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,10 +71,11 @@ func shown(t *testing.T, path string) (string, error) {
 	db.SkipDamage(func(error) {})
 	var b strings.Builder
 	err = db.SkipGone(t.Context())
-	for a, failed := range db.Attempts(t.Context(), store.Filter{}) {
-		text, _ := json.Marshal(a)
+	for a, failed := range db.Transcripts(t.Context(), store.Filter{}) {
+		alone, missing := db.Transcript(t.Context(), a.Attempt.ID, a.Attempt.Number)
+		text, _ := json.Marshal([]any{a, alone})
 		b.Write(text)
-		err = errors.Join(err, failed)
+		err = errors.Join(err, failed, missing)
 	}
 	runs, failed := db.Runs(t.Context(), "")
 	fmt.Fprintf(&b, "%+v", runs)
@@ -117,6 +120,54 @@ func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 	}
 }
 
+// Pages in the wrong place show no wrong data, here the first pages of each two tables and indexes.
+func TestReadersNoticeSwappedTables(t *testing.T) {
+	t.Parallel()
+	db, path := create(t)
+	one, again := outcome(0), outcome(2)
+	again.Round = 1
+	save(t, db, one, fault(1), outcome(2), again)
+	rescore(t, db, rescored(one, better(0)))
+	must(t, errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()))
+	want, err := shown(t, path)
+	must(t, err)
+	file, err := os.ReadFile(path)
+	must(t, err)
+	roots, err := raw(t, path, "").Query(
+		"SELECT rootpage - 1, name FROM sqlite_schema WHERE rootpage > 0")
+	must(t, err)
+	defer roots.Close()
+	names := make(map[int]string)
+	for roots.Next() {
+		var page int
+		var name string
+		must(t, roots.Scan(&page, &name))
+		names[page] = name
+	}
+	pages := slices.Sorted(maps.Keys(names))
+	if len(pages) < 20 {
+		t.Fatalf("the store has the tables and indexes %v", names)
+	}
+	for i, x := range pages {
+		for _, y := range pages[:i] {
+			hurt := filepath.Join(t.TempDir(), "hurt.db")
+			must(t, os.WriteFile(hurt, swapped(file, x, y), 0o644))
+			if got, err := shown(t, hurt); err == nil && got != want {
+				t.Errorf("%s in the place of %s: readers show something else, and say nothing",
+					names[x], names[y])
+			}
+		}
+	}
+}
+
+// swapped returns a copy of a file of which two pages changed places.
+func swapped(file []byte, x, y int) []byte {
+	b := bytes.Clone(file)
+	copy(b[x*pageSize:], file[y*pageSize:][:pageSize])
+	copy(b[y*pageSize:], file[x*pageSize:][:pageSize])
+	return b
+}
+
 func TestRecoverReadsEveryPage(t *testing.T) {
 	t.Parallel()
 	m := mappedStore(t)
@@ -135,10 +186,7 @@ func TestRecoverReadsEveryPage(t *testing.T) {
 		x, y := 1+random.IntN(n-1), 1+random.IntN(n-1)
 		t.Run(fmt.Sprint("swapped ", x, " ", y), func(t *testing.T) {
 			t.Parallel()
-			b := bytes.Clone(m.file)
-			copy(b[x*pageSize:], m.file[y*pageSize:(y+1)*pageSize])
-			copy(b[y*pageSize:], m.file[x*pageSize:(x+1)*pageSize])
-			m.recovers(t, b, func(int) bool { return false })
+			m.recovers(t, swapped(m.file, x, y), func(int) bool { return false })
 		})
 	}
 	for range flips {

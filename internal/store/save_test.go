@@ -336,7 +336,7 @@ func TestSaveWhileReading(t *testing.T) {
 			must(t, err)
 			seen++
 			save(t, db, outcome(100*before+seen))
-			if _, err := reader.Transcript(t.Context(), a.ID, 0); err != nil {
+			if _, err := reader.Transcript(t.Context(), a.ID, 1); err != nil {
 				t.Error(err)
 			}
 		}

@@ -3,9 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,43 +11,27 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Transcript returns the transcript of an attempt. Number 0 means the attempt whose outcome counts
-// or, if the trial is not settled yet, the latest. If the store skips damage, a damaged transcript
+// Transcript returns the transcript of an attempt. If the store skips damage, a damaged transcript
 // counts in [DB.SkippedRows].
 func (db *DB) Transcript(
 	ctx context.Context, trial assay.TrialID, number int,
 ) (assay.Transcript, error) {
-	key, err := parseTrialID(trial)
-	if err != nil {
-		return assay.Transcript{}, err
-	}
-	what := fmt.Sprintf("trial %s", trial)
-	if number != 0 {
-		what = nameAttempt(trial, number)
-	}
-	var row int64
-	var script []byte
 	var t *assay.Transcript
-	err = db.reader.QueryRowContext(ctx, `SELECT a.id, script
-		FROM attempts a LEFT JOIN attempt_seals s ON s.attempt = a.id
-		WHERE trial = ?1 AND ?2 IN (0, number)
-		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&row, &script)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		err = ErrNotFound
-	case err != nil:
-		err = db.wrap(err)
-	default:
-		t, err = db.transcriptOf(ctx, row, script, nil)
-	}
-	if err == nil && t == nil {
-		err = fmt.Errorf("transcript: %w", ErrNotFound)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
-		if errors.Is(err, ErrDamaged) {
-			_ = db.skip("transcript", err, row)
+	q := walk{Filter: Filter{Trial: trial, AsSaved: true, Superseded: true}, bodies: true}
+	err := db.walk(ctx, q, func(r row) (bool, error) {
+		if r.attempt.Number != number {
+			return true, nil
 		}
+		if t = r.transcript; r.damage != nil {
+			_ = db.skip("transcript", r.damage, r.id)
+		}
+		return false, r.damage
+	})
+	switch {
+	case err != nil:
+		return assay.Transcript{}, err
+	case t == nil:
+		err := fmt.Errorf("%s: transcript: %w", nameAttempt(trial, number), ErrNotFound)
 		return assay.Transcript{}, err
 	}
 	return *t, nil
@@ -92,11 +74,12 @@ func (db *DB) transcriptOf(
 
 // bodies returns the stored transcripts of the attempts that satisfy a condition, by the row ID of
 // the attempt, with nil for texts that a user deleted. They have a separate query, so that damage to
-// them costs transcripts only.
+// them costs transcripts only. A row of dropped whose deletion is no number is a row of transcripts,
+// whose page is in the wrong place.
 func (db *DB) bodies(
 	ctx context.Context, where string, args ...any,
 ) (map[int64][]byte, error) {
-	query := "SELECT attempt, NULL FROM dropped WHERE " + where +
+	query := "SELECT attempt, NULL FROM dropped WHERE typeof(deletion) = 'integer' AND " + where +
 		" UNION ALL SELECT attempt, body FROM transcripts WHERE " + where
 	bodies, err := table[int64, []byte](ctx, db.reader, query, slices.Concat(args, args)...)
 	return bodies, db.wrap(err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,25 +9,47 @@ import (
 	"sync"
 )
 
-// scoreProof remembers which scores up to a row ID are not proved, so that a command that reads
-// attempts several times proves their scores once.
+// An attemptScore names an attempt and a score of it by their row IDs.
+type attemptScore struct{ attempt, score int64 }
+
+func (a attemptScore) compare(b attemptScore) int {
+	return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.score, b.score))
+}
+
+// scoreProof remembers which scores up to a row ID are proved, so that a command that reads attempts
+// several times proves their scores once.
 type scoreProof struct {
 	mu     sync.Mutex
 	last   int64
-	broken map[int64]bool // nil before the first proof
+	proved []attemptScore // sorted; nil before the first proof
 }
 
-func (db *DB) unprovedScores(ctx context.Context, last int64) (map[int64]bool, error) {
+func (db *DB) provedScores(ctx context.Context, last int64) ([]attemptScore, error) {
 	db.scores.mu.Lock()
 	defer db.scores.mu.Unlock()
-	if db.scores.broken != nil && db.scores.last >= last {
-		return db.scores.broken, nil
+	if db.scores.proved != nil && db.scores.last >= last {
+		return db.scores.proved, nil
 	}
-	broken, err := db.unproved(ctx, "scores")
+	proved := []attemptScore{}
+	_, err := db.eachProved(ctx, "scores", func(id int64, row []any) error {
+		attempt, _ := row[0].(int64)
+		proved = append(proved, attemptScore{attempt, id})
+		return nil
+	})
 	if err == nil {
-		db.scores.last, db.scores.broken = last, broken
+		slices.SortFunc(proved, attemptScore.compare)
+		db.scores.last, db.scores.proved = last, proved
 	}
-	return broken, err
+	return proved, err
+}
+
+// latestScore returns the latest score of an attempt up to a row ID, or 0.
+func latestScore(scores []attemptScore, attempt, last int64) int64 {
+	i, _ := slices.BinarySearchFunc(scores, attemptScore{attempt, last + 1}, attemptScore.compare)
+	if i == 0 || scores[i-1].attempt != attempt {
+		return 0
+	}
+	return scores[i-1].score
 }
 
 // unproved returns the row IDs of the rows of a table that are not proved: see [DB.eachProved].
