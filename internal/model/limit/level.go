@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// levels calls yield for each request with its level: how much of the limit it found used, and
-// used itself. Because times are uncertain, the level is between low and high.
-func (r *rule) levels(g *log, yield func(q *request, low, high float64)) {
+// levels calls yield for each request until it returns false, with the level of the request: how much
+// of the limit it found used, and used itself. Because times are uncertain, the level is between low
+// and high.
+func (r *rule) levels(g *log, yield func(q *request, low, high float64) bool) {
 	switch {
 	case r.measure == InFlight:
 		r.flights(g, yield)
@@ -20,7 +21,7 @@ func (r *rule) levels(g *log, yield func(q *request, low, high float64)) {
 }
 
 // flights finds the levels of a rule about requests in flight. Refused requests never count.
-func (r *rule) flights(g *log, yield func(q *request, low, high float64)) {
+func (r *rule) flights(g *log, yield func(q *request, low, high float64) bool) {
 	all := g.requests
 	var ends []time.Duration
 	for i := range all {
@@ -43,13 +44,15 @@ func (r *rule) flights(g *log, yield func(q *request, low, high float64)) {
 			high += r.counted(&all[d])
 		}
 		most := high - ended(q.sent-g.slack) + 1 - r.counted(q)
-		yield(q, float64(max(1, low-ended(q.sent+g.slack)+1)), float64(most))
+		if !yield(q, float64(max(1, low-ended(q.sent+g.slack)+1)), float64(most)) {
+			return
+		}
 	}
 }
 
 // slide finds the levels of a sliding rule. Requests that were sent at about the same time may have
 // arrived in any order.
-func (r *rule) slide(g *log, yield func(q *request, low, high float64)) {
+func (r *rule) slide(g *log, yield func(q *request, low, high float64) bool) {
 	all := g.requests
 	low, high, a, b, c, d := 0, 0, 0, 0, 0, 0
 	for i := range all {
@@ -67,7 +70,9 @@ func (r *rule) slide(g *log, yield func(q *request, low, high float64)) {
 			high -= r.counted(&all[b])
 		}
 		w := r.measure.of(q.amount)
-		yield(q, float64(low+w), float64(high+w-r.counted(q)))
+		if !yield(q, float64(low+w), float64(high+w-r.counted(q))) {
+			return
+		}
 	}
 }
 
@@ -80,7 +85,7 @@ func (r *rule) counted(q *request) int {
 }
 
 // tile finds the levels of a rule whose spans follow each other.
-func (r *rule) tile(g *log, yield func(q *request, low, high float64)) {
+func (r *rule) tile(g *log, yield func(q *request, low, high float64) bool) {
 	all := g.requests
 	from, low, high, c, d := time.Duration(math.MinInt64), 0, 0, 0, 0
 	for i := range all {
@@ -98,11 +103,13 @@ func (r *rule) tile(g *log, yield func(q *request, low, high float64)) {
 			high += r.counted(&all[d])
 		}
 		w := r.measure.of(q.amount)
+		least, most := float64(low+w), float64(high+w-r.counted(q))
 		if unsure {
-			yield(q, float64(w), math.Inf(1))
-			continue
+			least, most = float64(w), math.Inf(1)
 		}
-		yield(q, float64(low+w), float64(high+w-r.counted(q)))
+		if !yield(q, least, most) {
+			return
+		}
 	}
 }
 

@@ -109,10 +109,11 @@ func newRules(born time.Time) (rules []*rule) {
 
 // weigh sums up the evidence of the requests from number era on, except for refusals that other
 // rules explain. If others may explain some of the rest as well, then only refusals of requests
-// that were not permitted count, at levels that were never accepted.
+// that were not permitted count, at levels that were never accepted. Otherwise no more evidence is
+// needed once there is a contradiction.
 func (r *rule) weigh(g *log, era uint64, explained map[uint64]bool, partly bool) {
 	r.most, r.least, r.refusals = -1, math.Inf(1), r.refusals[:0]
-	r.levels(g, func(q *request, low, high float64) {
+	r.levels(g, func(q *request, low, high float64) bool {
 		switch {
 		case q.number < era:
 		case q.fate == accepted:
@@ -120,15 +121,18 @@ func (r *rule) weigh(g *log, era uint64, explained map[uint64]bool, partly bool)
 		case q.fate == refused && !explained[q.number] &&
 			(q.measure == Unnamed || q.measure == r.measure):
 			r.refusals = append(r.refusals, refusal{*q, high})
+			r.least = min(r.least, high)
 		}
+		return partly || r.least > r.most
 	})
 	if partly {
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool {
 			return f.permitted || f.level <= r.most
 		})
-	}
-	for _, f := range r.refusals {
-		r.least = min(r.least, f.level)
+		r.least = math.Inf(1)
+		for _, f := range r.refusals {
+			r.least = min(r.least, f.level)
+		}
 	}
 }
 
