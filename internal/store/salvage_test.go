@@ -71,11 +71,17 @@ func shown(t *testing.T, path string) (string, error) {
 	db.SkipDamage(func(error) {})
 	var b strings.Builder
 	err = db.SkipGone(t.Context())
+	n := 0
 	for a, failed := range db.Transcripts(t.Context(), store.Filter{}) {
-		alone, missing := db.Transcript(t.Context(), a.Attempt.ID, a.Attempt.Number)
-		text, _ := json.Marshal([]any{a, alone})
+		text, _ := json.Marshal(a)
 		b.Write(text)
-		err = errors.Join(err, failed, missing)
+		if n++; n < 5 { // alone, which takes longer
+			script, missing := db.Transcript(t.Context(), a.Attempt.ID, a.Attempt.Number)
+			text, _ := json.Marshal(script)
+			b.Write(text)
+			err = errors.Join(err, missing)
+		}
+		err = errors.Join(err, failed)
 	}
 	runs, failed := db.Runs(t.Context(), "")
 	fmt.Fprintf(&b, "%+v", runs)

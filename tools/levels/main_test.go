@@ -10,9 +10,9 @@ import (
 // intervals hold the truth in at least 93 %. The bounds are wider by three standard errors.
 func TestLevels(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: simulates 900 experiments")
+		t.Skip("-short: simulates 600 experiments")
 	}
-	const draws = 150
+	const draws = 100
 	for i, f := range []field{
 		{taskPopulation{20, 20}, 3}, {taskPopulation{60, 15}, 1}, {taskPopulation{20, 6}, unequal},
 	} {
