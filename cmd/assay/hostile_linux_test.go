@@ -14,6 +14,7 @@ import (
 func mostOf(t *testing.T, args ...string) (mb float64, out string) {
 	t.Helper()
 	cmd := program(t, args...)
+	cmd.Env = append(cmd.Environ(), "GOGC=100") // the default, whatever the tests have
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	if err := cmd.Start(); err != nil {

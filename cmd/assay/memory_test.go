@@ -28,7 +28,7 @@ providers: providers.yaml
 `)
 	db := filepath.Join(dir, "memory.db")
 	cmd := program(t, "run", experiment, "--store", db, "--display", "none")
-	cmd.Env = append(cmd.Environ(), "SIM_KEY=k")
+	cmd.Env = append(cmd.Environ(), "SIM_KEY=k", "GOGC=100") // the default, whatever the tests have
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
