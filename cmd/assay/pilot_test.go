@@ -125,7 +125,7 @@ func TestHTTPGivesTheSameOutcomes(t *testing.T) {
 name: same
 models: [sim/listed, sim/optimal, sim/obedient, sim/searcher, sim/mute]
 reliabilities: [0.7]
-tasks_per_type: 2
+tasks_per_type: 1
 tools: `+tools+"\n")
 		})
 	}
@@ -137,7 +137,7 @@ func sameOverHTTP(t *testing.T, experiment string) {
 	mustProgram(t, "run", file(t, dir, "process.yaml", experiment), "--store", inProcess,
 		"--sim-latency", "0", "--display", "none")
 	want := outcomes(t, inProcess)
-	if len(want) != 5*3*5*2 {
+	if len(want) != 5*3*5 {
 		t.Fatalf("%d trials done in process", len(want))
 	}
 

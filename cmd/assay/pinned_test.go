@@ -167,6 +167,9 @@ func (p put) setting() string { return p.world + " " + p.protocol + " " + p.tool
 // ways, and every 120th task in all ways.
 func TestPinnedPrompts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: writes thousands of prompts")
+	}
 	lib := builtinLibrary(t)
 	runner := episode.NewRunner(lib.Catalog(), 0)
 	ways := puts()
