@@ -52,27 +52,29 @@ race:
 rest:
 	$(OTHERS) $(TEST) -vet=off $$($(GO) run ./tools/unraced)
 
-# What the tests can use beside Go. All of it is optional.
+# What the tests can use beside Go. All of it is optional. `make -j4 programs` takes half of the time.
 .PHONY: programs
-programs: compiler browser others
+programs: aimock axe servers agents
 
-# apt-get installs what is missing on Debian, for root.
+# The race detector needs a C compiler, tests open the reports in Debian's Chromium, Prometheus
+# scrapes runs, and Python and npm install the rest. apt-get installs what is missing on Debian, for
+# root.
 APT = command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
 	apt-get install -y -qq
-
-# The race detector needs a C compiler.
-.PHONY: compiler
-compiler:
+.PHONY: packages
+packages:
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { $(APT) gcc libc6-dev >/dev/null; } || true
-
-# Tests open the reports in Debian's Chromium.
-.PHONY: browser
-browser:
 	@command -v chromium >/dev/null 2>&1 || { $(APT) chromium >/dev/null; } || \
 		echo "make: no chromium, so no browser opens the reports"
+	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) python3-venv >/dev/null; } || \
+		echo "make: no python3-venv, so nothing in Python is installed"
+	@command -v npm >/dev/null 2>&1 || { $(APT) npm >/dev/null; } || \
+		echo "make: no npm, so nothing in JavaScript is installed"
+	@command -v prometheus >/dev/null 2>&1 || { $(APT) --no-install-recommends prometheus >/dev/null; } || \
+		echo "make: no Prometheus, so it scrapes no run"
 
-# Programs that others wrote: one that mocks many providers, servers of tools, a collector of metrics
-# and some agents. Each takes less than 200 MB.
+# Programs that others wrote: one that mocks many providers, a checker of pages, servers of tools, and
+# some agents. Each takes less than 200 MB.
 AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
 AXE := .cache/axe/node_modules/axe-core/axe.min.js
 MCP := .cache/mcp
@@ -84,29 +86,21 @@ MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
 	@modelcontextprotocol/server-sequential-thinking@2026.8.31
 AGENTS := .cache/agents
 NPM := npm install --silent --no-audit --no-fund --no-save --prefix
-.PHONY: others
-others: python npm
+.PHONY: aimock axe servers agents
+aimock: packages
 	@[ -f $(AIMOCK) ] || $(NPM) .cache/aimock @copilotkit/aimock@1.43.0 || \
 		echo "make: no aimock, so no run uses its dialects"
+axe: packages
 	@[ -f $(AXE) ] || $(NPM) .cache/axe axe-core@4.14.1 || \
 		echo "make: no axe-core, so no page is tried for accessibility"
+servers: packages
 	@[ -f $(MCP)/done ] || { python3 -m venv $(MCP)/python && \
 		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
 		$(NPM) $(MCP) $(MCP_NODE) && touch $(MCP)/done; } || \
 		{ rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
-	@command -v prometheus >/dev/null 2>&1 || { $(APT) --no-install-recommends prometheus >/dev/null; } || \
-		echo "make: no Prometheus, so it scrapes no run"
+agents: packages
 	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
 		echo "make: some agents are missing, so they play no trial"
-
-# Python and npm install the others.
-.PHONY: python npm
-python:
-	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) python3-venv >/dev/null; } || \
-		echo "make: no python3-venv, so nothing in Python is installed"
-npm:
-	@command -v npm >/dev/null 2>&1 || { $(APT) npm >/dev/null; } || \
-		echo "make: no npm, so nothing in JavaScript is installed"
 
 # Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
 # and all agents that the page about agents names. They take minutes to install, and 5 GB.

@@ -18,7 +18,7 @@ import (
 )
 
 // The tests of this file run against servers that others wrote: aimock, which answers in the
-// dialects of many providers, and LiteLLM's proxy, which translates between them. `make others`
+// dialects of many providers, and LiteLLM's proxy, which translates between them. `make strangers`
 // installs both.
 
 // strangerExperiment has trials whose right answers do not depend on luck.
@@ -37,7 +37,7 @@ func stranger(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {
-		t.Skipf("%s is not set; `make others strangers` install programs and set it", variable)
+		t.Skipf("%s is not set; see `make test-all` and `make strangers`", variable)
 	}
 	return path
 }

@@ -161,7 +161,7 @@ func TestMetricsCount(t *testing.T) {
 func TestPromtoolAcceptsMetrics(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed; `make others` installs it")
+		t.Skip("promtool is not installed; `make programs` installs it")
 	}
 	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(get(t, serve(t).URL()))
@@ -177,7 +177,7 @@ func TestPrometheusScrapesMetrics(t *testing.T) {
 	}
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("prometheus is not installed; `make others` installs it")
+		t.Skip("prometheus is not installed; `make programs` installs it")
 	}
 	target, err := url.Parse(serve(t).URL())
 	if err != nil {
