@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +295,7 @@ func TestParquetMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 300,000 attempts")
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the default, whatever the tests have
 	const n, bound = 300_000, 250 << 20
 	var most uint64
 	seen := 0
