@@ -12,7 +12,7 @@ import (
 // and few of the hard ones.
 func TestFreshLibrariesAreEquallyHard(t *testing.T) {
 	t.Parallel()
-	seeds := 8
+	seeds := 5
 	if testing.Short() {
 		seeds = 2
 	}
