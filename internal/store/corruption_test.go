@@ -2,14 +2,6 @@ package store_test
 
 import "strings"
 
-// A corruption changes an intact store by SQL, or the bytes of its file.
-type corruption struct {
-	name  string
-	check string // the check that finds it
-	sql   string
-	bytes func([]byte) []byte
-}
-
 const (
 	someAttempt = "(SELECT id FROM attempts WHERE level <> '' AND id > 20 LIMIT 1)"
 	itsTrial    = "(SELECT trial FROM attempts WHERE id = " + someAttempt + ")"
