@@ -386,3 +386,13 @@ func TestFlawLawsForAnyTask(t *testing.T) {
 }
 
 func FuzzFlawed(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anyFlaw)) }
+
+// inOrder reports whether names are a subsequence of steps.
+func inOrder(names, steps []string) bool {
+	for _, s := range steps {
+		if len(names) > 0 && names[0] == s {
+			names = names[1:]
+		}
+	}
+	return len(names) == 0
+}

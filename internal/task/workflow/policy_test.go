@@ -1,3 +1,5 @@
+//go:build !race
+
 package workflow_test
 
 import (
@@ -181,16 +183,6 @@ func fullSuccess(worldName string, required []string, w world.World) bool {
 		}
 	}
 	return inOrder(required, worked)
-}
-
-// inOrder reports whether names are a subsequence of steps.
-func inOrder(names, steps []string) bool {
-	for _, s := range steps {
-		if len(names) > 0 && names[0] == s {
-			names = names[1:]
-		}
-	}
-	return len(names) == 0
 }
 
 func anyProblem(t *rapid.T, catalog *assay.Catalog) workflow.Problem {
