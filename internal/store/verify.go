@@ -181,7 +181,7 @@ func (v *verifier) begin() (err error) {
 	v.last, failed = v.db.lastAttempt(v.ctx)
 	side("attempts", failed)
 	number("attempt_seals", "SELECT ifnull(max(attempt), 0) FROM attempt_seals", &sealed)
-	number("dropped", "SELECT count(*) FROM dropped", &dropped)
+	number("dropped", "SELECT count(*) FROM dropped WHERE typeof(deletion) = 'integer'", &dropped)
 	number("deletions", `SELECT count(*) FROM dropped
 		WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')`, &lost)
 	v.deleted, failed = v.db.deletedRows(v.ctx)
