@@ -17,7 +17,7 @@ build:
 
 # A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
 # needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
-# GOGC spends memory to save a tenth of the time, and a third in lint.
+# GOGC spends memory to save a fifth of the CPU time, and a third in lint.
 TEST := GOGC=400 $(GO) test -timeout 25m
 
 # The quick answer: five minutes on two cores. Four tests of a package run at once, because many
@@ -52,7 +52,7 @@ race:
 rest:
 	$(OTHERS) $(TEST) -vet=off $$($(GO) run ./tools/unraced)
 
-# What the tests can use beside Go. All of it is optional. `make -j4 programs` takes half of the time.
+# What the tests can use beside Go. All of it is optional. With -j4, several are installed at once.
 .PHONY: programs
 programs: aimock axe servers agents
 

@@ -136,7 +136,7 @@ type proof struct {
 	walk
 	query  attemptQuery
 	at     storedState
-	since  storedState
+	since  storedState      // zero unless the walk leaves out what an earlier state has
 	scores []attemptScore   // the proved ones
 	latest map[trialKey]int // the latest round of trials that were settled more than once
 	// unknown has the runs whose rows are not proved. Their data about attempts are left out, and
@@ -168,8 +168,9 @@ func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err e
 	return p, err
 }
 
-// latestRounds returns the latest rounds of trials that were settled more than once, which few
-// stores have. They are all, unless the walk is of one trial or there are no rounds in its part.
+// latestRounds returns the latest rounds of the walk's trials that were settled more than once,
+// which few stores have. Rows before the walk's first do not matter, because only a later row
+// supersedes an outcome.
 func (db *DB) latestRounds(
 	ctx context.Context, q walk, at storedState,
 ) (map[trialKey]int, error) {
