@@ -202,49 +202,49 @@ func find(ctx context.Context, p *Player, s trialSample) (Floors, error) {
 	floors := make(Floors)
 	for _, at := range conditions {
 		k := planKind{at.Variant, at.Severity, at.Difficulty}
-		policy, ok := chosen[k]
-		if !ok { // at the most reliable tools
-			var err error
-			if policy, err = p.choose(ctx, s[at]); err != nil {
-				return nil, err
-			}
-			chosen[k] = policy
+		var full int
+		var err error
+		if policy, ok := chosen[k]; ok {
+			full, err = p.count(ctx, policy, s[at])
+		} else { // at the most reliable tools
+			chosen[k], full, err = p.choose(ctx, s[at])
 		}
-		full, err := p.count(ctx, policy, s[at])
 		if err != nil {
 			return nil, err
 		}
-		floors[at] = Floor{policy.Name, full, len(s[at])}
+		floors[at] = Floor{chosen[k].Name, full, len(s[at])}
 	}
 	return floors, nil
 }
 
-// choose returns the policy that succeeds most often. All policies play a few trials, and the ones
-// that are as good as the best, or nearly, play all of them.
-func (p *Player) choose(ctx context.Context, trials []assay.Trial) (best Policy, err error) {
-	few := trials[:min(choosing, len(trials))]
+// choose returns the policy that succeeds most often, and how often. All policies play a few trials,
+// and the ones that are as good as the best, or nearly, play the others, too.
+func (p *Player) choose(
+	ctx context.Context, trials []assay.Trial,
+) (best Policy, top int, err error) {
+	few := min(choosing, len(trials))
 	wins, most := make(map[string]int), 0
 	for _, policy := range Policies(trials[0].World) {
-		full, err := p.count(ctx, policy, few)
+		full, err := p.count(ctx, policy, trials[:few])
 		if err != nil {
-			return best, err
+			return best, 0, err
 		}
 		wins[policy.Name], most = full, max(most, full)
 	}
-	top := -1
+	top = -1
 	for _, policy := range Policies(trials[0].World) {
 		if wins[policy.Name] < most-1 || most == 0 && top >= 0 {
 			continue
 		}
-		full, err := p.count(ctx, policy, trials)
+		others, err := p.count(ctx, policy, trials[few:])
 		if err != nil {
-			return best, err
+			return best, 0, err
 		}
-		if full > top {
+		if full := wins[policy.Name] + others; full > top {
 			best, top = policy, full
 		}
 	}
-	return best, nil
+	return best, top, nil
 }
 
 // count returns how often a policy fully succeeds. A trial whose tools or checks break is not a
