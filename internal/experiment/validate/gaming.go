@@ -108,8 +108,9 @@ func (g *Game) String() string {
 // reliabilities are the reliabilities at which the agents play, the highest first.
 var reliabilities = []float64{1, 0.9, 0.8, 0.6}
 
-// reliabilitiesOf returns the reliabilities of the nth task: the first, and the others in turn. A
-// share of the tasks is enough for each of the others, because luck decides there.
+// reliabilitiesOf returns the reliabilities of the nth task in all its wordings, so that they share
+// episodes: the first, and the others in turn. A share of the tasks is enough for each of the
+// others, because luck decides there.
 func reliabilitiesOf(n int) []float64 {
 	others := reliabilities[1:]
 	return []float64{reliabilities[0], others[n%len(others)]}
@@ -147,12 +148,7 @@ func shapes(agent string) []planShape {
 func (v *taskPlayer) playGames(ctx context.Context) error {
 	for _, agent := range sim.Gaming {
 		for _, s := range shapes(agent) {
-			flaw, flawed := assay.FlawOf(s.variant)
-			if flawed && !workflow.Applies(v.library.Catalog(), world.Assay1Name, v.task, flaw,
-				s.severity) {
-				continue
-			}
-			for _, reliability := range reliabilitiesOf(v.number + 1) {
+			for _, reliability := range reliabilitiesOf(v.number) {
 				for _, tools := range []string{assay.Discover, assay.Listed} {
 					cell := assay.Cell{
 						Model: agent, Variant: s.variant, Severity: s.severity,
@@ -168,6 +164,7 @@ func (v *taskPlayer) playGames(ctx context.Context) error {
 	return nil
 }
 
+// playGame plays the task in a cell, unless its flaw does not apply.
 func (v *taskPlayer) playGame(ctx context.Context, cell assay.Cell, tools string) error {
 	key := fmt.Sprintf("%+v %q %s", cell, v.task.Required, v.task.Inputs)
 	if cell.Model == sim.Sprayer {
@@ -175,12 +172,17 @@ func (v *taskPlayer) playGame(ctx context.Context, cell assay.Cell, tools string
 	}
 	level, ok := v.known[key]
 	if !ok {
-		a, err := v.episode(ctx, cell, tools, v.models, 0)
-		if err != nil {
-			return err
+		if v.applies(cell) {
+			a, err := v.episode(ctx, cell, tools, v.models, 0)
+			if err != nil {
+				return err
+			}
+			level = a.Level
 		}
-		level = a.Level
 		v.known[key] = level
+	}
+	if level == "" {
+		return nil
 	}
 	g := Game{
 		Agent: cell.Model, Tools: tools, Reliability: cell.Reliability, Variant: cell.Variant,
@@ -202,6 +204,13 @@ func (v *taskPlayer) playGame(ctx context.Context, cell assay.Cell, tools string
 		sum.Partial++
 	}
 	return nil
+}
+
+// applies reports whether the task's plan can have the flaw of a cell.
+func (v *taskPlayer) applies(cell assay.Cell) bool {
+	flaw, flawed := assay.FlawOf(cell.Variant)
+	return !flawed ||
+		workflow.Applies(v.library.Catalog(), world.Assay1Name, v.task, flaw, cell.Severity)
 }
 
 // worst returns the cell in which each agent achieves most, for each tool setting and reliability.

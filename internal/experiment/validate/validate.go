@@ -182,8 +182,8 @@ func (v *validator) playAll(ctx context.Context) error {
 	if v.own {
 		g.SetLimit(1)
 	}
-	for _, id := range tasks {
-		g.Go(func() error { return v.playWordings(ctx, wordings[id]) })
+	for n, id := range tasks {
+		g.Go(func() error { return v.playWordings(ctx, n, wordings[id]) })
 	}
 	return g.Wait()
 }
@@ -208,8 +208,8 @@ func (v *validator) jobs(ctx context.Context) (jobs []job, err error) {
 	return jobs, nil
 }
 
-// playWordings plays the wordings of a task one after the other.
-func (v *validator) playWordings(ctx context.Context, jobs []job) error {
+// playWordings plays the wordings of the nth task one after the other.
+func (v *validator) playWordings(ctx context.Context, n int, jobs []job) error {
 	known := make(map[string]assay.Level)
 	for _, j := range jobs {
 		if err := context.Cause(ctx); err != nil {
@@ -223,7 +223,7 @@ func (v *validator) playWordings(ctx context.Context, jobs []job) error {
 		v.show(v.begun, len(v.results))
 		v.begun++
 		v.mu.Unlock()
-		p := &taskPlayer{v, &task, j.number, known, &v.results[j.number]}
+		p := &taskPlayer{v, &task, n, known, &v.results[j.number]}
 		*p.result = result{id: task.ID, label: label(&task), difficulty: task.Difficulty}
 		if v.own {
 			p.playOwn(ctx)
@@ -295,7 +295,7 @@ const mostExamples = 5
 type taskPlayer struct {
 	*validator
 	task   *assay.Task
-	number int // in the order of the library
+	number int // of the task, whatever its wording
 	// known has the levels of episodes that other wordings of the task have had, too.
 	known map[string]assay.Level
 	*result
