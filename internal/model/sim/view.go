@@ -116,7 +116,7 @@ func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
 			} else if i <= 1 && !agent {
 				v.readTask(m.Content)
 			} else if v.talks {
-				v.readPlan(m.Content)
+				v.follow(parsePlan(m.Content))
 			}
 			for j, r := range resultText.FindAllStringSubmatch(m.Content, -1) {
 				if j < len(acts) {
@@ -204,48 +204,92 @@ func (v *agentView) world() string {
 	return world.All[i].Name
 }
 
+// A taskText is what a message about a task states.
+type taskText struct {
+	description string
+	inputs      json.RawMessage // nil if there are none
+	reliability float64         // 0 if it is not stated
+	plan        []move          // nil without a plan
+	answer      string          // of the plan
+}
+
+// knownTasks has the latest texts of tasks of up to largestKnown bytes, because each request repeats
+// its own.
+var knownTasks, _ = lru.New[string, *taskText](256) // the size is positive
+
 func (v *agentView) readTask(text string) {
-	_, v.description, _ = strings.Cut(text, "## Task\n\n")
+	task, ok := knownTasks.Get(text)
+	if !ok {
+		task = parseTask(text)
+		if len(text) <= largestKnown {
+			knownTasks.Add(text, task)
+		}
+	}
+	v.description = task.description
+	if task.inputs != nil {
+		v.inputs = task.inputs
+	}
+	if task.reliability > 0 {
+		v.reliability = task.reliability
+	}
+	v.follow(task.plan, task.answer)
+}
+
+func parseTask(text string) *taskText {
+	task := new(taskText)
+	_, task.description, _ = strings.Cut(text, "## Task\n\n")
 	for _, next := range []string{"\n\n## ", "\n\nA call whose needs are met"} {
-		v.description, _, _ = strings.Cut(v.description, next)
+		task.description, _, _ = strings.Cut(task.description, next)
 	}
 	if _, inputs, ok := strings.Cut(text, "\n## Inputs\n\n"); ok {
 		inputs, _, _ = strings.Cut(inputs, "\n\n")
-		v.inputs = json.RawMessage(inputs)
+		task.inputs = json.RawMessage(inputs)
 	}
 	if s := probabilityText.FindStringSubmatch(text); s != nil {
 		if p, err := strconv.ParseFloat(s[1], 64); err == nil {
-			v.reliability = p / 100
+			task.reliability = p / 100
 		}
 	}
-	v.readPlan(text)
+	task.plan, task.answer = parsePlan(text)
+	return task
 }
 
-// readPlan parses a plan, or the next part of one.
-func (v *agentView) readPlan(text string) {
-	_, plan, ok := strings.Cut(text, "## Plan\n")
-	if !ok {
+// follow adds a plan, or the next part of one, to what the agent knows.
+func (v *agentView) follow(plan []move, answer string) {
+	switch {
+	case plan == nil:
 		return
+	case v.plan == nil:
+		v.plan = plan
+	default:
+		v.plan = append(slices.Clip(v.plan), plan...)
 	}
-	if v.plan == nil {
-		v.plan = []move{}
+	v.answer = answer
+}
+
+// parsePlan parses a plan, or the next part of one. Without any, the plan is nil.
+func parsePlan(text string) (plan []move, answer string) {
+	_, text, ok := strings.Cut(text, "## Plan\n")
+	if !ok {
+		return nil, ""
 	}
-	v.answer = ""
-	heads := stepText.FindAllStringSubmatchIndex(plan, -1)
+	plan = []move{}
+	heads := stepText.FindAllStringSubmatchIndex(text, -1)
 	for i, h := range heads {
-		end := len(plan)
+		end := len(text)
 		if i+1 < len(heads) {
 			end = heads[i+1][0]
 		}
-		s := move{text: plan[h[2]:h[3]]}
-		if a := argumentsText.FindStringSubmatch(plan[h[1]:end]); a != nil {
+		s := move{text: text[h[2]:h[3]]}
+		if a := argumentsText.FindStringSubmatch(text[h[1]:end]); a != nil {
 			s.arguments = a[1]
 		}
-		v.plan = append(v.plan, s)
+		plan = append(plan, s)
 	}
-	if s := answerText.FindStringSubmatch(plan); s != nil {
-		v.answer = s[1]
+	if s := answerText.FindStringSubmatch(text); s != nil {
+		answer = s[1]
 	}
+	return plan, answer
 }
 
 // readCall parses a native call.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -42,15 +44,24 @@ func dependency(tool assay.Tool, earlier []string) string {
 // taskInputs holds the members of a task's inputs, without those that are null.
 type taskInputs map[string]json.RawMessage
 
+// knownInputs has the latest inputs of up to 8 KB, because each call of a task uses the same.
+var knownInputs, _ = lru.New[string, taskInputs](256) // the size is positive
+
 func readInputs(raw json.RawMessage) taskInputs {
+	if in, ok := knownInputs.Get(string(raw)); ok {
+		return in
+	}
 	var in taskInputs
 	if json.Unmarshal(raw, &in) != nil { // not an object, so there are no members
-		return nil
+		in = nil
 	}
 	for name, v := range in {
 		if string(v) == "null" {
 			delete(in, name)
 		}
+	}
+	if len(raw) <= 8<<10 {
+		knownInputs.Add(string(raw), in)
 	}
 	return in
 }
