@@ -169,7 +169,8 @@ func startSoak(t *testing.T, dir, db, url string, repeats int) *soak {
 	experiment := file(t, dir, "soak.yaml", text)
 	s := &soak{ended: make(chan struct{})}
 	s.cmd = program(t, "run", experiment, "--store", db, "--display", "json")
-	s.cmd.Env = append(s.cmd.Environ(), "KEY_A=a", "KEY_B=b")
+	s.cmd.Env = append(s.cmd.Environ(), "KEY_A=a", "KEY_B=b",
+		"GOGC=100") // the default, whatever the tests have
 	s.cmd.Stderr = &s.text
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
