@@ -117,6 +117,21 @@ func TestServiceWithKey(t *testing.T) {
 	}
 }
 
+// tillWithRefunds is an environment whose user wants something back after the first answer.
+const tillWithRefunds = `environment: {command: ["{dir}/envserver", "{port}", ok]}
+answer: {type: message, content: "{answer}"}
+tasks:
+  - id: refund
+    reset: {task_id: refund}
+    plan:
+      - {tool: pay, arguments: {euros: 25}}
+      - {tool: refund, arguments: {euros: 5}, turn: 2}
+    later_tools:
+      - name: refund
+        description: Take euros back.
+        input_schema: {type: object, properties: {euros: {type: number}}, required: [euros]}
+`
+
 // TestServiceHearsTheUser lets a service hear a second message of the user, with which another tool
 // is offered. The service remembers a conversation by its token.
 func TestServiceHearsTheUser(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -94,6 +95,14 @@ func (r rehearsal) stats(t testing.TB) simserver.Stats {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	return s
+}
+
+// agree compares dollars with a bill, to half a millionth of a dollar for each of up to three models.
+func agree(t *testing.T, what string, usd float64, micro int64) {
+	t.Helper()
+	if d := math.Abs(usd*1e6 - float64(micro)); d > 1.5 {
+		t.Errorf("%s costs $%.6f, but the bill is $%.6f", what, usd, float64(micro)/1e6)
+	}
 }
 
 // providersFile serves all built-in models from one address with one key.

@@ -83,7 +83,8 @@ providers:
 	}
 }
 
-// TestGamesDoNotPayInSuites plays a suite with agents that do not do the task.
+// TestGamesDoNotPayInSuites plays a suite with agents that do not do the task. The other agents of
+// [TestBuiltinLibraryIsSound] neither search nor read plans, so suites are nothing new to them.
 func TestGamesDoNotPayInSuites(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -91,7 +92,7 @@ func TestGamesDoNotPayInSuites(t *testing.T) {
 	}
 	db := filepath.Join(t.TempDir(), "games.db")
 	args := []string{"--store", db}
-	for _, agent := range []string{sim.Alphabet, sim.Sprayer, sim.Copier, sim.Claimer, sim.Guesser} {
+	for _, agent := range []string{sim.Sprayer, sim.Copier} {
 		args = append(args, "--model", agent)
 	}
 	runSuite(t, "flawed", args)
@@ -119,7 +120,7 @@ func TestGamesDoNotPayInSuites(t *testing.T) {
 			t.Errorf("%s: %.3f full and %.3f partial of %d", agent, f, p, n)
 		}
 	}
-	if len(played) != 5 {
+	if len(played) != 2 {
 		t.Errorf("%d agents played", len(played))
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -7,21 +9,6 @@ import (
 
 	"github.com/assay-eval/assay/internal/model/sim"
 )
-
-// tillWithRefunds is an environment whose user wants something back after the first answer.
-const tillWithRefunds = `environment: {command: ["{dir}/envserver", "{port}", ok]}
-answer: {type: message, content: "{answer}"}
-tasks:
-  - id: refund
-    reset: {task_id: refund}
-    plan:
-      - {tool: pay, arguments: {euros: 25}}
-      - {tool: refund, arguments: {euros: 5}, turn: 2}
-    later_tools:
-      - name: refund
-        description: Take euros back.
-        input_schema: {type: object, properties: {euros: {type: number}}, required: [euros]}
-`
 
 // TestUserIsBilledApart lets a model speak as the user of an environment, at a provider that often
 // fails, in one process and on two workers with a server each. What attempts, run and report say
