@@ -181,7 +181,7 @@ func TestRecoverReadsEveryPage(t *testing.T) {
 	m := mappedStore(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	n := len(m.file) / pageSize
-	flips, few := 60, 10
+	flips, few := 40, 10
 	if testing.Short() {
 		flips, few = 5, 2
 	}

@@ -76,7 +76,7 @@ func TestOptimalIsOnItsCeiling(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s %d", w, model, calls), func(t *testing.T) {
 					t.Parallel()
 					runner := episode.NewRunner(catalog, 0)
-					const n = 300
+					const n = 200
 					won, ceilings := 0, make([]float64, n)
 					for i := range n {
 						task := tasks[(i*31+calls)%len(tasks)]
