@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -347,5 +348,50 @@ func TestMarkIsNextToTheStore(t *testing.T) {
 	}
 	if err := db.MarkDamaged(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"missing":  "DELETE FROM dictionaries WHERE id = 2",
+		"damaged":  "UPDATE dictionaries SET body = x'28b52ffd0001' WHERE id = 2",
+		"no zstd":  "UPDATE dictionaries SET body = x'74657874' WHERE id = 2",
+		"of other": "UPDATE dictionaries SET body = (SELECT body FROM dictionaries WHERE id = 1) WHERE id = 2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := createClosed(t)
+			scripts := kept{}
+			scripts.session(t, path, kinds[0], enough)
+			scripts.session(t, path, kinds[1], enough)
+			used, _ := needs(t, path)
+			meddle(t, path, spoil)
+			reader, lost := openReadOnly(t, path), kept{}
+			for id, want := range scripts {
+				got, err := reader.Transcript(t.Context(), id, 1)
+				switch {
+				case err == nil && reflect.DeepEqual(*want, got):
+				case errors.Is(err, store.ErrDamaged) && strings.Contains(err.Error(), "\nhint: "):
+					lost[id] = want
+				default:
+					t.Fatalf("Transcript() = %v, %v, want the transcript or ErrDamaged with a hint",
+						got, err)
+				}
+			}
+			if len(lost) != used[2] || len(lost) == 0 {
+				t.Errorf("%d transcripts are lost, want the %d that need dictionary 2",
+					len(lost), used[2])
+			}
+			// The store still accepts transcripts.
+			scripts.session(t, path, kinds[0], enough)
+			for id := range lost {
+				delete(scripts, id)
+			}
+			scripts.in(t, openReadOnly(t, path))
+			if now, _ := needs(t, path); name != "of other" && now[2] > used[2] {
+				t.Errorf("%d transcripts need the damaged dictionary, %d before", now[2], used[2])
+			}
+		})
 	}
 }
