@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/floor"
@@ -139,9 +141,10 @@ func references(
 
 // Design returns the facts that a report needs besides the trials.
 func Design(ctx context.Context, j *job.Job) report.Design {
+	read := newTaskReader(ctx, j)
 	d := report.Design{
 		Models: j.Experiment.Models,
-		Hurts:  hurts(ctx, j), Open: open(ctx, j), Survivable: survivable(ctx, j),
+		Hurts:  hurts(j, read), Open: open(j, read), Survivable: survivable(j, read),
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)
@@ -158,24 +161,44 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 	return d
 }
 
+// A taskReader returns the task of a trial.
+type taskReader func(*assay.Trial) (*assay.Task, error)
+
+// newTaskReader returns a reader that remembers the latest 4,096 tasks, because trials of many cells
+// and repeats have the same.
+func newTaskReader(ctx context.Context, j *job.Job) taskReader {
+	latest, _ := lru.New[assay.TaskRef, *assay.Task](4096) // the size is positive
+	return func(t *assay.Trial) (*assay.Task, error) {
+		ref := assay.TaskRef{ID: t.Task, Digest: t.TaskDigest}
+		if task, ok := latest.Get(ref); ok {
+			return task, nil
+		}
+		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+		if err == nil {
+			latest.Add(ref, &task)
+		}
+		return &task, err
+	}
+}
+
 // hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
 // it. A task that cannot be read is taken for one that the flaw hurts.
-func hurts(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
+func hurts(j *job.Job, read taskReader) func(*assay.Trial) bool {
 	return onceForAllModels(func(t *assay.Trial) bool {
-		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
-		return err != nil || workflow.Hurts(j.Library.Catalog(), t, &task)
+		task, err := read(t)
+		return err != nil || workflow.Hurts(j.Library.Catalog(), t, task)
 	})
 }
 
 // survivable returns a function that reports whether an agent that follows the plan survives a
 // trial's faults of tools. It returns nil if the world has no schedule of faults.
-func survivable(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
+func survivable(j *job.Job, read taskReader) func(*assay.Trial) bool {
 	if world.Of(j.Experiment.World).Schedule == nil {
 		return nil
 	}
 	schedules := onceForAllModels(func(t *assay.Trial) bool {
-		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
-		return err == nil && workflow.Survivable(j.Library.Catalog(), t, &task)
+		task, err := read(t)
+		return err == nil && workflow.Survivable(j.Library.Catalog(), t, task)
 	})
 	return func(t *assay.Trial) bool { return t.Reliability == 1 || schedules(t) }
 }
@@ -202,21 +225,17 @@ func onceForAllModels(ask func(*assay.Trial) bool) func(*assay.Trial) bool {
 
 // open returns a function that reports whether the plan for a trial's task is unknown. It returns
 // nil if all tasks have plans.
-func open(ctx context.Context, j *job.Job) func(*assay.Trial) bool {
+func open(j *job.Job, read taskReader) func(*assay.Trial) bool {
 	if !world.Of(j.Experiment.World).OwnTools {
 		return nil
 	}
-	known := make(map[assay.TaskRef]bool)
 	return func(t *assay.Trial) bool {
-		ref := assay.TaskRef{ID: t.Task, Digest: t.TaskDigest}
-		open, ok := known[ref]
-		if !ok {
-			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
-			_, planned := workflow.Planned(t.World, &task)
-			open = err == nil && !planned
-			known[ref] = open
+		task, err := read(t)
+		if err != nil {
+			return false
 		}
-		return open
+		_, planned := workflow.Planned(t.World, task)
+		return !planned
 	}
 }
 
