@@ -208,7 +208,7 @@ func (v *agentView) world() string {
 type taskText struct {
 	description string
 	inputs      json.RawMessage // nil if there are none
-	reliability float64         // 0 if it is not stated
+	reliability float64         // -1 if it is not stated
 	plan        []move          // nil without a plan
 	answer      string          // of the plan
 }
@@ -229,14 +229,14 @@ func (v *agentView) readTask(text string) {
 	if task.inputs != nil {
 		v.inputs = task.inputs
 	}
-	if task.reliability > 0 {
+	if task.reliability >= 0 {
 		v.reliability = task.reliability
 	}
 	v.follow(task.plan, task.answer)
 }
 
 func parseTask(text string) *taskText {
-	task := new(taskText)
+	task := &taskText{reliability: -1}
 	_, task.description, _ = strings.Cut(text, "## Task\n\n")
 	for _, next := range []string{"\n\n## ", "\n\nA call whose needs are met"} {
 		task.description, _, _ = strings.Cut(task.description, next)
