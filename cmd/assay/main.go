@@ -326,8 +326,11 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	}
 	path := cmd.CommandPath()
 	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", path))
-	if len(moved) > 0 {
+	switch {
+	case len(moved) > 0:
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(moved, " or "))
+	case cmd.Flags().Lookup(name) != nil:
+		hint = fmt.Sprintf("did you mean %s --%s?", path, name)
 	}
 	return usageError("%s has no command %q\nhint: %s", path, name, hint)
 }
