@@ -289,6 +289,9 @@ func serveVendors(t *testing.T, names []string) (*ledger, string) {
 // TestExportedCostsAreTheVendors lets vendors answer at random, each in its own shape, and compares
 // the exported cost of every attempt with the exact price of the tokens really used.
 func TestExportedCostsAreTheVendors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: a hundred replies of each vendor")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	names := slices.Sorted(maps.Keys(vendors))

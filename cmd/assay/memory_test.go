@@ -69,6 +69,9 @@ func highWater(pid int) float64 {
 // shares and drops as it likes. The original took 1.55 GB for 25 workers, and its authors hoped for
 // 175 MB.
 func TestMemoryOf25Episodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays 400 trials")
+	}
 	t.Parallel()
 	mb := memoryOf25(t, serveProgram(t, "--latency", "20ms"))
 	t.Logf("%.1f MB resident", mb)

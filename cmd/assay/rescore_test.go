@@ -23,6 +23,9 @@ var allRules = strings.Join(score.Versions(), ", ")
 // TestRescoreCorrectsWrongVerdicts stores wrong verdicts for more outcomes than fit into one batch.
 // Rescore stores the right ones again. The attempts never change.
 func TestRescoreCorrectsWrongVerdicts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: plays hundreds of trials")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")

@@ -16,6 +16,9 @@ import (
 // TestOutputFitsTerminal checks that no line of plan, run and status is wider than the terminal.
 // Lines with a path are exempt because a path has no place to break.
 func TestOutputFitsTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs eight commands")
+	}
 	t.Parallel()
 	for _, width := range []int{80, 132} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {

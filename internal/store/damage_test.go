@@ -81,6 +81,9 @@ func zero(t testing.TB, path, name string) {
 
 // Damage to tables and indexes that do not prove attempts costs no attempt.
 func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: damages each table")
+	}
 	t.Parallel()
 	clean := whole(t)
 	n := len(all(t, openReadOnly(t, clean), store.Filter{}))
@@ -352,6 +355,9 @@ func TestMarkIsNextToTheStore(t *testing.T) {
 }
 
 func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: saves hundreds of transcripts")
+	}
 	t.Parallel()
 	for name, spoil := range map[string]string{
 		"missing":  "DELETE FROM dictionaries WHERE id = 2",

@@ -130,6 +130,9 @@ func (m mapped) recovers(t *testing.T, b []byte, isLost func(page int) bool) {
 
 // Pages in the wrong place show no wrong data, here the first pages of each two tables and indexes.
 func TestReadersNoticeSwappedTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: swaps all pairs of tables")
+	}
 	t.Parallel()
 	db, path := create(t)
 	one, again := outcome(0), outcome(2)
