@@ -20,7 +20,7 @@ build:
 # GOGC spends memory to save a fifth of the CPU time, and a third in lint.
 TEST := GOGC=400 $(GO) test -timeout 25m
 
-# The quick answer: five minutes on two cores. Four tests of a package run at once, because many
+# The quick answer: four minutes on two cores. Four tests of a package run at once, because many
 # wait for servers and programs.
 test:
 	$(TEST) -short -parallel 4 ./...
