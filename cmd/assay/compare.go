@@ -30,7 +30,7 @@ by that factor.`,
   assay compare run:01a1fe7e run:01a2003b --json | jq '.flips'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.check(); err != nil {
+			if err := f.check(p); err != nil {
 				return err
 			}
 			ctx := cmd.Context()

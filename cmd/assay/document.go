@@ -48,8 +48,9 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	choice(cmd, "cluster", stat.Clusters...)
 }
 
-// check returns a usage error if a flag has an unknown value, and parses the conditions.
-func (f *documentFlags) check() error {
+// check returns a usage error if a flag has an unknown value or would fill a terminal with the source
+// of a page, and parses the conditions.
+func (f *documentFlags) check(p *process) error {
 	if f.asJSON {
 		f.format = "json"
 	}
@@ -60,6 +61,10 @@ func (f *documentFlags) check() error {
 	if !slices.Contains(stat.Clusters, f.cluster) {
 		return usageError("--cluster %q: it is one of %s", f.cluster,
 			strings.Join(stat.Clusters, ", "))
+	}
+	if f.format == "html" && f.output == "-" && p.terminal.Width > 0 {
+		return usageError("a page in HTML does not belong on a terminal\n" +
+			"hint: write it to a file, --output report.html, or pipe it; `assay view` serves pages")
 	}
 	if f.transcripts < 0 {
 		return usageError("--transcripts %d: want 0 or more", f.transcripts)

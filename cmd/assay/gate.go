@@ -77,7 +77,7 @@ verdict.`,
   assay gate nightly --baseline main.db --plan --margin 3pt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.check(); err != nil {
+			if err := f.check(p); err != nil {
 				return err
 			}
 			if isFile(args[0]) && !f.plan {
@@ -122,8 +122,8 @@ func isFile(candidate string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(candidate))
 }
 
-func (f *gateFlags) check() error {
-	if err := f.documentFlags.check(); err != nil {
+func (f *gateFlags) check(p *process) error {
+	if err := f.documentFlags.check(p); err != nil {
 		return err
 	}
 	switch {

@@ -38,7 +38,7 @@ up to N failed episodes of each model.`,
   assay report --json | jq '.warnings[].title'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.check(); err != nil {
+			if err := f.check(p); err != nil {
 				return err
 			}
 			ctx := cmd.Context()

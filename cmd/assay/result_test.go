@@ -53,3 +53,27 @@ func TestOutputFitsTerminal(t *testing.T) {
 		})
 	}
 }
+
+// TestTerminalShowsNoSource checks that a page in HTML goes to a pipe or a file.
+func TestTerminalShowsNoSource(t *testing.T) {
+	t.Parallel()
+	store := smallRun(t)
+	page := filepath.Join(t.TempDir(), "report.html")
+	for _, row := range []struct {
+		width int
+		to    string
+		code  int
+	}{{80, "-", exitUsage}, {80, page, exitOK}, {0, "-", exitOK}} {
+		var out, errs bytes.Buffer
+		p := &process{
+			in: strings.NewReader(""), out: &out, err: &errs, name: "assay",
+			env:      func(string) (string, bool) { return "", false },
+			terminal: document.Terminal{Width: row.width},
+		}
+		args := []string{"report", "--store", store, "--format", "html", "--output", row.to}
+		if code := run(args, p); code != row.code || out.Len() > 0 != (row.width == 0) ||
+			code == exitUsage && !strings.Contains(errs.String(), "--output report.html") {
+			t.Errorf("%+v: exit code %d, %d bytes of output\n%s", row, code, out.Len(), errs.String())
+		}
+	}
+}

@@ -47,7 +47,7 @@ Exit codes: 0 all hosts are equivalent, 4 one is different, 5 one is inconclusiv
   assay vendors k2@moonshot k2@together --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.check(args); err != nil {
+			if err := f.check(p, args); err != nil {
 				return err
 			}
 			if isFile(args[0]) {
@@ -73,8 +73,8 @@ Exit codes: 0 all hosts are equivalent, 4 one is different, 5 one is inconclusiv
 	return cmd
 }
 
-func (f *vendorFlags) check(args []string) error {
-	if err := f.documentFlags.check(); err != nil {
+func (f *vendorFlags) check(p *process, args []string) error {
+	if err := f.documentFlags.check(p); err != nil {
 		return err
 	}
 	file := isFile(args[0])
