@@ -83,8 +83,9 @@ providers:
 	}
 }
 
-// TestGamesDoNotPayInSuites plays a suite with agents that do not do the task. The other agents of
-// [TestBuiltinLibraryIsSound] neither search nor read plans, so suites are nothing new to them.
+// TestGamesDoNotPayInSuites plays a suite with one agent that searches without reading the task, and
+// one that copies the plan. [TestBuiltinLibraryIsSound] covers the agents to whom a suite's prompts
+// and plans make no difference.
 func TestGamesDoNotPayInSuites(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
