@@ -17,13 +17,13 @@ build:
 
 # A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
 # needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
-# GOGC spends memory to save a fifth of the CPU time, and a third in lint.
-TEST := GOGC=400 $(GO) test -timeout 25m
+# GOGC spends memory to save a fifth of the CPU time, and a third in lint. Four tests of a package run
+# at once, because many wait for servers and programs.
+TEST := GOGC=400 $(GO) test -timeout 25m -parallel 4
 
-# The quick answer: four minutes on two cores. Four tests of a package run at once, because many
-# wait for servers and programs.
+# The quick answer: four minutes on two cores.
 test:
-	$(TEST) -short -parallel 4 ./...
+	$(TEST) -short ./...
 	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser,"
 	@echo "and programs that others wrote (aimock, servers of tools); make test-all adds them."
 
