@@ -165,7 +165,8 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 type taskReader func(*assay.Trial) (*assay.Task, error)
 
 // newTaskReader returns a reader that remembers the latest 4,096 tasks, because trials of many cells
-// and repeats have the same.
+// and repeats have the same. A remembered task has no initial state, because that can be large
+// and no question about a plan needs it.
 func newTaskReader(ctx context.Context, j *job.Job) taskReader {
 	latest, _ := lru.New[assay.TaskRef, *assay.Task](4096) // the size is positive
 	return func(t *assay.Trial) (*assay.Task, error) {
@@ -175,6 +176,7 @@ func newTaskReader(ctx context.Context, j *job.Job) taskReader {
 		}
 		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
 		if err == nil {
+			task.State = nil
 			latest.Add(ref, &task)
 		}
 		return &task, err
