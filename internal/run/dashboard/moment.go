@@ -103,7 +103,9 @@ func (s *Server) look(ctx context.Context) *moment {
 		m.Ended, err = session.SummaryOf(m.Last)
 		note(err)
 	}
-	note(s.ask(ctx, m))
+	if err := s.ask(ctx, m); !errors.Is(err, session.ErrNoRun) {
+		note(err)
+	}
 	if m.Run == nil && m.Runs > 0 {
 		m.Strips, err = session.StripsOf(m.Last)
 		note(err)
@@ -116,12 +118,10 @@ func (s *Server) look(ctx context.Context) *moment {
 	return m
 }
 
-// ask asks the run that works on the store, if there is one and it works on this experiment.
+// ask asks the run that works on the store for its state, and keeps it if the run works on this
+// experiment. It returns [session.ErrNoRun] if there is no run or it ends before it has answered.
 func (s *Server) ask(ctx context.Context, m *moment) error {
 	status, err := session.Send(ctx, s.store, session.Order{Do: "status"})
-	if errors.Is(err, session.ErrNoRun) {
-		return nil
-	}
 	if err != nil || status.Run == nil || status.Run.Experiment != s.name {
 		return err
 	}
@@ -130,8 +130,11 @@ func (s *Server) ask(ctx context.Context, m *moment) error {
 		return err
 	}
 	strips, err := session.Send(ctx, s.store, session.Order{Do: "strips"})
+	if err != nil {
+		return err
+	}
 	m.Run, m.Flights, m.Strips = status.Run, flights.Flights, strips.Strips
-	return err
+	return nil
 }
 
 func (x *index) isLoaded() bool {

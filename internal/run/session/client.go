@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// ErrNoRun is returned by [Send] if no run is working on the store.
+// ErrNoRun is returned by [Send] if no run is working on the store, or if it ends before it replies.
 var ErrNoRun = errors.New("no run is working on this store")
 
 // Send sends an order to the run that works on a store.
@@ -42,24 +42,32 @@ func Send(ctx context.Context, storePath string, o Order) (Reply, error) {
 		return Reply{}, err
 	}
 
-	resp, err := client.Do(req)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return Reply{}, ErrNoRun
-	case errors.Is(err, fs.ErrPermission):
-		return Reply{}, fmt.Errorf("the run on %s belongs to another user: %w", storePath, err)
-	case err != nil:
-		return Reply{}, err
-	}
-	defer resp.Body.Close()
 	var r Reply
-	if err := json.NewDecoder(resp.Body).Decode(&r); err != nil {
-		return r, fmt.Errorf("cannot read the reply of the run: %w", err)
+	resp, err := client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		err = json.NewDecoder(resp.Body).Decode(&r)
 	}
-	if r.Error != "" {
+	switch {
+	case err == nil && r.Error != "":
 		return r, errors.New(r.Error)
+	case err == nil:
+		return r, nil
+	case errors.Is(err, fs.ErrPermission):
+		return r, fmt.Errorf("the run on %s belongs to another user: %w", storePath, err)
+	case !listens(path): // it may have ended before it replied
+		return r, ErrNoRun
 	}
-	return r, nil
+	return r, fmt.Errorf("the run on %s does not answer: %w", storePath, err)
+}
+
+// listens reports whether a process may be listening at a socket.
+func listens(path string) bool {
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+	}
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // socketPath returns where the run on a store listens. The socket is next to the store, so
