@@ -381,14 +381,16 @@ func (e *Experiment) Asked() []string {
 	return append(slices.Clone(e.Models), e.User)
 }
 
-// ModelError returns an error that points at a model in the file.
+// ModelError returns an error that points at a model in the file or at the flag that chose it.
 func (e *Experiment) ModelError(model, message, hint string) error {
-	field := "models"
-	if model == e.User && !slices.Contains(e.Models, model) {
-		field = "user"
-	}
-	if i := slices.Index(e.listed, e.unrevised(model)); i >= 0 {
+	field, i := "models", slices.Index(e.listed, e.unrevised(model))
+	switch {
+	case i >= 0:
 		field = fmt.Sprintf("models[%d]", i)
+	case model == e.User && !slices.Contains(e.Models, model):
+		field = "user"
+	case e.modelsChosen:
+		return &Error{File: "--model", Message: message, Hint: hint}
 	}
 	return e.FieldError(field, message, hint)
 }
