@@ -15,6 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -229,7 +230,7 @@ func lastRun(s session.Status) string {
 	state := "was killed before it ended; `assay run` goes on with it"
 	switch {
 	case !r.FinishedAt.IsZero():
-		state = "ended after " + r.FinishedAt.Sub(r.StartedAt).Round(time.Second).String()
+		state = "ended after " + exhibit.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())
 	case s.Working:
 		state = "is working"
 	}
