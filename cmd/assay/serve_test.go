@@ -97,10 +97,14 @@ func (r rehearsal) stats(t testing.TB) simserver.Stats {
 	return s
 }
 
-// agree compares dollars with a bill, to half a millionth of a dollar for each of up to three models.
-func agree(t *testing.T, what string, usd float64, micro int64) {
+// agree compares dollars with bills, each of which is rounded to a millionth of a dollar.
+func agree(t *testing.T, what string, usd float64, bills ...int64) {
 	t.Helper()
-	if d := math.Abs(usd*1e6 - float64(micro)); d > 1.5 {
+	var micro int64
+	for _, b := range bills {
+		micro += b
+	}
+	if d := math.Abs(usd*1e6 - float64(micro)); d > 0.5*float64(len(bills))+0.001 {
 		t.Errorf("%s costs $%.6f, but the bill is $%.6f", what, usd, float64(micro)/1e6)
 	}
 }
