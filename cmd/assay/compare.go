@@ -26,7 +26,7 @@ by that factor.`,
 		Example: `  assay compare sim/expert sim/obedient
   assay compare optimal flawed_missing_step --where model=sim/obedient
   assay compare my-model@v1 my-model@v2
-  assay compare before after --format html --transcripts 20 --output compare.html
+  assay compare before after --transcripts 20 --output compare.html
   assay compare run:01a1fe7e run:01a2003b --json | jq '.flips'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

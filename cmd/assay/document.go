@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ type documentFlags struct {
 // command does not have if it is empty.
 func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	storeFlag(cmd, &f.store)
-	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(documentFormats, ", "))
+	formatFlag(cmd, &f.format, documentFormats, "text")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "-",
 		"the `file` to write; - is standard output")
 	if transcripts != "" {
@@ -44,13 +45,33 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 			"the sequence if there are at most half as many")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
 	whereFlag(cmd, &f.conditions)
-	choice(cmd, "format", documentFormats...)
 	choice(cmd, "cluster", stat.Clusters...)
+}
+
+// formatFlag adds --format to a command.
+func formatFlag(cmd *cobra.Command, format *string, known []string, usual string) {
+	cmd.Flags().StringVar(format, "format", "", strings.Join(known, ", ")+
+		"; by default what the name of the output ends with, or else "+usual)
+	choice(cmd, "format", known...)
+}
+
+// formatOf returns the chosen format, or the known one that the output's name ends with, or else the
+// usual one.
+func formatOf(chosen, output string, known []string, usual string) string {
+	ending := strings.TrimPrefix(filepath.Ext(output), ".")
+	switch {
+	case chosen != "":
+		return chosen
+	case slices.Contains(known, ending):
+		return ending
+	}
+	return usual
 }
 
 // check returns a usage error if a flag has an unknown value or would fill a terminal with the source
 // of a page, and parses the conditions.
 func (f *documentFlags) check(p *process) error {
+	f.format = formatOf(f.format, f.output, documentFormats, "text")
 	if f.asJSON {
 		f.format = "json"
 	}
@@ -70,7 +91,8 @@ func (f *documentFlags) check(p *process) error {
 		return usageError("--transcripts %d: want 0 or more", f.transcripts)
 	}
 	if f.transcripts > 0 && f.format != "html" {
-		return usageError("--transcripts needs --format html; `assay show` prints one transcript")
+		return usageError("--transcripts needs a page, such as --output report.html; " +
+			"`assay show` prints one transcript")
 	}
 	var err error
 	f.where, err = parseWhere(f.conditions)

@@ -48,9 +48,9 @@ value that contains commas also matches as a whole.
 
 A snapshot names a state of the store forever. --snapshot exports that state again, and
 --since exports only attempts that were added or judged again after it.`,
-		Example: `  assay export --format csv --output results.csv
+		Example: `  assay export --output results.csv
   assay export --experiment quickstart | jq -r .level | sort | uniq -c
-  assay export --format parquet --output results.parquet --calls calls.parquet
+  assay export --output results.parquet --calls calls.parquet
   assay export --where model=gpt-4o --where level=failure,partial_success
   assay export --since 1200-3f2a9c71d0aa --output new.jsonl
   assay export --format inspect --output logs
@@ -72,7 +72,7 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 	storeFlag(cmd, &f.store)
 	names := export.FormatNames()
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", string(export.JSONL), strings.Join(names, ", "))
+	formatFlag(cmd, &f.format, names, string(export.JSONL))
 	flags.StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
 	flags.StringVar(&f.calls, "calls", "",
 		"also write the tool calls to this `file`, in the same format")
@@ -88,7 +88,6 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 	revealFlag(cmd, &f.reveal)
 	flags.StringVar(&f.check, "check", "",
 		"check an exported `file` or a directory of logs instead of exporting")
-	choice(cmd, "format", names...)
 	_ = cmd.RegisterFlagCompletionFunc("experiment", namesIn(&f.store, experimentNames))
 	return cmd
 }
@@ -128,7 +127,8 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	e := reading.Export{
 		Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version(),
 	}
-	if e.Format, err = export.ParseFormat(f.format); err != nil {
+	format := formatOf(f.format, f.output, export.FormatNames(), string(export.JSONL))
+	if e.Format, err = export.ParseFormat(format); err != nil {
 		return usageError("%w", err)
 	}
 	where, err := parseWhere(f.conditions)

@@ -32,9 +32,9 @@ all of them.
 The HTML is one file that needs no network. With --transcripts N, it has the transcripts of
 up to N failed episodes of each model.`,
 		Example: `  assay report
-  assay report flawed-workflows --format html --output report.html
+  assay report flawed-workflows --output report.html
   assay report --where model=gpt-4o --where difficulty!=easy
-  assay report --format html --transcripts 20 --output report.html
+  assay report --transcripts 20 --output report.html
   assay report --json | jq '.warnings[].title'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

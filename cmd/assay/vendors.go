@@ -43,7 +43,7 @@ one, how replies end, refusals, faults, tokens, time and money.
 
 Exit codes: 0 all hosts are equivalent, 4 one is different, 5 one is inconclusive.`,
 		Example: `  assay vendors k2-moonshot k2-fireworks k2-deepinfra --margin 5pt
-  assay vendors hosts.yaml --store hosts.db --format html --output certificate.html
+  assay vendors hosts.yaml --store hosts.db --output certificate.html
   assay vendors k2@moonshot k2@together --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
