@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func run(args []string, p *process) int {
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil && p.readDamage() {
 		err = &codedError{code: exitError}
 	}
@@ -141,9 +142,32 @@ func run(args []string, p *process) int {
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
+		if path := storeAmong(cmd); path != "" {
+			msg, _, _ = strings.Cut(msg, "\nhint: ")
+			msg += "\nhint: did you mean --store " + path + "?"
+		}
 		fmt.Fprintln(p.err, "assay: "+assay.Brief(msg))
 	}
 	return exitCode(err)
+}
+
+// storeAmong returns the argument that looks like a store, of a command that takes its store from a
+// flag and no other files, or "".
+func storeAmong(cmd *cobra.Command) string {
+	flag := cmd.Flags().Lookup("store")
+	files := strings.Contains(cmd.Use, "FILE") || strings.Contains(cmd.Use, "STORE")
+	if flag == nil || flag.Changed || files {
+		return ""
+	}
+	args := cmd.Flags().Args()
+	i := slices.IndexFunc(args, func(arg string) bool {
+		info, err := os.Stat(arg)
+		return filepath.Ext(arg) == ".db" && err == nil && info.Mode().IsRegular()
+	})
+	if i < 0 {
+		return ""
+	}
+	return args[i]
 }
 
 // readDamage reports whether something was left out because it could not be read or proved.
@@ -274,11 +298,17 @@ each result immediately. Running an experiment again runs only its pending trial
 			root.AddCommand(cmd)
 		}
 	}
-	root.InitDefaultHelpCmd() // it works, but is not in the list, because --help does the same
-	for _, cmd := range root.Commands() {
-		cmd.Hidden = cmd.Hidden || cmd.Name() == "help"
-	}
+	root.SetHelpCommandGroupID("more")
+	root.InitDefaultHelpCmd()
 	wrapArgs(root)
+	help, _, _ := root.Find([]string{"help"})
+	help.Hidden = true // from completion
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if found, rest, _ := root.Find(args); len(rest) > 0 {
+			return unknownCommand(found, rest[0])
+		}
+		return nil
+	}
 	return root
 }
 
