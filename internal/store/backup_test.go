@@ -242,9 +242,4 @@ func TestMergeReportsPlanConflicts(t *testing.T) {
 	if err != nil || len(experiments) != 1 || experiments[0].Plans != 2 {
 		t.Errorf("Experiments() = %+v, %v, want one with two plans", experiments, err)
 	}
-	attempts, trials, err := db.Unplanned(t.Context(), "e",
-		func(id assay.TrialID) bool { return id != outcome(0).ID })
-	if err != nil || attempts != 1 || trials != 1 {
-		t.Errorf("Unplanned() = %d, %d, %v, want 1, 1", attempts, trials, err)
-	}
 }

@@ -204,26 +204,6 @@ func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 	return experiments, nil
 }
 
-// Unplanned counts the attempts that were made for an experiment at trials that are not in its
-// plan, and these trials. Readers that go by the plan do not show them. They exist if an earlier
-// run, or a run of a store that was merged, had another plan.
-func (db *DB) Unplanned(
-	ctx context.Context, experiment string, planned func(assay.TrialID) bool,
-) (attempts, trials int, err error) {
-	seen := make(map[assay.TrialID]bool)
-	// Without an index, SQLite reads the table in order. With it, it would look up each row.
-	query := `SELECT trial FROM attempts NOT INDEXED
-		WHERE run IN (SELECT seq FROM runs WHERE experiment = ?)`
-	err = eachRaw(ctx, db.reader, query, []any{experiment}, func(row []any) (bool, error) {
-		if id := trialIDOf(row[0]); !planned(id) {
-			attempts++
-			seen[id] = true
-		}
-		return true, nil
-	})
-	return attempts, len(seen), db.wrap(err)
-}
-
 // Runs returns the runs of an experiment, oldest first. If the experiment is empty, it returns
 // all runs.
 func (db *DB) Runs(ctx context.Context, experiment string) ([]Run, error) {

@@ -244,12 +244,6 @@ func (k *trialKey) Scan(v any) error {
 	return err
 }
 
-// trialIDOf returns the ID of a trial from a column that holds its key.
-func trialIDOf(v any) assay.TrialID {
-	key, _ := v.([]byte)
-	return assay.TrialID(hex.EncodeToString(key))
-}
-
 func parseTrialID(id assay.TrialID) (trialKey, error) {
 	var k trialKey
 	if len(id) != 2*len(k) || strings.ToLower(string(id)) != string(id) {

@@ -90,7 +90,7 @@ func Plan(
 	for _, s := range stops {
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
-	unplanned, err := Unplanned(ctx, db, j, e)
+	unplanned, err := Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return nil, err
 	}
@@ -371,14 +371,14 @@ func sample(
 }
 
 // Unplanned counts the attempts that runs with other plans of the experiment's name made at
-// trials that this plan does not have, by model and variant.
+// trials that are not planned now, by model and variant.
 func Unplanned(
-	ctx context.Context, db *store.DB, j *job.Job, e store.Experiment,
+	ctx context.Context, db *store.DB, ids func() map[assay.TrialID]bool, e store.Experiment,
 ) (map[string]int, error) {
 	if e.Plans < 2 {
 		return nil, nil
 	}
-	planned := j.IDs()
+	planned := ids()
 	counts := make(map[string]int)
 	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
 		if err != nil {

@@ -82,9 +82,12 @@ func Select(
 	if s.scope, err = s.scopeOf(ctx, e); err != nil || s.scope.planned == nil {
 		return s, err
 	}
-	unplanned, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool {
-		return s.scope.planned[id]
-	})
+	unplanned := 0
+	ids := func() map[assay.TrialID]bool { return s.scope.planned }
+	counts, err := Unplanned(ctx, db, ids, e)
+	for _, n := range counts {
+		unplanned += n
+	}
 	if unplanned > 0 {
 		warn(fmt.Sprintf("%d attempts made for %s are left out, "+
 			"because it no longer plans their trials", unplanned, e.Name))

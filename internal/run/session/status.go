@@ -122,7 +122,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
-	counts, err := reading.Unplanned(ctx, db, j, e)
+	counts, err := reading.Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return s, err
 	}
