@@ -50,7 +50,6 @@ type ledger struct {
 	booked time.Time // end of the time that is booked
 	began  bool      // true after the first request
 	demand bool      // true while trials are waiting to start
-	busy   time.Duration
 }
 
 // book adds the time since the last booking to the ledgers. Call it before every
@@ -65,9 +64,7 @@ func (q *queue) book(now time.Time) {
 	if span <= 0 {
 		return
 	}
-	working := false
 	for _, l := range q.lanes {
-		working = working || l.inFlight > 0
 		l.inUse += time.Duration(l.inFlight) * span
 		if !q.demand {
 			continue
@@ -81,9 +78,6 @@ func (q *queue) book(now time.Time) {
 	}
 
 	w := q.peek()
-	if working || w != nil {
-		q.busy += span
-	}
 	if w != nil || q.turnedAway && q.demand {
 		c := q.typical()
 		if w != nil {

@@ -353,10 +353,3 @@ func (p *Pool) Ledgers() []Ledger {
 	defer p.mu.Unlock()
 	return p.q.ledgers()
 }
-
-// Busy returns the total time in which a request was in flight or waiting.
-func (p *Pool) Busy() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.q.busy
-}
