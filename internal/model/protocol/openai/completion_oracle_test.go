@@ -74,7 +74,8 @@ func sdkReply(t rapid.TB, body string) (*assay.Response, error) {
 			break
 		}
 	}
-	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 {
+	refusal := choice.Message.JSON.Refusal.Raw()
+	if refusal != "" && refusal != "null" && strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 {
 		m.Content = sdkText(choice.Message.Refusal, choice.Message.JSON.Refusal)
 	}
 	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
