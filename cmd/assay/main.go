@@ -151,8 +151,8 @@ func run(args []string, p *process) int {
 	return exitCode(err)
 }
 
-// storeAmong returns the argument that looks like a store, of a command that takes its store from a
-// flag and no other files, or "".
+// storeAmong returns the argument that looks like a store if the command takes its store from a flag
+// and takes no files as arguments, and "" otherwise.
 func storeAmong(cmd *cobra.Command) string {
 	flag := cmd.Flags().Lookup("store")
 	files := strings.Contains(cmd.Use, "FILE") || strings.Contains(cmd.Use, "STORE")

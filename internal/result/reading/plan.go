@@ -371,7 +371,7 @@ func sample(
 }
 
 // Unplanned counts the attempts that runs with other plans of the experiment's name made at
-// trials that are not planned now, by model and variant.
+// trials that are not planned now, by model and variant. The function ids returns the planned ones.
 func Unplanned(
 	ctx context.Context, db *store.DB, ids func() map[assay.TrialID]bool, e store.Experiment,
 ) (map[string]int, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
-// TestDesignReadsEachTrialsTask has two tasks of each ID. The tools that they require survive
-// different faults, and flaws hurt one of them only.
+// TestDesignReadsEachTrialsTask has two tasks of each ID, which differ in whether a flaw hurts and
+// whether an agent survives the faults.
 func TestDesignReadsEachTrialsTask(t *testing.T) {
 	t.Parallel()
 	tools := library.Tools()
