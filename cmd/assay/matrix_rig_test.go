@@ -160,9 +160,9 @@ variants: [optimal]
 reliabilities: [0.8]
 task_types: [basic_task]
 tasks_per_type: %d
-limits: {request: %s, trial: 40s}
+limits: {request: %s, trial: 80s}
 providers: %s-providers.yaml
-`, strings.Join(models, ", "), s.count(), cmp.Or(s.request, 5*time.Second), s.name))
+`, strings.Join(models, ", "), s.count(), cmp.Or(s.request, 10*time.Second), s.name))
 	db := filepath.Join(r.dir, s.name+".db")
 	env := map[string]string{"KEY": "k"}
 	return call(t, env, "run", experiment, "--store", db, "--display", "json"), db

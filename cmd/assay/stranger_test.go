@@ -15,7 +15,8 @@ import (
 
 // odd stands between the program and a simulated server, and behaves as gateways do: it wants no
 // key, refuses a temperature, comments on its replies, and fails in the middle of every fourth one
-// with status 200.
+// with status 200. On a busy machine requests take long, are made again, and the slower of two is
+// cancelled.
 type odd struct {
 	t       *testing.T
 	backend string
@@ -26,8 +27,11 @@ type odd struct {
 
 func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil || r.Header.Get("Authorization") != "" {
-		o.t.Errorf("the request has the key %q, %v", r.Header.Get("Authorization"), err)
+	if err != nil {
+		return
+	}
+	if key := r.Header.Get("Authorization"); key != "" {
+		o.t.Errorf("the request has the key %q", key)
 	}
 	switch {
 	case bytes.Contains(body, []byte(`"temperature"`)):
@@ -47,16 +51,21 @@ func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	forward.Header.Set("Authorization", "Bearer any")
 	resp, err := http.DefaultClient.Do(forward)
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	if r.Context().Err() != nil {
+		return
+	}
 	if err != nil {
 		o.t.Error(err)
 		return
 	}
-	defer resp.Body.Close()
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(resp.StatusCode)
 	_, _ = io.WriteString(w, ": OPENROUTER PROCESSING\n\n")
 	reply, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err != nil && r.Context().Err() == nil {
 		o.t.Error(err)
 	}
 	if o.silent {

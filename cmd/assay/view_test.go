@@ -220,9 +220,10 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.db")
 	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\n"+
-		"variants: [optimal]\ntasks_per_type: 12\n")
+		"variants: [optimal]\ntasks_per_type: all\nrepeats: 3\n") // more than can end meanwhile
 	var wg sync.WaitGroup
 	reader, writer := io.Pipe()
+	signals := make(chan os.Signal, 1)
 	wg.Go(func() {
 		defer writer.Close()
 		run([]string{
@@ -230,10 +231,12 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 			"--view", "--control",
 		}, &process{
 			in: strings.NewReader(""), out: io.Discard, err: writer, name: "assay",
-			env: func(string) (string, bool) { return "", false },
+			env: func(string) (string, bool) { return "", false }, signals: signals,
 		})
 	})
 	defer wg.Wait()
+	interrupt := sync.OnceFunc(func() { signals <- os.Interrupt })
+	defer interrupt()
 	address := ""
 	for lines := bufio.NewScanner(reader); address == "" && lines.Scan(); {
 		_, address, _ = strings.Cut(lines.Text(), "pages of this run: ")
@@ -290,7 +293,8 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 	if n := controls(t, path); n < 3 {
 		t.Errorf("the store has %d orders", n)
 	}
-	waitFor(t, func() bool { return strings.Contains(only.get("/"), "complete") })
+	interrupt()
+	waitFor(t, func() bool { return strings.Contains(only.get("/"), "interrupted") })
 }
 
 // firstEvent returns the first event of a stream.
