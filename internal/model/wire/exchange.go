@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -64,22 +65,25 @@ func (p *Provider) exchange(
 }
 
 // encode returns the body of a request without the parameters in unsent, and the parameters that
-// it contains.
+// it contains. All bodies share the JSON of their tools, which is most of a first request.
 func (p *Provider) encode(req *assay.Request, unsent ParamSet) (*body, ParamSet, error) {
 	doc, sent := p.protocol.Encode(p, req, unsent)
 	text, err := Marshal(doc)
 	if err != nil {
 		return nil, sent, err
 	}
+	parts := [][]byte{text}
 	if len(req.Functions) > 0 {
 		tools, err := p.encodeTools(req.Functions, unsent)
 		if err != nil {
 			return nil, sent, err
 		}
-		text = append(text[:len(text)-len("}")], `,"tools":`...)
-		text = append(append(text, tools...), '}')
+		parts = [][]byte{text[:len(text)-len("}")], []byte(`,"tools":`), tools, []byte("}")}
 	}
-	return &body{text: Extend(text, req.Sampling.Extra)}, sent, nil
+	if req.Sampling.Extra != "" {
+		parts = [][]byte{Extend(bytes.Join(parts, nil), req.Sampling.Extra)}
+	}
+	return newBody(parts...), sent, nil
 }
 
 // encodeTools returns the JSON of functions.
@@ -138,7 +142,7 @@ func (p *Provider) post(ctx context.Context, encode func() (*body, error)) (*Rep
 	post := &http.Request{
 		Method: http.MethodPost, URL: p.url, Host: p.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: *p.header, Body: b, ContentLength: int64(len(b.text)),
+		Header: *p.header, Body: b, ContentLength: b.length,
 		GetBody: func() (io.ReadCloser, error) { return encode() },
 	}
 	resp, text, err := p.wire.fetch(post.WithContext(ctx))
@@ -151,30 +155,33 @@ func (p *Provider) post(ctx context.Context, encode func() (*body, error)) (*Rep
 	}, nil
 }
 
-// body is the body of a request. It drops the text once it has been read, because it may be long,
-// and thousands of requests may wait for minutes.
+// body is the body of a request. It drops each part once that has been read, because a body may be
+// long, and thousands of requests may wait for minutes.
 type body struct {
-	mu   sync.Mutex // a transport may close a body while it reads it
-	text []byte     // guarded by mu
+	length int64
+	mu     sync.Mutex  // a transport may close a body while it reads it
+	parts  net.Buffers // guarded by mu
+}
+
+func newBody(parts ...[]byte) *body {
+	b := &body{parts: parts}
+	for _, part := range parts {
+		b.length += int64(len(part))
+	}
+	return b
 }
 
 func (b *body) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.text) == 0 {
-		b.text = nil
-		return 0, io.EOF
-	}
-	n := copy(to, b.text)
-	b.text = b.text[n:]
-	return n, nil
+	return b.parts.Read(to)
 }
 
 // Close makes all further reads return [io.EOF].
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text = nil
+	b.parts = nil
 	return nil
 }
 
