@@ -72,11 +72,20 @@ func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *
 // in checks that db holds all saved transcripts.
 func (k kept) in(t *testing.T, db *store.DB) {
 	t.Helper()
-	for id, want := range k {
-		got, err := db.Transcript(t.Context(), id, 1)
-		if err != nil || !reflect.DeepEqual(*want, got) { // cmp is slow
-			t.Fatalf("transcript of %s: %v (-want +got):\n%s", id, err, cmp.Diff(*want, got))
+	found := 0
+	for s, err := range db.Transcripts(t.Context(), store.Filter{}) {
+		want := k[s.Attempt.ID]
+		if want == nil {
+			continue
 		}
+		must(t, err)
+		found++
+		if !reflect.DeepEqual(want, s.Transcript) { // cmp is slow
+			t.Fatalf("transcript of %s (-want +got):\n%s", s.Attempt.ID, cmp.Diff(want, s.Transcript))
+		}
+	}
+	if found != len(k) {
+		t.Fatalf("%d of %d transcripts are stored", found, len(k))
 	}
 }
 
