@@ -7,6 +7,17 @@ import (
 	"unicode/utf8"
 )
 
+// Counted words a number of things, such as "2 calls".
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "s") {
+		thing += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // Head returns the beginning of a text, at most n bytes, without a part of a character at its end.
 func Head(text string, n int) string {
 	if len(text) <= n {

@@ -209,8 +209,8 @@ func writeCheck(p *process, results []check.Result) {
 		}
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
-	total := fmt.Sprintf("%s, %s, %s", counted(len(results), "lane"), replies(requests),
-		counted(tokens, "token"))
+	total := fmt.Sprintf("%s, %s, %s", assay.Counted(len(results), "lane"), replies(requests),
+		assay.Counted(tokens, "token"))
 	if usd > 0 || len(unpriced) > 0 {
 		total += ", " + sanitize(assay.CostText(usd, 4, unpriced...))
 	}
@@ -339,7 +339,7 @@ func (p *process) offerCheck(
 	}
 	if len(fresh) > 0 {
 		fmt.Fprintf(p.err, "first use of %s; `%s` tries them with two requests each\n",
-			counted(len(fresh), "lane"), command)
+			assay.Counted(len(fresh), "lane"), command)
 	}
 	return nil
 }

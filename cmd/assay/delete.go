@@ -162,11 +162,12 @@ func (d deletion) String() string {
 		verb, pending, hint = "deleted", "are pending again", ""
 	}
 	if d.Attempts > 0 || d.Runs > 0 {
-		fmt.Fprintf(&b, "%d attempts, including %d outcomes, %s, with %d whole trials and %s\n",
-			d.Attempts, d.Outcomes, verb, d.Trials, counted(d.Runs, "run"))
+		fmt.Fprintf(&b, "%s, including %s, %s, with %s and %s\n", assay.Counted(d.Attempts, "attempt"),
+			assay.Counted(d.Outcomes, "outcome"), verb, assay.Counted(d.Trials, "whole trial"),
+			assay.Counted(d.Runs, "run"))
 	}
 	fmt.Fprintf(&b, "%s %s, %.1f MB\n",
-		counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
+		assay.Counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
 	for _, l := range d.Pending {
 		if l.Unknown != "" {
 			fmt.Fprintf(&b,

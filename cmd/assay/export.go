@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/reading"
@@ -176,19 +177,19 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 func tellExported(
 	ctx context.Context, p *process, e *reading.Export, m export.Manifest, records int,
 ) error {
-	what := counted(records, "attempt")
+	what := assay.Counted(records, "attempt")
 	switch e.Format {
 	case export.Inspect:
 		for _, f := range m.Files {
 			fmt.Fprintf(p.err, "%s: %s\n",
-				filepath.Join(e.Output, f.Name), counted(f.Rows, "trial"))
+				filepath.Join(e.Output, f.Name), assay.Counted(f.Rows, "trial"))
 		}
 		if len(m.Files) > 0 {
 			fmt.Fprintf(p.err, "`inspect view --log-dir %s` shows them\n", e.Output)
 		}
-		what = counted(records, "log")
+		what = assay.Counted(records, "log")
 	case export.V3, export.CSV50:
-		what = counted(records, "trial")
+		what = assay.Counted(records, "trial")
 		if records == 0 && m.Counts.Attempts > 0 {
 			what += " (every selected attempt is a fault)"
 		}
@@ -217,7 +218,7 @@ func notKept(m export.Missing) string {
 	if m.NotKept == 0 {
 		return ""
 	}
-	return counted(m.NotKept, "attempt") +
+	return assay.Counted(m.NotKept, "attempt") +
 		" exported without calls and messages, because the store has no transcript"
 }
 
@@ -241,11 +242,11 @@ func missingText(m export.Missing, filtered bool) string {
 		all = append(all, unread(m.Attempts)+", "+missing)
 	}
 	if m.Rows > 0 {
-		all = append(all, counted(m.Rows, "other row")+" of the store cannot be read or proved")
+		all = append(all, assay.Counted(m.Rows, "other row")+" of the store cannot be read or proved")
 	}
 	if m.Transcripts > 0 {
 		all = append(all,
-			counted(m.Transcripts, "transcript")+" cannot be read, so the export is incomplete")
+			assay.Counted(m.Transcripts, "transcript")+" cannot be read, so the export is incomplete")
 	}
 	return strings.Join(all, "; ")
 }
@@ -267,10 +268,10 @@ func checkExport(ctx context.Context, p *process, path string) error {
 	}
 	for _, f := range m.Files {
 		record := strings.TrimSuffix(sanitize(string(f.Table)), "s")
-		fmt.Fprintf(p.out, "%s: whole, %s\n", sanitize(f.Name), counted(f.Rows, record))
+		fmt.Fprintf(p.out, "%s: whole, %s\n", sanitize(f.Name), assay.Counted(f.Rows, record))
 	}
 	fmt.Fprintf(p.out, "%s, snapshot %s of %s\n",
-		counted(m.Counts.Attempts, "attempt"), sanitize(m.Snapshot), sanitize(m.Store))
+		assay.Counted(m.Counts.Attempts, "attempt"), sanitize(m.Snapshot), sanitize(m.Store))
 	if text := notKept(m.Missing); text != "" {
 		fmt.Fprintln(p.out, text)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -111,8 +112,8 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) {
 		}
 	}
 	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n",
-		counted(len(d.Aggregates), "aggregate"), usable, corrected, sanitize(d.LastUpdated))
-	fmt.Fprintf(&b, "%s:\n\n", counted(len(d.Findings), "contradiction"))
+		assay.Counted(len(d.Aggregates), "aggregate"), usable, corrected, sanitize(d.LastUpdated))
+	fmt.Fprintf(&b, "%s:\n\n", assay.Counted(len(d.Findings), "contradiction"))
 	for _, k := range d.Summary(2) {
 		fmt.Fprintf(&b, "%5d  %s: %s\n", k.Count, k.Kind, k.Meaning)
 		for _, f := range k.Examples {
@@ -164,7 +165,7 @@ func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 	return p.either(f.asJSON, all, func() {
 		for _, i := range all {
 			fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
-				counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
+				assay.Counted(i.Aggregates, "aggregate"), assay.Counted(i.Findings, "contradiction"))
 		}
 		if len(all) == 0 {
 			fmt.Fprintf(p.out,

@@ -332,7 +332,7 @@ func wrapArgs(cmd *cobra.Command) {
 			if err := check(cmd, args); err != nil {
 				path := cmd.CommandPath() // cobra's own error does not show what is wanted
 				return usageError("%s was given %s\nhint: write `%s`; `%s --help` has examples",
-					path, counted(len(args), "argument"), cmd.UseLine(), path)
+					path, assay.Counted(len(args), "argument"), cmd.UseLine(), path)
 			}
 			return nil
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/assay-eval/assay"
 )
 
 // sanitize replaces every character that a terminal would obey, and line ends.
@@ -30,20 +32,12 @@ func (e sanitizedError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// counted returns a number with a noun, in the plural if need be.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // unread returns a phrase with the number of unreadable attempts, or "" for 0.
 func unread(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return counted(n, "attempt") + " cannot be read or proved"
+	return assay.Counted(n, "attempt") + " cannot be read or proved"
 }
 
 // firstOf returns the first items of a long list, and writes how long the list is.

@@ -183,7 +183,7 @@ func writeUnsolvable(p *process, u job.Unsolvable) {
 	if u.Tasks > 0 {
 		p.say("No policy can solve %d of %s within the limits, for example %s. They lower every "+
 			"rate alike; `assay library validate` names more of them.",
-			u.Tasks, counted(u.Of, "task"), u.Example)
+			u.Tasks, assay.Counted(u.Of, "task"), u.Example)
 		fmt.Fprintln(p.out)
 	}
 }
@@ -223,7 +223,7 @@ func writePower(p *process, all []job.Power) {
 	for _, x := range all {
 		if x.Cluster == stat.BySequence {
 			few = append(few, fmt.Sprintf("part %s has %s in %s",
-				x.Part, counted(x.Sequences, "sequence"), counted(x.Tasks, "task")))
+				x.Part, assay.Counted(x.Sequences, "sequence"), assay.Counted(x.Tasks, "task")))
 		}
 	}
 	if len(few) > 0 {
@@ -259,8 +259,8 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 			unpriced = append(unpriced, u.Model)
 		}
 		p.say("The simulated user %s: about %s, %s, %s, going by %s.", u.Model,
-			counted(u.Requests, "request"), counted(u.Tokens, "token"),
-			assay.CostText(u.Cost, 2), counted(u.Settled, "attempt"))
+			assay.Counted(u.Requests, "request"), assay.Counted(u.Tokens, "token"),
+			assay.CostText(u.Cost, 2), assay.Counted(u.Settled, "attempt"))
 	} else if e.User != "" {
 		p.say("The forecast leaves out what the simulated user %s costs. `assay run --limit 5` finds out.",
 			e.User)

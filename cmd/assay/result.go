@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
@@ -143,11 +144,11 @@ func (r *runResult) unfinished(
 		parts = append(parts, fmt.Sprintf("%d parked after faults", s.Parked))
 	}
 	if len(s.BrokenScripts) > 0 {
-		add("%s unfinished (%s).", counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+		add("%s unfinished (%s).", assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 		lines = append(lines, r.brokenScripts()...)
 	} else {
 		add("%s unfinished (%s); run the same command again to go on.",
-			counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+			assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
 		isStop := func(stop job.Stop) bool { return stop.Reason == reason }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/assay-eval/assay"
 )
 
 // A failingWriter returns an error after a number of bytes.
@@ -136,7 +138,7 @@ tasks_per_type: 4
 			"flawed_parameter_error (light)", "protocol tags", "\n  <tool_call>",
 			fmt.Sprintf("\n%s, ended by %s after %d turns and %d calls\n", a.Level, a.Ended,
 				a.Outcome.Turns, a.ToolCalls),
-			"\n  calls: " + counted(a.Mistakes, "mistake") + fmt.Sprintf(", %d failed by chance", a.Failures),
+			"\n  calls: " + assay.Counted(a.Mistakes, "mistake") + fmt.Sprintf(", %d failed by chance", a.Failures),
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the text of trial %s lacks %q:\n%s", a.ID, want, text)

@@ -153,12 +153,12 @@ func writeStatus(p *process, s session.Status) {
 			unpriced = []string{u.Model}
 		}
 		p.say("The simulated user %s took %s with %d tokens, %s, apart from what the agents cost.",
-			u.Model, counted(u.Requests, "request"), u.Tokens, assay.CostText(u.CostUSD, 2, unpriced...))
+			u.Model, assay.Counted(u.Requests, "request"), u.Tokens, assay.CostText(u.CostUSD, 2, unpriced...))
 	}
 	if s.Unplanned > 0 {
 		p.say("%s at trials that the latest plan of this name does not have are not shown, "+
 			"because the file or its models changed or because stores were merged.",
-			counted(s.Unplanned, "attempt"))
+			assay.Counted(s.Unplanned, "attempt"))
 	}
 	if s.Stillness != "" {
 		p.say("In the latest run, %s.", s.Stillness)
@@ -167,7 +167,7 @@ func writeStatus(p *process, s session.Status) {
 		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.OtherSettings)) {
-		p.say("%s, as the endpoint reported in %s", what, counted(s.OtherSettings[what], "attempt"))
+		p.say("%s, as the endpoint reported in %s", what, assay.Counted(s.OtherSettings[what], "attempt"))
 	}
 	writeParked(p, s.ParkedFor)
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -150,8 +151,9 @@ func (r *rebuilt) String() string {
 		fmt.Fprintf(&b, "left: %s\n", l)
 	}
 
-	fmt.Fprintf(&b, "%s: %s, %d trials, %d attempts, %d outcomes, %d transcripts",
-		r.Store, counted(r.Runs, "run"), r.Trials, r.Attempts, r.Outcomes, r.Transcripts)
+	fmt.Fprintf(&b, "%s: %s, %s, %s, %s, %s", r.Store, assay.Counted(r.Runs, "run"),
+		assay.Counted(r.Trials, "trial"), assay.Counted(r.Attempts, "attempt"),
+		assay.Counted(r.Outcomes, "outcome"), assay.Counted(r.Transcripts, "transcript"))
 	if r.Doubles > 0 {
 		fmt.Fprintf(&b, "; %d attempts occurred more than once", r.Doubles)
 	}
@@ -160,7 +162,7 @@ func (r *rebuilt) String() string {
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(&b, "; left %s that cannot be trusted or read",
-			counted(r.Lost, "attempt"))
+			assay.Counted(r.Lost, "attempt"))
 	}
 	if r.Missing > 0 {
 		fmt.Fprintf(&b, "; %s missing", countedVerb(int(r.Missing), "attempt", "is", "are"))
@@ -176,5 +178,5 @@ func countedVerb(n int, noun, one, many string) string {
 	if n == 1 {
 		many = one
 	}
-	return counted(n, noun) + " " + many
+	return assay.Counted(n, noun) + " " + many
 }

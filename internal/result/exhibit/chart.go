@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -101,7 +102,7 @@ func (p pivot) chart() *document.Chart {
 	}
 	factor := report.Readable(p.Factor)
 	text := fmt.Sprintf("Rates of full success by %s for %s, with 95 %% intervals.", factor,
-		counted(len(models), "model"))
+		assay.Counted(len(models), "model"))
 	return chart("pivot", text, rows, object{"factor": factor, "levels": heads, "models": models})
 }
 
@@ -152,7 +153,7 @@ func (a analysis) curveChart() *document.Chart {
 		return nil
 	}
 	text := fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the "+
-		"best policy.", counted(len(models), "model"))
+		"best policy.", assay.Counted(len(models), "model"))
 	name := "curves"
 	if len(variants) > 1 {
 		name = "curves by variant"
@@ -180,7 +181,7 @@ func errorChart(e report.Errors) *document.Chart {
 			}
 		}
 	}
-	text := fmt.Sprintf("Reasons why trials of %s failed.", counted(len(models), "model"))
+	text := fmt.Sprintf("Reasons why trials of %s failed.", assay.Counted(len(models), "model"))
 	return chart("errors", text, rows, object{"models": models, "causes": causes})
 }
 
@@ -206,7 +207,7 @@ func (a analysis) turnChart() *document.Chart {
 			})
 		}
 	}
-	text := fmt.Sprintf("Turns of the outcomes of %s.", counted(len(models), "model"))
+	text := fmt.Sprintf("Turns of the outcomes of %s.", assay.Counted(len(models), "model"))
 	return chart("turns", text, rows, object{"models": models})
 }
 
@@ -226,7 +227,7 @@ func (a analysis) tokenChart() *document.Chart {
 	}
 	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most "+
 		"as many.",
-		counted(len(models), "model"))
+		assay.Counted(len(models), "model"))
 	return chart("tokens", text, rows, object{"models": models, "dashes": dashes(models)})
 }
 
@@ -256,7 +257,7 @@ func (a analysis) costChart() *document.Chart {
 		return nil
 	}
 	text := fmt.Sprintf("Cost of a trial against full success, for %s.",
-		counted(len(rows), "model"))
+		assay.Counted(len(rows), "model"))
 	return chart("cost", text, rows, nil)
 }
 
@@ -268,7 +269,7 @@ func (a analysis) laneChart() *document.Chart {
 			"occupancy": l.Occupancy, "requests": l.Requests,
 		})
 	}
-	text := fmt.Sprintf("Utilisation of %s while work was waiting.", counted(len(rows), "lane"))
+	text := fmt.Sprintf("Utilisation of %s while work was waiting.", assay.Counted(len(rows), "lane"))
 	return chart("lanes", text, rows, nil)
 }
 

@@ -91,7 +91,7 @@ func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Sect
 	s := document.Section{
 		ID: "flips", Title: "Trials that flipped", Table: t,
 		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints "+
-			"a trial.", counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
+			"a trial.", assay.Counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
 	}
 	if n := c.Worse + c.Better; n > len(c.Flips) {
 		s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(c.Flips), n)}
@@ -131,7 +131,7 @@ func (c comparison) whereText() string {
 	}
 	count += " " + c.unevenText()
 	return fmt.Sprintf("%s The largest difference: %s, where %s %s %s on %s.", count, top.Condition,
-		c.B.Name, scored(top.Difference), c.A.Name, counted(top.Tasks, "task"))
+		c.B.Name, scored(top.Difference), c.A.Name, assay.Counted(top.Tasks, "task"))
 }
 
 // unevenText describes whether the difference depends on the condition.
@@ -147,7 +147,7 @@ func (c comparison) unevenText() string {
 func (c comparison) verdict() string {
 	w := c.Whole
 	text := fmt.Sprintf("%s %s %s on %s", c.B.Name, scored(w.Difference), c.A.Name,
-		counted(w.Tasks, "task"))
+		assay.Counted(w.Tasks, "task"))
 	if why := c.Incomplete(); why != "" {
 		return fmt.Sprintf("None, because %s. %s so far.", why, text)
 	}

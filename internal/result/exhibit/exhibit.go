@@ -93,14 +93,6 @@ func (a analysis) lead() string {
 	return ""
 }
 
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Others lays out the aggregates of other systems, for a store without an experiment.
 func Others(others []report.Other) *document.Document {
 	return &document.Document{

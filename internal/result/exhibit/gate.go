@@ -125,7 +125,7 @@ func (g gateView) openText() string {
 
 func (g gateView) measured() string {
 	return fmt.Sprintf("%s %s %s on %s", g.B.Name, scored(g.Whole.Difference), g.A.Name,
-		counted(g.Whole.Tasks, "task"))
+		assay.Counted(g.Whole.Tasks, "task"))
 }
 
 func marginText(margin float64) string { return fmt.Sprintf("%.1f", 100*margin) }
@@ -153,7 +153,7 @@ func (g gateView) compared(a *report.Answer) string {
 
 // aboutText names the question that was answered, and the answer to the other question.
 func (g gateView) aboutText() string {
-	these := fmt.Sprintf("these %s", counted(g.Whole.Tasks, "task"))
+	these := fmt.Sprintf("these %s", assay.Counted(g.Whole.Tasks, "task"))
 	if g.Whole.Tasks == 1 {
 		these = "this task"
 	}
@@ -174,7 +174,7 @@ func (g gateView) aboutText() string {
 
 func (g gateView) rateText(r *report.RateDemand) string {
 	text := fmt.Sprintf("%s succeeded in %d of %s", g.Candidate.Name, r.Full,
-		counted(r.Trials, "trial"))
+		assay.Counted(r.Trials, "trial"))
 	least := report.Percent(r.Least)
 	switch r.Verdict {
 	case report.Pass:
@@ -188,13 +188,13 @@ func (g gateView) rateText(r *report.RateDemand) string {
 		report.Percent(r.Lower), report.Percent(r.Upper), least)
 	if r.Needed > 0 {
 		text += fmt.Sprintf(" %s with this rate would show it.",
-			counted(twoDigits(r.Needed), "trial"))
+			assay.Counted(twoDigits(r.Needed), "trial"))
 	}
 	return text
 }
 
 func (g gateView) alwaysText(t report.TaskDemand) string {
-	text := fmt.Sprintf("%s succeeded in %d of %s", t.Task, t.Full, counted(t.Trials, "trial"))
+	text := fmt.Sprintf("%s succeeded in %d of %s", t.Task, t.Full, assay.Counted(t.Trials, "trial"))
 	switch {
 	case t.Verdict == report.Fail:
 		return fmt.Sprintf("%s; it must always do. %s shows a failure.", text, g.showing(t.Failed))

@@ -3,6 +3,7 @@ package exhibit
 import (
 	"fmt"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -57,10 +58,10 @@ func gatePlanText(p *report.GatePlan) string {
 	case !p.Enough:
 		return fmt.Sprintf("About %s with the repeats of the baseline. With %s, no number of "+
 			"repeats finds a loss of %.1f points in 80 of 100 cases.",
-			counted(twoDigits(p.TasksNeeded), "task"), counted(last.Tasks, "task"), 100*p.Margin)
+			assay.Counted(twoDigits(p.TasksNeeded), "task"), assay.Counted(last.Tasks, "task"), 100*p.Margin)
 	}
 	text := fmt.Sprintf("%s on each side, %d of each task, find a loss of %.1f points in %.0f of "+
-		"100 cases.", counted(last.Trials, "trial"), last.Repeats, 100*p.Margin, 100*last.Power)
+		"100 cases.", assay.Counted(last.Trials, "trial"), last.Repeats, 100*p.Margin, 100*last.Power)
 	if last.USD > 0 {
 		about := "about"
 		if p.Unpriced > 0 {
@@ -79,7 +80,7 @@ func gatePlanText(p *report.GatePlan) string {
 
 func gatePlanBase(p *report.GatePlan) string {
 	text := fmt.Sprintf("%s settled, full success %s; repeats of a task correlate by %.2f. ",
-		counted(p.Trials, "trial"), report.Percent(p.Rate), p.Within)
+		assay.Counted(p.Trials, "trial"), report.Percent(p.Rate), p.Within)
 	if p.Apart > 0 && p.Tasks == report.Similar {
 		return text + fmt.Sprintf("The candidate's trials so far show that the sides differ by "+
 			"%.0f points from task to task, beyond chance.", 100*p.Apart)

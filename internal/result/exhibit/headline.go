@@ -58,7 +58,7 @@ func (a analysis) orderText() string {
 	case 1:
 		s := a.Standings[0]
 		text = fmt.Sprintf("%s of %s (95 %% interval %.0f to %s)", rateOfModel(s),
-			counted(s.Common, "trial"), 100*s.Success.Interval.Low, roughly(s.Success.Interval.High))
+			assay.Counted(s.Common, "trial"), 100*s.Success.Interval.Low, roughly(s.Success.Interval.High))
 	case 2:
 		text = a.pairText()
 	default:
@@ -169,7 +169,7 @@ func lossText(l *report.Loss) string {
 	if l == nil {
 		return ""
 	}
-	points := fmt.Sprintf("%s (%.0f to %.0f)", counted(int(math.Round(100*l.Points)), "point"),
+	points := fmt.Sprintf("%s (%.0f to %.0f)", assay.Counted(int(math.Round(100*l.Points)), "point"),
 		100*l.Interval.Low, 100*l.Interval.High)
 	if !l.Significant {
 		return fmt.Sprintf("none is more than chance; the largest is %s for %s %s", points,
@@ -222,7 +222,7 @@ func causesText(e report.Errors) string {
 		parts = append(parts, causeText(cause)+": "+strings.Join(by[cause], ", "))
 	}
 	if n := len(rows) - mostNamed; n > 0 {
-		parts = append(parts, "and "+counted(n, "more model"))
+		parts = append(parts, "and "+assay.Counted(n, "more model"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -267,7 +267,7 @@ func (a analysis) extentText() string {
 	if faults == 0 {
 		text += ", no faults"
 	} else {
-		text += ", " + counted(faults, "fault")
+		text += ", " + assay.Counted(faults, "fault")
 	}
 	var usd, ofUser float64
 	var unpriced []string
@@ -287,7 +287,7 @@ func (a analysis) extentText() string {
 		text += fmt.Sprintf(" (%s for the simulated user)", assay.CostText(ofUser, 2))
 	}
 	if n := len(a.Warnings); n > 0 {
-		text += ", " + counted(n, "warning")
+		text += ", " + assay.Counted(n, "warning")
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -139,7 +140,7 @@ func (a analysis) pairedNotes(all []report.Paired) []string {
 		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share "+
 			"of false discoveries at 5 %% (Benjamini and Hochberg, 1995). The %s of this report "+
 			"are one family, and each q is adjusted for all.",
-			significant(all), len(all), counted(a.Tests, "test")),
+			significant(all), len(all), assay.Counted(a.Tests, "test")),
 		methodNote(slices.Sorted(maps.Keys(methods))...) + " " + weightNote + " A only and B only " +
 			"count tasks on which one side did better.",
 		populationNote(a.Population),
@@ -162,11 +163,11 @@ func populationNote(p report.Population) string {
 	case p.Cluster == stat.BySequence:
 		return fmt.Sprintf("Intervals and tests are about tasks at large. The %s here have %s of "+
 			"tools, which count as the independent observations.",
-			counted(p.Tasks, "task"), counted(p.Sequences, "sequence"))
+			assay.Counted(p.Tasks, "task"), assay.Counted(p.Sequences, "sequence"))
 	case p.Sequences < p.Tasks:
 		return fmt.Sprintf("Intervals and tests are about more tasks like these %d, which have %s "+
 			"of tools. For tasks at large, choose `--cluster sequence`.",
-			p.Tasks, counted(p.Sequences, "sequence"))
+			p.Tasks, assay.Counted(p.Sequences, "sequence"))
 	}
 	return fmt.Sprintf("Intervals and tests are about more tasks like these %d.", p.Tasks)
 }

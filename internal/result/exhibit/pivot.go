@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -105,7 +106,7 @@ func (p pivot) contrastCell(r report.PivotRow) document.Cell {
 	i := r.DifferenceInterval
 	cell.Note = fmt.Sprintf("%+.0f to %+.0f", 100*i.Low+0, 100*i.High+0)
 	cell.Hint = fmt.Sprintf("95 %% interval %+.1f to %+.1f, on %s", 100*i.Low, 100*i.High,
-		counted(r.DifferenceTasks, "task"))
+		assay.Counted(r.DifferenceTasks, "task"))
 	return cell
 }
 
@@ -143,7 +144,7 @@ func (p pivot) notes() []string {
 	if harmless > 0 {
 		notes = append(notes, fmt.Sprintf("Flawed means, and differences from them, leave out %s "+
 			"whose flaw does not hurt an agent that follows the plan to the letter.",
-			counted(harmless, "outcome")))
+			assay.Counted(harmless, "outcome")))
 	}
 	if some(func(r report.PivotRow) bool { return r.Sensitivity != nil }) {
 		notes = append(notes, "Sensitivity is the population standard deviation of the variants' "+

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -80,7 +81,7 @@ func (a analysis) bestText() string {
 		text = fmt.Sprintf("Too close to call: %s.", strings.Join(best, ", "))
 		if p := a.tied(); p != nil {
 			text += fmt.Sprintf(" %s %s %s on the same %s (%s).", p.B, scored(p.Difference), p.A,
-				counted(p.Tasks, "task"), named("p", p.P))
+				assay.Counted(p.Tasks, "task"), named("p", p.P))
 		}
 	case len(others) > 0:
 		text = fmt.Sprintf("Best: %s. By more than chance, %s did worse than another model.",
@@ -169,7 +170,7 @@ func costCell(c *report.Cost) document.Cell {
 		}
 		cell.Note = strings.TrimSuffix(lossOf(*l.High), " %") + " to " + strings.TrimSuffix(low, " %")
 		cell.Hint = fmt.Sprintf("95 %% interval; %.1f points on %s", 100*c.Difference,
-			counted(c.Tasks, "task"))
+			assay.Counted(c.Tasks, "task"))
 	}
 	if c.Tasks > 0 && c.P < .05 {
 		cell.Tone = document.Bad

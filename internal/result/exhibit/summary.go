@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
@@ -16,7 +17,7 @@ func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
 		steps = append(steps, fmt.Sprintf("Finish %s with `assay run`.",
-			counted(n, "pending trial")))
+			assay.Counted(n, "pending trial")))
 	}
 	others := slices.ContainsFunc(a.Warnings, func(w report.Warning) bool {
 		return w.Kind != "incomplete"

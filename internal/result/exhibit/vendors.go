@@ -55,7 +55,7 @@ func vendorNames(all []report.Vendor) (names []string) {
 func vendorText(v *report.Vendors, x report.Vendor) string {
 	e := x.Against
 	text := fmt.Sprintf("%s %s %s on %s, with 90 %% confidence between %+.1f and %+.1f points",
-		x.Name, scored(e.Difference), v.All[0].Name, counted(e.Tasks, "task"), 100*e.Test.Lower,
+		x.Name, scored(e.Difference), v.All[0].Name, assay.Counted(e.Tasks, "task"), 100*e.Test.Lower,
 		100*e.Test.Upper)
 	switch {
 	case e.Reason != "":

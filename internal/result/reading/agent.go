@@ -44,7 +44,7 @@ func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
 		if r.Turn != turn {
 			continue
 		}
-		fmt.Fprintf(w, "    (refused %s: %s: %s", times(r.Times, "call"),
+		fmt.Fprintf(w, "    (refused %s: %s: %s", assay.Counted(r.Times, "call"),
 			strings.TrimSpace(r.Tool+" "+r.Arguments), r.Why)
 		if r.Asked != "" {
 			fmt.Fprintf(w, "; the framework changed it: the model asked for %s", r.Asked)

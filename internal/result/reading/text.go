@@ -222,9 +222,10 @@ func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {
 func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	fmt.Fprintf(w,
 		"  calls: %s, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
-		times(a.Mistakes, "mistake"), a.Failures, a.Recovered, a.Wasted, a.Efficiency)
+		assay.Counted(a.Mistakes, "mistake"), a.Failures, a.Recovered, a.Wasted, a.Efficiency)
 	if a.Pilot == nil {
-		fmt.Fprintf(w, "  precision of calls %.2f, %s", a.Precision, times(a.UnwantedEffects, "unwanted effect"))
+		fmt.Fprintf(w, "  precision of calls %.2f, %s", a.Precision,
+			assay.Counted(a.UnwantedEffects, "unwanted effect"))
 		if a.Broken != "" {
 			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
 		}
@@ -245,14 +246,6 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n",
 			s.Executor, s.Paper, s.Batch)
 	}
-}
-
-// times words a number of things.
-func times(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func indent(text, by string) string {

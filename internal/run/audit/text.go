@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // String describes the result and lists the first problems.
@@ -23,9 +25,10 @@ func (r *Report) String() string {
 		fmt.Fprintln(&b)
 	}
 
-	fmt.Fprintf(&b, "%s, snapshot %s: %d trials, %d attempts, %d outcomes, %d transcripts; "+
-		"%d scores proved by their transcripts\n",
-		r.Store, r.Snapshot, r.Trials, r.Attempts, r.Outcomes, r.Transcripts, r.Rescored)
+	fmt.Fprintf(&b, "%s, snapshot %s: %s, %s, %s, %s; %s proved by transcripts\n",
+		r.Store, r.Snapshot, assay.Counted(r.Trials, "trial"), assay.Counted(r.Attempts, "attempt"),
+		assay.Counted(r.Outcomes, "outcome"), assay.Counted(r.Transcripts, "transcript"),
+		assay.Counted(r.Rescored, "score"))
 	for _, why := range slices.Sorted(maps.Keys(r.Unjudged)) {
 		fmt.Fprintf(&b, "%d scores are not proved: %s\n", r.Unjudged[why], why)
 	}
@@ -42,10 +45,7 @@ func (r *Report) String() string {
 		}
 	}
 
-	problems := fmt.Sprintf("%d problems", len(r.Problems))
-	if len(r.Problems) == 1 {
-		problems = "1 problem"
-	}
+	problems := assay.Counted(len(r.Problems), "problem")
 	switch {
 	case r.Damaged() && r.Mark != "":
 		fmt.Fprintf(&b, "%s: the store is damaged. No run writes to it while %s exists.\n",

@@ -145,7 +145,7 @@ func (c fieldCounts) MarshalJSON() ([]byte, error) {
 func (c fieldCounts) text(of string) string {
 	var parts []string
 	for _, name := range c.sorted() {
-		parts = append(parts, fmt.Sprintf("%s (%s)", name, plural(c[name], of)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, assay.Counted(c[name], of)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -244,10 +244,10 @@ func (r Report) String() string {
 		if !f.Excludes {
 			verdict = "kept with a warning"
 		}
-		fmt.Fprintf(&b, "%s: %s (%s)\n", plural(f.Tasks, "task"), findingTexts[f.Kind], verdict)
+		fmt.Fprintf(&b, "%s: %s (%s)\n", assay.Counted(f.Tasks, "task"), findingTexts[f.Kind], verdict)
 		if g := r.Gaps; f.Kind == DependencyOrder && g.LaterTasks > 0 {
 			fmt.Fprintf(&b, "  in %d of them a dependency comes later in the list (%d of %s)\n",
-				g.LaterTasks, g.LaterGaps, plural(g.Gaps, "gap"))
+				g.LaterTasks, g.LaterGaps, assay.Counted(g.Gaps, "gap"))
 		}
 		for _, e := range f.Examples {
 			fmt.Fprintf(&b, "  %s: %s\n", e.Task, e.Detail)
@@ -271,7 +271,7 @@ func (r Report) writeUnused(b *strings.Builder) {
 	if n := r.ownPlans(); n > 0 {
 		fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
 			"the workflows of %d have other tools or another order\n",
-			plural(n, "task"), r.OtherPlans)
+			assay.Counted(n, "task"), r.OtherPlans)
 	}
 }
 
@@ -285,12 +285,5 @@ func (r Report) workflows() string {
 		return ""
 	}
 	return fmt.Sprintf("; %s had a workflow, which is not used: plans are made from required_tools",
-		plural(n, "task"))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+		assay.Counted(n, "task"))
 }

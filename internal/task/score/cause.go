@@ -365,7 +365,7 @@ func (q inquest) idle(right string) Reason {
 	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
 		return Reason{
 			Cause: assay.NoAction, Turn: last + 1,
-			Because: fmt.Sprintf("the last %s made no call", spec.Counted(len(q.tr.Turns)-last, "turn")),
+			Because: fmt.Sprintf("the last %s made no call", assay.Counted(len(q.tr.Turns)-last, "turn")),
 			Right:   right,
 		}
 	}

@@ -333,9 +333,9 @@ func (e *Explanation) measure(trial *assay.Trial, task *assay.Task, b basis, giv
 			adhered(given, o.ExecutedTools, "the plan that was shown"))
 	}
 	add("efficiency", decimal(o.Efficiency), e.spent())
-	limit := spec.Counted(trial.Calls, "call")
+	limit := assay.Counted(trial.Calls, "call")
 	if trial.Calls == 0 {
-		limit = spec.Counted(trial.Turns, "turn")
+		limit = assay.Counted(trial.Turns, "turn")
 	}
 	if _, known := workflow.Planned(trial.World, task); !known {
 		add("best possible", "unknown", "the task has no plan")
@@ -397,7 +397,7 @@ func (e *Explanation) spent() string {
 		marks = append(marks, fmt.Sprintf("%s (%d)", m, times[m]))
 	}
 	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted,
-		spec.Counted(o.ToolCalls, "call"))
+		assay.Counted(o.ToolCalls, "call"))
 	if len(marks) > 0 {
 		text += "; wasted: " + strings.Join(marks, "; ")
 	}

@@ -57,7 +57,7 @@ func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *spec.Witness) 
 	delivered := w.Need("the last one changed something, or its result was handed over",
 		c.lineage.delivers(handed(tr)), func() string { return c.delivered(tr) })
 	harmless := w.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
-		func() string { return spec.Counted(o.UnwantedEffects, "unwanted effect") })
+		func() string { return assay.Counted(o.UnwantedEffects, "unwanted effect") })
 	if all && order && claimed && delivered && harmless {
 		return assay.FullSuccess
 	}

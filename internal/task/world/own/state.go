@@ -274,7 +274,7 @@ func asWanted(all []spec.Wanted) string {
 			wrong = append(wrong, v.Path)
 		}
 	}
-	text := fmt.Sprintf("%d of %s as wanted", len(all)-len(wrong), spec.Counted(len(all), "value"))
+	text := fmt.Sprintf("%d of %s as wanted", len(all)-len(wrong), assay.Counted(len(all), "value"))
 	if len(wrong) > 0 {
 		text += "; not " + strings.Join(wrong, ", ")
 	}

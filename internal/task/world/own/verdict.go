@@ -158,7 +158,7 @@ func (c *callCourse) harmless() string {
 
 // harm words the unwanted effects.
 func (c *callCourse) harm() string {
-	text := spec.Counted(len(c.unwanted), "unwanted effect")
+	text := assay.Counted(len(c.unwanted), "unwanted effect")
 	if len(c.unwanted) > 0 {
 		text += ": " + strings.Join(c.unwanted, "; ")
 	}

@@ -100,7 +100,7 @@ func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *spec.
 			func() string { return spec.Covered(o) }),
 		output: w.Ask("a tool that makes output by its name succeeded", output >= 0, func() string {
 			if output < 0 {
-				return "none of " + spec.Counted(len(o.ExecutedTools), "success")
+				return "none of " + assay.Counted(len(o.ExecutedTools), "success")
 			}
 			return o.ExecutedTools[output]
 		}),
@@ -111,7 +111,7 @@ func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *spec.
 			}),
 		claim: w.Ask("the model said that it was done", claim > 0, func() string {
 			if claim == 0 {
-				return "in none of " + spec.Counted(len(tr.Turns), "turn")
+				return "in none of " + assay.Counted(len(tr.Turns), "turn")
 			}
 			return fmt.Sprintf("in turn %d", claim)
 		}),
@@ -180,7 +180,7 @@ func category(
 	if w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return spec.Made(tr) }) {
 		looked := spec.Lookups(tr)
 		if w.Ask("the model looked tools up", looked > 0,
-			func() string { return "in " + spec.Counted(looked, "turn") }) {
+			func() string { return "in " + assay.Counted(looked, "turn") }) {
 			return assay.CategoryMaxTurns
 		}
 		return w.Remains(assay.CategoryToolCallFormat)
@@ -229,7 +229,7 @@ func missed(task assay.Task, tr *assay.Transcript, left, foreign int) string {
 // found names the call at an index. An index of -1 means that no call fits.
 func found(calls []assay.CallRecord, i int) string {
 	if i < 0 {
-		return "none of " + spec.Counted(len(calls), "call")
+		return "none of " + assay.Counted(len(calls), "call")
 	}
 	return spec.Nth(calls, i)
 }

@@ -82,20 +82,9 @@ func Covered(o *assay.Outcome) string {
 	return text
 }
 
-// Counted words a number of things, such as "2 calls".
-func Counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	if strings.HasSuffix(thing, "s") {
-		thing += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // Made words how many calls and turns there were.
 func Made(tr *assay.Transcript) string {
-	text := Counted(len(tr.Calls), "call") + " in " + Counted(len(tr.Turns), "turn")
+	text := assay.Counted(len(tr.Calls), "call") + " in " + assay.Counted(len(tr.Turns), "turn")
 	if n := tr.Refused(); n > 0 {
 		text += fmt.Sprintf(", and %d refused", n)
 	}
