@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -65,25 +64,22 @@ func (p *Provider) exchange(
 }
 
 // encode returns the body of a request without the parameters in unsent, and the parameters that
-// it contains. All bodies share the JSON of their tools, which is most of a first request.
+// it contains.
 func (p *Provider) encode(req *assay.Request, unsent ParamSet) (*body, ParamSet, error) {
 	doc, sent := p.protocol.Encode(p, req, unsent)
 	text, err := Marshal(doc)
 	if err != nil {
 		return nil, sent, err
 	}
-	parts := [][]byte{text}
 	if len(req.Functions) > 0 {
 		tools, err := p.encodeTools(req.Functions, unsent)
 		if err != nil {
 			return nil, sent, err
 		}
-		parts = [][]byte{text[:len(text)-len("}")], []byte(`,"tools":`), tools, []byte("}")}
+		text = append(text[:len(text)-len("}")], `,"tools":`...)
+		text = append(append(text, tools...), '}')
 	}
-	if req.Sampling.Extra != "" {
-		parts = [][]byte{Extend(bytes.Join(parts, nil), req.Sampling.Extra)}
-	}
-	return newBody(parts...), sent, nil
+	return &body{text: Extend(text, req.Sampling.Extra)}, sent, nil
 }
 
 // encodeTools returns the JSON of functions.
@@ -142,7 +138,7 @@ func (p *Provider) post(ctx context.Context, encode func() (*body, error)) (*Rep
 	post := &http.Request{
 		Method: http.MethodPost, URL: p.url, Host: p.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: *p.header, Body: b, ContentLength: b.length,
+		Header: *p.header, Body: b, ContentLength: int64(len(b.text)),
 		GetBody: func() (io.ReadCloser, error) { return encode() },
 	}
 	resp, text, err := p.wire.fetch(post.WithContext(ctx))
@@ -155,33 +151,30 @@ func (p *Provider) post(ctx context.Context, encode func() (*body, error)) (*Rep
 	}, nil
 }
 
-// body is the body of a request. It drops each part once that has been read, because a body may be
-// long, and thousands of requests may wait for minutes.
+// body is the body of a request. It drops the text once it has been read, because it may be long,
+// and thousands of requests may wait for minutes.
 type body struct {
-	length int64
-	mu     sync.Mutex  // a transport may close a body while it reads it
-	parts  net.Buffers // guarded by mu
-}
-
-func newBody(parts ...[]byte) *body {
-	b := &body{parts: parts}
-	for _, part := range parts {
-		b.length += int64(len(part))
-	}
-	return b
+	mu   sync.Mutex // a transport may close a body while it reads it
+	text []byte     // guarded by mu
 }
 
 func (b *body) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.parts.Read(to)
+	if len(b.text) == 0 {
+		b.text = nil
+		return 0, io.EOF
+	}
+	n := copy(to, b.text)
+	b.text = b.text[n:]
+	return n, nil
 }
 
 // Close makes all further reads return [io.EOF].
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.parts = nil
+	b.text = nil
 	return nil
 }
 
