@@ -15,8 +15,8 @@ import (
 
 // odd stands between the program and a simulated server, and behaves as gateways do: it wants no
 // key, refuses a temperature, comments on its replies, and fails in the middle of every fourth one
-// with status 200. On a busy machine requests take long, are made again, and the slower of two is
-// cancelled.
+// with status 200. On a busy machine, slow requests are made a second time, and the slower of the two
+// is cancelled.
 type odd struct {
 	t       *testing.T
 	backend string
