@@ -106,7 +106,9 @@ agents: packages
 		echo "make: some agents are missing, so they play no trial"
 
 # Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
-# and all agents that the page about agents names. They take minutes to install, and 5 GB.
+# and all agents that the page about agents names. They take minutes to install, and 5 GB. The tests
+# with the build tag strangers compare our protocols with the official clients in Go, which take as
+# long to compile as all of Assay.
 LITELLM := .cache/litellm
 PYTHON := .cache/python
 READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
@@ -119,8 +121,9 @@ strangers: programs
 	-examples/agents/install.sh $(AGENTS)
 	-examples/environments/install.sh
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm \
-		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v \
-		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own
+		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v -tags strangers \
+		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own \
+		./internal/model/protocol/... ./internal/agent/bridge
 
 # The go command leaves out folders called testdata.
 LINTED := ./... ./cmd/assay/testdata/programs
@@ -137,7 +140,7 @@ FUZZTIME ?= 20s
 fuzz:
 	@for p in $$($(GO) list ./...); do \
 		for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$($(GO) list -f '{{.Dir}}' $$p)/*_test.go 2>/dev/null | sed 's/func //'); do \
-			echo "$$p $$f"; $(GO) test -run XXX -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+			echo "$$p $$f"; $(GO) test -tags strangers -run XXX -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
 		done; \
 	done
 

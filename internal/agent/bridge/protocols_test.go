@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package bridge_test
 

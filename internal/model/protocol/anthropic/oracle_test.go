@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package anthropic_test
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -292,11 +291,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 	})
 }
 
-// BenchmarkChat and BenchmarkSDK compare the CPU of a request with 30 tools and 18 messages.
-func BenchmarkChat(b *testing.B) {
-	wiretest.BenchmarkChat(b, always(hello).Provider(b, anthropic.Protocol))
-}
-
+// BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := sdk.NewClient(option.WithAPIKey("x"), option.WithMaxRetries(0),
 		option.WithHTTPClient(always(hello).Client()))
@@ -306,8 +301,4 @@ func BenchmarkSDK(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-func FuzzReply(f *testing.F) {
-	wiretest.FuzzReply(f, anthropic.Protocol, hello, regexp.MustCompile(`"content":\[\]`))
 }

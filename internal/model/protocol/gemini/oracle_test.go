@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package gemini_test
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +20,6 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
-
-func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
 func sdk(t rapid.TB, c *wiretest.Canned) *genai.Client {
 	t.Helper()
@@ -320,14 +317,6 @@ func TestDecodingMatchesSDK(t *testing.T) {
 			t.Errorf("state differs from the SDK's parts (-sdk +got):\n%s", d)
 		}
 	})
-}
-
-func FuzzReply(f *testing.F) {
-	wiretest.FuzzReply(f, gemini.Protocol, hello, regexp.MustCompile(`"call_1_`))
-}
-
-func BenchmarkChat(b *testing.B) {
-	wiretest.BenchmarkChat(b, always(hello).Provider(b, gemini.Protocol))
 }
 
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package openai_test
 

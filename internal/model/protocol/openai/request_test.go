@@ -1,12 +1,14 @@
 package openai_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
@@ -99,5 +101,36 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 				t.Errorf("%s: %s was sent", name, v)
 			}
 		}
+	}
+}
+
+// TestChangedFunctionIsSent checks that a function that was modified in place is not taken
+// from the cache.
+func TestChangedFunctionIsSent(t *testing.T) {
+	t.Parallel()
+	rec, p := record(t, hello, wire.Config{})
+	req := wiretest.Hi()
+	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":1}`)}}
+	for _, want := range []string{`{"x":1}`, `{"x":2}`} {
+		copy(req.Functions[0].Parameters, want)
+		if _, err := p.Chat(t.Context(), &req); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(rec.rawBody, []byte(want)) {
+			t.Errorf("sent %s, want the parameters %s", rec.rawBody, want)
+		}
+	}
+}
+
+// TestInvalidFunctionIsAHarnessFault checks that a request that cannot be encoded is not the
+// endpoint's fault.
+func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
+	t.Parallel()
+	_, p := record(t, hello, wire.Config{})
+	req := wiretest.Hi()
+	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":`)}}
+	_, err := p.Chat(t.Context(), &req)
+	if f := assay.AsFault(err); f == nil || f.Kind != assay.Harness {
+		t.Errorf("Chat() = %v, want a fault of kind harness", err)
 	}
 }

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build strangers
 
 package responses_test
 
@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,8 +105,6 @@ var (
 		}
 	})
 )
-
-func always(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
@@ -265,14 +262,6 @@ func TestDecodingMatchesSDK(t *testing.T) {
 			t.Errorf("%s\nresponse differs from the SDK's (-sdk +got):\n%s", body, d)
 		}
 	})
-}
-
-func FuzzReply(f *testing.F) {
-	wiretest.FuzzReply(f, responses.Protocol, hello, regexp.MustCompile(`^$`))
-}
-
-func BenchmarkChat(b *testing.B) {
-	wiretest.BenchmarkChat(b, always(hello).Provider(b, responses.Protocol))
 }
 
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
