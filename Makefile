@@ -46,12 +46,18 @@ OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
 # inside them are still seen. A package that instantiates generic code of sync has to be watched,
 # because the linker keeps one copy, and an unwatched one looks like a race. Without the setting of
 # GORACE, each of the test programs sleeps for a second before it ends.
+RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false
 race:
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; \
 		export GORACE="$$GORACE atexit_sleep_ms=0"; $(OTHERS) CGO_ENABLED=1 $(TEST) -short \
-		-race -vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false ./...; \
+		-vet=off $(RACE) ./...; \
 	else echo "make: no C compiler, so the race detector watches no test"; \
 		$(OTHERS) $(TEST) -short -vet=off ./...; fi
+
+# Compiles what race needs, if there is a C compiler already.
+.PHONY: compile-race
+compile-race:
+	@! command -v $${CC:-gcc} >/dev/null 2>&1 || CGO_ENABLED=1 $(GO) build $(RACE) ./...
 
 # The tests that the race detector leaves out.
 rest:
