@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func (d *Document) Decode(into any) error {
 	// The library compares each name with each other; check has found duplicates.
 	err := d.root.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
 	if err != nil {
-		return d.mistyped(err, fieldNames(reflect.TypeOf(into)))
+		return d.mistyped(err, fieldPlaces(reflect.TypeOf(into)))
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (d *Document) charAt(at yaml.Mark) rune {
 
 // mistyped returns the error of a file that does not fit its type. It points at the first mistake.
 // If that is an unknown field, it names the others, too.
-func (d *Document) mistyped(err error, known []string) error {
+func (d *Document) mistyped(err error, known map[string][]string) error {
 	var all *yaml.LoadErrors
 	if !errors.As(err, &all) {
 		return d.malformed(err)
@@ -100,8 +101,11 @@ func (d *Document) mistyped(err error, known []string) error {
 			continue
 		}
 		if more++; more < maxUnknown {
-			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Mark.Line,
-				hide(short(name)), fieldHint(name, known))
+			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q", other.Mark.Line,
+				hide(short(name)))
+			if hint := fieldHint(name, known); hint != "" {
+				e.Hint += "; " + hint
+			}
 		}
 	}
 	if more -= maxUnknown - 1; more > 0 {
@@ -120,12 +124,16 @@ func unknownField(e *yaml.LoadError) (name string, ok bool) {
 	return name[:end], true
 }
 
-// fieldHint suggests the field that may be meant by an unknown one.
-func fieldHint(name string, known []string) string {
-	if slices.Contains(known, name) {
-		return "it is a field of another mapping of this file; move it there"
+// fieldHint suggests the field that may be meant by an unknown one, or where it belongs.
+func fieldHint(name string, known map[string][]string) string {
+	places := known[name]
+	switch {
+	case places == nil:
+		return assay.NameHint(name, slices.Sorted(maps.Keys(known)))
+	case slices.Contains(places, ""):
+		return "it is a field of the file, not of this mapping; move it to the left margin"
 	}
-	return assay.NameHint(name, known)
+	return fmt.Sprintf("it is a field of %s; move it there", strings.Join(places, " or "))
 }
 
 // plainMessage rewords a message of the YAML library without Go type names.
@@ -170,15 +178,19 @@ func yamlName(f reflect.StructField) string {
 	return name
 }
 
-// fieldNames lists the names of all fields of a type, including nested ones.
-func fieldNames(t reflect.Type) []string {
-	var names []string
+// fieldPlaces returns the mappings that each field of a type belongs to, including nested ones. The
+// file itself is "".
+func fieldPlaces(t reflect.Type) map[string][]string {
+	places := make(map[string][]string)
 	seen := make(map[reflect.Type]bool)
-	var visit func(t reflect.Type)
-	visit = func(t reflect.Type) {
+	var visit func(t reflect.Type, place string)
+	visit = func(t reflect.Type, place string) {
 		switch t.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Map:
-			visit(t.Elem())
+		case reflect.Map:
+			visit(t.Elem(), place+".NAME")
+			return
+		case reflect.Pointer, reflect.Slice:
+			visit(t.Elem(), place)
 			return
 		case reflect.Struct:
 		default:
@@ -190,11 +202,11 @@ func fieldNames(t reflect.Type) []string {
 		seen[t] = true
 		for _, f := range reflect.VisibleFields(t) {
 			if n := yamlName(f); n != "" && n != "-" {
-				names = append(names, n)
-				visit(f.Type)
+				places[n] = append(places[n], place)
+				visit(f.Type, strings.TrimPrefix(place+"."+n, "."))
 			}
 		}
 	}
-	visit(t)
-	return names
+	visit(t, "")
+	return places
 }
