@@ -83,7 +83,7 @@ func remount(t *testing.T, dir, options string) {
 // continues when there is space again.
 func TestFullDiskStopsTheRun(t *testing.T) {
 	t.Parallel()
-	small := mountSmall(t, "700k")
+	small := mountSmall(t, "1500k")
 	db := filepath.Join(small, "assay.db")
 	failsWith(t, call(t, nil, "run", "--store", db, "--sim-latency", "0", "--display", "plain"),
 		"disk full")
