@@ -300,6 +300,12 @@ each result immediately. Running an experiment again runs only its pending trial
 	}
 	root.SetHelpCommandGroupID("more")
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.RunE = root.RunE // so that its arguments are checked
+	for _, shell := range completion.Commands() {
+		shell.Example = "  assay completion " + shell.Name()
+	}
 	wrapArgs(root)
 	help, _, _ := root.Find([]string{"help"})
 	help.Hidden = true // from completion
