@@ -365,7 +365,7 @@ func (s *Session) knows(what string) bool {
 // observe counts a request that has ended.
 func (s *Session) observe(x lane.Exchange) {
 	kind := assay.FaultKind("")
-	if x.Fault != nil && !x.Ended {
+	if x.Fault != nil && !x.Ended && x.Fault.Kind != assay.Interrupted {
 		kind = x.Fault.Kind
 		s.noteFault(x.Lane, x.Fault)
 	}
@@ -390,9 +390,6 @@ func (s *Session) repliedAt(model string) time.Time {
 
 // noteFault notes the first fault of each kind on each lane.
 func (s *Session) noteFault(lane string, f *assay.Fault) {
-	if f.Kind == assay.Interrupted {
-		return
-	}
 	if !s.knows(lane + " " + string(f.Kind)) {
 		s.note(strings.ReplaceAll(f.Error(), "\n", "; "))
 	}

@@ -55,3 +55,25 @@ func TestHungTimeIsNoSpeed(t *testing.T) {
 		}
 	})
 }
+
+// TestInterruptedRequestIsNoFault checks that requests which end because the user stops the run do
+// not count as faults, and their time not as lost.
+func TestInterruptedRequestIsNoFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
+		pool := lane.NewPool("m", []lane.Config{{
+			Name: "gw/K/m", Provider: silent{}, Orders: "m",
+		}}, lane.Options{Request: time.Minute, Observe: s.observe})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, cancel)
+		_, err := pool.Chat(ctx, &assay.Request{})
+		m := s.progress().Models[0]
+		if f := assay.AsFault(err); f == nil || f.Kind != assay.Interrupted || m.Requests != 1 {
+			t.Fatalf("%v after %d requests, want an interrupted one", err, m.Requests)
+		}
+		if len(m.Faults) > 0 || m.Lost > 0 {
+			t.Errorf("faults %v, lost %v; want none", m.Faults, m.Lost)
+		}
+	})
+}

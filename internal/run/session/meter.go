@@ -156,10 +156,11 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 		m.Unpriced = slices.Insert(m.Unpriced, i, x.Model)
 	}
 	spent := m.spent[x.Lane]
-	if x.Fault == nil {
+	switch {
+	case x.Fault == nil:
 		spent.replied += x.Took
 		m.replied[x.Model] = m.latest
-	} else {
+	case x.Fault.Kind != assay.Interrupted:
 		spent.lost += x.Took
 	}
 	m.spent[x.Lane] = spent
