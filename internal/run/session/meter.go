@@ -156,11 +156,10 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 		m.Unpriced = slices.Insert(m.Unpriced, i, x.Model)
 	}
 	spent := m.spent[x.Lane]
-	switch {
-	case x.Fault == nil:
+	if x.Fault == nil {
 		spent.replied += x.Took
 		m.replied[x.Model] = m.latest
-	case x.Fault.Kind != assay.Interrupted:
+	} else {
 		spent.lost += x.Took
 	}
 	m.spent[x.Lane] = spent

@@ -182,7 +182,7 @@ func yamlName(f reflect.StructField) string {
 // file itself is "".
 func fieldPlaces(t reflect.Type) map[string][]string {
 	places := make(map[string][]string)
-	seen := make(map[reflect.Type]bool)
+	inside := make(map[reflect.Type]bool) // a type may contain itself
 	var visit func(t reflect.Type, place string)
 	visit = func(t reflect.Type, place string) {
 		switch t.Kind() {
@@ -196,10 +196,11 @@ func fieldPlaces(t reflect.Type) map[string][]string {
 		default:
 			return
 		}
-		if seen[t] { // a type may contain itself
+		if inside[t] {
 			return
 		}
-		seen[t] = true
+		inside[t] = true
+		defer delete(inside, t)
 		for _, f := range reflect.VisibleFields(t) {
 			if n := yamlName(f); n != "" && n != "-" {
 				places[n] = append(places[n], place)

@@ -14,6 +14,7 @@ type file struct {
 	Name  string `yaml:"name"`
 	Seed  int    `yaml:"seed"`
 	Parts []part `yaml:"parts"`
+	Spare part   `yaml:"spare"`
 }
 
 type part struct {
@@ -30,14 +31,14 @@ func TestUnknownFieldsAreAllNamed(t *testing.T) {
 			"hint: did you mean name?\n" +
 			`line 3 has an unknown field, too: "sede"; did you mean seed?`,
 		"name: x\nqqq: 2\nzzz: 2\n": "f.yaml:2:1: unknown field \"qqq\"\n  2 | qqq: 2\n    | ^\n" +
-			"hint: known are name, parts, seed, variants\n" +
-			`line 3 has an unknown field, too: "zzz"; known are name, parts, seed, variants`,
+			"hint: known are name, parts, seed, spare, variants\n" +
+			`line 3 has an unknown field, too: "zzz"; known are name, parts, seed, spare, variants`,
 		"name: x\nparts:\n  - variants: [a]\n  - {variats: [b], parts: [{vriants: [c]}]}\n": "f.yaml:4:6: " +
 			"unknown field \"variats\"",
 		"parts: [{seed: 1}]\n": "f.yaml:1:10: unknown field \"seed\"\n  1 | parts: [{seed: 1}]\n" +
 			"    |          ^\nhint: it is a field of the file, not of this mapping; move it to the left margin",
 		"variants: [a]\n": "f.yaml:1:1: unknown field \"variants\"\n  1 | variants: [a]\n" +
-			"    | ^\nhint: it is a field of parts; move it there",
+			"    | ^\nhint: it is a field of parts or spare; move it there",
 		"name: x\nparts: [{parts: [{vriants: [c]}]}]\n": "f.yaml:2:19: unknown field \"vriants\"",
 	} {
 		for range 20 { // the library reports any of them
