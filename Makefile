@@ -8,7 +8,7 @@ TOOLS := $(GO) tool -modfile=tools/lint/go.mod
 # Only the race detector needs C. One setting for all else lets it share what the compiler made.
 export CGO_ENABLED := 0
 
-# Memory for a fifth of the CPU time, of compilers, linters and tests.
+# More memory saves a fifth of the CPU time of compilers, linters and tests.
 export GOGC := 400
 
 .PHONY: all build test lint format fuzz bench ci
@@ -167,6 +167,7 @@ soak:
 
 # Benchmarks of single packages: see docs/measured.md. `go run ./tools/bench`
 # measures the whole program.
+bench: export GOGC := 100
 bench:
 	$(GO) test -run XXX -bench . -benchtime 1s ./...
 
