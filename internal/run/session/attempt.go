@@ -362,10 +362,11 @@ func (s *Session) knows(what string) bool {
 	return known
 }
 
-// observe counts a request that has ended.
+// observe counts a request that has ended. An interrupted one, which the user stopped or another
+// request overtook, is not a fault.
 func (s *Session) observe(x lane.Exchange) {
 	kind := assay.FaultKind("")
-	if x.Fault != nil && !x.Ended && x.Fault.Kind != assay.Interrupted {
+	if x.Fault != nil && x.Fault.Kind != assay.Interrupted {
 		kind = x.Fault.Kind
 		s.noteFault(x.Lane, x.Fault)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Usage adds up the requests of a run.
 type Usage struct {
-	// RequestFaults counts the failed requests.
+	// RequestFaults counts the failed requests, without interrupted ones.
 	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
 	Requests      int                     `json:"requests"`
 	// SecondRequests counts the requests that were sent because the first one for the same turn was
