@@ -35,6 +35,26 @@ func (b *Bridge) serveModels(mux *http.ServeMux) {
 			})
 		}
 	}
+	for _, pattern := range gateway.CatalogRoutes {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" /{attempt}"+path, b.listModels)
+	}
+}
+
+// listModels lists the agent's model, which answers requests for any name.
+func (b *Bridge) listModels(w http.ResponseWriter, r *http.Request) {
+	a := b.find(r)
+	if !a.admits(gateway.CatalogKey(r.Header)) {
+		refuse(w, protocol.Dialects(gateway.ThinkingNone)[0], tokenRefused)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(gateway.Catalog(r, []string{a.model})) // the agent may have left
+}
+
+var tokenRefused = gateway.Refusal{
+	Status: http.StatusUnauthorized, Message: refused,
+	Kind: "invalid_request_error", Code: "invalid_api_key",
 }
 
 // astray answers a request to a path that does not exist. It names the path of a protocol that ends
@@ -70,10 +90,7 @@ func astray(w http.ResponseWriter, r *http.Request) {
 func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Dialect) {
 	a := b.find(r)
 	if !a.admits(cmp.Or(d.Key(r.Header), gateway.Bearer(r.Header))) {
-		refuse(w, d, gateway.Refusal{
-			Status: http.StatusUnauthorized, Message: refused,
-			Kind: "invalid_request_error", Code: "invalid_api_key",
-		})
+		refuse(w, d, tokenRefused)
 		return
 	}
 	a.begun.Store(true)
@@ -90,6 +107,11 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 func decode(
 	w http.ResponseWriter, r *http.Request, d gateway.Dialect, resolve func(body []byte) []byte,
 ) *gateway.Prompt {
+	named, stream, wrong := gateway.Target(r)
+	if wrong != nil {
+		refuse(w, d, *wrong)
+		return nil
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 	if err != nil {
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
@@ -100,7 +122,7 @@ func decode(
 		refuse(w, d, *wrong)
 		return nil
 	}
-	p.Stream = p.Stream || gateway.Streams(r)
+	p.Deployment, p.Stream = cmp.Or(named, p.Deployment), p.Stream || stream
 	return &p
 }
 

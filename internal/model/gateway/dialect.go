@@ -18,8 +18,7 @@ import (
 
 // A Dialect is the server's side of a wire protocol.
 type Dialect interface {
-	// Routes returns the patterns of its requests. If a pattern has {deployment}, the deployment
-	// comes from the path.
+	// Routes returns the patterns of its requests. See [Target] for {deployment} and {action}.
 	Routes() []string
 	// Key returns the key of a request, or "".
 	Key(h http.Header) string
@@ -37,15 +36,26 @@ type Dialect interface {
 	Forgotten(i int, changed bool) *Refusal
 }
 
-// Deployment returns the deployment that a request names in its path, or "".
-func Deployment(r *http.Request) string {
-	name, _, _ := strings.Cut(r.PathValue("deployment"), ":")
-	return name
-}
-
-// Streams reports whether the path of a request asks for a stream.
-func Streams(r *http.Request) bool {
-	return strings.HasSuffix(r.PathValue("deployment"), ":streamGenerateContent")
+// Target returns the deployment that a request names in its path, or "", and whether the path asks
+// for a stream. A path ends with a deployment or, in Gemini's protocol, with an action: a deployment,
+// a colon and a method. Methods that do not generate a reply are refused, since a reply costs money.
+func Target(r *http.Request) (deployment string, stream bool, wrong *Refusal) {
+	action := r.PathValue("action")
+	if action == "" {
+		return r.PathValue("deployment"), false, nil
+	}
+	i := max(strings.LastIndexByte(action, ':'), 0)
+	switch action[i:] {
+	case ":generateContent":
+		return action[:i], false, nil
+	case ":streamGenerateContent":
+		return action[:i], true, nil
+	}
+	return "", false, &Refusal{
+		Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "not_found",
+		Message: "There is no '" + action + "' here. This server has the methods generateContent and " +
+			"streamGenerateContent of models.",
+	}
 }
 
 // A Prompt is a request in neutral form. The State of its messages is their thought.
@@ -129,6 +139,13 @@ func Parse(body []byte, doc any) *Refusal {
 		return BadRequest("", "We could not parse the JSON body of your request: %v", err)
 	}
 	return nil
+}
+
+// Kept returns the refusal of a request whose conversation continues what a server has kept. This
+// server keeps nothing, so the model would not see the beginning.
+func Kept(param string) *Refusal {
+	return BadRequest(param, "This server keeps no conversations, so it cannot continue one by '%s'. "+
+		"Send the whole conversation.", param)
 }
 
 // CheckDialogue refuses a conversation if the calls of an assistant's message are

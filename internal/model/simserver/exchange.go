@@ -82,8 +82,12 @@ func (x *exchange) read() *gateway.Refusal {
 	}
 	x.hash = hash(raw.Bytes())
 
+	named, stream, wrong := gateway.Target(x.r)
+	if wrong = cmp.Or(wrong, gateway.Beyond(stream)); wrong != nil {
+		return wrong
+	}
 	p, e := x.dialect.Decode(raw.Bytes())
-	x.deployment = cmp.Or(x.deployment, p.Deployment)
+	x.deployment = cmp.Or(named, p.Deployment)
 	if e = cmp.Or(e, p.Beyond); e != nil {
 		return e
 	}

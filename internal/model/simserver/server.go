@@ -179,13 +179,14 @@ func (s *Server) routes() {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				s.serve(&exchange{
 					server: s, dialect: d, w: w, r: r,
-					key:        d.Key(r.Header),
-					deployment: gateway.Deployment(r),
+					key: d.Key(r.Header),
 				})
 			})
 		}
 	}
-	s.mux.HandleFunc("GET /v1/models", s.listModels)
+	for _, pattern := range gateway.CatalogRoutes {
+		s.mux.HandleFunc(pattern, s.listModels)
+	}
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
@@ -286,22 +287,15 @@ func (s *Server) accepts(key string) bool {
 }
 
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(gateway.Bearer(r.Header)); e != nil {
+	if e := s.authorize(gateway.CatalogKey(r.Header)); e != nil {
 		writeError(w, *e)
 		return
 	}
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
+	if name := r.PathValue("model"); name != "" {
+		if _, ok := s.model(name); !ok {
+			writeError(w, *s.noModel(name))
+			return
+		}
 	}
-	list := struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{}}
-	for _, m := range slices.Sorted(slices.Values(s.cfg.Models)) {
-		list.Data = append(list.Data, model{m, "model", 0, "assay"})
-	}
-	writeJSON(w, http.StatusOK, list)
+	writeJSON(w, http.StatusOK, gateway.Catalog(r, slices.Sorted(slices.Values(s.cfg.Models))))
 }

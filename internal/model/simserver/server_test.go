@@ -256,8 +256,15 @@ func TestOtherRoutes(t *testing.T) {
 	}{
 		{"GET", "/healthz", 200, `{"status":"ok"}`},
 		{"GET", "/v1/models", 200, `{"object":"list","data":[` +
-			`{"id":"sim/direct","object":"model","created":0,"owned_by":"assay"},` +
-			`{"id":"sim/listed","object":"model","created":0,"owned_by":"assay"}]}`},
+			`{"id":"sim/direct","object":"model","created":0,"owned_by":"assay","type":"model",` +
+			`"display_name":"sim/direct","created_at":"1970-01-01T00:00:00Z"},` +
+			`{"id":"sim/listed","object":"model","created":0,"owned_by":"assay","type":"model",` +
+			`"display_name":"sim/listed","created_at":"1970-01-01T00:00:00Z"}],"has_more":false}`},
+		{"GET", "/v1beta/models/sim/direct", 200, `{"name":"models/sim/direct",` +
+			`"displayName":"sim/direct","supportedGenerationMethods":["generateContent",` +
+			`"streamGenerateContent"]}`},
+		{"GET", "/v1/models/other", 404, `{"error":{"message":"The model ` + "`other`" +
+			` does not exist. Hint: known are sim/direct, sim/listed","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
 		{"GET", "/stats", 200, `{"requests":0,"faults":{},"statuses":{},"over_limit":0,` +
 			`"prompt_tokens":0,"completion_tokens":0,"in_flight":0,"max_in_flight":0,` +
 			`"busy_seconds":0,"connections":0,"per_lane":[]}`},

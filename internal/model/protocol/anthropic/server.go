@@ -72,12 +72,19 @@ func samplingOf(b *served) assay.Sampling {
 	return s
 }
 
+// threadUnsupported is the code of a refusal after which Anthropic's SDKs send whole conversations.
+const threadUnsupported = "thread_unsupported_request"
+
 // check checks rules that the real endpoint has.
 func check(b *served) *gateway.Refusal {
 	thinking := cmp.Or(b.Thinking, new(gateway.Thinking))
 	enabled := thinking.Type == "enabled"
 	thinks := enabled || thinking.Type == "adaptive"
 	switch {
+	case b.Thread != nil:
+		e := gateway.Kept("thread")
+		e.Code = threadUnsupported
+		return e
 	case b.MaxTokens == nil:
 		return gateway.BadRequest("", "max_tokens: Field required")
 	case *b.MaxTokens < 1:
@@ -275,15 +282,24 @@ func (Dialect) Refuse(e gateway.Refusal) (int, any) {
 	case "content_filter":
 		e.Status, e.Message = http.StatusBadRequest, "Output blocked by content filtering policy"
 	}
+	type details struct {
+		Code        string   `json:"error_code"`
+		Unsupported []string `json:"unsupported"`
+	}
 	type inner struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
+		Type    string   `json:"type"`
+		Message string   `json:"message"`
+		Details *details `json:"details,omitempty"`
+	}
+	problem := inner{Type: errorType(e.Status), Message: strings.ToValidUTF8(e.Message, "?")}
+	if e.Code == threadUnsupported {
+		problem.Details = &details{e.Code, []string{}}
 	}
 	return e.Status, struct {
 		Type      string `json:"type"`
 		Error     inner  `json:"error"`
 		RequestID string `json:"request_id"`
-	}{"error", inner{errorType(e.Status), strings.ToValidUTF8(e.Message, "?")}, "req_0"}
+	}{"error", problem, "req_0"}
 }
 
 func errorType(status int) string {

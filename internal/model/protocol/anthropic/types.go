@@ -20,6 +20,7 @@ type request[S, C any] struct {
 	ToolChoice *toolChoice       `json:"tool_choice,omitempty"`
 	Tools      []tool            `json:"tools,omitempty"`
 	Stream     bool              `json:"stream,omitempty"`
+	Thread     any               `json:"thread,omitempty"` // the server keeps the conversation
 }
 
 type turnMessage[C any] struct {

@@ -15,7 +15,7 @@ import (
 // Dialect is the server's side of Gemini's generateContent.
 type Dialect struct{}
 
-func (Dialect) Routes() []string { return []string{"POST /v1beta/models/{deployment...}"} }
+func (Dialect) Routes() []string { return []string{"POST /v1beta/models/{action...}"} }
 
 func (Dialect) Key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
 
@@ -81,6 +81,9 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	}}}
 	if e := (gateway.Format{Type: c.Format}).Check("responseMimeType"); e != nil {
 		return p, e
+	}
+	if doc.Cached != "" {
+		return p, gateway.Kept("cachedContent")
 	}
 	if len(doc.Contents) == 0 {
 		return p, gateway.BadRequest("", "* GenerateContentRequest.contents: contents is not specified")

@@ -15,6 +15,7 @@ type request[P any] struct {
 	Config     config       `json:"generationConfig,omitzero"`
 	ToolConfig *toolConfig  `json:"toolConfig,omitempty"`
 	Tools      []tool       `json:"tools,omitempty"`
+	Cached     string       `json:"cachedContent,omitempty"`
 }
 
 type tool struct {

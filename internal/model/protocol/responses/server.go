@@ -87,9 +87,13 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 }
 
 func check(b *request[input]) *gateway.Refusal {
-	if b.Previous != "" {
-		return gateway.BadRequest("previous_response_id", "This server does not store responses. Send the "+
-			"whole conversation as 'input'.")
+	switch {
+	case b.Previous != "":
+		return gateway.Kept("previous_response_id")
+	case b.Conversation != nil:
+		return gateway.Kept("conversation")
+	case b.Prompt != nil:
+		return gateway.Kept("prompt")
 	}
 	if b.MaxTokens != nil && *b.MaxTokens < 1 {
 		return gateway.BadRequest("max_output_tokens",

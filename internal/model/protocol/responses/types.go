@@ -19,10 +19,14 @@ type request[I any] struct {
 	MaxTokens  *int   `json:"max_output_tokens,omitempty"`
 	Reasoning  effort `json:"reasoning,omitzero"`
 	ToolChoice any    `json:"tool_choice,omitempty"` // see [gateway.ChoiceOf]
-	Previous   string `json:"previous_response_id,omitempty"`
 	Tools      []tool `json:"tools,omitempty"`
-	Stream     bool   `json:"stream,omitempty"`
-	Text       struct {
+	// What follows is kept in the endpoint.
+	Previous     string `json:"previous_response_id,omitempty"`
+	Conversation any    `json:"conversation,omitempty"`
+	Prompt       any    `json:"prompt,omitempty"`
+
+	Stream bool `json:"stream,omitempty"`
+	Text   struct {
 		Format gateway.Format `json:"format"`
 	} `json:"text,omitzero"`
 }
