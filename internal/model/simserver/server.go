@@ -179,7 +179,7 @@ func (s *Server) routes() {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				s.serve(&exchange{
 					server: s, dialect: d, w: w, r: r,
-					key: d.Key(r.Header),
+					key: cmp.Or(d.Key(r.Header), gateway.Bearer(r.Header)),
 				})
 			})
 		}
