@@ -29,6 +29,7 @@ type Metrics struct {
 	listener net.Listener
 	server   *http.Server
 	registry *prometheus.Registry
+	scrapes  *scrapes
 
 	attempts, attemptFaults         *prometheus.CounterVec
 	requests, faults, tokens, costs *prometheus.CounterVec
@@ -52,14 +53,6 @@ func Listen(ctx context.Context, addr string) (*Metrics, error) {
 	}
 	m := newMetrics()
 	m.listener = l
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
-	}))
-	m.server = &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second,
-		MaxHeaderBytes: 1 << 16,
-	}
 	go func() { _ = m.server.Serve(l) }() // until Close
 	return m, nil
 }
@@ -70,6 +63,7 @@ func newMetrics() *Metrics {
 	}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
+		scrapes:  &scrapes{read: make(chan struct{})},
 		attempts: counter("assay_attempts_total",
 			"Attempts on disk, by their level of success or as a fault.", "model", "result"),
 		attemptFaults: counter("assay_attempt_faults_total",
@@ -97,6 +91,14 @@ func newMetrics() *Metrics {
 	m.registry.MustRegister(m.attempts, m.attemptFaults, m.requests, m.faults, m.tokens, m.costs,
 		m.unpriced, m.took, m.saving, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.scrapes.watch(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+	})))
+	m.server = &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second,
+		MaxHeaderBytes: 1 << 16,
+	}
 	return m
 }
 
@@ -153,9 +155,6 @@ func (m *Metrics) Attempt(e session.Episode) {
 	}
 	m.attempts.WithLabelValues(e.Attempt.Model, result).Inc()
 }
-
-// End implements [session.Observer].
-func (m *Metrics) End(*session.Summary) { _ = m.Close() }
 
 // gauges reads a run when Prometheus asks.
 type gauges struct {
