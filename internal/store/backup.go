@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"syscall"
 )
 
 // Backup copies the store as it is now to a new file, even while a run writes to it. The copy
@@ -63,4 +65,21 @@ func flush(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// SyncDir makes new names in a directory survive a power cut. It does nothing on Windows, which
+// cannot open directories, and on file systems that cannot sync them.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, f.Close())
 }

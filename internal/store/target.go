@@ -139,6 +139,9 @@ func (t *target) place() error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		err = os.Rename(t.part, t.path)
 	}
+	if err == nil {
+		err = SyncDir(filepath.Dir(t.path))
+	}
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}

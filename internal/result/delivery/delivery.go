@@ -114,7 +114,11 @@ func (d *Delivery) Deliver() error {
 		if !p.IsFile() {
 			continue
 		}
-		if err := os.Rename(p.hidden(".part"), p.place); err != nil {
+		err := os.Rename(p.hidden(".part"), p.place)
+		if err == nil {
+			err = store.SyncDir(filepath.Dir(p.place))
+		}
+		if err != nil {
 			return fmt.Errorf("write %s: %w", p.name, err)
 		}
 	}
