@@ -87,8 +87,25 @@ func socketPath(storePath string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(abs))
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("assay-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := ownFolder(dir); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".ctl"), nil
+}
+
+// ownFolder makes a folder that only this user can look into. Anybody may make one of that name in
+// the directory for temporary files, and would then receive the orders to a run, and answer them.
+func ownFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() || !ownedByUs(fi) || fi.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a folder of this user alone, so it cannot have the socket of the "+
+			"run\nhint: remove it, set TMPDIR, or give the store a path of less than 97 bytes", dir)
+	}
+	return nil
 }
