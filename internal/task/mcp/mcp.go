@@ -53,6 +53,7 @@ type Server struct {
 	config  assay.MCPServer
 	name    string
 	process *child.Process // nil for a URL
+	pipes   *pipes         // nil for a URL
 	output  *meter
 	secret  *strings.Replacer // removes the key and the scratch directory, which a server may echo
 	session *sdk.ClientSession
@@ -163,9 +164,9 @@ func (s *Server) open(ctx context.Context) error {
 
 func (s *Server) transport() (sdk.Transport, error) {
 	if s.config.URL != "" {
+		c := &carrier{meter: s.output, key: os.Getenv(s.config.Key)}
 		return &sdk.StreamableClientTransport{
-			Endpoint:   s.config.URL,
-			HTTPClient: s.output.client(os.Getenv(s.config.Key)),
+			Endpoint: s.config.URL, HTTPClient: c.client(),
 			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mostMessage,
 		}, nil
 	}
@@ -175,11 +176,8 @@ func (s *Server) transport() (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.process, s.secret = p, redactor("", p.Dir)
-	return &sdk.IOTransport{
-		Reader: s.output.reader(p.Stdout, true), Writer: p.Stdin,
-		MaxLineLength: mostMessage + megabyte, // the meter notices first, and can name the reason
-	}, nil
+	s.process, s.pipes, s.secret = p, newPipes(p, s.output), redactor("", p.Dir)
+	return &sdk.IOTransport{Reader: s.pipes, Writer: input{s.pipes}, MaxLineLength: -1}, nil
 }
 
 // Close ends the server or the session. It leaves no process and no file behind.
@@ -230,10 +228,11 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.Timeout, errSilent)
 	defer cancel()
-	result, err := s.session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+	result, err := s.session.CallTool(asCall(ctx),
+		&sdk.CallToolParams{Name: name, Arguments: arguments})
 	var answer *jsonrpc.Error
 	switch {
-	case errors.As(err, &answer) && ctx.Err() == nil && !s.ended():
+	case errors.As(err, &answer) && lostIn(err) == nil:
 		return nil, &Error{answer.Code, s.secret.Replace(answer.Message)}
 	case err != nil:
 		return nil, s.fault(ctx, "call "+name, err)
@@ -252,7 +251,7 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 
 // keepsRules returns an error if a result is too long, or if the server has changed its tools.
 func (s *Server) keepsRules(ctx context.Context, length int) error {
-	if length > mostMessage || s.output.tooLong() {
+	if length > mostMessage {
 		return errTooLong
 	}
 	if !s.changed.Swap(false) {
@@ -265,42 +264,30 @@ func (s *Server) keepsRules(ctx context.Context, length int) error {
 	return difference(s.tools, now)
 }
 
-func (s *Server) ended() bool { return s.process != nil && s.process.State() != "" }
-
 // fault names the way in which a server failed. If ctx ended for another reason, that counts.
 func (s *Server) fault(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) {
 		return assay.AsFault(ctx.Err())
 	}
-	detail := err.Error()
-	if s.process != nil {
-		select { // the end of a process may become known later than the end of its output
-		case <-s.process.Ended():
-		case <-time.After(s.lateEnd(ctx)):
-		}
-	}
-	switch {
-	case s.output.flooded():
-		detail = fmt.Sprintf("it sent more than %d MB", mostOutput/megabyte)
-	case s.output.breach() != "":
-		detail = s.output.breach()
-	case s.ended():
-		detail = "it ended: " + s.process.State()
-	case ctx.Err() != nil:
-		detail = "it did not answer within " + s.config.Timeout.String()
-	}
 	return &assay.Fault{
 		Kind: assay.ToolServer, Err: err,
-		Detail: s.secret.Replace(fmt.Sprintf("MCP server %s: %s: %s", s.name, doing, detail)),
+		Detail: s.secret.Replace(fmt.Sprintf("MCP server %s: %s: %v", s.name, doing, s.reason(ctx, err))),
 	}
 }
 
-// lateEnd is how long to wait for the end of a process that may have ended.
-func (s *Server) lateEnd(ctx context.Context) time.Duration {
-	if ctx.Err() != nil {
-		return 0
+// reason returns why a server failed, of all that is known.
+func (s *Server) reason(ctx context.Context, err error) error {
+	switch {
+	case s.pipes != nil && s.pipes.broken() != nil:
+		return s.pipes.broken()
+	case s.output.flooded():
+		return errFlood
+	case ctx.Err() != nil:
+		return fmt.Errorf("it did not answer within %s", s.config.Timeout)
+	case lostIn(err) != nil:
+		return lostIn(err)
 	}
-	return 500 * time.Millisecond
+	return err
 }
 
 // Names returns the names of the tools, sorted.

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,9 @@ func serve(mode string) {
 		os.Exit(3)
 	case "mute":
 		time.Sleep(time.Hour)
+	case "newer":
+		fromTheFuture()
+		return
 	case "empty":
 		_ = sdk.NewServer(&sdk.Implementation{Name: "empty"}, nil).
 			Run(context.Background(), &sdk.StdioTransport{})
@@ -50,6 +54,24 @@ func serve(mode string) {
 	if err := newServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+// fromTheFuture answers the first handshake with a version that nobody knows.
+func fromTheFuture() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			panic(err)
+		}
+		reply := `"error":{"code":-32601,"message":"no such method"}`
+		if m.Method == "initialize" {
+			reply = `"result":{"protocolVersion":"2999-01-01","capabilities":{},"serverInfo":{"name":"x"}}`
+		}
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, reply)
 	}
 }
 
@@ -110,7 +132,16 @@ func newServer() *sdk.Server {
 		plain("echo", func(in string) (string, error) { return in, nil })
 		return "", nil
 	})
-	plain("babble", func(string) (string, error) { fmt.Println("DEBUG: called"); return "", nil })
+	plain("print", func(line string) (string, error) { fmt.Println(line); return "", nil })
+	plain("mumble", func(line string) (string, error) {
+		time.AfterFunc(time.Millisecond, func() { fmt.Println(line) })
+		return "", nil
+	})
+	plain("close", func(string) (string, error) {
+		err := os.Stdout.Close()
+		time.Sleep(time.Hour)
+		return "", err
+	})
 	plain("breed", func(file string) (string, error) {
 		cmd := exec.Command("sleep", "3600")
 		if err := cmd.Start(); err != nil {
@@ -215,10 +246,9 @@ func TestCall(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"die":  "call die: it ended: exit status 2: panic: everything is lost",
-		"hang": "call hang: it did not answer within 2s",
-		"babble": "call babble: it wrote a line to its standard output that is not " +
-			`a message: "DEBUG: called"`,
+		"die":   "call die: it ended: exit status 2: panic: everything is lost",
+		"hang":  "call hang: it did not answer within 2s",
+		"close": "call close: it closed its standard output",
 		"lie": "call lie: the result is not what the server promised: - at '/n': got string, " +
 			"want integer",
 	} {
@@ -238,6 +268,7 @@ func TestFaults(t *testing.T) {
 		"dead":     "start: it ended: exit status 3: cannot open the database",
 		"mute":     "start: it did not answer within 2s",
 		"empty":    "start: it has no tools",
+		"newer":    `start: unsupported protocol version: "2999-01-01"`,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -246,6 +277,48 @@ func TestFaults(t *testing.T) {
 			_, err := mcp.Open(t.Context(), c)
 			checkFault(t, err, want)
 		})
+	}
+}
+
+// TestLinesThatAreNoMessages has a server that prints something before or after its answer. Assay
+// hangs up, and gives that as the reason, never the end of the server that follows.
+func TestLinesThatAreNoMessages(t *testing.T) {
+	t.Parallel()
+	for line, why := range map[string]string{
+		"DEBUG: called":                   "invalid character 'D'",
+		"[2026-01-01] INFO: called":       "invalid character '-'",
+		`{"level":"info","msg":"called"}`: "invalid message version tag",
+		`{"jsonrpc":"2.0","id":7,"result":{"structuredContent":{"v":NaN}}}`:   "invalid character 'N'",
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"bad"}}`: "invalid request",
+		`{"jsonrpc":"2.0","id":[],"result":{}}`:                               "invalid ID type",
+		"null":                                                                "invalid message version tag",
+		"[]":                                                                  "it is empty",
+	} {
+		for _, tool := range []string{"print", "mumble"} {
+			t.Run(tool+" "+line, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, config(""))
+				_, err := call(t, s, tool, line)
+				for tool == "mumble" && err == nil { // the line comes after the answer
+					_, err = call(t, s, "echo", "")
+				}
+				checkFault(t, err, fmt.Sprintf("it wrote a line to its standard output that is not a "+
+					"message: %q (", line[:min(len(line), 80)]))
+				checkFault(t, err, why)
+			})
+		}
+	}
+}
+
+// TestBatches has a server that sends several messages as one.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	s := open(t, config(""))
+	const note = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
+	for range 2 {
+		if _, err := call(t, s, "print", "["+note+",\n"+note+"]"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

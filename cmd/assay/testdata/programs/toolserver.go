@@ -27,9 +27,13 @@ type (
 )
 
 // toolServer is the program `toolserver MODE`, an MCP server that adds up numbers. Its mode is the
-// way in which it misbehaves when it adds. It notes each start in the file $STARTS.
+// way in which it misbehaves when it adds. It notes each start in the file $STARTS. In the mode web,
+// it serves over HTTP.
 func toolServer() {
 	mode := os.Args[1]
+	if mode == "web" {
+		webServer(os.Args[2])
+	}
 	if path := os.Getenv("STARTS"); path != "" {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -41,6 +45,14 @@ func toolServer() {
 		fmt.Fprintln(os.Stderr, "cannot open the books")
 		os.Exit(3)
 	}
+	s := newServer(mode)
+	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		os.Exit(1)
+	}
+}
+
+// newServer returns a server of a mode.
+func newServer(mode string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "sums"}, nil)
 	total := 0
 	add := func(n int) (*sdk.CallToolResult, sum, error) {
@@ -84,9 +96,7 @@ func toolServer() {
 	if mode == "files" {
 		addFiles(s)
 	}
-	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-		os.Exit(1)
-	}
+	return s
 }
 
 // addFiles adds tools that want absolute paths.
