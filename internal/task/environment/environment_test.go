@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -237,21 +238,51 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestDeadServer has a program that always ends: after some starts there is no hope.
+// TestDeadServer has programs that always end, or never become healthy. After six starts the server
+// is given up for the run: nothing waits for it or starts it any more.
 func TestDeadServer(t *testing.T) {
 	t.Parallel()
-	s := program(t, environmenttest.Dead, time.Minute)
-	environment.Hurry(s)
-	for range 10 {
-		_, err := s.Open(t.Context())
-		if f := toolServer(t, err); f.Hopeless {
-			if !strings.Contains(f.Detail, "the till is on fire") {
+	for does, why := range map[string]string{
+		"echo the till is on fire >&2; exit 3": "the till is on fire",
+		"cat":                                  "it was not healthy within 20ms",
+	} {
+		t.Run(does, func(t *testing.T) {
+			t.Parallel()
+			starts := filepath.Join(t.TempDir(), "starts")
+			timeout := time.Minute
+			if does == "cat" {
+				timeout = 20 * time.Millisecond
+			}
+			s := environment.New(&assay.MCPServer{
+				OpenEnv: true, Timeout: timeout,
+				Command: []string{"sh", "-c", "echo start >> '" + starts + "'; " + does, "{port}"},
+			})
+			defer s.Close()
+			environment.Hurry(s)
+			var f *assay.Fault
+			for range 20 {
+				_, err := s.Open(t.Context())
+				f = toolServer(t, err)
+			}
+			if !f.Hopeless || !strings.Contains(f.Detail, "6 times in a row") ||
+				!strings.Contains(f.Detail, why) {
 				t.Errorf("the fault is %+v", f)
 			}
-			return
-		}
+			text, err := os.ReadFile(starts)
+			got := strings.Count(string(text), "start")
+			if err != nil || got > 6 || got < 6 && timeout == time.Minute {
+				t.Errorf("it was started %d times, %v, want 6", got, err)
+			}
+		})
 	}
-	t.Error("it is started for ever")
+}
+
+// TestWaitsForADeadServer adds up the waits that docs/environments.md states.
+func TestWaitsForADeadServer(t *testing.T) {
+	t.Parallel()
+	if got := environment.Waits(); got != 15500*time.Millisecond {
+		t.Errorf("the waits are %s in all, want 15.5s", got)
+	}
 }
 
 func TestOpenEndsWithItsContext(t *testing.T) {

@@ -32,7 +32,8 @@ const DefaultSessions = 16
 
 const (
 	// mostStarts is how often a program may end in a row without having served a session to its
-	// end. The wait before the next start doubles each time.
+	// end, until the server is given up. The wait before the next start doubles each time, so they
+	// are 15.5 seconds in all.
 	mostStarts   = 6
 	shortestWait = time.Second / 2
 	// healthy is how long a server may take to say that it is healthy.
@@ -56,8 +57,9 @@ type Server struct {
 
 	mu       sync.Mutex // guards the fields below
 	program  *program
-	deaths   int  // programs in a row that ended before a session did
-	suspect  bool // a session got no answer in time
+	deaths   int    // programs in a row that ended before a session did
+	givenUp  string // why no program is started any more, or ""
+	suspect  bool   // a session got no answer in time
 	closed   bool
 	sessions int // limit, which a full server lowers
 }
@@ -164,10 +166,8 @@ func (s *Server) running(ctx context.Context) (*program, error) {
 		if p != nil || err != nil {
 			return p, err
 		}
-		if deaths > 0 {
-			if err := pause(ctx, s.firstWait<<(deaths-1)); err != nil {
-				return nil, assay.AsFault(err)
-			}
+		if err := pause(ctx, s.wait(deaths)); err != nil {
+			return nil, assay.AsFault(err)
 		}
 		if p, err = s.start(ctx); err != nil {
 			return nil, err
@@ -176,18 +176,28 @@ func (s *Server) running(ctx context.Context) (*program, error) {
 	}
 }
 
+// wait returns how long to wait before a start.
+func (s *Server) wait(deaths int) time.Duration {
+	if deaths == 0 {
+		return 0
+	}
+	return s.firstWait << (deaths - 1)
+}
+
 // current returns the program if it runs and is healthy, and otherwise how many programs ended in a
 // row. The caller holds starting, so nothing else changes the program.
 func (s *Server) current(ctx context.Context) (p *program, deaths int, err error) {
 	s.mu.Lock()
 	p, deaths = s.program, s.deaths
-	suspect, closed := s.suspect, s.closed
+	suspect, closed, givenUp := s.suspect, s.closed, s.givenUp
 	s.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return nil, 0, assay.AsFault(ctx.Err())
 	case closed:
 		return nil, 0, s.broken("the run is over")
+	case givenUp != "":
+		return nil, 0, s.broken(givenUp)
 	case p == nil:
 		return nil, deaths, nil
 	case p.State() == "" && (!suspect || s.isHealthy(ctx, p)):
@@ -195,13 +205,21 @@ func (s *Server) current(ctx context.Context) (p *program, deaths int, err error
 		return p, 0, nil
 	}
 	state := cmp.Or(p.State(), "it did not answer, so Assay ended it")
-	deaths++
-	s.replace(nil, deaths)
 	err = p.Close()
-	if deaths >= mostStarts {
-		return nil, 0, s.broken(fmt.Sprintf("it ended %d times in a row: %s", deaths, state))
+	return nil, deaths + 1, cmp.Or(s.died(state), err)
+}
+
+// died counts a program that ended. It returns a fault if the server is given up.
+func (s *Server) died(state string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.program, s.suspect = nil, false
+	if s.deaths++; s.deaths < mostStarts {
+		return nil
 	}
-	return nil, deaths, err
+	s.givenUp = fmt.Sprintf("it ended %d times in a row, so this run starts it no more: %s", s.deaths,
+		state)
+	return s.broken(s.givenUp)
 }
 
 func (s *Server) replace(p *program, deaths int) {
@@ -219,7 +237,7 @@ func (s *Server) broken(detail string) *assay.Fault {
 }
 
 // start starts the program and waits until it is healthy. A program that ends instead is returned,
-// too.
+// too; one that does neither in time has died.
 func (s *Server) start(ctx context.Context) (*program, error) {
 	port, err := freePort()
 	if err != nil {
@@ -235,7 +253,11 @@ func (s *Server) start(ctx context.Context) (*program, error) {
 	defer cancel()
 	for wait := 20 * time.Millisecond; p.State() == "" && !s.isHealthy(ctx, p); wait = min(2*wait, time.Second) {
 		if err := pause(ctx, wait); err != nil {
-			return nil, errors.Join(s.fault(ctx, nil, "start", err), p.Close())
+			err = errors.Join(s.fault(ctx, nil, "start", err), p.Close())
+			if errors.Is(context.Cause(ctx), errSilent) {
+				err = cmp.Or(s.died("it was not healthy within "+s.config.Timeout.String()), err)
+			}
+			return nil, err
 		}
 	}
 	return p, nil
