@@ -80,6 +80,9 @@ func (c Condition) Holds(state json.RawMessage) bool {
 	return number && got < want
 }
 
+// OfReward reports whether the condition is on the reward.
+func (c Condition) OfReward() bool { return c.path[0] == "reward" }
+
 // Applies reports whether the field is there.
 func (c Condition) Applies(state json.RawMessage) bool {
 	_, there := c.field(state)

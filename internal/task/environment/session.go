@@ -32,6 +32,8 @@ var (
 	errFull   = errors.New("the server has no free session")
 	errClosed = errors.New("the server closed the session")
 	errQueue  = fmt.Errorf("no session became free within %s", longestQueue)
+	// errSurplus means that the answers to come belong to earlier messages.
+	errSurplus = errors.New("it answered a message more than once")
 )
 
 // A Session is one episode of an environment. It belongs to one attempt and must be closed.
@@ -45,7 +47,8 @@ type Session struct {
 	once    sync.Once
 	failed  bool // it did not answer as it should, so there is no point in a farewell
 
-	// Last is the latest observation. Its reward is the latest one that the environment gave.
+	// Last is the latest observation. Its reward is the latest one that the environment gave, unless
+	// it is done: an end without a reward is an end without a verdict.
 	Last Observation
 }
 
@@ -172,7 +175,7 @@ func (s *Server) dial(ctx context.Context, p *program) (*Session, error) {
 		replies: make(chan []byte, 1), ended: make(chan struct{}),
 	}
 	go session.listen()
-	_, err = session.ask(inner, map[string]any{"type": "state"})
+	err = session.state(inner)
 	if r := (*serverRefusal)(nil); err != nil && (!errors.As(err, &r) || r.Code != noState) {
 		session.hangUp()
 		<-session.ended
@@ -181,8 +184,40 @@ func (s *Server) dial(ctx context.Context, p *program) (*Session, error) {
 	return session, nil
 }
 
+// The types of answers.
+const (
+	typeObservation = "observation"
+	typeState       = "state"
+	typeError       = "error"
+)
+
 // noState is the code of an environment that has no state before it is reset.
 const noState = "EXECUTION_ERROR"
+
+// state asks for the state of the environment. Only the answer matters: it shows that the server
+// serves the session, and that it owes no answer.
+func (s *Session) state(ctx context.Context) error {
+	_, err := s.ask(ctx, typeState, map[string]any{"type": "state"})
+	return err
+}
+
+// Finish returns a fault if the last observation may not be the last one, because the server has
+// sent more answers than it was asked for, or has not kept the session to the end of the episode.
+func (s *Session) Finish(ctx context.Context) error {
+	const doing = "end the episode"
+	if s.failed {
+		return s.server.fault(ctx, s.program, doing, errClosed)
+	}
+	inner, cancel := s.server.patient(ctx)
+	defer cancel()
+	err := s.state(inner)
+	refusal := (*serverRefusal)(nil) // an answer, too
+	if err == nil || errors.As(err, &refusal) || s.Last.Done && errors.Is(err, errClosed) {
+		return nil
+	}
+	s.failed = true
+	return s.server.fault(inner, s.program, doing, err)
+}
 
 // listen reads messages until the connection ends. It always reads, because servers end connections
 // that do not answer their pings.
@@ -195,7 +230,7 @@ func (s *Session) listen() {
 			case s.replies <- text:
 				continue
 			default:
-				err = errors.New("it sent a message that answers nothing")
+				err = errSurplus
 			}
 		}
 		s.err = fmt.Errorf("%w: %w", errClosed, err)
@@ -239,40 +274,57 @@ type serverRefusal struct{ Code, Message string }
 
 func (r *serverRefusal) Error() string { return r.Code + ": " + r.Message }
 
-// ask sends a message and returns the data of its answer.
-func (s *Session) ask(ctx context.Context, message any) (json.RawMessage, error) {
+// ask sends a message and returns the data of its answer, which has to be of a type. Messages have
+// no IDs, so an answer too many is noticed before the next question, or by its type.
+func (s *Session) ask(ctx context.Context, want string, message any) (json.RawMessage, error) {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case <-s.replies:
+		return nil, errSurplus
+	default:
 	}
 	// If it cannot be sent, the connection is about to end, and the reason may be under way.
 	_ = s.conn.Write(ctx, websocket.MessageText, text)
 	select {
 	case reply := <-s.replies:
-		return read(reply)
+		return read(reply, want)
 	case <-s.ended:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	select {
 	case reply := <-s.replies: // it came just before the end
-		return read(reply)
+		return read(reply, want)
 	default:
 		return nil, s.err
 	}
 }
 
-// read returns the data of a message.
-func read(text []byte) (json.RawMessage, error) {
+// read returns the data of a message of a type.
+func read(text []byte, want string) (json.RawMessage, error) {
 	var m struct {
 		Type string
 		Data json.RawMessage
 	}
-	if json.Unmarshal(text, &m) != nil || m.Type == "" {
-		return nil, fmt.Errorf("it sent something that is not a message: %q", assay.Head(string(text), 80))
+	err := json.Unmarshal(text, &m)
+	if err == nil && m.Type == "" {
+		err = errors.New("it has no type")
 	}
-	if m.Type != "error" {
+	if err != nil {
+		return nil, fmt.Errorf("it sent something that is not a message: %q (%w)",
+			assay.Head(string(text), 80), err)
+	}
+	switch m.Type {
+	case want:
 		return m.Data, nil
+	case typeError:
+	case typeObservation, typeState:
+		return nil, errSurplus
+	default:
+		return nil, fmt.Errorf("it sent a message of the type %q instead of %s", m.Type, want)
 	}
 	r := new(serverRefusal)
 	if err := json.Unmarshal(m.Data, r); err != nil {
@@ -288,7 +340,7 @@ func read(text []byte) (json.RawMessage, error) {
 func (s *Session) act(ctx context.Context, doing string, message any) (*Observation, error) {
 	inner, cancel := s.server.patient(ctx)
 	defer cancel()
-	data, err := s.ask(inner, message)
+	data, err := s.ask(inner, typeObservation, message)
 	if err != nil {
 		s.failed = true
 		return nil, s.server.fault(inner, s.program, doing, err)
@@ -308,7 +360,7 @@ func (s *Session) step(ctx context.Context, doing string, action any) (*Observat
 	if err != nil {
 		return nil, err
 	}
-	if o.Reward == nil {
+	if o.Reward == nil && !o.Done {
 		o.Reward = s.Last.Reward
 	}
 	s.Last = *o

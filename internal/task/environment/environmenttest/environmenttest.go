@@ -24,6 +24,13 @@ const (
 	Babble = "babble" // it answers with something that is not a message
 	Full   = "full"   // it has two sessions only
 	Drifts = "drifts" // its first message changes after the first session
+	Twice  = "twice"  // it answers a payment twice
+	Again  = "again"  // it answers the last reply twice
+	Leaves = "leaves" // it ends the session when somebody has paid
+	// The next ones end an episode without a verdict.
+	Unjudged  = "unjudged"   // without a reward
+	Judged    = "judged"     // with null as reward, after a reward for the payment
+	NotNumber = "not-number" // with NaN as reward
 	// Attacked is not misbehaviour: an attacker, who wants 100 euros, may speak in results.
 	Attacked = "attacked"
 	// Speaks is not misbehaviour: a model chooses the user's words for the second wish.
@@ -104,9 +111,34 @@ func (t *Till) session(ctx context.Context, conn *websocket.Conn) {
 				write(ctx, conn, "error", map[string]any{"code": "EXECUTION_ERROR", "message": err.Error()})
 				continue
 			}
-			write(ctx, conn, "observation", seen)
+			s.answer(ctx, conn, m.Data, seen)
+			if t.mode == Leaves && m.Data.Tool == "pay" {
+				_ = conn.Close(websocket.StatusNormalClosure, "") // the client may be gone
+				return
+			}
 		}
 	}
+}
+
+// answer sends an observation in the till's way.
+func (s *testSession) answer(
+	ctx context.Context, conn *websocket.Conn, a stepRequest, seen map[string]any,
+) {
+	switch done := seen["done"] == true; {
+	case s.till.mode == Unjudged && done:
+		delete(seen, "reward")
+	case s.till.mode == Judged && done:
+		seen["reward"] = nil
+	case s.till.mode == Judged && a.Tool == "pay":
+		seen["reward"] = 1
+	case s.till.mode == NotNumber && done:
+		_ = conn.Write(ctx, websocket.MessageText, // may be gone
+			[]byte(`{"type":"observation","data":{"observation":{},"reward":NaN,"done":true}}`))
+		return
+	case s.till.mode == Twice && a.Tool == "pay", s.till.mode == Again && done:
+		write(ctx, conn, "observation", seen)
+	}
+	write(ctx, conn, "observation", seen)
 }
 
 func write(ctx context.Context, conn *websocket.Conn, typ string, data any) {

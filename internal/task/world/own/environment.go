@@ -166,12 +166,31 @@ func (b *environmentBackend) reply(ctx context.Context, text string) (next strin
 	return next, b.offer(ctx)
 }
 
-// State implements [Backend]. The state is the last observation.
-func (b *environmentBackend) State(context.Context) (json.RawMessage, error) {
+// State implements [Backend]. The state is the last observation. An episode that the environment has
+// ended without the reward that decides about success has no verdict, which is a fault.
+func (b *environmentBackend) State(ctx context.Context) (json.RawMessage, error) {
 	if b.session == nil {
 		return nil, nil
 	}
-	return json.Marshal(b.session.Last)
+	if err := b.session.Finish(ctx); err != nil {
+		return nil, err
+	}
+	last := b.session.Last
+	if last.Done && last.Reward == nil && b.success().OfReward() {
+		return nil, &assay.Fault{Kind: assay.ToolServer, Detail: fmt.Sprintf("the environment ended task %s "+
+			"(done) without a reward, so there is no verdict: its last observation has to have one, or "+
+			"`success` to name another field", b.task.ID)}
+	}
+	return json.Marshal(last)
+}
+
+// success returns the condition for the success of the task.
+func (b *environmentBackend) success() environment.Condition {
+	success, err := environment.ParseCondition(b.task.Judge.Success)
+	if err != nil { // libraries are checked when they are read
+		panic("own: " + err.Error())
+	}
+	return success
 }
 
 // Close implements [Backend].

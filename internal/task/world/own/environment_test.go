@@ -1,7 +1,9 @@
 package own_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -123,6 +125,51 @@ func TestFaults(t *testing.T) {
 		if err != nil || json.Unmarshal(state, &got) != nil || got.Observation.Verdict.String() != paid {
 			t.Errorf("%q: the state is %s, %v, want %s euros", faults, state, err, paid)
 		}
+	}
+}
+
+// TestNoVerdict has an environment that ends an episode without the reward that decides, answers twice
+// or leaves early. Nothing can be scored, neither as a failure nor by an earlier reward.
+func TestNoVerdict(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ mode, success, why string }{
+		{environmenttest.Unjudged, "reward >= 1", "without a reward, so there is no verdict"},
+		{environmenttest.Judged, "reward >= 1", "without a reward, so there is no verdict"},
+		{environmenttest.NotNumber, "done == true", "invalid character 'N'"},
+		{environmenttest.Twice, "done == true", "it answered a message more than once"},
+		{environmenttest.Again, "done == true", "it answered a message more than once"},
+		{environmenttest.Leaves, "reward >= 1", "the server closed the session"},
+		{environmenttest.Unjudged, "observation.verdict == 25", ""},
+		{environmenttest.Judged, "done == true", ""},
+		{"", "reward >= 1", ""},
+	} {
+		t.Run(c.mode+" "+c.success, func(t *testing.T) {
+			t.Parallel()
+			catalog, _ := till(t, c.mode)
+			pay := task("pay")
+			pay.Judge.Success = c.success
+			w := enter(t, catalog, trialOf(1, "", 1), pay)
+			_, err := w.Call(1, "pay", `{"euros":25}`)
+			if err == nil && c.mode != environmenttest.Leaves {
+				_, err = w.Reply(t.Context(), "Paid.")
+			}
+			state, endErr := w.End()
+			if err = cmp.Or(err, endErr); c.why == "" {
+				tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
+				o := own.Environments.Verdict(catalog, *pay, tr, nil)
+				if err != nil || o.Level != assay.FullSuccess {
+					t.Errorf("the state is %s, %v, the verdict %+v", state, err, o)
+				}
+				return
+			}
+			var f *assay.Fault
+			if !errors.As(err, &f) || f.Kind != assay.ToolServer || !strings.Contains(f.Detail, c.why) {
+				t.Errorf("the state is %s, the error %v, want a fault with %q", state, err, c.why)
+			}
+			if endErr == nil {
+				t.Errorf("the end is no fault, its state is %s", state)
+			}
+		})
 	}
 }
 
