@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/child"
@@ -30,21 +29,8 @@ func (r *Runner) command(ctx context.Context, a *attempt, args []string, message
 		_ = p.Stdin.Close()
 	}()
 	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
-	output := make(chan string, 1)
-	go func() { output <- lastOf(p.Stdout) }()
-	select {
-	case <-p.Ended():
-	case <-ctx.Done():
-		e.stopped = true
-		p.Stop()
-	}
-	select {
-	case e.answer = <-output:
-		_ = p.Close() // nothing is left to remove
-	case <-time.After(time.Second): // another process holds its output open
-		_ = p.Close()
-		e.answer = <-output
-	}
+	e.stopped = p.Finish(ctx, func(output io.Reader) { e.answer = lastOf(output) })
+	_ = p.Close() // nothing is left to remove
 	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
 	switch {
 	case e.stopped:

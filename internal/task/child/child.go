@@ -7,6 +7,7 @@ package child
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ const (
 	// how long after SIGTERM.
 	grace    = 500 * time.Millisecond
 	patience = 5 * time.Second
+	// draining is how long it may take to read what a program wrote before its end.
+	draining = time.Second
 	// stderrKept is how much of the end of the standard error is kept, in bytes.
 	stderrKept = 4 << 10
 )
@@ -78,7 +81,11 @@ func (c Command) Check() error {
 	if len(c.Args) == 0 {
 		return errors.New("the command is empty; name a program")
 	}
-	if _, err := exec.LookPath(c.Args[0]); err != nil {
+	program := c.Args[0]
+	if c.Dir != "" && filepath.Base(program) != program && !filepath.IsAbs(program) {
+		program = filepath.Join(c.Dir, program) // where it starts
+	}
+	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%w; install it or write its full path", err)
 	}
 	return nil
@@ -236,6 +243,49 @@ func (p *Process) Stop() {
 	}
 	<-p.swept
 	<-p.ended
+}
+
+// Finish waits until the program has ended, or stops it when ctx ends, and reads its standard output
+// meanwhile. A process that the program has left behind, and that holds the output open, does not
+// prolong that.
+func (p *Process) Finish(ctx context.Context, read func(io.Reader)) (stopped bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		read(p.Stdout)
+	}()
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		stopped = true
+		p.Stop()
+	}
+	select {
+	case <-done:
+	case <-time.After(draining):
+		_ = p.Stdout.Close() // which ends the reading
+		<-done
+	}
+	return stopped
+}
+
+// Output runs a program without input to its end, and returns its standard output. It fails if the
+// program does, or if ctx ends first.
+func Output(ctx context.Context, c Command) (output []byte, err error) {
+	p, err := Start(c)
+	if err != nil {
+		return nil, err
+	}
+	_ = p.Stdin.Close()
+	stopped := p.Finish(ctx, func(r io.Reader) { output, _ = io.ReadAll(r) }) // as far as it gets
+	err = p.Close()
+	switch {
+	case stopped:
+		return nil, context.Cause(ctx)
+	case p.ExitCode() != 0:
+		return nil, errors.New(p.State())
+	}
+	return output, err
 }
 
 // Close ends the program and everything that it started, and removes a scratch directory that is not

@@ -4,6 +4,8 @@ package child_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +52,56 @@ func TestProgramsAreToldToEnd(t *testing.T) {
 	p.Stop()
 	if got := p.State(); got != "exit status 7: tidy" {
 		t.Errorf("it ended with %q", got)
+	}
+}
+
+// TestOutputWaitsForNobodyElse has programs that leave something behind which holds their output
+// open: in their process group, outside it, and without a trace of who started it.
+func TestOutputWaitsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []string{"", "setsid", "env -i setsid"} {
+		t.Run(leave, func(t *testing.T) {
+			t.Parallel()
+			out, err := child.Output(t.Context(), child.Command{Args: []string{"sh", "-c", leave +
+				` sh -c 'echo > begun; exec sleep 20' & until test -e begun; do sleep 0.01; done; echo done`}})
+			if err != nil || string(out) != "done\n" {
+				t.Errorf("the output is %q, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	script := func(ctx context.Context, text string) (string, error) {
+		out, err := child.Output(ctx, child.Command{Args: []string{"sh", "-c", text}})
+		return string(out), err
+	}
+	if out, err := script(t.Context(), "cat; seq 1 100000 | tail -n 1"); err != nil || out != "100000\n" {
+		t.Errorf("the output is %q, %v", out, err)
+	}
+	_, err := script(t.Context(), "echo partial; echo no database >&2; exit 3")
+	if err == nil || err.Error() != "exit status 3: no database" {
+		t.Errorf("the error is %v", err)
+	}
+	late := errors.New("it did not end in time")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, late)
+	defer cancel()
+	if _, err := script(ctx, "sleep 3600 & wait"); !errors.Is(err, late) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestProgramsOfAFolder starts a program by its path in the folder where it starts.
+func TestProgramsOfAFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("#!/bin/sh\necho []\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.Output(t.Context(), child.Command{Args: []string{"./tasks"}, Dir: dir})
+	if err != nil || string(out) != "[]\n" {
+		t.Errorf("the output is %q, %v", out, err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/environment"
 	"github.com/assay-eval/assay/internal/task/toolkit"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
@@ -144,19 +145,16 @@ func (r *environmentReader) print(command []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, longestPrint)
+	ctx, cancel := context.WithTimeoutCause(r.ctx, longestPrint,
+		fmt.Errorf("it did not end within %s", longestPrint))
 	defer cancel()
 	for i := range command {
 		command[i] = strings.ReplaceAll(command[i], "{dir}", dir)
 	}
-	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	c.Dir = dir
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	output, err := c.Output()
+	output, err := child.Output(ctx, child.Command{Args: command, Dir: dir, Plain: variables(dir)})
 	if err != nil {
 		return r.doc.At("$.tasks", fmt.Sprintf("the command that prints the tasks failed: %v", err),
-			lastLine(stderr.String()))
+			"try it in a shell; it starts in the folder of this file")
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(output, &list); err != nil {
@@ -182,9 +180,12 @@ func (r *environmentReader) print(command []string) error {
 	return nil
 }
 
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+// variables returns Assay's own environment for a program that starts in a folder. The program has
+// its own directory for temporary files.
+func variables(dir string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "PWD=")
+	}), "PWD="+dir)
 }
 
 func (r *environmentReader) read() (*ownLibrary, error) {
