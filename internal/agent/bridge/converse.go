@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/child"
@@ -18,12 +17,13 @@ func (r *Runner) work(ctx context.Context, a *attempt) end {
 	if r.agent.URL != "" {
 		return r.converse(ctx, a, []string{r.agent.URL})
 	}
-	var err error
-	if a.scratch, err = child.NewScratch(); err != nil {
+	folder, err := child.NewFolder()
+	if err != nil {
 		return broken("make a scratch directory", err)
 	}
+	a.scratch = folder.Path
 	e := r.converse(ctx, a, r.agent.Command)
-	if err := os.RemoveAll(a.scratch); err != nil {
+	if err := folder.Remove(); err != nil {
 		e.err = errors.Join(e.err, broken("remove the scratch directory", err).err)
 	}
 	return e

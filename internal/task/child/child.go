@@ -55,8 +55,8 @@ type Command struct {
 	Files map[string]string
 	// Dir is where the program starts. If it is empty, that is the scratch directory.
 	Dir string
-	// Kept is the scratch directory if the caller makes and removes it. If it is empty, Start makes
-	// one and Close removes it.
+	// Kept is the scratch directory if the caller makes and removes it, as a [Folder]. If it is empty,
+	// Start makes one and Close removes it.
 	Kept string
 }
 
@@ -68,12 +68,14 @@ type Process struct {
 	// Dir is the scratch directory.
 	Dir string
 
-	kept   bool // Close does not remove the scratch directory
+	folder *Folder // the scratch directory, if Close removes it
 	cmd    *exec.Cmd
 	stderr tail
 	ended  chan struct{}
 	swept  chan struct{} // closed when all that it started is gone
-	once   sync.Once
+
+	once     sync.Once
+	closeErr error
 }
 
 // Check returns an error if the program cannot be found.
@@ -96,14 +98,13 @@ func Start(c Command) (*Process, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	p := &Process{
-		Dir: c.Kept, kept: c.Kept != "", ended: make(chan struct{}), swept: make(chan struct{}),
-	}
-	if !p.kept {
+	p := &Process{Dir: c.Kept, ended: make(chan struct{}), swept: make(chan struct{})}
+	if c.Kept == "" {
 		var err error
-		if p.Dir, err = NewScratch(); err != nil {
+		if p.folder, err = NewFolder(); err != nil {
 			return nil, err
 		}
+		p.Dir = p.folder.Path
 	}
 	if err := p.start(c); err != nil {
 		return nil, errors.Join(err, p.removeScratch())
@@ -111,14 +112,11 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// NewScratch makes a scratch directory that programs can share.
-func NewScratch() (string, error) { return os.MkdirTemp("", "assay-") }
-
 func (p *Process) removeScratch() error {
-	if p.kept {
+	if p.folder == nil {
 		return nil
 	}
-	return os.RemoveAll(p.Dir)
+	return p.folder.Remove()
 }
 
 func (p *Process) start(c Command) error {
@@ -298,8 +296,9 @@ func (p *Process) Close() error {
 		}
 		<-p.swept
 		_ = p.Stdout.Close()
+		p.closeErr = p.removeScratch()
 	})
-	return p.removeScratch()
+	return p.closeErr
 }
 
 func (p *Process) endsWithin(d time.Duration) bool {

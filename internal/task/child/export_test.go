@@ -1,0 +1,3 @@
+package child
+
+var Sweep = sweep

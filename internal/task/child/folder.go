@@ -1,0 +1,67 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// folderPrefix begins the names of scratch directories, which only this package makes.
+const folderPrefix = "assay-program-"
+
+// A Folder is a scratch directory that programs can share. It is locked until it is removed or
+// Assay ends, in whatever way, so that other processes can tell which folders are in use.
+type Folder struct {
+	Path string
+	lock *os.File // the directory; nil if the system has no such locks
+}
+
+var sweepOnce sync.Once
+
+// NewFolder makes a scratch directory. The first one of a process removes those of processes that
+// were killed.
+func NewFolder() (*Folder, error) {
+	sweepOnce.Do(func() { sweep(os.TempDir()) })
+	for {
+		path, err := os.MkdirTemp("", folderPrefix)
+		if err != nil {
+			return nil, err
+		}
+		switch lock, err := lockFolder(path); {
+		case err == nil, errors.Is(err, errors.ErrUnsupported):
+			return &Folder{path, lock}, nil
+		case !errors.Is(err, errInUse) && !errors.Is(err, os.ErrNotExist):
+			return nil, errors.Join(err, os.RemoveAll(path))
+		}
+		// Another process removes it, because it was not locked yet.
+	}
+}
+
+// Remove removes the folder with everything in it.
+func (f *Folder) Remove() error {
+	err := os.RemoveAll(f.Path)
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+// errInUse means that somebody holds the lock of a folder.
+var errInUse = errors.New("the folder is in use")
+
+// sweep removes the scratch directories in dir that nobody uses any more. What cannot be removed
+// stays for the next time.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderPrefix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if lock, err := lockFolder(path); err == nil {
+			_ = (&Folder{path, lock}).Remove()
+		}
+	}
+}
