@@ -95,7 +95,7 @@ var FaultTable = []FaultRule{
 	},
 	{
 		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +
-			"changed its tools, or broke its protocol",
+			"changed its tools, gave no verdict, or broke its protocol",
 		false, false,
 		"the attempt ends",
 	},
