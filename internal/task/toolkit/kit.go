@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 type Kit struct {
 	program *Program
 	schemas map[string]*jsonschema.Schema
+	server  *assay.MCPServer                   // carries out the tools; nil if the program does
 	base    func() (starlark.Value, error)     // what all states have; nil if there is none
 	states  *lru.Cache[string, starlark.Value] // frozen
 }
@@ -48,7 +50,9 @@ func New(catalog *assay.Catalog) (*Kit, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kit{schemas: make(map[string]*jsonschema.Schema), states: states}
+	k := &Kit{
+		schemas: make(map[string]*jsonschema.Schema), server: catalog.Server(), states: states,
+	}
 	if s := catalog.Script(); s.Source != "" {
 		if k.program, err = Compile(s); err != nil {
 			return nil, err
@@ -63,9 +67,8 @@ func New(catalog *assay.Catalog) (*Kit, error) {
 			})
 		}
 	}
-	environment := catalog.Server() != nil && catalog.Server().OpenEnv // checks arguments itself
 	for _, t := range catalog.All() {
-		if len(t.Schema) == 0 || environment {
+		if len(t.Schema) == 0 {
 			continue
 		}
 		schema, err := CompileSchema(t.Schema)
@@ -113,12 +116,48 @@ func (k *Kit) ReadArguments(tool, text string) (json.RawMessage, error) {
 	if !ok {
 		return nil, errors.New("the arguments have to be one JSON object")
 	}
-	if schema := k.schemas[tool]; schema != nil {
+	if _, err := toStarlark(args, recordDepth); err != nil {
+		return nil, err
+	}
+	schema := k.schemas[tool]
+	if environment := k.server != nil && k.server.OpenEnv; schema != nil && !environment {
 		if err := validate(schema, args); err != nil {
 			return nil, err
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if !k.takes(tool, schema, name) {
+			return nil, fmt.Errorf("%s has no parameter %q", tool, assay.Head(name, 80))
+		}
+	}
 	return json.Marshal(args)
+}
+
+// takes reports whether a tool takes an argument of a name. A script takes those that its schema
+// lists, and no other ones of its function unless the schema says that there are more. A server
+// takes whatever fits the schema. An environment may do so, too, but a schema that says that there
+// are no more names is enforced.
+func (k *Kit) takes(tool string, s *jsonschema.Schema, name string) bool {
+	script := k.server == nil && k.program.Has(tool)
+	if script && !k.program.takes(tool, name) {
+		return false
+	}
+	if s == nil {
+		return true
+	}
+	_, listed := s.Properties[name]
+	for pattern := range s.PatternProperties {
+		listed = listed || pattern.MatchString(name)
+	}
+	combined := s.Ref != nil || s.DynamicRef != nil || s.If != nil ||
+		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf)+len(s.DependentSchemas) > 0
+	switch more := s.AdditionalProperties.(type) {
+	case nil:
+		return listed || combined || !script
+	case bool:
+		return listed || more
+	}
+	return true
 }
 
 // validate checks arguments. Models often write null for an optional argument that they leave out,
@@ -207,12 +246,18 @@ func (k *Kit) Judge(
 	return level, reasons, nil
 }
 
-// record returns calls as a check sees them.
+// recordDepth is how deep arguments and results are in the value of [record].
+const recordDepth = 2
+
+// record returns calls as a check sees them. What a script cannot hold is null.
 func record(calls []assay.CallRecord) json.RawMessage {
 	list := []map[string]any{}
 	raw := func(text string) any {
 		if !json.Valid([]byte(text)) {
 			return nil
+		}
+		if _, err := decodeAt(json.RawMessage(text), recordDepth); err != nil {
+			return nil // such arguments were refused
 		}
 		return json.RawMessage(text)
 	}

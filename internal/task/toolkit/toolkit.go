@@ -197,6 +197,24 @@ func (p *Program) Parameters(function string) (parameters []Parameter) {
 	return parameters
 }
 
+// takes reports whether a function has a parameter of a name beside the state, or takes any.
+func (p *Program) takes(function, name string) bool {
+	f := p.globals[function].(*starlark.Function)
+	named := f.NumParams()
+	if f.HasVarargs() {
+		named--
+	}
+	if f.HasKwargs() {
+		named--
+	}
+	for i := range named {
+		if parameter, _ := f.Param(i); parameter == name {
+			return i > 0
+		}
+	}
+	return f.HasKwargs()
+}
+
 func (p *Program) call(
 	function string, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {

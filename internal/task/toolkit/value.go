@@ -20,7 +20,10 @@ const maxJSONBits = 1023
 
 // decode returns a JSON value as a Starlark value. Members of objects are in alphabetical order, so
 // a script sees the same order whoever wrote the text. No text at all is an empty object.
-func decode(text json.RawMessage) (starlark.Value, error) {
+func decode(text json.RawMessage) (starlark.Value, error) { return decodeAt(text, 0) }
+
+// decodeAt is like decode for a value that is nested in others.
+func decodeAt(text json.RawMessage, depth int) (starlark.Value, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return starlark.NewDict(0), nil
 	}
@@ -30,7 +33,7 @@ func decode(text json.RawMessage) (starlark.Value, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
-	return toStarlark(v, 0)
+	return toStarlark(v, depth)
 }
 
 func toStarlark(v any, depth int) (starlark.Value, error) {
