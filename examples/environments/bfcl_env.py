@@ -1,7 +1,9 @@
 """BFCL v4 multi-turn (800 tasks) as an OpenEnv server, over the unmodified package bfcl-eval.
 
-`python bfcl_env.py tasks` prints the tasks for Assay. The verdict is the package's own
-multi_turn_checker, which compares the state after each turn with the reference's.
+`python bfcl_env.py tasks` prints the tasks for Assay. The verdict is that of the package's
+multi_turn_checker, which compares state and results after each turn with the reference's. The package
+evaluates calls as Python source. Here, only the reference's are: a model chooses the names and values
+of its calls, so they are arguments of the same methods, and the parts of the checker judge them.
 """
 
 import ast
@@ -16,7 +18,7 @@ from bfcl_eval.constants.default_prompts import DEFAULT_USER_PROMPT_FOR_ADDITION
 from bfcl_eval.constants.executable_backend_config import CLASS_FILE_PATH_MAPPING
 from bfcl_eval.constants.type_mappings import GORILLA_TO_OPENAPI
 from bfcl_eval.eval_checker.multi_turn_eval import multi_turn_utils
-from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn_checker
+from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import response_checker, state_checker
 from bfcl_eval.utils import load_dataset_entry, load_ground_truth_entry
 
 from dialogue import Dialogue, Seen, failed, judged, serve, user
@@ -85,38 +87,67 @@ class Bfcl(Dialogue):
         self.entry = entries()[task_id]
         self.name = "assay" + uuid.uuid4().hex  # the package keeps instances by the model's name
         self.docs = list(self.entry["function"])
-        self.steps = [[]]  # the calls of each turn
-        self.execute([])
+        _, self.instances = self.execute([], self.name)
+        self.turn, self.made = 0, 0  # the turn, and its calls
+        self.results = []  # of the calls of all turns
+        self.wrong = None  # the first difference from the reference
         return user(self.entry["question"][0][-1]["content"])
 
-    def execute(self, calls, name=None):
+    def execute(self, calls, name):
+        """Carry out calls of the reference. It returns their results, and the instances."""
         entry = self.entry
         return multi_turn_utils.execute_multi_turn_func_call(
-            calls, entry["initial_config"], entry["involved_classes"], name or self.name, entry["id"],
-            long_context="long_context" in entry["id"])[0]
+            calls, entry["initial_config"], entry["involved_classes"], name, entry["id"],
+            long_context="long_context" in entry["id"])
 
     def tools(self):
         return [tool(doc) for doc in self.docs]
 
     def call(self, name, arguments):
-        text = f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-        self.steps[-1].append([text])
-        result = self.execute([text])[0]
+        result = self.make(name, arguments)
+        self.made += 1
+        self.results.append(result)
         if result.startswith(("Error during execution:", '{"error":')):
             return failed(result)
         return Seen(result=result)
 
+    def make(self, name, arguments):
+        """Carry out a call of the model, and word its result as the package does."""
+        try:
+            if name not in [doc["name"] for doc in self.docs]:
+                raise NameError(f"name {name!r} is not defined")
+            owners = [i for i in self.instances.values() if hasattr(i, name)]
+            result = getattr(owners[-1], name)(**arguments)  # which refuses names that it does not have
+        except Exception as e:
+            return f"Error during execution: {e}"
+        if not isinstance(result, dict):
+            return str(result)
+        try:
+            return json.dumps(result)
+        except Exception:
+            return str(result)
+
     def message(self, content):
-        turn = len(self.steps)
-        if turn < len(self.entry["question"]):
-            self.steps.append([])
-            self.docs += self.entry.get("missed_function", {}).get(str(turn), [])
-            said = self.entry["question"][turn]
+        self.wrong = self.wrong or self.difference(self.entry["gold"][self.turn])
+        self.turn, self.made = self.turn + 1, 0
+        if self.turn < len(self.entry["question"]):
+            self.docs += self.entry.get("missed_function", {}).get(str(self.turn), [])
+            said = self.entry["question"][self.turn]
             return user(said[-1]["content"] if said else DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC)
-        verdict = multi_turn_checker(self.steps, self.entry["gold"], self.entry,
-                                     self.entry["id"].rsplit("_", 1)[0], self.name + "_judge")
-        return judged(verdict["valid"], {k: str(v) for k, v in verdict.items()
-                                         if k in ("error_type", "error_message")})
+        return judged(not self.wrong, self.wrong or {})
+
+    def difference(self, gold):
+        """What the package's checker finds wrong at the end of a turn."""
+        if not gold:
+            return None
+        results, instances = self.execute(gold, self.name + "_gold")
+        if not self.made:
+            return {"error_type": "multi_turn:empty_turn_model_response",
+                    "error_message": f"Model response list is empty for turn {self.turn}"}
+        for found in (state_checker(self.instances, instances),
+                      response_checker(self.results, results, self.turn)):
+            if not found["valid"]:
+                return {k: str(found[k]) for k in ("error_type", "error_message")}
 
     def close(self):
         kept = vars(multi_turn_utils)
