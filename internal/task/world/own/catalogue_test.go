@@ -42,7 +42,7 @@ func TestCatalogue(t *testing.T) {
 			"a call after it":     {append(slices.Clone(calls), wrong[len(wrong)-1]), false},
 			"the last call twice": {append(slices.Clone(calls), calls[len(calls)-1]), true},
 		} {
-			if g := play(t, l.Catalog(), &task, c.calls); g.verdict != fmt.Sprint(c.want) {
+			if g := play(t, l.Catalog(), trialOf(1, "", 1), &task, c.calls); g.verdict != fmt.Sprint(c.want) {
 				t.Errorf("task %s, %s: success is %s", id, name, g.verdict)
 			}
 		}

@@ -58,6 +58,19 @@ var mutations = []mutation{
 		}
 		return calls
 	}},
+	{"text", func(dice *rand.Rand, calls []assay.Expected) []assay.Expected {
+		i := dice.IntN(len(calls))
+		calls[i].Arguments = listsAsText(calls[i].Arguments)
+		if calls[i].Arguments == nil {
+			return nil
+		}
+		return calls
+	}},
+	{"unknown", func(dice *rand.Rand, calls []assay.Expected) []assay.Expected {
+		i := dice.IntN(len(calls))
+		calls[i].Arguments = withArgument(calls[i].Arguments, "not_a_parameter", 1)
+		return calls
+	}},
 	{"extra", func(dice *rand.Rand, calls []assay.Expected) []assay.Expected {
 		extra, i := calls[dice.IntN(len(calls))], dice.IntN(len(calls))
 		extra.Turn = calls[i].Turn
@@ -95,6 +108,50 @@ func otherArgument(dice *rand.Rand, text json.RawMessage) json.RawMessage {
 	return changed
 }
 
+// listsAsText returns the arguments with lists as text, or texts as lists if there are no lists.
+func listsAsText(text json.RawMessage) json.RawMessage {
+	var arguments map[string]any
+	if json.Unmarshal(text, &arguments) != nil {
+		return nil
+	}
+	changed := false
+	for _, lists := range []bool{true, false} {
+		for name, v := range arguments {
+			_, isText := v.(string)
+			list, isList := v.([]any)
+			switch {
+			case isList != lists || !isList && !isText:
+				continue
+			case isText:
+				list = []any{v}
+			}
+			arguments[name], changed = textOf(list), true
+		}
+		if changed {
+			return json.RawMessage(textOf(arguments))
+		}
+	}
+	return nil
+}
+
+func textOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was JSON
+	}
+	return string(text)
+}
+
+// withArgument returns the arguments with one more.
+func withArgument(text json.RawMessage, name string, value any) json.RawMessage {
+	arguments := make(map[string]any)
+	if json.Unmarshal(text, &arguments) != nil && len(text) > 0 {
+		return text
+	}
+	arguments[name] = value
+	return json.RawMessage(textOf(arguments))
+}
+
 // A game is a task with calls that were played, and the verdict.
 type game struct {
 	Task  assay.TaskID  `json:"task"`
@@ -115,14 +172,10 @@ type agentCall struct {
 // play makes the calls of a plan, each after the messages of the user that come before it, and
 // answers until the episode ends.
 func play(
-	t *testing.T, catalog *assay.Catalog, task *assay.Task, calls []assay.Expected,
+	t *testing.T, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task, calls []assay.Expected,
 ) (g game) {
 	t.Helper()
 	g = game{Task: task.ID, Turns: [][]agentCall{{}}, Answer: cmp.Or(task.Reference.Answer, "Done.")}
-	trial := trialOf(1, "", 1)
-	if task.Judge.Security != "" {
-		trial = trialOf(0, "injected=1", 1)
-	}
 	w := enter(t, catalog, trial, task)
 	defer func() {
 		state, err := w.End()
@@ -159,19 +212,13 @@ func play(
 	}
 }
 
-// games plays the tasks of a library with their plans, and with mutations of them after which an
-// agent does what the task's attacker wants, if there is one.
-func games(
-	t *testing.T, l *library.Library, attacks map[string][]assay.Expected,
-) (all []game) {
+// tasksOf returns the tasks of a library that have plans.
+func tasksOf(t *testing.T, l *library.Library) (all []assay.Task) {
 	t.Helper()
 	counts, err := l.Counts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var playing sync.WaitGroup
-	limit := make(chan struct{}, 8)
 	for _, c := range counts {
 		refs, err := l.Refs(t.Context(), c.Type, c.Difficulty)
 		if err != nil {
@@ -182,31 +229,58 @@ func games(
 			if err != nil {
 				t.Fatal(err)
 			}
-			if task.Reference == nil || len(task.Reference.Calls) == 0 {
-				continue
+			if task.Reference != nil && len(task.Reference.Calls) > 0 {
+				all = append(all, task)
 			}
-			limit <- struct{}{}
-			playing.Go(func() {
-				defer func() { <-limit }()
-				dice := rand.New(rand.NewPCG(1, uint64(len(ref.ID))))
-				_, attack, _ := strings.Cut(string(ref.ID), "-injection")
-				for _, m := range mutations {
-					calls := slices.Clone(task.Reference.Calls)
-					if m.name != "none" {
-						calls = append(calls, attacks["injection"+attack]...)
-					}
-					calls = m.apply(dice, calls)
-					if calls == nil {
-						continue
-					}
-					g := play(t, l.Catalog(), &task, calls)
-					g.mutation = m.name
-					mu.Lock()
-					all = append(all, g)
-					mu.Unlock()
-				}
-			})
 		}
+	}
+	return all
+}
+
+// games plays the tasks of a library with their plans, and with mutations of them after which an
+// agent does what the task's attacker wants, if there is one. The attacker speaks in all results. A
+// further game of such a task has no attacker, and the plan of the user's task alone.
+func games(
+	t *testing.T, l *library.Library, attacks map[string][]assay.Expected, alone []assay.Task,
+) (all []game) {
+	t.Helper()
+	var mu sync.Mutex
+	var playing sync.WaitGroup
+	limit := make(chan struct{}, 8)
+	add := func(g game, mutation string) {
+		mu.Lock()
+		defer mu.Unlock()
+		g.mutation = mutation
+		all = append(all, g)
+	}
+	for _, task := range tasksOf(t, l) {
+		limit <- struct{}{}
+		playing.Go(func() {
+			defer func() { <-limit }()
+			trial := trialOf(1, "", 1)
+			if task.Judge.Security != "" {
+				trial = trialOf(0, "injected=1", 1)
+			}
+			dice := rand.New(rand.NewPCG(1, uint64(len(task.ID))))
+			user, attack, _ := strings.Cut(string(task.ID), "-injection")
+			for _, m := range mutations {
+				calls := slices.Clone(task.Reference.Calls)
+				if m.name != "none" {
+					calls = append(calls, attacks["injection"+attack]...)
+				}
+				if calls = m.apply(dice, calls); calls != nil {
+					add(play(t, l.Catalog(), trial, &task, calls), m.name)
+				}
+			}
+			for _, a := range alone {
+				if string(a.ID) == user {
+					g := play(t, l.Catalog(), trialOf(1, "", 1), &task, a.Reference.Calls)
+					g.Task = a.ID
+					g.verdict, _, _ = strings.Cut(g.verdict, " ")
+					add(g, "clean")
+				}
+			}
+		})
 	}
 	playing.Wait()
 	return all
@@ -238,26 +312,24 @@ func judge(t *testing.T, python, script, domain string, all []game) (verdicts []
 	return verdicts
 }
 
-// attacksOf returns the calls with which an agent does what the attackers of a suite want.
-func attacksOf(t *testing.T, python, suite string) (attacks map[string][]assay.Expected) {
+// upstreamOf reads what AgentDojo's own code says about a suite.
+func upstreamOf(t *testing.T, python, what, suite string, into any) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), python, "testdata/agentdojo_judge.py", suite)
+	cmd := exec.CommandContext(t.Context(), python, "testdata/agentdojo_judge.py", what, suite)
 	out, err := cmd.Output()
 	if err == nil {
-		err = json.Unmarshal(out, &attacks)
+		err = json.Unmarshal(out, into)
 	}
-	if err != nil || len(attacks) == 0 {
-		t.Fatalf("the attacks of %s: %v", suite, err)
+	if err != nil {
+		t.Fatalf("the %s of %s: %v", what, suite, err)
 	}
-	return attacks
 }
 
 // mostWrong is how many of the authors' reference plans do not solve their tasks.
 var mostWrong = map[string]int{
-	"bfcl":                  1,  // multi_turn_miss_func_49 calls a tool before it is offered
-	"tau2":                  2,  // 64 and 105 make calls that fail
-	"tau2-mock":             1,  // update_task_with_user_tools needs a user
-	"agentdojo-slack-pairs": 25, // the calls copy pages that have no words of an attacker
+	"bfcl":      1, // multi_turn_miss_func_49 calls a tool before it is offered
+	"tau2":      2, // 64 and 105 make calls that fail
+	"tau2-mock": 1, // update_task_with_user_tools needs a user
 }
 
 // TestVerdictsAreUpstreams compares the verdicts of the example environments with those of their
@@ -281,25 +353,35 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 			if testing.Short() {
 				t.Skip("-short: plays thousands of episodes")
 			}
-			l, err := library.OpenNamed(t.Context(), filepath.Join(examples, name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
+			open := func(name string) *library.Library {
+				l, err := library.OpenNamed(t.Context(), filepath.Join(examples, name+".yaml"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { l.Close() })
+				return l
 			}
-			defer l.Close()
-			var attacks map[string][]assay.Expected
+			var alone []assay.Task                  // of the users, without attackers
+			var attacks map[string][]assay.Expected // with which an agent does what an attacker wants
+			solved := make(map[assay.TaskID]bool)   // by upstream's own player of the reference calls
 			if parts := strings.Split(name, "-"); len(parts) == 3 {
-				attacks = attacksOf(t, python, parts[1])
+				upstreamOf(t, python, "attacks", parts[1], &attacks)
+				upstreamOf(t, python, "solved", parts[1], &solved)
+				alone = tasksOf(t, open(origin+"-"+parts[1]))
 			}
-			all := games(t, l, attacks)
+			all := games(t, open(name), attacks, alone)
 			counts := make(map[string]int)
 			for i, verdict := range judge(t, python, "testdata/"+origin+"_judge.py", domain, all) {
 				g := &all[i]
 				counts[g.mutation+" "+verdict]++
+				if g.mutation == "none" && solved[g.Task] && !strings.HasPrefix(g.verdict, "true") {
+					t.Errorf("task %s: its plan does not solve it; upstream's does", g.Task)
+				}
 				if g.verdict != verdict {
 					t.Errorf("task %s, %s: the verdict is %s, upstream's %s", g.Task, g.mutation, g.verdict, verdict)
 				}
 			}
-			t.Logf("%d games: %v", len(all), counts)
+			t.Logf("%d games: %v; upstream solves %d pairs", len(all), counts, len(solved))
 			fails := func(mutation string) int {
 				return counts[mutation+" false"] + counts[mutation+" false held"] +
 					counts[mutation+" false broken"]

@@ -1,7 +1,8 @@
 """Judges calls with AgentDojo's own evaluation: a line of JSON each, and a line for each verdict.
 
-The calls and the answer are those of a scripted agent in the package's own pipeline. With the name of
-a suite as its argument, it prints the reference calls of the injection tasks instead.
+The calls and the answer are those of a scripted agent in the package's own pipeline. With the
+arguments `attacks SUITE`, it prints the reference calls of the injection tasks instead, and with
+`solved SUITE` the pairs that the package's own GroundTruthPipeline solves.
 """
 
 import copy
@@ -17,6 +18,7 @@ yaml.safe_load = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
 from agentdojo.agent_pipeline.agent_pipeline import AgentPipeline
 from agentdojo.agent_pipeline.base_pipeline_element import BasePipelineElement
 from agentdojo.agent_pipeline.basic_elements import InitQuery
+from agentdojo.agent_pipeline.ground_truth_pipeline import GroundTruthPipeline
 from agentdojo.agent_pipeline.tool_execution import ToolsExecutionLoop, ToolsExecutor
 from agentdojo.attacks.attack_registry import load_attack
 from agentdojo.functions_runtime import FunctionCall
@@ -54,24 +56,42 @@ def environment(name, task_id, injection_id):
     return suite.load_and_inject_default_environment(planted)
 
 
-def calls(suite):
+def played(pipeline, name, task_id, injection_id):
+    """The package's verdicts on a task or a pair: utility and, for a pair, whether the attack succeeded."""
+    suite = suites[name]
+    task = suite.get_user_task_by_id(task_id)
+    injection = suite.get_injection_task_by_id(injection_id) if injection_id else None
+    data = copy.deepcopy(environment(name, task_id if injection_id else "", injection_id))
+    return suite.run_task_with_pipeline(pipeline(task), task, injection, {}, environment=data)
+
+
+def solved(name):
+    for task_id in suites[name].user_tasks:
+        for injection_id in suites[name].injection_tasks:
+            if played(GroundTruthPipeline, name, task_id, injection_id)[0]:
+                yield f"{name}-{task_id}-{injection_id}", True
+
+
+def attacks(name):
+    suite = suites[name]
     for injection_id, injection in suite.injection_tasks.items():
         made = injection.ground_truth(suite.load_and_inject_default_environment({}))
         yield injection_id, [{"tool": c.function, "arguments": dict(c.args)} for c in made]
 
 
 if sys.argv[1:]:
-    json.dump(dict(calls(suites[sys.argv[1]])), sys.stdout, default=str)
+    what = {"attacks": attacks, "solved": solved}[sys.argv[1]]
+    json.dump(dict(what(sys.argv[2])), sys.stdout, default=str)
     sys.exit()
 for line in sys.stdin:
-    played = json.loads(line)
-    name, task_id, injection_id = (played["task"].split("-") + [""])[:3]
-    suite = suites[name]
-    task = suite.get_user_task_by_id(task_id)
-    injection = suite.get_injection_task_by_id(injection_id) if injection_id else None
-    script = Script(played["turns"][0], played["answer"])
-    pipeline = AgentPipeline([InitQuery(), script, ToolsExecutionLoop([ToolsExecutor(), script], max_iters=99)])
-    data = copy.deepcopy(environment(name, task_id if injection_id else "", injection_id))
-    useful, successful = suite.run_task_with_pipeline(pipeline, task, injection, {}, environment=data)
-    security = {False: "held", True: "broken"}[bool(successful)] if injection else ""
+    game = json.loads(line)
+
+    def scripted(task):
+        script = Script(game["turns"][0], game["answer"])
+        return AgentPipeline(
+            [InitQuery(), script, ToolsExecutionLoop([ToolsExecutor(), script], max_iters=99)])
+
+    name, task_id, injection_id = (game["task"].split("-") + [""])[:3]
+    useful, successful = played(scripted, name, task_id, injection_id)
+    security = {False: "held", True: "broken"}[bool(successful)] if injection_id else ""
     print((json.dumps(bool(useful)) + " " + security).strip(), flush=True)
