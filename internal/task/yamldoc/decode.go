@@ -15,14 +15,18 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Decode reads the document into a pointer to a struct. It refuses unknown fields, wrong types, and
-// fractions where a whole number is needed.
+// Decode reads the document into a pointer to a struct. It refuses unknown fields, wrong types,
+// fractions where a whole number is needed, empty items, and scalars that have no single meaning.
 func (d *Document) Decode(into any) error {
 	switch {
 	case d.root == nil || d.root.Tag == "!!null":
 		return &Error{File: d.Name, Message: "file is empty", Hint: d.Help.Empty}
 	case d.root.Kind != yaml.MappingNode:
 		return d.At("$", "the file must be a mapping of fields, such as `name: my-experiment`", "")
+	}
+	scalars := &settler{d, make(map[reflect.Type]map[string]reflect.Type)}
+	if err := scalars.settle(d.root, reflect.TypeOf(into)); err != nil {
+		return err
 	}
 	// The library compares each name with each other; check has found duplicates.
 	err := d.root.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false))

@@ -138,6 +138,9 @@ func (d *Document) check(n *yaml.Node, depth int) *Error {
 		return d.tooDeep(n.Line, n.Column)
 	case n.Kind == yaml.AliasNode, n.Anchor != "":
 		return d.noAnchors(n)
+	case n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str":
+		return d.Here(n.Line, n.Column, fmt.Sprintf("the tag %s is not supported", n.Tag),
+			"remove it; quotes make a text of any value")
 	case n.Kind == yaml.MappingNode:
 		if err := d.checkNames(n); err != nil {
 			return err
@@ -147,7 +150,7 @@ func (d *Document) check(n *yaml.Node, depth int) *Error {
 	case n.Tag == "!!float" && !finite(n.Value):
 		return d.Here(n.Line, n.Column, "the number is not finite",
 			"write a number with digits, or put it in quotes if it is text")
-	case n.Tag == "!!float" && wholeText.MatchString(n.Value):
+	case n.Tag == "!!float" && wholeText.MatchString(n.Value) && !zeros.MatchString(n.Value):
 		return d.Here(n.Line, n.Column, "the number has too many digits to stay exact",
 			"put it in quotes if it is text")
 	}

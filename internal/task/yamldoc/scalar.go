@@ -1,0 +1,193 @@
+package yamldoc
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// A scalar without quotes means the same in every field; docs/files.md has the table. The YAML
+// library reads some scalars differently where it wants a number than where it wants any value, so
+// each gets the tag and the spelling of its meaning before the library sees it.
+
+// Decimal matches numbers. Disputed matches those that programs, or versions of YAML, read in
+// different ways; zeros matches the most frequent of them.
+var (
+	decimal  = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
+	zeros    = regexp.MustCompile(`^[-+]?0[0-9_]`)
+	disputed = regexp.MustCompile(`^[-+]?(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|` +
+		`([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?)$`)
+)
+
+// A settler gives the scalars of a document their meaning. It refuses those that can be read in
+// several ways, and empty ones where a value is needed.
+type settler struct {
+	*Document
+	members map[reflect.Type]map[string]reflect.Type // of the structs so far, by the names in files
+}
+
+// settle settles the scalars below a node, which will become a value of a type.
+func (s *settler) settle(n *yaml.Node, t reflect.Type) *Error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Slice && n.Kind != yaml.SequenceNode {
+		return s.settle(n, t.Elem()) // a list may be written as its only item
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return s.settleFields(n, t)
+	case yaml.SequenceNode:
+		return s.settleItems(n, t)
+	case yaml.ScalarNode:
+		return s.settleScalar(n, t)
+	}
+	return nil
+}
+
+func (s *settler) settleItems(n *yaml.Node, t reflect.Type) *Error {
+	of := anything
+	if t.Kind() == reflect.Slice {
+		of = t.Elem()
+	}
+	for _, item := range n.Content {
+		if isNull(item) && (item.Value == "" || of != anything) {
+			return s.Here(item.Line, item.Column, "this item of the list is empty",
+				`remove it, or put it into quotes if it is text: "`+item.Value+`"`)
+		}
+		if err := s.settle(item, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settler) settleFields(n *yaml.Node, t reflect.Type) *Error {
+	for name, value := range fields(n) {
+		of := s.member(t, name.Value)
+		empty := fmt.Sprintf("%q has no value", name.Value)
+		switch {
+		case !isNull(value):
+		case value.Value == "" && !s.hasColon(name, value):
+			return s.Here(name.Line, name.Column, empty,
+				"write a colon and a value behind it; a text with a comma needs quotes")
+		case t.Kind() == reflect.Map && isSingle(of):
+			return s.Here(value.Line, value.Column, empty, "remove it, or write a value")
+		}
+		if err := s.settle(value, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasColon reports whether a colon is between a name and an empty value, which brackets do not need.
+func (s *settler) hasColon(name, value *yaml.Node) bool {
+	if name.Line != value.Line {
+		return true
+	}
+	lines := bytes.SplitN(s.source, []byte("\n"), name.Line+1)
+	text := firstRunes(string(lines[name.Line-1]), value.Column-1)
+	return strings.HasSuffix(strings.TrimRight(text, " \t"), ":")
+}
+
+// isSingle reports whether values of a type are single texts, numbers or truth values.
+func isSingle(t reflect.Type) bool {
+	return t.Kind() == reflect.String || isNumber(t) || t.Kind() == reflect.Bool
+}
+
+func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 }
+
+// anything is the type of values of any kind.
+var anything = reflect.TypeFor[any]()
+
+// member returns the type of a member of a mapping that will become a value of type t.
+func (s *settler) member(t reflect.Type, name string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+		if s.members[t] == nil {
+			s.members[t] = make(map[string]reflect.Type)
+			for _, f := range reflect.VisibleFields(t) {
+				s.members[t][yamlName(f)] = f.Type
+			}
+		}
+		if of, ok := s.members[t][name]; ok && name != "" {
+			return of
+		}
+	}
+	return anything
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
+// settleScalar settles a scalar. What becomes text stays as it is written.
+func (s *settler) settleScalar(n *yaml.Node, t reflect.Type) *Error {
+	number := decimal.MatchString(n.Value) && !zeros.MatchString(n.Value)
+	switch {
+	case isNull(n):
+	case n.Style&(quoted|yaml.TaggedStyle) != 0:
+		if isNumber(t) && number {
+			return s.Here(n.Line, n.Column, "a number in quotes is text", "write "+n.Value+" without quotes")
+		}
+	case t.Kind() == reflect.Bool && n.Tag == "!!str": // the library knows yes and off
+		return s.Here(n.Line, n.Column, "wrong type: found text, want true or false", "")
+	case t.Kind() == reflect.String, t.Kind() == reflect.Struct:
+		n.Tag = "!!str"
+	case number:
+		return s.settleNumber(n)
+	case disputed.MatchString(n.Value):
+		return s.ambiguous(n, t)
+	}
+	return nil
+}
+
+// settleNumber gives a number its shortest spelling, which is never that of -0.
+func (s *settler) settleNumber(n *yaml.Node) *Error {
+	if !strings.ContainsAny(n.Value, ".eE") {
+		n.Tag, n.Value = "!!int", strings.TrimPrefix(n.Value, "+")
+		if n.Value == "-0" {
+			n.Value = "0"
+		}
+		return nil // check has refused those of more than 64 bits
+	}
+	x, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil {
+		return s.Here(n.Line, n.Column, "the number is too large",
+			"write a smaller one, or put it in quotes if it is text")
+	}
+	if x == 0 {
+		x = 0 // and not -0
+	}
+	n.Tag, n.Value = "!!float", strconv.FormatFloat(x, 'g', -1, 64)
+	return nil
+}
+
+// ambiguous returns the error of a number that is spelled in a way that is read differently.
+func (s *settler) ambiguous(n *yaml.Node, t reflect.Type) *Error {
+	message := fmt.Sprintf("%s can be read in several ways", n.Value)
+	plain := strings.ReplaceAll(n.Value, "_", "")
+	if zeros.MatchString(n.Value) {
+		message = fmt.Sprintf("the number %s begins with 0", n.Value)
+		sign := plain[:len(plain)-len(strings.TrimLeft(plain, "-+"))]
+		if plain = strings.TrimLeft(plain, "-+0"); plain == "" || plain[0] < '0' || plain[0] > '9' {
+			plain = "0" + plain
+		}
+		plain = sign + plain
+	} else if x, err := strconv.ParseInt(plain, 0, 64); err == nil {
+		plain = strconv.FormatInt(x, 10)
+	}
+	hint := "write " + plain + " if it is a number"
+	if t == anything {
+		hint += fmt.Sprintf(", or %q in quotes if it is text", n.Value)
+	}
+	return s.Here(n.Line, n.Column, message, hint)
+}
