@@ -89,6 +89,9 @@ func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Tria
 		Repeat:     repeat,
 		Setting:    set,
 	}
+	if t.Reliability == 0 {
+		t.Reliability = 0 // and not -0, which a store would not give back
+	}
 	t.Seed = trialSeed(seed, set.World, task.ID, repeat)
 	t.ID = t.identity()
 	return t
