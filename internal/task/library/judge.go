@@ -3,6 +3,7 @@ package library
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -66,6 +67,9 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		return nil, r.doc.At(at, "a judge without conditions is satisfied by everybody",
 			"add calls, state, answer or check")
 	}
+	if err := r.demands(i, at, e, j); err != nil {
+		return nil, err
+	}
 	if e.Order != "" && e.Order != listedOrder && e.Order != anyOrder {
 		return nil, r.doc.At(at+".order", fmt.Sprintf("unknown order %q", e.Order),
 			assay.NameHint(e.Order, []string{listedOrder, anyOrder}))
@@ -84,11 +88,44 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		{".forbidden", e.Forbidden, &j.Forbidden},
 	} {
 		var err error
-		if *list.to, err = r.calls(at+list.field, list.from); err != nil {
+		if *list.to, err = r.calls(at+list.field, list.from, r.argument); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
+}
+
+// demands returns an error if a condition of a judge holds, or fails, whatever happens.
+func (r *taskReader) demands(i int, at string, e *judgeEntry, j *assay.Judge) error {
+	for _, list := range []struct {
+		field, always string
+		texts         []string
+	}{
+		{".answer", "every answer has it", e.Answer}, {".not_answer", "no answer is without it", e.NotAnswer},
+	} {
+		for k, text := range list.texts {
+			if strings.TrimSpace(text) == "" {
+				return r.doc.At(fmt.Sprintf("%s%s[%d]", at, list.field, k),
+					"this text is empty, so "+list.always, "write what the answer says, or remove it")
+			}
+		}
+	}
+	if e.State.part == nil {
+		return nil
+	}
+	path := ""
+	if len(e.State.part) == 0 {
+		path = ".state"
+	} else if start, err := r.tools.kit.Begin(r.state(i)).Part(j.State); err == nil {
+		var s any
+		_ = json.Unmarshal(start, &s) // we made it
+		path = nothingAsked(e.State.part, s, ".state")
+	}
+	if path == "" {
+		return nil
+	}
+	return r.doc.At(at+path, "an empty mapping asks for nothing, because every mapping contains it",
+		"write the values that count; state: plan or a check can ask that nothing is there")
 }
 
 // byPlan returns an error if the judge of a task cannot compare its state with the plan's.
@@ -108,10 +145,13 @@ func (r *taskReader) byPlan(i int, word string) error {
 	return nil
 }
 
-func (r *taskReader) calls(path string, entries []callEntry) ([]assay.Expected, error) {
+// calls reads a list of calls. Check looks at each that names a tool.
+func (r *taskReader) calls(
+	path string, entries []callEntry, check func(path string, e *callEntry) error,
+) ([]assay.Expected, error) {
 	var calls []assay.Expected
 	for k := range entries {
-		call, err := r.call(fmt.Sprintf("%s[%d]", path, k), &entries[k])
+		call, err := r.call(fmt.Sprintf("%s[%d]", path, k), &entries[k], check)
 		if err != nil {
 			return nil, err
 		}
@@ -120,20 +160,24 @@ func (r *taskReader) calls(path string, entries []callEntry) ([]assay.Expected, 
 	return calls, nil
 }
 
-func (r *taskReader) call(path string, e *callEntry) (assay.Expected, error) {
+func (r *taskReader) call(
+	path string, e *callEntry, check func(path string, e *callEntry) error,
+) (assay.Expected, error) {
 	if (e.Tool == "") == (len(e.AnyOf) == 0) {
 		return assay.Expected{}, r.doc.At(path, "a call has either a tool or any_of",
 			"for example {tool: get_order, arguments: {order_id: 7}}")
 	}
 	if e.Tool != "" {
-		if err := r.known(path+".tool", e.Tool); err != nil {
+		err := r.known(path+".tool", e.Tool)
+		if err == nil {
+			err = check(path, e)
+		}
+		if err != nil {
 			return assay.Expected{}, err
 		}
 	}
-	alternatives, err := r.calls(path+".any_of", e.AnyOf)
+	alternatives, err := r.calls(path+".any_of", e.AnyOf, check)
 	return assay.Expected{
 		Tool: e.Tool, Arguments: jsonOf(e.Arguments), Alternatives: alternatives,
 	}, err
 }
-
-// reference reads a plan, whose calls are definite and fit the tools' schemas.

@@ -130,6 +130,9 @@ func readOwn(ctx context.Context, doc *yamldoc.Document) (*ownLibrary, error) {
 	if tools.catalog, err = withBase(doc, file.Base, tools.catalog); err != nil {
 		return nil, err
 	}
+	if tools.kit, err = toolkit.Of(tools.catalog); err != nil {
+		return nil, err
+	}
 	o := &ownLibrary{
 		name:    cmp.Or(file.Name, nameOf(doc)),
 		source:  "tasks of " + filepath.Base(doc.Name) + " with the tools of " + filepath.Base(file.Tools),
@@ -192,7 +195,7 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 		return t, err
 	}
 	t.Inputs = jsonOf(e.Inputs)
-	t.State = jsonOf(merge(r.file.State, e.State))
+	t.State = r.state(i)
 	if len(t.State) > toolkit.MaxSize {
 		return t, r.at(i, ".state", fmt.Sprintf("the state of task %s has more than %d bytes as JSON",
 			t.ID, toolkit.MaxSize), "write it to a JSON file and name that: base: state.json")
@@ -206,7 +209,7 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 	}
 	t.Required = assay.Called(t.Judge.Calls)
 	if e.Plan != nil || e.Answer != "" {
-		ref, err := r.reference(i, ".plan", variantEntry{Plan: e.Plan, Answer: e.Answer})
+		ref, err := r.reference(i, ".plan", variantEntry{Plan: e.Plan, Answer: e.Answer}, r.fits)
 		if err != nil {
 			return t, err
 		}
@@ -221,6 +224,11 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 		}
 	}
 	return t, nil
+}
+
+// state returns the state in which a task begins.
+func (r *taskReader) state(i int) json.RawMessage {
+	return jsonOf(merge(r.file.State, r.file.Tasks[i].State))
 }
 
 // place puts the name of the scratch directory into a task. All attempts share the name, so the
@@ -251,14 +259,14 @@ func (r *taskReader) around(i int, e *taskEntry, t *assay.Task) (err error) {
 			"are no server's", t.ID), "write state: instead of setup: and observe:")
 	}
 	path := fmt.Sprintf("$.tasks[%d]", i)
-	if t.Setup, err = r.calls(path+".setup", e.Setup); err != nil {
+	if t.Setup, err = r.calls(path+".setup", e.Setup, r.fits); err != nil {
 		return err
 	}
 	for name, entry := range e.Observe {
 		if t.Observe == nil {
 			t.Observe = make(map[string]assay.Expected)
 		}
-		if t.Observe[name], err = r.call(path+".observe."+name, &entry); err != nil {
+		if t.Observe[name], err = r.call(path+".observe."+name, &entry, r.fits); err != nil {
 			return err
 		}
 	}
@@ -301,7 +309,10 @@ func (r *taskReader) known(path, name string) error {
 		assay.NameHint(name, r.tools.catalog.Names()))
 }
 
-func (r *taskReader) reference(i int, field string, e variantEntry) (assay.Reference, error) {
+// reference reads a plan, whose calls are definite. Check looks at each.
+func (r *taskReader) reference(
+	i int, field string, e variantEntry, check func(path string, e *callEntry) error,
+) (assay.Reference, error) {
 	path := fmt.Sprintf("$.tasks[%d]%s", i, field)
 	ref := assay.Reference{
 		Text: strings.TrimSpace(e.Instruction), Answer: strings.TrimSpace(e.Answer),
@@ -311,7 +322,7 @@ func (r *taskReader) reference(i int, field string, e variantEntry) (assay.Refer
 		if len(e.Plan[k].AnyOf) > 0 {
 			return ref, r.doc.At(at, "a plan has definite calls, without any_of", "choose one of them")
 		}
-		call, err := r.call(at, &e.Plan[k])
+		call, err := r.call(at, &e.Plan[k], check)
 		if err != nil {
 			return ref, err
 		}
@@ -333,7 +344,7 @@ func (r *taskReader) variant(i int, name string, e variantEntry) (assay.Referenc
 		return assay.Reference{}, r.at(i, field, "this variant shows nothing",
 			"add instruction: or plan:")
 	}
-	return r.reference(i, field+".plan", e)
+	return r.reference(i, field+".plan", e, anyArguments)
 }
 
 // importOwn writes a YAML file of tasks, with its tools and their script, to a library file. It

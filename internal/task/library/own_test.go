@@ -62,6 +62,17 @@ func TestOwnMistakes(t *testing.T) {
 		"unknown tool":        {"tasks", "tool: get", "tool: gte", `tasks.yaml:6:28: unknown tool "gte"`},
 		"no judge":            {"tasks", "judge: {calls: [{tool: get, arguments: {id: 1}}]}", "type: x", "task a has no judge"},
 		"empty judge":         {"tasks", "{calls: [{tool: get, arguments: {id: 1}}]}", "{order: any}", "satisfied by everybody"},
+		"blank answer":        {"tasks", "judge: {", "judge: {answer: [\"40\", \" \"], ", "tasks.yaml:6:28: this text is empty, so every answer has it"},
+		"blank other answer":  {"tasks", "judge: {", "judge: {not_answer: [\"\"], ", "this text is empty, so no answer is without it"},
+		"empty state":         {"tasks", "{calls: [{tool: get, arguments: {id: 1}}]}", "{state: {}}", "tasks.yaml:6:20: an empty mapping asks for nothing"},
+		"empty part":          {"tasks", "    judge: {calls", "    state: {a: {b: {c: 1}}}\n    judge: {state: {x: 1, a: {b: {}}}, calls", "tasks.yaml:7:34: an empty mapping asks for nothing"},
+		"empty part of base":  {"tasks", "tasks:\n  - id: a\n    prompt: Get it.\n    judge: {", "base: base.json\ntasks:\n  - id: a\n    prompt: Get it.\n    judge: {state: {a: {}}, ", "an empty mapping asks for nothing"},
+		"judge's argument":    {"tasks", "arguments: {id: 1}", "arguments: {di: 1}", "tasks.yaml:6:45: tool get has no argument \"di\""},
+		"any_of's argument":   {"tasks", "{tool: get, arguments: {id: 1}}", "{any_of: [{tool: get, arguments: {fliter: {}}}]}", "hint: did you mean filter?"},
+		"plan's argument":     {"tasks", "    prompt", "    plan: [{tool: get, arguments: {id: 1, fliter: {}}}]\n    prompt", "tasks.yaml:5:43: tool get has no argument \"fliter\""},
+		"plan's value":        {"tasks", "    prompt", "    plan: [{tool: get, arguments: {id: one}}]\n    prompt", "the arguments do not fit the tool get: id: got string, want integer"},
+		"plan lacks one":      {"tasks", "    prompt", "    plan: [{tool: get}]\n    prompt", "the arguments do not fit the tool get: missing property 'id'"},
+		"zip code":            {"tasks", "arguments: {id: 1}", "arguments: {id: 01234}", "tasks.yaml:6:49: the number 01234 begins with 0"},
 		"unknown order":       {"tasks", "judge: {", "judge: {order: none, ", `unknown order "none"`},
 		"unknown check":       {"tasks", "judge: {", "judge: {check: okay, ", "no function okay"},
 		"unknown state":       {"tasks", "judge: {", "judge: {state: plam, ", `unknown state "plam"`},
@@ -104,6 +115,19 @@ func TestOwnMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %q with its place", name, err, tc.want)
 		}
 	}
+}
+
+// TestWrongArgumentsOfFlawedPlans checks that only a right plan has to fit its tools, and that an
+// empty mapping may ask for a new one.
+func TestWrongArgumentsOfFlawedPlans(t *testing.T) {
+	t.Parallel()
+	tasks := strings.Replace(ownTasks, "    judge: {", "    variants: {typo: {plan: [{tool: get, arguments: {di: x}}]}}\n"+
+		"    state: {a: {}}\n    judge: {state: {a: {b: {}}}, ", 1)
+	lib, err := library.OpenNamed(t.Context(), writeOwn(t, tasks, ownTools, ownScript))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib.Close()
 }
 
 // TestOwnDigests checks that only an edit of a script, tool or judge makes other tasks.

@@ -2,7 +2,6 @@ package own
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -239,37 +238,6 @@ func (c *callCourse) answers(answer string) bool {
 	return utf8.RuneCountInString(answer) <= c.room() &&
 		!slices.ContainsFunc(c.judge.Answer, func(t string) bool { return !in(t) }) &&
 		!slices.ContainsFunc(c.judge.NotAnswer, in)
-}
-
-// within reports whether an answer has a text, in whatever case. A number is not part of a longer
-// one: "40" is in "40 euros", "€40." and "40.00", but not in "140", "40.5" or "40,000".
-func within(answer, text string) bool {
-	answer, text = strings.ToLower(answer), strings.ToLower(text)
-	for at := 0; ; at++ {
-		i := strings.Index(answer[at:], text)
-		if i < 0 {
-			return false
-		}
-		at += i
-		if !continues(answer[:at], text) && !continues(text, answer[at+len(text):]) {
-			return true
-		}
-	}
-}
-
-var (
-	endsInDigit     = regexp.MustCompile(`\d\.?$`)
-	beginsWithDigit = regexp.MustCompile(`^\.?\d`)
-	endsInGroup     = regexp.MustCompile(`\d,?$`)
-	beginsWithGroup = regexp.MustCompile(`^,?\d{3}(?:\D|$)`)
-	nothingMore     = regexp.MustCompile(`^\.00?(?:\D|$)`)
-)
-
-// continues reports whether a number goes on from one text to the next. A comma separates three
-// digits of a number, or the numbers of a list.
-func continues(a, b string) bool {
-	return endsInDigit.MatchString(a) && beginsWithDigit.MatchString(b) && !nothingMore.MatchString(b) ||
-		endsInGroup.MatchString(a) && beginsWithGroup.MatchString(b)
 }
 
 // finalAnswer returns the model's last reply without the end word.
