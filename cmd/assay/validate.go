@@ -37,7 +37,8 @@ In own-1, whose tools you wrote, it plays each task with its plan, with an agent
 nothing, with agents that call every tool with made-up values or those of the prompt, and
 with random calls. It names each task that its own plan does not solve (unsolvable), that is
 solved by doing nothing, that the other agents solve (not discriminating), that is judged
-differently twice, or at which a tool breaks.
+differently twice, or at which a tool breaks. If the oracle is not within the bound, it names
+the tasks at which it fails, and the tool and the fault that made it fail.
 
 It also counts the tasks that need no skill: a policy solves them on tools that never fail
 although it only compares words, guesses or calls everything. Above a quarter, a difficulty

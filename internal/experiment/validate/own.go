@@ -24,6 +24,8 @@ const (
 	NotDiscriminating Doubt = "not discriminating"
 	JudgedTwice       Doubt = "judged differently twice"
 	PlayedTwice       Doubt = "different when it is played twice with one seed"
+	LosesToLuck       Doubt = "its own plan fails too often on tools that fail sometimes"
+	BeatsOptimum      Doubt = "its own plan succeeds more often than the optimum"
 	Unproved          Doubt = "has no plan, so nothing proves that it can be solved"
 )
 
@@ -86,7 +88,7 @@ func (v *taskPlayer) playOwn(ctx context.Context) {
 	}
 	v.tried = true
 	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
-	if a, _ := v.ownEpisode(ctx, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
+	if a := v.ownEpisode(ctx, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
 		v.doubt(SolvedByNothing, string(a.Level))
 		if a.Level == assay.FullSuccess {
 			v.solvedBy = []string{sim.Claimer}
@@ -136,17 +138,24 @@ func (v *taskPlayer) playPlan(ctx context.Context) {
 		v.doubt(Unproved, "")
 		return
 	}
-	a, why := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, 1), 0)
+	a := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, 1), 0)
 	if a.Level != assay.FullSuccess && a.FaultKind == "" {
 		v.unsolvable = true
-		v.doubt(OwnUnsolvable, "its own plan does not solve it: "+why)
+		v.doubt(OwnUnsolvable, fmt.Sprintf("its own plan does not solve it: it is not true that %s (%s)",
+			a.rule, a.because))
 	}
 	if a.Level != assay.FullSuccess {
 		return // luck makes no task better
 	}
 	for round := range v.rounds {
-		a, _ := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, Reliability), round)
-		v.count(a)
+		a := v.ownEpisode(ctx, cellOf(sim.Optimal, assay.Optimal, Reliability), round)
+		if a.FaultKind != "" {
+			continue // it is a finding by itself
+		}
+		v.count(a.Attempt)
+		if a.Level != assay.FullSuccess {
+			v.lose(lossOf(a.calls, a.rule))
+		}
 	}
 }
 
@@ -154,27 +163,36 @@ func cellOf(model, variant string, reliability float64) assay.Cell {
 	return assay.Cell{Model: model, Variant: variant, Reliability: reliability}
 }
 
-// ownEpisode plays the task once. Why is the first condition of full success that does not hold.
-func (v *taskPlayer) ownEpisode(
-	ctx context.Context, cell assay.Cell, round int,
-) (a *assay.Attempt, why string) {
+// A playedEpisode is an episode with the first condition of full success that does not hold in it,
+// and the reason.
+type playedEpisode struct {
+	*assay.Attempt
+	calls         []assay.CallRecord
+	rule, because string
+}
+
+// ownEpisode plays the task once.
+func (v *taskPlayer) ownEpisode(ctx context.Context, cell assay.Cell, round int) playedEpisode {
 	trial := v.trial(cell, assay.Listed, round)
 	a, tr := v.runner.Run(ctx, v.models, &trial, v.task)
+	p := playedEpisode{Attempt: a}
 	if a.FaultKind != "" {
 		if ctx.Err() == nil {
 			v.doubt(Breaks, strings.TrimPrefix(a.FaultDetail, string(a.FaultKind)+": "))
 		}
-		return a, ""
+		return p
 	}
 	e := score.New(v.library.Catalog()).Explain(&trial, v.task, tr)
 	if e.Outcome.Level != a.Level || e.Outcome.ErrorCategory != a.ErrorCategory {
 		v.doubt(JudgedTwice, fmt.Sprintf("first %s, then %s", a.Level, e.Outcome.Level))
 	}
+	p.calls = tr.Calls
 	for _, r := range e.Rules {
 		if !r.Holds && r.Verdict == "level" {
-			because, _, _ := strings.Cut(r.Because, " → ")
-			return a, fmt.Sprintf("it is not true that %s (%s)", r.Rule, because)
+			p.rule = r.Rule
+			p.because, _, _ = strings.Cut(r.Because, " → ")
+			break
 		}
 	}
-	return a, ""
+	return p
 }

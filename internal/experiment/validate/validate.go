@@ -22,7 +22,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/floor"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -131,6 +130,7 @@ type result struct {
 	tried    bool
 	solvedBy []string
 	findings []Finding
+	losses   map[loss]int
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
@@ -245,12 +245,19 @@ func (v *validator) conclude() Proof {
 	var planned, variance float64
 	for i := range v.results {
 		r := &v.results[i]
+		episodes, full = episodes+r.episodes, full+r.full
+		planned, variance = planned+r.planned, variance+r.variance
+	}
+	within := isWithin(float64(full)-planned, variance)
+	if v.own && !within {
+		v.nameLuck(float64(full) - planned)
+	}
+	for i := range v.results {
+		r := &v.results[i]
 		if r.id == "" {
 			continue
 		}
 		p.Tasks++
-		episodes, full = episodes+r.episodes, full+r.full
-		planned, variance = planned+r.planned, variance+r.variance
 		if r.unsolvable {
 			p.Unsolvable++
 		}
@@ -273,8 +280,6 @@ func (v *validator) conclude() Proof {
 	if variance > 0 {
 		p.Z = (float64(full) - planned) / math.Sqrt(variance)
 	}
-	// If hardly any episode can fail, a difference of one episode is not evidence.
-	within := math.Abs(float64(full)-planned) <= stat.Z999*math.Sqrt(variance)+1
 	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
 	if v.own {
 		slices.SortStableFunc(p.Findings, func(a, b Finding) int { return cmp.Compare(a.Task, b.Task) })
