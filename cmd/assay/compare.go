@@ -39,6 +39,9 @@ by that factor.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
+			if err := checkWhere(ctx, db, f.where); err != nil {
+				return err
+			}
 			c, err := reading.Compare(ctx, db, args[0], args[1], f.where, f.cluster)
 			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 				return sanitizedError{err}

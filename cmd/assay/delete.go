@@ -131,6 +131,9 @@ func deleteRows(
 		}
 	}
 
+	if err := checkWhere(ctx, db, where); err != nil {
+		return d, err
+	}
 	if len(c.Where) > 0 {
 		all := reading.Filter(db.Attempts(ctx, store.Filter{Superseded: true}), where.Has)
 		for a, err := range all {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 type exportFlags struct {
@@ -109,6 +111,17 @@ func parseWhere(conditions []string) (export.Where, error) {
 	return where, nil
 }
 
+// checkWhere returns a usage error if a condition of --where names a value that nothing in the store
+// has, and nothing in another one.
+func checkWhere(
+	ctx context.Context, db *store.DB, where export.Where, others ...iter.Seq2[assay.Attempt, error],
+) error {
+	if err := reading.CheckWhere(ctx, db, where, others...); err != nil {
+		return usageError("--where: %w", err)
+	}
+	return nil
+}
+
 // checkNoneEmpty refuses flags with an empty value. A script whose variable is empty would
 // otherwise get everything that the flag was meant to leave out.
 func checkNoneEmpty(cmd *cobra.Command) error {
@@ -150,6 +163,9 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := checkWhere(ctx, db, where); err != nil {
+		return err
+	}
 	request := reading.Request{
 		Experiment: f.experiment, Run: f.run, Snapshot: f.snapshot, Since: f.since, Where: where,
 		Reveal: f.reveal,

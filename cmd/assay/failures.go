@@ -38,6 +38,9 @@ The causes are found by rules, without a model. "assay store classify" asks a mo
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
+			if err := checkWhere(ctx, db, where); err != nil {
+				return err
+			}
 			all, err := chooseExperiments(ctx, db, args)
 			if err != nil {
 				return err

@@ -290,6 +290,9 @@ func (p *process) measure(ctx context.Context, m candidateLook) (g *report.Gate,
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
 	}
+	if err := checkWhere(ctx, db, m.flags.where, m.base.All()); err != nil {
+		return nil, err
+	}
 	if !m.terms.Chosen {
 		m.terms.Tasks = reading.SuiteOf(ctx, db, m.candidate).Question()
 	}

@@ -47,6 +47,9 @@ up to N failed episodes of each model.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
+			if err := checkWhere(ctx, db, f.where); err != nil {
+				return err
+			}
 			all, err := chooseExperiments(ctx, db, args)
 			if err != nil {
 				return err

@@ -27,6 +27,16 @@ func (f *runFlags) retried(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	planned := func(yield func(assay.Trial, error) bool) {
+		for t := range j.Trials() {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+	if err := where.Check(planned, db.Attempts(ctx, store.Filter{Superseded: true})); err != nil {
+		return nil, usageError("--retry: %w", err)
+	}
 	// A record of each trial, because a store may have more attempts than fit in memory.
 	type record struct {
 		settled, chosen bool

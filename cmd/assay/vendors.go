@@ -119,6 +119,9 @@ func (p *process) vendors(ctx context.Context, names []string, f vendorFlags) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := checkWhere(ctx, db, f.where); err != nil {
+		return err
+	}
 	v, err := reading.VendorRequest{
 		Names: names, Where: f.where, Cluster: f.cluster, Margin: margin, Allow: f.allow,
 	}.Vendors(ctx, db)

@@ -29,6 +29,14 @@ func (b *Baseline) Attempts(where export.Where) iter.Seq2[assay.Attempt, error] 
 	return Filter(b.attempts, where.Has)
 }
 
+// All yields all attempts of the baseline.
+func (b *Baseline) All() iter.Seq2[assay.Attempt, error] {
+	if b.side == nil {
+		return func(func(assay.Attempt, error) bool) {}
+	}
+	return b.attempts
+}
+
 // In returns the open store of the baseline if it has that path. Its attempts are proved once.
 func (b *Baseline) In(path string) *store.DB {
 	if b.path != path {
