@@ -117,11 +117,17 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 		return err
 	}
 	found := map[string]any{"lanes": results}
+	if len(pools.Notes) > 0 {
+		found["notes"] = pools.Notes
+	}
 	if len(agents) > 0 {
 		found["agents"] = agents
 	}
 	err = p.either(f.asJSON, found, func() {
 		writeCheck(p, results)
+		for _, note := range pools.Notes {
+			p.say("%s", sanitize(note))
+		}
 		writeAgents(p, agents)
 	})
 	changes := 0

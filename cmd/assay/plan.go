@@ -108,9 +108,11 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 	writeCeilings(p, out.Ceilings)
 	writeUnsolvable(p, out.Unsolvable)
 	writeUnsound(p.out, j, &out.Unsound)
-	if note := j.SimNote(); note != "" {
-		p.say("%s", note)
-		fmt.Fprintln(p.out)
+	for _, note := range append(out.Notes, j.SimNote()) {
+		if note != "" {
+			p.say("%s", sanitize(note))
+			fmt.Fprintln(p.out)
+		}
 	}
 	writePower(p, out.Power)
 	writeForecast(p, j.Experiment, out)

@@ -31,6 +31,8 @@ type Estimate struct {
 	Unsolvable    Unsolvable           `json:"unsolvable"`
 	// Unsound holds the findings of a short check of tasks with own tools.
 	Unsound validate.Unsound `json:"unsound"`
+	// Notes are those of the [Pools].
+	Notes []string `json:"notes,omitempty"`
 	Forecast
 	// User is the share of the simulated user, if attempts of the experiment have settled.
 	User *UserForecast `json:"user,omitempty"`
@@ -99,6 +101,7 @@ func (j *Job) Estimate(
 		return out, err
 	}
 	defer pools.Close()
+	out.Notes = pools.Notes
 	var settled store.Set
 	if db != nil {
 		if err := pools.Recall(ctx, db); err != nil {

@@ -42,7 +42,7 @@ type Pools struct {
 	clients map[string]levels
 	// Agents has the models that are foreign agents.
 	Agents map[string]Agent
-	// Notes mention settings that an endpoint does not accept.
+	// Notes mention settings that an endpoint does not accept, and prices that are probably wrong.
 	Notes []string
 	// Secrets are the values of all keys, so that logs can leave them out.
 	Secrets []string
@@ -84,6 +84,13 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		Agents:  agents,
 		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
 		owners: make(map[string]string), clients: make(map[string]levels),
+	}
+	for _, model := range j.Experiment.Asked() {
+		for _, l := range lanes[model] {
+			for _, doubt := range l.PriceDoubts() {
+				p.addNote(doubt)
+			}
+		}
 	}
 	p.client = wire.NewClient(wire.ClientOptions{
 		// The time limit of the lane ends a request first, because its error is more specific.

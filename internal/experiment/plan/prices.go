@@ -71,6 +71,37 @@ func checkPrice(doc *yamldoc.Document, parent, key, model string, p *lane.Price)
 	return nil
 }
 
+// leastPrice and mostPrice are dollars per million tokens. A price below the first is probably one
+// per token, or per thousand tokens if a million would cost more than the second.
+const (
+	leastPrice = 0.001
+	mostPrice  = 200
+)
+
+// PriceDoubts warns of prices of a lane that are probably not per million tokens, with the prices
+// that are probably meant.
+func (l Lane) PriceDoubts() (doubts []string) {
+	p := l.Serve.Price
+	for _, n := range []struct {
+		field string
+		value *float64
+	}{{"input", &p.Input}, {"output", &p.Output}, {"cached", p.Cached}, {"cache_write", p.CacheWrite}} {
+		if n.value == nil || *n.value <= 0 || *n.value >= leastPrice {
+			continue
+		}
+		per, meant := "one token", *n.value*1e6
+		if meant > mostPrice {
+			per, meant = "a thousand tokens", *n.value*1e3
+		}
+		doubts = append(doubts, fmt.Sprintf("the price of %s is %s: %s, in dollars per million tokens; if that is the "+
+			"price of %s, write %s: %s", l.Model, n.field, decimal(*n.value), per, n.field,
+			strconv.FormatFloat(meant, 'g', 6, 64)))
+	}
+	return doubts
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
 // Of returns the price of a lane's model.
 func (p *Prices) Of(l Lane) (lane.Price, error) {
 	for _, name := range []string{l.Model, l.Deployment} {

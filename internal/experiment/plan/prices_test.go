@@ -69,3 +69,34 @@ func TestWrongPrices(t *testing.T) {
 		t.Errorf("LoadPrices() error = %v", err)
 	}
 }
+
+// TestPriceDoubts checks which prices are taken for prices of one token.
+func TestPriceDoubts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		price lane.Price
+		want  []string
+	}{
+		{lane.Price{Input: 0.00000027, Output: 1.1e-6}, []string{
+			"input: 0.00000027, in dollars per million tokens; if that is the price of one token, write input: 0.27",
+			"output: 0.0000011, in dollars per million tokens; if that is the price of one token, write output: 1.1",
+		}},
+		{lane.Price{Input: 1.25, Output: 10, Cached: new(1.25e-7)}, []string{"write cached: 0.125"}},
+		{lane.Price{Input: 0.00015, Output: 3}, []string{"the price of one token, write input: 150"}},
+		{lane.Price{Input: 0.0005, Output: 3}, []string{"the price of a thousand tokens, write input: 0.5"}},
+		{lane.Price{Input: 0.001, Output: 0.01}, nil},
+		{lane.Price{Stated: true, Cached: new(float64)}, nil},
+		{lane.Price{}, nil},
+	} {
+		got := plan.Lane{Model: "m", Serve: plan.Serve{Price: tc.price}}.PriceDoubts()
+		if len(got) != len(tc.want) {
+			t.Errorf("%+v: %q, want %q", tc.price, got, tc.want)
+			continue
+		}
+		for i, want := range tc.want {
+			if !strings.Contains(got[i], want) || !strings.HasPrefix(got[i], "the price of m is ") {
+				t.Errorf("%+v: %q, want %q", tc.price, got[i], want)
+			}
+		}
+	}
+}
