@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -233,6 +235,11 @@ func members(names Names, groups map[string][]string) Names {
 func (e *Experiment) checkFactors(f *Factors, at string) error {
 	for _, n := range namedFactors {
 		names := *n.of(f)
+		node := e.node(at + n.field)
+		if n.field != "severities" && node != nil && node.Kind == yaml.SequenceNode && len(node.Content) == 0 {
+			return e.FieldError(at+n.field, "the list of "+n.field+" is empty",
+				"remove this line, which leaves the default, or list some")
+		}
 		if n.field == "variants" {
 			names = plainNames(names)
 		}

@@ -152,6 +152,10 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		if k == NoKey && len(e.Keys) == 1 {
 			break
 		}
+		if slices.Index(e.Keys, k) < i {
+			return at(fmt.Sprintf(".keys[%d]", i), "this key is listed twice",
+				"remove it, because two lanes would share its limits")
+		}
 		if !variableText.MatchString(k) || yamldoc.IsKey(k) {
 			return bare(at(fmt.Sprintf(".keys[%d]", i),
 				"this is not the name of an environment variable",
@@ -192,6 +196,12 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 			if *s.Limits.Of(b) < 0 {
 				return p.doc.At(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
 					"remove it if you do not know the limit; the lane finds it out")
+			}
+		}
+		for i, name := range s.Deployments {
+			if slices.Index(s.Deployments, name) < i {
+				return p.doc.At(fmt.Sprintf("%s.deployments[%d]", place, i), "deployment "+name+" is listed twice",
+					"remove it, because two lanes would share its limits")
 			}
 		}
 		if s.FirstReply < 0 {

@@ -126,6 +126,8 @@ func TestProvidersErrors(t *testing.T) {
 			"version", "    api_version: 2025-04-01-preview\n", "",
 			"provider azure-east needs an api_version",
 		},
+		{"key twice", "keys: [KEY_0, KEY_1]", "keys: [KEY_0, KEY_1, KEY_0]", "this key is listed twice"},
+		{"deployment twice", "[m-1, m-2]", "[m-1, m-1]", "deployment m-1 is listed twice"},
 		{"negative", "rpm: 600", "rpm: -1", "6:41: limits.rpm is negative"},
 		{
 			"negative day", "rpm: 600", "rpd: -1",

@@ -43,6 +43,7 @@ func experimentFiles() map[string]bool {
 		"variants: all": true,
 		"variants: [logical, flawed_missing_step]": true, "variants: flawd": false,
 		"variants: [flawed_]": false, "variants: {}": false,
+		"variants: []": false, "task_types: []": false, "difficulties: []": false, "plan_authority: []": false,
 		"severities: []": true, "severities: [severe]": false, "severities: severe": false,
 		"variants: [cot, flawed]\nseverities: [light, all]":    true,
 		"variants: operational\nseverities: light":             true,

@@ -291,6 +291,10 @@ func (r *taskReader) check(i int, t *assay.Task) error {
 		return r.at(i, ".type", fmt.Sprintf("%q is not a valid type", t.Type),
 			"use up to 60 letters, digits, dashes and underscores")
 	}
+	if t.Tools != nil && len(t.Tools) == 0 {
+		return r.at(i, ".tools", fmt.Sprintf("task %s lists no tools", t.ID),
+			"remove this line, and it may use all of them, or list some")
+	}
 	r.seen[key] = true
 	for k, name := range t.Tools {
 		if err := r.known(fmt.Sprintf("$.tasks[%d].tools[%d]", i, k), name); err != nil {

@@ -2,6 +2,7 @@ package library
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ type toolEntry struct {
 	Parameters  any          `yaml:"parameters"`
 	Effect      string       `yaml:"effect"`
 	Errors      []errorEntry `yaml:"errors"`
-	Reliability float64      `yaml:"reliability"`
+	Reliability *float64     `yaml:"reliability"`
 	// Faults are the shares of the kinds of the tool's faults.
 	Faults assay.FaultMix `yaml:"faults"`
 	// A tool may be written as OpenAI has it: in Chat Completions within function, in Responses
@@ -237,7 +238,14 @@ func ownTool(
 
 // chances reads how a tool fails by chance.
 func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.Tool) error {
-	if t.Reliability = e.Reliability; t.Reliability < 0 || t.Reliability > 1 {
+	if word := strings.ToLower(t.Effect); slices.Contains([]string{"no", "none", "false", "off"}, word) {
+		return at(".effect", fmt.Sprintf("%q is not an effect", t.Effect),
+			"remove it if the tool changes nothing, or say what it changes")
+	}
+	if e.Reliability != nil && *e.Reliability == 0 {
+		return at(".reliability", "a tool of reliability 0 never works", "write a number above 0, or remove the tool")
+	}
+	if t.Reliability = *cmp.Or(e.Reliability, new(float64)); t.Reliability < 0 || t.Reliability > 1 {
 		return at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1", t.Reliability),
 			"it is multiplied by that of the experiment")
 	}

@@ -157,6 +157,8 @@ func plainMessage(s string) string {
 
 func goWord(typ string) string {
 	switch {
+	case typ == "time.Duration":
+		return "a time with its unit, such as 30s"
 	case strings.HasSuffix(typ, " (TextUnmarshaler)"):
 		return "a single value"
 	case strings.HasPrefix(typ, "[]"), typ == "!!seq":

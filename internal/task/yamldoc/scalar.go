@@ -127,6 +127,9 @@ func (s *settler) member(t reflect.Type, name string) reflect.Type {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
+// glued matches a comment that is probably the rest of a text, as in order #7.
+var glued = regexp.MustCompile(`^#[\pL\d]`)
+
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
 // settleScalar settles a scalar. What becomes text stays as it is written.
@@ -134,6 +137,9 @@ func (s *settler) settleScalar(n *yaml.Node, t reflect.Type) *Error {
 	number := decimal.MatchString(n.Value) && !zeros.MatchString(n.Value)
 	switch {
 	case isNull(n):
+	case n.Style&quoted == 0 && strings.Contains(n.Value, " ") && glued.MatchString(n.LineComment):
+		return s.Here(n.Line, n.Column, "this text ends before "+n.LineComment+", because # begins a comment",
+			"put the text into quotes, or write a space behind # if it is a comment")
 	case n.Style&(quoted|yaml.TaggedStyle) != 0:
 		if isNumber(t) && number {
 			return s.Here(n.Line, n.Column, "a number in quotes is text", "write "+n.Value+" without quotes")

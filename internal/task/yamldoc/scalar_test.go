@@ -161,30 +161,31 @@ func TestRefusedScalars(t *testing.T) {
 	for text, want := range map[string]string{
 		"any: {zip: 01234}\n": "f.yaml:1:12: the number 01234 begins with 0\n  1 | any: {zip: 01234}\n" +
 			"    |            ^\nhint: write 1234 if it is a number, or \"01234\" in quotes if it is text",
-		"whole: 010\n":          "f.yaml:1:8: the number 010 begins with 0\n  1 | whole: 010\n    |        ^\nhint: write 10 if it is a number",
-		"number: 00.50\n":       "hint: write 0.50 if it is a number",
-		"any: 0x1F\n":           "0x1F can be read in several ways\n  1 | any: 0x1F\n    |      ^\nhint: write 31 if it is a number, or \"0x1F\" in quotes",
-		"any: 1_000\n":          "hint: write 1000 if it is a number, or \"1_000\" in quotes if it is text",
-		"whole: \"3\"\n":        "f.yaml:1:8: a number in quotes is text",
-		"truth: yes\n":          "f.yaml:1:8: wrong type: found text, want true or false",
-		"any: 1e999\n":          "f.yaml:1:6: the number is too large",
-		"any: !env KEY\n":       "f.yaml:1:6: the tag !env is not supported",
-		"whole: !!int \"08\"":   "f.yaml:1:8: the tag !!int is not supported",
-		"texts: [a, null]\n":    "f.yaml:1:12: this item of the list is empty",
-		"texts: [a, ~, b]\n":    "f.yaml:1:12: this item of the list is empty",
-		"texts:\n- a\n-\n- b\n": "f.yaml:3:2: this item of the list is empty",
-		"numbers: [null]\n":     "f.yaml:1:11: this item of the list is empty",
-		"deep: [~]\n":           "f.yaml:1:8: this item of the list is empty",
-		"any:\n  - 1\n  -\n":    "f.yaml:3:4: this item of the list is empty",
-		"shares: {a: null}\n":   "f.yaml:1:13: \"a\" has no value",
-		"names:\n  a:\n":        "f.yaml:2:5: \"a\" has no value",
-		"any: {sum: 1,000}\n":   "f.yaml:1:14: \"000\" has no value",
+		"whole: 010\n":                 "f.yaml:1:8: the number 010 begins with 0\n  1 | whole: 010\n    |        ^\nhint: write 10 if it is a number",
+		"number: 00.50\n":              "hint: write 0.50 if it is a number",
+		"any: 0x1F\n":                  "0x1F can be read in several ways\n  1 | any: 0x1F\n    |      ^\nhint: write 31 if it is a number, or \"0x1F\" in quotes",
+		"any: 1_000\n":                 "hint: write 1000 if it is a number, or \"1_000\" in quotes if it is text",
+		"whole: \"3\"\n":               "f.yaml:1:8: a number in quotes is text",
+		"truth: yes\n":                 "f.yaml:1:8: wrong type: found text, want true or false",
+		"any: 1e999\n":                 "f.yaml:1:6: the number is too large",
+		"text: Refund order #7 now.\n": "f.yaml:1:7: this text ends before #7 now., because # begins a comment",
+		"any: !env KEY\n":              "f.yaml:1:6: the tag !env is not supported",
+		"whole: !!int \"08\"":          "f.yaml:1:8: the tag !!int is not supported",
+		"texts: [a, null]\n":           "f.yaml:1:12: this item of the list is empty",
+		"texts: [a, ~, b]\n":           "f.yaml:1:12: this item of the list is empty",
+		"texts:\n- a\n-\n- b\n":        "f.yaml:3:2: this item of the list is empty",
+		"numbers: [null]\n":            "f.yaml:1:11: this item of the list is empty",
+		"deep: [~]\n":                  "f.yaml:1:8: this item of the list is empty",
+		"any:\n  - 1\n  -\n":           "f.yaml:3:4: this item of the list is empty",
+		"shares: {a: null}\n":          "f.yaml:1:13: \"a\" has no value",
+		"names:\n  a:\n":               "f.yaml:2:5: \"a\" has no value",
+		"any: {sum: 1,000}\n":          "f.yaml:1:14: \"000\" has no value",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error = %v\nwant %s", text, err, want)
 		}
 	}
-	s, err := read("any: {a: [1, null, ~], b: , c: }\ntext: !!str 5\nnames: {a: \"\"}\n")
+	s, err := read("any: {a: [1, null, ~], b: , c: }\ntext: !!str 5 #five\nnames: {a: \"\"}\n")
 	want := map[string]any{"a": []any{1, nil, nil}, "b": nil, "c": nil}
 	if err != nil || !reflect.DeepEqual(s.Any, want) || s.Text != "5" {
 		t.Errorf("%v, %v", s, err)
