@@ -187,7 +187,7 @@ func (q *queue) spare(now time.Time) (bool, time.Time) {
 		}
 		n := l.room(now, c)
 		places += n
-		if !l.mayHedge() {
+		if !l.mayHedge(now) {
 			continue
 		}
 		usable += n
@@ -199,8 +199,8 @@ func (q *queue) spare(now time.Time) (bool, time.Time) {
 }
 
 // mayHedge reports whether a lane may get second requests. A lane in trouble may not.
-func (l *lane) mayHedge() bool {
-	return l.Hedge && l.closed == nil && l.pausesInRow == 0 && !l.limiter.Doubts()
+func (l *lane) mayHedge(now time.Time) bool {
+	return l.Hedge && l.closed == nil && l.pausesInRow == 0 && !l.limiter.Doubts(now)
 }
 
 // spareLane returns the lane that can start a second request for a turn now, or nil if no lane can.
@@ -211,7 +211,7 @@ func (q *queue) spareLane(now time.Time, f *flight) (best *lane) {
 		f.cost = q.estimate(f.bytes)
 	}
 	for _, l := range q.lanes {
-		if !l.mayHedge() || bound && l.Origin != f.origin || l.room(now, f.cost) == 0 {
+		if !l.mayHedge(now) || bound && l.Origin != f.origin || l.room(now, f.cost) == 0 {
 			continue
 		}
 		if best == nil || best == f.on || l != f.on && l.preferred(best) {

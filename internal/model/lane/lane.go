@@ -170,7 +170,7 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 	wait(l.pausedUntil, pausing)
 	learned, ok := l.limiter.Next(now, c.amount())
 	if why := learnedLimit; ok {
-		if l.limiter.Doubts() {
+		if l.limiter.Doubts(now) {
 			why = refusal
 		}
 		wait(learned, why)
@@ -191,7 +191,7 @@ func (l *lane) room(now time.Time, c cost) int {
 	if full || at.After(now) {
 		return 0
 	}
-	n := max(1, min(l.width()-l.inFlight, l.limiter.Room())) // one may exceed the learned limits
+	n := max(1, min(l.width()-l.inFlight, l.limiter.Room(now))) // one may exceed the learned limits
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		limit, weight := l.stated[b], c.in(b)
 		if limit <= 0 || weight <= 0 {
@@ -253,9 +253,9 @@ func (l *lane) correct(t heldSlot, by cost) {
 }
 
 // cancel undoes take if no request was sent.
-func (l *lane) cancel(t heldSlot) {
+func (l *lane) cancel(now time.Time, t heldSlot) {
 	l.freeSlot(t)
-	l.limiter.Cancel(t.number)
+	l.limiter.Cancel(now, t.number)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 

@@ -302,13 +302,13 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 		}
 	}
 
-	p.change(func(time.Time) {
+	p.change(func(now time.Time) {
 		r.gone = true
 		r.rest()
 		select {
 		case a := <-granted:
 			if a.err == nil {
-				a.ticket.lane.cancel(a.ticket)
+				a.ticket.lane.cancel(now, a.ticket)
 				p.q.forget(&r.flight)
 			}
 		default:

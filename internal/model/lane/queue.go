@@ -210,7 +210,7 @@ func (q *queue) paused() bool {
 // refused reports whether all open lanes wait after a refusal.
 func (q *queue) refused(now time.Time) bool {
 	for _, l := range q.lanes {
-		if l.closed == nil && !l.limiter.Doubts() && !l.pausedUntil.After(now) {
+		if l.closed == nil && !l.limiter.Doubts(now) && !l.pausedUntil.After(now) {
 			return false
 		}
 	}

@@ -32,7 +32,7 @@ func (l *lane) refused(now time.Time, t heldSlot, fault *assay.Fault) {
 	l.limiter.Refuse(now, t.number, limit.Refusal{
 		Wait: fault.RetryAfter, Measure: measures[fault.Bucket], Limit: fault.Limit,
 	})
-	if state := l.limiter.State(); state == limit.Waiting || state == limit.Pacing {
+	if state := l.limiter.State(now); state == limit.Waiting || state == limit.Pacing {
 		l.refusedBurst = true
 	}
 	l.words = fault.Detail

@@ -70,11 +70,13 @@ const (
 
 // Limiter decides when a lane may send its next request. It is not safe for concurrent use.
 //
-// Inside, times are durations since the limiter was born.
+// It is a function of its events alone: questions between them change nothing, so a wall that ends by
+// time ends then, whenever somebody asks. Inside, times are durations since the limiter was born.
 type Limiter struct {
 	born     time.Time
-	width    int // requests that may be in flight
-	most     int // the largest width
+	latest   time.Duration // when it changed last; time never goes back behind that
+	width    int           // requests that may be in flight
+	most     int           // the largest width
 	inFlight int
 	crowded  bool // too many requests were in flight, and all still are
 	named    int  // requests in flight that a refusal named as the limit, or 0
@@ -99,6 +101,7 @@ type Limiter struct {
 	suspect   uint64        // the first refusal that the obeyed rules do not explain, or 0
 	ramp      ramp
 	chance    chance
+	asked     Amount        // by the request that was sent last
 	slowest   time.Duration // how long refusals have taken lately
 	patience  time.Duration // how long a request may be refused; see the package comment
 
@@ -123,12 +126,44 @@ func (l *Limiter) Reset(now time.Time, first, most int) {
 	l.inFlight, l.log.first = flying, next
 }
 
-const never = time.Duration(1<<63 - 1)
+const (
+	never = time.Duration(1<<63 - 1)
+	// No clock is believed to be further than farthest from where it began, and no announced wait is
+	// longer than longestWait, so that sums of times stay within their type.
+	farthest    = 50 * 365 * day
+	longestWait = 365 * day
+)
+
+// at returns the limiter's time. It ends a wall whose probe has not been refused for long enough, as
+// of the moment when that was so.
+func (l *Limiter) at(now time.Time) time.Duration {
+	t := max(l.latest, min(farthest, now.Sub(l.born)))
+	if r := l.probe(); r != nil {
+		if due := max(l.latest, r.sent+l.patience); due <= t {
+			l.latest = due
+			l.climb(due)
+			l.pass(due, r)
+			l.silence(due)
+		}
+	}
+	return t
+}
+
+// begin begins an event and returns its time. Its end calls silence.
+func (l *Limiter) begin(now time.Time) time.Duration {
+	l.latest = l.at(now)
+	l.climb(l.latest)
+	return l.latest
+}
 
 // Next returns when the next request may be sent. It returns false if a reply has to come first.
 func (l *Limiter) Next(now time.Time, a Amount) (at time.Time, ok bool) {
-	t, ok := l.next(now.Sub(l.born), a)
-	return l.born.Add(t), ok
+	t, ok := l.next(l.at(now), a)
+	at = l.born.Add(t)
+	if at.Before(now) {
+		at = now
+	}
+	return at, ok
 }
 
 func (l *Limiter) next(now time.Duration, a Amount) (time.Duration, bool) {
@@ -140,10 +175,9 @@ func (l *Limiter) next(now time.Duration, a Amount) (time.Duration, bool) {
 		return at, true
 	}
 
-	switch l.State() {
+	switch l.state() {
 	case Obeying:
 		if at = l.permitted(now, a); at > now {
-			l.ramp.waits = l.ramp.waits || at > now+longBlock && at < never
 			at = min(at, l.nextDare(now, a, at))
 			return at, at < never
 		}
@@ -155,7 +189,9 @@ func (l *Limiter) next(now time.Duration, a Amount) (time.Duration, bool) {
 
 // Send notes that a request is sent and returns its number.
 func (l *Limiter) Send(now time.Time, a Amount) uint64 {
-	t, state := now.Sub(l.born), l.State()
+	t, state := l.begin(now), l.state()
+	defer l.silence(t)
+	l.asked = a
 	r := request{sent: t, amount: a}
 	r.permitted = len(l.obeyed) > 0 && l.permitted(t, a) <= t
 	daring := state == Obeying && !r.permitted || state == Pacing && l.pace.next(t) > t
@@ -178,7 +214,8 @@ func (l *Limiter) Send(now time.Time, a Amount) uint64 {
 
 // Accept notes that the endpoint accepted a request, and its actual use.
 func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
-	t := now.Sub(l.born)
+	t := l.begin(now)
+	defer l.silence(t)
 	l.land()
 	l.width = min(l.most, l.width+1)
 	r := l.log.at(n)
@@ -199,15 +236,18 @@ func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
 
 // Drop notes that a request ended without showing whether the endpoint accepted it.
 func (l *Limiter) Drop(now time.Time, n uint64) {
+	t := l.begin(now)
+	defer l.silence(t)
 	l.land()
 	if r := l.log.at(n); r != nil {
-		r.fate, r.ended = dropped, now.Sub(l.born)
+		r.fate, r.ended = dropped, t
 		l.dare.cancel(n)
 	}
 }
 
 // Cancel notes that a request was not sent after all.
-func (l *Limiter) Cancel(n uint64) {
+func (l *Limiter) Cancel(now time.Time, n uint64) {
+	defer l.silence(l.begin(now))
 	l.land()
 	if r := l.log.at(n); r != nil {
 		l.sent--
@@ -228,14 +268,16 @@ type Refusal struct {
 
 // Refuse notes that the endpoint refused a request.
 func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
-	t := now.Sub(l.born)
+	t := l.begin(now)
+	defer l.silence(t)
 	l.land()
 	r := l.log.at(n)
 	if r == nil {
 		return
 	}
+	why.Wait = min(max(0, why.Wait), longestWait)
 	l.refused++
-	l.waits += why.Wait
+	l.waits = min(l.waits, never-why.Wait) + why.Wait
 	r.fate, r.ended, r.measure = refused, t, why.Measure
 	for _, o := range l.obeyed {
 		o.correct(r, Amount{}.minus(r.amount))
@@ -282,8 +324,13 @@ func (l *Limiter) correct(r *request, by Amount) {
 	}
 }
 
-// State returns the current state of the limiter.
-func (l *Limiter) State() State {
+// State returns the state of the limiter.
+func (l *Limiter) State(now time.Time) State {
+	l.at(now)
+	return l.state()
+}
+
+func (l *Limiter) state() State {
 	switch {
 	case l.wall.gate != Open:
 		return l.wall.gate
@@ -296,7 +343,10 @@ func (l *Limiter) State() State {
 }
 
 // Doubts reports whether requests wait because others were refused a moment ago.
-func (l *Limiter) Doubts() bool { return l.wall.gate != Open }
+func (l *Limiter) Doubts(now time.Time) bool {
+	l.at(now)
+	return l.wall.gate != Open
+}
 
 // Width returns how many requests may be in flight.
 func (l *Limiter) Width() int {
@@ -310,8 +360,8 @@ func (l *Limiter) Width() int {
 }
 
 // Room returns how many requests can be sent now at least, if one can.
-func (l *Limiter) Room() int {
-	if l.State() == Open && !l.ramp.on {
+func (l *Limiter) Room(now time.Time) int {
+	if t := l.at(now); l.state() == Open && !l.climbs(t) {
 		return l.width - l.inFlight
 	}
 	return 1

@@ -27,8 +27,8 @@ func TestSingleRefusalTeachesNothing(t *testing.T) {
 	l.Accept(at, second, one)
 	probe := l.Send(at, one)
 	l.Accept(at.Add(time.Second), probe, one)
-	if l.State() != limit.Open || len(l.Rules()) > 0 {
-		t.Errorf("state %v, rules %v", l.State(), l.Rules())
+	if l.State(at.Add(time.Second)) != limit.Open || len(l.Rules()) > 0 {
+		t.Errorf("state %v, rules %v", l.State(at.Add(time.Second)), l.Rules())
 	}
 	if want := "1 of 3 requests refused by chance (33.3 %), which waited 60 s in all"; l.Words() != want {
 		t.Errorf("Words() = %q, want %q", l.Words(), want)
@@ -46,8 +46,8 @@ func TestResetForgetsRequestsInFlight(t *testing.T) {
 		t.Errorf("Next() = %v with a request in flight", at)
 	}
 	l.Refuse(epoch.Add(time.Second), before, limit.Refusal{Wait: time.Minute})
-	if l.Words() != "" || l.State() != limit.Open {
-		t.Errorf("state %v, words %q", l.State(), l.Words())
+	if l.Words() != "" || l.State(epoch.Add(time.Second)) != limit.Open {
+		t.Errorf("state %v, words %q", l.State(epoch.Add(time.Second)), l.Words())
 	}
 	if _, ok := l.Next(epoch.Add(time.Second), one); !ok {
 		t.Error("silent after the request has ended")
@@ -111,7 +111,7 @@ func TestLimiterIsNeverSilent(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
 			at, ok := l.Next(now, one)
 			if len(flying) == 0 && (!ok || at.Sub(now) > time.Hour) {
-				t.Fatalf("silent for %v (%v) with nothing in flight, %v", at.Sub(now), ok, l.State())
+				t.Fatalf("silent for %v (%v) with nothing in flight, %v", at.Sub(now), ok, l.State(now))
 			}
 			if ok && !at.After(now) {
 				flying = append(flying, l.Send(now, one))
@@ -128,7 +128,7 @@ func TestLimiterIsNeverSilent(t *testing.T) {
 			case 0:
 				l.Drop(now, n)
 			case 1:
-				l.Cancel(n)
+				l.Cancel(now, n)
 			case 2, 3:
 				l.Refuse(now, n, limit.Refusal{
 					Wait:    time.Duration(rapid.IntRange(0, 90).Draw(t, "wait")) * time.Second,

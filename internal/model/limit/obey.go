@@ -37,6 +37,7 @@ func (r *rule) obey(g *log) *obeyed {
 
 func (o *obeyed) add(r *request) {
 	if o.span > 0 {
+		o.used, o.sum = o.since(o.counted(r.sent))
 		o.used = append(o.used, use{r.number, r.sent, o.measure.of(r.amount)})
 		o.sum += o.measure.of(r.amount)
 	}
@@ -53,34 +54,44 @@ func (o *obeyed) correct(r *request, by Amount) {
 	}
 }
 
-// drop forgets all use before a time.
-func (o *obeyed) drop(before time.Duration) {
-	n := 0
-	for ; n < len(o.used) && o.used[n].sent <= before; n++ {
-		o.sum -= o.used[n].amount
+// since returns the use after a time, and its sum.
+func (o *obeyed) since(t time.Duration) (used []use, sum int) {
+	used, sum = o.used, o.sum
+	for len(used) > 0 && used[0].sent <= t {
+		sum -= used[0].amount
+		used = used[1:]
 	}
-	o.used = o.used[n:]
+	return used, sum
+}
+
+// counted returns the time after which use may still count now.
+func (o *obeyed) counted(now time.Duration) time.Duration {
+	if o.shape == sliding {
+		return now - o.span - o.slack
+	}
+	_, keep := o.ends(now)
+	return keep - 1
 }
 
 // next returns when the rule permits a request.
 func (o *obeyed) next(now time.Duration, a Amount, inFlight int) time.Duration {
-	excess := func() int { return o.sum + o.measure.of(a) - o.limit }
 	switch {
 	case o.span == 0 && inFlight >= o.limit:
 		return never
 	case o.span == 0:
 		return now
-	case o.shape != sliding:
-		end, keep := o.ends(now)
-		o.drop(keep - 1)
-		if excess() > 0 && o.sum > 0 {
+	}
+	used, sum := o.since(o.counted(now))
+	over := sum + o.measure.of(a) - o.limit
+	if o.shape != sliding {
+		if over > 0 && sum > 0 {
+			end, _ := o.ends(now)
 			return end
 		}
 		return now
 	}
-	o.drop(now - o.span - o.slack)
-	at, over := now, excess()
-	for _, u := range o.used {
+	at := now
+	for _, u := range used {
 		if over <= 0 {
 			break
 		}

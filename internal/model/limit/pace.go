@@ -25,8 +25,12 @@ const (
 	// twice that time, and so on.
 	firstRest, longestRest = 8 * time.Second, time.Minute
 	growth                 = 8 * time.Second
-	// longestPace is the longest time between two requests.
+	// longestPace is the longest time between two requests. However many are refused, no rate is
+	// lower than leastRate.
 	longestPace = 10 * time.Second
+	leastRate   = 1. / 3600
+	// mostBlamed is the largest share of refusals that is not blamed on the rate.
+	mostBlamed = 0.9
 	// A rate that rests falls if this share of requests is refused, beyond chance.
 	tooMany = 0.1
 	// Of calm requests, older ones count half after mostCalm.
@@ -41,12 +45,15 @@ func (p *pace) rests(t time.Duration) bool { return t < p.began+p.rest }
 
 // start sets the first rate: the rate of requests accepted since some time.
 func (p *pace) start(t, since time.Duration, accepted int) {
-	*p = pace{rate: max(1, float64(accepted)) / max((t-since).Seconds(), 0.1), due: t, rest: firstRest}
+	rate := max(1, float64(accepted)) / max((t-since).Seconds(), 0.1)
+	*p = pace{rate: max(leastRate, rate), due: t, rest: firstRest}
 	p.begin(t)
 }
 
 // chance returns the share of requests that are refused at any rate.
-func (p *pace) chance() float64 { return max(0, p.calmRefused-1) / max(20, p.calm) }
+func (p *pace) chance() float64 {
+	return min(mostBlamed, max(0, p.calmRefused-1)/max(20, p.calm))
+}
 
 // refuse notes that a request was refused.
 func (p *pace) refuse(t time.Duration) {
@@ -71,6 +78,7 @@ func (p *pace) wall(t time.Duration, strong bool) float64 {
 	} else {
 		p.rate = min(p.at(t), 0.98*measured/(1-p.chance()))
 	}
+	p.rate = max(leastRate, p.rate)
 	p.begin(t)
 	by := p.rate / old
 	if by < 0.8 || by > 1.25 {
@@ -97,7 +105,7 @@ func (p *pace) gap(t time.Duration) time.Duration {
 	if p.rate == 0 {
 		return 0
 	}
-	return min(longestPace, time.Duration(float64(time.Second)/p.at(t)))
+	return time.Duration(min(longestPace.Seconds(), 1/p.at(t)) * float64(time.Second))
 }
 
 func (p *pace) next(t time.Duration) time.Duration { return max(t, p.due) }

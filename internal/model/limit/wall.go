@@ -99,21 +99,24 @@ func (l *Limiter) crowd(r *request, limit int) {
 	}
 }
 
-// probing returns until when requests wait because of a wall. It ends the wall if the latest
-// request has not been refused for long enough.
+// probe returns the request in flight that ends a wall unless it is refused soon, or nil.
+func (l *Limiter) probe() *request {
+	if r := l.log.latest(); l.wall.gate != Open && r != nil && r.number > l.wall.last &&
+		r.fate == pending {
+		return r
+	}
+	return nil
+}
+
+// probing returns until when requests wait because of a wall.
 func (l *Limiter) probing(now time.Duration) time.Duration {
-	w := &l.wall
-	if w.gate == Open {
+	if l.wall.gate == Open {
 		return now
 	}
-	if r := l.log.latest(); r != nil && r.number > w.last && r.fate == pending {
-		if at := r.sent + l.patience; at > now {
-			return at
-		}
-		l.pass(now, r)
-		return now
+	if r := l.probe(); r != nil {
+		return r.sent + l.patience
 	}
-	return w.until
+	return l.wall.until
 }
 
 // nextProbe returns when the next probe of a wall is due.
@@ -168,19 +171,33 @@ type ramp struct {
 	waits bool // it begins when rules that have silenced the lane for longBlock permit a request
 }
 
-// ramped returns when the ramp permits a request. The number of requests that may still be refused
-// doubles each time that refusals would have arrived.
-func (l *Limiter) ramped(now time.Duration) time.Duration {
-	if !l.ramp.on {
-		return now
+// silence notes whether the obeyed rules silence the lane for long from now on.
+func (l *Limiter) silence(now time.Duration) {
+	if l.state() == Obeying {
+		at := l.permitted(now, l.asked)
+		l.ramp.waits = l.ramp.waits || at > now+longBlock && at < never
 	}
-	most := 1 << min(30, (now-l.ramp.began)/l.patience)
-	if most >= l.width {
-		l.ramp.on = false
+}
+
+// height returns how many requests the ramp permits that may still be refused. It doubles each time
+// that refusals would have arrived.
+func (l *Limiter) height(now time.Duration) int {
+	return 1 << min(30, max(0, now-l.ramp.began)/l.patience)
+}
+
+// climbs reports whether the ramp still bounds requests.
+func (l *Limiter) climbs(now time.Duration) bool { return l.ramp.on && l.height(now) < l.width }
+
+// climb ends the ramp if it has reached the width.
+func (l *Limiter) climb(now time.Duration) { l.ramp.on = l.climbs(now) }
+
+// ramped returns when the ramp permits a request.
+func (l *Limiter) ramped(now time.Duration) time.Duration {
+	if !l.climbs(now) {
 		return now
 	}
 	fresh, oldest := l.log.fresh(now - l.patience)
-	if fresh < most {
+	if fresh < l.height(now) {
 		return now
 	}
 	return oldest + l.patience
