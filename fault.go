@@ -105,7 +105,7 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Harness, "a bug in Assay, or an attempt with which eight workers were lost", false, false,
-		"the attempt ends; a panic or a failed write ends the run",
+		"the attempt ends; a panic ends the run after the attempts in flight, a failed write at once",
 	},
 	{
 		Interrupted, "the run stopped, the trial was cancelled, or a budget is spent", false, false,

@@ -89,7 +89,7 @@ type Event struct {
 	Reason string
 	// WasParked is set for Requeued.
 	WasParked bool
-	// Err is set for ModelClosed.
+	// Err is set for ModelClosed, and for Dropped if the error ends the run.
 	Err error
 }
 

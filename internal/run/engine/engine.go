@@ -26,7 +26,8 @@ const cancelled = "cancelled"
 // waits for attempts in flight and returns. When ctx ends, it cancels attempts in flight. Their
 // results are dropped and their trials stay pending.
 //
-// Run returns the error of a failed Save or of a panic in an Attempt. All its
+// Run returns the error of a failed Save or of a panic in an Attempt. A failed Save cancels attempts
+// in flight, because they cannot be saved. After a panic they go on as after a stop. All its
 // goroutines have ended when it returns.
 func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -46,6 +47,11 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 		})
 	}
 	l.run()
+	for _, q := range l.queues {
+		if n := q.cancelled(); n > 0 {
+			l.summary.Skipped[cancelled] += n
+		}
+	}
 	close(l.next)
 	l.hands.Wait()
 	return l.summary, l.err
@@ -93,6 +99,17 @@ type retry struct {
 type removal struct {
 	trial  assay.Trial
 	parked bool
+	began  bool // it was cancelled in flight
+}
+
+// cancelled returns how many trials did not start because they were cancelled, and still are.
+func (q *trialQueue) cancelled() (n int) {
+	for _, r := range q.removed {
+		if !r.parked && !r.began {
+			n++
+		}
+	}
+	return n
 }
 
 // ongoing is an attempt in progress.
@@ -107,6 +124,7 @@ type ended struct {
 	attempt *assay.Attempt
 	done    func() // gives the place back
 	err     error
+	unsaved bool // err is of Save
 }
 
 func (l *loop) run() {
@@ -219,8 +237,9 @@ func (l *loop) advance(q *trialQueue) bool {
 		if why := l.skipReason(&trial); why != "" {
 			if why == cancelled {
 				q.removed[trial.ID] = removal{trial: trial}
+			} else {
+				l.summary.Skipped[why]++
 			}
-			l.summary.Skipped[why]++
 			l.event(Event{Kind: Skipped, Model: q.Name, Trial: &trial, Reason: why})
 			continue
 		}
@@ -342,6 +361,7 @@ func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 	attempt.Parked = (last || attempt.Parked) && !attempt.Settles()
 	// A finished attempt is saved even if the run is being stopped.
 	e.err = l.cfg.Save(context.WithoutCancel(ctx), attempt, transcript)
+	e.unsaved = e.err != nil
 }
 
 func (l *loop) settle(e ended) {
@@ -352,16 +372,18 @@ func (l *loop) settle(e ended) {
 	if e.err != nil {
 		if l.err == nil {
 			l.err = e.err
+		}
+		if e.unsaved {
 			l.cancel(ErrStopped)
 		}
-		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
+		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial, Err: e.err})
 		return
 	}
 	a := e.attempt
 	switch {
 	case a.FaultKind == assay.Interrupted:
 		if cause == nil {
-			q.removed[e.trial.ID] = removal{trial: *e.trial}
+			q.removed[e.trial.ID] = removal{trial: *e.trial, began: true}
 		}
 		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
 	case a.Settles():
@@ -371,7 +393,7 @@ func (l *loop) settle(e ended) {
 		l.event(Event{Kind: Settled, Model: q.Name, Attempt: a})
 	case a.Parked:
 		delete(q.attempts, a.ID)
-		q.removed[a.ID] = removal{a.Trial, true}
+		q.removed[a.ID] = removal{trial: a.Trial, parked: true}
 		l.summary.Faulted++
 		l.summary.Parked++
 		l.event(Event{Kind: Parked, Model: q.Name, Attempt: a})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/engine"
@@ -275,6 +276,31 @@ func TestPanicStopsTheRun(t *testing.T) {
 	})
 }
 
+// TestPanicLetsOthersFinish checks that no trial starts after a panic, and that attempts in flight
+// end as usual and are saved, because they are paid for.
+func TestPanicLetsOthersFinish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second, fault: func(id assay.TrialID, _ int) assay.FaultKind {
+			if id == "a-0" {
+				time.Sleep(time.Second / 2)
+				panic("boom")
+			}
+			return ""
+		}}
+		sum, err := b.run(t.Context(), nil, model("a", 10, 4))
+		if err == nil || sum.Settled != 6 || len(b.saved) != 6 || len(b.attempts) != 7 {
+			t.Errorf("summary %+v, %d saved, %d began, error %v, want six others saved",
+				sum, len(b.saved), len(b.attempts), err)
+		}
+		for _, e := range b.events {
+			if e.Kind == engine.Dropped && e.Err == nil {
+				t.Errorf("%s was dropped", e.Trial.ID)
+			}
+		}
+	})
+}
+
 // TestClosedModelLeavesItsTrialsPending checks that the other models go on.
 func TestClosedModelLeavesItsTrialsPending(t *testing.T) {
 	t.Parallel()
@@ -419,5 +445,73 @@ func TestCommandsCancelAndRequeue(t *testing.T) {
 		if n := b.attempts["a-7"]; n != 1 {
 			t.Errorf("the trial that was cancelled and requeued had %d attempts, want 1", n)
 		}
+	})
+}
+
+// TestEveryTrialIsCountedOnce checks for any commands that a summary counts each trial by what
+// happened to it last.
+func TestEveryTrialIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		type order struct {
+			after  time.Duration
+			cancel bool
+			of     int // trials whose number is a multiple
+		}
+		orders := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) order {
+			return order{
+				time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond,
+				rapid.Bool().Draw(t, "cancel"), rapid.IntRange(1, 4).Draw(t, "of"),
+			}
+		}), 0, 6).Draw(rt, "orders")
+		synctest.Test(t, func(t *testing.T) {
+			commands, over := make(chan engine.Command), make(chan struct{})
+			b := &bench{
+				took: time.Second, commands: commands,
+				fault: func(id assay.TrialID, n int) assay.FaultKind {
+					if strings.HasSuffix(string(id), "1") && n <= 4 {
+						return assay.Server
+					}
+					return ""
+				},
+			}
+			var people sync.WaitGroup
+			people.Go(func() {
+				for _, o := range orders {
+					time.Sleep(o.after)
+					match := func(trial *assay.Trial) bool {
+						var n int
+						_, err := fmt.Sscanf(string(trial.ID), "a-%d", &n)
+						return err == nil && n%o.of == 0
+					}
+					select {
+					case commands <- engine.Command{Cancel: o.cancel, Match: match, Done: make(chan int, 1)}:
+					case <-over:
+						return
+					}
+				}
+			})
+			sum, err := b.run(t.Context(), nil, model("a", 20, 3))
+			close(over)
+			people.Wait()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			latest, counts := make(map[assay.TrialID]engine.EventKind), make(map[engine.EventKind]int)
+			for _, e := range b.events {
+				if e.Attempt != nil {
+					latest[e.Attempt.ID] = e.Kind
+				} else {
+					latest[e.Trial.ID] = e.Kind
+				}
+			}
+			for _, kind := range latest {
+				counts[kind]++
+			}
+			if len(latest) != 20 || sum.Settled != counts[engine.Settled] ||
+				sum.Parked != counts[engine.Parked] || sum.Skipped["cancelled"] != counts[engine.Skipped] {
+				rt.Errorf("summary %+v, want settled, parked and skipped as in %v", sum, counts)
+			}
+		})
 	})
 }
