@@ -282,6 +282,9 @@ func (s *Session) event(e engine.Event) {
 	case engine.Dropped:
 		s.meter.faulted(e.Model, false)
 		s.flights.end(e.Trial.ID)
+		if e.Err != nil { // the run ends
+			s.drainPools()
+		}
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)
 		}

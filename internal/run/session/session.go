@@ -372,13 +372,18 @@ func (s *Session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 		case 1:
 			s.meter.stop()
 			close(stop)
-			for _, p := range s.pools.ByModel {
-				p.Drain()
-			}
+			s.drainPools()
 			s.options.Display.Stopping()
 		case 2:
 			abort(engine.ErrStopped)
 		}
+	}
+}
+
+// drainPools interrupts turns that wait for limits, because the run ends.
+func (s *Session) drainPools() {
+	for _, p := range s.pools.ByModel {
+		p.Drain()
 	}
 }
 
