@@ -125,7 +125,7 @@ func (l *lane) firstReply() time.Duration {
 
 // breakOff pauses the lane. Then a single request probes it.
 func (l *lane) breakOff(now time.Time, fault *assay.Fault) {
-	wait := min(longestPause, firstPause<<min(l.pausesInRow, 10))
+	wait := doubled(firstPause, longestPause, l.pausesInRow)
 	l.pausesInRow++
 	l.pause(now, wait, fmt.Sprintf("down (%s)", fault.Kind), fault.Detail)
 }

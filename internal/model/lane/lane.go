@@ -50,6 +50,7 @@ type lane struct {
 	refusedBurst bool // a burst within a stated limit was refused
 
 	paused      bool // by the user
+	heldSince   time.Time
 	pausedSince time.Time
 	pausedUntil time.Time
 	pauseReason string

@@ -56,6 +56,10 @@ type ledger struct {
 // change of the queue's state.
 func (q *queue) book(now time.Time) {
 	span := now.Sub(q.booked)
+	if w := q.peek(); w != nil && span > 0 {
+		held := q.heldUntil(q.booked, w.cost).Sub(q.booked)
+		q.served += max(0, span-max(0, held))
+	}
 	q.booked = now
 	if !q.began {
 		q.began = q.peek() != nil

@@ -27,8 +27,9 @@ var errHung = errors.New("no reply")
 type Options struct {
 	// Request bounds one HTTP exchange; 0 means [DefaultRequest].
 	Request time.Duration
-	// Queue bounds the total time that a turn may spend without a slot; 0 means
-	// [DefaultQueue].
+	// Queue bounds the total time that a turn may wait for lanes; 0 means [DefaultQueue]. It does
+	// not count while all lanes are paused, are down, refuse requests or have used up a limit per
+	// day, nor a wait that an endpoint has announced to the turn.
 	Queue time.Duration
 	// Observe, if not nil, is called after each request. It must not block.
 	Observe func(Exchange)
@@ -249,7 +250,7 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 	return context.WithValue(ctx, admissionKey{}, a), done, true
 }
 
-// acquire waits for a slot, but not longer than limit.
+// acquire waits for a slot, but not longer than limit, as the queue limit counts.
 func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	type answer struct {
 		ticket heldSlot
@@ -257,6 +258,7 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	}
 	granted := make(chan answer, 1)
 	r.answer = func(t heldSlot, err error) {
+		r.stayed = p.q.stayed(&r.waiter)
 		if err != nil {
 			r.rest()
 		}
@@ -276,7 +278,7 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	default:
 	}
 
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(p.remains(r, limit))
 	defer timer.Stop()
 	var err error
 	for err == nil {
@@ -289,15 +291,13 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 				Err: context.Cause(r.ctx),
 			}
 		case <-timer.C:
-			// A pause by the user or the endpoint may take any time, and a slot may
-			// just have come.
-			if p.paused() || len(granted) > 0 {
-				timer.Reset(limit)
+			if again := p.remains(r, limit); again > 0 {
+				timer.Reset(again)
 				continue
 			}
 			err = &assay.Fault{
 				Kind:   assay.Timeout,
-				Detail: fmt.Sprintf("waited %v for a lane of %s", limit, p.model),
+				Detail: fmt.Sprintf("waited %v for a lane of %s", p.options.Queue, p.model),
 			}
 		}
 	}
@@ -317,11 +317,23 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	return heldSlot{}, err
 }
 
-// paused reports whether the user, the endpoint or a refusal holds up all lanes.
-func (p *Pool) paused() bool {
+// remains returns when to look again whether a waiting turn has used up its limit, or 0 if it has.
+func (p *Pool) remains(r *race, limit time.Duration) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.q.paused() || p.q.refused(time.Now())
+	now := time.Now()
+	p.q.book(now)
+	left := limit - p.q.stayed(&r.waiter)
+	switch {
+	case r.gone: // it has just been answered
+		return p.options.Queue
+	case left <= 0:
+		return 0
+	case p.q.heldUntil(now, r.cost).After(now):
+		// Nobody knows when that ends.
+		return max(left, p.options.Queue/60, time.Second)
+	}
+	return max(left, r.announced.Sub(now))
 }
 
 // Drain interrupts all turns that are waiting for a limit or a pause, now and

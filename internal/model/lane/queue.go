@@ -24,6 +24,8 @@ type queue struct {
 	turnedAway bool
 	// refusing is true if requests may no longer wait for a limit or a pause.
 	refusing bool
+	// served is the time, up to the last booking, in which requests waited and some lane was not held.
+	served time.Duration
 
 	estimator
 	ledger
@@ -43,6 +45,10 @@ type waiter struct {
 	// origin is where the state of the conversation's latest reply is from, or "".
 	origin string
 	since  time.Time
+	// served is the queue's at that time, and announced when the first lane may be asked again.
+	served    time.Duration
+	announced time.Time
+	stayed    time.Duration // set with the answer
 	// answer receives a ticket or an error. It is called once and must not block.
 	answer func(heldSlot, error)
 	// gone is true if the request no longer waits. It is removed later.
@@ -73,7 +79,7 @@ func newQueue(now time.Time, model string, lanes []Config) *queue {
 // enqueue appends a request. The caller has to call dispatch afterwards.
 func (q *queue) enqueue(now time.Time, w *waiter) {
 	q.book(now)
-	w.since = now
+	w.since, w.served, w.announced = now, q.served, q.announced(w)
 	q.waiting = append(q.waiting, w)
 }
 
@@ -207,14 +213,44 @@ func (q *queue) paused() bool {
 	return true
 }
 
-// refused reports whether all open lanes wait after a refusal.
-func (q *queue) refused(now time.Time) bool {
+// longWait is longer than any wait for a limit per minute. Longer ones do not count against the queue
+// limit.
+const longWait = 2 * time.Minute
+
+// heldUntil returns until when all open lanes are held, as far as is known now, or an earlier time
+// if one is not. A lane is held while it is paused, is down, refuses requests, or has to wait long
+// for a limit, such as one per day.
+func (q *queue) heldUntil(now time.Time, c cost) (until time.Time) {
 	for _, l := range q.lanes {
-		if l.closed == nil && !l.limiter.Doubts(now) && !l.pausedUntil.After(now) {
-			return false
+		if l.closed != nil {
+			continue
+		}
+		at, why, full := l.start(now, c)
+		switch {
+		case why == userPause, why == refusal:
+			at = now.Add(365 * day) // an event ends it
+		case full, why != pausing && at.Sub(now) <= longWait:
+			return now
+		}
+		until = earliest(until, at)
+	}
+	return until
+}
+
+// announced returns when the first lane may be asked again that has announced a wait to a request,
+// or an earlier time if a lane has not.
+func (q *queue) announced(w *waiter) (until time.Time) {
+	for _, l := range q.lanes {
+		if l.closed == nil {
+			until = earliest(until, later(l.born, w.heldUntil(l)))
 		}
 	}
-	return true
+	return until
+}
+
+// stayed returns how long a request has waited up to the last booking, as the queue limit counts.
+func (q *queue) stayed(w *waiter) time.Duration {
+	return max(0, min(q.served-w.served, q.booked.Sub(later(w.since, w.announced))))
 }
 
 func (q *queue) refuseAll(err error) {

@@ -93,15 +93,33 @@ func (l *lane) status(now time.Time, typical cost) Status {
 // Hold pauses the lanes for which match returns true until it is called again
 // with hold false. It returns the lanes' names.
 func (p *Pool) Hold(hold bool, match func(lane string) bool) (names []string) {
-	p.change(func(time.Time) {
+	p.change(func(now time.Time) {
 		for _, l := range p.q.lanes {
 			if match(l.Name) {
-				l.paused = hold
+				l.hold(now, hold)
 				names = append(names, l.Name)
 			}
 		}
 	})
 	return names
+}
+
+// hold pauses or resumes a lane. Paused time does not count as time in which its endpoint failed or
+// refused.
+func (l *lane) hold(now time.Time, hold bool) {
+	switch {
+	case hold && !l.paused:
+		l.heldSince = now
+	case !hold && l.paused:
+		for _, t := range []*time.Time{
+			&l.refusedSince, &l.failingSince, &l.mistakenSince[0], &l.mistakenSince[1],
+		} {
+			if !t.IsZero() {
+				*t = t.Add(now.Sub(later(l.heldSince, *t)))
+			}
+		}
+	}
+	l.paused = hold
 }
 
 // SetLimits replaces the stated limits of each bucket in set, on the lanes for

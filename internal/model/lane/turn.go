@@ -3,7 +3,6 @@ package lane
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -26,8 +25,10 @@ type turn struct {
 	waits assay.Waits
 	paid  bill
 	hangs int
-	tries int  // requests that were not refused, without second ones
-	saved bool // counts in pool.rescues
+	tries int // requests that were not refused, without second ones
+	// stayed is how long the turn has waited for lanes, as the queue limit counts.
+	stayed time.Duration
+	saved  bool // counts in pool.rescues
 }
 
 // A bill is the usage and cost of requests that failed.
@@ -50,8 +51,9 @@ func (t *turn) acquire() (*race, error) {
 		r.waiter.flight = &r.flight
 	}
 	var err error
-	r.original, err = p.acquire(r, p.options.Queue-t.waits.Queued)
+	r.original, err = p.acquire(r, p.options.Queue-t.stayed)
 	t.waits.Queued += time.Since(asked)
+	t.stayed += r.stayed
 	if err == nil {
 		t.tell(true)
 	}
@@ -100,7 +102,7 @@ func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again
 	if fault.Kind.ClosesLane() || refused {
 		return true, nil // on any lane, when it may
 	}
-	if err := backOff(t.ctx, &t.waits); err != nil {
+	if err := backOff(t.ctx, t.tries, &t.waits); err != nil {
 		resp.Waits = t.waits
 		return false, err
 	}
@@ -146,24 +148,4 @@ func (t *turn) canRetry(fault *assay.Fault) bool {
 		return t.pool.Closed() == nil
 	}
 	return fault.Kind.Retryable()
-}
-
-// backOff waits between two requests of a turn.
-func backOff(ctx context.Context, waits *assay.Waits) error {
-	// The first wait is short because most faults are single ones. A lane that is really down
-	// pauses anyway, and its turns then wait for it.
-	const base, longest = 100 * time.Millisecond, 20 * time.Second
-	d := rand.N(min(longest, base<<waits.Requests))
-	start := time.Now()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	defer func() { waits.Queued += time.Since(start) }()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return &assay.Fault{
-			Kind: assay.Interrupted, Detail: "stopped while backing off", Err: context.Cause(ctx),
-		}
-	}
 }
