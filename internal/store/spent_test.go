@@ -39,32 +39,33 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 			a = fault(i)
 		}
 		a.Lane, a.Requests, a.FinishedAt = s.lane, s.requests, since.Add(s.after)
+		a.InputTokens, a.OutputTokens, a.CachedTokens = 10*s.requests, s.requests, 0
 		save(t, db, a)
 	}
 	for name, tc := range map[string]struct {
 		since time.Time
-		want  map[string][]store.Spent
+		want  map[string][]store.Sent
 	}{
-		"since": {since, map[string][]store.Spent{
+		"since": {since, map[string][]store.Sent{
 			"east": {
-				{since.Add(20 * time.Second), 7 + 1 + 3 + 5},
-				{since.Add(30 * time.Second), 4},
+				{since.Add(20 * time.Second), 7 + 1 + 3 + 5, 10 * (7 + 1 + 3 + 5), 7 + 1 + 3 + 5},
+				{since.Add(30 * time.Second), 4, 10 * 4, 4},
 			},
-			"west": {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
+			"west": {{since.Add(29 * time.Second), 2, 10 * 2, 2}, {since.Add(2 * time.Hour), 6, 10 * 6, 6}},
 		}},
 		"another zone": {
 			since.Add(2 * time.Hour).In(time.FixedZone("", 3600)),
-			map[string][]store.Spent{"west": {{since.Add(2 * time.Hour), 6}}},
+			map[string][]store.Sent{"west": {{since.Add(2 * time.Hour), 6, 10 * 6, 6}}},
 		},
-		"later": {since.Add(3 * time.Hour), map[string][]store.Spent{}},
-		"a day before": {since.Add(-24 * time.Hour), map[string][]store.Spent{
+		"later": {since.Add(3 * time.Hour), map[string][]store.Sent{}},
+		"a day before": {since.Add(-24 * time.Hour), map[string][]store.Sent{
 			"east": {
-				{since.Add(-24*time.Hour + 1), 100_000},
-				{since.Add(20 * time.Second), 10_000 + 7 + 1 + 3 + 5},
-				{since.Add(30 * time.Second), 4},
+				{since.Add(-24*time.Hour + 1), 100_000, 10 * 100_000, 100_000},
+				{since.Add(20 * time.Second), 10_000 + 7 + 1 + 3 + 5, 10 * (10_000 + 7 + 1 + 3 + 5), 10_000 + 7 + 1 + 3 + 5},
+				{since.Add(30 * time.Second), 4, 10 * 4, 4},
 			},
-			"west":   {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
-			"behind": {{since.Add(time.Second), 8}},
+			"west":   {{since.Add(29 * time.Second), 2, 10 * 2, 2}, {since.Add(2 * time.Hour), 6, 10 * 6, 6}},
+			"behind": {{since.Add(time.Second), 8, 10 * 8, 8}},
 		}},
 	} {
 		got, err := db.Spent(t.Context(), tc.since)

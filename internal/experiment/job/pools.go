@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -338,24 +339,41 @@ func (p *Pools) Apart(models []string) (apart []string) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// Recall adds the requests of the last 24 hours to the configurations of lanes with a limit per
-// day.
+// Windowed reports whether a lane has a limit for some span of time.
+func (p *Pools) Windowed() bool {
+	for _, configs := range p.Configs {
+		if slices.ContainsFunc(configs, func(c lane.Config) bool { return c.Limits.Windowed() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Recall adds what lanes have used within the last 24 hours to the configurations of lanes with
+// limits for a span of time. It is known from the log of sent requests. Of a lane that the log does
+// not know, the stored attempts count.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
-	var spent map[string][]store.Spent
+	if !p.Windowed() {
+		return nil
+	}
+	now := time.Now()
+	sent, err := db.OpenSentLog()
+	if err != nil {
+		return err
+	}
+	stored, err := db.Spent(ctx, now.Add(-24*time.Hour))
+	if err := errors.Join(err, sent.Close()); err != nil {
+		return err
+	}
 	for _, configs := range p.Configs {
 		for i := range configs {
 			c := &configs[i]
-			if c.Limits.RPD == 0 {
-				continue
+			spent := stored[c.Name]
+			if sent.Knows(c.Name) {
+				spent = sent.Recall(c.Name, now)
 			}
-			if spent == nil {
-				var err error
-				if spent, err = db.Spent(ctx, time.Now().Add(-24*time.Hour)); err != nil {
-					return err
-				}
-			}
-			for _, s := range spent[c.Name] {
-				c.Spent = append(c.Spent, lane.Spent{At: s.At, Requests: s.Requests})
+			for _, s := range spent {
+				c.Spent = append(c.Spent, lane.Spent(s))
 			}
 		}
 	}

@@ -182,6 +182,7 @@ func (r *race) begin(end context.CancelCauseFunc) {
 func (p *Pool) exchange(
 	ctx context.Context, t *heldSlot, r *race, limit time.Duration, why string,
 ) requestResult {
+	p.sent(t, t.estimate)
 	resp, fault := t.lane.exchange(ctx, t, r, limit, why)
 	return p.landed(t, r, resp, fault)
 }
@@ -193,14 +194,14 @@ func (p *Pool) landed(
 	x := requestResult{resp: resp, fault: fault}
 	took := time.Since(t.started)
 	ended := x.fault != nil && (x.fault.Err == errOvertaken || x.fault.Err == errYielded)
-	closed := false
+	closed, by := false, cost{}
 	p.change(func(now time.Time) {
 		before := t.lane.closed
 		if ended && x.resp.Usage.Total() == 0 {
 			p.q.abandon(now, *t)
 		} else {
 			counted := t.lane.counted(x.resp.Usage)
-			p.q.release(now, *t, r.size, counted, x.resp.Quotas, x.fault)
+			by = p.q.release(now, *t, r.size, counted, x.resp.Quotas, x.fault)
 		}
 		closed = t.lane.closed != before
 		if r.peers != nil {
@@ -213,6 +214,9 @@ func (p *Pool) landed(
 	if x.first && r.extra > 0 {
 		r.stop(errOvertaken)
 	}
+	if by != (cost{}) {
+		p.sent(t, by)
+	}
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
 			Model: cmp.Or(r.req.Model, p.model), Lane: t.lane.Name, Fault: x.fault,
@@ -221,6 +225,13 @@ func (p *Pool) landed(
 		})
 	}
 	return x
+}
+
+// sent reports what a request uses of its lane's limits.
+func (p *Pool) sent(t *heldSlot, c cost) {
+	if p.options.Sent != nil && t.lane.Limits.Windowed() {
+		p.options.Sent(t.lane.Name, Spent{t.started, c.requests, c.input, c.output})
+	}
 }
 
 // exchange sends one request with a time limit and checks which model answered.

@@ -92,7 +92,11 @@ func newLane(now time.Time, c Config) *lane {
 	first, most := c.Limits.widths()
 	l.limiter = limit.New(now, first, most)
 	for _, s := range c.Spent {
-		l.windows[requestsPerDay].add(s.At, cost{requests: s.Requests})
+		// The clock may have been set back meanwhile, or be set in the middle of the run.
+		at := now.Add(-max(0, now.Sub(s.At)))
+		for b := requestsPerSecond; b <= requestsPerDay; b++ {
+			l.windows[b].add(at, cost{s.Requests, s.Input, s.Output})
+		}
 	}
 	return l
 }
@@ -246,11 +250,12 @@ func (l *lane) freeSlot(t heldSlot) {
 	delete(l.since, t.number)
 }
 
-// correct corrects the cost of a request in the windows.
-func (l *lane) correct(t heldSlot, by cost) {
+// correct corrects the cost of a request in the windows, and returns by how much.
+func (l *lane) correct(t heldSlot, by cost) cost {
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		l.windows[b].correct(t.entries[b], by)
 	}
+	return by
 }
 
 // cancel undoes take if no request was sent.
@@ -260,14 +265,14 @@ func (l *lane) cancel(now time.Time, t heldSlot) {
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 
-// settle replaces a request's estimated cost by its real cost.
-func (l *lane) settle(t heldSlot, real cost) {
-	by := real.plus(t.estimate, -1)
-	l.correct(t, by)
+// settle replaces a request's estimated cost by its real cost, and returns the difference.
+func (l *lane) settle(t heldSlot, real cost) cost {
+	by := l.correct(t, real.plus(t.estimate, -1))
 	for b := tokens; b <= outputTokens; b++ {
 		l.next[b] = l.next[b].Add(l.interval(b, by.in(b)))
 	}
 	l.served = l.served.plus(real, 1)
+	return by
 }
 
 // isRefusal reports whether an endpoint was too busy for a request, so that it did
@@ -278,20 +283,21 @@ func isRefusal(usage assay.Usage, f *assay.Fault) bool {
 }
 
 // release frees a request's slot and learns from its result: the usage that counts, and the limits
-// that the endpoint reported.
+// that the endpoint reported. It returns by how much the request's estimated cost was wrong.
 func (l *lane) release(
 	now time.Time, t heldSlot, usage assay.Usage, quotas []assay.QuotaState, fault *assay.Fault,
-) {
+) (by cost) {
 	l.freeSlot(t)
 	refused := isRefusal(usage, fault)
 	switch {
 	case usage.Total() > 0:
-		l.settle(t, cost{1, usage.InputTokens, usage.OutputTokens})
+		by = l.settle(t, cost{1, usage.InputTokens, usage.OutputTokens})
 	case refused:
 		// Some endpoints count refused requests.
-		l.correct(t, cost{requests: 1}.plus(t.estimate, -1))
-	case fault != nil && fault.Kind != assay.Timeout:
-		l.settle(t, cost{requests: 1}) // it failed before it used tokens
+		by = l.correct(t, cost{requests: 1}.plus(t.estimate, -1))
+	case fault != nil && fault.Kind != assay.Timeout && fault.Kind != assay.Network &&
+		fault.Kind != assay.Interrupted:
+		by = l.settle(t, cost{requests: 1}) // it failed before it used tokens
 	default:
 		l.served.requests++ // the usage is unknown, so the estimate stays
 	}
@@ -318,6 +324,7 @@ func (l *lane) release(
 	case fault.Kind == assay.BadRequest || fault.Kind == assay.Identity:
 		l.countMistake(now, t, fault)
 	}
+	return by
 }
 
 func (l *lane) succeeded(now time.Time, t heldSlot) {

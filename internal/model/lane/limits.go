@@ -130,8 +130,7 @@ type Config struct {
 	// FirstReply is how long the lane waits for an endpoint that has never replied
 	// because it is busy or loads its model; 0 means [DefaultFirstReply].
 	FirstReply time.Duration
-	// Spent lists the requests of the last day, oldest first. It counts towards
-	// a limit per day.
+	// Spent lists what earlier runs have used of the limits within the last day, oldest first.
 	Spent []Spent
 	Price Price
 	// CachedFree is true if the endpoint does not count input that is read from a
@@ -156,8 +155,14 @@ func (c *Config) counted(u assay.Usage) assay.Usage {
 	return u
 }
 
-// Spent is the number of requests made at some time.
+// Spent is what a lane used of its limits at some time.
 type Spent struct {
-	At       time.Time
-	Requests int
+	At                      time.Time
+	Requests, Input, Output int
+}
+
+// Windowed reports whether there is a limit of what may be used in some span of time.
+func (l Limits) Windowed() bool {
+	l.Concurrency, l.Burst = 0, 0
+	return l != Limits{}
 }

@@ -33,6 +33,10 @@ type Options struct {
 	Queue time.Duration
 	// Observe, if not nil, is called after each request. It must not block.
 	Observe func(Exchange)
+	// Sent, if not nil, is called before each request on a lane with limits for a span of time, with
+	// what it is expected to use, and after it with the difference to what it did use. Both are as
+	// of the time when it was sent. It is for [Config.Spent] of a later run.
+	Sent func(lane string, used Spent)
 	// Wake, if not nil, is called when [Pool.Admit] may succeed again after a
 	// failure, and when the pool has closed. It must not block.
 	Wake func()

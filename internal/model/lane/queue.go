@@ -328,17 +328,18 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 	return !q.turnedAway, soonest
 }
 
-// release frees the slot of a request whose conversation has the given size. The
-// caller has to call dispatch afterwards.
+// release frees the slot of a request whose conversation has the given size, and returns by how much
+// its estimated cost was wrong. The caller has to call dispatch afterwards.
 func (q *queue) release(
 	now time.Time, t heldSlot, bytes int, usage assay.Usage, quotas []assay.QuotaState,
 	fault *assay.Fault,
-) {
+) (by cost) {
 	q.book(now)
-	t.lane.release(now, t, usage, quotas, fault)
+	by = t.lane.release(now, t, usage, quotas, fault)
 	if fault == nil {
 		q.estimator.learn(bytes, usage)
 	}
+	return by
 }
 
 // abandon frees the slot of a request that the pool has ended. Its usage is unknown, and the lane

@@ -161,10 +161,15 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err := s.pools.Recall(ctx, db); err != nil {
 		return nil, err
 	}
+	sent, closeSent, err := s.openSentLog()
+	if err != nil {
+		return nil, err
+	}
+	defer closeSent()
 	s.pools.Open(lane.Options{
 		Request: time.Duration(s.Experiment.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
+		Sent: sent,
 	})
-	var err error
 	if s.settled, err = db.Settled(ctx); err != nil {
 		return nil, err
 	}
@@ -211,6 +216,25 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	s.announce(total)
 	summary, err := s.work(ctx, runners, closeRunners)
 	return s.finish(ctx, summary, err)
+}
+
+// openSentLog returns the function that notes what lanes with limits send, for the next run, and one
+// that ends it.
+func (s *Session) openSentLog() (sent func(string, lane.Spent), end func(), err error) {
+	if !s.pools.Windowed() {
+		return nil, func() {}, nil
+	}
+	log, err := s.db.OpenSentLog()
+	if err != nil {
+		return nil, nil, err
+	}
+	sent = func(lane string, used lane.Spent) {
+		if err := log.Add(lane, store.Sent(used)); err != nil {
+			s.note("a later run may exceed the limits of its lanes, because this one cannot note what " +
+				"it sends: " + err.Error())
+		}
+	}
+	return sent, func() { _ = log.Close() }, nil
 }
 
 // countPending returns the number of pending trials of each model and of all models.
