@@ -23,7 +23,7 @@ var (
 
 // Reasons why a store stops working. After a write fails with ErrDiskFull, ErrReadOnly, ErrMoved,
 // ErrBusy or ErrDisk, the store refuses all later writes, so the run has to end. Earlier saves
-// are safe.
+// are safe. ErrBusy comes after an hour, or after [DB.GiveUp].
 var (
 	ErrDiskFull = errors.New("disk full")
 	ErrReadOnly = errors.New("read-only")

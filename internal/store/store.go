@@ -51,8 +51,9 @@ type DB struct {
 	sample atomic.Pointer[sample]
 
 	// w, lock and queue are nil in a store opened for reading.
-	w    *writer
-	lock *lock
+	w      *writer
+	lock   *lock
+	locked *lockWait // of w, and otherwise of nothing
 	// queue feeds the writer. It is unbuffered, so a write that is not in a batch yet is still
 	// held by its goroutine. Close closes it after the last of these has left.
 	queue chan *op
@@ -101,7 +102,10 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := db.beginSample(ctx); err != nil {
 		return nil, errors.Join(err, db.reader.Close(), w.close(), lk.release())
 	}
-	db.w, db.lock, db.queue = w, lk, make(chan *op)
+	if err := w.exec(fmt.Sprintf("PRAGMA busy_timeout = %d", oneTry)); err != nil {
+		return nil, errors.Join(explain(path, err), db.reader.Close(), w.close(), lk.release())
+	}
+	db.w, db.lock, db.locked, db.queue = w, lk, w.locked, make(chan *op)
 	db.writer.Go(func() { w.serve(db.queue) })
 	return db, nil
 }
@@ -128,7 +132,7 @@ func newDB(path, dsn string) (*DB, error) {
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{path: path, reader: reader}
+	db := &DB{path: path, reader: reader, locked: new(lockWait)}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil

@@ -48,12 +48,13 @@ type writer struct {
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
 	failed error
+	locked *lockWait
 }
 
 func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 	return &writer{
 		conn: conn, ctx: ctx, statements: make(map[string]*sql.Stmt),
-		runs: make(map[assay.RunID]runKey),
+		runs: make(map[assay.RunID]runKey), locked: &lockWait{longest: longestLock},
 	}
 }
 
@@ -124,7 +125,7 @@ func gather(batch []*op, queue <-chan *op) []*op {
 func (w *writer) commit(batch []*op) {
 	err := w.failed
 	if err == nil {
-		err = w.try(batch)
+		err = w.insist(batch)
 		refused, ok := refusal(err)
 		switch {
 		case ok && len(batch) > 1:
@@ -135,8 +136,10 @@ func (w *writer) commit(batch []*op) {
 		case ok:
 			err = refused
 		case err != nil:
-			w.failed = explain(w.path, err)
-			err = w.failed
+			if !errors.Is(err, ErrBusy) { // which has been explained
+				err = explain(w.path, err)
+			}
+			w.failed = err
 		}
 	}
 	for _, o := range batch {
