@@ -65,7 +65,8 @@ quickstart on simulated models, without a key or a network.
 Each result is on disk before it is counted. Running the same command again
 continues where the last run ended, however it ended. The first Ctrl-C starts
 nothing new and lets episodes in flight finish; the second aborts them. Neither
-loses a result.
+loses a result, unless another program has locked the store: the run then keeps
+its results in memory and waits, and only the second Ctrl-C gives them up.
 
 A run sends traces to the collector of OpenTelemetry that OTEL_EXPORTER_OTLP_ENDPOINT
 names.

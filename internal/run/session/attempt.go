@@ -264,6 +264,7 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 		s.saved(a, t, began)
 		s.runlog.Episode(a.ID, a.Number, t, a)
 	case !errors.Is(err, context.Canceled):
+		s.unsaved.Add(1)
 		s.log.Error("attempt not saved", "trial", a.ID, "error", err.Error())
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -20,6 +21,7 @@ const (
 	CausePaused  = "paused"  // by the user
 	CauseBudget  = "budget"  // it is spent, or will be
 	CauseDisk    = "disk"    // it is nearly full
+	CauseLocked  = "locked"  // another program has locked the store
 	CauseStalled = "stalled" // no request has ended for a minute
 	CauseHarness = "harness" // our own errors
 	CauseStopped = "stopped" // a stop rule was met
@@ -36,6 +38,7 @@ func (s *Session) attention(p *live.Progress) (all []live.Attention) {
 	add(s.troubles.parkedByReason()...)
 	add(s.budgetAlarm(p)...)
 	add(s.diskAlarm(p)...)
+	add(s.lockAlarm(p, time.Now())...)
 	add(s.stallAlarm(p)...)
 	add(s.workerAlarm(p)...)
 	for _, stop := range s.stopper.Stops() {
@@ -189,6 +192,31 @@ func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
 	}
 	return []live.Attention{alarm(CauseDisk, p.Pending, "free space on that disk",
 		"only %d MB are free on the disk of %s", free>>20, s.options.Store)}
+}
+
+// lockedAfter is the shortest lock of the store by another program that users need to know.
+const lockedAfter = 5 * time.Second
+
+// lockAlarm warns that another program has locked the store.
+func (s *Session) lockAlarm(p *live.Progress, now time.Time) []live.Attention {
+	text := s.lockText(now)
+	if text == "" {
+		return nil
+	}
+	return []live.Attention{alarm(CauseLocked, p.Pending, "close that program", "%s", text)}
+}
+
+// lockText describes that another program has locked the store for a while, or returns "".
+func (s *Session) lockText(now time.Time) string {
+	since := s.locked()
+	if since.IsZero() || now.Sub(since) < lockedAfter {
+		return ""
+	}
+	name := filepath.Base(s.options.Store)
+	return fmt.Sprintf("another program, such as sqlite3, a database browser or a backup, has locked "+
+		"%s for %v (`fuser %s` names it); the run keeps %s in memory until it ends, for an hour at most",
+		name, now.Sub(since).Round(time.Second), name,
+		assay.Counted(s.flights.doing(Saving), "result"))
 }
 
 // stallAlarm explains why no request has ended for a while.

@@ -170,6 +170,26 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			}},
 		},
 		{
+			"locked store",
+			plan.Budgets{},
+			plan.StopRules{},
+			func(_ *testing.T, s *Session) {
+				since := time.Now()
+				s.locked = func() time.Time { return since }
+				s.options.Store = "dir/assay.db"
+				trial := assay.Trial{ID: "a"}
+				s.flights.begin(&trial)
+				s.flights.does("a", Saving)
+				time.Sleep(25 * time.Second)
+			},
+			[]live.Attention{{
+				Cause: CauseLocked, Trials: 200, Mend: "close that program",
+				Text: "another program, such as sqlite3, a database browser or a backup, has locked " +
+					"assay.db for 25s (`fuser assay.db` names it); the run keeps 1 result in memory until it " +
+					"ends, for an hour at most",
+			}},
+		},
+		{
 			"stop rule and setting",
 			plan.Budgets{},
 			plan.StopRules{Malformed: &plan.StopRule{After: 5, Above: 0.5, Per: plan.PerModel}},

@@ -79,6 +79,18 @@ func (f *flights) end(id assay.TrialID) {
 	delete(f.all, id)
 }
 
+// doing returns how many episodes wait for a step.
+func (f *flights) doing(d Doing) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.all {
+		if x.Doing == d {
+			n++
+		}
+	}
+	return n
+}
+
 // mostFlights limits the episodes in the answer to one order.
 const mostFlights = 1000
 

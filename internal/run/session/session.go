@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -101,7 +102,9 @@ type Session struct {
 	sharedLimits sharedLimits       // for the engine's goroutine
 	tasks        *library.Cache
 	// agents counts the agents of a listed model by their states.
-	agents  func(listed string) map[assay.AgentState]int
+	agents func(listed string) map[assay.AgentState]int
+	// locked returns since when another program has locked the store, or zero.
+	locked  func() time.Time
 	changed []library.Change // since the latest run
 	meter   *meter
 	stopper *job.Stopper
@@ -118,7 +121,8 @@ type Session struct {
 	outlook  *outlook
 	troubles *troubles
 	starters *starters
-	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
+	unsaved  atomic.Int32 // finished attempts that could not be saved
+	noted    sync.Map     // things that the user knows: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -149,6 +153,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
+	s.locked = func() time.Time { return time.Time{} }
 	s.still = engine.NewStillWatch(s.note)
 	return s
 }
@@ -157,7 +162,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 // begin. If the run ended with an error, Run returns both.
 func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	defer s.pools.Close()
-	s.db = db
+	s.db, s.locked = db, db.Locked
 	if err := s.pools.Recall(ctx, db); err != nil {
 		return nil, err
 	}
@@ -376,6 +381,10 @@ func (s *Session) work(
 		s.note("assay ctl cannot reach this run: " + err.Error())
 	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
+	if n := s.unsaved.Load(); n > 0 {
+		err = fmt.Errorf("%s lost, whose trials stay pending: %w",
+			assay.Counted(int(n), "finished attempt"), err)
+	}
 	err = errors.Join(err, closeRunners())
 	close(s.ended)
 	_ = control.Close()
@@ -398,8 +407,12 @@ func (s *Session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 			close(stop)
 			s.drainPools()
 			s.options.Display.Stopping()
+			if text := s.lockText(time.Now()); text != "" {
+				s.note(text + "; a second Ctrl-C ends the run without them")
+			}
 		case 2:
 			abort(engine.ErrStopped)
+			s.db.GiveUp()
 		}
 	}
 }

@@ -16,10 +16,16 @@ import (
 // doubles after each note.
 const stallAfter = time.Minute
 
-// watch explains stalls in notes until ctx ends.
+// watch explains in notes that requests or the store are stalled, until ctx ends.
 func (s *Session) watch(ctx context.Context) {
-	next := stallAfter
+	next, nextLock := stallAfter, lockedAfter
 	every(ctx, time.Second, func() {
+		if since := s.locked(); since.IsZero() {
+			nextLock = lockedAfter
+		} else if time.Since(since) >= nextLock {
+			nextLock *= 2
+			s.note(s.lockText(time.Now()))
+		}
 		switch idle := s.meter.idle(time.Now()); {
 		case idle < stallAfter:
 			next = stallAfter
