@@ -14,8 +14,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,10 +45,13 @@ type Bridge struct {
 }
 
 // Open opens a bridge on a free port of the loopback interface, and on the addresses that agents
-// name.
-func Open(agents ...Agent) (*Bridge, error) {
+// name. It tells about panics and other errors of its HTTP server, which nobody else hears of.
+func Open(tell func(text string), agents ...Agent) (*Bridge, error) {
 	b := &Bridge{bases: make(map[string]string), attempts: make(map[string]*attempt)}
-	b.server = &http.Server{Handler: b.handler(), ReadHeaderTimeout: time.Minute}
+	b.server = &http.Server{
+		Handler: b.handler(), ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(teller(tell), "", 0),
+	}
 	for _, a := range append(agents, Agent{}) {
 		if b.bases[a.Listen] != "" {
 			continue
@@ -61,6 +66,14 @@ func Open(agents ...Agent) (*Bridge, error) {
 	return b, nil
 }
 
+// A teller is a writer of a log's lines.
+type teller func(text string)
+
+func (t teller) Write(line []byte) (int, error) {
+	t(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
 // Close closes the bridge and all connections.
 func (b *Bridge) Close() error {
 	err := b.server.Close()
@@ -71,23 +84,28 @@ func (b *Bridge) Close() error {
 func (b *Bridge) handler() http.Handler {
 	mux := http.NewServeMux()
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		return (*b.find(r).tools.Load())()
+		return r.Context().Value(serverKey{}).(*mcp.Server)
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
 		DisableLocalhostProtection: true, // each request needs a token
 	})
 	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {
-		if a := b.find(r); a.admits(gateway.Bearer(r.Header)) {
-			a.begun.Store(true)
-			tools.ServeHTTP(w, r)
+		a := b.find(r) // once: the attempt may end meanwhile
+		if !a.admits(gateway.Bearer(r.Header)) {
+			http.Error(w, refused, http.StatusUnauthorized)
 			return
 		}
-		http.Error(w, refused, http.StatusUnauthorized)
+		a.begun.Store(true)
+		server := (*a.tools.Load())()
+		tools.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, server)))
 	})
 	b.serveModels(mux)
 	b.serveUsers(mux)
 	return mux
 }
+
+// serverKey is the key of an attempt's [mcp.Server] in the context of a request.
+type serverKey struct{}
 
 // refused answers a request without the token of its attempt.
 const refused = "the token is not that of this attempt, or the attempt is over"
@@ -112,6 +130,8 @@ type attempt struct {
 	name      string // the agent as the experiment lists it
 	model     string
 	items     responses.Items // of the replies so far
+	end       context.CancelCauseFunc
+	bug       atomic.Pointer[string] // the panic of one of its requests
 	activity
 }
 
@@ -127,6 +147,14 @@ func (b *Bridge) open(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.id] = a
+}
+
+// contain ends the attempt if a request of its agent panics. It is to be deferred.
+func (a *attempt) contain() {
+	if v := recover(); v != nil {
+		a.bug.Store(new(fmt.Sprintf("%v\n%s", v, debug.Stack())))
+		a.end(errOver)
+	}
 }
 
 // refresh lets the agent see the tools that it can call now.
@@ -213,7 +241,7 @@ func (r *Runner) Try(
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOver)
 	a := &attempt{
-		stage: stage, provider: provider, ctx: inner, secrets: r.secrets,
+		stage: stage, provider: provider, ctx: inner, end: cancel, secrets: r.secrets,
 		name: trial.Model, model: r.agent.Model,
 		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
 	}
@@ -230,6 +258,9 @@ func (r *Runner) Try(
 	}()
 
 	end := r.work(inner, a)
+	if bug := a.bug.Load(); bug != nil {
+		panic(*bug) // as if it had happened here
+	}
 	stage.Settle(ctx)
 	if end.stopped || stage.Limited() != "" {
 		end.record.Exit = fmt.Sprintf("Assay ended the attempt, because %s (%s)",

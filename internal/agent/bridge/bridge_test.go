@@ -29,6 +29,7 @@ type stand struct {
 	episodes *episode.Runner
 	models   assay.Provider
 	tasks    []assay.Task
+	long     assay.Task // has several steps
 	program  string
 }
 
@@ -38,7 +39,7 @@ func open(t *testing.T) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := bridge.Open()
+	b, err := bridge.Open(func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +67,12 @@ func open(t *testing.T) *stand {
 			t.Fatal(err)
 		}
 		s.tasks = append(s.tasks, task)
+	}
+	if refs, err = lib.Refs(t.Context(), "basic_task", "easy"); err != nil {
+		t.Fatal(err)
+	}
+	if s.long, err = lib.Task(t.Context(), refs[0].ID, "easy"); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }

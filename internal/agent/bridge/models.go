@@ -93,6 +93,7 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 		refuse(w, d, tokenRefused)
 		return
 	}
+	defer a.contain()
 	a.begun.Store(true)
 	p := decode(w, r, d, func(body []byte) []byte {
 		return a.items.Resolve(d, []byte(a.secrets.Text(string(body))))
@@ -165,9 +166,11 @@ func relay(
 	w http.ResponseWriter, d gateway.Dialect, p *gateway.Prompt,
 	ask func() (gateway.Reply, *gateway.Refusal),
 ) {
-	waiting := keepAlive(w, p.Stream)
-	reply, refused := ask()
-	begun := waiting.stop()
+	waiting, begun := keepAlive(w, p.Stream), false
+	reply, refused := func() (gateway.Reply, *gateway.Refusal) {
+		defer func() { begun = waiting.stop() }() // also if it panics
+		return ask()
+	}()
 	if refused != nil {
 		if !begun {
 			refuse(w, d, *refused)

@@ -22,7 +22,7 @@ func toolServer(a *attempt) *mcp.Server {
 		s.AddTool(&mcp.Tool{
 			Name: f.Name, Description: f.Description, InputSchema: objectSchema(f.Parameters),
 		}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return a.callTool(ctx, req.Params), nil
+			return a.callTool(ctx, req.Params)
 		})
 	}
 	// A name that is not a tool's gets the answer that a model would get, and is recorded.
@@ -32,7 +32,7 @@ func toolServer(a *attempt) *mcp.Server {
 				a.listed.Store(true)
 			}
 			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && !known[p.Name] {
-				return a.callTool(ctx, p), nil
+				return a.callTool(ctx, p)
 			}
 			return next(ctx, method, req)
 		}
@@ -69,7 +69,11 @@ func open(schema map[string]any) {
 
 // callTool carries out a call. The time that it takes is not the agent's own, because the tools'
 // server may be slow.
-func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
+func (a *attempt) callTool(
+	ctx context.Context, p *mcp.CallToolParamsRaw,
+) (_ *mcp.CallToolResult, err error) {
+	err = errOver // if it panics
+	defer a.contain()
 	defer a.clock.pause()()
 	defer count(&a.calling)()
 	a.called.Add(1)
@@ -80,7 +84,7 @@ func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.C
 	}
 	return &mcp.CallToolResult{
 		Content: []mcp.Content{&mcp.TextContent{Text: answer}}, IsError: failed,
-	}
+	}, nil
 }
 
 // linger holds back the answer of a slow call unless the request or the attempt ends before.

@@ -49,7 +49,7 @@ func TestServerTakesItsOwnTime(t *testing.T) {
 		t.Error("the server's time counts as the agent's")
 	})}
 	defer a.clock.stop()
-	result := a.callTool(t.Context(), &mcp.CallToolParamsRaw{Name: "wait", Arguments: []byte("{}")})
+	result, _ := a.callTool(t.Context(), &mcp.CallToolParamsRaw{Name: "wait", Arguments: []byte("{}")})
 	if result.IsError {
 		t.Errorf("the call failed: %+v", result.Content[0])
 	}

@@ -66,7 +66,7 @@ func Agents(
 	for _, a := range pools.Agents {
 		programs = append(programs, a.Agent)
 	}
-	b, err := bridge.Open(programs...)
+	b, err := bridge.Open(func(string) {}, programs...)
 	if err != nil {
 		return nil, fmt.Errorf("open a port for agents: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -49,7 +50,10 @@ type Reply struct {
 // serveControl takes orders over a local socket until the server is closed. This run holds the
 // store's lock, so a socket that exists was left behind by a run that was killed.
 func (s *Session) serveControl() (*http.Server, error) {
-	server := &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
+	}
 	path, err := socketPath(s.options.Store)
 	if err != nil {
 		return server, err

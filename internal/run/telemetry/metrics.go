@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -97,7 +98,7 @@ func newMetrics() *Metrics {
 	})))
 	m.server = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second,
-		MaxHeaderBytes: 1 << 16,
+		MaxHeaderBytes: 1 << 16, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	return m
 }
