@@ -8,10 +8,11 @@ type Stop string
 // The ways in which episodes end. The ones with a limit are the end only if the model was still
 // acting.
 const (
-	Answered    Stop = "answered" // the model said that it was done
-	GaveUp      Stop = "gave_up"  // it stopped acting and said that it could not go on
-	Declined    Stop = "refused"  // the same, without any call
-	CutOff      Stop = "cut_off"  // the endpoint cut its last reply off
+	Answered    Stop = "answered"   // the model said that it was done
+	GaveUp      Stop = "gave_up"    // it stopped acting and said that it could not go on
+	Declined    Stop = "refused"    // the same, without any call
+	LeftEarly   Stop = "left_early" // an agent ended without a word about that
+	CutOff      Stop = "cut_off"    // the endpoint cut its last reply off
 	OutOfTurns  Stop = "limit_of_turns"
 	OutOfCalls  Stop = "limit_of_calls"
 	OutOfTokens Stop = "limit_of_tokens"
@@ -43,7 +44,7 @@ const (
 	FollowedFlaw   Cause = "followed_the_flaw"        // it did what the flawed plan says
 	ByFramework    Cause = "changed_by_the_framework" // of a foreign agent
 	BadLuck        Cause = "bad_luck"                 // right decisions, and no chance left
-	AgentFailed    Cause = "the_agent_failed"         // before it did anything wrong
+	AgentFailed    Cause = "the_agent_failed"         // it crashed, hung or left before the end
 )
 
 // Causes lists the causes in the order of tables.

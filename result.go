@@ -257,12 +257,17 @@ func (a *Attempt) AddUser(r *Response) {
 
 // The calls of a foreign agent that deviations count: calls that no recorded reply asked for, which
 // may be the doing of a model whose tokens were not counted, calls that differ from the call in the
-// reply, and calls that were refused before the first reply.
+// reply, calls that were refused before the first reply, and calls of a reply that were never made,
+// or after later calls of that reply.
 const (
 	CallsUnasked = "calls that no reply asked for"
 	CallsChanged = "calls that the framework changed"
 	CallsRefused = "calls that were refused before the first reply"
+	CallsLost    = "calls that the agent did not carry out"
+	CallsLate    = "calls that the agent carried out after later ones"
 )
+
+var callKinds = []string{CallsUnasked, CallsChanged, CallsRefused, CallsLost, CallsLate}
 
 // NoteCalls adds a deviation that counts calls of a foreign agent.
 func (a *Attempt) NoteCalls(kind string, n int) {
@@ -275,7 +280,7 @@ func (a *Attempt) NoteCalls(kind string, n int) {
 func (a *Attempt) Deviating() (calls map[string]int, others []string) {
 	for _, d := range Names(a.Deviations) {
 		kind, count, _ := strings.Cut(d, ": ")
-		if !slices.Contains([]string{CallsUnasked, CallsChanged, CallsRefused}, kind) {
+		if !slices.Contains(callKinds, kind) {
 			others = append(others, d)
 			continue
 		}
@@ -364,10 +369,13 @@ func (o *Outcome) Withdraw() {
 
 // Callless reports whether the model failed without any call that could be carried out, and without
 // a claim to be done. Most of its turns were answered by corrections, so it did not search for tools
-// either. An agent that crashed or used up its time is not to blame for that.
+// either. What an agent or its framework did is not the model's doing.
 func (o *Outcome) Callless() bool {
 	switch o.Ended {
 	case Finished, AgentError, AgentTimeout:
+		return false
+	}
+	if o.Cause == ByFramework || o.Cause == AgentFailed {
 		return false
 	}
 	return o.ToolCalls == 0 && 2*o.Assisted >= o.Turns && o.Level != "" && o.Level != FullSuccess

@@ -31,7 +31,7 @@ type Transcript struct {
 // A Span is a length of time.
 type Span struct{ Began, Ended time.Time }
 
-// An AgentRecord holds the end, the output and the refused calls of a foreign agent.
+// An AgentRecord holds the end and the output of a foreign agent, and what became of its calls.
 type AgentRecord struct {
 	// Exit describes how it ended, such as "exit status 1". It is empty for success.
 	Exit string `json:"exit,omitempty"`
@@ -40,6 +40,17 @@ type AgentRecord struct {
 	Errors string `json:"errors,omitempty"`
 	// Refused are the calls that were not carried out. Calls of one turn and kind share an entry.
 	Refused []RefusedCall `json:"refused,omitempty"`
+	// Lost are the calls that the model asked for and the agent did not carry out, or too late.
+	Lost []LostCall `json:"lost,omitempty"`
+}
+
+// A LostCall is a call that a reply asked for and that never reached the tools. If Late is true, it
+// reached them after a later call of the same reply was carried out.
+type LostCall struct {
+	Turn      int    `json:"turn"`
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments,omitempty"`
+	Late      bool   `json:"late,omitempty"`
 }
 
 // A RefusedCall is a call of a tool that was not carried out, or several alike.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/assay-eval/assay"
@@ -14,54 +15,121 @@ import (
 // another model that Assay does not see makes calls that no reply asked for, and a framework may
 // change a call on its way.
 type askedFor struct {
-	calls   []assay.ToolCall // of replies, that were not carried out yet
-	texts   []string         // where a reply may name a tool: in a text, code, or a list of calls
+	replies []*askedReply
+	texts   []string // where a reply may name a tool: in a text, code, or a list of calls
 	unasked int
 	changed int
 }
 
-// hear notes the calls of a reply.
-func (k *askedFor) hear(m *assay.Message) {
+// An askedReply has the calls that one reply asked for, in its order.
+type askedReply struct {
+	turn  int
+	calls []*askedCall
+	// taken is true once the agent has sent its model the answers, and passed is true if no call
+	// waits any longer for calls before it that have not arrived.
+	taken, passed bool
+	timer         *time.Timer // passes, while a call is waiting
+}
+
+// An askedCall is a call that a reply asked for.
+type askedCall struct {
+	assay.ToolCall
+	reply *askedReply
+	// function is the function of ours that it calls, or "" for one of the framework's own.
+	function      string
+	arrived, done bool
+	// late is true if it was carried out after a later call of its reply.
+	late bool
+}
+
+// hear notes the calls of the reply of a turn to a model with these functions.
+func (k *askedFor) hear(turn int, m *assay.Message, functions []assay.Function) {
 	k.texts = append(k.texts, m.Content)
+	r := &askedReply{turn: turn}
 	for _, c := range m.Calls {
-		k.calls = append(k.calls, c)
+		i := slices.IndexFunc(functions, func(f assay.Function) bool { return names(c, f.Name) })
+		call := &askedCall{ToolCall: c, reply: r}
+		if i >= 0 {
+			call.function = functions[i].Name
+		}
+		r.calls = append(r.calls, call)
 		k.texts = append(k.texts, c.Arguments)
+	}
+	if len(r.calls) > 0 {
+		k.replies = append(k.replies, r)
 	}
 }
 
-// carryOut returns the call that a reply asked for if the framework made a different one of it, and
-// otherwise "". It counts such calls, and calls that no reply asked for. Agents put prefixes before
-// the names of tools, and some have them in texts, perhaps for several calls.
-func (k *askedFor) carryOut(tool, arguments string) (asked string) {
+// names reports whether a call of a reply names a tool. Agents put prefixes before the names.
+func names(c assay.ToolCall, tool string) bool {
+	return strings.HasSuffix(plain(c.Name), plain(tool))
+}
+
+// arrive returns the call that a reply asked for, or nil, and whether the framework made a different
+// one of it. It counts such calls, and calls that no reply asked for. Some agents have calls in
+// texts, perhaps several.
+func (k *askedFor) arrive(tool, arguments string) (call *askedCall, changed bool) {
 	args := canonical(arguments)
-	named := func(c assay.ToolCall) bool { return strings.HasSuffix(plain(c.Name), plain(tool)) }
-	same := func(c assay.ToolCall) bool { return canonical(c.Arguments) == args }
-	if _, ok := k.take(func(c assay.ToolCall) bool { return named(c) && same(c) }); ok {
-		return ""
-	}
-	c, ok := k.take(named)
-	if !ok && args != "{}" {
-		c, ok = k.take(same)
-	}
-	if ok {
-		k.changed++
-		return strings.TrimSpace(c.Name + " " + c.Arguments)
+	same := func(c *askedCall) bool { return canonical(c.Arguments) == args }
+	for _, rank := range []func(c *askedCall) int{
+		func(c *askedCall) int { return truth(names(c.ToolCall, tool) && same(c)) },
+		func(c *askedCall) int { return truth(names(c.ToolCall, tool)) * (1 + alike(c.Arguments, args)) },
+		func(c *askedCall) int { return truth(args != "{}" && same(c)) },
+	} {
+		if call := k.best(rank); call != nil {
+			call.arrived = true
+			if changed {
+				k.changed++
+			}
+			return call, changed
+		}
+		changed = true
 	}
 	if !slices.ContainsFunc(k.texts, func(text string) bool { return strings.Contains(text, tool) }) {
 		k.unasked++
 	}
-	return ""
+	return nil, false
 }
 
-// take removes the latest call that is right.
-func (k *askedFor) take(right func(assay.ToolCall) bool) (c assay.ToolCall, ok bool) {
-	for i, c := range slices.Backward(k.calls) {
-		if right(c) {
-			k.calls = slices.Delete(k.calls, i, i+1)
-			return c, true
+// best returns the call with the highest rank above 0 that has not arrived: of the latest reply that
+// has such a call, the first one.
+func (k *askedFor) best(rank func(c *askedCall) int) (best *askedCall) {
+	for _, r := range slices.Backward(k.replies) {
+		highest := 0
+		for _, c := range r.calls {
+			if c.arrived {
+				continue
+			}
+			if n := rank(c); n > highest {
+				best, highest = c, n
+			}
+		}
+		if best != nil {
+			return best
 		}
 	}
-	return c, false
+	return nil
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// alike counts the members that two JSON objects have in common.
+func alike(a, b string) (n int) {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return 0
+	}
+	for name, value := range x {
+		if other, ok := y[name]; ok && canonical(string(value)) == canonical(string(other)) {
+			n++
+		}
+	}
+	return n
 }
 
 // plain returns a name as frameworks write it, if endpoints accept only letters and digits.

@@ -21,12 +21,12 @@ func TestChangedCalls(t *testing.T) {
 		{"named_in_a_text", "{}"}: {0, 0},
 	} {
 		var k askedFor
-		k.hear(&assay.Message{Content: "named_in_a_text", Calls: []assay.ToolCall{
+		k.hear(1, &assay.Message{Content: "named_in_a_text", Calls: []assay.ToolCall{
 			{Name: "mcp__assay__add", Arguments: said},
-		}})
-		asked := k.carryOut(got[0], got[1])
-		if k.changed != want[0] || k.unasked != want[1] || (asked != "") != (want[0] > 0) {
-			t.Errorf("%v: %d changed, %d unasked, %q", got, k.changed, k.unasked, asked)
+		}}, nil)
+		_, asked := k.arrive(got[0], got[1])
+		if k.changed != want[0] || k.unasked != want[1] || asked != (want[0] > 0) {
+			t.Errorf("%v: %d changed, %d unasked, %v", got, k.changed, k.unasked, asked)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestUnnested(t *testing.T) {
 			c.want = c.sent
 		}
 		var k askedFor
-		k.hear(&assay.Message{Calls: []assay.ToolCall{{Name: "assay-tool_call", Arguments: c.reply}}})
+		k.hear(1, &assay.Message{Calls: []assay.ToolCall{{Name: "assay-tool_call", Arguments: c.reply}}}, nil)
 		if got := k.unnested(c.sent); got != c.want {
 			t.Errorf("the model wrote %s, the agent sent %s: %s", c.reply, c.sent, got)
 		}

@@ -50,6 +50,7 @@ func (e *episode) tell(ctx context.Context, d spec.Dialogue, reply string) (next
 func (s *Stage) Reply(answer string) (next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leave()
 	s.endTurn()
 	d, ok := s.e.world.(spec.Dialogue)
 	if !ok || s.isOver() {

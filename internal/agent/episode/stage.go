@@ -45,6 +45,8 @@ type Stage struct {
 	seen   map[uint64]bool
 	states map[string]*assay.State
 	asked  askedFor
+	// waiting has the calls that have arrived and were not executed yet, in order of arrival.
+	waiting []*arrival
 	// changed has the calls that the model asked for, by the number of the call that its framework
 	// made of it, and refused has the calls that were not carried out.
 	changed map[int]string
@@ -113,14 +115,8 @@ func (s *Stage) Settle(ctx context.Context) {
 	}
 }
 
-// Call executes a tool and returns its answer as JSON. failed is true if it did not succeed, and
-// slow is the time that a slow call claims to have taken. Call does not wait for it.
-func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isOver() {
-		return string(encode(map[string]any{"refused": ErrOver.Detail})), true, 0
-	}
+// execute executes a call.
+func (s *Stage) execute(c *arrival) {
 	e, turn, rec := s.e, s.turn(), &s.before
 	if turn > 0 {
 		rec = &e.transcript.Turns[turn-1]
@@ -128,26 +124,26 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow t
 		e.progress.begin(0) // without turns, each call is a turn
 	}
 	e.overdrawn = false
-	if name == toolCall {
-		arguments = s.asked.unnested(arguments)
-	}
-	asked, before := s.asked.carryOut(name, arguments), len(e.world.Calls())
-	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: name, Arguments: arguments})
+	before := len(e.world.Calls())
+	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: c.name, Arguments: c.arguments})
 	fields := e.carryOut(turn, []action{a}, rec)[0]
 	fields["replies_left"] = e.trial.Setting.Turns - turn
 	s.actions++
 	if reason, ok := fields["refused"].(string); ok {
 		s.refuse(assay.RefusedCall{
-			Turn: turn, Tool: spec.Clip(name), Arguments: spec.Clip(arguments), Asked: spec.Clip(asked),
-			Why: reason,
+			Turn: turn, Tool: spec.Clip(c.name), Arguments: spec.Clip(c.arguments),
+			Asked: spec.Clip(c.asked()), Why: reason,
 		})
 	} else if len(e.world.Calls()) > before {
-		s.changed[before] = asked
+		s.changed[before] = c.asked()
 	}
-	s.afterCall(turn)
+	if c.call != nil {
+		c.call.finish()
+	}
 	seconds, _ := fields["seconds"].(int)
-	failed = fields["refused"] != nil || fields["success"] == false
-	return string(encode(fields)), failed, time.Duration(seconds) * time.Second
+	c.answer, c.slow = string(encode(fields)), time.Duration(seconds)*time.Second
+	c.failed = fields["refused"] != nil || fields["success"] == false
+	s.afterCall(turn)
 }
 
 // mostRefused is how many refused calls of a turn are kept apart. Agents may make thousands.
@@ -240,6 +236,7 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 		return 0, ErrOver
 	}
 	e := s.e
+	s.take(req.Messages)
 	s.endTurn()
 	switch spent, left := e.spent(), e.budget-e.waits.Working; {
 	case s.isOver():
@@ -291,7 +288,7 @@ func (s *Stage) restore(messages []assay.Message) {
 // hear records a reply.
 func (s *Stage) hear(resp *assay.Response) {
 	reply := s.e.hear(resp)
-	s.asked.hear(reply)
+	s.asked.hear(s.turn(), reply, s.e.permitted())
 	s.seen[hashOf(reply)] = true
 	if reply.State != nil && len(reply.Calls) > 0 {
 		s.states[reply.Calls[0].ID] = reply.State
@@ -334,6 +331,7 @@ func (s *Stage) isOver() bool { return s.ended != "" || s.fault != nil }
 func (s *Stage) end(ended assay.Ended) {
 	if !s.isOver() {
 		s.ended = ended
+		s.dismiss()
 		s.settle()
 	}
 }
@@ -348,6 +346,7 @@ func (s *Stage) settle() {
 func (s *Stage) fail(err error) {
 	if !s.isOver() {
 		s.fault = err
+		s.dismiss()
 		close(s.over)
 	}
 }
@@ -362,6 +361,7 @@ func (s *Stage) Conclude(
 	defer s.mu.Unlock()
 	e := s.e
 	if e.world != nil {
+		s.leave()
 		s.endTurn()
 		s.fault = e.collect(s.fault)
 		for i := range e.transcript.Calls {
@@ -378,34 +378,43 @@ func (s *Stage) Conclude(
 			Kind: assay.Timeout, Detail: "the agent gave up waiting for a reply of its model",
 		}
 	}
+	if err != nil {
+		ended = ""
+	}
+	s.noteCalls(record, ended)
 	if answer != "" {
 		e.say(assay.Message{Role: assay.Assistant, Content: answer})
 	}
-	e.transcript.Agent, e.attempt.Unmetered = record, s.turn() == 0 && s.fault == nil
-	if !e.attempt.Unmetered {
-		e.attempt.NoteCalls(assay.CallsUnasked, s.asked.unasked)
-	}
-	e.attempt.NoteCalls(assay.CallsChanged, s.asked.changed)
-	s.noteRefused()
-	if err == nil {
-		e.transcript.Ended = ended
-	}
+	e.transcript.Agent = record
+	e.transcript.Ended = ended
 	s.fail(cmp.Or(err, error(ErrOver))) // refuse later requests
 	s.concluded = true
 	e.conclude(err)
 	return &e.attempt, &e.transcript
 }
 
-// noteRefused records the calls that were not carried out, and counts the ones without a turn.
-func (s *Stage) noteRefused() {
-	if s.e.transcript.Agent != nil {
-		s.e.transcript.Agent.Refused = s.refused
+// noteCalls records what became of the calls of an attempt that ended like this.
+func (s *Stage) noteCalls(record *assay.AgentRecord, ended assay.Ended) {
+	a := &s.e.attempt
+	if a.Unmetered = s.turn() == 0 && s.fault == nil; !a.Unmetered {
+		a.NoteCalls(assay.CallsUnasked, s.asked.unasked)
 	}
-	early := 0
+	a.NoteCalls(assay.CallsChanged, s.asked.changed)
+	early, late, lost := 0, 0, s.lost(ended)
 	for _, r := range s.refused {
 		if r.Turn == 0 {
 			early += r.Times
 		}
 	}
-	s.e.attempt.NoteCalls(assay.CallsRefused, early)
+	a.NoteCalls(assay.CallsRefused, early)
+	for _, l := range lost {
+		if l.Late {
+			late++
+		}
+	}
+	a.NoteCalls(assay.CallsLost, len(lost)-late)
+	a.NoteCalls(assay.CallsLate, late)
+	if record != nil {
+		record.Refused, record.Lost = s.refused, lost
+	}
 }

@@ -53,6 +53,23 @@ func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
 	}
 }
 
+// writeLost prints the calls of a turn that a foreign agent did not carry out, or too late.
+func writeLost(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
+	if a == nil {
+		return
+	}
+	for _, l := range a.Lost {
+		if l.Turn != turn {
+			continue
+		}
+		what := "the agent did not carry out"
+		if l.Late {
+			what = "after later calls of its reply, the agent carried out"
+		}
+		fmt.Fprintf(w, "    (%s: %s)\n", what, visible(strings.TrimSpace(l.Tool+" "+l.Arguments)))
+	}
+}
+
 // visible replaces characters that a terminal would obey, but for line ends and tabs: control
 // characters and changes of the direction of writing. The output of models and agents is untrusted.
 func visible(text string) string {

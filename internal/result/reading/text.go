@@ -168,6 +168,7 @@ func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 			fmt.Fprintf(w, "    (%s)\n", CallText(c))
 		}
 		writeRefused(w, tr.Agent, turn.Number)
+		writeLost(w, tr.Agent, turn.Number)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, program, settings, truncated, deviations, unasked,
-	// changed, refused, usage, price, faults, stopped, incomplete, plans, retried, unsolvable,
-	// unsound, not_discriminating or damaged.
+	// changed, refused, lost, late, usage, price, faults, stopped, incomplete, plans, retried,
+	// unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -118,6 +118,14 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		},
 		{"refused", "Agents made calls that were refused before the first reply", "No model asked for " +
 			"them. `assay show` has the calls.", calls(cells, assay.CallsRefused)},
+		{
+			"lost", "Agents did not carry out calls", "Their models asked for the calls, and the tools " +
+				"never got them, so failures may be the agents' doing. `assay show` has the calls.",
+			calls(cells, assay.CallsLost),
+		},
+		{"late", "Agents changed the order of calls", "A model asked for several calls in one reply, " +
+			"and the tools got them in another order, so failures may be the agents' doing. " +
+			"`assay show` has the calls.", calls(cells, assay.CallsLate)},
 		{
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +

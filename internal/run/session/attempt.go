@@ -338,6 +338,10 @@ func (s *Session) noteDeviations(a *assay.Attempt) {
 		s.note("the framework of " + a.Model + " changed calls between the model's reply and the tool " +
 			"server; `assay show` has both")
 	}
+	if calls[assay.CallsLost]+calls[assay.CallsLate] > 0 && !s.knows(a.Model+": lost") {
+		s.note(a.Model + " did not carry out calls that its model asked for, or not in the order of " +
+			"the reply; `assay show` has them")
+	}
 	for _, d := range others {
 		setting, left := strings.CutPrefix(d, "no ")
 		known := func(note string) bool { return left && strings.Contains(note, setting) }

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -8,7 +9,17 @@ import (
 
 // blame finds out whether the model's framework or a flawed plan is the cause.
 func (q inquest) blame(r *Reason) {
-	if asked, call := q.changed(r); asked != "" {
+	if l := q.left(r); l != nil {
+		because := "the agent did not carry out the call of " + l.Tool
+		right := "to carry out the calls that the model asks for"
+		if l.Late {
+			because, right = "the agent carried out the call of "+l.Tool+" after later calls of its reply",
+				"the order of the reply"
+		}
+		*r = Reason{
+			Stop: r.Stop, Cause: assay.ByFramework, Turn: l.Turn, Because: because, Right: right,
+		}
+	} else if asked, call := q.changed(r); asked != "" {
 		*r = Reason{
 			Stop: r.Stop, Cause: assay.ByFramework, Call: call,
 			Because: "the model asked for " + asked, Right: "the call that it asked for",
@@ -20,6 +31,41 @@ func (q inquest) blame(r *Reason) {
 		r.Because = "the flawed plan says so: " + r.Because
 		r.Cause = assay.FollowedFlaw
 	}
+}
+
+// left returns the first call of a reply that an agent did not carry out, or too late, if that came
+// before what went wrong and was not made good. It returns nil if the cause is another one.
+func (q inquest) left(r *Reason) *assay.LostCall {
+	if q.tr.Agent == nil || r.Cause == assay.AgentFailed || r.Cause == assay.BadLuck {
+		return nil
+	}
+	until := len(q.tr.Calls)
+	if r.Call > 0 {
+		until = r.Call - 1
+	}
+	for i := range q.tr.Agent.Lost {
+		l := &q.tr.Agent.Lost[i]
+		madeGood := slices.ContainsFunc(q.tr.Calls[:until], func(c assay.CallRecord) bool {
+			return c.Tool == l.Tool && c.Turn >= l.Turn && c.Happened()
+		})
+		wanted := len(q.tr.Calls) == 0 || len(q.e.Plan) == 0 || q.needed(l.Tool)
+		if !madeGood && wanted && (r.Turn == 0 || l.Turn <= r.Turn) && !q.lacks(l) {
+			return l
+		}
+	}
+	return nil
+}
+
+// lacks reports whether a call lacks a required argument. Frameworks that check arguments refuse it.
+func (q inquest) lacks(l *assay.LostCall) bool {
+	tool, _ := q.catalog.Tool(l.Tool)
+	var args map[string]json.RawMessage
+	if l.Arguments != "" && json.Unmarshal([]byte(l.Arguments), &args) != nil {
+		return false // it is cut off
+	}
+	return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {
+		return p.Required && args[p.Name] == nil
+	})
 }
 
 // changed returns the call that a model asked for if an agent's framework made a call of it that
@@ -70,7 +116,7 @@ func (q inquest) category(r *Reason) string {
 		return assay.CategoryAgentFailure
 	case assay.OutOfTime:
 		return assay.CategoryTimeout
-	case assay.Answered, assay.GaveUp, assay.Declined, assay.CutOff:
+	case assay.Answered, assay.GaveUp, assay.Declined, assay.LeftEarly, assay.CutOff:
 	default:
 		if idle {
 			return assay.CategoryMaxTurns

@@ -18,7 +18,7 @@ const Name = "assay-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "assay-1.3",
+	ScoreVersion: "assay-1.4",
 
 	Begin: func(
 		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,

@@ -17,7 +17,7 @@ const Name = "pilot"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "pilot-3",
+	ScoreVersion: "pilot-4",
 
 	Begin: func(
 		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
