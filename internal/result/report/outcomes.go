@@ -53,7 +53,8 @@ func outcomeOf(a *assay.Attempt) outcomes {
 	}
 	if o.Pilot == nil {
 		out[unfinished] = 1 - out[full]
-		out[claimed] = flag(o.Ended == assay.Finished) * out[unfinished]
+		silent := o.Stop == assay.GaveUp || o.Stop == assay.Declined || o.Stop == assay.LeftEarly
+		out[claimed] = flag(o.Ended == assay.Finished && !silent) * out[unfinished]
 	}
 	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]

@@ -46,6 +46,24 @@ func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 	}
 }
 
+// A stop rule for models does not count what agents and their frameworks did.
+func TestStopRulesDoNotCountAgents(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	trial, task := trialIn(world.Simulated[0]), task("basic_task", "read", "parse")
+	for asked, counts := range map[string]bool{"": true, "read {}": false} {
+		tr := episode("")
+		tr.Ended = assay.TurnLimit
+		tr.Turns = []assay.TurnRecord{{Assisted: true}}
+		tr.Agent = &assay.AgentRecord{Refused: []assay.RefusedCall{
+			{Turn: 1, Tool: "raed", Asked: asked, Why: "no tool is named raed", Times: 1},
+		}}
+		if o := judge.Outcome(trial, &task, tr); o.Callless() != counts {
+			t.Errorf("asked %q: %s counts %v, want %v", asked, o.Cause, o.Callless(), counts)
+		}
+	}
+}
+
 // A mistake in arguments that the framework changed is the framework's, but not bad luck or a
 // mistake in other arguments.
 func TestChangedCallsAreTheFrameworks(t *testing.T) {

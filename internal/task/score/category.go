@@ -45,15 +45,24 @@ func (q inquest) left(r *Reason) *assay.LostCall {
 	}
 	for i := range q.tr.Agent.Lost {
 		l := &q.tr.Agent.Lost[i]
-		madeGood := slices.ContainsFunc(q.tr.Calls[:until], func(c assay.CallRecord) bool {
-			return c.Tool == l.Tool && c.Turn >= l.Turn && c.Happened()
-		})
-		wanted := len(q.tr.Calls) == 0 || len(q.e.Plan) == 0 || q.needed(l.Tool)
-		if !madeGood && wanted && (r.Turn == 0 || l.Turn <= r.Turn) && !q.lacks(l) {
+		if (r.Turn == 0 || l.Turn <= r.Turn) && q.misses(l, q.tr.Calls[:until]) {
 			return l
 		}
 	}
 	return nil
+}
+
+// misses reports whether a lost call was needed and right, and was not made good by other calls. A
+// lookup is made good by any later one.
+func (q inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
+	if _, ok := q.catalog.Tool(l.Tool); !ok {
+		later := q.tr.Turns[min(l.Turn, len(q.tr.Turns)):]
+		return !slices.ContainsFunc(later, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
+	}
+	wanted := len(q.tr.Calls) == 0 || len(q.e.Plan) == 0 || q.needed(l.Tool)
+	return wanted && !q.lacks(l) && !slices.ContainsFunc(others, func(c assay.CallRecord) bool {
+		return c.Tool == l.Tool && c.Turn >= l.Turn && c.Happened()
+	})
 }
 
 // lacks reports whether a call lacks a required argument. Frameworks that check arguments refuse it.

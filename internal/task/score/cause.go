@@ -1,13 +1,16 @@
 package score
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -60,6 +63,9 @@ var stops = map[assay.Ended]assay.Stop{
 
 func (q inquest) stop() assay.Stop {
 	ended := q.tr.Ended
+	if ended == assay.Finished && q.tr.Agent != nil && !world.Of(q.trial.World).Environments {
+		return q.farewell()
+	}
 	if ended != assay.TurnLimit && ended != assay.Loop || len(q.tr.Turns) == 0 {
 		return stops[ended]
 	}
@@ -72,20 +78,82 @@ func (q inquest) stop() assay.Stop {
 		return assay.Answered
 	case assay.Truncated(q.tr.Turns[last-1].Finish):
 		return assay.CutOff
-	case !declines.MatchString(q.said()):
-	case len(q.tr.Calls) == 0:
-		return assay.Declined
-	default:
-		return assay.GaveUp
+	case declines.MatchString(q.said()):
+		return q.givesUp()
 	}
 	return stops[ended]
 }
 
-// said returns the model's last words.
+func (q inquest) givesUp() assay.Stop {
+	if len(q.tr.Calls) == 0 {
+		return assay.Declined
+	}
+	return assay.GaveUp
+}
+
+// farewell is the stop of a foreign agent that ended without an error, which is no word about its
+// work. Users judge an environment's last answer.
+func (q inquest) farewell() assay.Stop {
+	said := q.said()
+	switch {
+	case q.e.Outcome.Level == assay.FullSuccess, claims.MatchString(said),
+		strings.Contains(said, own.EndWordOf(q.task)):
+		return assay.Answered
+	case declines.MatchString(said):
+		return q.givesUp()
+	}
+	return assay.LeftEarly
+}
+
+// deserted words how a foreign agent ended while its model was still acting. It returns "" if a
+// limit or the model ended the episode.
+func (q inquest) deserted() string {
+	switch {
+	case q.tr.Ended == assay.AgentTimeout:
+		return "the agent used up its own time"
+	case q.tr.Ended == assay.AgentError:
+		if q.tr.Agent == nil || q.tr.Agent.Exit == "" {
+			return "the agent failed"
+		}
+		return "the agent failed: " + q.tr.Agent.Exit
+	case q.tr.Ended != assay.Finished || q.tr.Agent == nil || !q.acts():
+		return ""
+	}
+	for _, l := range q.tr.Agent.Lost {
+		if l.Turn == len(q.tr.Turns) && !l.Late {
+			return "the agent ended, and did not carry out the call of " + l.Tool +
+				" that its model asked for"
+		}
+	}
+	return "the agent ended before its model did"
+}
+
+// acts reports whether the last reply to an agent asked for calls. If there is no reply, nobody knows
+// whether a model made the calls.
+func (q inquest) acts() bool {
+	n := len(q.tr.Turns)
+	last := len(q.tr.Calls) > 0 && q.tr.Calls[len(q.tr.Calls)-1].Turn == n
+	if n == 0 {
+		return last && q.stop() == assay.LeftEarly
+	}
+	return last || q.tr.Turns[n-1].Lookups > 0 ||
+		slices.ContainsFunc(q.tr.Agent.Refused, func(r assay.RefusedCall) bool { return r.Turn == n }) ||
+		slices.ContainsFunc(q.tr.Agent.Lost, func(l assay.LostCall) bool { return l.Turn == n })
+}
+
+// failed returns the reason that an agent deserted its task.
+func (q inquest) failed(how, right string) Reason {
+	return Reason{Cause: assay.AgentFailed, Turn: len(q.tr.Turns), Because: how, Right: right}
+}
+
+// said returns the model's last words. An agent whose last word is not at the end said nothing.
 func (q inquest) said() string {
 	for _, m := range slices.Backward(q.tr.Messages) {
-		if m.Role == assay.Assistant {
+		if m.Role == assay.Assistant && (q.tr.Agent == nil || len(m.Calls) == 0) {
 			return m.Content
+		}
+		if q.tr.Agent != nil {
+			break
 		}
 	}
 	return ""
@@ -126,28 +194,38 @@ func (q inquest) withoutCall() Reason {
 		}
 		turn++
 		tried := len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_")
+		if q.tr.Agent != nil { // it need not have carried out what can be carried out
+			tried = slices.ContainsFunc(m.Calls, func(c assay.ToolCall) bool { return !isObject(c.Arguments) })
+		}
 		if tried && turn <= len(q.tr.Turns) && q.tr.Turns[turn-1].Lookups == 0 {
 			return Reason{
 				Cause: assay.MalformedCall, Turn: turn, Because: "no call could be carried out", Right: right,
 			}
 		}
 	}
+	how := q.deserted()
 	switch {
 	case q.tr.Refused() > 0:
 		return Reason{Cause: assay.MalformedCall, Because: spec.Made(q.tr), Right: right}
+	case how != "":
+		return q.failed(how+", and no tool had been called", right)
 	case q.stop() == assay.Answered:
 		return Reason{
 			Cause: assay.FalseClaim, Turn: min(1, len(q.tr.Turns)),
 			Because: "it said that it was done, and had not called any tool", Right: right,
 		}
-	case q.tr.Ended == assay.AgentError || q.tr.Ended == assay.AgentTimeout:
-		return Reason{Cause: assay.AgentFailed, Because: "it had not called any tool", Right: right}
 	}
 	because := "it never called a tool"
 	if spec.Lookups(q.tr) > 0 {
 		because = "it only searched for tools"
 	}
 	return Reason{Cause: assay.NoAction, Turn: min(1, len(q.tr.Turns)), Because: because, Right: right}
+}
+
+// isObject reports whether the arguments of a call can be read. None are none.
+func isObject(arguments string) bool {
+	var args map[string]json.RawMessage
+	return strings.TrimSpace(arguments) == "" || json.Unmarshal([]byte(arguments), &args) == nil
 }
 
 // harm finds the first change that the task did not ask for.
@@ -272,11 +350,12 @@ func (q inquest) unlucky(at, last int, right string) Reason {
 	if first := q.firstWaste(0); first >= 0 && q.stop() != assay.Answered && q.e.Outcome.Wasted >= q.e.Outcome.Failures {
 		return q.waste(first, right)
 	}
+	if how := q.deserted(); how != "" {
+		return q.at(last, assay.AgentFailed, failed+", and then "+how, right+" again")
+	}
 	switch q.stop() {
-	case assay.Answered, assay.GaveUp, assay.Declined:
+	case assay.Answered, assay.GaveUp, assay.Declined, assay.LeftEarly:
 		return q.at(last, assay.NotRetried, failed+" and was not made again", right+" again")
-	case assay.Crashed, assay.OutOfTime:
-		return q.at(last, assay.AgentFailed, "the agent failed after "+failed, right+" again")
 	}
 	return q.at(last, assay.BadLuck, failed+", and there was no chance left", "the same, with better luck")
 }
@@ -300,15 +379,10 @@ func (q inquest) untried(at int, right string) Reason {
 		}
 		return q.waste(from, right)
 	}
-	switch q.stop() {
-	case assay.Answered:
+	if q.stop() == assay.Answered && q.deserted() == "" {
 		return Reason{
 			Cause: assay.SkippedStep, Turn: min(len(q.tr.Turns), q.tr.Calls[len(q.tr.Calls)-1].Turn+1),
 			Because: "it said that it was done", Right: right,
-		}
-	case assay.Crashed, assay.OutOfTime:
-		return Reason{
-			Cause: assay.AgentFailed, Turn: len(q.tr.Turns), Because: "the agent failed", Right: right,
 		}
 	}
 	return q.idle(right)
@@ -361,6 +435,9 @@ func (q inquest) waste(i int, right string) Reason {
 // idle explains an episode that ended while nothing was wrong with its calls: its last replies made
 // no call, or there were too few of them.
 func (q inquest) idle(right string) Reason {
+	if how := q.deserted(); how != "" {
+		return q.failed(how, right)
+	}
 	last := q.tr.Calls[len(q.tr.Calls)-1].Turn
 	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
 		return Reason{

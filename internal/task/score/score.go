@@ -91,7 +91,8 @@ func (e *Explanation) decide(q inquest) {
 		switch {
 		case e.Reason.Cause == assay.ByFramework:
 			o.ErrorCategory = assay.CategoryFramework
-		case o.ErrorCategory == "", e.Reason.Stop == assay.Crashed, e.Reason.Stop == assay.OutOfTime:
+		case o.ErrorCategory == "", e.Reason.Cause == assay.AgentFailed,
+			e.Reason.Stop == assay.Crashed, e.Reason.Stop == assay.OutOfTime:
 			o.ErrorCategory = category
 		}
 	}

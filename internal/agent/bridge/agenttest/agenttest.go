@@ -18,6 +18,15 @@ import (
 
 // Act is an agent with an honest way to work and several ways to fail.
 func Act(mode string) {
+	if moment, end, ok := strings.Cut(mode, ": "); ok {
+		halt = func(now string) {
+			if now == moment {
+				finish(end)
+			}
+		}
+		fmt.Println(work())
+		return
+	}
 	switch mode {
 	case "work":
 		fmt.Println(work())
@@ -31,6 +40,9 @@ func Act(mode string) {
 		meddle = func(name string, _ json.RawMessage) (string, json.RawMessage) {
 			return name, json.RawMessage("{}")
 		}
+		fmt.Println(work())
+	case "carry out only the last call": // of each reply
+		skips = func(i, n int) bool { return i < n-1 }
 		fmt.Println(work())
 	case "rename tools":
 		meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
@@ -84,9 +96,7 @@ func Act(mode string) {
 		fmt.Println("TASK_COMPLETED")
 	case "kill itself":
 		_, _ = mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
-		self, _ := os.FindProcess(os.Getpid())
-		_ = self.Kill()
-		select {} // until the signal arrives
+		finish("signal")
 	case "hang":
 		time.Sleep(time.Hour)
 	case "chat forever":
@@ -118,6 +128,29 @@ func Act(mode string) {
 	}
 }
 
+// halt is told of the moments of the work, and may end it.
+var halt = func(moment string) {}
+
+// finish ends the agent.
+func finish(end string) {
+	switch end {
+	case "exit 0":
+		os.Exit(0)
+	case "exit 3":
+		os.Exit(3)
+	case "signal":
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
+		select {} // until the signal arrives
+	case "hang":
+		fmt.Println("hanging")
+		time.Sleep(time.Hour)
+	default: // words
+		fmt.Println(end)
+		os.Exit(0)
+	}
+}
+
 // fragile means that the agent does not survive the failure of a tool.
 var fragile bool
 
@@ -128,6 +161,9 @@ var memory string
 var meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
 	return name, arguments
 }
+
+// skips reports whether the agent leaves out the i-th of n calls of a reply.
+var skips = func(i, n int) bool { return false }
 
 func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
 
@@ -172,6 +208,7 @@ func work() string {
 func workOn() (answer, prompt string) {
 	all, _ := io.ReadAll(os.Stdin)
 	prompt = string(all)
+	halt("before the first request")
 	list, err := mcp("tools/list")
 	if err != nil {
 		return err.Error(), prompt
@@ -199,6 +236,7 @@ func workOn() (answer, prompt string) {
 		messages = append(messages, m)
 		calls, _ := m["tool_calls"].([]any)
 		if len(calls) == 0 {
+			halt("after all work")
 			text, _ := m["content"].(string)
 			if memory != "" {
 				b, _ := json.Marshal(messages)
@@ -206,7 +244,14 @@ func workOn() (answer, prompt string) {
 			}
 			return text, prompt
 		}
-		for _, c := range calls {
+		halt("after the first reply")
+		for i, c := range calls {
+			if skips(i, len(calls)) {
+				messages = append(messages, map[string]any{
+					"role": "tool", "tool_call_id": c.(map[string]any)["id"], "content": "skipped",
+				})
+				continue
+			}
 			f := c.(map[string]any)["function"].(map[string]any)
 			name, arguments := meddle(f["name"].(string), json.RawMessage(f["arguments"].(string)))
 			result, err := mcp("tools/call", "name", name, "arguments", arguments)
@@ -222,6 +267,7 @@ func workOn() (answer, prompt string) {
 			messages = append(messages, map[string]any{
 				"role": "tool", "tool_call_id": c.(map[string]any)["id"], "content": text,
 			})
+			halt("between calls")
 		}
 	}
 }
