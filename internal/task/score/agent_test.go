@@ -1,6 +1,7 @@
 package score_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -41,6 +42,47 @@ func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 					t.Errorf("%q, %s in %s: %s, %s, %s, %s", calls, end.ended, name, o.Level, o.ErrorCategory,
 						o.Stop, o.Cause)
 				}
+			}
+		}
+	}
+}
+
+// A call that a model asked for and that its agent left out, or made too late, is the cause unless it
+// was made good, lacks an argument, or was not needed.
+func TestLostCallsAreTheFrameworks(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	state := json.RawMessage(`{"n": 1}`)
+	for _, tc := range []struct {
+		path, lost string
+		late       bool
+		worlds     []string
+		want       bool
+	}{
+		{"parse+", "read", false, world.Simulated, true},
+		{"parse+ read+", "read", true, world.Simulated, true},
+		{"parse+", "read", false, []string{world.OwnName}, true},
+		{"", "read", false, world.Simulated, true},
+		{"read+ note+ parse-", "read", false, world.Simulated, false},
+		{"read+", "note", false, world.Simulated, false},
+	} {
+		for _, name := range tc.worlds {
+			trial, task := trialIn(name), task("basic_task", "read", "parse")
+			if name == world.OwnName {
+				task.Required, task.Judge = nil, &assay.Judge{State: state}
+			}
+			tr := episode(tc.path)
+			tr.Ended = assay.Finished
+			tr.Messages = []assay.Message{{Role: assay.Assistant, Content: "TASK_COMPLETED"}}
+			tr.Agent = &assay.AgentRecord{Lost: []assay.LostCall{
+				{Turn: 1, Tool: tc.lost, Arguments: `{"source":"a.csv"}`, Late: tc.late},
+			}}
+			if tc.path == "" {
+				tr.Turns = make([]assay.TurnRecord, 2)
+			}
+			o := judge.Outcome(trial, &task, tr)
+			if is := o.Cause == assay.ByFramework; is != tc.want || o.Level == assay.FullSuccess {
+				t.Errorf("%q without %s in %s: %s, cause %s", tc.path, tc.lost, name, o.Level, o.Cause)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (q inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
 		later := q.tr.Turns[min(l.Turn, len(q.tr.Turns)):]
 		return !slices.ContainsFunc(later, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
 	}
-	wanted := len(q.tr.Calls) == 0 || len(q.e.Plan) == 0 || q.needed(l.Tool)
+	wanted := len(q.tr.Calls) == 0 || len(q.e.Outcome.RequiredTools) == 0 || q.needed(l.Tool)
 	return wanted && !q.lacks(l) && !slices.ContainsFunc(others, func(c assay.CallRecord) bool {
 		return c.Tool == l.Tool && c.Turn >= l.Turn && c.Happened()
 	})
