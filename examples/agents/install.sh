@@ -6,7 +6,8 @@ set -eu
 dir=$1
 shift
 [ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
-	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js
+	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js deepagents \
+	mcp-use strands-js
 
 packages() {
 	case $1 in
@@ -31,6 +32,9 @@ packages() {
 		ai-sdk-5-openai@npm:@ai-sdk/openai@2.0.131 zod@4.6.7 ;;
 	langchain-js) echo langchain@1.5.14 @langchain/core@1.4.0 @langchain/langgraph@1.4.13 \
 		@langchain/openai@1.6.0 @langchain/mcp-adapters@1.1.4 ;;
+	deepagents) echo deepagents==0.7.32 langchain-openai==1.7.4 langchain-mcp-adapters==0.3.2 ;;
+	mcp-use) echo mcp-use==1.7.1 langchain-openai==1.7.4 ;;
+	strands-js) echo @strands-agents/sdk@1.19.0 @modelcontextprotocol/sdk@1.32.2 openai@6.49.0 ;;
 	*) echo "install.sh: unknown agent $1" >&2 && return 1 ;;
 	esac
 }
@@ -39,7 +43,7 @@ install() {
 	list=$(packages "$1") || return
 	# shellcheck disable=SC2086 # lists of words
 	case $1 in
-	npm | mastra | langchain-js)
+	npm | mastra | langchain-js | strands-js)
 		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
 	*)
 		python3 -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
