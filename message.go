@@ -75,8 +75,9 @@ type Usage struct {
 	// UncertainTokens is the difference between an endpoint's total and its parts that no known way
 	// of counting explains. The other counts are the dearest reading of the reported counts.
 	UncertainTokens int `json:"uncertain_tokens,omitempty"`
-	// UnpricedTokens counts the tokens of replies with an unknown cost: the lane has no price, or
-	// the endpoint reports no usage. In the latter case, they are an estimate.
+	// UnpricedTokens counts the tokens with an unknown cost: the lane has no price, the endpoint
+	// reports no usage, or the request is [Lost]. They are an estimate if the usage is not reported,
+	// and at most that many if the request is lost.
 	UnpricedTokens int `json:"unpriced_tokens,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type Provider interface {
 	//
 	//  1. a Response with a message from the assistant, and a nil error;
 	//  2. an error that is a *Fault (see [AsFault]), and a Response in which only
-	//     ServedModel, Usage, Waits and Quotas may be set.
+	//     ServedModel, Usage, Lost, Waits and Quotas may be set.
 	//
 	// When ctx ends, Chat returns soon, with a Fault that gives the reason. Until it returns, the
 	// request must not change, because second requests for the turn read it, too. Chat neither
@@ -126,7 +126,9 @@ type Response struct {
 	// Estimate is in dollars, too. It stands for the cost of a reply whose usage is not reported;
 	// see [Response.Spent].
 	Estimate float64
-	Waits    Waits
+	// Lost stands for the requests that the endpoint may have billed without saying what they used.
+	Lost  Lost
+	Waits Waits
 	// Quotas holds the state of the endpoint's limits, if it reports them.
 	Quotas []QuotaState
 }
@@ -147,6 +149,19 @@ func (r *Response) Spent(req *Request) (u Usage, estimated bool) {
 	u.InputTokens = u.InputTokens/bytesPerToken + 1
 	u.OutputTokens = r.Message.size()/bytesPerToken + 1
 	return u, true
+}
+
+// Lost sums up requests that were sent and whose usage is unknown: the reply broke off, came too
+// late, or was not waited for. The endpoint may have billed them. Tokens and USD are their dearest
+// reading. Budgets count it. No cost includes it, so that a cost is the least that was billed.
+type Lost struct {
+	Requests, Tokens int
+	USD              float64
+}
+
+// Add returns the sum of both.
+func (l Lost) Add(m Lost) Lost {
+	return Lost{l.Requests + m.Requests, l.Tokens + m.Tokens, RoundUSD(l.USD + m.USD)}
 }
 
 // Truncated reports whether a reply that ended for this reason was cut off for length, in the

@@ -103,6 +103,7 @@ func (r *race) decide(original requestResult) requestResult {
 		sum.resp.Usage = sum.resp.Usage.Add(x.resp.Usage)
 		sum.resp.Cost = assay.RoundUSD(sum.resp.Cost + x.resp.Cost)
 		sum.resp.Estimate = assay.RoundUSD(sum.resp.Estimate + x.resp.Estimate)
+		sum.resp.Lost = sum.resp.Lost.Add(x.resp.Lost)
 		if x.fault != nil && x.fault.Kind != assay.Interrupted {
 			sum.resp.Waits = sum.resp.Waits.Add(assay.Waits{
 				Retried: map[assay.FaultKind]int{x.fault.Kind: 1},
@@ -247,7 +248,26 @@ func (l *lane) exchange(
 		r.begin(end)
 	}
 	resp, err := l.Provider.Chat(bounded, r.req)
-	return resp, l.judge(ctx, bounded, t, r.req, resp, err)
+	fault := l.judge(ctx, bounded, resp, err)
+	l.price(r, resp)
+	return resp, fault
+}
+
+// price completes what the response to a request used and cost.
+func (l *lane) price(r *race, resp *assay.Response) {
+	resp.Cost = l.Price.Of(resp.Usage)
+	l.dearest.learn(r.size, resp.Usage)
+	spent, estimated := resp.Spent(r.req)
+	resp.Usage.UnpricedTokens = l.Price.unpriced(spent, estimated)
+	if estimated {
+		resp.Estimate = l.Price.Of(spent)
+	}
+	if resp.Lost.Requests == 0 {
+		return
+	}
+	lost := l.dearest.of(r.size, r.req.Sampling)
+	resp.Lost.Tokens, resp.Lost.USD = lost.Total(), l.Price.dearest(lost)
+	resp.Usage.UnpricedTokens += l.Price.unpriced(lost, true)
 }
 
 // hung returns the fault of a request that has reached its limit.
@@ -261,15 +281,9 @@ func (l *lane) hung(limit time.Duration, why string) *assay.Fault {
 // judge completes the response to a request, and returns its fault. The request had the context
 // bounded, within the context of its turn.
 func (l *lane) judge(
-	ctx, bounded context.Context, t *heldSlot, req *assay.Request, resp *assay.Response, err error,
+	ctx, bounded context.Context, resp *assay.Response, err error,
 ) *assay.Fault {
 	resp.Lane = l.Name
-	resp.Cost = l.Price.Of(resp.Usage)
-	spent, estimated := resp.Spent(req)
-	resp.Usage.UnpricedTokens = l.Price.unpriced(spent, estimated)
-	if estimated {
-		resp.Estimate = l.Price.Of(spent)
-	}
 	fault, cause := assay.AsFault(err), context.Cause(bounded)
 	switch {
 	case fault == nil:
@@ -279,9 +293,6 @@ func (l *lane) judge(
 		}
 		return nil
 	case cause == errOvertaken, cause == errYielded:
-		if resp.Usage.Total() == 0 {
-			resp.Estimate = l.Price.Of(t.estimate.usage())
-		}
 		return &assay.Fault{
 			Kind: assay.Interrupted, Lane: l.Name, Detail: cause.Error(), Err: cause,
 		}

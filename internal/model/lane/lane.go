@@ -42,6 +42,7 @@ type lane struct {
 	readings [numBuckets]headerReading
 	total    cost // of all requests so far
 	typical  cost // of the latest request
+	dearest  dearest
 
 	limiter      *limit.Limiter
 	words        string    // of the latest refusal

@@ -2,6 +2,7 @@ package lane_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +115,91 @@ func TestLanesCountWhatTheEndpointCounts(t *testing.T) {
 		t.Errorf("60 requests of 10 uncached tokens at 1,000 a minute took %v, and %v if the "+
 			"endpoint counts all 100", took[true], took[false])
 	}
+}
+
+// A loser answers every second request, and loses the reply to the others.
+type loser struct{ sent int }
+
+func (l *loser) Chat(context.Context, *assay.Request) (*assay.Response, error) {
+	if l.sent++; l.sent%2 == 0 {
+		return &assay.Response{Lost: assay.Lost{Requests: 1}}, &assay.Fault{Kind: assay.Network}
+	}
+	return &assay.Response{Usage: assay.Usage{InputTokens: 300, OutputTokens: 10}}, nil
+}
+
+// TestLostRequestsHaveADearestReading checks what a request may have cost whose reply was lost:
+// input at the highest density and price, and all the output that the request permits.
+func TestLostRequestsHaveADearestReading(t *testing.T) {
+	t.Parallel()
+	const bytes = 200
+	dear := lane.Price{Input: 1, Output: 10, Cached: new(0.1), CacheWrite: new(2.)}
+	for _, tc := range []struct {
+		name     string
+		price    lane.Price
+		sampling assay.Sampling
+		output   int
+		usd      float64
+		unpriced bool
+	}{
+		{"without a limit", dear, assay.Sampling{}, 4096, (301*2 + 4096*10) / 1e6, true},
+		{"max_tokens", dear, assay.Sampling{MaxTokens: new(50)}, 50, (301*2 + 50*10) / 1e6, true},
+		{
+			"thinking", dear, assay.Sampling{MaxTokens: new(50), Thinking: new(100)}, 150,
+			(301*2 + 150*10) / 1e6, true,
+		},
+		{"without a price", lane.Price{}, assay.Sampling{MaxTokens: new(50)}, 50, 0, true},
+		{"free", lane.Price{Stated: true}, assay.Sampling{MaxTokens: new(50)}, 50, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := lane.NewPool("m", []lane.Config{{
+				Name: "l", Provider: &loser{}, Price: tc.price, Serves: []string{""},
+			}}, lane.Options{})
+			req := &assay.Request{
+				Sampling: tc.sampling, Messages: []assay.Message{{Content: strings.Repeat("x", bytes)}},
+			}
+			known, err := p.Chat(t.Context(), req)
+			if err != nil || known.Lost != (assay.Lost{}) {
+				t.Errorf("%s: %+v, %v", tc.name, known, err)
+			}
+			var spent []assay.Response
+			ctx := lane.OnSpent(t.Context(), func(r *assay.Response) *assay.Fault {
+				spent = append(spent, *r)
+				return nil
+			})
+			resp, err := p.Chat(ctx, req) // its first reply is lost
+			want := assay.Lost{Requests: 1, Tokens: 301 + tc.output, USD: assay.RoundUSD(tc.usd)}
+			if err != nil || resp.Lost != want || resp.Cost != known.Cost ||
+				resp.Usage.InputTokens != 300 || resp.Waits.Requests != 2 {
+				t.Errorf("%s: %+v, %v; want lost %+v", tc.name, resp, err, want)
+			}
+			unpriced := resp.Usage.UnpricedTokens - known.Usage.UnpricedTokens
+			if tc.unpriced && unpriced != want.Tokens || !tc.unpriced && unpriced != 0 {
+				t.Errorf("%s: %d tokens are unpriced", tc.name, unpriced)
+			}
+			if len(spent) != 2 || spent[0].Lost != want || spent[1].Cost != known.Cost {
+				t.Errorf("%s: spent %+v", tc.name, spent)
+			}
+		})
+	}
+}
+
+// TestSpentBudgetsStopRetries checks that a turn is not tried again when the money is spent.
+func TestSpentBudgetsStopRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &waster{bad: lane.MaxRequests}
+		p := lane.NewPool("m", []lane.Config{{Name: "l", Provider: w, Serves: []string{""}}}, lane.Options{})
+		spent := &assay.Fault{Kind: assay.Interrupted, Detail: "the budget is spent"}
+		sent := 0
+		ctx := lane.OnSpent(t.Context(), func(*assay.Response) *assay.Fault {
+			if sent++; sent == 2 {
+				return spent
+			}
+			return nil
+		})
+		resp, err := p.Chat(ctx, &assay.Request{})
+		if err != spent || resp.Waits.Requests != 2 || resp.Usage.InputTokens != 200 {
+			t.Errorf("%+v, %v; want two requests and the fault of the budget", resp, err)
+		}
+	})
 }

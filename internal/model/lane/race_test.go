@@ -39,7 +39,7 @@ func (p *player) Chat(ctx context.Context, req *assay.Request) (*assay.Response,
 	select {
 	case <-time.After(a.took):
 	case <-ctx.Done():
-		return &assay.Response{}, ctx.Err()
+		return &assay.Response{Lost: assay.Lost{Requests: 1}}, ctx.Err()
 	}
 	if a.end != "" {
 		return &assay.Response{}, fault(a.end)
@@ -216,8 +216,8 @@ func TestFirstReplyWins(t *testing.T) {
 	}
 }
 
-// TestSecondRequestsArePaid checks that a turn costs as much as all its requests, and that the cost
-// of a request whose usage is unknown is estimated.
+// TestSecondRequestsArePaid checks that a turn costs as much as all its requests, and that one that
+// was not waited for may have been billed.
 func TestSecondRequestsArePaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,11 +226,12 @@ func TestSecondRequestsArePaid(t *testing.T) {
 		s := newStage(t, []lane.Config{config},
 			[]act{{took: late + second}, {took: second}, forever, {took: second}})
 		both, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
-		if err != nil || both.Cost != 2*each || both.Usage.InputTokens != 20 || both.Estimate != 0 {
+		if err != nil || both.Cost != 2*each || both.Usage.InputTokens != 20 || both.Lost.Requests != 0 {
 			t.Errorf("two replies: %+v, %v", both, err)
 		}
 		one, err := s.Chat(t.Context(), &assay.Request{Model: "m"})
-		if err != nil || one.Cost != each || one.Usage.InputTokens != 10 || one.Estimate <= 0 {
+		if err != nil || one.Cost != each || one.Usage.InputTokens != 10 || one.Lost.Requests != 1 ||
+			one.Lost.USD < each || one.Usage.UnpricedTokens != one.Lost.Tokens {
 			t.Errorf("one reply: %+v, %v", one, err)
 		}
 	})

@@ -16,6 +16,7 @@ type turn struct {
 	ctx    context.Context
 	req    *assay.Request // never changed
 	tell   func(sent bool)
+	spent  func(*assay.Response) *assay.Fault
 	bytes  int
 	origin string
 	// home is the lane to prefer, and avoid that on which the turn has hung.
@@ -31,10 +32,24 @@ type turn struct {
 	saved  bool // counts in pool.rescues
 }
 
-// A bill is the usage and cost of requests that failed.
+// A bill is the usage and cost of the requests of a turn.
 type bill struct {
 	usage          assay.Usage
 	cost, estimate float64
+	lost           assay.Lost
+}
+
+// add adds a response.
+func (b *bill) add(r *assay.Response) {
+	b.usage, b.lost = b.usage.Add(r.Usage), b.lost.Add(r.Lost)
+	b.cost = assay.RoundUSD(b.cost + r.Cost)
+	b.estimate = assay.RoundUSD(b.estimate + r.Estimate)
+}
+
+// on writes the bill on a response.
+func (b *bill) on(r *assay.Response) *assay.Response {
+	r.Usage, r.Cost, r.Estimate, r.Lost = b.usage, b.cost, b.estimate, b.lost
+	return r
 }
 
 func (t *turn) end() { t.pool.rescue(&t.saved, false) }
@@ -62,20 +77,20 @@ func (t *turn) acquire() (*race, error) {
 
 // unsent returns the response of a turn that got no lane.
 func (t *turn) unsent() *assay.Response {
-	return &assay.Response{
-		Usage: t.paid.usage, Cost: t.paid.cost, Estimate: t.paid.estimate, Waits: t.waits,
-	}
+	return t.paid.on(&assay.Response{Waits: t.waits})
 }
 
 // arrived completes the response of a race. It returns the turn's error, unless the request is to
 // be sent again, for which it has then waited.
 func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again bool, err error) {
-	resp.Usage, resp.Waits = t.paid.usage.Add(resp.Usage), t.waits
-	resp.Cost = assay.RoundUSD(t.paid.cost + resp.Cost)
-	resp.Estimate = assay.RoundUSD(t.paid.estimate + resp.Estimate)
-	t.paid = bill{resp.Usage, resp.Cost, resp.Estimate}
-	if fault == nil {
+	stop := t.spent(resp)
+	t.paid.add(resp)
+	t.paid.on(resp).Waits = t.waits
+	switch {
+	case fault == nil:
 		return false, nil
+	case stop != nil:
+		return false, stop
 	}
 	if errors.Is(fault, errHung) {
 		t.home, t.avoid = "", r.original.lane.Name

@@ -2,8 +2,6 @@ package lane
 
 import (
 	"time"
-
-	"github.com/assay-eval/assay"
 )
 
 // newWindow returns the window that counts a bucket. It is a little longer than
@@ -45,11 +43,6 @@ func (c cost) plus(d cost, sign int) cost {
 		input:    c.input + sign*d.input,
 		output:   c.output + sign*d.output,
 	}
-}
-
-// usage returns the tokens of a cost.
-func (c cost) usage() assay.Usage {
-	return assay.Usage{InputTokens: c.input, OutputTokens: c.output}
 }
 
 // window remembers the costs of the last span, so that no span of that length,

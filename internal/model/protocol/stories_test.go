@@ -189,6 +189,12 @@ var faults = map[string]assay.Fault{
 	"wrong-model":    {}, // a reply; see tellIdentity
 }
 
+// lost lists the faults after which the endpoint may have billed a request although no usage came.
+var lost = []string{
+	"408", "499", "502", "504", "html", "oversized", "hang", "hang-body", "drip", "reset", "truncate",
+	"bad-json",
+}
+
 func tellFaults(t *testing.T, c column) {
 	for _, kind := range simserver.FaultKinds() {
 		want, ok := faults[kind]
@@ -206,7 +212,11 @@ func tellFaults(t *testing.T, c column) {
 }
 
 func tellFault(t *testing.T, c column, kind string, want assay.Fault) {
-	s := c.stage(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}, reply("x"))
+	billed := reply("x")
+	billed.Usage = assay.Usage{InputTokens: 10, OutputTokens: 2}
+	s := c.stage(t, simserver.Config{
+		Faults: []simserver.Fault{{Kind: kind, Share: 1}}, Tariff: simserver.Tariff{Input: 1, Output: 1},
+	}, billed)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	hangs := want.Kind == assay.Timeout && want.Status == 0
@@ -225,6 +235,13 @@ func tellFault(t *testing.T, c column, kind string, want assay.Fault) {
 	}
 	if got != want {
 		t.Errorf("fault = %+v, want %+v", f, want)
+	}
+	bills := len(s.server.Stats().Bills)
+	if bills > 0 && resp.Usage.Total() == 0 && resp.Lost.Requests == 0 {
+		t.Errorf("the endpoint billed the request, but it counts nowhere: %+v", resp)
+	}
+	if want := slices.Contains(lost, kind); !hangs && (resp.Lost.Requests == 1) != want {
+		t.Errorf("Lost = %+v, want a lost request: %v", resp.Lost, want)
 	}
 	// On a busy machine the deadline may expire before the request arrives.
 	if got := s.server.Stats(); !hangs && (got.Requests != 1 || got.Faults[kind] != 1) {

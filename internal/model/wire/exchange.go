@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 )
@@ -47,9 +48,13 @@ func (p *Provider) exchange(
 	ctx context.Context, req *assay.Request, unsent ParamSet,
 ) (*assay.Response, ParamSet, error) {
 	var sent ParamSet
+	var whole atomic.Bool // the request left completely, so the endpoint may have answered it
 	resp := new(assay.Response)
 	reply, err := p.post(ctx, func() (b *body, err error) {
 		b, sent, err = p.encode(req, unsent)
+		if b != nil {
+			b.sent = &whole
+		}
 		return b, err
 	})
 	if err == nil {
@@ -57,6 +62,9 @@ func (p *Provider) exchange(
 		err = p.read(reply, len(req.Messages), resp)
 	}
 	if err != nil {
+		if whole.Load() && resp.Usage.Total() == 0 && mayBeBilled(reply, assay.AsFault(err)) {
+			resp.Lost.Requests = 1
+		}
 		return resp, p.refused(err, sent), err
 	}
 	resp.Deviations = p.deviations(req, sent, unsent)
@@ -154,8 +162,9 @@ func (p *Provider) post(ctx context.Context, encode func() (*body, error)) (*Rep
 // body is the body of a request. It drops the text once it has been read, because it may be long,
 // and thousands of requests may wait for minutes.
 type body struct {
-	mu   sync.Mutex // a transport may close a body while it reads it
-	text []byte     // guarded by mu
+	sent *atomic.Bool // set when the whole text was read
+	mu   sync.Mutex   // a transport may close a body while it reads it
+	text []byte       // guarded by mu
 }
 
 func (b *body) Read(to []byte) (int, error) {
@@ -166,7 +175,9 @@ func (b *body) Read(to []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(to, b.text)
-	b.text = b.text[n:]
+	if b.text = b.text[n:]; len(b.text) == 0 {
+		b.sent.Store(true)
+	}
 	return n, nil
 }
 

@@ -21,9 +21,11 @@ import (
 
 // Statuses without a name in net/http.
 const (
-	statusFull   = 498 // Groq: the capacity is exceeded
-	statusClosed = 499 // nginx: the client, here a gateway, has left
-	statusBusy   = 529 // Anthropic: overloaded
+	statusFull    = 498 // Groq: the capacity is exceeded
+	statusClosed  = 499 // nginx: the client, here a gateway, has left
+	statusUnknown = 520 // Cloudflare: the server behind it sent no valid reply
+	statusLate    = 524 // Cloudflare: the server behind it took too long
+	statusBusy    = 529 // Anthropic: overloaded
 )
 
 // longestDetail is the maximum length of a fault's detail in bytes.
@@ -76,6 +78,29 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 		f.Kind = assay.Timeout
 	}
 	return f
+}
+
+// mayBeBilled reports whether an endpoint may have billed a request that it has received, and that
+// ended in a fault without a usage. The reply is nil if there was no complete one. A refusal is not
+// billed, but a gateway that gives up waiting knows nothing of the bill of the server behind it.
+func mayBeBilled(reply *Reply, f *assay.Fault) bool {
+	status := f.Status
+	if reply != nil {
+		status = reply.Status
+	}
+	switch status {
+	case http.StatusRequestTimeout, statusClosed, http.StatusBadGateway, http.StatusGatewayTimeout,
+		statusUnknown, statusLate:
+		return true
+	}
+	if reply == nil {
+		return status < 300
+	}
+	switch f.Kind {
+	case assay.Malformed, assay.Server, assay.Timeout:
+		return status < 300
+	}
+	return false
 }
 
 // fault classifies a reply. It returns nil if the body is an object without an error, so that it
