@@ -166,7 +166,10 @@ type Attempt struct {
 	Number int `json:"attempt"`
 	// Round counts the outcomes that the trial had before this attempt. It is 0 unless a user had
 	// the trial worked on again. The outcome of the latest round counts.
-	Round      int    `json:"round"`
+	Round int `json:"round"`
+	// Superseded is true if the outcome of a later round counts instead. It is not stored, because
+	// the store knows it when the attempt is read.
+	Superseded bool   `json:"superseded"`
 	Experiment string `json:"experiment"`
 	Run        RunID  `json:"run"`
 	Program    string `json:"program"`
@@ -206,7 +209,7 @@ type Attempt struct {
 	CachedTokens     int `json:"cached_tokens"`
 	CacheWriteTokens int `json:"cache_write_tokens"`
 	ReasoningTokens  int `json:"reasoning_tokens"`
-	// See [Usage] for both. If UnpricedTokens is not 0, CostUSD does not have all costs.
+	// See [Usage] for both. If UnpricedTokens is not 0, CostUSD is the least that was billed.
 	UncertainTokens int     `json:"uncertain_tokens"`
 	UnpricedTokens  int     `json:"unpriced_tokens"`
 	CostUSD         float64 `json:"cost_usd"`
@@ -244,6 +247,28 @@ func (a *Attempt) Add(r *Response) {
 	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
 	a.UncertainTokens, a.UnpricedTokens = u.UncertainTokens, u.UnpricedTokens
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
+}
+
+// Charge replaces the tokens and dollars by those of a bill, which also has the requests whose
+// responses were not added.
+func (a *Attempt) Charge(bill *Attempt) {
+	a.InputTokens, a.OutputTokens = bill.InputTokens, bill.OutputTokens
+	a.CachedTokens, a.CacheWriteTokens = bill.CachedTokens, bill.CacheWriteTokens
+	a.ReasoningTokens = bill.ReasoningTokens
+	a.UncertainTokens, a.UnpricedTokens = bill.UncertainTokens, bill.UnpricedTokens
+	a.CostUSD = bill.CostUSD
+	a.UserRequests, a.UserCostUSD = bill.UserRequests, bill.UserCostUSD
+	a.UserInputTokens, a.UserOutputTokens = bill.UserInputTokens, bill.UserOutputTokens
+	a.UserUnpricedTokens = bill.UserUnpricedTokens
+}
+
+// OnlyCosts reports whether the attempt counts for nothing but its cost: its outcome was superseded,
+// or it was interrupted.
+func (a *Attempt) OnlyCosts() bool { return a.Superseded || a.FaultKind == Interrupted }
+
+// Paid reports whether the attempt has cost money, or may have.
+func (a *Attempt) Paid() bool {
+	return a.CostUSD > 0 || a.UnpricedTokens > 0 || a.UserCostUSD > 0 || a.UserUnpricedTokens > 0
 }
 
 // AddUser records a response of the model behind a simulated user.

@@ -135,7 +135,7 @@ func deleteRows(
 		return d, err
 	}
 	if len(c.Where) > 0 {
-		all := reading.Filter(db.Attempts(ctx, store.Filter{Superseded: true}), where.Has)
+		all := reading.Filter(db.Attempts(ctx, store.Filter{All: true}), where.Has)
 		for a, err := range all {
 			if err != nil {
 				return d, err

@@ -34,7 +34,7 @@ func (f *runFlags) retried(
 			}
 		}
 	}
-	if err := where.Check(planned, db.Attempts(ctx, store.Filter{Superseded: true})); err != nil {
+	if err := where.Check(planned, db.Attempts(ctx, store.Filter{All: true})); err != nil {
 		return nil, usageError("--retry: %w", err)
 	}
 	// A record of each trial, because a store may have more attempts than fit in memory.

@@ -26,7 +26,8 @@ type Listing struct {
 	Last     int64
 }
 
-// List lists the attempts that are new since a snapshot, or all without one. A million attempts
+// List lists the attempts that are new since a snapshot, or all without one, also those that count
+// for nothing but their cost. A million attempts
 // take as long as in [DB.Attempts]. [ErrUnknownSnapshot] means that attempts were deleted, so that
 // everything has to be listed again.
 func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
@@ -51,7 +52,7 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 		}
 	}
 	l.All = stream(func(yield func(Listed, error) bool) error {
-		q := walk{from: from}
+		q := walk{Filter: Filter{All: true}, from: from}
 		return db.walkState(ctx, q, at, end, func(r row) (bool, error) {
 			return yield(Listed{r.id, r.attempt}, nil), nil
 		})

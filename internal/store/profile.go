@@ -35,8 +35,8 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 			ifnull(sum(cache_write_tokens) FILTER (WHERE settled), 0),
 			ifnull(sum(working_ms) FILTER (WHERE settled), 0),
 			total(cost_usd) FILTER (WHERE settled),
-			count(*) FILTER (WHERE NOT settled), ifnull(sum(requests) FILTER (WHERE NOT settled), 0)
-		FROM (SELECT *, level <> '' AS settled FROM attempts ORDER BY id DESC LIMIT ?) a
+			count(*) FILTER (WHERE faulted), ifnull(sum(requests) FILTER (WHERE faulted), 0)
+		FROM (SELECT *, level <> '' AS settled, fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		return []any{

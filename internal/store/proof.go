@@ -159,10 +159,8 @@ func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err e
 			return p, err
 		}
 	}
-	if !q.Superseded {
-		if p.latest, err = db.latestRounds(ctx, q, at); err != nil {
-			return p, err
-		}
+	if p.latest, err = db.latestRounds(ctx, q, at); err != nil {
+		return p, err
 	}
 	p.unknown, err = db.unprovedRuns(ctx)
 	return p, err
@@ -218,9 +216,9 @@ func (p proof) rows(
 			err = fmt.Errorf("the attempt with row ID %d: %s: %w", s.id, s.name(), err)
 			return true, db.skip(ofAttempt, err, s.id)
 		}
-		superseded := r.attempt.Settles() && r.attempt.Round < p.latest[s.key]
+		r.attempt.Superseded = r.attempt.Settles() && r.attempt.Round < p.latest[s.key]
 		known := p.Since != "" && s.id <= p.since.attempts && s.score <= p.since.scores
-		if superseded || known || !p.has(&r.attempt) {
+		if known || !p.has(&r.attempt) {
 			return true, nil
 		}
 		if p.bodies {

@@ -149,7 +149,7 @@ func leavesOut(t *testing.T, path string) {
 // readEverything calls all readers and returns their errors.
 func readEverything(ctx context.Context, db *store.DB) (failed []error) {
 	add := func(err error) { failed = append(failed, err) }
-	f := store.Filter{Superseded: true}
+	f := store.Filter{All: true}
 	add(last(db.Attempts(ctx, f)))
 	add(last(db.Verdicts(ctx, f)))
 	add(last(db.Classifications(ctx, "", "")))

@@ -23,8 +23,8 @@ type Filter struct {
 	// OnlySettled leaves out faults, OnlyFaults leaves out outcomes.
 	OnlySettled bool
 	OnlyFaults  bool
-	// Superseded adds the outcomes that were superseded by outcomes of later rounds.
-	Superseded bool
+	// All adds the attempts that count for nothing but their cost; see [assay.Attempt.OnlyCosts].
+	All bool
 	// Snapshot leaves out everything added after that state; see [DB.Snapshot].
 	Snapshot string
 	// AsSaved returns outcomes as they were saved and ignores [DB.Rescore].
@@ -149,7 +149,8 @@ func (db *DB) walkState(
 func (f Filter) has(a *assay.Attempt) bool {
 	return (f.Experiment == "" || a.Experiment == f.Experiment) &&
 		(f.Model == "" || a.Model == f.Model) && (f.Run == "" || a.Run == f.Run) &&
-		(!f.OnlySettled || a.Settles()) && (!f.OnlyFaults || !a.Settles())
+		(!f.OnlySettled || a.Settles()) && (!f.OnlyFaults || !a.Settles()) &&
+		(f.All || !a.OnlyCosts())
 }
 
 func nameAttempt(trial assay.TrialID, number int) string {

@@ -246,6 +246,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		assay.TaskRef{ID: assay.TaskID(text.Draw(t, "task")), Digest: a.TaskDigest}, a.Setting,
 		rapid.Int64().Draw(t, "seed"), a.Repeat)
 	a.Number, a.Round, a.Experiment, a.Run, a.Parked = 0, 0, "e", "r1", false
+	a.Superseded = false
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
 		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried
@@ -255,7 +256,9 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		return a
 	}
 	a.Level, a.Ended = "", ""
-	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
+	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Filter(func(k assay.FaultKind) bool {
+		return k != assay.Interrupted // see TestInterruptedAttemptsOnlyCost
+	}).Draw(t, "fault")
 	a.Parked = rapid.Bool().Draw(t, "parked")
 	return a
 }

@@ -69,9 +69,11 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	faulted.Round = 1
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
+	settled.Superseded = true // by hand, because it is not stored
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
 		t.Fatalf("this test sets no value for the fields %v", unset)
 	}
+	settled.Superseded = false
 	if diff := cmp.Diff([]assay.Attempt{*settled, *faulted},
 		all(t, db, store.Filter{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -120,6 +122,33 @@ func TestSaveRoundTripProperty(t *testing.T) {
 			r.Fatalf("transcript: %v (-want +got):\n%s", err, diff)
 		}
 	})
+}
+
+// TestInterruptedAttemptsOnlyCost checks that only readers who ask for costs see an attempt that was
+// interrupted, and that its trial stays open.
+func TestInterruptedAttemptsOnlyCost(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t)
+	stopped, settled := fault(1), outcome(1)
+	stopped.FaultKind, stopped.CostUSD = assay.Interrupted, 0.25
+	save(t, db, stopped, settled)
+	if diff := cmp.Diff([]assay.Attempt{*settled}, all(t, db, store.Filter{})); diff != "" {
+		t.Errorf("without costs (-want +got):\n%s", diff)
+	}
+	if n := len(all(t, db, store.Filter{OnlyFaults: true})); n != 0 {
+		t.Errorf("%d faults, want none", n)
+	}
+	both := []assay.Attempt{*stopped, *settled}
+	if diff := cmp.Diff(both, all(t, db, store.Filter{All: true})); diff != "" {
+		t.Errorf("with costs (-want +got):\n%s", diff)
+	}
+	if settled.Number != 2 {
+		t.Errorf("the outcome is attempt %d, want 2", settled.Number)
+	}
+	profile, err := db.Profile(t.Context())
+	if err != nil || len(profile) != 1 || profile[0].Attempts != 1 || profile[0].Faulted != 0 {
+		t.Errorf("Profile() = %+v, %v", profile, err)
+	}
 }
 
 func TestSaveAcceptsEveryKnownWord(t *testing.T) {

@@ -17,7 +17,7 @@ func (db *DB) Transcript(
 	ctx context.Context, trial assay.TrialID, number int,
 ) (assay.Transcript, error) {
 	var t *assay.Transcript
-	q := walk{Filter: Filter{Trial: trial, AsSaved: true, Superseded: true}, bodies: true}
+	q := walk{Filter: Filter{Trial: trial, AsSaved: true, All: true}, bodies: true}
 	err := db.walk(ctx, q, func(r row) (bool, error) {
 		if r.attempt.Number != number {
 			return true, nil

@@ -86,13 +86,15 @@ type Column struct {
 	Description string `json:"description"`
 }
 
-// Counts counts attempts. An attempt is an outcome or a fault, and a trial may
-// have several.
+// Counts counts attempts. An attempt is an outcome or a fault, or counts for nothing but its cost
+// because it was superseded or interrupted. A trial may have several.
 type Counts struct {
-	Attempts int `json:"attempts"`
-	Outcomes int `json:"outcomes"`
-	Faults   int `json:"faults"`
-	Trials   int `json:"trials"`
+	Attempts    int `json:"attempts"`
+	Outcomes    int `json:"outcomes"`
+	Faults      int `json:"faults"`
+	Superseded  int `json:"superseded"`
+	Interrupted int `json:"interrupted"`
+	Trials      int `json:"trials"`
 }
 
 // Describe returns the columns of a table in order, or nil for an unknown
@@ -124,9 +126,14 @@ func (c *Counts) Count(records iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.
 		for a, err := range records {
 			if err == nil {
 				c.Attempts++
-				if a.Settles() {
+				switch {
+				case a.Superseded:
+					c.Superseded++
+				case a.OnlyCosts():
+					c.Interrupted++
+				case a.Settles():
 					c.Outcomes++
-				} else {
+				default:
 					c.Faults++
 				}
 				sum := sha256.Sum256([]byte(a.ID))

@@ -94,7 +94,7 @@ func TestManifestJSONNames(t *testing.T) {
 		},
 		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
 		{"column", string(got.Columns[0]), "table name type nullable description"},
-		{"counts", string(got.Counts), "attempts outcomes faults trials"},
+		{"counts", string(got.Counts), "attempts outcomes faults superseded interrupted trials"},
 		{"missing", string(got.Missing), "attempts transcripts transcripts_not_kept"},
 		{"filter", string(got.Filter), "experiment run since where"},
 	} {
@@ -115,7 +115,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Fatalf("ReadManifest() error %v (-want +got):\n%s", err, diff)
 	}
-	if want := (export.Counts{Attempts: 3, Outcomes: 1, Faults: 2, Trials: 2}); got.Counts != want {
+	if want := (export.Counts{Attempts: 3, Superseded: 1, Faults: 2, Trials: 2}); got.Counts != want {
 		t.Errorf("counts = %+v, want %+v", got.Counts, want)
 	}
 	if err := got.Verify(t.Context(), dir); err != nil {

@@ -100,7 +100,7 @@ func TestReadRefuses(t *testing.T) {
 		"column missing": {"trial,model\n", "", "", "line 1: missing column attempt"},
 		"column twice":   {table, ",model", ",trial", "duplicate column trial"},
 		"short row":      {table + "x\n", "", "", "line 3: wrong number of fields"},
-		"bad cell":       {row, ",false,", ",maybe,", "line 2: column order_correct"},
+		"bad cell":       {row, ",false,", ",maybe,", "line 2: column superseded"},
 		"bad escape":     {table, ",network,", `,network,\x`, "column fault_detail"},
 		"not a number": {
 			table, ",{},0,0,0,0,0,0,0,0,0,0,", ",{},0,0,0,0,0,0,0,NaN,0,0,", "column cost_usd: NaN",

@@ -86,7 +86,7 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 	return r.likeIn(ctx, r.Name)
 }
 
-// attemptsIn reads an exported file each time.
+// attemptsIn reads an exported file each time, without the attempts that only count for their cost.
 func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		file, err := os.Open(path)
@@ -99,7 +99,7 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", path, err)
 			}
-			if !yield(a, err) {
+			if (err != nil || !a.OnlyCosts()) && !yield(a, err) {
 				return
 			}
 		}

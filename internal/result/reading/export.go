@@ -82,7 +82,7 @@ type content struct {
 func (e *Export) attempts(ctx context.Context, m *export.Manifest) content {
 	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
 	return content{e.Output, export.AttemptTable, func(w io.Writer) (int, error) {
-		return origin.Write(w, e.Format, m.Counts.Count(e.Selection.Attempts(ctx)))
+		return origin.Write(w, e.Format, m.Counts.Count(e.Selection.all().Attempts(ctx)))
 	}}
 }
 
@@ -105,7 +105,7 @@ func (e *Export) legacy(ctx context.Context, m *export.Manifest) content {
 
 func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {
 	return func(yield func(export.Call, error) bool) {
-		for s, err := range e.Selection.Transcripts(ctx) {
+		for s, err := range e.Selection.all().Transcripts(ctx) {
 			if err != nil {
 				yield(export.Call{}, err)
 				return

@@ -95,6 +95,7 @@ type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.
 // sideOf returns the side that a name stands for: an experiment, run, model or variant. The name
 // may start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial
 // of a model or a variant. The trials of a run are those that it tried, with or without an outcome.
+// Its outcomes count although a later run has superseded them.
 func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
@@ -109,8 +110,8 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 	switch kind {
 	case "run":
 		settled.Run = assay.RunID(name)
-		return newSide(db.Attempts(ctx, settled),
-			tried(db.Attempts(ctx, store.Filter{Run: settled.Run}))), nil
+		tries := outcomesThen(db.Attempts(ctx, store.Filter{Run: settled.Run, All: true}))
+		return newSide(tries, tried(tries)), nil
 	case "model":
 		settled.Model = name
 		of = func(t *assay.Trial) bool { return t.Model == name }
@@ -142,6 +143,18 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 	counts := func(a *assay.Attempt) bool { return of(&a.Trial) }
 	s.attempts = Filter(db.Attempts(ctx, settled), counts)
 	return s, nil
+}
+
+// outcomesThen returns the attempts of a run as they counted when it ended.
+func outcomesThen(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		for a, err := range attempts {
+			a.Superseded = false
+			if (err != nil || !a.OnlyCosts()) && !yield(a, err) {
+				return
+			}
+		}
+	}
 }
 
 // resolve returns the kind of a name, and the name without its kind. A run may be named by the

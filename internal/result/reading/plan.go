@@ -249,7 +249,7 @@ func Tables(ctx context.Context, db *store.DB, j *job.Job) (*report.Analysis, er
 		return nil, err
 	}
 	return Design(ctx, j).Analyze(j.Experiment.Name, j.Trials(),
-		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
+		db.Verdicts(ctx, store.Filter{All: true}), report.Beside{Prompts: prompts})
 }
 
 // earlierLibraries returns the versions of its library that an experiment had before, latest first.

@@ -90,7 +90,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	}
 	b.Facts = x.facts(runs, snapshot)
 
-	filter := store.Filter{Snapshot: snapshot}
+	filter := store.Filter{Snapshot: snapshot, All: true}
 	attempts := db.Verdicts(ctx, filter)
 	if len(x.Where.Conditions()) > 0 { // verdicts lack trials
 		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)

@@ -95,6 +95,13 @@ func Select(
 	return s, err
 }
 
+// all returns the selection with the attempts that count for nothing but their cost.
+func (s *Selection) all() *Selection {
+	more := *s
+	more.filter.All = true
+	return &more
+}
+
 // Attempts streams the selected attempts.
 func (s *Selection) Attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
 	return s.veil.attempts(Filter(s.Unconditional(ctx), s.Where.Has))

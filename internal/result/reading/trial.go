@@ -35,7 +35,7 @@ func FindTrial(
 		return nil, err
 	}
 	var attempts []assay.Attempt
-	for a, err := range db.Attempts(ctx, store.Filter{Trial: id, Superseded: true}) {
+	for a, err := range db.Attempts(ctx, store.Filter{Trial: id, All: true}) {
 		if err != nil {
 			return nil, err
 		}

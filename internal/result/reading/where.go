@@ -37,7 +37,7 @@ func CheckWhere(
 		}
 	}
 	attempts := func(yield func(assay.Attempt, error) bool) {
-		for _, all := range append(others, db.Attempts(ctx, store.Filter{Superseded: true})) {
+		for _, all := range append(others, db.Attempts(ctx, store.Filter{All: true})) {
 			for a, err := range all {
 				if !yield(a, err) {
 					return

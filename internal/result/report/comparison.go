@@ -173,7 +173,8 @@ func samplingText(s assay.Sampling) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compare compares two sets of attempts. It ignores faults and later outcomes of a trial.
+// Compare compares two sets of attempts. It ignores faults, superseded outcomes, and all but the
+// first of the other outcomes of a trial.
 //
 // The cluster is the unit that intervals and tests count as independent, one of [stat.Clusters]. If
 // each side has a single level of a factor and the levels differ, the sides differ in that factor.
@@ -237,7 +238,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 		if err != nil {
 			return nil, err
 		}
-		if !a.Settles() || seen[a.ID] {
+		if !a.Settles() || a.Superseded || seen[a.ID] {
 			continue
 		}
 		seen[a.ID] = true

@@ -121,7 +121,7 @@ func count(
 		c, success := cells[p.cell], isFull(a.Level)
 		a.Sampling = c.sampling
 		c.add(&a, p.task, settled, p.open)
-		if settled || !a.Settles() {
+		if settled || !a.Settles() || a.Superseded {
 			continue
 		}
 		c.runs[a.Run]++

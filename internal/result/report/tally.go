@@ -38,12 +38,13 @@ type tally struct {
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
-	// all counts the outcomes, tasks the outcomes of each task, and spent adds up the dollars of all
-	// attempts at it.
-	all   outcomes
-	tasks map[task]outcomes
-	spent map[task]float64
-	from  *population[task] // all tasks of the experiment
+	// all counts the outcomes, tasks the outcomes of each task, spent adds up the dollars of all
+	// attempts at it, and unpriced their tokens of unknown cost.
+	all      outcomes
+	tasks    map[task]outcomes
+	spent    map[task]float64
+	unpriced map[task]int
+	from     *population[task] // all tasks of the experiment
 	// turnCounts and tokenBins hold the distribution of outcomes.
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
@@ -85,12 +86,15 @@ func (t *tally) count(of task, some outcomes) {
 	t.tasks[of] = at
 }
 
-// only returns the cell with just the outcomes of a task that keep returns.
+// only returns the cell with just the outcomes of a task that keep returns, and with the money that
+// was spent on the tasks that are kept.
 func (c *cell) only(keep func(task, outcomes) outcomes) *cell {
 	some := &cell{Cell: c.Cell, tally: tally{from: c.from}}
 	for of, o := range c.tasks {
 		if kept := keep(of, o); kept[done] > 0 {
 			some.count(of, kept)
+			bump(&some.spent, of, c.spent[of])
+			bump(&some.unpriced, of, c.unpriced[of])
 		}
 	}
 	return some
@@ -111,6 +115,9 @@ func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	if a.CostUSD > 0 {
 		bump(&t.spent, of, a.CostUSD)
 	}
+	if a.UnpricedTokens > 0 {
+		bump(&t.unpriced, of, a.UnpricedTokens)
+	}
 	t.usage = t.usage.Add(a.Usage())
 	t.userUSD = assay.RoundUSD(t.userUSD + a.UserCostUSD)
 	t.userTokens += a.UserInputTokens + a.UserOutputTokens
@@ -121,6 +128,7 @@ func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 		t.uncertainUSD += a.CostUSD * min(1, share)
 	}
 	switch {
+	case a.OnlyCosts():
 	case !a.Settles():
 		t.faults++
 		bump(&t.faultKinds, a.FaultKind, 1)
@@ -320,6 +328,7 @@ func (t *tally) merge(o *tally) {
 	bumpAll(&t.loops, o.loops)
 	bumpAll(&t.faultKinds, o.faultKinds)
 	bumpAll(&t.spent, o.spent)
+	bumpAll(&t.unpriced, o.unpriced)
 	bumpAll(&t.turnCounts, o.turnCounts)
 	bumpAll(&t.tokenBins, o.tokenBins)
 }

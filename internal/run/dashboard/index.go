@@ -127,7 +127,7 @@ func (c *laneCount) add(a *assay.Attempt) {
 	c.Refused += a.Retried[assay.RateLimited] + a.Retried[assay.Overloaded]
 	c.InputTokens += a.InputTokens
 	c.CachedTokens += a.CachedTokens
-	c.USD += a.CostUSD
+	c.USD = assay.RoundUSD(c.USD + a.CostUSD)
 	c.Unpriced += a.UnpricedTokens
 	if a.Settles() && a.Outcome.Turns > 0 {
 		c.turns[c.n%len(c.turns)] = float32(a.WorkingMS) / 1000 / float32(a.Outcome.Turns)
@@ -209,6 +209,10 @@ func (x *index) add(l *store.Listed) {
 	if _, ok := x.planned[key]; !ok {
 		return
 	}
+	x.pay(&l.Attempt)
+	if l.OnlyCosts() {
+		return
+	}
 	g := group{
 		Cell: l.Cell, Lane: l.Lane, Run: l.Run, Ended: l.Ended, Cause: l.Cause,
 		Level: l.Level, Fault: l.FaultKind, Parked: l.Parked,
@@ -224,20 +228,25 @@ func (x *index) add(l *store.Listed) {
 		Number:   uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
 		repeat: uint16(l.Repeat),
 	})
-	k := keyOfLane(l.Model, l.Lane)
-	if x.lanes[k] == nil {
-		x.lanes[k] = new(laneCount)
-	}
-	x.lanes[k].add(&l.Attempt)
 	x.count(key, &l.Attempt)
 	x.countFaults(&l.Attempt)
 }
 
-func (x *index) count(key rowTrial, a *assay.Attempt) {
+// pay counts what an attempt has used and cost.
+func (x *index) pay(a *assay.Attempt) {
+	k := keyOfLane(a.Model, a.Lane)
+	if x.lanes[k] == nil {
+		x.lanes[k] = new(laneCount)
+	}
+	x.lanes[k].add(a)
 	c := &x.counts
 	c.Tokens += a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens
-	c.USD += a.CostUSD + a.UserCostUSD
+	c.USD = assay.RoundUSD(c.USD + a.CostUSD + a.UserCostUSD)
 	c.Unpriced += a.UnpricedTokens + a.UserUnpricedTokens
+}
+
+func (x *index) count(key rowTrial, a *assay.Attempt) {
+	c := &x.counts
 	if c.First.IsZero() || a.FinishedAt.Before(c.First) {
 		c.First = a.FinishedAt
 	}
