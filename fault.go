@@ -109,7 +109,7 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Interrupted, "the run stopped, the trial was cancelled, or a budget is spent", false, false,
-		"nothing is stored; the trial stays pending",
+		"the trial stays pending; if the attempt has cost money, it is stored, and only its cost counts",
 	},
 }
 

@@ -29,6 +29,7 @@ type Stopper struct {
 type account struct {
 	tokens   int
 	usd      float64
+	lost     assay.Lost // the part of both that requests may have cost whose usage is unknown
 	inFlight int
 	episodes int // episodes that have ended
 
@@ -123,9 +124,13 @@ func (g *Stopper) End(c assay.Cell) {
 	g.count(c, func(a *account) { a.inFlight--; a.episodes++ })
 }
 
-// Spend counts the tokens and dollars of a request.
-func (g *Stopper) Spend(c assay.Cell, u assay.Usage, usd float64) {
-	g.count(c, func(a *account) { a.tokens += u.Total(); a.usd = assay.RoundUSD(a.usd + usd) })
+// Spend counts the tokens and dollars of a request, and what it may have cost if it was lost.
+func (g *Stopper) Spend(c assay.Cell, u assay.Usage, usd float64, lost assay.Lost) {
+	g.count(c, func(a *account) {
+		a.tokens += u.Total() + lost.Tokens
+		a.usd = assay.RoundUSD(a.usd + usd + lost.USD)
+		a.lost = a.lost.Add(lost)
+	})
 }
 
 func (g *Stopper) count(c assay.Cell, f func(*account)) {
@@ -168,7 +173,7 @@ func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 			share = float64(a.inFlight+1) / float64(a.episodes)
 		}
 		if exceeds(float64(a.tokens), share, float64(b.Tokens)) || exceeds(a.usd, share, b.USD) {
-			return budgetText(i, c, b), false
+			return budgetText(i, c, a, b), false
 		}
 	}
 	return "", false
@@ -187,8 +192,9 @@ func (g *Stopper) Allow(c assay.Cell) *assay.Fault {
 	defer g.mu.Unlock()
 	all := g.accountsLocked(c)
 	for i, b := range g.budgetList() {
-		if a := all[i]; b.Tokens > 0 && a.tokens >= b.Tokens || b.USD > 0 && a.usd >= b.USD {
-			return &assay.Fault{Kind: assay.Interrupted, Detail: budgetText(i, c, b)}
+		a := all[i]
+		if b.Tokens > 0 && a.tokens >= b.Tokens || b.USD > 0 && a.usd >= b.USD {
+			return &assay.Fault{Kind: assay.Interrupted, Detail: budgetText(i, c, a, b)}
 		}
 	}
 	return nil
@@ -199,16 +205,23 @@ func (g *Stopper) budgetList() [3]plan.Budget {
 	return [3]plan.Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
 }
 
-func budgetText(i int, c assay.Cell, b plan.Budget) string {
+func budgetText(i int, c assay.Cell, a *account, b plan.Budget) string {
 	scope := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
-	var bounds []string
+	var bounds, lost []string
 	if b.USD > 0 {
 		bounds = append(bounds, fmt.Sprintf("$%g", b.USD))
+		lost = append(lost, assay.CostText(a.lost.USD, 2))
 	}
 	if b.Tokens > 0 {
 		bounds = append(bounds, fmt.Sprintf("%d tokens", b.Tokens))
+		lost = append(lost, fmt.Sprintf("%d tokens", a.lost.Tokens))
 	}
-	return fmt.Sprintf("the budget of %s is spent (%s)", scope, strings.Join(bounds, ", "))
+	text := fmt.Sprintf("the budget of %s is spent (%s", scope, strings.Join(bounds, ", "))
+	if n := a.lost.Requests; n > 0 {
+		text += fmt.Sprintf("; up to %s of it for %s whose replies were lost", strings.Join(lost, ", "),
+			assay.Counted(n, "request"))
+	}
+	return text + ")"
 }
 
 // Stops returns all stops, oldest first.

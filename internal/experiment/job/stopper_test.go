@@ -55,12 +55,12 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := job.NewStopper(tc.budgets, plan.StopRules{})
 			spent := cell("a", "cot")
-			g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99)
+			g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99, assay.Lost{})
 			if f := g.Allow(spent); f != nil {
 				t.Errorf("Allow = %v before the budget is spent", f)
 			}
 
-			g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01)
+			g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01, assay.Lost{})
 			for _, c := range tc.stopped {
 				f := g.Allow(c)
 				if f == nil || f.Kind != assay.Interrupted || f.Detail != tc.reason {
@@ -86,7 +86,7 @@ func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 	g := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: 1000}}, plan.StopRules{})
 	c := cell("a", "cot")
 	g.Begin(c)
-	g.Spend(c, assay.Usage{InputTokens: 200}, 0)
+	g.Spend(c, assay.Usage{InputTokens: 200}, 0, assay.Lost{})
 	g.End(c) // one episode takes 200 tokens
 	for n := range 10 {
 		if reason, _ := g.Skip(c); reason != "" {
@@ -157,7 +157,7 @@ func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "spent") {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")
 			for _, g := range []*job.Stopper{open, bound} {
-				g.Spend(c, assay.Usage{InputTokens: n}, float64(n))
+				g.Spend(c, assay.Usage{InputTokens: n}, float64(n), assay.Lost{})
 				g.Outcome(c, assay.Failure, true)
 			}
 			spent += n

@@ -36,7 +36,7 @@ type Progress struct {
 	// The simulated user's part of both.
 	UserTokens int     `json:"user_tokens,omitempty"`
 	UserCost   float64 `json:"user_cost_usd,omitempty"`
-	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
+	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
 	Unpriced []string     `json:"unpriced,omitempty"`
 	Budget   plan.Budgets `json:"budget,omitzero"`
 	// Stopping is true if the run starts no new trials.

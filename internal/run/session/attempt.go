@@ -163,7 +163,9 @@ func (s *Session) attempt(
 	s.flights.begin(trial)
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
-	a, t := runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial}, trial, task)
+	g := newGate(ctx, s, trial)
+	a, t := runner.Run(ctx, g, trial, task)
+	a.Charge(g.close())
 	if s.coordinator == nil { // otherwise the worker's machine counts
 		s.still.Excuse(a, t, began, s.pools.Agents[trial.Model].Timeout)
 	}
@@ -180,58 +182,6 @@ func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
 	return &assay.Attempt{
 		Trial: *trial, FaultKind: kind, FaultDetail: err.Error(),
 		Templates: episode.TemplatesHash, StartedAt: now, FinishedAt: now,
-	}
-}
-
-// gated asks the gate before each request and reports the cost afterwards.
-type gated struct {
-	assay.Provider
-	session *Session
-	trial   *assay.Trial
-}
-
-// Chat implements [assay.Provider].
-func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
-	if f := g.allow(); f != nil {
-		return new(assay.Response), f
-	}
-	if req.User {
-		resp, err := g.session.pools.ByModel[req.Model].Chat(ctx, req)
-		g.spend(req, resp)
-		return resp, err
-	}
-	g.session.starters.acted(g.trial.Model)
-	began := time.Now()
-	resp, err := g.Provider.Chat(lane.OnProgress(ctx, g.progress), req)
-	g.replied(req, resp, began, err)
-	return resp, err
-}
-
-func (g *gated) allow() *assay.Fault { return g.session.stopper.Allow(g.trial.Cell) }
-
-// progress shows whether a request was sent or is waiting.
-func (g *gated) progress(sent bool) {
-	doing := Queued
-	if sent {
-		doing = Asking
-	}
-	g.session.flights.does(g.trial.ID, doing)
-}
-
-// replied reports a turn that has ended.
-func (g *gated) replied(req *assay.Request, resp *assay.Response, began time.Time, err error) {
-	g.session.flights.does(g.trial.ID, Acting)
-	g.session.chat(g.trial.ID, began, resp, err)
-	g.spend(req, resp)
-}
-
-// spend counts a reply against the budgets.
-func (g *gated) spend(req *assay.Request, resp *assay.Response) {
-	spent, estimated := resp.Spent(req)
-	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
-	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {
-		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
-			"tokens and dollars count estimates")
 	}
 }
 
@@ -261,7 +211,9 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 	}
 	switch {
 	case err == nil:
-		s.saved(a, t, began)
+		if a.FaultKind != assay.Interrupted {
+			s.saved(a, t, began)
+		}
 		s.runlog.Episode(a.ID, a.Number, t, a)
 	case !errors.Is(err, context.Canceled):
 		s.unsaved.Add(1)

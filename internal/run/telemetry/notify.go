@@ -43,7 +43,7 @@ type Message struct {
 	At         time.Time   `json:"at"`
 	live.Trials
 	Cost float64 `json:"cost_usd"`
-	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
+	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
 	Unpriced  []string         `json:"unpriced,omitempty"`
 	Attention []live.Attention `json:"attention"`
 	Stopped   bool             `json:"stopped"` // by a signal
