@@ -102,7 +102,7 @@ const (
 	Settled                      // an outcome is stored
 	Faulted                      // a fault is stored; the trial stays in the queue
 	Parked                       // a fault is stored; the run gives up on the trial
-	Dropped                      // an attempt was interrupted and is not stored
+	Dropped                      // an attempt was interrupted and counts for nothing but its cost
 	Skipped                      // a trial does not run; it stays pending
 	Requeued                     // a parked or cancelled trial is back in the queue
 	ModelClosed                  // a model cannot serve any more; its trials stay pending

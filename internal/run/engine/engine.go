@@ -24,7 +24,8 @@ const cancelled = "cancelled"
 
 // Run runs trials until no trial is left that can run. When stop is closed, it starts no attempts,
 // waits for attempts in flight and returns. When ctx ends, it cancels attempts in flight. Their
-// results are dropped and their trials stay pending.
+// results are dropped and their trials stay pending; an attempt that has cost money is saved for
+// the sake of its cost.
 //
 // Run returns the error of a failed Save or of a panic in an Attempt. A failed Save cancels attempts
 // in flight, because they cannot be saved. After a panic they go on as after a stop. All its
@@ -355,10 +356,11 @@ func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 	}()
 	attempt, transcript := l.cfg.Attempt(ctx, e.trial)
 	e.attempt = attempt
-	if attempt.FaultKind == assay.Interrupted && !givenUp(ctx, attempt) {
+	interrupted := attempt.FaultKind == assay.Interrupted && !givenUp(ctx, attempt)
+	if interrupted && !attempt.Paid() {
 		return
 	}
-	attempt.Parked = (last || attempt.Parked) && !attempt.Settles()
+	attempt.Parked = (last || attempt.Parked) && !attempt.Settles() && !interrupted
 	// A finished attempt is saved even if the run is being stopped.
 	e.err = l.cfg.Save(context.WithoutCancel(ctx), attempt, transcript)
 	e.unsaved = e.err != nil
