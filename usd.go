@@ -12,8 +12,8 @@ import (
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 // CostText spells dollars with some digits, such as "$1.20", and less than a cent with four. If
-// unpriced names models with replies of unknown cost, the dollars are the cost of the others: "at
-// least $1.20; the cost of m is unknown", or "cost unknown" without others.
+// unpriced names models with requests of unknown cost, the dollars are the cost of the others: "at
+// least $1.20; not all costs of m are known", or "cost unknown" without others.
 func CostText(usd float64, digits int, unpriced ...string) string {
 	if usd > 0 && usd < 0.01 {
 		digits = max(digits, 4)
@@ -25,5 +25,5 @@ func CostText(usd float64, digits int, unpriced ...string) string {
 	case usd == 0:
 		return "cost unknown"
 	}
-	return "at least " + text + "; the cost of " + strings.Join(unpriced, ", ") + " is unknown"
+	return "at least " + text + "; not all costs of " + strings.Join(unpriced, ", ") + " are known"
 }

@@ -53,9 +53,9 @@ func TestUnknownPricesAreNeverZero(t *testing.T) {
 		}
 	}
 	says("plan", must(t, env, "plan", experiment, "--store", store).out,
-		"unknown", ", at least $", "; the cost of mistral is unknown.")
+		"unknown", ", at least $", "; not all costs of mistral are known.")
 	says("check", call(t, env, "check", experiment).out,
-		", at least $", "; the cost of mistral is unknown.")
+		", at least $", "; not all costs of mistral are known.")
 
 	r = must(t, env, "run", experiment, "--store", store, "--display", "json")
 	says("run", r.out, `"unpriced":["mistral"]`)

@@ -271,9 +271,13 @@ func (a analysis) extentText() string {
 	}
 	var usd, ofUser float64
 	var unpriced []string
+	leastOfUser := ""
 	for _, s := range a.Spreads {
 		usd = assay.RoundUSD(usd + s.CostUSD + s.UserCostUSD)
 		ofUser = assay.RoundUSD(ofUser + s.UserCostUSD)
+		if s.UserUnpriced > 0 {
+			leastOfUser = "at least "
+		}
 		if s.Unpriced+s.UserUnpriced > 0 {
 			unpriced = append(unpriced, s.Model)
 		}
@@ -284,7 +288,7 @@ func (a analysis) extentText() string {
 	}
 	text += ", " + cost
 	if ofUser > 0 {
-		text += fmt.Sprintf(" (%s for the simulated user)", assay.CostText(ofUser, 2))
+		text += fmt.Sprintf(" (%s%s for the simulated user)", leastOfUser, assay.CostText(ofUser, 2))
 	}
 	if n := len(a.Warnings); n > 0 {
 		text += ", " + assay.Counted(n, "warning")

@@ -103,7 +103,7 @@ func TestHeadlineSaysWhatItTook(t *testing.T) {
 	for want, a := range map[string]report.Analysis{
 		"0 of 9 trials done, no faults, cost $0.00": {Table: &report.Table{Planned: 9}},
 		"7 of 9 trials done (1 skipped) in 1m30s over 2 runs, 1 fault, " +
-			"at least $1.20; the cost of m is unknown, 1 warning": {
+			"at least $1.20; not all costs of m are known, 1 warning": {
 			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Rows: []report.Row{{Faults: 1}}},
 			Runs:  2, Seconds: 90, Warnings: []report.Warning{{}},
 			Spreads: []report.Spread{{CostUSD: 1.2}, {Model: "m", Unpriced: 1}},

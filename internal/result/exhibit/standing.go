@@ -25,7 +25,7 @@ func (a analysis) standingSection() *document.Section {
 
 // standingNote explains the columns.
 func standingNote(all []report.Standing) string {
-	text := "Success: full success on the trials that all models have done."
+	text := commonText(all)
 	for _, c := range []struct {
 		shown   func(report.Standing) bool
 		meaning string
@@ -48,12 +48,42 @@ func standingNote(all []report.Standing) string {
 			func(s report.Standing) bool { return s.Failed > 0 },
 			"False success: failures that the model calls done.",
 		},
+		{
+			func(s report.Standing) bool { return s.Price != nil },
+			"$ a success: the money of all attempts at these tasks, divided by the full successes.",
+		},
+		{
+			func(s report.Standing) bool { return s.Price != nil && s.Unpriced > 0 },
+			"≥ means that some of the cost is unknown.",
+		},
 	} {
 		if slices.ContainsFunc(all, c.shown) {
 			text += " " + c.meaning
 		}
 	}
 	return text
+}
+
+// commonText says which trials the rows are about.
+func commonText(all []report.Standing) string {
+	low, high, complete := all[0].Common, all[0].Common, true
+	for _, s := range all {
+		low, high = min(low, s.Common), max(high, s.Common)
+		complete = complete && s.Common == s.Done
+	}
+	switch n := assay.Counted(high, "trial"); {
+	case all[0].Own && len(all) > 1:
+		return "The models have no task in common, so that each row is about other trials."
+	case complete && low == high && len(all) > 1:
+		return fmt.Sprintf("Each row is about the same %s.", n)
+	case complete:
+		return "Each row is about all trials that are done."
+	case low == high:
+		return fmt.Sprintf("All columns but done are about the %s whose tasks all models have done "+
+			"under the same conditions.", n)
+	}
+	return fmt.Sprintf("All columns but done are about the trials, %d to %d of each model, whose "+
+		"tasks all models have done under the same conditions.", low, high)
 }
 
 // bestText names the best model and the certainty of that claim.
@@ -230,7 +260,7 @@ func priceCell(s report.Standing) document.Cell {
 	case s.Price.Dollars == nil:
 		return sorted(fmt.Sprintf("over %.4f", *s.Price.Low), *s.Price.Low)
 	}
-	cell := sorted(fmt.Sprintf("%.4f", *s.Price.Dollars), *s.Price.Dollars)
+	cell := dollars(*s.Price.Dollars, s.Unpriced, "%.4f")
 	if p := s.Price; p.Low != nil {
 		high := "…"
 		if p.High != nil {

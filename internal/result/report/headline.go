@@ -57,8 +57,8 @@ func Between(tests []Paired, a, b string) *Paired {
 }
 
 // sharedCells returns the cells with only the tasks that all models with outcomes have done under
-// the same conditions. It returns all cells if that leaves out all tasks.
-func sharedCells(cells []*cell) []*cell {
+// the same conditions. It returns all cells, and false, if that leaves out all tasks.
+func sharedCells(cells []*cell) (shared []*cell, ok bool) {
 	type place struct {
 		assay.Cell
 		task task
@@ -85,9 +85,9 @@ func sharedCells(cells []*cell) []*cell {
 		}
 	}
 	if len(out) == 0 {
-		return cells
+		return cells, false
 	}
-	return out
+	return out, true
 }
 
 // compareLevels compares levels of the other factors with their first levels, such as the highest

@@ -14,18 +14,20 @@ import (
 // A Standing is the row of a model on the first screen.
 type Standing struct {
 	Model string `json:"model"`
-	// Planned and Done count the model's trials. All other figures cover the trials that are done.
-	Planned int `json:"planned"`
-	Done    int `json:"done"`
-	// Success is the rate of full success on the Common trials: the trials at tasks that all models
-	// have settled under the same conditions.
+	// Planned and Done count the model's trials. All other figures cover the Common trials: the
+	// trials at tasks that all models have settled under the same conditions. Own is true if there
+	// is no such task, so that the common trials are all of the model's outcomes.
+	Planned int  `json:"planned"`
+	Done    int  `json:"done"`
+	Common  int  `json:"common"`
+	Own     bool `json:"own_trials,omitempty"`
+	// Success is the rate of full success.
 	Success Share `json:"full_success"`
-	Common  int   `json:"common"`
 	// Skill is nil if no floor is known, or if it is hardly below the ceiling.
 	Skill *Skill `json:"skill"`
-	// Conditions has the rates of full success that the costs compare, each over all of the model's
-	// trials under the condition: the first plan without a flaw with the most reliable tools,
-	// flawed plans with the same tools, and the first plan with failing tools.
+	// Conditions has the rates of full success that the costs compare, each over all common trials
+	// under the condition: the first plan without a flaw with the most reliable tools, flawed plans
+	// with the same tools, and the first plan with failing tools.
 	Conditions []Condition `json:"conditions"`
 	// FlawedPlan is the cost of a flawed plan, compared with the right plan at the same tasks under
 	// the same conditions. FailingTools is the cost of failing tools with the right plan, compared
@@ -40,9 +42,11 @@ type Standing struct {
 	// of the pilot world are left out of both, because it ignores claims before the work is done.
 	FalseSuccess Share `json:"false_success"`
 	Failed       int   `json:"failed"`
-	// Price is the money of all attempts divided by the full successes. It is nil if the price of
-	// some tokens is unknown, and without a cost.
-	Price *stat.Price `json:"usd_per_success"`
+	// Price is the money of all attempts at the tasks of these trials, divided by the full
+	// successes. It is nil without a cost. Unpriced counts the tokens with an unknown cost, which
+	// Price leaves out.
+	Price    *stat.Price `json:"usd_per_success"`
+	Unpriced int         `json:"unpriced_tokens,omitempty"`
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
 	// "3 content_filter". It is empty if they don't, as far as is known.
 	Selected string `json:"selected,omitempty"`
@@ -106,12 +110,13 @@ const Reliable = "reliable tools"
 // standings computes the rows of all models with outcomes, the best first.
 func (d Design) standings(cells []*cell) []Standing {
 	out := []Standing{}
-	common := sharedCells(cells)
+	common, shares := sharedCells(cells)
 	for _, m := range byModel(cells) {
 		if m.n(done) > 0 {
-			mine, shared := ofModel(cells, m.Model), ofModel(common, m.Model)
-			s := m.standing(m.Model, mine, shared)
-			s.Skill = d.skill(mine, shared)
+			shared := ofModel(common, m.Model)
+			s := m.standing(m.Model, shared)
+			s.Own = !shares
+			s.Skill = d.skill(ofModel(cells, m.Model), shared)
 			out = append(out, s)
 		}
 	}
@@ -122,19 +127,24 @@ func (d Design) standings(cells []*cell) []Standing {
 	return out
 }
 
-// standing returns a model's row. mine are the model's cells, and common the cells with only the
-// tasks that all models have.
-func (t *tally) standing(model string, mine, common []*cell) Standing {
+// standing returns a model's row. common are the model's cells with only the tasks that all models
+// have.
+func (t *tally) standing(model string, common []*cell) Standing {
 	shared := sum(common)
 	s := Standing{
-		Model: model, Planned: t.planned, Done: t.n(done),
-		Success: shared.among(done, full), Common: shared.n(done), Conditions: conditions(mine),
-		FlawedPlan: flawedPlan(mine), FailingTools: failingTools(mine),
-		Recovery: t.among(hit, survived), Hit: t.n(hit),
-		FalseSuccess: t.among(unfinished, claimed), Failed: t.n(unfinished), Selected: t.selected(),
+		Model: model, Planned: t.planned, Done: t.n(done), Selected: t.selected(),
+		Success: shared.among(done, full), Common: shared.n(done), Conditions: conditions(common),
+		FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
+		Recovery: shared.among(hit, survived), Hit: shared.n(hit),
+		FalseSuccess: shared.among(unfinished, claimed), Failed: shared.n(unfinished),
 	}
-	if t.costUSD > 0 && t.usage.UnpricedTokens == 0 {
-		s.Price = new(t.price())
+	usd := 0.0
+	for of, spent := range shared.spent {
+		usd += spent
+		s.Unpriced += shared.unpriced[of]
+	}
+	if usd > 0 {
+		s.Price = new(shared.price())
 	}
 	return s
 }

@@ -133,9 +133,10 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			perModel(cells, uncertain),
 		},
 		{
-			"price", "Some costs are unknown", "There is no price, or the endpoint does not report " +
-				"how many tokens replies use. Dollars leave these replies out. Prices in the " +
-				"providers file or a price list apply to later attempts.",
+			"price", "Some costs are unknown", "There is no price, the endpoint does not report how " +
+				"many tokens replies use, or requests broke off, timed out or were stopped after the " +
+				"endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
+				"that was billed. Prices in the providers file or a price list apply to later attempts.",
 			unpriced(cells),
 		},
 		{
