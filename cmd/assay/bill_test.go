@@ -3,13 +3,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/sim"
 )
 
@@ -79,4 +83,169 @@ func TestDollarsAddUpToBills(t *testing.T) {
 		t.Errorf("the report has %d models, want %d", len(report.Spreads), len(names))
 	}
 	agree(t, "the run", total, bills...)
+}
+
+// mishaps are faults of a server after which a reply is paid for, or may be.
+var mishaps = []string{
+	"truncate=10%", "bad-json=5%", "reset=5%", "empty=5%", "error-inside=5%", "oversized=3%",
+	"hang-body=2%", "hang=2%", "500=5%", "504=5%",
+}
+
+// TestShownMoneyIsBilled compares what is shown with the server's bill, in 20 random experiments
+// with broken, slow and cancelled requests, retries, budgets and Ctrl-C: it is equal, or "at least"
+// and below. The run, the report and the exported attempts show the same.
+func TestShownMoneyIsBilled(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			billed(t, seed, rand.New(rand.NewPCG(seed, 45)))
+		})
+	}
+}
+
+func billed(t *testing.T, seed uint64, rng *rand.Rand) {
+	args := []string{
+		"--tariff", "input=1,cached=0.1,output=2", "--seed", fmt.Sprint(seed),
+		"--latency", fmt.Sprintf("%dms", rng.IntN(40)),
+	}
+	for _, i := range rng.Perm(len(mishaps))[:rng.IntN(4)] {
+		args = append(args, "--fault", mishaps[i])
+	}
+	server, dir := serve(t, args...), t.TempDir()
+	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
+		"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, cached: 0.1, output: 2}}}\n",
+		server.url, sim.Listed))
+	text := "models: [m]\nproviders: providers.yaml\ntasks_per_type: 2\nvariants: [optimal]\n" +
+		"reliabilities: [0.8]\nlimits: {request: 1s}\n"
+	budget := 0.0
+	if rng.IntN(3) == 0 {
+		budget = 0.02
+		text += "budget: {usd: 0.02}\nsampling: {max_tokens: 100}\n"
+	}
+	experiment, store := file(t, dir, "e.yaml", text), filepath.Join(dir, "assay.db")
+
+	ran, sent := 0.0, int64(0)
+	for n := range 1 + rng.IntN(3) {
+		args := []string{"run", experiment, "--store", store, "--display", "json"}
+		if n > 0 && rng.IntN(2) == 0 {
+			args = append(args, "--retry", "model=m")
+		}
+		stop := int64(0)
+		if rng.IntN(2) == 0 {
+			stop = sent + 1 + rng.Int64N(40)
+		}
+		out := runUntil(t, server, stop, args)
+		if !strings.Contains(out, `"event":"done"`) {
+			continue // nothing to retry
+		}
+		usd, _ := lastEvent(t, out)["cost_usd"].(float64)
+		ran = assay.RoundUSD(ran + usd)
+		sent = server.stats(t).Requests
+		if budget > 0 && usd >= budget+0.01 { // eight requests of at most a tenth of a cent
+			t.Errorf("a run with a budget of $%.2f cost $%.4f", budget, usd)
+		}
+	}
+
+	var report struct {
+		Spreads []struct {
+			Cost     float64 `json:"cost_usd"`
+			Unpriced int     `json:"unpriced_tokens"`
+		} `json:"distributions"`
+	}
+	decode(t, must(t, nil, "report", "--store", store, "--json").out, &report)
+	shown, unpriced, exported := report.Spreads[0].Cost, report.Spreads[0].Unpriced, 0.0
+	for _, a := range attempts(t, store) {
+		exported = assay.RoundUSD(exported + a.CostUSD)
+	}
+	bill := float64(server.stats(t).Bills[sim.Listed].MicroUSD) / 1e6
+	t.Logf("billed $%.6f, shown $%.6f, %d tokens of unknown cost", bill, shown, unpriced)
+	if shown != ran || shown != exported {
+		t.Errorf("the report shows $%v, the runs $%v, the export $%v", shown, ran, exported)
+	}
+	const rounding = 1e-6
+	if shown > bill+rounding || unpriced == 0 && shown < bill-rounding {
+		t.Errorf("$%.6f is shown, with %d tokens of unknown cost, and $%.6f is billed", shown, unpriced, bill)
+	}
+	head := must(t, nil, "report", "--store", store).out
+	if least := strings.Contains(head, "at least $") || strings.Contains(head, "cost unknown"); least != (unpriced > 0) {
+		t.Errorf("with %d tokens of unknown cost, the report says\n%s", unpriced, head)
+	}
+}
+
+// TestKilledRunsKeepTheirCosts kills a run several times. The next run puts into the store what the
+// unfinished attempts had cost. At most the requests that were in flight are missing, and the report
+// says "at least".
+func TestKilledRunsKeepTheirCosts(t *testing.T) {
+	t.Parallel()
+	const kills, dearest, most = 4, 0.006, 8 // dollars of a request, and requests in flight
+	server, dir := serve(t, "--tariff", "input=1,output=2", "--latency", "20ms"), t.TempDir()
+	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
+		"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2},\n"+
+		"        limits: {concurrency: %d}}}\n", server.url, sim.Listed, most))
+	experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 20\n"+
+		"variants: [optimal]\nreliabilities: [0.8]\nsampling: {max_tokens: 100}\n")
+	store := filepath.Join(dir, "assay.db")
+	sum := func() (usd float64) {
+		for _, a := range attempts(t, store) {
+			usd = assay.RoundUSD(usd + a.CostUSD)
+		}
+		return usd
+	}
+	for kill := range kills {
+		cmd := program(t, "run", experiment, "--store", store, "--display", "none")
+		cmd.Env = append(os.Environ(), "K=sk-0123456789")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := server.stats(t).Requests + 40
+		waitFor(t, func() bool { return server.stats(t).Requests >= after })
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if kill == 0 && !strings.Contains(must(t, nil, "report", "--store", store).out, "at least $") {
+			t.Error("the cost of a killed run does not say at least")
+		}
+	}
+	inStore := sum()
+	must(t, map[string]string{"K": "sk-0123456789"}, "run", experiment, "--store", store, "--quiet")
+	if _, err := os.Stat(store + ".bills"); !os.IsNotExist(err) {
+		t.Errorf("the journal is left: %v", err)
+	}
+	bill, shown := float64(server.stats(t).Bills[sim.Listed].MicroUSD)/1e6, sum()
+	t.Logf("billed $%.6f, in the store $%.6f, $%.6f before the last run", bill, shown, inStore)
+	if shown > bill+1e-6 || shown < bill-kills*most*dearest {
+		t.Errorf("$%.6f is in the store, and $%.6f was billed", shown, bill)
+	}
+	interrupted := 0.0
+	for _, a := range attempts(t, store) {
+		if a.FaultKind == assay.Interrupted {
+			interrupted += a.CostUSD
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no attempt in flight was recovered: the test proves nothing")
+	}
+}
+
+// runUntil runs a command line in this process. If stop is not 0, it aborts it by two signals when
+// the server has got so many requests.
+func runUntil(t *testing.T, server rehearsal, stop int64, args []string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	signals, ended := make(chan os.Signal, 2), make(chan int, 1)
+	go func() {
+		ended <- run(args, &process{
+			in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
+			env: func(name string) (string, bool) { return "sk-0123456789", name == "K" },
+		})
+	}()
+	if stop > 0 {
+		waitFor(t, func() bool { return len(ended) > 0 || server.stats(t).Requests >= stop })
+		signals <- os.Interrupt
+		signals <- os.Interrupt
+	}
+	if code := <-ended; code == exitUsage {
+		t.Fatalf("assay %s: exit code %d\n%s", strings.Join(args, " "), code, errs.String())
+	}
+	return out.String()
 }

@@ -48,6 +48,11 @@ func (d *dearest) of(bytes int, s assay.Sampling) assay.Usage {
 	return u
 }
 
+// MostTokens returns the most tokens that a request may use, if nothing is known of its lane.
+func MostTokens(req *assay.Request) int {
+	return new(dearest).of(size(req), req.Sampling).Total()
+}
+
 // dearest prices a usage as if all of its input had the highest price of input.
 func (p Price) dearest(u assay.Usage) float64 {
 	for _, price := range []*float64{p.Cached, p.CacheWrite} {

@@ -282,6 +282,9 @@ func (a analysis) extentText() string {
 			unpriced = append(unpriced, s.Model)
 		}
 	}
+	if a.Killed > 0 && usd > 0 {
+		unpriced = append(unpriced, "killed runs")
+	}
 	cost := assay.CostText(usd, 2, unpriced...)
 	if strings.HasPrefix(cost, "$") {
 		cost = "cost " + cost

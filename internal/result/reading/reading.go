@@ -82,6 +82,9 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err
 	}
+	if b.Killed, err = killed(db, runs); err != nil {
+		return nil, err
+	}
 	if b.Programs, err = x.programs(ctx, db); err != nil {
 		return nil, err
 	}
@@ -108,6 +111,17 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		Analysis: a, Headline: exhibit.Headline(a),
 		db: db, experiment: x, snapshot: snapshot,
 	}, nil
+}
+
+// killed counts the runs that have not ended and are not working.
+func killed(db *store.DB, runs []store.Run) (n int, err error) {
+	worker, err := db.Worker()
+	for _, r := range runs {
+		if r.FinishedAt.IsZero() && r.ID != worker {
+			n++
+		}
+	}
+	return n, err
 }
 
 // mostLanes is the number of lanes that a report shows, from the latest runs.

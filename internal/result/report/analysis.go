@@ -49,6 +49,9 @@ type Analysis struct {
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
+	// Killed counts the runs that were killed. What they spent last may be unknown.
+	Killed int `json:"killed_runs,omitempty"`
+
 	// Loss is the largest loss. It is nil if no factor or task costs any model anything.
 	Loss *Loss `json:"-"`
 	// Example is nil if no trial failed.
@@ -139,6 +142,7 @@ type Beside struct {
 	// Runs counts the runs with outcomes that have ended, which took Seconds together.
 	Runs    int
 	Seconds float64
+	Killed  int // runs that were killed
 	Lanes   []Lane
 	Others  []Other
 	Facts   []Fact
@@ -190,7 +194,7 @@ func (d Design) Analyze(
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
 		Standings: d.standings(cells), Speed: b.Speed, Main: []Metrics{},
-		Runs: b.Runs, Seconds: b.Seconds,
+		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
 	}
 	a.Population = population
 	for _, n := range b.Skipped {

@@ -211,6 +211,7 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 	}
 	switch {
 	case err == nil:
+		s.journal.write(entry{ID: a.ID, Over: true})
 		if a.FaultKind != assay.Interrupted {
 			s.saved(a, t, began)
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type gated struct {
 	mu     sync.Mutex // guards the fields below
 	asking sync.WaitGroup
 	over   bool
+	began  bool          // in the journal
 	bill   assay.Attempt // only its tokens and dollars
 }
 
@@ -36,10 +38,16 @@ func newGate(ctx context.Context, s *Session, trial *assay.Trial) *gated {
 
 // Chat implements [assay.Provider].
 func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
-	if err := g.begin(); err != nil {
+	paid := g.mayCost(req)
+	if err := g.begin(paid); err != nil {
 		return new(assay.Response), err
 	}
 	defer g.asking.Done()
+	if paid {
+		tokens := lane.MostTokens(req)
+		g.session.journal.write(entry{ID: g.trial.ID, Asked: tokens})
+		defer g.session.journal.write(entry{ID: g.trial.ID, Asked: -tokens})
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })()
@@ -59,8 +67,20 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	return resp, err
 }
 
-// begin permits a request, which has to be Done.
-func (g *gated) begin() error {
+// mayCost reports whether a request may cost money.
+func (g *gated) mayCost(req *assay.Request) bool {
+	model := g.trial.Model
+	if req.User {
+		model = req.Model
+	}
+	return slices.ContainsFunc(g.session.pools.Configs[model], func(c lane.Config) bool {
+		return !c.Price.Free()
+	})
+}
+
+// begin permits a request, which has to be Done. The first one that may cost money opens the attempt
+// in the journal.
+func (g *gated) begin(paid bool) error {
 	if f := g.session.stopper.Allow(g.trial.Cell); f != nil {
 		return f
 	}
@@ -72,6 +92,10 @@ func (g *gated) begin() error {
 		}
 	}
 	g.asking.Add(1)
+	if paid && !g.began {
+		g.began = true
+		g.session.journal.write(entry{Trial: g.trial, At: time.Now().UTC()})
+	}
 	return nil
 }
 
@@ -98,6 +122,11 @@ func (g *gated) progress(sent bool) {
 func (g *gated) spend(req *assay.Request, resp *assay.Response) *assay.Fault {
 	spent, _ := resp.Spent(req)
 	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate, resp.Lost)
+	if resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 {
+		g.session.journal.write(entry{
+			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User,
+		})
+	}
 	return g.session.stopper.Allow(g.trial.Cell)
 }
 

@@ -122,7 +122,8 @@ type Session struct {
 	troubles *troubles
 	starters *starters
 	unsaved  atomic.Int32 // finished attempts that could not be saved
-	noted    sync.Map     // things that the user knows: faults of lanes, deviations of models
+	journal  *journal
+	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -149,7 +150,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		tasks:   library.NewCache(j.Library),
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
-		log: slog.New(slog.DiscardHandler),
+		log: slog.New(slog.DiscardHandler), journal: &journal{broke: true},
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
@@ -163,6 +164,9 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	defer s.pools.Close()
 	s.db, s.locked = db, db.Locked
+	if err := s.recoverBills(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.pools.Recall(ctx, db); err != nil {
 		return nil, err
 	}
@@ -214,6 +218,8 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, closeRunners())
 	}
+	s.journal = s.newJournal()
+	defer s.journal.close()
 	s.openLog()
 	for _, note := range s.pools.Notes {
 		s.note(note)
