@@ -144,7 +144,9 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 		{"without a limit", dear, assay.Sampling{}, 4096, (301*2 + 4096*10) / 1e6, true},
 		{"max_tokens", dear, assay.Sampling{MaxTokens: new(50)}, 50, (301*2 + 50*10) / 1e6, true},
 		{
-			"thinking", dear, assay.Sampling{MaxTokens: new(50), Thinking: new(100)}, 150,
+			"thinking", dear,
+			assay.Sampling{MaxTokens: new(50), Thinking: new(100)},
+			150,
 			(301*2 + 150*10) / 1e6, true,
 		},
 		{"without a price", lane.Price{}, assay.Sampling{MaxTokens: new(50)}, 50, 0, true},

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -27,5 +28,51 @@ func TestSimulatedModelsAreNotTheBest(t *testing.T) {
 		if s.Failed != 0 {
 			t.Errorf("%s: %d failures of the pilot world count as claims", s.Model, s.Failed)
 		}
+	}
+}
+
+// TestStandingsAreAboutOneSetOfTrials gives two models the same outcomes at the same cost, and one
+// of them further trials that fail, claim to be done and are dear. The rows have to be equal.
+func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
+	t.Parallel()
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	for _, model := range []string{"a", "b"} {
+		for i := range 12 {
+			of := trial(model, "optimal", 0.8, fmt.Sprint(i))
+			of.World = "assay-1"
+			trials = append(trials, of)
+			if i >= 4 && model == "b" {
+				continue
+			}
+			a := outcome(of, assay.FullSuccess, 2)
+			if a.Failures = 1; i%4 == 0 {
+				a.Level, a.Stop = assay.Failure, assay.Answered
+			}
+			if i >= 4 {
+				a.Level, a.CostUSD = assay.Failure, 9
+			}
+			attempts = append(attempts, a)
+		}
+	}
+	superseded := outcome(trials[0], assay.Failure, 2)
+	superseded.Superseded = true
+	stopped := fault(trials[12], assay.Interrupted)
+	attempts = append([]assay.Attempt{superseded, stopped}, attempts...)
+	x, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
+	if err != nil || len(x.Standings) != 2 {
+		t.Fatal(x, err)
+	}
+	a, b := x.Standings[0], x.Standings[1]
+	if a.Common != 4 || b.Common != 4 || a.Done+b.Done != 16 {
+		t.Errorf("%d and %d common trials, %d and %d done", a.Common, b.Common, a.Done, b.Done)
+	}
+	if a.Price == nil || b.Price == nil || *a.Price.Dollars != *b.Price.Dollars ||
+		*a.Price.Dollars != 5*0.25/3 {
+		t.Errorf("prices %+v and %+v, want five attempts for three successes", a.Price, b.Price)
+	}
+	if a.Success != b.Success || a.Recovery != b.Recovery || a.Hit != b.Hit || a.Hit != 4 ||
+		a.FalseSuccess != b.FalseSuccess || a.Failed != b.Failed || a.Failed != 1 {
+		t.Errorf("two identical models:\n%+v\n%+v", a, b)
 	}
 }

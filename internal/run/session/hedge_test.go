@@ -52,9 +52,10 @@ func TestHangAtTheEndIsHedged(t *testing.T) {
 			t.Fatal(err)
 		}
 		requests += a.Requests
-		if a.Outcome.Turns != 1 || len(a.Retried) > 0 || a.Usage() != (assay.Usage{
-			InputTokens: 9, OutputTokens: 2, UnpricedTokens: 11,
-		}) {
+		// A request that was not waited for may have used more.
+		known := assay.Usage{InputTokens: 9, OutputTokens: 2, UnpricedTokens: a.UnpricedTokens}
+		if a.Outcome.Turns != 1 || len(a.Retried) > 0 || a.Usage() != known ||
+			a.UnpricedTokens < 11 || (a.UnpricedTokens > 11) != (a.Requests > 1) {
 			t.Errorf("attempt %+v", a)
 		}
 	}
