@@ -34,7 +34,11 @@ func (m *moment) Sentence() string {
 		parts = append(parts, fmt.Sprintf("%s of $%.2f",
 			dollars(m.Run.Cost, len(m.Run.Unpriced)), m.Run.Budget.USD))
 	case m.USD > 0:
-		parts = append(parts, dollars(m.USD, m.Unpriced)+" spent")
+		unpriced := m.Unpriced
+		if m.Run == nil && m.Runs > 0 && m.Last.FinishedAt.IsZero() { // what it spent last may be unknown
+			unpriced++
+		}
+		parts = append(parts, dollars(m.USD, unpriced)+" spent")
 	}
 	switch n := len(m.Attention()); n {
 	case 0:

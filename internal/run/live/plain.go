@@ -67,7 +67,11 @@ func line(s Progress) string {
 		}
 	}
 	if s.UserTokens > 0 {
-		line += fmt.Sprintf(", user: %s tokens, %s", count(float64(s.UserTokens)),
+		least := ""
+		if len(s.Unpriced) > 0 {
+			least = "at least "
+		}
+		line += fmt.Sprintf(", user: %s tokens, %s%s", count(float64(s.UserTokens)), least,
 			assay.CostText(s.UserCost, 2))
 	}
 	if t.Parked > 0 {
