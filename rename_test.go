@@ -14,6 +14,7 @@ import (
 var unsynced = map[string]string{
 	"createBuiltin": "the name has the sum of the content, which is made again if it does not match",
 	"WriteCache":    "what is missing in a cache is computed again",
+	"renew":         "a run's journal is for a kill, which takes nothing away that was written",
 }
 
 // A name that was given to a complete file survives a power cut only if its directory is synced.

@@ -19,7 +19,9 @@ type target struct {
 }
 
 // suffixes are appended to the path of a store to name the files that belong to it.
-var suffixes = []string{"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl"}
+var suffixes = []string{
+	"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl", ".bills", ".sent",
+}
 
 // Belonging returns the suffix with which a path belongs to a store or another SQLite database,
 // if it does. The database itself has an empty suffix.
