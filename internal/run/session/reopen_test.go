@@ -70,7 +70,7 @@ func TestWhatIsStoredCanBeOpened(t *testing.T) {
 	t.Parallel()
 	n := 400
 	if testing.Short() {
-		n = 60
+		n = 30
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.db")
