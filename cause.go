@@ -23,6 +23,12 @@ const (
 	Crashed     Stop = "crash_of_the_agent"
 )
 
+// Stops lists the ways in which episodes end.
+var Stops = []Stop{
+	Answered, GaveUp, Declined, LeftEarly, CutOff, OutOfTurns, OutOfCalls, OutOfTokens, OutOfMoney,
+	OutOfTime, Looped, Failed, Crashed,
+}
+
 // A Cause is the first thing that went wrong and was not made good.
 type Cause string
 

@@ -44,6 +44,11 @@ const (
 	AgentTimeout  Ended = "agent_timeout"  // the agent used up its own time
 )
 
+// Ends lists the ends of an episode.
+var Ends = []Ended{
+	Finished, TurnLimit, FailureStreak, CallLimit, Loop, TokenLimit, CostLimit, AgentError, AgentTimeout,
+}
+
 // An Outcome is the model's result in an episode.
 type Outcome struct {
 	Level Level `json:"level"`

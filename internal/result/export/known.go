@@ -18,11 +18,8 @@ var vocabulary = map[string][]string{
 	"error_category": assay.ErrorCategories,
 	"loop":           texts(assay.LoopKinds...),
 	"security":       texts(assay.Held, assay.Broken),
-	"ended": texts(assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
-		assay.TokenLimit, assay.CostLimit, assay.AgentError, assay.AgentTimeout),
-	"stop": texts(assay.Answered, assay.GaveUp, assay.Declined, assay.CutOff, assay.OutOfTurns,
-		assay.OutOfCalls, assay.OutOfTokens, assay.OutOfMoney, assay.OutOfTime, assay.Looped, assay.Failed,
-		assay.Crashed),
+	"ended":          texts(assay.Ends...),
+	"stop":           texts(assay.Stops...),
 }
 
 func texts[S ~string](all ...S) (list []string) {
