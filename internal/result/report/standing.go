@@ -44,7 +44,7 @@ type Standing struct {
 	Failed       int   `json:"failed"`
 	// Price is the money of all attempts at the tasks of these trials, divided by the full
 	// successes. It is nil without a cost. Unpriced counts the tokens with an unknown cost, which
-	// Price leaves out.
+	// Price leaves out, so that it has no upper limit.
 	Price    *stat.Price `json:"usd_per_success"`
 	Unpriced int         `json:"unpriced_tokens,omitempty"`
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
@@ -138,13 +138,18 @@ func (t *tally) standing(model string, common []*cell) Standing {
 		Recovery: shared.among(hit, survived), Hit: shared.n(hit),
 		FalseSuccess: shared.among(unfinished, claimed), Failed: shared.n(unfinished),
 	}
+	for _, tokens := range shared.unpriced {
+		s.Unpriced += tokens
+	}
 	usd := 0.0
-	for of, spent := range shared.spent {
+	for _, spent := range shared.spent {
 		usd += spent
-		s.Unpriced += shared.unpriced[of]
 	}
 	if usd > 0 {
 		s.Price = new(shared.price())
+		if s.Unpriced > 0 {
+			s.Price.High = nil
+		}
 	}
 	return s
 }

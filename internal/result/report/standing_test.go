@@ -76,3 +76,28 @@ func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
 		t.Errorf("two identical models:\n%+v\n%+v", a, b)
 	}
 }
+
+// A price has no upper limit if some of the cost is unknown, also if all of it is at some task.
+func TestPriceOfUnknownCosts(t *testing.T) {
+	t.Parallel()
+	for _, unpriced := range []int{0, 50} {
+		var trials []assay.Trial
+		var attempts []assay.Attempt
+		for i := range 12 {
+			trials = append(trials, trial("m", "optimal", 1, fmt.Sprint(i)))
+			a := outcome(trials[i], assay.FullSuccess, 2)
+			if i == 0 && unpriced > 0 {
+				a.CostUSD, a.UnpricedTokens = 0, unpriced
+			}
+			attempts = append(attempts, a)
+		}
+		x, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
+		if err != nil || len(x.Standings) != 1 {
+			t.Fatal(x, err)
+		}
+		s := x.Standings[0]
+		if s.Unpriced != unpriced || s.Price == nil || s.Price.Low == nil || (s.Price.High == nil) != (unpriced > 0) {
+			t.Errorf("%d tokens of unknown cost: price %+v, %d tokens", unpriced, s.Price, s.Unpriced)
+		}
+	}
+}
