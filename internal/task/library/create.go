@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // The index covers the columns that planning reads, so planning need not read any bodies.
@@ -87,19 +88,19 @@ func compiled(
 	ctx context.Context, origin string, meta Meta,
 	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
 ) (*Library, error) {
-	dir, err := os.MkdirTemp("", "assay-library-*")
+	folder, err := child.NewFolder()
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "library.db")
+	file := filepath.Join(folder.Path, "library.db")
 	if err = writeContent(ctx, file, &meta, catalog, tasks); err == nil {
 		var l *Library
 		if l, err = Open(ctx, file); err == nil {
-			l.private, l.origin = true, origin
+			l.folder, l.origin = folder, origin
 			return l, nil
 		}
 	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
+	return nil, errors.Join(err, folder.Remove())
 }
 
 // temporary creates an empty file next to path that other users may read.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // driver "sqlite"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // ErrTaskNotFound means that a library doesn't have a task, or not at the given difficulty.
@@ -32,8 +32,8 @@ type Library struct {
 	task    *sql.Stmt
 	// tools is a digest of the tools, or "" for the built-in tools; see [Library.Digest].
 	tools string
-	// private is true for a temporary file that Close removes.
-	private bool
+	// folder has the file if it is a temporary one, which Close removes.
+	folder *child.Folder
 	// origin is the file that a temporary one was made of.
 	origin string
 	// answers are the answers of reference plans by the text of their task, once they were needed.
@@ -210,8 +210,8 @@ func (l *Library) readTools(ctx context.Context) ([]assay.Tool, error) {
 // Close closes the library. Tasks that were read before stay valid.
 func (l *Library) Close() error {
 	err := errors.Join(l.catalog.Close(), l.db.Close())
-	if l.private {
-		err = errors.Join(err, os.RemoveAll(filepath.Dir(l.path)))
+	if l.folder != nil {
+		err = errors.Join(err, l.folder.Remove())
 	}
 	return err
 }
