@@ -157,15 +157,20 @@ agents:
 	if len(played) != 16 || len(alone) != 8 {
 		t.Fatalf("%d attempts, %d of the model alone", len(played), len(alone))
 	}
+	equal, deviations := 0, make(map[string]int)
 	for _, a := range played {
 		if a.Model == "eager" {
 			continue
 		}
-		if diff := cmp.Diff(alone[key(&a)], verdictOf(&a)); diff != "" && !leavesOut {
+		deviations[a.Deviations]++
+		if diff := cmp.Diff(alone[key(&a)], verdictOf(&a)); diff == "" {
+			equal++
+		} else if !leavesOut {
 			t.Errorf("trial %s (-alone +agent): %s\n%s", key(&a), a.FaultDetail, diff)
 		}
 		if leavesOut && a.Cause != assay.ByFramework {
 			t.Errorf("trial %s: %s, %s, not by the framework", key(&a), a.Level, a.Cause)
 		}
 	}
+	t.Logf("%d of %d trials as the model alone; deviations %v", equal, len(alone), deviations)
 }
