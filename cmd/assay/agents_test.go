@@ -36,7 +36,8 @@ var agents = []struct {
 	{"mastra", "mastra_agent.mjs", "ai-sdk-5-openai", false},
 	{"deepagents", "deepagents_agent.py", "", false},
 	{"mcp-use", "mcp_use_agent.py", "", false},
-	{"strands-js", "strands_agent.mjs", "", true},
+	{"strands-js", "strands_agent.mjs", "", false},
+	{"strands-js", "strands_agent.mjs", "chat", true},
 }
 
 // TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the
