@@ -38,6 +38,8 @@ var agents = []struct {
 	{"mcp-use", "mcp_use_agent.py", "", false},
 	{"strands-js", "strands_agent.mjs", "", false},
 	{"strands-js", "strands_agent.mjs", "chat", true},
+	{"ag2", "ag2_agent.py", "", false},
+	{"copilot", "copilot.mjs", "", false},
 }
 
 // TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the

@@ -7,7 +7,7 @@ dir=$1
 shift
 [ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
 	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js deepagents \
-	mcp-use strands-js
+	mcp-use strands-js ag2 copilot
 
 packages() {
 	case $1 in
@@ -35,6 +35,8 @@ packages() {
 	deepagents) echo deepagents==0.7.32 langchain-openai==1.7.4 langchain-mcp-adapters==0.3.2 ;;
 	mcp-use) echo mcp-use==1.7.1 langchain-openai==1.7.4 ;;
 	strands-js) echo @strands-agents/sdk@1.19.0 @modelcontextprotocol/sdk@1.32.2 openai@6.49.0 ;;
+	ag2) echo 'ag2[openai,mcp]==1.2.1' ;;
+	copilot) echo @github/copilot@1.0.102 ;;
 	*) echo "install.sh: unknown agent $1" >&2 && return 1 ;;
 	esac
 }
@@ -43,7 +45,7 @@ install() {
 	list=$(packages "$1") || return
 	# shellcheck disable=SC2086 # lists of words
 	case $1 in
-	npm | mastra | langchain-js | strands-js)
+	npm | mastra | langchain-js | strands-js | copilot)
 		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
 	*)
 		python3 -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
