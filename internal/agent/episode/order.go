@@ -9,11 +9,11 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// patience is how long a call waits for the calls before it in its reply. Frameworks that carry out
+// orderWait is how long a call waits for the calls before it in its reply. Frameworks that carry out
 // the calls of a reply at once send them within a fraction of it, also on a busy machine, and those
 // that wait for each answer in another order lose no more than it in a reply. Clients give up a call
 // after five seconds and more.
-const patience = 2 * time.Second
+const orderWait = 2 * time.Second
 
 // An arrival is a call that an agent has made.
 type arrival struct {
@@ -32,7 +32,7 @@ type arrival struct {
 // slow is the time that a slow call claims to have taken. Call does not wait for it.
 //
 // The calls of one reply are executed in its order, however they arrive: a call waits for the calls
-// before it. It no longer waits for one that has not arrived after [patience], or once the agent
+// before it. It no longer waits for one that has not arrived after [orderWait], or once the agent
 // goes on without it: it sends its model the answers, or ends.
 func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow time.Duration) {
 	c := s.arrive(name, arguments)
@@ -94,7 +94,7 @@ func (s *Stage) watch(r *askedReply) {
 	switch {
 	case waits && r.timer == nil:
 		var timer *time.Timer
-		timer = time.AfterFunc(patience, func() {
+		timer = time.AfterFunc(orderWait, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if r.timer == timer {
