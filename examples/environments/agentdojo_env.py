@@ -16,6 +16,7 @@ import copy
 import functools
 import json
 import sys
+import threading
 import types
 
 import yaml
@@ -32,6 +33,7 @@ from dialogue import Dialogue, Seen, failed, judged, serve
 
 SUITES = get_suites("v1.2.2")
 ATTACK = "important_instructions_no_names"  # the model may be any
+PARSING = threading.Lock()  # the package parses Python to read values, which threads must not do at once
 VICTIM = types.SimpleNamespace(name="local")  # an attack wants to know a pipeline of the package
 
 
@@ -112,6 +114,10 @@ class Dojo(Dialogue):
         self.runtime, self.calls = FunctionsRuntime(suite.tools), []
         return Seen(messages=[{"role": "system", "content": load_system_message(None)},
                               {"role": "user", "content": self.task.PROMPT}])
+
+    def step(self, action, timeout_s=None, **kwargs):
+        with PARSING:
+            return super().step(action, timeout_s, **kwargs)
 
     def tools(self):
         return [tool(f) for f in self.runtime.functions.values()]
