@@ -4,12 +4,16 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -231,21 +235,128 @@ func TestKilledRunsKeepTheirCosts(t *testing.T) {
 // the server has got so many requests.
 func runUntil(t *testing.T, server rehearsal, stop int64, args []string) string {
 	t.Helper()
-	var out, errs bytes.Buffer
+	var when func(func() bool)
+	if stop > 0 {
+		when = func(ended func() bool) {
+			waitFor(t, func() bool { return ended() || server.stats(t).Requests >= stop })
+		}
+	}
+	out, _ := runAborted(t, when, args)
+	return out
+}
+
+// runAborted runs a command line in this process, and aborts it by two signals when a function has
+// returned, unless that is nil.
+func runAborted(t *testing.T, when func(ended func() bool), args []string) (out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
 	signals, ended := make(chan os.Signal, 2), make(chan int, 1)
 	go func() {
 		ended <- run(args, &process{
-			in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
+			in: strings.NewReader(""), out: &stdout, err: &stderr, name: "assay", signals: signals,
 			env: func(name string) (string, bool) { return "sk-0123456789", name == "K" },
 		})
 	}()
-	if stop > 0 {
-		waitFor(t, func() bool { return len(ended) > 0 || server.stats(t).Requests >= stop })
+	if when != nil {
+		when(func() bool { return len(ended) > 0 })
 		signals <- os.Interrupt
 		signals <- os.Interrupt
 	}
 	if code := <-ended; code == exitUsage {
-		t.Fatalf("assay %s: exit code %d\n%s", strings.Join(args, " "), code, errs.String())
+		t.Fatalf("assay %s: exit code %d\n%s", strings.Join(args, " "), code, stderr.String())
 	}
-	return out.String()
+	return stdout.String(), stderr.String()
+}
+
+// lockStore locks a store as another program does, and returns the function that frees it.
+func lockStore(t *testing.T, path string) (free func()) {
+	t.Helper()
+	other, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(rollback(other), other.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLockedStoreKeepsCosts locks the store of a run and aborts the run. It does not say that
+// everything is saved, and the next run puts into the store what the lost attempts had cost.
+func TestLockedStoreKeepsCosts(t *testing.T) {
+	t.Parallel()
+	for _, display := range []string{"json", "none"} {
+		t.Run(display, func(t *testing.T) {
+			t.Parallel()
+			server, dir := serve(t, "--tariff", "input=1,output=2", "--latency", "20ms"), t.TempDir()
+			file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
+				"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2}}}\n",
+				server.url, sim.Listed))
+			experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 40\n"+
+				"variants: [optimal]\nreliabilities: [0.8]\n")
+			store := filepath.Join(dir, "assay.db")
+			args := []string{"run", experiment, "--store", store, "--display", display}
+			free := func() {}
+			out, errs := runAborted(t, func(ended func() bool) {
+				waitFor(t, func() bool { return ended() || server.stats(t).Requests >= 30 })
+				free = lockStore(t, store)
+				after := server.stats(t).Requests + 100
+				waitFor(t, func() bool { return ended() || server.stats(t).Requests >= after })
+			}, args)
+			lost := lockedStoreSays(t, store, out+errs)
+			free()
+			must(t, map[string]string{"K": "sk-0123456789"}, "run", experiment, "--store", store, "--quiet")
+			if _, err := os.Stat(store + ".bills"); !os.IsNotExist(err) {
+				t.Errorf("the journal is left: %v", err)
+			}
+			booked := 0
+			for _, a := range attempts(t, store) {
+				if a.FaultKind == assay.Interrupted {
+					booked++
+				}
+			}
+			if booked != lost {
+				t.Errorf("%d attempts could not be saved, and the next run stored the costs of %d", lost, booked)
+			}
+			if display == "json" {
+				usd, _ := lastEvent(t, out)["cost_usd"].(float64)
+				first, sum := lastEvent(t, out)["run"], 0.0
+				for _, a := range attempts(t, store) {
+					if string(a.Run) == first {
+						sum = assay.RoundUSD(sum + a.CostUSD)
+					}
+				}
+				if usd != sum || usd == 0 {
+					t.Errorf("the run cost $%v, and $%v of it are in the store", usd, sum)
+				}
+			}
+		})
+	}
+}
+
+// lockedStoreSays checks what a run says that could not save all attempts, and what is said of it. It
+// returns the number of these attempts.
+func lockedStoreSays(t *testing.T, store, out string) (lost int) {
+	t.Helper()
+	for _, wrong := range []string{"every finished trial is saved", "results so far are safe", " lost,"} {
+		if strings.Contains(out, wrong) {
+			t.Errorf("the run says %q:\n%s", wrong, out)
+		}
+	}
+	said := regexp.MustCompile(`assay: (\d+) attempts could not be saved: .*the next run stores what they have cost`).
+		FindStringSubmatch(out)
+	if said == nil {
+		t.Fatalf("the run does not say what could not be saved:\n%s", out)
+	}
+	lost, _ = strconv.Atoi(said[1])
+	status := must(t, nil, "status", "--store", store).out
+	if !strings.Contains(status, "it was killed, or could not write to its store") {
+		t.Errorf("the status does not say how the run may have ended:\n%s", status)
+	}
+	return lost
 }

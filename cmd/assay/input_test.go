@@ -50,7 +50,7 @@ func TestSecondRunOnOneStore(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	r = must(t, nil, "status", "--store", db)
-	if !strings.Contains(r.out, "and was killed before it ended") {
+	if !strings.Contains(r.out, "and ended without writing its end: it was killed, or ") {
 		t.Errorf("status after the end of its process:\n%s", r.out)
 	}
 }

@@ -183,7 +183,7 @@ func TestAnotherProgramLocksTheStore(t *testing.T) {
 			switch code := cmd.ProcessState.ExitCode(); {
 			case !leaves && code != 0:
 				t.Errorf("exit code %d:\n%s", code, stderr)
-			case leaves && (code != exitError || !strings.Contains(stderr.String(), "finished attempts lost") ||
+			case leaves && (code != exitError || !strings.Contains(stderr.String(), "attempts could not be saved: their trials stay pending") ||
 				!strings.Contains(stderr.String(), "locked by another program")):
 				t.Errorf("exit code %d:\n%s", code, stderr)
 			}

@@ -133,7 +133,10 @@ func (r *runResult) unfinished(
 	if s.Unfinished() == 0 {
 		return lines, nil
 	}
-	if s.Stopped {
+	switch {
+	case s.Stopped && s.Unsaved > 0:
+		add("The run was interrupted before it could save %s.", assay.Counted(s.Unsaved, "attempt"))
+	case s.Stopped:
 		add("The run was interrupted; every finished trial is saved.")
 	}
 	var parts []string

@@ -66,7 +66,8 @@ Each result is on disk before it is counted. Running the same command again
 continues where the last run ended, however it ended. The first Ctrl-C starts
 nothing new and lets episodes in flight finish; the second aborts them. Neither
 loses a result, unless another program has locked the store: the run then keeps
-its results in memory and waits, and only the second Ctrl-C gives them up.
+its results in memory and waits, and only the second Ctrl-C gives them up. The
+next run then stores what they have cost.
 
 A run sends traces to the collector of OpenTelemetry that OTEL_EXPORTER_OTLP_ENDPOINT
 names.

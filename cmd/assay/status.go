@@ -227,7 +227,8 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 
 func lastRun(s session.Status) string {
 	r := s.LastRun
-	state := "was killed before it ended; `assay run` goes on with it"
+	state := "ended without writing its end: it was killed, or could not write to its store; " +
+		"`assay run` goes on with it"
 	switch {
 	case !r.FinishedAt.IsZero():
 		state = "ended after " + exhibit.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())

@@ -107,10 +107,10 @@ func explain(path string, err error) error {
 	var hint string
 	switch c := primary(err); {
 	case isFull(err):
-		sentinel, hint = ErrDiskFull, "results so far are safe; free space and run again"
+		sentinel, hint = ErrDiskFull, "what is in the store is safe; free space and run again"
 	case c == sqlite3.SQLITE_IOERR, c == sqlite3.SQLITE_PROTOCOL:
 		sentinel = ErrDisk
-		hint = "results so far are safe; check the system log for disk errors, then run again"
+		hint = "what is in the store is safe; check the system log for disk errors, then run again"
 	case code(err) == sqlite3.SQLITE_READONLY_ROLLBACK:
 		sentinel = ErrReadOnly
 		hint = "its -journal file belongs to an interrupted write, or to another store: " +

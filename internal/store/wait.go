@@ -70,8 +70,8 @@ func (w *writer) insist(batch []*op) error {
 		if !ok {
 			err := fmt.Errorf("store %s: %w for %v: %w", w.path, ErrBusy,
 				time.Since(since).Round(time.Second), err)
-			return hinted(err, fmt.Sprintf("results so far are safe; close the program, which `fuser %s` "+
-				"names, and run again", filepath.Base(w.path)))
+			return hinted(err, fmt.Sprintf("what is in the store is safe; close the program, which "+
+				"`fuser %s` names, and run again", filepath.Base(w.path)))
 		}
 		time.Sleep(lull)
 	}

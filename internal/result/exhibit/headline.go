@@ -283,7 +283,7 @@ func (a analysis) extentText() string {
 		}
 	}
 	if a.Killed > 0 && usd > 0 {
-		unpriced = append(unpriced, "killed runs")
+		unpriced = append(unpriced, "runs that did not write their end")
 	}
 	cost := assay.CostText(usd, 2, unpriced...)
 	if strings.HasPrefix(cost, "$") {

@@ -49,7 +49,7 @@ type Analysis struct {
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
-	// Killed counts the runs that were killed. What they spent last may be unknown.
+	// Killed counts the runs that were killed or could not write their end. What they spent last may be unknown.
 	Killed int `json:"killed_runs,omitempty"`
 
 	// Loss is the largest loss. It is nil if no factor or task costs any model anything.

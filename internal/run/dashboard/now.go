@@ -25,7 +25,7 @@ func (m *moment) Sentence() string {
 	case m.Runs == 0:
 		parts = append(parts, "no run has begun")
 	case m.Last.FinishedAt.IsZero():
-		parts = append(parts, "no run is working: the latest one was killed")
+		parts = append(parts, "no run is working: the latest one was killed or could not write to its store")
 	default:
 		parts = append(parts, "no run is working")
 	}
@@ -62,7 +62,7 @@ func (m *moment) State() string {
 	case m.Runs == 0:
 		return "no run has begun"
 	case m.Last.FinishedAt.IsZero():
-		return "no run is working: the latest one was killed"
+		return "no run is working: the latest one was killed or could not write to its store"
 	}
 	how := "finished"
 	switch {

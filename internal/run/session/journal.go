@@ -19,10 +19,10 @@ import (
 // mostJournal is the size in bytes at which a journal is written anew, with open attempts only.
 const mostJournal = 16 << 20
 
-// A journal is a file next to the store with what the attempts in flight have cost so far, because
-// an attempt is in the store only when it has ended. If the run is killed, the next run on the store
-// saves these attempts as interrupted ones. The file is not synced, as a kill takes nothing away
-// that was written. It is safe for concurrent use.
+// A journal is a file next to the store with what the attempts have cost so far that are not in the
+// store: those in flight, and those that could not be saved. If the run is killed, or cannot save
+// them, the next run on the store saves them as interrupted ones. The file is not synced, as a kill
+// takes nothing away that was written. It is safe for concurrent use.
 type journal struct {
 	path   string
 	failed func(error) // called once
@@ -51,11 +51,11 @@ type entry struct {
 	Spent *assay.Usage `json:"spent,omitempty"`
 	Cost  float64      `json:"cost,omitempty"`
 	User  bool         `json:"user,omitempty"`
-	// Over ends the attempt.
+	// Over says that the attempt is in the store.
 	Over bool `json:"over,omitempty"`
 }
 
-// An openAttempt is an attempt that has begun.
+// An openAttempt is an attempt that has begun and is not in the store.
 type openAttempt struct {
 	trial assay.Trial
 	began time.Time
@@ -136,19 +136,41 @@ func (j *journal) append(e entry) error {
 	return err
 }
 
-// close removes the file. All attempts are over.
+// owes reports whether attempts that have cost money, or may have, are not in the store.
+func (j *journal) owes() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.owesLocked()
+}
+
+func (j *journal) owesLocked() bool {
+	if j.file == nil {
+		return false
+	}
+	for _, o := range j.open {
+		if o.asked > 0 || o.bill.Paid() {
+			return true
+		}
+	}
+	return false
+}
+
+// close closes the file, and removes it unless attempts are left for the next run to save. No attempt
+// is in flight.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file != nil {
 		_ = j.file.Close()
-		_ = os.Remove(j.path)
+		if !j.owesLocked() {
+			_ = os.Remove(j.path)
+		}
 		j.file = nil
 	}
 	j.broke = true
 }
 
-// read reads the journal that a killed run has left, up to a line that is not complete.
+// read reads the journal that an earlier run has left, up to a line that is not complete.
 func (j *journal) read() error {
 	file, err := os.Open(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,23 +199,23 @@ func (s *Session) newJournal() *journal {
 		path: journalPath(s.options.Store), open: make(map[assay.TrialID]*openAttempt),
 		head: entry{Run: s.id, Experiment: s.Experiment.Name, Program: s.options.Program},
 		failed: func(err error) {
-			s.note("if this run is killed, the cost of its unfinished attempts is lost: " + err.Error())
+			s.note("if this run is killed or cannot save its attempts, their cost is lost: " + err.Error())
 		},
 	}
 }
 
 func journalPath(store string) string { return store + ".bills" }
 
-// recoverBills saves the attempts that were in flight when an earlier run was killed, and that have
-// cost money or may have. It removes that run's journal.
+// recoverBills saves the attempts that an earlier run could not save, because it was killed or its
+// store was locked, and that have cost money or may have. It removes that run's journal.
 func (s *Session) recoverBills(ctx context.Context) error {
 	left := &journal{path: journalPath(s.options.Store), open: make(map[assay.TrialID]*openAttempt)}
 	if err := left.read(); err != nil {
-		return fmt.Errorf("read what a killed run has cost: %w", err)
+		return fmt.Errorf("read what an earlier run has cost: %w", err)
 	}
 	for _, o := range left.open {
 		if err := s.recoverBill(ctx, left.head, o); err != nil {
-			return fmt.Errorf("save what the killed run %s has cost: %w", left.head.Run, err)
+			return fmt.Errorf("save what run %s has cost: %w", left.head.Run, err)
 		}
 	}
 	if err := os.Remove(left.path); !errors.Is(err, fs.ErrNotExist) {
@@ -212,17 +234,17 @@ func (s *Session) recoverBill(ctx context.Context, head entry, o *openAttempt) e
 		if err != nil {
 			return err
 		}
-		if !saved.FinishedAt.Before(o.began) { // the kill came before the journal knew
+		if !saved.FinishedAt.Before(o.began) { // the run ended before the journal knew
 			return nil
 		}
 	}
 	a.Trial, a.Run, a.Experiment, a.Program = o.trial, head.Run, head.Experiment, head.Program
 	a.Templates = episode.TemplatesHash
-	a.FaultKind, a.FaultDetail = assay.Interrupted, "the run was killed"
+	a.FaultKind, a.FaultDetail = assay.Interrupted, "its run was killed, or could not save it"
 	a.StartedAt, a.FinishedAt = o.began, time.Now().UTC()
 	err := s.db.Save(ctx, a, new(assay.Transcript))
 	if errors.Is(err, store.ErrUnknownRun) || errors.Is(err, store.ErrInvalid) {
-		s.note("an attempt of a killed run cannot be saved: " + err.Error())
+		s.note("an attempt of an earlier run cannot be saved: " + err.Error())
 		return nil
 	}
 	return err

@@ -121,7 +121,7 @@ type Session struct {
 	outlook  *outlook
 	troubles *troubles
 	starters *starters
-	unsaved  atomic.Int32 // finished attempts that could not be saved
+	unsaved  atomic.Int32 // attempts that could not be saved
 	journal  *journal
 	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
 }
@@ -388,8 +388,7 @@ func (s *Session) work(
 	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
 	if n := s.unsaved.Load(); n > 0 {
-		err = fmt.Errorf("%s lost, whose trials stay pending: %w",
-			assay.Counted(int(n), "finished attempt"), err)
+		err = fmt.Errorf("%s: %w", s.unsavedText(int(n)), err)
 	}
 	err = errors.Join(err, closeRunners())
 	close(s.ended)
@@ -397,6 +396,15 @@ func (s *Session) work(
 	endHelp()
 	helpers.Wait()
 	return summary, err
+}
+
+// unsavedText describes attempts that could not be saved.
+func (s *Session) unsavedText(n int) string {
+	text := assay.Counted(n, "attempt") + " could not be saved: their trials stay pending"
+	if s.journal.owes() {
+		text += ", and the next run stores what they have cost"
+	}
+	return text
 }
 
 // listen stops the run softly at the first signal and at once at the second.

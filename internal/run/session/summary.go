@@ -30,6 +30,8 @@ type Summary struct {
 	// Settled and Faulted count attempts of this run.
 	Settled int `json:"settled"`
 	Faulted int `json:"faults"`
+	// Unsaved counts the attempts that could not be saved. Their trials stay pending.
+	Unsaved int `json:"unsaved,omitempty"`
 	Usage
 	Wall float64 `json:"wall_s"`
 
@@ -181,7 +183,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	wall := time.Since(s.started)
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
-		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted, Usage: s.meter.Usage,
+		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
+		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
 		GivenUp:       givenUp,
