@@ -339,6 +339,43 @@ func TestLockedStoreKeepsCosts(t *testing.T) {
 	}
 }
 
+// TestSpentBudgetIsNamedAtTheEnd spends a budget while all trials are in flight and replies are
+// lost. The last lines name it, with what is in the store at the end.
+func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "--tariff", "input=1,output=2", "--fault", "truncate=20%", "--latency", "20ms")
+	dir := t.TempDir()
+	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
+		"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2},\n"+
+		"        limits: {concurrency: 100}}}\n", server.url, sim.Listed))
+	experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 8\n"+
+		"variants: [optimal]\nreliabilities: [1]\nsampling: {max_tokens: 100}\n"+
+		"budget: {usd: 0.05, tokens: 100000000}\n")
+	store := filepath.Join(dir, "assay.db")
+	r := call(t, map[string]string{"K": "sk-0123456789"}, "run", experiment, "--store", store, "--display", "none")
+	if r.code != exitIncomplete {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	said := regexp.MustCompile(`The budget of the run is spent: \$([0-9.]+) plus up to \$([0-9.]+) for \d+ requests? whose ` +
+		`replies were lost, of \$0.05, \d+ plus up to (\d+) for \d+ requests?`).FindStringSubmatch(r.out)
+	if said == nil || strings.Contains(r.out, "run the same command again to go on") ||
+		strings.Count(r.out, "udget of the run") != 1 || !strings.Contains(r.out, "with a fresh budget") {
+		t.Fatalf("the last lines do not name the budget once:\n%s", r.out)
+	}
+	usd, unpriced := 0.0, 0
+	for _, a := range attempts(t, store) {
+		usd, unpriced = assay.RoundUSD(usd+a.CostUSD), unpriced+a.UnpricedTokens
+	}
+	if said[1] != fmt.Sprintf("%.4f", usd) || said[3] != fmt.Sprint(unpriced) {
+		t.Errorf("the store has $%v and %d tokens of unknown cost, and the run says\n%s", usd, unpriced, said[0])
+	}
+	known, _ := strconv.ParseFloat(said[1], 64)
+	lost, _ := strconv.ParseFloat(said[2], 64)
+	if known+lost < .05-1e-4 || lost == 0 {
+		t.Errorf("%v and %v dollars are not the budget", known, lost)
+	}
+}
+
 // lockedStoreSays checks what a run says that could not save all attempts, and what is said of it. It
 // returns the number of these attempts.
 func lockedStoreSays(t *testing.T, store, out string) (lost int) {

@@ -92,6 +92,11 @@ func (r *runResult) printDone() {
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
 		s.Done, s.Planned, s.Settled, exhibit.Duration(s.Wall), s.Requests)
+	if s.Unfinished() > 0 {
+		for _, line := range budgetLines(s) {
+			r.say("%s", line)
+		}
+	}
 	if s.Stillness != "" {
 		r.say("WARNING: %s", s.Stillness)
 	}
@@ -150,12 +155,18 @@ func (r *runResult) unfinished(
 		add("%s unfinished (%s).", assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
 		lines = append(lines, r.brokenScripts()...)
 	} else {
-		add("%s unfinished (%s); run the same command again to go on.",
-			assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "))
+		goOn := "; run the same command again to go on"
+		if len(s.Exhausted) > 0 {
+			goOn = ""
+		}
+		add("%s unfinished (%s)%s.", assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "), goOn)
 	}
+	lines = append(lines, budgetLines(s)...)
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
 		isStop := func(stop job.Stop) bool { return stop.Reason == reason }
-		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) {
+		isBudget := func(b job.Exhausted) bool { return b.Reason == reason }
+		if reason != "cancelled" && !slices.ContainsFunc(s.StoppedEarly, isStop) &&
+			!slices.ContainsFunc(s.Exhausted, isBudget) {
 			add("%d of them did not start: %s", s.NotRun[reason], reason)
 		}
 	}
@@ -164,6 +175,22 @@ func (r *runResult) unfinished(
 		add("%d of them parked: %s (`%s` lists all reasons)", n, why, status)
 	}
 	return lines, err
+}
+
+// budgetLines names the budgets that stopped trials, and says how to go on.
+func budgetLines(s *session.Summary) (lines []string) {
+	const most = 5
+	for _, b := range s.Exhausted[:min(most, len(s.Exhausted))] {
+		lines = append(lines, strings.ToUpper(b.String()[:1])+b.String()[1:]+".")
+	}
+	if more := len(s.Exhausted) - most; more > 0 {
+		lines = append(lines, assay.Counted(more, "more budget")+" stopped trials.")
+	}
+	if len(lines) > 0 {
+		lines = append(lines, "The same command goes on with a fresh budget. To do more in one run, raise "+
+			"the budget in the experiment file.")
+	}
+	return lines
 }
 
 // parkedFor returns the most frequent reason why the run parked trials, and how many it parked

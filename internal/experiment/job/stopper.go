@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,8 @@ type account struct {
 	usd      float64
 	lost     assay.Lost // the part of both that requests may have cost whose usage is unknown
 	inFlight int
-	episodes int // episodes that have ended
+	episodes int  // episodes that have ended
+	stops    bool // its budget has stopped a trial
 
 	outcomes, full, malformed int
 	stopped                   string // the reason, or "" if no rule is met
@@ -51,13 +53,16 @@ type Stop struct {
 func (s Stop) String() string {
 	name := s.Model
 	if s.Cell != (assay.Cell{Model: s.Model}) {
-		words := []string{
-			s.Model, s.Variant, s.Severity, s.Difficulty, s.TaskType,
-			assay.FormatReliability(s.Reliability),
-		}
-		name = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+		name = cellName(s.Cell)
 	}
 	return fmt.Sprintf("%s stopped early: %s", name, s.Reason)
+}
+
+func cellName(c assay.Cell) string {
+	words := []string{
+		c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, assay.FormatReliability(c.Reliability),
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
 // NewStopper returns a stopper without any trials.
@@ -173,7 +178,8 @@ func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 			share = float64(a.inFlight+1) / float64(a.episodes)
 		}
 		if exceeds(float64(a.tokens), share, float64(b.Tokens)) || exceeds(a.usd, share, b.USD) {
-			return budgetText(i, c, a, b), false
+			a.stops = true
+			return budgetText(i, c, b), false
 		}
 	}
 	return "", false
@@ -192,12 +198,29 @@ func (g *Stopper) Allow(c assay.Cell) *assay.Fault {
 	defer g.mu.Unlock()
 	all := g.accountsLocked(c)
 	for i, b := range g.budgetList() {
-		a := all[i]
-		if b.Tokens > 0 && a.tokens >= b.Tokens || b.USD > 0 && a.usd >= b.USD {
-			return &assay.Fault{Kind: assay.Interrupted, Detail: budgetText(i, c, a, b)}
+		if all[i].spent(b) {
+			return &assay.Fault{Kind: assay.Interrupted, Detail: budgetText(i, c, b)}
 		}
 	}
 	return nil
+}
+
+// spent reports whether a budget is spent.
+func (a *account) spent(b plan.Budget) bool {
+	return b.Tokens > 0 && a.tokens >= b.Tokens || b.USD > 0 && a.usd >= b.USD
+}
+
+// Interrupted notes that an episode was interrupted. If a budget is spent, that is the reason.
+func (g *Stopper) Interrupted(c assay.Cell) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.accountsLocked(c)
+	for i, b := range g.budgetList() {
+		if all[i].spent(b) {
+			all[i].stops = true
+			return
+		}
+	}
 }
 
 // budgetList returns the budgets in the order of accountsLocked.
@@ -205,23 +228,115 @@ func (g *Stopper) budgetList() [3]plan.Budget {
 	return [3]plan.Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
 }
 
-func budgetText(i int, c assay.Cell, a *account, b plan.Budget) string {
+func budgetText(i int, c assay.Cell, b plan.Budget) string {
 	scope := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
-	var bounds, lost []string
+	var bounds []string
 	if b.USD > 0 {
 		bounds = append(bounds, fmt.Sprintf("$%g", b.USD))
-		lost = append(lost, assay.CostText(a.lost.USD, 2))
 	}
 	if b.Tokens > 0 {
 		bounds = append(bounds, fmt.Sprintf("%d tokens", b.Tokens))
-		lost = append(lost, fmt.Sprintf("%d tokens", a.lost.Tokens))
 	}
-	text := fmt.Sprintf("the budget of %s is spent (%s", scope, strings.Join(bounds, ", "))
-	if n := a.lost.Requests; n > 0 {
-		text += fmt.Sprintf("; up to %s of it for %s whose replies were lost", strings.Join(lost, ", "),
-			assay.Counted(n, "request"))
+	return fmt.Sprintf("the budget of %s is spent (%s)", scope, strings.Join(bounds, ", "))
+}
+
+// Exhausted returns the budgets that have stopped trials, with what is spent of them by now.
+func (g *Stopper) Exhausted() []Exhausted {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []Exhausted
+	add := func(of string, a *account, b plan.Budget, reason string) {
+		if a.stops {
+			all = append(all, Exhausted{
+				Of: of, Reason: reason, Spent: spentText(a, b),
+				NoRoom: !a.spent(b),
+			})
+		}
 	}
-	return text + ")"
+	add("the run", &g.run, g.budgets.Budget, budgetText(0, assay.Cell{}, g.budgets.Budget))
+	for _, model := range slices.Sorted(maps.Keys(g.models)) {
+		b := g.budgets.PerModel
+		add(model, g.models[model], b, budgetText(1, assay.Cell{Model: model}, b))
+	}
+	first := len(all)
+	for c, a := range g.cells {
+		add(cellName(c), a, g.budgets.PerCell, budgetText(2, c, g.budgets.PerCell))
+	}
+	slices.SortFunc(all[first:], func(a, b Exhausted) int { return strings.Compare(a.Of, b.Of) })
+	return all
+}
+
+// An Exhausted is a budget that has stopped trials.
+type Exhausted struct {
+	// Of is "the run", a model or a cell.
+	Of string `json:"of"`
+	// Reason is why its trials did not start.
+	Reason string `json:"reason"`
+	// Spent has dollars and tokens: those that are known, and those that lost replies may have cost.
+	Spent string `json:"spent"`
+	// NoRoom is true if the rest of the budget would probably not suffice for another trial.
+	NoRoom bool `json:"no_room,omitempty"`
+}
+
+func (e Exhausted) String() string {
+	how := "is spent"
+	if e.NoRoom {
+		how = "has no room for another trial"
+	}
+	return fmt.Sprintf("the budget of %s %s: %s", e.Of, how, e.Spent)
+}
+
+// spentText says what is spent of a budget, so that its parts add up.
+func spentText(a *account, b plan.Budget) string {
+	var parts []string
+	if b.USD > 0 {
+		parts = append(parts, a.dollarsOf(b.USD))
+	}
+	if b.Tokens > 0 {
+		parts = append(parts, a.tokensOf(b.Tokens))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *account) dollarsOf(budget float64) string {
+	digits := 2
+	if budget < 1 {
+		digits = 4
+	}
+	return a.partsOf(fmt.Sprintf("$%.*f", digits, a.usd-a.lost.USD), fmt.Sprintf("$%.*f", digits, a.lost.USD),
+		fmt.Sprintf("$%g", budget))
+}
+
+func (a *account) tokensOf(budget int) string {
+	return a.partsOf(fmt.Sprint(a.tokens-a.lost.Tokens), fmt.Sprint(a.lost.Tokens),
+		fmt.Sprintf("%d tokens", budget))
+}
+
+func (a *account) partsOf(known, lost, budget string) string {
+	if a.lost.Requests == 0 {
+		return known + " of " + budget
+	}
+	return fmt.Sprintf("%s plus up to %s for %s whose replies were lost, of %s", known, lost,
+		assay.Counted(a.lost.Requests, "request"), budget)
+}
+
+// Short returns how many of the pending trials the budget of the run has no room for, if their mean
+// cost is that of the trials which the run has done, and what is spent of the budget.
+func (g *Stopper) Short(ran, pending int) (short int, spent string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b, room := g.budgets.Budget, float64(pending)
+	lower := func(used, of float64, text string) {
+		if of == 0 || used == 0 {
+			return
+		}
+		if n := max(0, (of-used)/(used/float64(ran))); n < room {
+			room, spent = n, text
+		}
+	}
+	lower(g.run.usd, b.USD, g.run.dollarsOf(b.USD))
+	lower(float64(g.run.tokens), float64(b.Tokens), g.run.tokensOf(b.Tokens))
+	return pending - int(room), spent
 }
 
 // Stops returns all stops, oldest first.

@@ -3,6 +3,7 @@ package job_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,4 +170,76 @@ func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExhaustedBudgetsHaveTheFiguresOfTheEnd checks that each budget which stops a trial is named,
+// whether the trial did not start or was in flight, and that its parts add up to what is spent when
+// the run has ended.
+func TestExhaustedBudgetsHaveTheFiguresOfTheEnd(t *testing.T) {
+	t.Parallel()
+	budgets := plan.Budgets{
+		Budget: plan.Budget{USD: .2}, PerModel: plan.Budget{Tokens: 5000}, PerCell: plan.Budget{USD: 10},
+	}
+	lost := assay.Lost{Requests: 3, Tokens: 100, USD: .03}
+	for name, stop := range map[string]func(g *job.Stopper, c assay.Cell){
+		"in flight": func(g *job.Stopper, c assay.Cell) { g.Interrupted(c) },
+		"not started": func(g *job.Stopper, c assay.Cell) {
+			if reason, rule := g.Skip(c); rule || reason != "the budget of the run is spent ($0.2)" {
+				t.Errorf("Skip = %q, %v", reason, rule)
+			}
+		},
+	} {
+		g, c := job.NewStopper(budgets, plan.StopRules{}), cell("a", "cot")
+		g.Interrupted(c) // by the user
+		g.Spend(c, assay.Usage{InputTokens: 900}, .15, assay.Lost{})
+		if all := g.Exhausted(); len(all) > 0 {
+			t.Errorf("%s: %v before a budget is spent", name, all)
+		}
+		g.Spend(c, assay.Usage{InputTokens: 100}, .02, lost)
+		if all := g.Exhausted(); len(all) > 0 {
+			t.Errorf("%s: %v before a trial is stopped", name, all)
+		}
+		stop(g, c)
+		g.Spend(c, assay.Usage{InputTokens: 100}, .01, lost)
+		const want = "the budget of the run is spent: $0.1800 plus up to $0.0600 for 6 requests whose " +
+			"replies were lost, of $0.2"
+		if all := g.Exhausted(); len(all) != 1 || all[0].String() != want {
+			t.Errorf("%s: %v, want %s", name, all, want)
+		}
+		if short, spent := g.Short(3, 7); short != 7 || !strings.HasPrefix(spent, "$0.1800 plus up to $0.0600 for 6") {
+			t.Errorf("%s: room for all but %d trials: %s", name, short, spent)
+		}
+
+		g.Spend(c, assay.Usage{InputTokens: 4000}, 12, assay.Lost{})
+		g.Interrupted(cell("b", "cot")) // by the budget of the run
+		g.Skip(c)
+		if all := g.Exhausted(); len(all) != 1 {
+			t.Errorf("%s: %v, want the budget that was asked first", name, all)
+		}
+	}
+}
+
+// TestExhaustedBudgetsOfCells checks that budgets of models and cells are named with their scopes.
+func TestExhaustedBudgetsOfCells(t *testing.T) {
+	t.Parallel()
+	g := job.NewStopper(plan.Budgets{
+		PerModel: plan.Budget{Tokens: 1000}, PerCell: plan.Budget{USD: 2},
+	}, plan.StopRules{})
+	g.Begin(cell("a", "cot"))
+	g.Spend(cell("a", "cot"), assay.Usage{InputTokens: 600}, 0, assay.Lost{})
+	g.End(cell("a", "cot"))
+	g.Skip(cell("a", "cot"))
+	g.Spend(cell("b", "cot"), assay.Usage{}, 3, assay.Lost{})
+	g.Skip(cell("b", "cot"))
+	var got []string
+	for _, e := range g.Exhausted() {
+		got = append(got, e.String())
+	}
+	want := []string{
+		"the budget of a has no room for another trial: 600 of 1000 tokens",
+		"the budget of b cot easy simple_task 0.8 is spent: $3.00 of $2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

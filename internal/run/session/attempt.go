@@ -166,6 +166,9 @@ func (s *Session) attempt(
 	g := newGate(ctx, s, trial)
 	a, t := runner.Run(ctx, g, trial, task)
 	a.Charge(g.close())
+	if a.FaultKind == assay.Interrupted {
+		s.stopper.Interrupted(trial.Cell)
+	}
 	if s.coordinator == nil { // otherwise the worker's machine counts
 		s.still.Excuse(a, t, began, s.pools.Agents[trial.Model].Timeout)
 	}

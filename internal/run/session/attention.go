@@ -144,34 +144,17 @@ func pausedLanes(trials map[string]int) (all []live.Attention) {
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
-	b := s.stopper.Budgets().Budget
-	tokens, usd := float64(p.Tokens), p.Cost
 	ran := p.Done - s.doneBefore()
 	if ran <= 0 || p.Pending == 0 {
 		return nil
 	}
-	room := float64(p.Pending)
-	var limit string
-	for _, c := range []struct {
-		spent, of float64
-		text      string
-	}{
-		{usd, b.USD, fmt.Sprintf("$%.2f of $%g", usd, b.USD)},
-		{tokens, float64(b.Tokens), fmt.Sprintf("%.0f of %d tokens", tokens, b.Tokens)},
-	} {
-		if c.of == 0 || c.spent == 0 {
-			continue
-		}
-		if n := max(0, (c.of-c.spent)/(c.spent/float64(ran))); n < room {
-			room, limit = n, c.text
-		}
-	}
-	if limit == "" {
+	short, spent := s.stopper.Short(ran, p.Pending)
+	if spent == "" {
 		return nil
 	}
-	return []live.Attention{alarm(CauseBudget, p.Pending-int(room),
+	return []live.Attention{alarm(CauseBudget, short,
 		"raise the budget in the experiment file and run it again",
-		"the budget does not last: %s are spent after %d trials", limit, ran)}
+		"the budget does not last: %s are spent after %d trials", spent, ran)}
 }
 
 func (s *Session) doneBefore() (n int) {

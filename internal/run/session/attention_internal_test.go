@@ -124,7 +124,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 					s.meter.started("m")
 					s.meter.settled(failure("m"))
 				}
-				s.meter.Cost = 4 // leaves room for 30 of 180
+				s.stopper.Spend(assay.Cell{Model: "m"}, assay.Usage{}, 4, assay.Lost{}) // leaves room for 30 of 180
 			},
 			[]live.Attention{{
 				Cause: CauseBudget, Trials: 150,

@@ -40,6 +40,8 @@ type Summary struct {
 	// NotRun counts the trials that did not start, by the reason.
 	NotRun       map[string]int `json:"not_run"`
 	StoppedEarly []job.Stop     `json:"stopped_early"`
+	// Exhausted lists the budgets that stopped trials.
+	Exhausted []job.Exhausted `json:"exhausted_budgets,omitempty"`
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
@@ -187,6 +189,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
+		Exhausted:     s.stopper.Exhausted(),
 		GivenUp:       givenUp,
 		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),
 		Stillness: s.still.String(),
