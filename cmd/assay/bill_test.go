@@ -369,6 +369,22 @@ func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
 	if said[1] != fmt.Sprintf("%.4f", usd) || said[3] != fmt.Sprint(unpriced) {
 		t.Errorf("the store has $%v and %d tokens of unknown cost, and the run says\n%s", usd, unpriced, said[0])
 	}
+	var report struct {
+		Standings []struct {
+			Price struct{ USD float64 } `json:"usd_per_success"`
+		}
+		Spreads []struct {
+			Price float64 `json:"cost_per_full_success"`
+		} `json:"distributions"`
+	}
+	decode(t, must(t, nil, "report", "--store", store, "--json").out, &report)
+	if price := report.Standings[0].Price.USD; price == 0 || price != report.Spreads[0].Price {
+		t.Errorf("a success costs $%v, and $%v elsewhere in the report", price, report.Spreads[0].Price)
+	}
+	details := must(t, nil, "report", "--store", store, "--details").out
+	if cell := fmt.Sprintf(" %.4f", report.Spreads[0].Price); strings.Count(details, cell) < 2 {
+		t.Errorf("the report does not show %q in both tables:\n%s", cell, details)
+	}
 	known, _ := strconv.ParseFloat(said[1], 64)
 	lost, _ := strconv.ParseFloat(said[2], 64)
 	if known+lost < .05-1e-4 || lost == 0 {

@@ -244,11 +244,11 @@ func dashes(models []string) (patterns [][]int) {
 
 func (a analysis) costChart() *document.Chart {
 	var rows []object
-	for _, s := range a.Spreads {
-		if s.Done > 0 && s.CostUSD > 0 {
+	for _, s := range a.Standings {
+		if s.PerTrial > 0 {
 			rows = append(rows, object{
-				"model": s.Model, "cost": s.CostUSD / float64(s.Done),
-				"rate": s.Success.Rate, "n": s.Done,
+				"model": s.Model, "cost": s.PerTrial,
+				"rate": s.Success.Rate, "n": s.Common,
 				"low": s.Success.Interval.Low, "high": s.Success.Interval.High,
 			})
 		}

@@ -206,11 +206,13 @@ func (a analysis) costSection() *document.Section {
 	if !slices.ContainsFunc(a.Spreads, costs) {
 		return nil
 	}
-	heads := figures("full success", "dollars", "per trial", "per full success", "cached input",
+	heads := figures("full success", "dollars", "per trial", "$ a success", "cached input",
 		"thinking")
 	notes := []string{
-		"Dollars cover all attempts, including those that ended in faults, at the prices in " +
-			"the providers file. ≥ means that some of the cost is unknown. Cached input is the share " +
+		"Dollars cover all attempts, including those that ended in faults, were interrupted, or are " +
+			"at trials that are not done, at the prices in the providers file. Full success, per trial " +
+			"and $ a success are about the trials of the table of models, and all attempts at their " +
+			"tasks. ≥ means that some of the cost is unknown. Cached input is the share " +
 			"of all input that was read from a cache, and thinking the share of all output, as far as " +
 			"endpoints report them.",
 	}
@@ -220,15 +222,15 @@ func (a analysis) costSection() *document.Section {
 			"are not among the dollars of the agent.")
 	}
 	row := func(s report.Spread) []document.Cell {
-		perFull := 0.0
-		if s.CostPerFull != nil {
-			perFull = *s.CostPerFull
+		success, perTrial, price := unknown, unknown, unknown
+		if m := a.Standing(s.Model); m != nil {
+			success, price = rateOf(m.Success, m.Common), priceCell(*m)
+			perTrial = dollars(m.PerTrial, m.Unpriced, "%.5f")
 		}
 		cells := []document.Cell{
-			text(s.Model), rateOf(s.Success, s.Done),
+			text(s.Model), success,
 			dollars(s.CostUSD, s.Unpriced, "%.2f"),
-			dollars(s.CostUSD/float64(max(1, s.Done)), s.Unpriced, "%.5f"),
-			dollars(perFull, s.Unpriced, "%.5f"),
+			perTrial, price,
 			points(s.CachedShare), points(s.ReasoningShare),
 		}
 		if users {

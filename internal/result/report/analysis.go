@@ -49,7 +49,8 @@ type Analysis struct {
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
-	// Killed counts the runs that were killed or could not write their end. What they spent last may be unknown.
+	// Killed counts the runs that were killed or could not write their end. What they spent last may
+	// be unknown.
 	Killed int `json:"killed_runs,omitempty"`
 
 	// Loss is the largest loss. It is nil if no factor or task costs any model anything.
@@ -196,6 +197,7 @@ func (d Design) Analyze(
 		Standings: d.standings(cells), Speed: b.Speed, Main: []Metrics{},
 		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
 	}
+	a.priceSpreads()
 	a.Population = population
 	for _, n := range b.Skipped {
 		a.Skipped += n

@@ -39,7 +39,9 @@ type Spread struct {
 	Tokens  []TokenCount `json:"-"`
 	CostUSD float64      `json:"cost_usd"` // of all attempts
 	// Unpriced counts the tokens with an unknown cost, which CostUSD leaves out.
-	Unpriced    int      `json:"unpriced_tokens"`
+	Unpriced int `json:"unpriced_tokens"`
+	// CostPerFull is the dollars of the model's [Standing.Price]. So it covers the attempts at the
+	// tasks of the common trials, and CostUSD all attempts, also at trials that are not done.
 	CostPerFull *float64 `json:"cost_per_full_success"`
 	// The simulated user of all attempts, which the fields above leave out.
 	UserCostUSD  float64 `json:"user_cost_usd,omitempty"`
@@ -121,15 +123,21 @@ func spreads(cells []*cell) []Spread {
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
 		}
 		s.Token95 = quantile(p.tokenBins, .95, tokensOf)
-		if p.n(full) > 0 && p.costUSD > 0 {
-			s.CostPerFull = new(p.costUSD / float64(p.n(full)))
-		}
 		if p.givenN > 0 {
 			s.Given = new(p.given / float64(p.givenN))
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// priceSpreads copies the prices of successes from the standings, so that a model has one.
+func (a *Analysis) priceSpreads() {
+	for i := range a.Spreads {
+		if s := a.Standing(a.Spreads[i].Model); s != nil && s.Price != nil {
+			a.Spreads[i].CostPerFull = s.Price.Dollars
+		}
+	}
 }
 
 // mostFrequent returns the name with the largest count, the first in the alphabet if there are

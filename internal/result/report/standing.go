@@ -47,6 +47,8 @@ type Standing struct {
 	// Price leaves out, so that it has no upper limit.
 	Price    *stat.Price `json:"usd_per_success"`
 	Unpriced int         `json:"unpriced_tokens,omitempty"`
+	// PerTrial is the same money divided by the common trials.
+	PerTrial float64 `json:"usd_per_trial,omitempty"`
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
 	// "3 content_filter". It is empty if they don't, as far as is known.
 	Selected string `json:"selected,omitempty"`
@@ -107,6 +109,15 @@ type Cost struct {
 // Reliable is the level of tools that never fail.
 const Reliable = "reliable tools"
 
+// Standing returns the row of a model, or nil if it has no outcome.
+func (a *Analysis) Standing(model string) *Standing {
+	i := slices.IndexFunc(a.Standings, func(s Standing) bool { return s.Model == model })
+	if i < 0 {
+		return nil
+	}
+	return &a.Standings[i]
+}
+
 // standings computes the rows of all models with outcomes, the best first.
 func (d Design) standings(cells []*cell) []Standing {
 	out := []Standing{}
@@ -146,7 +157,7 @@ func (t *tally) standing(model string, common []*cell) Standing {
 		usd += spent
 	}
 	if usd > 0 {
-		s.Price = new(shared.price())
+		s.Price, s.PerTrial = new(shared.price()), usd/float64(shared.n(done))
 		if s.Unpriced > 0 {
 			s.Price.High = nil
 		}

@@ -71,6 +71,14 @@ func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
 		*a.Price.Dollars != 5*0.25/3 {
 		t.Errorf("prices %+v and %+v, want five attempts for three successes", a.Price, b.Price)
 	}
+	if a.PerTrial != 5*0.25/4 || b.PerTrial != a.PerTrial {
+		t.Errorf("$%v and $%v a trial, want five attempts for four", a.PerTrial, b.PerTrial)
+	}
+	for _, s := range x.Spreads {
+		if s.CostPerFull == nil || *s.CostPerFull != *a.Price.Dollars {
+			t.Errorf("%s: a success has two prices, %v and %v", s.Model, *a.Price.Dollars, s.CostPerFull)
+		}
+	}
 	if a.Success != b.Success || a.Recovery != b.Recovery || a.Hit != b.Hit || a.Hit != 4 ||
 		a.FalseSuccess != b.FalseSuccess || a.Failed != b.Failed || a.Failed != 1 {
 		t.Errorf("two identical models:\n%+v\n%+v", a, b)
