@@ -2,6 +2,7 @@ package score_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -119,6 +120,32 @@ func TestChangedCallsAreTheFrameworks(t *testing.T) {
 			o := judge.Outcome(trial, &task, tr)
 			if is := o.ErrorCategory == assay.CategoryFramework; is != (own && asked != "") {
 				t.Errorf("%s, asked %q: category %q", path, asked, o.ErrorCategory)
+			}
+		}
+	}
+}
+
+// The proof of a score never says of a foreign agent that its model said that it was done, unless it
+// did.
+func TestProofPutsNoWordsIntoTheMouthOfAnAgent(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	for _, said := range []string{"", "I cannot go on", "TASK_COMPLETED"} {
+		for _, name := range world.Names {
+			trial, task := trialIn(name), task("basic_task", "read", "parse")
+			task.Judge = &assay.Judge{Calls: []assay.Expected{{Tool: "read"}, {Tool: "parse"}}} // own-1
+			tr := episode("read+")
+			tr.Ended, tr.Agent = assay.Finished, &assay.AgentRecord{}
+			if said != "" {
+				tr.Messages = []assay.Message{{Role: assay.Assistant, Content: said}}
+			}
+			e := judge.Explain(trial, &task, tr)
+			told := false
+			for _, r := range e.Rules {
+				told = told || r.Holds && strings.HasSuffix(r.Rule, "said that it was done")
+			}
+			if told && e.Reason.Stop != assay.Answered {
+				t.Errorf("%q in %s: it ended by %s, and the proof is %+v", said, name, e.Reason.Stop, e.Rules)
 			}
 		}
 	}

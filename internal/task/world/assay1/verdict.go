@@ -11,8 +11,8 @@ import (
 )
 
 // Verdict judges an episode. Full success means that the required tools succeeded in order with the
-// right data and values, that the model claimed to be done and handed over the result of the last
-// one, and that all changes were asked for by the task. Partial success means at least 60 % of the
+// right data and values, that the model claimed to be done (see [spec.Completed]) and handed over the
+// result of the last one, and that all changes were asked for by the task. Partial success means at least 60 % of the
 // required tools, with at least half of the calls spent on them. A task that requires no tools
 // cannot succeed. The witness may be nil.
 func Verdict(
@@ -52,13 +52,12 @@ func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *spec.Witness) 
 	all := w.Need("all required tools succeeded with the right data and values", o.Coverage == 1,
 		covered)
 	order := w.Need("they did in the required order", o.OrderCorrect, c.inPlace)
-	claimed := w.Need("the model said that it was done", o.Ended == assay.Finished,
-		func() string { return spec.EndedBy(o.Ended) })
+	completed := spec.Completed(tr, w)
 	delivered := w.Need("the last one changed something, or its result was handed over",
 		c.lineage.delivers(handed(tr)), func() string { return c.delivered(tr) })
 	harmless := w.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
 		func() string { return assay.Counted(o.UnwantedEffects, "unwanted effect") })
-	if all && order && claimed && delivered && harmless {
+	if all && order && completed && delivered && harmless {
 		return assay.FullSuccess
 	}
 	most := w.Ask("at least 60 % of the required tools succeeded with the right data and values",

@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// Verdict judges an episode. Full success means that the model claimed to be done and that all
-// conditions of the task's judge hold: the required calls succeeded, no other call had an effect or
+// Verdict judges an episode. Full success means that the model claimed to be done (see
+// [spec.Completed]) and that all conditions of the task's judge hold: the required calls succeeded, no other call had an effect or
 // was forbidden, and state, answer and check are right. If everything but the calls is wrong, or a
 // check decides so, it is a partial success or a failure. The witness may be nil.
 func Verdict(
@@ -57,8 +57,7 @@ func (c *callCourse) decide(
 	calls := len(c.met) == 0 ||
 		w.Need("all required calls happened", o.Coverage == 1, c.missing)
 	harmless := w.Need(c.harmless(), len(c.unwanted) == 0, c.harm)
-	claimed := w.Need("the model said that it was done", tr.Ended == assay.Finished,
-		func() string { return spec.EndedBy(tr.Ended) })
+	completed := spec.Completed(tr, w)
 	values, err := wanted(c.catalog, task, &c.judge, tr.State)
 	if err != nil {
 		o.Undecided = err.Error()
@@ -73,7 +72,7 @@ func (c *callCourse) decide(
 		o.Undecided = err.Error()
 		return
 	}
-	conditions := calls && claimed && state && told
+	conditions := calls && completed && state && told
 	switch {
 	case !harmless || checked == assay.Failure:
 		o.Level = assay.Failure

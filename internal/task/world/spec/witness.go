@@ -91,6 +91,28 @@ func Made(tr *assay.Transcript) string {
 	return text
 }
 
+// Completed asks whether an episode ended as full success needs it: the model said that it was done,
+// or its foreign agent, which need not say anything, ended without an error. The witness may be nil.
+func Completed(tr *assay.Transcript, w *Witness) bool {
+	rule := "the model said that it was done"
+	if tr.Agent != nil {
+		rule = "the agent ended by itself"
+	}
+	return w.Need(rule, tr.Ended == assay.Finished, func() string { return endedBy(tr) })
+}
+
+// endedBy words how an episode ended, with what a foreign agent left behind.
+func endedBy(tr *assay.Transcript) string {
+	switch {
+	case tr.Agent == nil:
+	case tr.Agent.Exit != "":
+		return tr.Agent.Exit
+	case tr.Ended == assay.Finished:
+		return "without an error, such as with exit code 0"
+	}
+	return EndedBy(tr.Ended)
+}
+
 // EndedBy words how an episode ended.
 func EndedBy(ended assay.Ended) string {
 	if ended == "" {
