@@ -85,12 +85,28 @@ func (a analysis) origins() (facts []report.Fact) {
 func (a analysis) lead() string {
 	switch {
 	case a.Done == 0:
-		return "No trial is done yet. `assay run` runs them."
+		return a.nothingDone()
 	case len(a.Where) > 0:
 		return fmt.Sprintf("Only attempts with %s count in this report.",
 			strings.Join(a.Where, " and "))
 	}
 	return ""
+}
+
+// nothingDone says why there are no figures and what to do.
+func (a analysis) nothingDone() string {
+	text := "No trial is done yet."
+	if len(a.Where) > 0 {
+		text = fmt.Sprintf("No done trial has %s.", strings.Join(a.Where, " and "))
+	}
+	switch {
+	case a.Faulted != nil && a.Faulted.Attempts > 0:
+		return fmt.Sprintf("%s %s. Mend what they name, then `assay run` tries the trials again.", text,
+			sentenceCase(a.Faulted.Text()))
+	case len(a.Where) > 0:
+		return text + " `assay report` without --where counts all of them, and `assay run` runs those that are pending."
+	}
+	return text + " `assay run` runs them."
 }
 
 // Others lays out the aggregates of other systems, for a store without an experiment.

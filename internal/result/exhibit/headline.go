@@ -260,10 +260,7 @@ func (a analysis) extentText() string {
 	case a.Runs > 1:
 		text += fmt.Sprintf(" in %s over %d runs", Duration(a.Seconds), a.Runs)
 	}
-	faults := 0
-	for _, r := range a.Rows {
-		faults += r.Faults
-	}
+	faults := a.faults()
 	if faults == 0 {
 		text += ", no faults"
 	} else {

@@ -128,6 +128,14 @@ const (
 		"steps, and with a flawed plan it follows the flaw; both can give 0 %."
 )
 
+// faults counts the attempts that ended in faults.
+func (a analysis) faults() (n int) {
+	for _, r := range a.Rows {
+		n += r.Faults
+	}
+	return n
+}
+
 func (a analysis) coverageNotes() []string {
 	if a.Done == a.Planned {
 		return nil
@@ -137,7 +145,7 @@ func (a analysis) coverageNotes() []string {
 		note += fmt.Sprintf("; a stop rule gave up %d", a.Skipped)
 	}
 	if pending := a.Planned - a.Done - a.Skipped; pending > 0 {
-		note += fmt.Sprintf("; %d are pending", pending)
+		note += fmt.Sprintf("; %d are %s", pending, report.Left(a.faults()))
 	}
 	return []string{note + ". Rates cover finished trials only."}
 }

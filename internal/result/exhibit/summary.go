@@ -17,7 +17,7 @@ func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
 		steps = append(steps, fmt.Sprintf("Finish %s with `assay run`.",
-			assay.Counted(n, "pending trial")))
+			assay.Counted(n, report.Left(a.faults())+" trial")))
 	}
 	others := slices.ContainsFunc(a.Warnings, func(w report.Warning) bool {
 		return w.Kind != "incomplete"

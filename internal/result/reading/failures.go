@@ -10,6 +10,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
 
@@ -25,6 +27,8 @@ type Failures struct {
 	Models []string `json:"models"`
 	// Causes are sorted by the number of failures, the largest first.
 	Causes []FailureCause `json:"causes"`
+	// Faults counts the attempts without an outcome.
+	Faults report.Faulted `json:"faults"`
 }
 
 // A FailureCause counts the failures with one cause.
@@ -49,6 +53,11 @@ type FailureExample struct {
 func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Failures, error) {
 	latest := make(map[assay.TrialID]*FailureExample) // nil for a success
 	f := &Failures{Experiment: s.Experiment, Models: []string{}, Causes: []FailureCause{}}
+	last, err := latestRun(ctx, s.db, s.Experiment)
+	if err != nil {
+		return nil, err
+	}
+	var faults report.FaultTally
 	libraries := NewLibraries(s.db)
 	read := 0
 	whole := *s // causes need the texts
@@ -60,6 +69,8 @@ func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Fail
 		show(read)
 		read++
 		a := &stored.Attempt
+		shown := s.veil.attempt(*a)
+		faults.Add(&shown, last)
 		if !a.Settles() {
 			continue
 		}
@@ -78,7 +89,17 @@ func FindFailures(ctx context.Context, s *Selection, show func(done int)) (*Fail
 		latest[a.ID] = example
 	}
 	f.count(latest)
+	f.Faults = faults.Sum()
 	return f, libraries.Close()
+}
+
+// latestRun returns the latest run of an experiment, or "".
+func latestRun(ctx context.Context, db *store.DB, experiment string) (assay.RunID, error) {
+	runs, err := db.Runs(ctx, experiment)
+	if err != nil || len(runs) == 0 {
+		return "", err
+	}
+	return runs[len(runs)-1].ID, nil
 }
 
 func (f *Failures) count(latest map[assay.TrialID]*FailureExample) {
@@ -138,9 +159,21 @@ const mostCauses = 5
 func (f *Failures) Text(show string, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d outcomes are not full successes\n", f.Failed, f.Done)
-	if len(f.Causes) == 0 {
-		return b.String()
+	if len(f.Causes) > 0 {
+		f.causes(&b, show, all)
 	}
+	if f.Unexplained > 0 {
+		fmt.Fprintf(&b, "\n%d failures have no cause: their transcripts are not in the store, or today's rules"+
+			" judge them otherwise\n", f.Unexplained)
+	}
+	if text := f.Faults.Text(); text != "" {
+		fmt.Fprintf(&b, "\n%s\n", text)
+	}
+	return b.String()
+}
+
+// causes writes the table of causes and an example of each.
+func (f *Failures) causes(b *strings.Builder, show string, all bool) {
 	models := f.Models
 	if len(models) > mostModels && !all {
 		models = nil
@@ -156,21 +189,16 @@ func (f *Failures) Text(show string, all bool) string {
 		}
 		t.Row(append(row, stopsText(c.Stops))...)
 	}
-	fmt.Fprintf(&b, "\n%s\n", t)
+	fmt.Fprintf(b, "\n%s\n", t)
 	for i, c := range f.Causes {
 		if i == mostCauses && !all {
-			fmt.Fprintf(&b, "\nand %d rarer causes: --details shows them\n", len(f.Causes)-i)
+			fmt.Fprintf(b, "\nand %d rarer causes: --details shows them\n", len(f.Causes)-i)
 			break
 		}
 		e := &c.Example
-		fmt.Fprintf(&b, "\n%s: %s %.8s\n  %s\n  %s\n  right: %s\n",
+		fmt.Fprintf(b, "\n%s: %s %.8s\n  %s\n  %s\n  right: %s\n",
 			c.Cause.Text(), show, e.Trial, cellText(e), e.Because, e.Right)
 	}
-	if f.Unexplained > 0 {
-		fmt.Fprintf(&b, "\n%d failures have no cause: their transcripts are not in the store, or today's rules"+
-			" judge them otherwise\n", f.Unexplained)
-	}
-	return b.String()
 }
 
 // stopsText names the most frequent end, and its share if there are others.

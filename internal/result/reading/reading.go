@@ -107,10 +107,41 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		return nil, err
 	}
 	a.Where, a.Show = x.Where.Conditions(), x.commandLine("show")
+	if a.Done == 0 {
+		filter := store.Filter{Snapshot: snapshot, OnlyFaults: true}
+		if a.Faulted, err = x.faulted(v.attempts(db.Attempts(ctx, filter)), runs); err != nil {
+			return nil, err
+		}
+	}
 	return &Report{
 		Analysis: a, Headline: exhibit.Headline(a),
 		db: db, experiment: x, snapshot: snapshot,
 	}, nil
+}
+
+// faulted counts the attempts that count and ended in faults.
+func (x *Experiment) faulted(
+	faults iter.Seq2[assay.Attempt, error], runs []store.Run,
+) (*report.Faulted, error) {
+	planned := make(map[assay.TrialID]bool)
+	for t := range x.Trials {
+		planned[t.ID] = true
+	}
+	var last assay.RunID
+	if len(runs) > 0 {
+		last = runs[len(runs)-1].ID
+	}
+	var tally report.FaultTally
+	for a, err := range faults {
+		if err != nil {
+			return nil, err
+		}
+		if planned[a.ID] && x.Where.Has(&a) {
+			tally.Add(&a, last)
+		}
+	}
+	sum := tally.Sum()
+	return &sum, nil
 }
 
 // killed counts the runs that have not ended and are not working.

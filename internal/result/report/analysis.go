@@ -13,6 +13,8 @@ type Analysis struct {
 	*Table
 	// Where holds the conditions that attempts had to satisfy in order to count.
 	Where []string `json:"where,omitempty"`
+	// Faulted counts the attempts that ended in faults, if no trial is done. Otherwise it may be nil.
+	Faulted *Faulted `json:"faulted,omitempty"`
 	// Reason is the most frequent reason why trials failed. It is nil if all succeeded.
 	Reason   *Reason   `json:"reason"`
 	Warnings []Warning `json:"warnings"`

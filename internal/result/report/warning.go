@@ -224,7 +224,7 @@ func unpriced(cells []*cell) []string {
 }
 
 func incomplete(a *Analysis, b Beside) []string {
-	planned, done := make(map[string]int), make(map[string]int)
+	planned, done, faults := make(map[string]int), make(map[string]int), make(map[string]int)
 	var models []string
 	for _, r := range a.Rows {
 		if planned[r.Model] == 0 {
@@ -232,12 +232,13 @@ func incomplete(a *Analysis, b Beside) []string {
 		}
 		planned[r.Model] += r.Planned
 		done[r.Model] += r.Done
+		faults[r.Model] += r.Faults
 	}
 	var where []string
 	for _, m := range models {
 		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
-			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d pending",
-				m, done[m], planned[m], pending))
+			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d %s",
+				m, done[m], planned[m], pending, Left(faults[m])))
 		}
 	}
 	return where
