@@ -155,7 +155,11 @@ func (p *Providers) checkAddresses(place string, s AgentSpec) error {
 	if len(s.Headers) > 0 && s.URL == "" {
 		return p.doc.At(place+".headers", "headers are for a service", "write its url, or use env")
 	}
-	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
+	u, err := url.Parse(s.URL)
+	if err == nil && !portInRange(u) {
+		return p.doc.At(place+".url", "there is no port "+u.Port(), "ports are 1 to 65535")
+	}
+	if err == nil && u.User != nil {
 		return bare(p.doc.At(place+".url", "the address has a user, which may be a secret",
 			"write it into headers as ${NAME}, where NAME is an environment variable"))
 	}

@@ -34,6 +34,10 @@ func LoadPrices(path string) (*Prices, error) {
 		return nil, err
 	}
 	for _, model := range slices.Sorted(maps.Keys(p.models)) {
+		if !doc.Has("$." + strconv.Quote(model)) {
+			delete(p.models, model)
+			continue
+		}
 		price := p.models[model]
 		if err := checkPrice(doc, "$", model, model, &price); err != nil {
 			return nil, err
@@ -47,9 +51,10 @@ func LoadPrices(path string) (*Prices, error) {
 func checkPrice(doc *yamldoc.Document, parent, key, model string, p *lane.Price) error {
 	place := parent + "." + strconv.Quote(key)
 	for _, field := range []string{"input", "output"} {
-		if doc.Node(place+"."+field) == nil {
+		if !doc.Has(place + "." + field) {
 			return doc.AtKey(parent, key, fmt.Sprintf("the price of %s has no %s", model, field),
-				"write "+field+": 0 if it costs nothing")
+				"write "+field+": in dollars per million tokens, or remove the price if you do not know it; "+
+					"only what costs nothing is 0")
 		}
 	}
 	p.Stated = true
@@ -111,5 +116,6 @@ func (p *Prices) Of(l Lane) (lane.Price, error) {
 	}
 	hint := assay.NameHint(l.Model, slices.Collect(maps.Keys(p.models)))
 	return lane.Price{}, p.doc.At("$", "there is no price for model "+l.Model,
-		cmp.Or(hint, fmt.Sprintf("write %s: {input: 0, output: 0} if it costs nothing", l.Model)))
+		cmp.Or(hint, fmt.Sprintf("write %s: {input: …, output: …} in dollars per million tokens; "+
+			"only what costs nothing is 0", l.Model)))
 }

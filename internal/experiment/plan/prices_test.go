@@ -48,6 +48,30 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// A price that is null is none, which is not a price of 0.
+func TestNullPricesAreUnknown(t *testing.T) {
+	t.Parallel()
+	for _, null := range []string{"", " null", " ~"} {
+		p, err := plan.LoadPrices(write(t, "prices.yaml", "a:"+null+"\nb: {input: 1, output: 2}\n"))
+		if err != nil {
+			t.Fatalf("a:%s: %v", null, err)
+		}
+		_, err = p.Of(plan.Lane{Model: "a"})
+		if err == nil || !strings.Contains(err.Error(), "there is no price for model a") ||
+			strings.Contains(err.Error(), "input: 0") {
+			t.Errorf("a:%s: %v", null, err)
+		}
+		providers, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  x:\n    base_url: http://x/v1\n"+
+			"    keys: none\n    models:\n      m:\n        price:"+null+"\n"), env(nil))
+		if err != nil {
+			t.Fatalf("price:%s: %v", null, err)
+		}
+		if price := providers.Lanes("m")[0].Serve.Price; price != (lane.Price{}) {
+			t.Errorf("price:%s is %+v", null, price)
+		}
+	}
+}
+
 func TestWrongPrices(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ old, new, want string }{
@@ -57,6 +81,7 @@ func TestWrongPrices(t *testing.T) {
 		{"input: 3", "input: .inf", "the number is not finite"},
 		{"input: 3", "input: cheap", "4:10: wrong type: found text, want a number"},
 		{", output: 10", "", "2:1: the price of gpt-5 has no output"},
+		{", output: 10", ", output: null", "hint: write output: in dollars per million tokens, or remove the price if you do not know it"},
 		{pricesText, "", "file is empty"},
 		{pricesText, "- gpt-5\n", "the file must be a mapping"},
 	} {

@@ -134,6 +134,9 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		return at(".base_url", "the address does not start with http:// or https://",
 			"for example base_url: https://api.example.com/v1")
 	}
+	if !portInRange(u) {
+		return at(".base_url", fmt.Sprintf("there is no port %s", u.Port()), "ports are 1 to 65535")
+	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return bare(at(".base_url", "the address has a part that may hold a secret: a user, a query or "+
 			"a fragment", "write the part before it; a key belongs into a variable that keys: names, or "+
@@ -176,6 +179,12 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	return p.checkModels(name, e)
 }
 
+// portInRange reports whether the port of an address exists, or is the default.
+func portInRange(u *url.URL) bool {
+	n, err := strconv.Atoi(u.Port())
+	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
+}
+
 // bare leaves out the line that an error points at, because the line has a secret.
 func bare(err error) error {
 	if e, ok := err.(*Error); ok {
@@ -208,7 +217,7 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 			return p.doc.At(place+".first_reply", "first_reply is negative",
 				"remove it; a lane waits five minutes for the first reply")
 		}
-		if p.doc.Node(place+".price") != nil {
+		if p.doc.Has(place + ".price") {
 			if err := checkPrice(p.doc, place, "price", model, &s.Price); err != nil {
 				return err
 			}

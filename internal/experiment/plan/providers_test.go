@@ -156,6 +156,7 @@ func TestProvidersErrors(t *testing.T) {
 			"15:19: the header Host cannot be set, because requests need it",
 		},
 		{"negative price", "output: 1.10", "output: -1", "price.output is -1, want 0 to 1000000"},
+		{"port", "base_url: ${GATEWAY_URL}", "base_url: http://127.0.0.1:99999/v1", "3:15: there is no port 99999"},
 		{"half a price", ", output: 1.10", "", "16:9: the price of m has no output"},
 		{"negative cached", "output: 1.10", "output: 1, cached: -1", "price.cached is -1"},
 		{

@@ -221,7 +221,12 @@ func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error)
 		return "no attempt matches all conditions at once", nil
 	}
 	t, hint := w.terms[at], ""
-	if !t.not {
+	_, blank := values[at][`""`]
+	switch {
+	case t.not:
+	case blank && len(values[at]) == 1:
+		hint = "the field is empty in all of them"
+	default:
 		hint = assay.NameHint(t.value, slices.Collect(maps.Keys(values[at])))
 	}
 	return hinted(fmt.Errorf("no attempt matches %s", t.text), hint).Error(), nil

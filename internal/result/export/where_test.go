@@ -145,7 +145,7 @@ func TestExplain(t *testing.T) {
 		"severity=severe":                 "known are \"\", light",
 		"model!=sim/expert,sim/mute":      "no attempt matches model!=sim/expert,sim/mute",
 		"model=sim/expert severity=light": "no attempt matches all conditions at once",
-		"executed_tools=[\"x\"]":          "known are \"\"",
+		"executed_tools=[\"x\"]":          "hint: the field is empty in all of them",
 	} {
 		w, err := export.ParseWhere(strings.Fields(text))
 		if err != nil {

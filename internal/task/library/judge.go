@@ -3,6 +3,7 @@ package library
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -74,9 +75,8 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		return nil, r.doc.At(at+".order", fmt.Sprintf("unknown order %q", e.Order),
 			assay.NameHint(e.Order, []string{listedOrder, anyOrder}))
 	}
-	if e.Check != "" && !r.tools.kit.Has(e.Check) {
-		return nil, r.doc.At(at+".check", fmt.Sprintf("the script has no function %s", e.Check),
-			assay.NameHint(e.Check, r.tools.kit.Functions()))
+	if err := r.checked(at+".check", e.Check); err != nil {
+		return nil, err
 	}
 	for _, list := range []struct {
 		field string
@@ -93,6 +93,27 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		}
 	}
 	return j, nil
+}
+
+// checked returns an error at a path if a function cannot be a check. Tools cannot, because they
+// answer models.
+func (r *taskReader) checked(path, name string) error {
+	checks := slices.DeleteFunc(r.tools.kit.Checks(), func(f string) bool {
+		_, isTool := r.tools.catalog.Tool(f)
+		return isTool
+	})
+	if name == "" || slices.Contains(checks, name) {
+		return nil
+	}
+	if r.tools.kit.Has(name) {
+		return r.doc.At(path, fmt.Sprintf("the function %s cannot be a check", name),
+			"a check is a function of its own, no tool, with the parameters (state, calls, answer)")
+	}
+	hint := assay.NameHint(name, checks)
+	if hint == "" {
+		hint = "write def " + name + "(state, calls, answer): into the script"
+	}
+	return r.doc.At(path, fmt.Sprintf("the script has no function %s", name), hint)
 }
 
 // demands returns an error if a condition of a judge holds, or fails, whatever happens.
@@ -163,6 +184,10 @@ func (r *taskReader) calls(
 func (r *taskReader) call(
 	path string, e *callEntry, check func(path string, e *callEntry) error,
 ) (assay.Expected, error) {
+	if e.AnyOf != nil && len(e.AnyOf) == 0 {
+		return assay.Expected{}, r.doc.At(path+".any_of", "the list any_of is empty, so no call is one of it",
+			"list calls, such as any_of: [{tool: get_order}, {tool: find_orders}], or remove it")
+	}
 	if (e.Tool == "") == (len(e.AnyOf) == 0) {
 		return assay.Expected{}, r.doc.At(path, "a call has either a tool or any_of",
 			"for example {tool: get_order, arguments: {order_id: 7}}")

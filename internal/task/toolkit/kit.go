@@ -307,6 +307,11 @@ func levelOf(v starlark.Value) (level assay.Level, reasons []string, ok bool) {
 	return "", nil, false
 }
 
+// Checks returns the names of the script's functions that can be called as a check, sorted.
+func (k *Kit) Checks() []string {
+	return slices.DeleteFunc(k.Functions(), func(f string) bool { return !k.program.canCheck(f) })
+}
+
 // Functions returns the names of the script's functions, sorted.
 func (k *Kit) Functions() []string {
 	if k.program == nil {

@@ -178,6 +178,28 @@ func (p *Program) Functions() []string {
 	return names
 }
 
+// canCheck reports whether a function can be called with a state, calls and an answer.
+func (p *Program) canCheck(function string) bool {
+	f := p.globals[function].(*starlark.Function)
+	named := f.NumParams()
+	if f.HasVarargs() {
+		named--
+	}
+	if f.HasKwargs() {
+		named--
+	}
+	positional := named - f.NumKwonlyParams()
+	for i := range named {
+		if needed := f.ParamDefault(i) == nil; needed && i >= min(positional, checkArguments) {
+			return false
+		}
+	}
+	return positional >= checkArguments || f.HasVarargs()
+}
+
+// checkArguments is the number of arguments of a check.
+const checkArguments = 3
+
 // A Parameter is one of a function's. The first one of a tool is the state.
 type Parameter struct {
 	Name     string

@@ -167,7 +167,7 @@ func goWord(typ string) string {
 		return "a mapping"
 	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "uint"), typ == "!!int":
 		return "a whole number"
-	case strings.HasPrefix(typ, "float"):
+	case strings.HasPrefix(typ, "float"), typ == "!!float":
 		return "a number"
 	case typ == "string", typ == "!!str":
 		return "text"

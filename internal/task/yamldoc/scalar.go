@@ -3,10 +3,13 @@ package yamldoc
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -35,6 +38,11 @@ type settler struct {
 func (s *settler) settle(n *yaml.Node, t reflect.Type) *Error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if n.Kind == yaml.ScalarNode && !isNull(n) {
+		if err := s.single(n, t); err != nil {
+			return err
+		}
 	}
 	if t.Kind() == reflect.Slice && n.Kind != yaml.SequenceNode {
 		return s.settle(n, t.Elem()) // a list may be written as its only item
@@ -74,8 +82,11 @@ func (s *settler) settleFields(n *yaml.Node, t reflect.Type) *Error {
 		switch {
 		case !isNull(value):
 		case value.Value == "" && !s.hasColon(name, value):
-			return s.Here(name.Line, name.Column, empty,
-				"write a colon and a value behind it; a text with a comma needs quotes")
+			hint := "write a colon and a value behind it; a text with a comma needs quotes"
+			if plain := plainNumber(s.aroundComma(n, name), false); plain != "" {
+				hint = "write " + plain + ", or quotes around a text with a comma"
+			}
+			return s.Here(name.Line, name.Column, empty, hint)
 		case t.Kind() == reflect.Map && isSingle(of):
 			return s.Here(value.Line, value.Column, empty, "remove it, or write a value")
 		}
@@ -84,6 +95,24 @@ func (s *settler) settleFields(n *yaml.Node, t reflect.Type) *Error {
 		}
 	}
 	return nil
+}
+
+// aroundComma returns a number that commas have torn to members of a mapping: the value before the
+// given empty member, and the digits from there on.
+func (s *settler) aroundComma(n, empty *yaml.Node) string {
+	at := slices.Index(n.Content, empty)
+	if at < 2 || !digits.MatchString(empty.Value) {
+		return ""
+	}
+	text := n.Content[at-1].Value
+	for ; at < len(n.Content); at += 2 {
+		name, value := n.Content[at], n.Content[at+1]
+		if !digits.MatchString(name.Value) || !isNull(value) || s.hasColon(name, value) {
+			break
+		}
+		text += "," + name.Value
+	}
+	return text
 }
 
 // hasColon reports whether a colon is between a name and an empty value, which brackets do not need.
@@ -99,6 +128,77 @@ func (s *settler) hasColon(name, value *yaml.Node) bool {
 // isSingle reports whether values of a type are single texts, numbers or truth values.
 func isSingle(t reflect.Type) bool {
 	return t.Kind() == reflect.String || isNumber(t) || t.Kind() == reflect.Bool
+}
+
+// single returns an error if a value of a type cannot be a scalar.
+func (s *settler) single(n *yaml.Node, t reflect.Type) *Error {
+	if readsItself(t) {
+		return nil
+	}
+	value, hint := n.Value, ""
+	if n.Style&quoted != 0 {
+		value = strconv.Quote(value)
+	}
+	found := "wrong type: found " + goWord(n.Tag)
+	switch t.Kind() {
+	case reflect.Slice:
+		if holds(n, t.Elem()) {
+			hint = "write [" + value + "]"
+		}
+		return s.Here(n.Line, n.Column, found+", want a list", hint)
+	case reflect.Struct:
+		if t.NumField() > 0 && holds(n, t.Field(0).Type) && yamlName(t.Field(0)) != "" {
+			hint = fmt.Sprintf("write {%s: %s}", yamlName(t.Field(0)), value)
+		}
+		return s.Here(n.Line, n.Column, found+", want a mapping", hint)
+	}
+	return nil
+}
+
+// holds reports whether a type has a scalar as a value, for a hint.
+func holds(n *yaml.Node, t reflect.Type) bool {
+	return t.Kind() == reflect.String && n.Tag == "!!str" || isNumber(t) && decimal.MatchString(n.Value)
+}
+
+// readsItself reports whether a type has a method that reads it from a file.
+func readsItself(t reflect.Type) bool {
+	_, yaml := reflect.PointerTo(t).MethodByName("UnmarshalYAML")
+	_, text := reflect.PointerTo(t).MethodByName("UnmarshalText")
+	return yaml || text || t == reflect.TypeFor[time.Duration]()
+}
+
+// The texts that are taken for numbers. Other units may be a factor, or another currency.
+var (
+	digits   = regexp.MustCompile(`^[0-9]+$`)
+	measured = regexp.MustCompile(`^(?:\$|USD)? ?([-+]?[0-9][0-9.,]*) ?(%|\$|USD|dollars?|s|seconds?|tokens?|` +
+		`calls?|turns?|tasks?|trials?)?$`)
+	thousands = regexp.MustCompile(`^[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?$`)
+)
+
+// plainNumber returns the number that is meant by a text with a unit or a comma, or "".
+func plainNumber(text string, whole bool) string {
+	parts := measured.FindStringSubmatch(text)
+	if parts == nil {
+		return ""
+	}
+	number, unit := parts[1], parts[2]
+	switch {
+	case thousands.MatchString(number):
+		number = strings.ReplaceAll(number, ",", "")
+	case strings.Count(number, ",") == 1 && !strings.Contains(number, "."):
+		number = strings.Replace(number, ",", ".", 1)
+	}
+	if !decimal.MatchString(number) || zeros.MatchString(number) {
+		return ""
+	}
+	if unit == "%" {
+		x, _ := strconv.ParseFloat(number, 64)
+		number = strconv.FormatFloat(math.Round(x*1e9)/1e11, 'f', -1, 64)
+	}
+	if whole && strings.Contains(number, ".") {
+		return ""
+	}
+	return number
 }
 
 func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 }
@@ -144,6 +244,9 @@ func (s *settler) settleScalar(n *yaml.Node, t reflect.Type) *Error {
 		if isNumber(t) && number {
 			return s.Here(n.Line, n.Column, "a number in quotes is text", "write "+n.Value+" without quotes")
 		}
+		return s.dressed(n, t)
+	case isNumber(t) && n.Tag == "!!str":
+		return s.dressed(n, t)
 	case t.Kind() == reflect.Bool && n.Tag == "!!str": // the library knows yes and off
 		return s.Here(n.Line, n.Column, "wrong type: found text, want true or false", "")
 	case t.Kind() == reflect.String, t.Kind() == reflect.Struct:
@@ -154,6 +257,23 @@ func (s *settler) settleScalar(n *yaml.Node, t reflect.Type) *Error {
 		return s.ambiguous(n, t)
 	}
 	return nil
+}
+
+// dressed returns an error with the plain number, if a number is wanted and a text is one with a unit
+// or a comma.
+func (s *settler) dressed(n *yaml.Node, t reflect.Type) *Error {
+	if !isNumber(t) || readsItself(t) {
+		return nil
+	}
+	plain := plainNumber(n.Value, t.Kind() < reflect.Float32)
+	if plain == "" {
+		return nil
+	}
+	want := "a number"
+	if t.Kind() < reflect.Float32 {
+		want = "a whole number"
+	}
+	return s.Here(n.Line, n.Column, "wrong type: found text, want "+want, "write "+plain)
 }
 
 // settleNumber gives a number its shortest spelling, which is never that of -0.

@@ -26,7 +26,10 @@ type sheet struct {
 	Numbers []float64          `yaml:"numbers"`
 	Shares  map[string]float64 `yaml:"shares"`
 	Names   map[string]string  `yaml:"names"`
-	Deep    []struct {
+	Steps   []struct {
+		Tool string `yaml:"tool"`
+	} `yaml:"steps"`
+	Deep []struct {
 		Any map[string]any `yaml:"any"`
 	} `yaml:"deep"`
 }
@@ -180,6 +183,23 @@ func TestRefusedScalars(t *testing.T) {
 		"shares: {a: null}\n":          "f.yaml:1:13: \"a\" has no value",
 		"names:\n  a:\n":               "f.yaml:2:5: \"a\" has no value",
 		"any: {sum: 1,000}\n":          "f.yaml:1:14: \"000\" has no value",
+		"shares: {a: 0,5}\n":           "hint: write 0.5, or quotes",
+		"shares: {a: 1,000}\n":         "hint: write 1000, or quotes",
+		"shares: {a: 1,000,001}\n":     "hint: write 1000001, or quotes",
+		"shares: {a: 0,5, b: 1}\n":     "hint: write 0.5, or quotes",
+		"any: {a: 1, b, 5}\n":          "hint: write a colon and a value behind it",
+		"names: {a: x,5}\n":            "hint: write a colon and a value behind it",
+		"number: \"0,5\"\n":            "f.yaml:1:9: wrong type: found text, want a number\n  1 | number: \"0,5\"\n    |         ^\nhint: write 0.5",
+		"number: 80%\n":                "hint: write 0.8",
+		"numbers: [12.5%]\n":           "hint: write 0.125",
+		"share: $5\n":                  "hint: write 5",
+		"number: 5 USD\n":              "hint: write 5",
+		"whole: 1s\n":                  "want a whole number\n  1 | whole: 1s\n    |        ^\nhint: write 1",
+		"whole: 1,000 tokens\n":        "hint: write 1000",
+		"texts: a\n":                   "f.yaml:1:8: wrong type: found text, want a list\n  1 | texts: a\n    |        ^\nhint: write [a]",
+		"numbers: 0.5\n":               "wrong type: found a number, want a list\n  1 | numbers: 0.5\n    |          ^\nhint: write [0.5]",
+		"deep: x\n":                    "wrong type: found text, want a list",
+		"steps: [move]\n":              "f.yaml:1:9: wrong type: found text, want a mapping\n  1 | steps: [move]\n    |         ^\nhint: write {tool: move}",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error = %v\nwant %s", text, err, want)

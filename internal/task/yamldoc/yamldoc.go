@@ -244,6 +244,12 @@ func (d *Document) Node(path string) *yaml.Node {
 	return n
 }
 
+// Has reports whether the file has a value at a path. A null is none.
+func (d *Document) Has(path string) bool {
+	n := d.Node(path)
+	return n != nil && !isNull(n)
+}
+
 // Fields yields the names in the mapping at a path, in order.
 func (d *Document) Fields(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
