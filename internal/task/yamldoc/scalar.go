@@ -142,13 +142,18 @@ func (s *settler) single(n *yaml.Node, t reflect.Type) *Error {
 	found := "wrong type: found " + goWord(n.Tag)
 	switch t.Kind() {
 	case reflect.Slice:
-		if holds(n, t.Elem()) {
+		item := t.Elem()
+		if plain := plainNumber(n.Value, item.Kind() < reflect.Float32); isNumber(item) && plain != "" {
+			hint = "write [" + plain + "]"
+		} else if holds(n, item) || readsItself(item) {
 			hint = "write [" + value + "]"
 		}
 		return s.Here(n.Line, n.Column, found+", want a list", hint)
 	case reflect.Struct:
-		if t.NumField() > 0 && holds(n, t.Field(0).Type) && yamlName(t.Field(0)) != "" {
-			hint = fmt.Sprintf("write {%s: %s}", yamlName(t.Field(0)), value)
+		named := func(f reflect.StructField) bool { return yamlName(f) != "" && yamlName(f) != "-" }
+		all := reflect.VisibleFields(t)
+		if first := slices.IndexFunc(all, named); first >= 0 && holds(n, all[first].Type) {
+			hint = fmt.Sprintf("write {%s: %s}", yamlName(all[first]), value)
 		}
 		return s.Here(n.Line, n.Column, found+", want a mapping", hint)
 	}

@@ -198,6 +198,7 @@ func TestRefusedScalars(t *testing.T) {
 		"whole: 1,000 tokens\n":        "hint: write 1000",
 		"texts: a\n":                   "f.yaml:1:8: wrong type: found text, want a list\n  1 | texts: a\n    |        ^\nhint: write [a]",
 		"numbers: 0.5\n":               "wrong type: found a number, want a list\n  1 | numbers: 0.5\n    |          ^\nhint: write [0.5]",
+		"numbers: 80%\n":               "want a list\n  1 | numbers: 80%\n    |          ^\nhint: write [0.8]",
 		"deep: x\n":                    "wrong type: found text, want a list",
 		"steps: [move]\n":              "f.yaml:1:9: wrong type: found text, want a mapping\n  1 | steps: [move]\n    |         ^\nhint: write {tool: move}",
 	} {
