@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,15 +30,32 @@ func TestWatchFollowsRun(t *testing.T) {
 					"--sim-latency", "1s")
 			}()
 			defer func() { <-ended }()
-			waitFor(t, func() bool {
-				return call(t, nil, "ctl", "status", "--store", path).code == 0
+			waitFor(t, func() bool { // so that the run does not end before it is watched
+				return call(t, nil, "ctl", "pause", "--store", path).code == 0
 			})
-			r := call(t, nil, "status", "--watch", "--store", path)
-			if r.code != tc.code {
-				t.Errorf("exit code %d, want %d: %s", r.code, tc.code, r.err)
+			watch := program(t, "status", "--watch", "--store", path)
+			stdout, err := watch.StdoutPipe()
+			if err == nil {
+				err = watch.Start()
 			}
-			if !strings.Contains(r.out, " in flight, ") || !strings.Contains(r.out, "and ended after") {
-				t.Errorf("watch printed:\n%s", r.out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, out := bufio.NewScanner(stdout), ""
+			for lines.Scan() {
+				if !strings.Contains(out, " in flight, ") && strings.Contains(lines.Text(), " in flight, ") {
+					if r := call(t, nil, "ctl", "resume", "--store", path); r.code != 0 {
+						t.Errorf("resume: %s", r.err)
+					}
+				}
+				out += lines.Text() + "\n"
+			}
+			_ = watch.Wait() // its exit code is compared
+			if code := watch.ProcessState.ExitCode(); code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			if !strings.Contains(out, " in flight, ") || !strings.Contains(out, "and ended after") {
+				t.Errorf("watch printed:\n%s", out)
 			}
 			again := call(t, nil, "status", "--watch", "--store", path)
 			if again.code != tc.code || strings.Contains(again.out, " in flight, ") {
