@@ -269,15 +269,6 @@ func TestBrowseLiveRun(t *testing.T) {
 	if text := eval[string](b, "document.getElementById('link').textContent"); text != "live" {
 		t.Errorf("while the run works, the page says %q", text)
 	}
-	for _, page := range []string{"/", "/lanes", "/trials", "/matrix"} {
-		for _, wide := range []int64{390, 1280} {
-			b.do(page, chromedp.EmulateViewport(wide, 900), chromedp.Navigate(v.base+page),
-				chromedp.WaitReady(chromedp.CSS("footer")))
-			b.readable("a live run: " + page)
-			b.picture(fmt.Sprintf("live%s-%d", strings.ReplaceAll(page, "/", "-"), wide))
-		}
-	}
-	b.do("back", chromedp.Navigate(v.base+"/"), chromedp.WaitReady(chromedp.CSS("#tiles a")))
 	b.do("focus", chromedp.Focus(chromedp.CSS("#tiles a")))
 	waitFor(t, func() bool {
 		return eval[string](b, "document.querySelector('#tiles dd').textContent") != first
@@ -293,6 +284,16 @@ func TestBrowseLiveRun(t *testing.T) {
 		text := eval[string](b, "document.querySelector('#attention')?.textContent ?? ''")
 		return strings.Contains(text, "paused by the user")
 	})
+	// A paused run does not end while we look at its pages.
+	for _, page := range []string{"/", "/lanes", "/trials", "/matrix"} {
+		for _, wide := range []int64{390, 1280} {
+			b.do(page, chromedp.EmulateViewport(wide, 900), chromedp.Navigate(v.base+page),
+				chromedp.WaitReady(chromedp.CSS("footer")))
+			b.readable("a live run: " + page)
+			b.picture(fmt.Sprintf("live%s-%d", strings.ReplaceAll(page, "/", "-"), wide))
+		}
+	}
+	b.do("back", chromedp.Navigate(v.base+"/"), chromedp.WaitReady(chromedp.CSS("#tiles a")))
 	b.do("resume", chromedp.Click(chromedp.CSS(`#attention a[href^="/order?do=resume"]`)),
 		chromedp.WaitVisible(chromedp.CSS("form button")), chromedp.Click(chromedp.CSS("form button")),
 		chromedp.WaitVisible(chromedp.CSS(`[role="status"]`)), chromedp.Navigate(v.base+"/"))
