@@ -68,7 +68,7 @@ func oddExperiment(t *rapid.T) string {
 // the store is undamaged, and the next run finds every trial of its file done.
 func TestWhatIsStoredCanBeOpened(t *testing.T) {
 	t.Parallel()
-	n := 400
+	n := 120
 	if testing.Short() {
 		n = 30
 	}
