@@ -58,7 +58,8 @@ type Run struct {
 	Host       string      `json:"host"`
 	PID        int         `json:"pid"`
 	StartedAt  time.Time   `json:"started_at"`
-	// FinishedAt is zero, and Summary empty, if the run has not ended, was killed, or could not write its end.
+	// FinishedAt is zero, and Summary empty, if the run has not ended, was killed, or could not write
+	// its end.
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
 	Summary    json.RawMessage `json:"summary,omitempty"`
 }

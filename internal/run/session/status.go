@@ -24,7 +24,8 @@ type Status struct {
 	Models   []ModelStatus `json:"models"`
 	Coverage []Coverage    `json:"coverage"`
 	LastRun  store.Run     `json:"last_run"`
-	// Working is true if the latest run holds the store's lock. A run that has ended or was killed does not.
+	// Working is true if the latest run holds the store's lock. A run that has ended or was killed
+	// does not.
 	Working bool `json:"working"`
 	// Live is the answer of a run that is working. StatusOf does not ask for it.
 	Live *live.Progress `json:"live,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFolder opens and locks a folder. It returns errInUse if somebody else has locked it. The lock lasts until the
-// file is closed, and programs do not inherit it.
+// lockFolder opens and locks a folder. It returns errInUse if somebody else has locked it. The lock
+// lasts until the file is closed, and programs do not inherit it.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 )
 
 // Verdict judges an episode. Full success means that the required tools succeeded in order with the
-// right data and values, that the model claimed to be done (see [spec.Completed]) and handed over the
-// result of the last one, and that all changes were asked for by the task. Partial success means at least 60 % of the
+// right data and values, that the model claimed to be done (see [spec.Completed]) and handed over
+// the result of the last one, and that all changes were asked for by the task. Partial success means
+// at least 60 % of the
 // required tools, with at least half of the calls spent on them. A task that requires no tools
 // cannot succeed. The witness may be nil.
 func Verdict(

@@ -13,7 +13,8 @@ import (
 )
 
 // Verdict judges an episode. Full success means that the model claimed to be done (see
-// [spec.Completed]) and that all conditions of the task's judge hold: the required calls succeeded, no other call had an effect or
+// [spec.Completed]) and that all conditions of the task's judge hold: the required calls succeeded,
+// no other call had an effect or
 // was forbidden, and state, answer and check are right. If everything but the calls is wrong, or a
 // check decides so, it is a partial success or a failure. The witness may be nil.
 func Verdict(
