@@ -17,7 +17,15 @@ import (
 func TestReport(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
-	var a report.Analysis
+	var a struct {
+		Planned, Done int
+		Cells         []struct{ Done int }
+		Warnings      []report.Warning
+		Repeats       []any
+		Variants      []any `json:"variant_comparisons"`
+		Models        []any `json:"model_comparisons"`
+		Curves        []any `json:"reliability"`
+	}
 	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out),
 		&a); err != nil {
 		t.Fatal(err)

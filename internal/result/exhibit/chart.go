@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -185,25 +184,24 @@ func errorChart(e report.Errors) *document.Chart {
 	return chart("errors", text, rows, object{"models": models, "causes": causes})
 }
 
-// played returns the spreads of models with outcomes, and the models.
-func (a analysis) played() (spreads []report.Spread, models []string) {
-	for _, s := range a.Spreads {
-		if s.Done > 0 {
-			spreads, models = append(spreads, s), append(models, s.Model)
+// played returns the effort of the models with outcomes, and the models.
+func (a analysis) played() (rows []report.GridRow, models []string) {
+	for _, r := range a.Effort.All() {
+		if r.Int(report.Done) > 0 {
+			rows, models = append(rows, r), append(models, r.Model)
 		}
 	}
-	return spreads, models
+	return rows, models
 }
 
 func (a analysis) turnChart() *document.Chart {
 	var rows []object
-	spreads, models := a.played()
-	for _, s := range spreads {
-		for _, turns := range slices.Sorted(maps.Keys(s.Turns)) {
-			n := s.Turns[turns]
+	played, models := a.played()
+	for _, r := range played {
+		for _, c := range r.Turns() {
 			rows = append(rows, object{
-				"model": s.Model, "turns": turns, "outcomes": n,
-				"share": float64(n) / float64(s.Done),
+				"model": r.Model, "turns": c.Value, "outcomes": c.Outcomes,
+				"share": float64(c.Outcomes) / r.Get(report.Done).Number,
 			})
 		}
 	}
@@ -214,14 +212,14 @@ func (a analysis) turnChart() *document.Chart {
 // tokenChart shows the share of outcomes that took at most a number of tokens.
 func (a analysis) tokenChart() *document.Chart {
 	var rows []object
-	spreads, models := a.played()
-	for _, s := range spreads {
+	played, models := a.played()
+	for _, r := range played {
 		sum := 0
-		for _, t := range s.Tokens {
-			sum += t.Outcomes
+		for _, c := range r.Tokens() {
+			sum += c.Outcomes
 			rows = append(rows, object{
-				"model": s.Model, "tokens": max(1, t.Tokens), "outcomes": sum,
-				"share": float64(sum) / float64(s.Done),
+				"model": r.Model, "tokens": max(1, c.Value), "outcomes": sum,
+				"share": float64(sum) / r.Get(report.Done).Number,
 			})
 		}
 	}

@@ -39,7 +39,7 @@ func Comparison(
 			Title: incompleteTitle,
 			Text: "What is missing may be what takes longest, so the rest is not a sample. " +
 				"`assay run` runs it.",
-			Where: []string{sentenceCase(why)},
+			Where: []string{report.Capital(why)},
 		})
 	}
 	whole := report.Paired{Condition: "all", Comparison: c.Whole, Q: c.Whole.P}
@@ -173,7 +173,7 @@ func foundText(w stat.Comparison) string {
 func (c comparison) differText() string {
 	text := ""
 	for _, d := range c.Differ {
-		text += fmt.Sprintf("%s: %s and %s. ", sentenceCase(report.Readable(d.Factor)),
+		text += fmt.Sprintf("%s: %s and %s. ", report.Capital(report.Readable(d.Factor)),
 			cmp.Or(d.A, "none"), cmp.Or(d.B, "none"))
 	}
 	if len(c.Differ) > 1 {

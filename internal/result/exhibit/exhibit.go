@@ -42,13 +42,13 @@ func Report(figures *report.Analysis) *document.Document {
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.successSection(), a.securitySection(), a.mainSection(), a.variantSection(),
+		a.section("success"), a.section("security"), a.section("main-metrics"), a.variantSection(),
 		a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.mixSection(),
 		a.pivotSection(taskType, "By task type"),
-		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
-		a.exposureSection(),
-		a.tokenSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
+		a.scaleSection(), a.errorSection(), a.loopSection(), a.section("effort"),
+		a.section("data"), a.section("exposure"), a.tokenSection(), a.section("cost"),
+		a.repeatSection(), a.section("pilot"), a.laneSection(),
 	} {
 		if s != nil {
 			d.Sections = append(d.Sections, *s)
@@ -102,7 +102,7 @@ func (a analysis) nothingDone() string {
 	switch {
 	case a.Faulted != nil && a.Faulted.Attempts > 0:
 		return fmt.Sprintf("%s %s. Mend what they name, then `assay run` tries the trials again.", text,
-			sentenceCase(a.Faulted.Text()))
+			report.Capital(a.Faulted.Text()))
 	case len(a.Where) > 0:
 		return text + " `assay report` without --where counts all of them, and `assay run` runs those that are pending."
 	}

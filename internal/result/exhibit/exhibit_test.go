@@ -177,57 +177,72 @@ func TestComparisonFoldsAllButSignificantAndLargeDifferences(t *testing.T) {
 	}
 }
 
-// TestDataSection checks that the measures of effects and data are shown where they exist.
-func TestDataSection(t *testing.T) {
+// TestSectionsOfMeasures checks that a measure is shown where it exists, and explained if it is.
+func TestSectionsOfMeasures(t *testing.T) {
 	t.Parallel()
-	text := func(s report.Spread) string {
-		a := &report.Analysis{
-			Table: &report.Table{Planned: 4, Done: 4}, Spreads: []report.Spread{s},
-		}
-		var all []string
-		for _, section := range exhibit.Report(a).Sections {
-			if section.ID == "data" {
-				for _, c := range section.Table.Rows[0] {
-					all = append(all, c.Text)
+	known := func(n float64) report.Value { return report.Value{Known: true, Number: n} }
+	rate := func(n float64) report.Value {
+		return report.Value{Known: true, Number: n, Interval: &stat.Interval{High: 1}, N: 4}
+	}
+	m := assay.Cell{Model: "m"}
+	data := []*report.Measure{
+		report.Done, report.Precision, report.Unwanted, report.WrongData, report.WrongDataAt,
+	}
+	faults := []*report.Measure{report.Done, report.Scheduled, report.Met}
+	for _, tc := range []struct {
+		name, section string
+		measures      []*report.Measure
+		values        []report.Value
+		want, caption string
+	}{
+		{"no effects", "data", data, []report.Value{known(4), known(0), rate(0), rate(0), {}}, "", ""},
+		{
+			"effects", "data", data, []report.Value{
+				known(4), known(.75), rate(.25), rate(.5), {Known: true, Text: "parser"},
+			}, "m | 4 | 0.75 | 25.0 % | 50.0 % | parser", "Most often at: the tool",
+		},
+		{
+			"no tool", "data", data,
+			[]report.Value{known(4), known(.75), rate(.25), rate(0), {}},
+			"m | 4 | 0.75 | 25.0 % | 0.0 %", "",
+		},
+		{"no faults", "exposure", faults, nil, "", ""},
+		{
+			"faults", "exposure", faults,
+			[]report.Value{known(4), known(8), known(6)},
+			"m | 4 | 8 | 6 | 75.0 %", "Met: the scheduled faults",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var rows []report.GridRow
+			if tc.values != nil {
+				rows = []report.GridRow{{Cell: m, Values: tc.values}}
+			}
+			a := &report.Analysis{Table: &report.Table{Planned: 4, Done: 4}}
+			g := report.NewGrid([]string{"model"}, tc.measures, rows...)
+			if tc.section == "data" {
+				a.Effort = g
+			} else {
+				a.Exposures = g
+			}
+			var texts []string
+			caption := ""
+			for _, section := range exhibit.Report(a).Sections {
+				if section.ID == tc.section {
+					caption = section.Notes[0]
+					for _, c := range section.Table.Rows[0] {
+						texts = append(texts, c.Text)
+					}
 				}
 			}
-		}
-		return strings.Join(all, " | ")
-	}
-	s := report.Spread{Model: "m", Done: 4}
-	if got := text(s); got != "" {
-		t.Errorf("a world without these measures has a section: %s", got)
-	}
-	s.Precision, s.BrokenAt = .75, "parser"
-	s.Unwanted, s.Broken = report.Share{Rate: .25}, report.Share{Rate: .5}
-	if got := text(s); got != "m | 4 | 0.75 | 25.0 % | 50.0 % | parser" {
-		t.Errorf("row %q", got)
-	}
-}
-
-// TestExposureSection checks the row of a model that met faults of tools, and that the section is
-// only there if any were scheduled.
-func TestExposureSection(t *testing.T) {
-	t.Parallel()
-	text := func(all ...report.Exposure) (texts []string) {
-		a := &report.Analysis{Table: &report.Table{Planned: 4, Done: 4}, Exposures: all}
-		for _, section := range exhibit.Report(a).Sections {
-			if section.ID == "exposure" {
-				for _, c := range section.Table.Rows[0] {
-					texts = append(texts, c.Text)
-				}
+			if got := strings.Join(texts, " | "); got != tc.want {
+				t.Errorf("row %q, want %q", got, tc.want)
 			}
-		}
-		return texts
-	}
-	if got := text(); got != nil {
-		t.Errorf("there is a section: %q", got)
-	}
-	got := strings.Join(text(report.Exposure{
-		Model: "m", Done: 4, Scheduled: 8, Met: 6,
-	}), " | ")
-	if want := "m | 4 | 8 | 6 | 75.0 %"; got != want {
-		t.Errorf("row %q, want %q", got, want)
+			if !strings.Contains(caption, tc.caption) || tc.caption == "" && strings.Contains(caption, "ost often") {
+				t.Errorf("caption %q, want %q", caption, tc.caption)
+			}
+		})
 	}
 }
 

@@ -79,27 +79,24 @@ func (a analysis) scaleSection() *document.Section {
 
 // addScale adds columns about scale to a table by difficulty.
 func (p pivot) addScale(t *document.Table) {
-	if len(p.Metrics) != len(t.Rows) {
+	if p.Metrics == nil || len(p.Metrics.Rows) != len(t.Rows) {
 		return
 	}
 	t.Columns = append(t.Columns, []document.Column{
-		{Head: "tools covered", Hint: "mean share of the required tools that succeeded"},
-		{Head: "order correct", Hint: "outcomes in which all required tools succeeded in order"},
+		{Head: report.ToolCoverage.Heads[0], Hint: report.ToolCoverage.Means},
+		{Head: report.Ordered.Heads[0], Hint: report.Ordered.Means},
 		{
 			Head: "per √B",
 			Hint: "percent of full success by the square root of the parameters in billions",
 		},
 	}...)
-	for i, m := range p.Metrics {
-		covered, size := unknown, unknown
-		if m.Done > 0 {
-			covered = points(m.ToolCoverage)
-			if _, billions, ok := report.Family(m.Model); ok {
-				size = decimal(100*m.Full.Rate/math.Sqrt(billions), "%.1f")
-			}
+	for i, r := range p.Metrics.Rows {
+		size, full := unknown, r.Get(report.Full)
+		if _, billions, ok := report.Family(r.Model); ok && full.Known {
+			size = decimal(100*full.Number/math.Sqrt(billions), "%.1f")
 		}
-		ordered := rate(m.Ordered.Rate, m.Done, m.Ordered.Interval)
-		t.Rows[i] = append(t.Rows[i], covered, ordered, size)
+		t.Rows[i] = append(t.Rows[i], valueCell(report.ToolCoverage, r.Get(report.ToolCoverage), 0),
+			valueCell(report.Ordered, r.Get(report.Ordered), 0), size)
 	}
 }
 
@@ -118,10 +115,12 @@ func (a analysis) partSections(i int) []*document.Section {
 	if p.Factor == difficulty {
 		p.addScale(s.Table)
 	}
-	if p.Factor != taskType || len(p.Metrics) == 0 {
+	if p.Factor != taskType || p.Metrics == nil {
 		return []*document.Section{s}
 	}
-	return []*document.Section{
-		s, metricsSection(s.ID+"-metrics", title+": main metrics", p.Metrics),
-	}
+	metrics := &document.Section{ID: s.ID + "-metrics", Title: title + ": main metrics"}
+	var caption string
+	metrics.Table, caption = a.gridTable(p.Metrics, mainColumns)
+	metrics.Notes = []string{caption}
+	return []*document.Section{s, metrics}
 }

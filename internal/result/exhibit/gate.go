@@ -93,7 +93,7 @@ func (g gateView) points() (points []document.Point) {
 	}
 	for i, p := range parts {
 		if i != first && (g.Reason == "" || p.Verdict == report.Fail) {
-			text := fmt.Sprintf("%s: %s", sentenceCase(string(p.Verdict)), p.text)
+			text := fmt.Sprintf("%s: %s", report.Capital(string(p.Verdict)), p.text)
 			points = append(points, document.Point{Label: p.label, Text: text})
 		}
 	}
@@ -120,7 +120,7 @@ func (g gateView) openText() string {
 		measured = g.measured() + " so far; "
 	}
 	return fmt.Sprintf("%s. %sno verdict before at least %.0f %% are done.",
-		sentenceCase(g.Reason), measured, 100*(1-report.MostPending))
+		report.Capital(g.Reason), measured, 100*(1-report.MostPending))
 }
 
 func (g gateView) measured() string {

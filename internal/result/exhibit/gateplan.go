@@ -25,7 +25,7 @@ func GatePlan(p *report.GatePlan) *document.Document {
 		}
 		return []document.Cell{
 			whole(s.Tasks), whole(s.Repeats), whole(s.Trials),
-			dollars(s.USD, p.Unpriced, "%.2f"),
+			dollars(s.USD, p.Unpriced > 0, "%.2f"),
 			decimal(100*s.Power, "%.0f"), decimal(100*s.Passing, "%.0f"), smallest,
 		}
 	})

@@ -68,8 +68,8 @@ func (a analysis) orderText() string {
 		text += ", on what all have done"
 	}
 	var without []string
-	for _, m := range a.Main {
-		if m.Done == 0 {
+	for _, m := range a.Main.All() {
+		if m.Int(report.Done) == 0 {
 			without = append(without, m.Model)
 		}
 	}
@@ -235,9 +235,7 @@ func (a analysis) exampleText() string {
 	if e == nil {
 		return ""
 	}
-	variant := a.variantText()(report.Row{
-		Variant: e.Cell.Variant, Severity: e.Cell.Severity,
-	})
+	variant := a.variantText()(*e.Cell)
 	where := []string{e.Cell.Model, report.Readable(variant)}
 	if e.Cell.TaskType != "" {
 		where = append(where, report.Readable(e.Cell.TaskType))
@@ -269,14 +267,15 @@ func (a analysis) extentText() string {
 	var usd, ofUser float64
 	var unpriced []string
 	leastOfUser := ""
-	for _, s := range a.Spreads {
-		usd = assay.RoundUSD(usd + s.CostUSD + s.UserCostUSD)
-		ofUser = assay.RoundUSD(ofUser + s.UserCostUSD)
-		if s.UserUnpriced > 0 {
+	for _, r := range a.Effort.All() {
+		agent, user := r.Get(report.Spent), r.Get(report.UserCost)
+		usd = assay.RoundUSD(usd + agent.Number + user.Number)
+		ofUser = assay.RoundUSD(ofUser + user.Number)
+		if user.AtLeast {
 			leastOfUser = "at least "
 		}
-		if s.Unpriced+s.UserUnpriced > 0 {
-			unpriced = append(unpriced, s.Model)
+		if agent.AtLeast || user.AtLeast {
+			unpriced = append(unpriced, r.Model)
 		}
 	}
 	if a.Killed > 0 && usd > 0 {

@@ -98,20 +98,45 @@ func TestHeadlineSaysWhatCostsMost(t *testing.T) {
 	}
 }
 
+// faults returns rows with attempts that ended in faults.
+func faults(counts ...int) *report.Grid {
+	var rows []report.GridRow
+	for _, n := range counts {
+		rows = append(rows, report.GridRow{
+			Values: []report.Value{{Known: true, Number: float64(n)}},
+		})
+	}
+	return report.NewGrid(nil, []*report.Measure{report.Faults}, rows...)
+}
+
+// spent returns the costs of models, of which the last one, m, has tokens of unknown cost.
+func spent(usd ...float64) *report.Grid {
+	var rows []report.GridRow
+	for i, n := range usd {
+		last := i+1 == len(usd)
+		r := report.GridRow{Values: []report.Value{{Known: true, Number: n, AtLeast: last}}}
+		if last {
+			r.Model = "m"
+		}
+		rows = append(rows, r)
+	}
+	return report.NewGrid([]string{"model"}, []*report.Measure{report.Spent}, rows...)
+}
+
 func TestHeadlineSaysWhatItTook(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]report.Analysis{
 		"0 of 9 trials done, no faults, cost $0.00": {Table: &report.Table{Planned: 9}},
 		"7 of 9 trials done (1 skipped) in 1m30s over 2 runs, 1 fault, " +
 			"at least $1.20; not all costs of m are known, 1 warning": {
-			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Rows: []report.Row{{Faults: 1}}},
+			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Rows: faults(1)},
 			Runs:  2, Seconds: 90, Warnings: []report.Warning{{}},
-			Spreads: []report.Spread{{CostUSD: 1.2}, {Model: "m", Unpriced: 1}},
+			Effort: spent(1.2, 0),
 		},
 		"9 of 9 trials done in 2.5 s, 3 faults, cost unknown, 2 warnings": {
-			Table: &report.Table{Planned: 9, Done: 9, Rows: []report.Row{{Faults: 1}, {Faults: 2}}},
+			Table: &report.Table{Planned: 9, Done: 9, Rows: faults(1, 2)},
 			Runs:  1, Seconds: 2.5, Warnings: []report.Warning{{}, {}},
-			Spreads: []report.Spread{{Model: "m", Unpriced: 1}},
+			Effort: spent(0),
 		},
 	} {
 		lines := exhibit.Headline(&a)
@@ -130,7 +155,10 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 	}
 	full := order(ranked{"m", .5, 0})
 	full.Standings[0].Done = 50
-	full.Main = []report.Metrics{{Model: "m", Done: 50}, {Model: "p"}, {Model: "q"}}
+	full.Main = report.NewGrid([]string{"model"}, []*report.Measure{report.Done},
+		report.GridRow{Cell: assay.Cell{Model: "m"}, Values: []report.Value{{Known: true, Number: 50}}},
+		report.GridRow{Cell: assay.Cell{Model: "p"}, Values: []report.Value{{Known: true}}},
+		report.GridRow{Cell: assay.Cell{Model: "q"}, Values: []report.Value{{Known: true}}})
 	full.Loss, full.Show = &report.Loss{}, "go run ./cmd/assay show"
 	full.Errors.Rows = []report.ErrorRow{
 		failed("m", assay.NoAction, 3, 4), failed("n", assay.BadLuck, 1, 2),

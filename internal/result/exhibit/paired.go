@@ -95,11 +95,11 @@ func (a analysis) reference() string {
 // incomparable lists variants that no comparison has, of models with several variants.
 func (a analysis) incomparable() (alone []string) {
 	variantOf := a.variantText()
-	for i, r := range a.Rows {
-		name := variantOf(r)
-		same := func(s report.Row) bool { return s.Model == r.Model && variantOf(s) == name }
-		other := func(s report.Row) bool { return s.Model == r.Model && variantOf(s) != name }
-		if slices.ContainsFunc(a.Rows[:i], same) || !slices.ContainsFunc(a.Rows, other) {
+	for i, r := range a.Rows.All() {
+		name := variantOf(r.Cell)
+		same := func(s report.GridRow) bool { return s.Model == r.Model && variantOf(s.Cell) == name }
+		other := func(s report.GridRow) bool { return s.Model == r.Model && variantOf(s.Cell) != name }
+		if slices.ContainsFunc(a.Rows.All()[:i], same) || !slices.ContainsFunc(a.Rows.All(), other) {
 			continue
 		}
 		compared := slices.ContainsFunc(a.Variants, func(p report.Paired) bool {

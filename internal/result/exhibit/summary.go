@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -76,9 +74,4 @@ func named(name string, p float64) string {
 		return name + " " + text
 	}
 	return name + " = " + report.Probability(p)
-}
-
-func sentenceCase(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:]
 }

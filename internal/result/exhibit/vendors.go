@@ -60,7 +60,7 @@ func vendorText(v *report.Vendors, x report.Vendor) string {
 	switch {
 	case e.Reason != "":
 		return fmt.Sprintf("%s, and there is no verdict below %.0f %%. So far, %s.",
-			sentenceCase(e.Reason), 100*(1-report.MostPending), text)
+			report.Capital(e.Reason), 100*(1-report.MostPending), text)
 	case e.Verdict == report.Alike:
 		return fmt.Sprintf("%s: less than %.1f either way (%s).", text, 100*v.Margin,
 			named("p", e.Test.P))
@@ -166,7 +166,7 @@ func costOf(v *report.Vendors) document.Section {
 				per(c.Usage.InputTokens, c.Settled), per(c.Usage.OutputTokens, c.Settled),
 				per(c.Usage.ReasoningTokens, c.Settled), per(c.Usage.CachedTokens, c.Settled),
 				decimal(c.Median, "%.2f s"), decimal(c.P95, "%.2f s"),
-				dollars(c.USD/float64(max(1, c.Settled)), c.Usage.UnpricedTokens, "%.5f"),
+				dollars(c.USD/float64(max(1, c.Settled)), c.Usage.UnpricedTokens > 0, "%.5f"),
 				text(strings.Join(c.Served, ", ")),
 			}
 		}, "Tokens and dollars are per trial. Replies are timed without queues.")

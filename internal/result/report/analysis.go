@@ -2,6 +2,7 @@ package report
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -21,12 +22,12 @@ type Analysis struct {
 	// Standings has a row for each model with an outcome.
 	Standings []Standing `json:"standings"`
 	// Cells holds all planned cells, in the order of Rows and then by task type.
-	Cells []CellRow `json:"cells"`
+	Cells *Grid `json:"cells"`
 	// Pivots shows rates of full success by model and the levels of a factor, for each
 	// factor that varies. It is empty if there are several parts, which have their own.
 	Pivots []Pivot `json:"pivots"`
-	// Main holds the models' main metrics.
-	Main []Metrics `json:"main"`
+	// Main has the models' main measures.
+	Main *Grid `json:"main"`
 	// Variants compares each variant (B) with the model's optimal one (A) or, without it,
 	// with the first. Models compares each pair of models.
 	Variants []Paired `json:"variant_comparisons"`
@@ -37,13 +38,16 @@ type Analysis struct {
 	// Tests counts the tests of the report, which are one family: the tests in Variants, Models and
 	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted
 	// for all.
-	Tests   int      `json:"tests"`
-	Curves  []Curve  `json:"reliability"`
-	Spreads []Spread `json:"distributions"`
-	// Exposures is empty if no fault of a tool was scheduled.
-	Exposures []Exposure `json:"exposures"`
-	Repeats   []Repeat   `json:"repeats"`
-	Lanes     []Lane     `json:"lanes"`
+	Tests  int     `json:"tests"`
+	Curves []Curve `json:"reliability"`
+	// Effort has the models' effort, data and costs.
+	Effort *Grid `json:"distributions"`
+	// Exposures has the faults of tools that models met, by mix if there are several. It is empty if
+	// no fault of a tool was scheduled. Success is not split by it, because a model that gets
+	// further meets more.
+	Exposures *Grid    `json:"exposures"`
+	Repeats   []Repeat `json:"repeats"`
+	Lanes     []Lane   `json:"lanes"`
 	// Speed is the speed of the latest run with an outcome. It is nil without one.
 	Speed *Speed `json:"speed,omitempty"`
 	// Others holds aggregates of other systems.
@@ -66,12 +70,6 @@ type Analysis struct {
 	Seconds float64 `json:"-"`
 	// ByReliability covers the cells of Curves. It is nil without curves.
 	ByReliability *Pivot `json:"-"`
-}
-
-// A CellRow counts the trials of one cell.
-type CellRow struct {
-	Row
-	TaskType string `json:"task_type"`
 }
 
 // A Lane records how busy a lane was in a run.
@@ -184,22 +182,35 @@ func (d Design) Analyze(
 	b Beside,
 ) (*Analysis, error) {
 	from := &population[task]{cluster: d.Cluster}
-	counts, err := count(trials, attempts, from, d)
+	counts, err := countAll(trials, attempts, from, d)
 	if err != nil {
 		return nil, err
 	}
 	cells := counts.cells
+	models := byModel(cells)
 	population := from.describe()
 	a := &Analysis{
-		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells),
-		Curves: curves(d.curved(cells)), Spreads: spreads(cells),
+		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
+		Cells:  grid(cells, append(slices.Clone(rowFactors), taskType), rowMeasures...),
+		Curves: curves(d.curved(cells)), Effort: grid(models, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
-		Standings: d.standings(cells), Speed: b.Speed, Main: []Metrics{},
+		Standings: standings(cells), Speed: b.Speed,
+		Main: grid(models, []string{model}, mainMeasures...),
 		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
 	}
-	a.priceSpreads()
+	a.Effort.add(CostPerFull, func(s *Standing) Value {
+		if s.Price == nil {
+			return Value{}
+		}
+		v := optional(s.Price.Dollars)
+		v.AtLeast = s.Unpriced > 0
+		return v
+	}, a)
+	a.Effort.add(CostPerTrial, func(s *Standing) Value {
+		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.Unpriced > 0}
+	}, a)
 	a.Population = population
 	for _, n := range b.Skipped {
 		a.Skipped += n
@@ -215,15 +226,24 @@ func (d Design) Analyze(
 	if len(a.Curves) > 0 {
 		a.ByReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
 	}
-	for _, c := range cells {
-		a.Cells = append(a.Cells, CellRow{d.rowOf(&c.tally, c.Cell), c.TaskType})
-	}
-	for _, m := range byModel(cells) {
-		a.Main = append(a.Main, m.metrics(m.Model))
-	}
 	a.findLoss(*counts, len(d.Parts))
 	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
+}
+
+func exposures(cells []*cell) *Grid {
+	by, groups := []string{model}, byModel(cells)
+	if len(levels(cells, faultMix)) > 1 {
+		by, groups = append(by, faultMix), pool(cells, byModelAnd(faultMix))
+		for _, g := range groups {
+			g.Faults = MixName(g.Faults)
+		}
+	}
+	g := grid(groups, by, exposureMeasures...)
+	if !g.Has(Scheduled, func(v Value) bool { return v.Number > 0 }) {
+		g.Rows = []GridRow{}
+	}
+	return g
 }
 
 // plainKeys removes the severities from the names of variants if there is only one.

@@ -15,8 +15,11 @@ func TestEndWithoutAClaimIsNoFalseSuccess(t *testing.T) {
 		a := assay.Attempt{Outcome: assay.Outcome{
 			Level: assay.Failure, Ended: assay.Finished, Stop: stop,
 		}}
-		if o := outcomeOf(&a); (o[claimed] == 1) != claims || o[unfinished] != 1 {
-			t.Errorf("%s: claimed %v, want %v", stop, o[claimed], claims)
+		var x tally
+		x.from = new(population[task])
+		x.settle(&outcome{Attempt: &a})
+		if (x.n(claimed) == 1) != claims || x.n(unfinished) != 1 {
+			t.Errorf("%s: claimed %v, want %v", stop, x.n(claimed), claims)
 		}
 	}
 }

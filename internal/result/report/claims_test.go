@@ -112,7 +112,7 @@ func TestFewSequencesAreClusters(t *testing.T) {
 		if (m.P < .05) != (cluster == stat.ByTask) || m.Mixed == nil || m.Mixed.Interval.Low > 0 {
 			t.Errorf("%s: p = %v, mixed model %+v", cluster, m.P, m.Mixed)
 		}
-		width[cluster] = a.Rows[0].FullInterval.High - a.Rows[0].FullInterval.Low
+		width[cluster] = intervalOf(rows[row](a.Rows)[0])
 		pass := a.Repeats[0].Passes[1].HatInterval
 		passes[cluster] = pass.High - pass.Low
 	}
@@ -171,7 +171,7 @@ func TestOfBestHasInterval(t *testing.T) {
 		for i := range 40 {
 			s.try(cellOf("m", "easy", .8), fmt.Sprint(i), 1, set, i%2 > 0)
 		}
-		r := build(t, s.trials, s.attempts...).Rows[0]
+		r := rows[row](build(t, s.trials, s.attempts...).Rows)[0]
 		if name != "" {
 			if r.OfBest != nil || r.OfBestInterval != nil || r.Best != nil {
 				t.Errorf("%s: %+v", name, r)
@@ -251,3 +251,5 @@ func TestTestsAreOneFamily(t *testing.T) {
 		}
 	}
 }
+
+func intervalOf(r row) float64 { return r.FullInterval.High - r.FullInterval.Low }

@@ -36,7 +36,7 @@ func TestComparisonsUseSharedTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := 0
-		for _, c := range a.Cells {
+		for _, c := range rows[row](a.Cells) {
 			done += c.Done
 			if c.Full != full[c.Model+c.Variant] || c.FullInterval.Low > c.FullRate ||
 				c.FullInterval.High < c.FullRate {

@@ -96,7 +96,7 @@ func hurtingOnly(cells []*cell) []*cell {
 	var out []*cell
 	for _, c := range where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }) {
 		out = append(out, c.only(func(_ task, o outcomes) outcomes {
-			return outcomes{done: o[hurt], full: o[hurtFull]}
+			return o.as(hurt, hurtFull)
 		}))
 	}
 	return out

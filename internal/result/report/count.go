@@ -58,8 +58,8 @@ func (x *counted) fail(id assay.TrialID, c *cell, cause assay.Cause, of task) {
 	}
 }
 
-// count counts trials and attempts by cell, and outcomes by luck.
-func count(
+// countAll counts trials and attempts by cell, and outcomes by luck.
+func countAll(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
 	from *population[task],
@@ -75,9 +75,7 @@ func count(
 		cell   int32 // ^cell after the trial is settled
 		task   task
 		repeat int32
-		hurts  bool
-		lives  bool // the right plan survives the faults of tools
-		open   bool
+		trialFacts
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -88,7 +86,7 @@ func count(
 			index[trial.Cell] = c
 			cells = append(cells, &cell{
 				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
-				tally: tally{from: from},
+				floor: d.floor(trial.Cell), tally: tally{from: from},
 			})
 		}
 		cells[c].plan(trial.Repeat)
@@ -98,17 +96,15 @@ func count(
 			tasks[trial.Task] = of
 			x.tasks = append(x.tasks, trial.Task)
 		}
-		known[key(trial.ID)] = place{
-			c, of, int32(trial.Repeat),
-			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
-			!IsFlawed(trial.Variant) && (d.Survivable == nil || d.Survivable(&trial)),
-			d.Open != nil && d.Open(&trial),
-		}
+		known[key(trial.ID)] = place{c, of, int32(trial.Repeat), d.facts(&trial)}
 	}
-	for a, err := range attempts {
+	var a assay.Attempt // one for all, because outcomes point at it
+	o := &outcome{Attempt: &a}
+	for next, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
+		a = next
 		id := key(a.ID)
 		p, ok := known[id]
 		if !ok {
@@ -118,25 +114,21 @@ func count(
 		if settled {
 			p.cell = ^p.cell
 		}
-		c, success := cells[p.cell], isFull(a.Level)
+		c := cells[p.cell]
+		o.task, o.floor, o.trialFacts = p.task, c.floor, p.trialFacts
 		a.Sampling = c.sampling
-		c.add(&a, p.task, settled, p.open)
+		c.pay(&a, p.task)
 		if settled || !a.Settles() || a.Superseded {
 			continue
 		}
+		c.settle(o)
 		c.runs[a.Run]++
-		if p.hurts {
-			c.count(p.task, outcomes{hurt: 1, hurtFull: success})
-		}
-		if p.lives && a.Failures+a.FaultsMet > 0 {
-			c.count(p.task, outcomes{hit: 1, survived: success})
-		}
-		if success == 0 {
+		if !o.full() {
 			x.fail(a.ID, c, a.Cause, p.task)
 		}
 		at := luck{c.Model, p.task, p.repeat}
 		g := x.lucks[at]
-		x.lucks[at] = stat.Group{Full: g.Full + int(success), N: g.N + 1}
+		x.lucks[at] = stat.Group{Full: g.Full + int(flag(o.full())), N: g.N + 1}
 		p.cell = ^p.cell
 		known[id] = p
 	}
@@ -148,6 +140,16 @@ func count(
 	slices.SortStableFunc(cells, func(a, b *cell) int { return d.Compare(a.Cell, b.Cell) })
 	x.cells = cells
 	return x, nil
+}
+
+// facts returns what the plan knows of a trial.
+func (d Design) facts(t *assay.Trial) trialFacts {
+	flawed := IsFlawed(t.Variant)
+	return trialFacts{
+		hurts:      flawed && (d.Hurts == nil || d.Hurts(t)),
+		survivable: !flawed && (d.Survivable == nil || d.Survivable(t)),
+		open:       d.Open != nil && d.Open(t),
+	}
 }
 
 // key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.

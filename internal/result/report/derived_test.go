@@ -184,13 +184,10 @@ func TestUnsolvableTasksAreMeasured(t *testing.T) {
 	a := outcome(m, assay.Failure, 1)
 	a.ScoreVersion = "assay-1.1"
 	table := build(t, []assay.Trial{m}, a)
-	if r := table.Rows[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
+	if r := rows[row](table.Rows)[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
 		t.Errorf(
 			"best possible %s of %d, of best %s", value(r.Best), r.BestMeasured, value(r.OfBest),
 		)
-	}
-	if got := text(t, table); !strings.Contains(got, "% of") {
-		t.Errorf("the column is missing:\n%s", got)
 	}
 }
 

@@ -23,7 +23,8 @@ func ExampleDesign_Analyze() {
 	if err != nil {
 		panic(err)
 	}
-	row := a.Rows[0]
-	fmt.Printf("%s fully succeeds in %.0f %% of %d trials\n", row.Model, 100*row.FullRate, row.Done)
+	row := a.Rows.Rows[0]
+	full := row.Get(report.Full)
+	fmt.Printf("%s fully succeeds in %.0f %% of %d trials\n", row.Model, 100*full.Number, full.N)
 	// Output: my-model fully succeeds in 75 % of 4 trials
 }

@@ -162,7 +162,7 @@ func TestProgressHasIntervalsOfReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := p.Rate("m").Interval, a.Main[0].Full.Interval
+		got, want := p.Rate("m").Interval, rows[metrics](a.Main)[0].Full.Interval
 		if math.Abs(got.Low-want.Low)+math.Abs(got.High-want.High) > 1e-9 {
 			t.Errorf("interval %v, and %v in the report by %s", got, want, a.Population.Cluster)
 		}
@@ -187,7 +187,7 @@ func TestTablesDoNotDependOnOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range a.Rows {
+		for _, r := range a.Rows.Rows {
 			rows = append(rows, fmt.Sprint(r.Model, " ", r.Variant, " ", r.Reliability))
 		}
 		return rows, a.Example.Trial

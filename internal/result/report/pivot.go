@@ -20,7 +20,7 @@ type Pivot struct {
 	// Contrast describes the Difference of the rows. It is empty if there is no difference to show.
 	Contrast Contrast `json:"contrast,omitempty"`
 	// Metrics is set if the factor is the task type or the difficulty.
-	Metrics []Metrics `json:"metrics,omitempty"`
+	Metrics *Grid `json:"metrics,omitempty"`
 	// LeftOut lists the tasks that the part lacks.
 	LeftOut []LeftOut `json:"left_out"`
 }
@@ -79,26 +79,6 @@ func newPivotCell(level string, t *tally) PivotCell {
 	return PivotCell{level, t.n(done), t.planned, t.n(full), r.Rate, r.Interval}
 }
 
-// Metrics holds a model's main metrics in a part.
-type Metrics struct {
-	Model   string `json:"model"`
-	Done    int    `json:"done"`
-	Planned int    `json:"planned"`
-	// Success counts full and partial successes.
-	Success Share `json:"success"`
-	Full    Share `json:"full_success"`
-	Partial Share `json:"partial_success"`
-	Failure Share `json:"failure"`
-	// Weighted counts a partial success as half a full one. It is a mean, so it has no Wilson
-	// interval.
-	Weighted  float64 `json:"weighted_success"`
-	MeanTurns float64 `json:"mean_turns"`
-	// ToolCoverage is the mean share of the required tools that succeeded.
-	ToolCoverage float64 `json:"mean_coverage"`
-	// Ordered counts outcomes in which all required tools succeeded in order.
-	Ordered Share `json:"order_correct"`
-}
-
 // pivot computes the part's table from all cells of the experiment.
 func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	cells := where(all, p.has)
@@ -112,18 +92,19 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		Averaged: averagedBy(cells, byModelAnd(by)), Rows: []PivotRow{}, LeftOut: p.leftOut(cells, left),
 	}
 	v.Contrast = contrast(factor, v.Levels)
-	for _, m := range p.models(cells) {
+	models := p.models(cells)
+	if len(models) > 0 && (factor == taskType || factor == difficulty) {
+		v.Metrics = grid(models, []string{model}, mainMeasures...)
+	}
+	for _, m := range models {
 		row, mine := PivotRow{Model: m.Model}, ofModel(cells, m.Model)
 		for _, l := range v.Levels {
 			row.Cells = append(row.Cells, pivotCellAt(mine, l, by))
 		}
 		row.derive()
 		row.compareLevels(v.Contrast, mine, factor)
-		switch factor {
-		case variant:
+		if factor == variant {
 			row.compareVariants(all, mine, by)
-		case taskType, difficulty:
-			v.Metrics = append(v.Metrics, m.metrics(m.Model))
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -191,16 +172,4 @@ func mean(rates []*float64) *float64 {
 		sum += *r
 	}
 	return new(sum / float64(len(rates)))
-}
-
-func (t *tally) metrics(model string) Metrics {
-	m := Metrics{
-		Model: model, Done: t.n(done), Planned: t.planned,
-		Success: t.among(done, full, partial), Full: t.among(done, full),
-		Partial: t.among(done, partial), Failure: t.among(done, failed),
-		Ordered: t.among(done, ordered), MeanTurns: t.meanTurns(),
-	}
-	n := float64(max(1, t.n(done)))
-	m.Weighted, m.ToolCoverage = (float64(t.n(full))+float64(t.n(partial))/2)/n, t.coverage/n
-	return m
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // A Design describes an experiment to its tables, besides its trials. The zero Design has
@@ -51,68 +50,12 @@ type LeftOut struct {
 	Of    int `json:"of"`
 }
 
-// A Row counts the trials of one model, variant, severity, difficulty, reliability and mix of
-// faults.
-type Row struct {
-	Model   string `json:"model"`
-	Variant string `json:"variant"`
-	// Severity is empty unless the variant is flawed.
-	Severity    string  `json:"severity"`
-	Difficulty  string  `json:"difficulty"`
-	Reliability float64 `json:"reliability"`
-	// FaultMix is the mix in [assay.Cell].
-	FaultMix string `json:"fault_mix,omitempty"`
-	// Planned and Done count trials. Coverage is Done / Planned.
-	Planned int `json:"planned"`
-	Done    int `json:"done"`
-	// Faults counts attempts that ended in a fault.
-	Faults  int `json:"faults"`
-	Full    int `json:"full_success"`
-	Partial int `json:"partial_success"`
-	Failed  int `json:"failure"`
-	// FullRate is Full / Done. Its 95 % interval accounts for repeats within tasks; see
-	// [stat.Clustered]. If Done is 0, the rates and the mean are 0 and meaningless.
-	FullRate     float64       `json:"full_success_rate"`
-	FullInterval stat.Interval `json:"full_success_95"`
-	// DesignEffect is the factor by which repeats of tasks widen the interval.
-	DesignEffect    float64       `json:"design_effect"`
-	PartialRate     float64       `json:"partial_success_rate"`
-	PartialInterval stat.Interval `json:"partial_success_95"`
-	FailureRate     float64       `json:"failure_rate"`
-	FailureInterval stat.Interval `json:"failure_95"`
-	// Floor is the rate of full success of a policy without skill. It is nil if it is unknown.
-	Floor *float64 `json:"floor"`
-	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials for whose setting it is
-	// the ceiling. It is nil if there is no such trial. OfBest is the rate of full success of these
-	// trials, divided by Best. Its 95 % interval is the interval of the rate, divided likewise.
-	Best           *float64       `json:"best_possible"`
-	BestMeasured   int            `json:"best_measured"`
-	OfBest         *float64       `json:"of_best"`
-	OfBestInterval *stat.Interval `json:"of_best_95"`
-	// Security is the share of the attacks that failed. It is nil if no trial had an attacker.
-	Security *Share `json:"security,omitempty"`
-	Attacks  int    `json:"attacks,omitempty"`
-	// MeanTurns covers the trials that are done.
-	MeanTurns float64 `json:"mean_turns"`
-	// CostUSD covers all attempts, including faults.
-	CostUSD float64 `json:"cost_usd"`
-	// Unpriced counts the tokens with an unknown cost, which CostUSD leaves out.
-	Unpriced int `json:"unpriced_tokens"`
-}
-
-// A Share is a count with its rate. The 95 % interval accounts for repeats within tasks; see
-// [stat.Clustered]. If the share has no trials, its rate is 0 and meaningless.
-type Share struct {
-	Count    int           `json:"count"`
-	Rate     float64       `json:"rate"`
-	Interval stat.Interval `json:"interval"`
-}
-
 // A Table has the main results of an experiment and the tables of its parts.
 type Table struct {
 	Experiment string `json:"experiment"`
-	// Rows are sorted by model, variant, severity, reliability, difficulty and mix of faults.
-	Rows []Row `json:"rows"`
+	// Rows has the measures of each model, variant, severity, difficulty, reliability and mix of
+	// faults. They are sorted by model, variant, severity, reliability, difficulty and mix of faults.
+	Rows *Grid `json:"rows"`
 	// Averaged names the factors that rows average over.
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
@@ -137,71 +80,101 @@ type Table struct {
 // table computes the tables of an experiment from its cells.
 func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
-		Experiment: experiment, Parts: []Pivot{}, Errors: d.errors(cells), Loops: loops(cells),
+		Experiment: experiment, Parts: []Pivot{}, Errors: errorsOf(cells), Loops: loops(cells),
 		Pilot: pilot(cells), LeftOut: orEmpty(d.LeftOut),
 	}
-	t.Rows, t.Averaged = d.rows(cells)
+	t.Rows = grid(pool(cells, withoutType), rowFactors, rowMeasures...)
+	t.Averaged = averagedBy(cells, withoutType)
 	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.n(done)
-	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.templates)))
-	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.rules)))
+	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.tags[templates])))
+	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.tags[rules])))
 	for _, p := range d.Parts {
 		t.Parts = append(t.Parts, p.pivot(cells, d.LeftOut))
 	}
 	return t
 }
 
-func (d Design) rows(cells []*cell) (rows []Row, averaged []string) {
-	rows = []Row{}
-	for _, p := range pool(cells, withoutType) {
-		rows = append(rows, d.rowOf(&p.tally, withoutType(p.Cell)))
-	}
-	return rows, averagedBy(cells, withoutType)
-}
-
 func withoutType(c assay.Cell) assay.Cell { return without(c, taskType) }
 
-func (d Design) floor(c assay.Cell) (rate float64, ok bool) {
-	if d.Floor == nil {
-		return 0, false
+// floor returns the floor of a cell, or nil if it is unknown.
+func (d Design) floor(c assay.Cell) *float64 {
+	if d.Floor != nil {
+		if rate, ok := d.Floor(c); ok {
+			return &rate
+		}
 	}
-	return d.Floor(c)
+	return nil
 }
 
-// rowOf returns counts as the row of a cell.
-func (d Design) rowOf(t *tally, c assay.Cell) Row {
-	r := t.row()
-	if rate, ok := d.floor(c); ok {
-		r.Floor = &rate
-	}
-	r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
-	r.Difficulty, r.Reliability, r.FaultMix = c.Difficulty, c.Reliability, c.Faults
-	return r
+// Pilot shows the three definitions of full success that the 2025 original used side by side, by
+// model and variant. It covers the outcomes that were judged by all three.
+type Pilot struct {
+	Rows     *Grid    `json:"rows"`
+	Averaged []string `json:"averaged_over"`
 }
 
-// row returns the counts as a row, without its key.
-func (t *tally) row() Row {
-	success := stat.Clustered(t.byTask(), 0.95)
-	halfway, failure := t.among(done, partial), t.among(done, failed)
-	r := Row{
-		Planned: t.planned, Done: t.n(done), Faults: t.faults,
-		Full: t.n(full), Partial: t.n(partial), Failed: t.n(failed),
-		FullRate: success.Rate, FullInterval: success.Interval, DesignEffect: success.DesignEffect,
-		PartialRate: halfway.Rate, PartialInterval: halfway.Interval,
-		FailureRate: failure.Rate, FailureInterval: failure.Interval,
-		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, Unpriced: t.usage.UnpricedTokens,
-		BestMeasured: t.n(measured),
+func pilot(cells []*cell) Pilot {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.n(judged) == 0 })
+	by := byModelAnd(variant)
+	return Pilot{
+		grid(pool(cells, by), []string{model, variant}, pilotMeasures...), averagedBy(cells, by),
 	}
-	if r.BestMeasured > 0 {
-		r.Best = new(t.best / float64(r.BestMeasured))
+}
+
+// Errors holds the reasons why trials did not fully succeed, by model.
+type Errors struct {
+	Causes []assay.Cause `json:"causes"`
+	Rows   []ErrorRow    `json:"rows"`
+}
+
+// An ErrorRow has a cell for each cause. Their counts add up to Total, which is Done minus the full
+// successes.
+type ErrorRow struct {
+	Model string      `json:"model"`
+	Done  int         `json:"done"`
+	Total int         `json:"total"`
+	Cells []ErrorCell `json:"cells"`
+}
+
+// An ErrorCell is a cause's share of the Total. The cause is empty for outcomes without one, which
+// come from other programs.
+type ErrorCell struct {
+	Cause assay.Cause `json:"cause"`
+	Share
+}
+
+func errorsOf(cells []*cell) Errors {
+	total := sum(cells)
+	e := Errors{Causes: total.causes(), Rows: []ErrorRow{}}
+	for _, m := range byModel(cells) {
+		row := ErrorRow{
+			Model: m.Model, Done: m.n(done), Total: m.n(done) - m.n(full), Cells: []ErrorCell{},
+		}
+		for _, cause := range e.Causes {
+			row.Cells = append(row.Cells, ErrorCell{cause, m.failedBy(cause)})
+		}
+		e.Rows = append(e.Rows, row)
 	}
-	if r.Attacks = t.n(attacked); r.Attacks > 0 {
-		r.Security = new(t.among(attacked, held))
+	return e
+}
+
+// A LoopCount counts the episodes whose first loop was of a kind.
+type LoopCount struct {
+	Kind     assay.LoopKind `json:"kind"`
+	Episodes int            `json:"episodes"`
+}
+
+// loops lists the kinds that occurred, in the order of [assay.LoopKinds].
+func loops(cells []*cell) []LoopCount {
+	total := sum(cells)
+	out := []LoopCount{}
+	var kinds []assay.LoopKind
+	for _, name := range slices.Sorted(maps.Keys(total.tags[loopKinds])) {
+		kinds = append(kinds, assay.LoopKind(name))
 	}
-	if t.best > 0 {
-		s := t.among(measured, reached)
-		r.OfBest = new(s.Rate / *r.Best)
-		r.OfBestInterval = &stat.Interval{Low: s.Interval.Low / *r.Best, High: s.Interval.High / *r.Best}
+	for _, kind := range inOrder(kinds, assay.LoopKinds) {
+		out = append(out, LoopCount{kind, total.tags[loopKinds][string(kind)]})
 	}
-	return r
+	return out
 }

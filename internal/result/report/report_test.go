@@ -86,15 +86,15 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	got := build(t, trials, attempts...)
 	third, unknown := 1.0/3, stat.Interval{Low: 0, High: 1}
 	oneOfThree := stat.Wilson(1, 3, stat.Z95)
-	row := func(model string, reliability float64) report.Row {
-		return report.Row{
+	line := func(model string, reliability float64) row {
+		return row{
 			Model: model, Variant: "baseline", Difficulty: "easy", Reliability: reliability,
 			Planned: 4, DesignEffect: 1,
 			FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown,
 		}
 	}
-	mixed, full := row("model-b", 0.9), row("model-b", 0.75)
-	faulty, pending := row("a", 0.9), row("a", 0.75)
+	mixed, full := line("model-b", 0.9), line("model-b", 0.75)
+	faulty, pending := line("a", 0.9), line("a", 0.75)
 	mixed.Done, mixed.Faults, mixed.Full, mixed.Partial, mixed.Failed = 3, 3, 1, 1, 1
 	mixed.FullRate, mixed.PartialRate, mixed.FailureRate = third, third, third
 	mixed.FullInterval, mixed.PartialInterval = oneOfThree, oneOfThree
@@ -108,11 +108,14 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
 		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: stat.ByTask},
 		Templates:  []string{""}, ScoreVersions: []string{""},
-		Rows: []report.Row{full, mixed, pending, faulty},
 	}
-	others := cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")
+	others := cmpopts.IgnoreFields(report.Table{}, "Rows", "Parts", "Errors", "Loops", "Pilot", "LeftOut")
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), others); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	lines := []row{full, mixed, pending, faulty}
+	if diff := cmp.Diff(lines, rows[row](got.Rows), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 
@@ -124,7 +127,7 @@ func TestFaultIsNeverFailure(t *testing.T) {
 		parked := fault(trials[1], kind)
 		parked.Parked = true
 		done, failed := outcome(trials[0], assay.FullSuccess, 2), fault(trials[1], kind)
-		r := build(t, trials, done, failed, parked).Rows[0]
+		r := rows[row](build(t, trials, done, failed, parked).Rows)[0]
 		faults := 2
 		if kind == assay.Interrupted {
 			faults = 0
@@ -141,7 +144,7 @@ func TestAttemptsCountByTrial(t *testing.T) {
 	shared := outcome(mine, assay.PartialSuccess, 5)
 	shared.Experiment = "another"
 	strange, fault := outcome(other, assay.Failure, 9), fault(other, assay.Server)
-	r := build(t, []assay.Trial{mine}, strange, fault, shared).Rows[0]
+	r := rows[row](build(t, []assay.Trial{mine}, strange, fault, shared).Rows)[0]
 	if r.Partial != 1 || r.Done != 1 || r.Failed != 0 || r.Faults != 0 || r.MeanTurns != 5 ||
 		r.CostUSD != 0.25 {
 		t.Errorf("a trial that another experiment settled, beside one that was not planned: %+v", r)
@@ -152,7 +155,7 @@ func TestFirstOutcomeSettlesTrial(t *testing.T) {
 	t.Parallel()
 	m := trial("m", "cot", 0.8, "t1")
 	first, later := outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9)
-	r := build(t, []assay.Trial{m}, first, later, fault(m, assay.Network)).Rows[0]
+	r := rows[row](build(t, []assay.Trial{m}, first, later, fault(m, assay.Network)).Rows)[0]
 	if r.Done != 1 || r.Failed != 1 || r.Full != 0 || r.MeanTurns != 3 || r.Faults != 1 ||
 		r.CostUSD != 0.75 {
 		t.Errorf("two outcomes of one trial: %+v", r)
@@ -255,8 +258,8 @@ func TestRowsAddUp(t *testing.T) {
 
 // checkRows counts again, the slow way.
 func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts []assay.Attempt) {
-	sum := report.Row{}
-	for _, r := range table.Rows {
+	sum := row{}
+	for _, r := range rows[row](table.Rows) {
 		if r.Full+r.Partial+r.Failed != r.Done || r.Done > r.Planned || r.Planned == 0 {
 			t.Fatalf("impossible counts: %+v", r)
 		}
@@ -276,7 +279,7 @@ func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts 
 	for _, trial := range planned {
 		ids[trial.ID] = true
 	}
-	want, settled := report.Row{}, make(map[assay.TrialID]bool)
+	want, settled := row{}, make(map[assay.TrialID]bool)
 	for _, a := range attempts {
 		switch {
 		case !ids[a.ID]:
@@ -306,7 +309,7 @@ func TestRowsKeepPlannedOrder(t *testing.T) {
 	t.Parallel()
 	z, a := trial("z", "cot", 0.8, "t1"), trial("a", "cot", 0.8, "t1")
 	var names []string
-	for _, r := range build(t, []assay.Trial{z, a, trial("z", "cot", 0.8, "t2")}).Rows {
+	for _, r := range build(t, []assay.Trial{z, a, trial("z", "cot", 0.8, "t2")}).Rows.Rows {
 		names = append(names, r.Model)
 	}
 	if got := strings.Join(names, " "); got != "z a" {
@@ -327,23 +330,23 @@ func TestEffectsAndData(t *testing.T) {
 		a := x.try(of(assay.Optimal, "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, false)
 		a.Precision, a.UnwantedEffects, a.Broken = o.Precision, o.UnwantedEffects, o.Broken
 	}
-	s := x.analyze(t, report.Beside{}).Spreads[0]
-	if s.Precision != .5 || s.Unwanted.Count != 1 || s.Broken.Count != 3 || s.BrokenAt != "parser" {
-		t.Errorf("precision %v, unwanted %+v, broken %+v at %s", s.Precision, s.Unwanted, s.Broken,
-			s.BrokenAt)
+	s := rows[effort](x.analyze(t, report.Beside{}).Effort)[0]
+	if s.Precision != .5 || s.Unwanted.Count != 1 || s.WrongData.Count != 3 || s.WrongDataAt != "parser" {
+		t.Errorf("precision %v, unwanted %+v, broken %+v at %s", s.Precision, s.Unwanted, s.WrongData,
+			s.WrongDataAt)
 	}
 }
 
 // TestExposure checks that the faults of tools of all outcomes are added up.
 func TestExposure(t *testing.T) {
 	t.Parallel()
-	exposures := func(scheduledAndMet ...[2]int) []report.Exposure {
+	exposures := func(scheduledAndMet ...[2]int) []exposure {
 		var s scene
 		for i, n := range scheduledAndMet {
 			a := s.try(of(assay.Optimal, "easy", .8), fmt.Sprint(i), 1, assay.Setting{}, i%2 > 0)
 			a.FaultsScheduled, a.FaultsMet = n[0], n[1]
 		}
-		return s.analyze(t, report.Beside{}).Exposures
+		return rows[exposure](s.analyze(t, report.Beside{}).Exposures)
 	}
 	if got := exposures([2]int{}); len(got) != 0 {
 		t.Errorf("without a scheduled fault there is %+v", got)

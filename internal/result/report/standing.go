@@ -119,7 +119,7 @@ func (a *Analysis) Standing(model string) *Standing {
 }
 
 // standings computes the rows of all models with outcomes, the best first.
-func (d Design) standings(cells []*cell) []Standing {
+func standings(cells []*cell) []Standing {
 	out := []Standing{}
 	common, shares := sharedCells(cells)
 	for _, m := range byModel(cells) {
@@ -127,7 +127,7 @@ func (d Design) standings(cells []*cell) []Standing {
 			shared := ofModel(common, m.Model)
 			s := m.standing(m.Model, shared)
 			s.Own = !shares
-			s.Skill = d.skill(ofModel(cells, m.Model), shared)
+			s.Skill = new(sum(shared)).skill()
 			out = append(out, s)
 		}
 	}
@@ -165,39 +165,21 @@ func (t *tally) standing(model string, common []*cell) Standing {
 	return s
 }
 
-// skill compares the success on common trials with the floors and ceilings of the model's cells.
-// Cells whose floor or ceiling is unknown are left out.
-func (d Design) skill(mine, common []*cell) *Skill {
-	ceilings := make(map[assay.Cell]float64)
-	for _, c := range mine {
-		if n := c.n(measured); n > 0 {
-			ceilings[c.Cell] = c.best / float64(n)
-		}
-	}
-	s := &Skill{}
-	var known []*cell
-	for _, c := range common {
-		floor, ok := d.floor(c.Cell)
-		ceiling, measured := ceilings[c.Cell]
-		if !ok || !measured {
-			continue
-		}
-		known = append(known, c)
-		s.Trials += c.n(done)
-		s.Floor += floor * float64(c.n(done))
-		s.Ceiling += ceiling * float64(c.n(done))
-	}
-	if s.Trials == 0 {
+// skill compares the success with the floors and ceilings of the same trials. It is nil if these are
+// unknown, or too close to each other.
+func (t *tally) skill() *Skill {
+	b := t.bound()
+	if b.n == 0 {
 		return nil
 	}
-	s.Floor /= float64(s.Trials)
-	s.Ceiling /= float64(s.Trials)
+	s := &Skill{Trials: b.n, Floor: b.floor / float64(b.n), Ceiling: b.ceiling / float64(b.n)}
 	if s.Ceiling-s.Floor < leastRange {
 		return nil
 	}
 	between := func(rate float64) float64 { return (rate - s.Floor) / (s.Ceiling - s.Floor) }
-	total := sum(known)
-	success := total.among(done, full)
+	success := t.share(func(of task, _ outcomes) (some, among int32) {
+		return int32(t.bounds[of].full), int32(t.bounds[of].n)
+	})
 	s.Rate = between(success.Rate)
 	s.Interval = stat.Interval{
 		Low: between(success.Interval.Low), High: between(success.Interval.High),

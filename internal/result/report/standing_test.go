@@ -74,7 +74,7 @@ func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
 	if a.PerTrial != 5*0.25/4 || b.PerTrial != a.PerTrial {
 		t.Errorf("$%v and $%v a trial, want five attempts for four", a.PerTrial, b.PerTrial)
 	}
-	for _, s := range x.Spreads {
+	for _, s := range rows[effort](x.Effort) {
 		if s.CostPerFull == nil || *s.CostPerFull != *a.Price.Dollars {
 			t.Errorf("%s: a success has two prices, %v and %v", s.Model, *a.Price.Dollars, s.CostPerFull)
 		}

@@ -2,8 +2,8 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -18,56 +18,138 @@ type cell struct {
 	sampling assay.Sampling
 	// runs counts the outcomes of each run.
 	runs map[assay.RunID]int
+	// floor is the rate of a policy without skill. It is nil if it is unknown.
+	floor *float64
 	tally
 }
 
-// A tally counts the results of trials.
+// A task numbers tasks in the order in which they were met.
+type task int32
+
+// An outcome is the attempt that settles a trial, with what the plan of the experiment knows of the
+// trial.
+type outcome struct {
+	*assay.Attempt
+	task  task
+	floor *float64 // of the cell; nil if it is unknown
+	trialFacts
+}
+
+// trialFacts are the facts of a trial that its attempts do not have; see [Design].
+type trialFacts struct {
+	hurts      bool // the plan has a flaw that hurts
+	survivable bool // the plan has no flaw, and survives the faults of tools
+	open       bool // the plan for the task is unknown
+}
+
+// What is counted of outcomes is declared where a figure is, by count, amount, tag and histogram. Each
+// call reserves a place in all tallies.
+type (
+	countKind     int // outcomes of a kind, by task
+	amountKind    int // a sum over outcomes
+	tagKind       int // counts by name
+	histogramKind int // a distribution
+)
+
+// outcomes counts outcomes of trials by kind.
+type outcomes [maxCounts]int32
+
+// The places in tallies. outcomes are kept for each task of each cell, so that their number decides
+// the memory of a report.
+const (
+	maxCounts  = 24
+	maxAmounts = 20
+	maxTags    = 12
+)
+
+var (
+	counts     []func(*outcome) bool
+	amounts    []func(*outcome) float64
+	tags       []func(o *outcome, add func(name string, n int))
+	histograms []func(*outcome) int
+)
+
+// place appends a declaration and returns its place.
+func place[F any](all *[]F, f F, most int) int {
+	if len(*all) == most {
+		panic(fmt.Sprintf("report: more than %d declarations of one kind", most))
+	}
+	*all = append(*all, f)
+	return len(*all) - 1
+}
+
+func count(is func(*outcome) bool) countKind { return countKind(place(&counts, is, maxCounts)) }
+
+func amount(of func(*outcome) float64) amountKind {
+	return amountKind(place(&amounts, of, maxAmounts))
+}
+
+// howMany counts outcomes that need no interval, and so no count for each task.
+func howMany(is func(*outcome) bool) amountKind {
+	return amount(func(o *outcome) float64 { return float64(flag(is(o))) })
+}
+
+func tag(of func(o *outcome, add func(name string, n int))) tagKind {
+	return tagKind(place(&tags, of, maxTags))
+}
+
+// named counts outcomes by a name. Outcomes without one are not counted.
+func named(of func(*outcome) string) tagKind {
+	return tag(func(o *outcome, add func(string, int)) {
+		if name := of(o); name != "" {
+			add(name, 1)
+		}
+	})
+}
+
+func histogram(of func(*outcome) int) histogramKind {
+	return histogramKind(place(&histograms, of, maxTags))
+}
+
+// A tally has the sums of some trials.
 type tally struct {
-	planned, faults, turns int
-	costUSD, coverage      float64
-	uncertain              int               // attempts with uncertain tokens
-	uncertainUSD           float64           // the most that these tokens cost
-	errors                 map[taskCause]int // causes of trials without full success
-	callless               int               // failures without a valid call
-	loops                  map[assay.LoopKind]int
-	best                   float64 // sum of the ceilings of the measured outcomes
-	// templates and rules count outcomes by the hash of their prompts and by the version of the
-	// rules that judged them.
-	templates, rules map[string]int
-	retried          int // outcomes that superseded earlier ones
+	planned int
 	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
-	// all counts the outcomes, tasks the outcomes of each task, spent adds up the dollars of all
-	// attempts at it, and unpriced their tokens of unknown cost.
-	all      outcomes
-	tasks    map[task]outcomes
+	// all counts the outcomes, and tasks the outcomes of each task.
+	all        outcomes
+	tasks      map[task]outcomes
+	bounds     map[task]bounds
+	from       *population[task] // all tasks of the experiment
+	amounts    [maxAmounts]float64
+	tags       [maxTags]map[string]int
+	histograms [maxTags]map[int]int
+	errors     map[taskCause]int // causes of trials without full success
+	bill
+}
+
+// bounds are sums over the measured outcomes of a task whose floor is known.
+type bounds struct {
+	n, full        int
+	floor, ceiling float64
+}
+
+func (b bounds) plus(o bounds) bounds {
+	return bounds{b.n + o.n, b.full + o.full, b.floor + o.floor, b.ceiling + o.ceiling}
+}
+
+// A bill is about all attempts, whatever their end.
+type bill struct {
+	faults     int
+	faultKinds map[assay.FaultKind]int
+	costUSD    float64
+	usage      assay.Usage
+	// spent adds up the dollars at each task, and unpriced the tokens of unknown cost.
 	spent    map[task]float64
 	unpriced map[task]int
-	from     *population[task] // all tasks of the experiment
-	// turnCounts and tokenBins hold the distribution of outcomes.
-	turnCounts, tokenBins map[int]int
-	input, output, calls  int
-	usage                 assay.Usage // of all attempts
+	// uncertain counts the attempts with uncertain tokens, and uncertainUSD is the most that these
+	// tokens cost.
+	uncertain    int
+	uncertainUSD float64
 	// The model behind a simulated user is apart from costUSD and usage.
 	userUSD                  float64
 	userTokens, userUnpriced int
-	// unlike counts outcomes by how the settings that were used differ from those asked.
-	unlike           map[string]int
-	wasted, mistakes int
-	scheduled, met   int            // faults of tools
-	working          int            // milliseconds
-	served           map[string]int // outcomes by the model that answered
-	deployments      map[string]int // outcomes by the deployment of their lane
-	deviations       map[string]int // outcomes by the deviation of their requests
-	deviating        map[string]int // calls of agents that deviate, by kind
-	deviate          map[string]int // outcomes with such a call
-	truncated        int            // outcomes with a reply that was cut off for length
-	faultKinds       map[assay.FaultKind]int
-	precision        float64
-	brokenAt         map[string]int // outcomes by the tool that worked with the wrong data
-	adherence, given float64
-	givenN           int
 }
 
 // n returns the number of outcomes of a kind.
@@ -93,6 +175,7 @@ func (c *cell) only(keep func(task, outcomes) outcomes) *cell {
 	for of, o := range c.tasks {
 		if kept := keep(of, o); kept[done] > 0 {
 			some.count(of, kept)
+			bumpBounds(&some.bounds, of, c.bounds[of])
 			bump(&some.spent, of, c.spent[of])
 			bump(&some.unpriced, of, c.unpriced[of])
 		}
@@ -108,104 +191,61 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if the
-// plan for its task is unknown.
-func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
-	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
+// pay counts an attempt at a task.
+func (b *bill) pay(a *assay.Attempt, of task) {
+	b.costUSD = assay.RoundUSD(b.costUSD + a.CostUSD)
 	if a.CostUSD > 0 {
-		bump(&t.spent, of, a.CostUSD)
+		bump(&b.spent, of, a.CostUSD)
 	}
 	if a.UnpricedTokens > 0 {
-		bump(&t.unpriced, of, a.UnpricedTokens)
+		bump(&b.unpriced, of, a.UnpricedTokens)
 	}
-	t.usage = t.usage.Add(a.Usage())
-	t.userUSD = assay.RoundUSD(t.userUSD + a.UserCostUSD)
-	t.userTokens += a.UserInputTokens + a.UserOutputTokens
-	t.userUnpriced += a.UserUnpricedTokens
+	b.usage = b.usage.Add(a.Usage())
+	b.userUSD = assay.RoundUSD(b.userUSD + a.UserCostUSD)
+	b.userTokens += a.UserInputTokens + a.UserOutputTokens
+	b.userUnpriced += a.UserUnpricedTokens
 	if a.UncertainTokens > 0 {
-		t.uncertain++
+		b.uncertain++
 		share := float64(a.UncertainTokens) / float64(max(1, a.OutputTokens))
-		t.uncertainUSD += a.CostUSD * min(1, share)
+		b.uncertainUSD += a.CostUSD * min(1, share)
 	}
-	switch {
-	case a.OnlyCosts():
-	case !a.Settles():
-		t.faults++
-		bump(&t.faultKinds, a.FaultKind, 1)
-	case !settled:
-		t.settle(a, of, open)
+	if !a.OnlyCosts() && !a.Settles() {
+		b.faults++
+		bump(&b.faultKinds, a.FaultKind, 1)
 	}
 }
 
 // settle counts an outcome.
-func (t *tally) settle(a *assay.Attempt, of task, open bool) {
-	one := outcomeOf(a)
-	if open {
-		one[measured], one[reached], one[hopeless] = 0, 0, 0
+func (t *tally) settle(o *outcome) {
+	t.from.add(o.task, strings.Join(o.RequiredTools, " "))
+	var one outcomes
+	for k, is := range counts {
+		one[k] = flag(is(o))
 	}
-	t.from.add(of, strings.Join(a.RequiredTools, " "))
-	t.count(of, one)
-	if a.Round > 0 {
-		t.retried++
+	t.count(o.task, one)
+	if o.floor != nil && o.measured() {
+		bumpBounds(&t.bounds, o.task, bounds{1, int(one[full]), *o.floor, o.Best})
+	}
+	for k, of := range amounts {
+		t.amounts[k] += of(o)
+	}
+	for k, of := range tags {
+		of(o, func(name string, n int) { bump(&t.tags[k], name, n) })
+	}
+	for k, of := range histograms {
+		bump(&t.histograms[k], of(o), 1)
 	}
 	if one[full] == 0 {
-		bump(&t.errors, taskCause{a.Cause, of}, 1)
+		bump(&t.errors, taskCause{o.Cause, o.task}, 1)
 	}
-	if a.Callless() {
-		t.callless++
-	}
-	if a.Loop != "" {
-		bump(&t.loops, a.Loop, 1)
-	}
-	if one[measured] > 0 {
-		t.best += a.Best
-	}
-	bump(&t.templates, a.Templates, 1)
-	bump(&t.rules, a.ScoreVersion, 1)
-	t.describe(a)
 }
 
-// describe counts the effort of an outcome.
-func (t *tally) describe(a *assay.Attempt) {
-	bump(&t.turnCounts, a.Outcome.Turns, 1)
-	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
-	for _, name := range a.Served() {
-		bump(&t.served, name, 1)
+// bound adds up the bounds of all tasks, in their order so that sums are the same each time.
+func (t *tally) bound() (b bounds) {
+	for _, of := range slices.Sorted(maps.Keys(t.bounds)) {
+		b = b.plus(t.bounds[of])
 	}
-	for _, what := range a.Unlike() {
-		bump(&t.unlike, what, 1)
-	}
-	calls, deviations := a.Deviating()
-	for _, name := range deviations {
-		bump(&t.deviations, name, 1)
-	}
-	for kind, n := range calls {
-		bump(&t.deviating, kind, n)
-		bump(&t.deviate, kind, 1)
-	}
-	t.truncated += int(flag(a.Truncated > 0))
-	if lane := strings.SplitN(a.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
-		bump(&t.deployments, lane[2], 1)
-	}
-	t.turns += a.Outcome.Turns
-	t.coverage += a.Coverage
-	t.input += a.InputTokens
-	t.output += a.OutputTokens
-	t.calls += a.ToolCalls
-	t.wasted += a.Wasted
-	t.mistakes += a.Mistakes
-	t.scheduled += a.FaultsScheduled
-	t.met += a.FaultsMet
-	t.working += int(a.WorkingMS)
-	t.precision += a.Precision
-	if a.Broken != "" {
-		bump(&t.brokenAt, a.Broken, 1)
-	}
-	t.adherence += a.Adherence
-	if a.GivenAdherence != nil {
-		t.given += *a.GivenAdherence
-		t.givenN++
-	}
+	return b
 }
 
 // groups counts outcomes by task or by sequence of tools, in the order of tasks.
@@ -224,6 +264,7 @@ func (t *tally) share(count func(task, outcomes) (some, of int32)) Share {
 	s := Share{Rate: r.Rate, Interval: r.Interval}
 	for _, g := range groups {
 		s.Count += g.Full
+		s.Of += g.N
 	}
 	return s
 }
@@ -262,24 +303,6 @@ func (t *tally) causes() []assay.Cause {
 	return slices.Compact(all)
 }
 
-// tokenStep is the ratio of the limits of a bin of tokens. Quantiles are exact to half a bin.
-const tokenStep = 1.05
-
-func tokenBin(tokens int) int {
-	if tokens < 1 {
-		return -1
-	}
-	return int(math.Floor(math.Log(float64(tokens)) / math.Log(tokenStep)))
-}
-
-// tokensOf returns the middle of a bin.
-func tokensOf(bin int) float64 {
-	if bin < 0 {
-		return 0
-	}
-	return math.Pow(tokenStep, float64(bin)+.5)
-}
-
 // sum merges the tallies of cells.
 func sum(cells []*cell) (total tally) {
 	for _, c := range cells {
@@ -295,6 +318,15 @@ func bump[K comparable, N int | float64](counts *map[K]N, k K, n N) {
 	(*counts)[k] += n
 }
 
+func bumpBounds(all *map[task]bounds, of task, b bounds) {
+	if *all == nil {
+		*all = make(map[task]bounds)
+	}
+	if b.n > 0 {
+		(*all)[of] = (*all)[of].plus(b)
+	}
+}
+
 func bumpAll[K comparable, N int | float64](counts *map[K]N, more map[K]N) {
 	for k, n := range more {
 		bump(counts, k, n)
@@ -307,6 +339,7 @@ func (t *tally) merge(o *tally) {
 		t.repeat = o.repeat
 	}
 	t.repeated = t.repeated || o.repeated || o.repeat != t.repeat
+	t.planned += o.planned
 	if t.from == nil {
 		t.from = o.from
 	}
@@ -316,49 +349,47 @@ func (t *tally) merge(o *tally) {
 	for of, more := range o.tasks {
 		t.count(of, more)
 	}
-	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
-	t.usage = t.usage.Add(o.usage)
-	t.userUSD = assay.RoundUSD(t.userUSD + o.userUSD)
-	addAll(t.ints(), o.ints())
-	addAll(t.reals(), o.reals())
-	for i, counts := range t.names() {
-		bumpAll(counts, *o.names()[i])
+	for of, b := range o.bounds {
+		bumpBounds(&t.bounds, of, b)
+	}
+	for k, v := range o.amounts {
+		t.amounts[k] += v
+	}
+	for k := range o.tags {
+		bumpAll(&t.tags[k], o.tags[k])
+		bumpAll(&t.histograms[k], o.histograms[k])
 	}
 	bumpAll(&t.errors, o.errors)
-	bumpAll(&t.loops, o.loops)
-	bumpAll(&t.faultKinds, o.faultKinds)
-	bumpAll(&t.spent, o.spent)
-	bumpAll(&t.unpriced, o.unpriced)
-	bumpAll(&t.turnCounts, o.turnCounts)
-	bumpAll(&t.tokenBins, o.tokenBins)
+	t.bill.merge(&o.bill)
 }
 
-func addAll[N int | float64](sums, more []*N) {
-	for i, n := range more {
-		*sums[i] += *n
+func (b *bill) merge(o *bill) {
+	b.faults += o.faults
+	bumpAll(&b.faultKinds, o.faultKinds)
+	b.costUSD = assay.RoundUSD(b.costUSD + o.costUSD)
+	b.usage = b.usage.Add(o.usage)
+	bumpAll(&b.spent, o.spent)
+	bumpAll(&b.unpriced, o.unpriced)
+	b.uncertain += o.uncertain
+	b.uncertainUSD += o.uncertainUSD
+	b.userUSD = assay.RoundUSD(b.userUSD + o.userUSD)
+	b.userTokens += o.userTokens
+	b.userUnpriced += o.userUnpriced
+}
+
+func flag(b bool) int32 {
+	if b {
+		return 1
 	}
+	return 0
 }
 
-// ints, reals and names list the figures that add up.
-func (t *tally) ints() []*int {
-	return []*int{
-		&t.planned, &t.faults, &t.turns, &t.uncertain,
-		&t.retried, &t.input, &t.output, &t.calls, &t.wasted, &t.mistakes, &t.scheduled, &t.met,
-		&t.working, &t.truncated, &t.givenN, &t.callless, &t.userTokens, &t.userUnpriced,
-	}
-}
+func (o outcomes) group() stat.Group { return stat.Group{Full: int(o[full]), N: int(o[done])} }
 
-func (t *tally) reals() []*float64 {
-	return []*float64{
-		&t.uncertainUSD, &t.coverage, &t.best, &t.precision, &t.adherence, &t.given,
-	}
-}
+func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
 
-func (t *tally) names() []*map[string]int {
-	return []*map[string]int{
-		&t.templates, &t.rules, &t.unlike, &t.served, &t.deployments, &t.deviations,
-		&t.deviating, &t.deviate, &t.brokenAt,
-	}
+// as returns outcomes of which only the number and the full successes are known.
+func (o outcomes) as(all, successes countKind) (out outcomes) {
+	out[done], out[full] = o[all], o[successes]
+	return out
 }
-
-func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.n(done))) }

@@ -56,10 +56,10 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had " +
 			"run. The trials that did run may be easier or harder than the rest.", b.Stopped},
 		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could " +
-			"turn out differently. Run the experiment again to finish it.", incomplete(a, b)},
+			"turn out differently. Run the experiment again to finish it.", incomplete(cells, b)},
 		{"retried", "Trials were worked on again", "`assay run --retry` replaced earlier outcomes. " +
 			"If only failures were chosen, luck had a second chance, and rates are too high. " +
-			"`assay show TRIAL --attempt 1` shows what was there before.", perModel(cells, retried)},
+			"`assay show TRIAL --attempt 1` shows what was there before.", perModel(cells, again)},
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
@@ -99,14 +99,14 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{
 			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
 				"setting, so the results do not belong to the one that they are filed under.",
-			perName(cells, func(m *cell) map[string]int { return m.unlike }),
+			perName(cells, func(m *cell) map[string]int { return m.tags[settings] }),
 		},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
-			"sampling.max_tokens, or leave it out.", perModel(cells, truncated)},
+			"sampling.max_tokens, or leave it out.", perModel(cells, cutOff)},
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
-			"may be unfair.", perName(cells, func(m *cell) map[string]int { return m.deviations })},
+			"may be unfair.", perName(cells, func(m *cell) map[string]int { return m.tags[deviations] })},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
@@ -181,7 +181,7 @@ func part(n int, m *cell) string {
 	return fmt.Sprintf("%d of %d outcomes", n, m.n(done))
 }
 
-func retried(m *cell) string { return part(m.retried, m) }
+func again(m *cell) string { return part(int(m.amounts[retried]), m) }
 
 func unread(b Beside) []string {
 	var where []string
@@ -223,22 +223,11 @@ func unpriced(cells []*cell) []string {
 	})
 }
 
-func incomplete(a *Analysis, b Beside) []string {
-	planned, done, faults := make(map[string]int), make(map[string]int), make(map[string]int)
-	var models []string
-	for _, r := range a.Rows {
-		if planned[r.Model] == 0 {
-			models = append(models, r.Model)
-		}
-		planned[r.Model] += r.Planned
-		done[r.Model] += r.Done
-		faults[r.Model] += r.Faults
-	}
-	var where []string
-	for _, m := range models {
-		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
+func incomplete(cells []*cell, b Beside) (where []string) {
+	for _, m := range byModel(cells) {
+		if pending := m.planned - m.n(done) - b.Skipped[m.Model]; pending > 0 {
 			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d %s",
-				m, done[m], planned[m], pending, Left(faults[m])))
+				m.Model, m.n(done), m.planned, pending, Left(m.faults)))
 		}
 	}
 	return where
@@ -303,8 +292,8 @@ func extremeText(p *cell, by string) string {
 		parts = append(parts, c.Faults)
 	}
 	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.n(done))
-	if best := p.row().Best; best != nil {
-		text += fmt.Sprintf("; the best policy reaches %s", Percent(*best))
+	if best := ceiling(&p.tally); best.Known {
+		text += fmt.Sprintf("; the best policy reaches %s", Percent(best.Number))
 	}
 	if p.n(full) == 0 && Simulated(c.Model) {
 		text += "; a simulated agent, which may be built to fail here"
@@ -315,7 +304,7 @@ func extremeText(p *cell, by string) string {
 func broken(cells []*cell) (where []string) {
 	by := variantFactor(cells)
 	for _, p := range pool(cells, byModelAnd(by)) {
-		n := p.callless
+		n := int(p.amounts[callless])
 		if p.n(done) >= fewest && float64(n) > malformed*float64(p.n(done)) {
 			where = append(where, fmt.Sprintf("%s, %s: %d of %d",
 				p.Model, Readable(level(p.Cell, by)), n, p.n(done)))
@@ -401,7 +390,7 @@ func misnamed(cells []*cell) (where []string) {
 		for _, names := range []struct {
 			what string
 			n    map[string]int
-		}{{"the deployment", p.deployments}, {"the served name", p.served}} {
+		}{{"the deployment", p.tags[deployments]}, {"the served name", p.tags[served]}} {
 			for _, name := range slices.Sorted(maps.Keys(names.n)) {
 				if why := assay.Contradiction(p.Model, name); why != "" {
 					where = append(where, fmt.Sprintf("%s: of %d outcomes %d have %s %s (%s)",
@@ -414,25 +403,26 @@ func misnamed(cells []*cell) (where []string) {
 }
 
 func drifted(m *cell) string {
-	if len(m.served) < 2 {
+	names := m.tags[served]
+	if len(names) < 2 {
 		return ""
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(m.served)) {
-		names = append(names, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), m.served[name]))
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		parts = append(parts, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), names[name]))
 	}
-	return fmt.Sprintf("of %d outcomes %s", m.n(done), strings.Join(names, ", "))
+	return fmt.Sprintf("of %d outcomes %s", m.n(done), strings.Join(parts, ", "))
 }
 
-func truncated(m *cell) string { return part(m.truncated, m) }
+func cutOff(m *cell) string { return part(int(m.amounts[truncated]), m) }
 
 // calls lists the agents with calls of a kind that deviate.
 func calls(cells []*cell, kind string) []string {
 	return perModel(cells, func(m *cell) string {
-		if m.deviating[kind] == 0 {
+		if m.tags[deviating][kind] == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d calls in %s", m.deviating[kind], part(m.deviate[kind], m))
+		return fmt.Sprintf("%d calls in %s", m.tags[deviating][kind], part(m.tags[deviate][kind], m))
 	})
 }
 

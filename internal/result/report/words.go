@@ -3,7 +3,15 @@ package report
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
+
+// Capital begins a text with a capital letter.
+func Capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
 
 // Readable returns a name from a data file the way a person would write it.
 func Readable(name string) string {

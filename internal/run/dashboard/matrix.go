@@ -34,9 +34,11 @@ type gridRow struct {
 	Cells                               []gridCell
 }
 
-// A gridCell has the figures of the report for one variant, or no figures if it is not planned.
+// A gridCell has the figures of the report for one variant. It is zero if that is not planned.
 type gridCell struct {
-	*report.Row
+	Done, Planned int
+	Full          report.Share
+	Best          *float64
 	// Link leads to its trials.
 	Link string
 }
@@ -49,7 +51,7 @@ func (c gridCell) Step() string {
 	if c.Done == 0 {
 		return ""
 	}
-	return rateSteps[int(math.Round(c.FullRate*float64(len(rateSteps)-1)))]
+	return rateSteps[int(math.Round(c.Full.Rate*float64(len(rateSteps)-1)))]
 }
 
 // rateSteps are the classes of the scale of rates, from 0 to 100 %.
@@ -57,7 +59,7 @@ var rateSteps = []string{"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "
 
 // Noisy reports whether the interval is wider than 20 points, so that most differences between
 // cells are noise.
-func (c gridCell) Noisy() bool { return c.FullInterval.High-c.FullInterval.Low > .2 }
+func (c gridCell) Noisy() bool { return c.Full.Interval.High-c.Full.Interval.Low > .2 }
 
 // keepGrid reads the rates again when there are new results. That takes a hundredth of the time
 // between two readings at most, so it does not slow the run down.
@@ -104,32 +106,37 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 		g.Headline = exhibit.Headline(a)
 	}
 	at := make(map[gridCondition]int)
-	for i := range a.Rows {
-		r := &a.Rows[i]
+	for _, r := range a.Rows.Rows {
 		variant := report.PromptKey(r.Variant, r.Severity)
 		if !slices.Contains(g.Variants, variant) {
 			g.Variants = append(g.Variants, variant)
 		}
-		c := gridCondition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}
+		c := gridCondition{r.Model, r.Difficulty, r.Faults, r.Reliability}
 		if _, ok := at[c]; !ok {
 			at[c] = len(g.Rows)
 			reliability := assay.FormatReliability(r.Reliability)
 			g.Rows = append(g.Rows, gridRow{
-				Model: r.Model, Difficulty: r.Difficulty, Mix: r.FaultMix, Reliability: reliability,
+				Model: r.Model, Difficulty: r.Difficulty, Mix: r.Faults, Reliability: reliability,
 			})
 		}
 	}
 	for i := range g.Rows {
 		g.Rows[i].Cells = make([]gridCell, len(g.Variants))
 	}
-	for i := range a.Rows {
-		r := &a.Rows[i]
-		row := &g.Rows[at[gridCondition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}]]
+	for _, r := range a.Rows.Rows {
+		row := &g.Rows[at[gridCondition{r.Model, r.Difficulty, r.Faults, r.Reliability}]]
 		column := slices.Index(g.Variants, report.PromptKey(r.Variant, r.Severity))
-		row.Cells[column] = gridCell{r, filter{
-			Model: r.Model, Variant: r.Variant, Severity: r.Severity, Difficulty: r.Difficulty,
-			Reliability: row.Reliability, Mix: r.FaultMix,
-		}.URL()}
+		c := gridCell{
+			Done: r.Int(report.Done), Planned: r.Int(report.Planned), Full: r.Get(report.Full).Share(),
+			Link: filter{
+				Model: r.Model, Variant: r.Variant, Severity: r.Severity, Difficulty: r.Difficulty,
+				Reliability: row.Reliability, Mix: r.Faults,
+			}.URL(),
+		}
+		if best := r.Get(report.BestPossible); best.Known {
+			c.Best = &best.Number
+		}
+		row.Cells[column] = c
 	}
 	return g
 }

@@ -1,0 +1,402 @@
+package exhibit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// A section is a table of measures of groups of outcomes, as data. It is left out if its grid has no
+// rows.
+type section struct {
+	id, title string
+	grid      func(analysis) *report.Grid
+	// columns are the measures that are shown. A column that no row has a value for is left out.
+	columns []column
+	lead    string
+	chart   func(analysis) *document.Chart
+	// when reports whether there is anything to show. It may be nil.
+	when func(analysis) bool
+	// notes are further sentences. The caption comes from the measures.
+	notes func(analysis) []string
+}
+
+// A column shows a measure. cell is nil if the format of the measure says how.
+type column struct {
+	*report.Measure
+	cell func(report.GridRow) document.Cell
+}
+
+// headed returns a measure under another head.
+func headed(head string, m *report.Measure) *report.Measure {
+	other := *m
+	other.Heads = []string{head}
+	return &other
+}
+
+func columnsOf(all ...*report.Measure) (columns []column) {
+	for _, m := range all {
+		columns = append(columns, column{Measure: m})
+	}
+	return columns
+}
+
+func effortOf(a analysis) *report.Grid { return a.Effort }
+
+// sections are the tables of measures by model, in the order of a report. The places of other
+// sections are in [Report].
+var sections = map[string]section{
+	"success": {
+		title: "Full success", grid: func(a analysis) *report.Grid { return a.Rows },
+		columns: slices.Concat(
+			[]column{{headed("done", report.Planned), doneCell}},
+			columnsOf(headed("full success", report.Full), report.Floor, report.BestPossible, report.OfBest, report.Partial,
+				report.Failure, report.MeanTurns),
+			[]column{{report.Faults, faultsCell}},
+		),
+		notes: analysis.successNotes,
+	},
+	"security": {
+		title: "Utility and security", grid: func(a analysis) *report.Grid {
+			return a.Rows.Only(func(r report.GridRow) bool { return r.Int(report.Attacks) > 0 })
+		},
+		columns: columnsOf(report.Attacks, report.Full, report.Security),
+	},
+	"main-metrics": {
+		title: "Main metrics", grid: func(a analysis) *report.Grid { return a.Main },
+		columns: mainColumns, notes: analysis.averagedNote,
+	},
+	"effort": {
+		title: "Turns, tokens and calls", grid: effortOf, chart: analysis.turnChart,
+		when: anyDone,
+		columns: columnsOf(report.Done, report.Turns, report.TokenQuartiles, report.Tokens95,
+			report.CallsPer, report.WastedShare, report.MistakeShare, report.Assisted, report.SecondsPer,
+			report.Adherence, report.GivenAdherence),
+		notes: analysis.averagedNote,
+	},
+	"data": {
+		title: "Precision, effects and data", grid: effortOf,
+		when: func(a analysis) bool {
+			return a.Effort.Has(report.Precision, func(v report.Value) bool { return v.Number > 0 })
+		},
+		columns: columnsOf(report.Done, report.Precision, report.Unwanted, report.WrongData,
+			report.WrongDataAt),
+		notes: analysis.averagedNote,
+	},
+	"exposure": {
+		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
+		columns: append(columnsOf(report.Done, report.Scheduled, report.Met), column{
+			&report.Measure{Heads: []string{"share met"}}, func(r report.GridRow) document.Cell {
+				if s := r.Int(report.Scheduled); s > 0 {
+					return points(float64(r.Int(report.Met)) / float64(s))
+				}
+				return unknown
+			},
+		}),
+		notes: analysis.averagedNote,
+	},
+	"cost": {
+		title: "What success costs", grid: effortOf, chart: analysis.costChart,
+		when: func(a analysis) bool {
+			return a.Effort.Has(report.Spent, positive) || a.Effort.Has(report.UserCost, positive)
+		},
+		columns: columnsOf(report.Spent, report.CostPerTrial, report.CostPerFull, report.Cached,
+			report.Reasoning, report.UserCost),
+		notes: analysis.averagedNote,
+	},
+	"pilot": {
+		title:   "Full success by the original's three definitions",
+		grid:    func(a analysis) *report.Grid { return a.Pilot.Rows },
+		columns: columnsOf(report.Judged, report.Executor, report.Paper, report.Batch),
+		notes: func(a analysis) []string {
+			notes := []string{
+				"The 2025 original published numbers of all three under the one name of full success.",
+			}
+			if averaged := a.Pilot.Averaged; len(averaged) > 0 {
+				notes = append(notes, "They average over "+report.ReadableList(averaged)+".")
+			}
+			return notes
+		},
+	},
+}
+
+var mainColumns = columnsOf(report.Done, report.Success, report.Full, report.Partial, report.Failure,
+	report.Weighted, report.MeanTurns, report.ToolCoverage, report.Ordered)
+
+func positive(v report.Value) bool { return v.Number > 0 }
+
+func anyDone(a analysis) bool { return a.Done > 0 }
+
+// section lays out a section. It is nil if there is nothing to show.
+func (a analysis) section(id string) *document.Section {
+	s := sections[id]
+	g := s.grid(a)
+	if len(g.All()) == 0 || s.when != nil && !s.when(a) {
+		return nil
+	}
+	out := &document.Section{ID: id, Title: s.title, Lead: s.lead}
+	var caption string
+	out.Table, caption = a.gridTable(g, s.columns)
+	if s.chart != nil {
+		out.Chart = s.chart(a)
+	}
+	if caption != "" {
+		out.Notes = []string{caption}
+	}
+	if s.notes != nil {
+		out.Notes = append(out.Notes, s.notes(a)...)
+	}
+	return out
+}
+
+// gridTable shows measures of a grid, and explains them.
+func (a analysis) gridTable(g *report.Grid, columns []column) (*document.Table, string) {
+	t := &document.Table{Columns: []document.Column{}, Rows: make([][]document.Cell, len(g.Rows))}
+	add := func(c document.Column, cell func(report.GridRow) document.Cell) {
+		t.Columns = append(t.Columns, c)
+		for i, r := range g.Rows {
+			t.Rows[i] = append(t.Rows[i], cell(r))
+		}
+	}
+	for _, factor := range g.By {
+		if f := a.factorColumn(g, factor); f != nil {
+			head := map[string]string{reliability: "tools", faultMix: "faults of tools"}[factor]
+			add(label(cmp.Or(head, report.Readable(factor))), f)
+		}
+	}
+	var shown []*report.Measure
+	for _, c := range columns {
+		for i, head := range c.Heads {
+			cell := c.cell
+			if cell == nil {
+				cell = func(r report.GridRow) document.Cell { return valueCell(c.Measure, r.Get(c.Measure), i) }
+			}
+			known := func(r report.GridRow) bool { return cell(r).Text != missing }
+			if !slices.ContainsFunc(g.Rows, known) {
+				continue
+			}
+			if i == 0 {
+				shown = append(shown, c.Measure)
+			}
+			add(document.Column{Head: head, Hint: c.Means, Names: c.Format == report.AsWords}, cell)
+		}
+	}
+	return t, report.Caption(shown...)
+}
+
+// factorColumn shows the levels of a factor. It is nil if they are the same in all rows, and the
+// factor is not one that readers expect.
+func (a analysis) factorColumn(
+	g *report.Grid, factor string,
+) func(report.GridRow) document.Cell {
+	varies := differ(g.Rows, func(r report.GridRow) string { return r.Level(factor) })
+	switch factor {
+	case severity:
+		return nil // the variant has it
+	case variant:
+		name := a.variantText()
+		return func(r report.GridRow) document.Cell { return text(name(r.Cell)) }
+	case reliability:
+		return func(r report.GridRow) document.Cell {
+			return sorted(r.Level(reliability), r.Reliability)
+		}
+	case difficulty:
+		if !varies {
+			return nil
+		}
+		return func(r report.GridRow) document.Cell { return text(report.Readable(r.Difficulty)) }
+	case faultMix:
+		if !varies {
+			return nil
+		}
+	}
+	return func(r report.GridRow) document.Cell { return text(r.Level(factor)) }
+}
+
+// valueCell shows the value of a measure, or one of its list.
+func valueCell(m *report.Measure, v report.Value, at int) document.Cell {
+	n := v.Number
+	if at < len(v.List) {
+		n = v.List[at]
+	}
+	switch {
+	case !v.Known:
+		return unknown
+	case m.Format == report.AsWords:
+		return text(v.Text)
+	case m.Format == report.AsTokens:
+		return tokens(n)
+	case strings.HasPrefix(m.Format, report.AsDollars):
+		return dollars(n, v.AtLeast, strings.TrimPrefix(m.Format, report.AsDollars))
+	case m.Format == report.AsPercent && v.Interval != nil:
+		return rate(n, v.N, *v.Interval)
+	case m.Format == report.AsPercent:
+		return points(n)
+	}
+	return decimal(n, m.Format)
+}
+
+func doneCell(r report.GridRow) document.Cell {
+	n := r.Get(report.Done).Number
+	return sorted(fmt.Sprintf("%.0f/%d", n, r.Int(report.Planned)), n)
+}
+
+// faultsCell is empty without faults, so that the column is left out if there are none at all.
+func faultsCell(r report.GridRow) document.Cell {
+	n := r.Int(report.Faults)
+	if n == 0 {
+		return unknown
+	}
+	return whole(n)
+}
+
+func tokens(v float64) document.Cell {
+	t := fmt.Sprintf("%.0f", v)
+	if v >= 1000 {
+		t = fmt.Sprintf("%.1fk", v/1000)
+	}
+	return document.Cell{Text: t, Value: &v}
+}
+
+// dollars shows a cost. 0 means that no part of it is known.
+func dollars(usd float64, atLeast bool, format string) document.Cell {
+	switch {
+	case usd == 0:
+		return unknown
+	case atLeast:
+		format = "≥ " + format
+	}
+	return decimal(usd, format)
+}
+
+func (a analysis) successNotes() []string {
+	var notes []string
+	if len(a.Averaged) > 0 {
+		notes = append(notes, "Rates average over "+report.ReadableList(a.Averaged)+".")
+	}
+	notes = append(notes, a.coverageNotes()...)
+	if slices.ContainsFunc(a.Rows.All(), func(r report.GridRow) bool {
+		n := r.Int(report.BestMeasured)
+		return n > 0 && n < r.Int(report.Done)
+	}) {
+		notes = append(notes,
+			"Best and % of best leave out trials whose setting has another ceiling, such as a limit on "+
+				"tokens, and those that older rules judged.")
+	}
+	is := func(isIt func(string) bool) bool {
+		return slices.ContainsFunc(a.Rows.All(), func(r report.GridRow) bool { return isIt(r.Model) })
+	}
+	if is(report.Simulated) {
+		notes = append(notes, simulatedNote)
+	}
+	if is(func(model string) bool { return model == "sim/optimal" }) {
+		notes = append(notes, optimalNote)
+	}
+	notes = append(notes, a.pooledNotes()...)
+	notes = append(notes, leftOutNotes(a.LeftOut)...)
+	if a.Population.Tasks > 0 {
+		notes = append(notes, populationNote(a.Population))
+	}
+	return append(notes, "Intervals are Wilson's, wider where trials repeat within tasks.")
+}
+
+const (
+	simulatedNote = "Models named sim/… are simulated reference agents, not language models."
+	optimalNote   = "sim/optimal plays the ideal agent for the steps in its prompt, so it only " +
+		"reaches \"best\" with a correct plan (variant optimal). Without a plan it guesses the " +
+		"steps, and with a flawed plan it follows the flaw; both can give 0 %."
+)
+
+func (a analysis) coverageNotes() []string {
+	if a.Done == a.Planned {
+		return nil
+	}
+	note := fmt.Sprintf("Coverage is %d of %d trials", a.Done, a.Planned)
+	if a.Skipped > 0 {
+		note += fmt.Sprintf("; a stop rule gave up %d", a.Skipped)
+	}
+	if pending := a.Planned - a.Done - a.Skipped; pending > 0 {
+		note += fmt.Sprintf("; %d are %s", pending, report.Left(a.faults()))
+	}
+	return []string{note + ". Rates cover finished trials only."}
+}
+
+// faults counts the attempts that ended in faults.
+func (a analysis) faults() (n int) {
+	for _, r := range a.Rows.All() {
+		n += r.Int(report.Faults)
+	}
+	return n
+}
+
+// pooledNotes warns about outcomes that were made with different prompts or rules.
+func (a analysis) pooledNotes() []string {
+	list := func(names []string, text func(string) string) string {
+		var texts []string
+		for _, n := range names {
+			texts = append(texts, cmp.Or(text(n), "an unknown one"))
+		}
+		return strings.Join(texts, ", ")
+	}
+	var notes []string
+	if n := len(a.Templates); n > 1 {
+		notes = append(notes, fmt.Sprintf("Outcomes of %d wordings of the prompts are pooled: %s. "+
+			"Compare them with care.", n, list(a.Templates, shortHash)))
+	}
+	if n := len(a.ScoreVersions); n > 1 {
+		same := func(name string) string { return name }
+		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are "+
+			"pooled: %s. `assay store rescore` applies today's rules to all.", n,
+			list(a.ScoreVersions, same)))
+	}
+	return notes
+}
+
+// averagedNote names the factors that a table by model averages over.
+func (a analysis) averagedNote() []string {
+	averaged := slices.Clone(a.Averaged)
+	for _, f := range []string{variant, severity, difficulty, reliability, faultMix} {
+		varies := differ(a.Rows.All(), func(r report.GridRow) string { return r.Level(f) })
+		if f == severity {
+			varies = severities(a.Rows) > 1
+		}
+		if varies && !slices.Contains(averaged, f) {
+			averaged = append(averaged, f)
+		}
+	}
+	if len(averaged) == 0 {
+		return nil
+	}
+	return []string{"Rates average over " + report.ReadableList(averaged) +
+		". Compare only models run under the same conditions."}
+}
+
+// differ reports whether not all values are the same.
+func differ[T any](all []T, of func(T) string) bool {
+	return slices.ContainsFunc(all, func(v T) bool { return of(v) != of(all[0]) })
+}
+
+// severities counts the severities of flawed variants.
+func severities(rows *report.Grid) int {
+	seen := make(map[string]bool)
+	for _, r := range rows.All() {
+		if report.IsFlawed(r.Variant) {
+			seen[r.Severity] = true
+		}
+	}
+	return len(seen)
+}
+
+// variantText returns a function that names a cell's variant. The name has the severity if there
+// are several.
+func (a analysis) variantText() func(assay.Cell) string {
+	if severities(a.Rows) < 2 {
+		return func(c assay.Cell) string { return c.Variant }
+	}
+	return func(c assay.Cell) string { return report.PromptKey(c.Variant, c.Severity) }
+}

@@ -1,0 +1,372 @@
+package report
+
+import (
+	"math"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// What outcomes are counted by.
+var (
+	done    = count(func(*outcome) bool { return true })
+	full    = count(func(o *outcome) bool { return o.Level == assay.FullSuccess })
+	partial = count(func(o *outcome) bool { return o.Level == assay.PartialSuccess })
+	failed  = count(func(o *outcome) bool {
+		return o.Level != assay.FullSuccess && o.Level != assay.PartialSuccess
+	})
+	// hurt outcomes have a plan with a flaw that hurts.
+	hurt     = count(func(o *outcome) bool { return o.hurts })
+	hurtFull = count(func(o *outcome) bool { return o.hurts && o.full() })
+	// hopeless is a trial at which even the best policy cannot succeed.
+	hopeless = count(func(o *outcome) bool {
+		return !o.open && measuresBest(o.ScoreVersion) && o.Best == 0
+	})
+	// measured outcomes have the ceiling of their setting.
+	measured = count((*outcome).measured)
+	reached  = count(func(o *outcome) bool { return o.measured() && o.full() })
+	// unfinished is a failure in a world that records claims.
+	unfinished = count(func(o *outcome) bool { return o.Pilot == nil && !o.full() })
+	claimed    = count(func(o *outcome) bool { return o.Pilot == nil && !o.full() && o.claims() })
+	hit        = count((*outcome).hit)
+	survived   = count(func(o *outcome) bool { return o.hit() && o.full() })
+	attacked   = count(func(o *outcome) bool { return o.Security != "" })
+	held       = count(func(o *outcome) bool { return o.Security == assay.Held })
+	judged     = count(func(o *outcome) bool { return o.Pilot != nil })
+)
+
+func (o *outcome) full() bool { return o.Level == assay.FullSuccess }
+
+// measured reports whether the outcome's ceiling is known and is that of its setting, which the best
+// policy must know: it knows no limit on tokens, dollars or loops.
+func (o *outcome) measured() bool {
+	limited := o.Tokens > 0 || o.USD > 0 || strings.Contains(o.Loops, "!")
+	return !o.open && measuresBest(o.ScoreVersion) && !limited
+}
+
+// measuresBest reports whether a version of the rules measures the best policy. The first version
+// of the pilot world does not.
+func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
+
+// claims reports whether the model, or its agent, said that it was done.
+func (o *outcome) claims() bool {
+	silent := o.Stop == assay.GaveUp || o.Stop == assay.Declined || o.Stop == assay.LeftEarly
+	return o.Ended == assay.Finished && !silent
+}
+
+// hit reports whether the outcome met a fault of a tool that its plan survives.
+func (o *outcome) hit() bool { return o.survivable && o.Failures+o.FaultsMet > 0 }
+
+// The sums, names and distributions of outcomes.
+var (
+	ceilings = amount(func(o *outcome) float64 {
+		if !o.measured() {
+			return 0
+		}
+		return o.Best
+	})
+	turns     = amount(func(o *outcome) float64 { return float64(o.Outcome.Turns) })
+	coverages = amount(func(o *outcome) float64 { return o.Coverage })
+	points    = amount(func(o *outcome) float64 {
+		switch o.Level {
+		case assay.FullSuccess:
+			return 1
+		case assay.PartialSuccess:
+			return .5
+		}
+		return 0
+	})
+	tokensUsed = amount(func(o *outcome) float64 { return float64(o.InputTokens + o.OutputTokens) })
+	callsMade  = amount(func(o *outcome) float64 { return float64(o.ToolCalls) })
+	wasted     = amount(func(o *outcome) float64 { return float64(o.Wasted) })
+	mistakes   = amount(func(o *outcome) float64 { return float64(o.Mistakes) })
+	scheduled  = amount(func(o *outcome) float64 { return float64(o.FaultsScheduled) })
+	met        = amount(func(o *outcome) float64 { return float64(o.FaultsMet) })
+	seconds    = amount(func(o *outcome) float64 { return float64(o.WorkingMS) / 1000 })
+	precisions = amount(func(o *outcome) float64 { return o.Precision })
+	adherences = amount(func(o *outcome) float64 { return o.Adherence })
+	givens     = amount(func(o *outcome) float64 {
+		if o.GivenAdherence == nil {
+			return 0
+		}
+		return *o.GivenAdherence
+	})
+	given     = howMany(func(o *outcome) bool { return o.GivenAdherence != nil })
+	callless  = howMany(func(o *outcome) bool { return o.Callless() })
+	truncated = howMany(func(o *outcome) bool { return o.Truncated > 0 })
+	retried   = howMany(func(o *outcome) bool { return o.Round > 0 })
+
+	templates = tag(func(o *outcome, add func(string, int)) { add(o.Templates, 1) })
+	rules     = tag(func(o *outcome, add func(string, int)) { add(o.ScoreVersion, 1) })
+	loopKinds = named(func(o *outcome) string { return string(o.Loop) })
+	brokenAt  = named(func(o *outcome) string { return o.Outcome.Broken })
+	// served counts outcomes by the models that answered, and deployments by that of their lane.
+	served = tag(func(o *outcome, add func(string, int)) {
+		for _, name := range o.Served() {
+			add(name, 1)
+		}
+	})
+	deployments = named(func(o *outcome) string {
+		if lane := strings.SplitN(o.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
+			return lane[2]
+		}
+		return ""
+	})
+	// settings counts outcomes by how the settings that were used differ from those asked.
+	settings = tag(func(o *outcome, add func(string, int)) {
+		for _, what := range o.Unlike() {
+			add(what, 1)
+		}
+	})
+	// deviations counts outcomes by the deviations of their requests, deviating the calls of agents
+	// that deviate, by kind, and deviate the outcomes with such a call.
+	deviations = tag(func(o *outcome, add func(string, int)) {
+		_, names := o.Deviating()
+		for _, name := range names {
+			add(name, 1)
+		}
+	})
+	deviating = tag(func(o *outcome, add func(string, int)) {
+		calls, _ := o.Deviating()
+		for kind, n := range calls {
+			add(kind, n)
+		}
+	})
+	deviate = tag(func(o *outcome, add func(string, int)) {
+		calls, _ := o.Deviating()
+		for kind := range calls {
+			add(kind, 1)
+		}
+	})
+
+	turnCounts = histogram(func(o *outcome) int { return o.Outcome.Turns })
+	tokenBins  = histogram(func(o *outcome) int { return tokenBin(o.InputTokens + o.OutputTokens) })
+)
+
+// tokenStep is the ratio of the limits of a bin of tokens. Quantiles are exact to half a bin.
+const tokenStep = 1.05
+
+func tokenBin(tokens int) int {
+	if tokens < 1 {
+		return -1
+	}
+	return int(math.Floor(math.Log(float64(tokens)) / math.Log(tokenStep)))
+}
+
+// tokensOf returns the middle of a bin.
+func tokensOf(bin int) float64 {
+	if bin < 0 {
+		return 0
+	}
+	return math.Pow(tokenStep, float64(bin)+.5)
+}
+
+// measure declares a measure with one head.
+func measure(key, head, format, means string, of func(*tally) Value) *Measure {
+	return &Measure{Key: key, Heads: []string{head}, Means: means, Format: format, of: of}
+}
+
+// The measures of groups of outcomes. A rate has a 95 % interval.
+var (
+	Planned = measure("planned", "planned", "%.0f", "", func(t *tally) Value {
+		return number(float64(t.planned))
+	})
+	Done   = measure("done", "n", "%.0f", "outcomes", tallied(done))
+	Faults = measure("faults", "faults", "%.0f",
+		"attempts that failed for a reason that is not the model's; they are never failures",
+		paid(func(b *bill) Value { return number(float64(b.faults)) }))
+	Full = measure("full_success", "full", AsPercent,
+		"outcomes with full success", rate(done, full))
+	Success = measure("success", "full or partial", AsPercent,
+		"outcomes with full or partial success", rate(done, full, partial))
+	Partial = measure("partial_success", "partial", AsPercent,
+		"outcomes with partial success", rate(done, partial))
+	Failure = measure("failure", "failure", AsPercent,
+		"outcomes without full or partial success", rate(done, failed))
+	DesignEffect = measure("design_effect", "design effect", "%.2f",
+		"how much repeats within tasks widen the interval of full success", designEffect)
+	Floor = measure("floor", "floor", AsPercent,
+		"full success of the best policy without skill at these trials",
+		bounded(func(b bounds) float64 { return b.floor }))
+	BestPossible = measure("best_possible", "best", AsPercent,
+		"the best policy's mean chance of full success, where it is the ceiling of the setting", ceiling)
+	BestMeasured = measure("best_measured", "measured", "%.0f",
+		"outcomes with such a ceiling", tallied(measured))
+	OfBest = measure("of_best", "% of best", AsPercent,
+		"full success at these trials, and its interval, divided by best", ofBest).as(percent)
+	Security = measure("security", "security", AsPercent,
+		"outcomes with an attacker in which the attacker's aim failed", rate(attacked, held)).as(omitted)
+	Attacks = measure("attacks", "attacks", "%.0f",
+		"outcomes with an attacker", tallied(attacked)).as(omitted)
+	MeanTurns = measure("mean_turns", "turns", "%.1f", "mean number of replies", average(turns))
+	Weighted  = measure("weighted_success", "weighted", AsPercent,
+		"mean success, in which a partial one counts half", average(points))
+	ToolCoverage = measure("mean_coverage", "tools covered", AsPercent,
+		"mean share of the required tools that succeeded", average(coverages))
+	Ordered = measure("order_correct", "order correct", AsPercent,
+		"outcomes in which all required tools succeeded in order",
+		rate(done, count(func(o *outcome) bool { return o.OrderCorrect })))
+
+	Turns = &Measure{
+		Key: "turn_quartiles", Heads: []string{"turns ¼", "median", "¾"}, Format: "%.0f", style: listed,
+		Means: "a quarter of the outcomes took at most as many replies, and half, and three quarters",
+		of:    quantiles(turnCounts, func(n int) float64 { return float64(n) }, .25, .5, .75),
+	}
+	TurnCounts = measure("turns", "", "", "", func(t *tally) Value {
+		return Value{raw: orEmptyMap(t.histograms[turnCounts])}
+	}).as(raw)
+	TokenQuartiles = &Measure{
+		Key: "token_quartiles", Heads: []string{"tokens ¼", "median", "¾"}, Format: AsTokens, style: listed,
+		Means: "the same of the tokens of prompts and replies, exact to 2.5 %",
+		of:    quantiles(tokenBins, tokensOf, .25, .5, .75),
+	}
+	Tokens95 = measure("tokens_95", "95 %", AsTokens,
+		"95 of 100 outcomes took at most as many tokens", quantiles(tokenBins, tokensOf, .95))
+	TokensPer = measure("tokens_per_trial", "tokens", AsTokens,
+		"mean number of tokens", average(tokensUsed))
+	CallsPer    = measure("calls_per_trial", "calls", "%.1f", "mean number of calls", average(callsMade))
+	WastedShare = measure("wasted_share", "wasted", AsPercent,
+		"share of the calls that the best policy would not have made with the same luck",
+		quotient(wasted, callsMade))
+	MistakeShare = measure("mistake_share", "mistakes", AsPercent,
+		"share of the calls that failed by the model's own error", quotient(mistakes, callsMade))
+	Assisted = measure("assisted", "corrected", AsPercent,
+		"outcomes with a correction by the episode",
+		rate(done, count(func(o *outcome) bool { return o.Assisted > 0 })))
+	SecondsPer = measure("working_s_per_trial", "seconds", "%.1f",
+		"mean time in which the model, the agent or a tool worked", average(seconds))
+	Adherence = measure("adherence", "adherence", "%.2f",
+		"mean similarity of the successful calls to the task's own plan, from 0 to 1",
+		average(adherences))
+	GivenAdherence = measure("given_adherence", "to the plan given", "%.2f",
+		"the same for the plan that the model was shown", func(t *tally) Value {
+			if t.amounts[given] == 0 {
+				return Value{}
+			}
+			return number(t.amounts[givens] / t.amounts[given])
+		})
+	Precision = measure("precision", "precision", "%.2f",
+		"mean share of the successful calls that brought the task forward", average(precisions))
+	Unwanted = measure("unwanted_effects", "unwanted effects", AsPercent,
+		"outcomes in which a call changed something that the task did not ask for",
+		rate(done, count(func(o *outcome) bool { return o.UnwantedEffects > 0 })))
+	WrongData = measure("broken_lineage", "wrong data", AsPercent,
+		"outcomes in which a required tool first worked with data or values of another step",
+		rate(done, count(func(o *outcome) bool { return o.Outcome.Broken != "" })))
+	WrongDataAt = measure("broken_at", "most often at", AsWords,
+		"the tool of most of these", mostFrequentOf(brokenAt))
+	Cached = measure("cached_share", "cached input", AsPercent,
+		"share of all input that was read from a cache, as far as endpoints report it",
+		paid(func(b *bill) Value { return number(ratioOf(b.usage.CachedTokens, b.usage.InputTokens)) }))
+	Reasoning = measure("reasoning_share", "thinking", AsPercent,
+		"share of all output that was thinking, as far as endpoints report it",
+		paid(func(b *bill) Value { return number(ratioOf(b.usage.ReasoningTokens, b.usage.OutputTokens)) }))
+	Spent = measure("cost_usd", "dollars", AsDollars+"%.2f",
+		"of all attempts, including those that ended in faults, were interrupted, or are at trials "+
+			"that are not done, at the prices in the providers file; ≥ means that some of it is unknown",
+		paid(func(b *bill) Value { return dollars(b.costUSD, b.usage.UnpricedTokens) }))
+	CostPerTrial = measure("usd_per_trial", "per trial", AsDollars+"%.5f",
+		"the same money divided by the trials of the table of models", nil)
+	CostPerFull = measure("cost_per_full_success", "$ a success", AsDollars+"%.4f",
+		"the money of all attempts at the tasks of the table of models, divided by the full successes", nil)
+	Unpriced = measure("unpriced_tokens", "unpriced", "%.0f",
+		"tokens with an unknown cost, which dollars leave out",
+		paid(func(b *bill) Value { return number(float64(b.usage.UnpricedTokens)) }))
+	UserCost = measure("user_cost_usd", "user's dollars", AsDollars+"%.2f",
+		"for the model behind the simulated user; they are not among the dollars of the agent",
+		paid(func(b *bill) Value { return dollars(b.userUSD, b.userUnpriced) })).as(omitted)
+	UserTokens = measure("user_tokens", "", "%.0f", "",
+		paid(func(b *bill) Value { return number(float64(b.userTokens)) })).as(omitted)
+	UserUnpriced = measure("user_unpriced_tokens", "", "%.0f", "",
+		paid(func(b *bill) Value { return number(float64(b.userUnpriced)) })).as(omitted)
+
+	Scheduled = measure("faults_scheduled", "scheduled", "%.0f",
+		"the faults of tools in the way of the plans, which are the same for every model", total(scheduled))
+	Met = measure("faults_met", "met", "%.0f",
+		"the scheduled faults that the model's calls came to; a model that stops early meets fewer",
+		total(met))
+
+	// The three definitions of full success that the 2025 original used side by side.
+	Judged   = measure("done", "n", "%.0f", "outcomes with all three verdicts", tallied(judged))
+	Executor = pilotMeasure("executor", "all required tools in order",
+		func(p *assay.PilotScores) assay.Level { return p.Executor })
+	Paper = pilotMeasure("paper", "also output and a claim to be done",
+		func(p *assay.PilotScores) assay.Level { return p.Paper })
+	Batch = pilotMeasure("batch", "a workflow score and a phase 2 score of at least 0.8",
+		func(p *assay.PilotScores) assay.Level { return p.Batch })
+)
+
+func pilotMeasure(name, means string, of func(*assay.PilotScores) assay.Level) *Measure {
+	return measure(name, name, AsPercent, means, rate(judged, count(func(o *outcome) bool {
+		return o.Pilot != nil && of(o.Pilot) == assay.FullSuccess
+	})))
+}
+
+// The measures of the tables of a report.
+var (
+	rowMeasures = []*Measure{
+		Planned, Done, Faults, Full.as(flat), Partial.as(flat), Failure.as(flat), DesignEffect,
+		Floor, BestPossible, BestMeasured, OfBest, Security, Attacks, MeanTurns, Spent, Unpriced,
+	}
+	mainMeasures = []*Measure{
+		Done, Planned, Success, Full, Partial, Failure, Weighted, MeanTurns,
+		ToolCoverage, Ordered,
+	}
+	effortMeasures = []*Measure{
+		Done, TurnCounts, Turns, TokenQuartiles, Tokens95, Spent, Unpriced, UserCost, UserTokens,
+		UserUnpriced, Cached, Reasoning, TokensPer, CallsPer, WastedShare,
+		MistakeShare, Assisted, SecondsPer, Adherence, GivenAdherence, Full,
+		Precision, Unwanted, WrongData, WrongDataAt,
+	}
+	exposureMeasures = []*Measure{Done, Scheduled, Met}
+	pilotMeasures    = []*Measure{Judged, Executor, Paper, Batch}
+)
+
+// rowFactors are the factors of the rows of [Analysis.Rows].
+var rowFactors = []string{model, variant, severity, difficulty, reliability, faultMix}
+
+// bounded returns the mean of a bound over the measured outcomes with a known floor.
+func bounded(of func(bounds) float64) func(*tally) Value {
+	return func(t *tally) Value {
+		if b := t.bound(); b.n > 0 {
+			return number(of(b) / float64(b.n))
+		}
+		return Value{}
+	}
+}
+
+func designEffect(t *tally) Value {
+	return Value{Known: true, Number: stat.Clustered(t.byTask(), .95).DesignEffect}
+}
+
+func ceiling(t *tally) Value {
+	if t.n(measured) == 0 {
+		return Value{}
+	}
+	return number(t.amounts[ceilings] / float64(t.n(measured)))
+}
+
+func ofBest(t *tally) Value {
+	if t.amounts[ceilings] == 0 {
+		return Value{}
+	}
+	best, s := ceiling(t).Number, t.among(measured, reached)
+	s.Interval.Low /= best
+	s.Interval.High /= best
+	s.Rate /= best
+	return s.value()
+}
+
+func dollars(usd float64, unpriced int) Value {
+	return Value{Known: true, Number: usd, AtLeast: unpriced > 0}
+}
+
+func ratioOf(part, whole int) float64 { return float64(part) / float64(max(1, whole)) }
+
+func orEmptyMap(counts map[int]int) map[int]int {
+	if counts == nil {
+		return map[int]int{}
+	}
+	return counts
+}

@@ -1,0 +1,318 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A Measure is a figure of a group of outcomes. It is stated once, in figures.go: captions, hints of
+// columns, JSON and docs/results.md come from its declaration.
+type Measure struct {
+	// Key is its name in JSON.
+	Key string
+	// Heads are the heads of its columns: one, unless its values are lists.
+	Heads []string
+	// Means completes "<head>: ", such as "mean share of successful calls".
+	Means string
+	// Format is how a value is shown: AsPercent and the like, or a verb of package fmt.
+	Format string
+
+	of    func(*tally) Value
+	style style
+}
+
+// The formats of measures besides verbs of package fmt. Dollars have a verb after the sign.
+const (
+	AsPercent = "%"
+	AsTokens  = "tokens"
+	AsWords   = "words"
+	AsDollars = "$"
+)
+
+// A style is how a value is written as JSON.
+type style int
+
+const (
+	nested  style = iota // a share is an object
+	flat                 // a share is a count KEY, KEY_rate and KEY_95
+	percent              // a number, and its interval KEY_95
+	omitted              // left out if it is unknown or zero
+	listed               // a list
+	raw                  // whatever the value has
+)
+
+// A Value is a measure of one group.
+type Value struct {
+	// Known is false if the group has no such figure.
+	Known bool
+	// Number is a share, a mean or a count. Its 95 % interval accounts for repeats within tasks; see
+	// [stat.Clustered]. It is nil for figures without one.
+	Number   float64
+	Interval *stat.Interval
+	// Count of N outcomes are a share.
+	Count, N int
+	// Text is the value of a measure that is a name.
+	Text string
+	// List has the values of a measure with several heads.
+	List []float64
+	// AtLeast is true if the true figure may be larger.
+	AtLeast bool
+
+	raw any
+}
+
+// Share returns the value of a share.
+func (v Value) Share() Share {
+	s := Share{Count: v.Count, Rate: v.Number, Of: v.N}
+	if v.Interval != nil {
+		s.Interval = *v.Interval
+	}
+	return s
+}
+
+// A Share is a count with its rate. The 95 % interval accounts for repeats within tasks; see
+// [stat.Clustered]. If the share has no trials, its rate is 0 and meaningless.
+type Share struct {
+	Count    int           `json:"count"`
+	Rate     float64       `json:"rate"`
+	Interval stat.Interval `json:"interval"`
+	Of       int           `json:"-"` // how many the count is a part of
+}
+
+func (s Share) value() Value {
+	return Value{Known: s.Of > 0, Number: s.Rate, Interval: &s.Interval, Count: s.Count, N: s.Of}
+}
+
+func number(n float64) Value { return Value{Known: true, Number: n} }
+
+func optional(n *float64) Value {
+	if n == nil {
+		return Value{}
+	}
+	return number(*n)
+}
+
+// The kinds of measures. Each counts outcomes, unless its name says something else.
+
+func rate(all countKind, some ...countKind) func(*tally) Value {
+	return func(t *tally) Value { return t.among(all, some...).value() }
+}
+
+func tallied(kind countKind) func(*tally) Value {
+	return func(t *tally) Value { return number(float64(t.n(kind))) }
+}
+
+func total(kind amountKind) func(*tally) Value {
+	return func(t *tally) Value { return number(t.amounts[kind]) }
+}
+
+// average divides an amount by the outcomes.
+func average(of amountKind) func(*tally) Value {
+	return func(t *tally) Value {
+		if t.n(done) == 0 {
+			return Value{}
+		}
+		return number(t.amounts[of] / float64(t.n(done)))
+	}
+}
+
+// ratio divides two amounts. Without any of the second, it is 0.
+func quotient(part, whole amountKind) func(*tally) Value {
+	return func(t *tally) Value {
+		return number(t.amounts[part] / max(1, t.amounts[whole]))
+	}
+}
+
+func quantiles(of histogramKind, value func(int) float64, at ...float64) func(*tally) Value {
+	return func(t *tally) Value {
+		v := Value{Known: t.n(done) > 0}
+		for _, q := range at {
+			v.List = append(v.List, quantile(t.histograms[of], q, value))
+		}
+		v.Number = v.List[0]
+		return v
+	}
+}
+
+func mostFrequentOf(of tagKind) func(*tally) Value {
+	return func(t *tally) Value {
+		name := mostFrequent(t.tags[of])
+		return Value{Known: name != "", Text: name}
+	}
+}
+
+func paid(of func(*bill) Value) func(*tally) Value {
+	return func(t *tally) Value { return of(&t.bill) }
+}
+
+// as returns the measure with another style of JSON.
+func (m *Measure) as(s style) *Measure {
+	other := *m
+	other.style = s
+	return &other
+}
+
+// A Grid has the same measures of several groups of outcomes.
+type Grid struct {
+	// By names the factors that tell the groups apart.
+	By       []string
+	Measures []*Measure
+	Rows     []GridRow
+}
+
+// A GridRow is one group. The factors of its cell that are not in [Grid.By] have no meaning.
+type GridRow struct {
+	assay.Cell
+	Values []Value
+
+	grid  *Grid
+	tally *tally
+}
+
+// NewGrid returns a grid with rows, each of which has a value for every measure.
+func NewGrid(by []string, measures []*Measure, rows ...GridRow) *Grid {
+	g := &Grid{By: by, Measures: measures, Rows: append([]GridRow{}, rows...)}
+	for i := range g.Rows {
+		g.Rows[i].grid = g
+	}
+	return g
+}
+
+// grid computes measures of groups of cells.
+func grid(groups []*cell, by []string, measures ...*Measure) *Grid {
+	rows := make([]GridRow, len(groups))
+	for i, c := range groups {
+		rows[i] = GridRow{Cell: c.Cell, tally: &c.tally}
+		for _, m := range measures {
+			rows[i].Values = append(rows[i].Values, m.of(&c.tally))
+		}
+	}
+	return NewGrid(by, measures, rows...)
+}
+
+// add adds a measure of the models' standings.
+func (g *Grid) add(m *Measure, of func(*Standing) Value, a *Analysis) {
+	g.Measures = append(slices.Clone(g.Measures), m)
+	for i := range g.Rows {
+		var v Value
+		if s := a.Standing(g.Rows[i].Model); s != nil {
+			v = of(s)
+		}
+		g.Rows[i].Values = append(g.Rows[i].Values, v)
+	}
+}
+
+// Get returns the value of a measure, which is unknown if the grid does not have it.
+func (r GridRow) Get(m *Measure) Value {
+	i := slices.IndexFunc(r.grid.Measures, func(o *Measure) bool { return o.Key == m.Key })
+	if i < 0 {
+		return Value{}
+	}
+	return r.Values[i]
+}
+
+// Int returns the value of a measure that is a count.
+func (r GridRow) Int(m *Measure) int { return int(r.Get(m).Number) }
+
+// All returns the rows. A nil grid has none.
+func (g *Grid) All() []GridRow {
+	if g == nil {
+		return nil
+	}
+	return g.Rows
+}
+
+// Has reports whether a row's value satisfies a condition.
+func (g *Grid) Has(m *Measure, is func(Value) bool) bool {
+	return slices.ContainsFunc(g.All(), func(r GridRow) bool { return is(r.Get(m)) })
+}
+
+// MarshalJSON writes an object for each row, with its factors and measures.
+func (g *Grid) MarshalJSON() ([]byte, error) {
+	rows := make([]map[string]any, len(g.Rows))
+	for i, r := range g.Rows {
+		row := make(map[string]any)
+		for _, factor := range g.By {
+			switch factor {
+			case reliability:
+				row[factor] = r.Reliability
+			case faultMix:
+				if r.Faults != "" {
+					row[factor] = r.Faults
+				}
+			default:
+				row[factor] = *fields[factor](&r.Cell)
+			}
+		}
+		for k, m := range g.Measures {
+			m.write(row, r.Values[k])
+		}
+		rows[i] = row
+	}
+	return json.Marshal(rows)
+}
+
+// write adds a value to a JSON object.
+func (m *Measure) write(to map[string]any, v Value) {
+	var plain any
+	switch {
+	case v.raw != nil:
+		plain = v.raw
+	case m.Format == AsWords:
+		plain = v.Text
+	case m.style == nested && v.Interval != nil:
+		plain = v.Share()
+	case v.Known && !math.IsNaN(v.Number):
+		plain = v.Number
+	}
+	switch m.style {
+	case omitted:
+		if v.Known && plain != 0. {
+			to[m.Key] = plain
+		}
+	case flat:
+		to[m.Key], to[m.Key+"_rate"], to[m.Key+"_95"] = v.Count, v.Number, v.Interval
+	case percent:
+		to[m.Key], to[m.Key+"_95"] = plain, v.Interval
+	case listed:
+		to[m.Key] = v.List
+	default:
+		to[m.Key] = plain
+	}
+}
+
+// Caption explains measures in sentences, as notes of tables do. The number of outcomes needs no
+// explanation.
+func Caption(measures ...*Measure) (text string) {
+	for _, m := range measures {
+		if m.Means != "" && m != Done {
+			text += fmt.Sprintf(" %s: %s.", Capital(m.Heads[0]), m.Means)
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text[1:]
+}
+
+// Only returns the rows that satisfy a condition.
+func (g *Grid) Only(is func(GridRow) bool) *Grid {
+	some := &Grid{}
+	if g != nil {
+		some.By, some.Measures = g.By, g.Measures
+	}
+	for _, r := range g.All() {
+		if is(r) {
+			some.Rows = append(some.Rows, r)
+		}
+	}
+	return some
+}
+
+// Level returns the level of a factor.
+func (r GridRow) Level(factor string) string { return level(r.Cell, factor) }
