@@ -14,6 +14,13 @@ func (p Pair) difference() float64 {
 	return float64(p.B)/float64(p.NB) - float64(p.A)/float64(p.NA)
 }
 
+// chance returns the variance of the difference if the successes fall on the sides by chance: a
+// hypergeometric number.
+func (p Pair) chance() float64 {
+	na, nb, full := float64(p.NA), float64(p.NB), float64(p.A+p.B)
+	return full * (na + nb - full) / (na * nb * (na + nb - 1))
+}
+
 // A Cell is a Pair under a numbered condition.
 type Cell struct {
 	Condition int
@@ -268,13 +275,13 @@ func (x *contrast) add(t Matched, at int) {
 	c, k := &x.counts, float64(len(t.Cells))
 	var a, b float64
 	for _, p := range t.Cells {
-		na, nb, full := float64(p.NA), float64(p.NB), float64(p.A+p.B)
+		na, nb := float64(p.NA), float64(p.NB)
 		a += float64(p.A) / na / k
 		b += float64(p.B) / nb / k
 		c.Pairs += min(p.NA, p.NB)
 		x.step += (1/na + 1/nb) / 2 / (k * k)
-		if p.NA != p.NB { // half the variance of a hypergeometric number, as a difference
-			x.least += full * (na + nb - full) / (na * nb * (na + nb - 1)) / (k * k) / 2
+		if p.NA != p.NB {
+			x.least += p.chance() / (k * k) / 2
 		}
 		x.cells = append(x.cells, cellOf{at, p.Condition, p.difference()})
 	}
