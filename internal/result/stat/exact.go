@@ -52,17 +52,12 @@ func (s strata) counts() []int {
 		per[i] = x.weight * (1/float64(x.NA) + 1/float64(x.NB))
 		most = max(most, per[i])
 	}
-	counts := make([]int, len(s))
-	for scale := 1; scale <= finest; scale++ {
-		whole := true
-		for i := range s {
-			w := per[i] / most * float64(scale)
-			counts[i] = max(1, int(math.Round(w)))
-			whole = whole && math.Abs(w-float64(counts[i])) < 1e-6
-		}
-		if whole {
-			break
-		}
+	for i := range per {
+		per[i] /= most
+	}
+	counts := wholes(per)
+	for i := range counts {
+		counts[i] = max(1, counts[i])
 	}
 	return counts
 }

@@ -147,16 +147,23 @@ func RateOfFixed(tasks []Task) RateBounds {
 	}
 	n := 1 / squares
 	k := rate * n
-	beyond := func(rate float64) float64 { return betaRegularized(rate, k, n-k+1) }  // k or more
-	below := func(rate float64) float64 { return betaRegularized(1-rate, n-k, k+1) } // k or fewer
-	b := RateBounds{Rate: rate, Upper: 1}
-	if k > 0 {
-		b.Lower = smallest(func(rate float64) bool { return beyond(rate) > PassLevel })
+	return RateBounds{rate, clopperLow(k, n, PassLevel), clopperHigh(k, n, FailLevel)}
+}
+
+// clopperLow and clopperHigh are the one-sided limits of Clopper and Pearson for k successes in n
+// trials, which may be fractions.
+func clopperLow(k, n, level float64) float64 {
+	if k <= 0 {
+		return 0
 	}
-	if k < n {
-		b.Upper = smallest(func(rate float64) bool { return below(rate) <= FailLevel })
+	return smallest(func(rate float64) bool { return betaRegularized(rate, k, n-k+1) > level })
+}
+
+func clopperHigh(k, n, level float64) float64 {
+	if k >= n {
+		return 1
 	}
-	return b
+	return smallest(func(rate float64) bool { return betaRegularized(1-rate, n-k, k+1) <= level })
 }
 
 // RateOfSample returns the rate of tasks like these with the bounds of [Clustered].
