@@ -21,56 +21,46 @@ func overview(a *report.Analysis) string {
 	return ""
 }
 
-func standing(model string, done int, best bool) report.Standing {
-	return report.Standing{
-		Model: model, Planned: 100, Done: done, Compared: done >= 95, Best: best,
+// outcome returns an analysis of two models on 40 tasks, of which the given numbers are successes.
+func outcome(m, n int) *report.Analysis {
+	a := order(40, ranked{"m", m}, ranked{"n", n})
+	for i := range a.Standings {
+		a.Standings[i].Best = a.Ranking.Models[i].Best
 	}
-}
-
-// against compares a reference (A) with a model (B).
-func against(a, b string, difference, p float64) report.Paired {
-	return report.Paired{A: a, B: b, Comparison: stat.Comparison{
-		Tasks: 50, Difference: difference, P: p, Detectable: .1,
-	}}
+	a.Models = []report.Paired{{A: "m", B: "n", Comparison: stat.Comparison{
+		Tasks: 40, Difference: float64(n-m) / 40, P: a.Ranking.P(0, 1), Detectable: .1,
+	}, Q: a.Ranking.P(0, 1)}}
+	return a
 }
 
 func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 	t.Parallel()
-	filtered := standing("o", 90, false)
-	filtered.Selected = "10 content_filter"
+	filtered := report.Standing{Model: "o", Planned: 100, Done: 90, Selected: "10 content_filter"}
+	half := report.Standing{Model: "m", Planned: 100, Done: 80}
+	few := order(5, ranked{"m", 5}, ranked{"n", 0})
 	for name, c := range map[string]struct {
-		standings []report.Standing
-		tests     []report.Paired
-		want      string
+		analysis *report.Analysis
+		want     string
 	}{
-		"clearly ahead": {
-			[]report.Standing{standing("m", 100, true), standing("n", 100, false)},
-			nil,
-			"Best: m. By more than chance, n did worse than another model.",
-		},
+		"clearly ahead": {outcome(40, 20), "Best: m. It is better than n by more than chance."},
 		"too close": {
-			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},
-			[]report.Paired{against("m", "n", -.05, .4)},
-			"Too close to call: m, n. m scored 5.0 points higher than n on the same 50 tasks (p = .400).",
+			outcome(22, 20),
+			"Too close to call: m, n. m scored 5.0 points higher than n on the same 40 tasks (p = .509).",
 		},
-		"lower on the same tasks": {
-			[]report.Standing{standing("m", 100, true), standing("n", 100, true)},
-			[]report.Paired{against("m", "n", .02, .4)},
-			"n scored 2.0 points higher than m",
+		"all fail": {order(40, ranked{"m", 0}, ranked{"n", 0}), "No model succeeds, so that none is the best."},
+		"too few tasks": {
+			few, "The models cannot be told apart whatever they do: these trials have 5 tasks. 6 are enough " +
+				"for 2 models if the better one is better on each.",
 		},
 		"few trials": {
-			[]report.Standing{standing("m", 80, false), filtered},
-			nil,
+			&report.Analysis{Table: new(report.Table), Standings: []report.Standing{half, filtered}},
 			"No model can be called the best yet. Out of the comparison: m has done 80 % of its " +
 				"trials; o lacks trials that are not missing by chance (10 content_filter).",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := overview(&report.Analysis{
-				Table: new(report.Table), Standings: c.standings, Models: c.tests,
-			})
-			if !strings.Contains(got, c.want) {
+			if got := overview(c.analysis); !strings.Contains(got, c.want) {
 				t.Errorf("the overview is\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -79,31 +69,30 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 
 func TestOverviewSaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
-	reason := &report.Reason{Cause: assay.WrongTool, Count: 80, Failed: 120}
-	both := []report.Standing{standing("m", 100, true), standing("n", 100, true)}
-	one := both[:1]
+	one := func(table report.Table) *report.Analysis {
+		a := order(40, ranked{"m", 20})
+		a.Table = &table
+		return a
+	}
+	warned, failed := one(report.Table{}), one(report.Table{})
+	warned.Warnings = []report.Warning{{Kind: "zero"}}
+	failed.Reason = &report.Reason{Cause: assay.WrongTool, Count: 80, Failed: 120}
 	for name, c := range map[string]struct {
-		analysis report.Analysis
+		analysis *report.Analysis
 		want     string
 	}{
-		"pending": {report.Analysis{
-			Table: &report.Table{Planned: 10, Done: 7, Skipped: 2}, Standings: one,
-		}, "Finish 1 pending trial with `assay run`."},
-		"a warning": {report.Analysis{
-			Table: new(report.Table), Standings: one, Warnings: []report.Warning{{Kind: "zero"}},
-		}, "Read the warning below before relying on these figures."},
-		"too close": {report.Analysis{
-			Table: new(report.Table), Standings: both,
-			Models: []report.Paired{against("n", "m", .05, .4)},
-		}, "To separate the first two, run about 200 tasks instead of 50. Such data find a"},
-		"failures": {report.Analysis{
-			Table: new(report.Table), Standings: one,
-			Reason: reason,
-		}, "Read failed episodes"},
+		"pending": {
+			one(report.Table{Planned: 10, Done: 7, Skipped: 2}), "Finish 1 pending trial with `assay run`.",
+		},
+		"a warning": {warned, "Read the warning below before relying on these figures."},
+		"too close": {
+			outcome(22, 20), "To separate the first two, run about 160 tasks instead of 40. Such data find a",
+		},
+		"failures": {failed, "Read failed episodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := overview(&c.analysis); !strings.Contains(got, c.want) {
+			if got := overview(c.analysis); !strings.Contains(got, c.want) {
 				t.Errorf("the sentences are\n%s\nwant %q", got, c.want)
 			}
 		})

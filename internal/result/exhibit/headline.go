@@ -37,7 +37,7 @@ func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
 	for _, p := range []document.Point{
 		{Label: "Full success", Text: a.orderText()},
-		{Label: "Largest loss", Text: lossText(a.Loss)},
+		{Label: "Largest loss", Text: lossText(a.Losses)},
 		{Label: "Failures", Text: causesText(a.Errors)},
 		{Label: "To look at", Text: a.exampleText()},
 		{Label: "Run", Text: a.extentText()},
@@ -49,23 +49,19 @@ func Headline(figures *report.Analysis) (lines []document.Point) {
 	return lines
 }
 
-// orderText ranks the models.
+// orderText orders the models by their rates, and says for which conditions.
 func (a analysis) orderText() string {
-	text := ""
-	switch len(a.Standings) {
-	case 0:
+	if len(a.Standings) == 0 {
 		return ""
-	case 1:
+	}
+	text := a.chainText()
+	if len(a.Standings) == 1 {
 		s := a.Standings[0]
 		text = fmt.Sprintf("%s of %s (95 %% interval %.0f to %s)", rateOfModel(s),
-			assay.Counted(s.Common, "trial"), 100*s.Success.Interval.Low, roughly(s.Success.Interval.High))
-	case 2:
-		text = a.pairText()
-	default:
-		text = a.chainText()
+			assay.Counted(s.Ranked, "trial"), 100*s.Success.Interval.Low, roughly(s.Success.Interval.High))
 	}
-	if slices.ContainsFunc(a.Standings, func(s report.Standing) bool { return s.Common < s.Done }) {
-		text += ", on what all have done"
+	if a.Condition != "" {
+		text = "with " + a.Condition + ": " + text
 	}
 	var without []string
 	for _, m := range a.Main.All() {
@@ -81,36 +77,6 @@ func (a analysis) orderText() string {
 
 func rateOfModel(s report.Standing) string { return s.Model + " " + roughly(s.Success.Rate) }
 
-// next compares the model in a place with the following one, its side B. It returns nil if the two
-// have no task in common.
-func (a analysis) next(place int) *report.Paired {
-	return report.Between(a.Models, a.Standings[place].Model, a.Standings[place+1].Model)
-}
-
-// chainText puts a sign between models that shows whether they differ.
-func (a analysis) chainText() string {
-	text, worst := "", 0.0
-	seen := make(map[string]bool)
-	for i, s := range a.Standings[:min(len(a.Standings), mostNamed)] {
-		text += rateOfModel(s)
-		switch i + 1 {
-		case len(a.Standings):
-			continue
-		case mostNamed:
-			text += fmt.Sprintf(", and %d more", len(a.Standings)-mostNamed)
-			continue
-		}
-		next := a.next(i)
-		sign := signOf(next)
-		if sign == better {
-			worst = max(worst, next.Q)
-		}
-		seen[sign] = true
-		text += " " + sign + " "
-	}
-	return text + signsText(seen, worst)
-}
-
 // The signs between two models.
 const (
 	better = ">"
@@ -118,64 +84,88 @@ const (
 	apart  = "|"
 )
 
-// signOf returns the sign between a model and the following one.
-func signOf(p *report.Paired) string {
-	switch {
-	case p == nil:
-		return apart
-	case p.Significant() && p.Difference < 0: // B minus A
-		return better
+// chainText lists models with signs that say whether all models on the left of one are better than
+// all on its right.
+func (a analysis) chainText() string {
+	text, sign := "", ""
+	seen := make(map[string]bool)
+	last := 0.
+	for i, s := range a.Standings[:min(len(a.Standings), mostNamed)] {
+		if i > 0 {
+			if sign = apart; s.Compared && a.Ranking != nil {
+				sign = alike
+				if a.Ranking.Splits(i - 1) {
+					sign = better
+					last = max(last, a.Ranking.P(a.Ranking.Order[i-1], a.Ranking.Order[i]))
+				}
+			}
+			seen[sign] = true
+			text += " " + sign + " "
+		}
+		text += rateOfModel(s)
 	}
-	return alike
+	if n := len(a.Standings) - mostNamed; n > 0 {
+		text += fmt.Sprintf(", and %d more", n)
+	}
+	return text + a.signsText(seen, last)
 }
 
-func signsText(seen map[string]bool, worst float64) string {
+func (a analysis) signsText(seen map[string]bool, last float64) string {
 	var parts []string
 	if seen[better] {
-		parts = append(parts, "> is more than chance, "+atMost(worst))
+		parts = append(parts, "> is more than chance, "+atMost(last))
 	}
 	if seen[alike] {
-		parts = append(parts, "≈ may be chance")
+		text := "≈ may be chance"
+		if p := a.beatenApart(seen[better]); p != nil {
+			text += fmt.Sprintf(", but %s > %s, %s", p.A, p.B, named("p", p.P))
+		}
+		parts = append(parts, text)
 	}
 	if seen[apart] {
-		parts = append(parts, "| have no task in common")
+		text := "| is not compared"
+		if a.Standings[0].Own {
+			text = "| have no trial in common"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-func atMost(q float64) string {
-	return strings.Replace(named("q", q), "=", "≤", 1)
+// beatenApart returns a pair of models that differ although no sign between neighbours says so: the
+// first model and the best one that it beats.
+func (a analysis) beatenApart(split bool) *report.RankedPair {
+	if split || a.Ranking == nil || len(a.Ranking.Pairs) == 0 {
+		return nil
+	}
+	return &a.Ranking.Pairs[0]
 }
 
-// pairText compares two models.
-func (a analysis) pairText() string {
-	first, second, next := rateOfModel(a.Standings[0]), rateOfModel(a.Standings[1]), a.next(0)
-	switch signOf(next) {
-	case apart:
-		return first + ", " + second + "; they have no task in common"
-	case better:
-		return fmt.Sprintf("%s > %s, which is more than chance (%s)", first, second,
-			named("q", next.Q))
+func atMost(p float64) string { return strings.Replace(named("p", p), "=", "≤", 1) }
+
+// lossText says what costs most.
+func lossText(l report.Losses) string {
+	switch {
+	case l.Compared == 0:
+		return ""
+	case l.Largest != nil:
+		return fmt.Sprintf("%s loses at least %s %s (%s in these trials)", l.Largest.Model,
+			pointsText(l.Largest.AtLeast), whereText(l.Largest), pointsText(l.Largest.Points))
 	}
-	text := fmt.Sprintf("%s and %s cannot be told apart (%s)", first, second,
-		named("q", next.Q))
-	if n := tasksToSeparate(*next); n > 0 {
-		text += fmt.Sprintf("; about %.0f tasks may be enough", n)
+	text := "none beyond chance"
+	if l.TaskTrials > l.Fewest {
+		text += fmt.Sprintf("; a task that always fails would show with %s (some have %d)",
+			assay.Counted(l.TaskTrials, "trial"), l.Fewest)
 	}
 	return text
 }
 
-func lossText(l *report.Loss) string {
-	if l == nil {
-		return ""
-	}
-	points := fmt.Sprintf("%s (%.0f to %.0f)", assay.Counted(int(math.Round(100*l.Points)), "point"),
-		100*l.Interval.Low, 100*l.Interval.High)
-	if !l.Significant {
-		return fmt.Sprintf("none is more than chance; the largest is %s for %s %s", points,
-			l.Model, whereText(l))
-	}
-	return fmt.Sprintf("%s loses %s %s", l.Model, points, whereText(l))
+// pointsText writes a difference in whole points, of which there is at least one.
+func pointsText(share float64) string {
+	return assay.Counted(max(1, int(math.Round(100*share))), "point")
 }
 
 // whereText describes the level that costs something.

@@ -12,26 +12,43 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A ranked model has the q of its comparison with the next one, or 0 without a common task.
+// A ranked model succeeds at the first ones of some tasks.
 type ranked struct {
-	model   string
-	rate, q float64
+	model string
+	full  int
 }
 
-// order returns an analysis that ranks models.
-func order(all ...ranked) *report.Analysis {
-	a := &report.Analysis{Table: &report.Table{}}
-	for i, r := range all {
-		success := report.Share{
-			Rate: r.rate, Interval: stat.Interval{Low: r.rate - .1, High: r.rate + .1},
+// order returns an analysis that ranks models, the best first, on n tasks.
+func order(n int, all ...ranked) *report.Analysis {
+	a := &report.Analysis{
+		Table: &report.Table{}, Condition: "the right plan and reliable tools",
+		Ranking: &report.Ranking{Pairs: []report.RankedPair{}},
+	}
+	tasks := make([]stat.Shared, n)
+	for i := range tasks {
+		tasks[i].Cells = make([][]stat.Group, 1)
+	}
+	for _, r := range all {
+		a.Ranking.Names = append(a.Ranking.Names, r.model)
+		for i := range tasks {
+			g := stat.Group{N: 1}
+			if i < r.full {
+				g.Full = 1
+			}
+			tasks[i].Cells[0] = append(tasks[i].Cells[0], g)
 		}
-		a.Standings = append(a.Standings,
-			report.Standing{Model: r.model, Common: 40, Success: success})
-		if r.q > 0 {
-			a.Models = append(a.Models, report.Paired{
-				A: r.model, B: all[i+1].model, Q: r.q,
-				Comparison: stat.Comparison{Tasks: 20, Difference: -.1, Detectable: .2},
-			})
+	}
+	a.Ranking.Ranking = stat.Rank(tasks, false)
+	for i, r := range all {
+		rate := stat.SharedRate(tasks, i, false, .95)
+		a.Standings = append(a.Standings, report.Standing{
+			Model: r.model, Common: n, Ranked: n, Planned: n, Done: n, Compared: len(all) > 1,
+			Success: report.Share{Rate: rate.Rate, Interval: rate.Interval},
+		})
+		for k := range all[i+1:] {
+			if p := a.Ranking.P(i, i+1+k); p <= stat.RankLevel {
+				a.Ranking.Pairs = append(a.Ranking.Pairs, report.RankedPair{A: r.model, B: all[i+1+k].model, P: p})
+			}
 		}
 	}
 	return a
@@ -39,59 +56,57 @@ func order(all ...ranked) *report.Analysis {
 
 func TestHeadlineSaysHowSureTheOrderIs(t *testing.T) {
 	t.Parallel()
-	for want, all := range map[string][]ranked{
-		"a 80 % of 40 trials (95 % interval 70 to 90 %)":        {{"a", .8, 0}},
-		"a 80 % > b 60 %, which is more than chance (q = .002)": {{"a", .8, .002}, {"b", .6, 0}},
-		"a 80 % and b 70 % cannot be told apart (q = .400); about 80 tasks may be enough": {
-			{"a", .8, .4}, {"b", .7, 0},
-		},
-		"c 50 %, b 40 %; they have no task in common": {{"c", .5, 0}, {"b", .4, 0}},
-		"a 90 % > b 80 % > d 0 % (> is more than chance, q ≤ .010)": {
-			{"a", .9, .002}, {"b", .8, .01}, {"d", 0, 0},
-		},
-		"a 90 % > b 80 % ≈ c 50 % | d 0 % (> is more than chance, q < .001; ≈ may be chance; " +
-			"| have no task in common)": {
-			{"a", .9, .0001}, {"b", .8, .2}, {"c", .5, 0}, {"d", 0, 0},
-		},
-		"a 90 % > b 90 % > c 90 % > d 90 % > e 90 %, and 2 more (> is more than chance, q ≤ .010)": {
-			{"a", .9, .01},
-			{"b", .9, .01},
-			{"c", .9, .01},
-			{"d", .9, .01},
-			{"e", .9, .4},
-			{"f", .9, .01},
-			{"g", .9, 0},
-		},
+	const with = "with the right plan and reliable tools: "
+	for want, a := range map[string]*report.Analysis{
+		"a 80 % of 40 trials (95 % interval 65 to 90 %)":    order(40, ranked{"a", 32}),
+		"a 80 % > b 50 % (> is more than chance, p < .001)": order(40, ranked{"a", 32}, ranked{"b", 20}),
+		"a 80 % ≈ b 75 % (≈ may be chance)":                 order(40, ranked{"a", 32}, ranked{"b", 30}),
+		"a 90 % > b 50 % ≈ c 48 % > d 0 % (> is more than chance, p < .001; ≈ may be chance)": order(40,
+			ranked{"a", 36}, ranked{"b", 20}, ranked{"c", 19}, ranked{"d", 0}),
+		"a 60 % ≈ b 50 % ≈ c 40 % (≈ may be chance, but a > c, p = .008)": order(40,
+			ranked{"a", 24}, ranked{"b", 20}, ranked{"c", 16}),
+		"a 90 % ≈ b 90 % ≈ c 90 % ≈ d 90 % ≈ e 90 %, and 2 more (≈ may be chance)": order(40,
+			ranked{"a", 36}, ranked{"b", 36}, ranked{"c", 36}, ranked{"d", 36}, ranked{"e", 36},
+			ranked{"f", 36}, ranked{"g", 36}),
 	} {
-		if got := exhibit.Headline(order(all...))[0].Text; got != want {
-			t.Errorf("the first line is\n%s\nwant\n%s", got, want)
+		if got := exhibit.Headline(a)[0].Text; got != with+want {
+			t.Errorf("the first line is\n%s\nwant\n%s", got, with+want)
 		}
+	}
+	out := order(40, ranked{"a", 32}, ranked{"b", 20})
+	out.Standings = append(out.Standings, report.Standing{Model: "c", Success: report.Share{Rate: .9}})
+	want := with + "a 80 % > b 50 % | c 90 % (> is more than chance, p < .001; | is not compared)"
+	if got := exhibit.Headline(out)[0].Text; got != want {
+		t.Errorf("the first line is\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestHeadlineSaysWhatCostsMost(t *testing.T) {
 	t.Parallel()
-	loss := func(factor, level, against string, significant bool) *report.Loss {
-		return &report.Loss{
-			Model: "m", Factor: factor, Level: level, Against: against, Points: .25,
-			Interval: stat.Interval{Low: .1, High: .4}, Significant: significant,
-		}
+	loss := func(factor, level, against string) report.Losses {
+		return report.Losses{Compared: 3, Largest: &report.Loss{
+			Model: "m", Factor: factor, Level: level, Against: against,
+			ShownLoss: stat.ShownLoss{Points: .25, AtLeast: .1},
+		}}
 	}
-	for want, l := range map[string]*report.Loss{
-		"m loses 25 points (10 to 40) with the flawed plan missing step instead of optimal": loss(
-			"variant", "flawed_missing_step", "optimal", true),
-		"m loses 25 points (10 to 40) with variant own plan instead of optimal": loss(
-			"variant", "own_plan", "optimal", true),
-		"m loses 25 points (10 to 40) at reliability 0.6 instead of 0.9": loss(
-			"reliability", "0.6", "0.9", true),
-		"m loses 25 points (10 to 40) on very hard tasks instead of easy ones": loss(
-			"difficulty", "very_hard", "easy", true),
-		"m loses 25 points (10 to 40) on tasks of type refund, compared with the others": loss(
-			"task_type", "refund", "", true),
-		"none is more than chance; the largest is 25 points (10 to 40) for m on task t_7, " +
-			"compared with the others": loss(report.Task, "t_7", "", false),
+	const lost = "m loses at least 10 points "
+	for want, l := range map[string]report.Losses{
+		lost + "with the flawed plan missing step instead of optimal": loss(
+			"variant", "flawed_missing_step", "optimal"),
+		lost + "with variant own plan instead of optimal":          loss("variant", "own_plan", "optimal"),
+		lost + "at reliability 0.6 instead of 0.9":                 loss("reliability", "0.6", "0.9"),
+		lost + "on very hard tasks instead of easy ones":           loss("difficulty", "very_hard", "easy"),
+		lost + "on tasks of type refund, compared with the others": loss("task_type", "refund", ""),
+		lost + "on task t_7, compared with the others":             loss(report.Task, "t_7", ""),
+		"none beyond chance":                                       {Compared: 3},
+		"none beyond chance; a task that always fails would show with 4 trials (some have 3)": {
+			Compared: 3, TaskTrials: 4, Fewest: 3,
+		},
 	} {
-		a := &report.Analysis{Table: &report.Table{}, Loss: l}
+		if l.Largest != nil {
+			want += " (25 points in these trials)"
+		}
+		a := &report.Analysis{Table: &report.Table{}, Losses: l}
 		if got := exhibit.Headline(a)[0].Text; got != want {
 			t.Errorf("the line is\n%s\nwant\n%s", got, want)
 		}
@@ -153,13 +168,12 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 		cells := []report.ErrorCell{{Cause: cause, Share: report.Share{Count: n}}}
 		return report.ErrorRow{Model: model, Total: total, Cells: cells}
 	}
-	full := order(ranked{"m", .5, 0})
-	full.Standings[0].Done = 50
+	full := order(40, ranked{"m", 20})
 	full.Main = report.NewGrid([]string{"model"}, []*report.Measure{report.Done},
 		report.GridRow{Cell: assay.Cell{Model: "m"}, Values: []report.Value{{Known: true, Number: 50}}},
 		report.GridRow{Cell: assay.Cell{Model: "p"}, Values: []report.Value{{Known: true}}},
 		report.GridRow{Cell: assay.Cell{Model: "q"}, Values: []report.Value{{Known: true}}})
-	full.Loss, full.Show = &report.Loss{}, "go run ./cmd/assay show"
+	full.Losses.Compared, full.Show = 1, "go run ./cmd/assay show"
 	full.Errors.Rows = []report.ErrorRow{
 		failed("m", assay.NoAction, 3, 4), failed("n", assay.BadLuck, 1, 2),
 		{Model: "never"},
@@ -170,10 +184,9 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 		Cell: &assay.Cell{Model: "m", Variant: "cot", TaskType: "basic_task", Reliability: .7},
 	}
 	want := []document.Point{
-		{Label: "Full success", Text: "m 50 % of 40 trials (95 % interval 40 to 60 %), on what all " +
-			"have done; no outcome yet: p, q"},
-		{Label: "Largest loss", Text: "none is more than chance; the largest is 0 points (0 to 0) for  " +
-			"with variant none instead of none"},
+		{Label: "Full success", Text: "with the right plan and reliable tools: m 50 % of 40 trials " +
+			"(95 % interval 35 to 65 %); no outcome yet: p, q"},
+		{Label: "Largest loss", Text: "none beyond chance"},
 		{Label: "Failures", Text: "no action: m 3 of 4, o 5 of 5; bad luck: n 1 of 2"},
 		{Label: "To look at", Text: "`go run ./cmd/assay show 01234567`: m, cot, basic task, " +
 			"reliability 0.7: no action"},
@@ -182,7 +195,7 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 	if diff := cmp.Diff(want, exhibit.Headline(full)); diff != "" {
 		t.Errorf("all lines (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want[4:], exhibit.Headline(order())); diff != "" {
+	if diff := cmp.Diff(want[4:], exhibit.Headline(order(1))); diff != "" {
 		t.Errorf("lines without outcomes (-want +got):\n%s", diff)
 	}
 }

@@ -165,7 +165,7 @@ func (a analysis) repeatSection() *document.Section {
 	}
 	columns := []figureColumn[report.Repeat]{
 		{label("model"), true, func(r report.Repeat) document.Cell { return text(r.Model) }},
-		{figure("tasks"), true, func(r report.Repeat) document.Cell { return whole(r.Noise.Tasks) }},
+		{figure("tasks"), true, func(r report.Repeat) document.Cell { return whole(r.Passes[0].Tasks) }},
 	}
 	for _, c := range []struct {
 		name, hint string
@@ -213,8 +213,8 @@ func (a analysis) repeatSection() *document.Section {
 		Notes: append([]string{
 			"pass@k is the unbiased estimate of the chance that at least one of k trials fully " +
 				"succeeds (Chen et al., 2021). pass^k estimates the chance that all k do (Yao et " +
-				"al., 2024). Both are means over tasks, and a task's value is the mean of its " +
-				"cells.",
+				"al., 2024). Both are means over the tasks with enough trials for every k, and a task's " +
+				"value is the mean of its cells.",
 			"Chance alone explains a difference between two runs that stays within the noise.",
 		}, a.averagedNote()...),
 	}

@@ -118,11 +118,17 @@ func (a analysis) modelDifferences() *document.Section {
 	}
 	return &document.Section{
 		ID: "model-differences", Title: "Models against each other",
-		Lead: "Each pair of models on the tasks that both tried, under the same conditions.",
+		Lead: "Each pair of the compared models on the same trials, with " + a.Condition + ".",
 		Table: pairedTable(a.Models, names("A", "B"), func(p report.Paired) []string {
 			return []string{p.A, p.B}
 		}),
-		Notes: a.pairedNotes(a.Models),
+		Notes: []string{
+			fmt.Sprintf("%d of %d pairs differ by more than chance: q is at most .05. It is the p-value of "+
+				"the ranking on the first screen, adjusted for all pairs (max-T over changes of signs, "+
+				"Westfall and Young 1993, closed over the order), and p is that of the pair alone.",
+				len(a.Ranking.Pairs), len(a.Models)),
+			methodNote(a.Models[0].Method) + " " + weightNote, populationNote(a.Population),
+		},
 	}
 }
 

@@ -16,83 +16,55 @@ func (a analysis) standingSection() *document.Section {
 	if len(all) == 0 {
 		return nil
 	}
+	table, caption := standingTable(all)
+	notes := []string{strings.TrimSpace(a.commonText() + " " + caption)}
+	if a.Skilless {
+		notes = append(notes, "These tasks leave little room between policies without skill and the best "+
+			"possible, so that they cannot show skill. Harder tasks can: difficulty medium or hard, or tasks "+
+			"whose tools do not share words with them.")
+	}
 	return &document.Section{
-		ID: "models", Title: "Models", Lead: a.bestText() + "\n" + a.nextText(),
-		Chart: standingChart(all), Table: tableBy(all, standingColumns(all)),
-		Notes: []string{standingNote(all)},
+		ID: "models", Title: "Models", Lead: strings.TrimSpace(a.bestText() + "\n" + a.nextText()),
+		Chart: standingChart(all), Table: table, Notes: notes,
 	}
-}
-
-// standingNote explains the columns.
-func standingNote(all []report.Standing) string {
-	text := commonText(all)
-	for _, c := range []struct {
-		shown   func(report.Standing) bool
-		meaning string
-	}{
-		{
-			skilled,
-			"Skill: 0 is the best policy without skill, which compares words, copies plans or guesses; " +
-				"100 % is the best possible.",
-		},
-		{
-			func(s report.Standing) bool { return s.FlawedPlan != nil || s.FailingTools != nil },
-			"Flawed plans, failing tools: the share of its success that a model loses, compared " +
-				"with the right plan and with reliable tools on the same tasks.",
-		},
-		{
-			func(s report.Standing) bool { return s.Hit > 0 },
-			"Recovery: full success if a tool failed and the plan still works.",
-		},
-		{
-			func(s report.Standing) bool { return s.Failed > 0 },
-			"False success: failures that the model calls done.",
-		},
-		{
-			func(s report.Standing) bool { return s.Price != nil },
-			"$ a success: the money of all attempts at these tasks, divided by the full successes.",
-		},
-		{
-			func(s report.Standing) bool { return s.Price != nil && s.Unpriced > 0 },
-			"≥ means that some of the cost is unknown.",
-		},
-	} {
-		if slices.ContainsFunc(all, c.shown) {
-			text += " " + c.meaning
-		}
-	}
-	return text
 }
 
 // commonText says which trials the rows are about.
-func commonText(all []report.Standing) string {
+func (a analysis) commonText() string {
+	all := a.Standings
 	low, high, complete := all[0].Common, all[0].Common, true
 	for _, s := range all {
 		low, high = min(low, s.Common), max(high, s.Common)
 		complete = complete && s.Common == s.Done
 	}
+	text := ""
 	switch n := assay.Counted(high, "trial"); {
 	case all[0].Own && len(all) > 1:
-		return "The models have no task in common, so that each row is about other trials."
+		text = "The models have no trial in common, so that each row is about other trials."
 	case complete && low == high && len(all) > 1:
-		return fmt.Sprintf("Each row is about the same %s.", n)
+		text = fmt.Sprintf("Each row is about the same %s.", n)
 	case complete:
-		return "Each row is about all trials that are done."
+		text = "Each row is about all trials that are done."
 	case low == high:
-		return fmt.Sprintf("All columns but done are about the %s whose tasks all models have done "+
-			"under the same conditions.", n)
+		text = fmt.Sprintf("All columns but done are about the same %s, which all compared models have "+
+			"done.", n)
+	default:
+		text = fmt.Sprintf("All columns but done are about trials that all compared models have done, "+
+			"%d to %d of each model.", low, high)
 	}
-	return fmt.Sprintf("All columns but done are about the trials, %d to %d of each model, whose "+
-		"tasks all models have done under the same conditions.", low, high)
+	if a.Condition != "" {
+		text += fmt.Sprintf(" Success is about those with %s, and each task weighs the same.",
+			a.Condition)
+	}
+	return text
 }
 
 // bestText names the best model and the certainty of that claim.
 func (a analysis) bestText() string {
 	var best, others, unable []string
+	compared := 0
 	for _, s := range a.Standings {
 		switch {
-		case s.Best:
-			best = append(best, s.Model)
 		case s.Selected != "":
 			unable = append(unable, fmt.Sprintf("%s lacks trials that are not missing by chance (%s)",
 				s.Model, s.Selected))
@@ -100,22 +72,31 @@ func (a analysis) bestText() string {
 			unable = append(unable, fmt.Sprintf("%s has done %s of its trials", s.Model,
 				roughly(float64(s.Done)/float64(s.Planned))))
 		case s.Compared:
-			others = append(others, s.Model)
+			compared++
+			if s.Best {
+				best = append(best, s.Model)
+			} else {
+				others = append(others, s.Model)
+			}
 		}
 	}
 	text := ""
 	switch {
-	case len(best) == 0:
+	case compared == 0 && len(a.Standings) > 1:
 		text = "No model can be called the best yet."
+	case len(best) == 0 && compared > 1 && a.Standings[0].Success.Rate == 0:
+		text = "No model succeeds, so that none is the best."
+	case len(best) == 0 && compared > 1:
+		text = a.tooFew()
 	case len(best) > 1:
 		text = fmt.Sprintf("Too close to call: %s.", strings.Join(best, ", "))
 		if p := a.tied(); p != nil {
 			text += fmt.Sprintf(" %s %s %s on the same %s (%s).", p.B, scored(p.Difference), p.A,
-				assay.Counted(p.Tasks, "task"), named("p", p.P))
+				assay.Counted(p.Tasks, "task"), named("p", p.Q))
 		}
 	case len(others) > 0:
-		text = fmt.Sprintf("Best: %s. By more than chance, %s did worse than another model.",
-			best[0], strings.Join(others, ", "))
+		text = fmt.Sprintf("Best: %s. It is better than %s by more than chance.", best[0],
+			strings.Join(others, ", "))
 	}
 	if len(unable) > 0 {
 		text += " Out of the comparison: " + strings.Join(unable, "; ") + "."
@@ -124,45 +105,55 @@ func (a analysis) bestText() string {
 }
 
 // tied compares the first two of several models that may be the best. The difference is not
-// negative. It returns nil if there are not several, or if they have no task in common.
+// negative. It returns nil if there are not several.
 func (a analysis) tied() *report.Paired {
-	best := slices.DeleteFunc(slices.Clone(a.Standings), func(s report.Standing) bool {
-		return !s.Best
-	})
-	if len(best) < 2 {
+	if len(a.Standings) < 2 || !a.Standings[0].Best || !a.Standings[1].Best {
 		return nil
 	}
-	p := report.Between(a.Models, best[1].Model, best[0].Model)
-	if p != nil && p.Difference < 0 {
-		return report.Between(a.Models, best[0].Model, best[1].Model)
-	}
-	return p
+	return report.Between(a.Models, a.Standings[1].Model, a.Standings[0].Model)
 }
 
-func standingColumns(all []report.Standing) []figureColumn[report.Standing] {
+// standingTable shows the figures of models, and explains those that are shown.
+func standingTable(all []report.Standing) (*document.Table, string) {
 	type row = report.Standing
 	has := func(is func(row) bool) bool { return slices.ContainsFunc(all, is) }
 	flawed := has(func(s row) bool { return s.FlawedPlan != nil })
 	failing := has(func(s row) bool { return s.FailingTools != nil })
-	return []figureColumn[row]{
+	columns := []figureColumn[row]{
 		{label("model"), true, func(s row) document.Cell { return text(s.Model) }},
-		{figure("success"), true, func(s row) document.Cell { return rateOf(s.Success, s.Common) }},
-		{figure("skill"), has(skilled), skillCell},
-		{figure("flawed plans"), flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) }},
-		{label("worst flaw"), flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) }},
-		{figure("failing tools"), failing, func(s row) document.Cell { return costCell(s.FailingTools) }},
-		{label("worst kind"), failing, func(s row) document.Cell { return worstCell(s.FailingTools) }},
-		{figure("recovery"), has(func(s row) bool { return s.Hit > 0 }), func(s row) document.Cell {
+	}
+	var shown []*report.Measure
+	for _, c := range []struct {
+		of     *report.Measure
+		wanted bool
+		cell   func(row) document.Cell
+	}{
+		{report.StandingSuccess, true, func(s row) document.Cell { return rateOf(s.Success, s.Ranked) }},
+		{report.StandingSkill, has(skilled), skillCell},
+		{report.FlawedPlan, flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) }},
+		{report.WorstFlaw, flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) }},
+		{report.ToolFailures, failing, func(s row) document.Cell { return costCell(s.FailingTools) }},
+		{report.WorstKind, failing, func(s row) document.Cell { return worstCell(s.FailingTools) }},
+		{report.Recovery, has(func(s row) bool { return s.Hit > 0 }), func(s row) document.Cell {
 			return rateOf(s.Recovery, s.Hit)
 		}},
-		{figure("false success"), has(func(s row) bool { return s.Failed > 0 }), func(s row) document.Cell {
+		{report.FalseSuccess, has(func(s row) bool { return s.Failed > 0 }), func(s row) document.Cell {
 			return rateOf(s.FalseSuccess, s.Failed)
 		}},
-		{figure("$ a success"), has(func(s row) bool { return s.Price != nil }), priceCell},
-		{figure("done"), has(func(s row) bool { return s.Done < s.Planned }), func(s row) document.Cell {
+		{report.DollarsPerSuccess, has(func(s row) bool { return s.Price != nil }), priceCell},
+		{report.Finished, has(func(s row) bool { return s.Done < s.Planned }), func(s row) document.Cell {
 			return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
 		}},
+	} {
+		if c.wanted {
+			shown = append(shown, c.of)
+		}
+		columns = append(columns, figureColumn[row]{
+			document.Column{Head: c.of.Heads[0], Hint: c.of.Means, Names: c.of.Format == report.AsWords},
+			c.wanted, c.cell,
+		})
 	}
+	return tableBy(all, columns), report.Caption(shown...)
 }
 
 func skilled(s report.Standing) bool { return s.Skill != nil }

@@ -28,15 +28,18 @@ func (a analysis) nextText() string {
 			"figures.", len(a.Warnings)))
 	}
 	if close := a.tied(); close != nil {
-		steps = append(steps, moreTasks(*close))
+		steps = append(steps, a.moreTasks(*close))
 	} else if a.Reason != nil {
 		steps = append(steps, "Read failed episodes: `assay failures`.")
 	}
 	return strings.Join(steps, " ")
 }
 
-// moreTasks estimates how many tasks would separate two sides.
-func moreTasks(p report.Paired) string {
+// moreTasks says what would separate the first two models.
+func (a analysis) moreTasks(p report.Paired) string {
+	if a.Ranking.Clusters < a.Ranking.Needed {
+		return a.tooFew()
+	}
 	found := foundText(p.Comparison) + "."
 	if n := tasksToSeparate(p); n > 0 {
 		return fmt.Sprintf("To separate the first two, run about %.0f tasks instead of %d. %s", n,
@@ -45,14 +48,28 @@ func moreTasks(p report.Paired) string {
 	return "Choose by cost or speed. " + found
 }
 
-// tasksToSeparate returns 0 if it is more than 20 times as many as there are. The smallest
-// detectable difference shrinks with the square root of the number of tasks.
+// tooFew says that the models have too few independent tasks in common to tell them apart.
+func (a analysis) tooFew() string {
+	r := a.Ranking
+	n := assay.Counted(r.Clusters, "task")
+	if r.Clusters < r.Tasks {
+		n = assay.Counted(r.Clusters, "sequence") + " of tools, which are the independent observations"
+	}
+	return fmt.Sprintf("The models cannot be told apart whatever they do: these trials have %s. %d are "+
+		"enough for %d models if the better one is better on each.", n, r.Needed, len(r.Names))
+}
+
+// tasksToSeparate returns 0 if it is more than 20 times as many as there are, or not more. The
+// smallest detectable difference shrinks with the square root of the number of tasks.
 func tasksToSeparate(p report.Paired) float64 {
 	times := math.Pow(p.Detectable/p.Difference, 2)
 	if p.Difference == 0 || times > 20 {
 		return 0
 	}
-	return math.Ceil(times*float64(p.Tasks)/10) * 10
+	if n := math.Ceil(times*float64(p.Tasks)/10) * 10; n > float64(p.Tasks) {
+		return n
+	}
+	return 0
 }
 
 func roughly(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

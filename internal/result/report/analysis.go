@@ -19,6 +19,12 @@ type Analysis struct {
 	// Reason is the most frequent reason why trials failed. It is nil if all succeeded.
 	Reason   *Reason   `json:"reason"`
 	Warnings []Warning `json:"warnings"`
+	// Ranking is nil if there are fewer than two models to rank, or no trial that they share.
+	Ranking *Ranking `json:"ranking"`
+	// Condition is that of the standings' successes; see [Ranking.Condition].
+	Condition string `json:"condition"`
+	// Skilless is true if floors are known, but leave no room for skill at these tasks.
+	Skilless bool `json:"no_room_for_skill,omitempty"`
 	// Standings has a row for each model with an outcome.
 	Standings []Standing `json:"standings"`
 	// Cells holds all planned cells, in the order of Rows and then by task type.
@@ -35,9 +41,8 @@ type Analysis struct {
 	// Levels compares the other reliabilities, difficulties and mixes of faults of a model (B) with
 	// the first ones (A).
 	Levels []Paired `json:"level_comparisons"`
-	// Tests counts the tests of the report, which are one family: the tests in Variants, Models and
-	// Levels, of the rivals of the best, and of variants with the same prompt. Each Q is adjusted
-	// for all.
+	// Tests counts the tests in Variants and Levels and of variants with the same prompt, which are
+	// one family: each Q is adjusted for all. The pairs of models are another one; see [Ranking].
 	Tests  int     `json:"tests"`
 	Curves []Curve `json:"reliability"`
 	// Effort has the models' effort, data and costs.
@@ -59,8 +64,7 @@ type Analysis struct {
 	// be unknown.
 	Killed int `json:"killed_runs,omitempty"`
 
-	// Loss is the largest loss. It is nil if no factor or task costs any model anything.
-	Loss *Loss `json:"-"`
+	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
 	Example *Example `json:"-"`
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
@@ -189,14 +193,16 @@ func (d Design) Analyze(
 	cells := counts.cells
 	models := byModel(cells)
 	population := from.describe()
+	x := counts.newField()
+	ranking := x.rank()
 	a := &Analysis{
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
 		Cells:  grid(cells, append(slices.Clone(rowFactors), taskType), rowMeasures...),
 		Curves: curves(d.curved(cells)), Effort: grid(models, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
-		Variants: compareVariants(cells), Models: compareModels(cells), Levels: compareLevels(cells),
-		Standings: standings(cells), Speed: b.Speed,
+		Variants: compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
+		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: x.standings(cells, ranking), Speed: b.Speed,
 		Main: grid(models, []string{model}, mainMeasures...),
 		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
 	}
@@ -220,13 +226,13 @@ func (d Design) Analyze(
 		b.Prompts = plainKeys(b.Prompts)
 	}
 	same := sameText(cells, b)
-	family := references(a.Variants, a.Models, a.Levels, same)
+	family := references(a.Variants, a.Levels, same)
 	adjust(family)
 	a.Tests = len(family)
 	if len(a.Curves) > 0 {
 		a.ByReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
 	}
-	a.findLoss(*counts, len(d.Parts))
+	a.findLoss(*counts)
 	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
 }

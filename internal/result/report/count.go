@@ -29,10 +29,32 @@ func (l luck) compare(o luck) int {
 	)
 }
 
+// A record is a planned trial. A report may have a million of them.
+type record struct {
+	cell     *cell
+	task     task
+	repeat   int32
+	unpriced int32  // tokens of unknown cost
+	counts   uint32 // a bit for each kind of its outcome; 0 without one
+	best     float64
+	usd      float64 // of all attempts
+	trialFacts
+}
+
+func (r *record) settled() bool { return r.counts != 0 } // done is one of the kinds
+
+func (r *record) outcomes() (out outcomes) {
+	for k := range out {
+		out[k] = int32(r.counts >> k & 1)
+	}
+	return out
+}
+
 // A counted experiment has its cells in the order of tables, and its outcomes by luck.
 type counted struct {
-	cells []*cell
-	lucks map[luck]stat.Group
+	cells   []*cell
+	records []record
+	lucks   map[luck]stat.Group
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
 	failures map[failure]*Example
@@ -70,14 +92,7 @@ func countAll(
 	}
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
-	// The map below may hold a million of these.
-	type place struct {
-		cell   int32 // ^cell after the trial is settled
-		task   task
-		repeat int32
-		trialFacts
-	}
-	known := make(map[[16]byte]place)
+	known := make(map[[16]byte]int32) // places in records
 	tasks := make(map[assay.TaskID]task)
 	for trial := range trials {
 		c, ok := index[trial.Cell]
@@ -96,7 +111,10 @@ func countAll(
 			tasks[trial.Task] = of
 			x.tasks = append(x.tasks, trial.Task)
 		}
-		known[key(trial.ID)] = place{c, of, int32(trial.Repeat), d.facts(&trial)}
+		known[key(trial.ID)] = int32(len(x.records))
+		x.records = append(x.records, record{
+			cell: cells[c], task: of, repeat: int32(trial.Repeat), trialFacts: d.facts(&trial),
+		})
 	}
 	var a assay.Attempt // one for all, because outcomes point at it
 	o := &outcome{Attempt: &a}
@@ -105,32 +123,28 @@ func countAll(
 			return nil, err
 		}
 		a = next
-		id := key(a.ID)
-		p, ok := known[id]
+		at, ok := known[key(a.ID)]
 		if !ok {
 			continue
 		}
-		settled := p.cell < 0
-		if settled {
-			p.cell = ^p.cell
-		}
-		c := cells[p.cell]
-		o.task, o.floor, o.trialFacts = p.task, c.floor, p.trialFacts
+		r := &x.records[at]
+		c := r.cell
+		o.task, o.floor, o.trialFacts = r.task, c.floor, r.trialFacts
 		a.Sampling = c.sampling
-		c.pay(&a, p.task)
-		if settled || !a.Settles() || a.Superseded {
+		c.pay(&a, r.task)
+		r.usd += a.CostUSD
+		r.unpriced += int32(a.UnpricedTokens)
+		if r.settled() || !a.Settles() || a.Superseded {
 			continue
 		}
-		c.settle(o)
+		r.counts, r.best = c.settle(o), a.Best
 		c.runs[a.Run]++
 		if !o.full() {
-			x.fail(a.ID, c, a.Cause, p.task)
+			x.fail(a.ID, c, a.Cause, r.task)
 		}
-		at := luck{c.Model, p.task, p.repeat}
-		g := x.lucks[at]
-		x.lucks[at] = stat.Group{Full: g.Full + int(flag(o.full())), N: g.N + 1}
-		p.cell = ^p.cell
-		known[id] = p
+		same := luck{c.Model, r.task, r.repeat}
+		g := x.lucks[same]
+		x.lucks[same] = stat.Group{Full: g.Full + int(flag(o.full())), N: g.N + 1}
 	}
 	for _, c := range cells {
 		if !slices.Contains(d.Models, c.Model) {
@@ -147,7 +161,7 @@ func (d Design) facts(t *assay.Trial) trialFacts {
 	flawed := IsFlawed(t.Variant)
 	return trialFacts{
 		hurts:      flawed && (d.Hurts == nil || d.Hurts(t)),
-		survivable: !flawed && (d.Survivable == nil || d.Survivable(t)),
+		survivable: plainOf(t.Variant) == assay.Optimal && (d.Survivable == nil || d.Survivable(t)),
 		open:       d.Open != nil && d.Open(t),
 	}
 }

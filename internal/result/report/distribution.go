@@ -123,15 +123,37 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 		}
 		by := from.bySequence()
 		r := Repeat{Model: m, Noise: stat.Noise(all, by), Passes: []stat.Passes{}}
-		for k := 1; k <= most; k *= 2 {
-			r.Passes = append(r.Passes, stat.PassK(all, k, by))
+		same, most := oneSet(all)
+		for k := 1; k < most; k *= 2 {
+			r.Passes = append(r.Passes, stat.PassK(same, k, by))
 		}
-		if last := r.Passes[len(r.Passes)-1].K; last < most {
-			r.Passes = append(r.Passes, stat.PassK(all, most, by))
-		}
+		r.Passes = append(r.Passes, stat.PassK(same, most, by))
 		out = append(out, r)
 	}
 	return out
+}
+
+// oneSet returns the tasks and cells with enough trials for every k up to the returned one, so that
+// pass@k cannot fall and pass^k cannot rise because other tasks count. It is the largest k that at
+// least half of the tasks have trials for.
+func oneSet(all []stat.Task) (same []stat.Task, most int) {
+	var trials []int
+	for _, t := range all {
+		n := 0
+		for _, c := range t.Cells {
+			n = max(n, c.N)
+		}
+		trials = append(trials, n)
+	}
+	slices.Sort(trials)
+	most = trials[len(trials)/2]
+	for _, t := range all {
+		t.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c stat.Group) bool { return c.N < most })
+		if len(t.Cells) > 0 {
+			same = append(same, t)
+		}
+	}
+	return same, most
 }
 
 // A Bin counts outcomes with the same value.

@@ -13,12 +13,6 @@ var (
 	active = regexp.MustCompile(`(?i)[-_]a\d+(?:\.\d+)?b($|[-_.:@])`)
 )
 
-func sameFamily(a, b string) bool {
-	x, _, ok := Family(a)
-	y, _, also := Family(b)
-	return ok && also && x == y
-}
-
 // Family returns a name that all models of a family share, and the model's parameters in
 // billions. It returns false if the model's name does not state its size.
 func Family(model string) (family string, billions float64, ok bool) {

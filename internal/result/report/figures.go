@@ -55,8 +55,17 @@ func (o *outcome) claims() bool {
 	return o.Ended == assay.Finished && !silent
 }
 
-// hit reports whether the outcome met a fault of a tool that its plan survives.
-func (o *outcome) hit() bool { return o.survivable && o.Failures+o.FaultsMet > 0 }
+// hit reports whether the outcome met a failure of a tool that its right plan survives. A slow answer
+// is no failure, and neither is an attacker in an answer, so that only failed calls tell if the mix
+// of faults has such kinds.
+func (o *outcome) hit() bool {
+	if !o.survivable {
+		return false
+	}
+	harmless := strings.Contains(o.Faults, string(assay.FaultSlow)) ||
+		strings.Contains(o.Faults, string(assay.FaultInjected))
+	return o.Failures > 0 || !harmless && o.FaultsMet > 0
+}
 
 // The sums, names and distributions of outcomes.
 var (
@@ -269,7 +278,7 @@ var (
 	CostPerTrial = measure("usd_per_trial", "per trial", AsDollars+"%.5f",
 		"the same money divided by the trials of the table of models", nil)
 	CostPerFull = measure("cost_per_full_success", "$ a success", AsDollars+"%.4f",
-		"the money of all attempts at the tasks of the table of models, divided by the full successes", nil)
+		"the money of all attempts at the trials of the table of models, divided by their full successes", nil)
 	Unpriced = measure("unpriced_tokens", "unpriced", "%.0f",
 		"tokens with an unknown cost, which dollars leave out",
 		paid(func(b *bill) Value { return number(float64(b.usage.UnpricedTokens)) }))
@@ -302,6 +311,31 @@ func pilotMeasure(name, means string, of func(*assay.PilotScores) assay.Level) *
 		return o.Pilot != nil && of(o.Pilot) == assay.FullSuccess
 	})))
 }
+
+// The measures of the first screen. [Standing] has their values.
+var (
+	StandingSuccess = measure("full_success", "success", AsPercent, "", nil)
+	StandingSkill   = measure("skill", "skill", AsPercent,
+		"0 is the best policy without skill, which compares words, copies plans or guesses; 100 % is "+
+			"the best possible", nil)
+	FlawedPlan = measure("flawed_plan", "flawed plans", AsPercent,
+		"the share of its success that a model loses with plans whose flaw can hurt, compared with the "+
+			"right plan at the same tasks, reliability and kind of failing tools", nil)
+	WorstFlaw    = measure("flawed_plan", "worst flaw", AsWords, "", nil)
+	ToolFailures = measure("failing_tools", "failing tools", AsPercent,
+		"the share of its success that a model loses with the right plan, compared with reliable tools "+
+			"at the same tasks", nil)
+	WorstKind = measure("failing_tools", "worst kind", AsWords, "", nil)
+	Recovery  = measure("recovery", "recovery", AsPercent,
+		"full success of trials with the right plan in which a tool failed, and an agent that repeats "+
+			"each call until it has happened would have completed the plan", nil)
+	FalseSuccess = measure("false_success", "false success", AsPercent,
+		"failures in which the model, or its agent, said that it was done; not in pilot", nil)
+	DollarsPerSuccess = measure("usd_per_success", "$ a success", AsDollars+"%.4f",
+		"the money of all attempts at these trials, divided by the full successes; ≥ if some of the cost "+
+			"is unknown", nil)
+	Finished = measure("done", "done", AsPercent, "", nil)
+)
 
 // The measures of the tables of a report.
 var (

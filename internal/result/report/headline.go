@@ -9,17 +9,27 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Loss is the part of a model's full successes that a level of a factor costs. The factor is
-// one of cells, or Task.
+// A Loss is the part of a model's full successes that a level of a factor costs, beyond chance. The
+// factor is one of cells, or Task.
 type Loss struct {
-	Model, Factor, Level string
+	Model  string `json:"model"`
+	Factor string `json:"factor"`
+	Level  string `json:"level"`
 	// Against is the level that it is compared with. It is empty for all other levels.
-	Against string
-	// Points is the rate at Against minus the rate at Level.
-	Points   float64
-	Interval stat.Interval
-	// Significant is true if the loss is more than chance, whatever else was compared.
-	Significant bool
+	Against string `json:"against,omitempty"`
+	stat.ShownLoss
+}
+
+// Losses says what costs models most; see [stat.LargestLoss].
+type Losses struct {
+	// Largest is nil if nothing costs any model anything beyond chance.
+	Largest *Loss `json:"largest"`
+	// Compared counts the levels, types of tasks and tasks that could have been it.
+	Compared int `json:"compared"`
+	// TaskTrials is how many trials of a task would show that it always fails, and Fewest how many
+	// some task has. Both are 0 without tasks to compare.
+	TaskTrials int `json:"task_trials_needed,omitempty"`
+	Fewest     int `json:"task_trials,omitempty"`
 }
 
 // Task is the factor of a loss on one task.
@@ -32,12 +42,76 @@ type Example struct {
 	Cause assay.Cause
 }
 
-// findLoss finds the largest loss, and a trial that shows it or the main reason. The tests of the
-// analysis have to be adjusted already.
-func (a *Analysis) findLoss(x counted, parts int) {
+// findLoss finds the largest loss of the models that figures are about, and a trial that shows it or
+// the main reason.
+func (a *Analysis) findLoss(x counted) {
 	x.cells = counting(x.cells)
-	a.Loss = x.loss(slices.Concat(a.Variants, a.Levels), parts)
-	a.Example = x.example(a.Loss, a.Reason)
+	models := slices.DeleteFunc(byModel(x.cells), func(m *cell) bool { return m.n(done) == 0 })
+	contrasts := slices.Concat(a.Variants, a.Levels)
+	for _, m := range models {
+		mine := slices.DeleteFunc(slices.Clone(contrasts), func(p Paired) bool { return p.Model != m.Model })
+		data, tasks, types := x.lossData(ofModel(x.cells, m.Model))
+		data.Models = len(models)
+		for _, p := range mine {
+			data.Levels = append(data.Levels, p.data.tasks)
+		}
+		found := stat.LargestLoss(data)
+		a.Losses.Compared += found.Compared
+		if a.Losses.Fewest == 0 || found.Fewest < a.Losses.Fewest {
+			a.Losses.TaskTrials, a.Losses.Fewest = found.TaskTrials, found.Fewest
+		}
+		top := found.Top
+		if top == nil || a.Losses.Largest != nil && a.Losses.Largest.AtLeast >= top.AtLeast {
+			continue
+		}
+		l := &Loss{Model: m.Model, ShownLoss: *top}
+		switch top.Family {
+		case stat.ByLevel:
+			p := mine[top.Index]
+			l.Factor, l.Level, l.Against = cmp.Or(p.Factor, variant), p.B, p.A
+		case stat.ByType:
+			l.Factor, l.Level = taskType, types[top.Index]
+		case stat.BySoleTask:
+			l.Factor, l.Level = Task, string(x.tasks[tasks[top.Index]])
+		}
+		a.Losses.Largest = l
+	}
+	a.Example = x.example(a.Losses.Largest, a.Reason)
+}
+
+// lossData returns the trials of a model by task and type. The indices of the tasks and types in the
+// data belong to the other results.
+func (x *counted) lossData(mine []*cell) (d stat.LossData, tasks []task, types []string) {
+	types = levels(mine, taskType)
+	type place struct {
+		task task
+		kind string
+	}
+	at := make(map[place]*stat.TriedTask)
+	conditions := make(map[assay.Cell]int)
+	for _, c := range mine {
+		d.BySequence = c.from.bySequence()
+		condition := without(c.Cell, taskType)
+		if _, ok := conditions[condition]; !ok {
+			conditions[condition] = len(conditions)
+		}
+		for of, o := range c.tasks {
+			p := place{of, c.TaskType}
+			if at[p] == nil {
+				at[p] = &stat.TriedTask{Type: slices.Index(types, c.TaskType), Sequence: c.from.of[of]}
+			}
+			at[p].Cells = append(at[p].Cells, stat.TriedCell{
+				Condition: conditions[condition], Group: o.group(),
+			})
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(at), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.kind, b.kind))
+	}) {
+		tasks = append(tasks, p.task)
+		d.Tasks = append(d.Tasks, *at[p])
+	}
+	return d, tasks, types
 }
 
 // Between returns the comparison of two models with a as the first side, or nil without one.
@@ -56,40 +130,6 @@ func Between(tests []Paired, a, b string) *Paired {
 	return nil
 }
 
-// sharedCells returns the cells with only the tasks that all models with outcomes have done under
-// the same conditions. It returns all cells, and false, if that leaves out all tasks.
-func sharedCells(cells []*cell) (shared []*cell, ok bool) {
-	type place struct {
-		assay.Cell
-		task task
-	}
-	models := make(map[string]bool)
-	tried := make(map[place]int)
-	for _, c := range cells {
-		for of := range c.tasks {
-			models[c.Model] = true
-			tried[place{without(c.Cell, model), of}]++
-		}
-	}
-	var out []*cell
-	for _, c := range cells {
-		at := without(c.Cell, model)
-		shared := c.only(func(of task, o outcomes) outcomes {
-			if tried[place{at, of}] < len(models) {
-				return outcomes{}
-			}
-			return o
-		})
-		if shared.n(done) > 0 {
-			out = append(out, shared)
-		}
-	}
-	if len(out) == 0 {
-		return cells, false
-	}
-	return out, true
-}
-
 // compareLevels compares levels of the other factors with their first levels, such as the highest
 // reliability, on the same tasks. Reliable tools meet no fault, so they stand for every mix of
 // faults.
@@ -105,125 +145,11 @@ func compareLevels(cells []*cell) []Paired {
 			all := levels(mine, factor)
 			for _, name := range all[1:] {
 				p := Paired{Model: m, Factor: factor, A: all[0], B: name}
-				p.Comparison = pairs(mine, p.A, p.B, factor).compare()
-				if p.Tasks > 0 {
+				if p.compare(pairs(mine, p.A, p.B, factor)); p.Tasks > 0 {
 					out = append(out, p)
 				}
 			}
 		}
-	}
-	return out
-}
-
-// loss finds the largest loss. Tests on the same tasks and differences between types of tasks
-// come before single tasks, and losses that are more than chance before others.
-func (x *counted) loss(tests []Paired, parts int) *Loss {
-	var all []Loss
-	for _, p := range tests {
-		if len(ofModel(x.cells, p.Model)) > 0 {
-			all = append(all, Loss{
-				Model: p.Model, Factor: cmp.Or(p.Factor, variant), Level: p.B, Against: p.A,
-				Points:      -p.Difference,
-				Interval:    stat.Interval{Low: -p.Interval.High, High: -p.Interval.Low},
-				Significant: p.Significant(),
-			})
-		}
-	}
-	if parts < 2 { // the types of several parts met different conditions
-		all = append(all, x.typeLosses()...)
-	}
-	top := largest(all)
-	if top != nil && top.Significant {
-		return top
-	}
-	if single := largest(x.taskLosses()); single != nil && (top == nil || single.Significant) {
-		return single
-	}
-	return top
-}
-
-// largest returns the largest loss, of those that are more than chance if there are any.
-func largest(all []Loss) *Loss {
-	var top *Loss
-	for i, l := range all {
-		if l.Points <= 0 {
-			continue
-		}
-		if top == nil || cmp.Or(cmp.Compare(flag(l.Significant), flag(top.Significant)),
-			cmp.Compare(l.Points, top.Points)) > 0 {
-			top = &all[i]
-		}
-	}
-	return top
-}
-
-// typeLosses compares each model's rate at a type of tasks with its rate at the others.
-func (x *counted) typeLosses() []Loss {
-	var all []separate
-	for _, m := range modelsOf(x.cells) {
-		mine := ofModel(x.cells, m)
-		for _, name := range levels(mine, taskType) {
-			here := sum(where(mine, func(c assay.Cell) bool { return c.TaskType == name }))
-			rest := sum(where(mine, func(c assay.Cell) bool { return c.TaskType != name }))
-			all = append(all, separate{
-				Loss{Model: m, Factor: taskType, Level: name}, here.byTask(), rest.byTask(),
-			})
-		}
-	}
-	return losses(all, len(all))
-}
-
-// taskLosses compares each model's rate at its worst task with its rate at the others.
-func (x *counted) taskLosses() []Loss {
-	var worst []separate
-	chosen := 0
-	for _, m := range byModel(x.cells) {
-		tasks := slices.Sorted(maps.Keys(m.tasks))
-		if len(tasks) < 2 {
-			continue
-		}
-		chosen += len(tasks)
-		low := slices.MinFunc(tasks, func(a, b task) int {
-			g, h := m.tasks[a].group(), m.tasks[b].group()
-			return cmp.Or(cmp.Compare(g.Full*h.N, h.Full*g.N), cmp.Compare(h.N, g.N),
-				cmp.Compare(x.tasks[a], x.tasks[b]))
-		})
-		u := separate{Loss: Loss{Model: m.Model, Factor: Task, Level: string(x.tasks[low])}}
-		for _, of := range tasks {
-			if of != low {
-				u.rest = append(u.rest, m.tasks[of].group())
-			}
-		}
-		for k := range m.tasks[low][done] { // the trials of the one task are the sample
-			u.here = append(u.here, stat.Group{Full: int(flag(k < m.tasks[low][full])), N: 1})
-		}
-		worst = append(worst, u)
-	}
-	return losses(worst, chosen)
-}
-
-// fewestHere is how many tasks of a type, or trials of a task, can show a loss. The worst one of
-// many tasks with a single trial has failed, whatever the model.
-const fewestHere = 3
-
-// A separate loss compares different tasks.
-type separate struct {
-	Loss
-	here, rest []stat.Group
-}
-
-// losses computes losses. One is more than chance if its interval excludes 0 at a level that is
-// adjusted by Bonferroni for the number that they were chosen from.
-func losses(all []separate, chosen int) (out []Loss) {
-	level := 1 - level05/float64(max(1, chosen))
-	for _, u := range all {
-		if len(u.here) == 0 || len(u.rest) == 0 {
-			continue
-		}
-		u.Points, u.Interval = stat.Separate(u.rest, u.here, 1-level05)
-		_, wide := stat.Separate(u.rest, u.here, level)
-		u.Significant = wide.Low > 0 && len(u.here) >= fewestHere
-		out = append(out, u.Loss)
 	}
 	return out
 }

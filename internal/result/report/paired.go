@@ -24,7 +24,12 @@ type Paired struct {
 	// Q is P adjusted for all tests of the report with Benjamini and Hochberg's procedure. Of the
 	// differences with q below .05, one in twenty is a false discovery.
 	Q float64 `json:"q"`
+
+	data commonTasks
 }
+
+// compare fills in the comparison of the two sides' tasks.
+func (p *Paired) compare(data commonTasks) { p.data, p.Comparison = data, data.compare() }
 
 // Significant reports whether the difference is more than chance.
 func (p Paired) Significant() bool { return p.Tasks > 0 && p.Q < level05 }
@@ -53,8 +58,7 @@ func compareVariants(cells []*cell) []Paired {
 		for i, name := range names {
 			for _, reference := range names[:i] {
 				p := Paired{Model: m, A: reference, B: name}
-				p.Comparison = pairs(mine, reference, name, by).compare()
-				if p.Tasks > 0 {
+				if p.compare(pairs(mine, reference, name, by)); p.Tasks > 0 {
 					out = append(out, p)
 					break
 				}
@@ -64,20 +68,18 @@ func compareVariants(cells []*cell) []Paired {
 	return out
 }
 
-// mostModels limits the models that are compared with every other model. Models beyond it
-// are compared with models of their own family only.
-const mostModels = 16
-
-// compareModels compares each pair of models.
-func compareModels(cells []*cell) []Paired {
-	models := modelsOf(cells)
+// compareModels compares each pair of the ranked models on the trials that they were ranked on. Q is
+// the p-value of the ranking, which is adjusted for all pairs of models.
+func compareModels(f *field, r *Ranking) []Paired {
 	out := []Paired{}
-	for i, a := range models {
-		for k, b := range models[i+1:] {
-			if i+1+k >= mostModels && !sameFamily(a, b) {
-				continue
-			}
-			p := Paired{A: a, B: b, Comparison: pairs(cells, a, b, model).compare()}
+	if r == nil {
+		return out
+	}
+	for i, a := range r.Names {
+		for _, b := range r.Names[i+1:] {
+			p := Paired{A: a, B: b}
+			p.compare(pairs(f.plain, a, b, model))
+			p.Q, _ = r.between(a, b)
 			if p.Tasks > 0 {
 				out = append(out, p)
 			}

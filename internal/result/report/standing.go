@@ -15,15 +15,18 @@ import (
 type Standing struct {
 	Model string `json:"model"`
 	// Planned and Done count the model's trials. All other figures cover the Common trials: the
-	// trials at tasks that all models have settled under the same conditions. Own is true if there
-	// is no such task, so that the common trials are all of the model's outcomes.
+	// trials that all models that can be the best have done. Own is true if there is no such trial,
+	// so that the common trials are all of the model's outcomes.
 	Planned int  `json:"planned"`
 	Done    int  `json:"done"`
 	Common  int  `json:"common"`
 	Own     bool `json:"own_trials,omitempty"`
-	// Success is the rate of full success.
+	// Success is the rate of full success over the Ranked ones of them, those of
+	// [Ranking.Condition]: the mean over tasks of a task's rate, as in [stat.Rank].
 	Success Share `json:"full_success"`
-	// Skill is nil if no floor is known, or if it is hardly below the ceiling.
+	Ranked  int   `json:"ranked_trials"`
+	// Skill is nil if no floor is known, or if the tasks leave no room
+	// for it.
 	Skill *Skill `json:"skill"`
 	// Conditions has the rates of full success that the costs compare, each over all common trials
 	// under the condition: the first plan without a flaw with the most reliable tools, flawed plans
@@ -34,17 +37,18 @@ type Standing struct {
 	// with reliable tools at the same tasks. Each is nil if there is no such comparison.
 	FlawedPlan   *Cost `json:"flawed_plan"`
 	FailingTools *Cost `json:"failing_tools"`
-	// Recovery is the rate of full success on the Hit trials: trials with the right plan that met a
-	// fault of a tool and that the plan survives, if each call is repeated until it has happened.
+	// Recovery is the rate of full success on the Hit trials: trials that showed the right plan, in
+	// which a call failed by chance or gave a wrong answer, and that the plan survives, if each call
+	// is repeated until it has happened.
 	Recovery Share `json:"recovery"`
 	Hit      int   `json:"hit"`
 	// FalseSuccess is the share of the Failed trials in which the model claimed to be done. Trials
 	// of the pilot world are left out of both, because it ignores claims before the work is done.
 	FalseSuccess Share `json:"false_success"`
 	Failed       int   `json:"failed"`
-	// Price is the money of all attempts at the tasks of these trials, divided by the full
-	// successes. It is nil without a cost. Unpriced counts the tokens with an unknown cost, which
-	// Price leaves out, so that it has no upper limit.
+	// Price is the money of all attempts at these trials, divided by the full successes. It is nil
+	// without a cost. Unpriced counts the tokens with an unknown cost, which Price leaves out, so
+	// that it has no upper limit.
 	Price    *stat.Price `json:"usd_per_success"`
 	Unpriced int         `json:"unpriced_tokens,omitempty"`
 	// PerTrial is the same money divided by the common trials.
@@ -52,11 +56,11 @@ type Standing struct {
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
 	// "3 content_filter". It is empty if they don't, as far as is known.
 	Selected string `json:"selected,omitempty"`
-	// Compared is true if the model was compared with the others to find the best one.
+	// Compared is true if the model was compared with others to find the best one.
 	Compared bool `json:"compared"`
-	// Best is true if no model that can be the best did better by more than chance. A model can be
-	// the best if at least 95 % of its trials are done and Selected is empty. Simulated models only
-	// can if there are no others.
+	// Best is true if the first of the compared models has a success and does not beat this one; see
+	// [stat.Ranked]. It is false for all if they have too few tasks in common. A model is compared if at least 95 % of its trials are done and Selected is
+	// empty. Simulated models only are if there are no others.
 	Best bool `json:"best"`
 }
 
@@ -72,9 +76,9 @@ type Skill struct {
 	Trials   int           `json:"trials"`
 }
 
-// leastRange is how far the ceiling has to be above the floor. If they are closer, trials show
-// hardly any skill.
-const leastRange = .05
+// leastRange is how far the ceiling has to be above the floor. If they are closer, tasks leave little
+// room for skill: the interval of a rate would be wider than the range.
+const leastRange = .20
 
 // A Condition is the rate of a model under a condition. Name is [RightPlan] or another variant
 // without a flaw, [FlawedPlans] or [FailingTools].
@@ -118,46 +122,54 @@ func (a *Analysis) Standing(model string) *Standing {
 	return &a.Standings[i]
 }
 
-// standings computes the rows of all models with outcomes, the best first.
-func standings(cells []*cell) []Standing {
+// standings computes the rows of all models with outcomes: the ranked ones in their order, then the
+// others.
+func (f *field) standings(cells []*cell, ranking *Ranking) []Standing {
 	out := []Standing{}
-	common, shares := sharedCells(cells)
+	place := make(map[string]int)
 	for _, m := range byModel(cells) {
-		if m.n(done) > 0 {
-			shared := ofModel(common, m.Model)
-			s := m.standing(m.Model, shared)
-			s.Own = !shares
-			s.Skill = new(sum(shared)).skill()
-			out = append(out, s)
+		if m.n(done) == 0 {
+			continue
 		}
+		s := f.standing(m)
+		place[s.Model] = len(cells)
+		if i := slices.Index(f.deciders, s.Model); i >= 0 && ranking != nil && m.complete() {
+			s.Compared = true
+			s.Best = ranking.decides() && ranking.Models[i].Best
+			place[s.Model] = slices.Index(ranking.Order, i)
+		}
+		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Standing) int {
-		return cmp.Compare(b.Success.Rate, a.Success.Rate)
+		return cmp.Or(cmp.Compare(place[a.Model], place[b.Model]),
+			cmp.Compare(b.Success.Rate, a.Success.Rate))
 	})
-	best(out, cells)
 	return out
 }
 
-// standing returns a model's row. common are the model's cells with only the tasks that all models
-// have.
-func (t *tally) standing(model string, common []*cell) Standing {
-	shared := sum(common)
+// standing returns a model's row.
+func (f *field) standing(m *cell) Standing {
+	common, plain := ofModel(f.common, m.Model), ofModel(f.plain, m.Model)
+	all, ranked := sum(common), sum(plain)
 	s := Standing{
-		Model: model, Planned: t.planned, Done: t.n(done), Selected: t.selected(),
-		Success: shared.among(done, full), Common: shared.n(done), Conditions: conditions(common),
-		FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
-		Recovery: shared.among(hit, survived), Hit: shared.n(hit),
-		FalseSuccess: shared.among(unfinished, claimed), Failed: shared.n(unfinished),
+		Model: m.Model, Planned: m.planned, Done: m.n(done), Selected: m.selected(), Own: f.own,
+		Common: all.n(done), Ranked: ranked.n(done), Skill: all.skill(),
+		Conditions: conditions(common), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
+		Recovery: all.among(hit, survived), Hit: all.n(hit),
+		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
 	}
-	for _, tokens := range shared.unpriced {
+	tasks, bySequence := f.shared([]string{m.Model})
+	r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
+	s.Success = Share{Count: ranked.n(full), Rate: r.Rate, Interval: r.Interval, Of: ranked.n(done)}
+	for _, tokens := range all.unpriced {
 		s.Unpriced += tokens
 	}
 	usd := 0.0
-	for _, spent := range shared.spent {
-		usd += spent
+	for _, of := range slices.Sorted(maps.Keys(all.spent)) {
+		usd += all.spent[of]
 	}
 	if usd > 0 {
-		s.Price, s.PerTrial = new(shared.price()), usd/float64(shared.n(done))
+		s.Price, s.PerTrial = new(all.price()), usd/float64(all.n(done))
 		if s.Unpriced > 0 {
 			s.Price.High = nil
 		}
@@ -185,6 +197,20 @@ func (t *tally) skill() *Skill {
 		Low: between(success.Interval.Low), High: between(success.Interval.High),
 	}
 	return s
+}
+
+// skilless reports whether floors are known, but no model has a skill because the tasks leave no room.
+func (f *field) skilless() bool {
+	known := false
+	for _, m := range byModel(f.common) {
+		if m.bound().n > 0 {
+			if m.skill() != nil {
+				return false
+			}
+			known = true
+		}
+	}
+	return known
 }
 
 // price divides the money by the successes.
@@ -224,44 +250,11 @@ func (t *tally) selected() string {
 // enough is the share of its trials that a model must have done to be called the best.
 const enough = .95
 
-// best marks the models that may be the best. Each pair is compared on the tasks that both have
-// done under the same conditions, and the p-values are adjusted by Holm's method.
-func best(all []Standing, cells []*cell) {
-	simulated := !slices.ContainsFunc(all, func(s Standing) bool { return !Simulated(s.Model) })
-	var able []int
-	for i, s := range all {
-		if Simulated(s.Model) == simulated && s.Selected == "" && len(able) < mostModels &&
-			float64(s.Done) >= enough*float64(s.Planned) {
-			able = append(able, i)
-		}
-	}
-	type pair struct {
-		worse int
-		p     float64
-	}
-	var tests []pair
-	for n, i := range able {
-		all[i].Compared, all[i].Best = true, true
-		for _, k := range able[n+1:] {
-			c := pairs(cells, all[i].Model, all[k].Model, model).compare()
-			worse := k
-			if c.Difference > 0 {
-				worse = i
-			}
-			tests = append(tests, pair{worse, c.P})
-		}
-	}
-	slices.SortFunc(tests, func(a, b pair) int { return cmp.Compare(a.p, b.p) })
-	for i, t := range tests {
-		if t.p*float64(len(tests)-i) >= level05 {
-			return
-		}
-		all[t.worse].Best = false
-	}
-}
-
-// flawedPlan compares the model's flawed variants with the right plan.
+// flawedPlan compares the model's flawed variants with the right plan. It leaves out outcomes whose
+// flaw hurts no agent that follows the plan; see [Design].
 func flawedPlan(mine []*cell) *Cost {
+	plain := where(mine, func(c assay.Cell) bool { return !IsFlawed(c.Variant) })
+	mine = append(plain, hurtingOnly(mine)...)
 	by := variantFactor(mine)
 	flawed := slices.DeleteFunc(levels(mine, by), func(v string) bool { return !IsFlawed(v) })
 	return costOf(mine, assay.Optimal, flawed, by)
@@ -301,7 +294,7 @@ func conditions(mine []*cell) []Condition {
 		cells []*cell
 	}{
 		{name, where(plain, calm)},
-		{FlawedPlans, where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) && calm(c) })},
+		{FlawedPlans, where(hurtingOnly(mine), calm)},
 		{FailingTools, where(plain, func(c assay.Cell) bool { return !calm(c) })},
 	} {
 		if t := sum(c.cells); t.n(done) > 0 {

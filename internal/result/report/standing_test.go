@@ -2,8 +2,12 @@ package report_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -38,18 +42,18 @@ func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
 	var trials []assay.Trial
 	var attempts []assay.Attempt
 	for _, model := range []string{"a", "b"} {
-		for i := range 12 {
+		for i := range 80 {
 			of := trial(model, "optimal", 0.8, fmt.Sprint(i))
 			of.World = "assay-1"
 			trials = append(trials, of)
-			if i >= 4 && model == "b" {
+			if i >= 76 && model == "b" {
 				continue
 			}
 			a := outcome(of, assay.FullSuccess, 2)
 			if a.Failures = 1; i%4 == 0 {
 				a.Level, a.Stop = assay.Failure, assay.Answered
 			}
-			if i >= 4 {
+			if i >= 76 {
 				a.Level, a.CostUSD = assay.Failure, 9
 			}
 			attempts = append(attempts, a)
@@ -57,30 +61,30 @@ func TestStandingsAreAboutOneSetOfTrials(t *testing.T) {
 	}
 	superseded := outcome(trials[0], assay.Failure, 2)
 	superseded.Superseded = true
-	stopped := fault(trials[12], assay.Interrupted)
+	stopped := fault(trials[80], assay.Interrupted)
 	attempts = append([]assay.Attempt{superseded, stopped}, attempts...)
 	x, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
 	if err != nil || len(x.Standings) != 2 {
 		t.Fatal(x, err)
 	}
 	a, b := x.Standings[0], x.Standings[1]
-	if a.Common != 4 || b.Common != 4 || a.Done+b.Done != 16 {
+	if a.Common != 76 || b.Common != 76 || a.Done+b.Done != 156 {
 		t.Errorf("%d and %d common trials, %d and %d done", a.Common, b.Common, a.Done, b.Done)
 	}
 	if a.Price == nil || b.Price == nil || *a.Price.Dollars != *b.Price.Dollars ||
-		*a.Price.Dollars != 5*0.25/3 {
-		t.Errorf("prices %+v and %+v, want five attempts for three successes", a.Price, b.Price)
+		*a.Price.Dollars != 77*0.25/57 {
+		t.Errorf("prices %+v and %+v, want 77 attempts for 57 successes", a.Price, b.Price)
 	}
-	if a.PerTrial != 5*0.25/4 || b.PerTrial != a.PerTrial {
-		t.Errorf("$%v and $%v a trial, want five attempts for four", a.PerTrial, b.PerTrial)
+	if a.PerTrial != 77*0.25/76 || b.PerTrial != a.PerTrial {
+		t.Errorf("$%v and $%v a trial, want 77 attempts for 76 trials", a.PerTrial, b.PerTrial)
 	}
 	for _, s := range rows[effort](x.Effort) {
 		if s.CostPerFull == nil || *s.CostPerFull != *a.Price.Dollars {
 			t.Errorf("%s: a success has two prices, %v and %v", s.Model, *a.Price.Dollars, s.CostPerFull)
 		}
 	}
-	if a.Success != b.Success || a.Recovery != b.Recovery || a.Hit != b.Hit || a.Hit != 4 ||
-		a.FalseSuccess != b.FalseSuccess || a.Failed != b.Failed || a.Failed != 1 {
+	if a.Success != b.Success || a.Recovery != b.Recovery || a.Hit != b.Hit || a.Hit != 76 ||
+		a.FalseSuccess != b.FalseSuccess || a.Failed != b.Failed || a.Failed != 19 {
 		t.Errorf("two identical models:\n%+v\n%+v", a, b)
 	}
 }
@@ -106,6 +110,136 @@ func TestPriceOfUnknownCosts(t *testing.T) {
 		s := x.Standings[0]
 		if s.Unpriced != unpriced || s.Price == nil || s.Price.Low == nil || (s.Price.High == nil) != (unpriced > 0) {
 			t.Errorf("%d tokens of unknown cost: price %+v, %d tokens", unpriced, s.Price, s.Unpriced)
+		}
+	}
+}
+
+// TestUnfinishedModelsDecideNothing adds models that have done half of their trials, the easy half or
+// the hard one. The rows of the others stay as they are.
+func TestUnfinishedModelsDecideNothing(t *testing.T) {
+	t.Parallel()
+	rows := func(more ...string) (out []report.Standing) {
+		var x scene
+		for _, model := range append([]string{"a", "b"}, more...) {
+			for i := range 40 {
+				c := cellOf(model, "easy", 1)
+				full := i < 20 || i%2 == 0 && model == "a"
+				x.try(c, fmt.Sprint(i), 1, assay.Setting{}, full)
+				if model == "early" && i >= 20 || model == "late" && i < 20 {
+					x.attempts = x.attempts[:len(x.attempts)-1]
+				}
+			}
+		}
+		for _, s := range x.analyze(t, report.Beside{}).Standings {
+			if s.Model == "a" || s.Model == "b" {
+				out = append(out, s)
+			} else if s.Compared || s.Best || s.Common != 20 {
+				t.Errorf("%s is compared on %d trials", s.Model, s.Common)
+			}
+		}
+		return out
+	}
+	want := rows()
+	for _, more := range [][]string{{"early"}, {"late"}, {"early", "late"}} {
+		if diff := cmp.Diff(want, rows(more...), cmpopts.IgnoreUnexported(report.Paired{})); diff != "" {
+			t.Errorf("with %v, the rows of the others change (-want +got):\n%s", more, diff)
+		}
+	}
+}
+
+// TestTrialsInCommonAreTheSame gives one model more repeats, of which the further ones fail. Rates,
+// order and signs are about the repeats that both have.
+func TestTrialsInCommonAreTheSame(t *testing.T) {
+	t.Parallel()
+	var x scene
+	for i := range 30 {
+		for repeat := 1; repeat <= 4; repeat++ {
+			x.try(cellOf("more", "easy", 1), fmt.Sprint(i), repeat, assay.Setting{}, repeat == 1)
+		}
+		x.try(cellOf("less", "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, i < 12)
+	}
+	a := x.analyze(t, report.Beside{})
+	for i, want := range []struct {
+		model string
+		rate  float64
+	}{{"more", 1}, {"less", .4}} {
+		if s := a.Standings[i]; s.Model != want.model || s.Success.Rate != want.rate || s.Common != 30 {
+			t.Errorf("place %d: %+v", i, s)
+		}
+	}
+	if p := a.Models[0]; !p.Significant() || math.Abs(p.RateA-p.RateB) != .6 || !a.Standings[0].Best ||
+		a.Standings[1].Best {
+		t.Errorf("pair %+v of %+v", p, a.Standings)
+	}
+}
+
+// TestStoppedCellsWeighAsPlanned stops a hopeless half of the cells after some trials. The rate of
+// what is left must not rise.
+func TestStoppedCellsWeighAsPlanned(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []int{0, 5, 10, 19} {
+		var x scene
+		for i := range 20 {
+			x.try(cellOf("m", "easy", 1), fmt.Sprint("easy", i), 1, assay.Setting{}, true)
+			x.try(cellOf("m", "hard", 1), fmt.Sprint("hard", i), 1, assay.Setting{}, false)
+			if i >= 20-stopped {
+				x.attempts = x.attempts[:len(x.attempts)-1]
+			}
+		}
+		if s := x.analyze(t, report.Beside{}).Standings[0]; math.Abs(s.Success.Rate-.5) > 1e-9 {
+			t.Errorf("%d of 20 hopeless trials stopped: rate %v, want 0.5", stopped, s.Success.Rate)
+		}
+	}
+}
+
+// TestNobodyIsBestAlone checks that a model without rivals or without successes is not the best.
+func TestNobodyIsBestAlone(t *testing.T) {
+	t.Parallel()
+	for name, models := range map[string][]string{
+		"alone": {"bad"}, "the only complete one": {"bad", "half"}, "all fail": {"bad", "worse"},
+	} {
+		var x scene
+		for _, model := range models {
+			for i := range 20 {
+				x.try(cellOf(model, "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, model == "half")
+				if model == "half" && i > 10 {
+					x.attempts = x.attempts[:len(x.attempts)-1]
+				}
+			}
+		}
+		for _, s := range x.analyze(t, report.Beside{}).Standings {
+			if s.Best {
+				t.Errorf("%s: %s is the best", name, s.Model)
+			}
+		}
+	}
+}
+
+// TestRecoveryIsAboutFailuresWithTheRightPlan checks which trials count.
+func TestRecoveryIsAboutFailuresWithTheRightPlan(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		variant, mix  string
+		failures, met int
+		hit           int
+	}{
+		{assay.Optimal, "", 1, 1, 1},
+		{assay.Optimal, "stale=1", 0, 1, 1},
+		{assay.Optimal, "slow=1", 0, 1, 0},
+		{assay.Optimal, "injected=1", 0, 1, 0},
+		{assay.Optimal, "before=0.5,slow=0.5", 1, 2, 1},
+		{assay.Optimal, "", 0, 0, 0},
+		{assay.Baseline, "", 1, 1, 0},
+		{assay.CoT, "", 1, 1, 0},
+		{"flawed_tool_misuse", "", 1, 1, 0},
+	} {
+		var x scene
+		c := of(tc.variant, "easy", .8)
+		c.Faults = tc.mix
+		a := x.try(c, "t", 1, assay.Setting{}, true)
+		a.Failures, a.FaultsMet = tc.failures, tc.met
+		if s := x.analyze(t, report.Beside{}).Standings[0]; s.Hit != tc.hit {
+			t.Errorf("%+v: %d trials count", tc, s.Hit)
 		}
 	}
 }

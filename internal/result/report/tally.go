@@ -38,7 +38,7 @@ type outcome struct {
 // trialFacts are the facts of a trial that its attempts do not have; see [Design].
 type trialFacts struct {
 	hurts      bool // the plan has a flaw that hurts
-	survivable bool // the plan has no flaw, and survives the faults of tools
+	survivable bool // the right plan is shown, and survives the faults of tools
 	open       bool // the plan for the task is unknown
 }
 
@@ -215,12 +215,13 @@ func (b *bill) pay(a *assay.Attempt, of task) {
 	}
 }
 
-// settle counts an outcome.
-func (t *tally) settle(o *outcome) {
+// settle counts an outcome. It returns the kinds of the outcome as bits.
+func (t *tally) settle(o *outcome) (kinds uint32) {
 	t.from.add(o.task, strings.Join(o.RequiredTools, " "))
 	var one outcomes
 	for k, is := range counts {
 		one[k] = flag(is(o))
+		kinds |= uint32(one[k]) << k
 	}
 	t.count(o.task, one)
 	if o.floor != nil && o.measured() {
@@ -238,6 +239,7 @@ func (t *tally) settle(o *outcome) {
 	if one[full] == 0 {
 		bump(&t.errors, taskCause{o.Cause, o.task}, 1)
 	}
+	return kinds
 }
 
 // bound adds up the bounds of all tasks, in their order so that sums are the same each time.

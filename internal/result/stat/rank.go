@@ -10,10 +10,18 @@ import (
 
 // A Shared task was tried by several models under one or more conditions. Cells has the trials of
 // each model under each condition, as Cells[condition][model]. Tasks that need the same sequence of
-// tools have the same Sequence and are alike.
+// tools have the same Sequence and are alike. A task with the Weight 2 counts like two; 0 is 1.
 type Shared struct {
 	Sequence int
+	Weight   float64
 	Cells    [][]Group
+}
+
+func (t Shared) weight() float64 {
+	if t.Weight == 0 {
+		return 1
+	}
+	return t.Weight
 }
 
 // A Ranking orders models by their rates over the same tasks. It never contradicts itself: a model
@@ -175,6 +183,7 @@ func (r *Ranking) close(p [][]float64) {
 // A field has the sums of the rates of models over the tasks of each cluster.
 type field struct {
 	models, tasks, sequences int
+	weights                  float64     // of all tasks
 	sums                     [][]float64 // by cluster and model
 	// least is the variance of the sum of differences of two models that unequal numbers of trials
 	// require.
@@ -205,8 +214,9 @@ func fieldOf(tasks []Shared, bySequence bool) (x field) {
 			x.sums = append(x.sums, make([]float64, x.models))
 		}
 		x.tasks++
+		x.weights += t.weight()
 		for _, c := range cells {
-			x.add(c, 1/float64(len(cells)), x.sums[at])
+			x.add(c, t.weight()/float64(len(cells)), x.sums[at])
 		}
 	}
 	x.sequences = len(sequences)
@@ -237,7 +247,7 @@ func (x *field) rate(model int) (sum float64) {
 	for _, s := range x.sums {
 		sum += s[model]
 	}
-	return min(1, sum/max(1, float64(x.tasks))) // rounding may exceed 1
+	return min(1, sum/max(1e-12, x.weights)) // rounding may exceed 1
 }
 
 // test returns the p-value of each pair of models, adjusted for all pairs.
