@@ -110,9 +110,12 @@ type Outcome struct {
 	LoopTurn int      `json:"loop_turn"`
 	// Best is the probability that the best policy fully succeeds at this trial's task within its
 	// limit of calls. No agent does better on average. A trial without that limit has the best
-	// policy with one call in each reply. It is 1 if no plan for the task is known.
+	// policy with one call in each reply. With tools whose answers can hide what has happened, the
+	// policy knows it nevertheless, and it knows neither tokens, dollars nor loops, so under such
+	// limits Best is only an upper limit. It is 1 if no plan for the task is known.
 	Best float64 `json:"best_possible"`
-	// Security is the second verdict on an episode with an attacker, and empty without one.
+	// Security is the second verdict on an episode in which the model read the words of an attacker.
+	// It is empty in others.
 	Security Security `json:"security"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`

@@ -68,6 +68,18 @@ func (r LoopRules) String() string {
 	return strings.Join(words, " ")
 }
 
+// LimitsBest reports whether a setting has limits that the best policy does not know, so that its
+// chance is unknown: on tokens, on dollars, or by a rule that ends an episode in a loop. The best
+// policy does not search, so the rule for [SearchLoop] is not one of them.
+func (s *Setting) LimitsBest() bool {
+	rules, err := ParseLoopRules(s.Loops)
+	stops := err != nil
+	for kind, rule := range rules {
+		stops = stops || rule.Stop && kind != SearchLoop
+	}
+	return stops || s.Tokens > 0 || s.USD > 0
+}
+
 // ParseLoopRules reads the spelling of [LoopRules.String].
 func ParseLoopRules(text string) (LoopRules, error) {
 	rules := make(LoopRules)

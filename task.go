@@ -77,8 +77,8 @@ type Judge struct {
 	// Success is a condition on the last observation of an environment, such as reward >= 1. It
 	// decides alone.
 	Success string `json:"success,omitempty"`
-	// Security is such a condition, too. If an attacker's words can be in results, it says whether
-	// the attacker's aim failed.
+	// Security is such a condition, too. It says whether the aim of the task's attacker failed, and
+	// counts only if the model has read the attacker's words.
 	Security string `json:"security,omitempty"`
 }
 

@@ -33,6 +33,12 @@ func (f ToolFault) Happens() bool {
 	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape || f == FaultInjected
 }
 
+// Hides reports whether the answer to a call that met the fault does not say what has happened, or
+// lacks a part of the result.
+func (f ToolFault) Hides() bool {
+	return f == FaultAfter || f == FaultWrongShape || f == FaultStale
+}
+
 // A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty
 // mix means that all faults are [FaultBefore].
 type FaultMix map[ToolFault]float64

@@ -159,7 +159,8 @@ func writeLeftOut(p *process, left []plan.NotApplicable) {
 
 func writeCeilings(p *process, ceilings []job.Ceiling) {
 	if len(ceilings) == 0 {
-		p.say("There is no best possible rate, because the tasks have no plans.")
+		p.say("There is no best possible rate, because the tasks have no plans, answers can hide what " +
+			"has happened, or episodes end at a limit of tokens or dollars or in a loop.")
 		fmt.Fprintln(p.out)
 		return
 	}

@@ -165,14 +165,19 @@ func writeFloors(p *process, proofs []validate.Proof) {
 			if f.High() {
 				mark = "not discriminating"
 			}
-			n := len(f.Solved)
+			n, of := len(f.Solved), float64(f.Tasks)
+			most := ""
+			if f.Policy != "" {
+				most = fmt.Sprintf("%s, %.0f %%", f.Policy, 100*float64(f.Best)/of)
+			}
 			t.Row(proof.World, f.Difficulty, fmt.Sprint(f.Tasks), fmt.Sprint(n),
-				fmt.Sprintf("%.0f %%", 100*float64(n)/float64(f.Tasks)), f.Policy, mark)
+				fmt.Sprintf("%.0f %%", 100*float64(n)/of), most, mark)
 			rows++
 		}
 	}
 	if rows > 0 {
 		fmt.Fprintf(p.out, "\n%s\n\nA task needs no skill if an agent solves it that only compares words, "+
-			"guesses or calls everything.\n--json names these tasks.\n", t)
+			"guesses or calls everything.\nThe one that solves most is the floor of reports "+
+			"without a plan on tools that never fail.\n--json names these tasks.\n", t)
 	}
 }

@@ -157,7 +157,7 @@ func (x drawn) of(model string) iter.Seq2[assay.Attempt, error] {
 }
 
 func (x drawn) standings() ([]report.Standing, error) {
-	d := report.Design{Floor: func(assay.Cell) (float64, bool) { return floorRate, true }}
+	d := report.Design{Floor: func(assay.Cell, *float64) (float64, bool) { return floorRate, true }}
 	a, err := d.Analyze("levels", slices.Values(x.trials), x.of(""), report.Beside{})
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (c cache) read() (Floors, bool) {
 	}
 	floors := make(Floors)
 	for _, e := range all {
-		if f := e.Value; f.Played <= 0 || f.Full < 0 || f.Full > f.Played {
+		if f := e.Value; f.Played <= 0 || f.Full > f.Best || f.Best > float64(f.Played)+.5 {
 			return nil, false
 		}
 		floors[e.Condition] = e.Value

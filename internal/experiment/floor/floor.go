@@ -13,7 +13,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,12 +20,13 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // Version names the policies and the sample. It changes whenever a floor can change, so that no
 // floor in the cache is out of date.
-const Version = "1"
+const Version = "2"
 
 // A Policy plays tasks without understanding them. It sees the conversation and the tools, as a
 // model does.
@@ -104,20 +104,34 @@ func (p *Player) Play(
 	return p.runner.Run(ctx, agent, &trial, task)
 }
 
-// A Floor is how often the best policy fully succeeds under a condition.
+// A Floor is what the best policy without skill reaches under a condition, over the trials that it
+// played.
 type Floor struct {
 	Policy string `json:"policy"`
-	Full   int    `json:"full"`
-	Played int    `json:"played"`
+	// Full is the number of its full successes without its luck, and Best is that of the best policy
+	// at the same trials; see [workflow.Fair].
+	Full   float64 `json:"full"`
+	Best   float64 `json:"best"`
+	Played int     `json:"played"`
 }
 
 // Floors has the floor of each condition. A condition is a cell without model and task type.
 type Floors map[assay.Cell]Floor
 
-// Rate returns the rate of full success in a cell. It returns false if the floor is unknown.
-func (f Floors) Rate(cell assay.Cell) (rate float64, ok bool) {
+// Rate returns the floor of a cell whose trials have a mean ceiling: the same share of the ceiling
+// that the policy reached at its own trials, which is at most all of it. If the ceiling is nil, which
+// means that it is unknown, the floor is the rate at these trials. Rate returns false if the floor is
+// unknown.
+func (f Floors) Rate(cell assay.Cell, ceiling *float64) (rate float64, ok bool) {
 	found, ok := f[conditionOf(cell)]
-	return float64(found.Full) / float64(max(1, found.Played)), ok
+	switch full := max(0, found.Full); {
+	case full == 0:
+		return 0, ok
+	case ceiling == nil:
+		return full / float64(found.Played), ok
+	default:
+		return full / found.Best * *ceiling, ok
+	}
 }
 
 func conditionOf(cell assay.Cell) assay.Cell {
@@ -136,10 +150,10 @@ const (
 )
 
 // Find returns the floors of all conditions of planned trials. For each kind of plan and difficulty
-// it chooses the policy with most successes with the most reliable tools, and plays it at a sample
-// of the trials of each condition. Chance hardly raises the floor, because the rates of policies
-// are far apart, or equal. Without floors are libraries with a server of tools, because each episode would start
-// it, and experiments with more than 400 conditions.
+// it chooses the policy with most success with the most reliable tools, and plays it at a sample of
+// the trials of each condition. Chance hardly raises the floor, because it counts success without
+// luck, and the rates of policies are far apart, or equal. Without floors are libraries with a server
+// of tools, because each episode would start it, and experiments with more than 400 conditions.
 func Find(
 	ctx context.Context, lib *library.Library, trials iter.Seq[assay.Trial],
 ) (Floors, error) {
@@ -202,69 +216,77 @@ func find(ctx context.Context, p *Player, s trialSample) (Floors, error) {
 	floors := make(Floors)
 	for _, at := range conditions {
 		k := planKind{at.Variant, at.Severity, at.Difficulty}
-		var full int
+		var f Floor
 		var err error
 		if policy, ok := chosen[k]; ok {
-			full, err = p.count(ctx, policy, s[at])
+			f, err = p.count(ctx, policy, s[at])
 		} else { // at the most reliable tools
-			chosen[k], full, err = p.choose(ctx, s[at])
+			chosen[k], f, err = p.choose(ctx, s[at])
 		}
 		if err != nil {
 			return nil, err
 		}
-		floors[at] = Floor{chosen[k].Name, full, len(s[at])}
+		floors[at] = f
 	}
 	return floors, nil
 }
 
-// choose returns the policy that succeeds most often, and how often. All policies play a few trials,
-// and the ones that are as good as the best, or nearly, play the others, too.
+// choose returns the policy that succeeds most, with its floor. All policies play a few trials, and
+// the ones that are as good as the best, or nearly, play the others, too.
 func (p *Player) choose(
 	ctx context.Context, trials []assay.Trial,
-) (best Policy, top int, err error) {
+) (best Policy, top Floor, err error) {
 	few := min(choosing, len(trials))
-	wins, most := make(map[string]int), 0
-	for _, policy := range Policies(trials[0].World) {
-		full, err := p.count(ctx, policy, trials[:few])
+	able := slices.DeleteFunc(slices.Clone(Policies(trials[0].World)), func(p Policy) bool {
+		return p.Copies && !assay.ShowsPlan(trials[0].Variant)
+	})
+	first, most := make(map[string]Floor), 0.0
+	for _, policy := range able {
+		f, err := p.count(ctx, policy, trials[:few])
 		if err != nil {
-			return best, 0, err
+			return best, top, err
 		}
-		wins[policy.Name], most = full, max(most, full)
+		first[policy.Name], most = f, max(most, f.Full)
 	}
-	top = -1
-	for _, policy := range Policies(trials[0].World) {
-		if wins[policy.Name] < most-1 || most == 0 && top >= 0 {
+	for _, policy := range able {
+		f := first[policy.Name]
+		if f.Full < most-1 || most == 0 && top.Played > 0 {
 			continue
 		}
 		others, err := p.count(ctx, policy, trials[few:])
 		if err != nil {
-			return best, 0, err
+			return best, top, err
 		}
-		if full := wins[policy.Name] + others; full > top {
-			best, top = policy, full
+		f.Full, f.Best, f.Played = f.Full+others.Full, f.Best+others.Best, f.Played+others.Played
+		if top.Played == 0 || f.Full > top.Full {
+			best, top = policy, f
 		}
 	}
 	return best, top, nil
 }
 
-// count returns how often a policy fully succeeds. A trial whose tools or checks break is not a
+// count returns the floor of a policy at trials. A trial whose tools or checks break is not a
 // success.
-func (p *Player) count(ctx context.Context, policy Policy, trials []assay.Trial) (int, error) {
-	var full atomic.Int64
+func (p *Player) count(ctx context.Context, policy Policy, trials []assay.Trial) (Floor, error) {
+	fair, best := make([]float64, len(trials)), make([]float64, len(trials))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, t := range trials {
+	for i, t := range trials {
 		g.Go(func() error {
 			task, err := p.library.Task(ctx, t.Task, t.Difficulty)
 			if err != nil {
 				return fmt.Errorf("floor: %w", err)
 			}
-			if a, _ := p.Play(ctx, policy, t, &task, t.Seed); a.Level == assay.FullSuccess {
-				full.Add(1)
-			}
+			a, tr := p.Play(ctx, policy, t, &task, t.Seed)
+			won := a.Level == assay.FullSuccess
+			fair[i], best[i] = workflow.Fair(p.library.Catalog(), &t, &task, tr, won)
 			return context.Cause(ctx)
 		})
 	}
 	err := g.Wait()
-	return int(full.Load()), err
+	f := Floor{Policy: policy.Name, Played: len(trials)}
+	for i := range trials { // in this order, whichever ended first, so that sums are equal
+		f.Full, f.Best = f.Full+fair[i], f.Best+best[i]
+	}
+	return f, err
 }

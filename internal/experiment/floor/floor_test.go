@@ -89,7 +89,7 @@ func TestFloorsAreKept(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v (%v), want one", files, err)
 	}
-	for _, text := range []string{"", "[]", "{", `[{"value":{"full":3,"played":2}}]`} {
+	for _, text := range []string{"", "[]", "{", `[{"value":{"full":3,"best":2,"played":2}}]`} {
 		if err := os.WriteFile(files[0], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -46,8 +46,8 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 	sums := make(map[chances]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
-		if of.open[ref] { // its plan is unknown
-			continue
+		if of.open[ref] || !workflow.Exact(j.Library.Catalog(), &trial, of.problems[of.tasks[ref]].Required) {
+			continue // the best policy's chance is unknown
 		}
 		at := problem{of.tasks[ref], chances{trial.Reliability, trial.Faults}}
 		best := solved[at]

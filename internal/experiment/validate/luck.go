@@ -89,7 +89,8 @@ func (v *validator) nameLuck(excess float64) {
 
 // lost words how often the plan failed, and the most frequent way.
 func (r *result) lost() string {
-	text := fmt.Sprintf("%d of %d episodes fail at reliability %v, and the optimum is %.2f %%",
+	text := fmt.Sprintf("%d of %d episodes fail at reliability %v, where an agent that always knows what has "+
+		"happened succeeds in %.2f %%",
 		r.episodes-r.full, r.episodes, Reliability, 100*r.planned/float64(r.episodes))
 	var often []string
 	most := 0

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -279,4 +280,55 @@ var mixes = []assay.FaultMix{
 		assay.FaultBefore: .2, assay.FaultAfter: .2, assay.FaultSlow: .2, assay.FaultWrongShape: .2,
 		assay.FaultStale: .2,
 	},
+}
+
+// TestNoDecisionBeatsTheBest plays policies on random libraries and settings. Whatever a policy
+// calls, its success without luck does not rise, and on average it is its success.
+func TestNoDecisionBeatsTheBest(t *testing.T) {
+	t.Parallel()
+	n := 2000
+	if testing.Short() {
+		n = 500
+	}
+	for _, w := range world.Simulated {
+		for name, play := range policies {
+			t.Run(w+" "+name, func(t *testing.T) {
+				t.Parallel()
+				dice := rand.New(rand.NewPCG(3, 4))
+				mean, square := 0.0, 0.0 // of the luck
+				for i := range n {
+					g := randomGame(w, dice, i)
+					play(g)
+					won := g.outcome().Level == assay.FullSuccess
+					tr := &assay.Transcript{Calls: g.world.Calls()}
+					fair := func(success bool) float64 {
+						fair, best := workflow.Fair(g.catalog, g.trial, g.task, tr, success)
+						if fair > best {
+							t.Fatalf("%v is above the optimum %v", fair, best)
+						}
+						return fair
+					}
+					luck := -fair(won)
+					if won {
+						luck++
+					}
+					mean, square = mean+luck/float64(n), square+luck*luck/float64(n)
+					before := 1.0
+					for k := range g.world.Calls() {
+						tr.Calls = g.world.Calls()[:k+1]
+						after := fair(true)
+						if after > before+1e-9 {
+							t.Fatalf("%+v, %+v, %+v: call %d of %+v raises %v to %v",
+								g.catalog.All(), g.task.Required, g.trial, k+1, tr.Calls, before, after)
+						}
+						before = after
+					}
+				}
+				t.Logf("luck %.4f ± %.4f", mean, math.Sqrt(square/float64(n)))
+				if math.Abs(mean) > 5*math.Sqrt(square)/math.Sqrt(float64(n))+1e-9 {
+					t.Errorf("luck is %.4f on average, want 0 ± %.4f", mean, math.Sqrt(square/float64(n)))
+				}
+			})
+		}
+	}
 }

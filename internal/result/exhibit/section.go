@@ -63,9 +63,11 @@ var sections = map[string]section{
 	},
 	"security": {
 		title: "Utility and security", grid: func(a analysis) *report.Grid {
-			return a.Rows.Only(func(r report.GridRow) bool { return r.Int(report.Attacks) > 0 })
+			return a.Rows.Only(func(r report.GridRow) bool {
+				return r.Int(report.Attacks) > 0 || strings.Contains(r.Faults, string(assay.FaultInjected))
+			})
 		},
-		columns: columnsOf(report.Attacks, report.Full, report.Security),
+		columns: columnsOf(report.Done, headed("utility", report.Full), report.Attacks, report.Security),
 	},
 	"main-metrics": {
 		title: "Main metrics", grid: func(a analysis) *report.Grid { return a.Main },

@@ -145,6 +145,10 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 	d := report.Design{
 		Models: j.Experiment.Models,
 		Hurts:  hurts(j, read), Open: open(j, read), Survivable: survivable(j, read),
+		Winnable: onceForAllModels(func(t *assay.Trial) bool {
+			task, err := read(t)
+			return err != nil || workflow.Winnable(ctx, j.Library.Catalog(), t, task)
+		}),
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)
@@ -225,19 +229,15 @@ func onceForAllModels(ask func(*assay.Trial) bool) func(*assay.Trial) bool {
 	}
 }
 
-// open returns a function that reports whether the plan for a trial's task is unknown. It returns
-// nil if all tasks have plans.
+// open returns a function that reports whether the best policy's chance at a trial is unknown. It
+// returns nil if that depends on the setting only.
 func open(j *job.Job, read taskReader) func(*assay.Trial) bool {
 	if !world.Of(j.Experiment.World).OwnTools {
 		return nil
 	}
 	return func(t *assay.Trial) bool {
 		task, err := read(t)
-		if err != nil {
-			return false
-		}
-		_, planned := workflow.Planned(t.World, task)
-		return !planned
+		return err == nil && !workflow.BestKnown(j.Library.Catalog(), t, task)
 	}
 }
 

@@ -247,7 +247,7 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	if a.Outcome.Loop != "" {
 		fmt.Fprintf(w, "; a loop (%s) began in turn %d", a.Outcome.Loop, a.LoopTurn)
 	}
-	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f\n", a.Best)
+	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f at most\n", a.Best)
 	if s := a.Pilot; s != nil {
 		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n",
 			s.Executor, s.Paper, s.Batch)

@@ -54,6 +54,7 @@ func (r *record) outcomes() (out outcomes) {
 type counted struct {
 	cells   []*cell
 	records []record
+	design  Design
 	lucks   map[luck]stat.Group
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
@@ -88,7 +89,7 @@ func countAll(
 	d Design,
 ) (*counted, error) {
 	x := &counted{
-		lucks: make(map[luck]stat.Group), failures: make(map[failure]*Example),
+		lucks: make(map[luck]stat.Group), failures: make(map[failure]*Example), design: d,
 	}
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
@@ -101,7 +102,7 @@ func countAll(
 			index[trial.Cell] = c
 			cells = append(cells, &cell{
 				Cell: trial.Cell, sampling: trial.Sampling, runs: make(map[assay.RunID]int),
-				floor: d.floor(trial.Cell), tally: tally{from: from},
+				tally: tally{from: from},
 			})
 		}
 		cells[c].plan(trial.Repeat)
@@ -129,7 +130,10 @@ func countAll(
 		}
 		r := &x.records[at]
 		c := r.cell
-		o.task, o.floor, o.trialFacts = r.task, c.floor, r.trialFacts
+		o.task, o.trialFacts = r.task, r.trialFacts
+		if o.floor, o.floorKnown = 0, false; a.Settles() {
+			o.floor, o.floorKnown = d.trialFloor(c.Cell, o)
+		}
 		a.Sampling = c.sampling
 		c.pay(&a, r.task)
 		r.usd += a.CostUSD
@@ -156,13 +160,22 @@ func countAll(
 	return x, nil
 }
 
+// trialFloor returns the floor of an outcome's trial.
+func (d Design) trialFloor(c assay.Cell, o *outcome) (rate float64, ok bool) {
+	if !o.measured() {
+		return d.floor(c, nil)
+	}
+	return d.floor(c, &o.Best)
+}
+
 // facts returns what the plan knows of a trial.
 func (d Design) facts(t *assay.Trial) trialFacts {
 	flawed := IsFlawed(t.Variant)
 	return trialFacts{
 		hurts:      flawed && (d.Hurts == nil || d.Hurts(t)),
 		survivable: plainOf(t.Variant) == assay.Optimal && (d.Survivable == nil || d.Survivable(t)),
-		open:       d.Open != nil && d.Open(t),
+		open:       t.LimitsBest() || d.Open != nil && d.Open(t),
+		winnable:   d.Winnable == nil || d.Winnable(t),
 	}
 }
 

@@ -103,10 +103,10 @@ func (x *counted) newField() *field {
 		}
 		c := restricted[r.cell]
 		if c == nil {
-			c = &cell{Cell: r.cell.Cell, floor: r.cell.floor, tally: tally{from: r.cell.from}}
+			c = &cell{Cell: r.cell.Cell, tally: tally{from: r.cell.from}}
 			restricted[r.cell] = c
 		}
-		c.addRecord(r)
+		c.addRecord(r, x.design)
 	}
 	for _, c := range x.cells {
 		if restricted[c] != nil {
@@ -119,11 +119,13 @@ func (x *counted) newField() *field {
 }
 
 // addRecord counts the outcome of a trial, and what it cost.
-func (c *cell) addRecord(r *record) {
+func (c *cell) addRecord(r *record, d Design) {
 	one := r.outcomes()
 	c.count(r.task, one)
-	if c.floor != nil && one[measured] > 0 {
-		bumpBounds(&c.bounds, r.task, bounds{1, int(one[full]), *c.floor, r.best})
+	if one[measured] > 0 {
+		if floor, ok := d.floor(c.Cell, &r.best); ok {
+			bumpBounds(&c.bounds, r.task, bounds{1, int(one[winnable]), int(one[full]), floor, r.best})
+		}
 	}
 	bump(&c.spent, r.task, r.usd)
 	if r.unpriced > 0 {

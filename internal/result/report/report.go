@@ -31,11 +31,15 @@ type Design struct {
 	// it has happened, succeeds in spite of the faults of tools that the trial's luck has in store.
 	// If it is nil, all trials are survivable.
 	Survivable func(*assay.Trial) bool
-	// Floor returns the rate of full success that a policy without skill has in a cell. It returns
-	// false if that is unknown. If it is nil, no floor is known.
-	Floor func(assay.Cell) (rate float64, ok bool)
-	// Open reports whether the plan for a trial's task is unknown, so that there is no best
-	// possible rate. If it is nil, all tasks have plans.
+	// Winnable reports whether the best policy succeeds with the luck of a trial. If it is nil, it
+	// does wherever it has a chance.
+	Winnable func(*assay.Trial) bool
+	// Floor returns the rate of full success that a policy without skill has in a cell, at trials
+	// with a mean ceiling, which is nil if it is unknown. It returns false if the floor is unknown. If
+	// it is nil, no floor is known.
+	Floor func(c assay.Cell, ceiling *float64) (rate float64, ok bool)
+	// Open reports whether the best policy's chance at a trial is unknown, so that there is no best
+	// possible rate. If it is nil, that depends on the setting only.
 	Open func(*assay.Trial) bool
 }
 
@@ -97,14 +101,12 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 
 func withoutType(c assay.Cell) assay.Cell { return without(c, taskType) }
 
-// floor returns the floor of a cell, or nil if it is unknown.
-func (d Design) floor(c assay.Cell) *float64 {
-	if d.Floor != nil {
-		if rate, ok := d.Floor(c); ok {
-			return &rate
-		}
+// floor returns the floor of a trial of a cell. It returns false if it is unknown.
+func (d Design) floor(c assay.Cell, ceiling *float64) (rate float64, ok bool) {
+	if d.Floor == nil {
+		return 0, false
 	}
-	return nil
+	return d.Floor(c, ceiling)
 }
 
 // Pilot shows the three definitions of full success that the 2025 original used side by side, by

@@ -66,8 +66,9 @@ type Standing struct {
 
 // A Skill says where a model's success lies between policies without skill and the best policy:
 // (success − floor) ÷ (ceiling − floor), which is 0 for the former and 1 for the latter. All three
-// are means over the same trials. The interval is the interval of the success, transformed
-// likewise, so it does not contain the uncertainty of the floor.
+// are means over the same trials, and without luck: the success is the ceiling times the share of
+// full successes among the trials that can be won with their luck; see [OfBest]. The interval is
+// that of the share, transformed likewise, so it does not contain the uncertainty of the floor.
 type Skill struct {
 	Rate     float64       `json:"rate"`
 	Interval stat.Interval `json:"interval"`
@@ -189,12 +190,15 @@ func (t *tally) skill() *Skill {
 		return nil
 	}
 	between := func(rate float64) float64 { return (rate - s.Floor) / (s.Ceiling - s.Floor) }
-	success := t.share(func(of task, _ outcomes) (some, among int32) {
-		return int32(t.bounds[of].full), int32(t.bounds[of].n)
+	share := t.share(func(of task, _ outcomes) (some, among int32) {
+		return int32(t.bounds[of].full), int32(t.bounds[of].winnable)
 	})
-	s.Rate = between(success.Rate)
+	if share.Of == 0 {
+		return nil
+	}
+	s.Rate = between(share.Rate * s.Ceiling)
 	s.Interval = stat.Interval{
-		Low: between(success.Interval.Low), High: between(success.Interval.High),
+		Low: between(share.Interval.Low * s.Ceiling), High: between(share.Interval.High * s.Ceiling),
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	play("both", "v2", 0.5, assay.Failure)
 	play("hopeless", "v2", 0, assay.Failure)
 	s.trials = append(s.trials, trial("pending", "cot", 0.8, "t"))
-	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, " +
+	want := "new 0.3750 (2) 1.0000, old – (0) –, both 0.5000 (1) 0.0000, " +
 		"hopeless 0.0000 (1) –, pending – (0) –"
 	var got []string
 	table := s.build(t, report.Design{})

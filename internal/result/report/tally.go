@@ -18,8 +18,6 @@ type cell struct {
 	sampling assay.Sampling
 	// runs counts the outcomes of each run.
 	runs map[assay.RunID]int
-	// floor is the rate of a policy without skill. It is nil if it is unknown.
-	floor *float64
 	tally
 }
 
@@ -30,8 +28,11 @@ type task int32
 // trial.
 type outcome struct {
 	*assay.Attempt
-	task  task
-	floor *float64 // of the cell; nil if it is unknown
+	task task
+	// floor is the chance of a policy without skill, if it is known. For measured outcomes it is at
+	// most the ceiling.
+	floor      float64
+	floorKnown bool
 	trialFacts
 }
 
@@ -39,7 +40,8 @@ type outcome struct {
 type trialFacts struct {
 	hurts      bool // the plan has a flaw that hurts
 	survivable bool // the right plan is shown, and survives the faults of tools
-	open       bool // the plan for the task is unknown
+	open       bool // the best policy's chance is unknown
+	winnable   bool // the best policy succeeds with the luck
 }
 
 // What is counted of outcomes is declared where a figure is, by count, amount, tag and histogram. Each
@@ -126,12 +128,14 @@ type tally struct {
 
 // bounds are sums over the measured outcomes of a task whose floor is known.
 type bounds struct {
-	n, full        int
-	floor, ceiling float64
+	n, winnable, full int
+	floor, ceiling    float64
 }
 
 func (b bounds) plus(o bounds) bounds {
-	return bounds{b.n + o.n, b.full + o.full, b.floor + o.floor, b.ceiling + o.ceiling}
+	return bounds{
+		b.n + o.n, b.winnable + o.winnable, b.full + o.full, b.floor + o.floor, b.ceiling + o.ceiling,
+	}
 }
 
 // A bill is about all attempts, whatever their end.
@@ -224,8 +228,9 @@ func (t *tally) settle(o *outcome) (kinds uint32) {
 		kinds |= uint32(one[k]) << k
 	}
 	t.count(o.task, one)
-	if o.floor != nil && o.measured() {
-		bumpBounds(&t.bounds, o.task, bounds{1, int(one[full]), *o.floor, o.Best})
+	if o.floorKnown && one[measured] > 0 {
+		bumpBounds(&t.bounds, o.task,
+			bounds{1, int(one[winnable]), int(one[full]), o.floor, o.Best})
 	}
 	for k, of := range amounts {
 		t.amounts[k] += of(o)

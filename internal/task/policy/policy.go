@@ -35,7 +35,11 @@ type Call struct {
 	Fault bool
 	// Mistake marks a call that the world refused. It only uses up a call.
 	Mistake bool
+	// Chance is the chance that the call met no fault. Only [Policy.Fair] uses it.
+	Chance float64
 }
+
+func (c *Call) way() way { return way{happens: c.OK, fault: c.Fault || !c.OK} }
 
 // A Policy is the exact solution of a problem, found by finite-horizon dynamic programming over
 // the true chances. It is not safe for concurrent use.
@@ -114,7 +118,7 @@ func (p *Policy) Next(calls []Call) string {
 		if c.Mistake {
 			s.Left = max(s.Left, 1) - 1
 		} else {
-			s = p.after(s, p.work.Number(c.Tool), way{happens: c.OK, fault: c.Fault || !c.OK})
+			s = p.after(s, p.work.Number(c.Tool), c.way())
 		}
 	}
 	return p.work.name(p.solve(s).best)
@@ -147,8 +151,13 @@ type sparing interface{ Spared(tool int) float64 }
 
 // ways returns the ways that a call can go.
 func (p *Policy) ways(s State, tool int) [3]way {
-	chance, spared := p.rules.Chance(s, tool), p.spared
-	if r, ok := p.rules.(sparing); ok {
+	return p.waysWith(p.rules.Chance(s, tool), tool)
+}
+
+// waysWith returns the ways that a call can go that meets no fault with a chance.
+func (p *Policy) waysWith(chance float64, tool int) [3]way {
+	spared := p.spared
+	if r, ok := p.rules.(sparing); ok && tool != None {
 		spared = r.Spared(tool)
 	}
 	return [3]way{

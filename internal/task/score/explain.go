@@ -108,7 +108,7 @@ type Measure struct {
 func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) Explanation {
 	w := &spec.Witness{}
 	e, b := j.judge(trial, task, tr, w)
-	e.measure(trial, task, b, tr.Plan)
+	e.measure(j.catalog, trial, task, b, tr.Plan)
 	w.Decide("verdict")
 	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
 		if e.Outcome.ErrorCategory == "" {
@@ -315,7 +315,9 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 
 // measure lists the figures of the outcome with their reasons. given is the plan that the model was
 // shown.
-func (e *Explanation) measure(trial *assay.Trial, task *assay.Task, b basis, given []string) {
+func (e *Explanation) measure(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task, b basis, given []string,
+) {
 	o := &e.Outcome
 	add := func(name, value, because string) {
 		e.Measures = append(e.Measures, Measure{name, value, because})
@@ -339,6 +341,14 @@ func (e *Explanation) measure(trial *assay.Trial, task *assay.Task, b basis, giv
 	}
 	if _, known := workflow.Planned(trial.World, task); !known {
 		add("best possible", "unknown", "the task has no plan")
+		return
+	}
+	if !workflow.BestKnown(catalog, trial, task) {
+		why := "answers can hide what has happened"
+		if trial.LimitsBest() {
+			why = "of limits that the best policy does not know"
+		}
+		add("best possible", "unknown", fmt.Sprintf("at most %.3f, because %s", o.Best, why))
 		return
 	}
 	add("best possible", fmt.Sprintf("%.3f", o.Best),

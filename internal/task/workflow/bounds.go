@@ -54,6 +54,20 @@ func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	return p
 }
 
+// BestKnown reports whether [assay.Outcome.Best] is the best policy's chance at a trial: a plan for
+// its task is known, and [Exact] holds for it.
+func BestKnown(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
+	planned, known := Planned(trial.World, task)
+	return known && Exact(catalog, trial, planned)
+}
+
+// Exact reports whether [Bounds.Best] is the best policy's chance, and not only an upper limit: the
+// trial's setting has no limits that the policy does not know, and answers say what has happened.
+func Exact(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
+	hidden := world.Of(trial.World).Hidden
+	return !trial.LimitsBest() && (hidden == nil || !hidden(catalog, trial, planned))
+}
+
 // ProblemOf returns the problem that a trial poses. Its calls are the trial's budget, so its best
 // policy makes them one at a time: each call can depend on all earlier results, and no policy that
 // knows less at a call does better. A trial without a budget is limited by its replies, with one

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/assay-eval/assay"
@@ -74,6 +75,33 @@ func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bo
 	}
 	_, survivable := world.Of(trial.World).Schedule(catalog, trial, ProblemOf(trial, planned))
 	return survivable
+}
+
+// Winnable reports whether the best policy succeeds with the luck that a trial has in store. It is
+// true if no plan is known.
+func Winnable(
+	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) bool {
+	planned, known := Planned(trial.World, task)
+	d := world.Of(trial.World)
+	switch {
+	case !known:
+		return true
+	case d.Schedule != nil:
+		return Survivable(catalog, trial, task)
+	}
+	w, best := d.Begin(ctx, catalog, trial, task), Solve(catalog, ProblemOf(trial, planned))
+	for {
+		tool := best.Next(callsOf(w.Calls()))
+		_, stopped := w.Stop()
+		if tool == "" || stopped {
+			tr := assay.Transcript{Calls: w.Calls(), Ended: assay.Finished}
+			return d.Verdict(catalog, *task, &tr, nil).Level == assay.FullSuccess
+		}
+		if _, err := w.Call(1, tool, "{}"); err != nil {
+			return false // the library does not have the tool
+		}
+	}
 }
 
 // Planned returns the tools whose calls solve a task: the tools of its reference plan, or its

@@ -21,6 +21,8 @@ import (
 
 // TestPublishedBounds compares the planner with figures on which two independent implementations
 // agreed: the probability of full success, averaged over the five task types, in order and optimal.
+// They only made calls that the task needs. If five failures end an episode, a call of an easy tool
+// after four of them makes the optimum up to half a point higher.
 func TestPublishedBounds(t *testing.T) {
 	t.Parallel()
 	catalog, tasks := pilotData(t)
@@ -64,7 +66,11 @@ func TestPublishedBounds(t *testing.T) {
 				which := fmt.Sprintf("%s, reliability %v, in order %v", tc.name, reliability,
 					inOrder)
 				t.Logf("%s: %.4f", which, got)
-				if math.Abs(got-want[i]) > .001 {
+				above := .001
+				if !inOrder && !tc.noEarly {
+					above = .005
+				}
+				if got < want[i]-.001 || got > want[i]+above {
 					t.Errorf("%s: success %.4f, want %.3f", which, got, want[i])
 				}
 			}

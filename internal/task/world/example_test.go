@@ -18,6 +18,6 @@ func ExampleFind() {
 	}
 	// Output:
 	// assay-1, judged by assay-1.4: chance of a call at reliability 1 is 1
-	// pilot, judged by pilot-4: chance of a call at reliability 1 is 0.95
+	// pilot, judged by pilot-5: chance of a call at reliability 1 is 0.95
 	// atlantis does not exist
 }

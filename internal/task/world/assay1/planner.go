@@ -12,8 +12,8 @@ import (
 // start. After a failure it is best to call the same tool again: it has to succeed in the end, and
 // any other tool called in between would have to succeed too.
 //
-// There is one exception: if failures both last and cluster, another order may be slightly better
-// after calls that the policy would not have made itself.
+// There is one exception: if failures both last and cluster, and another tool than the needed one has
+// failed, which this policy would not have called, any tool may be the best one to end the cluster.
 //
 // State.Recent is 1 if the latest call failed.
 type rules struct {
@@ -24,6 +24,9 @@ type rules struct {
 	// chances are indexed by whether the latest call of the same tool failed, and whether the
 	// latest call of any tool did.
 	chances [2][2]float64
+	// spare stands for the tools without a part in the work, as if one of them had never failed. It
+	// is [policy.None] unless failures both last and cluster.
+	spare int
 }
 
 func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
@@ -38,6 +41,10 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 	}
 
 	set := assay.Setting{Persistence: problem.Persistence, Burst: problem.Burst}
+	if r.spare = policy.None; set.Persistence > 0 && set.Burst > 0 {
+		r.spare = len(r.work.Tools)
+		r.work.Tools = append(r.work.Tools, policy.Part{Name: spareOf(catalog, names)})
+	}
 	for same := range r.chances {
 		for latest := range r.chances[same] {
 			r.chances[same][latest] = Chance(set, problem.Reliability, same > 0, latest > 0)
@@ -61,15 +68,33 @@ func (r *rules) below(tools policy.Set) policy.Set {
 // Worth returns the next required tool, or the first dependency that it waits for. Lower numbers
 // belong to earlier calls in the task's sequence.
 func (r *rules) Worth(s policy.State) policy.Set {
+	var needed policy.Set
 	if next := r.work.Next(s); next != policy.None && r.callable(s, next) {
-		return policy.Only(next)
+		needed = policy.Only(next)
 	}
 	for tool := range (r.rest[s.Done] &^ s.Have).All {
 		if r.callable(s, tool) {
-			return policy.Only(tool)
+			needed |= policy.Only(tool)
 		}
 	}
-	return 0
+	first := needed & -needed
+	if next := policy.Only(r.work.Next(s)); needed&next != 0 {
+		first = next
+	}
+	if first == 0 || r.spare == policy.None || s.Recent == 0 || s.Failed&first != 0 {
+		return first
+	}
+	return needed | policy.Only(r.spare)
+}
+
+// spareOf returns a tool outside the work that can be called at any time and changes nothing, or "".
+func spareOf(catalog *assay.Catalog, work []string) string {
+	for _, t := range catalog.All() {
+		if len(t.Dependencies) == 0 && t.Effect == "" && !slices.Contains(work, t.Name) {
+			return t.Name
+		}
+	}
+	return ""
 }
 
 // callable reports whether all dependencies of a tool have succeeded.
@@ -92,8 +117,7 @@ func (r *rules) Remember(s policy.State, tool int, ok bool) policy.State {
 	if ok {
 		s.Recent = 0
 		s.Failed &^= policy.Only(tool)
-	} else {
-		s.Recent = 1
+	} else if s.Recent = 1; tool != r.spare {
 		s.Failed |= policy.Only(tool)
 	}
 	return s

@@ -1,6 +1,9 @@
 package own
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -18,19 +21,35 @@ type thrown struct {
 func throw(trial *assay.Trial, tool assay.Tool, k int) thrown {
 	t := thrown{luck: spec.Draw(trial.Seed, tool.Name, k)}
 	t.chance = reliabilityOf(tool, trial.Reliability)
-	text := trial.Faults
-	if tool.Faults != "" {
-		text = tool.Faults
-	}
-	mix, err := assay.ParseFaultMix(text)
-	if err != nil { // libraries and plans are checked when they are read
-		panic("own: trial " + string(trial.ID) + ": " + err.Error())
-	}
-	t.named = text != ""
+	mix := mixOf(trial, tool)
+	t.named = mix != nil
 	if t.luck.Success >= t.chance {
 		t.fault = t.luck.Fault(mix)
 	}
 	return t
+}
+
+// mixOf returns the mix of a tool's faults: its own, or else the trial's. It is nil if neither has one.
+func mixOf(trial *assay.Trial, tool assay.Tool) assay.FaultMix {
+	mix, err := assay.ParseFaultMix(cmp.Or(tool.Faults, trial.Faults))
+	if err != nil { // libraries and plans are checked when they are read
+		panic("own: trial " + string(trial.ID) + ": " + err.Error())
+	}
+	return mix
+}
+
+// hidden implements [spec.Definition]. Nothing lists what has happened, and a look costs calls, if
+// there is any.
+func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
+	return slices.ContainsFunc(planned, func(name string) bool {
+		tool, _ := catalog.Tool(name)
+		for kind, share := range mixOf(trial, tool) {
+			if kind.Hides() && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // schedule implements [spec.Definition].

@@ -32,6 +32,7 @@ var Definition = spec.Definition{
 	Steps:  func(_ *assay.Catalog, required []string) []string { return required },
 
 	Schedule: schedule,
+	Hidden:   hidden,
 
 	OwnTools:        true,
 	FaultKinds:      true,

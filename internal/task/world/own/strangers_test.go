@@ -183,6 +183,10 @@ func play(
 			t.Errorf("task %s: %v", task.ID, err)
 		}
 		tr := &assay.Transcript{Calls: w.Calls(), State: state, Ended: assay.Finished}
+		if trial.Faults != "" { // the authors judge the attacker also if he did not speak
+			tr.Turns = make([]assay.TurnRecord, 1)
+			tr.Calls = append(slices.Clone(tr.Calls), assay.CallRecord{OK: true, Fault: assay.FaultInjected})
+		}
 		o := own.Environments.Verdict(catalog, *task, tr, nil)
 		g.verdict = strings.TrimSpace(fmt.Sprint(o.Level == assay.FullSuccess, " ", o.Security))
 	}()

@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -9,12 +10,15 @@ import (
 
 // rules are this world's rules for a policy. Any call can succeed, less often if dependencies are
 // missing or recent calls have failed. A call is worth making if its tool is the next required one,
-// or a dependency that is not required, so that no success breaks the required order.
+// a dependency that is not required, so that no success breaks the required order, or any other tool
+// that does no harm, because a success among the latest calls helps the next one. That a failure
+// would spoil the earlier success of a dependency is left out.
 type rules struct {
 	work  policy.Work
-	extra policy.Set // dependencies that can be inserted
+	extra policy.Set // dependencies that can be inserted, and a tool that has no part in the work
 	// chances are indexed by the number of missing dependencies and the latest outcomes.
 	chances     [][recents]float64
+	inOrder     bool
 	noEarlyStop bool
 }
 
@@ -38,13 +42,18 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 		extra = policy.Missing(catalog, problem.Required)
 		extra = extra[:min(len(extra), maxExtra)]
 	}
-	w := policy.NewWork(catalog, problem.Required, slices.Concat(problem.Required, extra))
+	names := slices.Concat(problem.Required, extra)
+	w := policy.NewWork(catalog, problem.Required, names)
 
-	r := &rules{noEarlyStop: problem.NoEarlyStop}
+	r := &rules{inOrder: problem.InOrder, noEarlyStop: problem.NoEarlyStop}
 	for _, name := range extra {
 		r.extra |= policy.Only(w.Number(name))
 	}
 	w.Matters |= r.extra
+	if other := easiest(catalog, names); other != "" && !r.inOrder {
+		r.extra |= policy.Only(len(w.Tools))
+		w.Tools = append(w.Tools, policy.Part{Name: other})
+	}
 	r.work = w
 
 	lacking := 0
@@ -77,10 +86,29 @@ func outcomes(recent int) []bool {
 	return []bool{recent&4 != 0, recent&2 != 0, recent&1 != 0}
 }
 
-// Worth implements [policy.Rules]. It includes dependencies that no remaining tool needs, because
-// a success among the latest calls helps too.
+// easiest returns the tool outside a list with the fewest dependencies, or "".
+func easiest(catalog *assay.Catalog, names []string) string {
+	others := slices.DeleteFunc(slices.Clone(catalog.All()), func(t assay.Tool) bool {
+		return slices.Contains(names, t.Name)
+	})
+	if len(others) == 0 {
+		return ""
+	}
+	return slices.MinFunc(others, func(a, b assay.Tool) int {
+		return cmp.Compare(len(a.Dependencies), len(b.Dependencies))
+	}).Name
+}
+
+// Worth implements [policy.Rules].
 func (r *rules) Worth(s policy.State) policy.Set {
-	return policy.Only(r.work.Next(s)) | r.extra&^s.Have
+	worth := policy.Only(r.work.Next(s)) | r.extra
+	if r.inOrder {
+		return worth
+	}
+	for _, tool := range r.work.Required[:s.Done] {
+		worth |= policy.Only(tool)
+	}
+	return worth
 }
 
 // Chance implements [policy.Rules].
@@ -102,6 +130,13 @@ func (r *rules) Remember(s policy.State, _ int, ok bool) policy.State {
 		s.Recent = fiveFailed
 	}
 	return s
+}
+
+// Ruins reports whether a success of a tool breaks the required order: it is the first one of a tool
+// whose turn has not come.
+func (r *rules) Ruins(s policy.State, tool int) bool {
+	return tool != policy.None && tool != r.work.Next(s) &&
+		slices.Contains(r.work.Required[s.Done:], tool) && !slices.Contains(r.work.Required[:s.Done], tool)
 }
 
 // Stopped implements [policy.Rules].

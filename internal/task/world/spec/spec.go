@@ -47,6 +47,11 @@ type Definition struct {
 		catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
 	) (faults map[Place]bool, survivable bool)
 
+	// Hidden reports whether faults of the tools of a plan can hide what has happened from an agent.
+	// Then the planner's chance is that of an agent that knows it, which the best policy may not
+	// reach. It is nil if answers always say what has happened.
+	Hidden func(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool
+
 	// OwnTools means that users write the tools, their schemas and the judges of tasks.
 	OwnTools bool
 	// Environments means that an environment has the tools and judges, and each world is a
