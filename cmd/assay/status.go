@@ -80,7 +80,7 @@ func showStatus(
 			continue
 		}
 		if s.Working {
-			s.Live = liveState(ctx, path, s.LastRun.ID)
+			s.Follow(liveState(ctx, path, s.LastRun.ID))
 		}
 		all = append(all, s)
 	}
@@ -139,13 +139,14 @@ func writeStatus(p *process, s session.Status) {
 	t := p.table("model", "", "planned", "done", "pending", "parked", "skipped", "faults")
 	for _, m := range s.Models {
 		t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Pending),
-			fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
+			fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), cmp.Or(m.Brief(), "–"))
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 	if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {
 		fmt.Fprintf(p.out, "coverage: done of planned\n\n%s\n\n", matrix)
 	}
 	p.say("%s", lastRun(s))
+	p.say("Attempts on disk: %s, %s, %d tokens.", s.FaultCount, s.CostText(), s.Spent.Tokens)
 	writeLive(p, s.Live)
 	for _, u := range s.Users {
 		var unpriced []string
@@ -256,17 +257,4 @@ func writeParked(p *process, reasons map[string]int) {
 		text := strings.ReplaceAll(reason, "\n", " ")
 		p.item(fmt.Sprintf("%6d ", reasons[reason]), "parked: "+text)
 	}
-}
-
-func faultText(by map[assay.FaultKind]int) string {
-	var parts []string
-	for _, k := range assay.FaultKinds {
-		if n := by[k]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, k))
-		}
-	}
-	if len(parts) == 0 {
-		return "–"
-	}
-	return strings.Join(parts, ", ")
 }

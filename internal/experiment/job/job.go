@@ -270,63 +270,24 @@ func (j *Job) IDs() map[assay.TrialID]bool {
 	return ids
 }
 
-// Judge passes the stored outcomes of the planned trials to a gate. It does not read the
-// store if the experiment has no stop rules.
-func (j *Job) Judge(ctx context.Context, db *store.DB, g *Stopper) error {
-	if j.Experiment.Stop == (plan.StopRules{}) {
-		return nil
-	}
-	type verdict struct {
-		level    assay.Level
-		callless bool
-	}
-	verdicts := make(map[assay.TrialID]verdict)
-	for a, err := range db.Verdicts(ctx, store.Filter{OnlySettled: true}) {
-		if err != nil {
-			return err
-		}
-		verdicts[a.ID] = verdict{a.Level, a.Callless()}
-	}
-	for t := range j.Trials() {
-		if v, ok := verdicts[t.ID]; ok {
-			g.Outcome(t.Cell, v.level, v.callless)
-		}
-	}
-	return nil
-}
-
 // StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
-// that skip any. Only trials without an outcome that keep returns true for count.
+// that skip any. Only trials that keep returns true for count.
 func (j *Job) StoppedEarly(
 	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
 ) (skipped map[string]int, stops []Stop, err error) {
 	if j.Experiment.Stop == (plan.StopRules{}) {
 		return nil, nil, nil
 	}
-	rules := NewStopper(plan.Budgets{}, j.Experiment.Stop)
-	if err := j.Judge(ctx, db, rules); err != nil {
-		return nil, nil, err
-	}
-	settled, err := db.Settled(ctx)
+	r, err := j.Recount(ctx, db, j.Rules(), keep)
 	if err != nil {
 		return nil, nil, err
 	}
-
 	skipped = make(map[string]int)
-	for t := range j.Trials() {
-		if settled.Has(t.ID) || !keep(&t) {
-			continue
-		}
-		if _, rule := rules.Skip(t.Cell); rule {
-			skipped[t.Model]++
-		}
+	for _, m := range j.Experiment.Models {
+		skipped[m] = r.Standing(m).Skipped
 	}
-	for _, s := range rules.Stops() {
-		if s.Skipped > 0 {
-			stops = append(stops, s)
-		}
-	}
-	return skipped, stops, nil
+	none := func(s Stop) bool { return s.Skipped == 0 }
+	return skipped, slices.DeleteFunc(r.Stops(), none), nil
 }
 
 // PlannedTrials plans a stored experiment again and yields its trials.

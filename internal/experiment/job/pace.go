@@ -42,6 +42,8 @@ const (
 	// modelError is the relative error that remains if everything is measured exactly, because
 	// endpoints change.
 	modelError = 0.06
+	// longestSilence bounds the blocks in which no reply will come.
+	longestSilence = 25 * time.Hour
 )
 
 // moments are the sums that a mean and a variance need.
@@ -87,7 +89,7 @@ func (p *Pace) Left(
 	now, silence time.Duration, pending, inFlight int,
 ) (left Left, ok bool) {
 	p.advance(now)
-	rate, rateError, ok := p.rate(p.whole(now + silence))
+	rate, rateError, ok := p.rate(p.whole(now + min(silence, longestSilence)))
 	if !ok || pending <= 0 {
 		return Left{}, false
 	}
@@ -159,16 +161,24 @@ func (p *Pace) rate(blocks []int) (rate, relative float64, ok bool) {
 		studentT * deviation / math.Sqrt(batches.n) / expected, true
 }
 
-// Silence returns how long no lane can start a request. It returns 0 if that is a day or more.
-func Silence(lanes []lane.Status) time.Duration {
-	const longest = 24 * time.Hour
-	next := longest
+// Silence returns how long no lane can start a request. It returns false if no lane ever can, because
+// the user has paused all that are open.
+func Silence(lanes []lane.Status) (next time.Duration, ok bool) {
 	for _, l := range lanes {
-		if l.Closed == nil && !l.Held {
-			next = min(next, max(0, time.Until(l.Until)))
+		if l.Closed != nil || l.Held {
+			continue
+		}
+		if wait := max(0, time.Until(l.Until)); !ok || wait < next {
+			next, ok = wait, true
 		}
 	}
-	return next % longest
+	return next, ok
+}
+
+// Requests returns how many replies pending trials still need, some of which are in flight.
+func (p *Pace) Requests(pending, inFlight int) int {
+	turns, _ := p.turns(inFlight)
+	return int(math.Ceil(turns * (float64(max(0, pending-inFlight)) + float64(inFlight)/2)))
 }
 
 // turns returns the replies in a trial, and its relative error. Short trials end first, so the

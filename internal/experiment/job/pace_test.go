@@ -156,7 +156,8 @@ func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
 			lanes, _ := pool.Status()
 			mu.Lock()
 			defer mu.Unlock()
-			l, ok := pace.Left(at, job.Silence(lanes), d.trials-done, inFlight)
+			silence, _ := job.Silence(lanes)
+			l, ok := pace.Left(at, silence, d.trials-done, inFlight)
 			if ok && done < d.trials {
 				left[at] = l
 			}

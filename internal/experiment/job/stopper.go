@@ -46,7 +46,7 @@ type Stop struct {
 	Reason string `json:"reason"`
 	// Outcomes is the number of outcomes when the rule was met.
 	Outcomes int `json:"outcomes"`
-	// Skipped counts the trials of this run that did not start because of the stop.
+	// Skipped counts the trials that the stop skips; see [Tally.Stops].
 	Skipped int `json:"skipped"`
 }
 
@@ -155,20 +155,10 @@ func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.accountsLocked(c)
-	for i, a := range all[1:] {
-		if a.stopped == "" {
-			continue
+	for _, a := range all[1:] {
+		if a.stopped != "" {
+			return a.stopped, true
 		}
-		stopped := c
-		if i == 0 {
-			stopped = assay.Cell{Model: c.Model}
-		}
-		for j := range g.stops {
-			if g.stops[j].Cell == stopped {
-				g.stops[j].Skipped++
-			}
-		}
-		return a.stopped, true
 	}
 
 	for i, b := range g.budgetList() {
@@ -337,6 +327,20 @@ func (g *Stopper) Short(ran, pending int) (short int, spent string) {
 	lower(g.run.usd, b.USD, g.run.dollarsOf(b.USD))
 	lower(float64(g.run.tokens), float64(b.Tokens), g.run.tokensOf(b.Tokens))
 	return pending - int(room), spent
+}
+
+// stopOf returns the stop that skips the trials of a cell, or nil. That of its model comes first.
+func (g *Stopper) stopOf(c assay.Cell) *Stop {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, of := range [2]assay.Cell{{Model: c.Model}, c} {
+		for i := range g.stops {
+			if g.stops[i].Cell == of {
+				return &g.stops[i]
+			}
+		}
+	}
+	return nil
 }
 
 // Stops returns all stops, oldest first.

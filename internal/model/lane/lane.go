@@ -74,9 +74,9 @@ type lane struct {
 	mistakes      [2]int // bad requests and answers from other models in a row, since mistakenSince
 	mistakenSince [2]time.Time
 
-	used, available, inUse time.Duration // slot-time up to the last booking
-	waited                 map[string]time.Duration
-	served                 cost
+	used, available, bound, inUse time.Duration // slot-time up to the last booking
+	waited                        map[string]time.Duration
+	served                        cost
 }
 
 func newLane(now time.Time, c Config) *lane {

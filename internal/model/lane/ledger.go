@@ -9,10 +9,12 @@ import (
 // requests had to wait.
 type Ledger struct {
 	Name string
-	// Used is the slot-time with a request in flight, and Available is all slot-time. Their
-	// quotient is the lane's occupancy. A lane that is closed still has its slots, because the user
-	// named it. A lane that the user paused has no slots.
+	// Used is the slot-time with a request in flight, and Available is all slot-time. A lane that is
+	// closed still has its slots, because the user named it. A lane that the user paused has no slots.
 	Used, Available time.Duration
+	// Bound is the slot-time without a request in flight in which the next request waited for a limit
+	// that is stated or was found out.
+	Bound time.Duration
 	// Worked is like Used, but includes the end of a run, when no trials are
 	// waiting to start.
 	Worked time.Duration
@@ -24,17 +26,18 @@ type Ledger struct {
 	Limits                              Limits // the latest
 }
 
-// Occupancy returns Used / Available, or 0 if the lane was never open.
+// Occupancy returns the share of its tightest limit that a lane has used, or 0 if it was never open:
+// of its slots, or all of it while the next request waited for another limit.
 func (l Ledger) Occupancy() float64 {
 	if l.Available <= 0 {
 		return 0
 	}
-	return float64(l.Used) / float64(l.Available)
+	return float64(l.Used+l.Bound) / float64(l.Available)
 }
 
 // scale multiplies times and counts.
 func (l *Ledger) scale(times, counts float64) {
-	for _, d := range []*time.Duration{&l.Used, &l.Available, &l.Worked} {
+	for _, d := range []*time.Duration{&l.Used, &l.Available, &l.Bound, &l.Worked} {
 		*d = time.Duration(float64(*d) * times)
 	}
 	for reason, d := range l.Waited {
@@ -74,11 +77,7 @@ func (q *queue) book(now time.Time) {
 			continue
 		}
 		l.used += time.Duration(l.inFlight) * span
-		slots := l.inFlight // if the lane is paused by the user
-		if !l.paused {
-			slots = max(slots, l.widest())
-		}
-		l.available += time.Duration(slots) * span
+		l.available += time.Duration(l.slots()) * span
 	}
 
 	w := q.peek()
@@ -87,16 +86,25 @@ func (q *queue) book(now time.Time) {
 		if w != nil {
 			c = w.cost
 		}
-		if l, why := q.bottleneck(now.Add(-span), c); l != nil && why != nothing {
+		if l, why := q.bottleneck(now.Add(-span), now, c); l != nil && why != nothing {
 			l.waited[l.name(why)] += span
 		}
 	}
 }
 
+// slots returns how many requests the lane has room for, or how many are in flight if the user has
+// paused it.
+func (l *lane) slots() int {
+	if l.paused {
+		return l.inFlight
+	}
+	return max(l.inFlight, l.widest())
+}
+
 // bottleneck returns the open lane that can start a request soonest, and why the
 // request has to wait. A full lane comes after every lane that knows when it can
-// start the request.
-func (q *queue) bottleneck(now time.Time, c cost) (best *lane, why reason) {
+// start the request. It books for how long until the given time each lane is at a limit.
+func (q *queue) bottleneck(now, until time.Time, c cost) (best *lane, why reason) {
 	var at time.Time
 	bestFull := false
 	for _, l := range q.lanes {
@@ -104,6 +112,13 @@ func (q *queue) bottleneck(now time.Time, c cost) (best *lane, why reason) {
 			continue
 		}
 		t, r, full := l.start(now, c)
+		if q.demand && r != pausing && (!full || l.pausesInRow == 0) {
+			waits := min(until.Sub(now), max(0, t.Sub(now)))
+			if full {
+				waits = until.Sub(now)
+			}
+			l.bound += time.Duration(l.slots()-l.inFlight) * waits
+		}
 		if best == nil || bestFull && !full || bestFull == full && t.Before(at) {
 			best, why, at, bestFull = l, r, t, full
 		}
@@ -144,7 +159,8 @@ func (q *queue) ledgers() []Ledger {
 	var all []Ledger
 	for _, l := range q.lanes {
 		all = append(all, Ledger{
-			Name: l.Name, Used: l.used, Available: l.available, Worked: l.inUse,
+			Name: l.Name, Used: l.used, Available: l.available, Bound: l.bound,
+			Worked: l.inUse,
 			Waited: maps.Clone(l.waited), Requests: l.served.requests,
 			InputTokens: l.served.input, OutputTokens: l.served.output,
 			Limits: l.limits(),

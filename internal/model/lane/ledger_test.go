@@ -1,6 +1,7 @@
 package lane_test
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,13 +22,14 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 		reason          string
 		used, available time.Duration
 		waited          time.Duration
+		occupancy       float64
 	}{
 		// Ten rounds of five requests. During the last round no request waits.
 		{
 			"concurrency",
 			lane.Limits{Concurrency: 5},
 			50,
-			"concurrency", 50 * time.Second, 50 * time.Second, 9 * time.Second,
+			"concurrency", 50 * time.Second, 50 * time.Second, 9 * time.Second, 1,
 		},
 		// Three requests at once, and three more when the window has moved on. They
 		// wait until 1m00.5s, and the run takes a second longer.
@@ -36,6 +38,7 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 			lane.Limits{Concurrency: 10, RPM: 3, Burst: 3},
 			6,
 			"rpm", 6 * time.Second, 615 * time.Second, 60500 * time.Millisecond,
+			608. / 615, // the lane always waits for its limit, except for the last second
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -49,6 +52,9 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 					l.Waited[tc.reason] != tc.waited || len(l.Waited) != 1 {
 					t.Errorf("%+v, want %v of %v used, waited %v",
 						l, tc.used, tc.available, tc.waited)
+				}
+				if o := l.Occupancy(); math.Abs(o-tc.occupancy) > .01 {
+					t.Errorf("occupancy %.3f, want %.3f", o, tc.occupancy)
 				}
 			})
 		})

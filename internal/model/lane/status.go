@@ -39,6 +39,8 @@ func (x Exchange) Refused() bool { return isRefusal(x.Usage, x.Fault) }
 type Waiting struct {
 	Requests int
 	Since    time.Time // start of the longest wait, or zero
+	// Until is when the last of the waits that lanes have announced to these requests ends, or zero.
+	Until time.Time
 }
 
 // Status returns the state of all lanes and of the queue.
@@ -58,7 +60,43 @@ func (p *Pool) Status() ([]Status, Waiting) {
 	if first := p.q.peek(); first != nil {
 		w.Since = first.since
 	}
+	for _, request := range p.q.waiting[p.q.head:] {
+		if !request.gone && request.held(now) {
+			w.Until = later(w.Until, p.q.announced(request))
+		}
+	}
 	return lanes, w
+}
+
+// DailyWait returns how long the daily limits that are stated let a number of further requests take
+// at least. Lanes share them by their limits.
+func (p *Pool) DailyWait(requests int) (wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var open []*lane
+	sum := 0
+	for _, l := range p.q.lanes {
+		if l.closed != nil || l.paused {
+			continue
+		}
+		if l.stated[requestsPerDay] <= 0 {
+			return 0
+		}
+		open, sum = append(open, l), sum+l.stated[requestsPerDay]
+	}
+	now := time.Now()
+	for _, l := range open {
+		limit := l.stated[requestsPerDay]
+		mine := (requests*limit + sum - 1) / sum
+		if mine == 0 {
+			continue
+		}
+		w := &l.windows[requestsPerDay]
+		days := (mine - 1) / limit
+		rest := w.free(now, requestsPerDay, mine-days*limit, limit).Sub(now)
+		wait = max(wait, time.Duration(days)*w.span+rest)
+	}
+	return wait
 }
 
 func (l *lane) status(now time.Time, typical cost) Status {
@@ -78,6 +116,9 @@ func (l *lane) status(now time.Time, typical cost) Status {
 		s.Waits = "closed: " + l.closed.Error()
 	case full:
 		s.Waits = l.name(why)
+		if !l.paused && at.After(now) {
+			s.Until = at
+		}
 	case at.After(now):
 		s.Waits, s.Until = l.name(why), at
 	}

@@ -241,17 +241,6 @@ func open(j *job.Job, read taskReader) func(*assay.Trial) bool {
 	}
 }
 
-// Tables returns the tables and warnings of the planned trials. Unlike a report, it leaves out
-// everything that the store knows besides attempts.
-func Tables(ctx context.Context, db *store.DB, j *job.Job) (*report.Analysis, error) {
-	prompts, err := prompts(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	return Design(ctx, j).Analyze(j.Experiment.Name, j.Trials(),
-		db.Verdicts(ctx, store.Filter{All: true}), report.Beside{Prompts: prompts})
-}
-
 // earlierLibraries returns the versions of its library that an experiment had before, latest first.
 func earlierLibraries(
 	ctx context.Context, db *store.DB, e store.Experiment,

@@ -45,7 +45,6 @@ type Server struct {
 	stored  store.Experiment
 	job     *job.Job
 	name    string
-	planned int
 	index   *index
 	latest  atomic.Pointer[livePages]
 	grid    atomic.Pointer[grid] // nil before the rates were read
@@ -66,13 +65,9 @@ func Open(ctx context.Context, db *store.DB, e store.Experiment, o Options) (*Se
 	}
 	s := &Server{
 		options: o, store: o.Store, db: db, stored: e, job: j, name: e.Name,
-		planned: j.Planned(), changed: make(chan struct{}),
+		changed: make(chan struct{}),
 	}
-	planned := make(map[rowTrial]struct{}, s.planned)
-	for t := range j.Trials() {
-		planned[keyOf(t.ID)] = struct{}{}
-	}
-	s.index = newIndex(planned)
+	s.index = newIndex(j.NewRecount(j.Rules(), nil))
 	return s, nil
 }
 

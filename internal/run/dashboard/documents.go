@@ -43,17 +43,22 @@ func (s *Server) reportDocument(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
+	figures, err := s.figures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return figures.Document(ctx, reportTranscripts)
+}
+
+// figures returns the figures of the report, which every page shows.
+func (s *Server) figures(ctx context.Context) (*reading.Report, error) {
 	x, err := reading.Plan(ctx, s.db, s.job, s.stored, export.Where{})
 	if err != nil {
 		return nil, err
 	}
 	x.Program, x.Store, x.Reveal = s.options.Program, s.options.Store, s.options.Reveal
 	x.Design.Cluster = stat.Auto
-	figures, err := x.Analyze(ctx, s.db)
-	if err != nil {
-		return nil, err
-	}
-	return figures.Document(ctx, reportTranscripts)
+	return x.Analyze(ctx, s.db)
 }
 
 // reportTranscripts is the number of failed episodes of each model in the report.

@@ -10,6 +10,7 @@ import (
 	"unique"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -17,15 +18,14 @@ import (
 // 100 bytes an attempt. Its follow method is the only one that changes it.
 type index struct {
 	mu sync.RWMutex
-	// planned has the trials of the plan.
-	planned map[rowTrial]struct{}
+	// recount says how the experiment stands, and which trials it plans.
+	recount *job.Recount
 	rows    []attemptRow // in the order in which attempts were saved
 	groups  map[group]*group
-	// parked has the trials whose latest attempt was parked and that are not settled.
-	parked map[rowTrial]assay.RunID
-	counts attemptSums
-	lanes  map[laneKey]*laneCount
-	faults map[faultKey]*faultCount
+	// first and newest are when attempts ended.
+	first, newest time.Time
+	lanes         map[laneKey]*laneCount
+	faults        map[faultKey]*faultCount
 	// last is the row ID of the latest attempt.
 	last  int64
 	total int // attempts in the store
@@ -67,16 +67,6 @@ type group struct {
 	Level  assay.Level
 	Fault  assay.FaultKind
 	Parked bool
-}
-
-// attemptSums are sums over the attempts of the index.
-type attemptSums struct {
-	Attempts, Done, Full, Partial, Faults int
-	Tokens                                int
-	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
-	Unpriced    int
-	USD         float64
-	First, Last time.Time
 }
 
 // A faultKey is a kind of fault on a lane.
@@ -145,18 +135,29 @@ func (c *laneCount) quantile(share float64) float64 {
 	return float64(latest[int(share*float64(len(latest)-1))])
 }
 
-func newIndex(planned map[rowTrial]struct{}) *index {
-	x := &index{planned: planned}
-	x.reset()
+func newIndex(r *job.Recount) *index {
+	x := &index{recount: r}
+	x.empty()
 	return x
 }
 
 func (x *index) reset() {
+	x.recount.Reset()
+	x.empty()
+}
+
+func (x *index) empty() {
 	x.rows, x.groups = nil, make(map[group]*group)
-	x.parked = make(map[rowTrial]assay.RunID)
 	x.faults = make(map[faultKey]*faultCount)
 	x.lanes = make(map[laneKey]*laneCount)
-	x.counts, x.snapshot, x.last = attemptSums{}, "", 0
+	x.first, x.newest, x.snapshot, x.last = time.Time{}, time.Time{}, "", 0
+}
+
+// tally returns the tally of the attempts so far.
+func (x *index) tally() *job.Tally {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.recount.Tally
 }
 
 // follow adds the news from the store. It reads everything again if attempts were rescored or
@@ -204,12 +205,15 @@ func (x *index) locked(do func()) {
 
 // add adds an attempt unless its trial is not planned.
 func (x *index) add(l *store.Listed) {
-	key := keyOf(l.ID)
 	x.last = l.Row
-	if _, ok := x.planned[key]; !ok {
+	if !x.recount.Add(&l.Attempt) {
 		return
 	}
-	x.pay(&l.Attempt)
+	k := keyOfLane(l.Model, l.Lane)
+	if x.lanes[k] == nil {
+		x.lanes[k] = new(laneCount)
+	}
+	x.lanes[k].add(&l.Attempt)
 	if l.OnlyCosts() {
 		return
 	}
@@ -220,55 +224,20 @@ func (x *index) add(l *store.Listed) {
 	if x.groups[g] == nil {
 		x.groups[g] = &g
 	}
-	x.counts.Attempts++
+	if x.first.IsZero() || l.FinishedAt.Before(x.first) {
+		x.first = l.FinishedAt
+	}
+	if l.FinishedAt.After(x.newest) {
+		x.newest = l.FinishedAt
+	}
 	x.rows = append(x.rows, attemptRow{
-		trial: key, group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
+		trial: keyOf(l.ID), group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
 		Working: l.WorkingMS, cost: l.CostUSD + l.UserCostUSD,
 		unpriced: l.UnpricedTokens + l.UserUnpricedTokens,
 		Number:   uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
 		repeat: uint16(l.Repeat),
 	})
-	x.count(key, &l.Attempt)
 	x.countFaults(&l.Attempt)
-}
-
-// pay counts what an attempt has used and cost.
-func (x *index) pay(a *assay.Attempt) {
-	k := keyOfLane(a.Model, a.Lane)
-	if x.lanes[k] == nil {
-		x.lanes[k] = new(laneCount)
-	}
-	x.lanes[k].add(a)
-	c := &x.counts
-	c.Tokens += a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens
-	c.USD = assay.RoundUSD(c.USD + a.CostUSD + a.UserCostUSD)
-	c.Unpriced += a.UnpricedTokens + a.UserUnpricedTokens
-}
-
-func (x *index) count(key rowTrial, a *assay.Attempt) {
-	c := &x.counts
-	if c.First.IsZero() || a.FinishedAt.Before(c.First) {
-		c.First = a.FinishedAt
-	}
-	if a.FinishedAt.After(c.Last) {
-		c.Last = a.FinishedAt
-	}
-	delete(x.parked, key)
-	switch {
-	case a.Settles():
-		c.Done++
-		switch a.Level {
-		case assay.FullSuccess:
-			c.Full++
-		case assay.PartialSuccess:
-			c.Partial++
-		}
-	case a.Parked:
-		x.parked[key] = a.Run
-		fallthrough
-	default:
-		c.Faults++
-	}
 }
 
 func (x *index) countFaults(a *assay.Attempt) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -85,17 +88,26 @@ func (f filter) means(a *assay.Attempt) bool {
 		is(f.Lane, a.Lane) && is(f.Run, string(a.Run))
 }
 
+// indexOf returns an index of planned trials.
+func indexOf(trials ...assay.Trial) *index {
+	all := func(*assay.Trial) bool { return true }
+	rules := job.NewStopper(plan.Budgets{}, plan.StopRules{})
+	return newIndex(job.RecountOf(rules, all, slices.Values(trials)))
+}
+
 // The index finds exactly the attempts that match a filter, latest first, and its pages together
 // have everything once.
 func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := newIndex(make(map[rowTrial]struct{}))
 		var all []store.Listed
+		var trials []assay.Trial
 		for i := range rapid.IntRange(0, 250).Draw(t, "n") {
 			l := drawListed(t, i)
-			x.planned[keyOf(l.ID)] = struct{}{}
+			all, trials = append(all, l), append(trials, l.Trial)
+		}
+		x := indexOf(trials...)
+		for _, l := range all {
 			x.add(&l)
-			all = append(all, l)
 		}
 		f := drawFilter(t)
 		f.Before = 0
@@ -130,14 +142,14 @@ func TestIndexFindsWhatAFilterMeans(t *testing.T) {
 
 // An attempt at a trial that the experiment does not plan is not shown.
 func TestIndexKnowsItsPlan(t *testing.T) {
-	x := newIndex(map[rowTrial]struct{}{keyOf(assay.TrialID(strings.Repeat("a", 32))): {}})
+	x := indexOf(assay.Trial{ID: assay.TrialID(strings.Repeat("a", 32))})
 	for i, id := range []string{"a", "b"} {
 		a := assay.Attempt{Number: 1}
 		a.ID, a.Level = assay.TrialID(strings.Repeat(id, 32)), assay.FullSuccess
 		x.add(&store.Listed{Row: int64(i + 1), Attempt: a})
 	}
-	if found := x.find(filter{}); found.Total != 1 || x.counts.Done != 1 {
-		t.Errorf("%d found, %d done", found.Total, x.counts.Done)
+	if found := x.find(filter{}); found.Total != 1 || x.tally().Standing("").Done != 1 {
+		t.Errorf("%d found, %+v", found.Total, x.tally().Standing(""))
 	}
 }
 

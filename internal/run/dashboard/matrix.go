@@ -8,9 +8,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // A grid has the rates of full success by condition and variant.
@@ -26,6 +25,7 @@ type grid struct {
 	// Headline has the lines with which a report begins.
 	Headline []document.Point
 	Trouble  string
+	of       gridState
 }
 
 // A gridRow is a model under one condition.
@@ -61,14 +61,33 @@ var rateSteps = []string{"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "
 // cells are noise.
 func (c gridCell) Noisy() bool { return c.Full.Interval.High-c.Full.Interval.Low > .2 }
 
-// keepGrid reads the rates again when there are new results. That takes a hundredth of the time
-// between two readings at most, so it does not slow the run down.
+// A gridState is the state of an experiment that a grid describes.
+type gridState struct {
+	snapshot string
+	run      assay.RunID
+	ended    time.Time // of the run
+}
+
+// stateAt returns the state that the index has read, with the latest run.
+func (x *index) stateAt(last store.Run) gridState {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return gridState{x.snapshot, last.ID, last.FinishedAt}
+}
+
+// keepGrid reads the rates again when there are new results. While a run works, that takes a hundredth
+// of the time between two readings at most, so it does not slow the run down.
 func (s *Server) keepGrid(ctx context.Context) {
 	const share = 100
-	seen := -1
-	for pause := time.Duration(0); sleep(ctx, max(pause, time.Second)); {
-		done := s.index.done()
-		if done == seen || !s.index.isLoaded() {
+	var seen *gridState
+	var next time.Time
+	for sleep(ctx, time.Second) {
+		p := s.latest.Load()
+		if p == nil || !s.index.isLoaded() || p.Run != nil && time.Now().Before(next) {
+			continue
+		}
+		state := s.index.stateAt(p.moment.Last)
+		if seen != nil && state == *seen {
 			continue
 		}
 		begin := time.Now()
@@ -76,16 +95,10 @@ func (s *Server) keepGrid(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		g.of = state
 		s.grid.Store(g)
-		seen = done
-		pause = min(share*time.Since(begin), 5*time.Minute)
+		seen, next = &state, time.Now().Add(min(share*time.Since(begin), 5*time.Minute))
 	}
-}
-
-func (x *index) done() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.counts.Done
 }
 
 // A gridCondition is a row of the grid.
@@ -96,14 +109,15 @@ type gridCondition struct {
 
 func (s *Server) readGrid(ctx context.Context) *grid {
 	g := &grid{At: time.Now()}
-	a, err := reading.Tables(ctx, s.db, s.job)
+	figures, err := s.figures(ctx)
 	if err != nil {
 		g.Trouble = err.Error()
 		return g
 	}
+	a := figures.Analysis
 	g.Done, g.Planned, g.Averaged = a.Done, a.Planned, a.Averaged
 	if a.Done > 0 {
-		g.Headline = exhibit.Headline(a)
+		g.Headline = figures.Headline
 	}
 	at := make(map[gridCondition]int)
 	for _, r := range a.Rows.Rows {

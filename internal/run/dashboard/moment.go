@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
@@ -23,9 +24,17 @@ type moment struct {
 	// Loaded is false while attempts are read for the first time. Total is the number of attempts.
 	Loaded bool
 	Total  int
-	attemptSums
-	// Planned and Parked count trials. A parked one was given up by the latest run.
-	Planned, Parked int
+	// Attempts counts those that were read, and First and Newest are when they ended.
+	Attempts      int
+	First, Newest time.Time
+	// Standing is that of the run if it works on the whole experiment, and else that of the store.
+	job.Standing
+	// Stops are the stops that skip trials.
+	Stops []job.Stop
+	// Killed counts the runs that neither work nor wrote their end.
+	Killed int
+	// OneModel is true if the experiment has a single model.
+	OneModel bool
 	// Run is nil if no run works on the experiment.
 	Run     *live.Progress
 	Flights []session.Flight
@@ -65,7 +74,7 @@ func (l laneLine) Name() string { return strings.TrimSpace(l.Model + " " + l.Lan
 // OrderName is the name of the lane in an order.
 func (l laneLine) OrderName() string { return cmp.Or(l.Model, l.Lane) }
 
-// Used returns the share of the lane's slots that were in use while there was something to do.
+// Used returns the share of the lane's tightest limit that was in use while there was something to do.
 func (l laneLine) Used() float64 { return 1 - l.Lost }
 
 // Cached returns the share of the input tokens that the endpoint had cached.
@@ -87,7 +96,8 @@ func (l faultLine) KindName() string { return string(l.Kind) }
 
 // look returns the present moment.
 func (s *Server) look(ctx context.Context) *moment {
-	m := &moment{At: time.Now(), Experiment: s.name, Planned: s.planned}
+	models := s.job.Experiment.Models
+	m := &moment{At: time.Now(), Experiment: s.name, OneModel: len(models) == 1}
 	note := func(err error) {
 		if err != nil && m.Trouble == "" && ctx.Err() == nil {
 			m.Trouble = err.Error()
@@ -96,23 +106,27 @@ func (s *Server) look(ctx context.Context) *moment {
 	if s.index.isLoaded() {
 		note(s.index.follow(ctx, s.db))
 	}
-	runs, err := s.db.Runs(ctx, s.name)
+	tally := s.index.tally()
+	runs, err := session.Follow(ctx, s.db, s.name, models, tally)
 	note(err)
-	if m.Runs = len(runs); m.Runs > 0 {
-		m.Last = runs[m.Runs-1]
-		m.Ended, err = session.SummaryOf(m.Last)
-		note(err)
-	}
+	m.Runs, m.Last, m.Ended, m.Killed = len(runs.All), runs.Last(), runs.Ended, runs.Killed
 	if err := s.ask(ctx, m); !errors.Is(err, session.ErrNoRun) {
 		note(err)
 	}
 	if m.Run == nil && m.Runs > 0 {
 		m.Strips, err = session.StripsOf(m.Last)
 		note(err)
-		if g := s.grid.Load(); g != nil {
+		if g := s.grid.Load(); g != nil && g.of == s.index.stateAt(m.Last) {
 			m.Headline = g.Headline
 		}
 	}
+	for _, name := range models {
+		m.Standing.Add(tally.Standing(name))
+	}
+	if m.Run != nil && m.Run.Planned == m.Planned {
+		m.Standing = m.Run.Standing
+	}
+	m.Stops = slices.DeleteFunc(tally.Stops(), func(s job.Stop) bool { return s.Skipped == 0 })
 	s.index.describe(m)
 	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()
 	return m
@@ -147,13 +161,8 @@ func (x *index) isLoaded() bool {
 func (x *index) describe(m *moment) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	m.attemptSums, m.Loaded = x.counts, x.loaded
+	m.Attempts, m.First, m.Newest, m.Loaded = len(x.rows), x.first, x.newest, x.loaded
 	m.Total, m.Trouble = x.total, cmp.Or(m.Trouble, x.trouble)
-	for _, run := range x.parked {
-		if run == m.Last.ID {
-			m.Parked++
-		}
-	}
 	m.Lanes = x.laneLines(m)
 	m.Faults = x.faultLines()
 	m.Series = x.series(m)
@@ -221,7 +230,7 @@ func lost(s session.LaneStrip) float64 {
 const faultBars = 48
 
 func (x *index) faultLines() (all []faultLine) {
-	begin, end := x.counts.First.UnixMilli(), x.counts.Last.UnixMilli()
+	begin, end := x.first.UnixMilli(), x.newest.UnixMilli()
 	for k, c := range x.faults {
 		l := faultLine{Kind: k.kind, Lane: k.lane, faultCount: *c, Bars: make([]int, faultBars)}
 		for _, at := range c.Times {

@@ -33,12 +33,8 @@ func (m *moment) Sentence() string {
 	case m.Run != nil && m.Run.Budget.USD > 0:
 		parts = append(parts, fmt.Sprintf("%s of $%.2f",
 			dollars(m.Run.Cost, len(m.Run.Unpriced)), m.Run.Budget.USD))
-	case m.USD > 0:
-		unpriced := m.Unpriced
-		if m.Run == nil && m.Runs > 0 && m.Last.FinishedAt.IsZero() { // what it spent last may be unknown
-			unpriced++
-		}
-		parts = append(parts, dollars(m.USD, unpriced)+" spent")
+	case m.Spent.USD > 0:
+		parts = append(parts, m.Cost()+" spent")
 	}
 	switch n := len(m.Attention()); n {
 	case 0:
@@ -90,27 +86,40 @@ func (n need) OrderURL() string {
 	return orderURL(pairs...)
 }
 
-// Rate returns the rate of full success so far.
-func (m *moment) Rate() string { return rate(m.Full, m.attemptSums.Done) }
+// Rate returns the rate of full success so far, if there is one model. A mean of several models says
+// nothing about any of them.
+func (m *moment) Rate() string {
+	if !m.OneModel {
+		return ""
+	}
+	return rate(m.Full, m.Done)
+}
+
+// Cost spells what the attempts on disk cost. What a run that was killed spent last may be unknown.
+func (m *moment) Cost() string {
+	killed := m.Killed
+	if m.Spent.USD == 0 {
+		killed = 0
+	}
+	return dollars(m.Spent.USD, m.Spent.Unpriced+killed)
+}
 
 // Failed counts the outcomes that were not full success.
-func (m *moment) Failed() int { return m.attemptSums.Done - m.Full }
-
-// Pending counts the trials that have no outcome and were not parked.
-func (m *moment) Pending() int { return max(0, m.Planned-m.attemptSums.Done-m.Parked) }
+func (m *moment) Failed() int { return m.Done - m.Full }
 
 // FaultsOfProviders counts the attempts that ended in a fault that is not an error of Assay.
-func (m *moment) FaultsOfProviders() int { return m.attemptSums.Faults - m.OwnErrors() }
+func (m *moment) FaultsOfProviders() int { return m.FaultCount.Attempts() - m.OwnErrors() }
 
-// OwnErrors counts the attempts that ended in an error of Assay.
-func (m *moment) OwnErrors() (n int) {
-	for _, l := range m.Faults {
-		if l.Kind == assay.Harness {
-			n += l.Ended
-		}
+// RetriedRequests counts the requests that failed and were sent again.
+func (m *moment) RetriedRequests() (n int) {
+	for _, k := range m.Retried {
+		n += k
 	}
 	return n
 }
+
+// OwnErrors counts the attempts that ended in an error of Assay.
+func (m *moment) OwnErrors() int { return m.FaultCount.Ended[assay.Harness] }
 
 // OldestFlights returns the episodes that have been in flight for longest.
 func (m *moment) OldestFlights() []session.Flight { return m.Flights[:min(12, len(m.Flights))] }
@@ -141,6 +150,9 @@ func (m *moment) Attention() (all []need) {
 	}
 	if m.Ended.Stillness != "" {
 		add("", "stillness", 0, m.Ended.Stillness)
+	}
+	for _, stop := range m.Stops {
+		add("", session.CauseStopped, stop.Skipped, stop.String())
 	}
 	for _, l := range m.Lanes {
 		if l.Closed != "" {
@@ -202,4 +214,4 @@ func (m *moment) in(seconds float64) time.Time {
 }
 
 // LastResult returns when the latest attempt ended.
-func (m *moment) LastResult() time.Time { return m.attemptSums.Last }
+func (m *moment) LastResult() time.Time { return m.Newest }

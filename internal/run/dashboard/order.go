@@ -183,7 +183,7 @@ func (m *moment) effect(o session.Order, on *session.Effect) string {
 		return "No run is working on this store now, so the order would be refused."
 	}
 	left := ""
-	if pending := m.Planned - m.Done - m.Parked; pending > 0 {
+	if pending := m.Pending; pending > 0 {
 		left = fmt.Sprintf(" %d trials are pending.", pending)
 	}
 	of := fmt.Sprintf("%d of %d lanes (%s)", len(lanes), all, strings.Join(models, ", "))

@@ -40,7 +40,7 @@ func (x *index) series(m *moment) series {
 	if m.Run == nil { // then it has ended, or was killed after its last attempt
 		s.Now = m.Last.FinishedAt
 		if s.Now.IsZero() {
-			s.Now = x.counts.Last
+			s.Now = x.newest
 		}
 	}
 	begin, span := s.Begin.UnixMilli(), max(1, s.Now.Sub(s.Begin).Milliseconds())

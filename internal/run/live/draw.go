@@ -111,8 +111,8 @@ func head(s Progress) string {
 	total := s.Total()
 	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned))
 	text += dim.Render("  " + clock(s.Elapsed))
-	if total.Success != nil {
-		text += "  success " + successText(total)
+	if rate := successText(s.Models); len(s.Models) == 1 && rate != "" {
+		text += "  success " + rate
 	}
 	if end := s.EndText(); end != "" {
 		text += "  " + end
@@ -200,7 +200,7 @@ func bar(m ModelState, width int) string {
 
 func left(m ModelState, paused time.Time) string {
 	switch l := m.Left; {
-	case m.Pending == 0:
+	case m.Unfinished() == 0 || m.Pending == 0 && m.Closed == "":
 		return "–"
 	case m.Closed != "":
 		return "closed"
@@ -224,11 +224,27 @@ func success(m ModelState) string {
 	return fmt.Sprintf("%.0f %%", 100*float64(m.Full)/float64(m.Done))
 }
 
-// successText describes the rate of full success, such as "41 % (36–46 %)".
-func successText(m ModelState) string {
-	i := m.Success.Interval
-	return fmt.Sprintf("%s (%.0f–%.0f %%)", success(m), 100*i.Low, 100*i.High)
+// successText describes the rate of full success of each model, with its interval if there is one
+// model, such as "41 % (36–46 %)". It is empty without outcomes.
+func successText(models []ModelState) string {
+	if len(models) == 1 && models[0].Success != nil {
+		i := models[0].Success.Interval
+		return fmt.Sprintf("%s (%.0f–%.0f %%)", success(models[0]), 100*i.Low, 100*i.High)
+	}
+	var rates []string
+	for _, m := range models {
+		if m.Success != nil {
+			rates = append(rates, m.Model+" "+success(m))
+		}
+	}
+	if more := len(rates) - mostRates; more > 0 {
+		rates = append(rates[:mostRates], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(rates, ", ")
 }
+
+// mostRates is how many models a line names with their rates.
+const mostRates = 4
 
 // EndText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
 // is unknown.
@@ -265,7 +281,7 @@ func lostText(m ModelState) string {
 }
 
 func troubles(m ModelState) string {
-	words := []string{faults(m.Faults)}
+	words := []string{m.Brief()}
 	if m.Parked > 0 {
 		words = append(words, fmt.Sprintf("%d parked", m.Parked))
 	}

@@ -47,8 +47,8 @@ func line(s Progress) string {
 	t := s.Total()
 	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min",
 		clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
-	if t.Success != nil {
-		line += ", success " + successText(t)
+	if rates := successText(s.Models); rates != "" {
+		line += ", success " + rates
 	}
 	if a := starting(t); a != "" {
 		line += ", " + a
@@ -58,7 +58,7 @@ func line(s Progress) string {
 	if w := WorkersText(s.Workers); w != "" {
 		line += ", workers: " + w
 	}
-	if f := faults(t.Faults); f != "" {
+	if f := t.Brief(); f != "" {
 		line += ", faults: " + f
 	}
 	for _, m := range s.Models {

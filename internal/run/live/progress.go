@@ -49,35 +49,12 @@ type Progress struct {
 	Notes []string `json:"notes"`
 }
 
-// Trials counts the planned trials of an experiment by how they stand.
-type Trials struct {
-	Planned int `json:"planned"`
-	// Done counts the trials that have an outcome from this run or an earlier one.
-	Done int `json:"done"`
-	// Pending counts the trials that are still to run, including those in flight.
-	Pending int `json:"pending"`
-	// Parked counts the trials that the latest run gave up because of faults.
-	Parked int `json:"parked"`
-	// Skipped counts the trials that stop rules skip.
-	Skipped int `json:"skipped"`
-}
-
-// Add adds the counts of other trials.
-func (t *Trials) Add(other Trials) {
-	t.Planned += other.Planned
-	t.Done += other.Done
-	t.Pending += other.Pending
-	t.Parked += other.Parked
-	t.Skipped += other.Skipped
-}
-
 // Counts count trials. They include the trials of earlier runs of the experiment.
 type Counts struct {
-	Trials
-	InFlight int `json:"in_flight"`
-	// Full counts the full successes among the trials that are done. Success is their share with
-	// its 95 % interval, as a report has it. It is missing if no trial is done.
-	Full    int      `json:"full_success"`
+	job.Standing
+	// Success is the share of full successes among the trials that are done, with its 95 % interval,
+	// as a report has it. It is missing if no trial is done, and for models together, whose mean says
+	// nothing about any of them.
 	Success *Success `json:"success,omitempty"`
 }
 
@@ -125,9 +102,8 @@ type ModelState struct {
 	Lost float64 `json:"lost"`
 	// Agents counts the agents by their states. It is missing for a bare model.
 	Agents map[assay.AgentState]int `json:"agents,omitzero"`
-	// Requests counts requests, and Faults the failed ones by kind.
-	Requests int                     `json:"requests"`
-	Faults   map[assay.FaultKind]int `json:"faults"`
+	// Requests counts the requests of this run.
+	Requests int `json:"requests"`
 	// TokensPerMinute is the rate over the last minute or since the start.
 	TokensPerMinute float64 `json:"tokens_per_minute"`
 	// Waits describes why requests wait.
@@ -236,22 +212,13 @@ func (a Attention) String() string {
 // Total returns the sum over all models. Its Left is taken from the slowest model, or nil if the
 // Left of a working model is unknown. Waits and Closed are empty.
 func (p *Progress) Total() ModelState {
-	total := ModelState{
-		Model: "all", Faults: make(map[assay.FaultKind]int),
-		Agents: make(map[assay.AgentState]int),
-	}
-	total.Success = p.Success
+	total := ModelState{Model: "all", Agents: make(map[assay.AgentState]int)}
 	known := true
 	for _, m := range p.Models {
-		total.Trials.Add(m.Trials)
-		total.Full += m.Full
-		total.InFlight += m.InFlight
+		total.Standing.Add(m.Standing)
 		total.Requests += m.Requests
 		total.TokensPerMinute += m.TokensPerMinute
 		total.Left = total.Left.slower(m.Left)
-		for k, n := range m.Faults {
-			total.Faults[k] += n
-		}
 		for state, n := range m.Agents {
 			total.Agents[state] += n
 		}
@@ -259,6 +226,9 @@ func (p *Progress) Total() ModelState {
 	}
 	if !known {
 		total.Left = nil
+	}
+	if len(p.Models) == 1 {
+		total.Success = p.Models[0].Success
 	}
 	return total
 }

@@ -71,7 +71,7 @@ func TestDrawManyModels(t *testing.T) {
 func paused(n int) live.Progress {
 	s := crowd(n)
 	for i := range s.Models {
-		s.Models[i].Faults = map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3}
+		s.Models[i].Retried = map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3}
 		s.Models[i].Waits = fmt.Sprintf(`rate_limited of gateway/KEY_%d/m, next in 50s `+
 			`("you have used the tokens of this minute, come back later")`, i)
 	}

@@ -5,8 +5,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -76,21 +74,6 @@ func (None) Close(Progress) {}
 func OneLine(text string) string {
 	separator := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
 	return strings.Join(strings.FieldsFunc(text, separator), " ")
-}
-
-// faults lists counts by kind, highest first.
-func faults(by map[assay.FaultKind]int) string {
-	kinds := slices.SortedFunc(maps.Keys(by), func(a, b assay.FaultKind) int {
-		if by[a] != by[b] {
-			return by[b] - by[a]
-		}
-		return strings.Compare(string(a), string(b))
-	})
-	var parts []string
-	for _, k := range kinds {
-		parts = append(parts, fmt.Sprintf("%d %s", by[k], k))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // AgentText lists how many agents are in each state, such as "2 thinking, 1 calling".

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/live"
 	"gotest.tools/v3/golden"
@@ -25,17 +26,20 @@ func story() []live.Progress {
 		"gateway/KEY_0/m: rate_limited (HTTP 429): slow down",
 		"model-b is closed: auth (HTTP 401)",
 	}
-	faults := map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3, assay.Auth: 3}
-	none := map[assay.FaultKind]int{}
+	faults := assay.FaultCount{
+		Ended:   map[assay.FaultKind]int{assay.Auth: 3},
+		Retried: map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3},
+	}
+	faulted := func(c live.Counts) live.Counts { c.FaultCount = faults; return c }
 	return []live.Progress{
 		{},
 		{Models: []live.ModelState{
 			{
-				Model: "model-a", Counts: counts(450, 20, 0, 5), Faults: none,
+				Model: "model-a", Counts: counts(450, 20, 0, 5),
 				Left: &live.TimeLeft{Seconds: 65 * 60, Basis: live.ByPlan},
 			},
 			{
-				Model: "model-b", Counts: counts(450, 0, 0, 0), Faults: none,
+				Model: "model-b", Counts: counts(450, 0, 0, 0),
 				Left: &live.TimeLeft{Seconds: 60, Basis: live.ByPlan},
 			},
 		}},
@@ -43,18 +47,18 @@ func story() []live.Progress {
 			Elapsed: 65,
 			Models: []live.ModelState{
 				{
-					Model: "model-a", Counts: succeeded(counts(450, 120, 0, 5), 80, .578, .745),
-					Requests: 700, Faults: faults, TokensPerMinute: 34_567, Lost: .08,
+					Model: "model-a", Counts: faulted(succeeded(counts(450, 120, 0, 5), 80, .578, .745)),
+					Requests: 700, TokensPerMinute: 34_567, Lost: .08,
 					Left:  &live.TimeLeft{Seconds: 185, Low: 150, High: 240, Basis: live.ByPace},
 					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
 				{
 					Model: "model-b", Counts: succeeded(counts(450, 449, 0, 1), 449, .992, 1),
-					Requests: 2100, Faults: none, TokensPerMinute: 1_200_000,
+					Requests: 2100, TokensPerMinute: 1_200_000,
 					Left: &live.TimeLeft{Seconds: 1, High: 3, Basis: live.ByPace},
 				},
 			},
-			Counts: succeeded(counts(900, 569, 0, 6), 529, .901, .943),
+			Counts: counts(900, 569, 0, 6),
 			Notes:  notes[:1],
 			Attention: []live.Attention{
 				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Mend: "mend the key"},
@@ -64,9 +68,9 @@ func story() []live.Progress {
 		{
 			Elapsed: 3*3600 + 5*60,
 			Models: []live.ModelState{
-				{Model: "model-a", Counts: counts(450, 447, 3, 0), Requests: 2400, Faults: faults},
+				{Model: "model-a", Counts: faulted(counts(450, 447, 3, 0)), Requests: 2400},
 				{
-					Model: "model-b", Counts: counts(450, 449, 0, 0), Requests: 2100, Faults: none,
+					Model: "model-b", Counts: counts(450, 449, 0, 0), Requests: 2100,
 					Closed: "auth (HTTP 401)",
 				},
 			},
@@ -78,9 +82,9 @@ func story() []live.Progress {
 
 // counts returns counts in which all other trials are pending.
 func counts(planned, done, parked, inFlight int) live.Counts {
-	return live.Counts{InFlight: inFlight, Trials: live.Trials{
+	return live.Counts{Standing: job.Standing{InFlight: inFlight, Trials: job.Trials{
 		Planned: planned, Done: done, Parked: parked, Pending: planned - done - parked,
-	}}
+	}}}
 }
 
 // succeeded returns counts with full successes and the interval of their rate.
@@ -116,15 +120,16 @@ func TestJSON(t *testing.T) {
 	names := map[string][]string{
 		"note": {"event", "text"},
 		"progress": {
-			"attention", "cost_usd", "done", "elapsed_s", "event", "experiment", "forecast_s",
-			"full_success", "in_flight", "models", "parked", "pending", "planned", "run",
-			"skipped", "stopping", "tokens",
+			"attention", "cost_usd", "done", "elapsed_s", "event", "experiment", "faults", "forecast_s",
+			"full_success", "in_flight", "models", "parked", "partial_success", "pending", "planned",
+			"retried", "run", "skipped", "spent", "stopping", "tokens",
 		},
 	}
 	modelNames := []string{
 		"closed", "done", "faults", "full_success", "in_flight", "lanes", "left_high_s",
-		"left_low_s", "left_s", "lost", "model", "parked", "pending", "planned", "requests",
-		"skipped", "success_high", "success_low", "tokens_per_minute", "waiting", "waits",
+		"left_low_s", "left_s", "lost", "model", "parked", "partial_success", "pending", "planned",
+		"requests", "retried", "skipped", "spent", "success_high", "success_low",
+		"tokens_per_minute", "waiting", "waits",
 	}
 	optional := []string{"left", "success", "waits_for"}
 	notes := 0

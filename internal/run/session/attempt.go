@@ -8,16 +8,15 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // engineConfig connects the engine to the pools, the store and the gate.
@@ -73,82 +72,83 @@ func (s *Session) most(model string, pool *lane.Pool) int {
 }
 
 func (s *Session) pending(model string) iter.Seq[assay.Trial] {
-	return s.Plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
+	return s.Plan.Some(model, func(place int) bool { return !s.leftOut[model].has(place) })
 }
 
 // places marks the trials of a model that the run leaves out, with one bit for each place in the
 // plan.
-type places struct {
-	bits []uint64
-	done int // before the run
-	full int // how many of these are full successes
-	left int // because the user chose others
-	// tasks counts the trials that were done before by task.
-	tasks map[leveledTask]stat.Group
-}
-
-// A leveledTask is a task at a difficulty.
-type leveledTask struct {
-	assay.TaskID
-	difficulty string
-}
+type places []uint64
 
 func (p places) has(place int) bool {
-	return place/64 < len(p.bits) && p.bits[place/64]&(1<<(place%64)) != 0
+	return place/64 < len(p) && p[place/64]&(1<<(place%64)) != 0
 }
 
-// findDone looks up every planned trial in the set of settled ones, or among those that the user
-// chose. Models are searched in parallel because a million trial IDs take a second to compute.
-func (s *Session) findDone(succeeded store.Set) map[string]places {
-	done := make(map[string]places)
-	if s.settled.Len() == 0 && s.options.Retry == nil {
-		return done
+func (p *places) add(place int) {
+	for len(*p) <= place/64 {
+		*p = append(*p, 0)
 	}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, model := range s.Experiment.Models {
-		wg.Go(func() {
-			p := places{
-				bits:  make([]uint64, s.Plan.Planned(model)/64+1),
-				tasks: make(map[leveledTask]stat.Group),
-			}
-			place := 0
-			for t := range s.Plan.Trials(model) {
-				if s.leavesOut(&p, &t, succeeded) {
-					p.bits[place/64] |= 1 << (place % 64)
-				}
-				place++
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			done[model] = p
-		})
-	}
-	wg.Wait()
-	return done
+	(*p)[place/64] |= 1 << (place % 64)
 }
 
-// leavesOut reports whether the run leaves out a trial, and counts it.
-func (s *Session) leavesOut(p *places, t *assay.Trial, succeeded store.Set) bool {
-	if s.options.Retry != nil {
-		_, chosen := s.options.Retry[t.ID]
-		if !chosen {
-			p.left++
+// recall finds out how the experiment stands before the run, and which trials the run leaves out:
+// those that are done, or those that the user did not choose.
+func (s *Session) recall(ctx context.Context) error {
+	r, err := s.recount(ctx)
+	if err != nil {
+		return err
+	}
+	s.tally, s.leftOut = r.Tally, make(map[string]*places)
+	for _, m := range s.Experiment.Models {
+		s.leftOut[m] = new(places)
+	}
+	groups := make(map[leveledTask]stat.Group)
+	r.Each(func(p job.Planned) {
+		if p.Done || !p.Kept {
+			s.leftOut[p.Model].add(p.At)
 		}
-		return !chosen
+		if p.Done && p.Kept {
+			of := leveledTask{p.Model, p.Task, p.Difficulty}
+			g := groups[of]
+			g.N++
+			if p.Full {
+				g.Full++
+			}
+			groups[of] = g
+		}
+	})
+	for of, g := range groups {
+		// Without the task, its sequence of tools is unknown, which a report takes for one more.
+		task, _ := s.Library.Task(ctx, of.task, of.difficulty)
+		s.meter.recall(of.model, of.task, task.Required, g)
 	}
-	if !s.settled.Has(t.ID) {
-		return false
+	for _, stop := range s.stopper.Stops() {
+		s.note(stop.String())
 	}
-	of := leveledTask{t.Task, t.Difficulty}
-	g := p.tasks[of]
-	p.done++
-	if g.N++; succeeded.Has(t.ID) {
-		g.Full++
-		p.full++
+	return nil
+}
+
+// recount counts what the store has. Trials that the user chose are to be done again.
+func (s *Session) recount(ctx context.Context) (*job.Recount, error) {
+	if s.options.Retry == nil {
+		return s.Recount(ctx, s.db, s.stopper, nil)
 	}
-	p.tasks[of] = g
-	return true
+	if s.Experiment.Stop != (plan.StopRules{}) {
+		none := func(*assay.Trial) bool { return false }
+		if _, err := s.Recount(ctx, s.db, s.stopper, none); err != nil {
+			return nil, err
+		}
+	}
+	return s.NewRecount(s.stopper, func(t *assay.Trial) bool {
+		_, chosen := s.options.Retry[t.ID]
+		return chosen
+	}), nil
+}
+
+// A leveledTask is a task at a difficulty with the outcomes of a model.
+type leveledTask struct {
+	model      string
+	task       assay.TaskID
+	difficulty string
 }
 
 func (s *Session) attempt(
@@ -197,9 +197,7 @@ func (s *Session) limitsSpending() bool {
 // skip returns why a trial must not start, or "".
 func (s *Session) skip(t *assay.Trial) string {
 	reason, rule := s.stopper.Skip(t.Cell)
-	if rule {
-		s.meter.skipped(t.Model)
-	} else if reason != "" {
+	if reason != "" && !rule {
 		s.note(reason + "; its trials stay pending")
 	}
 	return reason
@@ -214,6 +212,9 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 	}
 	switch {
 	case err == nil:
+		for _, stop := range s.tally.Save(a) {
+			s.note(stop.String())
+		}
 		s.journal.write(entry{ID: a.ID, Over: true})
 		if a.FaultKind != assay.Interrupted {
 			s.saved(a, t, began)
@@ -226,18 +227,17 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 	return err
 }
 
-// event updates the meter, the log, the gate and the totals.
+// event updates the tally, the meter and the log.
 func (s *Session) event(e engine.Event) {
 	s.sharedLimits.count(e)
 	switch e.Kind {
 	case engine.Started:
-		s.meter.started(e.Model)
+		s.tally.Begin(e.Trial.Cell)
 	case engine.Settled:
-		s.settle(e.Attempt)
-	case engine.Faulted:
-		s.meter.faulted(e.Model, false)
+		s.outlook.outcome(e.Attempt)
+		s.meter.settled(e.Attempt)
 	case engine.Dropped:
-		s.meter.faulted(e.Model, false)
+		s.tally.Drop(e.Trial.Cell)
 		s.flights.end(e.Trial.ID)
 		if e.Err != nil { // the run ends
 			s.drainPools()
@@ -246,15 +246,13 @@ func (s *Session) event(e engine.Event) {
 			s.coordinator.Conclude(e.Trial.ID)
 		}
 	case engine.Parked:
-		s.meter.faulted(e.Model, true)
 		s.troubles.park(e.Attempt, s.scripted(e.Attempt.FaultKind))
 	case engine.Requeued:
-		if e.WasParked {
-			s.meter.requeued(e.Model)
-		}
+		s.tally.Unpark(e.Trial.ID)
 		s.troubles.requeue(e.Trial.ID)
 	case engine.ModelClosed:
-		s.meter.closed(e.Model, e.Err.Error())
+		s.tally.Close(e.Model, e.Err.Error())
+		s.note(e.Model + " is closed: " + e.Err.Error())
 	}
 	s.logEvent(e)
 	if a := e.Attempt; a != nil {
@@ -265,15 +263,6 @@ func (s *Session) event(e engine.Event) {
 		if a.FaultKind == assay.Harness {
 			s.troubles.ownError()
 		}
-	}
-}
-
-// settle counts an outcome.
-func (s *Session) settle(a *assay.Attempt) {
-	s.outlook.outcome(a)
-	s.meter.settled(a)
-	for _, stop := range s.stopper.Outcome(a.Cell, a.Level, a.Callless()) {
-		s.note(stop.String())
 	}
 }
 

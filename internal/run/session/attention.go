@@ -41,7 +41,7 @@ func (s *Session) attention(p *live.Progress) (all []live.Attention) {
 	add(s.lockAlarm(p, time.Now())...)
 	add(s.stallAlarm(p)...)
 	add(s.workerAlarm(p)...)
-	for _, stop := range s.stopper.Stops() {
+	for _, stop := range s.tally.Stops() {
 		if stop.Skipped > 0 {
 			add(alarm(CauseStopped, stop.Skipped, "", "%s", stop))
 		}
@@ -73,7 +73,7 @@ func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 	paused := make(map[string]int) // the trials at stake, by lane
 	listed := make(map[string]bool)
 	for _, m := range p.Models {
-		if m.Pending == 0 {
+		if m.Unfinished() == 0 || m.Pending == 0 && m.Closed == "" {
 			continue
 		}
 		lanes, _ := s.pools.ByModel[m.Model].Status()
@@ -82,7 +82,7 @@ func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
 			if s.starters.givenUp(m.Model) != nil {
 				mend = mendAgent
 			}
-			all = append(all, alarm(CauseClosed, m.Pending, mend,
+			all = append(all, alarm(CauseClosed, m.Unfinished(), mend,
 				"%s is closed: %s", m.Model, m.Closed))
 			continue
 		}
@@ -144,7 +144,7 @@ func pausedLanes(trials map[string]int) (all []live.Attention) {
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
-	ran := p.Done - s.doneBefore()
+	ran := p.Done - s.doneBefore
 	if ran <= 0 || p.Pending == 0 {
 		return nil
 	}
@@ -155,13 +155,6 @@ func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 	return []live.Attention{alarm(CauseBudget, short,
 		"raise the budget in the experiment file and run it again",
 		"the budget does not last: %s are spent after %d trials", spent, ran)}
-}
-
-func (s *Session) doneBefore() (n int) {
-	for _, p := range s.done {
-		n += p.done
-	}
-	return n
 }
 
 // scarceDisk is how many bytes a disk should have left.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -37,8 +38,7 @@ func troubled(t *testing.T, m, n assay.Provider, b plan.Budgets, r plan.StopRule
 			Name: "gw/K/" + model, Provider: p, Orders: model, Limits: lane.Limits{Concurrency: 2},
 		}}, lane.Options{Request: time.Hour})
 	}
-	s.meter.model("m", 100, 0, 0)
-	s.meter.model("n", 100, 0, 0)
+	s.tally = job.NewTally(s.stopper, maps.All(map[assay.Cell]int{{Model: "m"}: 100, {Model: "n"}: 100}))
 	return s
 }
 
@@ -46,9 +46,24 @@ func troubled(t *testing.T, m, n assay.Provider, b plan.Budgets, r plan.StopRule
 func (s *Session) fault(kind engine.EventKind, f assay.FaultKind, id assay.TrialID, model string) {
 	words := "the words of " + string(f)
 	a := &assay.Attempt{Trial: assay.Trial{ID: id}, FaultKind: f, FaultDetail: words}
-	a.Model = model
-	s.meter.started(model)
+	a.Model, a.Parked = model, kind == engine.Parked
+	s.tally.Begin(a.Cell)
+	s.tally.Save(a)
 	s.event(engine.Event{Kind: kind, Model: model, Attempt: a})
+}
+
+// outcome counts an attempt that settles its trial.
+func (s *Session) outcome(a *assay.Attempt) {
+	s.tally.Begin(a.Cell)
+	s.tally.Save(a)
+	s.meter.settled(a)
+}
+
+// failure returns an attempt that failed.
+func failure(model string) *assay.Attempt {
+	a := &assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}
+	a.Model = model
+	return a
 }
 
 // TestAttentionNamesEachCause checks that each kind of trouble is listed with the number of trials
@@ -121,8 +136,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.StopRules{},
 			func(_ *testing.T, s *Session) {
 				for range 20 {
-					s.meter.started("m")
-					s.meter.settled(failure("m"))
+					s.outcome(failure("m"))
 				}
 				s.stopper.Spend(assay.Cell{Model: "m"}, assay.Usage{}, 4, assay.Lost{}) // leaves room for 30 of 180
 			},
@@ -194,18 +208,14 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.Budgets{},
 			plan.StopRules{Malformed: &plan.StopRule{After: 5, Above: 0.5, Per: plan.PerModel}},
 			func(_ *testing.T, s *Session) {
-				cell := assay.Cell{Model: "m", Variant: "cot"}
 				for range 5 {
-					s.stopper.Outcome(cell, assay.Failure, true)
-				}
-				for range 7 {
-					s.stopper.Skip(cell)
+					s.outcome(failure("m")) // which makes no call
 				}
 				s.troubles.settings["n: temperature is 1 instead of 0"] = 2
 			},
 			[]live.Attention{
 				{
-					Cause: CauseStopped, Trials: 7,
+					Cause: CauseStopped, Trials: 95,
 					Text: "m stopped early: 5 of 5 outcomes made no valid call, more than 50 %",
 				},
 				{

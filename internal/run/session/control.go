@@ -198,7 +198,7 @@ func (s *Session) command(ctx context.Context, o Order) (string, error) {
 	done := make(chan int, 1)
 	c := engine.Command{
 		Cancel: o.Do == "cancel", Done: done,
-		Match: func(t *assay.Trial) bool { return matchTrial(o, t) },
+		Match: func(t *assay.Trial) bool { return o.isFor(t.Model, t.ID) },
 	}
 	select {
 	case s.commands <- c:
@@ -220,12 +220,13 @@ func (s *Session) command(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("requeued %d trials of %s", n, names), nil
 }
 
-func matchTrial(o Order, t *assay.Trial) bool {
+// isFor reports whether an order is for a trial of a model.
+func (o Order) isFor(model string, id assay.TrialID) bool {
 	if len(o.Names) == 0 {
 		return true
 	}
 	for _, n := range o.Names {
-		if n == t.Model || len(n) >= 4 && strings.HasPrefix(string(t.ID), strings.ToLower(n)) {
+		if n == model || len(n) >= 4 && strings.HasPrefix(string(id), strings.ToLower(n)) {
 			return true
 		}
 	}

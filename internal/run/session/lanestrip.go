@@ -19,7 +19,7 @@ type LaneStrip struct {
 	// States has the main state of the lane in each step: full, busy, idle, paused, closed, or the
 	// reason for which requests waited.
 	States []string `json:"states"`
-	// Used has the share of the lane's slots that were in use.
+	// Used has the share of the lane's tightest limit that was in use; see [lane.Ledger.Occupancy].
 	Used []float64 `json:"used"`
 }
 
@@ -82,6 +82,7 @@ func (s *Session) recordStrips() {
 func (x *strip) add(now lane.Status, l lane.Ledger, of int) {
 	used, available := l.Used-x.last.Used, l.Available-x.last.Available
 	state := laneState(now, used, available)
+	used += l.Bound - x.last.Bound
 	x.last = l
 	if n := len(x.steps); n == 0 || x.steps[n-1].length() >= of {
 		x.steps = append(x.steps, stateSeconds{seconds: make(map[string]int)})

@@ -39,8 +39,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 		reply := func(model string, ends bool) {
 			s.observe(lane.Exchange{Model: model, Lane: "gw/K/" + model})
 			if ends {
-				s.meter.started(model)
-				s.meter.settled(failure(model))
+				s.outcome(failure(model))
 				s.outlook.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
 			}
 		}
@@ -73,29 +72,31 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 	})
 }
 
-// TestStateHasTheRateOfSuccess checks the counts of a model and of all models.
+// TestStateHasTheRateOfSuccess checks the counts of a model and of all models, which have no common
+// rate.
 func TestStateHasTheRateOfSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		for i := range 40 {
-			s.meter.started("m")
 			a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}
 			if a.Model, a.Task = "m", assay.TaskID(fmt.Sprint(i)); i < 10 {
 				a.Level = assay.FullSuccess
 			}
-			s.settle(&a)
+			s.outcome(&a)
 		}
 		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
 		state := s.progress()
 		if state.Models[1].Success != nil {
 			t.Errorf("n has the rate %v without any outcome", state.Models[1].Success)
 		}
-		for name, c := range map[string]live.Counts{"m": state.Models[0].Counts, "all": state.Counts} {
-			if c.Done != 40 || c.Full != 10 || c.Success == nil || c.Success.Rate != 0.25 ||
-				c.Success.Interval.Low > 0.15 || c.Success.Interval.High < 0.40 {
-				t.Errorf("%s: %+v, success %+v", name, c, c.Success)
-			}
+		c := state.Models[0].Counts
+		if c.Done != 40 || c.Full != 10 || c.Success == nil || c.Success.Rate != 0.25 ||
+			c.Success.Interval.Low > 0.15 || c.Success.Interval.High < 0.40 {
+			t.Errorf("%+v, success %+v", c, c.Success)
+		}
+		if state.Done != 40 || state.Full != 10 || state.Success != nil {
+			t.Errorf("all: %+v, success %+v; want no mean over models", state.Counts, state.Success)
 		}
 		if state.Tokens != 7 || state.Cost != 0.5 {
 			t.Errorf("%d tokens, $%v", state.Tokens, state.Cost)

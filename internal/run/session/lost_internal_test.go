@@ -72,8 +72,8 @@ func TestInterruptedRequestIsNoFault(t *testing.T) {
 		if f := assay.AsFault(err); f == nil || f.Kind != assay.Interrupted || m.Requests != 1 {
 			t.Fatalf("%v after %d requests, want an interrupted one", err, m.Requests)
 		}
-		if len(m.Faults) > 0 || m.Lost != 1 {
-			t.Errorf("faults %v, lost %v; want none, and all of the time", m.Faults, m.Lost)
+		if n := s.meter.RequestFaults; len(n) > 0 || m.Lost != 1 {
+			t.Errorf("faults %v, lost %v; want none, and all of the time", n, m.Lost)
 		}
 	})
 }

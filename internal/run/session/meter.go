@@ -1,7 +1,6 @@
 package session
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -38,8 +37,7 @@ type meter struct {
 
 	mu sync.Mutex // guards the fields below
 	Usage
-	models   []*gauge // in the order of announcement
-	byName   map[string]*gauge
+	models   map[string]*gauge
 	stopping bool
 	notes    []string
 	success  report.Progress
@@ -49,10 +47,10 @@ type meter struct {
 	spent    map[string]spending  // by lane
 }
 
-// A gauge has the counts of one model.
+// A gauge counts the requests for one model.
 type gauge struct {
-	state  live.ModelState
-	tokens tokenRate
+	requests int
+	tokens   tokenRate
 }
 
 // A spending is the time that a lane spent on requests with and without a reply.
@@ -60,21 +58,10 @@ type spending struct{ replied, lost time.Duration }
 
 func newMeter(start time.Time) *meter {
 	return &meter{
-		start: start, byName: make(map[string]*gauge),
+		start: start, models: make(map[string]*gauge),
 		Usage: Usage{RequestFaults: make(map[assay.FaultKind]int)}, latest: start,
 		replied: make(map[string]time.Time), spent: make(map[string]spending),
 	}
-}
-
-// model announces a model with the number of its planned trials, of those that are done, and of
-// those that are full successes.
-func (m *meter) model(name string, planned, done, full int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := &gauge{state: live.ModelState{Model: name, Faults: make(map[assay.FaultKind]int)}}
-	g.state.Planned, g.state.Done, g.state.Full = planned, done, full
-	m.models = append(m.models, g)
-	m.byName[name] = g
 }
 
 // recall counts the outcomes of earlier runs at a task, for the interval of the rate of success.
@@ -84,21 +71,7 @@ func (m *meter) recall(model string, task assay.TaskID, tools []string, g stat.G
 	m.success.Add(model, task, tools, g)
 }
 
-// update changes the state of a model that was announced.
-func (m *meter) update(model string, f func(*live.ModelState)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if g := m.byName[model]; g != nil {
-		f(&g.state)
-	}
-}
-
-// started counts the start of an episode.
-func (m *meter) started(model string) {
-	m.update(model, func(s *live.ModelState) { s.InFlight++ })
-}
-
-// settled counts the end of a started episode with an outcome.
+// settled counts an outcome.
 func (m *meter) settled(a *assay.Attempt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,34 +83,6 @@ func (m *meter) settled(a *assay.Attempt) {
 	if a.Requests <= a.Outcome.Turns { // otherwise a part of the time was lost
 		m.longest = max(m.longest, time.Duration(a.WorkingMS)*time.Millisecond)
 	}
-	if g := m.byName[a.Model]; g != nil {
-		g.state.InFlight--
-		g.state.Done++
-		g.state.Full += outcome.Full
-	}
-}
-
-// faulted counts the end of a started episode without an outcome. If parked is true, the run gives
-// up on the trial.
-func (m *meter) faulted(model string, parked bool) {
-	m.update(model, func(s *live.ModelState) {
-		s.InFlight--
-		if parked {
-			s.Parked++
-		}
-	})
-}
-
-// skipped counts a trial that a stop rule gave up.
-func (m *meter) skipped(model string) { m.update(model, func(s *live.ModelState) { s.Skipped++ }) }
-
-// requeued undoes the count of a parked trial.
-func (m *meter) requeued(model string) { m.update(model, func(s *live.ModelState) { s.Parked-- }) }
-
-// closed records why a model cannot serve any more.
-func (m *meter) closed(model, why string) {
-	m.update(model, func(s *live.ModelState) { s.Closed = why })
-	m.note(model + " is closed: " + why)
 }
 
 // request counts a request that has ended. The kind of its fault is "" if the user need not know.
@@ -172,13 +117,13 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 			m.SecondReplies++
 		}
 	}
-	if g := m.byName[x.Model]; g != nil {
-		g.state.Requests++
-		if kind != "" {
-			g.state.Faults[kind]++
-		}
-		g.tokens.add(m.latest.Sub(m.start), x.Usage.Total())
+	g := m.models[x.Model]
+	if g == nil {
+		g = new(gauge)
+		m.models[x.Model] = g
 	}
+	g.requests++
+	g.tokens.add(m.latest.Sub(m.start), x.Usage.Total())
 }
 
 // maxNotes is the maximum number of notes in a run.
@@ -216,14 +161,18 @@ func (m *meter) progress() live.Progress {
 		UserTokens: m.UserTokens, UserCost: m.UserCost, Unpriced: slices.Clone(m.Unpriced),
 		Notes: slices.Clone(m.notes), Models: []live.ModelState{},
 	}
-	for _, g := range m.models {
-		state := g.state
-		state.Pending = state.Planned - state.Done - state.Parked - state.Skipped
-		state.Faults = maps.Clone(g.state.Faults)
-		state.TokensPerMinute = g.tokens.perMinute(elapsed)
-		p.Models = append(p.Models, state)
-	}
 	return p
+}
+
+// requests returns how many requests for a model have ended, and the tokens that they use in a minute.
+func (m *meter) requests(model string) (n int, tokensPerMinute float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.models[model]
+	if g == nil {
+		return 0, 0
+	}
+	return g.requests, g.tokens.perMinute(time.Since(m.start))
 }
 
 // repliedAt returns when a model replied last, or the zero time.
@@ -260,9 +209,9 @@ func (m *meter) lostShare(lanes []lane.Status) float64 {
 	return share(sum.lost, sum.lost+sum.replied)
 }
 
-// rate returns the rate of full success with the interval that a report has for models together.
-// It is nil if no trial is done.
-func (m *meter) rate(of live.ModelState, models ...string) *live.Success {
+// rate returns a model's rate of full success with the interval that a report has. It is nil if no
+// trial is done.
+func (m *meter) rate(of live.ModelState) *live.Success {
 	if of.Done == 0 {
 		return nil
 	}
@@ -270,7 +219,7 @@ func (m *meter) rate(of live.ModelState, models ...string) *live.Success {
 	defer m.mu.Unlock()
 	return &live.Success{
 		Rate:     float64(of.Full) / float64(of.Done),
-		Interval: m.success.Rate(models...).Interval,
+		Interval: m.success.Rate(of.Model).Interval,
 	}
 }
 

@@ -82,6 +82,17 @@ func (o *outlook) noteHeld(now time.Time) {
 	}
 }
 
+// A poolWork is what the models that share lanes still have to do.
+type poolWork struct {
+	pending, inFlight int
+	// silence is how long no lane can start a request, and never true if the user has paused them.
+	silence time.Duration
+	never   bool
+	// wait is how long a request has to wait, as an endpoint has announced, and daily the shortest time
+	// that daily limits allow for the work.
+	wait, daily time.Duration
+}
+
 // complete adds the forecast and the time that each model still takes. Models that share lanes are
 // done together.
 func (o *outlook) complete(progress *live.Progress) {
@@ -92,48 +103,74 @@ func (o *outlook) complete(progress *live.Progress) {
 	if progress.Stopping || !progress.PausedSince.IsZero() {
 		return
 	}
-	type work struct {
-		pending, inFlight int
-		silence           time.Duration
-	}
-	all := make(map[*lane.Pool]work)
+	all := make(map[*lane.Pool]*poolWork)
 	for _, m := range progress.Models {
 		p := o.pools.ByModel[m.Model]
-		lanes, _ := p.Status()
-		all[p] = work{
-			all[p].pending + m.Pending, all[p].inFlight + m.InFlight, job.Silence(lanes),
+		if all[p] == nil {
+			all[p] = new(poolWork)
+		}
+		all[p].pending += m.Pending
+		all[p].inFlight += m.InFlight
+	}
+	for p, w := range all {
+		lanes, waiting := p.Status()
+		silence, ok := job.Silence(lanes)
+		w.silence, w.never = silence, !ok
+		if pace := o.paces[p]; pace != nil {
+			w.wait = max(silence, time.Until(waiting.Until))
+			w.daily = p.DailyWait(pace.Requests(w.pending, w.inFlight))
 		}
 	}
 	for i := range progress.Models {
 		m := &progress.Models[i]
 		p := o.pools.ByModel[m.Model]
-		if pace := o.paces[p]; pace != nil && m.Pending > 0 && m.Closed == "" {
-			w := all[p]
-			left, ok := pace.Left(time.Since(o.started), w.silence, w.pending, w.inFlight)
-			if !ok {
-				m.Left = o.planned(p)
-			} else if left.Expected > 0 {
-				m.Left = &live.TimeLeft{
-					Seconds: left.Expected.Seconds(), Basis: live.ByPace,
-					Low: left.Low.Seconds(), High: left.High.Seconds(),
-				}
-			}
+		if m.Pending > 0 && m.Closed == "" && !all[p].never {
+			m.Left = o.left(p, all[p])
 		}
 	}
 }
 
+// left returns the time that the models that share lanes still take, or nil if it is unknown.
+func (o *outlook) left(p *lane.Pool, w *poolWork) *live.TimeLeft {
+	pace := o.paces[p]
+	if pace == nil {
+		return nil
+	}
+	left, ok := pace.Left(time.Since(o.started), w.silence, w.pending, w.inFlight)
+	if !ok {
+		return o.planned(p, w)
+	}
+	if left.Expected <= 0 {
+		return nil
+	}
+	seconds := func(d time.Duration) float64 { return max(d, w.wait, w.daily).Seconds() }
+	return &live.TimeLeft{
+		Seconds: seconds(left.Expected), Basis: live.ByPace,
+		Low: seconds(left.Low), High: seconds(left.High),
+	}
+}
+
 // planned returns the time left in the forecast of the models that share lanes. It returns nil once
-// the run takes longer than that.
-func (o *outlook) planned(p *lane.Pool) *live.TimeLeft {
+// the run takes longer than that. After a wait, the work that is pending takes its share of the
+// forecast.
+func (o *outlook) planned(p *lane.Pool, w *poolWork) *live.TimeLeft {
 	var wall, low, high float64
+	trials := 0
 	for _, m := range o.forecast.Models {
 		if o.pools.ByModel[m.Model] == p {
 			wall += m.Wall
 			low += cmp.Or(m.Low, m.Wall)
 			high += cmp.Or(m.High, m.Wall)
+			trials += m.Trials
 		}
 	}
-	left := func(wall float64) float64 { return max(0, wall-time.Since(o.started).Seconds()) }
+	left := func(wall float64) float64 {
+		left := max(wall-time.Since(o.started).Seconds(), w.daily.Seconds())
+		if w.wait > 0 {
+			left = max(left, w.wait.Seconds()+wall*min(1, float64(w.pending)/float64(max(1, trials))))
+		}
+		return left
+	}
 	l := &live.TimeLeft{Seconds: left(wall), Basis: live.ByPlan}
 	if high > wall { // the endpoint is unknown, so the run may go on
 		l.Seconds, l.Low, l.High = cmp.Or(left(wall), left(high)), left(low), left(high)

@@ -6,8 +6,8 @@ import "github.com/assay-eval/assay/internal/run/live"
 func (s *Session) progress() live.Progress {
 	p := s.meter.progress()
 	p.Run, p.Experiment, p.Budget = s.id, s.Experiment.Name, s.stopper.Budgets()
-	for i := range p.Models {
-		s.completeModel(&p.Models[i])
+	for _, m := range s.Experiment.Models {
+		p.Models = append(p.Models, s.modelState(m))
 	}
 	if s.coordinator != nil {
 		p.Workers = s.coordinator.Workers()
@@ -16,15 +16,17 @@ func (s *Session) progress() live.Progress {
 
 	total := p.Total()
 	p.Counts, p.Left = total.Counts, total.Left
-	p.Success = s.meter.rate(total, s.Experiment.Models...)
 	p.Attention = s.attention(&p)
 	return p
 }
 
-// completeModel adds the states of a model's lanes and agents.
-func (s *Session) completeModel(m *live.ModelState) {
-	lanes, waiting := s.pools.ByModel[m.Model].Status()
-	m.Waiting, m.Lanes = waiting.Requests, []live.LaneState{}
+// modelState returns how a model and its lanes and agents stand.
+func (s *Session) modelState(model string) live.ModelState {
+	m := live.ModelState{Model: model, Lanes: []live.LaneState{}, Closed: s.tally.Closed(model)}
+	m.Standing = s.tally.Standing(model)
+	m.Requests, m.TokensPerMinute = s.meter.requests(model)
+	lanes, waiting := s.pools.ByModel[model].Status()
+	m.Waiting = waiting.Requests
 	for _, l := range lanes {
 		m.Lanes = append(m.Lanes, live.LaneState{
 			Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Found: l.Found,
@@ -34,6 +36,7 @@ func (s *Session) completeModel(m *live.ModelState) {
 	if waiting.Requests > 0 {
 		m.Waits = waitText(lanes)
 	}
-	m.Agents, m.Lost = s.agentStates(m.Model), s.meter.lostShare(lanes)
-	m.Success = s.meter.rate(*m, m.Model)
+	m.Agents, m.Lost = s.agentStates(model), s.meter.lostShare(lanes)
+	m.Success = s.meter.rate(m)
+	return m
 }

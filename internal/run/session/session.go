@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -95,8 +96,9 @@ type Session struct {
 	options      Options
 	id           assay.RunID
 	db           *store.DB
-	settled      store.Set
-	done         map[string]places // by model
+	tally        *job.Tally
+	leftOut      map[string]*places // by model
+	doneBefore   int
 	pools        *job.Pools
 	coordinator  *fleet.Coordinator // nil without workers
 	sharedLimits sharedLimits       // for the engine's goroutine
@@ -154,6 +156,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
+	s.tally = job.NewTally(s.stopper, maps.All(map[assay.Cell]int{}))
 	s.locked = func() time.Time { return time.Time{} }
 	s.still = engine.NewStillWatch(s.note)
 	return s
@@ -179,28 +182,19 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		Request: time.Duration(s.Experiment.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
 		Sent: sent,
 	})
-	if s.settled, err = db.Settled(ctx); err != nil {
+	if err := s.recall(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.recallOutcomes(ctx); err != nil {
-		return nil, err
-	}
-	var succeeded store.Set
-	if s.settled.Len() > 0 {
-		if succeeded, err = db.Succeeded(ctx); err != nil {
-			return nil, err
-		}
-	}
-
+	pending, before := s.unsettled()
+	s.doneBefore = before.Done
 	if s.changed, err = s.Changes(ctx, db); err != nil {
 		return nil, err
 	}
-	pending, total := s.countPending(ctx, succeeded)
-	if total == 0 {
+	if before.Planned == before.Done {
 		if err := s.record(ctx); err != nil {
 			return nil, err
 		}
-		s.announce(0)
+		s.announce(before)
 		return s.finish(ctx, engine.Summary{}, nil)
 	}
 	forecast, err := s.Forecast(ctx, db, s.pools, pending, s.options.SimLatency)
@@ -215,6 +209,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.tally.SetRun(s.id)
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, closeRunners())
 	}
@@ -224,7 +219,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	for _, note := range s.pools.Notes {
 		s.note(note)
 	}
-	s.announce(total)
+	s.announce(before)
 	summary, err := s.work(ctx, runners, closeRunners)
 	return s.finish(ctx, summary, err)
 }
@@ -248,36 +243,16 @@ func (s *Session) openSentLog() (sent func(string, lane.Spent), end func(), err 
 	return sent, func() { _ = log.Close() }, nil
 }
 
-// countPending returns the number of pending trials of each model and of all models.
-func (s *Session) countPending(
-	ctx context.Context, succeeded store.Set,
-) (pending map[string]int, total int) {
-	pending = make(map[string]int)
-	s.done = s.findDone(succeeded)
+// unsettled returns the number of trials of each model that the run has to settle, and how all of
+// them stand.
+func (s *Session) unsettled() (byModel map[string]int, all job.Trials) {
+	byModel = make(map[string]int)
 	for _, m := range s.Experiment.Models {
-		planned, done := s.Plan.Planned(m)-s.done[m].left, s.done[m].done
-		s.meter.model(m, planned, done, s.done[m].full)
-		for of, g := range s.done[m].tasks {
-			// Without the task, its sequence of tools is unknown, which a report takes for one
-			// more.
-			task, _ := s.Library.Task(ctx, of.TaskID, of.difficulty)
-			s.meter.recall(m, of.TaskID, task.Required, g)
-		}
-		pending[m] = planned - done
-		total += pending[m]
+		t := s.tally.Standing(m).Trials
+		all.Add(t)
+		byModel[m] = t.Planned - t.Done
 	}
-	return pending, total
-}
-
-// recallOutcomes passes the outcomes of earlier runs to the gate if there are stop rules.
-func (s *Session) recallOutcomes(ctx context.Context) error {
-	if err := s.Judge(ctx, s.db, s.stopper); err != nil {
-		return err
-	}
-	for _, stop := range s.stopper.Stops() {
-		s.note(stop.String())
-	}
-	return nil
+	return byModel, all
 }
 
 // record stores an empty run if the store does not know the experiment in its present form.
@@ -346,16 +321,12 @@ func (s *Session) begin(ctx context.Context) error {
 	})
 }
 
-func (s *Session) announce(pending int) {
-	planned := s.Planned()
-	for _, p := range s.done {
-		planned -= p.left
-	}
+func (s *Session) announce(before job.Trials) {
 	start := Start{
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
-		Store: s.options.Store, Planned: planned, Done: planned - pending, Changed: s.changed,
+		Store: s.options.Store, Planned: before.Planned, Done: before.Done, Changed: s.changed,
 		Library: s.Experiment.Library,
-		Pending: pending, Models: s.Experiment.Models,
+		Pending: before.Planned - before.Done, Models: s.Experiment.Models,
 		Forecast: s.outlook.forecast.Wall, Range: s.outlook.forecast.Range,
 	}
 	s.options.Display.Start(start)

@@ -2,9 +2,9 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
@@ -13,13 +13,14 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Status counts the done, pending and parked trials of a stored experiment.
+// A Status says how a stored experiment stands.
 type Status struct {
 	Name    string `json:"experiment"`
 	World   string `json:"world"`
 	Library string `json:"library"`
-	live.Trials
-	Stopped  []job.Stop    `json:"stopped_early"`
+	job.Standing
+	Stopped []job.Stop `json:"stopped_early"`
+	// Faults counts the attempts that ended in faults.
 	Faults   int           `json:"faults"`
 	Models   []ModelStatus `json:"models"`
 	Coverage []Coverage    `json:"coverage"`
@@ -30,6 +31,8 @@ type Status struct {
 	// Live is the answer of a run that is working. StatusOf does not ask for it.
 	Live *live.Progress `json:"live,omitempty"`
 	Runs int            `json:"runs"`
+	// Killed counts the runs that neither work nor wrote their end.
+	Killed int `json:"killed_runs,omitempty"`
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
 	// does not have.
 	Unplanned int `json:"unplanned"`
@@ -51,8 +54,7 @@ type Status struct {
 // A ModelStatus is the status of one model.
 type ModelStatus struct {
 	Model string `json:"model"`
-	live.Trials
-	Faults map[assay.FaultKind]int `json:"faults"`
+	job.Standing
 }
 
 // Coverage counts the trials of the cells that differ in their task type only.
@@ -82,44 +84,41 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		return s, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	runs, err := db.Runs(ctx, e.Name)
+	count, err := j.Recount(ctx, db, j.Rules(), nil)
 	if err != nil {
 		return s, err
 	}
-	settled, err := db.Settled(ctx)
+	runs, err := Follow(ctx, db, e.Name, j.Experiment.Models, count.Tally)
 	if err != nil {
 		return s, err
 	}
-
+	last := runs.Ended
 	s = Status{
 		Name: e.Name, World: j.Experiment.World, Library: j.Experiment.Library,
-		Runs: len(runs), ParkedFor: make(map[string]int), OtherSettings: make(map[string]int),
+		Runs: len(runs.All), LastRun: runs.Last(), Working: runs.Working, Killed: runs.Killed,
+		ParkedFor:     count.ParkedFor(),
+		OtherSettings: make(map[string]int), Closed: last.Closed, Stillness: last.Stillness,
+		Stopped: []job.Stop{}, Models: []ModelStatus{}, Coverage: []Coverage{},
 	}
-	if len(runs) > 0 {
-		s.LastRun = runs[len(runs)-1]
-		worker, err := db.Worker()
+	for _, r := range runs.All {
+		sum, err := SummaryOf(r)
 		if err != nil {
 			return s, err
 		}
-		s.Working = worker == s.LastRun.ID
+		for what, n := range sum.OtherSettings {
+			s.OtherSettings[what] += n
+		}
 	}
-	skipped, stops, err := j.StoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
-	if err != nil {
-		return s, err
+	for _, stop := range count.Stops() {
+		if stop.Skipped > 0 {
+			s.Stopped = append(s.Stopped, stop)
+		}
 	}
-	s.Stopped = append([]job.Stop{}, stops...)
 	for _, name := range j.Experiment.Models {
-		m := s.cover(j, name, settled)
-		m.Skipped = skipped[name]
-		s.Models = append(s.Models, m)
+		s.Models = append(s.Models, ModelStatus{name, count.Standing(name)})
 	}
-	design := reading.Design(ctx, j)
-	slices.SortStableFunc(s.Coverage, func(a, b Coverage) int {
-		return design.Compare(a.cell(), b.cell())
-	})
-	if err := s.countFaults(ctx, db, settled); err != nil {
-		return s, err
-	}
+	s.sum()
+	s.cover(count.Cells(), reading.Design(ctx, j).Compare)
 	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
@@ -131,83 +130,125 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		s.Unplanned += n
 	}
 	s.Unread = db.Skipped()
-	return s, s.sum(runs)
+	return s, nil
 }
 
-// cover counts a model's planned and done trials, and adds their coverage to the status.
-func (s *Status) cover(j *job.Job, model string, settled store.Set) ModelStatus {
-	m := ModelStatus{Model: model, Faults: make(map[assay.FaultKind]int)}
-	m.Planned = j.Plan.Planned(model)
-	at := make(map[assay.Cell]int)
-	for t := range j.Plan.Trials(model) {
-		cell := t.Cell
-		cell.TaskType = ""
-		place, ok := at[cell]
-		if !ok {
-			place = len(s.Coverage)
-			at[cell] = place
-			s.Coverage = append(s.Coverage, Coverage{
-				Experiment: s.Name, Model: model, Variant: cell.Variant, Severity: cell.Severity,
-				Difficulty: cell.Difficulty, Reliability: cell.Reliability,
-			})
-		}
-		c := &s.Coverage[place]
-		c.Planned++
-		if settled.Has(t.ID) {
-			m.Done++
-			c.Done++
+// CostText spells what the attempts on disk cost. It names the models and runs whose costs are not
+// all known.
+func (s *Status) CostText() string {
+	var unknown []string
+	for _, m := range s.Models {
+		if m.Spent.Unpriced > 0 {
+			unknown = append(unknown, m.Model)
 		}
 	}
-	return m
+	if s.Killed > 0 && s.Spent.USD > 0 {
+		unknown = append(unknown, "runs that did not write their end")
+	}
+	return assay.CostText(s.Spent.USD, 2, unknown...)
 }
 
-// countFaults counts the faults of each model and the trials that the latest run parked.
-func (s *Status) countFaults(ctx context.Context, db *store.DB, settled store.Set) error {
-	index := make(map[string]*ModelStatus)
-	for i := range s.Models {
-		index[s.Models[i].Model] = &s.Models[i]
+// sum adds up the models.
+func (s *Status) sum() {
+	s.Standing = job.Standing{}
+	for _, m := range s.Models {
+		s.Standing.Add(m.Standing)
 	}
-	for a, err := range db.Attempts(ctx, store.Filter{Experiment: s.Name, OnlyFaults: true}) {
-		if err != nil {
-			return err
-		}
-		m := index[a.Model]
-		if m == nil {
-			continue // the file no longer lists the model
-		}
-		m.Faults[a.FaultKind]++
-		s.Faults++
-		if a.Parked && a.Run == s.LastRun.ID && !settled.Has(a.ID) {
-			m.Parked++
-			reason, _, _ := strings.Cut(a.FaultDetail, "\n")
-			s.ParkedFor[reason]++
-		}
-	}
-	return nil
+	s.Faults = s.Attempts()
 }
 
-// sum counts pending trials and adds the models up. If the latest run had closed all lanes of a
-// model, the model's pending trials count as parked.
-func (s *Status) sum(runs []store.Run) error {
-	var last Summary
-	var err error
-	for _, r := range runs {
-		if last, err = SummaryOf(r); err != nil {
-			return err
-		}
-		for what, n := range last.OtherSettings {
-			s.OtherSettings[what] += n
+// Follow replaces the counts by those of a run that works on the whole experiment, so that both say
+// the same. A run with a limit, or of chosen trials, has counts of its own.
+func (s *Status) Follow(run *live.Progress) {
+	s.Live = run
+	if run == nil || run.Planned != s.Planned {
+		return
+	}
+	for i, m := range run.Models {
+		s.Models[i].Standing = m.Standing
+	}
+	s.sum()
+}
+
+// cover adds the coverage of the cells, in the order of tables.
+func (s *Status) cover(cells map[assay.Cell]job.Trials, compare func(a, b assay.Cell) int) {
+	at := make(map[assay.Cell]job.Trials)
+	for cell, n := range cells {
+		cell.TaskType, cell.Faults = "", ""
+		sum := at[cell]
+		sum.Add(n)
+		at[cell] = sum
+	}
+	for cell, n := range at {
+		s.Coverage = append(s.Coverage, Coverage{
+			Experiment: s.Name, Model: cell.Model, Variant: cell.Variant, Severity: cell.Severity,
+			Difficulty: cell.Difficulty, Reliability: cell.Reliability, Planned: n.Planned, Done: n.Done,
+		})
+	}
+	slices.SortFunc(s.Coverage, func(a, b Coverage) int { return compare(a.cell(), b.cell()) })
+}
+
+// Runs are the runs of an experiment.
+type Runs struct {
+	All []store.Run
+	// Ended is the summary of the latest run if it has ended.
+	Ended Summary
+	// Working is true if the latest run holds the store's lock. A run that has ended or was killed
+	// does not.
+	Working bool
+	// Killed counts the runs that neither work nor wrote their end, so what they spent last may be
+	// unknown.
+	Killed int
+}
+
+// Last returns the latest run, or a zero one.
+func (r *Runs) Last() (last store.Run) {
+	if n := len(r.All); n > 0 {
+		last = r.All[n-1]
+	}
+	return last
+}
+
+// Follow reads the runs of an experiment, and tells a tally what the latest one has parked, requeued
+// and closed.
+func Follow(
+	ctx context.Context, db *store.DB, experiment string, models []string, t *job.Tally,
+) (r Runs, err error) {
+	if r.All, err = db.Runs(ctx, experiment); err != nil {
+		return r, err
+	}
+	last := r.Last()
+	if r.Ended, err = SummaryOf(last); err != nil {
+		return r, err
+	}
+	worker, err := db.Worker()
+	if err != nil {
+		return r, err
+	}
+	for _, run := range r.All {
+		if run.ID == worker {
+			r.Working = run.ID == last.ID
+		} else if run.FinishedAt.IsZero() {
+			r.Killed++
 		}
 	}
-	s.Closed, s.Stillness = last.Closed, last.Stillness
-	for i := range s.Models {
-		m := &s.Models[i]
-		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped
-		if why, ok := last.Closed[m.Model]; ok && m.Pending > 0 {
-			s.ParkedFor[why] += m.Pending
-			m.Parked, m.Pending = m.Parked+m.Pending, 0
+	t.SetRun(last.ID)
+	closeModels(t, models, r.Ended.Closed)
+	orders, err := db.Controls(ctx, experiment)
+	for _, c := range orders {
+		var o Order
+		if c.Run == last.ID && json.Unmarshal(c.Command, &o) == nil && o.Do == "requeue" {
+			t.Requeue(c.At, func(model string, id assay.TrialID) bool { return o.isFor(model, id) })
 		}
-		s.Trials.Add(m.Trials)
 	}
-	return nil
+	return r, err
+}
+
+// closeModels tells a tally which models a run has closed.
+func closeModels(t *job.Tally, models []string, closed map[string]string) {
+	for _, m := range models {
+		if why, ok := closed[m]; ok {
+			t.Close(m, why)
+		}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -25,7 +24,7 @@ type Summary struct {
 	Run        assay.RunID `json:"run"` // "" if no trial was pending
 	Store      string      `json:"store"`
 
-	live.Trials // after the run
+	job.Trials // after the run
 
 	// Settled and Faulted count attempts of this run.
 	Settled int `json:"settled"`
@@ -70,8 +69,9 @@ type Summary struct {
 
 // A LaneSpeed reports how busy a lane was.
 type LaneSpeed struct {
-	Model     string  `json:"model"`
-	Lane      string  `json:"lane"`
+	Model string `json:"model"`
+	Lane  string `json:"lane"`
+	// Occupancy is the share of the lane's tightest limit that was used while trials waited to start.
 	Occupancy float64 `json:"occupancy"`
 	Used      float64 `json:"used_s"`
 	// Lost is the time in which requests were in flight that got no reply, such as by a timeout.
@@ -85,7 +85,7 @@ type LaneSpeed struct {
 	Closed string `json:"closed,omitempty"` // the reason
 }
 
-// A ModelSpeed reports how busy all lanes of a model were, from 0 to 1, and their bottleneck.
+// A ModelSpeed reports the occupancy of all lanes of a model, from 0 to 1, and their bottleneck.
 type ModelSpeed struct {
 	Model string  `json:"model"`
 	Used  float64 `json:"used"`
@@ -94,9 +94,6 @@ type ModelSpeed struct {
 	Bottleneck string  `json:"bottleneck,omitempty"` // "" if no limit was reached
 	Waited     float64 `json:"waited_s"`
 }
-
-// Unfinished returns the number of trials that are pending or parked.
-func (s *Summary) Unfinished() int { return s.Planned - s.Done - s.Skipped }
 
 // SummaryOf decodes the stored summary of a run. It is empty if the run has not ended.
 func SummaryOf(r store.Run) (s Summary, err error) {
@@ -155,8 +152,6 @@ func (s *Session) end(ctx context.Context, sum *Summary) error {
 }
 
 func (s *Session) summarize(ran engine.Summary) *Summary {
-	progress := s.progress()
-	trials := progress.Trials
 	closed := make(map[string]string, len(ran.Closed))
 	for model, err := range ran.Closed {
 		closed[model] = err.Error()
@@ -174,12 +169,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 			closed[l.Lane] = l.Closed
 		}
 	}
-	for _, m := range progress.Models {
-		if ran.Closed[m.Model] != nil { // without a lane, all of its pending trials are parked
-			trials.Parked += m.Pending
-			trials.Pending -= m.Pending
-		}
-	}
+	closeModels(s.tally, s.Experiment.Models, closed)
+	_, trials := s.unsettled()
 
 	// The run has ended, so the meter and troubles do not change any more.
 	wall := time.Since(s.started)
@@ -188,7 +179,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Wall:    wall.Seconds(),
-		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.stopper.Stops(), Closed: closed,
+		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.tally.Stops(), Closed: closed,
 		Exhausted:     s.stopper.Exhausted(),
 		GivenUp:       givenUp,
 		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),
@@ -228,7 +219,7 @@ func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 		ledgers := s.pools.ByModel[model].Ledgers()
 		var used, available, worked, lost time.Duration
 		for _, l := range ledgers {
-			used += l.Used
+			used += l.Used + l.Bound
 			available += l.Available
 			worked += l.Worked
 			lost += s.meter.lost(l.Name)

@@ -187,8 +187,11 @@ var (
 		"Limits in force. A lane without one has no series.", "model", "lane", "limit")
 	laneUsed = desc("assay_lane_used_seconds_total",
 		"Time of slots with a request in flight.", "model", "lane")
+	laneBound = desc("assay_lane_bound_seconds_total",
+		"Time of slots without a request in flight while the next one waited for a limit.",
+		"model", "lane")
 	laneAvailable = desc("assay_lane_available_seconds_total",
-		"Time of all slots. Occupancy is the rate of used time by the rate of this.",
+		"Time of all slots. Occupancy is the rate of used and bound time by the rate of this.",
 		"model", "lane")
 	laneWaited = desc("assay_lane_waited_seconds_total",
 		"Time in which a request or a new trial waited for the lane, by reason.",
@@ -201,7 +204,7 @@ var (
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		runInfo, begun, trials, full, flying, agents, alarms,
-		laneFlying, laneWidth, laneLimit, laneUsed, laneAvailable, laneWaited, laneClosed, lanePaused,
+		laneFlying, laneWidth, laneLimit, laneUsed, laneBound, laneAvailable, laneWaited, laneClosed, lanePaused,
 	} {
 		ch <- d
 	}
@@ -261,6 +264,7 @@ func collectLane(ch chan<- prometheus.Metric, l session.LaneReading) {
 		}
 	}
 	count(laneUsed, l.Ledger.Used)
+	count(laneBound, l.Ledger.Bound)
 	count(laneAvailable, l.Ledger.Available)
 	for reason, d := range l.Ledger.Waited {
 		count(laneWaited, d, reason)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
@@ -26,12 +27,14 @@ import (
 func progress() live.Progress {
 	return live.Progress{
 		Models: []live.ModelState{
-			{Model: "m", Counts: live.Counts{
-				Trials:   live.Trials{Planned: 10, Done: 4, Parked: 1, Pending: 5},
+			{Model: "m", Counts: live.Counts{Standing: job.Standing{
+				Trials:   job.Trials{Planned: 10, Done: 4, Parked: 1, Pending: 5},
 				InFlight: 2, Full: 3,
-			}},
+			}}},
 			{
-				Model: "robot", Counts: live.Counts{Trials: live.Trials{Planned: 10, Skipped: 10}},
+				Model: "robot", Counts: live.Counts{Standing: job.Standing{
+					Trials: job.Trials{Planned: 10, Skipped: 10},
+				}},
 				Agents: map[assay.AgentState]int{assay.AgentAsking: 7},
 			},
 		},

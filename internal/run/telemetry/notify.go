@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
@@ -41,7 +42,7 @@ type Message struct {
 	Experiment string      `json:"experiment"`
 	Run        assay.RunID `json:"run"`
 	At         time.Time   `json:"at"`
-	live.Trials
+	job.Trials
 	Cost float64 `json:"cost_usd"`
 	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
 	Unpriced  []string         `json:"unpriced,omitempty"`
@@ -201,7 +202,7 @@ func (n *Notifier) last(sum *session.Summary) Message {
 		}
 	}
 	if m.Cost > 0 || len(m.Unpriced) > 0 {
-		m.Text += ", " + assay.CostText(m.Cost, 2, m.Unpriced...)
+		m.Text += ", " + assay.CostText(m.Cost, 2, m.Unpriced...) + " in this run"
 	}
 	if m.Stopped {
 		m.Text += "; it was stopped"

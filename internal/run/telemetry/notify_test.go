@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
@@ -132,7 +133,7 @@ func TestNotifierTellsEachCauseOnce(t *testing.T) {
 		}
 		told(4, "it stalls and goes on")
 		n.End(&session.Summary{
-			Trials: live.Trials{Planned: 10, Done: 8, Pending: 2, Parked: 1},
+			Trials: job.Trials{Planned: 10, Done: 8, Pending: 2, Parked: 1},
 			Usage:  session.Usage{Cost: 1.5}, Wall: 61,
 		})
 		told(5, "the end")
@@ -143,7 +144,7 @@ func TestNotifierTellsEachCauseOnce(t *testing.T) {
 		if first.Event != "attention" || first.Text != wantText || first.Attention[0].Trials != 7 {
 			t.Errorf("first message %+v", first)
 		}
-		wantText = "e: the run has ended after 1m1s: 8 of 10 trials done, 2 pending, 1 parked, $1.50\n"
+		wantText = "e: the run has ended after 1m1s: 8 of 10 trials done, 2 pending, 1 parked, $1.50 in this run\n"
 		if last.Event != "end" || !strings.HasPrefix(last.Text, wantText) || last.Done != 8 {
 			t.Errorf("last message %+v", last)
 		}

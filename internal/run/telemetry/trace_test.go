@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
 )
@@ -83,7 +83,7 @@ func collect(t *testing.T, r *receiver, content bool, all ...session.Episode) st
 	for _, e := range all {
 		tr.Attempt(e)
 	}
-	tr.End(&session.Summary{Trials: live.Trials{Done: 3, Planned: 4}})
+	tr.End(&session.Summary{Trials: job.Trials{Done: 3, Planned: 4}})
 	return tr.Missed()
 }
 
