@@ -23,19 +23,27 @@ func (c *FaultCount) Add(a *Attempt) {
 	if a.OnlyCosts() {
 		return
 	}
-	one := FaultCount{Retried: a.Retried}
 	if !a.Settles() {
-		one.Ended = map[FaultKind]int{a.FaultKind: 1}
+		addKind(&c.Ended, a.FaultKind, 1)
 	}
-	c.Merge(one)
+	for kind, n := range a.Retried {
+		addKind(&c.Retried, kind, n)
+	}
 }
 
-// Merge adds the faults of other attempts.
+func addKind(by *map[FaultKind]int, kind FaultKind, n int) {
+	if *by == nil {
+		*by = make(map[FaultKind]int)
+	}
+	(*by)[kind] += n
+}
+
+// Merge adds the faults of other attempts. Copies that were made of the count stay as they are.
 func (c *FaultCount) Merge(o FaultCount) {
 	c.Ended, c.Retried = addKinds(c.Ended, o.Ended), addKinds(c.Retried, o.Retried)
 }
 
-// addKinds returns a new map, so that copies of a count stay as they are.
+// addKinds returns the sum in a new map.
 func addKinds(a, b map[FaultKind]int) map[FaultKind]int {
 	sum := make(map[FaultKind]int, len(a))
 	maps.Copy(sum, a)

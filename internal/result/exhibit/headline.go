@@ -242,18 +242,13 @@ func (a analysis) extentText() string {
 	if a.Skipped > 0 {
 		text += fmt.Sprintf(" (%d skipped)", a.Skipped)
 	}
-	switch {
-	case a.Runs == 1:
+	if a.Seconds > 0 {
 		text += " in " + Duration(a.Seconds)
-	case a.Runs > 1:
-		text += fmt.Sprintf(" in %s over %d runs", Duration(a.Seconds), a.Runs)
 	}
-	faults := a.faults()
-	if faults == 0 {
-		text += ", no faults"
-	} else {
-		text += ", " + assay.Counted(faults, "fault")
+	if a.Runs > 1 {
+		text += fmt.Sprintf(" over %d runs", a.Runs)
 	}
+	text += ", " + a.Met.String()
 	var usd, ofUser float64
 	var unpriced []string
 	leastOfUser := ""

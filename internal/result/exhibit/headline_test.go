@@ -113,17 +113,6 @@ func TestHeadlineSaysWhatCostsMost(t *testing.T) {
 	}
 }
 
-// faults returns rows with attempts that ended in faults.
-func faults(counts ...int) *report.Grid {
-	var rows []report.GridRow
-	for _, n := range counts {
-		rows = append(rows, report.GridRow{
-			Values: []report.Value{{Known: true, Number: float64(n)}},
-		})
-	}
-	return report.NewGrid(nil, []*report.Measure{report.Faults}, rows...)
-}
-
 // spent returns the costs of models, of which the last one, m, has tokens of unknown cost.
 func spent(usd ...float64) *report.Grid {
 	var rows []report.GridRow
@@ -142,15 +131,21 @@ func TestHeadlineSaysWhatItTook(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]report.Analysis{
 		"0 of 9 trials done, no faults, cost $0.00": {Table: &report.Table{Planned: 9}},
-		"7 of 9 trials done (1 skipped) in 1m30s over 2 runs, 1 fault, " +
+		"7 of 9 trials done (1 skipped) in 1m30s over 2 runs, 1 fault (1 network, retried), " +
 			"at least $1.20; not all costs of m are known, 1 warning": {
-			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Rows: faults(1)},
-			Runs:  2, Seconds: 90, Warnings: []report.Warning{{}},
+			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Met: assay.FaultCount{
+				Retried: map[assay.FaultKind]int{assay.Network: 1},
+			}},
+			Runs: 2, Seconds: 90, Warnings: []report.Warning{{}},
 			Effort: spent(1.2, 0),
 		},
-		"9 of 9 trials done in 2.5 s, 3 faults, cost unknown, 2 warnings": {
-			Table: &report.Table{Planned: 9, Done: 9, Rows: faults(1, 2)},
-			Runs:  1, Seconds: 2.5, Warnings: []report.Warning{{}, {}},
+		"9 of 9 trials done in 2.5 s, 70 faults (49 rate_limited, 21 network; 2 ended attempts), " +
+			"cost unknown, 2 warnings": {
+			Table: &report.Table{Planned: 9, Done: 9, Met: assay.FaultCount{
+				Ended:   map[assay.FaultKind]int{assay.Network: 2},
+				Retried: map[assay.FaultKind]int{assay.RateLimited: 49, assay.Network: 19},
+			}},
+			Runs: 1, Seconds: 2.5, Warnings: []report.Warning{{}, {}},
 			Effort: spent(0),
 		},
 	} {

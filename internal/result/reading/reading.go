@@ -177,6 +177,7 @@ func CommandLine(program, verb, store string) string {
 // readSpeeds reads from the summaries of runs how busy their lanes were, and how fast those with an
 // outcome were.
 func readSpeeds(runs []store.Run, b *report.Beside) error {
+	b.Runs = len(runs)
 	for _, r := range runs {
 		if len(r.Summary) == 0 {
 			continue
@@ -199,10 +200,9 @@ func readSpeeds(runs []store.Run, b *report.Beside) error {
 		if summary.Range.Unknown != "" {
 			summary.ForecastS = 0
 		}
+		b.Seconds += summary.WallS
 		if summary.Settled > 0 {
 			b.Speed = &summary.Speed
-			b.Runs++
-			b.Seconds += summary.WallS
 		}
 	}
 	b.Lanes = b.Lanes[max(0, len(b.Lanes)-mostLanes):]

@@ -69,7 +69,7 @@ type Analysis struct {
 	Example *Example `json:"-"`
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
 	Show string `json:"-"`
-	// Runs counts the runs with outcomes that have ended, which took Seconds together.
+	// Runs counts the runs of the experiment. Those that have ended took Seconds together.
 	Runs    int     `json:"-"`
 	Seconds float64 `json:"-"`
 	// ByReliability covers the cells of Curves. It is nil without curves.
@@ -144,7 +144,7 @@ type Fact struct {
 type Beside struct {
 	// Speed is the speed of the latest run with an outcome. It may be nil.
 	Speed *Speed
-	// Runs counts the runs with outcomes that have ended, which took Seconds together.
+	// Runs counts the runs of the experiment. Those that have ended took Seconds together.
 	Runs    int
 	Seconds float64
 	Killed  int // runs that were killed

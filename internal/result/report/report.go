@@ -68,6 +68,8 @@ type Table struct {
 	Population Population `json:"population"`
 	// Skipped counts trials that a stop rule gave up. Other trials that are not done are pending.
 	Skipped int `json:"skipped"`
+	// Met counts the faults of providers and programs that all attempts have met.
+	Met assay.FaultCount `json:"met"`
 	// Templates holds the hashes of the prompts of the outcomes, and ScoreVersions the versions of
 	// the rules that judged them. Both are sorted, and "" means unknown.
 	Templates     []string `json:"templates"`
@@ -91,6 +93,7 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 	t.Averaged = averagedBy(cells, withoutType)
 	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.n(done)
+	t.Met.Merge(total.met)
 	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.tags[templates])))
 	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.tags[rules])))
 	for _, p := range d.Parts {

@@ -107,7 +107,10 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	want := &report.Table{
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
 		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: stat.ByTask},
-		Templates:  []string{""}, ScoreVersions: []string{""},
+		Met: assay.FaultCount{Ended: map[assay.FaultKind]int{
+			assay.Identity: 1, assay.RateLimited: 1, assay.Timeout: 2,
+		}, Retried: map[assay.FaultKind]int{}},
+		Templates: []string{""}, ScoreVersions: []string{""},
 	}
 	others := cmpopts.IgnoreFields(report.Table{}, "Rows", "Parts", "Errors", "Loops", "Pilot", "LeftOut")
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), others); diff != "" {
@@ -184,7 +187,7 @@ func TestEmptyTableHasNoNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"population":{"tasks":0,"sequences":0,"cluster":"task"},"skipped":0,` +
+	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"population":{"tasks":0,"sequences":0,"cluster":"task"},"skipped":0,"met":{"faults":{},"retried":{}},` +
 		`"templates":[],"score_versions":[],"parts":[],"errors":{"causes":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},` +
 		`"left_out":[]}`
 	if got := string(b); got != want {

@@ -142,6 +142,7 @@ func (b bounds) plus(o bounds) bounds {
 type bill struct {
 	faults     int
 	faultKinds map[assay.FaultKind]int
+	met        assay.FaultCount // by all attempts
 	costUSD    float64
 	usage      assay.Usage
 	// spent adds up the dollars at each task, and unpriced the tokens of unknown cost.
@@ -213,6 +214,7 @@ func (b *bill) pay(a *assay.Attempt, of task) {
 		share := float64(a.UncertainTokens) / float64(max(1, a.OutputTokens))
 		b.uncertainUSD += a.CostUSD * min(1, share)
 	}
+	b.met.Add(a)
 	if !a.OnlyCosts() && !a.Settles() {
 		b.faults++
 		bump(&b.faultKinds, a.FaultKind, 1)
@@ -373,6 +375,7 @@ func (t *tally) merge(o *tally) {
 func (b *bill) merge(o *bill) {
 	b.faults += o.faults
 	bumpAll(&b.faultKinds, o.faultKinds)
+	b.met.Merge(o.met)
 	b.costUSD = assay.RoundUSD(b.costUSD + o.costUSD)
 	b.usage = b.usage.Add(o.usage)
 	bumpAll(&b.spent, o.spent)
