@@ -96,9 +96,9 @@ func (c FaultCount) Brief() string {
 	return fmt.Sprintf("%s; %d ended attempts", c.Kinds(), ended)
 }
 
-// String counts the faults in words, such as "no faults" or "2 faults (2 timeout; 1 ended an
+// Text counts the faults in words, such as "no faults" or "2 faults (2 timeout; 1 ended an
 // attempt)".
-func (c FaultCount) String() string {
+func (c FaultCount) Text() string {
 	n := sumKinds(c.Ended) + sumKinds(c.Retried)
 	if n == 0 {
 		return "no faults"

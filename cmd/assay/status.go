@@ -146,7 +146,7 @@ func writeStatus(p *process, s session.Status) {
 		fmt.Fprintf(p.out, "coverage: done of planned\n\n%s\n\n", matrix)
 	}
 	p.say("%s", lastRun(s))
-	p.say("Attempts on disk: %s, %s, %d tokens.", s.FaultCount, s.CostText(), s.Spent.Tokens)
+	p.say("Attempts on disk: %s, %s, %d tokens.", s.FaultCount.Text(), s.CostText(), s.Spent.Tokens)
 	writeLive(p, s.Live)
 	for _, u := range s.Users {
 		var unpriced []string

@@ -248,7 +248,7 @@ func (a analysis) extentText() string {
 	if a.Runs > 1 {
 		text += fmt.Sprintf(" over %d runs", a.Runs)
 	}
-	text += ", " + a.Met.String()
+	text += ", " + a.Met.Text()
 	var usd, ofUser float64
 	var unpriced []string
 	leastOfUser := ""
