@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -245,7 +248,7 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 	if err != nil {
 		return err
 	}
-	return p.deliverVerdict(g, f)
+	return p.deliverVerdict(g, f, path)
 }
 
 // planGate shows how large a run has to be. Without a candidate that can be measured, the baseline
@@ -254,14 +257,14 @@ func (p *process) planGate(ctx context.Context, m candidateLook) error {
 	var plan *report.GatePlan
 	g, err := p.measure(ctx, m)
 	if err == nil {
-		plan = g.Plan()
+		plan = g.Plan(m.terms)
 	} else {
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
 		if !m.terms.Chosen {
 			m.terms.Tasks = m.base.Suite(ctx).Question()
 		}
-		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms.Tasks, m.terms.Margin,
+		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
+		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms,
 			m.base.Attempts(m.flags.where))
 	}
 	if err != nil {
@@ -306,8 +309,32 @@ func (p *process) measure(ctx context.Context, m candidateLook) (g *report.Gate,
 	return g, err
 }
 
-// looks is how often a gate that runs its candidate looks at the results.
-const looks = 4
+// mostLooks is how often a gate that runs its candidate looks at the results.
+const mostLooks = 4
+
+// looksOf returns how often a gate looks at the results. It says before anything is spent if no run
+// of so many tasks can pass. Early looks ask for more certainty, so they are left out if a pass is
+// only possible without them.
+func (p *process) looksOf(m candidateLook, suite report.Suite) (int, error) {
+	switch {
+	case m.flags.baseline == "":
+		return 1, nil // demands are about all trials
+	case cmp.Or(m.terms.Tasks, suite.Question()) == report.These:
+		return mostLooks, nil
+	}
+	n, cluster, err := report.ClustersOf(m.flags.cluster, m.base.Attempts(m.flags.where))
+	if err != nil {
+		return 0, err
+	}
+	looks := mostLooks
+	if last := report.Looks(looks)[looks-1]; exhibit.TooFew(n, cluster, m.terms.Margin, last.Pass) != "" {
+		looks = 1
+	}
+	if text := exhibit.TooFew(n, cluster, m.terms.Margin, report.Looks(1)[0].Pass); text != "" {
+		fmt.Fprintf(p.err, "assay: this gate cannot pass: %s\n", text)
+	}
+	return looks, nil
+}
 
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first
 // trials of each model, balanced over the cells, so the results of a look do not depend on which
@@ -315,17 +342,17 @@ const looks = 4
 func (p *process) runGate(ctx context.Context, m candidateLook, path string) (err error) {
 	f := &m.flags
 	f.run.store = f.store
-	var most int
+	var most, looks int
 	err = untilInterrupted(ctx, p, func(ctx context.Context) error {
-		most, err = f.trialsPerModel(ctx, path, m.terms.Always)
+		var suite report.Suite
+		if most, suite, err = f.trialsPerModel(ctx, path, m.terms.Always); err != nil {
+			return err
+		}
+		looks, err = p.looksOf(m, suite)
 		return err
 	})
 	if err != nil {
 		return err
-	}
-	looks := looks
-	if f.baseline == "" {
-		looks = 1 // demands are about all trials
 	}
 	for _, m.terms.Look = range report.Looks(looks) {
 		f.run.limit = (most*m.terms.Look.Number + looks - 1) / looks
@@ -351,7 +378,7 @@ func (p *process) runGate(ctx context.Context, m candidateLook, path string) (er
 			return err
 		}
 		if m.terms.Look.Number == looks || g.Verdict != report.Inconclusive {
-			return p.deliverVerdict(g, *f)
+			return p.deliverVerdict(g, *f, path)
 		}
 		fmt.Fprintf(p.err, "assay: look %d of %d: no verdict after %d trials\n",
 			m.terms.Look.Number, looks, g.Candidate.Trials)
@@ -359,18 +386,18 @@ func (p *process) runGate(ctx context.Context, m candidateLook, path string) (er
 	return nil
 }
 
-// trialsPerModel returns the most trials that a model has in an experiment file. It returns
-// [report.ErrNoTask] if a name fits no task.
+// trialsPerModel returns the most trials that a model has in an experiment file, and its library. It
+// returns [report.ErrNoTask] if a name fits no task.
 func (f *gateFlags) trialsPerModel(
 	ctx context.Context, path string, names []string,
-) (int, error) {
+) (int, report.Suite, error) {
 	e, err := f.run.experiment([]string{path})
 	if err != nil {
-		return 0, err
+		return 0, report.Suite{}, err
 	}
 	j, err := job.Open(ctx, e, 0)
 	if err != nil {
-		return 0, err
+		return 0, report.Suite{}, err
 	}
 	most, trials, tasks := 0, make(map[string]int), make(map[assay.TaskID]bool)
 	for t := range j.Trials() {
@@ -379,7 +406,8 @@ func (f *gateFlags) trialsPerModel(
 		tasks[t.Task] = true
 	}
 	_, err = report.MatchTasks(names, slices.Collect(maps.Keys(tasks)))
-	return most, errors.Join(err, j.Close())
+	suite, errSuite := reading.LibraryOf(ctx, j)
+	return most, suite, errors.Join(err, errSuite, j.Close())
 }
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
@@ -405,16 +433,44 @@ func plannedUpTo(f runFlags, path string) reading.Planner {
 	}
 }
 
-// deliverVerdict writes the verdict, and returns it as an exit code.
-func (p *process) deliverVerdict(g *report.Gate, f gateFlags) error {
-	show := "assay show %s"
-	if f.store != defaultStore {
-		show += " --store " + f.store
+// planCommand is the command that plans the gate of a candidate. It works as it is printed.
+func (f *gateFlags) planCommand(candidate string) string {
+	words := []string{"assay", "gate", candidate, "--baseline", f.baseline}
+	for _, flag := range []struct{ name, value, usual string }{
+		{"--side", f.side, ""},
+		{"--store", f.store, defaultStore},
+		{"--tasks", f.tasks, ""},
+		{"--cluster", f.cluster, stat.Auto},
+		{"--margin", f.margin, ""},
+	} {
+		if flag.value != flag.usual {
+			words = append(words, flag.name, flag.value)
+		}
 	}
-	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g, show), nil })
+	for _, condition := range f.conditions {
+		words = append(words, "--where", condition)
+	}
+	for i, w := range words {
+		if strings.ContainsFunc(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@=,+%", r)
+		}) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(append(words, "--plan"), " ")
+}
+
+// deliverVerdict writes the verdict, and returns it as an exit code.
+func (p *process) deliverVerdict(g *report.Gate, f gateFlags, candidate string) error {
+	commands := exhibit.GateCommands{Show: "assay show %s", Plan: f.planCommand(candidate)}
+	if f.store != defaultStore {
+		commands.Show += " --store " + f.store
+	}
+	g.AddPower()
+	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g, commands), nil })
 	if err == nil && f.junit != "" {
 		err = delivery.Write(p.out, f.junit, func(w io.Writer) error {
-			return exhibit.WriteJUnit(w, g, show)
+			return exhibit.WriteJUnit(w, g, commands)
 		})
 	}
 	switch {

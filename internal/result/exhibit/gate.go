@@ -11,12 +11,16 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// Gate lays out the verdict of a gate, and the comparison behind it. Show is the command that shows
-// a trial by its ID.
-func Gate(g *report.Gate, show string) *document.Document {
-	v := gateView{g, show}
+// GateCommands are commands that a verdict names: Show shows a trial by its ID, and Plan plans the
+// gate.
+type GateCommands struct{ Show, Plan string }
+
+// Gate lays out the verdict of a gate, and the comparison behind it.
+func Gate(g *report.Gate, commands GateCommands) *document.Document {
+	v := gateView{g, commands}
 	d := &document.Document{Title: "Gate: " + g.Candidate.Name}
 	if g.Comparison != nil {
 		d = Comparison(g.Comparison, nil)
@@ -39,7 +43,7 @@ func Gate(g *report.Gate, show string) *document.Document {
 // A gateView shows a gate.
 type gateView struct {
 	*report.Gate
-	show string
+	commands GateCommands
 }
 
 // A verdictPart is the comparison with the baseline or a demand.
@@ -100,8 +104,8 @@ func (g gateView) points() (points []document.Point) {
 	if next := g.nextText(); next != "" {
 		points = append(points, document.Point{Label: "Next", Text: next})
 	}
-	if a := g.Answer(); a != nil {
-		points = append(points, document.Point{Label: "Power", Text: powerText(a)})
+	if text := g.powerText(); text != "" {
+		points = append(points, document.Point{Label: "Power", Text: text})
 	}
 	return points
 }
@@ -123,9 +127,26 @@ func (g gateView) openText() string {
 		report.Capital(g.Reason), measured, 100*(1-report.MostPending))
 }
 
+// measured is the difference over the units of the test that decides.
 func (g gateView) measured() string {
-	return fmt.Sprintf("%s %s %s on %s", g.B.Name, scored(g.Whole.Difference), g.A.Name,
+	t := g.Answer().Test
+	text := fmt.Sprintf("%s %s %s on %s", g.B.Name, scored(t.Difference), g.A.Name,
 		assay.Counted(g.Whole.Tasks, "task"))
+	if g.Tasks == report.Similar && g.Population.Cluster == stat.BySequence {
+		text += fmt.Sprintf(" of %s, each of which counts once", g.units(t.Units))
+	}
+	return text
+}
+
+// units are what the question that decides counts as independent.
+func (g gateView) units(n int) string {
+	switch {
+	case g.Tasks == report.These:
+		return assay.Counted(n, "pair") + " of trials"
+	case g.Population.Cluster == stat.BySequence:
+		return assay.Counted(n, "sequence") + " of tools"
+	}
+	return assay.Counted(n, "task")
 }
 
 func marginText(margin float64) string { return fmt.Sprintf("%.1f", 100*margin) }
@@ -134,21 +155,58 @@ func marginText(margin float64) string { return fmt.Sprintf("%.1f", 100*margin) 
 func (g gateView) compared(a *report.Answer) string {
 	t, measured := a.Test, g.measured()
 	worst := fmt.Sprintf("at worst %+.1f points, with 95 %% confidence", 100*t.Lower)
-	switch a.Verdict {
-	case report.Pass:
+	switch {
+	case a.Verdict == report.Pass:
 		return fmt.Sprintf("%s: %s. A loss of %s points is ruled out (%s%s).",
 			measured, worst, marginText(t.Margin), named("p", t.PPass), lookText(g.Look, g.Look.Pass))
-	case report.Fail:
-		best := fmt.Sprintf(": at best %+.1f points, with 99.5 %% confidence", 100*t.Upper)
-		if g.Tasks == report.These {
-			best = ", more than chance does to equal ones"
-		}
-		return fmt.Sprintf("%s%s (%s%s).", measured, best, named("p", t.PFail),
-			lookText(g.Look, g.Look.Fail))
+	case a.Verdict == report.Fail:
+		return fmt.Sprintf("%s, more than chance does to equal ones (%s%s).", measured,
+			named("p", t.PFail), lookText(g.Look, g.Look.Fail))
+	case a.CannotLose:
+		return measured + ". " + cannotLose(g.A.Name, g.Whole.RateA, t.BaselineLower, t.Margin)
+	case a.Least > 0:
+		return fmt.Sprintf("%s. %s cannot rule out a loss of less than %s points%s, even if nothing "+
+			"is lost.", measured, g.units(t.Units), leastText(a.Least), g.whatever())
 	}
 	return fmt.Sprintf("%s: %s. Neither a loss of %s points is ruled out (%s), nor is any loss "+
 		"shown (%s).", measured, worst, marginText(t.Margin), named("p", t.PPass),
 		named("p", t.PFail))
+}
+
+func (g gateView) whatever() string {
+	if g.Tasks == report.These {
+		return ""
+	}
+	return ", whatever the repeats"
+}
+
+// leastText rounds up.
+func leastText(least float64) string { return fmt.Sprintf("%.1f", math.Ceil(1000*least-1e-6)/10) }
+
+// cannotLose says why a baseline that hardly succeeds has no verdict.
+func cannotLose(name string, rate, lower, margin float64) string {
+	if rate == 0 {
+		return fmt.Sprintf("Nothing could be lost: %s never succeeded, so the margin of %s points "+
+			"says nothing.", name, marginText(margin))
+	}
+	return fmt.Sprintf("%s succeeds too rarely to lose %s points: its rate is %s, and may be as low "+
+		"as %s.", name, marginText(margin), report.Percent(rate), report.Percent(lower))
+}
+
+// TooFew says that a number of tasks or sequences cannot rule out the margin, or "" if it can.
+func TooFew(n int, cluster string, margin, level float64) string {
+	needed := stat.UnitsNeeded(margin, level)
+	if n >= needed {
+		return ""
+	}
+	unit := "task"
+	if cluster == stat.BySequence {
+		unit = "sequence"
+	}
+	least := stat.LeastLoss(n, level)
+	return fmt.Sprintf("%s cannot rule out a loss of less than %s points, whatever the repeats: use "+
+		"%d or more, `--margin %spt`, or `--tasks these`", assay.Counted(n, unit), leastText(least),
+		needed, leastText(least))
 }
 
 // aboutText names the question that was answered, and the answer to the other question.
@@ -206,7 +264,7 @@ func (g gateView) alwaysText(t report.TaskDemand) string {
 
 // showing is the command that shows a trial.
 func (g gateView) showing(id assay.TrialID) string {
-	return fmt.Sprintf("`%s`", fmt.Sprintf(g.show, id[:min(8, len(id))]))
+	return fmt.Sprintf("`%s`", fmt.Sprintf(g.commands.Show, id[:min(8, len(id))]))
 }
 
 // lookText adds the level that an early look asks for.
@@ -227,17 +285,48 @@ func (g gateView) nextText() string {
 		return "`assay run` runs what is pending."
 	case g.Verdict == report.Fail && a != nil && a.Verdict == report.Fail:
 		return "The tasks that changed are below; `assay compare` has the trials that flipped."
+	case a != nil && a.Verdict == report.Inconclusive && a.CannotLose:
+		return "Choose easier tasks, or a smaller margin."
+	case a != nil && a.Verdict == report.Inconclusive && a.Least > 0:
+		return g.enough(a)
 	case a != nil && a.Verdict == report.Inconclusive:
-		return fmt.Sprintf("More repeats or tasks decide it: `assay gate --plan --margin %gpt` says "+
-			"how many.", math.Round(1000*a.Test.Margin)/10)
+		return fmt.Sprintf("`%s` says how many trials decide it.", g.commands.Plan)
 	}
 	return ""
 }
 
-func powerText(a *report.Answer) string {
-	return fmt.Sprintf("Data like these find a candidate that is worse by %s points in %.0f of "+
-		"100 cases, and pass %.0f of 100 equal ones.",
-		marginText(a.Test.Margin), 100*a.Test.Finds, 100*a.Test.Passing)
+// enough says what can rule out the margin.
+func (g gateView) enough(a *report.Answer) string {
+	text := fmt.Sprintf("At least %s can, or `--margin %spt`", g.units(a.Needed), leastText(a.Least))
+	if g.Tasks == report.Similar {
+		text += fmt.Sprintf(", or `--tasks these`, which is about just these %s",
+			assay.Counted(g.Whole.Tasks, "task"))
+	}
+	return fmt.Sprintf("%s. `%s` says how many decide it.", text, g.commands.Plan)
+}
+
+// powerText predicts the verdict on more data like these.
+func (g gateView) powerText() string {
+	p := g.Power
+	if p == nil {
+		return ""
+	}
+	text := fmt.Sprintf("Data like these pass %s of 100 equal candidates", share(p.Passing))
+	if !g.Answer().CannotLose {
+		text += fmt.Sprintf(", and find a loss of %s points in %s if it is spread evenly over the "+
+			"tasks, and in %s if it is in whole tasks", marginText(g.Answer().Test.Margin),
+			share(p.Finds), share(p.FindsWhole))
+	}
+	return text + "."
+}
+
+// share is a share of 100, or a range of them.
+func share(s stat.Share) string {
+	low, high := fmt.Sprintf("%.0f", 100*s.Low), fmt.Sprintf("%.0f", 100*s.High)
+	if low == high {
+		return low
+	}
+	return low + " to " + high
 }
 
 // mostChanges limits the tasks that are listed.
@@ -255,7 +344,7 @@ func (g gateView) changeSection() document.Section {
 				return []document.Cell{
 					text(string(c.Task)),
 					text(fmt.Sprintf("%d of %d → %d of %d", c.FullA, c.A, c.FullB, c.B)),
-					text(fmt.Sprintf(g.show, c.See[:min(8, len(c.See))])),
+					text(fmt.Sprintf(g.commands.Show, c.See[:min(8, len(c.See))])),
 				}
 			}),
 	}
@@ -288,14 +377,14 @@ type junitMessage struct {
 }
 
 // WriteJUnit writes the verdict as a JUnit file with a test case for the comparison and for each
-// demand. A fail is a failure, and an inconclusive verdict is an error. Show is as in [Gate].
-func WriteJUnit(w io.Writer, g *report.Gate, show string) error {
-	v := gateView{g, show}
+// demand. A fail is a failure, and an inconclusive verdict is an error.
+func WriteJUnit(w io.Writer, g *report.Gate, commands GateCommands) error {
+	v := gateView{g, commands}
 	suite := junit{Name: "assay gate"}
 	for _, p := range v.parts() {
 		c := testCase{Class: "assay.gate", Name: p.name}
 		if p.label == "Compared" {
-			c.Output = powerText(g.Answer())
+			c.Output = v.powerText()
 		}
 		switch p.Verdict {
 		case report.Fail:
@@ -322,4 +411,13 @@ func WriteJUnit(w io.Writer, g *report.Gate, show string) error {
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// twoDigits rounds a large number to two digits.
+func twoDigits(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return (n + unit/2) / unit * unit
 }

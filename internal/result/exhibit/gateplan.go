@@ -2,10 +2,12 @@ package exhibit
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // GatePlan lays out how large a run has to be for a verdict.
@@ -15,18 +17,14 @@ func GatePlan(p *report.GatePlan) *document.Document {
 		{Head: "trials of a task", Hint: "on each side, under all conditions together"},
 		{Head: "trials", Hint: "of the candidate; the baseline needs as many"},
 		{Head: "dollars", Hint: "for the candidate's trials, at the baseline's mean cost"},
-		{Head: "losses found", Hint: "of 100 candidates that are worse by the margin"},
 		{Head: "equals passed", Hint: "of 100 candidates that are equal"},
-		{Head: "smallest loss", Hint: "in points, that is found in 80 of 100 cases"},
+		{Head: "losses found", Hint: "of 100 candidates that lose the margin, the same share on each task"},
+		{Head: "in whole tasks", Hint: "the same, if some tasks lose all and others nothing"},
 	}, p.Sizes, func(s report.GateSize) []document.Cell {
-		smallest := text("none")
-		if s.Found < 1 {
-			smallest = decimal(100*s.Found, "%.1f")
-		}
 		return []document.Cell{
 			whole(s.Tasks), whole(s.Repeats), whole(s.Trials),
 			dollars(s.USD, p.Unpriced > 0, "%.2f"),
-			decimal(100*s.Power, "%.0f"), decimal(100*s.Passing, "%.0f"), smallest,
+			text(share(s.Passing)), text(share(s.Finds)), text(share(s.FindsWhole)),
 		}
 	})
 	return &document.Document{
@@ -39,60 +37,67 @@ func GatePlan(p *report.GatePlan) *document.Document {
 		Sections: []document.Section{{
 			ID: "sizes", Title: "Sizes of a run", Table: table,
 			Notes: []string{
-				"The first row has the baseline's size. A candidate that is worse is taken to lose " +
-					"the same share of its successes on each task.",
-				"Of equal candidates at most 1 in 100 fails, and of candidates that are worse by " +
-					"the margin at most 5 in 100 pass, whatever the size.",
+				"The first row has the baseline's size. Each row is simulated 500 times with the " +
+					"rule of the verdict.",
+				"Of candidates that are equally good at every task at most 1 in 100 fails, and of " +
+					"candidates that are worse by the margin at most 5 in 100 pass, whatever the size.",
 			},
 		}},
 	}
 }
 
 func gatePlanText(p *report.GatePlan) string {
-	last := p.Sizes[len(p.Sizes)-1]
-	switch {
-	case !p.Enough && p.TasksNeeded == 0:
-		return fmt.Sprintf("The baseline's full success is %s, so a loss of %.1f points is "+
-			"impossible. Choose a smaller margin, or easier tasks.",
-			report.Percent(p.Rate), 100*p.Margin)
-	case !p.Enough:
-		return fmt.Sprintf("About %s with the repeats of the baseline. With %s, no number of "+
-			"repeats finds a loss of %.1f points in 80 of 100 cases.",
-			assay.Counted(twoDigits(p.TasksNeeded), "task"), assay.Counted(last.Tasks, "task"), 100*p.Margin)
+	var parts []string
+	if p.Least > 0 {
+		unit := "task"
+		if p.Cluster == stat.BySequence {
+			unit = "sequence"
+		}
+		parts = append(parts, fmt.Sprintf("%s cannot rule out a loss of less than %s points, whatever "+
+			"the repeats; %d or more can, and `--tasks these` asks about just these tasks.",
+			assay.Counted(p.Clusters, unit), leastText(p.Least), p.Needed))
 	}
-	text := fmt.Sprintf("%s on each side, %d of each task, find a loss of %.1f points in %.0f of "+
-		"100 cases.", assay.Counted(last.Trials, "trial"), last.Repeats, 100*p.Margin, 100*last.Power)
-	if last.USD > 0 {
+	switch {
+	case p.CannotLose:
+		return fmt.Sprintf("No size: full success is %s, so %s succeeds too rarely to lose %.1f points. "+
+			"Choose a smaller margin, or easier tasks.", report.Percent(p.Rate), p.Baseline, 100*p.Margin)
+	case p.Advised < 0:
+		parts = append(parts, "No size that was tried passes 80 of 100 equal candidates. Choose a "+
+			"larger margin.")
+		return strings.Join(parts, " ")
+	}
+	s := p.Sizes[p.Advised]
+	text := fmt.Sprintf("%s on each side, %d of each of %s, pass %s of 100 equal candidates, and find "+
+		"a loss of %.1f points in %s if it is spread evenly, and in %s if it is in whole tasks.",
+		assay.Counted(s.Trials, "trial"), s.Repeats, assay.Counted(s.Tasks, "task"), share(s.Passing),
+		100*p.Margin, share(s.Finds), share(s.FindsWhole))
+	if s.USD > 0 {
 		about := "about"
 		if p.Unpriced > 0 {
 			about = "at least"
 		}
-		text += fmt.Sprintf(" The candidate's cost %s $%.2f.", about, last.USD)
+		text += fmt.Sprintf(" The candidate's cost %s $%.2f.", about, s.USD)
 	}
-	if len(p.Sizes) == 1 {
+	if p.Advised == 0 {
 		text += " The baseline has that many."
 	}
 	if p.Tasks == report.These {
 		text += " This is about these tasks; `--tasks similar` plans for more tasks like these."
 	}
-	return text
+	return strings.Join(append([]string{text}, parts...), " ")
 }
 
 func gatePlanBase(p *report.GatePlan) string {
-	text := fmt.Sprintf("%s settled, full success %s; repeats of a task correlate by %.2f. ",
-		assay.Counted(p.Trials, "trial"), report.Percent(p.Rate), p.Within)
-	if p.Apart > 0 && p.Tasks == report.Similar {
-		return text + fmt.Sprintf("The candidate's trials so far show that the sides differ by "+
-			"%.0f points from task to task, beyond chance.", 100*p.Apart)
+	text := fmt.Sprintf("%s settled, full success %s; ", assay.Counted(p.Trials, "trial"),
+		report.Percent(p.Rate))
+	if p.Unrepeated {
+		text += "no task was repeated, so how far tasks differ is unknown, and the shares are ranges. "
+	} else {
+		text += fmt.Sprintf("repeats of a task correlate by %.2f. ", p.Within)
 	}
-	return text + "The candidate is taken to find the same tasks hard."
-}
-
-// twoDigits rounds a large number to two digits.
-func twoDigits(n int) int {
-	unit := 1
-	for n/unit >= 100 {
-		unit *= 10
+	if p.Luck > 0 {
+		return text + fmt.Sprintf("In %.0f of 100 pairs, the candidate's trials so far ended like the "+
+			"baseline's because they met the same luck.", 100*p.Luck)
 	}
-	return (n + unit/2) / unit * unit
+	return text + "The candidate is taken to meet luck of its own."
 }

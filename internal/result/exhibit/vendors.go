@@ -70,7 +70,7 @@ func vendorText(v *report.Vendors, x report.Vendor) string {
 	return fmt.Sprintf("%s. Neither a difference of %.1f points is ruled out (%s), nor is any "+
 		"difference shown (%s). Data like these show %.0f of 100 equal hosts to be equivalent; more "+
 		"repeats or tasks decide it.", text, 100*v.Margin, named("p", e.Test.P), named("q", e.Q),
-		100*e.Test.Passing)
+		100*e.Passing)
 }
 
 func successOf(v *report.Vendors) document.Section {

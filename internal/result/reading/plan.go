@@ -35,6 +35,11 @@ func Suite(ctx context.Context, db *store.DB, e store.Experiment) (s report.Suit
 		return s, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	return LibraryOf(ctx, j)
+}
+
+// LibraryOf describes the library of a job.
+func LibraryOf(ctx context.Context, j *job.Job) (s report.Suite, err error) {
 	s.Own = j.Experiment.Library != plan.BuiltinLibrary
 	counts, err := j.Library.Counts(ctx)
 	for _, c := range counts {

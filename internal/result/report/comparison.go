@@ -74,6 +74,8 @@ type Comparison struct {
 	Unread int `json:"unread"`
 
 	all       commonTasks
+	pairs     stat.GateData
+	baseline  []settled
 	candidate []settled
 	byTask    map[namedTask]*Change
 	untried   int // cells of tasks that only A has
@@ -196,7 +198,7 @@ func Compare(
 		}
 		*s.side = sideOf(s.name, sides[i])
 	}
-	c.candidate = sides[1]
+	c.baseline, c.candidate = sides[0], sides[1]
 	drop := c.differences()
 	for i, f := range matched { // constant factors need not be in the names of conditions
 		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
@@ -370,6 +372,7 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	from := populationOf(a, b, cluster)
 	c.Population = from.describe()
 	whole := make(map[namedTask]*stat.Matched)
+	trials := make(map[namedTask][][2][]*settled)
 	for number, condition := range slices.Sorted(maps.Keys(left)) {
 		c.Unlike += unlike(left[condition], right[condition])
 		here := commonTasks{bySequence: from.bySequence()}
@@ -392,6 +395,7 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 			}
 			whole[task].Cells = append(whole[task].Cells, cells...)
 			here.tasks = append(here.tasks, stat.Matched{Sequence: from.of[task], Cells: cells})
+			trials[task] = append(trials[task], [2][]*settled{x, y})
 			c.flips(condition, x, y)
 		}
 		if len(here.tasks) > 0 {
@@ -406,6 +410,55 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 		c.all.tasks = append(c.all.tasks, *whole[task])
 	}
 	c.Whole = c.all.compare()
+	c.pairs = c.paired(trials, c.SameLuck, from)
+	if c.pairs.Tasks == nil { // some trials have no partner with the same luck
+		c.pairs = c.paired(trials, false, from)
+	}
+}
+
+// paired returns the trials of both sides in pairs, which share their luck if so demanded. It
+// returns no tasks if there is a task without any such pair under a condition.
+func (c *Comparison) paired(
+	trials map[namedTask][][2][]*settled, sameLuck bool, from *population[namedTask],
+) stat.GateData {
+	d := stat.GateData{SameLuck: sameLuck, BySequence: from.bySequence()}
+	for _, task := range slices.SortedFunc(maps.Keys(trials), namedTask.compare) {
+		t := stat.GateTask{Sequence: from.of[task]}
+		for _, sides := range trials[task] {
+			if sameLuck {
+				sides = withSameLuck(sides[0], sides[1])
+			}
+			if len(sides[0]) == 0 {
+				return stat.GateData{}
+			}
+			t.Cells = append(t.Cells, stat.NewGateCell(successes(sides[0]), successes(sides[1])))
+		}
+		d.Tasks = append(d.Tasks, t)
+	}
+	return d
+}
+
+// withSameLuck returns the trials that have a partner with the same luck, in the same order.
+func withSameLuck(a, b []*settled) (pairs [2][]*settled) {
+	at := make(map[uint64]*settled, len(b))
+	for _, t := range b {
+		at[t.seed] = t
+	}
+	for _, t := range a {
+		if partner := at[t.seed]; partner != nil {
+			pairs[0], pairs[1] = append(pairs[0], t), append(pairs[1], partner)
+			delete(at, t.seed)
+		}
+	}
+	return pairs
+}
+
+func successes(trials []*settled) []bool {
+	out := make([]bool, len(trials))
+	for i, t := range trials {
+		out[i] = isFull(t.level) > 0
+	}
+	return out
 }
 
 // bySize orders significant differences before others, and large ones before small ones.

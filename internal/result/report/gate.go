@@ -99,27 +99,48 @@ type Gate struct {
 	AtLeast   *RateDemand  `json:"at_least,omitempty"`
 	Always    []TaskDemand `json:"always,omitempty"`
 	Candidate Side         `json:"candidate"`
+	// Power predicts the verdict on more data like these; see [Gate.AddPower].
+	Power *stat.GatePower `json:"power,omitempty"`
 	// Changed lists the tasks with other rates than before, the largest loss first.
 	Changed []Change `json:"changed_tasks,omitempty"`
 	*Comparison
+
+	rule stat.GateRule
 }
 
 // An Answer is the verdict of a comparison with a baseline.
 type Answer struct {
 	Verdict Verdict             `json:"verdict"`
 	Test    stat.Noninferiority `json:"test"`
+	// Least is the smallest loss that so many tasks, sequences or pairs can rule out, and Needed how
+	// many of them rule out the margin, if nothing is lost. Both are 0 if there are enough.
+	Least  float64 `json:"least_loss,omitempty"`
+	Needed int     `json:"units_needed,omitempty"`
+	// CannotLose is true if the baseline succeeds too rarely to lose the margin. Then there is no
+	// pass.
+	CannotLose bool `json:"baseline_cannot_lose,omitempty"`
 }
 
 // answer judges a test at a look.
 func (l Look) answer(n stat.Noninferiority) *Answer {
-	a := &Answer{Inconclusive, n}
+	a := &Answer{Verdict: Inconclusive, Test: n, CannotLose: !n.CanLose()}
 	switch {
 	case n.Passes(l.Pass):
 		a.Verdict = Pass
 	case n.Fails(l.Fail):
 		a.Verdict = Fail
 	}
+	if least := n.Least(l.Pass); a.Verdict == Inconclusive && least > n.Margin {
+		a.Least, a.Needed = least, stat.UnitsNeeded(n.Margin, l.Pass)
+	}
 	return a
+}
+
+// Rule returns the rule of the answer that decides.
+func (t Terms) Rule() stat.GateRule {
+	return stat.GateRule{
+		These: t.Tasks == These, Margin: t.Margin, Pass: t.Look.Pass, Fail: t.Look.Fail,
+	}
 }
 
 // Answer returns the answer that decides, or nil without a baseline.
@@ -153,14 +174,25 @@ func (c *Comparison) Gate(t Terms) (*Gate, error) {
 	g := &Gate{Tasks: t.Tasks, Chosen: t.Chosen, Look: t.Look, Candidate: c.B, Reason: c.Incomplete()}
 	if c.Whole.Tasks > 0 {
 		g.Comparison = c
-		g.These = t.Look.answer(stat.NoninferiorFixed(c.all.tasks, t.Margin))
-		g.Similar = t.Look.answer(stat.Noninferior(c.all.tasks, c.all.bySequence, t.Margin))
+		g.These = t.Look.answer(c.pairs.These(t.Margin))
+		g.Similar = t.Look.answer(c.pairs.Similar(t.Margin))
 		g.Changed = c.changes()
 		if t.Look.Number < t.Look.Of && c.untried > 0 {
 			g.These.Verdict = Inconclusive // they are not yet all of these tasks
 		}
 	}
+	g.rule = t.Rule()
 	return g, g.judge(t, c.candidate)
+}
+
+// powerDraws is how many gates are simulated to predict a verdict or for a size of a plan.
+const powerDraws = 500
+
+// AddPower fills in Power, by simulation.
+func (g *Gate) AddPower() {
+	if g.Answer() != nil {
+		g.Power = new(g.pairs.Design().Power(g.rule, powerDraws))
+	}
 }
 
 // Alone returns a comparison without a baseline, for [Comparison.Gate] with demands. It returns the

@@ -3,6 +3,8 @@ package report_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -75,8 +77,11 @@ func TestVerdicts(t *testing.T) {
 		{"a tenth pending", big, version{180, 3, most}, 600, 60},
 	} {
 		g := gateOf(t, c.was, c.now, c.planned, c.pending)
+		if c.name == "few tasks" || c.name == "a little worse" {
+			g.AddPower()
+		}
 		fmt.Fprintf(&text, "== %s\n", c.name)
-		for _, p := range exhibit.Gate(g, "assay show %s").Summary {
+		for _, p := range exhibit.Gate(g, exhibit.GateCommands{Show: "assay show %s", Plan: "assay gate … --plan"}).Summary {
 			fmt.Fprintf(&text, "%s: %s\n", p.Label, p.Text)
 		}
 	}
@@ -134,33 +139,91 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 	}
 }
 
-// A plan needs fewer repeats for a wider margin, and no number helps if each task is decided.
-func TestGatePlans(t *testing.T) {
+// The size that a plan advises passes 80 of 100 equal candidates, whose rates and luck the plan does
+// not know; and it multiplies.
+func TestAdvisedSizesPass(t *testing.T) {
 	t.Parallel()
-	mixed := version{40, 4, func(task, repeat int) bool { return (task+repeat)%4 != 0 }}
-	plan := func(v version, margin float64) *report.GatePlan {
-		p, err := report.PlanGate("main", stat.ByTask, report.Similar, margin, all(v.attempts("m")...))
+	const gates = 100
+	for i, c := range []struct {
+		tasks, repeats int
+		question       string
+		margin         float64
+		rate           func(task int) float64
+	}{
+		{30, 8, report.Similar, .1, func(int) float64 { return .95 }},
+		{30, 4, report.These, .1, func(task int) float64 { return []float64{1, .9, .6}[task%3] }},
+		{40, 4, report.Similar, .1, func(task int) float64 { return []float64{1, 1, .7}[task%3] }},
+	} {
+		r := rand.New(rand.NewPCG(46, uint64(i)))
+		drawn := func(tasks, repeats int) version {
+			outcomes := make(map[[2]int]bool)
+			for task := range tasks {
+				for k := range repeats {
+					outcomes[[2]int{task, k}] = r.Float64() < c.rate(task)
+				}
+			}
+			return version{tasks, repeats, func(task, k int) bool { return outcomes[[2]int{task, k}] }}
+		}
+		terms := report.Terms{Tasks: c.question, Margin: c.margin, Look: report.Looks(1)[0]}
+		p, err := report.PlanGate("main", stat.ByTask, terms, all(drawn(c.tasks, c.repeats).attempts("m")...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p
-	}
-	narrow, wide := plan(mixed, .05), plan(mixed, .1)
-	last := func(p *report.GatePlan) report.GateSize { return p.Sizes[len(p.Sizes)-1] }
-	if !narrow.Enough || !wide.Enough || last(narrow).Repeats <= last(wide).Repeats {
-		t.Errorf("repeats: %+v and %+v", last(narrow), last(wide))
-	}
-	for _, p := range []*report.GatePlan{narrow, wide} {
-		if s := last(p); s.Power < .8 || s.Found > p.Margin+1e-6 || s.Trials != 40*s.Repeats {
-			t.Errorf("the last size is not enough: %+v", s)
+		if first := p.Sizes[0]; first.Trials != c.tasks*c.repeats || first.Repeats != c.repeats {
+			t.Errorf("%d tasks of %d trials: %+v", c.tasks, c.repeats, first)
+		}
+		if p.Advised < 0 {
+			t.Fatalf("nothing is advised: %+v", p)
+		}
+		size := p.Sizes[p.Advised]
+		passed := 0
+		for range gates {
+			x, err := report.Compare("main", "next", stat.ByTask,
+				all(drawn(size.Tasks, size.Repeats).attempts("m@v1")...),
+				all(drawn(size.Tasks, size.Repeats).attempts("m@v2")...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := x.Gate(terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Verdict == report.Pass {
+				passed++
+			}
+		}
+		t.Logf("%s: %d × %d pass %d of %d", c.question, size.Tasks, size.Repeats, passed, gates)
+		if passed < 80 {
+			t.Errorf("%s: %d × %d pass %d of %d equal candidates", c.question, size.Tasks, size.Repeats,
+				passed, gates)
 		}
 	}
-	few := plan(version{8, 2, func(task, _ int) bool { return task != 0 }}, .01)
-	if few.Enough || few.TasksNeeded < 100 {
-		t.Errorf("8 tasks find 1 point: %+v", few)
-	}
-	_, err := report.PlanGate("main", stat.Auto, report.Similar, .05, all())
+	_, err := report.PlanGate("main", stat.Auto, report.Terms{Tasks: report.Similar, Margin: .05}, all())
 	if !errors.Is(err, report.ErrNoTrials) {
 		t.Errorf("no trials: %v", err)
+	}
+}
+
+// A baseline that never succeeds has nothing to lose, and few tasks cannot rule out a small loss,
+// whatever the repeats.
+func TestGatesThatCannotPass(t *testing.T) {
+	t.Parallel()
+	always := func(int, int) bool { return true }
+	never := func(int, int) bool { return false }
+	hopeless := version{52, 3, never}
+	g := gateOf(t, hopeless, hopeless, 156, 0)
+	if g.Verdict != report.Inconclusive || !g.Similar.CannotLose || !g.These.CannotLose {
+		t.Errorf("0 of 156 against 0 of 156: %s", g.Verdict)
+	}
+	flawless := version{30, 16, always}
+	g = gateOf(t, flawless, flawless, 480, 0)
+	if g.Verdict != report.Inconclusive || math.Abs(g.Similar.Least-.095) > .001 ||
+		g.Similar.Needed != 59 || g.These.Verdict != report.Pass {
+		t.Errorf("480 of 480 on 30 tasks: %+v and %+v", g.Similar, g.These)
+	}
+	flawless = version{60, 8, always}
+	g = gateOf(t, flawless, flawless, 480, 0)
+	if g.Verdict != report.Pass || g.These.Verdict != report.Pass {
+		t.Errorf("480 of 480 on 60 tasks: %+v and %+v", g.Similar, g.These)
 	}
 }

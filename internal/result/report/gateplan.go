@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -11,8 +10,8 @@ import (
 )
 
 // A GatePlan shows how large a run has to be for the verdict of a gate. It takes the rate and the
-// correlation of repeats from a baseline. If the candidate has trials, it takes from them how much
-// the tasks' differences vary. Otherwise the candidate is taken to find the same tasks hard.
+// correlation of repeats from all trials of a baseline. If the candidate has trials, it takes from
+// them how much luck the trials of a pair share.
 type GatePlan struct {
 	Baseline string `json:"baseline"`
 	// Tasks is the question of the verdict, one of [Questions].
@@ -22,48 +21,53 @@ type GatePlan struct {
 	Trials int     `json:"trials"`
 	Rate   float64 `json:"rate"`
 	Within float64 `json:"within"`
-	// Apart is the standard deviation of the tasks' true differences, beyond chance.
-	Apart float64 `json:"apart"`
-	// Sizes are runs of growing size. The first has as many trials as the baseline, and the last
-	// is the smallest that finds a loss of the margin in 80 of 100 cases, if there is one.
+	// Unrepeated is true if no task was repeated, so that Within is unknown.
+	Unrepeated bool    `json:"unrepeated,omitempty"`
+	Luck       float64 `json:"luck"`
+	// Sizes are runs of growing size. The first has as many trials as the baseline.
 	Sizes []GateSize `json:"sizes"`
-	// Enough is whether the last size does. Otherwise it has too few tasks for this margin.
-	Enough bool `json:"enough"`
+	// Advised is the place of the size with the fewest trials at which equal candidates pass in 80
+	// of 100 cases, or -1 if there is none.
+	Advised int `json:"advised"`
+	// CannotLose is true if the baseline succeeds too rarely to lose the margin.
+	CannotLose bool `json:"baseline_cannot_lose,omitempty"`
+	// Least is the smallest loss that as many tasks or sequences as the baseline's can rule out,
+	// and Needed how many can rule out the margin. Both are 0 if there are enough, or if the
+	// question is about these tasks.
+	Least  float64 `json:"least_loss,omitempty"`
+	Needed int     `json:"units_needed,omitempty"`
+	// Cluster is the unit that counts as independent, [stat.ByTask] or [stat.BySequence], and
+	// Clusters how many of them the baseline has.
+	Cluster  string `json:"cluster"`
+	Clusters int    `json:"clusters"`
 	// Unpriced counts the tokens with an unknown cost, which the dollars leave out.
 	Unpriced int `json:"unpriced_tokens,omitempty"`
-	// TasksNeeded is how many tasks with the baseline's repeats find such a loss, if Enough is
-	// false. It is 0 if the baseline's rate is below the margin, because such a loss is impossible.
-	TasksNeeded int `json:"tasks_needed,omitempty"`
 }
 
-// A GateSize is a size of a run, on each side.
+// A GateSize is a size of a run, on each side. Repeats counts the trials of a task under all
+// conditions together.
 type GateSize struct {
 	Tasks   int `json:"tasks"`
 	Repeats int `json:"repeats"`
 	Trials  int `json:"trials"`
 	// USD is the expected cost of the candidate's trials.
 	USD float64 `json:"usd"`
-	// Power and Passing have the same meaning as in [Gate], at the margin. Found is the smallest
-	// loss that 80 of 100 runs find; 1 if there is none.
-	Power   float64 `json:"power"`
-	Passing float64 `json:"passing"`
-	Found   float64 `json:"found"`
+	stat.GatePower
 }
 
-// gatePower is the share of runs that have to find a loss of the margin.
-const gatePower = .8
-
-// mostRepeats limits the repeats that a plan tries. If the tasks are all that matter, repeats
-// always decide it at last.
-var mostRepeats = map[string]int{These: 1 << 16, Similar: 200}
+// The largest sizes that a plan tries.
+const (
+	mostRepeats = 256
+	mostTasks   = 3000
+)
 
 // ErrNoTrials means that a side has no settled trial.
 var ErrNoTrials = errors.New("there is no settled trial")
 
 // PlanGate plans a gate against a baseline before the candidate has trials. The cluster is one of
-// [stat.Clusters], and the question one of [Questions].
+// [stat.Clusters].
 func PlanGate(
-	name, cluster, question string, margin float64, attempts iter.Seq2[assay.Attempt, error],
+	name, cluster string, terms Terms, attempts iter.Seq2[assay.Attempt, error],
 ) (*GatePlan, error) {
 	all, err := gather(attempts)
 	switch {
@@ -72,108 +76,91 @@ func PlanGate(
 	case len(all) == 0:
 		return nil, ErrNoTrials
 	}
-	itself := newComparison()
-	itself.pair(all, all, [len(matched)]bool{}, cluster)
-	return itself.all.planGate(name, question, margin, sideOf(name, all)), nil
+	return planGate(name, cluster, terms, all, sideOf(name, all), nil), nil
+}
+
+// ClustersOf returns how many tasks or sequences of a baseline count as independent, and which of
+// both, [stat.ByTask] or [stat.BySequence].
+func ClustersOf(cluster string, attempts iter.Seq2[assay.Attempt, error]) (int, string, error) {
+	all, err := gather(attempts)
+	tasks, by := plannedTasks(all, cluster)
+	return len(stat.DesignOf(tasks, by == stat.BySequence).Clusters), by, err
 }
 
 // Plan plans the next gate of the same candidate and baseline.
-func (g *Gate) Plan() *GatePlan {
-	return g.all.planGate(g.A.Name, g.Tasks, g.Similar.Test.Margin, g.B)
+func (g *Gate) Plan(terms Terms) *GatePlan {
+	terms.Tasks = g.Tasks
+	return planGate(g.A.Name, g.Population.Cluster, terms, g.baseline, g.B, &g.pairs)
 }
 
-// A powered size of a run predicts the shares of its verdicts; see [stat.Size].
-type powered interface {
-	Passes(margin float64) float64
-	Fails(drop float64) float64
-}
-
-// planGate plans a gate. A trial of the candidate costs as much as a trial of the given side.
-func (s commonTasks) planGate(name, question string, margin float64, costs Side) *GatePlan {
-	size, trials := stat.SizeOf(s.tasks, s.bySequence), s.trials()
+// planGate plans a gate. A trial of the candidate costs as much as a trial of the given side. Pairs
+// are trials of both sides, or nil.
+func planGate(
+	name, cluster string, terms Terms, baseline []settled, costs Side, pairs *stat.GateData,
+) *GatePlan {
+	tasks, by := plannedTasks(baseline, cluster)
+	design, rule := stat.DesignOf(tasks, by == stat.BySequence), terms.Rule()
+	if pairs != nil {
+		design = design.WithLuckOf(*pairs)
+	}
+	bounds := stat.RateOfSample
+	if rule.These {
+		bounds = stat.RateOfFixed
+	}
 	p := &GatePlan{
-		Baseline: name, Tasks: question, Margin: margin, Trials: trials,
-		Unpriced: costs.Unpriced,
-		Rate:     size.Rate, Within: size.Within, Apart: math.Sqrt(size.Apart),
+		Baseline: name, Tasks: terms.Tasks, Margin: terms.Margin, Trials: len(baseline),
+		Rate: bounds(tasks).Rate, Within: design.Within, Unrepeated: design.Unrepeated,
+		Luck: design.Luck, Unpriced: costs.Unpriced, Cluster: by,
+		Clusters: len(design.Clusters), Advised: -1,
+		CannotLose: bounds(tasks).Lower < terms.Margin,
 	}
-	each := float64(trials) / float64(len(s.tasks)*size.Repeats) // trials of a repeat of a task
-	measure := func(repeats int) GateSize {
-		size := size
-		size.Repeats = repeats
-		var of powered = size
-		if question == These {
-			of = size.Fixed()
-		}
-		trials := int(math.Round(each * float64(len(s.tasks)*repeats)))
-		return GateSize{
-			Tasks: len(s.tasks), Repeats: repeats, Trials: trials,
-			USD:   costs.each() * float64(trials),
-			Power: of.Fails(margin), Passing: of.Passes(margin), Found: smallestLoss(of, size.Rate),
-		}
+	needed := stat.UnitsNeeded(terms.Margin, rule.Pass)
+	if n := len(design.Clusters); !rule.These && n < needed {
+		p.Least, p.Needed = stat.LeastLoss(n, rule.Pass), needed
 	}
-	for repeats := size.Repeats; ; repeats *= 2 {
-		at := measure(repeats)
-		if p.Enough = at.Power >= gatePower; p.Enough && len(p.Sizes) > 0 {
-			p.Sizes = append(p.Sizes, smallestSize(repeats/2, repeats, measure))
-			break
+	add := func(d stat.Design) {
+		n := d.Conditions * d.Repeats
+		s := GateSize{Tasks: d.Tasks(), Repeats: n, Trials: d.Tasks() * n}
+		s.USD = costs.each() * float64(s.Trials)
+		s.GatePower = d.Power(rule, powerDraws)
+		p.Sizes = append(p.Sizes, s)
+	}
+	add(design)
+	if !p.CannotLose {
+		if n := design.RepeatsNeeded(rule, mostRepeats); p.Needed == 0 && n > design.Repeats {
+			more := design
+			more.Repeats = n
+			add(more)
 		}
-		p.Sizes = append(p.Sizes, at)
-		if p.Enough || repeats > mostRepeats[question] || margin > size.Rate {
-			break
+		if n := design.TasksNeeded(rule, mostTasks); !rule.These && n > design.Tasks() {
+			add(design.WithTasks(n))
 		}
 	}
-	if !p.Enough && margin <= size.Rate {
-		p.TasksNeeded = tasksNeeded(size, margin)
+	for i, s := range p.Sizes {
+		if s.Passing.Low >= gatePower && !p.CannotLose &&
+			(p.Advised < 0 || s.Trials < p.Sizes[p.Advised].Trials) {
+			p.Advised = i
+		}
 	}
 	return p
 }
 
-// trials counts the trials of the baseline.
-func (s commonTasks) trials() (n int) {
-	for _, t := range s.tasks {
-		for _, c := range t.Cells {
-			n += c.NA
-		}
-	}
-	return n
-}
+// gatePower is the share of equal candidates that have to pass.
+const gatePower = .8
 
-// smallestSize returns the smallest size above low and at most high with enough power.
-func smallestSize(low, high int, measure func(int) GateSize) GateSize {
-	for high-low > 1 {
-		if mid := (low + high) / 2; measure(mid).Power >= gatePower {
-			high = mid
-		} else {
-			low = mid
-		}
+// plannedTasks counts the successes of a baseline by task and condition, and names the unit that
+// counts as independent.
+func plannedTasks(baseline []settled, cluster string) (tasks []stat.Task, by string) {
+	from := populationOf(baseline, baseline, cluster)
+	by = from.describe().Cluster
+	var names []namedTask
+	for i := range baseline {
+		names = append(names, baseline[i].namedTask)
 	}
-	return measure(high)
-}
-
-// smallestLoss returns the smallest loss that 80 of 100 runs find, or 1.
-func smallestLoss(size powered, rate float64) float64 {
-	low, high := 0., rate
-	if size.Fails(high) < gatePower {
-		return 1
+	slices.SortFunc(names, namedTask.compare)
+	tasks = tasksOf(baseline)
+	for i, name := range slices.Compact(names) { // the order of tasksOf
+		tasks[i].Sequence = from.of[name]
 	}
-	for range 40 {
-		if mid := (low + high) / 2; size.Fails(mid) >= gatePower {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
-}
-
-// tasksNeeded returns about how many independent tasks find a loss of the margin.
-func tasksNeeded(size stat.Size, margin float64) int {
-	const most = 1 << 20
-	for tasks := max(1, len(size.Clusters)); tasks < most; tasks += tasks/20 + 1 {
-		size.Clusters = slices.Repeat([]int{1}, tasks)
-		if size.Fails(margin) >= gatePower {
-			return tasks
-		}
-	}
-	return most
+	return tasks, by
 }

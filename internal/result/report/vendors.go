@@ -55,7 +55,9 @@ type Equivalence struct {
 	Matched int              `json:"matched"`
 	Of      int              `json:"of"`
 	Test    stat.Equivalence `json:"equivalence"`
-	First   First            `json:"first_replies"`
+	// Passing is the share of data like these in which equal hosts are shown to be equivalent.
+	Passing float64 `json:"passing"`
+	First   First   `json:"first_replies"`
 	Paired
 }
 
@@ -272,7 +274,8 @@ func (v *Vendors) open(vendor int, a *assay.Attempt, o opening) {
 func (v *Vendors) Compare(vendor int, c *Comparison) {
 	e := v.All[vendor].Against
 	e.Paired = Paired{A: c.A.Name, B: c.B.Name, Comparison: c.Whole}
-	e.Test = stat.Equivalent(c.all.tasks, c.all.bySequence, v.Margin)
+	e.Test = c.pairs.Equivalent(v.Margin)
+	e.Passing = c.pairs.EquivalentPassing(v.Margin)
 	e.Matched, e.Of = c.B.Matched, c.A.Trials
 	if float64(e.Matched) < (1-MostPending)*float64(e.Of) {
 		e.Reason = fmt.Sprintf("only %d of the %d trials of %s have an outcome at %s, too",

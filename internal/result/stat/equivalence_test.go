@@ -17,7 +17,7 @@ import (
 // draws, three standard errors are 2 points.
 func TestEquivalent(t *testing.T) {
 	t.Parallel()
-	const draws, margin = 1000, .1
+	const draws, margin = 300, .1
 	for name, c := range map[string]struct {
 		drop      float64
 		exchange  bool
@@ -32,18 +32,15 @@ func TestEquivalent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gate{tasks: 150, repeats: 3, rate: .7, within: .4, drop: c.drop}
+			g := versions{tasks: 150, repeats: 3, rate: .7, within: .4, drop: c.drop}
 			r := rand.New(rand.NewPCG(3, 4))
 			held := 0
 			for range draws {
-				tasks := g.draw(r)
+				d := g.draw(r)
 				if c.exchange {
-					for _, m := range tasks {
-						p := &m.Cells[0].Pair
-						p.A, p.B = p.B, p.A
-					}
+					d = exchanged(d)
 				}
-				if stat.Equivalent(tasks, false, margin).Holds() {
+				if d.Equivalent(margin).Holds() {
 					held++
 				}
 			}
@@ -61,14 +58,13 @@ func TestEquivalenceLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		margin := rapid.Float64Range(.001, .5).Draw(t, "margin")
-		var tasks, exchanged []stat.Matched
+		var tasks []stat.Matched
 		for i, p := range pairs(t) {
 			tasks = append(tasks, stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: p}}})
-			p.A, p.B, p.NA, p.NB = p.B, p.A, p.NB, p.NA
-			cells := []stat.Cell{{Pair: p}}
-			exchanged = append(exchanged, stat.Matched{Sequence: i / 2, Cells: cells})
 		}
-		e, f := stat.Equivalent(tasks, true, margin), stat.Equivalent(exchanged, true, margin)
+		d := gateOf(tasks)
+		d.BySequence = true
+		e, f := d.Equivalent(margin), exchanged(d).Equivalent(margin)
 		if e.P != f.P || e.Lower != -f.Upper || e.Upper != -f.Lower {
 			t.Errorf("%+v from one side, %+v from the other", e, f)
 		}
@@ -84,19 +80,21 @@ func TestEquivalenceLaws(t *testing.T) {
 func TestEquivalencePower(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 14))
-	const draws = 500
-	for _, g := range []gate{
+	const draws = 200
+	for _, g := range []versions{
 		{tasks: 40, repeats: 3, rate: .7, within: .4},
 		{tasks: 60, repeats: 3, rate: .7, within: .4},
 		{tasks: 60, repeats: 3, rate: .9, within: .2},
 		{tasks: 120, repeats: 1, rate: .8, within: .5},
 	} {
 		held, said := 0., 0.
-		for range draws {
-			e := stat.Equivalent(g.draw(r), false, .1)
-			said += e.Passing / draws
-			if e.Holds() {
+		for i := range draws {
+			d := g.draw(r)
+			if d.Equivalent(.1).Holds() {
 				held += 1. / draws
+			}
+			if i%20 == 0 {
+				said += d.EquivalentPassing(.1) * 20 / draws
 			}
 		}
 		t.Logf("%+v: %.3f, said %.3f", g, held, said)
@@ -104,4 +102,24 @@ func TestEquivalencePower(t *testing.T) {
 			t.Errorf("%+v: %.3f are called equivalent, said %.3f", g, held, said)
 		}
 	}
+}
+
+// exchanged returns the data with side B in place of side A.
+func exchanged(d stat.GateData) stat.GateData {
+	out := d
+	out.Tasks = nil
+	for _, m := range d.Tasks {
+		x := stat.GateTask{Sequence: m.Sequence}
+		for _, c := range m.Cells {
+			c.Pair = stat.Pair{A: c.B, NA: c.NB, B: c.A, NB: c.NA}
+			losses := make([]float64, len(c.Losses))
+			for i, l := range c.Losses {
+				losses[i] = -l
+			}
+			c.Losses = losses
+			x.Cells = append(x.Cells, c)
+		}
+		out.Tasks = append(out.Tasks, x)
+	}
+	return out
 }
