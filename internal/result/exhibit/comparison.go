@@ -115,7 +115,25 @@ func (c comparison) summary() []document.Point {
 	if text := c.differText(); text != "" {
 		points = append(points, document.Point{Label: "What differs", Text: text})
 	}
+	for _, s := range []report.Side{c.A, c.B} {
+		if text := retriedText(s); text != "" {
+			points = append(points, document.Point{Label: "Retries", Text: text})
+		}
+	}
 	return points
+}
+
+// retriedText says which outcomes count of trials that were worked on again.
+func retriedText(s report.Side) string {
+	switch {
+	case s.Late > 0:
+		return fmt.Sprintf("%s of %s had an outcome before, which is not on this side. If they were "+
+			"chosen by it, the comparison is not fair.", assay.Counted(s.Late, "trial"), s.Name)
+	case s.Replayed > 0:
+		return fmt.Sprintf("%s of %s were worked on again. Their first outcomes count here, because "+
+			"a choice by outcome would favour it.", assay.Counted(s.Replayed, "trial"), s.Name)
+	}
+	return ""
 }
 
 // whereText names the condition with the largest difference.

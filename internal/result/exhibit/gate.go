@@ -286,6 +286,9 @@ func (g gateView) nextText() string {
 	case g.Verdict == report.Fail && a != nil && a.Verdict == report.Fail:
 		return "The tasks that changed are below; `assay compare` has the trials that flipped."
 	case a != nil && a.Verdict == report.Inconclusive && a.CannotLose:
+		if g.Whole.RateA == 0 {
+			return "Choose easier tasks."
+		}
 		return "Choose easier tasks, or a smaller margin."
 	case a != nil && a.Verdict == report.Inconclusive && a.Least > 0:
 		return g.enough(a)
@@ -311,13 +314,9 @@ func (g gateView) powerText() string {
 	if p == nil {
 		return ""
 	}
-	text := fmt.Sprintf("Data like these pass %s of 100 equal candidates", share(p.Passing))
-	if !g.Answer().CannotLose {
-		text += fmt.Sprintf(", and find a loss of %s points in %s if it is spread evenly over the "+
-			"tasks, and in %s if it is in whole tasks", marginText(g.Answer().Test.Margin),
-			share(p.Finds), share(p.FindsWhole))
-	}
-	return text + "."
+	return fmt.Sprintf("Data like these pass %s of 100 equal candidates, and find a loss of %s points "+
+		"in %s if it is spread evenly over the tasks, and in %s if it is in whole tasks.",
+		share(p.Passing), marginText(g.Answer().Test.Margin), share(p.Finds), share(p.FindsWhole))
 }
 
 // share is a share of 100, or a range of them.

@@ -59,8 +59,9 @@ func gatePlanText(p *report.GatePlan) string {
 	}
 	switch {
 	case p.CannotLose:
-		return fmt.Sprintf("No size: full success is %s, so %s succeeds too rarely to lose %.1f points. "+
-			"Choose a smaller margin, or easier tasks.", report.Percent(p.Rate), p.Baseline, 100*p.Margin)
+		return fmt.Sprintf("No size decides: full success is %s, so %s succeeds too rarely to lose %.1f "+
+			"points. Choose easier tasks, or a smaller margin.", report.Percent(p.Rate), p.Baseline,
+			100*p.Margin)
 	case p.Advised < 0:
 		parts = append(parts, "No size that was tried passes 80 of 100 equal candidates. Choose a "+
 			"larger margin.")

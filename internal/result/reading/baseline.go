@@ -86,7 +86,8 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 	return r.likeIn(ctx, r.Name)
 }
 
-// attemptsIn reads an exported file each time, without the attempts that only count for their cost.
+// attemptsIn reads an exported file each time, without interrupted attempts. Superseded outcomes are
+// among them, because the first outcome of a trial counts.
 func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		file, err := os.Open(path)
@@ -99,7 +100,7 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", path, err)
 			}
-			if (err != nil || !a.OnlyCosts()) && !yield(a, err) {
+			if (err != nil || a.FaultKind != assay.Interrupted) && !yield(a, err) {
 				return
 			}
 		}

@@ -30,6 +30,11 @@ type Side struct {
 	Judges  []string `json:"judges"`
 	// USD is the total cost of the settled trials.
 	USD float64 `json:"usd"`
+	// Replayed counts the trials that were worked on again after they had an outcome. Their first
+	// outcome counts here, because trials are usually chosen for that by their outcome. Late counts
+	// the trials whose first outcome is not on this side.
+	Replayed int `json:"replayed"`
+	Late     int `json:"first_outcome_missing,omitempty"`
 	// Planned and Pending count the trials that were meant to be on this side, and the trials
 	// without an outcome. They are 0 if that is unknown.
 	Planned int `json:"planned"`
@@ -105,6 +110,8 @@ type settled struct {
 	judge    string
 	usd      float64
 	unpriced int
+	round    int
+	replayed bool
 }
 
 // A namedTask is identified by its name and its content.
@@ -175,8 +182,8 @@ func samplingText(s assay.Sampling) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compare compares two sets of attempts. It ignores faults, superseded outcomes, and all but the
-// first of the other outcomes of a trial.
+// Compare compares two sets of attempts. It ignores faults, and all but the first outcome of a trial.
+// Superseded outcomes count, because trials are usually worked on again since they failed.
 //
 // The cluster is the unit that intervals and tests count as independent, one of [stat.Clusters]. If
 // each side has a single level of a factor and the levels differ, the sides differ in that factor.
@@ -233,17 +240,23 @@ func populationOf(a, b []settled, cluster string) *population[namedTask] {
 }
 
 func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
-	seen := make(map[assay.TrialID]bool)
+	seen := make(map[assay.TrialID]int) // where they are in all
 	shared := make(map[factorLevels]*factorLevels)
 	word := func(text string) string { return unique.Make(text).Value() }
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
-		if !a.Settles() || a.Superseded || seen[a.ID] {
+		at, known := seen[a.ID]
+		if !a.Settles() || known && a.Round == all[at].round {
 			continue
 		}
-		seen[a.ID] = true
+		if known {
+			all[at].replayed = true
+			if a.Round > all[at].round {
+				continue
+			}
+		}
 		var levels factorLevels
 		for i, f := range matched {
 			levels[i] = f.of(&a)
@@ -251,13 +264,19 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 		if shared[levels] == nil {
 			shared[levels] = &levels
 		}
-		all = append(all, settled{
+		t := settled{
 			id: a.ID, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
-			unpriced: a.UnpricedTokens,
-		})
+			unpriced: a.UnpricedTokens, round: a.Round, replayed: known || a.Round > 0,
+		}
+		if known {
+			all[at] = t
+			continue
+		}
+		seen[a.ID] = len(all)
+		all = append(all, t)
 	}
 	return all, nil
 }
@@ -270,6 +289,8 @@ func sideOf(name string, all []settled) Side {
 	for _, t := range all {
 		s.USD = assay.RoundUSD(s.USD + t.usd)
 		s.Unpriced += t.unpriced
+		s.Replayed += int(flag(t.replayed))
+		s.Late += int(flag(t.round > 0))
 	}
 	s.Prompts = distinct(all, func(t *settled) string { return t.prompts })
 	s.Judges = distinct(all, func(t *settled) string { return t.judge })

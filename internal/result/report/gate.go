@@ -188,9 +188,9 @@ func (c *Comparison) Gate(t Terms) (*Gate, error) {
 // powerDraws is how many gates are simulated to predict a verdict or for a size of a plan.
 const powerDraws = 500
 
-// AddPower fills in Power, by simulation.
+// AddPower fills in Power, by simulation, unless nothing can be lost.
 func (g *Gate) AddPower() {
-	if g.Answer() != nil {
+	if a := g.Answer(); a != nil && !a.CannotLose {
 		g.Power = new(g.pairs.Design().Power(g.rule, powerDraws))
 	}
 }
@@ -250,16 +250,17 @@ const (
 	Judges  = "judges"  // rules of verdicts
 	Worlds  = "worlds"
 	Tasks   = "tasks" // texts of tasks with the same name
+	Retries = "retries" // outcomes of trials that were chosen by an earlier outcome
 )
 
 // Unlikenesses lists the differences that a gate can be asked to allow.
-var Unlikenesses = []string{Prompts, Judges, Worlds, Tasks}
+var Unlikenesses = []string{Prompts, Judges, Worlds, Tasks, Retries}
 
 // ErrUnlike means that two sides differ in something that makes a verdict meaningless.
 var ErrUnlike = errors.New("the sides cannot be compared as they are")
 
 // CheckAlike returns an [ErrUnlike] if the sides have different prompts, judges, worlds or tasks
-// that are not allowed to differ.
+// that are not allowed to differ, or trials that were chosen by outcomes it does not have.
 func (c *Comparison) CheckAlike(allowed []string) error {
 	var wrong, names []string
 	check := func(name, text string, differ bool) {
@@ -276,6 +277,10 @@ func (c *Comparison) CheckAlike(allowed []string) error {
 	differ(Worlds, "worlds", c.A.Levels["world"], c.B.Levels["world"])
 	check(Tasks, fmt.Sprintf("%d tasks with the same name and different texts", c.Unlike),
 		c.Unlike > 0)
+	for _, s := range []Side{c.A, c.B} {
+		check(Retries, fmt.Sprintf("%d trials of %s that were worked on again, without their first "+
+			"outcomes", s.Late, s.Name), s.Late > 0)
+	}
 	if len(wrong) == 0 {
 		return nil
 	}

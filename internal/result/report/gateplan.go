@@ -121,8 +121,13 @@ func planGate(
 	add := func(d stat.Design) {
 		n := d.Conditions * d.Repeats
 		s := GateSize{Tasks: d.Tasks(), Repeats: n, Trials: d.Tasks() * n}
+		if len(p.Sizes) == 0 {
+			s.Trials = len(baseline) // tasks may have unequal numbers
+		}
 		s.USD = costs.each() * float64(s.Trials)
-		s.GatePower = d.Power(rule, powerDraws)
+		if !p.CannotLose {
+			s.GatePower = d.Power(rule, powerDraws)
+		}
 		p.Sizes = append(p.Sizes, s)
 	}
 	add(design)

@@ -21,6 +21,9 @@ type Design struct {
 	// Unrepeated is true if Within is unknown because no task was repeated.
 	Unrepeated bool
 	SameLuck   bool
+	// Lowest and Loosest are a lower rate and a lower correlation that the data leave possible. Equal
+	// sides with these pass less often.
+	Lowest, Loosest float64
 }
 
 // Tasks returns the number of tasks.
@@ -56,13 +59,26 @@ func DesignOf(tasks []Task, bySequence bool) (d Design) {
 	mean := func(a, b int) int { return max(1, int(math.Round(float64(a)/float64(max(1, b))))) }
 	d.Conditions, d.Repeats = mean(len(cells), len(tasks)), mean(trials, len(cells))
 	d.Rate = (float64(full) + .5) / float64(trials+1)
-	d.Within = unknownWithin
-	if !d.Unrepeated {
-		rare := float64(min(full, trials-full))
-		d.Within = (rare*anova(cells) + unknownWithin) / (rare + 1)
+	rare, correlation := float64(min(full, trials-full)), 0.
+	if d.Unrepeated {
+		rare = 0
+	} else {
+		correlation = anova(cells)
 	}
+	d.Within = (rare*correlation + unknownWithin) / (rare + 1)
+	d.Loosest = rare * correlation / (rare + 1)
+	if d.Unrepeated {
+		d.Within, d.Loosest = .8, .2
+	}
+	effect := 1 + float64(d.Repeats-1)*d.Within
+	error := math.Sqrt(d.Rate * (1 - d.Rate) * effect / float64(trials+1))
+	d.Lowest = max(min(d.Rate, .5), d.Rate-cautious*error)
 	return d
 }
+
+// cautious is how many standard errors [Design.Lowest] is below the rate: so that it is higher than
+// the true rate in one of ten cases.
+const cautious = 1.28
 
 // unknownWithin is the correlation of two repeats of a task if there are no repeats.
 const unknownWithin = .5
@@ -137,15 +153,16 @@ type GateRule struct {
 	Pass, Fail float64 // levels
 }
 
-// Power simulates data of a design and applies the verdict to them. If the correlation of repeats is
-// unknown, the shares are for correlations of .2 and .8.
-//
-// In each draw, a task's rate has a beta distribution with the mean and the correlation of the
-// design. The rate of the baseline is known to its standard error only, so the shares are those of
-// data like these. TestPowerOfGates compares them with the shares of verdicts on new data.
+// Power simulates data of a design and applies the verdict to them. In each draw, a task's rate has a
+// beta distribution with the mean and the correlation of the design. Shares are ranges, because the
+// rate and the correlation are only known from data: one end has the design's, and the other the
+// lowest that the data leave possible. Without repeats, the correlation is from .2 to .8.
 func (d Design) Power(rule GateRule, draws int) (p GatePower) {
-	p.Passing = d.share(func(d Design) float64 { return d.Passing(rule, draws) })
-	if rule.Margin < d.Rate {
+	p.Passing = d.share(func(d Design) float64 {
+		pass, _ := d.verdicts(rule, loss{}, draws)
+		return pass
+	})
+	if rule.Margin < d.Lowest {
 		finds := func(whole bool) Share {
 			return d.share(func(d Design) float64 {
 				_, fail := d.verdicts(rule, loss{rule.Margin, whole}, draws)
@@ -157,24 +174,16 @@ func (d Design) Power(rule GateRule, draws int) (p GatePower) {
 	return p
 }
 
-// share computes a share for all correlations that are possible.
+// share computes a share for the design, and for the lowest rate and correlation.
 func (d Design) share(of func(Design) float64) Share {
-	if !d.Unrepeated {
-		x := of(d)
-		return Share{x, x}
-	}
-	d.Unrepeated = false
-	d.Within = .2
-	low := of(d)
-	d.Within = .8
-	high := of(d)
-	return Share{min(low, high), max(low, high)}
+	x := of(d)
+	y := of(d.lowest())
+	return Share{min(x, y), max(x, y)}
 }
 
-// Passing returns the share of simulated equal sides that pass.
-func (d Design) Passing(rule GateRule, draws int) float64 {
-	pass, _ := d.verdicts(rule, loss{}, draws)
-	return pass
+func (d Design) lowest() Design {
+	d.Rate, d.Within = d.Lowest, d.Loosest
+	return d
 }
 
 // A loss is how much success side B loses: of each task the same share, or all of some tasks.
@@ -290,9 +299,10 @@ const enoughPassing = .82
 // planDraws are the simulated gates for a size.
 const planDraws = 500
 
-// Enough reports whether at least 80 of 100 equal sides pass, whatever is unknown.
-func (d Design) Enough(rule GateRule) bool {
-	return d.share(func(d Design) float64 { return d.Passing(rule, planDraws) }).Low >= enoughPassing
+// enough reports whether at least 80 of 100 equal sides pass, whatever is unknown.
+func (d Design) enough(rule GateRule) bool {
+	pass, _ := d.lowest().verdicts(rule, loss{}, planDraws)
+	return pass >= enoughPassing
 }
 
 // WithTasks returns the design with as many tasks, in clusters like these.
@@ -313,13 +323,13 @@ func (d Design) RepeatsNeeded(rule GateRule, most int) int {
 	return least(d.Repeats, most, func(n int) bool {
 		d := d
 		d.Repeats = n
-		return d.Enough(rule)
+		return d.enough(rule)
 	})
 }
 
 // TasksNeeded is like [Design.RepeatsNeeded] for tasks.
 func (d Design) TasksNeeded(rule GateRule, most int) int {
-	return least(d.Tasks(), most, func(n int) bool { return d.WithTasks(n).Enough(rule) })
+	return least(d.Tasks(), most, func(n int) bool { return d.WithTasks(n).enough(rule) })
 }
 
 // least returns about the least number between limits that is enough, or 0. It may be too large by
