@@ -326,14 +326,16 @@ func (p *process) looksOf(m candidateLook, suite report.Suite) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	looks := mostLooks
-	if last := report.Looks(looks)[looks-1]; exhibit.TooFew(n, cluster, m.terms.Margin, last.Pass) != "" {
-		looks = 1
+	tooFew := func(looks int) string {
+		return exhibit.TooFew(n, cluster, m.terms.Margin, report.Looks(looks)[looks-1].Pass)
 	}
-	if text := exhibit.TooFew(n, cluster, m.terms.Margin, report.Looks(1)[0].Pass); text != "" {
-		fmt.Fprintf(p.err, "assay: this gate cannot pass: %s\n", text)
+	switch text := tooFew(1); {
+	case text != "":
+		fmt.Fprintf(p.err, "assay: this gate cannot pass, only fail: %s\n", text)
+	case tooFew(mostLooks) != "":
+		return 1, nil
 	}
-	return looks, nil
+	return mostLooks, nil
 }
 
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first

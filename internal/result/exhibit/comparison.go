@@ -173,7 +173,7 @@ func (c comparison) verdict() string {
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
 		return fmt.Sprintf("%s, which is more than chance (%s).", text, chance)
 	}
-	if w.Difference != 0 {
+	if w.Difference != 0 && lacksClusters(w) == "" {
 		text += fmt.Sprintf(", which is too close to call (%s)", chance)
 	}
 	return fmt.Sprintf("%s. %s.", text, foundText(w))
@@ -181,11 +181,27 @@ func (c comparison) verdict() string {
 
 // foundText is the power of a comparison.
 func foundText(w stat.Comparison) string {
+	if text := lacksClusters(w); text != "" {
+		return text
+	}
 	if w.Detectable == 1 {
 		return "Such data find no difference"
 	}
 	return fmt.Sprintf("Such data find a difference of 5 points in %.0f of 100 cases, of 10 points "+
 		"in %.0f, and of %.0f points in 80", 100*w.Power.At5, 100*w.Power.At10, 100*w.Detectable)
+}
+
+// lacksClusters says why no number of tasks like these shows a difference, or "".
+func lacksClusters(w stat.Comparison) string {
+	switch {
+	case w.Clusters > 1 || w.Tasks == 0:
+		return ""
+	case w.Tasks == 1:
+		return "One task cannot show a difference: more tasks can"
+	}
+	return fmt.Sprintf("All %d tasks need the same sequence of tools, so they count as one observation, "+
+		"and more of them show no difference: tasks of other sequences can, or `--cluster task`, "+
+		"which is about further tasks of this sequence", w.Tasks)
 }
 
 func (c comparison) differText() string {

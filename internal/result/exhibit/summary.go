@@ -45,6 +45,9 @@ func (a analysis) moreTasks(p report.Paired) string {
 		return fmt.Sprintf("To separate the first two, run about %.0f tasks instead of %d. %s", n,
 			p.Tasks, found)
 	}
+	if p.Clusters < 2 {
+		return found
+	}
 	return "Choose by cost or speed. " + found
 }
 
@@ -63,7 +66,7 @@ func (a analysis) tooFew() string {
 // smallest detectable difference shrinks with the square root of the number of tasks.
 func tasksToSeparate(p report.Paired) float64 {
 	times := math.Pow(p.Detectable/p.Difference, 2)
-	if p.Difference == 0 || times > 20 {
+	if p.Difference == 0 || times > 20 || p.Clusters < 2 {
 		return 0
 	}
 	if n := math.Ceil(times*float64(p.Tasks)/10) * 10; n > float64(p.Tasks) {

@@ -67,6 +67,11 @@ type BaselineRequest struct {
 
 // Find finds the baseline.
 func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
+	if side, path, ok := strings.Cut(r.Name, " in "); ok && r.Side == "" {
+		if _, err := os.Stat(path); err == nil { // as a verdict names it
+			r.Side, r.Name = side, path
+		}
+	}
 	if _, err := os.Stat(r.Name); errors.Is(err, os.ErrNotExist) {
 		b, err := r.sideOf(ctx, r.Store, r.Name, r.Name)
 		if err != nil {

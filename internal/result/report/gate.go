@@ -249,7 +249,7 @@ const (
 	Prompts = "prompts" // templates of prompts
 	Judges  = "judges"  // rules of verdicts
 	Worlds  = "worlds"
-	Tasks   = "tasks" // texts of tasks with the same name
+	Tasks   = "tasks"   // texts of tasks with the same name
 	Retries = "retries" // outcomes of trials that were chosen by an earlier outcome
 )
 

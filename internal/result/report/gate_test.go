@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,5 +233,48 @@ func TestGatesThatCannotPass(t *testing.T) {
 	g = gateOf(t, flawless, flawless, 480, 0)
 	if g.Verdict != report.Pass || g.These.Verdict != report.Pass {
 		t.Errorf("480 of 480 on 60 tasks: %+v and %+v", g.Similar, g.These)
+	}
+}
+
+// Trials that were worked on again because they failed don't turn a fail into a pass: their first
+// outcomes count. If those are missing, the verdict is refused unless it is allowed.
+func TestRetriesKeepTheVerdict(t *testing.T) {
+	t.Parallel()
+	was := version{60, 4, func(int, int) bool { return true }}
+	now := was.but(20).attempts("m@v2")
+	var again []assay.Attempt
+	for i, a := range now {
+		if a.Level != assay.FullSuccess {
+			now[i].Superseded = true
+			a.Round, a.Number, a.Level = 1, 2, assay.FullSuccess
+			again = append(again, a)
+		}
+	}
+	judge := func(attempts []assay.Attempt, allow ...string) (*report.Gate, error) {
+		c, err := report.Compare("main", "next", stat.ByTask, all(was.attempts("m@v1")...), all(attempts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckAlike(allow); err != nil {
+			return nil, err
+		}
+		return c.Gate(report.Terms{Tasks: report.Similar, Margin: .05, Look: report.Looks(1)[0]})
+	}
+	for _, attempts := range [][]assay.Attempt{slices.Concat(now, again), slices.Concat(again, now)} {
+		g, err := judge(attempts)
+		if err != nil || g.Verdict != report.Fail || g.B.Replayed != 80 || g.B.Late != 0 {
+			t.Errorf("%+v, %v", g.B, err)
+		}
+		texts := fmt.Sprint(exhibit.Gate(g, exhibit.GateCommands{Show: "%s"}).Summary)
+		if !strings.Contains(texts, "80 trials of next were worked on again. Their first outcomes count") {
+			t.Errorf("%s", texts)
+		}
+	}
+	late := slices.DeleteFunc(slices.Concat(now, again), func(a assay.Attempt) bool { return a.Superseded })
+	if _, err := judge(late); !errors.Is(err, report.ErrUnlike) || !strings.Contains(err.Error(), "--allow retries") {
+		t.Errorf("without the first outcomes: %v", err)
+	}
+	if g, err := judge(late, report.Retries); err != nil || g.Verdict != report.Pass {
+		t.Errorf("allowed: %v", err)
 	}
 }
