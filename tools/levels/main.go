@@ -1,6 +1,7 @@
 // Levels simulates experiments whose truth is known, and counts how often the figures of a report,
 // a comparison, a gate and a certificate of hosts are wrong about it: how often equal sides are
-// called different, and how often an interval lacks the truth. It prints a table in Markdown.
+// called different, and how often an interval lacks the truth. With -decisions, it simulates the rules
+// of a gate, of the largest loss and of a ranking. It prints a table in Markdown.
 package main
 
 import (
@@ -25,7 +26,15 @@ func main() {
 	log.SetFlags(0)
 	draws := flag.Int("draws", 250, "the `number` of simulated experiments for a population and "+
 		"number of repeats, once without any effect and once with effects")
+	decisions := flag.Bool("decisions", false, "instead, the rules of gate, largest loss and ranking")
+	only := flag.String("only", "", "with -decisions, only the rows whose name has this `text`")
 	flag.Parse()
+	if *decisions {
+		if err := decide(os.Stdout, *draws, *only); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	var columns []counts
 	for i, p := range populations {
 		sum := make(counts)
