@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -186,10 +188,10 @@ func measure(key, head, format, means string, of func(*tally) Value) *Measure {
 
 // The measures of groups of outcomes. A rate has a 95 % interval.
 var (
-	Planned = measure("planned", "planned", "%.0f", "", func(t *tally) Value {
+	Planned = measure("planned", "planned", "%.0f", "trials", func(t *tally) Value {
 		return number(float64(t.planned))
-	})
-	Done   = measure("done", "n", "%.0f", "outcomes", tallied(done))
+	}).plainly()
+	Done   = measure("done", "n", "%.0f", "outcomes", tallied(done)).plainly()
 	Faults = measure("faults", "faults", "%.0f",
 		"attempts that failed for a reason that is not the model's; they are never failures",
 		paid(func(b *bill) Value { return number(float64(b.faults)) }))
@@ -323,18 +325,20 @@ func pilotMeasure(name, means string, of func(*assay.PilotScores) assay.Level) *
 
 // The measures of the first screen. [Standing] has their values.
 var (
-	StandingSuccess = measure("full_success", "success", AsPercent, "", nil)
-	StandingSkill   = measure("skill", "skill", AsPercent,
+	StandingSuccess = measure("full_success", "success", AsPercent,
+		"full success of the trials under the condition that the first line names; a task's rate is the "+
+			"mean of its rates under the levels that are left, and each task weighs the same", nil).plainly()
+	StandingSkill = measure("skill", "skill", AsPercent,
 		"0 is the best policy without skill, which compares words, copies plans or guesses; 100 % is "+
 			"the best possible", nil)
 	FlawedPlan = measure("flawed_plan", "flawed plans", AsPercent,
 		"the share of its success that a model loses with plans whose flaw can hurt, compared with the "+
 			"right plan at the same tasks, reliability and kind of failing tools", nil)
-	WorstFlaw    = measure("flawed_plan", "worst flaw", AsWords, "", nil)
+	WorstFlaw    = measure("flawed_plan", "worst flaw", AsWords, "the flaw that costs most", nil).plainly()
 	ToolFailures = measure("failing_tools", "failing tools", AsPercent,
 		"the share of its success that a model loses with the right plan, compared with reliable tools "+
 			"at the same tasks", nil)
-	WorstKind = measure("failing_tools", "worst kind", AsWords, "", nil)
+	WorstKind = measure("failing_tools", "worst kind", AsWords, "the kind of failing tools that costs most", nil).plainly()
 	Recovery  = measure("recovery", "recovery", AsPercent,
 		"full success of trials with the right plan in which a tool failed, and an agent that repeats "+
 			"each call until it has happened would have completed the plan", nil)
@@ -343,7 +347,7 @@ var (
 	DollarsPerSuccess = measure("usd_per_success", "$ a success", AsDollars+"%.4f",
 		"the money of all attempts at these trials, divided by the full successes; ≥ if some of the cost "+
 			"is unknown", nil)
-	Finished = measure("done", "done", AsPercent, "", nil)
+	Finished = measure("done", "done", AsPercent, "share of the planned trials that have an outcome", nil).plainly()
 )
 
 // The measures of the tables of a report.
@@ -409,4 +413,32 @@ func orEmptyMap(counts map[int]int) map[int]int {
 		return map[int]int{}
 	}
 	return counts
+}
+
+// Definitions has the meaning of every measure as docs/results.md has it, from their declarations.
+func Definitions() string {
+	var b strings.Builder
+	seen := make(map[string]bool)
+	for _, part := range []struct {
+		title    string
+		measures []*Measure
+	}{
+		{"On the first screen", []*Measure{
+			StandingSuccess, StandingSkill, FlawedPlan, WorstFlaw, ToolFailures, WorstKind, Recovery,
+			FalseSuccess, DollarsPerSuccess, Finished,
+		}},
+		{"In the tables", slices.Concat(rowMeasures, mainMeasures, effortMeasures,
+			[]*Measure{CostPerFull, CostPerTrial}, exposureMeasures)},
+		{"Only in `pilot`", pilotMeasures[1:]},
+	} {
+		fmt.Fprintf(&b, "%s:\n\n", part.title)
+		for _, m := range part.measures {
+			if name := part.title + m.Key + m.Heads[0]; m.Means != "" && !seen[name] {
+				seen[name] = true
+				fmt.Fprintf(&b, "- **%s** (`%s`): %s\n", strings.Join(m.Heads, ", "), m.Key, m.Means)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

@@ -24,6 +24,14 @@ type Measure struct {
 
 	of    func(*tally) Value
 	style style
+	// obvious measures are explained in docs only.
+	obvious bool
+}
+
+// plainly returns the measure as one that tables need not explain.
+func (m *Measure) plainly() *Measure {
+	m.obvious = true
+	return m
 }
 
 // The formats of measures besides verbs of package fmt. Dollars have a verb after the sign.
@@ -286,11 +294,10 @@ func (m *Measure) write(to map[string]any, v Value) {
 	}
 }
 
-// Caption explains measures in sentences, as notes of tables do. The number of outcomes needs no
-// explanation.
+// Caption explains measures in sentences, as notes of tables do.
 func Caption(measures ...*Measure) (text string) {
 	for _, m := range measures {
-		if m.Means != "" && m != Done {
+		if m.Means != "" && !m.obvious {
 			text += fmt.Sprintf(" %s: %s.", Capital(m.Heads[0]), m.Means)
 		}
 	}
