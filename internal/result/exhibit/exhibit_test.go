@@ -28,7 +28,7 @@ func outcome(m, n int) *report.Analysis {
 		a.Standings[i].Best = a.Ranking.Models[i].Best
 	}
 	a.Models = []report.Paired{{A: "m", B: "n", Comparison: stat.Comparison{
-		Tasks: 40, Difference: float64(n-m) / 40, P: a.Ranking.P(0, 1), Detectable: .1,
+		Tasks: 40, Clusters: 40, Difference: float64(n-m) / 40, P: a.Ranking.P(0, 1), Detectable: .1,
 	}, Q: a.Ranking.P(0, 1)}}
 	return a
 }
@@ -103,7 +103,7 @@ func compared(difference, p float64, cells ...report.Paired) *report.Comparison 
 	return &report.Comparison{
 		A: report.Side{Name: "my-model"}, B: report.Side{Name: "sim/optimal"}, Cells: cells,
 		Whole: stat.Comparison{
-			Tasks: 40, Difference: difference, P: p, Detectable: .08,
+			Tasks: 40, Clusters: 40, Difference: difference, P: p, Detectable: .08,
 			Power: stat.Power{At5: .41, At10: .93},
 		},
 	}
