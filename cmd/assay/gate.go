@@ -51,11 +51,12 @@ func newGate(p *process) *cobra.Command {
 same tasks under the same conditions, and whether it meets demands. The verdict is one of
 
   pass           exit code 0: a loss of the margin is ruled out, with 95 % confidence
-  fail           exit code 4: there is a loss; of equal candidates at most 1 in 100 fails
+  fail           exit code 4: there is a loss; at most 1 in 100 equal candidates fails
   inconclusive   exit code 5: neither; --plan says how many trials decide it
 
 --tasks says what the verdict is about: these tasks, which is the default for a library of
 your own with at most 50 tasks, or more tasks similar to them. The other answer is shown, too.
+Few tasks rule out no small loss in similar ones: 59 are needed for 5 points, 29 for 10.
 
 --at-least passes if the candidate's rate is at least that, with 95 % confidence, and fails if
 it is less, with 99.5 %. --always fails if a trial of the task fails. Neither needs a baseline.
@@ -70,7 +71,8 @@ the verdict is certain. The early looks ask for more certainty, so that all look
 keep the promises above. Demands are judged at the end.
 
 Sides with different prompts, judges, worlds or texts of tasks are refused unless --allow
-names what may differ. While more than 5 % of the trials of a side are pending, there is no
+names what may differ. Of trials that were worked on again (run --retry) the first outcome
+counts, and a side that lacks it is refused unless --allow retries names it. While more than 5 % of the trials of a side are pending, there is no
 verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
   assay gate my-model@v2 --baseline my-model@v1 --tasks similar

@@ -90,15 +90,10 @@ type sides struct {
 const sideRepeats, luck = 4, .5
 
 func (x sides) verdict(r *rand.Rand, tasks int, these, pass bool) bool {
-	d := x.draw(r, tasks, these)
-	n := d.Similar(x.margin)
-	if these {
-		n = d.These(x.margin)
-	}
-	if pass {
-		return n.Passes(stat.PassLevel)
-	}
-	return n.Fails(stat.FailLevel) && !n.Passes(stat.PassLevel)
+	passes, fails := x.draw(r, tasks, these).Decide(stat.GateRule{
+		These: these, Margin: x.margin, Pass: stat.PassLevel, Fail: stat.FailLevel,
+	})
+	return pass && passes || !pass && fails
 }
 
 // draw draws the trials of both sides. If the question is about these tasks, as many of them are lost
@@ -185,15 +180,15 @@ func firstBeatsLast(r *rand.Rand, tasks, models int, spread float64) bool {
 	return ranking.Beats(ranking.Order[0], ranking.Order[models-1])
 }
 
-// decide prints the second table.
+// decide prints the second table, row by row.
 func decide(out io.Writer, draws int, only string) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "| |%s\n|---|%s\n", join(decisionTasks), strings.Repeat("---|", len(decisionTasks)))
+	_, err := fmt.Fprintf(out, "| |%s\n|---|%s\n", join(decisionTasks),
+		strings.Repeat("---|", len(decisionTasks)))
 	for i, d := range decisions() {
-		if !strings.Contains(d.name, only) {
+		if !strings.Contains(d.name, only) || err != nil {
 			continue
 		}
-		fmt.Fprintf(&text, "| %s |", d.name)
+		row := "| " + d.name + " |"
 		for _, tasks := range decisionTasks {
 			r := rand.New(rand.NewPCG(uint64(i), uint64(tasks)))
 			hits := 0
@@ -202,11 +197,10 @@ func decide(out io.Writer, draws int, only string) error {
 					hits++
 				}
 			}
-			fmt.Fprintf(&text, " %.1f |", 100*float64(hits)/float64(draws))
+			row += fmt.Sprintf(" %.1f |", 100*float64(hits)/float64(draws))
 		}
-		text.WriteString("\n")
+		_, err = fmt.Fprintln(out, row)
 	}
-	_, err := io.WriteString(out, text.String())
 	return err
 }
 

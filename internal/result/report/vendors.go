@@ -55,9 +55,11 @@ type Equivalence struct {
 	Matched int              `json:"matched"`
 	Of      int              `json:"of"`
 	Test    stat.Equivalence `json:"equivalence"`
-	// Passing is the share of data like these in which equal hosts are shown to be equivalent.
-	Passing float64 `json:"passing"`
-	First   First   `json:"first_replies"`
+	// Passing is the share of data like these in which equal hosts are shown to be equivalent, if
+	// the verdict is inconclusive.
+	Passing float64 `json:"passing,omitempty"`
+	pairs   stat.GateData
+	First   First `json:"first_replies"`
 	Paired
 }
 
@@ -275,7 +277,7 @@ func (v *Vendors) Compare(vendor int, c *Comparison) {
 	e := v.All[vendor].Against
 	e.Paired = Paired{A: c.A.Name, B: c.B.Name, Comparison: c.Whole}
 	e.Test = c.pairs.Equivalent(v.Margin)
-	e.Passing = c.pairs.EquivalentPassing(v.Margin)
+	e.pairs = c.pairs
 	e.Matched, e.Of = c.B.Matched, c.A.Trials
 	if float64(e.Matched) < (1-MostPending)*float64(e.Of) {
 		e.Reason = fmt.Sprintf("only %d of the %d trials of %s have an outcome at %s, too",
@@ -310,6 +312,9 @@ func (v *Vendors) Judge() {
 			e.Verdict = Alike
 		case e.Significant():
 			e.Verdict = Different
+		}
+		if e.Verdict == Undecided && e.Reason == "" {
+			e.Passing = e.pairs.EquivalentPassing(v.Margin)
 		}
 		if e.Verdict == Different || e.Verdict == Undecided && v.Verdict == Alike {
 			v.Verdict = e.Verdict

@@ -118,11 +118,7 @@ func UnitsNeeded(margin, level float64) int {
 //
 // PFail is the exact sign-flip test over the units. If the sides have unequal numbers of trials, the
 // differences of equal sides are not symmetric. PFail is then the test of [GateData.These].
-func (d GateData) Similar(margin float64) Noninferiority {
-	n := d.judge(margin, d.clusters())
-	n.BaselineLower = RateOfSample(d.baseline()).Lower
-	return n
-}
+func (d GateData) Similar(margin float64) Noninferiority { return d.test(false, margin, true) }
 
 // These tests whether side B is worse than side A by less than a margin on just these tasks, which
 // are all that matter. The unit is the pair of trials of one task under one condition. Each task
@@ -134,16 +130,20 @@ func (d GateData) Similar(margin float64) Noninferiority {
 // total, and the test adds up these distributions over all cells (Agresti, "A survey of exact
 // inference for contingency tables", Statistical Science 7, 1992, section 3; Good, Permutation,
 // Parametric and Bootstrap Tests of Hypotheses, 2005, chapter 3).
-func (d GateData) These(margin float64) Noninferiority {
-	n := d.judge(margin, d.pairs())
-	if !d.SameLuck {
-		n.PFail = d.strata().exact()
-	}
-	n.BaselineLower = RateOfFixed(d.baseline()).Lower
-	return n
+func (d GateData) These(margin float64) Noninferiority { return d.test(true, margin, true) }
+
+// Decide applies a rule, without the bound of the difference.
+func (d GateData) Decide(rule GateRule) (pass, fail bool) {
+	n := d.test(rule.These, rule.Margin, false)
+	pass = n.Passes(rule.Pass)
+	return pass, !pass && n.Fails(rule.Fail)
 }
 
-func (d GateData) judge(margin float64, g gaffke) Noninferiority {
+func (d GateData) test(these bool, margin float64, bound bool) Noninferiority {
+	g, rate := d.clusters(), RateOfSample
+	if these {
+		g, rate = d.pairs(), RateOfFixed
+	}
 	n := Noninferiority{
 		Margin: margin, Units: len(g.losses), weights: g.weights, Lower: -1, PPass: 1, PFail: 1,
 	}
@@ -155,9 +155,14 @@ func (d GateData) judge(margin float64, g gaffke) Noninferiority {
 		flips[i] = g.weights[i] * l
 		n.Difference -= flips[i]
 	}
-	n.PPass, n.Lower = g.p(margin), -g.bound(PassLevel)
-	if n.PFail = flipTest(flips); d.unequal() {
+	n.BaselineLower = rate(d.baseline()).Lower
+	if n.PPass = g.p(margin); bound {
+		n.Lower = -g.bound(PassLevel)
+	}
+	if these && !d.SameLuck || d.unequal() {
 		n.PFail = d.strata().exact()
+	} else {
+		n.PFail = flipTest(flips)
 	}
 	return n
 }

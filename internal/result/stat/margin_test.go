@@ -77,14 +77,12 @@ func (v versions) draw(r *rand.Rand) stat.GateData {
 func (v versions) verdicts(these bool, margin float64, draws int) (pass, fail float64) {
 	r := rand.New(rand.NewPCG(uint64(v.tasks), uint64(1000*v.drop)))
 	for range draws {
-		d := v.draw(r)
-		n := d.Similar(margin)
-		if these {
-			n = d.These(margin)
-		}
-		if n.Passes(stat.PassLevel) {
+		passes, fails := v.draw(r).Decide(stat.GateRule{
+			These: these, Margin: margin, Pass: stat.PassLevel, Fail: stat.FailLevel,
+		})
+		if passes {
 			pass += 1 / float64(draws)
-		} else if n.Fails(stat.FailLevel) {
+		} else if fails {
 			fail += 1 / float64(draws)
 		}
 	}
@@ -397,13 +395,13 @@ func TestLooksSpendWhatIsPlanned(t *testing.T) {
 				for k := range looks {
 					d := all
 					d.Tasks = all.Tasks[:(k+1)*v.tasks/looks]
-					n := d.Similar(margin)
+					passes, fails := d.Decide(stat.GateRule{Margin: margin, Pass: pass[k], Fail: fail[k]})
 					used += 1. / looks / draws
-					if n.Passes(pass[k]) {
+					if passes {
 						passed += 1. / draws
 						break
 					}
-					if n.Fails(fail[k]) {
+					if fails {
 						failed += 1. / draws
 						break
 					}

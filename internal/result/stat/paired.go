@@ -313,9 +313,10 @@ func both(cells []Cell) []Cell {
 	return out
 }
 
-// An estimate is a mean difference with its standard error and the degrees of
-// freedom of that error. Typical is the size of a difference, in tasks.
-type estimate struct{ mean, se, df, typical float64 }
+// An estimate is a mean difference with its standard error and the degrees of freedom of that error.
+// Typical is the size of a difference, in tasks. Rate is the mean rate of both sides, and step the
+// mean unit of a task's difference.
+type estimate struct{ mean, se, df, typical, rate, step float64 }
 
 // typical returns the size of a difference, in tasks. One step of unknown size counts as a whole
 // task, and as a whole cluster if no task differs or all differ completely, because then the data
@@ -331,7 +332,7 @@ func (x *contrast) typical() float64 {
 
 func (x *contrast) estimate(typical float64) estimate {
 	m, g := float64(x.counts.Tasks), float64(len(x.clusters))
-	e := estimate{typical: typical}
+	e := estimate{typical: typical, rate: (x.counts.RateA + x.counts.RateB) / 2, step: x.step}
 	var sum, variance float64
 	for _, c := range x.clusters {
 		sum += c.sum
@@ -384,8 +385,17 @@ func (e estimate) finds(tasks float64) func(d float64) float64 {
 	uncertain := math.Sqrt(1 + 3/e.df) // because the standard error is uncertain
 	return func(d float64) float64 {
 		own := max(0, d*e.typical-d*d) / (tasks + 1)
-		return studentCDF(d/(uncertain*math.Sqrt(max(e.se*e.se, own)))-t, e.df)
+		square := e.se*e.se + e.added(d)/(tasks+1)
+		return studentCDF(d/(uncertain*math.Sqrt(max(square, own)))-t, e.df)
 	}
+}
+
+// added returns the variance that a task's difference gains if one side loses a share of its
+// successes, or of its failures if they are fewer: its outcomes vary more at a rate nearer to one half.
+func (e estimate) added(d float64) float64 {
+	high := max(e.rate, 1-e.rate)
+	low := max(0, high-d)
+	return max(0, low*(1-low)-high*(1-high)) * e.step
 }
 
 // cohenH returns the difference of two rates after a transformation that makes

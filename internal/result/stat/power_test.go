@@ -316,3 +316,44 @@ func TestPowerOfDifferences(t *testing.T) {
 		t.Errorf("off by %.3f planned, %.3f printed", planned/n, printed/n)
 	}
 }
+
+// The power that a comparison of equal sides states is within four points of the share of
+// comparisons that find such a loss, also at high rates, where a loss adds scatter.
+func TestPowerOfComparisons(t *testing.T) {
+	simulates(t, "14,400 comparisons")
+	const draws = 1200
+	compare := func(v versions, r *rand.Rand) stat.Comparison {
+		var tasks []stat.Matched
+		for _, x := range v.draw(r).Tasks {
+			tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: x.Cells[0].Pair}}})
+		}
+		return stat.Compare(tasks, false)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, v := range []versions{
+		{tasks: 30, repeats: 4, rate: .9, within: .3, luck: .5},
+		{tasks: 30, repeats: 4, rate: .9},
+		{tasks: 100, repeats: 1, rate: .95, within: .3},
+		{tasks: 60, repeats: 4, rate: .6, within: .3},
+	} {
+		var said, seen [2]float64
+		worse := v
+		for range draws {
+			p := compare(v, r).Power
+			said[0] += p.At10 / draws
+			said[1] += p.At20 / draws
+			for i, drop := range []float64{.1, .2} {
+				worse.drop = drop
+				if compare(worse, r).P < .05 {
+					seen[i] += 1. / draws
+				}
+			}
+		}
+		t.Logf("%+v: said %.2f, seen %.2f", v, said, seen)
+		for i := range said {
+			if math.Abs(said[i]-seen[i]) > .04+.02 { // and 1.4 standard errors
+				t.Errorf("%+v: said %.2f, seen %.2f", v, said, seen)
+			}
+		}
+	}
+}

@@ -228,7 +228,7 @@ func (d Design) verdicts(rule GateRule, l loss, draws int) (pass, fail float64) 
 // equivalent returns the share of simulated equal sides that are shown to differ by less than a
 // margin.
 func (d Design) equivalent(margin float64) float64 {
-	const draws = 200
+	const draws = 100
 	r := rand.New(rand.NewPCG(46, 90))
 	held := 0
 	for range draws {
