@@ -108,6 +108,9 @@ func anova(groups []Group) float64 {
 // differently less often than trials that are not a pair.
 func (d Design) WithLuckOf(data GateData) Design {
 	d.SameLuck = data.SameLuck
+	if d.Unrepeated {
+		return d.withPairsOf(data)
+	}
 	if !data.SameLuck {
 		return d
 	}
@@ -127,6 +130,29 @@ func (d Design) WithLuckOf(data GateData) Design {
 		}
 	}
 	d.Luck = max(0, 1-(differ+.5)/(expected+.5))
+	return d
+}
+
+// withPairsOf returns a design without repeats with the correlation of the two trials of a pair, as if
+// they were repeats of a task. They are more alike than those if they share luck, which has the same
+// effect on a difference.
+func (d Design) withPairsOf(data GateData) Design {
+	var differ, pairs float64
+	for _, t := range data.Tasks {
+		for _, c := range t.Cells {
+			for _, l := range c.Losses {
+				differ += math.Abs(l)
+				pairs++
+			}
+		}
+	}
+	if pairs == 0 {
+		return d
+	}
+	d.Unrepeated = false
+	expected := 2 * d.Rate * (1 - d.Rate) * pairs
+	within := func(differ float64) float64 { return max(0, 1-(differ+.5)/(expected+.5)) }
+	d.Within, d.Loosest = within(differ), within(differ+cautious*math.Sqrt(differ+1))
 	return d
 }
 
