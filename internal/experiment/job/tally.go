@@ -303,11 +303,13 @@ func (t *Tally) Cells() map[assay.Cell]Trials {
 	return all
 }
 
-// Stops returns the stops, oldest first, with the trials that each of them skips.
+// Stops returns the stops with the trials that each of them skips, by the names of their cells: the
+// outcomes of one moment may be stored in another order than they are counted in.
 func (t *Tally) Stops() []Stop {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stops := t.rules.Stops()
+	slices.SortFunc(stops, func(a, b Stop) int { return cmp.Compare(cellName(a.Cell), cellName(b.Cell)) })
 	for cell, c := range t.cells {
 		stop := t.rules.stopOf(cell)
 		if stop == nil {

@@ -29,8 +29,6 @@ type moment struct {
 	First, Newest time.Time
 	// Standing is that of the run if it works on the whole experiment, and else that of the store.
 	job.Standing
-	// Stops are the stops that skip trials.
-	Stops []job.Stop
 	// Killed counts the runs that neither work nor wrote their end.
 	Killed int
 	// OneModel is true if the experiment has a single model.
@@ -126,7 +124,6 @@ func (s *Server) look(ctx context.Context) *moment {
 	if m.Run != nil && m.Run.Planned == m.Planned {
 		m.Standing = m.Run.Standing
 	}
-	m.Stops = slices.DeleteFunc(tally.Stops(), func(s job.Stop) bool { return s.Skipped == 0 })
 	s.index.describe(m)
 	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()
 	return m

@@ -13,14 +13,18 @@ import (
 // Sentence answers the first question of an operator: will the run end well, and does it need
 // somebody?
 func (m *moment) Sentence() string {
-	parts := []string{fmt.Sprintf("%s of %s done", count(m.Done), count(m.Planned))}
+	done := fmt.Sprintf("%s of %s done", count(m.Done), count(m.Planned))
+	if m.Skipped > 0 {
+		done += fmt.Sprintf(" (%s skipped)", count(m.Skipped))
+	}
+	parts := []string{done}
 	if !m.Loaded {
 		return fmt.Sprintf("reading %s of %s attempts", count(m.Attempts), count(m.Total))
 	}
 	switch {
 	case m.Run != nil:
 		parts = append(parts, m.finish())
-	case m.Done >= m.Planned:
+	case m.Unfinished() == 0:
 		parts = append(parts, "complete")
 	case m.Runs == 0:
 		parts = append(parts, "no run has begun")
@@ -150,9 +154,6 @@ func (m *moment) Attention() (all []need) {
 	}
 	if m.Ended.Stillness != "" {
 		add("", "stillness", 0, m.Ended.Stillness)
-	}
-	for _, stop := range m.Stops {
-		add("", session.CauseStopped, stop.Skipped, stop.String())
 	}
 	for _, l := range m.Lanes {
 		if l.Closed != "" {

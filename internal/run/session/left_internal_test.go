@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -101,5 +102,54 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 		if state.Tokens != 7 || state.Cost != 0.5 {
 			t.Errorf("%d tokens, $%v", state.Tokens, state.Cost)
 		}
+	})
+}
+
+// TestLeftKnowsWaits checks that the time left is never shorter than a wait that an endpoint has
+// announced, or than daily limits allow, and unknown while the user has paused a model.
+func TestLeftKnowsWaits(t *testing.T) {
+	t.Parallel()
+	forecast := job.Forecast{Models: []job.ModelForecast{{Model: "m", Trials: 100, Requests: 200, Wall: 3}}}
+	begin := func(t *testing.T, p assay.Provider, l lane.Limits) (*Session, func() *live.TimeLeft) {
+		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
+		s.pools.ByModel["m"] = lane.NewPool("m", []lane.Config{{
+			Name: "gw/K/m", Provider: p, Orders: "m", Limits: l,
+		}}, lane.Options{Request: time.Hour, Observe: s.observe})
+		s.outlook.expect(forecast)
+		return s, func() *live.TimeLeft { return s.progress().Models[0].Left }
+	}
+	t.Run("an announced minute", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, left := begin(t, busy{}, lane.Limits{Concurrency: 2})
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { _, _ = s.pools.ByModel["m"].Chat(ctx, &assay.Request{}) }()
+			time.Sleep(2 * time.Second)
+			if l := left(); l == nil || l.Seconds < 58 {
+				t.Errorf("left %+v, but the endpoint asks for a minute", l)
+			}
+			cancel()
+			synctest.Wait()
+		})
+	})
+	t.Run("a daily limit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, left := begin(t, silent{}, lane.Limits{RPD: 50})
+			const day = 24 * 3600
+			if l := left(); l == nil || l.Seconds < 3*day || l.Seconds > 4*day {
+				t.Errorf("left %+v, but 200 requests take three days at 50 a day", l)
+			}
+		})
+	})
+	t.Run("a pause", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, left := begin(t, silent{}, lane.Limits{})
+			if left() == nil {
+				t.Error("nothing is left before the pause")
+			}
+			s.pools.ByModel["m"].Hold(true, func(string) bool { return true })
+			if l := left(); l != nil {
+				t.Errorf("left %+v although the model is paused", l)
+			}
+		})
 	})
 }
