@@ -42,10 +42,7 @@ func (r *runResult) print(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unfinished, err := r.unfinished(ctx, found.CommandLine("status"))
-	if err != nil {
-		return err
-	}
+	unfinished := r.unfinished(found.CommandLine("status"))
 	fmt.Fprintln(r.out)
 	for _, line := range unfinished {
 		r.say("%s", line)
@@ -108,9 +105,7 @@ func (r *runResult) printDone() {
 
 // unfinished lists the facts that come before the headline: closed lanes, stopped parts, and which
 // trials have no outcome, with the reasons. The status command lists more.
-func (r *runResult) unfinished(
-	ctx context.Context, status string,
-) (lines []string, err error) {
+func (r *runResult) unfinished(status string) (lines []string) {
 	s := r.sum
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Settled == 0 && s.Done == s.Planned {
@@ -136,7 +131,7 @@ func (r *runResult) unfinished(
 		add("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}
 	if s.Unfinished() == 0 {
-		return lines, nil
+		return lines
 	}
 	switch {
 	case s.Stopped && s.Unsaved > 0:
@@ -170,11 +165,10 @@ func (r *runResult) unfinished(
 			add("%d of them did not start: %s", s.NotRun[reason], reason)
 		}
 	}
-	why, n, err := r.parkedFor(ctx)
-	if n > 0 {
+	if why, n := r.parkedFor(); n > 0 {
 		add("%d of them parked: %s (`%s` lists all reasons)", n, why, status)
 	}
-	return lines, err
+	return lines
 }
 
 // budgetLines names the budgets that stopped trials, and says how to go on.
@@ -193,29 +187,16 @@ func budgetLines(s *session.Summary) (lines []string) {
 	return lines
 }
 
-// parkedFor returns the most frequent reason why the run parked trials, and how many it parked
-// for that reason.
-func (r *runResult) parkedFor(ctx context.Context) (why string, n int, err error) {
-	if r.sum.Parked == 0 {
-		return "", 0, nil
-	}
-	reasons := make(map[string]int)
-	filter := store.Filter{Run: r.sum.Run, OnlyFaults: true}
-	for a, err := range r.db.Attempts(ctx, filter) {
-		if err != nil {
-			return "", 0, err
-		}
-		if a.Parked && !slices.Contains(r.sum.GivenUp, a.Model) { // an agent's reason is above
-			reason, _, _ := strings.Cut(a.FaultDetail, "\n")
-			reasons[reason]++
+// parkedFor returns the most frequent reason why trials are parked, and how many it explains. Reasons
+// of closed models and agents are listed apart.
+func (r *runResult) parkedFor() (why string, n int) {
+	listed := slices.Collect(maps.Values(r.sum.Closed))
+	for _, reason := range slices.Sorted(maps.Keys(r.sum.ParkedFor)) {
+		if r.sum.ParkedFor[reason] > n && !slices.Contains(listed, reason) {
+			why, n = reason, r.sum.ParkedFor[reason]
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		if reasons[reason] > n {
-			why, n = reason, reasons[reason]
-		}
-	}
-	return why, n, nil
+	return why, n
 }
 
 // brokenScripts lists the functions of the user that broke, with advice.

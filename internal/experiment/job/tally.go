@@ -321,18 +321,18 @@ func (t *Tally) Stops() []Stop {
 	return stops
 }
 
-// ParkedFor counts the parked trials by the reason.
-func (t *Tally) ParkedFor() map[string]int {
+// ParkedFor counts the parked trials by the reason, except for those of some models.
+func (t *Tally) ParkedFor(except ...string) map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reasons := make(map[string]int)
 	for _, p := range t.parked {
-		if p.run == t.run && t.rules.stopOf(p.Cell) == nil {
+		if p.run == t.run && t.rules.stopOf(p.Cell) == nil && !slices.Contains(except, p.Model) {
 			reasons[p.reason]++
 		}
 	}
 	for name, m := range t.models {
-		if rest := t.trialsLocked(name).Pending - m.InFlight; m.closed != "" && rest > 0 {
+		if rest := t.trialsLocked(name).Pending - m.InFlight; m.closed != "" && rest > 0 && !slices.Contains(except, name) {
 			reasons[m.closed] += rest
 		}
 	}

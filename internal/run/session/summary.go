@@ -44,6 +44,8 @@ type Summary struct {
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
+	// ParkedFor counts the parked trials by the reason, without those of GivenUp.
+	ParkedFor map[string]int `json:"parked_for,omitempty"`
 	// GivenUp names the agents in Closed whose programs do not work.
 	GivenUp []string `json:"given_up,omitempty"`
 	// OtherSettings counts the attempts in which an endpoint reported another setting than was
@@ -180,8 +182,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.tally.Stops(), Closed: closed,
-		Exhausted:     s.stopper.Exhausted(),
-		GivenUp:       givenUp,
+		Exhausted: s.stopper.Exhausted(),
+		GivenUp:   givenUp, ParkedFor: s.tally.ParkedFor(givenUp...),
 		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),
 		Stillness: s.still.String(),
 		Lanes:     lanes, Least: s.least().Seconds(),
