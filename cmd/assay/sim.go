@@ -69,7 +69,7 @@ Without --fault there are none. A 429 announces a wait of one second, as --retry
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080",
 		"the address to listen on; port 0 picks a free one")
 	cmd.Flags().StringVar(&f.library, "library", library.BuiltinName,
-		"the library whose tools sim/expert knows")
+		"the library whose tools sim/expert knows, and whose tasks sim/made knows")
 	cmd.Flags().StringArrayVar(&f.keys, "key", nil,
 		"accept only the keys in these environment `variables`; the default is any key")
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil,
@@ -159,10 +159,9 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg.Provider = sim.New(lib.Catalog(), sim.Latency{})
-	if err := lib.Close(); err != nil {
-		return err
-	}
+	defer lib.Close()
+	cfg.Provider = sim.New(lib.Catalog(), sim.Latency{}).
+		Knowing(lib.Answer).KnowingTasks(lib.Described)
 	handler, err := simserver.New(cfg)
 	if err != nil {
 		return usageError("%w", err)

@@ -235,7 +235,7 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 		agent = sim.Listed
 	}
 	agents := sim.New(j.Library.Catalog(), sim.Latency{}).
-		Knowing(j.Library.Answer)
+		Knowing(j.Library.Answer).KnowingTasks(j.Library.Described)
 	runner := episode.NewRunner(j.Library.Catalog(), 0)
 
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time

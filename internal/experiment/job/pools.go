@@ -105,7 +105,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	}
 
 	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma}).
-		Knowing(j.Library.Answer)
+		Knowing(j.Library.Answer).KnowingTasks(j.Library.Described)
 	for _, model := range j.Experiment.Asked() {
 		base := j.Experiment.Served(model)
 		configs, err := j.remote(p, model, providers, lanes[model], keys, env)

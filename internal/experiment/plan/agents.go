@@ -121,7 +121,7 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 		case s.Model == "":
 			return p.doc.At(place, fmt.Sprintf("agent %s needs a model", name),
 				"write model: with a model of this file, which the agent reaches through Assay")
-		case !slices.Contains(models, s.Model):
+		case !slices.Contains(models, s.Model) && !sim.Is(s.Model):
 			return p.doc.At(place+".model", fmt.Sprintf("no provider of this file serves model %s",
 				s.Model), assay.NameHint(s.Model, models))
 		case s.URL != "" && !webAddress.MatchString(s.URL):

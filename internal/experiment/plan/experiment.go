@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
@@ -193,12 +195,16 @@ func (e *Experiment) modelMistake(models []string) (i int, message, hint string)
 	}
 	for i, m := range models {
 		included := func(p PartSpec) bool { return e.takes(p, m) }
+		base, _ := SplitLevel(e.Base(m))
+		var wrong *sim.NameError
 		switch {
 		case strings.TrimSpace(m) != m || m == "":
 			return i, fmt.Sprintf("%q is not a valid model name", m), ""
 		case slices.Index(models, m) < i:
 			return i, fmt.Sprintf("model %s is listed twice", m),
 				"to run every trial twice, write repeats: 2"
+		case errors.As(sim.CheckName(base), &wrong):
+			return i, wrong.Message, wrong.Hint
 		case !slices.ContainsFunc(e.parts(), included):
 			return i, fmt.Sprintf("no part of the experiment includes model %s", m),
 				"add the model to the models of a part, or remove it"

@@ -39,8 +39,25 @@ func (m *Models) carryOutOwn(v *agentView) assay.Message {
 		return v.message(acts[next])
 	}
 	answer := v.answer
-	if answer == "" && len(v.plan) > 0 && m.answers != nil {
-		answer = m.answers(v.description)
+	if answer == "" && len(v.plan) > 0 {
+		answer = m.answer(v)
+	}
+	return m.claim(v, answer)
+}
+
+// answer returns the answer to a task with tools that users wrote, or "" if it is unknown.
+func (m *Models) answer(v *agentView) string {
+	if m.answers == nil {
+		return ""
+	}
+	return m.answers(v.description)
+}
+
+// claim says that the task is done. Where users wrote the tools, it gives the answer, or if it is ""
+// the latest result.
+func (m *Models) claim(v *agentView, answer string) assay.Message {
+	if v.endWord == "" && !v.talks {
+		return done
 	}
 	if answer == "" {
 		answer = strings.TrimSpace("All steps are done. " + v.output)
@@ -61,6 +78,9 @@ func (m *Models) mayPass(c pastCall) bool {
 
 // decide lets an agent decide. If users wrote the tools, claims have the task's own end word.
 func (m *Models) decide(model string, v *agentView) assay.Message {
+	if c, made, _ := characterOf(model); made {
+		return c.plays(m, v)
+	}
 	if v.endWord == "" && !v.talks {
 		return agents[model](m, v)
 	}

@@ -3,7 +3,8 @@
 // scores with computed probabilities.
 //
 // An agent's choice depends only on the conversation and on the tools that it knows. It therefore
-// gives the same answer in this process and behind an HTTP server, at any concurrency.
+// gives the same answer in this process and behind an HTTP server, at any concurrency. Only a share
+// of the decisions of [Made] also depends on the trial's seed, which no server gets to know.
 package sim
 
 import (
@@ -18,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/workflow"
@@ -34,6 +37,12 @@ const (
 	Judge    = "sim/judge"    // only answers `assay store classify`
 	Batcher  = "sim/batcher"  // follows the exact best policy with several calls in a reply
 
+	// The models whose probabilities are known; see [Presets].
+	Careful = "sim/careful"
+	Eager   = "sim/eager"
+	Brittle = "sim/brittle"
+	Made    = "sim/made" // takes [Parameters] in its name
+
 	// The agents that try to succeed without doing the task; see [Gaming].
 	Alphabet = "sim/alphabet" // calls all tools in alphabetical order
 	Sprayer  = "sim/sprayer"  // searches for general words and calls the tools found
@@ -48,13 +57,18 @@ const (
 var Names = slices.Concat(Reference, Gaming)
 
 // Reference lists the models of known skill, with which users rehearse experiments.
-var Reference = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher}
+var Reference = []string{
+	Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher, Careful, Eager, Brittle, Made,
+}
 
 // Gaming lists the agents that do not do the task. A sound verdict gives them hardly any credit.
 var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer, Starter}
 
-// Is reports whether a model is built in.
-func Is(model string) bool { return slices.Contains(Names, model) }
+// Is reports whether a model is built in, with right parameters if it has any.
+func Is(model string) bool {
+	_, made, err := characterOf(model)
+	return made && err == nil || slices.Contains(Names, model)
+}
 
 // Latency describes how long replies take. It is log-normal, with the given median and with Sigma
 // as the standard deviation of the logarithm. The zero value means no delay.
@@ -70,6 +84,8 @@ type Models struct {
 	latency Latency
 	// answers returns the answer to a task with tools that users wrote, or "".
 	answers func(description string) string
+	// tasks returns the task with a description, for the models whose probabilities are known.
+	tasks func(description string) (assay.Task, bool)
 
 	mu       sync.Mutex
 	policies map[string]*workflow.Policy
@@ -98,9 +114,29 @@ func (m *Models) Knowing(answers func(description string) string) *Models {
 	return m
 }
 
+// KnowingTasks lets the models whose probabilities are known look up what a task needs. Without it
+// they take a plan for right, and guess from the description if there is none.
+func (m *Models) KnowingTasks(tasks func(description string) (assay.Task, bool)) *Models {
+	known, _ := lru.New[string, foundTask](1024) // the size is positive
+	m.tasks = func(description string) (assay.Task, bool) {
+		found, ok := known.Get(description)
+		if !ok {
+			found.task, found.ok = tasks(description)
+			known.Add(description, found)
+		}
+		return found.task, found.ok
+	}
+	return m
+}
+
+type foundTask struct {
+	task assay.Task
+	ok   bool
+}
+
 // Chat implements [assay.Provider].
 func (m *Models) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
-	if _, ok := agents[req.Model]; !ok {
+	if !Is(req.Model) {
 		detail := fmt.Sprintf("there is no built-in model named %q", req.Model)
 		return &assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
 	}

@@ -30,6 +30,8 @@ type agentView struct {
 	prefix string
 	ids    map[string]move // calls by their IDs
 	turn   int             // replies so far
+	paused bool            // the last reply had no action
+	seed   uint64          // of the trial, or 0
 	limit  int             // replies allowed
 	budget int             // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
@@ -95,7 +97,7 @@ var (
 )
 
 func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
-	v := &agentView{limit: 10, reliability: assumedReliability}
+	v := &agentView{limit: 10, reliability: assumedReliability, seed: req.Seed}
 	v.ids = make(map[string]move)
 	var acts []move // without an answer so far
 	v.readFunctions(req.Functions, catalog)
@@ -126,6 +128,7 @@ func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
 			if v.tags {
 				acts = readTags(m.Content)
 			}
+			v.paused = len(acts)+len(m.Calls) == 0
 			for i := range acts {
 				v.number(&acts[i])
 			}

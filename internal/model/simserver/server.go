@@ -223,18 +223,27 @@ func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// model returns the model that a deployment serves.
+// model returns the model that a deployment serves, with the deployment's parameters.
 func (s *Server) model(deployment string) (string, bool) {
-	name := canonical(deployment)
+	plain, more := parameters(deployment)
+	name := canonical(plain)
 	if m, ok := s.names[name]; ok {
-		return m, true
+		return m + more, true
 	}
 	first, numbered := strings.CutSuffix(strings.TrimRight(name, "0123456789"), "-")
 	if !numbered || strings.HasSuffix(name, "-") {
 		return "", false
 	}
 	m, ok := s.names[first] // a numbered deployment of this model
-	return m, ok
+	return m + more, ok
+}
+
+// parameters splits a deployment's name from what follows a colon, which the model understands.
+func parameters(deployment string) (name, more string) {
+	if i := strings.IndexByte(deployment, ':'); i >= 0 {
+		return deployment[:i], deployment[i:]
+	}
+	return deployment, ""
 }
 
 // canonical returns the canonical spelling of a deployment's name. It has dashes
@@ -249,7 +258,9 @@ func (s *Server) lane(key, deployment, model string) *keyTraffic {
 	l := s.lanes[id]
 	if l == nil {
 		limit := s.limits[""]
-		for _, name := range []string{id.deployment, canonical(model)} {
+		own, _ := parameters(id.deployment)
+		of, _ := parameters(canonical(model))
+		for _, name := range []string{own, of} {
 			if own, ok := s.limits[name]; ok {
 				limit = own
 				break

@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"encoding/json"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -74,4 +75,51 @@ func (l *Library) readAnswers() map[string][]string {
 		slices.Sort(all)
 	}
 	return answers
+}
+
+// Described returns the task with a description, at the difficulty that has it. It returns false if
+// no task has it. If several tasks do, it returns one of them, always the same.
+func (l *Library) Described(description string) (t assay.Task, ok bool) {
+	text := strings.TrimSpace(description)
+	row, ok := l.described()[textHash(text)]
+	if !ok {
+		return t, false
+	}
+	var body []byte
+	err := l.db.QueryRow(`SELECT body FROM tasks WHERE rowid = ?`, row).Scan(&body)
+	if err != nil || json.Unmarshal(body, &t) != nil || strings.TrimSpace(t.Description) != text {
+		return assay.Task{}, false
+	}
+	return t, true
+}
+
+// readDescribed takes 16 bytes for each task at each difficulty. It leaves out what it cannot read,
+// which whoever draws the task reports.
+func (l *Library) readDescribed() map[uint64]int64 {
+	rows := make(map[uint64]int64)
+	_ = each(context.Background(), l.db, func(scan func(...any) error) error {
+		var row int64
+		var body []byte
+		if err := scan(&row, &body); err != nil {
+			return err
+		}
+		var t struct {
+			Description string `json:"description"`
+		}
+		hash := uint64(0)
+		if json.Unmarshal(body, &t) == nil {
+			hash = textHash(strings.TrimSpace(t.Description))
+		}
+		if _, known := rows[hash]; !known {
+			rows[hash] = row
+		}
+		return nil
+	}, `SELECT rowid, body FROM tasks ORDER BY rowid`)
+	return rows
+}
+
+func textHash(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
 }

@@ -38,6 +38,8 @@ type Library struct {
 	origin string
 	// answers are the answers of reference plans by the text of their task, once they were needed.
 	answers func() map[string][]string
+	// described has the rows of tasks by a hash of their description, once they were needed.
+	described func() map[uint64]int64
 }
 
 // Meta describes a library.
@@ -91,6 +93,7 @@ func Open(ctx context.Context, path string) (*Library, error) {
 	db.SetMaxIdleConns(maxConns)
 	l := &Library{path: path, db: db}
 	l.answers = sync.OnceValue(l.readAnswers)
+	l.described = sync.OnceValue(l.readDescribed)
 	if err := l.load(ctx); err != nil {
 		db.Close()
 		if ctx.Err() != nil {

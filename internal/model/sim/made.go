@@ -1,0 +1,366 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
+)
+
+// A character is a model whose truth is known: the probabilities of what it does. Its decisions are
+// independent of each other. Two characters that meet the same task draw the same numbers, so one
+// with a higher probability decides for a thing whenever the other one does.
+type character struct {
+	rightTool, rightArguments, followsFlaw, retries, notices, repeatsEffect, claimsFalsely, random float64
+	seed                                                                                           uint64
+}
+
+// A Parameter is a probability of [Made] that users can set.
+type Parameter struct {
+	Name string
+	// Does completes the sentence "the probability that the model …".
+	Does string
+	of   func(*character) *float64
+}
+
+// Parameters lists the parameters of [Made]. Besides them, seed=N draws other numbers.
+var Parameters = []Parameter{
+	{
+		"right_tool", "chooses the right tool for a step that no plan gives it",
+		func(c *character) *float64 { return &c.rightTool },
+	},
+	{
+		"right_arguments", "gives a step the right arguments",
+		func(c *character) *float64 { return &c.rightArguments },
+	},
+	{
+		"follows_flaw", "follows a plan that is wrong, to the letter, instead of the task",
+		func(c *character) *float64 { return &c.followsFlaw },
+	},
+	{
+		"retries", "tries again after a call that failed, instead of giving up",
+		func(c *character) *float64 { return &c.retries },
+	},
+	{
+		"notices", "notices that a call did not happen although its answer looks like a success",
+		func(c *character) *float64 { return &c.notices },
+	},
+	{
+		"repeats_effect", "repeats a call with an effect whose answer was lost, although it happened",
+		func(c *character) *float64 { return &c.repeatsEffect },
+	},
+	{
+		"claims_falsely", "says that it is done although it knows that a step is missing",
+		func(c *character) *float64 { return &c.claimsFalsely },
+	},
+	{
+		"random", "decides anew in each repeat of a task, instead of as in all others",
+		func(c *character) *float64 { return &c.random },
+	},
+}
+
+// faultless never errs. A parameter that a name leaves out has its value.
+var faultless = character{rightTool: 1, rightArguments: 1, retries: 1, notices: 1}
+
+// A Preset is a character with a name.
+type Preset struct {
+	Name string
+	// Does completes the sentence "the model …".
+	Does string
+	is   character
+}
+
+// Presets lists the characters with names. The last one is faultless.
+var Presets = []Preset{
+	{
+		Careful, "doubts plans, checks results and tries again when a tool fails",
+		character{
+			rightTool: .95, rightArguments: .99, followsFlaw: .25, retries: .97, notices: .95,
+			repeatsEffect: .02, claimsFalsely: .1, random: .3,
+		},
+	},
+	{
+		Eager, "does what the plan says, never gives up, and always says that it is done",
+		character{
+			rightTool: .9, rightArguments: .98, followsFlaw: .75, retries: .98, notices: .3,
+			repeatsEffect: .5, claimsFalsely: .95, random: .3,
+		},
+	},
+	{
+		Brittle, "doubts plans like the careful one, but gives up when a tool fails",
+		character{
+			rightTool: .95, rightArguments: .98, followsFlaw: .35, retries: .2, notices: .8,
+			repeatsEffect: .05, claimsFalsely: .8, random: .3,
+		},
+	},
+	{Made, "does what the parameters in its name say, and makes no mistake without any", faultless},
+}
+
+// characterOf reads the name of a model: a preset, or a preset with parameters, as in
+// sim/made:right_tool=0.9+retries=0.5. It returns false if it is another model's name.
+func characterOf(model string) (c character, ok bool, err error) {
+	name, settings, more := strings.Cut(model, ":")
+	i := slices.IndexFunc(Presets, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return c, false, nil
+	}
+	c = Presets[i].is
+	if !more {
+		return c, true, nil
+	}
+	known := []string{"seed"}
+	for _, p := range Parameters {
+		known = append(known, p.Name)
+	}
+	set := make(map[string]bool)
+	for word := range strings.SplitSeq(settings, "+") {
+		parameter, value, _ := strings.Cut(word, "=")
+		i := slices.Index(known, parameter)
+		switch {
+		case i < 0:
+			return c, true, &NameError{
+				fmt.Sprintf("%s has no parameter %q", name, parameter), assay.NameHint(parameter, known),
+			}
+		case set[parameter]:
+			return c, true, &NameError{fmt.Sprintf("%s is set twice", parameter), ""}
+		case i == 0:
+			c.seed, err = strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return c, true, &NameError{
+					fmt.Sprintf("seed is %q, want a whole number", value), "for example seed=7",
+				}
+			}
+		default:
+			p, err := strconv.ParseFloat(value, 64)
+			if err != nil || !(p >= 0 && p <= 1) { // also true for NaN
+				return c, true, &NameError{
+					fmt.Sprintf("%s is %q, want a probability from 0 to 1", parameter, value),
+					"for example " + parameter + "=0.9",
+				}
+			}
+			*Parameters[i-1].of(&c) = p
+		}
+		set[parameter] = true
+	}
+	return c, true, nil
+}
+
+// A NameError is a mistake in the parameters of a model's name.
+type NameError struct{ Message, Hint string }
+
+func (e *NameError) Error() string { return e.Message }
+
+// CheckName returns a [*NameError] if a model is a preset whose parameters are wrong.
+func CheckName(model string) error {
+	_, _, err := characterOf(model)
+	return err
+}
+
+// decides draws whether the character does something at a step of the task, for the n-th time.
+func (c *character) decides(v *agentView, what string, step, n int, probability float64) bool {
+	draw := func(seed uint64, what string) float64 {
+		sum := sha256.Sum256(fmt.Appendf(nil, "assay made 1\x00%d\x00%d\x00%s\x00%s\x00%d\x00%d",
+			c.seed, seed, v.description, what, step, n))
+		return float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
+	}
+	seed := uint64(0)
+	if draw(0, "random "+what) < c.random {
+		seed = v.seed
+	}
+	return draw(seed, what) < probability
+}
+
+// plays returns the next message of a character. It goes through the calls so far, and decides what
+// it does after each: the same decision in every turn.
+func (c *character) plays(m *Models, v *agentView) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	steps := c.steps(m, v)
+	step, failures, wrong := v.corrected, 0, 0 // failures at the step, and those of its arguments
+	missing, gaveUp := false, false            // for all it knows
+	for _, call := range v.calls {
+		if step >= len(steps) {
+			break
+		}
+		tool, _ := m.catalog.Tool(steps[step].text)
+		gaveUp = false // it has gone on
+		next := true
+		switch {
+		case call.ok && !call.happened:
+			next = !c.decides(v, "notices", step, failures, c.notices)
+		case call.ok:
+		case call.happened:
+			next = tool.Effect == "" || !c.decides(v, "repeats", step, failures, c.repeatsEffect)
+		case call.code == assay1.DependencyFail && call.refused:
+			missing = true // the same call would fail again
+		default:
+			next = false
+			gaveUp = !c.decides(v, "retries", step, failures, c.retries)
+			if call.refused {
+				wrong++
+			}
+		}
+		failures++
+		if next {
+			step, failures, wrong = step+1, 0, 0
+		}
+	}
+	done := step >= len(steps)
+	switch {
+	case !v.spent() && !done && (!gaveUp || v.paused):
+		return v.message(c.call(m, v, steps[step], step, wrong))
+	case done && !missing:
+		return m.claim(v, cmp.Or(v.answer, m.answer(v)))
+	case c.decides(v, "claims", step, len(v.calls), c.claimsFalsely):
+		return m.claim(v, "")
+	}
+	return assay.Message{Role: assay.Assistant, Content: fmt.Sprintf(
+		"Not everything has worked: %d of %d steps are left after %d replies.",
+		max(1, len(steps)-step), max(1, len(steps)), v.turn)}
+}
+
+// steps returns the calls that the character wants to make: those of the plan if it is right or if
+// the character follows it although it is wrong, or else those that the task needs as far as the
+// character finds the right tools. Tools that a wrong plan names rightly do not have to be found.
+func (c *character) steps(m *Models, v *agentView) []move {
+	needed := m.needed(v)
+	if v.plan != nil && (slices.EqualFunc(v.plan, needed, sameMove) ||
+		c.decides(v, "follows", 0, 0, c.followsFlaw)) {
+		return v.plan
+	}
+	planned := toolsOf(v.plan)
+	steps := slices.Clone(needed)
+	for i, s := range steps {
+		if slices.Contains(planned, s.text) || c.decides(v, "tool", i, 0, c.rightTool) {
+			continue
+		}
+		if other := m.mistaken(s.text, toolsOf(needed)); other != "" {
+			steps[i] = move{text: other, arguments: string(m.argumentsOf(v, other))}
+		}
+	}
+	return steps
+}
+
+// needed returns the calls that the task needs, whatever its plan says. Where the model cannot know
+// them, it takes the plan for right.
+func (m *Models) needed(v *agentView) []move {
+	if m.tasks == nil || v.talks {
+		return m.planned(v)
+	}
+	task, ok := m.tasks(v.description)
+	worldName := v.world()
+	if v.endWord != "" {
+		worldName = world.OwnName
+	}
+	if !ok || v.endWord != "" && task.Reference == nil {
+		return m.planned(v)
+	}
+	var moves []move
+	for _, s := range workflow.For(m.catalog, worldName, &task).Steps {
+		moves = append(moves, move{text: s.Tool, arguments: string(s.Arguments)})
+	}
+	return moves
+}
+
+// mistaken returns the tool that is most like another one and is not needed, or "".
+func (m *Models) mistaken(tool string, needed []string) string {
+	t, _ := m.catalog.Tool(tool)
+	for _, hit := range m.guide.index.Search(t.Name+" "+t.Description, len(m.guide.names)) {
+		if name := m.guide.names[hit.Doc]; !slices.Contains(needed, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func sameMove(a, b move) bool { return a.text == b.text && sameJSON(a.arguments, b.arguments) }
+
+func sameJSON(a, b string) bool {
+	var x, y bytes.Buffer
+	return a == b || json.Compact(&x, []byte(a)) == nil && json.Compact(&y, []byte(b)) == nil &&
+		bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// call returns a step as a call, with right or wrong arguments. wrong counts the arguments of the
+// step that were refused: the answer says what is wrong with them, so the character then fills in
+// what it has.
+func (c *character) call(m *Models, v *agentView, step move, i, wrong int) move {
+	if wrong > 0 {
+		step.arguments = string(m.argumentsOf(v, step.text))
+	}
+	if !c.decides(v, "arguments", i, wrong, c.rightArguments) {
+		step.arguments = m.misfilled(v, step)
+	}
+	step.arguments = m.complete(v, step.text, json.RawMessage(cmp.Or(step.arguments, "{}")))
+	return step
+}
+
+// argumentsOf returns arguments of a tool that fit the calls so far.
+func (m *Models) argumentsOf(v *agentView, tool string) json.RawMessage {
+	return workflow.Arguments(m.catalog, tool, v.inputs, v.succeeded())
+}
+
+// misfilled returns arguments that the tool accepts and the task does not want: another value where
+// the task has one, or the task's inputs instead of an earlier result. If the call has neither, it
+// returns arguments that are refused.
+func (m *Models) misfilled(v *agentView, step move) string {
+	var args, inputs map[string]any
+	if json.Unmarshal([]byte(step.arguments), &args) != nil {
+		args = make(map[string]any)
+	}
+	_ = json.Unmarshal(v.inputs, &inputs)
+	tool, _ := m.catalog.Tool(step.text)
+	for _, p := range tool.Parameters {
+		if _, stated := inputs[p.Name]; !stated && v.endWord == "" {
+			continue
+		}
+		switch value := args[p.Name].(type) {
+		case string:
+			if p.Name != "source" { // any result may be one
+				args[p.Name] = value + " (copy)"
+				return encode(args)
+			}
+		case float64:
+			args[p.Name] = math.Trunc(value) + 1
+			return encode(args)
+		}
+	}
+	if data, ok := args["data"].(map[string]any); ok {
+		ref, _ := data["ref"].(string)
+		if name, ok := firstInput(inputs); ok && !strings.HasPrefix(ref, "inputs") {
+			args["data"] = map[string]any{"ref": "inputs." + name}
+			return encode(args)
+		}
+	}
+	for _, p := range tool.Parameters {
+		if _, given := args[p.Name]; given && p.Required {
+			delete(args, p.Name)
+			return encode(args)
+		}
+	}
+	args["unknown"] = true
+	return encode(args)
+}
+
+// firstInput returns the first name of the inputs.
+func firstInput(inputs map[string]any) (string, bool) {
+	first, ok := "", false
+	for name := range inputs {
+		if !ok || name < first {
+			first, ok = name, true
+		}
+	}
+	return first, ok
+}
