@@ -94,7 +94,9 @@ const (
 	DefaultRequest = Duration(150 * time.Second)
 	DefaultTrial   = Duration(10 * time.Minute)
 	DefaultTasks   = Count(20)
-	BuiltinLibrary = "builtin"
+	// At the default difficulty, agents that only compare words hardly ever succeed.
+	DefaultDifficulty = "medium"
+	BuiltinLibrary    = "builtin"
 	// NoLogs as the value of logs turns logs off.
 	NoLogs = "none"
 )
@@ -246,7 +248,7 @@ func (e *Experiment) defaults() {
 	e.loopDefaults()
 	e.stopDefaults()
 	e.fill(&e.Factors, "", Factors{
-		Variants: Names{"plain"}, Difficulties: Names{"easy"}, TaskTypes: Names{All},
+		Variants: Names{"plain"}, Difficulties: Names{e.usualDifficulty()}, TaskTypes: Names{All},
 		Reliabilities: []float64{0.8}, TasksPerType: e.usualTasks(), Repeats: 1,
 	})
 	for i := range e.Parts {

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
 
@@ -50,7 +52,7 @@ func TestLoadDefaults(t *testing.T) {
 			Variants: []string{
 				"baseline", "cot",
 				"optimal",
-			}, Difficulties: plan.Names{"easy"}, TaskTypes: assay.TaskTypes,
+			}, Difficulties: plan.Names{"medium"}, TaskTypes: assay.TaskTypes,
 			Reliabilities: []float64{0.8}, TasksPerType: 20, Repeats: 1,
 		},
 		Protocol: "native", Tools: "discover", SeveralCalls: "execute",
@@ -113,7 +115,7 @@ func TestExperimentRoundTripsAsJSON(t *testing.T) {
 func TestErrorsWithoutAFile(t *testing.T) {
 	t.Parallel()
 	e := plan.Experiment{Name: "stored", Library: "l", Factors: plan.Factors{
-		TasksPerType: 40, Difficulties: plan.Names{"easy"}, TaskTypes: plan.Names{"basic_task"},
+		TasksPerType: 40, Difficulties: plan.Names{"medium"}, TaskTypes: plan.Names{"basic_task"},
 	}}
 	_, err := e.Expand(t.Context(), refs(3), nil)
 	want := "experiment stored: library l has 3 tasks of type basic_task"
@@ -201,4 +203,27 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDefaultDifficulty checks that an imported library whose tasks do not say how difficult they are
+// needs no difficulties in an experiment's file, and that a library with medium tasks has the default.
+func TestDefaultDifficulty(t *testing.T) {
+	t.Parallel()
+	lone := assay.Task{
+		ID: "t1", Type: "simple_task", Description: "Read it.", Required: []string{"file_operations_reader"},
+	}
+	for given, want := range map[string]string{"easy": "easy", "medium": "medium", "hard": "easy"} {
+		task := lone
+		task.Difficulty = given
+		path := filepath.Join(t.TempDir(), "lib.db")
+		err := library.Create(t.Context(), path, library.Meta{Name: "lone"}, library.Tools(),
+			slices.Values([]assay.Task{task}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := load(t, "models: [m]\nlibrary: "+path+"\n")
+		if got := e.Difficulties; len(got) != 1 || got[0] != want {
+			t.Errorf("a library with a task at %s: the default is %v, want %s", given, got, want)
+		}
+	}
 }

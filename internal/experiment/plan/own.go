@@ -43,6 +43,16 @@ func (e *Experiment) usualTasks() Count {
 	return DefaultTasks
 }
 
+// usualDifficulty returns the default difficulty. It is easy if users wrote the tools, or if an
+// imported library has no tasks at [DefaultDifficulty], because tasks that do not say how difficult
+// they are count as easy.
+func (e *Experiment) usualDifficulty() string {
+	if e.ownTools() || !library.MayHave(e.Library, DefaultDifficulty) {
+		return "easy"
+	}
+	return DefaultDifficulty
+}
+
 var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)
 
 // checkOwnNames checks the names of types or variants that only the library knows.

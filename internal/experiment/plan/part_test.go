@@ -350,28 +350,28 @@ parts:
 // includes no model.
 func TestPartWithoutModelsNeedsNoTasks(t *testing.T) {
 	t.Parallel()
-	easy := func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
-		if difficulty != "easy" {
+	medium := func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
+		if difficulty != "medium" {
 			return nil, nil
 		}
 		return refs(20)(ctx, taskType, difficulty)
 	}
 	const parts = "parts:\n  - {name: for-all}\n" +
 		"  - {name: for-some, models: ['b*'], difficulties: hard}\n"
-	p := mustExpand(t, load(t, "models: [a]\n"+parts), easy, nil)
+	p := mustExpand(t, load(t, "models: [a]\n"+parts), medium, nil)
 	if p.Planned("a") != 300 || p.Parts()[1].Models != nil {
 		t.Errorf("%d trials, parts %+v", p.Planned("a"), p.Parts())
 	}
-	_, err := load(t, "models: [a, b]\n"+parts).Expand(t.Context(), easy, nil)
+	_, err := load(t, "models: [a, b]\n"+parts).Expand(t.Context(), medium, nil)
 	if err == nil ||
 		!strings.Contains(err.Error(), "has no tasks of type simple_task and difficulty hard") {
 		t.Errorf("error %v", err)
 	}
 	_, err = load(t,
-		"models: [a]\nparts:\n  - name: x\n    tasks_per_type: 21\n").Expand(t.Context(), easy, nil)
+		"models: [a]\nparts:\n  - name: x\n    tasks_per_type: 21\n").Expand(t.Context(), medium, nil)
 	if err == nil ||
 		!strings.Contains(err.Error(),
-			"e.yaml:4:21: library builtin has 20 tasks of type simple_task and difficulty easy, "+
+			"e.yaml:4:21: library builtin has 20 tasks of type simple_task and difficulty medium, "+
 				"fewer than 21") {
 		t.Errorf("error %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,22 @@ func CatalogOf(path string) *assay.Catalog {
 	}
 	defer l.Close()
 	return l.Catalog()
+}
+
+// MayHave reports whether a library file has tasks at a difficulty. The built-in library has them at
+// all, and so may a file that cannot be read.
+func MayHave(path, difficulty string) bool {
+	if path == "" || path == BuiltinName {
+		return true
+	}
+	l, err := Open(context.Background(), path)
+	if err != nil {
+		return true // whoever opens the library reports why
+	}
+	defer l.Close()
+	var found int
+	err = l.db.QueryRow(`SELECT 1 FROM tasks WHERE difficulty = ? LIMIT 1`, difficulty).Scan(&found)
+	return !errors.Is(err, sql.ErrNoRows)
 }
 
 // openTasks compiles a YAML file of tasks to a private library file and opens it.
