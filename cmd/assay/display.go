@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
@@ -40,6 +41,9 @@ func (d *display) Start(s session.Start) {
 		d.warn("experiment %s: %d trials planned; results go to %s",
 			s.Experiment, s.Planned, s.Store)
 	}
+	if (d.mode == "plain" || d.mode == "live") && s.Pending > 0 {
+		d.introduce(s.Models)
+	}
 	if (d.mode == "plain" || d.mode == "live") && len(s.Changed) > 0 {
 		d.warn("%s", changesText(s.Library, s.Changed, s.Pending))
 	}
@@ -48,6 +52,15 @@ func (d *display) Start(s session.Start) {
 	}
 	if (d.mode == "plain" || d.mode == "live") && s.Range.Unknown != "" {
 		d.warn("expected time: %s (%s)", wallText(s.Forecast, s.Range), s.Range.Unknown)
+	}
+}
+
+// introduce says what the simulated models do that stand for people's.
+func (d *display) introduce(models []string) {
+	for _, m := range models {
+		if does := sim.About(m); does != "" {
+			d.warn("  %-12s %s", m, does)
+		}
 	}
 }
 

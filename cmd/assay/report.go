@@ -80,6 +80,9 @@ func writeReport(
 	if err != nil {
 		return err
 	}
+	if f.format != "text" {
+		r = r.Lasting()
+	}
 	return f.write(p, r, func() (*document.Document, error) {
 		d, err := r.Document(ctx, f.transcripts)
 		if err == nil && f.format == "text" && !f.details {

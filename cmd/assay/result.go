@@ -74,6 +74,7 @@ func (r *runResult) writeFiles(ctx context.Context, found *reading.Report) (stri
 		return r.flags.store, nil
 	}
 	f := r.documentFlags()
+	found = found.Lasting()
 	err := f.write(r.process, found, func() (*document.Document, error) {
 		return found.Document(ctx, f.transcripts)
 	})

@@ -161,6 +161,15 @@ type NameError struct{ Message, Hint string }
 
 func (e *NameError) Error() string { return e.Message }
 
+// About completes the sentence "the model …" for a model that has it. It is "" for others.
+func About(model string) string {
+	i := slices.IndexFunc(Presets, func(p Preset) bool { return p.Name == model })
+	if i < 0 {
+		return ""
+	}
+	return Presets[i].Does
+}
+
 // CheckName returns a [*NameError] if a model is a preset whose parameters are wrong.
 func CheckName(model string) error {
 	_, _, err := characterOf(model)

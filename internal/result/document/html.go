@@ -72,6 +72,9 @@ func (p page) Within(s any) within {
 	return within{s.(Section), p}
 }
 
+// Folded reports whether the section is closed at first: all are but the overview, if there is one.
+func (w within) Folded() bool { return w.Page.Overview != nil && w.ID != w.Page.Overview.ID }
+
 // Points returns the headline and the summary.
 func (p page) Points() []Point { return slices.Concat(p.Headline, p.Summary) }
 

@@ -50,16 +50,16 @@ func heading(mark, text string) string {
 func summaryList(points []Point) string {
 	var out []string
 	for _, p := range points {
-		out = append(out, "- **"+escape(p.Label)+"** "+withCommands(p.Text))
+		out = append(out, "- **"+escape(p.Label)+"** "+withCode(p.Text))
 	}
 	return strings.Join(out, "\n")
 }
 
-// withCommands escapes a line, except for its commands, which become code.
-func withCommands(text string) string {
+// withCode escapes a line, except for its code.
+func withCode(text string) string {
 	out := ""
 	for _, p := range pieces(text) {
-		if p.Command {
+		if p.Code {
 			out += "`" + p.Text + "`"
 		} else {
 			out += escapeWithin(p.Text)
@@ -72,7 +72,7 @@ func withCommands(text string) string {
 func prosaic(text string) string {
 	var out []string
 	for _, p := range paragraphs(text) {
-		out = append(out, withCommands(p))
+		out = append(out, withCode(p))
 	}
 	return strings.Join(out, "\n\n")
 }

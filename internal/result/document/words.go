@@ -19,20 +19,20 @@ func line(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), separates), " ")
 }
 
-// command matches a command of this program in a text.
-var command = regexp.MustCompile("`(assay [\\w ./=:-]*)`")
+// code matches what a text has in backticks, such as a command.
+var code = regexp.MustCompile("`([^`]+)`")
 
-// A piece is a part of a text, which may be a command.
+// A piece is a part of a text, which may be code.
 type piece struct {
-	Text    string
-	Command bool
+	Text string
+	Code bool
 }
 
-// pieces divides a line into commands and the text between them.
+// pieces divides a line into code and the text between it.
 func pieces(text string) (all []piece) {
 	text = line(text)
 	at := 0
-	for _, m := range command.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range code.FindAllStringSubmatchIndex(text, -1) {
 		all = append(all, piece{text[at:m[0]], false}, piece{text[m[2]:m[3]], true})
 		at = m[1]
 	}

@@ -161,6 +161,16 @@ const mostLanes = 60
 // CommandLine returns a command for the store of the report.
 func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
 
+// Lasting returns the report with commands for readers who have the program on their path, as those
+// of a file have.
+func (r *Report) Lasting() *Report {
+	lasting, x, a := *r, *r.experiment, *r.Analysis
+	x.Command = ""
+	a.Show = x.commandLine("show")
+	lasting.experiment, lasting.Analysis, lasting.Headline = &x, &a, exhibit.Headline(&a)
+	return &lasting
+}
+
 func (x *Experiment) commandLine(verb string) string {
 	return CommandLine(x.Command, verb, x.Store)
 }

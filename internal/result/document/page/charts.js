@@ -127,6 +127,9 @@
     clearTimeout(waiting);
     waiting = setTimeout(again, 150);
   });
+  document.querySelectorAll(".fold").forEach((f) => f.addEventListener("toggle", () => {
+    if (f.open) f.querySelectorAll("figure").forEach((each) => draws(each, false));
+  }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   Promise.all(figures.map((f) => draws(f, true))).then(() => dispatchEvent(new Event("drawn")));
 })();

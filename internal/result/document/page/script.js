@@ -117,17 +117,19 @@
     }
   }
 
-  // Opens the episode that the address names.
+  // Opens the episode or the folded section that the address names.
   function open() {
     const named = target();
-    if (!named || !named.classList.contains("episode")) return;
-    named.open = true;
+    const closed = named?.classList.contains("episode") ? named : named?.querySelector(":scope > .fold");
+    if (!closed) return;
+    closed.open = true;
     named.scrollIntoView();
-    named.querySelector("summary").focus({ preventScroll: true });
+    closed.querySelector("summary").focus({ preventScroll: true });
   }
   addEventListener("hashchange", open);
+  document.querySelectorAll(".fold").forEach((f) => f.addEventListener("toggle", fitAll));
   document.addEventListener("click", (event) => {
-    const link = event.target.closest('a[href^="#episode-"]');
+    const link = event.target.closest('a[href^="#episode-"], a[href^="#section-"], a[href="#facts"]');
     if (link && link.hash === location.hash) open(); // there is no hashchange
   });
   open();
