@@ -160,6 +160,11 @@ fuzz-files:
 		$(GO) test -run XXX -fuzz "^$${f#*:}$$" -fuzztime $(FUZZTIME) ./internal/$${f%:*} || exit 1; \
 	done
 
+# The pictures of the README and the pages, in Chromium. A test says when they are out of date.
+.PHONY: pictures
+pictures:
+	ASSAY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPictures$$' ./cmd/assay
+
 # The soak's long form, for the night: half an hour under all faults at random.
 .PHONY: soak
 soak:

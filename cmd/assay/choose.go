@@ -74,7 +74,7 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	case c.suite != "":
 		if e, err = plan.Suite(c.suite); err == nil && len(c.models) == 0 {
 			return nil, usageError("a suite needs --model\n" +
-				"hint: --model sim/optimal --model sim/obedient tries it without a key; " +
+				"hint: --model sim/careful --model sim/eager tries it without a key; " +
 				"--providers FILE gives access to your own models")
 		}
 	case len(args) > 0:
@@ -107,7 +107,7 @@ func newSuites(p *process) *cobra.Command {
 MODEL. With a NAME it prints that suite as an experiment file, to read or to edit.`,
 		Example: `  assay library suites
   assay library suites flawed > mine.yaml
-  assay run --suite flawed --model sim/obedient`,
+  assay run --suite flawed --model sim/eager`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: plan.Suites,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -121,7 +121,7 @@ MODEL. With a NAME it prints that suite as an experiment file, to read or to edi
 			for _, name := range plan.Suites {
 				p.item(fmt.Sprintf("%-12s ", name), plan.SuiteSummary(name))
 			}
-			fmt.Fprintln(p.out, "\nNext: assay run --suite models --model sim/optimal")
+			fmt.Fprintln(p.out, "\nNext: assay run --suite flawed --model sim/careful --model sim/eager")
 			return nil
 		},
 	}
@@ -129,6 +129,10 @@ MODEL. With a NAME it prints that suite as an experiment file, to read or to edi
 
 // simHelp describes the built-in models.
 const simHelp = `Built-in models, which need no key:
+  sim/careful   doubts plans, checks results and tries again when a tool fails
+  sim/eager     does what the plan says, never gives up, and always says that it is done
+  sim/brittle   doubts plans like the careful one, but gives up when a tool fails
+  sim/made      takes its probabilities from its name: sim/made:right_tool=0.9+retries=0.5
   sim/expert    works from the task's description and treats the plan as a hint
   sim/optimal   best policy for the plan in the prompt, so a flawed plan misleads it
   sim/listed    runs the plan's steps in order, each until it succeeds

@@ -168,7 +168,7 @@ func settled(t *testing.T, db string) int {
 }
 
 // quickstartTrials is the number of trials in the quickstart.
-const quickstartTrials = 438
+const quickstartTrials = 588
 
 // settledOnce returns the outcomes of all trials that are done, and checks that each trial has at
 // most one.

@@ -238,7 +238,7 @@ each result immediately. Running an experiment again runs only its pending trial
   assay check experiment.yaml       try every key and deployment before money is spent
   assay plan experiment.yaml        estimate requests, cost, time and bottleneck
   assay run experiment.yaml         run your own experiment
-  assay run --suite flawed --model sim/expert
+  assay run --suite flawed --model sim/careful
   assay ctl pause                   pause the run, from another terminal
   assay status                      count done, pending and parked trials
   assay report                      show findings, warnings and tables; --format html adds charts

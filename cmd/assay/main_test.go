@@ -109,9 +109,15 @@ type result struct {
 // call runs a command line in this process.
 func call(t testing.TB, env map[string]string, args ...string) result {
 	t.Helper()
+	return callAs(t, "assay", env, args...)
+}
+
+// callAs runs a command line in this process, which was started by a command.
+func callAs(t testing.TB, name string, env map[string]string, args ...string) result {
+	t.Helper()
 	var out, errs bytes.Buffer
 	code := run(args, &process{
-		in: strings.NewReader(""), out: &out, err: &errs, name: "assay",
+		in: strings.NewReader(""), out: &out, err: &errs, name: name,
 		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
 	return result{code, out.String(), errs.String()}

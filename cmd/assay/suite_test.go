@@ -45,8 +45,8 @@ providers:
 	builtin := slices.Concat(where, []string{"--model", "sim/expert", "--model", "sim/obedient"})
 	three := slices.Concat(builtin, []string{"--model", other})
 	out := runSuite(t, "all", three)
-	if !strings.Contains(out, " 4192 of 4192 trials done in ") {
-		t.Errorf("the run did not report 4,192 trials:\n%s", out)
+	if !strings.Contains(out, " 4492 of 4492 trials done in ") {
+		t.Errorf("the run did not report 4,492 trials:\n%s", out)
 	}
 	out = must(t, nil, "report", "all", "--details", "--store", db).out
 	for title, lead := range map[string]string{
@@ -63,7 +63,7 @@ providers:
 		}
 	}
 	all := attempts(t, db)
-	storedOnce(t, all, map[string]int{"sim/expert": 1464, "sim/obedient": 1464, other: 1264})
+	storedOnce(t, all, map[string]int{"sim/expert": 1564, "sim/obedient": 1564, other: 1364})
 	checkFlaws(t, all)
 	checkCategories(t, all)
 
@@ -99,6 +99,9 @@ func TestGamesDoNotPayInSuites(t *testing.T) {
 	runSuite(t, "flawed", args)
 	played, full, partial := make(map[string]int), make(map[string]int), make(map[string]int)
 	for _, a := range attempts(t, db) {
+		if a.Variant == assay.Optimal {
+			continue // whoever copies the right plan succeeds
+		}
 		played[a.Model]++
 		switch {
 		case a.Level == assay.PartialSuccess:

@@ -286,7 +286,7 @@ func TestFewTrialsAreSpread(t *testing.T) {
 		types[cell.TaskType] += n
 		variants[cell.Variant] += n
 	}
-	if len(types) != 5 || spread(types) != 0 || len(variants) != 7 {
+	if len(types) != 5 || spread(types) != 0 || len(variants) != 8 {
 		t.Errorf("20 trials cover types %v and variants %v", types, variants)
 	}
 }

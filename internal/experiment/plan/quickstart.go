@@ -1,6 +1,10 @@
 package plan
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/assay-eval/assay/internal/model/sim"
+)
 
 // QuickstartFile is the file of the built-in experiment, to run and to learn
 // from.
@@ -19,3 +23,7 @@ func Quickstart() *Experiment {
 	}
 	panic("plan: quickstart: " + err.Error())
 }
+
+// About completes the sentence "the model …" for a simulated model that stands for people's. It is ""
+// for others.
+func About(model string) string { return sim.About(model) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
 )
@@ -17,7 +18,7 @@ func (a analysis) standingSection() *document.Section {
 		return nil
 	}
 	table, caption := standingTable(all)
-	notes := []string{strings.TrimSpace(a.commonText() + " " + caption)}
+	notes := append(aboutNotes(all), strings.TrimSpace(a.commonText()+" "+caption))
 	if a.Skilless {
 		notes = append(notes, "These tasks leave little room between policies without skill and the best "+
 			"possible, so that they cannot show skill. Harder tasks can: difficulty medium or hard, or tasks "+
@@ -27,6 +28,16 @@ func (a analysis) standingSection() *document.Section {
 		ID: "models", Title: "Models", Lead: strings.TrimSpace(a.bestText() + "\n" + a.nextText()),
 		Chart: standingChart(all), Table: table, Notes: notes,
 	}
+}
+
+// aboutNotes say what simulated models do that stand for people's.
+func aboutNotes(all []report.Standing) (notes []string) {
+	for _, s := range all {
+		if does := plan.About(s.Model); does != "" {
+			notes = append(notes, s.Model+" "+does+".")
+		}
+	}
+	return notes
 }
 
 // commonText says which trials the rows are about.
