@@ -47,6 +47,11 @@ func (d *display) Start(s session.Start) {
 	if (d.mode == "plain" || d.mode == "live") && len(s.Changed) > 0 {
 		d.warn("%s", changesText(s.Library, s.Changed, s.Pending))
 	}
+	if d.mode != "none" && d.mode != "json" && s.MeantEasy && s.Pending > 0 {
+		d.warn("note: earlier runs of %s were at difficulty easy, which a file without difficulties meant "+
+			"before; now it means medium, so these trials are new\nhint: difficulties: [easy] in the file "+
+			"goes on with the earlier ones", s.Experiment)
+	}
 	if d.mode != "none" && s.Pending > 0 {
 		d.unsound()
 	}

@@ -136,6 +136,15 @@ func (j *Job) Changes(ctx context.Context, db *store.DB) (changes []library.Chan
 	return changes, errors.Join(err, earlier.Close())
 }
 
+// MeantEasy reports whether the experiment's latest run in a store was at the default difficulty of
+// earlier versions, because the file names none.
+func (j *Job) MeantEasy(ctx context.Context, db *store.DB) (bool, error) {
+	all, err := db.Experiments(ctx)
+	return err == nil && slices.ContainsFunc(all, func(e store.Experiment) bool {
+		return e.Name == j.Experiment.Name && j.Experiment.MeantEasy(e.Spec)
+	}), err
+}
+
 // Again opens an experiment with a further repeat of everything. If trials of the repeats that the
 // store knows are pending, they have to be done before a further one.
 func Again(ctx context.Context, db *store.DB, e *plan.Experiment) (*Job, error) {

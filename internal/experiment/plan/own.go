@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -51,6 +52,19 @@ func (e *Experiment) usualDifficulty() string {
 		return "easy"
 	}
 	return DefaultDifficulty
+}
+
+// easyBefore is the default difficulty that files had before [DefaultDifficulty].
+const easyBefore = "easy"
+
+// MeantEasy reports whether an experiment, stored as JSON, has the default difficulty of earlier
+// versions, and the same file now means another one because it names none.
+func (e *Experiment) MeantEasy(stored []byte) bool {
+	var before struct {
+		Difficulties Names `json:"difficulties"`
+	}
+	return e.doc != nil && !e.has("difficulties") && !slices.Contains(e.Difficulties, easyBefore) &&
+		json.Unmarshal(stored, &before) == nil && slices.Equal(before.Difficulties, Names{easyBefore})
 }
 
 var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)

@@ -84,6 +84,9 @@ type Start struct {
 	// latest run of the experiment.
 	Library string           `json:"library"`
 	Changed []library.Change `json:"changed,omitempty"`
+	// MeantEasy is true if earlier runs were at the default difficulty of earlier versions, so that
+	// the same file has new trials.
+	MeantEasy bool `json:"meant_easy,omitempty"`
 	// Forecast is how long the pending trials take, in seconds, and Range the range of that if an
 	// endpoint is unknown.
 	Forecast float64   `json:"forecast_s"`
@@ -108,6 +111,7 @@ type Session struct {
 	// locked returns since when another program has locked the store, or zero.
 	locked  func() time.Time
 	changed []library.Change // since the latest run
+	easy    bool             // see [Start.MeantEasy]
 	meter   *meter
 	stopper *job.Stopper
 	started time.Time
@@ -187,6 +191,9 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	}
 	pending, before := s.unsettled()
 	s.doneBefore = before.Done
+	if s.easy, err = s.MeantEasy(ctx, db); err != nil {
+		return nil, err
+	}
 	if s.changed, err = s.Changes(ctx, db); err != nil {
 		return nil, err
 	}
@@ -325,7 +332,7 @@ func (s *Session) announce(before job.Trials) {
 	start := Start{
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
 		Store: s.options.Store, Planned: before.Planned, Done: before.Done, Changed: s.changed,
-		Library: s.Experiment.Library,
+		MeantEasy: s.easy, Library: s.Experiment.Library,
 		Pending: before.Planned - before.Done, Models: s.Experiment.Models,
 		Forecast: s.outlook.forecast.Wall, Range: s.outlook.forecast.Range,
 	}
