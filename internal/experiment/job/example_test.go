@@ -25,6 +25,6 @@ func Example() {
 	fmt.Printf("%d trials planned, %d pending\n", estimate.Planned, estimate.Pending)
 	fmt.Println("bottleneck:", estimate.Models[0].Bound)
 	// Output:
-	// 438 trials planned, 438 pending
+	// 588 trials planned, 588 pending
 	// bottleneck: concurrency limit of builtin
 }

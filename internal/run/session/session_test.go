@@ -106,7 +106,7 @@ func TestStatusCountsWholeExperiment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status.Planned != 438 || status.Done != sum.Done || status.Pending != 438-sum.Done {
+	if status.Planned != 588 || status.Done != sum.Done || status.Pending != 588-sum.Done {
 		t.Errorf("%d planned, %d done, %d pending", status.Planned, status.Done, status.Pending)
 	}
 	names := make([]string, 0, len(status.Models))
