@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -72,6 +74,7 @@ func TestReadme(t *testing.T) {
 		out := r.run(t, line)
 		if line == "assay run" {
 			sameEnding(t, readme, out)
+			sameAnswers(t, readme, r.run(t, "assay report --json"))
 			for _, yaml := range blocks(readme, "yaml") {
 				name, _, _ := strings.Cut(strings.TrimPrefix(yaml, "# "), "\n")
 				file(t, r.dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server))
@@ -343,6 +346,51 @@ func sameEnding(t *testing.T, readme, out string) {
 	want = words(strings.ReplaceAll(want, "`assay ", "`go run ./cmd/assay "))
 	if !timed || !strings.Contains(words(readme), want) {
 		t.Errorf("the README does not show how the quickstart ends:\n%s", out)
+	}
+}
+
+// sameAnswers checks that the README's table has the answers of the quickstart's report, in percent,
+// and that all models have a skill.
+func sameAnswers(t *testing.T, readme, report string) {
+	t.Helper()
+	type loss struct{ Lost struct{ Share float64 } }
+	var got struct {
+		Warnings  []any
+		Standings []struct {
+			Model        string
+			FlawedPlan   loss `json:"flawed_plan"`
+			FailingTools loss `json:"failing_tools"`
+			Recovery     struct{ Rate float64 }
+			Skill        struct{ Rate float64 }
+		}
+	}
+	decode(t, report, &got)
+	answers := make(map[string][3]float64)
+	for _, s := range got.Standings {
+		answers[s.Model] = [3]float64{s.FlawedPlan.Lost.Share, s.FailingTools.Lost.Share, s.Recovery.Rate}
+		if s.Skill.Rate <= 0 {
+			t.Errorf("%s has a skill of %g", s.Model, s.Skill.Rate)
+		}
+	}
+	if len(got.Warnings) > 0 {
+		t.Errorf("the quickstart warns of itself: %v", got.Warnings)
+	}
+	for i, question := range []string{
+		"What do flawed plans cost?", "What do tools cost that fail one time in five?",
+		"Who recovers if a tool fails?",
+	} {
+		var want []string
+		for _, model := range plan.Quickstart().Models {
+			text := fmt.Sprintf("%.0f %%", 100*answers[model][i])
+			if text == "0 %" {
+				text = "nothing"
+			}
+			want = append(want, text)
+		}
+		row := "| " + question + " | " + strings.Join(want, " | ") + " |"
+		if !strings.Contains(strings.Replace(readme, " of its success", "", 1), row) {
+			t.Errorf("the README lacks the row\n%s", row)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type picture struct {
 // reportPicture shows the first screens of the quickstart's report, and viewPictures the pages of a
 // run that works.
 var (
-	reportPicture = picture{"report", "", "light", 1180, 1180, "header, .overview"}
+	reportPicture = picture{"report", "", "light", 1180, 1260, "header, .overview"}
 	viewPictures  = []picture{
 		{"view-now", "/", "light", 1200, 860, "nav a, #tiles dt"},
 		{"view-lanes", "/lanes", "light", 1200, 620, "nav a, thead th"},
