@@ -94,6 +94,31 @@ func body(page string) string {
 	}
 }
 
+// TestBackticksAreCode checks that no text of a page shows backticks: what stands in them is code. The
+// words of episodes are shown as they are.
+func TestBackticksAreCode(t *testing.T) {
+	t.Parallel()
+	d := plant(sample(), "`assay show 1` ")
+	d.Episodes = nil
+	for _, withOverview := range []bool{false, true} {
+		if withOverview {
+			d.Overview, d.Sections = &d.Sections[0], d.Sections[1:]
+		}
+		page := body(written(t, d.WriteHTML))
+		_, page, _ = strings.Cut(page, "<body")
+		shown := tag.ReplaceAllString(strings.ReplaceAll(page, "<code>assay show 1</code>", "CODE"), "")
+		if at := strings.Index(shown, "`"); at >= 0 {
+			t.Errorf("the page shows %q", shown[max(0, at-40):min(len(shown), at+60)])
+		}
+		if n := strings.Count(shown, "CODE"); n < 50 {
+			t.Errorf("%d texts have code", n)
+		}
+		if folded := strings.Count(page, `class="fold"`); withOverview != (folded > 0) {
+			t.Errorf("%d sections are folded, with an overview: %t", folded, withOverview)
+		}
+	}
+}
+
 // index returns the length of text if it does not contain part.
 func index(text, part string) int {
 	if i := strings.Index(text, part); i >= 0 {
