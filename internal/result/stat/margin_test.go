@@ -356,7 +356,7 @@ var shapes = []versions{
 
 // At most 1 % of equal sides fail, and at most 5 % of sides that are worse by the margin pass, three
 // standard errors besides.
-func TestGateLevels(t *testing.T) {
+func TestGateTable(t *testing.T) {
 	simulates(t, "8,800 gates")
 	const draws = 400
 	for _, v := range shapes {
