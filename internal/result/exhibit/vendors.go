@@ -8,6 +8,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // Vendors lays out how the hosts of a model differ, as a certificate.
@@ -66,6 +67,11 @@ func vendorText(v *report.Vendors, x report.Vendor) string {
 			named("p", e.Test.P))
 	case e.Verdict == report.Different:
 		return fmt.Sprintf("%s, which is more than chance (%s).", text, named("q", e.Q))
+	}
+	if n := e.Clusters; n < stat.UnitsNeeded(v.Margin, stat.PassLevel) {
+		return fmt.Sprintf("%s. So few (%d) cannot rule out a difference of less than %s points, whatever "+
+			"the repeats; %d can.", text, n, leastText(stat.LeastLoss(n, stat.PassLevel)),
+			stat.UnitsNeeded(v.Margin, stat.PassLevel))
 	}
 	return fmt.Sprintf("%s. Neither a difference of %.1f points is ruled out (%s), nor is any "+
 		"difference shown (%s). Data like these show %.0f of 100 equal hosts to be equivalent; more "+
