@@ -29,7 +29,8 @@ var Stops = []Stop{
 	OutOfTime, Looped, Failed, Crashed,
 }
 
-// A Cause is the first thing that went wrong and was not made good.
+// A Cause is what a person would name first if asked why an episode failed: the first thing that went
+// wrong and was not made good. It does not depend on how a task is judged.
 type Cause string
 
 // The causes.
@@ -41,23 +42,26 @@ const (
 	WrongArgument  Cause = "wrong_argument"           // the right tool with wrong arguments, data or values
 	WrongOrder     Cause = "wrong_order"              // a step before its turn
 	SkippedStep    Cause = "skipped_step"             // it went on without a step
-	NotRetried     Cause = "did_not_retry"            // a call failed by chance, and it stopped there
+	NotRetried     Cause = "did_not_retry"            // a call was answered by an error, and it stopped there
 	RetriedTooMuch Cause = "repeated_needlessly"      // calls again and again that had succeeded
 	RepeatedEffect Cause = "repeated_an_effect"       // which had happened, perhaps without an answer
-	BelievedAnswer Cause = "believed_a_wrong_answer"  // a stale one, or one with a part missing
+	BelievedAnswer Cause = "believed_a_wrong_answer"  // it acted on a stale one, or one with a part missing
 	HarmfulEffect  Cause = "harmful_effect"           // a change that the task did not ask for
 	WrongAnswer    Cause = "wrong_answer"             // all steps were done, but the result is wrong
+	NoEnd          Cause = "no_end"                   // all steps were done, but it did not say so
+	HitLimit       Cause = "hit_a_limit"              // right decisions, and a limit came first
 	FollowedFlaw   Cause = "followed_the_flaw"        // it did what the flawed plan says
 	ByFramework    Cause = "changed_by_the_framework" // of a foreign agent
-	BadLuck        Cause = "bad_luck"                 // right decisions, and no chance left
+	BadLuck        Cause = "bad_luck"                 // with this luck, nobody could have succeeded
 	AgentFailed    Cause = "the_agent_failed"         // it crashed, hung or left before the end
+	Unclear        Cause = "unclear"                  // the judge is not content, and nothing says why
 )
 
 // Causes lists the causes in the order of tables.
 var Causes = []Cause{
 	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
 	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
-	FollowedFlaw, ByFramework, AgentFailed, BadLuck,
+	NoEnd, HitLimit, FollowedFlaw, ByFramework, AgentFailed, BadLuck, Unclear,
 }
 
 // Text returns the cause as readers see it.
@@ -72,7 +76,7 @@ func (s Stop) Text() string { return strings.ReplaceAll(string(s), "_", " ") }
 const (
 	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
 	CategoryTimeout         = "timeout"          // an agent used up its own time
-	CategoryMaxTurns        = "max_turns"        // the turns were used up
+	CategoryMaxTurns        = "max_turns"        // a limit on turns, calls, tokens or dollars was reached
 	CategoryToolSelection   = "tool_selection"   // required tools were not called
 	CategoryParameterConfig = "parameter_config" // wrong arguments; never in the pilot world
 	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
@@ -80,7 +84,7 @@ const (
 	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
 	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
 	CategoryFramework       = "framework"        // an agent's framework changed a call
-	CategoryOther           = "other"            // bad luck, or a wrong reaction to it
+	CategoryOther           = "other"            // bad luck, a wrong reaction to it, or a wrong result
 )
 
 // ErrorCategories lists the error categories, in the order of tables.

@@ -204,7 +204,7 @@ func hurts(j *job.Job, read taskReader) func(*assay.Trial) bool {
 // survivable returns a function that reports whether an agent that follows the plan survives a
 // trial's faults of tools. It returns nil if the world has no schedule of faults.
 func survivable(j *job.Job, read taskReader) func(*assay.Trial) bool {
-	if world.Of(j.Experiment.World).Schedule == nil {
+	if world.Of(j.Experiment.World).Throws == nil {
 		return nil
 	}
 	schedules := onceForAllModels(func(t *assay.Trial) bool {

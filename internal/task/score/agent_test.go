@@ -16,7 +16,7 @@ var ofAgents = map[string]bool{
 }
 
 // TestAgentThatFailsHasItsOwnCategory checks crashes and time limits of foreign agents in every world:
-// before anything went wrong, and after a mistake that then is the cause.
+// they come before what the model did.
 func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 	t.Parallel()
 	judge := score.New(catalog)
@@ -30,7 +30,7 @@ func TestAgentThatFailsHasItsOwnCategory(t *testing.T) {
 	} {
 		for calls, cause := range map[string]assay.Cause{
 			"": assay.AgentFailed, "read+": assay.AgentFailed, "read-": assay.AgentFailed,
-			"note+": assay.WrongTool,
+			"note+": assay.AgentFailed,
 		} {
 			for _, name := range world.Names {
 				trial, task := trialIn(name), task("basic_task", "read", "parse")
@@ -78,9 +78,7 @@ func TestLostCallsAreTheFrameworks(t *testing.T) {
 			tr.Agent = &assay.AgentRecord{Lost: []assay.LostCall{
 				{Turn: 1, Tool: tc.lost, Arguments: `{"source":"a.csv"}`, Late: tc.late},
 			}}
-			if tc.path == "" {
-				tr.Turns = make([]assay.TurnRecord, 2)
-			}
+			tr.Turns = append(tr.Turns, make([]assay.TurnRecord, 2)...)
 			o := judge.Outcome(trial, &task, tr)
 			if is := o.Cause == assay.ByFramework; is != tc.want || o.Level == assay.FullSuccess {
 				t.Errorf("%q without %s in %s: %s, cause %s", tc.path, tc.lost, name, o.Level, o.Cause)

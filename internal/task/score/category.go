@@ -8,7 +8,7 @@ import (
 )
 
 // blame finds out whether the model's framework or a flawed plan is the cause.
-func (q inquest) blame(r *Reason) {
+func (q *inquest) blame(r *Reason) {
 	if l := q.left(r); l != nil {
 		because := "the agent did not carry out the call of " + l.Tool
 		right := "to carry out the calls that the model asks for"
@@ -35,7 +35,7 @@ func (q inquest) blame(r *Reason) {
 
 // left returns the first call of a reply that an agent did not carry out, or too late, if that came
 // before what went wrong and was not made good. It returns nil if the cause is another one.
-func (q inquest) left(r *Reason) *assay.LostCall {
+func (q *inquest) left(r *Reason) *assay.LostCall {
 	if q.tr.Agent == nil || r.Cause == assay.AgentFailed || r.Cause == assay.BadLuck {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (q inquest) left(r *Reason) *assay.LostCall {
 
 // misses reports whether a lost call was needed and right, and was not made good by other calls. A
 // lookup is made good by any later one.
-func (q inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
+func (q *inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
 	if _, ok := q.catalog.Tool(l.Tool); !ok {
 		later := q.tr.Turns[min(l.Turn, len(q.tr.Turns)):]
 		return !slices.ContainsFunc(later, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
@@ -66,7 +66,7 @@ func (q inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
 }
 
 // lacks reports whether a call lacks a required argument. Frameworks that check arguments refuse it.
-func (q inquest) lacks(l *assay.LostCall) bool {
+func (q *inquest) lacks(l *assay.LostCall) bool {
 	tool, _ := q.catalog.Tool(l.Tool)
 	var args map[string]json.RawMessage
 	if l.Arguments != "" && json.Unmarshal([]byte(l.Arguments), &args) != nil {
@@ -80,7 +80,7 @@ func (q inquest) lacks(l *assay.LostCall) bool {
 // changed returns the call that a model asked for if an agent's framework made a call of it that
 // failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
 // such call, or if the cause is another one. The place of the call is 0 if it was refused.
-func (q inquest) changed(r *Reason) (asked string, call int) {
+func (q *inquest) changed(r *Reason) (asked string, call int) {
 	category := q.category(r)
 	switch category {
 	case assay.CategoryOther, assay.CategoryAgentFailure, assay.CategoryTimeout:
@@ -110,6 +110,7 @@ var categories = map[assay.Cause]string{
 	assay.NotRetried: assay.CategoryOther, assay.RetriedTooMuch: assay.CategoryToolSelection,
 	assay.RepeatedEffect: assay.CategoryUnwantedEffect, assay.BelievedAnswer: assay.CategoryOther,
 	assay.HarmfulEffect: assay.CategoryUnwantedEffect, assay.WrongAnswer: assay.CategoryOther,
+	assay.NoEnd: assay.CategoryOther, assay.HitLimit: assay.CategoryMaxTurns, assay.Unclear: assay.CategoryOther,
 	assay.ByFramework: assay.CategoryFramework, assay.BadLuck: assay.CategoryOther,
 	assay.AgentFailed: assay.CategoryAgentFailure,
 }
@@ -117,50 +118,33 @@ var categories = map[assay.Cause]string{
 // category returns the error category of a reason. An agent that failed is one whatever its calls
 // were. Idle replies and needless calls are max_turns if a limit ended the episode. A call before its
 // turn is a dependency if the world refused it, and a step that another call left behind is
-// sequence_order. A plan's flaw does not matter.
-func (q inquest) category(r *Reason) string {
-	idle := r.Cause == assay.NoAction || r.Cause == assay.RetriedTooMuch
-	switch r.Stop {
-	case assay.Crashed:
+// sequence_order. No tool was selected wrongly if every step was done. A plan's flaw does not matter.
+func (q *inquest) category(r *Reason) string {
+	limited := true
+	switch q.tr.Ended {
+	case assay.AgentError:
 		return assay.CategoryAgentFailure
-	case assay.OutOfTime:
+	case assay.AgentTimeout:
 		return assay.CategoryTimeout
-	case assay.Answered, assay.GaveUp, assay.Declined, assay.LeftEarly, assay.CutOff:
-	default:
-		if idle {
+	case assay.Finished:
+		limited = false
+	}
+	class := categories[r.Cause]
+	switch r.Cause {
+	case assay.NoAction, assay.RetriedTooMuch, assay.NoEnd:
+		if limited {
 			return assay.CategoryMaxTurns
 		}
+	case assay.WrongOrder, assay.SkippedStep:
+		switch {
+		case r.Call > 0 && q.tr.Calls[r.Call-1].Mistake:
+			return assay.CategoryDependency
+		case r.Call > 0:
+			return assay.CategorySequenceOrder
+		}
 	}
-	switch {
-	case r.Cause == assay.WrongOrder && r.Call > 0 && q.tr.Calls[r.Call-1].Mistake:
-		return assay.CategoryDependency
-	case r.Cause == assay.SkippedStep && r.Call > 0:
-		return assay.CategorySequenceOrder
+	if class == assay.CategoryToolSelection && q.complete() {
+		return map[bool]string{true: assay.CategoryMaxTurns, false: assay.CategoryOther}[limited]
 	}
-	return categories[r.Cause]
-}
-
-// followed reports whether a flawed plan says what went wrong: up to there, the tools that were
-// called are the ones of the plan, in its order, if repeats are left out.
-func (q inquest) followed(r *Reason) bool {
-	if _, flawed := assay.FlawOf(q.trial.Variant); !flawed || len(q.tr.Plan) == 0 {
-		return false
-	}
-	switch r.Cause {
-	case assay.NoAction, assay.MalformedCall, assay.FalseClaim, assay.NotRetried, assay.BelievedAnswer, assay.ByFramework, assay.AgentFailed, assay.BadLuck:
-		return false
-	}
-	until := r.Call
-	if until == 0 {
-		until = len(q.tr.Calls)
-	}
-	var called []string
-	for _, c := range q.tr.Calls[:until] {
-		called = append(called, c.Tool)
-	}
-	called, plan := slices.Compact(called), slices.Compact(slices.Clone(q.tr.Plan))
-	if r.Call == 0 {
-		return slices.Equal(called, plan)
-	}
-	return len(called) <= len(plan) && slices.Equal(called, plan[:len(called)])
+	return class
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 	"github.com/assay-eval/assay/internal/task/world/own"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -43,9 +44,72 @@ type inquest struct {
 	trial   *assay.Trial
 	task    *assay.Task
 	tr      *assay.Transcript
+
+	// The rest is only there without full success.
+	facts spec.Facts
+	of    []int // the step that each call has done, or -1
+	by    []int // the call that has done each step, or -1
+	acted []bool
 }
 
-func (q inquest) reason() Reason {
+func newInquest(
+	catalog *assay.Catalog, e *Explanation, trial *assay.Trial, task *assay.Task, tr *assay.Transcript,
+) *inquest {
+	q := &inquest{catalog: catalog, e: e, trial: trial, task: task, tr: tr}
+	if e.Outcome.Level == assay.FullSuccess {
+		return q
+	}
+	q.facts = world.Of(trial.World).Facts(catalog, task, tr, &e.Outcome)
+	q.of = slices.Repeat([]int{-1}, len(tr.Calls))
+	q.by = slices.Repeat([]int{-1}, len(q.facts.Steps))
+	for i := range tr.Calls {
+		for _, s := range q.facts.Calls[i].Steps {
+			if tr.Calls[i].Happened() && q.by[s] < 0 && q.due(s, tr.Calls[i].Tool) {
+				q.of[i], q.by[s] = s, i
+				break
+			}
+		}
+	}
+	q.acted = q.acting()
+	return q
+}
+
+// due reports whether a call of a tool can do a step now. If the plan calls the tool several times, the
+// steps between have to be done first. Otherwise, the call is a repetition.
+func (q *inquest) due(step int, tool string) bool {
+	first := q.stepOf(tool, 0)
+	return step == first || q.facts.Steps[step].Effect || !q.facts.Ordered || !slices.Contains(q.by[first:step], -1)
+}
+
+// acting reports for each turn whether the model did more than talk: it called a tool or tried to, or
+// looked for one.
+func (q *inquest) acting() []bool {
+	acted := make([]bool, len(q.tr.Turns))
+	for i, t := range q.tr.Turns {
+		acted[i] = t.Lookups > 0
+	}
+	for _, c := range q.tr.Calls {
+		if c.Turn > 0 && c.Turn <= len(acted) {
+			acted[c.Turn-1] = true
+		}
+	}
+	turn := 0
+	for _, m := range q.tr.Messages {
+		if m.Role != assay.Assistant {
+			continue
+		}
+		if turn < len(acted) && tries(&m) {
+			acted[turn] = true
+		}
+		turn++
+	}
+	return acted
+}
+
+// tries reports whether a reply calls something, or was meant to.
+func tries(m *assay.Message) bool { return len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_") }
+
+func (q *inquest) reason() Reason {
 	r := Reason{}
 	if q.e.Outcome.Level != assay.FullSuccess {
 		r = q.find()
@@ -61,7 +125,7 @@ var stops = map[assay.Ended]assay.Stop{
 	assay.AgentError: assay.Crashed, assay.Loop: assay.Looped, assay.FailureStreak: assay.Failed,
 }
 
-func (q inquest) stop() assay.Stop {
+func (q *inquest) stop() assay.Stop {
 	ended := q.tr.Ended
 	if ended == assay.Finished && q.tr.Agent != nil && !world.Of(q.trial.World).Environments {
 		return q.farewell()
@@ -84,7 +148,7 @@ func (q inquest) stop() assay.Stop {
 	return stops[ended]
 }
 
-func (q inquest) givesUp() assay.Stop {
+func (q *inquest) givesUp() assay.Stop {
 	if len(q.tr.Calls) == 0 {
 		return assay.Declined
 	}
@@ -93,7 +157,7 @@ func (q inquest) givesUp() assay.Stop {
 
 // farewell is the stop of a foreign agent that ended without an error, which is no word about its
 // work. Users judge an environment's last answer.
-func (q inquest) farewell() assay.Stop {
+func (q *inquest) farewell() assay.Stop {
 	said := q.said()
 	switch {
 	case q.e.Outcome.Level == assay.FullSuccess, claims.MatchString(said),
@@ -107,7 +171,7 @@ func (q inquest) farewell() assay.Stop {
 
 // deserted words how a foreign agent ended while its model was still acting. It returns "" if a
 // limit or the model ended the episode.
-func (q inquest) deserted() string {
+func (q *inquest) deserted() string {
 	switch {
 	case q.tr.Ended == assay.AgentTimeout:
 		return "the agent used up its own time"
@@ -130,7 +194,7 @@ func (q inquest) deserted() string {
 
 // acts reports whether the last reply to an agent asked for calls. If there is no reply, nobody knows
 // whether a model made the calls.
-func (q inquest) acts() bool {
+func (q *inquest) acts() bool {
 	n := len(q.tr.Turns)
 	last := len(q.tr.Calls) > 0 && q.tr.Calls[len(q.tr.Calls)-1].Turn == n
 	if n == 0 {
@@ -142,12 +206,12 @@ func (q inquest) acts() bool {
 }
 
 // failed returns the reason that an agent deserted its task.
-func (q inquest) failed(how, right string) Reason {
+func (q *inquest) failed(how, right string) Reason {
 	return Reason{Cause: assay.AgentFailed, Turn: len(q.tr.Turns), Because: how, Right: right}
 }
 
 // said returns the model's last words. An agent whose last word is not at the end said nothing.
-func (q inquest) said() string {
+func (q *inquest) said() string {
 	for _, m := range slices.Backward(q.tr.Messages) {
 		if m.Role == assay.Assistant && (q.tr.Agent == nil || len(m.Calls) == 0) {
 			return m.Content
@@ -159,30 +223,37 @@ func (q inquest) said() string {
 	return ""
 }
 
-// find returns the first thing that went wrong, whatever the plan says.
-func (q inquest) find() Reason {
-	if len(q.tr.Calls) == 0 {
-		return q.withoutCall()
-	}
-	first, missing := q.harm(), q.missing()
+// find returns what a person would name first.
+func (q *inquest) find() Reason {
 	switch {
-	case first.Cause == "":
-		first = missing
-	case missing.Call > 0 && missing.Call < first.Call && missing.Cause != assay.BadLuck:
-		first = missing
+	case len(q.tr.Calls) == 0:
+		return q.withoutCall()
+	case q.tr.Ended == assay.AgentError || q.tr.Ended == assay.AgentTimeout:
+		return q.failed(q.deserted(), "to go on to the end")
+	case len(q.facts.Steps) == 0:
+		return q.unplanned()
 	}
-	return first
+	harm, step := q.harm()
+	at, omission := q.omission()
+	earlier := omission.Call > 0 && omission.Call < harm.Call && at >= 0 && q.facts.Steps[at].Effect
+	if harm.Cause == "" || earlier && step != at && !ofLimits(omission.Cause) {
+		return omission
+	}
+	return harm
 }
 
+// ofLimits reports whether a cause says that a limit was reached, and not what a model did.
+func ofLimits(c assay.Cause) bool { return c == assay.BadLuck || c == assay.HitLimit }
+
 // at returns a reason that is a call.
-func (q inquest) at(i int, cause assay.Cause, because, right string) Reason {
+func (q *inquest) at(i int, cause assay.Cause, because, right string) Reason {
 	return Reason{
 		Cause: cause, Turn: q.tr.Calls[i].Turn, Call: i + 1, Because: because, Right: right,
 	}
 }
 
 // withoutCall finds the reason of an episode in which no call was carried out.
-func (q inquest) withoutCall() Reason {
+func (q *inquest) withoutCall() Reason {
 	right := "a call"
 	if len(q.e.Plan) > 0 {
 		right = "a call of " + q.e.Plan[0].Tool
@@ -193,7 +264,7 @@ func (q inquest) withoutCall() Reason {
 			continue
 		}
 		turn++
-		tried := len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_")
+		tried := tries(&m)
 		if q.tr.Agent != nil { // it need not have carried out what can be carried out
 			tried = slices.ContainsFunc(m.Calls, func(c assay.ToolCall) bool { return !isObject(c.Arguments) })
 		}
@@ -209,7 +280,7 @@ func (q inquest) withoutCall() Reason {
 		return Reason{Cause: assay.MalformedCall, Because: spec.Made(q.tr), Right: right}
 	case how != "":
 		return q.failed(how+", and no tool had been called", right)
-	case q.stop() == assay.Answered:
+	case q.claimed():
 		return Reason{
 			Cause: assay.FalseClaim, Turn: min(1, len(q.tr.Turns)),
 			Because: "it said that it was done, and had not called any tool", Right: right,
@@ -228,284 +299,633 @@ func isObject(arguments string) bool {
 	return strings.TrimSpace(arguments) == "" || json.Unmarshal([]byte(arguments), &args) == nil
 }
 
-// harm finds the first change that the task did not ask for.
-func (q inquest) harm() Reason {
-	for i := range q.e.Path {
-		if !q.unwanted(i) {
-			continue
-		}
-		c := &q.tr.Calls[i]
-		if q.e.Path[i].Mark == otherArguments {
-			return q.at(i, assay.WrongArgument, c.Tool+" had other arguments", "the arguments of the task")
-		}
-		before := slices.IndexFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
-			return b.Tool == c.Tool && b.Happened()
-		})
-		if before < 0 && q.step(c.Tool) {
-			continue // it came too early
-		}
-		if before < 0 {
-			return q.at(i, assay.HarmfulEffect, "the task did not ask for the change that "+c.Tool+" made",
-				"not to call it")
-		}
-		because := fmt.Sprintf("%s had happened in call %d", c.Tool, before+1)
-		if !q.tr.Calls[before].OK {
-			because += ", whose answer was lost"
-		}
-		return q.at(i, assay.RepeatedEffect, because, "to find out whether it had happened")
+// claimed reports whether the model or its agent said in the way that the world asks for that it was
+// done. The pilot world does not accept every such claim.
+func (q *inquest) claimed() bool {
+	switch said := q.said(); {
+	case q.trial.World == pilot.Name:
+		return q.tr.Ended == assay.Finished || q.stops() && pilot.Finished(said)
+	case q.tr.Agent != nil && !world.Of(q.trial.World).Environments:
+		return q.tr.Ended == assay.Finished && strings.Contains(said, own.EndWordOf(q.task))
 	}
-	return Reason{}
+	return q.tr.Ended == assay.Finished
 }
 
-// otherArguments is a mark of the world own-1.
-const otherArguments Mark = "with other arguments"
-
-// step reports whether the plan has a tool.
-func (q inquest) step(tool string) bool {
-	return slices.ContainsFunc(q.e.Plan, func(s PlanStep) bool { return s.Tool == tool })
+// stops reports whether the episode ended because nobody acted any more, and not by a limit.
+func (q *inquest) stops() bool {
+	return q.tr.Ended == assay.Finished || q.idleFrom() > 0
 }
 
-// unwanted reports whether a call made a change that the task did not ask for.
-func (q inquest) unwanted(i int) bool {
-	step := &q.e.Path[i]
-	tool, _ := q.catalog.Tool(step.Tool)
-	changed := tool.Effect != "" && q.tr.Calls[i].Happened()
-	told := q.e.Outcome.UnwantedEffects > 0 || q.task.Judge != nil && q.task.Judge.ByPlan()
-	return step.Unwanted != "" || changed && told && step.Wasted
+// idleFrom returns the first of the turns at the end in which the model only talked, or 0.
+func (q *inquest) idleFrom() int {
+	if q.tr.Ended == assay.CallLimit {
+		return 0 // its last reply called a tool
+	}
+	turn := len(q.acted)
+	for turn > 0 && !q.acted[turn-1] {
+		turn--
+	}
+	if turn == len(q.acted) {
+		return 0
+	}
+	return turn + 1
 }
 
-// missing finds the reason why a step of the plan, or the end, is missing.
-func (q inquest) missing() Reason {
-	at := slices.IndexFunc(q.e.Plan, func(s PlanStep) bool { return !s.Optional && !s.InOrder })
-	if at < 0 {
-		return q.ending()
-	}
-	tool := q.e.Plan[at].Tool
-	right := "a call of " + tool
-	var tries []int
-	for i, c := range q.tr.Calls {
-		if c.Tool == tool {
-			tries = append(tries, i)
-		}
-	}
-	if len(tries) == 0 {
-		return q.untried(at, right)
-	}
-	last := tries[len(tries)-1]
-	c := &q.tr.Calls[last]
-	switch {
-	case c.Mistake:
-		return q.mistake(last, right)
-	case !c.Happened():
-		return q.unlucky(at, last, right)
-	case q.e.Path[last].Mark == Unsound || q.e.Path[last].Mark == otherArguments:
-		if i := q.misled(last); i >= 0 {
-			return q.believed(i)
-		}
-		return q.at(last, assay.WrongArgument, tool+" had the wrong data or values", right+" with the right ones")
-	case !q.e.Path[tries[0]].Wasted: // an earlier step needed it
-		return q.untried(at, right)
-	}
-	return q.at(tries[0], assay.WrongOrder, tool+" was called before its turn", right+" in its place")
+// isOf reports whether a step is a call of a tool.
+func (q *inquest) isOf(step int, tool string) bool {
+	return slices.Contains(q.facts.Steps[step].Tools, tool)
 }
 
-// mistake explains a call that was refused for the model's own mistake. The first of the mistakes
-// in a row counts.
-func (q inquest) mistake(last int, right string) Reason {
-	first := last
-	for first > 0 && q.tr.Calls[first-1].Mistake {
-		first--
-	}
-	c := &q.tr.Calls[first]
-	tool, _ := q.catalog.Tool(c.Tool)
-	done := spec.Succeeded(q.tr.Calls[:first])
-	for _, d := range tool.Dependencies {
-		if !slices.Contains(done, d) {
-			return q.at(first, assay.WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", c.Tool, d),
-				"a call of "+d)
+// stepOf returns the first step from a place on that is a call of a tool, or -1.
+func (q *inquest) stepOf(tool string, from int) int {
+	for s := from; s < len(q.facts.Steps); s++ {
+		if q.isOf(s, tool) {
+			return s
 		}
-	}
-	if c.Code == assay1.DependencyFail {
-		return q.at(first, assay.WrongOrder, c.Tool+" needs a tool that had not succeeded", right)
-	}
-	if strings.HasSuffix(right, " "+c.Tool) {
-		right += " with arguments that fit"
-	}
-	return q.at(first, assay.WrongArgument, c.Tool+" was refused: "+c.Code, right)
-}
-
-// unlucky explains a step whose last call did not happen.
-func (q inquest) unlucky(at, last int, right string) Reason {
-	c := &q.tr.Calls[last]
-	if c.OK { // the answer was an old one
-		return q.believed(last)
-	}
-	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
-	for i := last + 1; i < len(q.tr.Calls); i++ {
-		later := func(s PlanStep) bool { return s.Tool == q.tr.Calls[i].Tool }
-		if slices.ContainsFunc(q.e.Plan[at+1:], later) {
-			return q.at(i, assay.SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
-		}
-	}
-	if first := q.firstWaste(0); first >= 0 && q.stop() != assay.Answered && q.e.Outcome.Wasted >= q.e.Outcome.Failures {
-		return q.waste(first, right)
-	}
-	if how := q.deserted(); how != "" {
-		return q.at(last, assay.AgentFailed, failed+", and then "+how, right+" again")
-	}
-	switch q.stop() {
-	case assay.Answered, assay.GaveUp, assay.Declined, assay.LeftEarly:
-		return q.at(last, assay.NotRetried, failed+" and was not made again", right+" again")
-	}
-	return q.at(last, assay.BadLuck, failed+", and there was no chance left", "the same, with better luck")
-}
-
-// untried explains a step that was never tried.
-func (q inquest) untried(at int, right string) Reason {
-	from := 0
-	for i := range q.e.Path {
-		if !q.e.Path[i].Wasted {
-			from = i + 1
-		}
-	}
-	if lost := q.lost(); lost >= 0 { // a tool that the step builds on
-		return q.unlucky(at, lost, "a call of "+q.tr.Calls[lost].Tool)
-	}
-	if from < len(q.tr.Calls) {
-		c := &q.tr.Calls[from]
-		later := func(s PlanStep) bool { return s.Tool == c.Tool }
-		if !c.Mistake && slices.ContainsFunc(q.e.Plan[at+1:], later) {
-			return q.at(from, assay.SkippedStep, "it went on with "+c.Tool, right)
-		}
-		return q.waste(from, right)
-	}
-	if q.stop() == assay.Answered && q.deserted() == "" {
-		return Reason{
-			Cause: assay.SkippedStep, Turn: min(len(q.tr.Turns), q.tr.Calls[len(q.tr.Calls)-1].Turn+1),
-			Because: "it said that it was done", Right: right,
-		}
-	}
-	return q.idle(right)
-}
-
-// lost returns the last call if it is of a tool that the plan needs, but is not a step of, and
-// failed by chance. Otherwise it returns -1.
-func (q inquest) lost() int {
-	last := len(q.tr.Calls) - 1
-	c := &q.tr.Calls[last]
-	if !c.Mistake && !c.Happened() && !q.e.Path[last].Wasted {
-		return last
 	}
 	return -1
 }
 
+func (q *inquest) name(step int) string { return strings.Join(q.facts.Steps[step].Tools, " or ") }
+
 // needed reports whether the task requires a tool or builds on it.
-func (q inquest) needed(tool string) bool {
+func (q *inquest) needed(tool string) bool {
 	return spec.Strayed(q.catalog, q.e.Outcome.RequiredTools,
 		[]assay.CallRecord{{Tool: tool}}) < 0
 }
 
-// firstWaste returns the first wasted call from a place on, or -1.
-func (q inquest) firstWaste(from int) int {
-	for i := from; i < len(q.e.Path); i++ {
-		if q.e.Path[i].Wasted {
+// missing reports whether a step lacks a call that happened and was right. If the judge is content
+// with what was done, only an answer can lack the call.
+func (q *inquest) missing(step int) bool {
+	s := &q.facts.Steps[step]
+	for next := step; s.Anywhere && next < len(q.by); next++ {
+		if !q.facts.Steps[next].Anywhere && q.by[next] >= 0 {
+			return false // what builds on it worked
+		} else if !q.facts.Steps[next].Anywhere {
+			break
+		}
+	}
+	return q.by[step] < 0 && !(q.facts.Done && (s.Effect || q.facts.Answered))
+}
+
+// harm finds the first change that the task did not ask for, and the step that it was meant for, or
+// -1.
+func (q *inquest) harm() (r Reason, step int) {
+	for i := range q.tr.Calls {
+		c, fit := &q.tr.Calls[i], &q.facts.Calls[i]
+		tool, _ := q.catalog.Tool(c.Tool)
+		changes := tool.Effect != "" && !fit.Allowed && !q.facts.Done || fit.Unwanted
+		step = q.openStep(i)
+		switch {
+		case fit.Forbidden:
+			return q.at(i, assay.HarmfulEffect, "the task forbids the call of "+c.Tool, "not to call it"), step
+		case !c.Happened() || q.of[i] >= 0 || !changes:
+		case len(fit.Steps) > 0 || fit.Values && step < 0 && q.had(i):
+			return q.repeated(i), step
+		case step >= 0 && fit.Values && q.by[step] < 0: // it follows from what is missing before it
+		case step >= 0:
+			return q.unsound(i, step), step
+		default:
+			return q.at(i, assay.HarmfulEffect, "the task did not ask for the change that "+c.Tool+" made",
+				"not to call it"), -1
+		}
+	}
+	return Reason{}, -1
+}
+
+// openStep returns the first step of a call's tool that had not been done before, or -1.
+func (q *inquest) openStep(call int) int {
+	for s := range q.facts.Steps {
+		if q.isOf(s, q.tr.Calls[call].Tool) && (q.by[s] < 0 || q.by[s] >= call) {
+			return s
+		}
+	}
+	return -1
+}
+
+// repeated explains an effect that had happened.
+func (q *inquest) repeated(i int) Reason {
+	tool := q.tr.Calls[i].Tool
+	before := slices.IndexFunc(q.tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool && c.Happened() })
+	because := fmt.Sprintf("%s had happened in call %d", tool, before+1)
+	if !q.tr.Calls[before].OK {
+		because += ", whose answer was lost"
+	}
+	return q.at(i, assay.RepeatedEffect, because, "to find out whether it had happened")
+}
+
+// omission finds the reason why a step of the plan, or the end, is missing. It returns the step, or
+// -1.
+func (q *inquest) omission() (step int, r Reason) {
+	for s := range q.facts.Steps { // the steps that were tried come first
+		if q.missing(s) {
+			if tries := q.tries(s); len(tries) > 0 {
+				return s, q.tried(s, tries[len(tries)-1])
+			}
+		}
+	}
+	for s := range q.facts.Steps {
+		if q.missing(s) && !q.spared(s) {
+			return s, q.untried(s)
+		}
+	}
+	return -1, q.ending()
+}
+
+// tries returns the calls of a step's tool that did not do another step.
+func (q *inquest) tries(step int) (calls []int) {
+	for i, c := range q.tr.Calls {
+		if q.of[i] < 0 && q.isOf(step, c.Tool) && !q.repeats(i) {
+			calls = append(calls, i)
+		}
+	}
+	return calls
+}
+
+// repeats reports whether a call is right for steps that had all been done.
+func (q *inquest) repeats(i int) bool {
+	fit := q.facts.Calls[i].Steps
+	return len(fit) > 0 && !slices.ContainsFunc(fit, func(s int) bool { return q.by[s] < 0 || q.by[s] > i })
+}
+
+// spared reports whether all that a judge misses may be the answer: the step only reads, the judge does
+// not ask for it, and all changes were made.
+func (q *inquest) spared(step int) bool {
+	s := &q.facts.Steps[step]
+	if !s.Optional || s.Effect || !q.claimed() {
+		return false
+	}
+	changes := 0
+	for k, s := range q.facts.Steps {
+		if s.Effect && q.by[k] < 0 {
+			return false
+		} else if s.Effect {
+			changes++
+		}
+	}
+	return changes > 0
+}
+
+// tried explains a step whose last try is a call.
+func (q *inquest) tried(step, last int) Reason {
+	c := &q.tr.Calls[last]
+	right := "a call of " + q.name(step)
+	switch {
+	case c.Mistake:
+		return q.mistake(last, right)
+	case !c.Happened():
+		return q.unlucky(step, last, right)
+	}
+	return q.unsound(last, step)
+}
+
+// mistake explains a call that was refused for the model's own mistake. The first of the mistakes
+// in a row counts.
+func (q *inquest) mistake(last int, right string) Reason {
+	first := last
+	for first > 0 && q.tr.Calls[first-1].Mistake && q.stepOf(q.tr.Calls[first-1].Tool, 0) >= 0 {
+		first--
+	}
+	c, fit := &q.tr.Calls[first], &q.facts.Calls[first]
+	switch {
+	case len(fit.Waits) > 0:
+		return q.premature(first, fit.Waits[0], q.calledAfter(fit.Waits[0], first))
+	case c.Code == assay1.DependencyFail: // the catalog has changed
+		return q.premature(first, "another tool", false)
+	}
+	if strings.HasSuffix(right, " "+c.Tool) {
+		right += " with arguments that fit"
+	}
+	if c.Code != own.InvalidInput { // the tool refused what it was asked to do
+		step := q.stepOf(c.Tool, 0)
+		if len(fit.Steps) > 0 {
+			step = fit.Steps[0]
+		}
+		for s := range max(step, 0) {
+			open := q.by[s] < 0 || q.by[s] > first
+			if open && (len(fit.Steps) > 0 || q.facts.Steps[s].Effect) {
+				return q.premature(first, q.name(s), q.by[s] > first)
+			}
+		}
+		if len(fit.Steps) > 0 {
+			return q.at(first, assay.Unclear, "the right call of "+c.Tool+" was refused: "+c.Code, right)
+		}
+	}
+	if i := q.source(first); i >= 0 {
+		return q.believed(i)
+	}
+	return q.at(first, assay.WrongArgument, c.Tool+" was refused: "+c.Code, right)
+}
+
+// calledAfter reports whether a tool was called after a call.
+func (q *inquest) calledAfter(tool string, call int) bool {
+	return slices.ContainsFunc(q.tr.Calls[call+1:], func(c assay.CallRecord) bool { return c.Tool == tool })
+}
+
+// premature explains a call that needed a step. If that came later, the order was wrong.
+func (q *inquest) premature(i int, needs string, later bool) Reason {
+	tool := q.tr.Calls[i].Tool
+	if later {
+		return q.at(i, assay.WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", tool, needs),
+			"a call of "+needs+" before it")
+	}
+	for k, s := range q.of[:i] { // it may have gone on before
+		if step := q.stepOf(needs, 0); step >= 0 && s > step && !q.facts.Steps[s].Anywhere {
+			i = k
+			break
+		}
+	}
+	return q.at(i, assay.SkippedStep, fmt.Sprintf("it went on with %s without %s", q.tr.Calls[i].Tool, needs),
+		"a call of "+needs)
+}
+
+// unsound explains a call that happened with wrong data or values, or before its turn.
+func (q *inquest) unsound(i, step int) Reason {
+	c, fit := &q.tr.Calls[i], &q.facts.Calls[i]
+	if fit.Values {
+		for s := range step {
+			if q.by[s] < 0 || q.by[s] > i {
+				return q.premature(i, q.name(s), q.by[s] > i)
+			}
+		}
+	} else if from := q.source(i); from >= 0 {
+		return q.believed(from)
+	}
+	return q.at(i, assay.WrongArgument, c.Tool+" had the wrong data or values",
+		"a call of "+q.name(step)+" with the right ones")
+}
+
+// unlucky explains a step whose last call did not happen.
+func (q *inquest) unlucky(step, last int, right string) Reason {
+	c := &q.tr.Calls[last]
+	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
+	for i := last + 1; i < len(q.tr.Calls); i++ {
+		later := q.stepOf(q.tr.Calls[i].Tool, step+1)
+		if q.tr.Calls[i].Turn > c.Turn && step >= 0 && later >= 0 && !q.facts.Steps[later].Anywhere &&
+			!q.isOf(step, q.tr.Calls[i].Tool) {
+			if c.OK {
+				return q.believed(last)
+			}
+			return q.at(i, assay.SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
+		}
+	}
+	how := q.deserted()
+	switch {
+	case how != "":
+		return q.at(last, assay.AgentFailed, failed+", and then "+how, right+" again")
+	case q.stops() && c.OK: // the answer was an old one
+		return q.believed(last)
+	case q.stops():
+		return q.at(last, assay.NotRetried, failed+" and was not made again", right+" again")
+	}
+	return q.limit(right)
+}
+
+// untried explains a step that was never tried.
+func (q *inquest) untried(step int) Reason {
+	right := "a call of " + q.name(step)
+	last := len(q.tr.Calls) - 1
+	if c := &q.tr.Calls[last]; !c.Mistake && !c.Happened() && !q.wasted(last) {
+		return q.unlucky(-1, last, "a call of "+c.Tool) // a tool that a step builds on
+	}
+	for i := range q.tr.Calls {
+		if s := q.of[i]; s > step && !q.facts.Steps[s].Anywhere {
+			if p := slices.IndexFunc(q.by[:s], func(by int) bool { return by > i }); p >= 0 {
+				return q.premature(i, q.name(p), true)
+			}
+			return q.at(i, assay.SkippedStep, "it went on with "+q.tr.Calls[i].Tool, right)
+		}
+	}
+	if r := q.gaveUp(); r.Cause != "" {
+		return r
+	}
+	if from := q.useful() + 1; from <= last && !(q.stops() && q.again(from)) {
+		if !q.stops() {
+			if r := q.luckless(); r.Cause != "" {
+				return r
+			}
+		}
+		return q.waste(from, right)
+	}
+	if how := q.deserted(); how != "" {
+		return q.failed(how, right)
+	}
+	if q.stops() {
+		if i := q.halved(step); i >= 0 {
+			return q.believed(i)
+		}
+	}
+	if q.claimed() {
+		return Reason{
+			Cause: assay.SkippedStep, Turn: q.turnAfter(last),
+			Because: "it said that it was done", Right: right,
+		}
+	}
+	if turn := q.idleFrom(); turn > 0 || q.stops() {
+		return q.idle(turn, assay.NoAction, right)
+	}
+	return q.limit(right)
+}
+
+// turnAfter returns the turn after a call, as far as there is one.
+func (q *inquest) turnAfter(call int) int {
+	return min(len(q.tr.Turns), q.tr.Calls[call].Turn+1)
+}
+
+// idle explains an episode that ended because nobody acted from a turn on.
+func (q *inquest) idle(turn int, cause assay.Cause, right string) Reason {
+	turn = max(turn, q.turnAfter(len(q.tr.Calls)-1))
+	because := "nothing was done after the last call"
+	if n := len(q.tr.Turns) - turn + 1; n > 0 {
+		because = fmt.Sprintf("the last %s made no call", assay.Counted(n, "turn"))
+	}
+	return Reason{Cause: cause, Turn: turn, Because: because, Right: right}
+}
+
+// gaveUp explains an episode in which nobody acted after a call that happened but whose answer was
+// lost.
+func (q *inquest) gaveUp() Reason {
+	last := len(q.tr.Calls) - 1
+	c := &q.tr.Calls[last]
+	if c.OK || !c.Happened() || !q.stops() || q.deserted() != "" {
+		return Reason{}
+	}
+	return q.at(last, assay.NotRetried,
+		fmt.Sprintf("the answer of call %d (%s) was lost, and it stopped there", last+1, c.Tool),
+		"to find out whether it had happened, and to go on")
+}
+
+// wasted reports whether a call did not do a step and was no try at one that was still open, nor at
+// something that a step builds on.
+func (q *inquest) wasted(i int) bool {
+	c := &q.tr.Calls[i]
+	open := slices.ContainsFunc(q.facts.Calls[i].Steps, func(s int) bool { return q.by[s] < 0 || q.by[s] > i })
+	builds := !q.facts.Planned && !q.e.Path[i].Wasted
+	return q.of[i] < 0 && !(open && !c.Happened() && !c.Mistake) && !builds
+}
+
+// useful returns the last call that was not wasted, or -1.
+func (q *inquest) useful() int {
+	for i := range slices.Backward(q.tr.Calls) {
+		if !q.wasted(i) {
 			return i
 		}
 	}
 	return -1
 }
 
-// waste explains a call that did not bring the task forward.
-func (q inquest) waste(i int, right string) Reason {
-	c := &q.tr.Calls[i]
-	again := slices.ContainsFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
-		return b.Tool == c.Tool && b.Happened()
+// firstWaste returns the first call that took something from the limit that ended the episode and did
+// not bring the task forward, or -1.
+func (q *inquest) firstWaste() int {
+	for i, c := range q.tr.Calls {
+		useful := false // another call of the turn was
+		for k, other := range q.tr.Calls {
+			useful = useful || other.Turn == c.Turn && !q.wasted(k) && q.tr.Ended == assay.TurnLimit
+		}
+		if q.wasted(i) && !useful {
+			return i
+		}
+	}
+	return -1
+}
+
+// again reports whether all calls from a place on repeat what had been done.
+func (q *inquest) again(from int) bool {
+	for i := from; i < len(q.tr.Calls); i++ {
+		if !q.had(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// had reports whether the tool of a call had worked before.
+func (q *inquest) had(i int) bool {
+	return slices.ContainsFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
+		return b.Tool == q.tr.Calls[i].Tool && b.Happened()
 	})
+}
+
+// waste explains a call that did not bring the task forward.
+func (q *inquest) waste(i int, right string) Reason {
+	c := &q.tr.Calls[i]
+	step := q.stepOf(c.Tool, 0)
 	switch {
-	case c.Mistake && q.needed(c.Tool):
+	case c.Mistake && (step >= 0 || q.needed(c.Tool)):
 		return q.mistake(i, right)
-	case again:
+	case q.had(i):
 		return q.at(i, assay.RetriedTooMuch, c.Tool+" had succeeded before", right)
-	case q.step(c.Tool) && c.Happened():
-		return q.at(i, assay.WrongOrder, c.Tool+" was called before its turn", right)
+	case step >= 0 && c.Happened():
+		return q.unsound(i, step)
 	}
 	return q.at(i, assay.WrongTool, "the task has no use for "+c.Tool, right)
 }
 
-// idle explains an episode that ended while nothing was wrong with its calls: its last replies made
-// no call, or there were too few of them.
-func (q inquest) idle(right string) Reason {
+// longSearch is how many turns with nothing but searches at the end are no work any more.
+const longSearch = 3
+
+// limit explains an episode that a limit ended while the model was acting.
+func (q *inquest) limit(right string) Reason {
+	if r := q.luckless(); r.Cause != "" {
+		return r
+	}
+	wasted := q.firstWaste()
+	complete := q.complete()
+	for turn := range q.acted {
+		if q.acted[turn] || world.Of(q.trial.World).Environments {
+			continue
+		}
+		if wasted >= 0 && q.tr.Calls[wasted].Turn <= turn+1 {
+			break
+		}
+		cause := assay.NoAction
+		if complete {
+			cause = assay.NoEnd
+		}
+		return Reason{Cause: cause, Turn: turn + 1, Because: "this turn made no call", Right: right}
+	}
+	if wasted >= 0 {
+		return q.waste(wasted, right)
+	}
+	last := len(q.tr.Calls) - 1
+	if searched := len(q.tr.Turns) - q.tr.Calls[last].Turn; searched >= longSearch {
+		if complete {
+			return q.idle(0, assay.NoEnd, right)
+		}
+		return q.idle(0, assay.NoAction, right)
+	}
+	return Reason{
+		Cause: assay.HitLimit, Turn: len(q.tr.Turns),
+		Because: "no call was wrong, and " + spec.EndedBy(q.tr.Ended),
+		Right:   "the same within the limit",
+	}
+}
+
+// complete reports whether the plan is known and each of its steps was done, as far as the judge asks
+// for them.
+func (q *inquest) complete() bool {
+	for s := range q.facts.Steps {
+		if q.missing(s) {
+			return false
+		}
+	}
+	return len(q.facts.Steps) > 0
+}
+
+// ending explains an episode in which every step was done.
+func (q *inquest) ending() Reason {
+	if i := q.early(); i >= 0 && !q.facts.Done {
+		if last := q.retried(i); last >= 0 {
+			r := q.unlucky(q.of[i], last, "a call of "+q.tr.Calls[i].Tool)
+			if r.Cause != assay.HitLimit {
+				return r
+			}
+		}
+		return q.at(i, assay.WrongOrder, q.tr.Calls[i].Tool+" was called before its turn",
+			"a call of "+q.tr.Calls[i].Tool+" in its place")
+	}
+	const right = "to say that it was done"
+	last := len(q.tr.Calls) - 1
+	if !q.claimed() && q.tr.Ended != assay.Finished {
+		if how := q.deserted(); how != "" {
+			return q.failed(how, right)
+		}
+		if r := q.gaveUp(); r.Cause != "" {
+			return r
+		}
+		if turn := q.idleFrom(); turn > 0 {
+			return q.idle(turn, assay.NoEnd, right)
+		}
+		if from := q.useful() + 1; from <= last {
+			if q.had(from) {
+				return q.waste(from, right)
+			}
+			return q.at(from, assay.NoEnd, "all steps were done, and it went on with "+q.tr.Calls[from].Tool, right)
+		}
+		return q.limit(right)
+	}
 	if how := q.deserted(); how != "" {
 		return q.failed(how, right)
 	}
-	last := q.tr.Calls[len(q.tr.Calls)-1].Turn
-	if last < len(q.tr.Turns) && q.tr.Ended != assay.CallLimit {
-		return Reason{
-			Cause: assay.NoAction, Turn: last + 1,
-			Because: fmt.Sprintf("the last %s made no call", assay.Counted(len(q.tr.Turns)-last, "turn")),
-			Right:   right,
-		}
-	}
-	if first := q.firstWaste(0); first >= 0 {
-		return q.waste(first, right)
-	}
-	return Reason{
-		Cause: assay.BadLuck, Turn: len(q.tr.Turns), Because: "all calls were right, and no turn was left",
-		Right: "the same, with better luck",
-	}
+	return q.answer()
 }
 
-// ending explains an episode in which every step succeeded in its place.
-func (q inquest) ending() Reason {
-	if q.stop() != assay.Answered {
-		useful := 0
-		for i := range q.e.Path {
-			if !q.e.Path[i].Wasted {
-				useful = i + 1
-			}
-		}
-		if first := q.firstWaste(useful); first >= 0 {
-			return q.waste(first, "to say that it was done")
-		}
-		return q.idle("to say that it was done")
-	}
-	if i := q.misled(len(q.tr.Calls)); i >= 0 {
-		return q.believed(i)
-	}
-	because := "the result is not the right one"
-	for _, r := range q.e.Rules {
-		if r.Verdict == "level" && !r.Holds {
-			because, _, _ = strings.Cut(r.Because, " → ")
-			break
-		}
-	}
-	return Reason{
-		Cause: assay.WrongAnswer, Turn: len(q.tr.Turns), Because: because, Right: "another answer",
-	}
-}
-
-// misled returns the first call before a place whose answer was wrong and which was not made again
-// with success, or -1.
-func (q inquest) misled(before int) int {
-	for i, c := range q.tr.Calls[:before] {
-		if c.Fault != assay.FaultStale && c.Fault != assay.FaultWrongShape {
+// early returns the first call that did a step before an earlier one was done, or -1. If only effects
+// decide, the order of other calls does not matter.
+func (q *inquest) early() int {
+	for i, s := range q.of {
+		if s < 0 || !q.ordered(s) {
 			continue
 		}
-		again := slices.ContainsFunc(q.tr.Calls[i+1:], func(l assay.CallRecord) bool {
-			return l.Tool == c.Tool && l.Met() == ""
-		})
-		if !again {
-			return i
+		for p := range s {
+			if q.by[p] > i && q.ordered(p) {
+				return i
+			}
 		}
 	}
 	return -1
 }
 
-func (q inquest) believed(i int) Reason {
-	c := &q.tr.Calls[i]
-	because := fmt.Sprintf("the answer of call %d (%s) lacked a part", i+1, c.Tool)
-	if c.Fault == assay.FaultStale {
-		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
+// ordered reports whether the place of a step in the plan matters.
+func (q *inquest) ordered(step int) bool {
+	s := &q.facts.Steps[step]
+	return q.facts.Ordered && !s.Anywhere || s.Effect
+}
+
+// retried returns the last call that would have made a call good that came too early, but failed by
+// chance, or -1.
+func (q *inquest) retried(early int) int {
+	last := -1
+	for i := early + 1; i < len(q.tr.Calls); i++ {
+		if c := &q.tr.Calls[i]; c.Tool == q.tr.Calls[early].Tool && !c.Mistake && !c.Happened() {
+			last = i
+		}
 	}
-	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
+	return last
+}
+
+// answer explains an episode that ended as it should, after the right calls.
+func (q *inquest) answer() Reason {
+	r := Reason{
+		Cause: assay.WrongAnswer, Turn: len(q.tr.Turns), Because: "the result is not the right one",
+		Right: "another answer",
+	}
+	for _, rule := range q.e.Rules {
+		if rule.Verdict == "level" && !rule.Holds {
+			r.Because, _, _ = strings.Cut(rule.Because, " → ")
+			break
+		}
+	}
+	asked := q.task.Reference != nil && q.task.Reference.Answer != ""
+	if q.facts.Answered && !(q.facts.Opaque && asked) || !q.facts.Answered && q.obscure() {
+		r.Cause, r.Right = assay.Unclear, "what the judge misses"
+		return r
+	}
+	if i := q.told(); i >= 0 {
+		return q.believed(i)
+	}
+	return r
+}
+
+// obscure reports whether a judge of an episode without a known plan misses more than the answer.
+func (q *inquest) obscure() bool {
+	j := q.task.Judge
+	return len(q.facts.Steps) == 0 && !q.facts.Done && j != nil && (q.facts.Opaque || len(j.State) > 0)
+}
+
+// unplanned finds the reason of an episode whose task has no known plan. Then most calls may be right.
+func (q *inquest) unplanned() Reason {
+	last := len(q.tr.Calls) - 1
+	c := &q.tr.Calls[last]
+	for i, fit := range q.facts.Calls {
+		tool := q.tr.Calls[i].Tool
+		lost := slices.IndexFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
+			return b.Tool == tool && sameJSON(b.Arguments, q.tr.Calls[i].Arguments) && b.Happened() &&
+				(fit.Unwanted || !b.OK)
+		})
+		t, _ := q.catalog.Tool(tool)
+		switch {
+		case lost >= 0 && t.Effect != "" && q.tr.Calls[i].Happened():
+			return q.at(i, assay.RepeatedEffect, fmt.Sprintf("%s had happened in call %d", tool, lost+1),
+				"to find out whether it had happened")
+		case fit.Forbidden || fit.Unwanted:
+			return q.at(i, assay.HarmfulEffect, "the task did not ask for the change that "+tool+" made",
+				"not to call it")
+		}
+	}
+	right := "a call of " + c.Tool
+	if how := q.deserted(); how != "" {
+		return q.failed(how, "to go on to the end")
+	}
+	if q.stops() {
+		if r := q.gaveUp(); r.Cause != "" {
+			return r
+		}
+		switch {
+		case c.Mistake:
+			return q.at(last, assay.WrongArgument, c.Tool+" was refused: "+c.Code, right+" with arguments that fit")
+		case !c.Happened() && c.OK:
+			return q.believed(last)
+		case !c.Happened():
+			return q.unlucky(-1, last, right)
+		case q.tr.Ended == assay.Finished:
+			return q.answer()
+		case q.facts.Done && q.facts.Answered:
+			return q.idle(q.idleFrom(), assay.NoEnd, "to say that it was done")
+		}
+		return q.idle(q.idleFrom(), assay.NoAction, "to go on")
+	}
+	for i := range q.tr.Calls {
+		again := func(b assay.CallRecord) bool {
+			return b.Tool == q.tr.Calls[i].Tool && sameJSON(b.Arguments, q.tr.Calls[i].Arguments) &&
+				b.OK && b.Output == q.tr.Calls[i].Output
+		}
+		if q.tr.Calls[i].OK && slices.ContainsFunc(q.tr.Calls[:i], again) {
+			return q.waste(i, "another call")
+		}
+	}
+	return Reason{
+		Cause: assay.HitLimit, Turn: len(q.tr.Turns), Because: spec.EndedBy(q.tr.Ended),
+		Right: "to be done within the limit",
+	}
 }

@@ -318,7 +318,7 @@ func TestPilotOutcome(t *testing.T) {
 	tr := transcript(". read+ ~ note+ parse- parse+ read+ !")
 	got := judgePilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
 	want := assay.Outcome{
-		Level: assay.PartialSuccess, Ended: assay.Finished, Stop: assay.Answered, Cause: assay.RetriedTooMuch,
+		Level: assay.PartialSuccess, Ended: assay.Finished, Stop: assay.Answered, Cause: assay.SkippedStep,
 		ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 5,
 		RequiredTools: []string{"read", "parse", "shape"},
 		ExecutedTools: []string{"read", "note", "parse", "read"},

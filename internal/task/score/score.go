@@ -66,15 +66,16 @@ func (j *Judge) judge(
 		b = e.trace(j.catalog, trial, task, tr)
 	}
 	if o.Level != "" {
-		e.decide(inquest{j.catalog, &e, trial, task, tr})
+		e.decide(newInquest(j.catalog, &e, trial, task, tr))
 	}
 	o.ScoreVersion = d.ScoreVersion
 	planned, known := workflow.Planned(trial.World, task)
 	if o.Best = 1; known {
 		o.Best = j.bounds.Best(trial, planned)
 	}
-	if d.Schedule != nil {
-		faults, _ := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, planned))
+	if d.Throws != nil {
+		faults, _ := spec.Scheduled(workflow.ProblemOf(trial, planned).Calls,
+			d.Steps(j.catalog, planned), d.Throws(j.catalog, trial))
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}
 	return e, b
@@ -82,7 +83,7 @@ func (j *Judge) judge(
 
 // decide finds the reason of an outcome and its error category. A world may have decided the
 // category by rules of its own; they don't know agents.
-func (e *Explanation) decide(q inquest) {
+func (e *Explanation) decide(q *inquest) {
 	o := &e.Outcome
 	e.Reason = q.reason()
 	if o.Level != assay.FullSuccess {

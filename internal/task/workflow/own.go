@@ -6,6 +6,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 func ownTools(worldName string) bool { return world.Of(worldName).OwnTools }
@@ -73,7 +74,10 @@ func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bo
 	if !known {
 		return false
 	}
-	_, survivable := world.Of(trial.World).Schedule(catalog, trial, ProblemOf(trial, planned))
+	d := world.Of(trial.World)
+	_, survivable := spec.Scheduled(
+		ProblemOf(trial, planned).Calls, d.Steps(catalog, planned), d.Throws(catalog, trial),
+	)
 	return survivable
 }
 
@@ -87,7 +91,7 @@ func Winnable(
 	switch {
 	case !known:
 		return true
-	case d.Schedule != nil:
+	case d.Throws != nil:
 		return Survivable(catalog, trial, task)
 	}
 	w, best := d.Begin(ctx, catalog, trial, task), Solve(catalog, ProblemOf(trial, planned))

@@ -8,7 +8,6 @@ import (
 	"context"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -18,7 +17,7 @@ const Name = "assay-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "assay-1.4",
+	ScoreVersion: "assay-1.5",
 
 	Begin: func(
 		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
@@ -28,13 +27,16 @@ var Definition = spec.Definition{
 	Planner: planner,
 	Verdict: Verdict,
 	Course:  newCourse,
+	Facts:   facts,
 
-	Schedule: schedule,
+	Throws: throws,
 
 	Chance: func(reliability float64) float64 {
 		return Chance(assay.Setting{}, reliability, false, false)
 	},
-	Steps: policy.Sequence,
+	Steps: func(catalog *assay.Catalog, required []string) []string {
+		return planOf(catalog, required).steps
+	},
 
 	References:      true,
 	FailuresLast:    true,

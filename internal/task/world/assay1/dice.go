@@ -2,7 +2,6 @@ package assay1
 
 import (
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -51,11 +50,8 @@ func (d *dice) throw(tool string) throw {
 	return t
 }
 
-// schedule implements [spec.Definition].
-func schedule(
-	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-) (faults map[spec.Place]bool, survivable bool) {
+// throws implements [spec.Definition].
+func throws(_ *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault {
 	d := newDice(trial)
-	return spec.Scheduled(problem.Calls, planOf(catalog, problem.Required).steps,
-		func(tool string) assay.ToolFault { return d.throw(tool).fault })
+	return func(tool string) assay.ToolFault { return d.throw(tool).fault }
 }

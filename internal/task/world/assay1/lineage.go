@@ -80,12 +80,19 @@ func planOf(catalog *assay.Catalog, required []string) *plan {
 // follow takes the next call. It reports whether the call is sound for any step, and for the step
 // of the required tool number next.
 func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
+	sound, _ := l.take(call)
+	return sound != 0, next < len(l.places) && sound.Has(l.places[next])
+}
+
+// take takes the next call. It returns the steps for which the call is sound, and whether it has the
+// values that the task determines.
+func (l *lineage) take(call *assay.CallRecord) (sound policy.Set, right bool) {
 	tool, _ := l.catalog.Tool(call.Tool)
 	args, err := parseObject(call.Arguments)
 	if err != nil || call.Mistake {
-		return false, false
+		return 0, false
 	}
-	right := l.right(tool, args)
+	right = l.right(tool, args)
 	d := l.origin(tool, args)
 	d.sound = 0
 	for p, name := range l.steps {
@@ -97,7 +104,7 @@ func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
 	if call.Happened() {
 		l.add(tool, d, right)
 	}
-	return d.sound != 0, next < len(l.places) && d.sound.Has(l.places[next])
+	return d.sound, right
 }
 
 // add records a success.

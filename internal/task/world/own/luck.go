@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -52,14 +51,12 @@ func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 	})
 }
 
-// schedule implements [spec.Definition].
-func schedule(
-	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-) (faults map[spec.Place]bool, survivable bool) {
+// throws implements [spec.Definition].
+func throws(catalog *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault {
 	spent := make(map[string]int)
-	return spec.Scheduled(problem.Calls, problem.Required, func(name string) assay.ToolFault {
+	return func(name string) assay.ToolFault {
 		tool, _ := catalog.Tool(name)
 		spent[name]++
 		return throw(trial, tool, spent[name]-1).fault
-	})
+	}
 }

@@ -17,7 +17,7 @@ const Name = "own-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "own-1.5",
+	ScoreVersion: "own-1.6",
 
 	Begin: func(
 		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
@@ -27,12 +27,13 @@ var Definition = spec.Definition{
 	Planner: planner,
 	Verdict: Verdict,
 	Trace:   trace,
+	Facts:   facts,
 
 	Chance: func(reliability float64) float64 { return reliability },
 	Steps:  func(_ *assay.Catalog, required []string) []string { return required },
 
-	Schedule: schedule,
-	Hidden:   hidden,
+	Throws: throws,
+	Hidden: hidden,
 
 	OwnTools:        true,
 	FaultKinds:      true,

@@ -33,4 +33,5 @@ var Definition = spec.Definition{
 	Course: func(catalog *assay.Catalog, task *assay.Task) *spec.Course {
 		return newCourse(catalog, task.Required)
 	},
+	Facts: facts,
 }

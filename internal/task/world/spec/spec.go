@@ -39,13 +39,14 @@ type Definition struct {
 	// tools in order has Trace instead, which shows how it judged the calls.
 	Course func(catalog *assay.Catalog, task *assay.Task) *Course
 	Trace  func(catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript) Trace
+	// Facts returns what decides the cause of an outcome.
+	Facts func(
+		catalog *assay.Catalog, task *assay.Task, tr *assay.Transcript, o *assay.Outcome,
+	) Facts
 
-	// Schedule returns the faults of tools in the way of a task's plan, and whether an agent that
-	// repeats each step until it has happened completes the plan within its calls. It is nil if the
-	// world does not know the faults.
-	Schedule func(
-		catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
-	) (faults map[Place]bool, survivable bool)
+	// Throws returns a trial's luck: a function that returns the fault, or "", of the next call of a
+	// tool that spends luck. It is nil if the luck depends on more than the tools called.
+	Throws func(catalog *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault
 
 	// Hidden reports whether faults of the tools of a plan can hide what has happened from an agent.
 	// Then the planner's chance is that of an agent that knows it, which the best policy may not

@@ -53,3 +53,50 @@ type Wanted struct {
 	Got    json.RawMessage `json:"got,omitempty"`
 	Right  bool            `json:"right"`
 }
+
+// Facts are what decides the cause of an outcome. They say for which steps of a task's plan the calls
+// are right, whatever the order and whatever the judge looks at, so the same calls have the same cause
+// under every judge.
+type Facts struct {
+	// Steps are the steps of the task's plan. There are none if no plan is known. Planned means that
+	// somebody wrote the plan, so that no other calls are needed.
+	Steps   []Needed
+	Planned bool
+	// Calls has a fit for each call.
+	Calls []Fit
+	// Ordered means that the judge asks for the order of all steps, not only of their effects.
+	Ordered bool
+	// Done means that the judge looks at calls or state, and is content with them. It may still miss
+	// the end, or another answer.
+	Done bool
+	// Answered means that the judge does not miss another answer, as far as it looks at answers.
+	Answered bool
+	// Opaque means that the judge does not say what it misses.
+	Opaque bool
+}
+
+// A Needed is a step of a task's plan.
+type Needed struct {
+	Tools  []string // it is a call of one of them
+	Effect bool     // one of them changes something
+	// Optional means that the judge does not ask for the call itself.
+	Optional bool
+	// Anywhere means that it may come long before the next step, which builds on it.
+	Anywhere bool
+	// Arguments are those of the step, in worlds whose plans state them.
+	Arguments json.RawMessage
+}
+
+// A Fit says how well a call fits the steps, whether or not it succeeded.
+type Fit struct {
+	Steps []int // for which it is right
+	// Values means that it has the values that the task determines, although its data may be wrong.
+	Values bool
+	// Waits are the tools of the plan without which the world refuses the call, because they had not
+	// succeeded.
+	Waits []string
+	// Unwanted means that the judge minds its effect.
+	Unwanted bool
+	// Forbidden means that the judge forbids the call, and Allowed that its effect does not matter.
+	Forbidden, Allowed bool
+}

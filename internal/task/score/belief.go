@@ -1,0 +1,138 @@
+package score
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// damaged returns the calls before a place whose answers were old or lacked a part, and that were not
+// made again with success. Where data are passed by reference, nobody reads the answers.
+func (q *inquest) damaged(before int) (calls []int) {
+	if world.Of(q.trial.World).References {
+		return nil
+	}
+	for i, c := range q.tr.Calls[:before] {
+		again := func(l assay.CallRecord) bool { return l.Tool == c.Tool && l.Met() == "" && l.OK }
+		wrong := c.Fault == assay.FaultStale || c.Fault == assay.FaultWrongShape
+		if wrong && !slices.ContainsFunc(q.tr.Calls[i+1:before], again) {
+			calls = append(calls, i)
+		}
+	}
+	return calls
+}
+
+// source returns the call whose wrong answer has a wrong value of a call, or -1 if the value is the
+// model's own.
+func (q *inquest) source(call int) int {
+	var wanted []string
+	for s := range q.facts.Steps {
+		if q.isOf(s, q.tr.Calls[call].Tool) {
+			wanted = append(wanted, scalars(string(q.facts.Steps[s].Arguments))...)
+		}
+	}
+	for _, i := range q.damaged(call) {
+		says := scalars(q.tr.Calls[i].Output)
+		for _, v := range scalars(q.tr.Calls[call].Arguments) {
+			if slices.Contains(says, v) && !slices.Contains(wanted, v) && !strings.Contains(q.task.Description, v) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// told returns the call whose wrong answer the model handed on in its own, or -1. From a part of a list,
+// any answer follows.
+func (q *inquest) told() int {
+	for _, i := range q.damaged(len(q.tr.Calls)) {
+		output := q.tr.Calls[i].Output
+		if strings.HasPrefix(strings.TrimSpace(output), "[") {
+			return i
+		}
+		for _, v := range scalars(output) {
+			if v != "" && strings.Contains(q.said(), v) && !strings.Contains(q.task.Description, v) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// halved returns the call whose wrong answer lacks a value that a step needs and that the task does not
+// state, or -1.
+func (q *inquest) halved(step int) int {
+	for _, i := range q.damaged(len(q.tr.Calls)) {
+		says := scalars(q.tr.Calls[i].Output)
+		for _, v := range scalars(string(q.facts.Steps[step].Arguments)) {
+			if v != "" && !slices.Contains(says, v) && !strings.Contains(q.task.Description, v) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// believed explains a step that went wrong because the model acted on the answer of a call.
+func (q *inquest) believed(i int) Reason {
+	c := &q.tr.Calls[i]
+	because := fmt.Sprintf("the answer of call %d (%s) lacked a part", i+1, c.Tool)
+	if c.Fault == assay.FaultStale {
+		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
+	}
+	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
+}
+
+// scalars returns the texts, numbers and truth values in a JSON value, as text.
+func scalars(text string) (all []string) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	var add func(v any)
+	add = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, e := range v {
+				add(e)
+			}
+		case []any:
+			for _, e := range v {
+				add(e)
+			}
+		case nil:
+		default:
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	add(v)
+	return all
+}
+
+// sameJSON reports whether two arguments are equal as JSON. None are an empty object.
+func sameJSON(a, b string) bool {
+	return a == b || canonical(a) == canonical(b)
+}
+
+func canonical(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "{}"
+	}
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return text
+	}
+	return string(b)
+}
