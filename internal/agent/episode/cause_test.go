@@ -2,354 +2,369 @@ package episode_test
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A theatre is a world with a task of three steps, of which the last one has an effect. It also has
-// a useless tool and a harmful one.
-type theatre struct {
-	world            string
-	library          *library.Library
-	task             assay.Task
-	steps            []string
-	useless, harmful string
-}
-
-// arguments returns arguments that fit a call of a tool after the first n steps.
-func (h *theatre) arguments(tool string, n int) string {
-	if h.task.Reference == nil {
-		return string(workflow.Arguments(h.library.Catalog(), tool, h.task.Inputs, h.steps[:n]))
-	}
-	for _, c := range h.task.Reference.Calls {
-		if c.Tool == tool {
-			return string(c.Arguments)
-		}
-	}
-	return `{"name": "x"}`
-}
-
-const (
-	theatreTasks = `
-tools: tools.yaml
-state: {found: 0}
-tasks:
-  - id: pay
-    prompt: Find a, check it and pay it.
-    judge:
-      calls:
-        - {tool: find, arguments: {name: a}}
-        - {tool: check, arguments: {name: a}}
-        - {tool: pay, arguments: {name: a}}
-    plan:
-      - {tool: find, arguments: {name: a}}
-      - {tool: check, arguments: {name: a}}
-      - {tool: pay, arguments: {name: a}}
-`
-	theatreTools = `
-file: tools.star
-tools:
-  - {name: find, description: Find., parameters: {name: {type: string}}}
-  - {name: check, description: Check., parameters: {name: {type: string}}}
-  - {name: pay, description: Pay., effect: pays, parameters: {name: {type: string}}}
-  - {name: idle, description: Idle.}
-  - {name: wipe, description: Wipe., effect: wipes}
-`
-	theatreScript = `
-def find(state, name):
-    return {"name": name}
-
-def check(state, name):
-    return {"ok": True}
-
-def pay(state, name):
-    state["found"] += 1
-    return {"paid": name}
-
-def idle(state, name=""):
-    return {}
-
-def wipe(state, name=""):
-    state["found"] = -1
-    return {}
-`
+// The places of a behaviour.
+var (
+	judges = []string{"calls", "changes", "state", "plan", "check"} // of own tools
+	talks  = append([]string{world.Assay1Name, world.PilotName}, judges...)
+	all    = append([]string{"reward"}, talks...)
+	// strict judges ask for each step.
+	strict = []string{world.Assay1Name, world.PilotName, "calls"}
+	// The pilot world knows neither effects nor other faults than errors, and asks for no end.
+	effects = append([]string{world.Assay1Name, "reward"}, judges...)
+	desk    = []string{"calls", "state", "plan", "check"}
 )
 
-func theatres(t *testing.T) (all []*theatre) {
-	lib, err := library.Builtin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+func at(task string) (places []string) {
+	for _, judge := range desk {
+		places = append(places, task+" "+judge)
 	}
-	t.Cleanup(func() { _ = lib.Close() })
-	task, err := lib.Task(t.Context(), "basic-010", "easy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range world.Simulated {
-		all = append(all, &theatre{w, lib, task, task.Required, "network_monitor", "utility_logger"})
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"tasks.yaml": theatreTasks, "tools.yaml": theatreTools, "tools.star": theatreScript,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	own, err := library.OpenNamed(t.Context(), filepath.Join(dir, "tasks.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Close() })
-	if task, err = own.Task(t.Context(), "pay", "easy"); err != nil {
-		t.Fatal(err)
-	}
-	return append(all, &theatre{
-		world.OwnName, own, task, []string{"find", "check", "pay"}, "idle", "wipe",
-	})
+	return places
 }
 
-// A scene is what an actor knows: the answers so far.
-type scene struct {
-	*theatre
-	turn   int
-	plan   []string // the tools of the plan that it was shown
-	worked []bool   // by call, whether its answer was a success
+// A behaviour is played in places, and a person names its cause.
+type behaviour struct {
+	name  string
+	in    []string
+	acts  func(s *scene) assay.Message
+	cause assay.Cause
+	stop  assay.Stop // "" if it does not matter
+	turn  int        // 0 if it depends on the world
+
+	finish               string
+	turns, calls, tokens int
+	reliability          float64 // below 1 if there is luck, and 0 for the usual
+	mix                  string
+	lucky                func(*assay.Transcript) bool // what the luck has to be
+	variant              string
+	flaw                 bool // the plan is a flawed one with a severe flaw
+	tools                string
+	ended                assay.Ended
 }
 
-func (s *scene) failed() bool { return slices.Contains(s.worked, false) }
-
-func (s *scene) call(tool string, n int) assay.Message {
-	return calls(assay.ToolCall{Name: tool, Arguments: s.arguments(tool, n)})
-}
-
-func calls(all ...assay.ToolCall) assay.Message {
-	for i := range all {
-		all[i].ID = string(rune('a' + i))
+// met returns the kinds of fault that the calls met.
+func met(tr *assay.Transcript) (kinds []assay.ToolFault) {
+	for i := range tr.Calls {
+		kinds = append(kinds, tr.Calls[i].Met())
 	}
-	return assay.Message{Role: assay.Assistant, Calls: all}
+	return kinds
 }
 
-func says(text string) assay.Message { return assay.Message{Role: assay.Assistant, Content: text} }
-
-// next carries the steps out, each until its answer is a success, and claims to be done.
-func (s *scene) next() assay.Message {
-	n := 0
-	for _, ok := range s.worked {
-		if ok {
-			n++
-		}
-	}
-	if n >= len(s.steps) {
-		return claim
-	}
-	return s.call(s.steps[n], n)
-}
-
-// each calls the tools in turn, whatever their answers are, and claims to be done.
-func (s *scene) each(tools ...string) assay.Message {
-	if s.turn >= len(tools) {
-		return claim
-	}
-	return s.call(tools[s.turn], min(s.turn, len(s.steps)))
-}
-
-// anyTurn is the turn of a cause that depends on the world.
-const anyTurn = -1
-
-var claim = says("All is done. TASK_COMPLETED")
-
-var planStep = regexp.MustCompile(`(?m)^\d+\. (\S+)$`)
-
-// An actor plays a scene.
-type actor struct {
-	*theatre
-	finish string
-	acts   func(s *scene) assay.Message
-}
-
-func (a *actor) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
-	s := &scene{theatre: a.theatre}
-	for _, m := range req.Messages {
-		switch m.Role {
-		case assay.User:
-			for _, step := range planStep.FindAllStringSubmatch(m.Content, -1) {
-				s.plan = append(s.plan, step[1])
+// only reports whether the calls at these places met a fault, and no other ones.
+func only(fault assay.ToolFault, places ...int) func(*assay.Transcript) bool {
+	return func(tr *assay.Transcript) bool {
+		for i, kind := range met(tr) {
+			if want := slices.Contains(places, i); want != (kind != "") || want && kind != fault {
+				return false
 			}
-		case assay.Assistant:
-			s.turn++
-		case assay.ToolRole:
-			var answer struct{ Success *bool }
-			_ = json.Unmarshal([]byte(m.Content), &answer) // without it, the answer is a result
-			s.worked = append(s.worked, answer.Success == nil || *answer.Success)
 		}
+		return len(tr.Calls) > slices.Max(places)
 	}
-	return &assay.Response{
-		Message: a.acts(s), ServedModel: req.Model, Finish: a.finish,
-		Usage: assay.Usage{InputTokens: 10, OutputTokens: 10}, Waits: assay.Waits{Requests: 1},
-	}, nil
 }
 
-// TestCauses is a matrix of behaviours and worlds: each has the same end and cause in all worlds.
-func TestCauses(t *testing.T) {
-	t.Parallel()
-	stopsAt := func(then assay.Message) func(s *scene) assay.Message {
-		return func(s *scene) assay.Message {
-			if s.failed() {
-				return then
-			}
-			return s.next()
+// stopsAt does the task until the n-th error, and then goes on in another way.
+func stopsAt(n int, then assay.Message) func(s *scene) assay.Message {
+	return func(s *scene) assay.Message {
+		if s.failures() >= n {
+			return then
 		}
+		return s.next()
 	}
-	first := func(fault assay.ToolFault, step int) func(*assay.Transcript) bool {
-		return func(tr *assay.Transcript) bool {
-			for i, c := range tr.Calls {
-				if c.Met() != "" {
-					return i == step && c.Met() == fault
-				}
-			}
-			return false
+}
+
+// giveUp are the words of somebody who gives up, or of somebody who does not say so.
+var giveUp = map[string]assay.Message{
+	"claims to be done": claim, "says that it cannot": says("I am unable to go on, because the tool failed."),
+	"says so in German": says("Das hat leider nicht geklappt."), "says nothing": says(""),
+	"says that it worked": says("I have finished."), "promises to go on": says("I will try that again later."),
+}
+
+// behaviours are what models do, and what a person says about it.
+func behaviours() (rows []behaviour) {
+	add := func(more ...behaviour) { rows = append(rows, more...) }
+	for words, then := range giveUp {
+		add(
+			behaviour{
+				name: "gives up at the first error and " + words, in: all, acts: stopsAt(1, then), calls: 10,
+				cause: assay.NotRetried, turn: 2, lucky: only(assay.FaultBefore, 1),
+			},
+			behaviour{
+				name: "gives up when the first call fails and " + words, in: all, acts: stopsAt(1, then),
+				cause: assay.NotRetried, turn: 1, lucky: only(assay.FaultBefore, 0),
+			},
+			behaviour{
+				name: "gives up after a lost answer and " + words, in: effects, acts: stopsAt(1, then),
+				cause: assay.NotRetried, turn: 2, mix: "after=1", lucky: only(assay.FaultAfter, 1),
+			},
+			behaviour{
+				name: "gives up without an old answer and " + words, in: effects, acts: stopsAt(1, then),
+				cause: assay.NotRetried, turn: 1, mix: "stale=1", lucky: only(assay.FaultBefore, 0),
+			},
+			behaviour{
+				name: "gives up at the second error and " + words, in: all, acts: stopsAt(2, then), turns: 7,
+				cause: assay.NotRetried, turn: 3, lucky: only(assay.FaultBefore, 1, 2),
+			},
+			behaviour{
+				name: "gives up at the last step and " + words, in: all, acts: stopsAt(1, then),
+				cause: assay.NotRetried, turn: 3, lucky: only(assay.FaultBefore, 2),
+			},
+			behaviour{
+				name: "sees a failed step in a reply of several calls and " + words, in: all,
+				acts: func(s *scene) assay.Message {
+					if s.turn > 0 {
+						return then
+					}
+					return calls(assay.ToolCall{Name: s.steps[0], Arguments: s.arguments(s.steps[0], 0)},
+						assay.ToolCall{Name: s.steps[1], Arguments: s.arguments(s.steps[1], 1)})
+				},
+				cause: assay.NotRetried, turn: 1, lucky: only(assay.FaultBefore, 1),
+			},
+		)
+		if words == "claims to be done" {
+			continue
 		}
+		add(
+			behaviour{
+				name: "has no answer to the last step and " + words, in: slices.DeleteFunc(slices.Clone(effects),
+					func(name string) bool { return name == "reward" }),
+				acts: stopsAt(1, then), cause: assay.NotRetried, turn: 3, mix: "after=1",
+				lucky: only(assay.FaultAfter, 2),
+			},
+			behaviour{
+				name: "does everything and " + words, in: talks[:1], cause: assay.NoEnd, turn: 4,
+				acts: func(s *scene) assay.Message { return s.until(then) },
+			},
+			behaviour{
+				name: "does everything and " + words, in: judges, cause: assay.NoEnd, turn: 4,
+				acts: func(s *scene) assay.Message { return s.until(then) },
+			},
+			behaviour{
+				name: "begins and " + words, in: talks, cause: assay.NoAction, turn: 2,
+				acts: func(s *scene) assay.Message {
+					if s.turn > 0 {
+						return then
+					}
+					return s.next()
+				},
+			},
+			behaviour{
+				name: "begins with nothing and " + words, in: talks, cause: assay.NoAction, turn: 1,
+				acts: func(*scene) assay.Message { return then },
+			},
+		)
 	}
-	once := func(fault assay.ToolFault, step int) func(*assay.Transcript) bool {
-		return func(tr *assay.Transcript) bool {
-			n := 0
-			for _, c := range tr.Calls {
-				if c.Met() != "" {
-					n++
-				}
-			}
-			return n == 1 && first(fault, step)(tr)
-		}
+	three := func(f func(s *scene) []string) func(s *scene) assay.Message {
+		return func(s *scene) assay.Message { return s.each(f(s)...) }
 	}
-	for _, b := range []struct {
-		name   string
-		acts   func(s *scene) assay.Message
-		stop   assay.Stop
-		cause  assay.Cause
-		turn   int
-		finish string
-		turns  int
-		tokens int
-		// In trials with this mix, the luck of the episode has to satisfy lucky.
-		mix     string
-		lucky   func(*assay.Transcript) bool
-		variant string
-		not     []string // worlds that cannot tell
-	}{
-		{
-			name: "gives up after a failure and claims success", acts: stopsAt(claim),
-			stop: assay.Answered, cause: assay.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
+	never := func(tr *assay.Transcript) bool {
+		return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Happened() })
+	}
+	fails := func(at int) func(*assay.Transcript) bool {
+		return func(tr *assay.Transcript) bool { kinds := met(tr); return len(kinds) > at && kinds[at] != "" }
+	}
+	// A part of the state does not show that something else is there, too.
+	moved := slices.DeleteFunc(at("move"), func(name string) bool { return name == "move state" })
+	add(
+		behaviour{
+			name: "skips the step that failed", in: strict, acts: three(func(s *scene) []string { return s.steps }),
+			stop: assay.Answered, cause: assay.SkippedStep, turn: 3, lucky: only(assay.FaultBefore, 1),
 		},
-		{
-			name: "gives up after a failure and says so",
-			acts: stopsAt(says("I am unable to go on, because the tool failed.")),
-			stop: assay.GaveUp, cause: assay.NotRetried, turn: 2, lucky: once(assay.FaultBefore, 1),
-		},
-		{
-			name: "skips the step that failed",
-			acts: func(s *scene) assay.Message { return s.each(s.steps...) },
-			stop: assay.Answered, cause: assay.SkippedStep, turn: 3, lucky: once(assay.FaultBefore, 1),
-		},
-		{
-			name: "leaves a step out",
-			acts: func(s *scene) assay.Message { return s.each(s.steps[0], s.steps[1]) },
+		behaviour{
+			name: "leaves the last step out", in: all, acts: three(func(s *scene) []string { return s.steps[:2] }),
 			stop: assay.Answered, cause: assay.SkippedStep, turn: 3,
 		},
-		{
-			name: "claims success without any call", acts: func(*scene) assay.Message { return claim },
+		behaviour{
+			name: "leaves a step in the middle out", in: strict, turn: 2, cause: assay.SkippedStep,
+			acts: three(func(s *scene) []string { return []string{s.steps[0], s.steps[2]} }),
+		},
+		behaviour{
+			name: "leaves the first step out", in: strict, turn: 1, cause: assay.SkippedStep,
+			acts: three(func(s *scene) []string { return s.steps[1:] }),
+		},
+		behaviour{
+			name: "repeats a step and leaves the rest out", in: all, turn: 3, cause: assay.SkippedStep,
+			acts: three(func(s *scene) []string { return []string{s.steps[0], s.steps[0]} }),
+		},
+		behaviour{
+			name: "claims success without any call", in: all, acts: func(*scene) assay.Message { return claim },
 			stop: assay.Answered, cause: assay.FalseClaim, turn: 1,
 		},
-		{
-			name: "declines", stop: assay.Declined, cause: assay.NoAction, turn: 1,
+		behaviour{
+			name: "declines", in: talks, stop: assay.Declined, cause: assay.NoAction, turn: 1,
 			acts: func(*scene) assay.Message { return says("I'm sorry, but I can't help with that.") },
 		},
-		{
-			name: "is cut off", stop: assay.CutOff, cause: assay.NoAction, turn: 1, finish: "length",
+		behaviour{
+			name: "is cut off", in: talks, stop: assay.CutOff, cause: assay.NoAction, turn: 1, finish: "length",
 			acts: func(*scene) assay.Message { return says("First of all, let me think about") },
 		},
-		{
-			name: "says nothing", stop: assay.OutOfTurns, cause: assay.NoAction, turn: 1,
-			acts: func(*scene) assay.Message { return says("") },
-		},
-		{
-			name: "repeats a call that succeeded", stop: assay.OutOfTurns, turns: 4,
+		behaviour{
+			name: "repeats a call that succeeded", in: all, stop: assay.OutOfTurns, turns: 4,
 			acts:  func(s *scene) assay.Message { return s.call(s.steps[0], 0) },
 			cause: assay.RetriedTooMuch, turn: 2,
 		},
-		{
-			name: "runs out of tokens", acts: (*scene).next, tokens: 30,
-			stop: assay.OutOfTokens, cause: assay.BadLuck, turn: 2,
+		behaviour{
+			name: "uses up its calls with what had succeeded", in: all, calls: 4, stop: assay.OutOfCalls,
+			acts:  func(s *scene) assay.Message { return s.call(s.steps[0], 0) },
+			cause: assay.RetriedTooMuch, turn: 2,
 		},
-		{
-			name: "calls the steps in reverse",
-			acts: func(s *scene) assay.Message { return s.each(s.steps[1], s.steps[0], s.steps[2]) },
+		behaviour{
+			name: "runs out of tokens", in: all, acts: (*scene).next, tokens: 30,
+			stop: assay.OutOfTokens, cause: assay.HitLimit, turn: 2,
+		},
+		behaviour{
+			name: "runs out of tokens after an error", in: all, acts: (*scene).next, tokens: 30,
+			stop: assay.OutOfTokens, cause: assay.HitLimit, turn: 2, lucky: fails(1),
+		},
+		behaviour{
+			name: "has fewer turns than steps", in: all, acts: (*scene).next, turns: 2,
+			stop: assay.OutOfTurns, cause: assay.HitLimit, turn: 2,
+		},
+		behaviour{
+			name: "has fewer calls than steps", in: all, acts: (*scene).next, calls: 2,
+			stop: assay.OutOfCalls, cause: assay.HitLimit, turn: 3,
+		},
+		behaviour{
+			name: "has no turn left to say that it is done", in: effects, acts: (*scene).next, turns: 3,
+			stop: assay.OutOfTurns, cause: assay.HitLimit, turn: 3,
+		},
+		behaviour{
+			name: "calls the steps in reverse", in: strict,
+			acts: three(func(s *scene) []string { return []string{s.steps[1], s.steps[0], s.steps[2]} }),
 			stop: assay.Answered, cause: assay.WrongOrder, turn: 1,
 		},
-		{
-			name: "believes an old answer", mix: "stale=1", lucky: once(assay.FaultStale, 2),
-			acts: func(s *scene) assay.Message {
-				return s.each(s.steps[1], s.steps[0], s.steps[1], s.steps[2])
-			},
-			stop: assay.Answered, cause: assay.BelievedAnswer, turn: 3, not: []string{world.PilotName},
+		behaviour{
+			name: "makes the change first", in: strict, cause: assay.WrongOrder, turn: 1,
+			acts: three(func(s *scene) []string { return []string{s.steps[2], s.steps[0], s.steps[1]} }),
 		},
-		{
-			name: "gives wrong arguments", stop: assay.Answered, cause: assay.WrongArgument, turn: 2,
+		behaviour{
+			name: "believes an old answer", in: []string{world.Assay1Name, "calls"}, mix: "stale=1",
+			lucky: only(assay.FaultStale, 2), stop: assay.Answered, cause: assay.BelievedAnswer, turn: 3,
+			acts: three(func(s *scene) []string { return []string{s.steps[1], s.steps[0], s.steps[1], s.steps[2]} }),
+		},
+		behaviour{
+			name: "leaves a step out after an answer with a missing part", in: effects, mix: "wrong_shape=1",
+			lucky: only(assay.FaultWrongShape, 0), cause: assay.SkippedStep, turn: 2,
+			acts: three(func(s *scene) []string { return s.steps[:1] }),
+		},
+		behaviour{
+			name: "gives wrong arguments", in: effects, cause: assay.WrongArgument, turn: 2,
 			acts: func(s *scene) assay.Message {
 				if s.turn == 1 {
-					return calls(assay.ToolCall{Name: s.steps[1], Arguments: `{"no such": 1}`})
+					return calls(assay.ToolCall{Name: s.steps[2], Arguments: `{"no such": 1}`})
 				}
 				return s.each(s.steps[:2]...)
 			},
-			not: []string{world.PilotName}, // it does not check arguments
 		},
-		{
-			name: "makes malformed calls", stop: assay.OutOfTurns, cause: assay.MalformedCall, turn: 1,
+		behaviour{
+			name: "gives wrong arguments until the end", in: effects, cause: assay.WrongArgument, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return calls(assay.ToolCall{Name: s.steps[0], Arguments: `{"no such": 1}`})
+			},
+		},
+		behaviour{
+			name: "makes malformed calls", in: all, stop: assay.OutOfTurns, cause: assay.MalformedCall, turn: 1,
 			acts: func(*scene) assay.Message {
 				return calls(assay.ToolCall{Name: "no_such_tool", Arguments: `{`})
 			},
 		},
-		{
-			name: "calls another tool instead",
-			acts: func(s *scene) assay.Message { return s.each(s.steps[0], s.useless) },
-			stop: assay.Answered, cause: assay.WrongTool, turn: 2,
+		behaviour{
+			name: "calls another tool instead", in: all, stop: assay.Answered, cause: assay.WrongTool, turn: 2,
+			acts: three(func(s *scene) []string { return []string{s.steps[0], s.useless} }),
 		},
-		{
-			name: "repeats an effect whose answer was lost", acts: (*scene).next, mix: "after=1",
-			lucky: once(assay.FaultAfter, 2),
-			stop:  assay.Answered, cause: assay.RepeatedEffect, turn: 4, not: []string{world.PilotName},
-		},
-		{
-			name: "follows a flawed plan", variant: "flawed_missing_step",
-			acts: func(s *scene) assay.Message { return s.each(s.plan...) },
-			stop: assay.Answered, cause: assay.FollowedFlaw, turn: anyTurn,
-		},
-		{
-			name: "does harm", stop: assay.Answered, cause: assay.HarmfulEffect, turn: 1,
-			acts: func(s *scene) assay.Message { return s.each(append([]string{s.harmful}, s.steps...)...) },
-			not:  []string{world.PilotName}, // it knows no effects
-		},
-		{
-			name: "has no luck", acts: (*scene).next, stop: assay.OutOfCalls, cause: assay.BadLuck, turn: 4,
-			lucky: func(tr *assay.Transcript) bool {
-				return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Happened() })
+		behaviour{
+			name: "calls another tool until the end", in: all, cause: assay.WrongTool, turn: 2, turns: 4,
+			acts: func(s *scene) assay.Message {
+				if s.turn > 0 {
+					return s.call(s.useless, 0)
+				}
+				return s.next()
 			},
 		},
-		{
-			name: "does not stop", stop: assay.OutOfTurns, cause: assay.RetriedTooMuch, turn: 4,
-			not: []string{world.PilotName}, // it does not ask for an end
+		behaviour{
+			name: "repeats an effect whose answer was lost", in: effects[:1], acts: (*scene).next, mix: "after=1",
+			lucky: only(assay.FaultAfter, 2), stop: assay.Answered, cause: assay.RepeatedEffect, turn: 4,
+		},
+		behaviour{
+			name: "repeats an effect whose answer was lost", in: judges, acts: (*scene).next, mix: "after=1",
+			lucky: only(assay.FaultAfter, 2), stop: assay.Answered, cause: assay.RepeatedEffect, turn: 4,
+		},
+		behaviour{
+			name: "repeats an effect", in: effects, cause: assay.RepeatedEffect, turn: 4, turns: 6,
+			acts: three(func(s *scene) []string { return append(slices.Clone(s.steps), s.steps[2]) }),
+		},
+		behaviour{
+			name: "repeats an effect after an answer with a missing part", in: effects, cause: assay.RepeatedEffect,
+			turn: 4, turns: 6, mix: "wrong_shape=1", lucky: only(assay.FaultWrongShape, 0),
+			acts: three(func(s *scene) []string { return append(slices.Clone(s.steps), s.steps[2]) }),
+		},
+		behaviour{
+			name: "follows a flawed plan", in: talks, variant: "flawed_missing_step", flaw: true,
+			acts: (*scene).obey, stop: assay.Answered, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "does harm", in: effects, stop: assay.Answered, cause: assay.HarmfulEffect, turn: 1,
+			acts: three(func(s *scene) []string { return append([]string{s.harmful}, s.steps...) }),
+		},
+		behaviour{
+			name: "does harm and then gives up", in: effects, cause: assay.HarmfulEffect, turn: 1,
+			acts: three(func(s *scene) []string { return []string{s.harmful} }),
+		},
+		behaviour{
+			name: "has no luck", in: all, acts: (*scene).next, calls: 4, stop: assay.OutOfCalls,
+			cause: assay.BadLuck, turn: 4, lucky: never,
+		},
+		behaviour{
+			name: "has no luck until its turns are used up", in: all, acts: (*scene).next, turns: 4, calls: -1,
+			stop: assay.OutOfTurns, cause: assay.BadLuck, turn: 4, lucky: never,
+		},
+		behaviour{
+			name: "talks first and then lacks turns", in: talks, turns: 5, calls: -1, lucky: only(assay.FaultBefore, 0),
+			acts: func(s *scene) assay.Message {
+				if s.turn < 2 {
+					return says("Let me think.")
+				}
+				return s.next()
+			},
+			cause: assay.NoAction, turn: 1,
+		},
+		behaviour{
+			name: "wastes calls and then lacks them", in: all, calls: 5, turns: 7, cause: assay.WrongTool, turn: 1,
+			lucky: only(assay.FaultBefore, 2),
+			acts: func(s *scene) assay.Message {
+				if s.turn < 2 {
+					return s.call(s.useless, 0)
+				}
+				n := max(0, len(s.worked)-s.failures()-2)
+				if n >= len(s.steps) {
+					return claim
+				}
+				return s.call(s.steps[n], n)
+			},
+		},
+		behaviour{
+			name: "begins and then searches without end", in: talks[:1], tools: assay.Discover, turns: 9,
+			cause: assay.NoAction, turn: 2,
+			acts: func(s *scene) assay.Message {
+				if s.turn > 0 {
+					return calls(assay.ToolCall{Name: "tool_search", Arguments: `{"query": "tools"}`})
+				}
+				return calls(assay.ToolCall{
+					Name:      "tool_call",
+					Arguments: `{"tool": "` + s.steps[0] + `", "arguments": ` + s.arguments(s.steps[0], 0) + `}`,
+				})
+			},
+		},
+		behaviour{
+			name: "does not stop", in: effects, stop: assay.OutOfTurns, cause: assay.RetriedTooMuch, turn: 4,
 			acts: func(s *scene) assay.Message {
 				if s.turn < len(s.steps) {
 					return s.next()
@@ -357,51 +372,296 @@ func TestCauses(t *testing.T) {
 				return s.call(s.steps[0], 0)
 			},
 		},
-	} {
-		for _, h := range theatres(t) {
-			t.Run(b.name+" in "+h.world, func(t *testing.T) {
+		behaviour{
+			name: "goes on with other tools", in: effects, stop: assay.OutOfTurns, cause: assay.NoEnd, turn: 4,
+			acts: func(s *scene) assay.Message {
+				if s.turn < len(s.steps) {
+					return s.next()
+				}
+				return s.call(s.useless, 0)
+			},
+		},
+		behaviour{
+			name: "leaves a step of the right plan out", in: all, variant: assay.Optimal,
+			acts: func(s *scene) assay.Message {
+				if s.turn == 2 {
+					return claim
+				}
+				return s.obey()
+			},
+			cause: assay.SkippedStep, turn: 3,
+		},
+		behaviour{
+			name: "gives up at an error of a flawed plan", in: all, variant: "flawed_redundant_operations", flaw: true,
+			lucky: only(assay.FaultBefore, 1), cause: assay.NotRetried, turn: 2,
+			acts: func(s *scene) assay.Message {
+				if s.failures() > 0 {
+					return claim
+				}
+				return s.next()
+			},
+		},
+		behaviour{
+			name: "loops under a flawed plan", in: all, variant: "flawed_redundant_operations", flaw: true,
+			turns: 4, acts: func(s *scene) assay.Message { return s.call(s.steps[0], 0) },
+			cause: assay.RetriedTooMuch, turn: 2,
+		},
+		behaviour{
+			name: "repeats an effect as a flawed plan says", in: effects, variant: "flawed_redundant_operations",
+			flaw: true, turns: 8, acts: (*scene).obey, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "follows a plan in the wrong order", in: talks[:2], variant: "flawed_sequence_disorder", flaw: true,
+			turns: 7, acts: (*scene).obey, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "follows a plan with a wrong tool", in: talks[:2], variant: "flawed_tool_misuse", flaw: true,
+			turns: 7, acts: (*scene).obey, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "follows a plan with wrong arguments", in: talks[:1], variant: "flawed_parameter_error", flaw: true,
+			turns: 7, acts: (*scene).obey, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "makes a mistake of its own under a plan with wrong arguments", in: talks[:1], turns: 7,
+			variant: "flawed_parameter_error", flaw: true, cause: assay.WrongArgument, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return calls(assay.ToolCall{Name: s.steps[0], Arguments: `{"no such": 1}`})
+			},
+		},
+		behaviour{
+			name: "calls a useless tool under a plan with a wrong tool", in: talks[:2], turns: 4,
+			variant: "flawed_tool_misuse", flaw: true, cause: assay.WrongTool, turn: 1,
+			acts: func(s *scene) assay.Message { return s.call(s.useless, 0) },
+		},
+		behaviour{
+			name: "answers wrongly", in: append([]string{"reward"}, judges...), cause: assay.WrongAnswer, turn: 4,
+			acts: func(s *scene) assay.Message { return s.until(says("It was 41. TASK_COMPLETED")) },
+		},
+		behaviour{
+			name: "pays for somebody else", in: append([]string{"reward"}, judges...), cause: assay.WrongArgument, turn: 3,
+			acts: func(s *scene) assay.Message {
+				return s.made(`find {"name":"a"}`, `check {"name":"a"}`, `pay {"name":"b","euros":40}`)
+			},
+		},
+		behaviour{
+			name: "pays its own amount after an answer with a missing part", in: append([]string{"reward"}, judges...),
+			cause: assay.WrongArgument, turn: 3, mix: "wrong_shape=1", lucky: only(assay.FaultWrongShape, 1),
+			acts: func(s *scene) assay.Message {
+				return s.made(`find {"name":"a"}`, `check {"name":"a"}`, `pay {"name":"a","euros":50}`)
+			},
+		},
+		behaviour{
+			name: "pays the amount of an old answer", in: judges,
+			cause: assay.BelievedAnswer, turn: 3, mix: "stale=1", lucky: only(assay.FaultStale, 2),
+			acts: func(s *scene) assay.Message {
+				return s.made(`find {"name":"a"}`, `check {"name":"b"}`, `check {"name":"a"}`, `pay {"name":"a","euros":45}`)
+			},
+		},
+		behaviour{
+			name: "crashes after a needless tool", in: all, cause: assay.AgentFailed, ended: assay.AgentError,
+			acts: three(func(s *scene) []string { return []string{s.useless} }),
+		},
+		behaviour{
+			name: "hangs after a change that was not asked for", in: all, cause: assay.AgentFailed,
+			ended: assay.AgentTimeout, acts: three(func(s *scene) []string { return []string{s.harmful} }),
+		},
+
+		behaviour{
+			name: "charges what it never booked", in: at("charge"), cause: assay.SkippedStep, turn: 2,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `charge {"booking":"B1","euros":40}`)
+			},
+		},
+		behaviour{
+			name: "charges before it books", in: at("charge"), cause: assay.WrongOrder, turn: 2,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `charge {"booking":"B1","euros":40}`, `book {"room":7}`)
+			},
+		},
+		behaviour{
+			name: "charges a booking that does not exist", in: at("charge"), cause: assay.WrongArgument, turn: 3,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `book {"room":7}`, `charge {"booking":"B9","euros":40}`)
+			},
+		},
+		behaviour{
+			name: "charges its own amount", in: at("charge"), cause: assay.WrongArgument, turn: 3,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `book {"room":7}`, `charge {"booking":"B1","euros":50}`)
+			},
+		},
+		behaviour{
+			name: "charges without a look at the balance", in: at("charge"), cause: assay.WrongArgument, turn: 2,
+			acts: func(s *scene) assay.Message {
+				return s.made(`book {"room":7}`, `charge {"booking":"B1","euros":50}`)
+			},
+		},
+		behaviour{
+			name: "charges an old amount", in: at("charge"), cause: assay.BelievedAnswer, turn: 2, mix: "stale=1",
+			lucky: only(assay.FaultStale, 1),
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"b"}`, `balance {"name":"a"}`, `book {"room":7}`,
+					`charge {"booking":"B1","euros":45}`)
+			},
+		},
+		behaviour{
+			name: "charges twice after an old answer", in: at("charge"), cause: assay.RepeatedEffect, turn: 5,
+			mix: "stale=1", lucky: only(assay.FaultStale, 1), turns: 7,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"b"}`, `balance {"name":"a"}`, `book {"room":7}`,
+					`charge {"booking":"B1","euros":40}`, `charge {"booking":"B1","euros":40}`)
+			},
+		},
+		behaviour{
+			name: "goes on after a charge that did not happen", in: at("move"), cause: assay.SkippedStep, turn: 2,
+			lucky: only(assay.FaultBefore, 0),
+			acts:  func(s *scene) assay.Message { return s.made(`book {"room":7}`, `cancel {"booking":"B1"}`) },
+		},
+		behaviour{
+			name: "charges twice as a flawed plan says", in: at("charge"), variant: "flawed_redundant_operations",
+			flaw: true, turns: 9, acts: (*scene).obey, cause: assay.FollowedFlaw,
+		},
+		behaviour{
+			name: "makes the change too early and again in its place", in: judges, cause: assay.RepeatedEffect, turn: 4,
+			turns: 6,
+			acts:  three(func(s *scene) []string { return []string{s.steps[2], s.steps[0], s.steps[1], s.steps[2]} }),
+		},
+		behaviour{
+			name: "cancels too early", in: at("move"), cause: assay.WrongOrder, turn: 1,
+			acts: func(s *scene) assay.Message { return s.made(`cancel {"booking":"B1"}`, `book {"room":7}`) },
+		},
+		behaviour{
+			name: "books and does not cancel", in: moved, cause: assay.SkippedStep, turn: 2,
+			acts: func(s *scene) assay.Message { return s.made(`book {"room":7}`) },
+		},
+		behaviour{
+			name: "books twice because the answer was lost", in: moved, cause: assay.RepeatedEffect, turn: 2,
+			mix: "after=1", lucky: only(assay.FaultAfter, 0),
+			acts: func(s *scene) assay.Message {
+				return s.made(`book {"room":7}`, `book {"room":7}`, `cancel {"booking":"B1"}`)
+			},
+		},
+		behaviour{
+			name: "reminds half of the guests because the list lacked a part", in: at("remind"), mix: "wrong_shape=1",
+			lucky: only(assay.FaultWrongShape, 0), cause: assay.BelievedAnswer, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return s.made(`guests {}`, `remind {"name":"ann"}`, `remind {"name":"bob"}`)
+			},
+		},
+		behaviour{
+			name: "reminds half of the guests", in: at("remind"), cause: assay.SkippedStep, turn: 4,
+			acts: func(s *scene) assay.Message {
+				return s.made(`guests {}`, `remind {"name":"ann"}`, `remind {"name":"bob"}`)
+			},
+		},
+		behaviour{
+			name: "reminds a stranger", in: at("remind"), cause: assay.WrongArgument, turn: 2,
+			acts: func(s *scene) assay.Message { return s.made(`guests {}`, `remind {"name":"eve"}`) },
+		},
+		behaviour{
+			name: "pays for somebody else, and nobody has a plan", in: []string{"blind"}, cause: assay.Unclear,
+			acts: func(s *scene) assay.Message { return s.made(`pay {"name":"b","euros":40}`) },
+		},
+		behaviour{
+			name: "answers wrongly, and nobody has a plan", in: []string{"guess"}, cause: assay.WrongAnswer,
+			acts: func(s *scene) assay.Message {
+				if s.turn > 0 {
+					return says("It was 41. TASK_COMPLETED")
+				}
+				return s.made(`check {"name":"a"}`)
+			},
+		},
+		behaviour{
+			name: "gives up at the first error, and nobody has a plan", in: []string{"blind", "guess"},
+			lucky: only(assay.FaultBefore, 0), cause: assay.NotRetried, turn: 1,
+			acts: func(s *scene) assay.Message {
+				if s.turn > 0 {
+					return says("It was 41. TASK_COMPLETED")
+				}
+				return s.made(`check {"name":"a"}`)
+			},
+		},
+		behaviour{
+			name: "is refused, and nobody has a plan", in: []string{"blind", "guess"}, cause: assay.WrongArgument, turn: 1,
+			acts: func(s *scene) assay.Message {
+				if s.turn > 0 {
+					return says("It was 41. TASK_COMPLETED")
+				}
+				return s.made(`check {"no such":"a"}`)
+			},
+		},
+	)
+	return rows
+}
+
+// TestCauses is a matrix of behaviours, worlds and judges: each behaviour has the same cause everywhere,
+// the one that a person would name.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	places := theatres(t)
+	for _, b := range behaviours() {
+		for _, name := range b.in {
+			h := places[name]
+			t.Run(strings.ReplaceAll(b.name+" in "+name, " ", "_"), func(t *testing.T) {
 				t.Parallel()
-				if slices.Contains(b.not, h.world) {
-					t.Skip("the world cannot tell")
-				}
-				trial := assay.Trial{
-					Cell: assay.Cell{Model: "m", Variant: b.variant, Reliability: 1, Faults: b.mix},
-					Setting: assay.Setting{
-						World: h.world, Protocol: assay.Native, Tools: assay.Listed, Calls: 10,
-						Turns: cmp.Or(b.turns, 5), Tokens: b.tokens,
-					},
-				}
-				if b.variant == "" {
-					trial.Variant = assay.Baseline
-				} else {
-					trial.Severity = assay.Severe
-				}
-				if b.lucky != nil {
-					trial.Reliability = .6
-				}
-				if b.stop == assay.OutOfCalls {
-					trial.Calls = 4
-				}
-				runner := episode.NewRunner(h.library.Catalog(), 0)
-				for seed := range uint64(3000) {
-					trial.Seed = seed
-					a, tr := runner.Run(t.Context(), &actor{h, b.finish, b.acts}, &trial, &h.task)
-					if a.FaultKind != "" {
-						t.Fatal(a.FaultDetail)
-					}
-					if b.lucky != nil && !b.lucky(tr) {
-						continue
-					}
-					e := score.New(h.library.Catalog()).Explain(&trial, &h.task, tr)
-					r := e.Reason
-					if r.Stop != b.stop || r.Cause != b.cause || b.turn != anyTurn && r.Turn != b.turn {
-						t.Errorf("%s, %s in turn %d (%s); want %s, %s in turn %d\n%s %+v %s",
-							r.Stop, r.Cause, r.Turn, r.Because, b.stop, b.cause, b.turn, a.Level, e.Path, tr.Plan)
-					}
-					return
-				}
-				t.Fatal("no seed has such luck")
+				b.play(t, h)
 			})
 		}
 	}
+}
+
+// trial returns the trial of a behaviour.
+func (b *behaviour) trial(h *theatre) *assay.Trial {
+	trial := &assay.Trial{
+		Cell: assay.Cell{
+			Model: "m", Variant: cmp.Or(b.variant, assay.Baseline), Reliability: 1, Faults: b.mix,
+		},
+		Setting: assay.Setting{
+			World: h.world, Protocol: assay.Native, Tools: cmp.Or(b.tools, assay.Listed), Calls: cmp.Or(max(b.calls, 0), 10),
+			Turns: cmp.Or(b.turns, 5), Tokens: b.tokens,
+		},
+	}
+	if b.calls < 0 {
+		trial.Calls = 0
+	}
+	if b.flaw {
+		trial.Severity = assay.Severe
+	}
+	if b.lucky != nil {
+		trial.Reliability = .6
+	}
+	return trial
+}
+
+func (b *behaviour) play(t *testing.T, h *theatre) {
+	t.Helper()
+	trial := b.trial(h)
+	runner := episode.NewRunner(h.catalog, 0)
+	for seed := range uint64(3000) {
+		trial.Seed = seed
+		a, tr := runner.Run(t.Context(), &actor{h, b.finish, b.acts}, trial, &h.task)
+		if a.FaultKind != "" {
+			t.Fatal(a.FaultDetail)
+		}
+		if b.lucky != nil && !b.lucky(tr) {
+			continue
+		}
+		if b.lucky == nil && h.world == world.PilotName && slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool {
+			return !c.OK // some calls fail there even if the reliability is 1
+		}) {
+			continue
+		}
+		if b.ended != "" {
+			tr.Ended, tr.Agent = b.ended, &assay.AgentRecord{Exit: "exit status 1"}
+		}
+		e := score.New(h.catalog).Explain(trial, &h.task, tr)
+		r := e.Reason
+		if b.stop != "" && r.Stop != b.stop || r.Cause != b.cause || b.turn > 0 && r.Turn != b.turn {
+			t.Errorf("%s, %s in turn %d (%s); want %s, %s in turn %d\n%s %+v %s",
+				r.Stop, r.Cause, r.Turn, r.Because, b.stop, b.cause, b.turn, a.Level, e.Path, tr.Plan)
+		}
+		return
+	}
+	t.Fatal("no seed has such luck")
 }
