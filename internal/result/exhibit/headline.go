@@ -156,7 +156,11 @@ func lossText(l report.Losses) string {
 			pointsText(l.Largest.AtLeast), whereText(l.Largest), pointsText(l.Largest.Points))
 	}
 	text := "none beyond chance"
-	if l.TaskTrials > l.Fewest {
+	switch {
+	case l.Clusters < l.ClustersNeeded:
+		text += fmt.Sprintf("; what a level costs shows on %d independent tasks or more, and there are %d",
+			l.ClustersNeeded, l.Clusters)
+	case l.TaskTrials > l.Fewest:
 		text += fmt.Sprintf("; a task that always fails would show with %s (some have %d)",
 			assay.Counted(l.TaskTrials, "trial"), l.Fewest)
 	}

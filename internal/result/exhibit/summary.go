@@ -48,6 +48,10 @@ func (a analysis) moreTasks(p report.Paired) string {
 	if p.Clusters < 2 {
 		return found
 	}
+	costs := func(s report.Standing) bool { return s.FlawedPlan != nil || s.FailingTools != nil }
+	if slices.ContainsFunc(a.Standings, costs) {
+		return "Compare what flawed plans and failing tools cost them, below. " + found
+	}
 	return "Choose by cost or speed. " + found
 }
 

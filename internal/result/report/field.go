@@ -137,12 +137,17 @@ func (c *cell) addRecord(r *record, d Design) {
 // would depend on the mixture that was planned.
 func (f *field) choosePlain() {
 	plain, name := plainCells(f.common)
+	if len(plain) == 0 && len(f.common) > 0 { // flawed plans only
+		plain, name = f.common, FlawedPlans
+	}
 	most := 0.
 	for _, c := range plain {
 		most = max(most, c.Reliability)
 	}
 	f.plain = where(plain, func(c assay.Cell) bool { return c.Reliability == most })
-	switch plan := map[string]string{RightPlan: "the right plan", assay.Baseline: "no plan"}[name]; {
+	switch plan := map[string]string{
+		RightPlan: "the right plan", assay.Baseline: "no plan", FlawedPlans: FlawedPlans,
+	}[name]; {
 	case name == "":
 	case most == 1:
 		f.condition = cmp.Or(plan, "variant "+name) + " and " + Reliable

@@ -30,6 +30,10 @@ type Losses struct {
 	// some task has. Both are 0 without tasks to compare.
 	TaskTrials int `json:"task_trials_needed,omitempty"`
 	Fewest     int `json:"task_trials,omitempty"`
+	// Clusters is how many independent tasks or sequences levels have in common, and ClustersNeeded
+	// how many can show what a level costs; see [stat.Losing].
+	Clusters       int `json:"clusters,omitempty"`
+	ClustersNeeded int `json:"clusters_needed,omitempty"`
 }
 
 // Task is the factor of a loss on one task.
@@ -45,6 +49,9 @@ type Example struct {
 // findLoss finds the largest loss of the models that figures are about, and a trial that shows it or
 // the main reason.
 func (a *Analysis) findLoss(x counted) {
+	if a.Reason == nil {
+		return // nothing failed
+	}
 	x.cells = counting(x.cells)
 	models := slices.DeleteFunc(byModel(x.cells), func(m *cell) bool { return m.n(done) == 0 })
 	contrasts := slices.Concat(a.Variants, a.Levels)
@@ -57,6 +64,8 @@ func (a *Analysis) findLoss(x counted) {
 		}
 		found := stat.LargestLoss(data)
 		a.Losses.Compared += found.Compared
+		a.Losses.Clusters = max(a.Losses.Clusters, found.Clusters)
+		a.Losses.ClustersNeeded = max(a.Losses.ClustersNeeded, found.ClustersNeeded)
 		if a.Losses.Fewest == 0 || found.Fewest < a.Losses.Fewest {
 			a.Losses.TaskTrials, a.Losses.Fewest = found.TaskTrials, found.Fewest
 		}

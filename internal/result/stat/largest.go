@@ -69,6 +69,11 @@ type Losing struct {
 	// how many the tasks have. Both are 0 without tasks to compare.
 	TaskTrials int `json:"task_trials_needed"`
 	Fewest     int `json:"task_trials"`
+	// Clusters is the largest number of independent tasks or sequences that a level and its first one
+	// have in common, and ClustersNeeded how many can show a loss, if each of them has lost. Both are
+	// 0 without levels.
+	Clusters       int `json:"clusters"`
+	ClustersNeeded int `json:"clusters_needed"`
 }
 
 // LargestLoss finds what costs a model most: a level of a factor, a type of tasks, or a single task.
@@ -105,8 +110,10 @@ func LargestLoss(d LossData) Losing {
 	levelOf := func(name string) float64 { return level * lossShares[name] / all }
 	var losses []ShownLoss
 	for i, tasks := range d.Levels {
-		l := levelLoss(tasks, d.BySequence, levelOf(ByLevel)/float64(len(d.Levels)))
+		l, clusters := levelLoss(tasks, d.BySequence, levelOf(ByLevel)/float64(len(d.Levels)))
 		l.Index = i
+		out.Clusters = max(out.Clusters, clusters)
+		out.ClustersNeeded = int(math.Ceil(-math.Log2(l.Level)))
 		losses = append(losses, l)
 	}
 	if families[ByType] > 0 {
@@ -133,8 +140,8 @@ func typesOf(tasks []TriedTask) (types []int) {
 	return types
 }
 
-// levelLoss compares two levels of a factor.
-func levelLoss(tasks []Matched, bySequence bool, level float64) ShownLoss {
+// levelLoss compares two levels of a factor. It also returns the number of independent observations.
+func levelLoss(tasks []Matched, bySequence bool, level float64) (l ShownLoss, clusters int) {
 	x := contrastOf(tasks, bySequence)
 	losses := make([]float64, len(x.clusters))
 	for i, c := range x.clusters {
@@ -143,7 +150,7 @@ func levelLoss(tasks []Matched, bySequence bool, level float64) ShownLoss {
 	return ShownLoss{
 		Family: ByLevel, Points: x.counts.RateA - x.counts.RateB,
 		P: flipTest(losses), AtLeast: flipBound(x.clusters, level), Level: level,
-	}
+	}, len(losses)
 }
 
 // A unitOfType is a task, or the tasks of one sequence and type that were tried under the same
