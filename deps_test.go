@@ -26,6 +26,10 @@ var wings = []struct {
 	},
 	{"tools/levels", "simulates how often figures are wrong", []string{"result"}},
 	{
+		"tools/agree", "compares what people read with a second computation",
+		[]string{"result", "experiment", "store"},
+	},
+	{
 		"internal/run", "carries out an experiment",
 		[]string{"result", "experiment", "agent", "model", "store", "task"},
 	},

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+)
+
+// mostTrials limits the trials of an experiment, so that thousands of experiments take minutes.
+const mostTrials = 84
+
+// A draw makes up an experiment: its file, and what happened to its trials.
+type draw struct {
+	*rand.Rand
+	seed uint64
+	name string
+
+	models, variants, mixes []string
+	world                   string
+	stops, pricey           bool
+	sequences               int     // of required tools; tasks share them
+	stubborn                float64 // how much repeats of a trial agree
+	missing, faulty         float64 // shares of trials and of attempts
+	filtered                string  // the model whose missing trials a content filter stopped
+	versions                []string
+	began                   time.Time
+}
+
+func newDraw(seed uint64) *draw {
+	d := &draw{
+		Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, name: fmt.Sprintf("e%d", seed),
+		began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+	}
+	d.world = "assay-1"
+	if d.chance(.08) {
+		d.world = "pilot"
+	}
+	d.sequences, d.stubborn = 1+d.IntN(20), d.of(0, .3, .8)
+	d.missing, d.faulty = d.of(0, 0, 0, .02, .2, .6), d.of(0, .05, .3)
+	d.pricey = d.chance(.7)
+	d.versions = []string{map[string]string{"assay-1": "assay-1.4", "pilot": "pilot-5"}[d.world]}
+	if d.chance(.1) {
+		d.versions = append(d.versions, "pilot-1") // whose outcomes have no ceiling
+	}
+	return d
+}
+
+func (d *draw) chance(p float64) bool { return d.Float64() < p }
+
+func (d *draw) of(values ...float64) float64 { return values[d.IntN(len(values))] }
+
+// some draws up to n of the values, at least one, in their order.
+func some[T any](d *draw, n int, values []T) []T {
+	picks := d.Perm(len(values))[:1+d.IntN(min(n, len(values)))]
+	slices.Sort(picks)
+	var out []T
+	for _, i := range picks {
+		out = append(out, values[i])
+	}
+	return out
+}
+
+var (
+	realModels = []string{
+		"gpt-4o", "qwen2.5-7b-instruct", "qwen2.5-72b-instruct", "claude-sonnet", "m", "Qwen3-235B-A22B",
+	}
+	simModels = []string{"sim/optimal", "sim/expert", "sim/obedient", "sim/mute"}
+	mixes     = []string{"{before: 1}", "{after: 1}", "{before: 0.5, stale: 0.5}", "{slow: 0.5, wrong_shape: 0.5}"}
+)
+
+// file returns the text of an experiment file that plans few trials.
+func (d *draw) file() string {
+	d.models = some(d, 5, realModels)
+	switch {
+	case d.chance(.15):
+		d.models = some(d, 4, simModels)
+	case d.chance(.2):
+		d.models = append(d.models[:min(len(d.models), 3)], some(d, 2, simModels)...)
+	}
+	d.Shuffle(len(d.models), func(i, k int) { d.models[i], d.models[k] = d.models[k], d.models[i] })
+	d.variants = some(d, 2, assay.PlainVariants)
+	if d.chance(.55) {
+		flawed := assay.Variants[len(assay.PlainVariants):]
+		d.variants = append(d.variants, some(d, 2, flawed)...)
+		if d.chance(.8) && !slices.Contains(d.variants, assay.Optimal) {
+			d.variants = append(d.variants, assay.Optimal)
+		}
+	}
+	isFlawed := func(v string) bool { return strings.HasPrefix(v, "flawed_") }
+	severities := []string{}
+	if slices.ContainsFunc(d.variants, isFlawed) {
+		severities = some(d, 2, assay.Severities)
+	}
+	shows := slices.ContainsFunc(d.variants, assay.ShowsPlan)
+	difficulties := some(d, 1+d.IntN(2), assay.Difficulties)
+	types := some(d, 1+d.IntN(3), assay.TaskTypes)
+	reliabilities := some(d, 1+d.IntN(2), []string{"1", "0.9", "0.8", "0.5"})
+	if d.world == "assay-1" && d.chance(.3) {
+		d.mixes = some(d, 2, mixes)
+	}
+	authorities := 1
+	repeats := 1 + d.IntN(4)
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\nseed: %d\nworld: %s\nmodels: [%s]\nvariants: [%s]\n", d.name, 1+d.IntN(5),
+		d.world, list(d.models), list(d.variants))
+	if len(severities) > 0 {
+		fmt.Fprintf(&b, "severities: [%s]\n", list(severities))
+	}
+	if shows && d.world == "assay-1" && d.chance(.08) {
+		fmt.Fprintf(&b, "plan_authority: [unstated, follow]\n")
+		authorities = 2
+	}
+	cells := len(d.models) * len(d.variants) * max(1, len(severities)) * authorities * len(difficulties) *
+		len(types) * len(reliabilities) * max(1, len(d.mixes))
+	for repeats > 1 && cells*repeats > mostTrials {
+		repeats--
+	}
+	tasks := max(1, min(1+d.IntN(24), mostTrials/(cells*repeats)))
+	fmt.Fprintf(&b, "difficulties: [%s]\ntask_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\nrepeats: %d\n",
+		list(difficulties), list(types), list(reliabilities), tasks, repeats)
+	if len(d.mixes) > 0 {
+		fmt.Fprintf(&b, "failures: {kinds: [%s]}\n", list(d.mixes))
+	}
+	switch d.IntN(12) {
+	case 0:
+		b.WriteString("limits: {tokens: 5000}\n")
+	case 1:
+		b.WriteString("limits: {usd: 0.5}\n")
+	case 2:
+		b.WriteString("loops: {repeat: {after: 3, then: stop}}\n")
+	}
+	if d.chance(.15) {
+		d.stops = true
+		b.WriteString([]string{
+			"stop: {hopeless: {after: 5, below: 0.6}}\n",
+			"stop: {hopeless: {after: 8, below: 0.5, per: model}}\n",
+			"stop: {malformed: {after: 5, above: 0.2}}\n",
+		}[d.IntN(3)])
+	}
+	if len(d.variants) > 1 && d.chance(.12) {
+		fmt.Fprintf(&b, "parts:\n  - {name: one, variants: [%s]}\n  - {name: two, variants: [%s], reliabilities: [1, 0.8]}\n",
+			list(d.variants[:1]), list(d.variants[1:]))
+	}
+	if d.missing > 0 && d.chance(.3) {
+		d.filtered = d.models[d.IntN(len(d.models))]
+	}
+	return b.String()
+}
+
+func list(words []string) string { return strings.Join(words, ", ") }
+
+// chanceOf returns a number in [0,1) that depends on the seed and the words only.
+func (d *draw) chanceOf(words ...any) float64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, d.seed)
+	for _, w := range words {
+		fmt.Fprint(h, "\x00", w)
+	}
+	return rand.New(rand.NewPCG(h.Sum64(), 2)).Float64()
+}
+
+// attempts returns what happened to the trials, in order. Later attempts at a trial come later.
+func (d *draw) attempts(trials []assay.Trial, rules plan.StopRules) (all []*assay.Attempt) {
+	stopper := job.NewStopper(plan.Budgets{}, rules)
+	var again []*assay.Attempt
+	for i := range trials {
+		t := &trials[i]
+		if d.stops {
+			if reason, byRule := stopper.Skip(t.Cell); reason != "" && byRule {
+				continue
+			}
+		}
+		for d.chance(d.faulty) {
+			all = append(all, d.fault(t))
+		}
+		if d.chance(d.missing) {
+			if t.Model == d.filtered {
+				a := d.fault(t)
+				a.FaultKind, a.Parked = assay.ContentFilter, true
+				all = append(all, a)
+			}
+			continue
+		}
+		a := d.outcome(t)
+		all = append(all, a)
+		if d.stops {
+			stopper.Outcome(t.Cell, a.Level, a.Callless())
+			continue // another outcome would change what the rule knew
+		}
+		for round := 1; d.chance(.06); round++ {
+			if d.chance(.3) {
+				b := d.fault(t)
+				b.Round = round
+				again = append(again, b)
+				break
+			}
+			b := d.outcome(t)
+			b.Round = round
+			again = append(again, b)
+		}
+	}
+	return append(all, again...)
+}
+
+var kinds = []assay.FaultKind{
+	assay.RateLimited, assay.Server, assay.Network, assay.Timeout, assay.Interrupted, assay.Interrupted,
+	assay.BadRequest, assay.Malformed,
+}
+
+func (d *draw) fault(t *assay.Trial) *assay.Attempt {
+	a := d.attempt(t)
+	a.FaultKind, a.FaultDetail = kinds[d.IntN(len(kinds))], "made up"
+	a.Parked = a.FaultKind != assay.Interrupted && d.chance(.3)
+	if a.FaultKind == assay.BadRequest && d.chance(.7) {
+		a.FaultKind = assay.Network
+	}
+	return a
+}
+
+// attempt returns an attempt without a result, with its money.
+func (d *draw) attempt(t *assay.Trial) *assay.Attempt {
+	a := &assay.Attempt{
+		Trial: *t, Program: "assay v1", Templates: strings.Repeat("ab", 16), Lane: "p/K/d", ServedModel: t.Model,
+		InputTokens: d.IntN(40_000), OutputTokens: d.IntN(3000), Requests: 1 + d.IntN(9),
+		QueuedMS: int64(d.IntN(1000)), WorkingMS: int64(d.IntN(90_000)),
+		StartedAt: d.began, FinishedAt: d.began.Add(time.Minute),
+	}
+	d.began = d.began.Add(time.Second)
+	if d.chance(.3) {
+		a.CachedTokens = d.IntN(1 + a.InputTokens)
+	}
+	if d.chance(.3) {
+		a.ReasoningTokens = d.IntN(1 + a.OutputTokens)
+	}
+	if d.pricey && !d.chance(.1) {
+		a.CostUSD = assay.RoundUSD(float64(a.InputTokens)*3e-6 + float64(a.OutputTokens)*1.5e-5)
+	}
+	if d.seed%7 == 0 && d.chance(.1) {
+		a.UnpricedTokens = 1 + d.IntN(500)
+	}
+	if d.seed%11 == 0 {
+		a.UserRequests, a.UserInputTokens, a.UserOutputTokens = 1, d.IntN(900), d.IntN(90)
+		a.UserCostUSD = assay.RoundUSD(float64(a.UserInputTokens) * 1e-6)
+	}
+	if d.chance(.1) {
+		a.Retried = map[assay.FaultKind]int{assay.RateLimited: 1 + d.IntN(3)}
+	}
+	return a
+}
+
+// outcome returns an attempt with a result. Its figures are possible, but not those of an episode.
+func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
+	a := d.attempt(t)
+	skill := d.chanceOf("model", t.Model)*.6 + .3*d.chanceOf("task", t.Task) +
+		.3*d.chanceOf("variant", t.Variant, t.Severity) - .3*(1-t.Reliability)
+	if d.seed%13 == 0 { // some experiments in which a model never fails
+		skill = cmp.Or(float64(int(skill*3)), -1)
+	}
+	luck := d.Float64()
+	if d.chance(d.stubborn) {
+		luck = d.chanceOf("luck", t.Model, t.Cell, t.Task)
+	}
+	o := &a.Outcome
+	n := int(20 * d.chanceOf("sequence", t.Task))
+	sequence := n % d.sequences
+	for i := range 2 + sequence%3 {
+		o.RequiredTools = append(o.RequiredTools, fmt.Sprintf("tool_%d_%d", sequence, i))
+	}
+	if sequence == 19 {
+		o.RequiredTools = []string{}
+	}
+	o.ExecutedTools = []string{}
+	o.ScoreVersion = d.versions[d.IntN(len(d.versions))]
+	o.Best = min(1, max(0, 1.3*d.chanceOf("best", t.Task, t.Variant)-.1))
+	o.Level, o.Ended, o.Stop = assay.FullSuccess, assay.Finished, assay.Answered
+	o.Turns, o.ToolCalls = 1+d.IntN(12), d.IntN(10)
+	if luck >= skill {
+		o.Level = []assay.Level{assay.PartialSuccess, assay.Failure}[d.IntN(2)]
+		o.Cause = assay.Causes[d.IntN(len(assay.Causes))]
+		if d.seed%17 == 0 && d.chance(.2) {
+			o.Cause = ""
+		}
+		o.ErrorCategory = "other"
+		o.Ended = assay.Ends[d.IntN(len(assay.Ends))]
+		o.Stop = assay.Stops[d.IntN(len(assay.Stops))]
+		if o.Ended == assay.Finished {
+			o.Stop = assay.Stops[d.IntN(4)]
+		}
+		if d.chance(.2) { // a failure without any call
+			o.ToolCalls, o.Assisted, o.Cause = 0, o.Turns, assay.MalformedCall
+		}
+	}
+	o.Coverage, o.OrderCorrect = d.Float64(), d.chance(.5)
+	o.Adherence, o.Precision = d.Float64(), d.Float64()
+	if assay.ShowsPlan(t.Variant) {
+		g := d.Float64()
+		o.GivenAdherence = &g
+	}
+	if o.Assisted == 0 && d.chance(.2) {
+		o.Assisted = 1 + d.IntN(o.Turns)
+	}
+	if o.ToolCalls > 0 {
+		o.Mistakes, o.Wasted = d.IntN(o.ToolCalls), d.IntN(o.ToolCalls)
+		o.Efficiency = float64(o.ToolCalls-o.Wasted) / float64(o.ToolCalls)
+		if t.Reliability < 1 {
+			o.FaultsScheduled = d.IntN(4)
+			o.FaultsMet = d.IntN(1 + o.FaultsScheduled)
+			o.Failures = d.IntN(2)
+		}
+	}
+	if d.chance(.1) {
+		o.Loop = assay.LoopKinds[d.IntN(len(assay.LoopKinds))]
+		o.LoopTurn = 1 + d.IntN(o.Turns)
+	}
+	if d.world != "pilot" {
+		if d.chance(.2) {
+			o.UnwantedEffects = 1 + d.IntN(2)
+		}
+		if d.chance(.2) && len(o.RequiredTools) > 0 {
+			o.Broken = o.RequiredTools[d.IntN(len(o.RequiredTools))]
+		}
+		if d.seed%19 == 0 && d.chance(.5) {
+			o.Security = []assay.Security{assay.Held, assay.Broken}[d.IntN(2)]
+		}
+	} else {
+		level := func() assay.Level { return assay.Levels[d.IntN(3)] }
+		o.Pilot = &assay.PilotScores{Executor: o.Level, Paper: level(), Batch: level(), WorkflowScore: .5}
+	}
+	if d.chance(.05) {
+		a.Truncated = 1
+	}
+	return a
+}

@@ -1,0 +1,391 @@
+"""The formulas of reports, written from their definitions: docs/results.md, and the sources that the
+package stat names. Only the standard library is used."""
+
+import math
+from functools import lru_cache
+from itertools import combinations
+from statistics import NormalDist
+
+Z95 = NormalDist().inv_cdf(.975)
+
+
+def beta_cf(a, b, x):
+    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    tiny = 1e-300
+    c, d = 1., 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    h = d
+    for m in range(1, 500):
+        for numerator in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                          -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 + numerator * d
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = 1 + numerator / c
+            c = c if abs(c) > tiny else tiny
+            h *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return h
+
+
+def beta(x, a, b):
+    """The regularized incomplete beta function."""
+    if x <= 0:
+        return 0.
+    if x >= 1:
+        return 1.
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * beta_cf(a, b, x) / a
+    return 1 - front * beta_cf(b, a, 1 - x) / b
+
+
+def t_tail(t, df):
+    """The chance that Student's t is above t, for t >= 0."""
+    return beta(df / (df + t * t), df / 2, .5) / 2
+
+
+@lru_cache(100_000)
+def t_quantile(p, df):
+    """Student's quantile for p above one half, by bisection of the tail."""
+    if df > 1e6:
+        return NormalDist().inv_cdf(p)
+    low, high = 0., 2.
+    while t_tail(high, df) > 1 - p:
+        low, high = high, high * 2
+    for _ in range(100):
+        mid = (low + high) / 2
+        if t_tail(mid, df) > 1 - p:
+            low = mid
+        else:
+            high = mid
+        if high - low < 1e-13 * high:
+            break
+    return (low + high) / 2
+
+
+def wilson(p, n, z):
+    """Wilson's interval of a rate p in n trials: the rates r with |p - r| <= z sqrt(r (1 - r) / n)."""
+    a, b, c = 1 + z * z / n, -(2 * p + z * z / n), p * p
+    root = math.sqrt(max(0, b * b - 4 * a * c))
+    low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
+    return (0. if p <= 0 else max(0., low), 1. if p >= 1 else min(1., high))
+
+
+def correlation(groups):
+    """The ANOVA estimate of the correlation within groups of (some, n), shrunk towards 1."""
+    n = sum(g[1] for g in groups)
+    m = len(groups)
+    rare = min(sum(k > 0 for k, _ in groups), sum(k < n for k, n in groups))
+    if n <= m:
+        return 0.
+    if m < 2 or rare == 0:
+        return 1.
+    mean = sum(g[0] for g in groups) / n
+    between = sum(n_i * (k / n_i - mean) ** 2 for k, n_i in groups) / (m - 1)
+    within = sum(k * (n_i - k) / n_i for k, n_i in groups) / (n - m)
+    size = (n - sum(n_i * n_i for _, n_i in groups) / n) / (m - 1)
+    rho = (between - within) / (between + (size - 1) * within)
+    return (rare * min(1, max(0, rho)) + .5) / (rare + .5)
+
+
+def critical(groups, rho):
+    n, m = sum(g[1] for g in groups), len(groups)
+    repeats = n / m
+    if repeats > 1 and rho < 1:
+        return t_quantile(.975, (m - 1) * repeats / ((repeats - 1) * (1 - rho) ** 2))
+    return Z95
+
+
+def clustered(groups):
+    """The rate over groups of (some, n): rate, interval, design effect."""
+    groups = [g for g in groups if g[1] > 0]
+    n = sum(g[1] for g in groups)
+    if n == 0:
+        return 0., (0., 1.), 1.
+    rate = sum(g[0] for g in groups) / n
+    rho = correlation(groups)
+    effect = 1 + (sum(g[1] ** 2 for g in groups) / n - 1) * rho
+    return rate, wilson(rate, n / effect, critical(groups, rho)), effect
+
+
+def weighted_rate(tasks):
+    """A rate over tasks (cluster, weight, [(full, n) of each condition]), in which a task has its weight."""
+    groups, total, above = {}, 0., 0.
+    for cluster, weight, cells in tasks:
+        cells = [c for c in cells if c[1] > 0]
+        if not cells:
+            continue
+        above += weight * sum(k / n for k, n in cells) / len(cells)
+        total += weight
+        g = groups.setdefault(cluster, [0, 0, 0.])
+        g[0] += sum(k for k, _ in cells)
+        g[1] += sum(n for _, n in cells)
+        g[2] += weight
+    if not groups:
+        return 0., (0., 1.)
+    plain = [(k, n) for k, n, _ in groups.values()]
+    rho = correlation(plain)
+    variance = sum((w / total) ** 2 * (1 + (n - 1) * rho) / n for _, n, w in groups.values())
+    rate = min(1, above / total)
+    return rate, wilson(rate, 1 / variance, critical(plain, rho))
+
+
+def hypergeometric_variance(a, na, b, nb):
+    """The variance of the difference of rates if a + b successes fall on na + nb trials by chance."""
+    n, k = na + nb, a + b
+    of_a = na * k / n * (1 - k / n) * nb / (n - 1)  # of the number of successes on one side
+    return of_a * (1 / na + 1 / nb) ** 2
+
+
+class Pairs:
+    """Tasks (cluster, [(a, na, b, nb) of each condition]) that two sides have in common."""
+
+    def __init__(self, tasks):
+        self.clusters, self.rates, self.pairs = {}, [], 0
+        self.step = self.least = 0.
+        self.only_a = self.only_b = 0
+        for cluster, cells in tasks:
+            cells = [c for c in cells if c[1] > 0 and c[3] > 0]
+            if not cells:
+                continue
+            k = len(cells)
+            a = sum(c[0] / c[1] for c in cells) / k
+            b = sum(c[2] / c[3] for c in cells) / k
+            self.rates.append((a, b))
+            self.clusters.setdefault(cluster, []).append((a, b))
+            self.pairs += sum(min(c[1], c[3]) for c in cells)
+            self.step += sum((1 / c[1] + 1 / c[3]) / 2 for c in cells) / k ** 2
+            self.least += sum(hypergeometric_variance(*c) for c in cells if c[1] != c[3]) / k ** 2 / 2
+            self.only_b += b - a > 1e-9
+            self.only_a += b - a < -1e-9
+        self.tasks = len(self.rates)
+        if self.tasks:
+            self.step /= self.tasks
+            self.a = min(1, sum(r[0] for r in self.rates) / self.tasks)
+            self.b = min(1, sum(r[1] for r in self.rates) / self.tasks)
+            self.difference = self.b - self.a
+        self.sizes = tuple(len(c) for c in self.clusters.values())
+
+    def typical(self):
+        """The size of a difference in tasks: of half a task in favour of each side."""
+        m = self.tasks
+        size = sum((b - a) ** 2 for a, b in self.rates)
+        length = sum(abs(b - a) for a, b in self.rates)
+        mean_size = sum(n * n for n in self.sizes) / m
+        rare = max(0, min(length, m - length))
+        return (size + self.step) / (length + self.step) + (mean_size - 1) * self.step / (rare + self.step)
+
+    def t(self, share=0., least=0.):
+        """The mean of b - (1 - share) a, its standard error, and the degrees of freedom."""
+        m, g, typical = self.tasks, len(self.sizes), self.typical()
+        sums = [sum(b - (1 - share) * a for a, b in c) for c in self.clusters.values()]
+        mean = sum(sums) / (m + 1)
+        # The jackknife leaves out each cluster; the two halves of a task stay.
+        without = [(sum(sums) - s) / (m + 1 - n) for s, n in zip(sums, self.sizes)]
+        variance = (g - 1) / g * sum((w - mean) ** 2 for w in without)
+        halves = ((typical - mean) ** 2 + (typical + mean) ** 2) / 2 / (m + 1) ** 2
+        return mean, math.sqrt(max(variance + halves, least / (m + 1) ** 2)), jackknife_df(self.sizes)
+
+    def test(self):
+        """The interval of the difference and its p."""
+        if len(self.sizes) < 2:
+            return (-1., 1.), 1.
+        mean, se, df = self.t(least=self.least)
+        half = se * t_quantile(.975, df)
+        return (max(-1, mean - half), min(1, mean + half)), min(1, 2 * t_tail(abs(mean) / se, df))
+
+    def lost(self):
+        """The share of a's success that b lacks, with the shares that the test does not exclude."""
+        a = sum(r[0] for r in self.rates)
+        if not self.tasks or a == 0:
+            return None, None, None
+        share = 1 - sum(r[1] for r in self.rates) / a
+        if len(self.sizes) < 2:
+            return share, None, None
+
+        def excluded(s):
+            mean, se, df = self.t(s)
+            return abs(mean) > se * t_quantile(.975, df)
+
+        low = border(share, -9., excluded)
+        return share, (low if low > -9 + 1e-6 else None), border(share, 1., excluded)
+
+
+def border(inside, limit, excluded):
+    if not excluded(limit):
+        return limit
+    for _ in range(50):
+        mid = (inside + limit) / 2
+        if excluded(mid):
+            limit = mid
+        else:
+            inside = mid
+    return inside
+
+
+@lru_cache(10_000)
+def jackknife_df(sizes):
+    """Satterthwaite's degrees of freedom of the jackknife's variance over clusters of independent tasks.
+
+    The deviation that leaving out a cluster of n of m tasks makes is the product of the tasks' differences
+    with a vector; the degrees of freedom follow from the products of these vectors."""
+    m = sum(sizes)
+
+    def product(n, k):
+        return -n * k / (m * (m - n) * (m - k))
+
+    trace = sum(n / (m * (m - n)) for n in sizes)
+    squares = sum((n / (m * (m - n))) ** 2 for n in sizes)
+    squares += 2 * sum(product(n, k) ** 2 for n, k in combinations(sizes, 2))
+    return trace * trace / squares
+
+
+def price(clusters):
+    """The price of a success over clusters of (usd, full, n), with Fieller's interval."""
+    usd, full = sum(c[0] for c in clusters), sum(c[1] for c in clusters)
+    dollars, g = (usd / full if full else None), len(clusters)
+    if g < 2:
+        return dollars, None, None
+    offs = [usd_c / usd * full - full_c for usd_c, full_c, _ in clusters]
+    n = sum(c[2] for c in clusters)
+    usual = sum(c[2] ** 2 for c in clusters) / max(1, n)
+    size = max(1, (sum(o * o for o in offs) + usual) / (sum(map(abs, offs)) + 1))
+
+    def excluded(p):
+        worth = [c[0] - p * c[1] for c in clusters]
+        mean = sum(worth) / g
+        variance = (sum((w - mean) ** 2 for w in worth) + (p * size) ** 2) / (g - 1) / g
+        return abs(mean) > t_quantile(.975, g - 1) * math.sqrt(variance)
+
+    if not full:
+        return None, border(1e3 * usd, 0., excluded), None
+    high = border(dollars, 1e3 * dollars, excluded) if dollars > 0 and excluded(1e3 * dollars) else None
+    return dollars, border(dollars, 0., excluded), high
+
+
+def mean_of_shares(values):
+    """The mean of a value in [0,1] of each task, given as (cluster, value), with its interval."""
+    m = len(values)
+    if not m:
+        return 0., (0., 1.)
+    p = min(1, max(0, sum(v for _, v in values) / m))
+    clusters = {}
+    for c, v in values:
+        clusters.setdefault(c, []).append(v)
+    squares = sum(len(c) ** 2 for c in clusters.values())
+    equal = m * m / squares
+    share = 1.
+    if 0 < p < 1:
+        s = sum((sum(c) - len(c) * p) ** 2 for c in clusters.values()) / squares
+        rare = equal * min(p, 1 - p)
+        share = (rare * min(1, s / (p * (1 - p))) + .5) / (rare + .5)
+    z = Z95
+    if share < 1 and equal > 1:
+        z = t_quantile(.975, (equal - 1) / (1 - share) ** 2)
+    return p, wilson(p, equal / share, z)
+
+
+def pass_at(n, c, k):
+    return 1 - math.comb(n - c, k) / math.comb(n, k)
+
+
+def pass_hat(n, c, k):
+    return math.comb(c, k) / math.comb(n, k)
+
+
+def benjamini_hochberg(p):
+    order = sorted(range(len(p)), key=lambda i: -p[i])
+    q, least = [0.] * len(p), 1.
+    for place, i in enumerate(order):
+        least = min(least, p[i] * len(p) / (len(p) - place))
+        q[i] = least
+    return q
+
+
+MASK = (1 << 128) - 1
+
+
+class PCG:
+    """PCG-DXSM, as math/rand/v2 of Go has it."""
+
+    def __init__(self, high, low):
+        self.state = high << 64 | low
+
+    def uint32(self):
+        multiplier = 0x2360ed051fc65da44385df649fccf645
+        self.state = (self.state * multiplier + 0x5851f42d4c957f2d14057b7ef767814f) & MASK
+        high, low = self.state >> 64, self.state & (1 << 64) - 1
+        high ^= high >> 32
+        high = high * 0xda942042e4dd58b5 & (1 << 64) - 1
+        high ^= high >> 48
+        return (high * (low | 1) & (1 << 64) - 1) >> 32
+
+
+@lru_cache(64)
+def sign_changes(rows):
+    """Changes of signs of rows, as numbers whose bits are set for rows whose sign changes. Up to 14 rows
+    there are all, up to the sign of all, and else 9,999 at random, and none first."""
+    if rows <= 14:
+        return range(1 << max(0, rows - 1))
+    random = PCG(1993, 2005)
+    patterns = [0] * 10_000
+    for start in range(0, rows, 8):
+        mask = (1 << min(8, rows - start)) - 1
+        for draw in range(1, 10_000):
+            patterns[draw] |= (random.uint32() & mask) << start
+    return patterns
+
+
+def max_t(sums, least):
+    """The p-value of each pair of columns of sums, adjusted for all pairs: the share of changes of the
+    rows' signs at which some pair differs as much as this one does, in its own standard deviations."""
+    k = len(sums[0])
+    pairs, columns = list(combinations(range(k), 2)), []
+    for i, j in pairs:
+        d = [s[i] - s[j] for s in sums]
+        v = max(sum(x * x for x in d), least[i][j])
+        columns.append([x / math.sqrt(v) for x in d] if v > 1e-12 else [0.] * len(d))
+    seen = [abs(sum(c)) for c in columns]
+    counts = [0] * len(pairs)
+    patterns = sign_changes(len(sums))
+    # Sums of 7 rows with all of their signs, so that a pattern takes few additions.
+    tables = []
+    for c in columns:
+        blocks = []
+        for start in range(0, len(c), 7):
+            block = [0.]
+            for x in c[start:start + 7]:
+                block = [s + x for s in block] + [s - x for s in block]
+            blocks.append(block)
+        tables.append(blocks)
+    for pattern in patterns:
+        top = 0.
+        for blocks in tables:
+            total, rest = 0., pattern
+            for block in blocks:
+                total += block[rest & 127 if len(block) == 128 else rest & len(block) - 1]
+                rest >>= 7
+            top = max(top, abs(total))
+        for i, s in enumerate(seen):
+            counts[i] += top >= s - 1e-9
+    return {pair: n / len(patterns) for pair, n in zip(pairs, counts)}
+
+
+def sign_flip(losses):
+    """The exact one-sided p-value of a sum of losses under all changes of signs. Losses are rounded to whole
+    numbers in the same proportions, if there are small ones."""
+    chances, seen = {0.: 1.}, 0.
+    for x in losses:
+        if abs(x) < 1e-12:
+            continue
+        seen += x
+        more = {}
+        for s, p in chances.items():
+            for y in (s + x, s - x):
+                y = round(y, 9)
+                more[y] = more.get(y, 0) + p / 2
+        chances = more
+        if len(chances) > 200_000:
+            return None
+    return sum(p for s, p in chances.items() if s >= seen - 1e-6)

@@ -1,0 +1,2 @@
+def compare(s, check):
+    pass
