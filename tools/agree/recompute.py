@@ -203,7 +203,8 @@ class Checker:
             self.fail(what, True, got)
 
 
-INTERVALS = ("interval", "low", "high", "p", "q", "at_interval", "hat_interval", "flip_interval", "limit")
+INTERVALS = ("interval", "low", "high", "p", "q", "at_interval", "hat_interval", "flip_interval",
+             "cohen_h")  # a rate of 1 - 1e-16 is another angle than 1
 check = Checker()
 
 
@@ -250,7 +251,7 @@ def row_figures(x, planned, outcomes, attempts):
         "best_possible": mean(o["best_possible"] for o in measured), "best_measured": len(measured),
         "of_best": won["rate"] if won["of"] else None, "of_best_95": won["interval"] if won["of"] else None,
         "mean_turns": mean(o["turns"] for o in outcomes),
-        "attacks": len(attacked) or None, "security": without(held, "of") if attacked else None,
+        "attacks": len(attacked) or None, "security": held["rate"] if attacked else None,
         "cost_usd": b["cost_usd"], "unpriced_tokens": b["unpriced_tokens"],
     }
 
@@ -451,7 +452,10 @@ class Field:
                 g = places[o["task"], o["difficulty"], o["task_type"]][condition(o, ("model",))][o["model"]]
                 g[0] += o["full"]
                 g[1] += 1
-        return [(p[0], sum(self.weight[c] for c in at) / len(at), at) for p, at in places.items()]
+        # The draws of the test are the same for the same order of tasks.
+        place = {t: i for i, t in enumerate(dict.fromkeys(t["task"] for t in self.x.plan.values()))}
+        return [(p[0], sum(self.weight[c] for c in at) / len(at), at) for p, at in sorted(
+            places.items(), key=lambda item: (place[item[0][0]], *item[0][1:]))]
 
     def rank(self):
         """The rate of each decider, and the p of each pair after max-T and closing over the order."""
@@ -738,8 +742,8 @@ def variant_figures(x, cells, mine, by, all_outcomes, all_planned, row):
         pairs = x.pairs(against, refs, set(names), by)
         if pairs.tasks:
             want.update(difference=pairs.difference, difference_95=pair(pairs.test()[0]), difference_tasks=pairs.tasks)
-    plain = {c["level"]: c["rate"] if c["done"] else None for c in cells if c["planned"] and c["level"] in PLAIN}
-    if len(plain) == 3:
+    plain = {c["level"]: c["rate"] if c["done"] else None for c in cells if c["planned"] and not is_flawed(c["level"])}
+    if plain.keys() >= set(PLAIN):
         values = [*plain.values(), flawed_mean]
         if None not in values:
             centre = mean(values)
