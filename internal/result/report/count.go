@@ -134,7 +134,7 @@ func countAll(
 		if o.floor, o.floorKnown = 0, false; a.Settles() {
 			o.floor, o.floorKnown = d.trialFloor(c.Cell, o)
 		}
-		a.Sampling = c.sampling
+		a.Cell, a.Sampling = c.Cell, c.sampling // attempts may lack their trials
 		c.pay(&a, r.task)
 		r.usd += a.CostUSD
 		r.unpriced += int32(a.UnpricedTokens)

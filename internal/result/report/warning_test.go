@@ -59,7 +59,17 @@ func fails(n, upTo int) func(int, *assay.Attempt) {
 
 func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	t.Helper()
-	a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(s.attempts...), b)
+	return s.analyzeAs(t, report.Design{}, b)
+}
+
+// analyzeAs analyzes attempts as stores yield them: without their trials, but for the IDs.
+func (s *scene) analyzeAs(t testing.TB, d report.Design, b report.Beside) *report.Analysis {
+	t.Helper()
+	bare := slices.Clone(s.attempts)
+	for i := range bare {
+		bare[i].Trial = assay.Trial{ID: bare[i].ID}
+	}
+	a, err := d.Analyze("e", slices.Values(s.trials), all(bare...), b)
 	if err != nil {
 		t.Fatal(err)
 	}
