@@ -201,6 +201,9 @@ func (a analysis) factorColumn(
 	case severity:
 		return nil // the variant has it
 	case variant:
+		if !slices.Contains(g.By, severity) { // rows pool the severities
+			return func(r report.GridRow) document.Cell { return text(r.Variant) }
+		}
 		name := a.variantText()
 		return func(r report.GridRow) document.Cell { return text(name(r.Cell)) }
 	case reliability:

@@ -280,7 +280,7 @@ func (m *Measure) write(to map[string]any, v Value) {
 	}
 	switch m.style {
 	case omitted:
-		if v.Known && plain != 0. {
+		if v.Known && (plain != 0. || v.N > 0) { // a rate of 0 is not "none"
 			to[m.Key] = plain
 		}
 	case flat:

@@ -50,16 +50,22 @@ func mainReason(cells []*cell) *Reason {
 
 	by := variantFactor(cells)
 	pools := pool(cells, byModelAnd(by))
-	for _, p := range pools {
-		if p.n(done) < min(fewest, total.n(done)/len(pools)) {
-			continue
+	// A place with few outcomes only counts if the cause occurs in no other.
+	for _, least := range []int{min(fewest, total.n(done)/len(pools)), 1} {
+		for _, p := range pools {
+			if p.n(done) < least {
+				continue
+			}
+			share := p.share(func(of task, o outcomes) (some, among int32) {
+				return int32(p.errors[taskCause{r.Cause, of}]), o[done]
+			})
+			if share.Count > 0 && share.Rate > r.Share.Rate {
+				r.Share = share
+				r.Place = ModelRate{p.Model, newPivotCell(level(p.Cell, by), &p.tally)}
+			}
 		}
-		share := p.share(func(of task, o outcomes) (some, among int32) {
-			return int32(p.errors[taskCause{r.Cause, of}]), o[done]
-		})
-		if share.Count > 0 && share.Rate > r.Share.Rate {
-			r.Share = share
-			r.Place = ModelRate{p.Model, newPivotCell(level(p.Cell, by), &p.tally)}
+		if r.Share.Count > 0 {
+			break
 		}
 	}
 	return r

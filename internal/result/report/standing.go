@@ -258,7 +258,8 @@ const enough = .95
 // flaw hurts no agent that follows the plan; see [Design].
 func flawedPlan(mine []*cell) *Cost {
 	plain := where(mine, func(c assay.Cell) bool { return !IsFlawed(c.Variant) })
-	mine = append(plain, hurtingOnly(mine)...)
+	hurting := slices.DeleteFunc(hurtingOnly(mine), func(c *cell) bool { return c.n(done) == 0 })
+	mine = append(plain, hurting...)
 	by := variantFactor(mine)
 	flawed := slices.DeleteFunc(levels(mine, by), func(v string) bool { return !IsFlawed(v) })
 	return costOf(mine, assay.Optimal, flawed, by)
