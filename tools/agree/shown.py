@@ -383,7 +383,7 @@ def pivot(p):
     levels, rows = p["levels"], p["rows"]
     columns = [("model", label("model"))]
     columns += [(readable(l), lambda row, i=i: cell(row["cells"][i])) for i, l in enumerate(levels)]
-    first, last = readable(levels[0]), readable(levels[-1])
+    first, last = (readable(levels[0]), readable(levels[-1])) if levels else ("", "")
     head = {"first_minus_last": f"drop {first} − {last}", "last_minus_first": f"{last} − {first}"}.get(
         p.get("contrast"), "flawed − optimal")
     plain = any(not l.startswith("flawed_") for l in levels)
@@ -458,6 +458,8 @@ def tables(r):
             out["by-" + p["factor"].replace("_", "-")] = pivot(p)
     if len(r["parts"]) > 1:
         for i, p in enumerate(r["parts"]):
+            if not p["rows"]:
+                continue
             out[f"part-{i + 1}"] = pivot(p)
             if p["factor"] == "task_type" and p.get("metrics"):
                 out[f"part-{i + 1}-metrics"] = main_metrics(p["metrics"])
