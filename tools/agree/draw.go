@@ -30,6 +30,7 @@ type draw struct {
 	stubborn                float64 // how much repeats of a trial agree
 	missing, faulty         float64 // shares of trials and of attempts
 	filtered                string  // the model whose missing trials a content filter stopped
+	idle                    string  // a model without an outcome
 	versions                []string
 	began                   time.Time
 }
@@ -45,6 +46,9 @@ func newDraw(seed uint64) *draw {
 	}
 	d.sequences, d.stubborn = 1+d.IntN(20), d.of(0, .3, .8)
 	d.missing, d.faulty = d.of(0, 0, 0, .02, .2, .6), d.of(0, .05, .3)
+	if d.chance(.02) {
+		d.missing = 1
+	}
 	d.pricey = d.chance(.7)
 	d.versions = []string{map[string]string{"assay-1": "assay-1.4", "pilot": "pilot-5"}[d.world]}
 	if d.chance(.1) {
@@ -149,6 +153,9 @@ func (d *draw) file() string {
 		fmt.Fprintf(&b, "parts:\n  - {name: one, variants: [%s]}\n  - {name: two, variants: [%s], reliabilities: [1, 0.8]}\n",
 			list(d.variants[:1]), list(d.variants[1:]))
 	}
+	if d.chance(.06) {
+		d.idle = d.models[0]
+	}
 	if d.missing > 0 && d.chance(.3) {
 		d.filtered = d.models[d.IntN(len(d.models))]
 	}
@@ -181,7 +188,7 @@ func (d *draw) attempts(trials []assay.Trial, rules plan.StopRules) (all []*assa
 		for d.chance(d.faulty) {
 			all = append(all, d.fault(t))
 		}
-		if d.chance(d.missing) {
+		if t.Model == d.idle || d.chance(d.missing) {
 			if t.Model == d.filtered {
 				a := d.fault(t)
 				a.FaultKind, a.Parked = assay.ContentFilter, true

@@ -141,7 +141,8 @@ def hypergeometric_variance(a, na, b, nb):
 class Pairs:
     """Tasks (cluster, [(a, na, b, nb) of each condition]) that two sides have in common."""
 
-    def __init__(self, tasks):
+    def __init__(self, tasks, conditions=None):
+        self.conditions = conditions
         self.clusters, self.rates, self.pairs = {}, [], 0
         self.step = self.least = 0.
         self.only_a = self.only_b = 0
@@ -194,6 +195,29 @@ class Pairs:
         mean, se, df = self.t(least=self.least)
         half = se * t_quantile(.975, df)
         return (max(-1, mean - half), min(1, mean + half)), min(1, 2 * t_tail(abs(mean) / se, df))
+
+    def finds(self):
+        """How often new data with a difference show it, as a function of the difference."""
+        mean, se, df = self.t(least=self.least)
+        m, typical, limit = self.tasks, self.typical(), t_quantile(.975, df)
+
+        def found(d):
+            own = max(0, d * typical - d * d) / (m + 1)  # the scatter that the difference adds
+            t = d / (math.sqrt(1 + 3 / df) * math.sqrt(max(se * se, own))) - limit
+            return 1 - t_tail(t, df) if t >= 0 else t_tail(-t, df)
+        return found
+
+    def detectable(self):
+        if len(self.sizes) < 2:
+            return 1., {"5": 0, "10": 0, "20": 0}
+        found, low, high = self.finds(), 0., 1.
+        for _ in range(50):
+            mid = (low + high) / 2
+            if found(mid) >= .8:
+                high = mid
+            else:
+                low = mid
+        return high, {"5": found(.05), "10": found(.1), "20": found(.2)}
 
     def lost(self):
         """The share of a's success that b lacks, with the shares that the test does not exclude."""

@@ -30,9 +30,12 @@ type sight struct {
 	Plan []planned `json:"plan"`
 	// Runs counts the runs of the experiment, and Seconds is the time of those that have ended.
 	Runs    int               `json:"runs"`
+	Killed  int               `json:"killed"`
 	Seconds float64           `json:"seconds"`
 	Export  []json.RawMessage `json:"export"`
 	Report  json.RawMessage   `json:"report"`
+	// Where is the report with a condition that all attempts satisfy, of every fifth experiment.
+	Where json.RawMessage `json:"where,omitempty"`
 	// Text has all details, and Brief is what a terminal shows at first.
 	Text  string `json:"text"`
 	Brief string `json:"brief"`
@@ -116,7 +119,8 @@ func (s *sight) save(ctx context.Context, path string, j *job.Job, d *draw) (err
 			}
 		}
 		if i == s.Runs-1 && d.chance(.1) {
-			return nil // the run was killed
+			s.Killed = 1
+			return nil
 		}
 		wall := float64(1 + d.IntN(900))
 		s.Seconds += wall
@@ -144,17 +148,22 @@ func (s *sight) read(ctx context.Context, path string, planning *job.Job, name s
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	x, err := reading.Plan(ctx, db, j, e, export.Where{})
+	x, r, err := analyze(ctx, db, j, e)
 	if err != nil {
 		return err
 	}
 	s.plan(&x.Design, planning.Trials())
-	r, err := x.Analyze(ctx, db)
-	if err != nil {
-		return err
-	}
 	if s.Report, err = json.Marshal(r); err != nil {
 		return err
+	}
+	if s.Seed%5 == 0 {
+		_, all, err := analyze(ctx, db, j, e, "turn_limit!=0")
+		if err != nil {
+			return err
+		}
+		if s.Where, err = json.Marshal(all); err != nil {
+			return err
+		}
 	}
 	doc, err := r.Document(ctx, 0)
 	if err != nil {
@@ -181,6 +190,22 @@ func (s *sight) read(ctx context.Context, path string, planning *job.Job, name s
 		s.Export = append(s.Export, bytes.Clone(bytes.TrimSpace(line)))
 	}
 	return nil
+}
+
+// analyze returns the report of the attempts that satisfy conditions.
+func analyze(
+	ctx context.Context, db *store.DB, j *job.Job, e store.Experiment, conditions ...string,
+) (*reading.Experiment, *reading.Report, error) {
+	where, err := export.ParseWhere(conditions)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := reading.Plan(ctx, db, j, e, where)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := x.Analyze(ctx, db)
+	return x, r, err
 }
 
 func (s *sight) plan(d *report.Design, trials iter.Seq[assay.Trial]) {

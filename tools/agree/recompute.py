@@ -128,7 +128,7 @@ class Experiment:
                     g = sides[cell][o["task"]]
                     g[0] += o["full"]
                     g[1] += 1
-        tasks = defaultdict(list)
+        tasks, conditions = defaultdict(list), 0
         for (at, side, cell), first in sides.items():
             if side:
                 continue
@@ -137,9 +137,14 @@ class Experiment:
                     continue
                 if is_flawed(other[0]) and not same_authority(cell[0], other[0]):
                     continue
-                for task in first.keys() & second.keys():
+                shared = first.keys() & second.keys()
+                conditions += bool(shared)
+                for task in shared:
                     tasks[task].append((*first[task], *second[task]))
-        return f.Pairs([(self.cluster[t], cells) for t, cells in tasks.items()])
+        pairs = f.Pairs([(self.cluster[t], cells) for t, cells in tasks.items()], conditions)
+        pairs.sequences = len({self.sequence[t] for t in tasks})
+        pairs.method = "t over sequences of tools" if self.by_sequence else "t over tasks"
+        return pairs
 
 
 def judge(o):
@@ -205,7 +210,7 @@ class Checker:
 
 
 INTERVALS = ("interval", "low", "high", "p", "q", "at_interval", "hat_interval", "flip_interval",
-             "cohen_h")  # a rate of 1 - 1e-16 is another angle than 1
+             "detectable", "power", "cohen_h")  # a rate of 1 - 1e-16 is another angle than 1
 check = Checker()
 
 
@@ -351,7 +356,8 @@ def compare_table(x):
         "population": {"tasks": x.tasks, "sequences": x.sequences, "cluster": "sequence" if x.by_sequence else "task"},
         "met": {k: dict(v) for k, v in met.items()},
         "templates": sorted({o["templates"] for o in x.outcomes}),
-        "score_versions": sorted({o["score_version"] for o in x.outcomes}),
+        "score_versions": sorted({o["score_version"] for o in x.outcomes}), "killed_runs": x.s["killed"] or None,
+        "averaged_over": averaged(x.plan.values(), lambda t: condition(t, ("task_type",))),
     }, r)
     for k in met:
         check.same("met." + k, sum(met[k].values()), sum((r["met"][k] or {}).values()))
@@ -382,6 +388,9 @@ def compare_table(x):
                       for c in r["errors"]["causes"]]}, row)
         check.true("causes add up", sum(c["count"] for c in row["cells"]) == row["total"], row)
     judged = group([o for o in x.outcomes if o.get("pilot")], lambda o: (o["model"], o["variant"]))
+    cells = {condition(o) for o in x.outcomes if o.get("pilot")}
+    check.same("pilot averaged", averaged([t for t in x.plan.values() if condition(t) in cells],
+                                          lambda t: (t["model"], t["variant"])), r["pilot"]["averaged_over"])
     check.same("pilot", sorted(map(str, judged)), sorted(str((p["model"], p["variant"])) for p in r["pilot"]["rows"]))
     for row in r["pilot"]["rows"]:
         mine = judged[row["model"], row["variant"]]
@@ -397,6 +406,21 @@ def compare_table(x):
         check.true("met <= scheduled", row["faults_met"] <= row["faults_scheduled"], row)
     if not r["exposures"]:
         check.same("exposures", 0, sum(o["faults_scheduled"] for o in x.outcomes))
+
+
+ORDER = ("variant", "task_type", "difficulty", "severity", "reliability", "fault_mix", "repeat")
+
+
+def averaged(trials, key):
+    """The factors that vary among trials with the same key."""
+    varies = set()
+    for some in group(trials, key).values():
+        for name in ORDER:
+            # Plans without a flaw have no severity.
+            levels = {t[name] for t in some if name != "severity" or t[name]}
+            if len(levels) > 1:
+                varies.add(name)
+    return [name for name in ORDER if name in varies]
 
 
 def plain_trials(trials):
@@ -498,11 +522,9 @@ def loss_figures(x, outcomes, reference, levels, factor):
     pairs = x.pairs(outcomes, refs, set(levels), factor)
     if not pairs.tasks:
         return None, 1.
-    interval, p = pairs.test()
     share, low, high = pairs.lost()
-    return {"reference": reference, "tasks": pairs.tasks, "pairs": pairs.pairs, "rate_a": pairs.a, "rate_b": pairs.b,
-            "difference": pairs.difference, "interval": pair(interval), "p": p, "only_a": pairs.only_a,
-            "only_b": pairs.only_b, "lost": {"share": share, "low": low, "high": high}}, p
+    want = paired_figures(pairs)
+    return {**want, "reference": reference, "lost": {"share": share, "low": low, "high": high}}, want["p"]
 
 
 def cost_figures(x, outcomes, reference, levels, factor, got):
@@ -597,6 +619,9 @@ def compare_standings(x):
     for m, s in by.items():
         check.same(f"standings[{m}]", standing_figures(x, field, m, s), s)
         skill.append(s["skill"])
+    known = any(o["measured"] and o["floor"] is not None for o in field.common)
+    check.same("no_room_for_skill", known and not any(skill) or None, r.get("no_room_for_skill"))
+    for m, s in by.items():
         for k in ("flawed_plan", "failing_tools"):
             if s[k] and s[k]["lost"]["low"] is not None:
                 l = s[k]["lost"]
@@ -609,8 +634,12 @@ def compare_standings(x):
             check.same(f"standings[{m}]", {"compared": False, "best": False}, s)
         return field, None
     rates, p, clusters, tasks = field.rank()
+    sequences = len({x.sequence[t] for t, _, at in field.tasks(field.deciders)
+                     if any(all(n for _, n in c.values()) for c in at.values())})
+    many = len(rates) * (len(rates) - 1) / 2
     check.same("ranking", {
-        "names": field.deciders, "condition": field.condition, "clusters": clusters, "tasks": tasks,
+        "sequences": sequences, "clusters_needed": 1 + math.ceil(math.log2(max(1, many / .05))),
+        "averaged_over": averaged(field.plain, lambda o: o["model"]), "names": field.deciders, "condition": field.condition, "clusters": clusters, "tasks": tasks,
         "models": [{"rate": rate} for rate in rates]}, ranking)
     k = range(len(rates))
     beats = {(a, b): p(a, b) for a in k for b in k if a != b and p(a, b) <= .05}
@@ -642,9 +671,11 @@ def compare_standings(x):
 def paired_figures(pairs):
     interval, p = pairs.test()
     h = 2 * math.asin(math.sqrt(pairs.b)) - 2 * math.asin(math.sqrt(pairs.a))
-    return {"tasks": pairs.tasks, "pairs": pairs.pairs, "clusters": len(pairs.sizes), "rate_a": pairs.a,
+    detectable, power = pairs.detectable()
+    return {"tasks": pairs.tasks, "pairs": pairs.pairs, "clusters": len(pairs.sizes), "sequences": pairs.sequences,
+            "conditions": pairs.conditions, "method": pairs.method if pairs.tasks else None, "rate_a": pairs.a,
             "rate_b": pairs.b, "difference": pairs.difference, "interval": pair(interval), "p": p,
-            "only_a": pairs.only_a, "only_b": pairs.only_b, "cohen_h": h,
+            "only_a": pairs.only_a, "only_b": pairs.only_b, "cohen_h": h, "detectable": detectable, "power": power,
             "odds_ratio": (pairs.only_b + .5) / (pairs.only_a + .5)}
 
 
@@ -691,6 +722,10 @@ def compare_pivot(x, at, pivot, planned, outcomes, all_planned, all_outcomes):
     severities = {t["severity"] for t in planned if is_flawed(t["variant"])}
     by = "variant and severity" if factor == "variant" and len(severities) > 1 else factor
     level = LEVELS[by]
+    check.same(at + ".averaged", averaged(planned, lambda t: (t["model"], level(t))), pivot["averaged_over"])
+    kind = {"reliability": "first_minus_last", **dict.fromkeys(("difficulty", "severity", "fault_mix"), "last_minus_first")}
+    check.same(at + ".contrast", "flawed_mean_minus_optimal" if factor == "variant" and severities else kind.get(
+        factor) if len(pivot["levels"]) > 1 else None, pivot.get("contrast"))
     check.same(at + ".levels", sorted({level(t) for t in planned}), sorted(pivot["levels"]))
     for row in pivot["rows"]:
         m = row["model"]
@@ -821,8 +856,38 @@ def compare_repeats(x):
             if some:
                 flips.append((x.cluster[t], mean(some)))
         flip, interval = f.mean_of_shares(flips)
-        check.same("noise", {"flip": flip, "flip_interval": pair(interval), "repeated": len(flips), "tasks": len(tasks)},
+        unstable = mean(mean(0 < c < n for c, n in gs if n > 1) for gs in tasks.values() if any(n > 1 for _, n in gs))
+        check.same("noise", {"unstable": unstable or 0, **noise(x, row["model"], tasks, interval),
+                             "flip": flip, "flip_interval": pair(interval), "repeated": len(flips), "tasks": len(tasks)},
                    row["noise"])
+
+
+def noise(x, m, cells, flip_interval):
+    """How much the rates of two runs differ by chance: a task's rate varies from repeat to repeat."""
+    repeats = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for o in x.outcomes:
+        if o["model"] == m:
+            g = repeats[o["task"]][o["repeat"]]
+            g[0] += o["full"]
+            g[1] += 1
+    trials = squares = repeated = total = fourth = 0.
+    for task, gs in repeats.items():
+        size = max(n for _, n in gs.values())
+        trials, squares = trials + size, squares + size ** 2
+        if not any(n > 1 for _, n in cells[task]):
+            continue
+        n, rate = sum(g[1] for g in gs.values()), sum(g[0] for g in gs.values()) / sum(g[1] for g in gs.values())
+        own = sum(g[1] ** 2 for g in gs.values())
+        v = 0. if n * n <= own else sum(k * (c / k - rate) ** 2 for c, k in gs.values()) / (n - own / n)
+        v *= size ** 2
+        repeated, total, fourth = repeated + size ** 2, total + v, fourth + v * v
+    if not total:
+        most = math.sqrt(min(.5, flip_interval[1]) * squares) / max(1, trials)
+        return {"sd": 0, "change": 0, "limit": min(1, f.Z95 * most)}
+    most = math.sqrt(.5 * squares) / trials
+    sd = min(most, math.sqrt(2 * total * squares / repeated) / trials)
+    limit = min(1, f.Z95 * most, sd * f.t_quantile(.975, max(1, 2 * total ** 2 / fourth - 1)))
+    return {"sd": sd, "change": sd * math.sqrt(2 / math.pi), "limit": limit}
 
 
 def compare_reason(x):
@@ -835,7 +900,23 @@ def compare_reason(x):
         check.same("reason", None, r["reason"])
     else:
         check.same("reason", {"count": max(failed.values()), "failed": sum(failed.values())}, r["reason"])
-        check.same("reason", failed.get(r["reason"]["cause"]), r["reason"]["count"])
+        cause, place = r["reason"]["cause"], r["reason"]["place"]
+        check.same("reason", failed.get(cause), r["reason"]["count"])
+        key = lambda t: (t["model"], LEVELS[factor](t))
+        of_counted = [t for t in x.plan.values() if t["model"] in counted]
+        flawed = {t["severity"] for t in of_counted if is_flawed(t["variant"])}
+        factor = "variant and severity" if len(flawed) > 1 else "variant"
+        planned, places = group(of_counted, key), group([o for o in x.outcomes if o["model"] in counted], key)
+        least = min(10, sum(map(len, places.values())) // len(planned))
+        shares = {k: x.share(some, lambda o: not o["full"] and o["cause"] == cause) for k, some in places.items()}
+        fit = {k: s for k, s in shares.items() if s["count"] and len(places[k]) >= least} or {
+            k: s for k, s in shares.items() if s["count"]}
+        at = place["model"], place["level"]
+        check.true("reason: the place exists", at in fit, at)
+        if at in fit:
+            check.same("reason.share", without(fit[at], "of"), r["reason"]["share_there"])
+            check.true("reason: the place has the largest share", fit[at]["rate"] >= max(s["rate"] for s in fit.values()) - 1e-12)
+            check.same("reason.place", pivot_cell(x, at[1], len(planned[at]), places[at]), place)
     l = r["losses"]["largest"]
     if not l:
         return
@@ -874,6 +955,10 @@ def compare(s):
     compare_repeats(x)
     compare_reason(x)
     shown.compare(s, check)
+    if s.get("where"):
+        for k, v in s["report"].items():
+            if k != "reproduction":
+                check.same("a condition that all satisfy: " + k, True, v == s["where"][k])
 
 
 def main():

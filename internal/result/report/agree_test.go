@@ -82,6 +82,20 @@ func TestPooledSeveritiesAreNotNamed(t *testing.T) {
 	}
 }
 
+// TestRankingNamesRepeats checks that a ranking over several repeats of trials says so.
+func TestRankingNamesRepeats(t *testing.T) {
+	t.Parallel()
+	var x scene
+	for _, model := range []string{"m", "n"} {
+		for repeat := range 2 {
+			x.try(cellOf(model, "easy", 1), "t", 1+repeat, assay.Setting{}, true)
+		}
+	}
+	if got := x.analyze(t, report.Beside{}).Ranking.Averaged; !slices.Equal(got, []string{"repeat"}) {
+		t.Errorf("the ranking averages over %v", got)
+	}
+}
+
 // TestEveryReasonHasAPlace has a most frequent cause that occurs only where there are few outcomes.
 func TestEveryReasonHasAPlace(t *testing.T) {
 	t.Parallel()

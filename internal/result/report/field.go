@@ -121,6 +121,7 @@ func (x *counted) newField() *field {
 // addRecord counts the outcome of a trial, and what it cost.
 func (c *cell) addRecord(r *record, d Design) {
 	one := r.outcomes()
+	c.plan(int(r.repeat))
 	c.count(r.task, one)
 	if one[measured] > 0 {
 		if floor, ok := d.floor(c.Cell, &r.best); ok {
