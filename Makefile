@@ -143,6 +143,13 @@ lint:
 format:
 	$(TOOLS) gofumpt -w .
 
+# Draws small experiments, and compares the first screen, tables, JSON and HTML with each other and with
+# figures that Python recomputes from the export. AGREE='-n 40 -seed 7' for others.
+AGREE ?= -n 2000
+.PHONY: agree
+agree:
+	$(GO) run ./tools/agree $(AGREE)
+
 # Each fuzzer for a while; FUZZTIME=10m for a long one.
 FUZZTIME ?= 20s
 fuzz:

@@ -74,7 +74,7 @@ class Experiment:
         self.s, self.report = s, s["report"]
         self.plan = {t["trial"]: t for t in s["plan"]}
         self.order = list(dict.fromkeys(t["model"] for t in s["plan"]))
-        self.attempts = s["export"]
+        self.attempts = s["export"] or []
         self.outcomes = []
         self.by_trial = {}
         for a in self.attempts:

@@ -16,22 +16,23 @@ class Page(HTMLParser):
         super().__init__()
         self.sections, self.headline = {}, []
         self.section = self.table = self.cell = self.into = None
-        self.skip = 0
+        self.sheet = False  # a part of a table for paper
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         a = dict(attrs)
         classes = (a.get("class") or "").split()
-        if self.skip:
-            self.skip += tag == "div"
-            return
         if tag == "div" and "sheet" in classes:
-            self.skip = 1
+            self.sheet = True
         elif tag == "section" and (a.get("id") or "").startswith("section-"):
-            self.section = {"leads": [], "notes": [], "table": None, "title": ""}
+            self.section = {"leads": [], "notes": [], "table": None, "sheets": [], "title": ""}
             self.sections[a["id"].removeprefix("section-")] = self.section
         elif tag == "table":
-            self.table = self.section["table"] = {"heads": [], "rows": []}
+            self.table = {"heads": [], "rows": []}
+            if self.sheet:
+                self.section["sheets"].append(self.table)
+            else:
+                self.section["table"] = self.table
         elif tag == "tr" and self.table is not None:
             self.table["rows"].append([])
         elif tag in ("th", "td") and self.table is not None:
@@ -62,9 +63,8 @@ class Page(HTMLParser):
             self.into = "dd"
 
     def handle_endtag(self, tag):
-        if self.skip:
-            self.skip -= tag == "div"
-            return
+        if tag == "div":
+            self.sheet = False
         if tag in ("th", "td"):
             self.cell = self.into = None
         elif tag == "table":
@@ -78,7 +78,7 @@ class Page(HTMLParser):
                 self.into = None
 
     def handle_data(self, data):
-        if self.skip or self.into is None:
+        if self.into is None:
             return
         if self.cell is not None:
             if self.into != "other":
@@ -108,10 +108,11 @@ def of_format(form):
 
 
 def rate(share, n):
+    """A rate of n, with its interval below it and, if the reader points at it, the interval with a decimal."""
     if n == 0:
         return MISSING, ""
-    i = share["interval"]
-    return percent(share["rate"]), f"{100 * i['low']:.0f}–{100 * i['high']:.0f}"
+    low, high = (100 * share["interval"][k] for k in ("low", "high"))
+    return percent(share["rate"]), f"{low:.0f}–{high:.0f}", f"95 % interval {low:.1f} – {high:.1f} %, n = {n}"
 
 
 def flat_rate(row, name, n):
@@ -259,7 +260,7 @@ def success(r):
         ("full success", lambda w: flat_rate(w, "full_success", w["done"])),
         ("floor", lambda w: unless(w["floor"], percent)), ("best", lambda w: unless(w["best_possible"], percent)),
         ("% of best", lambda w: (MISSING, "") if w["of_best"] is None else rate(
-            {"rate": w["of_best"], "interval": w["of_best_95"]}, 1)),
+            {"rate": w["of_best"], "interval": w["of_best_95"]}, 1)[:2]),  # JSON lacks the number of trials
         ("partial", lambda w: flat_rate(w, "partial_success", w["done"])),
         ("failure", lambda w: flat_rate(w, "failure", w["done"])),
         ("turns", lambda w: unless(w["mean_turns"], of_format("%.1f"))),
@@ -341,7 +342,10 @@ def errors(r):
                ("n", lambda w: (str(w["total"]), ""))]
     for i, c in enumerate(e["causes"]):
         if any(w["cells"][i]["count"] for w in e["rows"]):
-            columns.append((cause_text(c), lambda w, i=i: rate(w["cells"][i], w["total"])))
+            def cell(w, i=i):
+                text, note, *hint = rate(w["cells"][i], w["total"])
+                return text, note, *(f"{w['cells'][i]['count']} of {w['total']}; {h}" for h in hint)
+            columns.append((cause_text(c), cell))
     return [h for h, _ in columns], [[c(w) for _, c in columns] for w in e["rows"]]
 
 
@@ -367,10 +371,10 @@ def paired_tones(rows, page_rows, heads, check, at):
 
 def pivot(p):
     def cell(c):
-        text, note = rate(c, c["done"])
+        text, note, *hint = rate(c, c["done"])
         if c["done"]:
             note += f", n {c['done']}" + (f" of {c['planned']}" if c["done"] < c["planned"] else "")
-        return text, note
+        return text, note, *hint
 
     def difference(row):
         d = row.get("difference")
@@ -496,9 +500,11 @@ def compare_page(page, r, check):
             continue
         check.same(f"html {name}: rows", len(rows), len(t["rows"]))
         for row, cells in zip(rows, t["rows"]):
-            for head, (text, note), cell in zip(heads, row, cells):
+            for head, (text, note, *hint), cell in zip(heads, row, cells):
                 at = f"html {name}: [{row[0][0]}, {head}]"
                 check.same(at, text, cell["text"])
+                if hint:
+                    check.same(at + " hint", hint[0], cell["hint"])
                 if note is not None:
                     check.same(at + " note", note, cell["note"])
                 compare_key(cell, at, check)
@@ -528,6 +534,21 @@ def compare_key(cell, at, check):
     fits = any(abs(abs(shown * m) - abs(scale_ * key)) <= near * m for m in (1, 1000) for scale_ in (scale, 100))
     check.true(at + " sorts by what it shows", fits or "/" in cell["text"] or " to " in cell["text"]
                or "done" in at or cell["text"].startswith(("<", ".", "below")), (cell["text"], cell["key"]))
+
+
+def compare_sheets(page, check):
+    """Parts of tables for paper have the columns of the whole tables, with the first ones again."""
+    for name, section in page.sections.items():
+        if not section["sheets"]:
+            continue
+        of_table = [[h["text"]] + [(row[i]["text"], row[i]["note"]) for row in section["table"]["rows"] if row]
+                    for i, h in enumerate(section["table"]["heads"])]
+        columns = []
+        for sheet in section["sheets"]:
+            columns += [[h["text"]] + [(row[i]["text"], row[i]["note"]) for row in sheet["rows"] if row]
+                        for i, h in enumerate(sheet["heads"])]
+        check.same(f"paper {name}", [c for c in of_table if c not in columns], [])
+        check.same(f"paper {name} has no more", [c for c in columns if c not in of_table], [])
 
 
 CAPTIONED = ("models", "success", "security", "main-metrics", "effort", "data", "exposure", "cost", "pilot")
@@ -767,7 +788,7 @@ def compare_headline(s, page, r, check):
     check.true("headline: largest loss", got is None if want is None else got is not None and re.fullmatch(want, got), got)
     example = re.match(r"`assay show (\w+)`: (\S+), .*: ([^:]*)$", lines.get("To look at", ""))
     if example:
-        mine = [a for a in s["export"] if a["trial"].startswith(example[1]) and a["level"] and not a["superseded"]]
+        mine = [a for a in s["export"] or [] if a["trial"].startswith(example[1]) and a["level"] and not a["superseded"]]
         check.same("headline: example", [(example[2], example[3], True)],
                    [(a["model"], cause_text(a["cause"]), a["level"] != "full_success") for a in mine])
     failed = r["done"] - sum(w["full_success"]["count"] for w in r["main"])
@@ -824,6 +845,7 @@ def compare_best(page, r, check):
 def compare(s, check):
     r, page = s["report"], Page(s["html"])
     compare_page(page, r, check)
+    compare_sheets(page, check)
     compare_captions(page, check)
     compare_text(s, page, r, check)
     compare_headline(s, page, r, check)
