@@ -42,7 +42,6 @@ type behaviour struct {
 
 	finish               string
 	turns, calls, tokens int
-	reliability          float64 // below 1 if there is luck, and 0 for the usual
 	mix                  string
 	lucky                func(*assay.Transcript) bool // what the luck has to be
 	variant              string

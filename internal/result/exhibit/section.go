@@ -14,8 +14,8 @@ import (
 // A section is a table of measures of groups of outcomes, as data. It is left out if its grid has no
 // rows.
 type section struct {
-	id, title string
-	grid      func(analysis) *report.Grid
+	title string
+	grid  func(analysis) *report.Grid
 	// columns are the measures that are shown. A column that no row has a value for is left out.
 	columns []column
 	lead    string
