@@ -81,6 +81,9 @@ func (m *Models) decide(model string, v *agentView) assay.Message {
 	if c, made, _ := characterOf(model); made {
 		return c.plays(m, v)
 	}
+	if model == Optimal && m.tasks != nil {
+		v.plan = m.needed(v) // whatever plan it is shown, if any
+	}
 	if v.endWord == "" && !v.talks {
 		return agents[model](m, v)
 	}
