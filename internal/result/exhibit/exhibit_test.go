@@ -45,12 +45,12 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		"clearly ahead": {outcome(40, 20), "Best: m. It is better than n by more than chance."},
 		"too close": {
 			outcome(22, 20),
-			"Too close to call: m, n. m scored 5.0 points higher than n on the same 40 tasks (p = .509).",
+			"Too close to call: m, n. m scored 5.0 points higher than n on the same 40 tasks (adjusted p = .509).",
 		},
 		"all fail": {order(40, ranked{"m", 0}, ranked{"n", 0}), "No model succeeds, so that none is the best."},
 		"too few tasks": {
 			few, "The models cannot be told apart whatever they do: these trials have 5 tasks. 6 are enough " +
-				"for 2 models if the better one is better on each.",
+				"for 2 models if the better one is better on each; `tasks_per_type` adds tasks.",
 		},
 		"few trials": {
 			&report.Analysis{Table: new(report.Table), Standings: []report.Standing{half, filtered}},

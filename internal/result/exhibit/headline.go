@@ -38,7 +38,7 @@ func Headline(figures *report.Analysis) (lines []document.Point) {
 	for _, p := range []document.Point{
 		{Label: "Full success", Text: a.orderText()},
 		{Label: "Largest loss", Text: lossText(a.Losses)},
-		{Label: "Failures", Text: causesText(a.Errors)},
+		{Label: "Failures", Text: a.causesText()},
 		{Label: "To look at", Text: a.exampleText()},
 		{Label: "Run", Text: a.extentText()},
 	} {
@@ -62,6 +62,10 @@ func (a analysis) orderText() string {
 	}
 	if a.Condition != "" {
 		text = "with " + a.Condition + ": " + text
+	}
+	if a.Replaced > 0 {
+		text += fmt.Sprintf("; %s took the place of earlier ones (`--retry`)",
+			assay.Counted(a.Replaced, "outcome"))
 	}
 	var without []string
 	for _, m := range a.Main.All() {
@@ -118,7 +122,7 @@ func (a analysis) signsText(seen map[string]bool, last float64) string {
 	if seen[alike] {
 		text := "≈ may be chance"
 		if p := a.beatenApart(seen[better]); p != nil {
-			text += fmt.Sprintf(", but %s > %s, %s", p.A, p.B, named("p", p.P))
+			text += fmt.Sprintf(", but %s > %s, %s", p.A, p.B, named("adjusted p", p.P))
 		}
 		parts = append(parts, text)
 	}
@@ -144,7 +148,7 @@ func (a analysis) beatenApart(split bool) *report.RankedPair {
 	return &a.Ranking.Pairs[0]
 }
 
-func atMost(p float64) string { return strings.Replace(named("p", p), "=", "≤", 1) }
+func atMost(p float64) string { return strings.Replace(named("adjusted p", p), "=", "≤", 1) }
 
 // lossText says what costs most.
 func lossText(l report.Losses) string {
@@ -155,14 +159,13 @@ func lossText(l report.Losses) string {
 		return fmt.Sprintf("%s loses at least %s %s (%s in these trials)", l.Largest.Model,
 			pointsText(l.Largest.AtLeast), whereText(l.Largest), pointsText(l.Largest.Points))
 	}
-	text := "none beyond chance"
-	switch {
-	case l.Clusters < l.ClustersNeeded:
-		text += fmt.Sprintf("; what a level costs shows on %d independent tasks or more, and there are %d",
+	text := "none is beyond chance"
+	if l.Compared > 1 {
+		text = fmt.Sprintf("none is beyond chance if all %d comparisons are taken together", l.Compared)
+	}
+	if l.Clusters < l.ClustersNeeded {
+		text += fmt.Sprintf("; they need %d independent tasks to show one, and there are %d",
 			l.ClustersNeeded, l.Clusters)
-	case l.TaskTrials > l.Fewest:
-		text += fmt.Sprintf("; a task that always fails would show with %s (some have %d)",
-			assay.Counted(l.TaskTrials, "trial"), l.Fewest)
 	}
 	return text
 }
@@ -177,9 +180,9 @@ func whereText(l *report.Loss) string {
 	level := report.Readable(l.Level)
 	switch l.Factor {
 	case taskType:
-		return "on tasks of type " + level + ", compared with the others"
+		return "on tasks of type " + level + ", compared with its other tasks"
 	case report.Task:
-		return "on task " + l.Level + ", compared with the others"
+		return "on task " + l.Level + ", compared with its other tasks"
 	case reliability:
 		return fmt.Sprintf("at reliability %s instead of %s", l.Level, l.Against)
 	case difficulty:
@@ -197,10 +200,16 @@ func whereText(l *report.Loss) string {
 	return fmt.Sprintf("with %s instead of %s", level, report.Readable(l.Against))
 }
 
-// causesText names each model's most frequent cause. Models with the same cause are together.
-func causesText(e report.Errors) string {
+// causesText names each model's most frequent cause, in the order of the models. Models with the same
+// cause are together.
+func (a analysis) causesText() string {
+	e := a.Errors
 	succeeds := func(r report.ErrorRow) bool { return r.Total == 0 }
 	rows := slices.DeleteFunc(slices.Clone(e.Rows), succeeds)
+	place := func(r report.ErrorRow) uint { // a missing one is last
+		return uint(slices.IndexFunc(a.Standings, func(s report.Standing) bool { return s.Model == r.Model }))
+	}
+	slices.SortStableFunc(rows, func(r, s report.ErrorRow) int { return cmp.Compare(place(r), place(s)) })
 	var kinds []assay.Cause
 	by := make(map[assay.Cause][]string)
 	for _, r := range rows[:min(len(rows), mostNamed)] {

@@ -58,12 +58,12 @@ func TestHeadlineSaysHowSureTheOrderIs(t *testing.T) {
 	t.Parallel()
 	const with = "with the right plan and reliable tools: "
 	for want, a := range map[string]*report.Analysis{
-		"a 80 % of 40 trials (95 % interval 65 to 90 %)":    order(40, ranked{"a", 32}),
-		"a 80 % > b 50 % (> is more than chance, p < .001)": order(40, ranked{"a", 32}, ranked{"b", 20}),
-		"a 80 % ≈ b 75 % (≈ may be chance)":                 order(40, ranked{"a", 32}, ranked{"b", 30}),
-		"a 90 % > b 50 % ≈ c 48 % > d 0 % (> is more than chance, p < .001; ≈ may be chance)": order(40,
+		"a 80 % of 40 trials (95 % interval 65 to 90 %)":             order(40, ranked{"a", 32}),
+		"a 80 % > b 50 % (> is more than chance, adjusted p < .001)": order(40, ranked{"a", 32}, ranked{"b", 20}),
+		"a 80 % ≈ b 75 % (≈ may be chance)":                          order(40, ranked{"a", 32}, ranked{"b", 30}),
+		"a 90 % > b 50 % ≈ c 48 % > d 0 % (> is more than chance, adjusted p < .001; ≈ may be chance)": order(40,
 			ranked{"a", 36}, ranked{"b", 20}, ranked{"c", 19}, ranked{"d", 0}),
-		"a 60 % ≈ b 50 % ≈ c 40 % (≈ may be chance, but a > c, p = .008)": order(40,
+		"a 60 % ≈ b 50 % ≈ c 40 % (≈ may be chance, but a > c, adjusted p = .008)": order(40,
 			ranked{"a", 24}, ranked{"b", 20}, ranked{"c", 16}),
 		"a 90 % ≈ b 90 % ≈ c 90 % ≈ d 90 % ≈ e 90 %, and 2 more (≈ may be chance)": order(40,
 			ranked{"a", 36}, ranked{"b", 36}, ranked{"c", 36}, ranked{"d", 36}, ranked{"e", 36},
@@ -75,7 +75,7 @@ func TestHeadlineSaysHowSureTheOrderIs(t *testing.T) {
 	}
 	out := order(40, ranked{"a", 32}, ranked{"b", 20})
 	out.Standings = append(out.Standings, report.Standing{Model: "c", Success: report.Share{Rate: .9}})
-	want := with + "a 80 % > b 50 % | c 90 % (> is more than chance, p < .001; | is not compared)"
+	want := with + "a 80 % > b 50 % | c 90 % (> is more than chance, adjusted p < .001; | is not compared)"
 	if got := exhibit.Headline(out)[0].Text; got != want {
 		t.Errorf("the first line is\n%s\nwant\n%s", got, want)
 	}
@@ -93,15 +93,14 @@ func TestHeadlineSaysWhatCostsMost(t *testing.T) {
 	for want, l := range map[string]report.Losses{
 		lost + "with the flawed plan missing step instead of optimal": loss(
 			"variant", "flawed_missing_step", "optimal"),
-		lost + "with variant own plan instead of optimal":          loss("variant", "own_plan", "optimal"),
-		lost + "at reliability 0.6 instead of 0.9":                 loss("reliability", "0.6", "0.9"),
-		lost + "on very hard tasks instead of easy ones":           loss("difficulty", "very_hard", "easy"),
-		lost + "on tasks of type refund, compared with the others": loss("task_type", "refund", ""),
-		lost + "on task t_7, compared with the others":             loss(report.Task, "t_7", ""),
-		"none beyond chance":                                       {Compared: 3},
-		"none beyond chance; a task that always fails would show with 4 trials (some have 3)": {
-			Compared: 3, TaskTrials: 4, Fewest: 3,
-		},
+		lost + "with variant own plan instead of optimal":               loss("variant", "own_plan", "optimal"),
+		lost + "at reliability 0.6 instead of 0.9":                      loss("reliability", "0.6", "0.9"),
+		lost + "on very hard tasks instead of easy ones":                loss("difficulty", "very_hard", "easy"),
+		lost + "on tasks of type refund, compared with its other tasks": loss("task_type", "refund", ""),
+		lost + "on task t_7, compared with its other tasks":             loss(report.Task, "t_7", ""),
+		"none is beyond chance if all 3 comparisons are taken together": {Compared: 3},
+		"none is beyond chance if all 3 comparisons are taken together; they need 9 independent tasks to " +
+			"show one, and there are 6": {Compared: 3, Clusters: 6, ClustersNeeded: 9},
 	} {
 		if l.Largest != nil {
 			want += " (25 points in these trials)"
@@ -181,7 +180,7 @@ func TestHeadlineLeavesOutEmptyLines(t *testing.T) {
 	want := []document.Point{
 		{Label: "Full success", Text: "with the right plan and reliable tools: m 50 % of 40 trials " +
 			"(95 % interval 35 to 65 %); no outcome yet: p, q"},
-		{Label: "Largest loss", Text: "none beyond chance"},
+		{Label: "Largest loss", Text: "none is beyond chance"},
 		{Label: "Failures", Text: "no action: m 3 of 4, o 5 of 5; bad luck: n 1 of 2"},
 		{Label: "To look at", Text: "`go run ./cmd/assay show 01234567`: m, cot, basic task, " +
 			"reliability 0.7: no action"},

@@ -21,8 +21,7 @@ func (a analysis) standingSection() *document.Section {
 	notes := append(aboutNotes(all), strings.TrimSpace(a.commonText()+" "+caption))
 	if a.Skilless {
 		notes = append(notes, "These tasks leave little room between policies without skill and the best "+
-			"possible, so that they cannot show skill. Harder tasks can: difficulty medium or hard, or tasks "+
-			"whose tools do not share words with them.")
+			"possible, so that they cannot show skill. Harder tasks, or trials without a plan, can.")
 	}
 	return &document.Section{
 		ID: "models", Title: "Models", Lead: strings.TrimSpace(a.bestText() + "\n" + a.nextText()),
@@ -57,11 +56,10 @@ func (a analysis) commonText() string {
 	case complete:
 		text = "Each row is about all trials that are done."
 	case low == high:
-		text = fmt.Sprintf("All columns but done are about the same %s, which all compared models have "+
-			"done.", n)
+		text = fmt.Sprintf("Each row is about the same %s, which all compared models have done.", n)
 	default:
-		text = fmt.Sprintf("All columns but done are about trials that all compared models have done, "+
-			"%d to %d of each model.", low, high)
+		text = fmt.Sprintf("Each row is about trials that all compared models have done, %d to %d of each "+
+			"model.", low, high)
 	}
 	if a.Condition != "" {
 		text += fmt.Sprintf(" Success is about those with %s, and each task weighs the same.",
@@ -73,9 +71,12 @@ func (a analysis) commonText() string {
 // bestText names the best model and the certainty of that claim.
 func (a analysis) bestText() string {
 	var best, others, unable []string
-	compared := 0
+	compared, simulated := 0, 0
+	real := slices.ContainsFunc(a.Standings, func(s report.Standing) bool { return !report.Simulated(s.Model) })
 	for _, s := range a.Standings {
 		switch {
+		case real && report.Simulated(s.Model):
+			simulated++
 		case s.Selected != "":
 			unable = append(unable, fmt.Sprintf("%s lacks trials that are not missing by chance (%s)",
 				s.Model, s.Selected))
@@ -93,26 +94,40 @@ func (a analysis) bestText() string {
 	}
 	text := ""
 	switch {
-	case compared == 0 && len(a.Standings) > 1:
+	case len(unable) > 0 && compared < 2:
 		text = "No model can be called the best yet."
+	case compared < 2:
 	case len(best) == 0 && compared > 1 && a.Standings[0].Success.Rate == 0:
 		text = "No model succeeds, so that none is the best."
 	case len(best) == 0 && compared > 1:
 		text = a.tooFew()
 	case len(best) > 1:
-		text = fmt.Sprintf("Too close to call: %s.", strings.Join(best, ", "))
+		text = fmt.Sprintf("Too close to call: %s.", listed(best))
 		if p := a.tied(); p != nil {
 			text += fmt.Sprintf(" %s %s %s on the same %s (%s).", p.B, scored(p.Difference), p.A,
-				assay.Counted(p.Tasks, "task"), named("p", p.Q))
+				assay.Counted(p.Tasks, "task"), named("adjusted p", p.Q))
 		}
 	case len(others) > 0:
 		text = fmt.Sprintf("Best: %s. It is better than %s by more than chance.", best[0],
-			strings.Join(others, ", "))
+			listed(others))
 	}
 	if len(unable) > 0 {
 		text += " Out of the comparison: " + strings.Join(unable, "; ") + "."
 	}
+	if simulated > 0 {
+		text += " Simulated models are not compared with others; `assay compare` does."
+	}
 	return strings.TrimSpace(text)
+}
+
+// listed joins the first names, and counts the others.
+func listed(names []string) string {
+	n := min(len(names), mostNamed)
+	text := strings.Join(names[:n], ", ")
+	if more := len(names) - n; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // tied compares the first two of several models that may be the best. The difference is not

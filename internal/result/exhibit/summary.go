@@ -48,11 +48,23 @@ func (a analysis) moreTasks(p report.Paired) string {
 	if p.Clusters < 2 {
 		return found
 	}
-	costs := func(s report.Standing) bool { return s.FlawedPlan != nil || s.FailingTools != nil }
-	if slices.ContainsFunc(a.Standings, costs) {
-		return "Compare what flawed plans and failing tools cost them, below. " + found
+	var others []string
+	for _, c := range []struct {
+		what string
+		has  func(report.Standing) bool
+	}{
+		{"what flawed plans cost them", func(s report.Standing) bool { return s.FlawedPlan != nil }},
+		{"what failing tools cost them", func(s report.Standing) bool { return s.FailingTools != nil }},
+		{"what a success costs", func(s report.Standing) bool { return s.Price != nil }},
+	} {
+		if slices.ContainsFunc(a.Standings, c.has) {
+			others = append(others, c.what)
+		}
 	}
-	return "Choose by cost or speed. " + found
+	if len(others) > 0 {
+		return "Compare " + strings.Join(others, ", and ") + ", below. " + found
+	}
+	return found
 }
 
 // tooFew says that the models have too few independent tasks in common to tell them apart.
@@ -63,7 +75,8 @@ func (a analysis) tooFew() string {
 		n = assay.Counted(r.Clusters, "sequence") + " of tools, which are the independent observations"
 	}
 	return fmt.Sprintf("The models cannot be told apart whatever they do: these trials have %s. %d are "+
-		"enough for %d models if the better one is better on each.", n, r.Needed, len(r.Names))
+		"enough for %d models if the better one is better on each; `tasks_per_type` adds tasks.", n,
+		r.Needed, len(r.Names))
 }
 
 // tasksToSeparate returns 0 if it is more than 20 times as many as there are, or not more. The

@@ -93,6 +93,9 @@ func Plan(
 	}
 	x.Skipped = skipped
 	for _, s := range stops {
+		if s.Skipped == 0 {
+			continue // all of its trials were done
+		}
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
 	unplanned, err := Unplanned(ctx, db, j.IDs, e)

@@ -193,8 +193,12 @@ func (d Design) Analyze(
 	cells := counts.cells
 	models := byModel(cells)
 	population := from.describe()
-	x := counts.newField()
-	ranking := x.rank()
+	stopped := 0
+	for _, n := range b.Skipped {
+		stopped += n
+	}
+	x := counts.newField(stopped > 0)
+	ranking := x.rank(counts)
 	a := &Analysis{
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
 		Cells:  grid(cells, append(slices.Clone(rowFactors), taskType), rowMeasures...),
@@ -218,9 +222,7 @@ func (d Design) Analyze(
 		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.Unpriced > 0}
 	}, a)
 	a.Population = population
-	for _, n := range b.Skipped {
-		a.Skipped += n
-	}
+	a.Skipped = stopped
 	a.Reason = mainReason(counting(cells))
 	if variantFactor(cells) == variant {
 		b.Prompts = plainKeys(b.Prompts)

@@ -58,7 +58,8 @@ type field struct {
 	// plain those of the condition on which models are ranked.
 	common, plain []*cell
 	condition     string
-	weights       map[assay.Cell]float64 // of a task under a condition, which has no model
+	// weights are those of tasks under a condition, which has no model. A missing one is 1.
+	weights map[assay.Cell]float64
 }
 
 // A condition is a cell without a model, and a meeting is a trial under it.
@@ -70,7 +71,7 @@ type meeting struct {
 
 // newField finds the trials that models have in common: the same repeat of the same task under the
 // same condition. Models that cannot be the best do not decide which trials count.
-func (x *counted) newField() *field {
+func (x *counted) newField(stopped bool) *field {
 	f := &field{deciders: deciders(x.cells)}
 	conditions := make(map[assay.Cell]int32)
 	numbers := make(map[*cell]int32)
@@ -114,7 +115,9 @@ func (x *counted) newField() *field {
 		}
 	}
 	f.choosePlain()
-	f.weigh(x)
+	if stopped {
+		f.weigh(x)
+	}
 	return f
 }
 
@@ -157,7 +160,7 @@ func (f *field) choosePlain() {
 	}
 }
 
-// weigh makes tasks count as planned: if a rule has stopped a part of the trials under a condition,
+// weigh makes tasks count as planned after a rule has stopped a part of the trials under a condition:
 // the tasks that are left stand for those that are missing.
 func (f *field) weigh(x *counted) {
 	planned, done := make(map[assay.Cell]map[task]bool), make(map[assay.Cell]map[task]bool)
@@ -182,14 +185,14 @@ func (f *field) weigh(x *counted) {
 	}
 }
 
-// shared returns the tasks of the plain trials of models, in their order, for package stat.
-func (f *field) shared(models []string) (tasks []stat.Shared, bySequence bool) {
+// shared returns the tasks of models' trials, in the order of the models, for package stat.
+func (f *field) shared(cells []*cell, models []string) (tasks []stat.Shared, bySequence bool) {
 	type place struct {
 		task   task
 		strata assay.Cell // what weights depend on
 	}
 	conditions := make(map[place]map[assay.Cell][]stat.Group)
-	for _, c := range f.plain {
+	for _, c := range cells {
 		m := slices.Index(models, c.Model)
 		if m < 0 {
 			continue
@@ -215,9 +218,9 @@ func (f *field) shared(models []string) (tasks []stat.Shared, bySequence bool) {
 		t := stat.Shared{}
 		for _, at := range slices.SortedFunc(maps.Keys(conditions[p]), compareCells) {
 			t.Cells = append(t.Cells, conditions[p][at])
-			t.Weight += f.weights[at] / float64(len(conditions[p]))
+			t.Weight += cmp.Or(f.weights[at], 1) / float64(len(conditions[p]))
 		}
-		t.Sequence = f.plain[0].from.of[p.task]
+		t.Sequence = cells[0].from.of[p.task]
 		tasks = append(tasks, t)
 	}
 	return tasks, bySequence
@@ -230,14 +233,19 @@ func compareCells(a, b assay.Cell) int {
 }
 
 // rank ranks the deciders. It returns nil if there are fewer than two, or no trial in common.
-func (f *field) rank() *Ranking {
+func (f *field) rank(x *counted) *Ranking {
 	if len(f.deciders) < 2 || f.own || len(f.plain) == 0 {
 		return nil
 	}
-	tasks, bySequence := f.shared(f.deciders)
+	tasks, bySequence := f.shared(f.plain, f.deciders)
 	r := &Ranking{
 		Condition: f.condition, Averaged: averagedBy(f.plain, func(c assay.Cell) string { return c.Model }),
 		Ranking: stat.Rank(tasks, bySequence), Names: f.deciders, Pairs: []RankedPair{},
+	}
+	if !r.decides() || slices.ContainsFunc(f.deciders, func(m string) bool { return !x.complete(m) }) {
+		for i := range r.Models {
+			r.Models[i].Best = false
+		}
 	}
 	for _, i := range r.Order {
 		for _, k := range r.Order {
@@ -269,6 +277,12 @@ func deciders(cells []*cell) (names []string) {
 		}
 	}
 	return names
+}
+
+// complete reports whether a model, by its name, can be the best.
+func (x *counted) complete(model string) bool {
+	t := sum(ofModel(x.cells, model))
+	return t.complete()
 }
 
 // complete reports whether a model can be the best.

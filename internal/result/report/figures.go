@@ -230,7 +230,7 @@ var (
 
 	Turns = &Measure{
 		Key: "turn_quartiles", Heads: []string{"turns ¼", "median", "¾"}, Format: "%.0f", style: listed,
-		Means: "a quarter of the outcomes took at most as many replies, and half, and three quarters",
+		Means: "a quarter, half and three quarters of the outcomes took at most as many replies",
 		of:    quantiles(turnCounts, func(n int) float64 { return float64(n) }, .25, .5, .75),
 	}
 	TurnCounts = measure("turns", "", "", "", func(t *tally) Value {
@@ -238,8 +238,9 @@ var (
 	}).as(raw)
 	TokenQuartiles = &Measure{
 		Key: "token_quartiles", Heads: []string{"tokens ¼", "median", "¾"}, Format: AsTokens, style: listed,
-		Means: "the same of the tokens of prompts and replies, exact to 2.5 %",
-		of:    quantiles(tokenBins, tokensOf, .25, .5, .75),
+		Means: "a quarter, half and three quarters of the outcomes took at most as many tokens of prompts " +
+			"and replies, exact to 2.5 %",
+		of: quantiles(tokenBins, tokensOf, .25, .5, .75),
 	}
 	Tokens95 = measure("tokens_95", "95 %", AsTokens,
 		"95 of 100 outcomes took at most as many tokens", quantiles(tokenBins, tokensOf, .95))
@@ -329,8 +330,8 @@ var (
 		"full success of the trials under the condition that the first line names; a task's rate is the "+
 			"mean of its rates under the levels that are left, and each task weighs the same", nil).plainly()
 	StandingSkill = measure("skill", "skill", AsPercent,
-		"0 is the best policy without skill, which compares words, copies plans or guesses; 100 % is "+
-			"the best possible", nil)
+		"over all of these trials, whatever their plan, 0 is the best policy without skill, which "+
+			"compares words, copies plans or guesses, and 100 % is the best possible", nil)
 	FlawedPlan = measure("flawed_plan", "flawed plans", AsPercent,
 		"the share of its success that a model loses with plans whose flaw can hurt, compared with the "+
 			"right plan at the same tasks, reliability and kind of failing tools", nil)

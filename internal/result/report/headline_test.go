@@ -127,7 +127,7 @@ func TestOrderIsAboutSharedTasks(t *testing.T) {
 	}
 	got := exhibit.Headline(p.analyze(t, report.Beside{}))[0].Text
 	want := "with no plan and reliable tools: good 100 % > narrow 67 % > bad 7 % " +
-		"(> is more than chance, p ≤ .004)"
+		"(> is more than chance, adjusted p ≤ .004)"
 	if got != want {
 		t.Errorf("order %q, want %q", got, want)
 	}

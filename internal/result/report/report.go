@@ -70,6 +70,8 @@ type Table struct {
 	Skipped int `json:"skipped"`
 	// Met counts the faults of providers and programs that all attempts have met.
 	Met assay.FaultCount `json:"met"`
+	// Replaced counts the outcomes that `--retry` has put in the place of earlier ones.
+	Replaced int `json:"replaced,omitempty"`
 	// Templates holds the hashes of the prompts of the outcomes, and ScoreVersions the versions of
 	// the rules that judged them. Both are sorted, and "" means unknown.
 	Templates     []string `json:"templates"`
@@ -94,6 +96,7 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.n(done)
 	t.Met.Merge(total.met)
+	t.Replaced = int(total.amounts[retried])
 	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.tags[templates])))
 	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.tags[rules])))
 	for _, p := range d.Parts {

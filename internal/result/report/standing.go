@@ -136,7 +136,7 @@ func (f *field) standings(cells []*cell, ranking *Ranking) []Standing {
 		place[s.Model] = len(cells)
 		if i := slices.Index(f.deciders, s.Model); i >= 0 && ranking != nil && m.complete() {
 			s.Compared = true
-			s.Best = ranking.decides() && ranking.Models[i].Best
+			s.Best = ranking.Models[i].Best
 			place[s.Model] = slices.Index(ranking.Order, i)
 		}
 		out = append(out, s)
@@ -155,11 +155,11 @@ func (f *field) standing(m *cell) Standing {
 	s := Standing{
 		Model: m.Model, Planned: m.planned, Done: m.n(done), Selected: m.selected(), Own: f.own,
 		Common: all.n(done), Ranked: ranked.n(done), Skill: all.skill(),
-		Conditions: conditions(common), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
+		Conditions: f.conditions(m.Model, common, plain), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
 		Recovery: all.among(hit, survived), Hit: all.n(hit),
 		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
 	}
-	tasks, bySequence := f.shared([]string{m.Model})
+	tasks, bySequence := f.shared(plain, []string{m.Model})
 	r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
 	s.Success = Share{Count: ranked.n(full), Rate: r.Rate, Interval: r.Interval, Of: ranked.n(done)}
 	for _, tokens := range all.unpriced {
@@ -285,25 +285,39 @@ func plainCells(mine []*cell) ([]*cell, string) {
 			return plain, Readable(v)
 		}
 	}
+	for _, v := range levels(mine, variant) {
+		if !IsFlawed(v) {
+			return where(mine, func(c assay.Cell) bool { return c.Variant == v }), Readable(v)
+		}
+	}
 	return nil, ""
 }
 
-// conditions returns the rates of the conditions that have an outcome.
-func conditions(mine []*cell) []Condition {
+// conditions returns the rates of the conditions that have an outcome. The first one is that of
+// [Ranking.Condition]; the others have flawed plans with the same tools, and the same plan with less
+// reliable tools. A rate is the mean over tasks, as in [stat.Rank].
+func (f *field) conditions(model string, common, plain []*cell) []Condition {
 	out := []Condition{}
-	plain, name := plainCells(mine)
-	reliable := slices.ContainsFunc(plain, func(c *cell) bool { return c.Reliability == 1 })
-	calm := func(c assay.Cell) bool { return !reliable || c.Reliability == 1 }
+	if len(plain) == 0 {
+		return out
+	}
+	most := plain[0].Reliability
+	_, name := plainCells(f.common)
+	same, _ := plainCells(common)
 	for _, c := range []struct {
 		name  string
 		cells []*cell
 	}{
-		{name, where(plain, calm)},
-		{FlawedPlans, where(hurtingOnly(mine), calm)},
-		{FailingTools, where(plain, func(c assay.Cell) bool { return !calm(c) })},
+		{cmp.Or(name, FlawedPlans), plain},
+		{FlawedPlans, where(hurtingOnly(common), func(c assay.Cell) bool { return c.Reliability == most })},
+		{FailingTools, where(same, func(c assay.Cell) bool { return c.Reliability < most })},
 	} {
-		if t := sum(c.cells); t.n(done) > 0 {
-			out = append(out, Condition{c.name, t.n(done), t.among(done, full)})
+		if t := sum(c.cells); t.n(done) > 0 && (name != "" || c.name != FlawedPlans || len(out) == 0) {
+			tasks, bySequence := f.shared(c.cells, []string{model})
+			r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
+			out = append(out, Condition{
+				c.name, t.n(done), Share{t.n(full), r.Rate, r.Interval, t.n(done)},
+			})
 		}
 	}
 	return out

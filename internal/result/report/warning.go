@@ -76,7 +76,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"perfect", "100 % full success",
 			"Everything passed, so these cells can't rank models.", perfect,
 		},
-		{"malformed", "More than 80 % malformed", "Most episodes never made a valid call. That " +
+		{"malformed", "More than 80 % without a valid call", "Most episodes never made a valid call. That " +
 			"is a problem with the protocol, and shows little about planning. Try the other " +
 			"protocol, or read transcripts.", broken(cells)},
 		{"size", "A larger model is worse than a smaller one of its family", "The difference on " +
@@ -296,7 +296,7 @@ func extremeText(p *cell, by string) string {
 		text += fmt.Sprintf("; the best policy reaches %s", Percent(best.Number))
 	}
 	if p.n(full) == 0 && Simulated(c.Model) {
-		text += "; a simulated agent, which may be built to fail here"
+		text += "; a simulated model, which may be made to fail here"
 	}
 	return text
 }

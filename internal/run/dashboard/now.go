@@ -40,10 +40,12 @@ func (m *moment) Sentence() string {
 	case m.Spent.USD > 0:
 		parts = append(parts, m.Cost()+" spent")
 	}
-	switch n := len(m.Attention()); n {
-	case 0:
+	switch n := len(m.Attention()); {
+	case n == 0 && m.Over() && m.Unfinished() > 0 && m.Runs > 0:
+		parts = append(parts, "run it again to finish it")
+	case n == 0:
 		parts = append(parts, "nothing needs you")
-	case 1:
+	case n == 1:
 		parts = append(parts, "one thing needs you")
 	default:
 		parts = append(parts, fmt.Sprintf("%d things need you", n))
