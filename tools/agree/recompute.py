@@ -535,15 +535,15 @@ def cost_figures(x, outcomes, reference, levels, factor, got):
         return {**want, "level": levels[0], "q": p}
     kinds = []
     for l in levels:
-        k, p = loss_figures(x, outcomes, reference, [l], factor)
+        k, own = loss_figures(x, outcomes, reference, [l], factor)
         if k:
-            kinds.append({**k, "level": l, "q": min(1, p * len(levels))})
+            kinds.append({**k, "level": l, "q": min(1, own * len(levels))})
     kinds.sort(key=lambda k: k["difference"])
     if got and got.get("kinds") and [k["level"] for k in kinds] != [k["level"] for k in got["kinds"]]:
         # Equal differences have no order.
         at = {k["level"]: i for i, k in enumerate(got["kinds"])}
         kinds.sort(key=lambda k: (round(k["difference"], 9), at.get(k["level"], 0)))
-    return {**want, "kinds": kinds}
+    return {**want, "level": "", "q": p, "kinds": kinds}
 
 
 def standing_figures(x, field, m, got):
@@ -917,6 +917,13 @@ def compare_reason(x):
             check.same("reason.share", without(fit[at], "of"), r["reason"]["share_there"])
             check.true("reason: the place has the largest share", fit[at]["rate"] >= max(s["rate"] for s in fit.values()) - 1e-12)
             check.same("reason.place", pivot_cell(x, at[1], len(planned[at]), places[at]), place)
+    compared = 0
+    for m in counted:
+        mine = [o for o in x.outcomes if o["model"] == m]
+        types, tasks = {o["task_type"] for o in mine}, {(o["task"], o["task_type"]) for o in mine}
+        compared += sum(c["model"] == m for c in r["variant_comparisons"] + r["level_comparisons"])
+        compared += sum(len(s) for s in (types, tasks) if len(s) > 1)
+    check.same("losses.compared", compared, r["losses"]["compared"])
     l = r["losses"]["largest"]
     if not l:
         return
@@ -944,6 +951,52 @@ def compare_reason(x):
             check.same("losses.points", rest / own[1] - own[0] / own[1], l["points"])
 
 
+def compare_warnings(x):
+    """The warnings whose thresholds docs/results.md has, and those that count outcomes or attempts."""
+    warned = {w["kind"]: w["where"] for w in x.report["warnings"]}
+    outcomes, planned, attempts = (group(all_, lambda t: t["model"]) for all_ in (x.outcomes, x.plan.values(), x.attempts))
+    by_model = lambda text: [f"{m}: {text(m)}" for m in x.order if text(m)]
+
+    def share(of):
+        def text(m):
+            n = sum(map(bool, map(of, outcomes[m])))
+            return f"{n} of {len(outcomes[m])} outcomes" if n else ""
+        return text
+
+    def faults(m):
+        kinds = Counter(a["fault"] for a in attempts[m] if a["fault"] and a["fault"] != "interrupted" and not a["superseded"])
+        n, some = sum(kinds.values()), len(outcomes[m]) + sum(kinds.values())
+        if some < 10 or n <= .05 * some:
+            return ""
+        return f"{n} of {some} attempts: " + ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in sorted(kinds.items()))
+
+    check.same("warnings retried", by_model(share(lambda o: o["round"])), warned.get("retried", []))
+    check.same("warnings truncated", by_model(share(lambda o: o["truncated"])), warned.get("truncated", []))
+    check.same("warnings faults", by_model(faults), warned.get("faults", []))
+    lacks = [m for m in x.order if len(outcomes[m]) < len(planned[m])]
+    lines = warned.get("incomplete", [])
+    # Models whose missing trials were all skipped by a stop rule have their own warning.
+    done = {f"{m}: {len(outcomes[m])} of {len(planned[m])} trials done" for m in lacks}
+    have = [l.partition(",")[0] for l in lines]
+    check.true("warnings incomplete", set(have) <= done and (x.report["skipped"] or len(have) == len(done)), have)
+    check.same("warnings incomplete", len(x.plan) - len(x.outcomes) - x.report["skipped"],
+               sum(int(re.search(r", (\d+) pending", l)[1]) for l in lines))
+    tasks = {o["task"] for o in x.outcomes}
+    hopeless = {o["task"] for o in x.outcomes if o["measured"] and o["best_possible"] == 0}
+    check.same("warnings unsolvable", [f"{len(hopeless)} of {len(tasks)} tasks"] if hopeless else [], warned.get("unsolvable", []))
+    calls = group(x.outcomes, lambda o: (o["model"], LEVELS[x.prompt_factor](o)))
+    check.same("warnings malformed", sorted(
+        f"{m}, {shown.readable(v)}: {sum(o['callless'] for o in some)} of {len(some)}" for (m, v), some in calls.items()
+        if len(some) >= 10 and sum(o["callless"] for o in some) > .8 * len(some)), sorted(warned.get("malformed", [])))
+    pooled = group(x.outcomes, lambda o: condition(o, ("task_type",)))
+    cells = group(x.outcomes, condition)
+    for kind, rate in (("zero", 0), ("perfect", 1)):
+        extreme = lambda some: len(some) >= 10 and sum(map(full, some)) == rate * len(some)
+        want = [len(some) for some in pooled.values() if extreme(some)] + [
+            len(some) for c, some in cells.items() if extreme(some) and not extreme(pooled[condition(some[0], ("task_type",))])]
+        check.same("warnings " + kind, sorted(want), sorted(int(re.search(r"\(n = (\d+)\)", l)[1]) for l in warned.get(kind, [])))
+
+
 def compare(s):
     check.seed, check.experiments = s["seed"], check.experiments + 1
     x = Experiment(s)
@@ -954,6 +1007,7 @@ def compare(s):
     compare_pivots(x)
     compare_repeats(x)
     compare_reason(x)
+    compare_warnings(x)
     shown.compare(s, check)
     if s.get("where"):
         for k, v in s["report"].items():
