@@ -903,7 +903,8 @@ def compare_reason(x):
         cause, place = r["reason"]["cause"], r["reason"]["place"]
         check.same("reason", failed.get(cause), r["reason"]["count"])
         key = lambda t: (t["model"], LEVELS[factor](t))
-        of_counted = [t for t in x.plan.values() if t["model"] in counted]
+        real = any(not m.startswith("sim/") for m in models)
+        of_counted = [t for t in x.plan.values() if not real or not t["model"].startswith("sim/")]
         flawed = {t["severity"] for t in of_counted if is_flawed(t["variant"])}
         factor = "variant and severity" if len(flawed) > 1 else "variant"
         planned, places = group(of_counted, key), group([o for o in x.outcomes if o["model"] in counted], key)
