@@ -36,6 +36,7 @@ type record struct {
 	repeat   int32
 	unpriced int32  // tokens of unknown cost
 	counts   uint32 // a bit for each kind of its outcome; 0 without one
+	blocked  uint8  // 1 + the place of the first of [contentFaults] that it has met; 0 without one
 	best     float64
 	usd      float64 // of all attempts
 	trialFacts
@@ -138,6 +139,9 @@ func countAll(
 		c.pay(&a, r.task)
 		r.usd += a.CostUSD
 		r.unpriced += int32(a.UnpricedTokens)
+		if i := slices.Index(contentFaults[:], a.FaultKind); i >= 0 && r.blocked == 0 {
+			r.blocked = uint8(i) + 1
+		}
 		if r.settled() || !a.Settles() || a.Superseded {
 			continue
 		}
@@ -149,6 +153,11 @@ func countAll(
 		same := luck{c.Model, r.task, r.repeat}
 		g := x.lucks[same]
 		x.lucks[same] = stat.Group{Full: g.Full + int(flag(o.full())), N: g.N + 1}
+	}
+	for i := range x.records {
+		if r := &x.records[i]; r.blocked > 0 && !r.settled() {
+			r.cell.blocked[r.blocked-1]++
+		}
 	}
 	for _, c := range cells {
 		if !slices.Contains(d.Models, c.Model) {

@@ -133,11 +133,13 @@ func (f *field) standings(cells []*cell, ranking *Ranking) []Standing {
 			continue
 		}
 		s := f.standing(m)
-		place[s.Model] = len(cells)
-		if i := slices.Index(f.deciders, s.Model); i >= 0 && ranking != nil && m.complete() {
-			s.Compared = true
-			s.Best = ranking.Models[i].Best
-			place[s.Model] = slices.Index(ranking.Order, i)
+		place[s.Model] = 2 * len(cells) // last, unless it decides which trials count
+		if i := slices.Index(f.deciders, s.Model); i >= 0 {
+			place[s.Model] = len(cells)
+			if ranking != nil {
+				s.Compared, s.Best = m.complete(), ranking.Models[i].Best
+				place[s.Model] = slices.Index(ranking.Order, i)
+			}
 		}
 		out = append(out, s)
 	}
@@ -237,19 +239,20 @@ func (t *tally) price() stat.Price {
 	return stat.PriceOf(all, t.from.bySequence())
 }
 
-// selected lists the faults of trials that are not done which depend on the content of the trial.
+// selected counts the trials without an outcome that have met a fault which depends on the content
+// of the trial, by the fault.
 func (t *tally) selected() string {
-	if t.n(done) == t.planned {
-		return ""
-	}
 	var parts []string
-	for _, kind := range []assay.FaultKind{assay.ContentFilter, assay.BadRequest} {
-		if n := t.faultKinds[kind]; n > 0 {
+	for i, kind := range contentFaults {
+		if n := t.blocked[i]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
+
+// contentFaults are the faults that depend on the content of a trial.
+var contentFaults = [...]assay.FaultKind{assay.ContentFilter, assay.BadRequest}
 
 // enough is the share of its trials that a model must have done to be called the best.
 const enough = .95

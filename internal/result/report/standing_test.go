@@ -244,3 +244,28 @@ func TestRecoveryIsAboutFailuresWithTheRightPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingTrialsAreCounted filters three trials, of which two are done later. A model that is
+// compared comes before one that is not, whatever their rates.
+func TestMissingTrialsAreCounted(t *testing.T) {
+	t.Parallel()
+	var x scene
+	for _, model := range []string{"filtered", "whole"} {
+		for i := range 40 {
+			x.try(cellOf(model, "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, model == "filtered" || i < 20)
+		}
+	}
+	last := x.attempts[39]
+	x.attempts = slices.Delete(x.attempts, 39, 40)
+	for _, trial := range []assay.Trial{x.trials[0], x.trials[1], last.Trial} {
+		x.attempts = append([]assay.Attempt{fault(trial, assay.ContentFilter)}, x.attempts...)
+	}
+	a := x.analyze(t, report.Beside{})
+	if s := a.Standings[1]; s.Model != "filtered" || s.Selected != "1 content_filter" || s.Compared {
+		t.Errorf("second row: %+v", s)
+	}
+	x.attempts = append(x.attempts, last)
+	if s := x.analyze(t, report.Beside{}).Standings[0]; s.Model != "filtered" || s.Selected != "" || !s.Compared {
+		t.Errorf("first row, with all trials done: %+v", s)
+	}
+}

@@ -123,6 +123,8 @@ type tally struct {
 	tags       [maxTags]map[string]int
 	histograms [maxTags]map[int]int
 	errors     map[taskCause]int // causes of trials without full success
+	// blocked counts trials without an outcome by the first of [contentFaults] that they have met.
+	blocked [len(contentFaults)]int
 	bill
 }
 
@@ -369,6 +371,9 @@ func (t *tally) merge(o *tally) {
 		bumpAll(&t.histograms[k], o.histograms[k])
 	}
 	bumpAll(&t.errors, o.errors)
+	for i, n := range o.blocked {
+		t.blocked[i] += n
+	}
 	t.bill.merge(&o.bill)
 }
 
