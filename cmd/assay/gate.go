@@ -72,8 +72,9 @@ keep the promises above. Demands are judged at the end.
 
 Sides with different prompts, judges, worlds or texts of tasks are refused unless --allow
 names what may differ. Of trials that were worked on again (run --retry) the first outcome
-counts, and a side that lacks it is refused unless --allow retries names it. While more than 5 % of the trials of a side are pending, there is no
-verdict.`,
+counts, also for --at-least and --always. A side that lacks it is refused unless --allow
+retries accepts later ones. While more than 5 % of the trials of a side are pending, there is
+no verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
   assay gate my-model@v2 --baseline my-model@v1 --tasks similar
   assay gate nightly --at-least 90% --always refund-lamp --always 'never-*'

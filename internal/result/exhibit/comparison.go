@@ -77,14 +77,18 @@ func (c comparison) conditionSection() document.Section {
 
 func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Section {
 	columns := append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...)
-	link := func(id assay.TrialID) document.Cell {
-		return document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
+	link := func(id assay.TrialID, attempt int) document.Cell {
+		cell := document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
+		if attempt > 0 {
+			cell.Text += fmt.Sprintf(" --attempt %d", attempt)
+		}
+		return cell
 	}
 	t := tableOf(columns, c.Flips, func(f report.Flip) []document.Cell {
 		return []document.Cell{
 			text(f.Condition), text(string(f.Task)),
-			link(f.A), text(outcomeText(f.LevelA, f.CauseA)),
-			link(f.B), text(outcomeText(f.LevelB, f.CauseB)),
+			link(f.A, f.AttemptA), text(outcomeText(f.LevelA, f.CauseA)),
+			link(f.B, f.AttemptB), text(outcomeText(f.LevelB, f.CauseB)),
 		}
 	})
 	t.Shown = fewestRows
@@ -115,25 +119,22 @@ func (c comparison) summary() []document.Point {
 	if text := c.differText(); text != "" {
 		points = append(points, document.Point{Label: "What differs", Text: text})
 	}
-	for _, s := range []report.Side{c.A, c.B} {
-		if text := retriedText(s); text != "" {
-			points = append(points, document.Point{Label: "Retries", Text: text})
-		}
-	}
-	return points
+	return append(points, append(retries(c.A), retries(c.B)...)...)
 }
 
-// retriedText says which outcomes count of trials that were worked on again.
-func retriedText(s report.Side) string {
-	switch {
-	case s.Late > 0:
-		return fmt.Sprintf("%s of %s had an outcome before, which is not on this side. If they were "+
-			"chosen by it, the comparison is not fair.", assay.Counted(s.Late, "trial"), s.Name)
-	case s.Replayed > 0:
-		return fmt.Sprintf("%s of %s were worked on again. Their first outcomes count here, because "+
-			"a choice by outcome would favour it.", assay.Counted(s.Replayed, "trial"), s.Name)
+// retries says which outcomes count of trials that were worked on again.
+func retries(s report.Side) (points []document.Point) {
+	add := func(text string) { points = append(points, document.Point{Label: "Retries", Text: text}) }
+	if first := s.Replayed - s.Late; first > 0 {
+		add(fmt.Sprintf("%s of %s were worked on again. Their first outcomes count here, because "+
+			"a choice by outcome would favour it.", assay.Counted(first, "trial"), s.Name))
 	}
-	return ""
+	if s.Late > 0 {
+		add(fmt.Sprintf("%s lacks the first outcomes of %s, which were worked on again. Later outcomes "+
+			"count instead, which favours %s if trials were repeated because they failed.", s.Name,
+			assay.Counted(s.Late, "trial"), s.Name))
+	}
+	return points
 }
 
 // whereText names the condition with the largest difference.

@@ -21,7 +21,7 @@ type GateCommands struct{ Show, Plan string }
 // Gate lays out the verdict of a gate, and the comparison behind it.
 func Gate(g *report.Gate, commands GateCommands) *document.Document {
 	v := gateView{g, commands}
-	d := &document.Document{Title: "Gate: " + g.Candidate.Name}
+	d := &document.Document{Title: "Gate: " + g.Candidate.Name, Summary: retries(g.Candidate)}
 	if g.Comparison != nil {
 		d = Comparison(g.Comparison, nil)
 		d.Title = fmt.Sprintf("Gate: %s, measured against %s", g.B.Name, g.A.Name)
@@ -255,16 +255,20 @@ func (g gateView) alwaysText(t report.TaskDemand) string {
 	text := fmt.Sprintf("%s succeeded in %d of %s", t.Task, t.Full, assay.Counted(t.Trials, "trial"))
 	switch {
 	case t.Verdict == report.Fail:
-		return fmt.Sprintf("%s; it must always do. %s shows a failure.", text, g.showing(t.Failed))
+		return fmt.Sprintf("%s; it must always do. `%s` shows a failure.", text, g.showing(t.Failed, t.FailedAttempt))
 	case t.Pending > 0:
 		return fmt.Sprintf("%s, and %d are still to run; it must always do.", text, t.Pending)
 	}
 	return text + "."
 }
 
-// showing is the command that shows a trial.
-func (g gateView) showing(id assay.TrialID) string {
-	return fmt.Sprintf("`%s`", fmt.Sprintf(g.commands.Show, id[:min(8, len(id))]))
+// showing is the command that shows a trial, or an attempt at it that was superseded.
+func (g gateView) showing(id assay.TrialID, attempt int) string {
+	what := string(id[:min(8, len(id))])
+	if attempt > 0 {
+		what += fmt.Sprintf(" --attempt %d", attempt)
+	}
+	return fmt.Sprintf(g.commands.Show, what)
 }
 
 // lookText adds the level that an early look asks for.
@@ -343,7 +347,7 @@ func (g gateView) changeSection() document.Section {
 				return []document.Cell{
 					text(string(c.Task)),
 					text(fmt.Sprintf("%d of %d → %d of %d", c.FullA, c.A, c.FullB, c.B)),
-					text(fmt.Sprintf(g.commands.Show, c.See[:min(8, len(c.See))])),
+					text(g.showing(c.See, c.SeeAttempt)),
 				}
 			}),
 	}

@@ -83,16 +83,14 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 	case err != nil:
 		return nil, err
 	case !isStore:
-		attempts := attemptsIn(r.Name)
-		return &Baseline{Name: r.Name, side: newSide(attempts, tried(attempts))}, nil
+		return &Baseline{Name: r.Name, side: triedSide(attemptsIn(r.Name))}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)
 	}
 	return r.likeIn(ctx, r.Name)
 }
 
-// attemptsIn reads an exported file each time, without interrupted attempts. Superseded outcomes are
-// among them, because the first outcome of a trial counts.
+// attemptsIn reads an exported file each time.
 func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		file, err := os.Open(path)
@@ -105,7 +103,7 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", path, err)
 			}
-			if (err != nil || a.FaultKind != assay.Interrupted) && !yield(a, err) {
+			if !yield(a, err) {
 				return
 			}
 		}

@@ -34,6 +34,12 @@ func newSide(attempts iter.Seq2[assay.Attempt, error], trials iter.Seq2[assay.Tr
 	return &side{attempts: attempts, trials: trials, done: make(map[assay.TrialID]bool)}
 }
 
+// triedSide returns the side of all trials that were tried. Interrupted attempts are no tries.
+func triedSide(attempts iter.Seq2[assay.Attempt, error]) *side {
+	tries := Filter(attempts, func(a *assay.Attempt) bool { return a.FaultKind != assay.Interrupted })
+	return newSide(tries, tried(tries))
+}
+
 // sideIn returns the side that a name stands for in a store, with conditions.
 func sideIn(
 	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,

@@ -21,7 +21,7 @@ func TestFaultsAreMissingFromFiles(t *testing.T) {
 		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
 			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
 	}
-	s := newSide(file, tried(file))
+	s := triedSide(file)
 	for _, err := range s.all() {
 		if err != nil {
 			t.Fatal(err)

@@ -203,13 +203,21 @@ func (c *Comparison) Document(
 	ids := make(map[assay.TrialID]string) // of episodes
 	var episodes []document.Episode
 	for _, flip := range c.Flips[:min(transcripts, len(c.Flips))] {
-		for _, id := range []assay.TrialID{flip.A, flip.B} {
+		for _, shown := range []struct {
+			id     assay.TrialID
+			number int
+		}{{flip.A, flip.AttemptA}, {flip.B, flip.AttemptB}} {
+			id, number := shown.id, shown.number
 			if ids[id] != "" {
 				continue
 			}
-			for a, err := range c.db.Attempts(ctx, store.Filter{Trial: id, OnlySettled: true}) {
+			filter := store.Filter{Trial: id, OnlySettled: true, All: number > 0}
+			for a, err := range c.db.Attempts(ctx, filter) {
 				if err != nil {
 					return nil, err
+				}
+				if number > 0 && a.Number != number {
+					continue
 				}
 				tr, err := c.db.Transcript(ctx, id, a.Number)
 				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {

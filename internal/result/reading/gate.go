@@ -39,9 +39,9 @@ func (r GateRequest) Gate(
 	} else {
 		baseline.where = r.Where
 		c, err = compare(r.Baseline.Name, name, r.Cluster, baseline, candidate)
-		if err == nil {
-			err = c.CheckAlike(r.Allow)
-		}
+	}
+	if err == nil {
+		err = c.CheckAlike(r.Allow)
 	}
 	if err != nil {
 		return nil, err

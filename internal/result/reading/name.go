@@ -95,7 +95,8 @@ type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.
 // sideOf returns the side that a name stands for: an experiment, run, model or variant. The name
 // may start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial
 // of a model or a variant. The trials of a run are those that it tried, with or without an outcome.
-// Its outcomes count although a later run has superseded them.
+//
+// Superseded outcomes are on the side, whatever its name, because the first outcome of a trial counts.
 func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
@@ -105,15 +106,13 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 	if err != nil {
 		return nil, err
 	}
-	settled := store.Filter{OnlySettled: true}
+	outcomes := store.Filter{OnlySettled: true, All: true}
 	of := func(*assay.Trial) bool { return true }
 	switch kind {
 	case "run":
-		settled.Run = assay.RunID(name)
-		tries := outcomesThen(db.Attempts(ctx, store.Filter{Run: settled.Run, All: true}))
-		return newSide(tries, tried(tries)), nil
+		return triedSide(db.Attempts(ctx, store.Filter{Run: assay.RunID(name), All: true})), nil
 	case "model":
-		settled.Model = name
+		outcomes.Model = name
 		of = func(t *assay.Trial) bool { return t.Model == name }
 	case "variant":
 		of = func(t *assay.Trial) bool { return t.Variant == name }
@@ -141,20 +140,8 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 		of = func(t *assay.Trial) bool { return planned[t.ID] }
 	}
 	counts := func(a *assay.Attempt) bool { return of(&a.Trial) }
-	s.attempts = Filter(db.Attempts(ctx, settled), counts)
+	s.attempts = Filter(db.Attempts(ctx, outcomes), counts)
 	return s, nil
-}
-
-// outcomesThen returns the attempts of a run as they counted when it ended.
-func outcomesThen(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range attempts {
-			a.Superseded = false
-			if (err != nil || !a.OnlyCosts()) && !yield(a, err) {
-				return
-			}
-		}
-	}
 }
 
 // resolve returns the kind of a name, and the name without its kind. A run may be named by the

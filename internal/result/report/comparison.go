@@ -100,6 +100,7 @@ var ErrNothingInCommon = errors.New("the two sides have no task under the same c
 type settled struct {
 	id assay.TrialID
 	namedTask
+	attempt  int // its number if a later outcome superseded it, otherwise 0
 	repeat   int
 	seed     uint64
 	required string        // tools
@@ -270,6 +271,9 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens, round: a.Round, replayed: known || a.Round > 0,
+		}
+		if a.Superseded {
+			t.attempt = a.Number
 		}
 		if known {
 			all[at] = t

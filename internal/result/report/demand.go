@@ -106,8 +106,10 @@ type TaskDemand struct {
 	Full    int          `json:"full_successes"`
 	Trials  int          `json:"trials"`
 	Pending int          `json:"pending"`
-	// Failed is the first trial that did not fully succeed.
-	Failed assay.TrialID `json:"failed,omitempty"`
+	// Failed is the first trial that did not fully succeed, and FailedAttempt the number of the
+	// attempt if a later outcome superseded it.
+	Failed        assay.TrialID `json:"failed,omitempty"`
+	FailedAttempt int           `json:"failed_attempt,omitempty"`
 }
 
 // tasks judges the tasks that must always succeed: one failure is enough, and so is a pending trial
@@ -134,7 +136,9 @@ func (d Demands) tasks(candidate []settled) ([]TaskDemand, error) {
 			x.Full++
 			continue
 		}
-		x.Verdict, x.Failed = Fail, cmp.Or(x.Failed, t.id)
+		if x.Verdict = Fail; x.Failed == "" {
+			x.Failed, x.FailedAttempt = t.id, t.attempt
+		}
 	}
 	names, err := MatchTasks(d.Always, slices.Collect(maps.Keys(known)))
 	var all []TaskDemand
@@ -185,10 +189,12 @@ type Change struct {
 	FullB  int          `json:"full_b"`
 	B      int          `json:"trials_b"`
 	Change float64      `json:"change"`
-	// See is the candidate's first failure if it lost, and its first success if it gained.
-	See assay.TrialID `json:"see"`
+	// See is the candidate's first failure if it lost, and its first success if it gained. SeeAttempt
+	// is the number of the attempt if a later outcome superseded it.
+	See        assay.TrialID `json:"see"`
+	SeeAttempt int           `json:"see_attempt,omitempty"`
 
-	lost, gained assay.TrialID
+	lost, gained *settled
 }
 
 // add adds the trials of a task under a condition.
@@ -197,9 +203,9 @@ func (c *Change) add(a, b []*settled) {
 	c.FullB, c.B = c.FullB+fulls(b), c.B+len(b)
 	for _, t := range b {
 		if isFull(t.level) > 0 {
-			c.gained = cmp.Or(c.gained, t.id)
+			c.gained = cmp.Or(c.gained, t)
 		} else {
-			c.lost = cmp.Or(c.lost, t.id)
+			c.lost = cmp.Or(c.lost, t)
 		}
 	}
 }
@@ -212,9 +218,11 @@ func (c *Comparison) changes() (all []Change) {
 		if math.Abs(x.Change) < 1e-9 {
 			continue
 		}
-		if x.See = x.gained; x.Change < 0 {
-			x.See = x.lost
+		see := x.gained
+		if x.Change < 0 {
+			see = x.lost
 		}
+		x.See, x.SeeAttempt = see.id, see.attempt
 		all = append(all, x)
 	}
 	slices.SortStableFunc(all, func(x, y Change) int { return cmp.Compare(x.Change, y.Change) })

@@ -13,6 +13,9 @@ type Flip struct {
 	LevelB    assay.Level   `json:"level_b"`
 	CauseA    assay.Cause   `json:"cause_a"`
 	CauseB    assay.Cause   `json:"cause_b"`
+	// AttemptA and AttemptB are the numbers of attempts that a later outcome superseded, otherwise 0.
+	AttemptA int `json:"attempt_a,omitempty"`
+	AttemptB int `json:"attempt_b,omitempty"`
 }
 
 // mostFlips limits the flips that are listed.
@@ -46,7 +49,9 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 		c.Worse += int(from)
 		if len(c.Flips) < mostFlips {
 			c.Flips = append(c.Flips,
-				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.cause, b.cause})
+				Flip{
+					condition, a.task, a.id, b.id, a.level, b.level, a.cause, b.cause, a.attempt, b.attempt,
+				})
 		}
 	}
 }

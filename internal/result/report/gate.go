@@ -256,11 +256,13 @@ const (
 // Unlikenesses lists the differences that a gate can be asked to allow.
 var Unlikenesses = []string{Prompts, Judges, Worlds, Tasks, Retries}
 
-// ErrUnlike means that two sides differ in something that makes a verdict meaningless.
-var ErrUnlike = errors.New("the sides cannot be compared as they are")
+// ErrUnlike means that two sides differ in something that makes a verdict meaningless, or that a side
+// lacks first outcomes.
+var ErrUnlike = errors.New("there can be no verdict")
 
 // CheckAlike returns an [ErrUnlike] if the sides have different prompts, judges, worlds or tasks
-// that are not allowed to differ, or trials that were chosen by outcomes it does not have.
+// that are not allowed to differ, or if a side lacks the first outcomes of trials, which may have
+// been chosen by them. Without a baseline, only the candidate can lack something.
 func (c *Comparison) CheckAlike(allowed []string) error {
 	var wrong, names []string
 	check := func(name, text string, differ bool) {
@@ -272,19 +274,29 @@ func (c *Comparison) CheckAlike(allowed []string) error {
 		check(name, fmt.Sprintf("different %s: %s has %s, and %s has %s", what,
 			c.A.Name, strings.Join(a, ", "), c.B.Name, strings.Join(b, ", ")), !slices.Equal(a, b))
 	}
-	differ(Prompts, "templates of prompts", c.A.Prompts, c.B.Prompts)
-	differ(Judges, "rules of verdicts", c.A.Judges, c.B.Judges)
-	differ(Worlds, "worlds", c.A.Levels["world"], c.B.Levels["world"])
-	check(Tasks, fmt.Sprintf("%d tasks with the same name and different texts", c.Unlike),
-		c.Unlike > 0)
+	if c.baseline != nil {
+		differ(Prompts, "templates of prompts", c.A.Prompts, c.B.Prompts)
+		differ(Judges, "rules of verdicts", c.A.Judges, c.B.Judges)
+		differ(Worlds, "worlds", c.A.Levels["world"], c.B.Levels["world"])
+		check(Tasks, fmt.Sprintf("%d tasks with the same name and different texts", c.Unlike),
+			c.Unlike > 0)
+	}
+	var hints []string
+	if len(wrong) > 0 {
+		hints = append(hints, "run both sides with one version of Assay and one library")
+	}
+	unlike := len(wrong)
 	for _, s := range []Side{c.A, c.B} {
-		check(Retries, fmt.Sprintf("%d trials of %s that were worked on again, without their first "+
-			"outcomes", s.Late, s.Name), s.Late > 0)
+		check(Retries, fmt.Sprintf("%s lacks the first outcomes of %s, which were worked on again",
+			s.Name, assay.Counted(s.Late, "trial")), s.Late > 0)
+	}
+	if len(wrong) > unlike {
+		hints = append(hints, "name a side that has the first outcomes, such as the experiment")
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s\nhint: run both sides with one version of Assay and one library, or "+
-		"add --allow %s and read the verdict with that in mind",
-		ErrUnlike, strings.Join(wrong, "; "), strings.Join(names, ","))
+	return fmt.Errorf("%w: %s\nhint: %s, or add --allow %s and read the verdict with that in mind",
+		ErrUnlike, strings.Join(wrong, "; "), strings.Join(hints, ", "),
+		strings.Join(slices.Compact(names), ","))
 }
