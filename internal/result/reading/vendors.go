@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -37,11 +38,11 @@ func (r VendorRequest) Vendors(
 		return nil, err
 	}
 	for i, name := range r.Names {
-		for s, err := range db.Transcripts(ctx, store.Filter{Model: name}) {
+		for s, err := range db.Transcripts(ctx, store.Filter{Model: name, All: true}) {
 			switch {
 			case err != nil && !errors.Is(err, store.ErrDamaged):
 				return nil, err
-			case r.Where.Has(&s.Attempt):
+			case s.Attempt.FaultKind != assay.Interrupted && r.Where.Has(&s.Attempt):
 				v.Add(i, &s.Attempt, s.Transcript)
 			}
 		}

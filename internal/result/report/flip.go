@@ -37,7 +37,7 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 		if b == nil {
 			continue
 		}
-		if a.id == b.id {
+		if a.id == b.id && a.round == b.round {
 			c.Shared++
 			continue
 		}
