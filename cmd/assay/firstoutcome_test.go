@@ -87,7 +87,14 @@ func TestRetriesOfFailuresChangeNoVerdict(t *testing.T) {
 			t.Errorf("%v is refused although it is allowed: %s", c, r.err)
 		}
 	}
-	r := must(t, nil, "compare", run, "run:retries", "--store", path)
+	r := must(t, nil, "compare", run, "run:retries", "--store", path,
+		"--format", "html", "--transcripts", "1")
+	for _, ending := range []string{"-1\"", "-2\""} { // numbers of attempts
+		if n := strings.Count(r.out, `id="episode-trial-`); n != 2 || !strings.Contains(r.out, ending) {
+			t.Errorf("%d transcripts of a trial that flipped, want both attempts", n)
+		}
+	}
+	r = must(t, nil, "compare", run, "run:retries", "--store", path)
 	if text := strings.Join(strings.Fields(r.out), " "); !strings.Contains(text,
 		"run:retries lacks the first outcomes of ") || strings.Contains(text, "belong to both sides") {
 		t.Errorf("%s", r.out)

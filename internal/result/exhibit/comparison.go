@@ -18,10 +18,17 @@ const fewestRows = 10
 // incompleteTitle is the title of the warning that a comparison has no verdict.
 const incompleteTitle = "Too few trials are done for a verdict"
 
-// Comparison lays out a comparison of two sides. Flips link to the episodes of their trials,
-// whose IDs are given by trial.
+// An EpisodeKey names an attempt as a [report.Flip] does: by its trial, and by its number if a later
+// outcome superseded it.
+type EpisodeKey struct {
+	Trial   assay.TrialID
+	Attempt int
+}
+
+// Comparison lays out a comparison of two sides. Flips link to the episodes of their trials, whose
+// IDs are given.
 func Comparison(
-	figures *report.Comparison, episodes map[assay.TrialID]string,
+	figures *report.Comparison, episodes map[EpisodeKey]string,
 ) *document.Document {
 	c := comparison{figures}
 	d := &document.Document{
@@ -75,10 +82,12 @@ func (c comparison) conditionSection() document.Section {
 	}
 }
 
-func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Section {
+func (c comparison) flipSection(episodes map[EpisodeKey]string) document.Section {
 	columns := append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...)
 	link := func(id assay.TrialID, attempt int) document.Cell {
-		cell := document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
+		cell := document.Cell{
+			Text: string(id[:min(12, len(id))]), Episode: episodes[EpisodeKey{id, attempt}],
+		}
 		if attempt > 0 {
 			cell.Text += fmt.Sprintf(" --attempt %d", attempt)
 		}

@@ -200,26 +200,24 @@ func (c *Comparison) Document(
 	if err != nil {
 		return nil, err
 	}
-	ids := make(map[assay.TrialID]string) // of episodes
+	ids := make(map[exhibit.EpisodeKey]string)
 	var episodes []document.Episode
 	for _, flip := range c.Flips[:min(transcripts, len(c.Flips))] {
-		for _, shown := range []struct {
-			id     assay.TrialID
-			number int
-		}{{flip.A, flip.AttemptA}, {flip.B, flip.AttemptB}} {
-			id, number := shown.id, shown.number
-			if ids[id] != "" {
+		for _, key := range []exhibit.EpisodeKey{
+			{Trial: flip.A, Attempt: flip.AttemptA}, {Trial: flip.B, Attempt: flip.AttemptB},
+		} {
+			if ids[key] != "" {
 				continue
 			}
-			filter := store.Filter{Trial: id, OnlySettled: true, All: number > 0}
+			filter := store.Filter{Trial: key.Trial, OnlySettled: true, All: key.Attempt > 0}
 			for a, err := range c.db.Attempts(ctx, filter) {
 				if err != nil {
 					return nil, err
 				}
-				if number > 0 && a.Number != number {
+				if key.Attempt > 0 && a.Number != key.Attempt {
 					continue
 				}
-				tr, err := c.db.Transcript(ctx, id, a.Number)
+				tr, err := c.db.Transcript(ctx, key.Trial, a.Number)
 				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
 					continue
 				}
@@ -227,7 +225,7 @@ func (c *Comparison) Document(
 					return nil, err
 				}
 				e := Episode(&a, v.transcript(a.Run, &tr))
-				ids[id] = e.ID
+				ids[key] = e.ID
 				episodes = append(episodes, e)
 			}
 		}
