@@ -138,9 +138,12 @@ func (f *gateFlags) check(p *process) error {
 	case f.baseline != "" || !f.plan && (f.atLeast != "" || len(f.always) > 0):
 		return checkAllowed(f.allow)
 	}
-	return usageError("--baseline is missing: name a store, an exported file, or an experiment, " +
-		"run, model or variant of the same store\n" +
-		"hint: --at-least and --always need none")
+	hint := "hint: --at-least and --always need none"
+	if f.plan {
+		hint = "hint: --plan plans the comparison with it"
+	}
+	return usageError("--baseline is missing: name a store, an exported file, or an experiment, "+
+		"run, model or variant of the same store\n%s", hint)
 }
 
 // terms returns the terms that the flags ask for.

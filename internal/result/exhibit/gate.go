@@ -224,7 +224,7 @@ func (g gateView) aboutText() string {
 		verdict = string(report.Inconclusive)
 	}
 	text := fmt.Sprintf("This is about %s; about %s: %s.", first, second, verdict)
-	if !g.Chosen {
+	if !g.Chosen && g.Verdict != report.Pass && verdict != string(report.Inconclusive) {
 		text += fmt.Sprintf(" `--tasks %s` decides by that.", flag)
 	}
 	return text
@@ -286,10 +286,13 @@ func (g gateView) nextText() string {
 	case g.Verdict == report.Pass:
 		return ""
 	case g.Reason != "":
-		return "`assay run` runs what is pending."
+		return "Run the experiment again, as it was run, to finish what is pending."
 	case g.Verdict == report.Fail && a != nil && a.Verdict == report.Fail:
 		return "The tasks that changed are below; `assay compare` has the trials that flipped."
 	case a != nil && a.Verdict == report.Inconclusive && a.CannotLose:
+		if g.Whole.RateB > g.Whole.RateA {
+			return "Choose a baseline that succeeds, or ask for a rate with --at-least."
+		}
 		if g.Whole.RateA == 0 {
 			return "Choose easier tasks."
 		}
@@ -305,7 +308,7 @@ func (g gateView) nextText() string {
 // enough says what can rule out the margin.
 func (g gateView) enough(a *report.Answer) string {
 	text := fmt.Sprintf("At least %s can, or `--margin %spt`", g.units(a.Needed), leastText(a.Least))
-	if g.Tasks == report.Similar {
+	if g.Tasks == report.Similar && g.These.Verdict != report.Inconclusive {
 		text += fmt.Sprintf(", or `--tasks these`, which is about just these %s",
 			assay.Counted(g.Whole.Tasks, "task"))
 	}

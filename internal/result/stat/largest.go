@@ -224,7 +224,7 @@ func typeLosses(tasks []TriedTask, types []int, bySequence bool, level float64) 
 			l.P = 1
 		} else {
 			scale := math.Sqrt(variance[kind]) / weight[kind]
-			l.Points, l.AtLeast = seen[kind]*scale, (seen[kind]-critical)*scale
+			l.Points, l.AtLeast = min(1, seen[kind]*scale), min(1, (seen[kind]-critical)*scale) // rounding
 		}
 		out = append(out, l)
 	}
