@@ -268,6 +268,17 @@ func TestCauseIsTrue(t *testing.T) {
 		happened := func(tool string) bool {
 			return slices.ContainsFunc(p.tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool && c.Happened() })
 		}
+		// A cause says what should have been done instead of its call, or after it.
+		made := p.reason.Call - 1
+		switch p.reason.Cause {
+		case assay.NotRetried, assay.BelievedAnswer, assay.AgentFailed:
+			made++
+		}
+		if p.reason.Call == 0 {
+			made = len(slices.DeleteFunc(slices.Clone(p.tr.Calls), func(c assay.CallRecord) bool {
+				return c.Turn >= p.reason.Turn
+			}))
+		}
 		complete := !slices.ContainsFunc(places[name].steps, func(tool string) bool { return !happened(tool) })
 		met := func(kinds ...assay.ToolFault) bool {
 			return slices.ContainsFunc(p.tr.Calls, func(c assay.CallRecord) bool { return slices.Contains(kinds, c.Fault) })
@@ -281,6 +292,8 @@ func TestCauseIsTrue(t *testing.T) {
 			"a wrong answer, but a step is missing":      p.reason.Cause == assay.WrongAnswer && !happened(places[name].steps[2]),
 			"nobody can believe this answer": p.reason.Cause == assay.BelievedAnswer && (!met(assay.FaultStale, assay.FaultWrongShape) ||
 				name == world.Assay1Name && !met(assay.FaultStale)),
+			"a call is advised, but none was left": strings.Contains(p.reason.Right, "a call of") &&
+				trial.Calls > 0 && made >= trial.Calls,
 			"an error that was no error": p.reason.Cause == assay.NotRetried && (p.reason.Call == 0 || p.tr.Calls[p.reason.Call-1].OK),
 		} {
 			if is {

@@ -128,6 +128,37 @@ func behaviours() (rows []behaviour) {
 				cause: assay.NotRetried, turn: 1, lucky: only(assay.FaultBefore, 1),
 			},
 		)
+		made := func(n int, tools ...string) func(s *scene) assay.Message {
+			return func(s *scene) assay.Message {
+				switch k := s.turn - len(tools); {
+				case s.turn >= n:
+					return then
+				case k < 0:
+					return s.call(s.useless, 0)
+				case len(tools) > 0:
+					return s.call(s.steps[k], k)
+				}
+				return s.next()
+			}
+		}
+		add(
+			behaviour{
+				name: "has no call left after right ones and " + words, in: all, calls: 2, acts: made(2),
+				cause: assay.HitLimit, turn: 3,
+			},
+			behaviour{
+				name: "has no call left after bad luck and " + words, in: all, calls: 3, acts: made(3),
+				cause: assay.BadLuck, turn: 2, lucky: only(assay.FaultBefore, 1),
+			},
+			behaviour{
+				name: "has no call left when the last one fails and " + words, in: all, calls: 3, acts: made(3),
+				cause: assay.BadLuck, turn: 3, lucky: only(assay.FaultBefore, 2),
+			},
+			behaviour{
+				name: "has no call left after a needless one and " + words, in: all, calls: 3,
+				acts: made(3, "needless"), cause: assay.WrongTool, turn: 1,
+			},
+		)
 		if words == "claims to be done" {
 			continue
 		}

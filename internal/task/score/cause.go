@@ -50,12 +50,13 @@ type inquest struct {
 	of    []int // the step that each call has done, or -1
 	by    []int // the call that has done each step, or -1
 	acted []bool
+	ended assay.Ended // call_limit if that is why nothing more could be done
 }
 
 func newInquest(
 	catalog *assay.Catalog, e *Explanation, trial *assay.Trial, task *assay.Task, tr *assay.Transcript,
 ) *inquest {
-	q := &inquest{catalog: catalog, e: e, trial: trial, task: task, tr: tr}
+	q := &inquest{catalog: catalog, e: e, trial: trial, task: task, tr: tr, ended: tr.Ended}
 	if e.Outcome.Level == assay.FullSuccess {
 		return q
 	}
@@ -71,7 +72,33 @@ func newInquest(
 		}
 	}
 	q.acted = q.acting()
+	if q.exhausted() {
+		q.ended = assay.CallLimit
+	}
 	return q
+}
+
+// exhausted reports whether the episode went on to its end without the call that it lacked, because
+// all calls were used up. Nothing that a model does then can help any more.
+func (q *inquest) exhausted() bool {
+	last := len(q.tr.Calls) - 1
+	if last < 0 || q.trial.Calls == 0 || len(q.tr.Calls) < q.trial.Calls {
+		return false
+	}
+	switch q.tr.Ended {
+	case assay.Finished, assay.TurnLimit, assay.Loop:
+	default:
+		return false
+	}
+	if len(q.facts.Steps) == 0 {
+		return !q.tr.Calls[last].Happened() && !q.tr.Calls[last].Mistake
+	}
+	for s := range q.facts.Steps {
+		if q.missing(s) && !q.spared(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // due reports whether a call of a tool can do a step now. If the plan calls the tool several times, the
@@ -180,7 +207,7 @@ func (q *inquest) deserted() string {
 			return "the agent failed"
 		}
 		return "the agent failed: " + q.tr.Agent.Exit
-	case q.tr.Ended != assay.Finished || q.tr.Agent == nil || !q.acts():
+	case q.ended != assay.Finished || q.tr.Agent == nil || !q.acts():
 		return ""
 	}
 	for _, l := range q.tr.Agent.Lost {
@@ -313,13 +340,13 @@ func (q *inquest) claimed() bool {
 
 // stops reports whether the episode ended because nobody acted any more, and not by a limit.
 func (q *inquest) stops() bool {
-	return q.tr.Ended == assay.Finished || q.idleFrom() > 0
+	return q.ended == assay.Finished || q.idleFrom() > 0
 }
 
 // idleFrom returns the first of the turns at the end in which the model only talked, or 0.
 func (q *inquest) idleFrom() int {
-	if q.tr.Ended == assay.CallLimit {
-		return 0 // its last reply called a tool
+	if q.ended == assay.CallLimit {
+		return 0 // its last reply called a tool, or could not have called one
 	}
 	turn := len(q.acted)
 	for turn > 0 && !q.acted[turn-1] {
@@ -615,14 +642,14 @@ func (q *inquest) untried(step int) Reason {
 			return q.believed(i)
 		}
 	}
-	if q.claimed() {
+	if q.claimed() && q.stops() {
 		return Reason{
 			Cause: assay.SkippedStep, Turn: q.turnAfter(last),
 			Because: "it said that it was done", Right: right,
 		}
 	}
-	if turn := q.idleFrom(); turn > 0 || q.stops() {
-		return q.idle(turn, assay.NoAction, right)
+	if q.stops() {
+		return q.idle(q.idleFrom(), assay.NoAction, right)
 	}
 	return q.limit(right)
 }
@@ -680,7 +707,7 @@ func (q *inquest) firstWaste() int {
 	for i, c := range q.tr.Calls {
 		useful := false // another call of the turn was
 		for k, other := range q.tr.Calls {
-			useful = useful || other.Turn == c.Turn && !q.wasted(k) && q.tr.Ended == assay.TurnLimit
+			useful = useful || other.Turn == c.Turn && !q.wasted(k) && q.ended == assay.TurnLimit
 		}
 		if q.wasted(i) && !useful {
 			return i
@@ -732,8 +759,8 @@ func (q *inquest) limit(right string) Reason {
 	wasted := q.firstWaste()
 	complete := q.complete()
 	for turn := range q.acted {
-		if q.acted[turn] || world.Of(q.trial.World).Environments {
-			continue
+		if q.acted[turn] || q.ended == assay.CallLimit || world.Of(q.trial.World).Environments {
+			continue // talk takes no call
 		}
 		if wasted >= 0 && q.tr.Calls[wasted].Turn <= turn+1 {
 			break
@@ -748,17 +775,27 @@ func (q *inquest) limit(right string) Reason {
 		return q.waste(wasted, right)
 	}
 	last := len(q.tr.Calls) - 1
-	if searched := len(q.tr.Turns) - q.tr.Calls[last].Turn; searched >= longSearch {
+	r := Reason{
+		Cause: assay.HitLimit, Turn: len(q.tr.Turns), Because: "no call was wrong, and " + q.limited(),
+		Right: "the same within the limit",
+	}
+	if q.ended != q.tr.Ended {
+		r.Turn = q.turnAfter(last)
+	} else if searched := len(q.tr.Turns) - q.tr.Calls[last].Turn; searched >= longSearch {
 		if complete {
 			return q.idle(0, assay.NoEnd, right)
 		}
 		return q.idle(0, assay.NoAction, right)
 	}
-	return Reason{
-		Cause: assay.HitLimit, Turn: len(q.tr.Turns),
-		Because: "no call was wrong, and " + spec.EndedBy(q.tr.Ended),
-		Right:   "the same within the limit",
+	return r
+}
+
+// limited says which limit kept the model from more.
+func (q *inquest) limited() string {
+	if q.ended != q.tr.Ended {
+		return "all calls were used up"
 	}
+	return spec.EndedBy(q.tr.Ended)
 }
 
 // complete reports whether the plan is known and each of its steps was done, as far as the judge asks
@@ -925,7 +962,7 @@ func (q *inquest) unplanned() Reason {
 		}
 	}
 	return Reason{
-		Cause: assay.HitLimit, Turn: len(q.tr.Turns), Because: spec.EndedBy(q.tr.Ended),
+		Cause: assay.HitLimit, Turn: len(q.tr.Turns), Because: q.limited(),
 		Right: "to be done within the limit",
 	}
 }

@@ -20,7 +20,7 @@ func (q *inquest) luckless() Reason {
 			last = i
 		}
 	}
-	switch q.tr.Ended {
+	switch q.ended {
 	case assay.TurnLimit:
 		if slices.Contains(q.acted, false) {
 			return Reason{}
