@@ -268,17 +268,6 @@ func TestCauseIsTrue(t *testing.T) {
 		happened := func(tool string) bool {
 			return slices.ContainsFunc(p.tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool && c.Happened() })
 		}
-		// A cause says what should have been done instead of its call, or after it.
-		made := p.reason.Call - 1
-		switch p.reason.Cause {
-		case assay.NotRetried, assay.BelievedAnswer, assay.AgentFailed:
-			made++
-		}
-		if p.reason.Call == 0 {
-			made = len(slices.DeleteFunc(slices.Clone(p.tr.Calls), func(c assay.CallRecord) bool {
-				return c.Turn >= p.reason.Turn
-			}))
-		}
 		complete := !slices.ContainsFunc(places[name].steps, func(tool string) bool { return !happened(tool) })
 		met := func(kinds ...assay.ToolFault) bool {
 			return slices.ContainsFunc(p.tr.Calls, func(c assay.CallRecord) bool { return slices.Contains(kinds, c.Fault) })
@@ -292,8 +281,6 @@ func TestCauseIsTrue(t *testing.T) {
 			"a wrong answer, but a step is missing":      p.reason.Cause == assay.WrongAnswer && !happened(places[name].steps[2]),
 			"nobody can believe this answer": p.reason.Cause == assay.BelievedAnswer && (!met(assay.FaultStale, assay.FaultWrongShape) ||
 				name == world.Assay1Name && !met(assay.FaultStale)),
-			"a call is advised, but none was left": strings.Contains(p.reason.Right, "a call of") &&
-				trial.Calls > 0 && made >= trial.Calls,
 			"an error that was no error": p.reason.Cause == assay.NotRetried && (p.reason.Call == 0 || p.tr.Calls[p.reason.Call-1].OK),
 		} {
 			if is {
@@ -306,5 +293,39 @@ func TestCauseIsTrue(t *testing.T) {
 	})
 	if len(seen) < 12 {
 		t.Errorf("only the causes %v are seen, so the test is too weak", seen)
+	}
+}
+
+// TestNoCallIsAdvisedWhenNoneIsLeft plays models that end without a call when they may have used up
+// all of them.
+func TestNoCallIsAdvisedWhenNoneIsLeft(t *testing.T) {
+	t.Parallel()
+	places, seen := theatres(t), 0
+	often(t, func(t *rapid.T) {
+		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1")
+		d.moves = append(d.moves, rapid.SampledFrom([]string{"talk", "claim"}).Draw(t, "end"))
+		trial.Calls = rapid.IntRange(1, 4).Draw(t, "few calls")
+		name := rapid.SampledFrom(append([]string{"blind", "guess"}, all...)).Draw(t, "place")
+		p := playOn(t, places[name], trial, d.acts)
+		// What would have been right comes after the call of the cause, or instead of it.
+		made := p.reason.Call - 1
+		switch p.reason.Cause {
+		case assay.NotRetried, assay.BelievedAnswer, assay.AgentFailed:
+			made++
+		}
+		if p.reason.Call == 0 {
+			made = len(slices.DeleteFunc(slices.Clone(p.tr.Calls), func(c assay.CallRecord) bool {
+				return c.Turn >= p.reason.Turn
+			}))
+		}
+		if strings.Contains(p.reason.Right, "a call of") && made >= trial.Calls {
+			t.Fatalf("none of %d calls is left in %s: %s", trial.Calls, name, p)
+		}
+		if len(p.tr.Calls) == trial.Calls && p.reason.Cause != "" {
+			seen++
+		}
+	})
+	if seen < 20 {
+		t.Errorf("only %d models used up their calls, so the test is too weak", seen)
 	}
 }

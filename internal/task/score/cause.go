@@ -86,8 +86,7 @@ func (q *inquest) exhausted() bool {
 		return false
 	}
 	switch q.tr.Ended {
-	case assay.Finished, assay.TurnLimit, assay.Loop:
-	default:
+	case assay.CallLimit, assay.FailureStreak, assay.AgentError, assay.AgentTimeout:
 		return false
 	}
 	if len(q.facts.Steps) == 0 {
