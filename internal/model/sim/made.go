@@ -191,7 +191,7 @@ func (c *character) decides(v *agentView, what string, step, n int, probability 
 }
 
 // plays returns the next message of a character. It goes through the calls so far, and decides what
-// it does after each: the same decision in every turn.
+// it does after each: the same decision in every turn. So nobody can talk it out of giving up.
 func (c *character) plays(m *Models, v *agentView) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
@@ -228,7 +228,7 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 	}
 	done := step >= len(steps)
 	switch {
-	case !v.spent() && !done && (!gaveUp || v.paused):
+	case !v.spent() && !done && !gaveUp:
 		return v.message(c.call(m, v, steps[step], step, wrong))
 	case done && !missing:
 		return m.claim(v, cmp.Or(v.answer, m.answer(v)))

@@ -115,7 +115,7 @@ func TestMadeModelsDoWhatTheyAreMadeFor(t *testing.T) {
 		more               string
 		count              func(s *share, e madeEpisode)
 	}{
-		{"right_tool", assay.Baseline, 1, "", "+claims_falsely=1+retries=0", func(s *share, e madeEpisode) {
+		{"right_tool", assay.Baseline, 1, "", "+retries=0", func(s *share, e madeEpisode) {
 			tools := called(e.transcript)
 			for i, step := range e.needed {
 				if i == len(tools) {
@@ -142,7 +142,7 @@ func TestMadeModelsDoWhatTheyAreMadeFor(t *testing.T) {
 			}
 			s.add(!same)
 		}},
-		{"retries", assay.Optimal, .8, "", "+claims_falsely=1", func(s *share, e madeEpisode) {
+		{"retries", assay.Optimal, .8, "", "", func(s *share, e madeEpisode) {
 			calls := e.transcript.Calls
 			for i, c := range calls {
 				if !c.OK {
@@ -171,7 +171,7 @@ func TestMadeModelsDoWhatTheyAreMadeFor(t *testing.T) {
 		{"claims_falsely", assay.Optimal, .8, "", "+retries=0", func(s *share, e madeEpisode) {
 			calls := e.transcript.Calls
 			if i := slices.IndexFunc(calls, func(c assay.CallRecord) bool { return !c.OK }); i >= 0 {
-				s.add(i+1 == len(calls))
+				s.add(i+1 == len(calls) && e.transcript.Ended == assay.Finished)
 			}
 		}},
 	} {
@@ -212,7 +212,7 @@ func TestMadeModelsAreMonotone(t *testing.T) {
 		{"right_tool=0.6", "right_tool=0.8", assay.Baseline},
 		{"right_arguments=0.6", "right_arguments=0.8", assay.Baseline},
 		{"follows_flaw=0.8", "follows_flaw=0.4", "flawed_missing_step"},
-		{"retries=0.3+claims_falsely=1", "retries=0.9+claims_falsely=1", assay.Optimal},
+		{"retries=0.3", "retries=0.9", assay.Optimal},
 	} {
 		won := make(map[string][]bool)
 		for _, parameters := range []string{tc.worse, tc.better} {

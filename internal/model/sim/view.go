@@ -30,7 +30,6 @@ type agentView struct {
 	prefix string
 	ids    map[string]move // calls by their IDs
 	turn   int             // replies so far
-	paused bool            // the last reply had no action
 	seed   uint64          // of the trial, or 0
 	limit  int             // replies allowed
 	budget int             // calls allowed, or 0 if there is no limit
@@ -128,7 +127,6 @@ func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
 			if v.tags {
 				acts = readTags(m.Content)
 			}
-			v.paused = len(acts)+len(m.Calls) == 0
 			for i := range acts {
 				v.number(&acts[i])
 			}
