@@ -131,16 +131,16 @@ MODEL. With a NAME it prints that suite as an experiment file, to read or to edi
 const simHelp = `Built-in models, which need no key:
   sim/careful   doubts plans, checks results and tries again when a tool fails
   sim/eager     does what the plan says, never gives up, and always says that it is done
-  sim/brittle   doubts plans like the careful one, but gives up when a tool fails
+  sim/brittle   doubts most flawed plans, but gives up when a call fails
   sim/made      takes its probabilities from its name: sim/made:right_tool=0.9+retries=0.5
   sim/expert    works from the task's description and treats the plan as a hint
-  sim/optimal   best policy for the plan in the prompt, so a flawed plan misleads it
+  sim/optimal   knows the task's steps and follows the best policy, whatever plan it is shown
   sim/listed    runs the plan's steps in order, each until it succeeds
   sim/obedient  follows the plan to the letter, including its arguments
   sim/searcher  searches for tools until its turns run out
   sim/mute      never calls a tool
-  sim/batcher   is sim/optimal with several calls in a reply when that costs nothing
-Without a plan, these guess the tools from the description, except searcher and mute.
+  sim/batcher   best policy for the plan, with several calls in a reply if that costs nothing
+Without a plan, expert, listed, obedient and batcher guess the tools from the description.
 
 Built-in models that try to succeed without doing the task:
   sim/alphabet  calls all tools in alphabetical order

@@ -14,7 +14,7 @@ import (
 func (j *Job) SimNote() string {
 	var models []string
 	for _, m := range j.Experiment.Models {
-		if !slices.Contains([]string{sim.Optimal, sim.Listed, sim.Obedient}, m) {
+		if !slices.Contains([]string{sim.Listed, sim.Obedient, sim.Batcher}, m) {
 			continue
 		}
 		for cell := range j.Plan.Cells(m) {

@@ -58,7 +58,7 @@ func (m *Models) carryOut(v *agentView, steps []string) assay.Message {
 }
 
 // optimal follows the exact best policy for the steps, based on the tools' dependencies and the
-// chance that the plan states.
+// chance that the plan states. [Models.decide] gives it the steps of the task where they are known.
 func (m *Models) optimal(v *agentView) assay.Message {
 	if tool := m.best(v); tool != "" {
 		return m.execute(v, tool)

@@ -98,7 +98,7 @@ var Presets = []Preset{
 		},
 	},
 	{
-		Brittle, "doubts plans like the careful one, but gives up when a tool fails",
+		Brittle, "doubts most flawed plans, but gives up when a call fails",
 		character{
 			rightTool: .95, rightArguments: .98, followsFlaw: .35, retries: .2, notices: .8,
 			repeatsEffect: .05, claimsFalsely: .8, random: .3,

@@ -82,7 +82,7 @@ func (m *Models) decide(model string, v *agentView) assay.Message {
 		return c.plays(m, v)
 	}
 	if model == Optimal && m.tasks != nil {
-		v.plan = m.needed(v) // whatever plan it is shown, if any
+		v.plan = m.needed(v)
 	}
 	if v.endWord == "" && !v.talks {
 		return agents[model](m, v)

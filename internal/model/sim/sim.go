@@ -29,13 +29,13 @@ import (
 // The built-in models.
 const (
 	Listed   = "sim/listed"   // runs the steps in order, each until it succeeds
-	Optimal  = "sim/optimal"  // follows the exact best policy
+	Optimal  = "sim/optimal"  // follows the exact best policy, whatever its plan is
 	Expert   = "sim/expert"   // works from the description and treats a plan as a hint
 	Obedient = "sim/obedient" // runs the given plan to the letter
 	Searcher = "sim/searcher" // searches forever
 	Mute     = "sim/mute"     // never calls a tool
 	Judge    = "sim/judge"    // only answers `assay store classify`
-	Batcher  = "sim/batcher"  // follows the exact best policy with several calls in a reply
+	Batcher  = "sim/batcher"  // follows the exact best policy for its plan, with several calls in a reply
 
 	// The models whose probabilities are known; see [Presets].
 	Careful = "sim/careful"
@@ -84,7 +84,8 @@ type Models struct {
 	latency Latency
 	// answers returns the answer to a task with tools that users wrote, or "".
 	answers func(description string) string
-	// tasks returns the task with a description, for the models whose probabilities are known.
+	// tasks returns the task with a description, for [Optimal] and the models whose probabilities are
+	// known.
 	tasks func(description string) (assay.Task, bool)
 
 	mu       sync.Mutex
@@ -114,8 +115,8 @@ func (m *Models) Knowing(answers func(description string) string) *Models {
 	return m
 }
 
-// KnowingTasks lets the models whose probabilities are known look up what a task needs. Without it
-// they take a plan for right, and guess from the description if there is none.
+// KnowingTasks lets [Optimal] and the models whose probabilities are known look up what a task needs.
+// Without it they take a plan for right, and guess from the description if there is none.
 func (m *Models) KnowingTasks(tasks func(description string) (assay.Task, bool)) *Models {
 	known, _ := lru.New[string, foundTask](1024) // the size is positive
 	m.tasks = func(description string) (assay.Task, bool) {

@@ -293,14 +293,8 @@ func (a analysis) successNotes() []string {
 			"Best and % of best leave out trials whose setting has another ceiling, such as a limit on "+
 				"tokens, and those that older rules judged.")
 	}
-	is := func(isIt func(string) bool) bool {
-		return slices.ContainsFunc(a.Rows.All(), func(r report.GridRow) bool { return isIt(r.Model) })
-	}
-	if is(report.Simulated) {
+	if slices.ContainsFunc(a.Rows.All(), func(r report.GridRow) bool { return report.Simulated(r.Model) }) {
 		notes = append(notes, simulatedNote)
-	}
-	if is(func(model string) bool { return model == "sim/optimal" }) {
-		notes = append(notes, optimalNote)
 	}
 	notes = append(notes, a.pooledNotes()...)
 	notes = append(notes, leftOutNotes(a.LeftOut)...)
@@ -310,12 +304,7 @@ func (a analysis) successNotes() []string {
 	return append(notes, "Intervals are Wilson's, wider where trials repeat within tasks.")
 }
 
-const (
-	simulatedNote = "Models named sim/… are simulated reference agents, not language models."
-	optimalNote   = "sim/optimal plays the ideal agent for the steps in its prompt, so it only " +
-		"reaches \"best\" with a correct plan (variant optimal). Without a plan it guesses the " +
-		"steps, and with a flawed plan it follows the flaw; both can give 0 %."
-)
+const simulatedNote = "Models named sim/… are simulated reference agents, not language models."
 
 func (a analysis) coverageNotes() []string {
 	if a.Done == a.Planned {
