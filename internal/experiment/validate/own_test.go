@@ -85,6 +85,9 @@ func levels(
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, has := task.Variants[variant]; !has && variant != assay.Baseline && variant != assay.Optimal {
+				continue
+			}
 			set := assay.Setting{
 				World: world.OwnName, Protocol: assay.Native, Tools: assay.Listed,
 				Turns: plan.DefaultTurns, Calls: plan.DefaultCalls,
@@ -124,6 +127,21 @@ func TestEvilBotScoresNothing(t *testing.T) {
 	}
 	if share := float64(full) / 12; share <= .9 || len(played) != 12 {
 		t.Errorf("an agent that follows the plans solves %.2f of %d tasks", share, len(played))
+	}
+}
+
+// TestOptimalKnowsTheDesk plays the support desk with no plan, the right one and a wrong one to an agent
+// that knows its tasks.
+func TestOptimalKnowsTheDesk(t *testing.T) {
+	t.Parallel()
+	lib := supportDesk(t, "", "")
+	models := sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer).KnowingTasks(lib.Described)
+	for _, variant := range []string{assay.Baseline, assay.Optimal, "hasty"} {
+		for id, level := range levels(t, lib, models, sim.Optimal, variant) {
+			if level != assay.FullSuccess {
+				t.Errorf("%s, %s: %s", id, variant, level)
+			}
+		}
 	}
 }
 
