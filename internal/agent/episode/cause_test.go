@@ -195,6 +195,12 @@ func behaviours() (rows []behaviour) {
 	three := func(f func(s *scene) []string) func(s *scene) assay.Message {
 		return func(s *scene) assay.Message { return s.each(f(s)...) }
 	}
+	again := func(s *scene) assay.Message { // obeys twice
+		if s.turn >= 2*len(s.plan) {
+			return claim
+		}
+		return calls(s.plan[s.turn%len(s.plan)])
+	}
 	never := func(tr *assay.Transcript) bool {
 		return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Happened() })
 	}
@@ -556,6 +562,98 @@ func behaviours() (rows []behaviour) {
 			name: "makes the change too early and again in its place", in: judges, cause: assay.RepeatedEffect, turn: 4,
 			turns: 6,
 			acts:  three(func(s *scene) []string { return []string{s.steps[2], s.steps[0], s.steps[1], s.steps[2]} }),
+		},
+		behaviour{
+			name: "calls another tool in the place of the first step and goes on", in: strict, cause: assay.WrongTool,
+			turn: 1, acts: three(func(s *scene) []string { return []string{s.useless, s.steps[1], s.steps[2]} }),
+		},
+		behaviour{
+			name: "calls another tool in the place of a step and goes on", in: strict, cause: assay.WrongTool, turn: 2,
+			acts: three(func(s *scene) []string { return []string{s.steps[0], s.useless, s.steps[2]} }),
+		},
+		behaviour{
+			name: "calls other tools and then one that does harm", in: effects, cause: assay.WrongTool, turn: 1,
+			acts: three(func(s *scene) []string { return []string{s.useless, s.useless, s.harmful} }),
+		},
+		behaviour{
+			name: "calls other tools and then the last step", in: strict, cause: assay.WrongTool, turn: 1,
+			acts: three(func(s *scene) []string { return []string{s.useless, s.useless, s.steps[2]} }),
+		},
+		behaviour{
+			name: "calls another tool, and gives up at the first step", in: all, cause: assay.NotRetried, turn: 2,
+			acts:  three(func(s *scene) []string { return []string{s.useless, s.steps[0]} }),
+			lucky: only(assay.FaultBefore, 1),
+		},
+		behaviour{
+			name: "calls another tool, and then leaves the last step out", in: all, cause: assay.SkippedStep, turn: 4,
+			acts: three(func(s *scene) []string { return []string{s.useless, s.steps[0], s.steps[1]} }),
+		},
+		behaviour{
+			name: "follows a plan in the wrong order again and again", in: talks[:1], cause: assay.FollowedFlaw, turn: 1,
+			variant: "flawed_sequence_disorder", flaw: true, turns: 10, acts: again,
+		},
+		behaviour{
+			name: "follows a plan in the wrong order again and again until a call fails", in: talks[:1], turns: 10,
+			variant: "flawed_sequence_disorder", flaw: true, acts: again, cause: assay.FollowedFlaw, turn: 1,
+			lucky: func(tr *assay.Transcript) bool {
+				kinds := met(tr)
+				return len(kinds) == 6 && kinds[0] == "" && kinds[1] == "" && kinds[2] == "" && kinds[3] != ""
+			},
+		},
+		behaviour{
+			name: "answers wrongly because the answer was lost", in: judges[1:], cause: assay.NotRetried, turn: 3,
+			mix: "after=1", lucky: only(assay.FaultAfter, 2),
+			acts: func(s *scene) assay.Message {
+				if s.turn == 3 {
+					return says("It was 41. TASK_COMPLETED")
+				}
+				return s.made(`find {"name":"a"}`, `pay {"name":"a","euros":40}`, `check {"name":"a"}`)
+			},
+		},
+		behaviour{
+			name: "answers wrongly because the answer was lost, and nobody has a plan", in: []string{"guess"},
+			cause: assay.NotRetried, turn: 1, mix: "after=1", lucky: only(assay.FaultAfter, 0),
+			acts: func(s *scene) assay.Message {
+				if s.turn == 2 {
+					return says("It was 41. TASK_COMPLETED")
+				}
+				return s.made(`check {"name":"a"}`, `find {"name":"a"}`)
+			},
+		},
+		behaviour{
+			name: "looks at something else, and gives up at an error", in: at("charge")[1:], cause: assay.NotRetried,
+			turn: 2, lucky: only(assay.FaultBefore, 1),
+			acts: func(s *scene) assay.Message { return s.made(`balance {"name":"b"}`, `book {"room":7}`) },
+		},
+		behaviour{
+			name: "looks at something else, and is refused", in: at("charge")[1:], cause: assay.WrongArgument, turn: 2,
+			acts: func(s *scene) assay.Message { return s.made(`balance {"name":"b"}`, `book {"no such":7}`) },
+		},
+		behaviour{
+			name: "looks at something else and stops", in: at("charge"), cause: assay.WrongArgument, turn: 1,
+			acts: func(s *scene) assay.Message { return s.made(`balance {"name":"b"}`) },
+		},
+		behaviour{
+			name: "repeats a change that is refused until its calls are used up", in: at("move"), turns: 8, calls: 5,
+			cause: assay.RetriedTooMuch, turn: 3,
+			acts: func(s *scene) assay.Message {
+				switch {
+				case s.turn == 0:
+					return s.made(`book {"room":7}`)
+				case s.turn < 5:
+					return calls(assay.ToolCall{Name: "cancel", Arguments: `{"booking":"B1"}`})
+				}
+				return says("Not everything has worked.")
+			},
+		},
+		behaviour{
+			name: "leaves out one of the steps in any order", in: []string{"move any"}, cause: assay.SkippedStep, turn: 2,
+			acts: func(s *scene) assay.Message { return s.made(`cancel {"booking":"B1"}`) },
+		},
+		behaviour{
+			name: "does not repeat one of the steps in any order", in: []string{"move any"}, cause: assay.NotRetried,
+			turn: 1, lucky: only(assay.FaultBefore, 0),
+			acts: func(s *scene) assay.Message { return s.made(`book {"room":7}`, `cancel {"booking":"B1"}`) },
 		},
 		behaviour{
 			name: "cancels too early", in: at("move"), cause: assay.WrongOrder, turn: 1,

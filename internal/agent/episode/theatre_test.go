@@ -213,6 +213,7 @@ func theatres(t *testing.T) map[string]*theatre {
 		for judge, is := range map[string]string{
 			"calls": "{calls: [" + d.plan + "]}", "state": "{state: " + d.end + "}", "plan": "{state: plan}",
 			"check": "{check: " + d.check + "}",
+			"any":   "{calls: [" + d.plan + "], order: any}",
 		} {
 			fmt.Fprintf(&text, "  - {id: %s %s, prompt: %q, judge: %s, plan: [%s], state: %s}\n",
 				id, judge, d.prompt, is, d.plan, d.state)

@@ -259,6 +259,16 @@ func (q *inquest) find() Reason {
 	case len(q.facts.Steps) == 0:
 		return q.unplanned()
 	}
+	r := q.first()
+	if i, due := q.stray(); i >= 0 && (r.Call == 0 || i+1 < r.Call || r.Cause == assay.NotRetried && i+1 == r.Call) &&
+		!ofLimits(r.Cause) && r.Cause != assay.AgentFailed {
+		return q.useless(i, "a call of "+q.name(due))
+	}
+	return r
+}
+
+// first returns what went wrong first with the steps of the plan.
+func (q *inquest) first() Reason {
 	harm, step := q.harm()
 	at, omission := q.omission()
 	earlier := omission.Call > 0 && omission.Call < harm.Call && at >= 0 && q.facts.Steps[at].Effect
@@ -266,6 +276,39 @@ func (q *inquest) find() Reason {
 		return omission
 	}
 	return harm
+}
+
+// stray returns the first call of a tool that the task has no use for, made where a step was due that was
+// never tried, and that step, or -1. If the order is free and other steps came later, it stands for none
+// of them.
+func (q *inquest) stray() (call, due int) {
+	for i, c := range q.tr.Calls {
+		if q.stepOf(c.Tool, 0) >= 0 || q.needed(c.Tool) || !q.wasted(i) {
+			continue
+		}
+		later := slices.ContainsFunc(q.of[i:], func(s int) bool { return s >= 0 })
+		if !q.facts.Ordered && later {
+			continue
+		}
+		for s := range q.facts.Steps {
+			step := &q.facts.Steps[s]
+			if step.Anywhere || q.by[s] >= 0 && q.by[s] < i {
+				continue
+			}
+			if !q.missing(s) || q.spared(s) || len(q.tries(s)) > 0 {
+				break
+			}
+			if !step.Optional || step.Effect {
+				return i, s
+			}
+		}
+	}
+	return -1, -1
+}
+
+// useless explains a call of a tool that the task has no use for.
+func (q *inquest) useless(i int, right string) Reason {
+	return q.at(i, assay.WrongTool, "the task has no use for "+q.tr.Calls[i].Tool, right)
 }
 
 // ofLimits reports whether a cause says that a limit was reached, and not what a model did.
@@ -441,12 +484,17 @@ func (q *inquest) repeated(i int) Reason {
 }
 
 // omission finds the reason why a step of the plan, or the end, is missing. It returns the step, or
-// -1.
+// -1. A read of something else, which nobody asks for, only matters if no other step was tried in vain.
 func (q *inquest) omission() (step int, r Reason) {
-	for s := range q.facts.Steps { // the steps that were tried come first
-		if q.missing(s) {
-			if tries := q.tries(s); len(tries) > 0 {
-				return s, q.tried(s, tries[len(tries)-1])
+	for _, harmless := range []bool{false, true} { // the steps that were tried come first
+		for s := range q.facts.Steps {
+			tries := q.tries(s)
+			if !q.missing(s) || len(tries) == 0 {
+				continue
+			}
+			last, needed := tries[len(tries)-1], &q.facts.Steps[s]
+			if harmless == (needed.Optional && !needed.Effect && q.tr.Calls[last].Happened()) {
+				return s, q.tried(s, last)
 			}
 		}
 	}
@@ -494,6 +542,9 @@ func (q *inquest) spared(step int) bool {
 
 // tried explains a step whose last try is a call.
 func (q *inquest) tried(step, last int) Reason {
+	if !q.tr.Calls[last].Mistake && !slices.Contains(q.facts.Calls[last].Steps, step) {
+		last = q.firstLike(step, last)
+	}
 	c := &q.tr.Calls[last]
 	right := "a call of " + q.name(step)
 	switch {
@@ -503,6 +554,18 @@ func (q *inquest) tried(step, last int) Reason {
 		return q.unlucky(step, last, right)
 	}
 	return q.unsound(last, step)
+}
+
+// firstLike returns the first try at a step that happened with the same arguments as a call, or else the
+// call.
+func (q *inquest) firstLike(step, call int) int {
+	c := &q.tr.Calls[call]
+	for _, i := range q.tries(step) {
+		if b := &q.tr.Calls[i]; b.Tool == c.Tool && b.Happened() && sameJSON(b.Arguments, c.Arguments) {
+			return i
+		}
+	}
+	return call
 }
 
 // mistake explains a call that was refused for the model's own mistake. The first of the mistakes
@@ -587,7 +650,7 @@ func (q *inquest) unlucky(step, last int, right string) Reason {
 	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
 	for i := last + 1; i < len(q.tr.Calls); i++ {
 		later := q.stepOf(q.tr.Calls[i].Tool, step+1)
-		if q.tr.Calls[i].Turn > c.Turn && step >= 0 && later >= 0 && !q.facts.Steps[later].Anywhere &&
+		if !q.facts.AnyOrder && q.tr.Calls[i].Turn > c.Turn && step >= 0 && later >= 0 && !q.facts.Steps[later].Anywhere &&
 			!q.isOf(step, q.tr.Calls[i].Tool) {
 			if c.OK {
 				return q.believed(last)
@@ -615,7 +678,7 @@ func (q *inquest) untried(step int) Reason {
 		return q.unlucky(-1, last, "a call of "+c.Tool) // a tool that a step builds on
 	}
 	for i := range q.tr.Calls {
-		if s := q.of[i]; s > step && !q.facts.Steps[s].Anywhere {
+		if s := q.of[i]; s > step && !q.facts.Steps[s].Anywhere && !q.facts.AnyOrder {
 			if p := slices.IndexFunc(q.by[:s], func(by int) bool { return by > i }); p >= 0 {
 				return q.premature(i, q.name(p), true)
 			}
@@ -744,7 +807,7 @@ func (q *inquest) waste(i int, right string) Reason {
 	case step >= 0 && c.Happened():
 		return q.unsound(i, step)
 	}
-	return q.at(i, assay.WrongTool, "the task has no use for "+c.Tool, right)
+	return q.useless(i, right)
 }
 
 // longSearch is how many turns with nothing but searches at the end are no work any more.
@@ -829,12 +892,15 @@ func (q *inquest) ending() Reason {
 		if r := q.gaveUp(); r.Cause != "" {
 			return r
 		}
-		if turn := q.idleFrom(); turn > 0 {
+		from := q.useful() + 1
+		again := from <= last && q.had(from)
+		turn := q.idleFrom()
+		if turn > 0 && !(again && q.again(from) && len(q.tr.Calls) == q.trial.Calls) {
 			return q.idle(turn, assay.NoEnd, right)
 		}
-		if from := q.useful() + 1; from <= last {
-			if q.had(from) {
-				return q.waste(from, right)
+		if from <= last {
+			if again {
+				return q.at(from, assay.RetriedTooMuch, q.tr.Calls[from].Tool+" had succeeded before", right)
 			}
 			return q.at(from, assay.NoEnd, "all steps were done, and it went on with "+q.tr.Calls[from].Tool, right)
 		}
@@ -865,7 +931,7 @@ func (q *inquest) early() int {
 // ordered reports whether the place of a step in the plan matters.
 func (q *inquest) ordered(step int) bool {
 	s := &q.facts.Steps[step]
-	return q.facts.Ordered && !s.Anywhere || s.Effect
+	return q.facts.Ordered && !s.Anywhere || s.Effect && !q.facts.AnyOrder
 }
 
 // retried returns the last call that would have made a call good that came too early, but failed by
@@ -900,7 +966,29 @@ func (q *inquest) answer() Reason {
 	if i := q.told(); i >= 0 {
 		return q.believed(i)
 	}
+	if i := q.unread(); i >= 0 {
+		return q.lost(i)
+	}
 	return r
+}
+
+// unread returns the first call that only reads, and whose answer was lost and not got later, or -1.
+func (q *inquest) unread() int {
+	for i, c := range q.tr.Calls {
+		again := func(l assay.CallRecord) bool { return l.Tool == c.Tool && l.OK }
+		tool, _ := q.catalog.Tool(c.Tool)
+		if tool.Effect == "" && c.Happened() && !c.OK && !slices.ContainsFunc(q.tr.Calls[i+1:], again) {
+			return i
+		}
+	}
+	return -1
+}
+
+// lost explains an episode that ended without the answer of a call that happened.
+func (q *inquest) lost(i int) Reason {
+	return q.at(i, assay.NotRetried,
+		fmt.Sprintf("the answer of call %d (%s) was lost, and it was not made again", i+1, q.tr.Calls[i].Tool),
+		"a call of "+q.tr.Calls[i].Tool+" again")
 }
 
 // obscure reports whether a judge of an episode without a known plan misses more than the answer.

@@ -17,6 +17,7 @@ func facts(
 	f := spec.Facts{
 		Planned:  true,
 		Ordered:  len(c.judge.Calls) > 0 && !c.judge.AnyOrder,
+		AnyOrder: c.judge.AnyOrder,
 		Answered: c.answers(finalAnswer(tr, EndWordOf(task))),
 		Opaque:   c.judge.Check != "" || c.judge.Success != "",
 	}

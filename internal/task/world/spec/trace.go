@@ -71,6 +71,8 @@ type Facts struct {
 	Done bool
 	// Answered means that the judge does not miss another answer, as far as it looks at answers.
 	Answered bool
+	// AnyOrder means that the task leaves the order of the steps to the model, even that of changes.
+	AnyOrder bool
 	// Opaque means that the judge does not say what it misses.
 	Opaque bool
 }
