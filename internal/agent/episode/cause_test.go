@@ -601,6 +601,16 @@ func behaviours() (rows []behaviour) {
 			},
 		},
 		behaviour{
+			name: "gives the same wrong arguments again, after another step", in: effects, turns: 7,
+			cause: assay.WrongArgument, turn: 2,
+			acts: func(s *scene) assay.Message {
+				if s.turn%2 == 1 && s.turn < 4 {
+					return calls(assay.ToolCall{Name: s.steps[1], Arguments: `{"no such": 1}`})
+				}
+				return s.each(slices.Repeat(s.steps[:1], 3)...)
+			},
+		},
+		behaviour{
 			name: "answers wrongly because the answer was lost", in: judges[1:], cause: assay.NotRetried, turn: 3,
 			mix: "after=1", lucky: only(assay.FaultAfter, 2),
 			acts: func(s *scene) assay.Message {

@@ -542,7 +542,7 @@ func (q *inquest) spared(step int) bool {
 
 // tried explains a step whose last try is a call.
 func (q *inquest) tried(step, last int) Reason {
-	if !q.tr.Calls[last].Mistake && !slices.Contains(q.facts.Calls[last].Steps, step) {
+	if !slices.Contains(q.facts.Calls[last].Steps, step) {
 		last = q.firstLike(step, last)
 	}
 	c := &q.tr.Calls[last]
@@ -556,12 +556,13 @@ func (q *inquest) tried(step, last int) Reason {
 	return q.unsound(last, step)
 }
 
-// firstLike returns the first try at a step that happened with the same arguments as a call, or else the
-// call.
+// firstLike returns the first try at a step that went wrong with the same arguments as a call: it was
+// refused for the same reason, or it happened. Without one, it returns the call.
 func (q *inquest) firstLike(step, call int) int {
 	c := &q.tr.Calls[call]
 	for _, i := range q.tries(step) {
-		if b := &q.tr.Calls[i]; b.Tool == c.Tool && b.Happened() && sameJSON(b.Arguments, c.Arguments) {
+		if b := &q.tr.Calls[i]; b.Tool == c.Tool && b.Mistake == c.Mistake && (b.Happened() || b.Mistake && b.Code == c.Code) &&
+			sameJSON(b.Arguments, c.Arguments) {
 			return i
 		}
 	}
