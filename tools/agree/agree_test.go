@@ -63,6 +63,15 @@ func TestDisagreementsAreFound(t *testing.T) {
 		at := 1 + r.IntN(len(parts)-1)
 		return strings.Join(parts[:at], figure) + other + strings.Join(parts[at:], figure)
 	}
+	report := func(from, to string) func(*sight) { // the first of such figures
+		return func(s *sight) {
+			edited := bytes.Replace(s.Report, []byte(from), []byte(to), 1)
+			if bytes.Equal(edited, s.Report) {
+				t.Errorf("the report has no %s", from)
+			}
+			s.Report = edited
+		}
+	}
 	for name, edit := range map[string]func(*sight){
 		"nothing": func(*sight) {},
 		"text":    func(s *sight) { s.Text = change(s.Text, ".0 %", ".1 %") },
@@ -70,12 +79,15 @@ func TestDisagreementsAreFound(t *testing.T) {
 		"export": func(s *sight) {
 			s.Export[0] = bytes.Replace(s.Export[0], []byte(`"input_tokens":`), []byte(`"input_tokens":1`), 1)
 		},
-		"report": func(s *sight) {
-			s.Report = bytes.Replace(s.Report, []byte(`"done":`), []byte(`"done":1`), 1)
-		},
-		"headline": func(s *sight) {
-			s.Report = bytes.Replace(s.Report, []byte(`"Full success","text":"`), []byte(`"Full success","text":"1`), 1)
-		},
+		"report":    report(`"done":`, `"done":1`),
+		"headline":  report(`"Full success","text":"`, `"Full success","text":"1`),
+		"loss":      report(`comparisons are taken together`, `comparisons are not taken together`),
+		"needed":    report(`"clusters_needed":`, `"clusters_needed":1`),
+		"replaced":  report(`"replaced":`, `"replaced":1`),
+		"best":      report(`"best":false`, `"best":true`),
+		"condition": report(`"condition":"the right plan`, `"condition":"no plan`),
+		"picture":   report(`"name":"flawed plans","done":`, `"name":"flawed plans","done":1`),
+		"power":     report(`"power":{"5":0`, `"power":{"5":0.1`),
 	} {
 		edited := *s
 		edited.Export = append([]json.RawMessage{}, s.Export...)

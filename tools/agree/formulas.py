@@ -198,12 +198,16 @@ class Pairs:
 
     def finds(self):
         """How often new data with a difference show it, as a function of the difference."""
-        mean, se, df = self.t(least=self.least)
+        _, se, df = self.t(least=self.least)
         m, typical, limit = self.tasks, self.typical(), t_quantile(.975, df)
+        # One side loses a share of what is more frequent, its successes or its failures.
+        high = max((self.a + self.b) / 2, 1 - (self.a + self.b) / 2)
 
         def found(d):
-            own = max(0, d * typical - d * d) / (m + 1)  # the scatter that the difference adds
-            t = d / (math.sqrt(1 + 3 / df) * math.sqrt(max(se * se, own))) - limit
+            low = max(0, high - d)
+            more = max(0, low * (1 - low) - high * (1 - high)) * self.step  # of the variance of a task
+            least = max(0, d * typical - d * d)  # a mean of d has at least this one
+            t = d / (math.sqrt(1 + 3 / df) * math.sqrt(max(se * se + more / (m + 1), least / (m + 1)))) - limit
             return 1 - t_tail(t, df) if t >= 0 else t_tail(-t, df)
         return found
 

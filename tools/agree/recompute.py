@@ -357,6 +357,7 @@ def compare_table(x):
         "met": {k: dict(v) for k, v in met.items()},
         "templates": sorted({o["templates"] for o in x.outcomes}),
         "score_versions": sorted({o["score_version"] for o in x.outcomes}), "killed_runs": x.s["killed"] or None,
+        "replaced": len({a["trial"] for a in x.attempts if a["superseded"] and a["level"]} & x.by_trial.keys()) or None,
         "averaged_over": averaged(x.plan.values(), lambda t: condition(t, ("task_type",))),
     }, r)
     for k in met:
@@ -429,7 +430,20 @@ def plain_trials(trials):
         some = [t for t in trials if plain_of(t["variant"]) == v]
         if some:
             return some, v
+    for v in [t["variant"] for t in trials if not is_flawed(t["variant"])][:1]:
+        return [t for t in trials if t["variant"] == v], v
     return [], None
+
+
+def rate_over_tasks(x, field, m, outcomes):
+    """A model's rate of full success, in which tasks have their weights."""
+    rate, interval = f.weighted_rate([
+        (x.cluster[t] if x.by_sequence else i, w, [tuple(c[m]) for c in at.values()])
+        for i, (t, w, at) in enumerate(field.tasks([m], outcomes))])
+    return {"count": sum(map(full, outcomes)), "rate": rate, "interval": pair(interval)}
+
+
+CONTENT = ("content_filter", "bad_request")
 
 
 class Field:
@@ -439,10 +453,13 @@ class Field:
         self.x = x
         done, planned = Counter(o["model"] for o in x.outcomes), Counter(t["model"] for t in x.plan.values())
         self.selected = {}
+        blocked = {}  # trials without an outcome, with the first fault that depends on their content
+        for a in x.attempts:
+            if a["trial"] not in x.by_trial and a["fault"] in CONTENT:
+                blocked.setdefault(a["trial"], a["fault"])
         for m in x.order:
-            kinds = Counter(a["fault"] for a in x.attempts if a["model"] == m and a["fault"] and not a["superseded"])
-            missing = [f"{kinds[k]} {k}" for k in ("content_filter", "bad_request") if kinds[k]]
-            self.selected[m] = ", ".join(missing) if done[m] < planned[m] else ""
+            kinds = Counter(k for t, k in blocked.items() if x.plan[t]["model"] == m)
+            self.selected[m] = ", ".join(f"{kinds[k]} {k}" for k in CONTENT if kinds[k])
         models = [m for m in x.order if done[m]]
         if any(not m.startswith("sim/") for m in models):
             models = [m for m in models if not m.startswith("sim/")]
@@ -453,26 +470,27 @@ class Field:
         common = set.intersection(*sets) if sets else set()
         self.own = not common
         self.common = [o for o in x.outcomes if self.own or self.meeting(o) in common]
-        some, self.name = plain_trials(self.common)
-        most = max((o["reliability"] for o in some), default=0)
-        self.plain = [o for o in some if o["reliability"] == most]
-        if self.name:
-            plan = {"optimal": "the right plan", "baseline": "no plan"}.get(self.name, "variant " + self.name)
-            tools = "reliable tools" if most == 1 else "reliability " + number(most)
-            self.condition = f"{plan} and {tools}"
-        else:
-            self.condition = ""
+        some, name = plain_trials(self.common)
+        self.only_flawed = not some
+        some, name = (some, name) if some else (self.common, "flawed plans")
+        self.name = {"optimal": "right plan"}.get(name, name)
+        self.most = max((o["reliability"] for o in some), default=0)
+        self.plain = [o for o in some if o["reliability"] == self.most]
+        plan = {"optimal": "the right plan", "baseline": "no plan", "flawed plans": name}.get(name, f"variant {name}")
+        tools = "reliable tools" if self.most == 1 else "reliability " + number(self.most)
+        self.condition = f"{plan} and {tools}" if self.common else ""
         planned_tasks, done_tasks = defaultdict(set), defaultdict(set)
         for tasks, trials in ((planned_tasks, x.plan.values()), (done_tasks, self.common)):
             for t in trials:
                 tasks[condition(t, ("model",))].add(t["task"])
-        # Tasks weigh as planned: those that are done stand for those that are missing.
-        self.weight = {c: len(planned_tasks[c]) / len(done_tasks[c]) for c in done_tasks}
+        # After a stop rule, tasks weigh as planned: those that are done stand for those that are missing.
+        stopped = x.report["skipped"] > 0
+        self.weight = {c: len(planned_tasks[c]) / len(done_tasks[c]) if stopped else 1. for c in done_tasks}
 
-    def tasks(self, models):
+    def tasks(self, models, outcomes):
         """Tasks as (task, weight, {condition: {model: (full, n)}}). Its types and difficulties tell tasks apart."""
         places = defaultdict(lambda: defaultdict(lambda: {m: [0, 0] for m in models}))
-        for o in self.plain:
+        for o in outcomes:
             if o["model"] in models:
                 g = places[o["task"], o["difficulty"], o["task_type"]][condition(o, ("model",))][o["model"]]
                 g[0] += o["full"]
@@ -487,7 +505,7 @@ class Field:
         models, cluster = self.deciders, self.x.cluster
         sums, least, total = {}, [[0.] * len(models) for _ in models], 0.
         used = set()
-        for i, (task, weight, at) in enumerate(self.tasks(models)):
+        for i, (task, weight, at) in enumerate(self.tasks(models, self.plain)):
             cells = [c for c in at.values() if all(n > 0 for _, n in c.values())]
             if not cells:
                 continue
@@ -551,13 +569,10 @@ def standing_figures(x, field, m, got):
     planned = [t for t in x.plan.values() if t["model"] == m]
     done = [o for o in x.outcomes if o["model"] == m]
     ranked = [o for o in field.plain if o["model"] == m]
-    rate, interval = f.weighted_rate([
-        (x.cluster[t] if x.by_sequence else i, w, [tuple(c[m]) for c in at.values()])
-        for i, (t, w, at) in enumerate(field.tasks([m]))])
     out = {
         "planned": len(planned), "done": len(done), "common": len(mine), "own_trials": field.own or None,
         "ranked_trials": len(ranked), "selected": field.selected[m] or None,
-        "full_success": {"count": sum(map(full, ranked)), "rate": rate, "interval": pair(interval)},
+        "full_success": rate_over_tasks(x, field, m, ranked),
         "recovery": without(x.share(mine, full, lambda o: o["hit"]), "of"), "hit": sum(o["hit"] for o in mine),
         "false_success": without(x.share(mine, lambda o: o["claimed"], lambda o: o["failed"]), "of"),
         "failed": sum(o["failed"] for o in mine),
@@ -575,15 +590,14 @@ def standing_figures(x, field, m, got):
         elif abs(ceiling - floor - .2) < 1e-12:
             out.pop("skill")  # rounding decides
     # Conditions and what they cost.
-    plain, name = plain_trials(mine)
-    reliable = any(o["reliability"] == 1 for o in plain)
-    calm = lambda o: not reliable or o["reliability"] == 1
+    plain, _ = plain_trials(mine)
     out["conditions"] = []
-    for label, some in (({"optimal": "right plan"}.get(name, name), [o for o in plain if calm(o)]),
-                        ("flawed plans", [o for o in mine if o["hurts"] and calm(o)]),
-                        ("failing tools", [o for o in plain if not calm(o)])):
-        if some:
-            out["conditions"].append({"name": label, "done": len(some), **without(x.share(some, full), "of")})
+    for label, some in ((field.name, ranked),
+                        ("flawed plans", [o for o in mine if o["hurts"] and o["reliability"] == field.most
+                                          and not field.only_flawed]),
+                        ("failing tools", [o for o in plain if o["reliability"] < field.most])):
+        if some and ranked:
+            out["conditions"].append({"name": label, "done": len(some), **rate_over_tasks(x, field, m, some)})
     some = [o for o in mine if not is_flawed(o["variant"]) or o["hurts"]]
     severities = {o["severity"] for o in some if is_flawed(o["variant"])}
     factor = "variant and severity" if len(severities) > 1 else "variant"
@@ -619,6 +633,9 @@ def compare_standings(x):
     for m, s in by.items():
         check.same(f"standings[{m}]", standing_figures(x, field, m, s), s)
         skill.append(s["skill"])
+    for m, s in by.items():  # the picture has the rates of the table
+        if s["conditions"]:
+            check.same(f"standings[{m}]: the first condition", s["full_success"], s["conditions"][0])
     known = any(o["measured"] and o["floor"] is not None for o in field.common)
     check.same("no_room_for_skill", known and not any(skill) or None, r.get("no_room_for_skill"))
     for m, s in by.items():
@@ -631,10 +648,12 @@ def compare_standings(x):
     if len(field.deciders) < 2 or field.own or not field.plain:
         check.same("ranking", None, ranking)
         for m, s in by.items():
-            check.same(f"standings[{m}]", {"compared": False, "best": False}, s)
+            check.same(f"standings[{m}]", {"best": False, "compared": field.complete[m] and m in field.deciders
+                                           and ranking is not None}, s)
+        check.same("order of standings", in_order(field, by, []), [s["model"] for s in r["standings"]])
         return field, None
     rates, p, clusters, tasks = field.rank()
-    sequences = len({x.sequence[t] for t, _, at in field.tasks(field.deciders)
+    sequences = len({x.sequence[t] for t, _, at in field.tasks(field.deciders, field.plain)
                      if any(all(n for _, n in c.values()) for c in at.values())})
     many = len(rates) * (len(rates) - 1) / 2
     check.same("ranking", {
@@ -649,23 +668,28 @@ def compare_standings(x):
     order = ranking["order"]
     check.true("order falls", all(rates[a] >= rates[b] - 1e-12 for a, b in zip(order, order[1:])), order)
     decides = clusters >= 6 and max(rates) > 0
-    best = {m: (order[0], i) not in beats for i, m in enumerate(field.deciders)}
+    decides = decides and all(field.complete[m] for m in field.deciders)
+    best = {m: decides and (order[0], i) not in beats for i, m in enumerate(field.deciders)}
     for i, m in enumerate(field.deciders):
         check.same(f"ranking.models[{m}]", {
             "best": best[m], "first_rank": 1 + sum((o, i) in beats for o in k),
             "last_rank": len(rates) - sum((i, o) in beats for o in k)}, ranking["models"][i])
     for m, s in by.items():
         compared = m in field.deciders and field.complete[m]
-        check.same(f"standings[{m}]", {"compared": compared, "best": compared and decides and best[m]}, s)
-    compared = [field.deciders[i] for i in order if field.complete[field.deciders[i]]]
-    others = [s["model"] for s in r["standings"] if not s["compared"]]
-    check.same("order of standings", compared + others, [s["model"] for s in r["standings"]])
-    rest = [by[m]["full_success"]["rate"] for m in others]
-    check.true("others fall", all(a >= b - 1e-12 for a, b in zip(rest, rest[1:])), rest)
+        check.same(f"standings[{m}]", {"compared": compared, "best": compared and best[m]}, s)
+    check.same("order of standings", in_order(field, by, [field.deciders[i] for i in order]),
+               [s["model"] for s in r["standings"]])
     # The rate of the ranking is that of the first screen, if models have the same trials.
     for i, m in enumerate(field.deciders):
         check.same(f"standings[{m}].full_success is ranked", rates[i], by[m]["full_success"]["rate"])
     return field, p
+
+
+def in_order(field, by, ranked):
+    """Ranked models, then those that decide which trials count, then others, each by rate."""
+    rest = [m for m in field.x.order if m in by and m not in ranked]
+    rest.sort(key=lambda m: (m not in field.deciders, -by[m]["full_success"]["rate"]))
+    return ranked + rest
 
 
 def paired_figures(pairs):
@@ -918,13 +942,18 @@ def compare_reason(x):
             check.same("reason.share", without(fit[at], "of"), r["reason"]["share_there"])
             check.true("reason: the place has the largest share", fit[at]["rate"] >= max(s["rate"] for s in fit.values()) - 1e-12)
             check.same("reason.place", pivot_cell(x, at[1], len(planned[at]), places[at]), place)
-    compared = 0
-    for m in counted:
+    compared = clusters = needed = 0
+    for m in counted if failed else []:  # where nothing failed, nothing was lost
         mine = [o for o in x.outcomes if o["model"] == m]
         types, tasks = {o["task_type"] for o in mine}, {(o["task"], o["task_type"]) for o in mine}
-        compared += sum(c["model"] == m for c in r["variant_comparisons"] + r["level_comparisons"])
-        compared += sum(len(s) for s in (types, tasks) if len(s) > 1)
-    check.same("losses.compared", compared, r["losses"]["compared"])
+        contrasts = [c for c in r["variant_comparisons"] + r["level_comparisons"] if c["model"] == m]
+        compared += len(contrasts) + sum(len(s) for s in (types, tasks) if len(s) > 1)
+        if contrasts:
+            # The families share 5 % as 2 : 1 : 2, and models as 1 : 1. Of n signs, all are alike at a chance of 2^-n.
+            shares = 2 + (len(types) > 1) + 2 * (len(tasks) > 1)
+            clusters = max(clusters, *(c["clusters"] for c in contrasts), 0)
+            needed = max(needed, math.ceil(math.log2(len(counted) * shares * len(contrasts) / 2 / .05)))
+    check.same("losses", {"compared": compared, "clusters": clusters or None, "clusters_needed": needed or None}, r["losses"])
     l = r["losses"]["largest"]
     if not l:
         return

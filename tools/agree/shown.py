@@ -554,8 +554,11 @@ def compare_sheets(page, check):
 CAPTIONED = ("models", "success", "security", "main-metrics", "effort", "data", "exposure", "cost", "pilot")
 
 
+OBVIOUS = ("success", "done", "worst flaw", "worst kind")  # columns that need no words, and n of all outcomes
+
+
 def compare_captions(page, check):
-    """A caption explains each column with a hint that is shown, and none that is not."""
+    """A caption explains each column with a hint that is shown and not obvious, and none that is not."""
     for name in CAPTIONED:
         if name not in page.sections:
             continue
@@ -564,11 +567,12 @@ def compare_captions(page, check):
         heads = section["table"]["heads"]
         for i, h in enumerate(heads):
             hint = h["hint"]
-            if not hint or h["text"] == "n" or hint in seen:
+            if not hint or hint in seen:
                 continue
             seen.add(hint)
             head = h["text"][:1].upper() + h["text"][1:]
-            check.true(f"caption of {name}: {h['text']}", f"{head}: {hint}." in notes, notes)
+            obvious = h["text"] in OBVIOUS or (h["text"], hint) == ("n", "outcomes")
+            check.same(f"caption of {name}: {h['text']}", not obvious, f"{head}: {hint}." in notes)
         shown = {h["text"].capitalize() for h in heads}
         first = section["notes"][0] if section["notes"] else ""
         for sentence in re.split(r"(?<=\.) (?=[A-Z$%95])", first):
@@ -681,12 +685,12 @@ def order_text(s, r):
         text += f", and {len(all_) - 5} more"
     parts = []
     if BETTER in signs:
-        parts.append("> is more than chance, " + named("p", last).replace("=", "≤"))
+        parts.append("> is more than chance, " + named("adjusted p", last).replace("=", "≤"))
     if ALIKE in signs:
         alike = "≈ may be chance"
         if better and BETTER not in signs:
             b = ranking["better"][0]
-            alike += f", but {b['a']} > {b['b']}, {named('p', b['p'])}"
+            alike += f", but {b['a']} > {b['b']}, {named('adjusted p', b['p'])}"
         parts.append(alike)
     if APART in signs:
         parts.append("| have no trial in common" if all_[0].get("own_trials") else "| is not compared")
@@ -698,6 +702,8 @@ def order_text(s, r):
                 f"{100 * i['low']:.0f} to {100 * i['high']:.0f} %)")
     if r["condition"]:
         text = f"with {r['condition']}: {text}"
+    if r.get("replaced"):
+        text += f"; {counted(r['replaced'], 'outcome')} took the place of earlier ones (`--retry`)"
     idle = [m["model"] for m in r["main"] if m["done"] == 0]
     if idle:
         text += "; no outcome yet: " + ", ".join(idle[:5])
@@ -705,7 +711,8 @@ def order_text(s, r):
 
 
 def failures_text(r):
-    rows = [w for w in r["errors"]["rows"] if w["total"]]
+    place = {s["model"]: i for i, s in enumerate(r["standings"])}
+    rows = sorted((w for w in r["errors"]["rows"] if w["total"]), key=lambda w: place[w["model"]])
     by = {}
     for w in rows[:5]:
         c = main_cause(w)
@@ -725,10 +732,12 @@ def loss_text(r):
     if l["largest"]:
         top = l["largest"]
         return rf"{re.escape(top['model'])} loses at least {points(top['at_least'])} .* \({points(top['points'])} in these trials\)"
-    text = "none beyond chance"
-    needed, fewest = l.get("task_trials_needed", 0), l.get("task_trials", 0)
-    if needed > fewest:
-        text += rf"; a task that always fails would show with {counted(needed, 'trial')} \(some have {fewest}\)"
+    text = "none is beyond chance"
+    if l["compared"] > 1:
+        text += f" if all {l['compared']} comparisons are taken together"
+    needed, clusters = l.get("clusters_needed", 0), l.get("clusters", 0)
+    if needed > clusters:
+        text += f"; they need {needed} independent tasks to show one, and there are {clusters}"
     return text
 
 
@@ -819,13 +828,14 @@ def compare_best(page, r, check):
         check.true("the best beats all others", all((best[0], o) in better for o in others), better)
     close = re.search(r"Too close to call: (.*?)\.(?: |$)", lead + " ")
     check.same("too close to call", ", ".join(best) if len(best) > 1 else None, close[1] if close else None)
-    check.same("none yet", not compared and len(all_) > 1, "No model can be called the best yet." in lead)
+    real = [m for m in all_ if not m["model"].startswith("sim/")] or all_
+    unable = [m["model"] for m in real if m.get("selected") or m["done"] * 20 < m["planned"] * 19]
+    check.same("none yet", bool(unable) and len(compared) < 2, "No model can be called the best yet." in lead)
     if len(compared) > 1 and not best:
         nobody = all_[0]["full_success"]["rate"] == 0
         check.same("none succeeds", nobody, "No model succeeds" in lead)
         check.same("too few", not nobody, "cannot be told apart whatever they do" in lead)
     out = re.search(r"Out of the comparison: (.*?)\.(?: [A-Z]|$)", lead)
-    unable = [m["model"] for m in all_ if m.get("selected") or m["done"] * 20 < m["planned"] * 19]
     check.same("out of the comparison", unable, re.findall(r"(?:^|; )(\S+) (?:lacks|has done)", out[1]) if out else [])
     left = r["planned"] - r["done"] - r["skipped"]
     finish = re.search(r"Finish (\d+) ", lead)
@@ -836,7 +846,7 @@ def compare_best(page, r, check):
             if {c["a"], c["b"]} == {scored[1], scored[4]}:
                 d = c["difference"] if c["b"] == scored[1] else -c["difference"]
                 points = rounded(1000 * d) / 10
-                check.same("scored", [abs(points), points < 0, c["tasks"], named("p", c["q"])], [
+                check.same("scored", [abs(points), points < 0, c["tasks"], named("adjusted p", c["q"])], [
                     float(scored[2] or 0), scored[3] == "lower", int(scored[5]), scored[6]])
                 return
         check.fail("scored", "a pair of models", scored[0])
