@@ -951,8 +951,10 @@ def compare_reason(x):
         if contrasts:
             # The families share 5 % as 2 : 1 : 2, and models as 1 : 1. Of n signs, all are alike at a chance of 2^-n.
             shares = 2 + (len(types) > 1) + 2 * (len(tasks) > 1)
-            clusters = max(clusters, *(c["clusters"] for c in contrasts), 0)
-            needed = max(needed, math.ceil(math.log2(len(counted) * shares * len(contrasts) / 2 / .05)))
+            have = max(c["clusters"] for c in contrasts)
+            due = math.ceil(math.log2(len(counted) * shares * len(contrasts) / 2 / .05))
+            if not needed or have - due > clusters - needed:  # the model that is closest to it
+                clusters, needed = have, due
     check.same("losses", {"compared": compared, "clusters": clusters or None, "clusters_needed": needed or None}, r["losses"])
     l = r["losses"]["largest"]
     if not l:

@@ -737,7 +737,7 @@ def loss_text(r):
         text += f" if all {l['compared']} comparisons are taken together"
     needed, clusters = l.get("clusters_needed", 0), l.get("clusters", 0)
     if needed > clusters:
-        text += f"; they need {needed} independent tasks to show one, and there are {clusters}"
+        text += f"; a level needs {needed} independent tasks to show one, and there are {clusters}"
     return text
 
 

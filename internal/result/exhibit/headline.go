@@ -164,7 +164,7 @@ func lossText(l report.Losses) string {
 		text = fmt.Sprintf("none is beyond chance if all %d comparisons are taken together", l.Compared)
 	}
 	if l.Clusters < l.ClustersNeeded {
-		text += fmt.Sprintf("; they need %d independent tasks to show one, and there are %d",
+		text += fmt.Sprintf("; a level needs %d independent tasks to show one, and there are %d",
 			l.ClustersNeeded, l.Clusters)
 	}
 	return text

@@ -99,7 +99,7 @@ func TestHeadlineSaysWhatCostsMost(t *testing.T) {
 		lost + "on tasks of type refund, compared with its other tasks": loss("task_type", "refund", ""),
 		lost + "on task t_7, compared with its other tasks":             loss(report.Task, "t_7", ""),
 		"none is beyond chance if all 3 comparisons are taken together": {Compared: 3},
-		"none is beyond chance if all 3 comparisons are taken together; they need 9 independent tasks to " +
+		"none is beyond chance if all 3 comparisons are taken together; a level needs 9 independent tasks to " +
 			"show one, and there are 6": {Compared: 3, Clusters: 6, ClustersNeeded: 9},
 	} {
 		if l.Largest != nil {

@@ -31,7 +31,7 @@ type Losses struct {
 	TaskTrials int `json:"task_trials_needed,omitempty"`
 	Fewest     int `json:"task_trials,omitempty"`
 	// Clusters is how many independent tasks or sequences levels have in common, and ClustersNeeded
-	// how many can show what a level costs; see [stat.Losing].
+	// how many can show what a level costs, for the model that is closest to it; see [stat.Losing].
 	Clusters       int `json:"clusters,omitempty"`
 	ClustersNeeded int `json:"clusters_needed,omitempty"`
 }
@@ -64,8 +64,10 @@ func (a *Analysis) findLoss(x counted) {
 		}
 		found := stat.LargestLoss(data)
 		a.Losses.Compared += found.Compared
-		a.Losses.Clusters = max(a.Losses.Clusters, found.Clusters)
-		a.Losses.ClustersNeeded = max(a.Losses.ClustersNeeded, found.ClustersNeeded)
+		if a.Losses.ClustersNeeded == 0 ||
+			found.Clusters-found.ClustersNeeded > a.Losses.Clusters-a.Losses.ClustersNeeded {
+			a.Losses.Clusters, a.Losses.ClustersNeeded = found.Clusters, found.ClustersNeeded
+		}
 		if a.Losses.Fewest == 0 || found.Fewest < a.Losses.Fewest {
 			a.Losses.TaskTrials, a.Losses.Fewest = found.TaskTrials, found.Fewest
 		}

@@ -55,8 +55,8 @@ func (m oneModel) draw(r *rand.Rand) (d stat.LossData) {
 // Without any effect, at most 5 % of experiments show a loss; today's bounds with three trials a
 // task showed one in 16 to 69 %. With an effect, its bound is too high in at most 5 %.
 func TestLargestLossLevel(t *testing.T) {
-	simulates(t, "2,200 largest losses")
-	const draws = 200
+	simulates(t, "1,100 largest losses")
+	const draws = 100
 	for i, m := range []oneModel{
 		{tasks: 30, repeats: 3, rate: .9},
 		{tasks: 30, repeats: 3, rate: .67},
@@ -88,7 +88,7 @@ func TestLargestLossLevel(t *testing.T) {
 			}
 		}
 		t.Logf("%+v: shown %.3f, wrong %.3f", m, float64(shown)/draws, float64(wrong)/draws)
-		if wrong > draws*9/100 { // 5 % and 2.6 standard errors
+		if wrong > draws*11/100 { // 5 % and 2.7 standard errors
 			t.Errorf("%+v: wrong in %d of %d", m, wrong, draws)
 		}
 	}
