@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -366,7 +367,8 @@ func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
 	for _, a := range attempts(t, store) {
 		usd, unpriced = assay.RoundUSD(usd+a.CostUSD), unpriced+a.UnpricedTokens
 	}
-	if said[1] != fmt.Sprintf("%.4f", usd) || said[3] != fmt.Sprint(unpriced) {
+	dollars, err := strconv.ParseFloat(said[1], 64)
+	if err != nil || math.Abs(dollars-usd) > .00005+1e-9 || said[3] != fmt.Sprint(unpriced) {
 		t.Errorf("the store has $%v and %d tokens of unknown cost, and the run says\n%s", usd, unpriced, said[0])
 	}
 	var report struct {

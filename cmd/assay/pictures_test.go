@@ -92,7 +92,8 @@ func (b *tab) words(p picture) string {
 		shown.querySelectorAll("script, style, svg, .paper, select").forEach((other) => other.remove());
 		return shown.textContent;
 	}).join(" ")`, p.words))
-	return seconds.ReplaceAllString(strings.Join(strings.Fields(all), " "), "N s")
+	text := seconds.ReplaceAllString(strings.Join(strings.Fields(all), " "), "N s")
+	return strings.ReplaceAll(text, "its time, N s", "its time") // the length comes after the first seconds
 }
 
 // pictureRun takes the pictures of a run that works, at a rehearsal with limits and prices, with a lane

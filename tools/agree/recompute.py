@@ -953,7 +953,7 @@ def compare_reason(x):
             shares = 2 + (len(types) > 1) + 2 * (len(tasks) > 1)
             have = max(c["clusters"] for c in contrasts)
             due = math.ceil(math.log2(len(counted) * shares * len(contrasts) / 2 / .05))
-            if not needed or have - due > clusters - needed:  # the model that is closest to it
+            if not needed or (due - have, due) < (needed - clusters, needed):  # the model closest to it
                 clusters, needed = have, due
     check.same("losses", {"compared": compared, "clusters": clusters or None, "clusters_needed": needed or None}, r["losses"])
     l = r["losses"]["largest"]

@@ -64,8 +64,10 @@ func (a *Analysis) findLoss(x counted) {
 		}
 		found := stat.LargestLoss(data)
 		a.Losses.Compared += found.Compared
-		if a.Losses.ClustersNeeded == 0 ||
-			found.Clusters-found.ClustersNeeded > a.Losses.Clusters-a.Losses.ClustersNeeded {
+		closer := cmp.Or(
+			cmp.Compare(found.ClustersNeeded-found.Clusters, a.Losses.ClustersNeeded-a.Losses.Clusters),
+			cmp.Compare(found.ClustersNeeded, a.Losses.ClustersNeeded)) < 0
+		if found.ClustersNeeded > 0 && (closer || a.Losses.ClustersNeeded == 0) {
 			a.Losses.Clusters, a.Losses.ClustersNeeded = found.Clusters, found.ClustersNeeded
 		}
 		if a.Losses.Fewest == 0 || found.Fewest < a.Losses.Fewest {
