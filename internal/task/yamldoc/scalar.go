@@ -258,7 +258,8 @@ func (s *settler) settleScalar(n *yaml.Node, t reflect.Type) *Error {
 		n.Tag = "!!str"
 	case number:
 		return s.settleNumber(n)
-	case disputed.MatchString(n.Value):
+	case disputed.MatchString(n.Value), // the library reads _ as nothing, wherever it is
+		n.Tag != "!!str" && strings.Contains(n.Value, "_"):
 		return s.ambiguous(n, t)
 	}
 	return nil
