@@ -129,7 +129,7 @@ func average(of amountKind) func(*tally) Value {
 	}
 }
 
-// ratio divides two amounts. Without any of the second, it is 0.
+// quotient divides two amounts. Without any of the second, it is 0.
 func quotient(part, whole amountKind) func(*tally) Value {
 	return func(t *tally) Value {
 		return number(t.amounts[part] / max(1, t.amounts[whole]))

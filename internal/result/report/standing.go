@@ -25,8 +25,7 @@ type Standing struct {
 	// [Ranking.Condition]: the mean over tasks of a task's rate, as in [stat.Rank].
 	Success Share `json:"full_success"`
 	Ranked  int   `json:"ranked_trials"`
-	// Skill is nil if no floor is known, or if the tasks leave no room
-	// for it.
+	// Skill is nil if no floor is known, or if the tasks leave no room for it.
 	Skill *Skill `json:"skill"`
 	// Conditions has the rates of full success that the costs compare, each over all common trials
 	// under the condition: the first plan without a flaw with the most reliable tools, flawed plans
@@ -59,8 +58,9 @@ type Standing struct {
 	// Compared is true if the model was compared with others to find the best one.
 	Compared bool `json:"compared"`
 	// Best is true if the first of the compared models has a success and does not beat this one; see
-	// [stat.Ranked]. It is false for all if they have too few tasks in common. A model is compared if at least 95 % of its trials are done and Selected is
-	// empty. Simulated models only are if there are no others.
+	// [stat.Ranked]. It is false for all if they have too few tasks in common. A model is compared if
+	// at least 95 % of its trials are done and Selected is empty. Simulated models only are if there
+	// are no others.
 	Best bool `json:"best"`
 }
 

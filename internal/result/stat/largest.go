@@ -55,7 +55,7 @@ type ShownLoss struct {
 	AtLeast float64 `json:"at_least"`
 	// P is at most Level.
 	P     float64 `json:"p"`
-	Level float64 `json:"level"`
+	Level float64 `json:"test_level"` // beside the level of a factor
 }
 
 // A Losing is the answer to where a model loses most.

@@ -69,27 +69,6 @@ func (r *Ranking) Splits(place int) bool {
 	return place+1 < len(r.Order) && r.p[place][place+1] <= RankLevel
 }
 
-// Letters returns letters for the models in the order. Two models share a letter if and only if
-// neither beats the other.
-func (r *Ranking) Letters() []string {
-	letters := make([]string, len(r.Order))
-	end, name := 0, 'a'
-	for i := range r.Order {
-		last := i
-		for last+1 < len(r.Order) && r.p[i][last+1] > RankLevel {
-			last++
-		}
-		if i > 0 && last+1 == end {
-			continue // within the group of the one before
-		}
-		for k := i; k <= last; k++ {
-			letters[k] += string(name)
-		}
-		end, name = last+1, name+1
-	}
-	return letters
-}
-
 // Rank ranks models over the tasks that all of them tried under the same conditions. A task's rate
 // is the mean of its rates under the conditions, and a model's rate is the mean over tasks, as in
 // [Compare].
