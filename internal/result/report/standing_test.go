@@ -269,3 +269,83 @@ func TestMissingTrialsAreCounted(t *testing.T) {
 		t.Errorf("first row, with all trials done: %+v", s)
 	}
 }
+
+// TestCommonTrialsInAnyOrder gives each of three models in turn more repeats than the others.
+func TestCommonTrialsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{"a", "b", "c"} {
+		var x scene
+		for _, model := range []string{"a", "b", "c"} {
+			for i := range 12 {
+				x.try(cellOf(model, "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, i < 6)
+				if model == more {
+					x.try(cellOf(model, "easy", 1), fmt.Sprint(i), 2, assay.Setting{}, true)
+				}
+			}
+		}
+		for _, s := range x.analyze(t, report.Beside{}).Standings {
+			if s.Common != 12 || s.Success.Rate != .5 {
+				t.Errorf("%s has more repeats: %s has %d common trials, rate %v", more, s.Model, s.Common,
+					s.Success.Rate)
+			}
+		}
+	}
+}
+
+// TestFewTasksNameNoBest checks that a model that is better on each of five tasks is not the best, and
+// that it is with ten.
+func TestFewTasksNameNoBest(t *testing.T) {
+	t.Parallel()
+	for tasks, best := range map[int]bool{5: false, 10: true} {
+		var x scene
+		for i := range tasks {
+			x.try(cellOf("a", "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, true)
+			x.try(cellOf("b", "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, false)
+		}
+		a := x.analyze(t, report.Beside{})
+		if a.Standings[0].Best != best || a.Ranking.Models[0].Best != best || a.Standings[1].Best {
+			t.Errorf("%d tasks: %+v", tasks, a.Ranking.Models)
+		}
+	}
+}
+
+// TestSkillNeedsRoom checks that skill is shown from 20 points between floor and ceiling.
+func TestSkillNeedsRoom(t *testing.T) {
+	t.Parallel()
+	for floor, shown := range map[float64]bool{.3: true, .59: true, .65: false, .8: false} {
+		var x scene
+		for i := range 20 { // the ceiling of each trial is 0.8
+			x.try(cellOf("m", "easy", 1), fmt.Sprint(i), 1, assay.Setting{}, i%2 > 0)
+		}
+		a, err := report.Design{
+			Floor: func(assay.Cell, *float64) (float64, bool) { return floor, true },
+		}.Analyze("e", slices.Values(x.trials), all(x.attempts...), report.Beside{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := a.Standings[0].Skill; (s != nil) != shown || a.Skilless == shown {
+			t.Errorf("floor %v: skill %+v", floor, s)
+		}
+	}
+}
+
+// TestPassesAreAboutOneSet gives half of the tasks more trials. pass@k must not fall, and pass^k not
+// rise, because other tasks count.
+func TestPassesAreAboutOneSet(t *testing.T) {
+	t.Parallel()
+	for _, hard := range []bool{false, true} {
+		var x scene
+		for i := range 24 {
+			for repeat := range 1 + 3*(i%2) {
+				full := (i%2 > 0) == hard || repeat%2 > 0
+				x.try(cellOf("m", "easy", 1), fmt.Sprint(i), repeat+1, assay.Setting{}, full)
+			}
+		}
+		passes := x.analyze(t, report.Beside{}).Repeats[0].Passes
+		for i, p := range passes {
+			if p.Tasks != passes[0].Tasks || i > 0 && (p.At < passes[i-1].At || p.Hat > passes[i-1].Hat) {
+				t.Errorf("k = %d: %+v after %+v", p.K, p, passes[max(0, i-1)])
+			}
+		}
+	}
+}
