@@ -349,11 +349,13 @@ func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
 	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
 		"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2},\n"+
 		"        limits: {concurrency: 100}}}\n", server.url, sim.Listed))
-	experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 8\n"+
-		"variants: [optimal]\nreliabilities: [1]\nsampling: {max_tokens: 100}\n"+
-		"budget: {usd: 0.05, tokens: 100000000}\n")
+	budgeted := func(usd string) string {
+		return file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 8\n"+
+			"variants: [optimal]\nreliabilities: [1]\nsampling: {max_tokens: 100}\n"+
+			"budget: {usd: "+usd+", tokens: 100000000}\n")
+	}
 	store := filepath.Join(dir, "assay.db")
-	r := call(t, map[string]string{"K": "sk-0123456789"}, "run", experiment, "--store", store, "--display", "none")
+	r := call(t, map[string]string{"K": "sk-0123456789"}, "run", budgeted("0.05"), "--store", store, "--display", "none")
 	if r.code != exitIncomplete {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
@@ -371,6 +373,9 @@ func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
 	if err != nil || math.Abs(dollars-usd) > .00005+1e-9 || said[3] != fmt.Sprint(unpriced) {
 		t.Errorf("the store has $%v and %d tokens of unknown cost, and the run says\n%s", usd, unpriced, said[0])
 	}
+
+	// At the same pace, no trial may have ended before the budget did. With a larger one, all do.
+	must(t, map[string]string{"K": "sk-0123456789"}, "run", budgeted("10"), "--store", store, "--display", "none")
 	var report struct {
 		Standings []struct {
 			Price struct{ USD float64 } `json:"usd_per_success"`
