@@ -66,7 +66,10 @@ func TestControlChangesRun(t *testing.T) {
 		code       int
 		message    string
 	}{
-		{"unknown lane", "pause other", exitError, "no lane or model is called other"},
+		{"unknown lane", "pause other", exitError, "no lane or model of this run is called other"},
+		{"known and unknown", "pause sim/optimal sim/opimal", exitError, "did you mean sim/optimal?"},
+		{"unknown trial", "cancel 0123abcd", exitError, "no model or trial of this run is called 0123abcd"},
+		{"unknown model", "requeue sim/lisetd", exitError, "did you mean sim/listed?"},
 		{"misspelt limit", "set sim/optimal concurency=3", exitUsage, "did you mean concurrency"},
 		{"limit in words", "set sim/optimal rpm=many", exitUsage, "not a whole number"},
 		{"no limit", "set sim/optimal", exitUsage, "no limit to set"},
@@ -133,7 +136,7 @@ func checkControls(t *testing.T, path string) {
 		}
 		verbs = append(verbs, o.Do)
 	}
-	if got := strings.Join(verbs, " "); got != "pause set cancel pause set resume" {
+	if got := strings.Join(verbs, " "); got != "pause set cancel set resume" {
 		t.Errorf("logged %q", got)
 	}
 }

@@ -115,6 +115,9 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	if !ok {
 		return Reply{}, fmt.Errorf("unknown order %q", o.Do)
 	}
+	if err := s.checkNames(o); err != nil {
+		return Reply{}, err
+	}
 	b, err := json.Marshal(o)
 	if err == nil {
 		err = s.db.Log(ctx, store.Control{Run: s.id, At: time.Now().UTC(), Command: b})
@@ -127,6 +130,65 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 		s.note("by assay ctl: " + text)
 	}
 	return Reply{Text: text}, err
+}
+
+// checkNames returns an error if a name of an order for lanes or trials stands for none of them, so that
+// a misspelt name is never obeyed in part.
+func (s *Session) checkNames(o Order) error {
+	if o.Do == "drain" {
+		return nil // runners are named by those who know them
+	}
+	ofTrials := o.Do == "cancel" || o.Do == "requeue"
+	for _, name := range o.Names {
+		one, known := Order{Names: []string{name}}, s.lanes()
+		if ofTrials {
+			known = s.Experiment.Models
+		}
+		switch {
+		case slices.Contains(s.Experiment.Asked(), name) && (!ofTrials || slices.Contains(known, name)):
+		case ofTrials && s.hasTrial(one):
+		case !ofTrials && slices.ContainsFunc(known, func(l string) bool { return Matches(one, "", l) }):
+		default:
+			return unknownName(name, ofTrials, append(known, s.Experiment.Models...))
+		}
+	}
+	return nil
+}
+
+// unknownName says that nothing in a run is called by a name.
+func unknownName(name string, ofTrials bool, known []string) error {
+	what := "lane or model"
+	if ofTrials {
+		what = "model or trial"
+	}
+	hint := "`assay ctl status` lists them"
+	if near := assay.NearestName(name, known); near != "" {
+		hint = "did you mean " + near + "?"
+	} else if ofTrials {
+		hint = "a trial is named by its ID's first 4 letters or more, as `assay show` lists them"
+	}
+	return fmt.Errorf("no %s of this run is called %s\nhint: %s", what, name, hint)
+}
+
+// lanes returns the names of all lanes.
+func (s *Session) lanes() (names []string) {
+	for _, owner := range s.pools.Apart(s.Experiment.Asked()) {
+		states, _ := s.pools.ByModel[owner].Status()
+		for _, l := range states {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// hasTrial reports whether an order names a planned trial.
+func (s *Session) hasTrial(o Order) bool {
+	for t := range s.Trials() {
+		if o.isFor(t.Model, t.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 // Matches reports whether an order is for a lane. An order matches if it names the lane, a prefix
@@ -149,7 +211,7 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	})
 	s.outlook.noteHeld(time.Now())
 	s.outlook.changePace()
-	return laneText(o.Do+"d", names, o) // paused or resumed
+	return laneText(o.Do+"d", names), nil // paused or resumed
 }
 
 // change changes the lanes that an order names, by the names of the lanes or of their models.
@@ -180,17 +242,13 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 			words = append(words, "no "+string(b)+" limit")
 		}
 	}
-	return laneText("set "+strings.Join(words, ", ")+" on", names, o)
+	return laneText("set "+strings.Join(words, ", ")+" on", names), nil
 }
 
-// laneText describes a change of lanes. It returns an error if the order did not match any lane.
-func laneText(done string, lanes []string, o Order) (string, error) {
-	if len(lanes) == 0 {
-		return "", fmt.Errorf("no lane or model is called %s\nhint: `assay ctl status` lists them",
-			strings.Join(o.Names, ", "))
-	}
+// laneText describes a change of lanes.
+func laneText(done string, lanes []string) string {
 	slices.Sort(lanes)
-	return done + " " + strings.Join(lanes, ", "), nil
+	return done + " " + strings.Join(lanes, ", ")
 }
 
 // command cancels or requeues trials by model or by the beginning of their ID.
