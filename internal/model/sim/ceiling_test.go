@@ -156,9 +156,9 @@ var policies = map[string]func(*game){
 // and worlds together.
 func TestNoPolicyBeatsTheCeiling(t *testing.T) {
 	t.Parallel()
-	n := 4000
+	n := 1600
 	if testing.Short() {
-		n = 1000
+		n = 600
 	}
 	const familyWise = 1e-6
 	for _, w := range world.Simulated {
@@ -286,9 +286,9 @@ var mixes = []assay.FaultMix{
 // calls, its success without luck does not rise, and on average it is its success.
 func TestNoDecisionBeatsTheBest(t *testing.T) {
 	t.Parallel()
-	n := 2000
+	n := 600
 	if testing.Short() {
-		n = 500
+		n = 200
 	}
 	for _, w := range world.Simulated {
 		for name, play := range policies {

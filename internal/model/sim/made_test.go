@@ -104,7 +104,7 @@ func playMade(
 // otherwise faultless, and finds its true value.
 func TestMadeModelsDoWhatTheyAreMadeFor(t *testing.T) {
 	t.Parallel()
-	repeats, truths := 4, []float64{0, .35, 1}
+	repeats, truths := 2, []float64{0, .35, 1}
 	if testing.Short() {
 		repeats, truths = 1, []float64{.35}
 	}
