@@ -136,7 +136,7 @@ func countAll(
 			o.floor, o.floorKnown = d.trialFloor(c.Cell, o)
 		}
 		a.Cell, a.Sampling = c.Cell, c.sampling // attempts may lack their trials
-		c.pay(&a, r.task)
+		c.pay(o)
 		r.usd += a.CostUSD
 		r.unpriced += int32(a.UnpricedTokens)
 		if i := slices.Index(contentFaults[:], a.FaultKind); i >= 0 && r.blocked == 0 {

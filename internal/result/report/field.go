@@ -126,15 +126,13 @@ func (c *cell) addRecord(r *record, d Design) {
 	one := r.outcomes()
 	c.plan(int(r.repeat))
 	c.count(r.task, one)
-	if one[measured] > 0 {
-		if floor, ok := d.floor(c.Cell, &r.best); ok {
-			bumpBounds(&c.bounds, r.task, bounds{1, int(one[winnable]), int(one[full]), floor, r.best})
-		}
+	if floor, ok := d.floor(c.Cell, &r.best); ok && one[measured] > 0 {
+		c.amounts[floored]++
+		c.amounts[floors] += floor
+		c.amounts[ceilings] += r.best
 	}
 	bump(&c.spent, r.task, r.usd)
-	if r.unpriced > 0 {
-		bump(&c.unpriced, r.task, int(r.unpriced))
-	}
+	c.amounts[unpriced] += float64(r.unpriced)
 }
 
 // choosePlain finds the condition on which models are ranked. A mean over plans or over reliabilities

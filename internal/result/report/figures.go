@@ -77,17 +77,14 @@ var (
 		}
 		return o.Best
 	})
-	// loose outcomes have a floor, but no known ceiling.
+	// floored outcomes have a floor and a ceiling, and loose ones a floor only.
+	floored     = howMany(func(o *outcome) bool { return o.floorKnown && o.measured() })
+	floors      = amount(func(o *outcome) float64 { return o.floor * float64(flag(o.measured())) })
 	loose       = howMany(func(o *outcome) bool { return o.floorKnown && !o.measured() })
-	looseFloors = amount(func(o *outcome) float64 {
-		if o.measured() {
-			return 0
-		}
-		return o.floor
-	})
-	turns     = amount(func(o *outcome) float64 { return float64(o.Outcome.Turns) })
-	coverages = amount(func(o *outcome) float64 { return o.Coverage })
-	points    = amount(func(o *outcome) float64 {
+	looseFloors = amount(func(o *outcome) float64 { return o.floor * float64(flag(!o.measured())) })
+	turns       = amount(func(o *outcome) float64 { return float64(o.Outcome.Turns) })
+	coverages   = amount(func(o *outcome) float64 { return o.Coverage })
+	points      = amount(func(o *outcome) float64 {
 		switch o.Level {
 		case assay.FullSuccess:
 			return 1
@@ -118,15 +115,15 @@ var (
 
 	templates = tag(func(o *outcome, add func(string, int)) { add(o.Templates, 1) })
 	rules     = tag(func(o *outcome, add func(string, int)) { add(o.ScoreVersion, 1) })
-	loopKinds = named(func(o *outcome) string { return string(o.Loop) })
-	brokenAt  = named(func(o *outcome) string { return o.Outcome.Broken })
+	loopKinds = named(&ofOutcomes, func(o *outcome) string { return string(o.Loop) })
+	brokenAt  = named(&ofOutcomes, func(o *outcome) string { return o.Outcome.Broken })
 	// served counts outcomes by the models that answered, and deployments by that of their lane.
 	served = tag(func(o *outcome, add func(string, int)) {
 		for _, name := range o.Served() {
 			add(name, 1)
 		}
 	})
-	deployments = named(func(o *outcome) string {
+	deployments = named(&ofOutcomes, func(o *outcome) string {
 		if lane := strings.SplitN(o.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
 			return lane[2]
 		}
@@ -159,9 +156,40 @@ var (
 		}
 	})
 
+	// The figures of all attempts. What the model behind a simulated user costs is apart.
+	faults = paid(func(a *assay.Attempt) float64 { return float64(flag(ends(a))) })
+	// faultKinds counts faults by kind.
+	faultKinds = named(&ofAll, func(o *outcome) string {
+		if ends(o.Attempt) {
+			return string(o.FaultKind)
+		}
+		return ""
+	})
+	costs    = money(func(a *assay.Attempt) float64 { return a.CostUSD })
+	input    = tokens(func(u assay.Usage) int { return u.InputTokens })
+	output   = tokens(func(u assay.Usage) int { return u.OutputTokens })
+	cached   = tokens(func(u assay.Usage) int { return u.CachedTokens })
+	thought  = tokens(func(u assay.Usage) int { return u.ReasoningTokens })
+	unpriced = tokens(func(u assay.Usage) int { return u.UnpricedTokens })
+	// uncertain counts the attempts with uncertainTokens, and uncertainUSD is the most that these
+	// cost.
+	uncertainTokens = tokens(func(u assay.Usage) int { return u.UncertainTokens })
+	uncertain       = paid(func(a *assay.Attempt) float64 { return float64(flag(a.UncertainTokens > 0)) })
+	uncertainUSD    = paid(func(a *assay.Attempt) float64 {
+		return a.CostUSD * min(1, float64(a.UncertainTokens)/float64(max(1, a.OutputTokens)))
+	})
+	userCosts  = money(func(a *assay.Attempt) float64 { return a.UserCostUSD })
+	userTokens = paid(func(a *assay.Attempt) float64 {
+		return float64(a.UserInputTokens + a.UserOutputTokens)
+	})
+	userUnpriced = paid(func(a *assay.Attempt) float64 { return float64(a.UserUnpricedTokens) })
+
 	turnCounts = histogram(func(o *outcome) int { return o.Outcome.Turns })
 	tokenBins  = histogram(func(o *outcome) int { return tokenBin(o.InputTokens + o.OutputTokens) })
 )
+
+// ends reports whether an attempt ended in a fault.
+func ends(a *assay.Attempt) bool { return !a.OnlyCosts() && !a.Settles() }
 
 // tokenStep is the ratio of the limits of a bin of tokens. Quantiles are exact to half a bin.
 const tokenStep = 1.05
@@ -194,7 +222,7 @@ var (
 	Done   = measure("done", "n", "%.0f", "outcomes", tallied(done)).plainly()
 	Faults = measure("faults", "faults", "%.0f",
 		"attempts that failed for a reason that is not the model's; they are never failures",
-		paid(func(b *bill) Value { return number(float64(b.faults)) }))
+		total(faults))
 	Full = measure("full_success", "full", AsPercent,
 		"outcomes with full success", rate(done, full))
 	Success = measure("success", "full or partial", AsPercent,
@@ -262,10 +290,7 @@ var (
 		average(adherences))
 	GivenAdherence = measure("given_adherence", "to the plan given", "%.2f",
 		"the same for the plan that the model was shown", func(t *tally) Value {
-			if t.amounts[given] == 0 {
-				return Value{}
-			}
-			return number(t.amounts[givens] / t.amounts[given])
+			return ratioOf(t.amounts[givens], t.amounts[given])
 		})
 	Precision = measure("precision", "precision", "%.2f",
 		"mean share of the successful calls that brought the task forward", average(precisions))
@@ -279,28 +304,28 @@ var (
 		"the tool of most of these", mostFrequentOf(brokenAt))
 	Cached = measure("cached_share", "cached input", AsPercent,
 		"share of all input that was read from a cache, as far as endpoints report it",
-		paid(func(b *bill) Value { return number(ratioOf(b.usage.CachedTokens, b.usage.InputTokens)) }))
+		quotient(cached, input))
 	Reasoning = measure("reasoning_share", "thinking", AsPercent,
 		"share of all output that was thinking, as far as endpoints report it",
-		paid(func(b *bill) Value { return number(ratioOf(b.usage.ReasoningTokens, b.usage.OutputTokens)) }))
+		quotient(thought, output))
 	Spent = measure("cost_usd", "dollars", AsDollars+"%.2f",
 		"of all attempts, including those that ended in faults, were interrupted, or are at trials "+
 			"that are not done, at the prices in the providers file; ≥ means that some of it is unknown",
-		paid(func(b *bill) Value { return dollars(b.costUSD, b.usage.UnpricedTokens) }))
+		dollars(costs, unpriced))
 	CostPerTrial = measure("usd_per_trial", "per trial", AsDollars+"%.5f",
 		"the same money divided by the trials of the table of models", nil)
 	CostPerFull = measure("cost_per_full_success", "$ a success", AsDollars+"%.4f",
 		"the money of all attempts at the trials of the table of models, divided by their full successes", nil)
 	Unpriced = measure("unpriced_tokens", "unpriced", "%.0f",
 		"tokens with an unknown cost, which dollars leave out",
-		paid(func(b *bill) Value { return number(float64(b.usage.UnpricedTokens)) }))
+		total(unpriced))
 	UserCost = measure("user_cost_usd", "user's dollars", AsDollars+"%.2f",
 		"for the model behind the simulated user; they are not among the dollars of the agent",
-		paid(func(b *bill) Value { return dollars(b.userUSD, b.userUnpriced) })).as(omitted)
+		dollars(userCosts, userUnpriced)).as(omitted)
 	UserTokens = measure("user_tokens", "", "%.0f", "",
-		paid(func(b *bill) Value { return number(float64(b.userTokens)) })).as(omitted)
+		total(userTokens)).as(omitted)
 	UserUnpriced = measure("user_unpriced_tokens", "", "%.0f", "",
-		paid(func(b *bill) Value { return number(float64(b.userUnpriced)) })).as(omitted)
+		total(userUnpriced)).as(omitted)
 
 	Scheduled = measure("faults_scheduled", "scheduled", "%.0f",
 		"the faults of tools in the way of the plans, which are the same for every model", total(scheduled))
@@ -376,25 +401,18 @@ var rowFactors = []string{model, variant, severity, difficulty, reliability, fau
 
 // meanFloor is about the measured outcomes, or about all if none is.
 func meanFloor(t *tally) Value {
-	if b := t.bound(); b.n > 0 {
-		return number(b.floor / float64(b.n))
+	sum, n := t.amounts[floors], t.amounts[floored]
+	if n == 0 {
+		sum, n = t.amounts[looseFloors], t.amounts[loose]
 	}
-	if t.amounts[loose] > 0 {
-		return number(t.amounts[looseFloors] / t.amounts[loose])
-	}
-	return Value{}
+	return ratioOf(sum, n)
 }
 
 func designEffect(t *tally) Value {
 	return Value{Known: true, Number: stat.Clustered(t.byTask(), .95).DesignEffect}
 }
 
-func ceiling(t *tally) Value {
-	if t.n(measured) == 0 {
-		return Value{}
-	}
-	return number(t.amounts[ceilings] / float64(t.n(measured)))
-}
+func ceiling(t *tally) Value { return ratioOf(t.amounts[ceilings], float64(t.n(measured))) }
 
 func ofBest(t *tally) Value {
 	if t.n(winnable) == 0 {
@@ -402,12 +420,6 @@ func ofBest(t *tally) Value {
 	}
 	return t.among(winnable, reached).value()
 }
-
-func dollars(usd float64, unpriced int) Value {
-	return Value{Known: true, Number: usd, AtLeast: unpriced > 0}
-}
-
-func ratioOf(part, whole int) float64 { return float64(part) / float64(max(1, whole)) }
 
 func orEmptyMap(counts map[int]int) map[int]int {
 	if counts == nil {

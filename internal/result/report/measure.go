@@ -119,14 +119,17 @@ func total(kind amountKind) func(*tally) Value {
 	return func(t *tally) Value { return number(t.amounts[kind]) }
 }
 
+// ratioOf divides a sum. It is unknown if the number is 0.
+func ratioOf(sum, n float64) Value {
+	if n == 0 {
+		return Value{}
+	}
+	return number(sum / n)
+}
+
 // average divides an amount by the outcomes.
 func average(of amountKind) func(*tally) Value {
-	return func(t *tally) Value {
-		if t.n(done) == 0 {
-			return Value{}
-		}
-		return number(t.amounts[of] / float64(t.n(done)))
-	}
+	return func(t *tally) Value { return ratioOf(t.amounts[of], float64(t.n(done))) }
 }
 
 // quotient divides two amounts. Without any of the second, it is 0.
@@ -154,8 +157,11 @@ func mostFrequentOf(of tagKind) func(*tally) Value {
 	}
 }
 
-func paid(of func(*bill) Value) func(*tally) Value {
-	return func(t *tally) Value { return of(&t.bill) }
+// dollars is an amount of money, of which some may be unknown.
+func dollars(of, unpriced amountKind) func(*tally) Value {
+	return func(t *tally) Value {
+		return Value{Known: true, Number: t.amounts[of] / 1e9, AtLeast: t.amounts[unpriced] > 0}
+	}
 }
 
 // as returns the measure with another style of JSON.

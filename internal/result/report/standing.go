@@ -156,17 +156,15 @@ func (f *field) standing(m *cell) Standing {
 	all, ranked := sum(common), sum(plain)
 	s := Standing{
 		Model: m.Model, Planned: m.planned, Done: m.n(done), Selected: m.selected(), Own: f.own,
-		Common: all.n(done), Ranked: ranked.n(done), Skill: all.skill(),
+		Common: all.n(done), Ranked: ranked.n(done), Skill: skill(common),
 		Conditions: f.conditions(m.Model, common, plain), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
 		Recovery: all.among(hit, survived), Hit: all.n(hit),
 		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
+		Unpriced: int(all.amounts[unpriced]),
 	}
 	tasks, bySequence := f.shared(plain, []string{m.Model})
 	r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
 	s.Success = Share{Count: ranked.n(full), Rate: r.Rate, Interval: r.Interval, Of: ranked.n(done)}
-	for _, tokens := range all.unpriced {
-		s.Unpriced += tokens
-	}
 	usd := 0.0
 	for _, of := range slices.Sorted(maps.Keys(all.spent)) {
 		usd += all.spent[of]
@@ -182,58 +180,32 @@ func (f *field) standing(m *cell) Standing {
 
 // skill compares the success with the floors and ceilings of the same trials. It is nil if these are
 // unknown, or too close to each other.
-func (t *tally) skill() *Skill {
-	b := t.bound()
-	if b.n == 0 {
+func skill(mine []*cell) *Skill {
+	t := sum(slices.DeleteFunc(slices.Clone(mine), func(c *cell) bool { return c.amounts[floored] == 0 }))
+	n, share := t.amounts[floored], t.among(winnable, reached)
+	s := &Skill{Trials: int(n), Floor: t.amounts[floors] / n, Ceiling: t.amounts[ceilings] / n}
+	if n == 0 || share.Of == 0 || s.Ceiling-s.Floor < leastRange {
 		return nil
 	}
-	s := &Skill{Trials: b.n, Floor: b.floor / float64(b.n), Ceiling: b.ceiling / float64(b.n)}
-	if s.Ceiling-s.Floor < leastRange {
-		return nil
-	}
-	between := func(rate float64) float64 { return (rate - s.Floor) / (s.Ceiling - s.Floor) }
-	share := t.share(func(of task, _ outcomes) (some, among int32) {
-		return int32(t.bounds[of].full), int32(t.bounds[of].winnable)
-	})
-	if share.Of == 0 {
-		return nil
-	}
-	s.Rate = between(share.Rate * s.Ceiling)
-	s.Interval = stat.Interval{
-		Low: between(share.Interval.Low * s.Ceiling), High: between(share.Interval.High * s.Ceiling),
-	}
+	between := func(rate float64) float64 { return (rate*s.Ceiling - s.Floor) / (s.Ceiling - s.Floor) }
+	s.Rate = between(share.Rate)
+	s.Interval = stat.Interval{Low: between(share.Interval.Low), High: between(share.Interval.High)}
 	return s
 }
 
 // skilless reports whether floors are known, but no model has a skill because the tasks leave no room.
 func (f *field) skilless() bool {
-	known := false
-	for _, m := range byModel(f.common) {
-		if m.bound().n > 0 {
-			if m.skill() != nil {
-				return false
-			}
-			known = true
-		}
-	}
-	return known
+	some := func(is func(*cell) bool) bool { return slices.ContainsFunc(f.common, is) }
+	return some(func(c *cell) bool { return c.amounts[floored] > 0 }) &&
+		!some(func(c *cell) bool { return skill(ofModel(f.common, c.Model)) != nil })
 }
 
-// price divides the money by the successes.
+// price divides the money by the successes. All tasks count, also free ones.
 func (t *tally) price() stat.Price {
-	tasks := maps.Clone(t.spent)
-	for of := range t.tasks {
-		tasks[of] += 0 // all tasks count, also free ones
-	}
 	var all []stat.Spent
-	for _, of := range slices.Sorted(maps.Keys(tasks)) {
-		sequence, known := t.from.of[of]
-		if !known { // no model has an outcome
-			sequence = -1 - int(of)
-		}
+	for _, of := range slices.Sorted(maps.Keys(t.tasks)) {
 		all = append(all, stat.Spent{
-			Sequence: sequence, USD: tasks[of],
-			Group: stat.Group{Full: int(t.tasks[of][full]), N: int(t.tasks[of][done])},
+			Sequence: t.from.of[of], USD: t.spent[of], Group: t.tasks[of].group(),
 		})
 	}
 	return stat.PriceOf(all, t.from.bySequence())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -44,46 +45,73 @@ type trialFacts struct {
 	winnable   bool // the best policy succeeds with the luck
 }
 
-// What is counted of outcomes is declared where a figure is, by count, amount, tag and histogram. Each
-// call reserves a place in all tallies.
+// What is counted is declared where a figure is, by count, amount, paid, tag and histogram. Each call
+// reserves a place in all tallies.
 type (
 	countKind     int // outcomes of a kind, by task
-	amountKind    int // a sum over outcomes
+	amountKind    int // a sum
 	tagKind       int // counts by name
 	histogramKind int // a distribution
 )
 
-// outcomes counts outcomes of trials by kind.
+// outcomes counts outcomes of trials by kind. They are kept for each task of each cell, so that their
+// number decides the memory of a report.
 type outcomes [maxCounts]int32
 
-// The places in tallies. outcomes are kept for each task of each cell, so that their number decides
-// the memory of a report.
+// The places in tallies.
 const (
 	maxCounts  = 24
-	maxAmounts = 20
+	maxAmounts = 40
 	maxTags    = 12
 )
 
+// An adder adds what a declaration says of an attempt to a tally.
+type adder func(*tally, *outcome)
+
 var (
-	counts     []func(*outcome) bool
-	amounts    []func(*outcome) float64
-	tags       []func(o *outcome, add func(name string, n int))
-	histograms []func(*outcome) int
+	counts []func(*outcome) bool
+	// ofAll adds every attempt, and ofOutcomes those that settle a trial.
+	ofAll, ofOutcomes         []adder
+	amounts, tags, histograms int // how many there are
 )
 
-// place appends a declaration and returns its place.
-func place[F any](all *[]F, f F, most int) int {
-	if len(*all) == most {
+// place reserves the next place of n.
+func place(n *int, most int) int {
+	if *n == most {
 		panic(fmt.Sprintf("report: more than %d declarations of one kind", most))
 	}
-	*all = append(*all, f)
-	return len(*all) - 1
+	*n++
+	return *n - 1
 }
 
-func count(is func(*outcome) bool) countKind { return countKind(place(&counts, is, maxCounts)) }
+func count(is func(*outcome) bool) countKind {
+	n := len(counts)
+	at := place(&n, maxCounts)
+	counts = append(counts, is)
+	return countKind(at)
+}
 
-func amount(of func(*outcome) float64) amountKind {
-	return amountKind(place(&amounts, of, maxAmounts))
+func amountOf(some *[]adder, of func(*outcome) float64) amountKind {
+	k := amountKind(place(&amounts, maxAmounts))
+	*some = append(*some, func(t *tally, o *outcome) { t.amounts[k] += of(o) })
+	return k
+}
+
+func amount(of func(*outcome) float64) amountKind { return amountOf(&ofOutcomes, of) }
+
+// paid adds up a figure of all attempts, whatever their end.
+func paid(of func(*assay.Attempt) float64) amountKind {
+	return amountOf(&ofAll, func(o *outcome) float64 { return of(o.Attempt) })
+}
+
+// money adds up dollars in billionths; see [assay.RoundUSD].
+func money(of func(*assay.Attempt) float64) amountKind {
+	return paid(func(a *assay.Attempt) float64 { return math.Round(1e9 * of(a)) })
+}
+
+// tokens adds up tokens of all attempts.
+func tokens(of func(assay.Usage) int) amountKind {
+	return paid(func(a *assay.Attempt) float64 { return float64(of(a.Usage())) })
 }
 
 // howMany counts outcomes that need no interval, and so no count for each task.
@@ -92,20 +120,28 @@ func howMany(is func(*outcome) bool) amountKind {
 }
 
 func tag(of func(o *outcome, add func(name string, n int))) tagKind {
-	return tagKind(place(&tags, of, maxTags))
+	k := tagKind(place(&tags, maxTags))
+	ofOutcomes = append(ofOutcomes, func(t *tally, o *outcome) {
+		of(o, func(name string, n int) { bump(&t.tags[k], name, n) })
+	})
+	return k
 }
 
-// named counts outcomes by a name. Outcomes without one are not counted.
-func named(of func(*outcome) string) tagKind {
-	return tag(func(o *outcome, add func(string, int)) {
+// named counts attempts by a name. Those without one are not counted.
+func named(some *[]adder, of func(*outcome) string) tagKind {
+	k := tagKind(place(&tags, maxTags))
+	*some = append(*some, func(t *tally, o *outcome) {
 		if name := of(o); name != "" {
-			add(name, 1)
+			bump(&t.tags[k], name, 1)
 		}
 	})
+	return k
 }
 
 func histogram(of func(*outcome) int) histogramKind {
-	return histogramKind(place(&histograms, of, maxTags))
+	k := histogramKind(place(&histograms, maxTags))
+	ofOutcomes = append(ofOutcomes, func(t *tally, o *outcome) { bump(&t.histograms[k], of(o), 1) })
+	return k
 }
 
 // A tally has the sums of some trials.
@@ -117,46 +153,16 @@ type tally struct {
 	// all counts the outcomes, and tasks the outcomes of each task.
 	all        outcomes
 	tasks      map[task]outcomes
-	bounds     map[task]bounds
 	from       *population[task] // all tasks of the experiment
 	amounts    [maxAmounts]float64
 	tags       [maxTags]map[string]int
 	histograms [maxTags]map[int]int
 	errors     map[taskCause]int // causes of trials without full success
+	met        assay.FaultCount  // by all attempts
+	// spent has the dollars of the attempts at each task of the trials that models have in common.
+	spent map[task]float64
 	// blocked counts trials without an outcome by the first of [contentFaults] that they have met.
 	blocked [len(contentFaults)]int
-	bill
-}
-
-// bounds are sums over the measured outcomes of a task whose floor is known.
-type bounds struct {
-	n, winnable, full int
-	floor, ceiling    float64
-}
-
-func (b bounds) plus(o bounds) bounds {
-	return bounds{
-		b.n + o.n, b.winnable + o.winnable, b.full + o.full, b.floor + o.floor, b.ceiling + o.ceiling,
-	}
-}
-
-// A bill is about all attempts, whatever their end.
-type bill struct {
-	faults     int
-	faultKinds map[assay.FaultKind]int
-	met        assay.FaultCount // by all attempts
-	costUSD    float64
-	usage      assay.Usage
-	// spent adds up the dollars at each task, and unpriced the tokens of unknown cost.
-	spent    map[task]float64
-	unpriced map[task]int
-	// uncertain counts the attempts with uncertain tokens, and uncertainUSD is the most that these
-	// tokens cost.
-	uncertain    int
-	uncertainUSD float64
-	// The model behind a simulated user is apart from costUSD and usage.
-	userUSD                  float64
-	userTokens, userUnpriced int
 }
 
 // n returns the number of outcomes of a kind.
@@ -175,16 +181,12 @@ func (t *tally) count(of task, some outcomes) {
 	t.tasks[of] = at
 }
 
-// only returns the cell with just the outcomes of a task that keep returns, and with the money that
-// was spent on the tasks that are kept.
+// only returns the cell with just the outcomes of a task that keep returns.
 func (c *cell) only(keep func(task, outcomes) outcomes) *cell {
 	some := &cell{Cell: c.Cell, tally: tally{from: c.from}}
 	for of, o := range c.tasks {
 		if kept := keep(of, o); kept[done] > 0 {
 			some.count(of, kept)
-			bumpBounds(&some.bounds, of, c.bounds[of])
-			bump(&some.spent, of, c.spent[of])
-			bump(&some.unpriced, of, c.unpriced[of])
 		}
 	}
 	return some
@@ -198,29 +200,12 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// pay counts an attempt at a task.
-func (b *bill) pay(a *assay.Attempt, of task) {
-	b.costUSD = assay.RoundUSD(b.costUSD + a.CostUSD)
-	if a.CostUSD > 0 {
-		bump(&b.spent, of, a.CostUSD)
+// pay counts an attempt, whatever its end.
+func (t *tally) pay(o *outcome) {
+	for _, add := range ofAll {
+		add(t, o)
 	}
-	if a.UnpricedTokens > 0 {
-		bump(&b.unpriced, of, a.UnpricedTokens)
-	}
-	b.usage = b.usage.Add(a.Usage())
-	b.userUSD = assay.RoundUSD(b.userUSD + a.UserCostUSD)
-	b.userTokens += a.UserInputTokens + a.UserOutputTokens
-	b.userUnpriced += a.UserUnpricedTokens
-	if a.UncertainTokens > 0 {
-		b.uncertain++
-		share := float64(a.UncertainTokens) / float64(max(1, a.OutputTokens))
-		b.uncertainUSD += a.CostUSD * min(1, share)
-	}
-	b.met.Add(a)
-	if !a.OnlyCosts() && !a.Settles() {
-		b.faults++
-		bump(&b.faultKinds, a.FaultKind, 1)
-	}
+	t.met.Add(o.Attempt)
 }
 
 // settle counts an outcome. It returns the kinds of the outcome as bits.
@@ -232,31 +217,13 @@ func (t *tally) settle(o *outcome) (kinds uint32) {
 		kinds |= uint32(one[k]) << k
 	}
 	t.count(o.task, one)
-	if o.floorKnown && one[measured] > 0 {
-		bumpBounds(&t.bounds, o.task,
-			bounds{1, int(one[winnable]), int(one[full]), o.floor, o.Best})
-	}
-	for k, of := range amounts {
-		t.amounts[k] += of(o)
-	}
-	for k, of := range tags {
-		of(o, func(name string, n int) { bump(&t.tags[k], name, n) })
-	}
-	for k, of := range histograms {
-		bump(&t.histograms[k], of(o), 1)
+	for _, add := range ofOutcomes {
+		add(t, o)
 	}
 	if one[full] == 0 {
 		bump(&t.errors, taskCause{o.Cause, o.task}, 1)
 	}
 	return kinds
-}
-
-// bound adds up the bounds of all tasks, in their order so that sums are the same each time.
-func (t *tally) bound() (b bounds) {
-	for _, of := range slices.Sorted(maps.Keys(t.bounds)) {
-		b = b.plus(t.bounds[of])
-	}
-	return b
 }
 
 // groups counts outcomes by task or by sequence of tools, in the order of tasks.
@@ -329,15 +296,6 @@ func bump[K comparable, N int | float64](counts *map[K]N, k K, n N) {
 	(*counts)[k] += n
 }
 
-func bumpBounds(all *map[task]bounds, of task, b bounds) {
-	if *all == nil {
-		*all = make(map[task]bounds)
-	}
-	if b.n > 0 {
-		(*all)[of] = (*all)[of].plus(b)
-	}
-}
-
 func bumpAll[K comparable, N int | float64](counts *map[K]N, more map[K]N) {
 	for k, n := range more {
 		bump(counts, k, n)
@@ -360,9 +318,6 @@ func (t *tally) merge(o *tally) {
 	for of, more := range o.tasks {
 		t.count(of, more)
 	}
-	for of, b := range o.bounds {
-		bumpBounds(&t.bounds, of, b)
-	}
 	for k, v := range o.amounts {
 		t.amounts[k] += v
 	}
@@ -374,22 +329,8 @@ func (t *tally) merge(o *tally) {
 	for i, n := range o.blocked {
 		t.blocked[i] += n
 	}
-	t.bill.merge(&o.bill)
-}
-
-func (b *bill) merge(o *bill) {
-	b.faults += o.faults
-	bumpAll(&b.faultKinds, o.faultKinds)
-	b.met.Merge(o.met)
-	b.costUSD = assay.RoundUSD(b.costUSD + o.costUSD)
-	b.usage = b.usage.Add(o.usage)
-	bumpAll(&b.spent, o.spent)
-	bumpAll(&b.unpriced, o.unpriced)
-	b.uncertain += o.uncertain
-	b.uncertainUSD += o.uncertainUSD
-	b.userUSD = assay.RoundUSD(b.userUSD + o.userUSD)
-	b.userTokens += o.userTokens
-	b.userUnpriced += o.userUnpriced
+	t.met.Merge(o.met)
+	bumpAll(&t.spent, o.spent)
 }
 
 func flag(b bool) int32 {

@@ -130,14 +130,14 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +
 				"tokens and dollars may be too high, but not too low. Compare them with the bill.",
-			perModel(cells, uncertain),
+			perModel(cells, doubtful),
 		},
 		{
 			"price", "Some costs are unknown", "There is no price, the endpoint does not report how " +
 				"many tokens replies use, or requests broke off, timed out or were stopped after the " +
 				"endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
 				"that was billed. Prices in the providers file or a price list apply to later attempts.",
-			unpriced(cells),
+			costless(cells),
 		},
 		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
@@ -196,30 +196,30 @@ func unread(b Beside) []string {
 	return where
 }
 
-// uncertain describes a model's uncertain tokens. At most, these cost as much as if all dollars of
+// doubtful describes a model's uncertain tokens. At most, these cost as much as if all dollars of
 // their attempts were for output.
-func uncertain(m *cell) string {
-	if m.uncertain == 0 {
+func doubtful(m *cell) string {
+	if m.amounts[uncertain] == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d attempts, %d tokens", m.uncertain, m.n(done)+m.faults,
-		m.usage.UncertainTokens)
-	if m.costUSD > 0 {
-		text += fmt.Sprintf(", at most $%.4f too much", m.uncertainUSD)
+	text := fmt.Sprintf("%.0f of %d attempts, %.0f tokens", m.amounts[uncertain], m.attempts(),
+		m.amounts[uncertainTokens])
+	if m.amounts[costs] > 0 {
+		text += fmt.Sprintf(", at most $%.4f too much", m.amounts[uncertainUSD])
 	}
 	return text
 }
 
-// unpriced returns the models with unknown costs, unless all costs are unknown.
-func unpriced(cells []*cell) []string {
-	if total := sum(cells); total.costUSD == 0 {
+// costless returns the models with unknown costs, unless all costs are unknown.
+func costless(cells []*cell) []string {
+	if total := sum(cells); total.amounts[costs] == 0 {
 		return nil
 	}
 	return perModel(cells, func(m *cell) string {
-		if m.usage.UnpricedTokens == 0 {
+		if m.amounts[unpriced] == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d tokens", m.usage.UnpricedTokens)
+		return fmt.Sprintf("%.0f tokens", m.amounts[unpriced])
 	})
 }
 
@@ -227,7 +227,7 @@ func incomplete(cells []*cell, b Beside) (where []string) {
 	for _, m := range byModel(cells) {
 		if pending := m.planned - m.n(done) - b.Skipped[m.Model]; pending > 0 {
 			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d %s",
-				m.Model, m.n(done), m.planned, pending, Left(m.faults)))
+				m.Model, m.n(done), m.planned, pending, Left(int(m.amounts[faults]))))
 		}
 	}
 	return where
@@ -427,13 +427,16 @@ func calls(cells []*cell, kind string) []string {
 }
 
 func faultyModels(m *cell) string {
-	attempts := m.n(done) + m.faults
-	if attempts < fewest || float64(m.faults) <= faulty*float64(attempts) {
+	attempts, n := m.attempts(), m.amounts[faults]
+	if attempts < fewest || n <= faulty*float64(attempts) {
 		return ""
 	}
 	var kinds []string
-	for _, k := range slices.Sorted(maps.Keys(m.faultKinds)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", m.faultKinds[k], Readable(string(k))))
+	for _, k := range slices.Sorted(maps.Keys(m.tags[faultKinds])) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", m.tags[faultKinds][k], Readable(k)))
 	}
-	return fmt.Sprintf("%d of %d attempts: %s", m.faults, attempts, strings.Join(kinds, ", "))
+	return fmt.Sprintf("%.0f of %d attempts: %s", n, attempts, strings.Join(kinds, ", "))
 }
+
+// attempts counts the outcomes and faults.
+func (t *tally) attempts() int { return t.n(done) + int(t.amounts[faults]) }
