@@ -2,6 +2,7 @@ package exhibit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -72,26 +73,50 @@ func tableOf[T any](
 	return t
 }
 
-// A figureColumn shows one figure of each row. It is left out if no row needs it.
-type figureColumn[T any] struct {
-	head   document.Column
-	wanted bool
-	cell   func(T) document.Cell
+// A column shows one figure of each row. It is left out if no row has the figure, unless it is fixed.
+type column[T any] struct {
+	document.Column
+	cell  func(T) document.Cell
+	of    *report.Measure // what the caption explains, or nil
+	fixed bool
 }
 
-// tableBy returns a table with the wanted columns.
-func tableBy[T any](all []T, columns []figureColumn[T]) *document.Table {
-	t := &document.Table{Rows: make([][]document.Cell, len(all))}
+func columnOf[T any](head document.Column, cell func(T) document.Cell) column[T] {
+	return column[T]{Column: head, cell: cell}
+}
+
+// fixed returns a column that is never left out.
+func fixed[T any](head document.Column, cell func(T) document.Cell) column[T] {
+	return column[T]{Column: head, cell: cell, fixed: true}
+}
+
+// shows returns a column with the head of a measure.
+func shows[T any](m *report.Measure, cell func(T) document.Cell) column[T] {
+	return column[T]{Column: headOf(m), cell: cell, of: m}
+}
+
+func headOf(m *report.Measure) document.Column {
+	return document.Column{Head: m.Heads[0], Hint: m.Means, Names: m.Format == report.AsWords}
+}
+
+// tableBy returns a table, and the caption that explains its measures.
+func tableBy[T any](all []T, columns []column[T]) (*document.Table, string) {
+	t := &document.Table{Columns: []document.Column{}, Rows: make([][]document.Cell, len(all))}
+	var shown []*report.Measure
 	for _, c := range columns {
-		if !c.wanted {
+		known := func(v T) bool { return c.cell(v).Text != missing }
+		if !c.fixed && !slices.ContainsFunc(all, known) {
 			continue
 		}
-		t.Columns = append(t.Columns, c.head)
+		if c.of != nil {
+			shown = append(shown, c.of)
+		}
+		t.Columns = append(t.Columns, c.Column)
 		for i, v := range all {
 			t.Rows[i] = append(t.Rows[i], c.cell(v))
 		}
 	}
-	return t
+	return t, report.Caption(shown...)
 }
 
 func label(head string) document.Column { return document.Column{Head: head, Names: true} }

@@ -42,13 +42,16 @@ func Report(figures *report.Analysis) *document.Document {
 		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
-		a.section("success"), a.section("security"), a.section("main-metrics"), a.variantSection(),
-		a.variantDifferences(),
-		a.modelDifferences(), a.curveSection(), a.mixSection(),
-		a.pivotSection(taskType, "By task type"),
-		a.scaleSection(), a.errorSection(), a.loopSection(), a.section("effort"),
-		a.section("data"), a.section("exposure"), a.tokenSection(), a.section("cost"),
-		a.repeatSection(), a.section("pilot"), a.laneSection(),
+		a.section("success"), a.section("security"), a.section("main-metrics"),
+		a.pivotSection(variant, "Variants", "How the same task is given to the model: alone, with advice, "+
+			"with its plan, or with a flawed plan."),
+		a.variantDifferences(), a.modelDifferences(), a.curveSection(),
+		a.pivotSection(faultMix, "By mix of faults", "Only trials with the right plan, or else with the "+
+			"first variant without a flaw, and with tools that can fail."),
+		a.pivotSection(taskType, "By task type", ""),
+		a.pivotSection(difficulty, "By difficulty, and scale", ""),
+		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("exposure"),
+		a.tokenSection(), a.section("cost"), a.repeatSection(), a.section("pilot"), a.laneSection(),
 	} {
 		if s != nil {
 			d.Sections = append(d.Sections, *s)

@@ -16,24 +16,26 @@ func (a analysis) errorSection() *document.Section {
 	if !slices.ContainsFunc(e.Rows, func(r report.ErrorRow) bool { return r.Total > 0 }) {
 		return nil
 	}
-	columns := []figureColumn[report.ErrorRow]{
-		{label("model"), true, modelAndMainError},
-		{figure("n"), true, func(r report.ErrorRow) document.Cell { return whole(r.Total) }},
+	columns := []column[report.ErrorRow]{
+		columnOf(label("model"), modelAndMainError),
+		columnOf(figure("n"), func(r report.ErrorRow) document.Cell { return whole(r.Total) }),
 	}
 	for i, cause := range e.Causes {
 		occurs := func(r report.ErrorRow) bool { return r.Cells[i].Count > 0 }
-		columns = append(columns, figureColumn[report.ErrorRow]{
-			figure(causeText(cause)), slices.ContainsFunc(e.Rows, occurs), func(r report.ErrorRow) document.Cell {
-				c := r.Cells[i]
-				cell := rate(c.Rate, r.Total, c.Interval)
-				cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, r.Total, cell.Hint)
-				return cell
-			},
-		})
+		if !slices.ContainsFunc(e.Rows, occurs) {
+			continue
+		}
+		columns = append(columns, columnOf(figure(causeText(cause)), func(r report.ErrorRow) document.Cell {
+			c := r.Cells[i]
+			cell := rate(c.Rate, r.Total, c.Interval)
+			cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, r.Total, cell.Hint)
+			return cell
+		}))
 	}
+	table, _ := tableBy(e.Rows, columns)
 	return &document.Section{
-		ID: "errors", Title: "Why trials failed", Chart: errorChart(e),
-		Table: tableBy(e.Rows, columns), Notes: append([]string{
+		ID: "errors", Title: "Why trials failed", Chart: errorChart(e), Table: table,
+		Notes: append([]string{
 			"Cells are shares of the n outcomes that are not full successes, by the first thing that " +
 				"went wrong and was not made good. The most frequent cause is below the model's name; " +
 				"`assay failures` has an example of each.",
@@ -163,9 +165,9 @@ func (a analysis) repeatSection() *document.Section {
 			all[p.K] = true
 		}
 	}
-	columns := []figureColumn[report.Repeat]{
-		{label("model"), true, func(r report.Repeat) document.Cell { return text(r.Model) }},
-		{figure("tasks"), true, func(r report.Repeat) document.Cell { return whole(r.Passes[0].Tasks) }},
+	columns := []column[report.Repeat]{
+		columnOf(label("model"), func(r report.Repeat) document.Cell { return text(r.Model) }),
+		columnOf(figure("tasks"), func(r report.Repeat) document.Cell { return whole(r.Passes[0].Tasks) }),
 	}
 	for _, c := range []struct {
 		name, hint string
@@ -180,36 +182,25 @@ func (a analysis) repeatSection() *document.Section {
 	} {
 		for _, k := range slices.Sorted(maps.Keys(all)) {
 			head := document.Column{Head: fmt.Sprintf(c.name, k), Hint: fmt.Sprintf(c.hint, k)}
-			columns = append(columns, figureColumn[report.Repeat]{
-				head, true, func(r report.Repeat) document.Cell {
-					for _, p := range r.Passes {
-						if p.K == k {
-							return c.cell(p)
-						}
-					}
+			columns = append(columns, columnOf(head, func(r report.Repeat) document.Cell {
+				i := slices.IndexFunc(r.Passes, func(p stat.Passes) bool { return p.K == k })
+				if i < 0 {
 					return unknown
-				},
-			})
+				}
+				return c.cell(r.Passes[i])
+			}))
 		}
 	}
-	columns = append(columns,
-		figureColumn[report.Repeat]{
-			document.Column{Head: "flips", Hint: "chance that two repeats end differently"},
-			true,
+	table, _ := tableBy(a.Repeats, append(columns,
+		columnOf(document.Column{Head: "flips", Hint: "chance that two repeats end differently"},
 			func(r report.Repeat) document.Cell {
 				return rate(r.Noise.Flip, r.Noise.Repeated, r.Noise.FlipInterval)
-			},
-		},
-		figureColumn[report.Repeat]{
-			document.Column{
-				Head: "noise",
-				Hint: "95 % of differences between two runs of one repeat stay within it, in points",
-			},
-			true,
-			func(r report.Repeat) document.Cell { return decimal(100*r.Noise.Limit, "± %.2f") },
-		})
+			}),
+		columnOf(document.Column{
+			Head: "noise", Hint: "95 % of differences between two runs of one repeat stay within it, in points",
+		}, func(r report.Repeat) document.Cell { return decimal(100*r.Noise.Limit, "± %.2f") })))
 	return &document.Section{
-		ID: "repeats", Title: "Repeats of a task", Table: tableBy(a.Repeats, columns),
+		ID: "repeats", Title: "Repeats of a task", Table: table,
 		Notes: append([]string{
 			"pass@k is the unbiased estimate of the chance that at least one of k trials fully " +
 				"succeeds (Chen et al., 2021). pass^k estimates the chance that all k do (Yao et " +

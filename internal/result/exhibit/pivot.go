@@ -12,61 +12,115 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-func (p pivot) table() *document.Table {
-	model := func(r report.PivotRow) document.Cell { return text(r.Model) }
-	columns := []figureColumn[report.PivotRow]{{label("model"), true, model}}
-	for i, l := range p.Levels {
-		columns = append(columns, figureColumn[report.PivotRow]{
-			figure(report.Readable(l)), true,
-			func(r report.PivotRow) document.Cell { return pivotCell(r.Cells[i]) },
-		})
+// pivotSection shows the table of a factor, if it varies.
+func (a analysis) pivotSection(factor, title, lead string) *document.Section {
+	i := slices.IndexFunc(a.Pivots, func(p report.Pivot) bool { return p.Factor == factor })
+	if i < 0 {
+		return nil
 	}
-	return tableBy(p.Rows, append(columns, p.derived()...))
+	return pivot{&a.Pivots[i]}.section("by-"+strings.ReplaceAll(factor, "_", "-"), title, lead)
 }
 
-// derived returns the derived columns. A column is wanted if some row has its figure.
-func (p pivot) derived() []figureColumn[report.PivotRow] {
-	some := func(has func(report.PivotRow) bool) bool { return slices.ContainsFunc(p.Rows, has) }
-	derived := func(
-		head string, wanted bool, of func(report.PivotRow) *float64, show func(float64) string,
-	) figureColumn[report.PivotRow] {
-		return figureColumn[report.PivotRow]{
-			figure(head), wanted && some(func(r report.PivotRow) bool { return of(r) != nil }),
-			func(r report.PivotRow) document.Cell { return optional(of(r), show) },
+func (p pivot) section(id, title, lead string) *document.Section {
+	return &document.Section{
+		ID: id, Title: title, Lead: lead, Chart: p.chart(), Table: p.table(), Notes: p.notes(),
+	}
+}
+
+// curveSection shows success by reliability below the ceiling of the best policy.
+func (a analysis) curveSection() *document.Section {
+	if a.ByReliability == nil {
+		return nil
+	}
+	p := pivot{a.ByReliability}
+	t := p.table()
+	ceiling := slices.Repeat([]document.Cell{unknown}, len(t.Columns))
+	ceiling[0] = text("best possible")
+	for i, l := range p.Levels {
+		ceiling[i+1] = optional(a.BestAt(l), report.Percent)
+	}
+	t.Rows = append(t.Rows, ceiling)
+	return &document.Section{
+		ID: "by-reliability", Title: "Success by reliability of the tools",
+		Lead:  "Best possible is the rate of the best policy: no agent can do better on average.",
+		Chart: a.curveChart(), Table: t, Notes: p.notes(),
+	}
+}
+
+// partSections shows the tables of one part of the experiment.
+func (a analysis) partSections(i int) []*document.Section {
+	p := pivot{&a.Parts[i]}
+	if len(p.Rows) == 0 {
+		return nil
+	}
+	title := strings.TrimSpace("Part " + p.Name)
+	s := p.section(fmt.Sprintf("part-%d", i+1), title, "Full success by "+report.Readable(p.Factor)+".")
+	if p.Factor != taskType || p.Metrics == nil {
+		return []*document.Section{s}
+	}
+	metrics := &document.Section{ID: s.ID + "-metrics", Title: title + ": main metrics"}
+	var caption string
+	metrics.Table, caption = a.gridTable(p.Metrics, mainColumns)
+	metrics.Notes = []string{caption}
+	return []*document.Section{s, metrics}
+}
+
+func (p pivot) table() *document.Table {
+	type row = report.PivotRow
+	columns := []column[row]{fixed(label("model"), func(r row) document.Cell { return text(r.Model) })}
+	add := func(head document.Column, cell func(row) document.Cell) {
+		columns = append(columns, columnOf(head, cell))
+	}
+	for i, l := range p.Levels {
+		columns = append(columns, fixed(figure(report.Readable(l)), func(r row) document.Cell {
+			return pivotCell(&r.Cells[i])
+		}))
+	}
+	if len(p.Levels) > 1 {
+		add(figure("mean"), func(r row) document.Cell { return optional(r.Mean, report.Percent) })
+	}
+	add(figure("optimal"), func(r row) document.Cell { return pivotCell(r.Optimal) })
+	if slices.ContainsFunc(p.Levels, isPlain) { // else the mean is the flawed mean
+		add(figure("flawed mean"), func(r row) document.Cell { return optional(r.FlawedMean, report.Percent) })
+	}
+	add(figure(p.contrastHead()), p.contrastCell)
+	add(figure("sensitivity"), func(r row) document.Cell { return optional(r.Sensitivity, formatted("%.3f")) })
+	add(label("best"), func(r row) document.Cell { return text(cmp.Or(strings.Join(r.Best, ", "), missing)) })
+	t, _ := tableBy(p.Rows, append(columns, p.scale()...))
+	return t
+}
+
+// scale returns columns about scale for a table by difficulty.
+func (p pivot) scale() []column[report.PivotRow] {
+	type row = report.PivotRow
+	if p.Factor != difficulty || p.Metrics == nil || len(p.Metrics.Rows) != len(p.Rows) {
+		return nil
+	}
+	of := func(r row, m *report.Measure) report.Value {
+		i := slices.IndexFunc(p.Rows, func(o row) bool { return o.Model == r.Model })
+		return p.Metrics.Rows[i].Get(m)
+	}
+	var columns []column[row]
+	for _, m := range []*report.Measure{report.ToolCoverage, report.Ordered} {
+		columns = append(columns, fixed(headOf(m), func(r row) document.Cell { return valueCell(m, of(r, m), 0) }))
+	}
+	return append(columns, fixed(document.Column{
+		Head: "per √B", Hint: "percent of full success by the square root of the parameters in billions",
+	}, func(r row) document.Cell {
+		full := of(r, report.Full)
+		if _, billions, ok := report.Family(r.Model); ok && full.Known {
+			return decimal(100*full.Number/math.Sqrt(billions), "%.1f")
 		}
-	}
-	mixed := slices.ContainsFunc(p.Levels, isPlain) // else the mean is the flawed mean
-	optimal := func(r report.PivotRow) document.Cell {
-		if r.Optimal == nil {
-			return unknown
-		}
-		return pivotCell(*r.Optimal)
-	}
-	hasOptimal := func(r report.PivotRow) bool { return optimal(r).Text != missing }
-	return []figureColumn[report.PivotRow]{
-		derived("mean", len(p.Levels) > 1,
-			func(r report.PivotRow) *float64 { return r.Mean }, report.Percent),
-		{figure("optimal"), some(hasOptimal), optimal},
-		derived("flawed mean", mixed,
-			func(r report.PivotRow) *float64 { return r.FlawedMean }, report.Percent),
-		{
-			figure(p.contrastHead()), some(func(r report.PivotRow) bool { return r.Difference != nil }),
-			p.contrastCell,
-		},
-		derived("sensitivity", true,
-			func(r report.PivotRow) *float64 { return r.Sensitivity }, formatted("%.3f")),
-		{
-			label("best"), some(func(r report.PivotRow) bool { return len(r.Best) > 0 }),
-			func(r report.PivotRow) document.Cell {
-				return text(cmp.Or(strings.Join(r.Best, ", "), missing))
-			},
-		},
-	}
+		return unknown
+	}))
 }
 
 // pivotCell shows the rate with its interval and n, and the number planned if trials are
 // pending.
-func pivotCell(c report.PivotCell) document.Cell {
+func pivotCell(c *report.PivotCell) document.Cell {
+	if c == nil {
+		return unknown
+	}
 	cell := rate(c.Rate, c.Done, c.Interval)
 	if c.Done > 0 {
 		cell.Note += fmt.Sprintf(", n %d", c.Done)

@@ -14,22 +14,14 @@ import (
 // A section is a table of measures of groups of outcomes, as data. It is left out if its grid has no
 // rows.
 type section struct {
-	title string
-	grid  func(analysis) *report.Grid
-	// columns are the measures that are shown. A column that no row has a value for is left out.
-	columns []column
-	lead    string
+	title   string
+	grid    func(analysis) *report.Grid
+	columns []column[report.GridRow]
 	chart   func(analysis) *document.Chart
 	// when reports whether there is anything to show. It may be nil.
 	when func(analysis) bool
 	// notes are further sentences. The caption comes from the measures.
 	notes func(analysis) []string
-}
-
-// A column shows a measure. cell is nil if the format of the measure says how.
-type column struct {
-	*report.Measure
-	cell func(report.GridRow) document.Cell
 }
 
 // headed returns a measure under another head.
@@ -39,9 +31,16 @@ func headed(head string, m *report.Measure) *report.Measure {
 	return &other
 }
 
-func columnsOf(all ...*report.Measure) (columns []column) {
+// columnsOf shows measures as their formats say.
+func columnsOf(all ...*report.Measure) (columns []column[report.GridRow]) {
 	for _, m := range all {
-		columns = append(columns, column{Measure: m})
+		for i, head := range m.Heads {
+			c := shows(m, func(r report.GridRow) document.Cell { return valueCell(m, r.Get(m), i) })
+			if c.Head = head; i > 0 {
+				c.of = nil
+			}
+			columns = append(columns, c)
+		}
 	}
 	return columns
 }
@@ -54,10 +53,10 @@ var sections = map[string]section{
 	"success": {
 		title: "Full success", grid: func(a analysis) *report.Grid { return a.Rows },
 		columns: slices.Concat(
-			[]column{{headed("done", report.Planned), doneCell}},
+			[]column[report.GridRow]{shows(headed("done", report.Planned), doneCell)},
 			columnsOf(headed("full success", report.Full), report.Floor, report.BestPossible, report.OfBest, report.Partial,
 				report.Failure, report.MeanTurns),
-			[]column{{report.Faults, faultsCell}},
+			[]column[report.GridRow]{shows(report.Faults, faultsCell)},
 		),
 		notes: analysis.successNotes,
 	},
@@ -92,14 +91,13 @@ var sections = map[string]section{
 	},
 	"exposure": {
 		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
-		columns: append(columnsOf(report.Done, report.Scheduled, report.Met), column{
-			&report.Measure{Heads: []string{"share met"}}, func(r report.GridRow) document.Cell {
+		columns: append(columnsOf(report.Done, report.Scheduled, report.Met),
+			columnOf(figure("share met"), func(r report.GridRow) document.Cell {
 				if s := r.Int(report.Scheduled); s > 0 {
 					return points(float64(r.Int(report.Met)) / float64(s))
 				}
 				return unknown
-			},
-		}),
+			})),
 		notes: analysis.averagedNote,
 	},
 	"cost": {
@@ -141,7 +139,7 @@ func (a analysis) section(id string) *document.Section {
 	if len(g.All()) == 0 || s.when != nil && !s.when(a) {
 		return nil
 	}
-	out := &document.Section{ID: id, Title: s.title, Lead: s.lead}
+	out := &document.Section{ID: id, Title: s.title}
 	var caption string
 	out.Table, caption = a.gridTable(g, s.columns)
 	if s.chart != nil {
@@ -157,68 +155,35 @@ func (a analysis) section(id string) *document.Section {
 }
 
 // gridTable shows measures of a grid, and explains them.
-func (a analysis) gridTable(g *report.Grid, columns []column) (*document.Table, string) {
-	t := &document.Table{Columns: []document.Column{}, Rows: make([][]document.Cell, len(g.Rows))}
-	add := func(c document.Column, cell func(report.GridRow) document.Cell) {
-		t.Columns = append(t.Columns, c)
-		for i, r := range g.Rows {
-			t.Rows[i] = append(t.Rows[i], cell(r))
-		}
-	}
+func (a analysis) gridTable(
+	g *report.Grid, columns []column[report.GridRow],
+) (*document.Table, string) {
+	var all []column[report.GridRow]
 	for _, factor := range g.By {
-		if f := a.factorColumn(g, factor); f != nil {
+		if f := a.factorCell(g, factor); f != nil {
 			head := map[string]string{reliability: "tools", faultMix: "faults of tools"}[factor]
-			add(label(cmp.Or(head, report.Readable(factor))), f)
+			all = append(all, fixed(label(cmp.Or(head, report.Readable(factor))), f))
 		}
 	}
-	var shown []*report.Measure
-	for _, c := range columns {
-		for i, head := range c.Heads {
-			cell := c.cell
-			if cell == nil {
-				cell = func(r report.GridRow) document.Cell { return valueCell(c.Measure, r.Get(c.Measure), i) }
-			}
-			known := func(r report.GridRow) bool { return cell(r).Text != missing }
-			if !slices.ContainsFunc(g.Rows, known) {
-				continue
-			}
-			if i == 0 {
-				shown = append(shown, c.Measure)
-			}
-			add(document.Column{Head: head, Hint: c.Means, Names: c.Format == report.AsWords}, cell)
-		}
-	}
-	return t, report.Caption(shown...)
+	return tableBy(g.Rows, append(all, columns...))
 }
 
-// factorColumn shows the levels of a factor. It is nil if they are the same in all rows, and the
-// factor is not one that readers expect.
-func (a analysis) factorColumn(
-	g *report.Grid, factor string,
-) func(report.GridRow) document.Cell {
+// factorCell shows the levels of a factor. It is nil if they are the same in all rows, and the factor
+// is not one that readers expect.
+func (a analysis) factorCell(g *report.Grid, factor string) func(report.GridRow) document.Cell {
 	varies := differ(g.Rows, func(r report.GridRow) string { return r.Level(factor) })
-	switch factor {
-	case severity:
-		return nil // the variant has it
-	case variant:
-		if !slices.Contains(g.By, severity) { // rows pool the severities
-			return func(r report.GridRow) document.Cell { return text(r.Variant) }
-		}
+	switch {
+	case factor == severity, !varies && (factor == difficulty || factor == faultMix):
+		return nil // the variant has the severity
+	case factor == variant && slices.Contains(g.By, severity): // else rows pool the severities
 		name := a.variantText()
 		return func(r report.GridRow) document.Cell { return text(name(r.Cell)) }
-	case reliability:
+	case factor == reliability:
 		return func(r report.GridRow) document.Cell {
 			return sorted(r.Level(reliability), r.Reliability)
 		}
-	case difficulty:
-		if !varies {
-			return nil
-		}
+	case factor == difficulty:
 		return func(r report.GridRow) document.Cell { return text(report.Readable(r.Difficulty)) }
-	case faultMix:
-		if !varies {
-			return nil
-		}
 	}
 	return func(r report.GridRow) document.Cell { return text(r.Level(factor)) }
 }

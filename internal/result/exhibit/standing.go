@@ -142,47 +142,25 @@ func (a analysis) tied() *report.Paired {
 // standingTable shows the figures of models, and explains those that are shown.
 func standingTable(all []report.Standing) (*document.Table, string) {
 	type row = report.Standing
-	has := func(is func(row) bool) bool { return slices.ContainsFunc(all, is) }
-	flawed := has(func(s row) bool { return s.FlawedPlan != nil })
-	failing := has(func(s row) bool { return s.FailingTools != nil })
-	columns := []figureColumn[row]{
-		{label("model"), true, func(s row) document.Cell { return text(s.Model) }},
+	columns := []column[row]{
+		columnOf(label("model"), func(s row) document.Cell { return text(s.Model) }),
+		shows(report.StandingSuccess, func(s row) document.Cell { return rateOf(s.Success, s.Ranked) }),
+		shows(report.StandingSkill, skillCell),
+		shows(report.FlawedPlan, func(s row) document.Cell { return costCell(s.FlawedPlan) }),
+		shows(report.WorstFlaw, func(s row) document.Cell { return worstCell(s.FlawedPlan) }),
+		shows(report.ToolFailures, func(s row) document.Cell { return costCell(s.FailingTools) }),
+		shows(report.WorstKind, func(s row) document.Cell { return worstCell(s.FailingTools) }),
+		shows(report.Recovery, func(s row) document.Cell { return rateOf(s.Recovery, s.Hit) }),
+		shows(report.FalseSuccess, func(s row) document.Cell { return rateOf(s.FalseSuccess, s.Failed) }),
+		shows(report.DollarsPerSuccess, priceCell),
 	}
-	var shown []*report.Measure
-	for _, c := range []struct {
-		of     *report.Measure
-		wanted bool
-		cell   func(row) document.Cell
-	}{
-		{report.StandingSuccess, true, func(s row) document.Cell { return rateOf(s.Success, s.Ranked) }},
-		{report.StandingSkill, has(skilled), skillCell},
-		{report.FlawedPlan, flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) }},
-		{report.WorstFlaw, flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) }},
-		{report.ToolFailures, failing, func(s row) document.Cell { return costCell(s.FailingTools) }},
-		{report.WorstKind, failing, func(s row) document.Cell { return worstCell(s.FailingTools) }},
-		{report.Recovery, has(func(s row) bool { return s.Hit > 0 }), func(s row) document.Cell {
-			return rateOf(s.Recovery, s.Hit)
-		}},
-		{report.FalseSuccess, has(func(s row) bool { return s.Failed > 0 }), func(s row) document.Cell {
-			return rateOf(s.FalseSuccess, s.Failed)
-		}},
-		{report.DollarsPerSuccess, has(func(s row) bool { return s.Price != nil }), priceCell},
-		{report.Finished, has(func(s row) bool { return s.Done < s.Planned }), func(s row) document.Cell {
+	if slices.ContainsFunc(all, func(s row) bool { return s.Done < s.Planned }) {
+		columns = append(columns, shows(report.Finished, func(s row) document.Cell {
 			return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
-		}},
-	} {
-		if c.wanted {
-			shown = append(shown, c.of)
-		}
-		columns = append(columns, figureColumn[row]{
-			document.Column{Head: c.of.Heads[0], Hint: c.of.Means, Names: c.of.Format == report.AsWords},
-			c.wanted, c.cell,
-		})
+		}))
 	}
-	return tableBy(all, columns), report.Caption(shown...)
+	return tableBy(all, columns)
 }
-
-func skilled(s report.Standing) bool { return s.Skill != nil }
 
 // skillCell shows the skill above its interval. A figure that is surely below the floor has no
 // meaning.
