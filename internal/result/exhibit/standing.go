@@ -19,6 +19,9 @@ func (a analysis) standingSection() *document.Section {
 	}
 	table, caption := standingTable(all)
 	notes := append(aboutNotes(all), strings.TrimSpace(a.commonText()+" "+caption))
+	if note := a.unpairedNote(); note != "" {
+		notes = append(notes, note)
+	}
 	if a.Skilless {
 		notes = append(notes, "These tasks leave little room between policies without skill and the best "+
 			"possible, so that they cannot show skill. Harder tasks, or trials without a plan, can.")
@@ -27,6 +30,26 @@ func (a analysis) standingSection() *document.Section {
 		ID: "models", Title: "Models", Lead: strings.TrimSpace(a.bestText() + "\n" + a.nextText()),
 		Chart: standingChart(all), Table: table, Notes: notes,
 	}
+}
+
+// unpairedNote says why there is no column about flawed plans although they were tried.
+func (a analysis) unpairedNote() string {
+	compared := slices.ContainsFunc(a.Standings, func(s report.Standing) bool { return s.FlawedPlan != nil })
+	rows := a.Rows.All()
+	tried := func(is func(string) bool) bool {
+		return slices.ContainsFunc(rows, func(r report.GridRow) bool {
+			return is(r.Variant) && r.Int(report.Done) > 0
+		})
+	}
+	if compared || !tried(report.IsFlawed) {
+		return ""
+	}
+	if tried(func(v string) bool { p, _ := assay.PlainOf(v); return p == assay.Optimal }) {
+		return "What flawed plans cost is not shown, because no model has tried one at the same task and under " +
+			"the same conditions as the right plan."
+	}
+	return "What flawed plans cost is not shown, because no trial has the right plan. The variant `optimal` " +
+		"adds such trials."
 }
 
 // aboutNotes say what simulated models do that stand for people's.

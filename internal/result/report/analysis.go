@@ -199,33 +199,28 @@ func (d Design) Analyze(
 	}
 	x := counts.newField(stopped > 0)
 	ranking := x.rank(counts)
+	standings := x.standings(models, ranking)
 	a := &Analysis{
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
 		Cells:  grid(cells, append(slices.Clone(rowFactors), taskType), rowMeasures...),
-		Curves: curves(d.curved(cells)), Effort: grid(models, []string{model}, effortMeasures...),
+		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
-		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: x.standings(cells, ranking), Speed: b.Speed,
+		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings, Speed: b.Speed,
 		Main: grid(models, []string{model}, mainMeasures...),
 		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
 	}
-	a.Effort.add(CostPerFull, func(s *Standing) Value {
-		if s.Price == nil {
-			return Value{}
-		}
-		v := optional(s.Price.Dollars)
-		v.AtLeast = s.Unpriced > 0
-		return v
-	}, a)
-	a.Effort.add(CostPerTrial, func(s *Standing) Value {
-		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.Unpriced > 0}
-	}, a)
 	a.Population = population
 	a.Skipped = stopped
 	a.Reason = mainReason(counting(cells))
-	if variantFactor(cells) == variant {
-		b.Prompts = plainKeys(b.Prompts)
+	if variantFactor(cells) == variant { // variants are named without the one severity
+		plain := make(map[string]string)
+		for name, digest := range b.Prompts {
+			name, _, _ := strings.Cut(name, ", ")
+			plain[name] = digest
+		}
+		b.Prompts = plain
 	}
 	same := sameText(cells, b)
 	family := references(a.Variants, a.Levels, same)
@@ -252,16 +247,6 @@ func exposures(cells []*cell) *Grid {
 		g.Rows = []GridRow{}
 	}
 	return g
-}
-
-// plainKeys removes the severities from the names of variants if there is only one.
-func plainKeys(prompts map[string]string) map[string]string {
-	out := make(map[string]string, len(prompts))
-	for name, digest := range prompts {
-		name, _, _ := strings.Cut(name, ", ")
-		out[name] = digest
-	}
-	return out
 }
 
 func orEmpty[T any](s []T) []T {

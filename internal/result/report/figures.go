@@ -313,9 +313,17 @@ var (
 			"that are not done, at the prices in the providers file; ≥ means that some of it is unknown",
 		dollars(costs, unpriced))
 	CostPerTrial = measure("usd_per_trial", "per trial", AsDollars+"%.5f",
-		"the same money divided by the trials of the table of models", nil)
+		"the same money divided by the trials of the table of models", nil).ofModel(func(s *Standing) Value {
+		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.Unpriced > 0}
+	})
 	CostPerFull = measure("cost_per_full_success", "$ a success", AsDollars+"%.4f",
-		"the money of all attempts at the trials of the table of models, divided by their full successes", nil)
+		"the money of all attempts at the trials of the table of models, divided by their full successes",
+		nil).ofModel(func(s *Standing) Value {
+		if s.Price == nil || s.Price.Dollars == nil {
+			return Value{}
+		}
+		return Value{Known: true, Number: *s.Price.Dollars, AtLeast: s.Unpriced > 0}
+	})
 	Unpriced = measure("unpriced_tokens", "unpriced", "%.0f",
 		"tokens with an unknown cost, which dollars leave out",
 		total(unpriced))
@@ -390,7 +398,7 @@ var (
 		Done, TurnCounts, Turns, TokenQuartiles, Tokens95, Spent, Unpriced, UserCost, UserTokens,
 		UserUnpriced, Cached, Reasoning, TokensPer, CallsPer, WastedShare,
 		MistakeShare, Assisted, SecondsPer, Adherence, GivenAdherence, Full,
-		Precision, Unwanted, WrongData, WrongDataAt,
+		Precision, Unwanted, WrongData, WrongDataAt, CostPerFull, CostPerTrial,
 	}
 	exposureMeasures = []*Measure{Done, Scheduled, Met}
 	pilotMeasures    = []*Measure{Judged, Executor, Paper, Batch}
@@ -440,8 +448,7 @@ func Definitions() string {
 			StandingSuccess, StandingSkill, FlawedPlan, WorstFlaw, ToolFailures, WorstKind, Recovery,
 			FalseSuccess, DollarsPerSuccess, Finished,
 		}},
-		{"In the tables", slices.Concat(rowMeasures, mainMeasures, effortMeasures,
-			[]*Measure{CostPerFull, CostPerTrial}, exposureMeasures)},
+		{"In the tables", slices.Concat(rowMeasures, mainMeasures, effortMeasures, exposureMeasures)},
 		{"Only in `pilot`", pilotMeasures[1:]},
 	} {
 		fmt.Fprintf(&b, "%s:\n\n", part.title)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -22,8 +25,10 @@ type Measure struct {
 	// Format is how a value is shown: AsPercent and the like, or a verb of package fmt.
 	Format string
 
-	of    func(*tally) Value
-	style style
+	of func(*tally) Value
+	// standing returns the value of a model that is a figure of its common trials.
+	standing func(*Standing) Value
+	style    style
 	// obvious measures are explained in docs only.
 	obvious bool
 }
@@ -31,6 +36,12 @@ type Measure struct {
 // plainly returns the measure as one that tables need not explain.
 func (m *Measure) plainly() *Measure {
 	m.obvious = true
+	return m
+}
+
+// ofModel says how the measure follows from a model's row on the first screen.
+func (m *Measure) ofModel(of func(*Standing) Value) *Measure {
+	m.standing = of
 	return m
 }
 
@@ -97,13 +108,6 @@ func (s Share) value() Value {
 }
 
 func number(n float64) Value { return Value{Known: true, Number: n} }
-
-func optional(n *float64) Value {
-	if n == nil {
-		return Value{}
-	}
-	return number(*n)
-}
 
 // The kinds of measures. Each counts outcomes, unless its name says something else.
 
@@ -199,26 +203,24 @@ func NewGrid(by []string, measures []*Measure, rows ...GridRow) *Grid {
 
 // grid computes measures of groups of cells.
 func grid(groups []*cell, by []string, measures ...*Measure) *Grid {
+	return gridOf(groups, nil, by, measures...)
+}
+
+// gridOf computes measures of groups of cells, and of the standings of their models.
+func gridOf(groups []*cell, standings []Standing, by []string, measures ...*Measure) *Grid {
 	rows := make([]GridRow, len(groups))
 	for i, c := range groups {
-		rows[i] = GridRow{Cell: c.Cell, tally: &c.tally}
-		for _, m := range measures {
-			rows[i].Values = append(rows[i].Values, m.of(&c.tally))
+		rows[i] = GridRow{Cell: c.Cell, tally: &c.tally, Values: make([]Value, len(measures))}
+		s := standingOf(standings, c.Model)
+		for k, m := range measures {
+			if m.of != nil {
+				rows[i].Values[k] = m.of(&c.tally)
+			} else if s != nil {
+				rows[i].Values[k] = m.standing(s)
+			}
 		}
 	}
 	return NewGrid(by, measures, rows...)
-}
-
-// add adds a measure of the models' standings.
-func (g *Grid) add(m *Measure, of func(*Standing) Value, a *Analysis) {
-	g.Measures = append(slices.Clone(g.Measures), m)
-	for i := range g.Rows {
-		var v Value
-		if s := a.Standing(g.Rows[i].Model); s != nil {
-			v = of(s)
-		}
-		g.Rows[i].Values = append(g.Rows[i].Values, v)
-	}
 }
 
 // Get returns the value of a measure, which is unknown if the grid does not have it.
@@ -329,3 +331,37 @@ func (g *Grid) Only(is func(GridRow) bool) *Grid {
 
 // Level returns the level of a factor.
 func (r GridRow) Level(factor string) string { return level(r.Cell, factor) }
+
+// Capital begins a text with a capital letter.
+func Capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// Readable returns a name from a data file the way a person would write it.
+func Readable(name string) string {
+	if name == "" {
+		return "none"
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(name, "flawed_"), "_", " ")
+}
+
+// ReadableList joins readable names with commas.
+func ReadableList(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, Readable(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Percent writes a share as a percentage.
+func Percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// Probability writes a p or q value the way statisticians do, without a leading zero.
+func Probability(p float64) string {
+	if p < .001 {
+		return "< .001"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%.3f", p), "0")
+}

@@ -115,27 +115,29 @@ type Cost struct {
 const Reliable = "reliable tools"
 
 // Standing returns the row of a model, or nil if it has no outcome.
-func (a *Analysis) Standing(model string) *Standing {
-	i := slices.IndexFunc(a.Standings, func(s Standing) bool { return s.Model == model })
+func (a *Analysis) Standing(model string) *Standing { return standingOf(a.Standings, model) }
+
+func standingOf(all []Standing, model string) *Standing {
+	i := slices.IndexFunc(all, func(s Standing) bool { return s.Model == model })
 	if i < 0 {
 		return nil
 	}
-	return &a.Standings[i]
+	return &all[i]
 }
 
 // standings computes the rows of all models with outcomes: the ranked ones in their order, then the
 // others.
-func (f *field) standings(cells []*cell, ranking *Ranking) []Standing {
+func (f *field) standings(models []*cell, ranking *Ranking) []Standing {
 	out := []Standing{}
 	place := make(map[string]int)
-	for _, m := range byModel(cells) {
+	for _, m := range models {
 		if m.n(done) == 0 {
 			continue
 		}
 		s := f.standing(m)
-		place[s.Model] = 2 * len(cells) // last, unless it decides which trials count
+		place[s.Model] = 2 * len(models) // last, unless it decides which trials count
 		if i := slices.Index(f.deciders, s.Model); i >= 0 {
-			place[s.Model] = len(cells)
+			place[s.Model] = len(models)
 			if ranking != nil {
 				s.Compared, s.Best = m.complete(), ranking.Models[i].Best
 				place[s.Model] = slices.Index(ranking.Order, i)
@@ -162,9 +164,7 @@ func (f *field) standing(m *cell) Standing {
 		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
 		Unpriced: int(all.amounts[unpriced]),
 	}
-	tasks, bySequence := f.shared(plain, []string{m.Model})
-	r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
-	s.Success = Share{Count: ranked.n(full), Rate: r.Rate, Interval: r.Interval, Of: ranked.n(done)}
+	s.Success = f.rate(plain, m.Model)
 	usd := 0.0
 	for _, of := range slices.Sorted(maps.Keys(all.spent)) {
 		usd += all.spent[of]
@@ -176,6 +176,13 @@ func (f *field) standing(m *cell) Standing {
 		}
 	}
 	return s
+}
+
+// rate returns the rate of full success of a model: the mean over tasks of a task's rate.
+func (f *field) rate(mine []*cell, model string) Share {
+	tasks, bySequence := f.shared(mine, []string{model})
+	r, t := stat.SharedRate(tasks, 0, bySequence, 1-level05), sum(mine)
+	return Share{Count: t.n(full), Rate: r.Rate, Interval: r.Interval, Of: t.n(done)}
 }
 
 // skill compares the success with the floors and ceilings of the same trials. It is nil if these are
@@ -288,11 +295,7 @@ func (f *field) conditions(model string, common, plain []*cell) []Condition {
 		{FailingTools, where(same, func(c assay.Cell) bool { return c.Reliability < most })},
 	} {
 		if t := sum(c.cells); t.n(done) > 0 && (name != "" || c.name != FlawedPlans || len(out) == 0) {
-			tasks, bySequence := f.shared(c.cells, []string{model})
-			r := stat.SharedRate(tasks, 0, bySequence, 1-level05)
-			out = append(out, Condition{
-				c.name, t.n(done), Share{t.n(full), r.Rate, r.Interval, t.n(done)},
-			})
+			out = append(out, Condition{c.name, t.n(done), f.rate(c.cells, model)})
 		}
 	}
 	return out

@@ -41,6 +41,7 @@ const (
 
 func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning {
 	zero, perfect := extremes(cells)
+	models := byModel(cells)
 	out := []Warning{}
 	for _, w := range []Warning{
 		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " +
@@ -56,10 +57,10 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had " +
 			"run. The trials that did run may be easier or harder than the rest.", b.Stopped},
 		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could " +
-			"turn out differently. Run the experiment again to finish it.", incomplete(cells, b)},
+			"turn out differently. Run the experiment again to finish it.", incomplete(models, b)},
 		{"retried", "Trials were worked on again", "`assay run --retry` replaced earlier outcomes. " +
 			"If only failures were chosen, luck had a second chance, and rates are too high. " +
-			"`assay show TRIAL --attempt 1` shows what was there before.", perModel(cells, again)},
+			"`assay show TRIAL --attempt 1` shows what was there before.", perModel(models, some(retried))},
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
@@ -90,60 +91,60 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"error can explain the difference.", loudVariants(sameText)},
 		{"identity", "A model's name contradicts what answered", "The results may belong to another " +
 			"model than the one that they are filed under. The providers file allows it with " +
-			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
+			"`serves` or `alias`. Check which model the deployment is.", misnamed(models)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
-			"different models, the rates belong to a mixture.", perModel(cells, drifted)},
+			"different models, the rates belong to a mixture.", perModel(models, drifted)},
 		{"program", "An agent's program changed", "The results of several versions are mixed. " +
 			"To tell them apart, give each version a revision; to repeat everything with the " +
 			"latest one, run with a new --revision.", rewritten(cells, b)},
 		{
 			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
 				"setting, so the results do not belong to the one that they are filed under.",
-			perName(cells, func(m *cell) map[string]int { return m.tags[settings] }),
+			perName(models, settings),
 		},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
-			"sampling.max_tokens, or leave it out.", perModel(cells, cutOff)},
+			"sampling.max_tokens, or leave it out.", perModel(models, some(truncated))},
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
-			"may be unfair.", perName(cells, func(m *cell) map[string]int { return m.tags[deviations] })},
+			"may be unfair.", perName(models, deviations)},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
-			"`assay show` has the calls.", calls(cells, assay.CallsUnasked)},
+			"`assay show` has the calls.", calls(models, assay.CallsUnasked)},
 		{
 			"changed", "Frameworks changed calls", "The tool servers got other calls than the models " +
 				"asked for, so failures may be the frameworks' doing. `assay show` has both.",
-			calls(cells, assay.CallsChanged),
+			calls(models, assay.CallsChanged),
 		},
 		{"refused", "Agents made calls that were refused before the first reply", "No model asked for " +
-			"them. `assay show` has the calls.", calls(cells, assay.CallsRefused)},
+			"them. `assay show` has the calls.", calls(models, assay.CallsRefused)},
 		{
 			"lost", "Agents did not carry out calls", "Their models asked for the calls, and the tools " +
 				"never got them, so failures may be the agents' doing. `assay show` has the calls.",
-			calls(cells, assay.CallsLost),
+			calls(models, assay.CallsLost),
 		},
 		{"late", "Agents changed the order of calls", "A model asked for several calls in one reply, " +
 			"and the tools got them in another order, so failures may be the agents' doing. " +
-			"`assay show` has the calls.", calls(cells, assay.CallsLate)},
+			"`assay show` has the calls.", calls(models, assay.CallsLate)},
 		{
 			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
 				"parts in a way that Assay does not know. The dearest reading is counted, so " +
 				"tokens and dollars may be too high, but not too low. Compare them with the bill.",
-			perModel(cells, doubtful),
+			perModel(models, doubtful),
 		},
 		{
 			"price", "Some costs are unknown", "There is no price, the endpoint does not report how " +
 				"many tokens replies use, or requests broke off, timed out or were stopped after the " +
 				"endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
 				"that was billed. Prices in the providers file or a price list apply to later attempts.",
-			costless(cells),
+			costless(models),
 		},
 		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
 				"model's fault. They are not counted, but the remaining outcomes may be the " +
 				"easier ones.",
-			perModel(cells, faultyModels),
+			perModel(models, faultyModels),
 		},
 	} {
 		if len(w.Where) > 0 {
@@ -154,8 +155,8 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 }
 
 // perModel returns a line for each model for which say returns a text.
-func perModel(cells []*cell, say func(*cell) string) (where []string) {
-	for _, m := range byModel(cells) {
+func perModel(models []*cell, say func(*cell) string) (where []string) {
+	for _, m := range models {
 		if text := say(m); text != "" {
 			where = append(where, m.Model+": "+text)
 		}
@@ -164,10 +165,10 @@ func perModel(cells []*cell, say func(*cell) string) (where []string) {
 }
 
 // perName returns a line for each name of each model that outcomes are counted by.
-func perName(cells []*cell, counts func(*cell) map[string]int) (where []string) {
-	for _, m := range byModel(cells) {
-		for _, name := range slices.Sorted(maps.Keys(counts(m))) {
-			where = append(where, fmt.Sprintf("%s: %s in %s", m.Model, name, part(counts(m)[name], m)))
+func perName(models []*cell, by tagKind) (where []string) {
+	for _, m := range models {
+		for _, name := range slices.Sorted(maps.Keys(m.tags[by])) {
+			where = append(where, fmt.Sprintf("%s: %s in %s", m.Model, name, part(m.tags[by][name], m)))
 		}
 	}
 	return where
@@ -181,18 +182,20 @@ func part(n int, m *cell) string {
 	return fmt.Sprintf("%d of %d outcomes", n, m.n(done))
 }
 
-func again(m *cell) string { return part(int(m.amounts[retried]), m) }
+// some says how many of a model's outcomes are of a kind.
+func some(kind amountKind) func(*cell) string {
+	return func(m *cell) string { return part(int(m.amounts[kind]), m) }
+}
 
-func unread(b Beside) []string {
-	var where []string
-	for what, count := range map[string]func() int{
-		"attempts": b.Unread, "other rows, such as those of runs,": b.UnreadRows,
-	} {
-		if count != nil && count() > 0 {
-			where = append(where, fmt.Sprintf("%d %s cannot be read or proved", count(), what))
+func unread(b Beside) (where []string) {
+	for _, rows := range []struct {
+		what  string
+		count func() int
+	}{{"attempts", b.Unread}, {"other rows, such as those of runs,", b.UnreadRows}} {
+		if rows.count != nil && rows.count() > 0 {
+			where = append(where, fmt.Sprintf("%d %s cannot be read or proved", rows.count(), rows.what))
 		}
 	}
-	slices.Sort(where)
 	return where
 }
 
@@ -211,11 +214,11 @@ func doubtful(m *cell) string {
 }
 
 // costless returns the models with unknown costs, unless all costs are unknown.
-func costless(cells []*cell) []string {
-	if total := sum(cells); total.amounts[costs] == 0 {
+func costless(models []*cell) []string {
+	if total := sum(models); total.amounts[costs] == 0 {
 		return nil
 	}
-	return perModel(cells, func(m *cell) string {
+	return perModel(models, func(m *cell) string {
 		if m.amounts[unpriced] == 0 {
 			return ""
 		}
@@ -223,61 +226,52 @@ func costless(cells []*cell) []string {
 	})
 }
 
-func incomplete(cells []*cell, b Beside) (where []string) {
-	for _, m := range byModel(cells) {
-		if pending := m.planned - m.n(done) - b.Skipped[m.Model]; pending > 0 {
-			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d %s",
-				m.Model, m.n(done), m.planned, pending, Left(int(m.amounts[faults]))))
+func incomplete(models []*cell, b Beside) []string {
+	return perModel(models, func(m *cell) string {
+		pending := m.planned - m.n(done) - b.Skipped[m.Model]
+		if pending <= 0 {
+			return ""
 		}
-	}
-	return where
+		return fmt.Sprintf("%d of %d trials done, %d %s", m.n(done), m.planned, pending,
+			Left(int(m.amounts[faults])))
+	})
 }
 
 // extremes lists the cells in which every outcome is a full success, or no outcome is. If the cells
 // of all task types agree, they are listed as one.
 func extremes(cells []*cell) (zero, perfect []string) {
 	by, listed := variantFactor(cells), make(map[assay.Cell]bool)
-	list := func(pools []*cell) {
-		for _, p := range pools {
-			mixed := p.n(full) > 0 && p.n(full) < p.n(done)
-			if p.n(done) < fewest || listed[withoutType(p.Cell)] || mixed {
-				continue
-			}
-			listed[p.Cell] = true
-			if p.n(full) == 0 {
-				zero = append(zero, extremeText(p, by))
-			} else {
-				perfect = append(perfect, extremeText(p, by))
-			}
-		}
-	}
 	all := pool(cells, withoutType)
 	for _, p := range all {
 		p.TaskType = ""
 	}
-	list(all)
-	list(cells)
+	for _, p := range slices.Concat(all, cells) {
+		switch {
+		case p.n(done) < fewest || listed[withoutType(p.Cell)]:
+			continue
+		case p.n(full) == 0:
+			zero = append(zero, extremeText(p, by))
+		case p.n(full) == p.n(done):
+			perfect = append(perfect, extremeText(p, by))
+		default:
+			continue
+		}
+		listed[p.Cell] = true
+	}
 	return zero, perfect
 }
 
 // unsolvable counts the tasks that no policy can solve on tools that sometimes work.
 func unsolvable(cells []*cell) []string {
-	tasks, hopelessly := make(map[task]bool), make(map[task]bool)
-	for _, c := range cells {
-		if c.Reliability == 0 {
-			continue
-		}
-		for of, o := range c.tasks {
-			tasks[of] = true
-			if o[hopeless] > 0 {
-				hopelessly[of] = true
-			}
-		}
+	able := sum(where(cells, func(c assay.Cell) bool { return c.Reliability > 0 }))
+	n := 0
+	for _, o := range able.tasks {
+		n += int(flag(o[hopeless] > 0))
 	}
-	if len(hopelessly) == 0 {
+	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d tasks", len(hopelessly), len(tasks))}
+	return []string{fmt.Sprintf("%d of %d tasks", n, len(able.tasks))}
 }
 
 // extremeText describes a cell with a rate of 0 % or 100 %.
@@ -385,8 +379,8 @@ func loudVariants(sameText []Paired) (found []string) {
 
 // misnamed finds models that were served by a deployment, or answered under a name, that
 // contradicts their own.
-func misnamed(cells []*cell) (where []string) {
-	for _, p := range byModel(cells) {
+func misnamed(models []*cell) (where []string) {
+	for _, p := range models {
 		for _, names := range []struct {
 			what string
 			n    map[string]int
@@ -414,11 +408,9 @@ func drifted(m *cell) string {
 	return fmt.Sprintf("of %d outcomes %s", m.n(done), strings.Join(parts, ", "))
 }
 
-func cutOff(m *cell) string { return part(int(m.amounts[truncated]), m) }
-
 // calls lists the agents with calls of a kind that deviate.
-func calls(cells []*cell, kind string) []string {
-	return perModel(cells, func(m *cell) string {
+func calls(models []*cell, kind string) []string {
+	return perModel(models, func(m *cell) string {
 		if m.tags[deviating][kind] == 0 {
 			return ""
 		}
