@@ -184,49 +184,41 @@ func errorChart(e report.Errors) *document.Chart {
 	return chart("errors", text, rows, object{"models": models, "causes": causes})
 }
 
-// played returns the effort of the models with outcomes, and the models.
-func (a analysis) played() (rows []report.GridRow, models []string) {
+// binChart shows how a figure of an episode is distributed, by model. Of several values of a model, each
+// row of the chart has what row returns for a value and the outcomes up to it.
+func (a analysis) binChart(
+	name, text string, bins func(report.GridRow) []report.Bin, row func(b report.Bin, sum int) object,
+) *document.Chart {
+	var rows []object
+	var models []string
 	for _, r := range a.Effort.All() {
-		if r.Int(report.Done) > 0 {
-			rows, models = append(rows, r), append(models, r.Model)
+		if r.Int(report.Done) == 0 {
+			continue
+		}
+		models = append(models, r.Model)
+		sum := 0
+		for _, b := range bins(r) {
+			sum += b.Outcomes
+			o := row(b, sum)
+			o["model"], o["share"] = r.Model, float64(o["outcomes"].(int))/r.Get(report.Done).Number
+			rows = append(rows, o)
 		}
 	}
-	return rows, models
+	return chart(name, fmt.Sprintf(text, assay.Counted(len(models), "model")), rows,
+		object{"models": models, "dashes": dashes(models)})
 }
 
 func (a analysis) turnChart() *document.Chart {
-	var rows []object
-	played, models := a.played()
-	for _, r := range played {
-		for _, c := range r.Turns() {
-			rows = append(rows, object{
-				"model": r.Model, "turns": c.Value, "outcomes": c.Outcomes,
-				"share": float64(c.Outcomes) / r.Get(report.Done).Number,
-			})
-		}
-	}
-	text := fmt.Sprintf("Turns of the outcomes of %s.", assay.Counted(len(models), "model"))
-	return chart("turns", text, rows, object{"models": models})
+	return a.binChart("turns", "Turns of the outcomes of %s.", report.GridRow.Turns,
+		func(b report.Bin, _ int) object { return object{"turns": b.Value, "outcomes": b.Outcomes} })
 }
 
 // tokenChart shows the share of outcomes that took at most a number of tokens.
 func (a analysis) tokenChart() *document.Chart {
-	var rows []object
-	played, models := a.played()
-	for _, r := range played {
-		sum := 0
-		for _, c := range r.Tokens() {
-			sum += c.Outcomes
-			rows = append(rows, object{
-				"model": r.Model, "tokens": max(1, c.Value), "outcomes": sum,
-				"share": float64(sum) / r.Get(report.Done).Number,
-			})
-		}
-	}
-	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most "+
-		"as many.",
-		assay.Counted(len(models), "model"))
-	return chart("tokens", text, rows, object{"models": models, "dashes": dashes(models)})
+	return a.binChart("tokens", "Tokens of the outcomes of %s: the share of outcomes that took at most as many.",
+		report.GridRow.Tokens, func(b report.Bin, sum int) object {
+			return object{"tokens": max(1, b.Value), "outcomes": sum}
+		})
 }
 
 // colours is the number of line colours of a page. Further lines are dashed.

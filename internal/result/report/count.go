@@ -135,7 +135,11 @@ func countAll(
 		c := r.cell
 		o.task, o.trialFacts = r.task, r.trialFacts
 		if o.floor, o.floorKnown = 0, false; a.Settles() {
-			o.floor, o.floorKnown = d.trialFloor(c.Cell, o)
+			var ceiling *float64
+			if o.measured() {
+				ceiling = &a.Best
+			}
+			o.floor, o.floorKnown = d.floor(c.Cell, ceiling)
 		}
 		a.Cell, a.Sampling = c.Cell, c.sampling // attempts may lack their trials
 		c.pay(o)
@@ -169,14 +173,6 @@ func countAll(
 	slices.SortStableFunc(cells, func(a, b *cell) int { return d.Compare(a.Cell, b.Cell) })
 	x.cells = cells
 	return x, nil
-}
-
-// trialFloor returns the floor of an outcome's trial.
-func (d Design) trialFloor(c assay.Cell, o *outcome) (rate float64, ok bool) {
-	if !o.measured() {
-		return d.floor(c, nil)
-	}
-	return d.floor(c, &o.Best)
 }
 
 // facts returns what the plan knows of a trial.

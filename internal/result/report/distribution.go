@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -33,34 +32,30 @@ type Repeat struct {
 	Noise  stat.NoiseFloor `json:"noise"`
 }
 
-// curves returns a curve for each model and variant if the reliability varies.
+// curves returns a curve for each model and variant if the reliability varies. Cells are in the order
+// of tables, so that the points of a curve are together and sorted.
 func curves(cells []*cell) []Curve {
 	out := []Curve{}
 	by := variantFactor(cells)
 	if len(levels(cells, reliability)) < 2 {
 		return out
 	}
-	rates := func(c assay.Cell) float64 { return c.Reliability }
-	byReliability := func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) }
-	for _, p := range pool(cells, byModelAnd(by)) {
-		c := Curve{Model: p.Model, Variant: level(p.Cell, by)}
-		same := func(o assay.Cell) bool { return o.Model == c.Model && level(o, by) == c.Variant }
-		for _, p := range pool(where(cells, same), rates) {
-			c.Points = append(c.Points, p.curvePoint())
+	for _, p := range pool(cells, func(c assay.Cell) [3]string {
+		return [3]string{c.Model, level(c, by), level(c, reliability)}
+	}) {
+		name := level(p.Cell, by)
+		if n := len(out); n == 0 || out[n-1].Model != p.Model || out[n-1].Variant != name {
+			out = append(out, Curve{Model: p.Model, Variant: name})
 		}
-		slices.SortFunc(c.Points, byReliability)
-		out = append(out, c)
+		rate := p.among(done, full)
+		point := CurvePoint{p.Reliability, p.n(done), rate.Rate, rate.Interval, nil}
+		if best := ceiling(&p.tally); best.Known {
+			point.Best = &best.Number
+		}
+		c := &out[len(out)-1]
+		c.Points = append(c.Points, point)
 	}
 	return out
-}
-
-func (c *cell) curvePoint() CurvePoint {
-	s := c.among(done, full)
-	p := CurvePoint{c.Reliability, c.n(done), s.Rate, s.Interval, nil}
-	if best := ceiling(&c.tally); best.Known {
-		p.Best = &best.Number
-	}
-	return p
 }
 
 // mostFrequent returns the name with the largest count, the first in the alphabet if there are

@@ -105,11 +105,12 @@ func (f Faulted) Text() string {
 		assay.Counted(f.Attempts, "attempt"), strings.Join(kinds, ", "))
 	switch f.Parked {
 	case 0:
-		return text
 	case 1:
-		return text + "; 1 trial is parked"
+		text += "; 1 trial is parked"
+	default:
+		text += fmt.Sprintf("; %d trials are parked", f.Parked)
 	}
-	return fmt.Sprintf("%s; %d trials are parked", text, f.Parked)
+	return text
 }
 
 // Left names trials that are not done. Without the last run, nobody knows which ones it parked, but

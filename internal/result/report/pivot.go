@@ -98,11 +98,22 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	}
 	for _, m := range models {
 		row, mine := PivotRow{Model: m.Model}, ofModel(cells, m.Model)
+		var planned []*float64
 		for _, l := range v.Levels {
-			row.Cells = append(row.Cells, pivotCellAt(mine, l, by))
+			c := pivotCellAt(mine, l, by)
+			row.Cells = append(row.Cells, c)
+			if c.Planned > 0 {
+				planned = append(planned, c.known())
+			}
 		}
-		row.derive()
-		row.compareLevels(v.Contrast, mine, factor)
+		row.Mean = mean(planned)
+		first, last := v.Levels[0], v.Levels[len(v.Levels)-1]
+		switch v.Contrast {
+		case FirstMinusLast:
+			row.differ(pairs(mine, last, first, factor))
+		case LastMinusFirst:
+			row.differ(pairs(mine, first, last, factor))
+		}
 		if factor == variant {
 			row.compareVariants(all, mine, by)
 		}
@@ -122,28 +133,6 @@ func contrast(factor string, levels []string) Contrast {
 		return LastMinusFirst
 	}
 	return ""
-}
-
-// derive computes the figures that follow from the row's own cells.
-func (r *PivotRow) derive() {
-	var rates []*float64
-	for _, c := range r.Cells {
-		if c.Planned > 0 {
-			rates = append(rates, c.known())
-		}
-	}
-	r.Mean = mean(rates)
-}
-
-// compareLevels fills in the difference of the first and the last level.
-func (r *PivotRow) compareLevels(of Contrast, mine []*cell, factor string) {
-	first, last := r.Cells[0].Level, r.Cells[len(r.Cells)-1].Level
-	switch of {
-	case FirstMinusLast:
-		r.differ(pairs(mine, last, first, factor))
-	case LastMinusFirst:
-		r.differ(pairs(mine, first, last, factor))
-	}
 }
 
 // differ fills in the difference of two sides.
