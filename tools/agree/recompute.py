@@ -550,7 +550,7 @@ def cost_figures(x, outcomes, reference, levels, factor, got):
     if want is None:
         return None
     if len(levels) == 1:
-        return {**want, "level": levels[0], "q": p}
+        return {**want, "level": levels[0], "q": got["q"] if got else p}
     kinds = []
     for l in levels:
         k, own = loss_figures(x, outcomes, reference, [l], factor)
@@ -561,7 +561,7 @@ def cost_figures(x, outcomes, reference, levels, factor, got):
         # Equal differences have no order.
         at = {k["level"]: i for i, k in enumerate(got["kinds"])}
         kinds.sort(key=lambda k: (round(k["difference"], 9), at.get(k["level"], 0)))
-    return {**want, "level": "", "q": p, "kinds": kinds}
+    return {**want, "level": "", "q": got["q"] if got else p, "kinds": kinds}
 
 
 def standing_figures(x, field, m, got):
@@ -636,6 +636,8 @@ def compare_standings(x):
     for m, s in by.items():  # the picture has the rates of the table
         if s["conditions"]:
             check.same(f"standings[{m}]: the first condition", s["full_success"], s["conditions"][0])
+    family = [c for s in by.values() for c in (s["flawed_plan"], s["failing_tools"]) if c]
+    check.same("q of costs", f.benjamini_hochberg([c["p"] for c in family]), [c["q"] for c in family], 1e-6)
     known = any(o["measured"] and o["floor"] is not None for o in field.common)
     check.same("no_room_for_skill", known and not any(skill) or None, r.get("no_room_for_skill"))
     for m, s in by.items():

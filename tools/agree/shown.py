@@ -517,7 +517,7 @@ def compare_page(page, r, check):
         for head, key in (("flawed plans", "flawed_plan"), ("failing tools", "failing_tools")):
             if head in heads:
                 c = s[key]
-                sure = c and c["lost"]["share"] is not None and c["p"] < .05
+                sure = c and c["lost"]["share"] is not None and c["q"] < .05
                 want_tone = ("good" if c["lost"]["share"] < 0 else "bad") if sure else ""
                 check.same("sign of a loss", want_tone, row[heads.index(head)]["tone"])
 

@@ -19,6 +19,13 @@ func (a analysis) standingSection() *document.Section {
 	}
 	table, caption := standingTable(all)
 	notes := append(aboutNotes(all), strings.TrimSpace(a.commonText()+" "+caption))
+	if slices.ContainsFunc(all, func(s report.Standing) bool {
+		return costCell(s.FlawedPlan).Tone != "" || costCell(s.FailingTools).Tone != ""
+	}) {
+		notes = append(notes, "Losses are marked if they are beyond chance (q < .05), all losses of this "+
+			"table taken together. The line of the largest loss takes types of tasks and single tasks "+
+			"together with them.")
+	}
 	if note := a.unpairedNote(); note != "" {
 		notes = append(notes, note)
 	}
@@ -220,7 +227,7 @@ func costCell(c *report.Cost) document.Cell {
 		cell.Hint = fmt.Sprintf("95 %% interval; %.1f points on %s", 100*c.Difference,
 			assay.Counted(c.Tasks, "task"))
 	}
-	if c.Tasks > 0 && c.P < .05 {
+	if c.Significant() {
 		cell.Tone = document.Bad
 		if *c.Lost.Share < 0 {
 			cell.Tone = document.Good

@@ -102,7 +102,8 @@ type Cost struct {
 	// Reference and Level name the two conditions.
 	Reference string `json:"reference"`
 	Level     string `json:"level"`
-	// Paired compares the reference (A) with the level (B).
+	// Paired compares the reference (A) with the level (B). Its Q is adjusted for all costs of flawed
+	// plans and of failing tools, of all models.
 	Paired
 	// Lost is the share of the reference's success that the level lacks.
 	Lost stat.Loss `json:"lost"`
@@ -145,6 +146,15 @@ func (f *field) standings(models []*cell, ranking *Ranking) []Standing {
 		}
 		out = append(out, s)
 	}
+	var costs []*Paired
+	for _, s := range out {
+		for _, c := range []*Cost{s.FlawedPlan, s.FailingTools} {
+			if c != nil {
+				costs = append(costs, &c.Paired)
+			}
+		}
+	}
+	adjust(costs)
 	slices.SortStableFunc(out, func(a, b Standing) int {
 		return cmp.Or(cmp.Compare(place[a.Model], place[b.Model]),
 			cmp.Compare(b.Success.Rate, a.Success.Rate))
@@ -314,7 +324,6 @@ func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
 	if c.Tasks == 0 {
 		return nil
 	}
-	c.Q = c.P
 	if len(all) == 1 {
 		c.Level = all[0]
 		return c
