@@ -132,9 +132,12 @@ var (
 	quoted = regexp.MustCompile(`"[^"]*"`)
 )
 
-// skeleton returns a page's tags with the names of their attributes.
+// skeleton returns a page's tags with the names of their attributes. The tag of code, which only holds
+// text, is what a text gets that has something in backticks.
 func skeleton(page string) []string {
-	tags := tag.FindAllString(body(page), -1)
+	tags := slices.DeleteFunc(tag.FindAllString(body(page), -1), func(t string) bool {
+		return t == "<code>" || t == "</code>"
+	})
 	for i, t := range tags {
 		tags[i] = quoted.ReplaceAllString(t, `""`)
 	}
