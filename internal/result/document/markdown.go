@@ -55,13 +55,17 @@ func summaryList(points []Point) string {
 	return strings.Join(out, "\n")
 }
 
-// withCode escapes a line, except for its code.
+// withCode escapes a line, except for its code. What would need an escape inside code, which has none, is
+// no code.
 func withCode(text string) string {
 	out := ""
 	for _, p := range pieces(text) {
-		if p.Code {
+		switch {
+		case p.Code && !strings.ContainsAny(p.Text, "<|\\&"):
 			out += "`" + p.Text + "`"
-		} else {
+		case p.Code:
+			out += escapeWithin("`" + p.Text + "`")
+		default:
 			out += escapeWithin(p.Text)
 		}
 	}
