@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -164,9 +165,8 @@ func refuseStranger(ctx context.Context, path string) error {
 	name := frozenDSN(path)
 	id, err := header(ctx, name, path)
 	switch {
-	case primary(err) == sqlite3.SQLITE_NOTADB:
-		return hinted(fmt.Errorf("%s: %w: it is not an SQLite file", path, ErrNotStore),
-			"nothing was written; use --store another.db")
+	case primary(err) == sqlite3.SQLITE_NOTADB && !hasJournal(path):
+		return notDatabase(path)
 	case primary(err) == sqlite3.SQLITE_CANTOPEN:
 		return unreadable(path, err)
 	case errors.Is(err, ErrNewer), errors.Is(err, ErrOlder):
@@ -175,6 +175,25 @@ func refuseStranger(ctx context.Context, path string) error {
 		return stranger(path)
 	}
 	return nil
+}
+
+// hasJournal reports whether SQLite has left a journal of an interrupted write. After a power cut
+// during the creation of a store, the first page may be missing that the journal undoes.
+func hasJournal(path string) bool {
+	const magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+	f, err := os.Open(path + "-journal")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, len(magic))
+	_, err = io.ReadFull(f, start)
+	return err == nil && string(start) == magic
+}
+
+func notDatabase(path string) error {
+	return hinted(fmt.Errorf("%s: %w: it is not an SQLite file", path, ErrNotStore),
+		"nothing was written; use --store another.db")
 }
 
 func stranger(path string) error {
@@ -240,6 +259,8 @@ func findReadable(ctx context.Context, path string) (string, error) {
 		id, err = header(ctx, name, path)
 	}
 	switch {
+	case primary(err) == sqlite3.SQLITE_NOTADB:
+		return "", notDatabase(path)
 	case err != nil:
 		return "", explain(path, err)
 	case id != applicationID:
