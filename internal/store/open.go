@@ -130,9 +130,20 @@ func inspect(ctx context.Context, path string) error {
 }
 
 // refuseHardLink refuses a file that has several names. Its lock and its log are found by its name,
-// so two runs under different names would write at once.
+// so two runs under different names would write at once. It removes the name that a copy had while it
+// was made, which a kill or a power cut may have left.
 func refuseHardLink(path string) error {
 	fi, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	part := partOf(path)
+	if unfinished, gone := os.Stat(part); gone == nil && os.SameFile(fi, unfinished) {
+		err = os.Remove(part)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			fi, err = os.Stat(path)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}

@@ -297,6 +297,20 @@ func TestOpenRefusesHardLinks(t *testing.T) {
 	}
 }
 
+// A kill or a power cut may leave the name that a backup had while it was made.
+func TestOpenRemovesTheNameOfTheMaking(t *testing.T) {
+	t.Parallel()
+	path := createClosed(t)
+	part := filepath.Join(filepath.Dir(path), ".assay.db-part")
+	if err := os.Link(path, part); err != nil {
+		t.Skipf("this file system has no hard links: %v", err)
+	}
+	open(t, path)
+	if _, err := os.Stat(part); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", part, err)
+	}
+}
+
 // A user who may only read the file and its directory reads the store.
 func TestReadWithoutWritePermission(t *testing.T) {
 	t.Parallel()

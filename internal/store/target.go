@@ -67,7 +67,7 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 			"nothing was written; create it, or name another file")
 	}
 
-	t := &target{path: path, part: filepath.Join(dir, "."+name+"-part")}
+	t := &target{path: path, part: partOf(path)}
 	var err error
 	t.lock, err = Reserve(filepath.Join(dir, "."+name+"-lock"))
 	if errors.Is(err, ErrReserved) {
@@ -86,6 +86,11 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 		return nil, errors.Join(explain(path, err), t.close())
 	}
 	return t, nil
+}
+
+// partOf returns the name of a store while it is made.
+func partOf(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-part")
 }
 
 // refuseOccupied refuses a name that exists, or whose neighbouring files would be taken for the
