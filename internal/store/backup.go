@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"syscall"
 )
 
 // Backup copies the store as it is now to a new file, even while a run writes to it. The copy
@@ -57,29 +54,4 @@ func (db *DB) copyTo(ctx context.Context, path string) error {
 	}
 	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", path)
 	return errors.Join(err, conn.Close(), flush(path))
-}
-
-func flush(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// SyncDir makes new names in a directory survive a power cut. It does nothing on Windows, which
-// cannot open directories, and on file systems that cannot sync them.
-func SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil
-	}
-	return errors.Join(err, f.Close())
 }

@@ -117,7 +117,7 @@ func (p *Part) Finish() (err error) {
 		return nil
 	}
 	if p.IsFile() {
-		err = p.file.Sync()
+		err = store.SyncFile(p.file)
 	}
 	if err = errors.Join(err, p.file.Close()); err != nil {
 		err = fmt.Errorf("write %s: %w", p.name, err)
