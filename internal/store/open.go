@@ -340,5 +340,8 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if err := w.learnLast(); err != nil {
 		return err
 	}
+	if err := w.renewLog(); err != nil {
+		return err
+	}
 	return w.noteFiles()
 }
