@@ -30,6 +30,7 @@ type SentLog struct {
 	mu    sync.Mutex // guards the fields below
 	file  *os.File   // nil once it has failed or is closed
 	lanes map[[sha256.Size]byte]*sentBlock
+	end   int64 // of the blocks; after a power cut, several may have lost their lanes
 }
 
 type sentBlock struct {
@@ -72,10 +73,10 @@ func (db *DB) OpenSentLog() (*SentLog, error) {
 
 // read reads the file. A block at the end that is cut off has never been used.
 func (l *SentLog) read() error {
-	for place := int64(0); ; place += sentBlockSize {
+	for ; ; l.end += sentBlockSize {
 		var name [sha256.Size]byte
-		b := &sentBlock{place: place}
-		r := io.NewSectionReader(l.file, place, sentBlockSize)
+		b := &sentBlock{place: l.end}
+		r := io.NewSectionReader(l.file, l.end, sentBlockSize)
 		for _, part := range []any{&name, &b.seconds, &b.minutes} {
 			switch err := binary.Read(r, binary.LittleEndian, part); {
 			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -144,7 +145,7 @@ func (l *SentLog) Add(lane string, s Sent) (err error) {
 	name := sha256.Sum256([]byte(lane))
 	b := l.lanes[name]
 	if b == nil {
-		b = &sentBlock{place: int64(len(l.lanes)) * sentBlockSize}
+		b = &sentBlock{place: l.end}
 		if err := l.file.Truncate(b.place + sentBlockSize); err != nil {
 			return err
 		}
@@ -152,6 +153,7 @@ func (l *SentLog) Add(lane string, s Sent) (err error) {
 			return err
 		}
 		l.lanes[name] = b
+		l.end += sentBlockSize
 	}
 	second, minute := s.At.Unix(), s.At.Unix()/60
 	place := b.place + sha256.Size

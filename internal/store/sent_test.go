@@ -110,3 +110,32 @@ func TestSentLogOfReader(t *testing.T) {
 		t.Errorf("Recall() = %+v", got)
 	}
 }
+
+// A power cut may take away what was written of some lanes. The others keep theirs.
+func TestSentLogAfterPowerCut(t *testing.T) {
+	t.Parallel()
+	db, path := create(t)
+	log, err := db.OpenSentLog()
+	must(t, err)
+	now := time.Unix(1_700_000_000, 0)
+	for _, lane := range []string{"a", "b", "c"} {
+		must(t, log.Add(lane, store.Sent{At: now, Requests: 1}))
+	}
+	must(t, log.Close())
+	b, err := os.ReadFile(path + ".sent")
+	must(t, err)
+	clear(b[:2*len(b)/3])
+	must(t, os.WriteFile(path+".sent", b, 0o644))
+	log, err = db.OpenSentLog()
+	must(t, err)
+	must(t, log.Add("d", store.Sent{At: now, Requests: 1}))
+	must(t, log.Close())
+	log, err = db.OpenSentLog()
+	must(t, err)
+	defer log.Close()
+	for _, lane := range []string{"c", "d"} {
+		if got := log.Recall(lane, now); len(got) != 1 {
+			t.Errorf("%d uses of lane %s, want 1", len(got), lane)
+		}
+	}
+}
