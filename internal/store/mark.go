@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -31,6 +32,9 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 	text, err := json.MarshalIndent(problems, "", "  ")
 	if err == nil {
 		err = os.WriteFile(markPath(db.path), append(text, '\n'), 0o644)
+	}
+	if err == nil {
+		err = errors.Join(flush(markPath(db.path)), SyncDir(filepath.Dir(db.path)))
 	}
 	if err != nil {
 		return fmt.Errorf("mark store %s as damaged: %w", db.path, err)
