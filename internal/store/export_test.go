@@ -47,3 +47,19 @@ func (db *DB) LimitSize(t *testing.T, bytes int64) {
 		t.Fatal(err)
 	}
 }
+
+// Pragma changes a setting of the connection that writes.
+func (db *DB) Pragma(t *testing.T, setting string) {
+	t.Helper()
+	err := db.do(t.Context(), 0, func(w *writer) error {
+		for _, query := range []string{"COMMIT", "PRAGMA " + setting, "BEGIN IMMEDIATE"} {
+			if err := w.exec(query); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
