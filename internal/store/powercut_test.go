@@ -651,7 +651,7 @@ func (h *history) delete(db *store.DB) {
 	h.note(func() { h.seen.Deletions++ })
 }
 
-// lockFile is another program that locks the file for a while.
+// lockFile is another program that locks the file for a while, unless SQLite refuses it.
 func (h *history) lockFile() {
 	other, err := sql.Open("sqlite", "file:"+h.path()+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 	if err == nil {
@@ -662,7 +662,7 @@ func (h *history) lockFile() {
 		}
 		err = errors.Join(err, other.Close())
 	}
-	if err != nil {
+	if err != nil && !strings.Contains(err.Error(), "SQLITE_BUSY") {
 		h.excuse("lock the file", err)
 	}
 }
