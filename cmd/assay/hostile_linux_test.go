@@ -54,15 +54,15 @@ func TestMemoryOfHostileFiles(t *testing.T) {
 	}
 	empty := file(t, dir, "empty.json", "[]")
 	lib := filepath.Join(dir, "out.db")
-	for name, text := range yamldoctest.YAML(2000 << 10) {
+	for name, text := range yamldoctest.YAML(1000 << 10) {
 		check(name, len(text), "plan", file(t, dir, "f.yaml", text))
 	}
-	for name, text := range yamldoctest.YAML(500 << 10) {
+	for name, text := range yamldoctest.YAML(300 << 10) {
 		check(name, len(text), "library", "inspect", file(t, dir, "f.yaml", text))
 	}
 	huge := "name: " + strings.Repeat("x", 10<<20)
 	check("huge", len(huge), "plan", file(t, dir, "f.yaml", huge))
-	for name, text := range yamldoctest.JSON(5 << 20) {
+	for name, text := range yamldoctest.JSON(2 << 20) {
 		path := file(t, dir, "f.json", text)
 		check(name, len(text), "library", "import", path, "-o", lib, "--force")
 		check(name, len(text), "library", "import", empty, "--tools", path, "-o", lib, "--force")

@@ -39,7 +39,7 @@ func fromEnv(t *testing.T, name string, otherwise int) int {
 // A power cut at any write, sync or deletion takes nothing away that was acknowledged, and leaves
 // nothing half. ASSAY_POWER_CUTS is how many there are, and ASSAY_POWER_SEED the first seed.
 func TestPowerCuts(t *testing.T) {
-	n := 1000
+	n := 300
 	if testing.Short() {
 		n = 120
 	}
