@@ -14,7 +14,6 @@ import (
 var unsynced = map[string]string{
 	"createBuiltin": "the name has the sum of the content, which is made again if it does not match",
 	"WriteCache":    "what is missing in a cache is computed again",
-	"renew":         "a run's journal is for a kill, which takes nothing away that was written",
 	"episode":       "what a log says was looked at before, or is in the store",
 }
 

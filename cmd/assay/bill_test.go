@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 )
 
@@ -178,18 +179,27 @@ func billed(t *testing.T, seed uint64, rng *rand.Rand) {
 	}
 }
 
-// TestKilledRunsKeepTheirCosts kills a run several times. The next run puts into the store what the
-// unfinished attempts had cost. At most the requests that were in flight are missing, and the report
+// TestKilledRunsKeepTheirCosts kills a run several times. The next run goes on with the unfinished
+// attempts, or puts into the store what they had cost. At most the requests that were in flight are missing, and the report
 // says "at least".
 func TestKilledRunsKeepTheirCosts(t *testing.T) {
 	t.Parallel()
+	for _, save := range []string{plan.SaveTurns, plan.SaveAttempts} {
+		t.Run(save, func(t *testing.T) {
+			t.Parallel()
+			keepsCosts(t, save)
+		})
+	}
+}
+
+func keepsCosts(t *testing.T, save string) {
 	const kills, dearest, most = 4, 0.006, 8 // dollars of a request, and requests in flight
 	server, dir := serve(t, "--tariff", "input=1,output=2", "--latency", "20ms"), t.TempDir()
 	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
 		"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2},\n"+
 		"        limits: {concurrency: %d}}}\n", server.url, sim.Listed, most))
 	experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 20\n"+
-		"variants: [optimal]\nreliabilities: [0.8]\nsampling: {max_tokens: 100}\n")
+		"variants: [optimal]\nreliabilities: [0.8]\nsampling: {max_tokens: 100}\nsave: "+save+"\n")
 	store := filepath.Join(dir, "assay.db")
 	sum := func() (usd float64) {
 		for _, a := range attempts(t, store) {
@@ -227,8 +237,8 @@ func TestKilledRunsKeepTheirCosts(t *testing.T) {
 			interrupted += a.CostUSD
 		}
 	}
-	if interrupted == 0 {
-		t.Error("no attempt in flight was recovered: the test proves nothing")
+	if (interrupted > 0) != (save == plan.SaveAttempts) {
+		t.Errorf("$%v are of attempts in flight that did not go on", interrupted)
 	}
 }
 
@@ -299,7 +309,7 @@ func TestLockedStoreKeepsCosts(t *testing.T) {
 				"    models: {m: {deployments: [sim-listed], serves: [%s], price: {input: 1, output: 2}}}\n",
 				server.url, sim.Listed))
 			experiment := file(t, dir, "e.yaml", "models: [m]\nproviders: providers.yaml\ntasks_per_type: 40\n"+
-				"variants: [optimal]\nreliabilities: [0.8]\n")
+				"variants: [optimal]\nreliabilities: [0.8]\nsave: attempts\n")
 			store := filepath.Join(dir, "assay.db")
 			args := []string{"run", experiment, "--store", store, "--display", display}
 			free := func() {}

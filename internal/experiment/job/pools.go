@@ -129,6 +129,12 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	return p, nil
 }
 
+// Builtin reports whether a model is part of this program.
+func (p *Pools) Builtin(model string) bool {
+	all := p.Configs[model]
+	return len(all) == 1 && all[0].Name == builtinLane
+}
+
 // lanes returns the lanes of each model. The list is empty for a built-in model.
 func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	byModel := make(map[string][]plan.Lane)

@@ -179,6 +179,15 @@ func (r *Recount) Add(a *assay.Attempt) bool {
 	return p.kept
 }
 
+// Stands reports whether a trial is planned, and whether it is to run.
+func (r *Recount) Stands(id assay.TrialID) (planned, pending bool) {
+	if r.known == nil {
+		r.index()
+	}
+	p, planned := r.known[trialKey(id)]
+	return planned, planned && p.kept && !p.settled
+}
+
 // Each calls visit with every planned trial, in no order, unless no attempt was counted.
 func (r *Recount) Each(visit func(Planned)) {
 	for _, p := range r.known {

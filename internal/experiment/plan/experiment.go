@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -58,6 +59,7 @@ type Experiment struct {
 	User string `yaml:"user" json:"user,omitempty"`
 	// These fields define how `assay run` proceeds. The store does not keep them.
 	Workers Workers `yaml:"workers" json:"-"`
+	Save    string  `yaml:"save" json:"-"`    // SaveTurns, which is the default, or SaveAttempts
 	Metrics string  `yaml:"metrics" json:"-"` // the address that serves metrics
 	Notify  string  `yaml:"notify" json:"-"`  // the environment variable with a webhook
 	Logs    string  `yaml:"logs" json:"-"`    // the directory of logs, or NoLogs
@@ -99,6 +101,9 @@ const (
 	BuiltinLibrary    = "builtin"
 	// NoLogs as the value of logs turns logs off.
 	NoLogs = "none"
+	// What a run has on disk before it goes on: each reply of a model, or only ended attempts.
+	SaveTurns    = "turns"
+	SaveAttempts = "attempts"
 )
 
 // Load reads an experiment file, fills in the defaults and checks it. Paths in the file are
@@ -291,6 +296,7 @@ func (e *Experiment) check() error {
 			"several_calls", "setting of several_calls", e.SeveralCalls,
 			[]string{execute, assay.RefuseSeveral},
 		},
+		{"save", "setting of save", cmp.Or(e.Save, SaveTurns), []string{SaveTurns, SaveAttempts}},
 	} {
 		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
 			return err

@@ -42,6 +42,13 @@ type assignment struct {
 	concluded chan struct{} // closed when the worker may forget it
 }
 
+// A Rewinder is a provider that keeps the replies of an attempt. Rewind is called when another worker
+// begins the attempt again, whose requests then get the same replies.
+type Rewinder interface {
+	assay.Provider
+	Rewind()
+}
+
 // An asked is a request of an attempt to its model. Its reply is set when done is closed.
 type asked struct {
 	done     chan struct{}
@@ -80,6 +87,9 @@ func (o *assignment) end() {
 func (o *assignment) hand(m *member, try string, now time.Time) {
 	for _, a := range o.asked {
 		a.cancel()
+	}
+	if r, ok := o.provider.(Rewinder); ok && o.begun > 0 {
+		r.Rewind()
 	}
 	o.begun++
 	o.token = rand.Text()

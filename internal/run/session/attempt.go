@@ -91,8 +91,9 @@ func (p *places) add(place int) {
 }
 
 // recall finds out how the experiment stands before the run, and which trials the run leaves out:
-// those that are done, or those that the user did not choose.
-func (s *Session) recall(ctx context.Context) error {
+// those that are done, or those that the user did not choose. It decides about the attempts that
+// earlier runs have left.
+func (s *Session) recall(ctx context.Context, left *journal) error {
 	r, err := s.recount(ctx)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *Session) recall(ctx context.Context) error {
 	for _, stop := range s.stopper.Stops() {
 		s.note(stop.String())
 	}
-	return nil
+	return s.resume(ctx, left, r)
 }
 
 // recount counts what the store has. Trials that the user chose are to be done again.
@@ -241,6 +242,8 @@ func (s *Session) event(e engine.Event) {
 		s.flights.end(e.Trial.ID)
 		if e.Err != nil { // the run ends
 			s.drainPools()
+		} else {
+			s.journal.write(entry{ID: e.Trial.ID, Over: true})
 		}
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)

@@ -28,43 +28,106 @@ type gated struct {
 	over   bool
 	began  bool          // in the journal
 	bill   assay.Attempt // only its tokens and dollars
+	asks   question      // of the agent
+
+	// kept is true if replies are in the journal before the attempt goes on.
+	kept bool
 }
 
 func newGate(ctx context.Context, s *Session, trial *assay.Trial) *gated {
 	g := &gated{session: s, trial: trial}
 	g.ctx, g.end = context.WithCancelCause(ctx)
+	if g.kept = s.keeps(trial.Model); g.kept {
+		var replies int
+		replies, g.bill = s.journal.rewind(trial.ID)
+		g.began = replies >= 0
+		s.resumed.attempt(replies)
+	}
 	return g
 }
 
+// Rewind lets another worker begin the attempt again, with the replies so far.
+func (g *gated) Rewind() { g.session.journal.rewind(g.trial.ID) }
+
 // Chat implements [assay.Provider].
 func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
-	paid := g.mayCost(req)
-	if err := g.begin(paid); err != nil {
+	var to uint64
+	if g.kept {
+		to = g.identify(req)
+		if resp := g.replay(req, to); resp != nil {
+			return resp, nil
+		}
+	}
+	most := 0
+	if g.mayCost(req) {
+		most = lane.MostTokens(req)
+	}
+	if err := g.begin(most > 0); err != nil {
 		return new(assay.Response), err
 	}
 	defer g.asking.Done()
-	if paid {
-		tokens := lane.MostTokens(req)
-		g.session.journal.write(entry{ID: g.trial.ID, Asked: tokens})
-		defer g.session.journal.write(entry{ID: g.trial.ID, Asked: -tokens})
+	if most > 0 {
+		g.session.journal.write(entry{ID: g.trial.ID, Asked: most})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })()
 	ctx = lane.OnSpent(ctx, func(r *assay.Response) *assay.Fault { return g.spend(req, r) })
+	began := time.Now()
+	resp, err := g.ask(ctx, req)
+	switch {
+	case g.kept && err == nil:
+		g.session.journal.keep(g.trial.ID, req.User, most, &reply{
+			To: to, Began: began, Ended: time.Now(), Response: *resp,
+		})
+	case most > 0:
+		g.session.journal.write(entry{ID: g.trial.ID, Asked: -most})
+	}
+	g.answered(req, resp)
+	return resp, err
+}
+
+// ask sends a request through the lanes of its model.
+func (g *gated) ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	if req.User {
-		resp, err := g.session.pools.ByModel[req.Model].Chat(ctx, req)
-		g.answered(req, resp)
-		return resp, err
+		return g.session.pools.ByModel[req.Model].Chat(ctx, req)
 	}
 	g.session.starters.acted(g.trial.Model)
 	began := time.Now()
 	pool := g.session.pools.ByModel[g.trial.Model]
 	resp, err := pool.Chat(lane.OnProgress(ctx, g.progress), req)
 	g.session.flights.does(g.trial.ID, Acting)
-	g.session.chat(g.trial.ID, began, resp, err)
-	g.answered(req, resp)
+	g.session.chat(g.trial.ID, assay.Span{Began: began, Ended: time.Now()}, resp, err)
 	return resp, err
+}
+
+func (g *gated) identify(req *assay.Request) uint64 {
+	if req.User { // its conversation may be any
+		return new(question).next(req)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asks.next(req)
+}
+
+// replay returns the reply to a request that was asked before the run was killed, or a worker lost.
+func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
+	s := g.session
+	r, lost := s.journal.replay(g.trial.ID, req.User, to)
+	if lost > 0 {
+		s.resumed.differs(lost)
+		s.note("an attempt went on differently than before its run was killed or its worker was lost, " +
+			"because a prompt or a tool has changed; from that turn on, its model is asked again")
+	}
+	if r == nil {
+		return nil
+	}
+	if !req.User {
+		s.flights.does(g.trial.ID, Asking)
+		s.flights.does(g.trial.ID, Acting)
+		s.chat(g.trial.ID, assay.Span{Began: r.Began, Ended: r.Ended}, &r.Response, nil)
+	}
+	return &r.Response
 }
 
 // mayCost reports whether a request may cost money.
@@ -78,8 +141,8 @@ func (g *gated) mayCost(req *assay.Request) bool {
 	})
 }
 
-// begin permits a request, which has to be Done. The first one that may cost money opens the attempt
-// in the journal.
+// begin permits a request, which has to be Done. The first one that may cost money, or whose reply is
+// kept, opens the attempt in the journal.
 func (g *gated) begin(paid bool) error {
 	if f := g.session.stopper.Allow(g.trial.Cell); f != nil {
 		return f
@@ -92,9 +155,10 @@ func (g *gated) begin(paid bool) error {
 		}
 	}
 	g.asking.Add(1)
-	if paid && !g.began {
+	if (paid || g.kept) && !g.began {
 		g.began = true
-		g.session.journal.write(entry{Trial: g.trial, At: time.Now().UTC()})
+		s := g.session
+		s.journal.write(entry{Trial: g.trial, Round: s.options.Retry[g.trial.ID], At: time.Now().UTC()})
 	}
 	return nil
 }
@@ -122,7 +186,7 @@ func (g *gated) progress(sent bool) {
 func (g *gated) spend(req *assay.Request, resp *assay.Response) *assay.Fault {
 	spent, _ := resp.Spent(req)
 	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate, resp.Lost)
-	if resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 {
+	if resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}) {
 		g.session.journal.write(entry{
 			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User,
 		})

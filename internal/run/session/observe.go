@@ -61,9 +61,9 @@ func (s *Session) observed(f func(Observer)) {
 }
 
 // chat remembers a turn of an episode in flight, if an observer is interested.
-func (s *Session) chat(id assay.TrialID, began time.Time, resp *assay.Response, err error) {
+func (s *Session) chat(id assay.TrialID, took assay.Span, resp *assay.Response, err error) {
 	if len(s.options.Observers) > 0 {
-		s.flights.chat(id, Chat{assay.Span{Began: began, Ended: time.Now()}, *resp, err})
+		s.flights.chat(id, Chat{took, *resp, err})
 	}
 }
 

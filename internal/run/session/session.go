@@ -129,6 +129,7 @@ type Session struct {
 	starters *starters
 	unsaved  atomic.Int32 // attempts that could not be saved
 	journal  *journal
+	resumed  resumed
 	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
 }
 
@@ -156,7 +157,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		tasks:   library.NewCache(j.Library),
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
-		log: slog.New(slog.DiscardHandler), journal: &journal{broke: true},
+		log: slog.New(slog.DiscardHandler), journal: &journal{broke: true}, // until the run has begun
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
@@ -171,7 +172,8 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	defer s.pools.Close()
 	s.db, s.locked = db, db.Locked
-	if err := s.recoverBills(ctx); err != nil {
+	left, err := s.readLeft(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.pools.Recall(ctx, db); err != nil {
@@ -186,7 +188,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		Request: time.Duration(s.Experiment.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
 		Sent: sent,
 	})
-	if err := s.recall(ctx); err != nil {
+	if err := s.recall(ctx, left); err != nil {
 		return nil, err
 	}
 	pending, before := s.unsettled()
@@ -220,7 +222,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, closeRunners())
 	}
-	s.journal = s.newJournal()
+	s.journal = s.openJournal(left)
 	defer s.journal.close()
 	s.openLog()
 	for _, note := range s.pools.Notes {

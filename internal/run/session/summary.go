@@ -32,7 +32,9 @@ type Summary struct {
 	// Unsaved counts the attempts that could not be saved. Their trials stay pending.
 	Unsaved int `json:"unsaved,omitempty"`
 	Usage
-	Wall float64 `json:"wall_s"`
+	// Resumed counts the attempts of earlier runs that this one went on with.
+	Resumed Resumed `json:"resumed,omitzero"`
+	Wall    float64 `json:"wall_s"`
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
@@ -180,7 +182,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
 		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
-		Wall:    wall.Seconds(),
+		Resumed: s.resumed.Resumed, Wall: wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.tally.Stops(), Closed: closed,
 		Exhausted: s.stopper.Exhausted(),
 		GivenUp:   givenUp, ParkedFor: s.tally.ParkedFor(givenUp...),

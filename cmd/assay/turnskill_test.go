@@ -1,0 +1,216 @@
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
+)
+
+// A turnCounter is an endpoint that counts how often each turn is asked for: a request with the same
+// text is the same turn, of one of the trials that have the same conversation so far.
+type turnCounter struct {
+	url      string
+	latency  time.Duration
+	inFlight atomic.Int64
+
+	mu    sync.Mutex
+	asked map[[sha256.Size]byte]int
+	all   int
+}
+
+func countTurns(t *testing.T, latency time.Duration) *turnCounter {
+	t.Helper()
+	to, err := url.Parse(serve(t).url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &turnCounter{latency: latency, asked: make(map[[sha256.Size]byte]int)}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // the client was killed
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		c.inFlight.Add(1)
+		defer c.inFlight.Add(-1)
+		c.mu.Lock()
+		c.asked[sha256.Sum256(body)]++
+		c.all++
+		c.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		time.Sleep(c.latency/2 + time.Duration(rand.Int64N(int64(c.latency))))
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+func (c *turnCounter) turns() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
+
+// counts returns how often each turn was asked for, and forgets it.
+func (c *turnCounter) counts() map[[sha256.Size]byte]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.asked
+	c.asked, c.all = make(map[[sha256.Size]byte]int), 0
+	return was
+}
+
+// turnsExperiment writes an experiment whose searcher takes 15 turns a trial. Its other model has all
+// kinds of outcomes.
+func turnsExperiment(t *testing.T, dir, url string, tasks, most int, more string) string {
+	t.Helper()
+	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
+		"    models:\n"+
+		"      long: {deployments: [sim-searcher], serves: [%s], price: {input: 0, output: 0}, limits: {concurrency: %d}}\n"+
+		"      short: {deployments: [sim-listed], serves: [%s], price: {input: 0, output: 0}, limits: {concurrency: %d}}\n",
+		url, sim.Searcher, most, sim.Listed, most))
+	return file(t, dir, "turns.yaml", fmt.Sprintf("providers: providers.yaml\n"+
+		"variants: [optimal]\nloops: {search: off, repeat: off}\nparts:\n"+
+		"  - {name: long, models: [long], tasks_per_type: %d, repeats: 20}\n"+
+		"  - {name: short, models: [short], tasks_per_type: 4, reliabilities: [0.8, 0.5]}\n"+
+		"models: [long, short]\n%s", tasks, more))
+}
+
+// TestKillsCostOnlyRequestsInFlight kills a run again and again, with SIGKILL and at random moments.
+// No turn is asked for twice except for those that were in flight at a kill, and the outcomes, the
+// conversations and the report are those of a run that was never killed.
+func TestKillsCostOnlyRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	kills, tasks, most := 20, 16, 20
+	if testing.Short() {
+		kills, tasks = 3, 1
+	}
+	server, dir := countTurns(t, 20*time.Millisecond), t.TempDir()
+	experiment := turnsExperiment(t, dir, server.url, tasks, most, "")
+	calm, killed := filepath.Join(dir, "calm.db"), filepath.Join(dir, "killed.db")
+	env := map[string]string{"K": "sk-0123456789"}
+	must(t, env, "run", experiment, "--store", calm, "--quiet")
+	once, all := server.turns(), 0
+	want := server.counts()
+
+	lost := 0
+	for range kills {
+		cmd := program(t, "run", experiment, "--store", killed, "--display", "none")
+		cmd.Env = append(os.Environ(), "K=sk-0123456789")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until := server.turns() + once/(kills+1) + rand.IntN(most)
+		waitFor(t, func() bool { return server.turns() >= until })
+		lost += int(server.inFlight.Load())
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	out := must(t, env, "run", experiment, "--store", killed, "--display", "json").out
+	all = server.turns()
+	again := 0
+	for turn, n := range server.counts() {
+		if n > want[turn] {
+			again += n - want[turn]
+		}
+	}
+	t.Logf("%d turns; %d kills with %d requests in flight; %d turns were asked for again",
+		once, kills, lost, again)
+	if all-once != again {
+		t.Errorf("%d requests undisturbed, %d with kills, and %d of them again", once, all, again)
+	}
+	if again == 0 || again > kills*2*most {
+		t.Errorf("%d turns were asked for again in %d kills with at most %d in flight", again, kills, 2*most)
+	}
+	var done struct {
+		Resumed struct{ Attempts, Replies, Differed int }
+	}
+	raw, err := json.Marshal(lastEvent(t, out))
+	if err == nil {
+		err = json.Unmarshal(raw, &done)
+	}
+	if r := done.Resumed; err != nil || r.Attempts == 0 || r.Replies < 2*r.Attempts || r.Differed > 0 {
+		t.Errorf("the last run went on with %+v, %v", r, err)
+	}
+	if _, err := os.Stat(killed + ".bills"); !os.IsNotExist(err) {
+		t.Errorf("the journal is left: %v", err)
+	}
+	if diff := cmp.Diff(lasting(t, calm), lasting(t, killed)); diff != "" {
+		t.Errorf("the attempts differ (-undisturbed +killed):\n%s", diff)
+	}
+	inAnyOrder := cmpopts.EquateApprox(0, 1e-9) // of sums
+	if diff := cmp.Diff(reported(t, calm), reported(t, killed), inAnyOrder); diff != "" {
+		t.Errorf("the reports differ (-undisturbed +killed):\n%s", diff)
+	}
+	must(t, nil, "store", "verify", "--store", killed)
+}
+
+// lasting returns a store's attempts by trial, without what depends on clocks and kills.
+func lasting(t *testing.T, store string) map[assay.TrialID]assay.Attempt {
+	t.Helper()
+	all := make(map[assay.TrialID]assay.Attempt)
+	for _, a := range attempts(t, store) {
+		if before, ok := all[a.ID]; ok {
+			t.Errorf("trial %s has two attempts: %s %s and %s %s", a.ID, before.Level, before.FaultDetail,
+				a.Level, a.FaultDetail)
+		}
+		a.Run, a.StartedAt, a.FinishedAt = "", time.Time{}, time.Time{}
+		a.QueuedMS, a.WorkingMS, a.UnpricedTokens = 0, 0, 0
+		all[a.ID] = a
+	}
+	return all
+}
+
+// reported returns the figures of a store's report that do not depend on clocks and on how many runs
+// it took.
+func reported(t *testing.T, store string) map[string]any {
+	t.Helper()
+	var report map[string]any
+	decode(t, must(t, nil, "report", "--store", store, "--json").out, &report)
+	for _, ofRuns := range []string{"lanes", "speed", "reproduction", "headline", "warnings", "killed_runs"} {
+		delete(report, ofRuns)
+	}
+	withoutTimes(report)
+	return report
+}
+
+// withoutTimes removes measured times.
+func withoutTimes(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range v {
+			if strings.Contains(name, "_s_") || strings.HasSuffix(name, "_s") {
+				delete(v, name)
+			}
+			withoutTimes(field)
+		}
+	case []any:
+		for _, x := range v {
+			withoutTimes(x)
+		}
+	}
+}
