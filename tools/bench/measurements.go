@@ -30,6 +30,7 @@ var measurements = []measurement{
 	{"2i", "1,000 calls of 250 ms, 50 at once, of which 1 % hang", 100, (*bench).stragglers},
 	{"2j", "100,000 episodes in flight over HTTP/2, and 10,000 over HTTP", 140, (*bench).inFlight},
 	{"2k", "CPU of Assay for each call of a tool", 60, (*bench).steps},
+	{"2l", "replies on disk before attempts go on, and without", 400, (*bench).kept},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"5", "a hundred kills", 100, (*bench).kills},
 	{"8a", "how much the libraries of twenty seeds differ in difficulty", 400, (*bench).calibration},

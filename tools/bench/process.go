@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -32,6 +33,9 @@ type usage struct {
 	wall, cpu time.Duration
 	// peakMB is the peak resident memory, or 0 if the system does not report it.
 	peakMB float64
+	// written is the number of bytes that the process made the disk write, or 0 if the system does
+	// not report it.
+	written int64
 }
 
 // start starts a command. It calls line with each line of the command's standard
@@ -117,6 +121,10 @@ func (p *childProcess) wait() (usage, error) {
 		wall:   wall,
 		cpu:    state.UserTime() + state.SystemTime(),
 		peakMB: float64(p.peak.Load()) / 1024,
+	}
+	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
+		const block = 512
+		u.written = r.Oublock * block
 	}
 	if err != nil {
 		const most = 2000

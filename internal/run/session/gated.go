@@ -72,19 +72,44 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })()
-	ctx = lane.OnSpent(ctx, func(r *assay.Response) *assay.Fault { return g.spend(req, r) })
+	var replies bill
+	ctx = lane.OnSpent(ctx, func(r *assay.Response) *assay.Fault { return g.spend(req, r, &replies) })
 	began := time.Now()
 	resp, err := g.ask(ctx, req)
+	e := replies.entry(g.trial.ID, req.User)
+	e.Asked = -most
 	switch {
 	case g.kept && err == nil:
-		g.session.journal.keep(g.trial.ID, req.User, most, &reply{
-			To: to, Began: began, Ended: time.Now(), Response: *resp,
-		})
-	case most > 0:
-		g.session.journal.write(entry{ID: g.trial.ID, Asked: -most})
+		e.Reply = &reply{To: to, Began: began, Ended: time.Now(), Response: *resp}
+		g.session.journal.keep(e)
+	case most > 0 || e.Spent != nil:
+		g.session.journal.write(e)
 	}
 	g.answered(req, resp)
 	return resp, err
+}
+
+// A bill has the part of a turn's cost that is not in the journal yet. If the reply is kept, both are
+// one entry.
+type bill struct {
+	mu   sync.Mutex
+	used assay.Usage
+	cost float64
+}
+
+func (b *bill) add(r *assay.Response) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used, b.cost = b.used.Add(r.Usage), assay.RoundUSD(b.cost+r.Cost)
+}
+
+func (b *bill) entry(id assay.TrialID, user bool) entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used == (assay.Usage{}) {
+		return entry{ID: id, User: user}
+	}
+	return entry{ID: id, User: user, Spent: &b.used, Cost: b.cost}
 }
 
 // ask sends a request through the lanes of its model.
@@ -183,10 +208,13 @@ func (g *gated) progress(sent bool) {
 }
 
 // spend counts a request against the budgets. It returns a fault if one of them is spent.
-func (g *gated) spend(req *assay.Request, resp *assay.Response) *assay.Fault {
+func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *assay.Fault {
 	spent, _ := resp.Spent(req)
 	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate, resp.Lost)
-	if resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}) {
+	switch {
+	case g.kept && resp.Message.Role != "":
+		replies.add(resp)
+	case resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}):
 		g.session.journal.write(entry{
 			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User,
 		})

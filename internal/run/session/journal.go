@@ -17,12 +17,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// mostJournal is the size in bytes at which a journal is written anew, with open attempts only.
-// Replies of open attempts permit more.
+// mostJournal is the size in bytes at which a journal is written anew, with open attempts only. It is
+// larger if these take much.
 const mostJournal = 16 << 20
 
 // A journal is a file next to the store about the attempts that are not in the store: those in
@@ -40,12 +42,26 @@ type journal struct {
 	file  *os.File // nil before the first entry, and after a failure
 	size  int64    // of the file
 	broke bool
-	open  map[assay.TrialID]*openAttempt
-	// written counts the bytes of all files so far, and synced those that are on disk for sure.
-	written, synced int64
-	syncing         bool
-	progress        sync.Cond // of synced
+	// renewed is the size with which the file began.
+	renewed int64
+	open    map[assay.TrialID]*openAttempt
+	// group has the replies that wait for the next flush, and latest is how many the one before had.
+	group    *replyGroup
+	latest   int
+	flushing bool
+	progress sync.Cond // of groups
 }
+
+// A replyGroup has replies that are flushed together.
+type replyGroup struct {
+	entries []entry
+	lines   []byte // the entries as JSON
+	onDisk  bool
+}
+
+// lull is how long a group of replies waits for more, if there are several at a time. A flush writes
+// whole pages, however few replies it has. No slot of a lane is held meanwhile.
+const lull = 50 * time.Millisecond
 
 // An entry is a line of a journal.
 type entry struct {
@@ -66,6 +82,8 @@ type entry struct {
 	Cost  float64      `json:"cost,omitempty"`
 	User  bool         `json:"user,omitempty"`
 	Reply *reply       `json:"reply,omitempty"`
+	// Packed has entries, one a line, compressed together.
+	Packed []byte `json:"packed,omitempty"`
 	// Over says that the attempt is in the store.
 	Over bool `json:"over,omitempty"`
 }
@@ -92,8 +110,9 @@ type openAttempt struct {
 
 // A place is where a journal has an entry with a reply.
 type place struct {
-	at   int64
+	at   int64 // of the line
 	size int
+	nth  int // of the entries that are packed in it
 	to   uint64
 	user bool
 	used bool // in this pass through the attempt
@@ -118,19 +137,22 @@ func (j *journal) apply(e entry, at place) {
 		return
 	}
 	o := j.open[e.ID]
-	if o == nil {
+	switch {
+	case o == nil:
+		return
+	case e.Over:
+		delete(j.open, e.ID)
 		return
 	}
 	o.asked += e.Asked
-	switch {
-	case e.Over:
-		delete(j.open, e.ID)
-	case e.Reply != nil:
+	if e.Reply != nil {
 		at.to, at.user = e.Reply.To, e.User
 		o.replies = append(o.replies, at)
 		if e.User {
 			o.bill.UserRequests += e.Reply.Response.Waits.Requests
 		}
+	}
+	switch {
 	case e.Spent != nil && e.User:
 		o.bill.AddUser(&assay.Response{Usage: *e.Spent, Cost: e.Cost})
 	case e.Spent != nil:
@@ -147,79 +169,91 @@ func (j *journal) write(e entry) {
 }
 
 func (j *journal) writeLocked(e entry, line []byte, err error) {
-	if j.broke {
-		return
+	if at, ok := j.addLocked(line, err); ok {
+		j.apply(e, at)
 	}
-	if err == nil && (j.file == nil || j.size > mostJournal+2*j.keptLocked()) {
+}
+
+// addLocked adds a line to the file, unless it cannot be encoded. After an error there is no journal.
+func (j *journal) addLocked(line []byte, err error) (at place, ok bool) {
+	if j.broke {
+		return at, false
+	}
+	if err == nil && (j.file == nil || j.size > mostJournal+2*j.renewed) {
 		err = j.renew()
 	}
-	var at place
 	if err == nil {
 		at, err = j.append(line)
 	}
 	if err != nil {
 		j.fail(err)
-		return
 	}
-	j.apply(e, at)
-}
-
-// keptLocked returns how many bytes the replies of open attempts take.
-func (j *journal) keptLocked() (n int64) {
-	if j.size <= mostJournal {
-		return 0 // it does not matter
-	}
-	for _, o := range j.open {
-		for _, p := range o.replies {
-			n += int64(p.size)
-		}
-	}
-	return n
+	return at, err == nil
 }
 
 func (j *journal) fail(err error) {
 	if !j.broke {
 		j.broke = true
 		j.failed(err)
-		j.progress.Broadcast()
 	}
 }
 
-// keep adds the reply of a turn that could use so many tokens, and returns when it is on disk.
-func (j *journal) keep(id assay.TrialID, user bool, asked int, r *reply) {
-	e := entry{ID: id, User: user, Asked: -asked, Reply: r}
-	line, err := encodeLine(e)
+// keep adds an entry with a reply, and returns when it is on disk. One caller flushes for all that
+// wait.
+func (j *journal) keep(e entry) {
+	line, err := json.Marshal(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.writeLocked(e, line, err)
-	if o := j.open[id]; o != nil && len(o.replies) > 0 {
-		o.replies[len(o.replies)-1].used = true
+	if err != nil {
+		j.fail(err)
+		return
 	}
-	j.syncLocked(j.written)
-}
-
-// syncLocked waits until so many bytes are on disk. One caller flushes for all that wait.
-func (j *journal) syncLocked(upTo int64) {
-	for j.synced < upTo && !j.broke {
-		if j.syncing {
+	if j.group == nil {
+		j.group = new(replyGroup)
+	}
+	g := j.group
+	g.entries = append(g.entries, e)
+	g.lines = append(append(g.lines, line...), '\n')
+	for !g.onDisk && !j.broke {
+		if j.flushing {
 			j.progress.Wait()
 			continue
 		}
-		j.syncing = true
-		file, end := j.file, j.written
-		j.mu.Unlock()
-		err := file.Sync()
-		j.mu.Lock()
-		j.syncing = false
-		switch {
-		case j.synced >= end: // in a newer file
-		case err != nil:
-			j.fail(err)
-		default:
-			j.synced = end
-		}
+		j.flushing = true
+		j.flushLocked()
+		j.flushing = false
 		j.progress.Broadcast()
 	}
+}
+
+// flushLocked puts the group on disk. It lets the lock go meanwhile.
+func (j *journal) flushLocked() {
+	if len(j.group.entries) > 1 || j.latest > 1 {
+		j.mu.Unlock()
+		time.Sleep(lull)
+		j.mu.Lock()
+	}
+	g := j.group
+	j.group, j.latest = nil, len(g.entries)
+	at, ok := j.addLocked(encodeLine(entry{Packed: packer().EncodeAll(g.lines, nil)}))
+	if !ok {
+		return
+	}
+	for i, e := range g.entries {
+		at.nth = i
+		j.apply(e, at)
+		if o := j.open[e.ID]; o != nil {
+			o.replies[len(o.replies)-1].used = true
+		}
+	}
+	file := j.file
+	j.mu.Unlock()
+	err := file.Sync()
+	j.mu.Lock()
+	if err != nil && j.file == file { // a new file is on disk
+		j.fail(err)
+	}
+	g.onDisk = true
 }
 
 // renew begins a file with the open attempts, and puts it on disk.
@@ -257,9 +291,7 @@ func (j *journal) renew() (err error) {
 	if err == nil {
 		err = store.SyncDir(filepath.Dir(j.path))
 	}
-	if err == nil {
-		j.synced = j.written
-	}
+	j.renewed = j.size
 	return err
 }
 
@@ -279,22 +311,32 @@ func (j *journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error 
 			return err
 		}
 	}
-	for i, p := range o.replies {
+	if len(o.replies) == 0 {
+		return nil
+	}
+	var lines []byte
+	for _, p := range o.replies {
 		e, err := readEntry(old, p)
 		if err != nil {
 			return err
 		}
-		e.Asked = 0 // the sum is above
-		line, err := encodeLine(e)
-		if err == nil {
-			p, err = j.append(line)
-		}
+		// Their sums are above.
+		line, err := json.Marshal(entry{ID: id, User: e.User, Reply: e.Reply})
 		if err != nil {
 			return err
 		}
-		o.replies[i].at, o.replies[i].size = p.at, p.size
+		lines = append(append(lines, line...), '\n')
 	}
-	return nil
+	line, err := encodeLine(entry{Packed: packer().EncodeAll(lines, nil)})
+	if err != nil {
+		return err
+	}
+	at, err := j.append(line)
+	for i := range o.replies {
+		p := &o.replies[i]
+		p.at, p.size, p.nth = at.at, at.size, i
+	}
+	return err
 }
 
 // appendEntry adds an entry to the file without applying it.
@@ -310,7 +352,6 @@ func (j *journal) append(line []byte) (place, error) {
 	_, err := j.file.Write(line)
 	at := place{at: j.size, size: len(line)}
 	j.size += int64(len(line))
-	j.written += int64(len(line))
 	return at, err
 }
 
@@ -331,13 +372,52 @@ func decodeLine(line []byte) (e entry, err error) {
 	return e, json.Unmarshal(text, &e)
 }
 
+// readEntry reads an entry that is packed in a line.
 func readEntry(file io.ReaderAt, p place) (e entry, err error) {
 	line := make([]byte, p.size)
-	if _, err = file.ReadAt(line, p.at); err == nil {
-		e, err = decodeLine(line)
+	if _, err = file.ReadAt(line, p.at); err != nil {
+		return e, err
 	}
-	return e, err
+	if e, err = decodeLine(line); err != nil {
+		return e, err
+	}
+	all, err := e.unpack()
+	if err != nil || p.nth >= len(all) || all[p.nth].Reply == nil {
+		return e, errors.Join(errors.New("the journal has changed"), err)
+	}
+	return all[p.nth], nil
 }
+
+// unpack returns the entries that are packed in e, or else e.
+func (e entry) unpack() (all []entry, err error) {
+	if e.Packed == nil {
+		return []entry{e}, nil
+	}
+	lines, err := unpacker().DecodeAll(e.Packed, nil)
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(lines)); d.More(); {
+		var one entry
+		if err := d.Decode(&one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+		return w
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		r, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		return r
+	})
+)
 
 // rewind begins another pass through an attempt, in which its replies are given again. It returns
 // their number, and what the attempt has cost, or -1 if it has not begun.
@@ -371,7 +451,7 @@ func (j *journal) replay(id assay.TrialID, user bool, to uint64) (r *reply, lost
 			continue
 		}
 		e, err := readEntry(j.file, *p)
-		if err != nil || e.Reply == nil {
+		if err != nil {
 			break
 		}
 		p.used = true
@@ -453,10 +533,13 @@ func (j *journal) read() error {
 			return fmt.Errorf("%s: %w", j.path, err)
 		}
 		e, err := decodeLine(line)
-		if err != nil {
+		all, failed := e.unpack()
+		if err != nil || failed != nil {
 			return nil
 		}
-		j.apply(e, place{at: at, size: len(line)})
+		for i, e := range all {
+			j.apply(e, place{at: at, size: len(line), nth: i})
+		}
 		at += int64(len(line))
 		j.size = at
 	}
