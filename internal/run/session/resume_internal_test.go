@@ -1,0 +1,274 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// A mortal is a model whose reply depends on how many it has given in the conversation.
+type mortal struct {
+	replies []assay.Message
+	// dies is called instead of the reply to the request after so many, if it is set.
+	after int
+	dies  func()
+	asked int
+}
+
+func (m *mortal) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	given := 0
+	for _, msg := range req.Messages {
+		if msg.Role == assay.Assistant {
+			given++
+		}
+	}
+	if m.dies != nil && given == m.after {
+		m.dies()
+		<-ctx.Done()
+		return &assay.Response{}, ctx.Err()
+	}
+	m.asked++
+	return &assay.Response{
+		Message: m.replies[given%len(m.replies)], ServedModel: "m", Finish: fmt.Sprint("stop", given%2),
+		Usage: assay.Usage{InputTokens: 100 + len(req.Messages), OutputTokens: 1 + given},
+	}, nil
+}
+
+// sessionAt returns a session whose model is p, with what the journal at a path has left.
+func sessionAt(path string, p assay.Provider) (*Session, error) {
+	config := lane.Config{
+		Name: "gw/K/m", Provider: p, Orders: "m", Limits: lane.Limits{Concurrency: 2},
+		Price: lane.Price{Input: 1, Output: 2},
+	}
+	pools := &job.Pools{
+		ByModel: map[string]*lane.Pool{"m": lane.NewPool("m", []lane.Config{config}, lane.Options{
+			Request: time.Hour,
+		})},
+		Configs: map[string][]lane.Config{"m": {config}},
+	}
+	s := newSession(&job.Job{Experiment: &plan.Experiment{Name: "e", Models: []string{"m"}}},
+		Options{Store: path}, pools)
+	s.id = "r"
+	left := newJournal(journalPath(path), entry{}, func(error) {})
+	if err := left.read(); err != nil {
+		return nil, err
+	}
+	s.journal = s.openJournal(left)
+	return s, nil
+}
+
+// A stage is a library with a task of it.
+type stage struct {
+	world    string
+	catalog  *assay.Catalog
+	task     assay.Task
+	variants []string
+}
+
+func stages(t *testing.T) (all []stage) {
+	t.Helper()
+	listed := assay.NewCatalog([]assay.Tool{
+		{
+			Name: "file_reader", Category: "file", Operation: "reader", Description: "Read a file.",
+			Errors: []assay.ToolError{{Code: "TIMEOUT", Description: "It took too long."}},
+		},
+		{
+			Name: "row_parser", Category: "row", Operation: "parser", Description: "Parse rows.",
+			Errors:       []assay.ToolError{{Code: "TIMEOUT", Description: "It took too long."}},
+			Dependencies: []string{"file_reader"},
+		},
+	})
+	for _, w := range world.Simulated {
+		all = append(all, stage{w, listed, assay.Task{
+			ID: "rows", Type: "simple_task", Difficulty: "easy", Description: "Read the file, parse the rows.",
+			Inputs: json.RawMessage(`{"source":"a.csv"}`), Expected: json.RawMessage(`{"success":true}`),
+			Required: []string{"file_reader", "row_parser"},
+		}, []string{assay.Baseline, assay.Optimal, assay.CoT}})
+	}
+	till := []assay.Tool{
+		{
+			Name: "pay", Effect: "pays", Schema: json.RawMessage(
+				`{"properties":{"euros":{"type":"number"}},"required":["euros"],"type":"object"}`),
+		},
+		{Name: "flaky", Reliability: .5, Faults: "before=1", Schema: json.RawMessage(`{"type":"object"}`)},
+	}
+	all = append(all, stage{world.OwnName, assay.NewCatalog(till).With(assay.Script{
+		Name: "t.star", Source: "def pay(state, euros):\n    state['paid'] = state.get('paid', 0) + euros\n" +
+			"    return state['paid']\n\ndef flaky(state):\n    return True\n",
+	}, nil), assay.Task{
+		ID: "pay", Description: "Pay 25 euros.", Tools: []string{"pay", "flaky"}, State: json.RawMessage(`{}`),
+		Judge: &assay.Judge{State: json.RawMessage(`{"paid":25}`)},
+	}, []string{assay.Baseline}})
+	web := httptest.NewServer(environmenttest.Handler(""))
+	shop := assay.NewCatalog([]assay.Tool{till[0], {Name: "refund", Schema: till[0].Schema}}).With(
+		assay.Script{}, &assay.MCPServer{
+			OpenEnv: true, URL: web.URL, Concurrency: 4,
+			Answer: json.RawMessage(`{"type":"message","content":"{answer}"}`),
+		})
+	t.Cleanup(func() {
+		if err := shop.Close(); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	for _, id := range []string{"chat", "refund"} {
+		all = append(all, stage{world.OpenEnv, shop, assay.Task{
+			ID: assay.TaskID(id), Description: "Pay half of 50 euros.", Tools: []string{"pay", "refund"},
+			Reset: json.RawMessage(`{"task_id":"` + id + `"}`), Judge: &assay.Judge{Success: "reward >= 1"},
+		}, []string{assay.Baseline}})
+	}
+	return all
+}
+
+// anyReply draws a reply with calls, words, mistakes or a claim.
+func anyReply(tools string) *rapid.Generator[assay.Message] {
+	return rapid.Custom(func(t *rapid.T) assay.Message {
+		m := assay.Message{Role: assay.Assistant, Content: rapid.SampledFrom([]string{
+			"", "", "I pay.", "TASK_COMPLETED", "Done: é <b> \u2028",
+		}).Draw(t, "content")}
+		for i := range rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3}).Draw(t, "calls") {
+			name := rapid.SampledFrom([]string{
+				"file_reader", "row_parser", "pay", "refund", "flaky", "absent",
+			}).Draw(t, "tool")
+			arguments := rapid.SampledFrom([]string{`{"euros":25}`, `{"euros":5}`, `{}`, `{`}).Draw(t, "arguments")
+			if tools == assay.Discover {
+				arguments = fmt.Sprintf(`{"tool":%q,"arguments":{}}`, name)
+				name = rapid.SampledFrom([]string{"tool_call", "tool_call", "tool_search"}).Draw(t, "function")
+			}
+			m.Calls = append(m.Calls, assay.ToolCall{ID: fmt.Sprint("c", i), Name: name, Arguments: arguments})
+		}
+		if rapid.IntRange(0, 9).Draw(t, "state") == 0 {
+			m.State = &assay.State{Origin: "o", Data: json.RawMessage(`{"a":[1,2]}`)}
+		}
+		return m
+	})
+}
+
+// TestAttemptsGoOnAtAnyTurn kills an attempt during each of its requests, in every world, and goes on
+// with what is on disk. Transcript, outcome and cost are those of the undisturbed attempt, and no turn
+// is asked for twice except for the one in flight.
+func TestAttemptsGoOnAtAnyTurn(t *testing.T) {
+	t.Parallel()
+	for _, st := range stages(t) {
+		t.Run(st.world+" "+string(st.task.ID), func(t *testing.T) { goesOn(t, st) })
+	}
+}
+
+func goesOn(t *testing.T, st stage) {
+	dir, kills := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		trial := assay.Trial{
+			ID: "6dc1cf0f167275e458b4f45cb9d71c61", Seed: rapid.Uint64Range(0, 1<<40).Draw(t, "seed"),
+			Cell: assay.Cell{
+				Model: "m", Variant: rapid.SampledFrom(st.variants).Draw(t, "variant"),
+				Reliability: rapid.SampledFrom([]float64{.3, .7, 1}).Draw(t, "reliability"),
+			},
+			Task: st.task.ID, Setting: assay.Setting{
+				World: st.world, Protocol: assay.Native, Tools: assay.Listed,
+				Turns: rapid.IntRange(1, 8).Draw(t, "turns"), Calls: rapid.IntRange(0, 9).Draw(t, "calls"),
+				Loops: rapid.SampledFrom([]string{"", "none", "repeat=2!"}).Draw(t, "loops"),
+			},
+		}
+		if slices.Contains(world.Simulated, st.world) {
+			trial.Tools = rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "tools")
+		}
+		if rapid.IntRange(0, 4).Draw(t, "limited") == 0 {
+			trial.Tokens = rapid.IntRange(100, 600).Draw(t, "tokens")
+		}
+		replies := rapid.SliceOfN(anyReply(trial.Tools), 1, 8).Draw(t, "replies")
+		runner := episode.NewRunner(st.catalog, time.Hour)
+		play := func(name string, p *mortal) (*assay.Attempt, *assay.Transcript, *Session) {
+			s, err := sessionAt(filepath.Join(dir, name), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if die := p.dies; die != nil {
+				p.dies = func() { die(); cancel() }
+			}
+			g := newGate(ctx, s, &trial)
+			a, tr := runner.Run(ctx, g, &trial, &st.task)
+			a.Charge(g.close())
+			return a, tr, s
+		}
+		begin := func() { _ = os.Remove(journalPath(filepath.Join(dir, "s.db"))) }
+		begin()
+		want, wantScript, _ := play("s.db", &mortal{replies: replies})
+		if want.FaultKind != "" {
+			t.Fatalf("undisturbed, the attempt ends in %s: %s", want.FaultKind, want.FaultDetail)
+		}
+		for k := range wantScript.Turns {
+			begin()
+			died := &mortal{replies: replies, after: k}
+			died.dies = func() {
+				left, err := os.ReadFile(journalPath(filepath.Join(dir, "s.db")))
+				if err == nil {
+					err = os.WriteFile(journalPath(filepath.Join(dir, "killed.db")), left, 0o600)
+				}
+				if err != nil {
+					panic(err)
+				}
+			}
+			_, before, _ := play("s.db", died)
+			again := &mortal{replies: replies}
+			got, script, s := play("killed.db", again)
+			if died.asked != k || died.asked+again.asked != len(wantScript.Turns) {
+				t.Fatalf("%d replies, %d of them before the kill and %d after it", len(wantScript.Turns),
+					died.asked, again.asked)
+			}
+			if r := s.resumed.Resumed; k > 0 && r != (Resumed{Attempts: 1, Replies: k}) {
+				t.Fatalf("resumed %+v, want an attempt with %d replies", r, k)
+			}
+			if diff := cmp.Diff(before.Turns, script.Turns[:k]); diff != "" && k > 0 {
+				t.Fatalf("the turns before the kill (-before +after):\n%s", diff)
+			}
+			if got.UnpricedTokens == 0 {
+				t.Fatal("the request in flight counts as free")
+			}
+			got.UnpricedTokens = want.UnpricedTokens
+			if diff := cmp.Diff(asMeant(t, want, wantScript), asMeant(t, got, script)); diff != "" {
+				t.Fatalf("killed in turn %d (-undisturbed +killed):\n%s", k+1, diff)
+			}
+			kills++
+		}
+	})
+	if kills < 10 {
+		t.Errorf("only %d kills: the test proves nothing", kills)
+	}
+}
+
+// asMeant returns an attempt and its transcript as JSON without times.
+func asMeant(t *rapid.T, a *assay.Attempt, tr *assay.Transcript) string {
+	b, c := *a, *tr
+	b.StartedAt, b.FinishedAt, b.QueuedMS, b.WorkingMS = time.Time{}, time.Time{}, 0, 0
+	c.Turns = slices.Clone(tr.Turns)
+	for i := range c.Turns {
+		c.Turns[i].QueuedMS, c.Turns[i].WorkingMS = 0, 0
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", " ")
+	if err := e.Encode([]any{b, c}); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
