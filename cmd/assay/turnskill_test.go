@@ -169,6 +169,51 @@ func TestKillsCostOnlyRequestsInFlight(t *testing.T) {
 	must(t, nil, "store", "verify", "--store", killed)
 }
 
+// TestKilledWorkerCostsOnlyRequestsInFlight kills a worker, and then the run. Another worker, and the
+// next run without workers, go on at the next turns of its attempts.
+func TestKilledWorkerCostsOnlyRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	server, dir := countTurns(t, 20*time.Millisecond), t.TempDir()
+	experiment := turnsExperiment(t, dir, server.url, 1, most, "workers: {lease: 2s}\n")
+	calm, killed := filepath.Join(dir, "calm.db"), filepath.Join(dir, "killed.db")
+	key := []string{"K=sk-0123456789"}
+	env := map[string]string{"K": "sk-0123456789"}
+	must(t, env, "run", experiment, "--store", calm, "--quiet")
+	once, want := server.turns(), server.counts()
+
+	c := coordinateAt(t, "", key, experiment, "--store", killed, "--serve", ":0")
+	w, _ := c.worker(t, "--name", "killed", "--slots", "40")
+	waitFor(t, func() bool { return server.turns() >= once/3 })
+	_ = w.Process.Kill()
+	_ = w.Wait()
+	c.worker(t, "--name", "other", "--slots", "40")
+	after := server.turns()
+	waitFor(t, func() bool { return server.turns() >= after+once/4 })
+	_ = c.cmd.Process.Kill()
+	<-c.done
+	must(t, env, "run", experiment, "--store", killed, "--quiet")
+
+	again := 0
+	for turn, n := range server.counts() {
+		again += max(0, n-want[turn])
+	}
+	t.Logf("%d turns, of which %d were asked for again", once, again)
+	if kills := 2; again > kills*2*most {
+		t.Errorf("%d turns were asked for again in %d kills with at most %d in flight", again, kills, 2*most)
+	}
+	ignored := func(all map[assay.TrialID]assay.Attempt) map[assay.TrialID]assay.Attempt {
+		for id, a := range all {
+			a.Worker = ""
+			all[id] = a
+		}
+		return all
+	}
+	if diff := cmp.Diff(lasting(t, calm), ignored(lasting(t, killed))); diff != "" {
+		t.Errorf("the attempts differ (-undisturbed +killed):\n%s", diff)
+	}
+}
+
 // lasting returns a store's attempts by trial, without what depends on clocks and kills.
 func lasting(t *testing.T, store string) map[assay.TrialID]assay.Attempt {
 	t.Helper()

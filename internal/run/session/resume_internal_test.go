@@ -272,3 +272,132 @@ func asMeant(t *rapid.T, a *assay.Attempt, tr *assay.Transcript) string {
 	}
 	return text.String()
 }
+
+const someTrial = "6dc1cf0f167275e458b4f45cb9d71c61"
+
+// kept returns a gate of a new session on the journal at a path.
+func kept(t *testing.T, path string, p assay.Provider) *gated {
+	t.Helper()
+	s, err := sessionAt(path, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.journal.close)
+	return newGate(t.Context(), s, &assay.Trial{ID: someTrial, Cell: assay.Cell{Model: "m"}})
+}
+
+// talk sends the n-th request of a conversation that begins with some words.
+func talk(t *testing.T, g *gated, words string, n int, user bool) {
+	t.Helper()
+	req := &assay.Request{Model: "m", User: user, Messages: []assay.Message{{Role: assay.User, Content: words}}}
+	for range n - 1 {
+		req.Messages = append(req.Messages, assay.Message{Role: assay.Assistant}, assay.Message{Role: assay.User})
+	}
+	if _, err := g.Chat(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChangedRequestsAreAskedAgain checks that a reply is given only to the request that it answered,
+// that the replies after it are dropped, and that their cost stays.
+func TestChangedRequestsAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	path, m := filepath.Join(t.TempDir(), "s.db"), &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
+	g := kept(t, path, m)
+	for n := 1; n <= 3; n++ {
+		talk(t, g, "a prompt", n, false)
+	}
+	talk(t, g, "what the user hears", 1, true)
+	paid := g.bill.CostUSD + g.bill.UserCostUSD
+	for _, c := range []struct {
+		words        string
+		asked, again int
+	}{{"a prompt", 0, 0}, {"another prompt", 3, 3}} {
+		g, m.asked = kept(t, path, m), 0
+		if now := g.bill.CostUSD + g.bill.UserCostUSD; now != paid || g.bill.UserRequests != 1 {
+			t.Errorf("%s: the attempt cost $%v with %d requests of the user, and $%v before the kill",
+				c.words, now, g.bill.UserRequests, paid)
+		}
+		talk(t, g, "what the user hears", 1, true)
+		for n := 1; n <= 3; n++ {
+			talk(t, g, c.words, n, false)
+		}
+		if r := g.session.resumed.Resumed; m.asked != c.asked || r.AskedAgain != c.again {
+			t.Errorf("%s: %d turns were asked for, and %+v", c.words, m.asked, r)
+		}
+	}
+}
+
+// TestAnotherWorkerGetsTheReplies checks that an attempt can begin again within a run.
+func TestAnotherWorkerGetsTheReplies(t *testing.T) {
+	t.Parallel()
+	m := &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
+	g := kept(t, filepath.Join(t.TempDir(), "s.db"), m)
+	for range 3 {
+		for n := 1; n <= 4; n++ {
+			talk(t, g, "a prompt", n, false)
+		}
+		g.Rewind()
+	}
+	if bill := g.close(); m.asked != 4 || bill.OutputTokens != 1+2+3+4 {
+		t.Errorf("%d turns were asked for, and %d tokens count", m.asked, bill.OutputTokens)
+	}
+}
+
+// TestJournalSurvives checks what is left of a journal that was cut off anywhere, that has a changed
+// byte, or that was written anew: the entries up to that place, and no others.
+func TestJournalSurvives(t *testing.T) {
+	t.Parallel()
+	path, m := filepath.Join(t.TempDir(), "s.db"), &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
+	g := kept(t, path, m)
+	for n := 1; n <= 3; n++ {
+		talk(t, g, "a prompt", n, false)
+	}
+	whole, err := os.ReadFile(journalPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, step := 3, 1
+	if testing.Short() {
+		step = 29
+	}
+	for cut := len(whole); cut >= 0; cut -= min(step, max(cut, 1)) {
+		changed := slices.Clone(whole)
+		if cut < len(whole) {
+			changed[cut] ^= 4
+		}
+		counts := [2]int{}
+		for i, text := range [][]byte{whole[:cut], changed} {
+			if err := os.WriteFile(journalPath(path), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j := newJournal(journalPath(path), entry{}, func(error) {})
+			if err := j.read(); err != nil {
+				t.Fatal(err)
+			}
+			counts[i], _ = j.rewind(someTrial)
+			_ = j.file.Close()
+		}
+		if counts[0] > last || counts[0] != counts[1] && cut < len(whole) && whole[cut] != '\n' {
+			t.Fatalf("cut off after %d of %d bytes there are %d replies, and %d if the byte has changed; %d before",
+				cut, len(whole), counts[0], counts[1], last)
+		}
+		last = counts[0]
+	}
+	if last > 0 {
+		t.Errorf("an empty journal has %d replies", last)
+	}
+
+	if err := os.WriteFile(journalPath(path), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each session writes it anew
+		g, m.asked = kept(t, path, m), 0
+		for n := 1; n <= 3; n++ {
+			talk(t, g, "a prompt", n, false)
+		}
+		if m.asked > 0 {
+			t.Errorf("%d turns were asked for again", m.asked)
+		}
+	}
+}
