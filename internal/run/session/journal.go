@@ -59,9 +59,13 @@ type replyGroup struct {
 	onDisk  bool
 }
 
-// lull is how long a group of replies waits for more, if there are several at a time. A flush writes
-// whole pages, however few replies it has. No slot of a lane is held meanwhile.
-const lull = 50 * time.Millisecond
+// A group of replies waits for more if there are several at a time: for a part of the time that its
+// first reply took, at most mostLull. A flush writes whole pages, however few replies it has. No slot
+// of a lane is held meanwhile.
+const (
+	lullPart = 8
+	mostLull = 500 * time.Millisecond
+)
 
 // An entry is a line of a journal.
 type entry struct {
@@ -228,9 +232,9 @@ func (j *journal) keep(e entry) {
 
 // flushLocked puts the group on disk. It lets the lock go meanwhile.
 func (j *journal) flushLocked() {
-	if len(j.group.entries) > 1 || j.latest > 1 {
+	if first := j.group.entries[0].Reply; len(j.group.entries) > 1 || j.latest > 1 {
 		j.mu.Unlock()
-		time.Sleep(lull)
+		time.Sleep(min(first.Ended.Sub(first.Began)/lullPart, mostLull))
 		j.mu.Lock()
 	}
 	g := j.group
@@ -410,7 +414,8 @@ func (e entry) unpack() (all []entry, err error) {
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+			zstd.WithWindowSize(128<<10)) // a larger one costs memory
 		return w
 	})
 	unpacker = sync.OnceValue(func() *zstd.Decoder {
