@@ -210,6 +210,8 @@ func (j *journal) keep(e entry) {
 	defer j.mu.Unlock()
 	if err != nil {
 		j.fail(err)
+	}
+	if j.broke {
 		return
 	}
 	if j.group == nil {

@@ -9,6 +9,7 @@ import (
 	"hash/crc64"
 	"math/bits"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -186,6 +187,21 @@ func (s *Session) saveBill(ctx context.Context, o *openAttempt) (*assay.Attempt,
 		return nil, nil
 	}
 	return &a, err
+}
+
+// leftText describes the attempts that this run goes on with, or returns "".
+func (s *Session) leftText(left *journal) string {
+	attempts, replies := 0, 0
+	for _, o := range left.open {
+		if len(o.replies) > 0 && o.of.Experiment == s.Experiment.Name {
+			attempts, replies = attempts+1, replies+len(o.replies)
+		}
+	}
+	if attempts == 0 {
+		return ""
+	}
+	return assay.Counted(attempts, "attempt") + " of an earlier run will go on at the next turn, with " +
+		strconv.Itoa(replies) + " replies of models so far"
 }
 
 // openJournal begins the journal of a run with the attempts that are left.

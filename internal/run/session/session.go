@@ -225,6 +225,9 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	s.journal = s.openJournal(left)
 	defer s.journal.close()
 	s.openLog()
+	if text := s.leftText(left); text != "" {
+		s.note(text)
+	}
 	for _, note := range s.pools.Notes {
 		s.note(note)
 	}
