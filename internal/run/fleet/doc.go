@@ -21,6 +21,10 @@
 // that takes long is asked for again every few seconds. An attempt is over for its worker when the
 // coordinator confirms it, once the attempt is on disk.
 //
+// The run keeps the replies of a bare model. So a worker that begins an attempt again, after another
+// one was lost, gets the same replies to the same requests at once, up to the turn that was in flight:
+// see [Rewinder].
+//
 // This package does not know flags, lanes or the store. [Hub] and [Link] are the two ends of the
 // network: [Exchange] and [Remote] over NATS, and a simulated one in tests.
 package fleet
