@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"regexp"
 	"slices"
 
@@ -28,6 +29,8 @@ type Job struct {
 	Experiment *plan.Experiment
 	Library    *library.Library
 	Plan       *plan.Plan
+	// Transport, if set, carries requests to endpoints instead of the network.
+	Transport http.RoundTripper
 }
 
 // Open opens the library of an experiment and plans its trials. A positive limit keeps only the

@@ -98,6 +98,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		ResponseHeaderTimeout: time.Duration(j.Experiment.Limits.Request) + 10*time.Second,
 		MaxIdleConnsPerHost:   width(lanes),
 		Secrets:               secrets(keys),
+		Transport:             j.Transport,
 	})
 	for name := range keys {
 		value, _ := env(name)

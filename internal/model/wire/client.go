@@ -36,6 +36,9 @@ type ClientOptions struct {
 	MaxBody int64
 	// Secrets are replaced in every body before it is passed on.
 	Secrets []Secret
+	// Transport, if set, carries requests instead of connections. Its responses are read, limited and
+	// scrubbed like others.
+	Transport http.RoundTripper
 }
 
 // NewClient returns a client with pooled connections and a time limit for every
@@ -45,7 +48,7 @@ type ClientOptions struct {
 func NewClient(opts ClientOptions) *http.Client {
 	opts.setDefaults()
 	dialer := &net.Dialer{Timeout: opts.DialTimeout, KeepAlive: 15 * time.Second}
-	base := &http.Transport{
+	var base http.RoundTripper = &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		OnProxyConnectResponse: checkProxy,
 		DialContext:            dialer.DialContext,
@@ -64,6 +67,9 @@ func NewClient(opts ClientOptions) *http.Client {
 			SendPingTimeout: 15 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},
+	}
+	if opts.Transport != nil {
+		base = opts.Transport
 	}
 	transport := &guard{
 		next: base, connecting: new(connectLimits),

@@ -54,19 +54,27 @@ func (s *Session) serveControl() (*http.Server, error) {
 		Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}
-	path, err := socketPath(s.options.Store)
-	if err != nil {
-		return server, err
+	listen := s.options.Listen
+	if listen == nil {
+		listen = s.listenNextToStore
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return server, err
-	}
-	listener, err := listenPrivately(path)
+	listener, err := listen()
 	if err != nil {
 		return server, err
 	}
 	go func() { _ = server.Serve(listener) }()
 	return server, nil
+}
+
+func (s *Session) listenNextToStore() (net.Listener, error) {
+	path, err := socketPath(s.options.Store)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return listenPrivately(path)
 }
 
 // listenPrivately creates a socket that only this user can connect to.

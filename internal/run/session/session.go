@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,8 @@ type Options struct {
 	Workers func() (fleet.Hub, error)
 	// Lease is how long a worker may be silent before others get its attempts.
 	Lease time.Duration
+	// Listen, if set, opens the control socket, which is otherwise next to the store.
+	Listen func() (net.Listener, error)
 }
 
 // A Display shows a run to its user.
