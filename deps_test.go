@@ -24,6 +24,10 @@ var wings = []struct {
 		"tools/bench", "measures assay from outside",
 		[]string{"run", "experiment", "model", "store", "task"},
 	},
+	{
+		"tools/simulate", "simulates runs with everything around them",
+		[]string{"run", "experiment", "model", "store", "task"},
+	},
 	{"tools/levels", "simulates how often figures are wrong", []string{"result"}},
 	{
 		"tools/agree", "compares what people read with a second computation",

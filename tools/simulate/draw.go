@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An item is something that happens in a world. A world goes on without any of them, so a failing
+// history is made shorter by leaving out items.
+type item struct {
+	At    time.Duration `json:"at"`
+	For   time.Duration `json:"for,omitempty"`
+	Kind  string        `json:"kind"`
+	On    string        `json:"on,omitempty"` // an endpoint, a key, a model, or what a kill waits for
+	Style string        `json:"style,omitempty"`
+	N     int           `json:"n,omitempty"`
+	Share float64       `json:"share,omitempty"`
+}
+
+func (i item) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %s", i.At, i.Kind)
+	for _, s := range []string{i.On, i.Style} {
+		if s != "" {
+			b.WriteString(" " + s)
+		}
+	}
+	if i.N > 0 {
+		fmt.Fprintf(&b, " %d", i.N)
+	}
+	if i.Share > 0 {
+		fmt.Fprintf(&b, " %.3f", i.Share)
+	}
+	if i.For > 0 {
+		fmt.Fprintf(&b, " for %v", i.For)
+	}
+	return b.String()
+}
+
+// ever is longer than every world.
+const ever = 1000 * time.Hour
+
+// during reports whether an item that lasts is on at some time after the beginning.
+func (i *item) during(now time.Duration) bool { return now >= i.At && now < i.At+i.For }
+
+// A dice draws for one purpose, so that one draw more does not change the others.
+type dice struct{ *rand.Rand }
+
+func newDice(seed, purpose uint64) dice { return dice{rand.New(rand.NewPCG(seed, purpose))} }
+
+// between draws a time whose logarithm is uniform.
+func (d dice) between(low, high time.Duration) time.Duration {
+	x := float64(low) * math.Pow(float64(high)/float64(low), d.Float64())
+	return time.Duration(x).Round(time.Millisecond)
+}
+
+func (d dice) of(all ...string) string { return all[d.IntN(len(all))] }
+
+func (d dice) often(percent int) bool { return d.IntN(100) < percent }
+
+// A shape is what the user writes into files.
+type shape struct {
+	plan     int // one of [plans]
+	lanes    []laneShape
+	request  time.Duration // the limit of a request
+	workers  int
+	hedge    bool
+	protocol map[string]string // by endpoint
+}
+
+// A laneShape is the limits of an endpoint's lanes, stated or not. 0 means no limit.
+type laneShape struct {
+	endpoint, hidden           string
+	concurrency, rps, rpm, rpd int
+}
+
+var (
+	endpoints = []string{"a", "b"}
+	keys      = map[string][]string{"a": {"KEY_1", "KEY_2"}, "b": {"KEY_3"}}
+)
+
+func drawShape(seed uint64) (s shape) {
+	d := newDice(seed, 1)
+	s.plan = d.IntN(len(plans))
+	s.request = time.Duration(30+d.IntN(271)) * time.Second
+	s.hedge = d.often(30)
+	if d.often(25) {
+		s.workers = 1 + d.IntN(4)
+	}
+	s.protocol = make(map[string]string)
+	for _, e := range endpoints {
+		s.protocol[e] = d.of("openai", "responses", "anthropic", "gemini")
+		l := laneShape{endpoint: e}
+		if d.often(70) {
+			l.concurrency = 1 + d.IntN(4)
+		}
+		switch d.IntN(6) {
+		case 0, 4:
+			l.rpm = 2 + d.IntN(10)
+		case 1:
+			l.rps = 1 + d.IntN(4)
+		case 2:
+			l.rpd = 100 + d.IntN(400)
+		case 3:
+			l.hidden = d.of("sliding", "clocked", "spaced", "crowded", "daily")
+		}
+		s.lanes = append(s.lanes, l)
+	}
+	return s
+}
+
+// hiddenLimiter returns what makes limiters of a kind that are not stated.
+func hiddenLimiter(kind string, d dice) func() limiter {
+	n := 3 + d.IntN(25)
+	switch kind {
+	case "sliding":
+		return func() limiter { return &sliding{most: n, span: time.Minute} }
+	case "clocked":
+		return func() limiter { return &clocked{most: n, span: time.Minute} }
+	case "spaced":
+		return func() limiter { return &spaced{every: time.Minute / time.Duration(n), burst: 1 + n/5} }
+	case "crowded":
+		return func() limiter { return crowded{1 + n/8} }
+	case "daily":
+		return func() limiter { return &clocked{most: 10 * n, span: 24 * time.Hour} }
+	}
+	return nil
+}
+
+// soon draws when something happens: most things within the busy first hours.
+func (d dice) soon() time.Duration { return d.between(10*time.Second, 2*time.Hour) }
+
+// drawItems draws what happens, with each item from dice of its own.
+func drawItems(seed uint64) (items []item) {
+	add := func(i ...item) { items = append(items, i...) }
+	for n, draw := range []struct {
+		percent int
+		draw    func(d dice)
+	}{
+		{70, func(d dice) { add(drawFault(d)) }},
+		{60, func(d dice) { add(drawFault(d)) }},
+		{40, func(d dice) { add(drawFault(d)) }},
+		{20, func(d dice) { // a bad hour
+			add(item{
+				At: d.soon(), For: d.between(time.Minute, 2*time.Hour), Kind: "fault",
+				On: d.of(endpoints...), Style: d.of("500", "503", "429"), Share: .2 + .5*d.Float64(),
+			})
+		}},
+		{45, func(d dice) { add(drawOutage(d, 3*time.Hour)...) }},
+		{20, func(d dice) { add(drawOutage(d, 48*time.Hour)...) }},
+		{12, func(d dice) {
+			e := d.of(endpoints...)
+			add(item{At: d.soon(), For: d.between(time.Minute, 6*time.Hour), Kind: "revoke", On: d.of(keys[e]...)})
+		}},
+		{10, func(d dice) {
+			add(item{At: d.soon(), For: d.between(time.Minute, 2*time.Hour), Kind: "rename", On: d.of(endpoints...)})
+		}},
+		{40, func(d dice) {
+			i := item{At: d.soon(), For: d.between(time.Second, 5*time.Hour), Kind: "pause"}
+			if d.often(30) {
+				i.On = d.of(endpoints...)
+			}
+			add(i)
+		}},
+		{25, func(d dice) {
+			add(item{At: d.soon(), Kind: "set", On: d.of(endpoints...), Style: d.of("rpm", "concurrency", "rps"), N: 1 + d.IntN(30)})
+		}},
+		{30, func(d dice) {
+			add(item{At: d.soon(), For: d.between(time.Second, time.Hour), Kind: "cancel", N: d.IntN(2)})
+		}},
+		{20, func(d dice) { add(item{At: d.soon(), Kind: "interrupt", N: 1}) }},
+		{20, func(d dice) {
+			add(item{At: d.soon(), For: d.between(time.Millisecond, time.Minute), Kind: "interrupt", N: 2})
+		}},
+		{45, func(d dice) { add(drawKills(d)...) }},
+		{15, func(d dice) { add(item{At: d.soon(), Kind: "second run"}) }},
+	} {
+		d := newDice(seed, uint64(100+n))
+		if d.often(draw.percent) {
+			draw.draw(d)
+		}
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return int(a.At - b.At) })
+	return items
+}
+
+func drawFault(d dice) item {
+	return item{
+		For: ever, Kind: "fault", On: d.of(endpoints...), Share: .002 + .03*d.Float64(),
+		Style: d.of("408", "429", "429", "500", "502", "503", "529", "hang", "reset",
+			"truncate", "hang-body", "bad-json", "empty"),
+	}
+}
+
+// drawOutage draws an outage of one endpoint, or of all.
+func drawOutage(d dice, longest time.Duration) (all []item) {
+	i := item{
+		At: d.soon(), For: d.between(longest/1000, longest), Kind: "outage",
+		Style: d.of("unreachable", "down", "quota", "busy"),
+	}
+	for _, e := range endpoints {
+		if i.On = e; len(all) == 0 || d.often(60) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// drawKills draws up to four kills, most of them at an edge: when a run has just sent a request, was
+// answered, has counted a reply or has saved an attempt.
+func drawKills(d dice) (all []item) {
+	for range 1 + d.IntN(4) {
+		i := item{At: d.soon(), Kind: "kill"}
+		if d.often(70) {
+			i.On, i.N = d.of("sent", "answered", "counted", "saved"), 1+d.IntN(200)
+		}
+		all = append(all, i)
+	}
+	return all
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
+
+// The prices of all models, in dollars per million tokens.
+const (
+	priceInput  = 1.25
+	priceOutput = 10
+)
+
+// An endpoint serves models over a protocol. What happens to a request depends on the seed, on what
+// is asked and on how often that was asked before, so that it does not depend on the scheduler.
+type endpoint struct {
+	*world
+	name    string // as in the providers file; its host is name.sim
+	dialect gateway.Dialect
+	models  assay.Provider
+	seed    uint64
+	median  time.Duration // of the time to a reply
+	sigma   float64
+	// silent leaves out how long a refused client should wait.
+	silent bool
+	hidden func() limiter // of a lane, or nil
+
+	mu    sync.Mutex // guards the fields below
+	asked map[uint64]int
+	lanes map[string]*traffic // by key and deployment
+	bill  ledger
+}
+
+// A ledger is what an endpoint knows about its requests.
+type ledger struct {
+	Requests, Refused, Billed int
+	// Tokens and USD were billed. Read is the part of Tokens whose usage the client was told in a
+	// reply that it can read.
+	Tokens, Read int
+	USD          float64
+	// fresh is the part of Read of the moment now.
+	fresh int
+	now   time.Time
+}
+
+func (b *ledger) charge(u assay.Usage) {
+	b.Billed++
+	b.Tokens += u.InputTokens + u.OutputTokens
+	b.USD += (float64(u.InputTokens)*priceInput + float64(u.OutputTokens)*priceOutput) / 1e6
+}
+
+func (b *ledger) read(u assay.Usage) {
+	if now := time.Now(); !b.now.Equal(now) {
+		b.now, b.fresh = now, 0
+	}
+	b.Read += u.InputTokens + u.OutputTokens
+	b.fresh += u.InputTokens + u.OutputTokens
+}
+
+// killed takes back what was read in the moment in which the client died.
+func (b *ledger) killed() {
+	if b.now.Equal(time.Now()) {
+		b.Read -= b.fresh
+		b.fresh = 0
+	}
+}
+
+// traffic is that of one key on one deployment.
+type traffic struct {
+	name     string // of the lane
+	arrivals []time.Time
+	inFlight map[*life]int
+	hidden   limiter
+}
+
+// A request is one that has arrived.
+type request struct {
+	*endpoint
+	life  *life
+	ctx   context.Context
+	key   string
+	model string
+	hash  uint64
+	draws *rand.Rand
+	assay.Request
+}
+
+// serve answers a request of a run.
+func (e *endpoint) serve(l *life, r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Method != http.MethodPost {
+		return e.refuse(http.StatusNotFound, "", 0), nil
+	}
+	p, wrong := e.dialect.Decode(body)
+	if wrong != nil {
+		e.violated("endpoint %s cannot read a request: %s", e.name, wrong.Message)
+		return e.refuse(wrong.Status, wrong.Message, 0), nil
+	}
+	q := &request{endpoint: e, life: l, ctx: r.Context(), Request: p.Request}
+	if q.model = p.Deployment; q.model == "" {
+		q.model, _, _ = strings.Cut(path.Base(r.URL.Path), ":")
+	}
+	q.Request.Model = strings.Replace(q.model, "-", "/", 1)
+	q.key = e.dialect.Key(r.Header)
+	h := fnv.New64a()
+	_, _ = h.Write(body)
+	q.hash = h.Sum64()
+	t, refusal := q.arrive()
+	defer q.leave(t)
+	if refusal != nil {
+		return refusal.response, refusal.err
+	}
+	return q.answer(t)
+}
+
+// A refused is the result of a request that gets no reply.
+type refused struct {
+	response *http.Response
+	err      error
+}
+
+// arrive counts a request against the limits.
+func (q *request) arrive() (*traffic, *refused) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	q.bill.Requests++
+	q.asked[q.hash]++
+	q.draws = rand.New(rand.NewPCG(q.seed^q.hash, uint64(q.asked[q.hash])))
+	id := q.name + "/" + strings.TrimPrefix(q.key, "secret-") + "/" + q.model
+	t := q.lanes[id]
+	if t == nil {
+		t = &traffic{name: id, inFlight: make(map[*life]int)}
+		if q.hidden != nil {
+			t.hidden = q.hidden()
+		}
+		q.lanes[id] = t
+	}
+	t.inFlight[q.life]++
+	t.arrivals = append(t.arrivals, now)
+	q.checkStated(t, now)
+	if o := q.trouble(q.endpoint, q.key, now); o != nil {
+		q.bill.Refused++
+		return t, q.inOutage(o)
+	}
+	if t.hidden != nil {
+		if ok, wait := t.hidden.admit(now, t.inFlight[q.life]); !ok {
+			q.bill.Refused++
+			if q.silent {
+				wait = 0
+			}
+			return t, &refused{response: q.refuse(http.StatusTooManyRequests, "Rate limit reached", wait)}
+		}
+	}
+	return t, nil
+}
+
+func (q *request) leave(t *traffic) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.inFlight[q.life]--
+}
+
+// inOutage returns what happens to a request in an outage.
+func (q *request) inOutage(o *item) *refused {
+	switch o.Style {
+	case "unreachable":
+		return &refused{err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
+	case "revoked":
+		return &refused{response: q.refuse(http.StatusUnauthorized, "Incorrect API key provided: "+q.key, 0)}
+	case "quota": // of a day, without a word about its end
+		return &refused{response: q.refuse(http.StatusTooManyRequests, "Rate limit reached for requests per day", 0)}
+	case "busy": // with an announced wait that is far too short
+		return &refused{response: q.refuse(http.StatusTooManyRequests, "Too many requests", time.Second)}
+	}
+	return &refused{response: q.refuse(http.StatusServiceUnavailable, "The server is overloaded", 0)}
+}
+
+// answer replies to a request that was accepted.
+func (q *request) answer(t *traffic) (*http.Response, error) {
+	fault := q.fault(q.endpoint, q.draws.Float64())
+	switch fault {
+	case "":
+	case "hang":
+		<-q.ctx.Done()
+		return nil, context.Cause(q.ctx)
+	case "reset":
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	default:
+		if status, err := strconv.Atoi(fault); err == nil {
+			wait := time.Duration(0)
+			if status == http.StatusTooManyRequests {
+				wait = time.Second
+			}
+			return q.refuse(status, "This failure is simulated.", wait), nil
+		}
+	}
+	d := time.Duration(float64(q.median) * math.Exp(q.sigma*q.draws.NormFloat64()))
+	if q.draws.IntN(300) == 0 {
+		d *= 20
+	}
+	billed := q.draws.IntN(2) == 0 // also if the client does not wait for the reply
+	resp, err := q.models.Chat(context.WithoutCancel(q.ctx), &q.Request)
+	if err != nil {
+		q.violated("endpoint %s: %v", q.name, err)
+		return q.refuse(http.StatusInternalServerError, err.Error(), 0), nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-q.ctx.Done():
+		if billed {
+			q.charge(resp.Usage, false)
+		}
+		return nil, context.Cause(q.ctx)
+	}
+	return q.reply(t, fault, resp)
+}
+
+func (q *request) charge(u assay.Usage, read bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bill.charge(u)
+	if read {
+		q.bill.read(u)
+	}
+}
+
+// reply sends a reply that is billed, perhaps in a wrong way.
+func (q *request) reply(t *traffic, fault string, resp *assay.Response) (*http.Response, error) {
+	name := q.model
+	if fault == "wrong-model" || q.renamed(q.endpoint, time.Now()) {
+		name = "another-model"
+	}
+	body := gateway.Encode(q.dialect.Encode(gateway.Reply{
+		ID: q.hash, Created: time.Now().Unix(), Model: name, Nothing: fault == "empty", Response: *resp,
+	}))
+	q.charge(resp.Usage, fault == "" || fault == "wrong-model")
+	switch fault {
+	case "truncate": // the connection breaks
+		return respond(http.StatusOK, io.MultiReader(bytes.NewReader(body[:len(body)/2]), broken{}), int64(len(body))), nil
+	case "hang-body":
+		return respond(http.StatusOK, io.MultiReader(bytes.NewReader(body[:1]), silent{q.ctx}), int64(len(body))), nil
+	case "bad-json":
+		body = append(body[:len(body)/2:len(body)/2], "<!-- internal error -->"...)
+	}
+	return respond(http.StatusOK, bytes.NewReader(body), int64(len(body))), nil
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+type silent struct{ ctx context.Context }
+
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, context.Cause(s.ctx)
+}
+
+func respond(status int, body io.Reader, length int64) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(status), StatusCode: status, ContentLength: length,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body),
+	}
+}
+
+// refuse returns an error in the words of the protocol.
+func (e *endpoint) refuse(status int, message string, wait time.Duration) *http.Response {
+	kind := "server_error"
+	if status == http.StatusTooManyRequests {
+		kind = "rate_limit_error"
+	}
+	code, doc := e.dialect.Refuse(gateway.Refusal{Status: status, Message: message, Kind: kind, Code: kind})
+	body, err := json.Marshal(doc)
+	if err != nil {
+		panic(fmt.Sprint("encode a refusal: ", err))
+	}
+	r := respond(code, bytes.NewReader(body), int64(len(body)))
+	if wait > 0 {
+		r.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	}
+	return r
+}

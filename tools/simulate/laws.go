@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// statedLimits are the limits of an endpoint's lanes as the user states them, from some time on.
+type statedLimits struct {
+	from   time.Time
+	limits lane.Limits
+}
+
+// stated has the limits of an endpoint's lanes, oldest first.
+type stated struct {
+	mu  sync.Mutex
+	all map[string][]statedLimits
+}
+
+// restate notes that a run begins, which has the limits in the file.
+func (w *world) restate() {
+	w.limits.mu.Lock()
+	defer w.limits.mu.Unlock()
+	if w.limits.all == nil {
+		w.limits.all = make(map[string][]statedLimits)
+	}
+	for _, l := range w.lanes {
+		w.limits.all[l.endpoint] = append(w.limits.all[l.endpoint], statedLimits{time.Now(), lane.Limits{
+			Concurrency: l.concurrency, RPS: l.rps, RPM: l.rpm, RPD: l.rpd,
+		}})
+	}
+}
+
+func (w *world) restated(endpoint string, b assay.Bucket, n int) {
+	w.limits.mu.Lock()
+	defer w.limits.mu.Unlock()
+	all := w.limits.all[endpoint]
+	next := all[len(all)-1]
+	next.from = time.Now()
+	*next.limits.Of(b) = n
+	w.limits.all[endpoint] = append(all, next)
+}
+
+// permitted returns the largest limit in the span before now, or 0 if there was a time without.
+func (w *world) permitted(endpoint string, b assay.Bucket, now time.Time, span time.Duration) (most int) {
+	w.limits.mu.Lock()
+	defer w.limits.mu.Unlock()
+	all := w.limits.all[endpoint]
+	for i, s := range all {
+		if i+1 < len(all) && all[i+1].from.Before(now.Add(-span)) {
+			continue
+		}
+		n := *s.limits.Of(b)
+		if n == 0 {
+			return 0
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// checkStated checks that a request that has just arrived keeps the limits that were stated.
+func (q *request) checkStated(t *traffic, now time.Time) {
+	for _, l := range []struct {
+		bucket assay.Bucket
+		span   time.Duration
+	}{{assay.RequestsPerSecond, time.Second}, {assay.Requests, time.Minute}, {assay.RequestsPerDay, 24 * time.Hour}} {
+		n := q.permitted(q.name, l.bucket, now, l.span)
+		if k := len(t.arrivals); n > 0 && k > n && now.Sub(t.arrivals[k-1-n]) < l.span {
+			q.violated("law 2: lane %s sent %d requests within %v, but %s is %d",
+				t.name, n+1, now.Sub(t.arrivals[k-1-n]), l.bucket, n)
+		}
+	}
+	if n := q.permitted(q.name, assay.Concurrency, now, q.shape.request); n > 0 && t.inFlight[q.life] > n {
+		q.violated("law 2: lane %s has %d requests in flight, but its concurrency is %d", t.name, t.inFlight[q.life], n)
+	}
+}
+
+// outcomeOf spells what an attempt came to. It does not depend on what disturbed the attempt.
+func outcomeOf(a *assay.Attempt) string {
+	return fmt.Sprintf("%s %s %d turns %d calls %v %.4f", a.Level, a.Ended, a.Turns, a.ToolCalls, a.ExecutedTools, a.Best)
+}
+
+// checkLife checks a run that has ended by itself.
+func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summary) {
+	if sum.Unfinished() > 0 && !sum.Stopped && len(sum.NotRun)+len(sum.Closed)+len(sum.ParkedFor)+
+		len(sum.Exhausted)+len(sum.GivenUp) == 0 {
+		w.violated("law 1: a run ends with %d trials unfinished and gives no reason", sum.Unfinished())
+	}
+	if n := sum.NotRun["cancelled"]; n > sum.Unfinished() {
+		w.violated("law 4: %d trials did not start, but only %d are unfinished", n, sum.Unfinished())
+	}
+	e, err := experiment(ctx, db)
+	if err != nil {
+		w.violated("law 4: the store has no experiment: %v", err)
+		return
+	}
+	status, err := session.StatusOf(ctx, db, e)
+	if err != nil {
+		w.violated("law 4: status: %v", err)
+		return
+	}
+	if status.Trials != sum.Trials {
+		w.violated("law 4: status says %+v, the summary %+v", status.Trials, sum.Trials)
+	}
+	w.mu.Lock()
+	shown := maps.Clone(w.shown)
+	w.mu.Unlock()
+	settled, spent := 0, job.Spent{}
+	for a, err := range db.Verdicts(ctx, store.Filter{All: true}) {
+		if err != nil {
+			w.violated("law 1: read: %v", err)
+			return
+		}
+		spent.Add(spentOn(&a))
+		if a.Settles() {
+			settled++
+			delete(shown, a.ID)
+		}
+	}
+	if settled != sum.Done {
+		w.violated("law 4: the store has %d outcomes, the summary %d", settled, sum.Done)
+	}
+	for id := range shown {
+		w.violated("law 1: the outcome of trial %s was shown and is lost", id)
+	}
+	if status.Spent != spent {
+		w.violated("law 4: status says %+v were spent, the store %+v", status.Spent, spent)
+	}
+}
+
+func experiment(ctx context.Context, db *store.DB) (e store.Experiment, err error) {
+	all, err := db.Experiments(ctx)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%d experiments", len(all))
+	}
+	if err != nil {
+		return e, err
+	}
+	return all[0], nil
+}
+
+func spentOn(a *assay.Attempt) job.Spent {
+	return job.Spent{Tokens: a.InputTokens + a.OutputTokens, USD: a.CostUSD, Unpriced: a.UnpricedTokens}
+}
+
+// negative finds waits that cannot be.
+var negative = regexp.MustCompile(`(waited|within|for|after|in) -\d`)
+
+// checkEnd checks the store in the end.
+func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
+	db, err := store.OpenReadOnly(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var spent job.Spent
+	outcomes, times := make(map[assay.TrialID]string), make(map[assay.TrialID]int)
+	for a, err := range db.Attempts(ctx, store.Filter{All: true}) {
+		if err != nil {
+			return err
+		}
+		w.checkAttempt(&a)
+		spent.Add(spentOn(&a))
+		if a.Settles() {
+			outcomes[a.ID] = outcomeOf(&a)
+			times[a.ID]++
+		}
+	}
+	for id, n := range times {
+		if n > 1 {
+			w.violated("law 1: trial %s settled %d times", id, n)
+		}
+	}
+	w.result.outcomes = outcomes
+	w.checkOutcomes(outcomes, j)
+	w.checkMoney(spent)
+	return nil
+}
+
+func (w *world) checkAttempt(a *assay.Attempt) {
+	if err := a.Check(); err != nil {
+		w.violated("law 2: %v", err)
+	}
+	if a.QueuedMS < 0 || a.WorkingMS < 0 || negative.MatchString(a.FaultDetail) {
+		w.violated("law 5: a negative time: queued %d ms, worked %d ms, %s", a.QueuedMS, a.WorkingMS, a.FaultDetail)
+	}
+	if a.FaultKind == assay.Harness {
+		w.violated("law 2: an error of our own: %s", a.FaultDetail)
+	}
+	if strings.HasPrefix(a.FaultDetail, "waited ") && a.FaultKind == assay.Timeout {
+		if waited := time.Duration(a.QueuedMS)*time.Millisecond - w.held(a); waited < lane.DefaultQueue {
+			w.violated("law 2: a fault that never was: %s, but a lane could be asked for %v only", a.FaultDetail, waited)
+		}
+	}
+}
+
+// held returns for how long during an attempt the user had paused all lanes.
+func (w *world) held(a *assay.Attempt) (sum time.Duration) {
+	for _, i := range w.items {
+		if i.Kind != "pause" || i.On != "" {
+			continue
+		}
+		from, to := w.began.Add(i.At), w.began.Add(i.At+i.For)
+		if from.Before(a.StartedAt) {
+			from = a.StartedAt
+		}
+		if to.After(a.FinishedAt) {
+			to = a.FinishedAt
+		}
+		sum += max(0, to.Sub(from))
+	}
+	return sum
+}
+
+// checkOutcomes compares the outcomes with those of an undisturbed world.
+func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
+	if w.calm {
+		return
+	}
+	want := calm[w.plan]
+	for trial := range j.Trials() {
+		got, done := outcomes[trial.ID]
+		switch {
+		case !done && plans[w.plan].stop == "":
+			w.violated("law 1: trial %s has no outcome", trial.ID)
+		case done && want[trial.ID] != "" && got != want[trial.ID]:
+			w.violated("law 6: trial %s came to %s; undisturbed, to %s", trial.ID, got, want[trial.ID])
+		}
+	}
+}
+
+// checkMoney compares the store with the endpoints' ledgers.
+func (w *world) checkMoney(store job.Spent) {
+	var sum ledger
+	for _, e := range w.ends {
+		e.mu.Lock()
+		sum.Requests += e.bill.Requests
+		sum.Tokens += e.bill.Tokens
+		sum.Read += e.bill.Read
+		sum.USD += e.bill.USD
+		e.mu.Unlock()
+	}
+	w.result.Requests = sum.Requests
+	tolerance := 1e-6 + 1e-8*float64(sum.Requests)
+	switch {
+	case store.USD > sum.USD+tolerance || store.Tokens > sum.Tokens:
+		w.violated("law 3: the store has %d tokens and $%.6f, the endpoints billed only %d and $%.6f",
+			store.Tokens, store.USD, sum.Tokens, sum.USD)
+	case store.Tokens < sum.Read:
+		w.violated("law 3: the store has %d tokens, but replies named %d", store.Tokens, sum.Read)
+	case sum.Tokens-store.Tokens > store.Unpriced:
+		w.violated("law 3: the endpoints billed %d tokens; the store has %d, and only %d of unknown cost",
+			sum.Tokens, store.Tokens, store.Unpriced)
+	}
+}

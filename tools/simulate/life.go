@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/session"
+)
+
+var errKilled = errors.New("the process was killed")
+
+// A life is a process that runs the experiment. A kill freezes it at its edges, at which it talks to
+// the world, until everything else in it waits. What is on disk then is copied for the next life, and
+// the dead one sees that it was stopped. Its last acts reach nobody.
+type life struct {
+	*world
+	dir    string
+	cancel context.CancelCauseFunc
+	armed  chan struct{} // receives a value when the process is to be killed now
+	over   chan struct{} // closed when the process has ended by itself
+	thawed chan struct{} // closed when a dead process may see that
+
+	mu     sync.Mutex // guards the fields below
+	frozen bool
+	next   string // the directory of the next life, after a kill
+}
+
+func (w *world) newLife(dir string, cancel context.CancelCauseFunc) *life {
+	return &life{
+		world: w, dir: dir, cancel: cancel, armed: make(chan struct{}, 1),
+		over: make(chan struct{}), thawed: make(chan struct{}),
+	}
+}
+
+// edge is called at each edge. It returns false if the process is dead.
+func (l *life) edge(kind string) bool {
+	if l.world.killsAt(kind) {
+		l.freeze()
+		select {
+		case l.armed <- struct{}{}:
+		default:
+		}
+	}
+	if l.isFrozen() {
+		<-l.thawed
+		return false
+	}
+	return true
+}
+
+func (l *life) isFrozen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frozen
+}
+
+func (l *life) freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = true
+}
+
+// await kills the process when it is time, unless it ends before.
+func (l *life) await() {
+	timer := time.NewTimer(l.world.nextKill())
+	defer timer.Stop()
+	select {
+	case <-l.over:
+		return
+	case <-timer.C:
+		l.freeze()
+		l.world.killedByClock()
+	case <-l.armed:
+	}
+	synctest.Wait() // everything else is at an edge or waits
+	l.world.tell("killed")
+	next := filepath.Join(filepath.Dir(l.dir), "life"+l.world.countLife())
+	if err := copyFiles(l.dir, next); err != nil {
+		l.violated("copy the store: %v", err)
+	}
+	for _, e := range l.world.ends {
+		e.forget(l)
+	}
+	l.mu.Lock()
+	l.next = next
+	l.mu.Unlock()
+	l.cancel(errKilled)
+	close(l.thawed)
+}
+
+func copyFiles(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	all, err := os.ReadDir(from)
+	for _, f := range all {
+		if !f.Type().IsRegular() || strings.HasSuffix(f.Name(), "-shm") {
+			continue
+		}
+		var b []byte
+		if b, err = os.ReadFile(filepath.Join(from, f.Name())); err == nil {
+			err = os.WriteFile(filepath.Join(to, f.Name()), b, 0o644)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return err
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
+	dead := &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+	if !l.edge("sent") {
+		return nil, dead
+	}
+	name, _, _ := strings.Cut(r.URL.Host, ".")
+	resp, err := l.ends[name].serve(l, r)
+	if !l.edge("answered") {
+		return nil, dead
+	}
+	return resp, err
+}
+
+// watcher follows a run. It implements [session.Observer] and [session.Display].
+type watcher struct {
+	*life
+	live session.Live
+}
+
+func (w *watcher) Start(session.Start) {}
+func (w *watcher) Stopping()           {}
+func (w *watcher) NoLog(string)        {}
+
+func (w *watcher) Begin(_ session.Start, live session.Live) { w.live = live }
+
+func (w *watcher) Request(lane.Exchange) { w.edge("counted") }
+
+func (w *watcher) Attempt(e session.Episode) {
+	if w.edge("saved") {
+		w.settled(e.Attempt)
+	}
+}
+
+func (w *watcher) End(*session.Summary) {}
+
+// Show reads the progress of a run, as a display does.
+func (w *watcher) Show(ctx context.Context, run session.Live) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if p := run.Progress(); !w.isFrozen() {
+				w.world.checkProgress(&p)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

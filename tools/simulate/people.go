@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// happen lets an item happen that somebody does.
+func (w *world) happen(i *item) {
+	switch i.Kind {
+	case "pause":
+		w.later(i.At, func() { w.order(session.Order{Do: "pause", Names: w.lanesOf(i.On)}) })
+		w.later(i.At+i.For, func() { w.order(session.Order{Do: "resume", Names: w.lanesOf(i.On)}) })
+	case "cancel":
+		model := []string{plans[w.plan].models[i.N]}
+		w.later(i.At, func() { w.order(session.Order{Do: "cancel", Names: model}) })
+		w.later(i.At+i.For, func() { w.order(session.Order{Do: "requeue", Names: model}) })
+	case "set":
+		w.later(i.At, func() { w.set(i) })
+	case "interrupt":
+		w.later(i.At, func() { w.signal(i.For) })
+		if i.N > 1 {
+			w.later(i.At+i.For, func() { w.signal(0) })
+		}
+	case "second run":
+		w.later(i.At, w.runBeside)
+	}
+}
+
+// later waits until some time after the beginning. It does nothing if the world is over then.
+func (w *world) later(at time.Duration, do func()) {
+	timer := time.NewTimer(at - time.Since(w.began))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		do()
+	case <-w.finished:
+	}
+}
+
+// lanesOf returns the names of the lanes of an endpoint, or nil for all.
+func (w *world) lanesOf(endpoint string) (names []string) {
+	for _, k := range keys[endpoint] {
+		names = append(names, endpoint+"/"+k)
+	}
+	return names
+}
+
+// order gives an order to the run, as `assay ctl` does. There may be none.
+func (w *world) order(o session.Order) {
+	reply, err := w.send(o)
+	switch {
+	case err != nil:
+		w.tell("%s: no run", o.Do)
+	default:
+		w.tell("%s %s: %.150s%s", o.Do, strings.Join(o.Names, " "), reply.Text, reply.Error)
+	}
+}
+
+func (w *world) send(o session.Order) (reply session.Reply, err error) {
+	l := w.control.Load()
+	if l == nil {
+		return reply, errors.New("no run")
+	}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, DialContext: l.dial,
+	}}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return reply, err
+	}
+	resp, err := client.Post("http://run/", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return reply, err
+	}
+	defer resp.Body.Close()
+	return reply, json.NewDecoder(resp.Body).Decode(&reply)
+}
+
+// set changes a limit of an endpoint's lanes.
+func (w *world) set(i *item) {
+	bucket := assay.Bucket(i.Style)
+	o := session.Order{Do: "set", Names: w.lanesOf(i.On), Limits: map[assay.Bucket]int{bucket: i.N}}
+	if reply, err := w.send(o); err == nil && reply.Error == "" {
+		w.restated(i.On, bucket, i.N)
+	}
+	w.tell("set %s of %s to %d", i.Style, i.On, i.N)
+}
+
+// signal presses Ctrl-C. The run that gets it may be another one than before.
+func (w *world) signal(time.Duration) {
+	select {
+	case w.signals <- os.Interrupt:
+		w.tell("Ctrl-C")
+	case <-time.After(time.Second):
+	case <-w.finished:
+	}
+}
+
+// runBeside starts a second run on the store, which must be refused while the first one works.
+func (w *world) runBeside() {
+	w.mu.Lock()
+	path := w.path
+	w.mu.Unlock()
+	l := w.control.Load()
+	if l == nil || l.isClosed() {
+		return
+	}
+	db, err := store.Open(context.Background(), path)
+	if err == nil {
+		if !l.isClosed() {
+			w.violated("law 1: two runs work on one store")
+		}
+		_ = db.Close()
+	} else if !errors.Is(err, store.ErrInUse) {
+		w.violated("law 1: a second run: %v", err)
+	}
+}
+
+// A listener takes connections in memory.
+type listener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newListener() *listener {
+	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *listener) isClosed() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "simulated", Net: "unix"} }
+
+func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		return here, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

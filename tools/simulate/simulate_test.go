@@ -1,0 +1,46 @@
+package main
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestWorlds lives a few worlds. The whole program lives more; see docs/simulation.md.
+func TestWorlds(t *testing.T) {
+	requests := 0
+	for seed := uint64(1); requests < 6000; seed++ {
+		r := liveWorld(t, seed, nil)
+		requests += r.Requests
+		if len(r.Wrong) > 0 {
+			explain(os.Stderr, r)
+			t.Fatalf("seed %d breaks laws:\n%s\nshorten it: go run ./tools/simulate --seed %d --requests 1",
+				seed, strings.Join(r.Wrong, "\n"), seed)
+		}
+	}
+}
+
+// TestItemsKeepTheirDice makes sure that a seed always is the same world, and that many seeds draw
+// everything that can happen.
+func TestItemsKeepTheirDice(t *testing.T) {
+	kinds := make(map[string]int)
+	for seed := range uint64(300) {
+		one, two := drawItems(seed), drawItems(seed)
+		for n := range one {
+			if one[n] != two[n] {
+				t.Fatalf("seed %d: %v, then %v", seed, one[n], two[n])
+			}
+			kinds[one[n].Kind]++
+		}
+	}
+	least := math.MaxInt
+	for _, kind := range []string{
+		"fault", "outage", "revoke", "rename", "pause", "set", "cancel", "interrupt", "kill", "second run",
+	} {
+		least = min(least, kinds[kind])
+	}
+	if least < 10 {
+		t.Errorf("something hardly ever happens: %v", kinds)
+	}
+}
