@@ -157,6 +157,9 @@ func (r *runResult) unfinished(status string) (lines []string) {
 		}
 		add("%s unfinished (%s)%s.", assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "), goOn)
 	}
+	if s.Cancelled > 0 {
+		add("%d of them were cancelled.", s.Cancelled)
+	}
 	lines = append(lines, budgetLines(s)...)
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {
 		isStop := func(stop job.Stop) bool { return stop.Reason == reason }

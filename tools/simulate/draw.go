@@ -150,6 +150,23 @@ func drawItems(seed uint64) (items []item) {
 				On: d.of(endpoints...), Style: d.of("500", "503", "429"), Share: .2 + .5*d.Float64(),
 			})
 		}},
+		{30, func(d dice) { // an hour in which nearly everything is refused
+			i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(10*time.Minute, 2*time.Hour), Kind: "fault"}
+			for _, i.On = range endpoints {
+				i.Style, i.Share = "429", .91
+				add(i)
+				i.Style, i.Share = "500", .07
+				add(i)
+			}
+		}},
+		{20, func(d dice) { // a pause of hours, and then an endpoint that is not well
+			i := item{At: d.between(10*time.Second, 10*time.Minute), For: d.between(time.Hour, 4*time.Hour), Kind: "pause"}
+			add(i)
+			i.At, i.For, i.Kind, i.Style, i.Share = i.At+i.For, 10*time.Minute, "fault", "500", .5
+			for _, i.On = range endpoints {
+				add(i)
+			}
+		}},
 		{45, func(d dice) { add(drawOutage(d, 3*time.Hour)...) }},
 		{20, func(d dice) { add(drawOutage(d, 48*time.Hour)...) }},
 		{12, func(d dice) {
@@ -169,8 +186,8 @@ func drawItems(seed uint64) (items []item) {
 		{25, func(d dice) {
 			add(item{At: d.soon(), Kind: "set", On: d.of(endpoints...), Style: d.of("rpm", "concurrency", "rps"), N: 1 + d.IntN(30)})
 		}},
-		{30, func(d dice) {
-			add(item{At: d.soon(), For: d.between(time.Second, time.Hour), Kind: "cancel", N: d.IntN(2)})
+		{45, func(d dice) {
+			add(item{At: d.between(10*time.Second, 20*time.Minute), For: d.between(time.Second, 10*time.Minute), Kind: "cancel", N: d.IntN(2)})
 		}},
 		{20, func(d dice) { add(item{At: d.soon(), Kind: "interrupt", N: 1}) }},
 		{20, func(d dice) {

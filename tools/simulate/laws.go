@@ -94,11 +94,11 @@ func outcomeOf(a *assay.Attempt) string {
 
 // checkLife checks a run that has ended by itself.
 func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summary) {
-	if sum.Unfinished() > 0 && !sum.Stopped && len(sum.NotRun)+len(sum.Closed)+len(sum.ParkedFor)+
+	if sum.Unfinished() > 0 && !sum.Stopped && sum.Cancelled == 0 && len(sum.NotRun)+len(sum.Closed)+len(sum.ParkedFor)+
 		len(sum.Exhausted)+len(sum.GivenUp) == 0 {
 		w.violated("law 1: a run ends with %d trials unfinished and gives no reason", sum.Unfinished())
 	}
-	if n := sum.NotRun["cancelled"]; n > sum.Unfinished() {
+	if n := max(sum.Cancelled, sum.NotRun["cancelled"]); n > sum.Unfinished() {
 		w.violated("law 4: %d trials did not start, but only %d are unfinished", n, sum.Unfinished())
 	}
 	e, err := experiment(ctx, db)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,54 @@ func (w *world) watch(stop <-chan struct{}) {
 			os.Exit(2)
 		}
 	}
+}
+
+// wakes counts the wake-ups of goroutines up to some time, and what may have caused them.
+type wakes struct {
+	at             time.Time
+	n              uint64
+	requests, life int
+}
+
+// In each wakeSpan of virtual time, goroutines may wake up so often: a process that waits has some
+// tickers, and each request and each start of a process has its steps.
+const (
+	wakeSpan    = 10 * time.Minute
+	wakesIdle   = 150_000
+	wakesAsking = 2_000
+	wakesStart  = 50_000
+)
+
+func (w *world) countWakes() (c wakes) {
+	c.at = time.Now()
+	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	metrics.Read(s)
+	for _, n := range s[0].Value.Float64Histogram().Counts {
+		c.n += 8 * n // the runtime looks at every eighth
+	}
+	for _, e := range w.ends {
+		e.mu.Lock()
+		c.requests += e.bill.Requests
+		e.mu.Unlock()
+	}
+	w.mu.Lock()
+	c.life = w.lives
+	w.mu.Unlock()
+	return c
+}
+
+// checkWakes ends the process if goroutines woke up too often since before, because the world would
+// hardly come to an end.
+func (w *world) checkWakes(before wakes) wakes {
+	now := w.countWakes()
+	n, spans := int(now.n-before.n), int(now.at.Sub(before.at)/wakeSpan)
+	most := spans*wakesIdle + (now.requests-before.requests)*wakesAsking + (now.life-before.life)*wakesStart
+	if n > most {
+		fmt.Fprintf(os.Stderr, "law 5: goroutines woke up %d times within %v, in which there were %d requests\n",
+			n, now.at.Sub(before.at), now.requests-before.requests)
+		os.Exit(2)
+	}
+	return now
 }
 
 // running returns the stacks of goroutines that work.

@@ -31,6 +31,7 @@ that still breaks a law, and what the run said.
   go run ./tools/simulate --seed 42 --one                    one world, with its story
   go run ./tools/simulate --seed 42 --one --drop 0,3         without two of its items
   go run ./tools/simulate --seed 42 --one --times 50         again and again: the scheduler is free
+  go run ./tools/simulate --mutate all                       does it find known defects?
 
 `
 
@@ -42,6 +43,7 @@ type options struct {
 	drop     string
 	keep     bool
 	child    bool
+	mutate   string
 	profile  string
 }
 
@@ -56,6 +58,8 @@ func main() {
 	f.BoolVar(&o.keep, "keep-going", false, "go on with the next world after a broken law")
 	f.StringVar(&o.profile, "cpuprofile", "", "with --child, the `file` of a profile of the CPU")
 	f.BoolVar(&o.child, "child", false, "print each world as a line of JSON (for simulate itself)")
+	f.StringVar(&o.mutate, "mutate", "", "put known defects into the product, whose names have this `text`, "+
+		"or all, and show which world finds each")
 	f.Usage = func() {
 		fmt.Fprint(f.Output(), usageText)
 		f.PrintDefaults()
@@ -64,7 +68,13 @@ func main() {
 	if o.child {
 		beChild(&o)
 	}
-	if err := simulate(&o); err != nil {
+	err := error(nil)
+	if o.mutate != "" {
+		err = findAll(os.Stdout, &o)
+	} else {
+		err = simulate(&o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(1)
 	}
@@ -112,7 +122,7 @@ func simulate(o *options) error {
 	}
 	began, sum := time.Now(), total{}
 	for seed := o.seed; sum.requests < o.requests; {
-		last, err := live1(seed, o.requests-sum.requests, nil, func(r *result) error {
+		last, err := inChild(self(), seed, o.requests-sum.requests, nil, func(r *result) error {
 			sum.add(r)
 			seed = r.Seed + 1
 			fmt.Fprintf(os.Stderr, "\r%s, seed %d, %v ", &sum, r.Seed, time.Since(began).Round(time.Second))
@@ -188,16 +198,12 @@ func (s *total) String() string {
 
 // live1 lives worlds from a seed on in a child, and returns the last one. It ends early if each
 // returns an error.
-func live1(seed uint64, requests int, drop []int, each func(*result) error, more ...string) (*result, error) {
+func inChild(program string, seed uint64, requests int, drop []int, each func(*result) error, more ...string) (*result, error) {
 	args := append([]string{
 		"--child", "--seed", strconv.FormatUint(seed, 10), "--requests", strconv.Itoa(requests),
 		"--drop", strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]"),
 	}, more...)
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := exec.Command(self, args...)
+	c := exec.Command(program, args...)
 	var said tail
 	c.Stderr = &said
 	out, err := c.StdoutPipe()
@@ -229,6 +235,14 @@ func live1(seed uint64, requests int, drop []int, each func(*result) error, more
 	return last, err
 }
 
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
 // tail keeps the beginning of what a process says when it dies.
 type tail struct{ text []byte }
 
@@ -243,7 +257,7 @@ func alone(seed uint64, dropped map[int]bool) *result {
 	for n := range dropped {
 		drop = append(drop, n)
 	}
-	r, err := live1(seed, 1, drop, func(*result) error { return nil }, "--one")
+	r, err := inChild(self(), seed, 1, drop, func(*result) error { return nil }, "--one")
 	if err != nil {
 		r = &result{Seed: seed, Wrong: []string{"law 5: the process died: " + err.Error()}}
 	}

@@ -93,8 +93,9 @@ func (w *world) send(o session.Order) (reply session.Reply, err error) {
 func (w *world) set(i *item) {
 	bucket := assay.Bucket(i.Style)
 	o := session.Order{Do: "set", Names: w.lanesOf(i.On), Limits: map[assay.Bucket]int{bucket: i.N}}
-	if reply, err := w.send(o); err == nil && reply.Error == "" {
-		w.restated(i.On, bucket, i.N)
+	w.restated(i.On, bucket, i.N) // it holds before the reply arrives
+	if reply, err := w.send(o); err != nil || reply.Error != "" {
+		w.restate()
 	}
 	w.tell("set %s of %s to %d", i.Style, i.On, i.N)
 }

@@ -120,7 +120,6 @@ func (w *world) run() {
 		defer cancel()
 		w.finished = make(chan struct{})
 		w.signals = make(chan os.Signal)
-		w.everyone.Go(w.tick)
 		if err := w.live(ctx); err != nil {
 			w.violated("the world ends: %v", err)
 		}
@@ -134,10 +133,14 @@ func (w *world) run() {
 func (w *world) tick() {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
+	before := w.countWakes()
 	for {
 		select {
 		case <-tick.C:
 			w.clock.Store(int64(time.Since(w.began)))
+			if time.Since(before.at) >= wakeSpan {
+				before = w.checkWakes(before)
+			}
 		case <-w.finished:
 			return
 		}
@@ -167,6 +170,7 @@ func (w *world) live(ctx context.Context) error {
 	}
 	defer j.Close()
 	w.settle(j)
+	w.everyone.Go(w.tick)
 	for i := range w.items {
 		w.everyone.Go(func() { w.happen(&w.items[i]) })
 	}
@@ -452,21 +456,4 @@ func (w *world) checkProgress(p *live.Progress) {
 	if p.Done > p.Planned || shown > p.Planned {
 		w.violated("%d of %d trials are done", max(p.Done, shown), p.Planned)
 	}
-	for _, m := range p.Models {
-		for _, l := range m.Lanes {
-			if n := l.Limits.Concurrency; n > 0 && l.InFlight > n && !w.changed() {
-				w.violated("lane %s has %d requests in flight, but a concurrency of %d", l.Lane, l.InFlight, n)
-			}
-		}
-	}
-}
-
-// changed reports whether a user changes limits in this world.
-func (w *world) changed() bool {
-	for _, i := range w.items {
-		if i.Kind == "set" {
-			return true
-		}
-	}
-	return false
 }

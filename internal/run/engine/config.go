@@ -111,6 +111,8 @@ const (
 // A Summary counts the results of a run.
 type Summary struct {
 	Settled, Faulted, Parked int
+	// Cancelled counts the trials that a command cancelled, before they began or in flight.
+	Cancelled int
 	// Skipped counts the trials that did not run, by reason.
 	Skipped map[string]int
 	// Stopped is true if the run was stopped before all trials were done.

@@ -49,8 +49,10 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 	}
 	l.run()
 	for _, q := range l.queues {
-		if n := q.cancelled(); n > 0 {
-			l.summary.Skipped[cancelled] += n
+		all, unbegun := q.cancelled()
+		l.summary.Cancelled += all
+		if unbegun > 0 {
+			l.summary.Skipped[cancelled] += unbegun
 		}
 	}
 	close(l.next)
@@ -103,14 +105,19 @@ type removal struct {
 	began  bool // it was cancelled in flight
 }
 
-// cancelled returns how many trials did not start because they were cancelled, and still are.
-func (q *trialQueue) cancelled() (n int) {
+// cancelled returns how many trials were cancelled, and still are, and how many of them did not start.
+func (q *trialQueue) cancelled() (all, unbegun int) {
 	for _, r := range q.removed {
-		if !r.parked && !r.began {
-			n++
+		switch {
+		case r.parked:
+		case r.began:
+			all++
+		default:
+			all++
+			unbegun++
 		}
 	}
-	return n
+	return all, unbegun
 }
 
 // ongoing is an attempt in progress.

@@ -509,8 +509,9 @@ func TestEveryTrialIsCountedOnce(t *testing.T) {
 				counts[kind]++
 			}
 			if len(latest) != 20 || sum.Settled != counts[engine.Settled] ||
-				sum.Parked != counts[engine.Parked] || sum.Skipped["cancelled"] != counts[engine.Skipped] {
-				rt.Errorf("summary %+v, want settled, parked and skipped as in %v", sum, counts)
+				sum.Parked != counts[engine.Parked] || sum.Skipped["cancelled"] != counts[engine.Skipped] ||
+				sum.Cancelled != counts[engine.Skipped]+counts[engine.Dropped] {
+				rt.Errorf("summary %+v, want settled, parked, skipped and cancelled as in %v", sum, counts)
 			}
 		})
 	})

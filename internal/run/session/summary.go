@@ -38,6 +38,8 @@ type Summary struct {
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
+	// Cancelled counts the trials that the user cancelled, before they began or in flight.
+	Cancelled int `json:"cancelled,omitempty"`
 	// NotRun counts the trials that did not start, by the reason.
 	NotRun       map[string]int `json:"not_run"`
 	StoppedEarly []job.Stop     `json:"stopped_early"`
@@ -183,7 +185,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Resumed: s.resumed.Resumed, Wall: wall.Seconds(),
-		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.tally.Stops(), Closed: closed,
+		Stopped: ran.Stopped, Cancelled: ran.Cancelled, NotRun: ran.Skipped,
+		StoppedEarly: s.tally.Stops(), Closed: closed,
 		Exhausted: s.stopper.Exhausted(),
 		GivenUp:   givenUp, ParkedFor: s.tally.ParkedFor(givenUp...),
 		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),

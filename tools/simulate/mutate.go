@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A mutation puts a defect into the product, or breaks a law of it on purpose. It is applied to a
+// copy of the file.
+type mutation struct{ name, file, from, to string }
+
+// mutations are defects that were mended, and then laws that are broken on purpose.
+var mutations = []mutation{
+	{
+		"a turn that waits for longer than its limit asks for a lane again and again", "internal/model/lane/pool.go",
+		"return max(left, p.options.Queue/60, time.Second)", "return 1",
+	},
+	{
+		"a pause counts as waiting", "internal/model/lane/turn.go",
+		"t.stayed += r.stayed", "t.stayed += time.Since(asked)",
+	},
+	{
+		"a back-off overflows", "internal/model/lane/backoff.go",
+		"rand.N(doubled(base, longest, tries))", "rand.N(min(longest, base<<waits.Requests))",
+	},
+	{
+		"cancelled and requeued trials did not start", "internal/run/engine/engine.go",
+		"q.removed[trial.ID] = removal{trial: trial}",
+		"q.removed[trial.ID] = removal{trial: trial}; l.summary.Skipped[why]++",
+	},
+	{
+		"a wall that is read in the past shifts by a negative number", "internal/model/limit/wall.go",
+		"max(0, now-l.ramp.began)", "(now-l.ramp.began-time.Second)",
+	},
+	{
+		"a run forgets what was sent before a kill", "internal/experiment/job/pools.go",
+		"if sent.Knows(c.Name) {", "if false {",
+	},
+	{
+		"cancelled attempts cost nothing", "internal/run/engine/engine.go",
+		"if interrupted && !attempt.Paid() {", "if interrupted {",
+	},
+	{
+		"killed attempts cost nothing", "internal/run/session/journal.go",
+		"!a.Paid() {", "a.Paid() || true {",
+	},
+	{
+		"law 1: some outcomes are shown and not stored", "internal/run/session/attempt.go",
+		"err := s.db.Save(ctx, a, t)", "var err error; if a.ID[0] != '7' { err = s.db.Save(ctx, a, t) }",
+	},
+	{
+		"law 2: a minute has 50 seconds", "internal/model/lane/window.go",
+		"span: time.Minute + time.Minute/120", "span: 50 * time.Second",
+	},
+	{
+		"law 3: lost replies cost nothing", "internal/model/lane/exchange.go",
+		"resp.Usage.UnpricedTokens += l.Price.unpriced(lost, true)", "",
+	},
+	{
+		"law 4: status does not know closed models", "internal/run/session/status.go",
+		"closeModels(t, models, r.Ended.Closed)", "",
+	},
+	{
+		"law 5: a watch looks a thousand times a second", "internal/run/engine/still.go",
+		"lookEvery = 250 * time.Millisecond", "lookEvery = time.Millisecond",
+	},
+	{
+		"law 6: later attempts have another luck", "internal/run/engine/engine.go",
+		"attempt, transcript := l.cfg.Attempt(ctx, e.trial)",
+		"other := *e.trial; if last { other.Seed++ }; attempt, transcript := l.cfg.Attempt(ctx, &other)",
+	},
+}
+
+// build builds this program with a mutation.
+func (m *mutation) build(dir string) (program string, err error) {
+	text, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", fmt.Errorf("%w\nhint: run this at the root of the source", err)
+	}
+	if !strings.Contains(string(text), m.from) {
+		return "", fmt.Errorf("%s has no %q any more", m.file, m.from)
+	}
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(dir, "mutated.go")
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: copied}})
+	if err != nil {
+		return "", err
+	}
+	mutated := strings.Replace(string(text), m.from, m.to, 1)
+	if err := os.WriteFile(copied, []byte(mutated), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "simulate")
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program,
+		"./tools/simulate").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// find lives worlds with a mutation until one breaks a law, and prints a row of a table.
+func (m *mutation) find(out io.Writer, o *options) error {
+	dir, err := os.MkdirTemp("", "mutation")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program, err := m.build(dir)
+	if err != nil {
+		return err
+	}
+	requests, found := 0, (*result)(nil)
+	seed := o.seed
+	last, err := inChild(program, seed, o.requests, nil, func(r *result) error {
+		requests += r.Requests
+		seed = r.Seed + 1
+		if len(r.Wrong) > 0 {
+			found = r
+			return errBroken
+		}
+		return nil
+	})
+	switch {
+	case found != nil:
+	case err != nil:
+		_, law, _ := strings.Cut(err.Error(), "\n")
+		law, _, _ = strings.Cut(law, "\n")
+		found = &result{Seed: seed, Wrong: []string{"the process died: " + law}}
+	default:
+		fmt.Fprintf(out, "| %s | not found in %d requests, up to seed %d |\n", m.name, requests, last.Seed)
+		return errBroken
+	}
+	fmt.Fprintf(out, "| %s | %d | %d | %.160s |\n", m.name, found.Seed, requests, strings.ReplaceAll(found.Wrong[0], "|", "/"))
+	return nil
+}
+
+// findAll tries the mutations whose names contain a text.
+func findAll(out io.Writer, o *options) error {
+	fmt.Fprintln(out, "| mutation | seed | requests | found by |\n|---|--:|--:|---|")
+	var missed error
+	for _, m := range mutations {
+		if o.mutate != "all" && !strings.Contains(m.name, o.mutate) {
+			continue
+		}
+		if err := m.find(out, o); err == errBroken {
+			missed = fmt.Errorf("a mutation was not found: %s", m.name)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return missed
+}
