@@ -150,8 +150,8 @@ func drawItems(seed uint64) (items []item) {
 				On: d.of(endpoints...), Style: d.of("500", "503", "429"), Share: .2 + .5*d.Float64(),
 			})
 		}},
-		{30, func(d dice) { // an hour in which nearly everything is refused
-			i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(10*time.Minute, 2*time.Hour), Kind: "fault"}
+		{30, func(d dice) { // minutes in which nearly everything is refused
+			i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(time.Minute, 6*time.Minute), Kind: "fault"}
 			for _, i.On = range endpoints {
 				i.Style, i.Share = "429", .91
 				add(i)
@@ -195,6 +195,9 @@ func drawItems(seed uint64) (items []item) {
 		}},
 		{45, func(d dice) { add(drawKills(d)...) }},
 		{15, func(d dice) { add(item{At: d.soon(), Kind: "second run"}) }},
+		{60, func(d dice) { // only if there are workers
+			add(item{At: d.soon(), For: d.between(time.Second, 2*time.Hour), Kind: "stall", On: d.of("w0", "w1")})
+		}},
 	} {
 		d := newDice(seed, uint64(100+n))
 		if d.often(draw.percent) {

@@ -88,6 +88,7 @@ func (l *life) await() {
 	if err := copyFiles(l.dir, next); err != nil {
 		l.violated("copy the store: %v", err)
 	}
+	l.world.hub.Store(nil)
 	for _, e := range l.world.ends {
 		e.forget(l)
 	}

@@ -17,6 +17,7 @@ import (
 
 // liveWorld lives the world of a seed, without the items that are dropped.
 func liveWorld(t *testing.T, seed uint64, dropped map[int]bool) *result {
+	warm()
 	compareWith(t, drawShape(seed).plan)
 	w := newWorld(t, seed, drawShape(seed))
 	for n, i := range drawItems(seed) {

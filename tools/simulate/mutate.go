@@ -70,9 +70,9 @@ var mutations = []mutation{
 		"lookEvery = 250 * time.Millisecond", "lookEvery = time.Millisecond",
 	},
 	{
-		"law 6: later attempts have another luck", "internal/run/engine/engine.go",
+		"law 6: luck depends on the clock", "internal/run/engine/engine.go",
 		"attempt, transcript := l.cfg.Attempt(ctx, e.trial)",
-		"other := *e.trial; if last { other.Seed++ }; attempt, transcript := l.cfg.Attempt(ctx, &other)",
+		"other := *e.trial; if started.Minute() == 3 { other.Seed++ }; attempt, transcript := l.cfg.Attempt(ctx, &other)",
 	},
 }
 

@@ -59,6 +59,7 @@ type world struct {
 	clock *atomic.Int64 // nanoseconds since began, for the watchdog
 
 	control  atomic.Pointer[listener]
+	hub      atomic.Pointer[hub] // where workers find the run, or nil
 	signals  chan os.Signal
 	everyone sync.WaitGroup
 	finished chan struct{}
@@ -104,9 +105,6 @@ func (w *world) violated(format string, args ...any) {
 func (w *world) tell(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if os.Getenv("SIMULATE_FOLLOW") != "" {
-		fmt.Fprintf(os.Stderr, "%v: "+format+"\n", append([]any{w.since()}, args...)...)
-	}
 	w.result.Story = append(w.result.Story, fmt.Sprintf("%v: ", w.since())+fmt.Sprintf(format, args...))
 }
 
@@ -171,6 +169,9 @@ func (w *world) live(ctx context.Context) error {
 	defer j.Close()
 	w.settle(j)
 	w.everyone.Go(w.tick)
+	for n := range w.workers {
+		w.everyone.Go(func() { w.work(n) })
+	}
 	for i := range w.items {
 		w.everyone.Go(func() { w.happen(&w.items[i]) })
 	}
@@ -282,10 +283,14 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 	defer j.Close()
 	j.Transport = l
 	follower := &watcher{life: l}
-	s, err := session.New(j, session.Options{
+	o := session.Options{
 		Store: path, Program: "simulate", Host: "here", Env: env, Signals: w.signals,
 		Display: follower, Observers: []session.Observer{follower}, Listen: w.listen,
-	})
+	}
+	if w.workers > 0 {
+		o.Workers, o.Lease = l.hire, 15*time.Second
+	}
+	s, err := session.New(j, o)
 	if err != nil {
 		return dir, false, errors.Join(err, db.Close())
 	}
