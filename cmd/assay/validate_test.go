@@ -6,16 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/assay-eval/assay/internal/experiment/validate"
-	"github.com/assay-eval/assay/internal/task/library"
 )
-
-// validated is the output of `assay library validate --json`.
-type validated struct {
-	Library library.Meta     `json:"library"`
-	Worlds  []validate.Proof `json:"worlds"`
-}
 
 func TestSignalEndsValidate(t *testing.T) {
 	t.Parallel()
