@@ -157,17 +157,17 @@ func TestWorkersPage(t *testing.T) {
 	run.wait(t)
 }
 
-// TestVendorsPage runs the commands of docs/vendors.md, whose hosts are equivalent.
-func TestVendorsPage(t *testing.T) {
+// TestHostsPage runs the commands of docs/hosts.md.
+func TestHostsPage(t *testing.T) {
 	t.Parallel()
-	page := readDocument(t, "docs/vendors.md")
+	page := readDocument(t, "docs/hosts.md")
 	r := reader{dir: t.TempDir()}
 	file(t, r.dir, "hosts.yaml", blocks(page, "yaml")[0])
-	out := r.run(t, commands(page)[0]+" --sim-latency 0")
-	if !strings.Contains(out, "EQUIVALENT  sim/obedient scored") {
-		t.Errorf("%s:\n%s", commands(page)[0], out)
+	r.run(t, commands(page)[0]+" --sim-latency 0s")
+	if out := r.run(t, commands(page)[1]); !strings.Contains(out, "sim/obedient  Scored the same as sim/listed") {
+		t.Errorf("%s:\n%s", commands(page)[1], out)
 	}
-	r.run(t, commands(page)[1])
+	r.run(t, commands(page)[2])
 	providers := file(t, r.dir, "providers.yaml", blocks(page, "yaml")[1])
 	must(t, nil, "plan", "--model", "k2-moonshot", "--model", "k2-fireworks", "--providers", providers)
 }

@@ -52,7 +52,7 @@ func TestRetriesOfFailuresChangeNoVerdict(t *testing.T) {
 		[]string{"compare", "optimal", "flawed_missing_step"},
 		[]string{"compare", "r", "sim/expert"},
 		[]string{"compare", run, "sim/expert"},
-		[]string{"vendors", "sim/expert", "sim/obedient"})
+		[]string{"compare", "--hosts", "sim/expert", "sim/obedient"})
 	figures := func() (all []string) {
 		for _, c := range commands {
 			r := call(t, nil, append(c, "--store", path, "--json")...)

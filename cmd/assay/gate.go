@@ -133,6 +133,8 @@ func (f *gateFlags) check(p *process) error {
 		return err
 	}
 	switch {
+	case f.plan && f.junit != "":
+		return usageError("--junit writes a verdict, and --plan has none\nhint: leave one of them out")
 	case f.tasks != "" && !slices.Contains(report.Questions, f.tasks):
 		return usageError("--tasks %q: it is one of %s", f.tasks, strings.Join(report.Questions, ", "))
 	case f.baseline != "" || !f.plan && (f.atLeast != "" || len(f.always) > 0):
@@ -261,13 +263,14 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 // has to do.
 func (p *process) planGate(ctx context.Context, m candidateLook) error {
 	var plan *report.GatePlan
+	suite := m.base.Suite(ctx)
 	g, err := p.measure(ctx, m)
 	if err == nil {
 		plan = g.Plan(m.terms)
 	} else {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		if !m.terms.Chosen {
-			m.terms.Tasks = m.base.Suite(ctx).Question()
+			m.terms.Tasks = suite.Question()
 		}
 		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
 		plan, err = report.PlanGate(m.base.Name, m.flags.cluster, m.terms,
@@ -276,6 +279,7 @@ func (p *process) planGate(ctx context.Context, m candidateLook) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.base.Name, err)
 	}
+	plan.Library = suite.Tasks
 	return m.flags.write(p, plan, func() (*document.Document, error) {
 		return exhibit.GatePlan(plan), nil
 	})

@@ -37,8 +37,8 @@ const (
 	exitError        = 1
 	exitUsage        = 2
 	exitIncomplete   = 3   // finished with pending or parked trials, or a lane needs a change
-	exitFail         = 4   // the candidate of a gate is worse, or a vendor is different
-	exitInconclusive = 5   // a gate or a certificate has no verdict
+	exitFail         = 4   // the candidate of a gate is worse
+	exitInconclusive = 5   // a gate has no verdict
 	exitInterrupted  = 130 // stopped by a signal
 )
 
@@ -286,7 +286,7 @@ each result immediately. Running an experiment again runs only its pending trial
 		}},
 		{"results", "Results:", []*cobra.Command{
 			interruptible(p, newReport(p)), interruptible(p, newFailures(p)),
-			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newVendors(p),
+			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p),
 		}},
 		{"more", "More:", []*cobra.Command{
 			newInit(p), newLibrary(p), newStore(p), newWorker(p), newSim(p),
@@ -348,6 +348,9 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 }
 
+// replaced maps former commands to those that answer their question today.
+var replaced = map[string]string{"vendors": "assay compare --hosts MODEL"}
+
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var known, moved []string
 	for _, c := range cmd.Commands() {
@@ -363,6 +366,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	path := cmd.CommandPath()
 	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", path))
 	switch {
+	case replaced[name] != "":
+		hint = fmt.Sprintf("`%s` has taken its place", replaced[name])
 	case len(moved) > 0:
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(moved, " or "))
 	case cmd.Flags().Lookup(name) != nil:

@@ -46,10 +46,9 @@ func (c counts) note(name string, hit bool) {
 
 // The figures that are counted. The alarms come from experiments without effects.
 const (
-	alarm  = "alarm: "
-	gate   = "gate: "
-	vendor = "vendors: "
-	holds  = "holds: "
+	alarm = "alarm: "
+	gate  = "gate: "
+	holds = "holds: "
 )
 
 var figures = []string{
@@ -57,7 +56,6 @@ var figures = []string{
 	alarm + "worst kind", alarm + "compare", alarm + "conditions",
 	gate + "equal fails, similar", gate + "equal fails, these",
 	gate + "worse by the margin passes, similar", gate + "worse by the margin passes, these",
-	vendor + "equal called different", vendor + "different by the margin called equivalent",
 	holds + "success", holds + "skill", holds + "recovery", holds + "false success",
 	holds + "price", holds + "loss of none", holds + "loss by flawed plans",
 	holds + "loss by failing tools", holds + "compare",
@@ -107,7 +105,6 @@ func (f field) null(r *rand.Rand, c counts, rate float64) error {
 	}
 	c.note(gate+"equal fails, similar", g.Similar.Verdict == report.Fail)
 	c.note(gate+"equal fails, these", g.These.Verdict == report.Fail)
-	c.note(vendor+"equal called different", likeness(compared, .05) == report.Different)
 	return nil
 }
 
@@ -154,18 +151,9 @@ func (f field) effect(r *rand.Rand, c counts, rate float64) error {
 		return err
 	}
 	c.note(gate+"worse by the margin passes, these", g.These.Verdict == report.Pass)
-	c.note(vendor+"different by the margin called equivalent",
-		likeness(compared, margin) == report.Alike)
 	return nil
 }
 
 func terms(margin float64) report.Terms {
 	return report.Terms{Tasks: report.Similar, Margin: margin, Look: report.Looks(1)[0]}
-}
-
-func likeness(c *report.Comparison, margin float64) report.Likeness {
-	v := report.NewVendors([]string{c.A.Name, c.B.Name}, margin)
-	v.Compare(1, c)
-	v.Judge()
-	return v.Verdict
 }

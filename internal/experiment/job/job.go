@@ -302,6 +302,29 @@ func (j *Job) StoppedEarly(
 	return skipped, slices.DeleteFunc(r.Stops(), none), nil
 }
 
+// StoppedCells returns a function that reports whether the stop rules of a stored experiment skip the
+// trials of a cell that have no outcome.
+func StoppedCells(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) (skips func(assay.Cell) bool, err error) {
+	j, err := Reopen(ctx, db, e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if j.Experiment.Stop == (plan.StopRules{}) {
+		return func(assay.Cell) bool { return false }, nil
+	}
+	rules := j.Rules()
+	if _, err = j.Recount(ctx, db, rules, nil); err != nil {
+		return nil, err
+	}
+	return func(c assay.Cell) bool {
+		_, stopped := rules.Skip(c)
+		return stopped
+	}, nil
+}
+
 // PlannedTrials plans a stored experiment again and yields its trials.
 func PlannedTrials(
 	ctx context.Context, db *store.DB, e store.Experiment,

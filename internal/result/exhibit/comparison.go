@@ -34,21 +34,7 @@ func Comparison(
 	d := &document.Document{
 		Title: c.A.Name + " against " + c.B.Name, Summary: c.summary(), Chart: c.chart(),
 	}
-	if c.Unread > 0 {
-		d.Warnings = append(d.Warnings, document.Warning{
-			Title: report.DamagedTitle,
-			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
-			Where: []string{fmt.Sprintf("%d attempts cannot be read or proved", c.Unread)},
-		})
-	}
-	if why := c.Incomplete(); why != "" {
-		d.Warnings = append(d.Warnings, document.Warning{
-			Title: incompleteTitle,
-			Text: "What is missing may be what takes longest, so the rest is not a sample. " +
-				"`assay run` runs it.",
-			Where: []string{report.Capital(why)},
-		})
-	}
+	d.Warnings = comparisonWarnings(c.Unread, c.Incomplete())
 	whole := report.Paired{Condition: "all", Comparison: c.Whole, Q: c.Whole.P}
 	d.Sections = append(d.Sections, document.Section{
 		ID: "whole", Title: "All conditions together", Notes: c.notes(),
@@ -61,6 +47,32 @@ func Comparison(
 		d.Sections = append(d.Sections, c.flipSection(episodes))
 	}
 	return d
+}
+
+// comparisonWarnings says what is missing from a comparison. Empty reasons do not count.
+func comparisonWarnings(unread int, incomplete ...string) (all []document.Warning) {
+	if unread > 0 {
+		all = append(all, document.Warning{
+			Title: report.DamagedTitle,
+			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
+			Where: []string{fmt.Sprintf("%d attempts cannot be read or proved", unread)},
+		})
+	}
+	var where []string
+	for _, why := range incomplete {
+		if why != "" {
+			where = append(where, report.Capital(why))
+		}
+	}
+	if len(where) > 0 {
+		all = append(all, document.Warning{
+			Title: incompleteTitle,
+			Text: "What is missing may be what takes longest, so the rest is not a sample. " +
+				"`assay run` runs it.",
+			Where: where,
+		})
+	}
+	return all
 }
 
 func conditionTable(cells []report.Paired) *document.Table {

@@ -79,6 +79,9 @@ func gatePlanText(p *report.GatePlan) string {
 		}
 		text += fmt.Sprintf(" The candidate's cost %s $%.2f.", about, s.USD)
 	}
+	if p.Library > 0 && s.Tasks > p.Library {
+		text += fmt.Sprintf(" The library has only %s.", assay.Counted(p.Library, "task"))
+	}
 	if p.Advised == 0 {
 		text += " The baseline has that many."
 	}

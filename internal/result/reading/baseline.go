@@ -159,14 +159,13 @@ func SuiteOf(ctx context.Context, db *store.DB, name string) (suite report.Suite
 	if i := slices.IndexFunc(all, named); i >= 0 {
 		all = all[i : i+1]
 	}
-	for i, e := range all {
+	suite.Own = len(all) > 0
+	for _, e := range all {
 		s, err := Suite(ctx, db, e)
-		if err != nil || !s.Own {
+		if err != nil {
 			return report.Suite{}
 		}
-		if i == 0 || s.Tasks > suite.Tasks {
-			suite = s
-		}
+		suite.Own, suite.Tasks = suite.Own && s.Own, max(suite.Tasks, s.Tasks)
 	}
 	return suite
 }

@@ -7,11 +7,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -157,80 +154,4 @@ func CallText(c assay.CallRecord) string {
 		text += ", " + c.Code
 	}
 	return text
-}
-
-// A Comparison has the figures of a comparison. Its JSON is the JSON of the figures.
-type Comparison struct {
-	*report.Comparison
-	db *store.DB
-}
-
-// ErrOneSide means that both sides of a comparison are the same trials.
-var ErrOneSide = errors.New("both sides are the same")
-
-// Compare compares the attempts that two names stand for. Each is an experiment, run, model or
-// variant, and may start with its kind and a colon, as in model:gpt-4o.
-func Compare(
-	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
-) (*Comparison, error) {
-	first, err := sideIn(ctx, db, a, where, job.PlannedTrials)
-	if err != nil {
-		return nil, err
-	}
-	second, err := sideIn(ctx, db, b, where, job.PlannedTrials)
-	if err != nil {
-		return nil, err
-	}
-	c, err := compare(a, b, cluster, first, second)
-	if err != nil {
-		return nil, err
-	}
-	c.Unread = db.Skipped()
-	first.countKnown(&c.A)
-	second.countKnown(&c.B)
-	return &Comparison{c, db}, nil
-}
-
-// Document returns the comparison as a document, with both transcripts of the first flips. Without
-// reveal, the texts of private libraries are hidden in them.
-func (c *Comparison) Document(
-	ctx context.Context, transcripts int, reveal bool,
-) (*document.Document, error) {
-	v, err := readVeil(ctx, c.db, reveal)
-	if err != nil {
-		return nil, err
-	}
-	ids := make(map[exhibit.EpisodeKey]string)
-	var episodes []document.Episode
-	for _, flip := range c.Flips[:min(transcripts, len(c.Flips))] {
-		for _, key := range []exhibit.EpisodeKey{
-			{Trial: flip.A, Attempt: flip.AttemptA}, {Trial: flip.B, Attempt: flip.AttemptB},
-		} {
-			if ids[key] != "" {
-				continue
-			}
-			filter := store.Filter{Trial: key.Trial, OnlySettled: true, All: key.Attempt > 0}
-			for a, err := range c.db.Attempts(ctx, filter) {
-				if err != nil {
-					return nil, err
-				}
-				if key.Attempt > 0 && a.Number != key.Attempt {
-					continue
-				}
-				tr, err := c.db.Transcript(ctx, key.Trial, a.Number)
-				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
-					continue
-				}
-				if err != nil {
-					return nil, err
-				}
-				e := Episode(&a, v.transcript(a.Run, &tr))
-				ids[key] = e.ID
-				episodes = append(episodes, e)
-			}
-		}
-	}
-	d := exhibit.Comparison(c.Comparison, ids)
-	d.Episodes = episodes
-	return d, nil
 }

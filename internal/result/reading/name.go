@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -106,13 +107,13 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 	if err != nil {
 		return nil, err
 	}
-	outcomes := store.Filter{OnlySettled: true, All: true}
+	tries := store.Filter{All: true}
 	of := func(*assay.Trial) bool { return true }
 	switch kind {
 	case "run":
 		return triedSide(db.Attempts(ctx, store.Filter{Run: assay.RunID(name), All: true})), nil
 	case "model":
-		outcomes.Model = name
+		tries.Model = name
 		of = func(t *assay.Trial) bool { return t.Model == name }
 	case "variant":
 		of = func(t *assay.Trial) bool { return t.Variant == name }
@@ -129,6 +130,7 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 			}
 		}
 	})
+	s.stopped = func() (func(assay.Cell) bool, error) { return stoppedCells(ctx, db, experiments) }
 	if kind == "experiment" {
 		planned := make(map[assay.TrialID]bool, experiments[0].Planned)
 		for t, err := range s.trials {
@@ -140,8 +142,25 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 		of = func(t *assay.Trial) bool { return planned[t.ID] }
 	}
 	counts := func(a *assay.Attempt) bool { return of(&a.Trial) }
-	s.attempts = Filter(db.Attempts(ctx, outcomes), counts)
+	s.attempts = Filter(db.Attempts(ctx, tries), counts)
 	return s, nil
+}
+
+// stoppedCells returns a function that reports whether a stop rule of an experiment skips a cell.
+func stoppedCells(
+	ctx context.Context, db *store.DB, experiments []store.Experiment,
+) (func(assay.Cell) bool, error) {
+	var rules []func(assay.Cell) bool
+	for _, e := range experiments {
+		skips, err := job.StoppedCells(ctx, db, e)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, skips)
+	}
+	return func(c assay.Cell) bool {
+		return slices.ContainsFunc(rules, func(skips func(assay.Cell) bool) bool { return skips(c) })
+	}, nil
 }
 
 // resolve returns the kind of a name, and the name without its kind. A run may be named by the

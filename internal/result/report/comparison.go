@@ -30,6 +30,13 @@ type Side struct {
 	Judges  []string `json:"judges"`
 	// USD is the total cost of the settled trials.
 	USD float64 `json:"usd"`
+	// Full counts the trials that fully succeeded, and Faults the attempts without an outcome.
+	Full   int `json:"full_successes"`
+	Faults int `json:"faults"`
+	// Median and P95 are the seconds within which half and 95 % of the trials were done, without
+	// queues.
+	Median float64 `json:"trial_median_s"`
+	P95    float64 `json:"trial_p95_s"`
 	// Replayed counts the trials that were worked on again after they had an outcome. Their first
 	// outcome counts here, because trials are usually chosen for that by their outcome. Late counts
 	// the trials whose first outcome is not on this side.
@@ -43,8 +50,8 @@ type Side struct {
 	Unpriced int `json:"unpriced_tokens,omitempty"`
 }
 
-// each returns the average cost of a trial.
-func (s Side) each() float64 { return s.USD / float64(max(1, s.Trials)) }
+// Each returns the average cost of a trial.
+func (s Side) Each() float64 { return s.USD / float64(max(1, s.Trials)) }
 
 // A Comparison shows the changes from A to B on the tasks and under the conditions that
 // both sides have. Differences, their intervals and effect sizes are B minus A, and odds are
@@ -111,6 +118,7 @@ type settled struct {
 	judge    string
 	usd      float64
 	unpriced int
+	seconds  float64
 	round    int
 	replayed bool
 }
@@ -201,10 +209,9 @@ func Compare(
 		side     *Side
 	}{{nameA, a, &c.A}, {nameB, b, &c.B}} {
 		var err error
-		if sides[i], err = gather(s.attempts); err != nil {
+		if *s.side, sides[i], err = gather(s.name, s.attempts); err != nil {
 			return nil, err
 		}
-		*s.side = sideOf(s.name, sides[i])
 	}
 	c.baseline, c.candidate = sides[0], sides[1]
 	drop := c.differences()
@@ -240,16 +247,24 @@ func populationOf(a, b []settled, cluster string) *population[namedTask] {
 	return p
 }
 
-func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
+// gather returns a side and its trials.
+func gather(
+	name string, attempts iter.Seq2[assay.Attempt, error],
+) (s Side, all []settled, err error) {
+	faults := 0
 	seen := make(map[assay.TrialID]int) // where they are in all
 	shared := make(map[factorLevels]*factorLevels)
 	word := func(text string) string { return unique.Make(text).Value() }
 	for a, err := range attempts {
 		if err != nil {
-			return nil, err
+			return s, nil, err
+		}
+		if !a.Settles() {
+			faults += int(flag(a.FaultKind != assay.Interrupted))
+			continue
 		}
 		at, known := seen[a.ID]
-		if !a.Settles() || known && a.Round == all[at].round {
+		if known && a.Round == all[at].round {
 			continue
 		}
 		if known {
@@ -270,7 +285,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
-			unpriced: a.UnpricedTokens, round: a.Round, replayed: known || a.Round > 0,
+			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
 		}
 		if a.Superseded {
 			t.attempt = a.Number
@@ -282,7 +297,9 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 		seen[a.ID] = len(all)
 		all = append(all, t)
 	}
-	return all, nil
+	s = sideOf(name, all)
+	s.Faults = faults
+	return s, all, nil
 }
 
 func sideOf(name string, all []settled) Side {
@@ -290,11 +307,17 @@ func sideOf(name string, all []settled) Side {
 	for i, f := range matched {
 		s.Levels[f.name] = distinct(all, func(t *settled) string { return t.levels[i] })
 	}
+	var seconds []float64
 	for _, t := range all {
+		seconds = append(seconds, t.seconds)
+		s.Full += int(isFull(t.level))
 		s.USD = assay.RoundUSD(s.USD + t.usd)
 		s.Unpriced += t.unpriced
 		s.Replayed += int(flag(t.replayed))
 		s.Late += int(flag(t.round > 0))
+	}
+	if slices.Sort(seconds); len(seconds) > 0 {
+		s.Median, s.P95 = seconds[len(seconds)/2], seconds[len(seconds)*95/100]
 	}
 	s.Prompts = distinct(all, func(t *settled) string { return t.prompts })
 	s.Judges = distinct(all, func(t *settled) string { return t.judge })

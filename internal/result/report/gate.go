@@ -198,11 +198,11 @@ func (g *Gate) AddPower() {
 // Alone returns a comparison without a baseline, for [Comparison.Gate] with demands. It returns the
 // errors of the attempts and [ErrNoTrials].
 func Alone(name string, attempts iter.Seq2[assay.Attempt, error]) (*Comparison, error) {
-	all, err := gather(attempts)
+	side, all, err := gather(name, attempts)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%s: %w", name, ErrNoTrials)
 	}
-	return &Comparison{B: sideOf(name, all), candidate: all}, err
+	return &Comparison{B: side, candidate: all}, err
 }
 
 // judge decides: the verdict is the worst of the answer and the demands. A task that has failed

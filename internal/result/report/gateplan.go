@@ -29,6 +29,8 @@ type GatePlan struct {
 	// Advised is the place of the size with the fewest trials at which equal candidates pass in 80
 	// of 100 cases, or -1 if there is none.
 	Advised int `json:"advised"`
+	// Library is how many tasks the baseline's library has, or 0 if that is unknown.
+	Library int `json:"library_tasks,omitempty"`
 	// CannotLose is true if the baseline succeeds too rarely to lose the margin.
 	CannotLose bool `json:"baseline_cannot_lose,omitempty"`
 	// Least is the smallest loss that as many tasks or sequences as the baseline's can rule out,
@@ -69,20 +71,20 @@ var ErrNoTrials = errors.New("there is no settled trial")
 func PlanGate(
 	name, cluster string, terms Terms, attempts iter.Seq2[assay.Attempt, error],
 ) (*GatePlan, error) {
-	all, err := gather(attempts)
+	side, all, err := gather(name, attempts)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(all) == 0:
 		return nil, ErrNoTrials
 	}
-	return planGate(name, cluster, terms, all, sideOf(name, all), nil), nil
+	return planGate(name, cluster, terms, all, side, nil), nil
 }
 
 // ClustersOf returns how many tasks or sequences of a baseline count as independent, and which of
 // both, [stat.ByTask] or [stat.BySequence].
 func ClustersOf(cluster string, attempts iter.Seq2[assay.Attempt, error]) (int, string, error) {
-	all, err := gather(attempts)
+	_, all, err := gather("", attempts)
 	tasks, by := plannedTasks(all, cluster)
 	return len(stat.DesignOf(tasks, by == stat.BySequence).Clusters), by, err
 }
@@ -124,7 +126,7 @@ func planGate(
 		if len(p.Sizes) == 0 {
 			s.Trials = len(baseline) // tasks may have unequal numbers
 		}
-		s.USD = costs.each() * float64(s.Trials)
+		s.USD = costs.Each() * float64(s.Trials)
 		if !p.CannotLose {
 			s.GatePower = d.Power(rule, powerDraws)
 		}

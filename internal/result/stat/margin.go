@@ -342,50 +342,5 @@ func (f factors) p(points int) float64 {
 	return min(1, max(0, .5+sum/float64(points)/math.Pi))
 }
 
-// An Equivalence is the verdict on whether two sides differ by less than a margin. Differences are
-// B minus A, in shares of 1.
-type Equivalence struct {
-	Margin float64 `json:"margin"`
-	// Lower and Upper are the bounds of the 90 % interval, which lies within the margin if the
-	// sides are equivalent.
-	Lower float64 `json:"lower_90"`
-	Upper float64 `json:"upper_90"`
-	// P is the p-value for sides that differ by just the margin.
-	P float64 `json:"p"`
-}
-
-// Holds reports whether the sides are shown to differ by less than the margin. At most 5 % of sides
-// that differ by the margin pass.
-func (e Equivalence) Holds() bool { return e.P <= PassLevel }
-
-// Equivalent tests whether two sides differ by less than a margin on tasks like these. It makes the
-// test of [GateData.Similar] in both directions, and its p-value is the larger of the two (Schuirmann,
-// "A comparison of the two one-sided tests procedure and the power approach for assessing the
-// equivalence of average bioavailability", Journal of Pharmacokinetics and Biopharmaceutics 15,
-// 1987).
-func (d GateData) Equivalent(margin float64) Equivalence {
-	down := d.clusters()
-	e := Equivalence{Margin: margin, Lower: -1, Upper: 1, P: 1}
-	if len(down.losses) == 0 {
-		return e
-	}
-	up := gaffke{make([]float64, len(down.losses)), down.weights}
-	for i, l := range down.losses {
-		up.losses[i] = -l
-	}
-	e.Lower, e.Upper = -down.bound(PassLevel), up.bound(PassLevel)
-	e.P = max(down.p(margin), up.p(margin))
-	return e
-}
-
-// EquivalentPassing returns the share of data like these in which equal sides are shown to be
-// equivalent.
-func (d GateData) EquivalentPassing(margin float64) float64 {
-	if len(d.Tasks) == 0 {
-		return 0
-	}
-	return d.Design().equivalent(margin)
-}
-
 // Design describes more data like these; see [DesignOf].
 func (d GateData) Design() Design { return DesignOf(d.baseline(), d.BySequence).WithLuckOf(d) }

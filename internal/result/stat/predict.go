@@ -251,25 +251,6 @@ func (d Design) verdicts(rule GateRule, l loss, draws int) (pass, fail float64) 
 	return float64(passed) / float64(draws), float64(failed) / float64(draws)
 }
 
-// equivalent returns the share of simulated equal sides that are shown to differ by less than a
-// margin.
-func (d Design) equivalent(margin float64) float64 {
-	const draws = 100
-	r := rand.New(rand.NewPCG(46, 90))
-	held := 0
-	for range draws {
-		g := d.draw(r, loss{}).clusters()
-		p := g.values(margin).p(simulatedPoints)
-		for i := range g.losses {
-			g.losses[i] = -g.losses[i]
-		}
-		if max(p, g.values(margin).p(simulatedPoints)) <= PassLevel {
-			held++
-		}
-	}
-	return float64(held) / draws
-}
-
 // draw draws data of the design.
 func (d Design) draw(r *rand.Rand, l loss) GateData {
 	data := GateData{SameLuck: d.SameLuck, BySequence: len(d.Clusters) < d.Tasks()}
