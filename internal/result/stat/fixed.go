@@ -61,7 +61,8 @@ func clopperHigh(k, n, level float64) float64 {
 	return smallest(func(rate float64) bool { return betaRegularized(1-rate, n-k, k+1) <= level })
 }
 
-// RateOfSample returns the rate of tasks like these with the bounds of [Clustered].
+// RateOfSample returns the rate of tasks like these. Its bounds are those of [RateOfFixed], at the
+// number of independent trials that are worth as much as these with their repeats; see [Clustered].
 func RateOfSample(tasks []Task) RateBounds {
 	groups := make([]Group, len(tasks))
 	for i, t := range tasks {
@@ -70,6 +71,17 @@ func RateOfSample(tasks []Task) RateBounds {
 			groups[i].N += c.N
 		}
 	}
+	groups = observed(groups)
 	r := Clustered(groups, 1-2*PassLevel)
-	return RateBounds{r.Rate, r.Interval.Low, Clustered(groups, 1-2*upperLevel).Interval.High}
+	if r.Trials == 0 {
+		return RateBounds{Upper: 1}
+	}
+	worth := func(level float64) float64 {
+		certain := normalQuantile(1-level) / critical(groups, r.Correlation, 1-2*level)
+		return float64(r.Trials) / r.DesignEffect * certain * certain
+	}
+	low, high := worth(PassLevel), worth(upperLevel)
+	return RateBounds{
+		r.Rate, clopperLow(r.Rate*low, low, PassLevel), clopperHigh(r.Rate*high, high, upperLevel),
+	}
 }
