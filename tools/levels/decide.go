@@ -119,7 +119,7 @@ func (x sides) draw(r *rand.Rand, tasks int, these bool) stat.GateData {
 			}
 			b[k] = u < p*kept
 		}
-		d.Tasks = append(d.Tasks, stat.GateTask{Cells: []stat.GateCell{stat.NewGateCell(a, b)}})
+		d.Tasks = append(d.Tasks, stat.Matched{Cells: []stat.Cell{stat.NewCell(0, a, b)}})
 	}
 	return d
 }

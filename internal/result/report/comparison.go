@@ -85,7 +85,6 @@ type Comparison struct {
 	// side.
 	Unread int `json:"unread"`
 
-	all       commonTasks
 	pairs     stat.GateData
 	baseline  []settled
 	candidate []settled
@@ -412,18 +411,18 @@ func unlike(a, b map[namedTask][]*settled) (n int) {
 	return n
 }
 
-// pair matches the sides. Repeats that only one side has still count in the rate of their
-// task, but cannot flip.
+// pair matches the sides. Repeats that only one side has still count in the rate of their task, but
+// cannot flip.
 func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster string) {
 	left, right := arrange(a, drop), arrange(b, drop)
 	c.SameLuck = sameLuck(a, b)
 	from := populationOf(a, b, cluster)
 	c.Population = from.describe()
-	whole := make(map[namedTask]*stat.Matched)
-	trials := make(map[namedTask][][2][]*settled)
+	all, partners := newPairing(from, namedTask.compare), newPairing(from, namedTask.compare)
+	lone := !c.SameLuck // some task has no trials with the same luck under a condition
 	for number, condition := range slices.Sorted(maps.Keys(left)) {
 		c.Unlike += unlike(left[condition], right[condition])
-		here := commonTasks{bySequence: from.bySequence()}
+		here := newPairing(from, namedTask.compare)
 		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), namedTask.compare) {
 			x, y := left[condition][task], right[condition][task]
 			if len(y) == 0 {
@@ -436,69 +435,44 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 			c.byTask[task].add(x, y)
 			c.A.Matched += len(x)
 			c.B.Matched += len(y)
-			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(y), NB: len(y)}
-			cells := []stat.Cell{{Condition: number, Pair: p}}
-			if whole[task] == nil {
-				whole[task] = &stat.Matched{Sequence: from.of[task]}
-			}
-			whole[task].Cells = append(whole[task].Cells, cells...)
-			here.tasks = append(here.tasks, stat.Matched{Sequence: from.of[task], Cells: cells})
-			trials[task] = append(trials[task], [2][]*settled{x, y})
+			cell := stat.NewCell(number, successes(x), successes(y))
+			here.add(task, cell)
+			all.add(task, cell)
+			x, y = c.partners(x, y)
+			lone = lone || len(x) == 0
+			partners.add(task, stat.NewCell(number, successes(x), successes(y)))
 			c.flips(condition, x, y)
 		}
-		if len(here.tasks) > 0 {
+		if len(here.cells) > 0 {
 			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: here.compare()})
 		}
 	}
 	adjust(references(c.Cells))
 	slices.SortStableFunc(c.Cells, bySize)
-
-	c.all.bySequence = from.bySequence()
-	for _, task := range slices.SortedFunc(maps.Keys(whole), namedTask.compare) {
-		c.all.tasks = append(c.all.tasks, *whole[task])
-	}
-	c.Whole = c.all.compare()
-	c.pairs = c.paired(trials, c.SameLuck, from)
-	if c.pairs.Tasks == nil { // some trials have no partner with the same luck
-		c.pairs = c.paired(trials, false, from)
+	c.Whole = all.compare()
+	c.pairs = stat.GateData{SameLuck: !lone, BySequence: from.bySequence(), Tasks: partners.tasks()}
+	if lone {
+		c.pairs.Tasks = all.tasks()
 	}
 }
 
-// paired returns the trials of both sides in pairs, which share their luck if so demanded. It
-// returns no tasks if there is a task without any such pair under a condition.
-func (c *Comparison) paired(
-	trials map[namedTask][][2][]*settled, sameLuck bool, from *population[namedTask],
-) stat.GateData {
-	d := stat.GateData{SameLuck: sameLuck, BySequence: from.bySequence()}
-	for _, task := range slices.SortedFunc(maps.Keys(trials), namedTask.compare) {
-		t := stat.GateTask{Sequence: from.of[task]}
-		for _, sides := range trials[task] {
-			if sameLuck {
-				sides = withSameLuck(sides[0], sides[1])
-			}
-			if len(sides[0]) == 0 {
-				return stat.GateData{}
-			}
-			t.Cells = append(t.Cells, stat.NewGateCell(successes(sides[0]), successes(sides[1])))
-		}
-		d.Tasks = append(d.Tasks, t)
+// partners pairs trials with the same luck if the sides share it, otherwise in their order.
+func (c *Comparison) partners(a, b []*settled) (x, y []*settled) {
+	if !c.SameLuck {
+		n := min(len(a), len(b))
+		return a[:n], b[:n]
 	}
-	return d
-}
-
-// withSameLuck returns the trials that have a partner with the same luck, in the same order.
-func withSameLuck(a, b []*settled) (pairs [2][]*settled) {
 	at := make(map[uint64]*settled, len(b))
 	for _, t := range b {
 		at[t.seed] = t
 	}
 	for _, t := range a {
 		if partner := at[t.seed]; partner != nil {
-			pairs[0], pairs[1] = append(pairs[0], t), append(pairs[1], partner)
+			x, y = append(x, t), append(y, partner)
 			delete(at, t.seed)
 		}
 	}
-	return pairs
+	return x, y
 }
 
 func successes(trials []*settled) []bool {

@@ -21,22 +21,10 @@ type Flip struct {
 // mostFlips limits the flips that are listed.
 const mostFlips = 1000
 
+// flips counts the changes in pairs of trials.
 func (c *Comparison) flips(condition string, x, y []*settled) {
-	at := make(map[uint64]*settled, len(y))
-	slot := func(i int, t *settled) uint64 {
-		if c.SameLuck {
-			return t.seed
-		}
-		return uint64(i)
-	}
-	for i, t := range y {
-		at[slot(i, t)] = t
-	}
 	for i, a := range x {
-		b := at[slot(i, a)]
-		if b == nil {
-			continue
-		}
+		b := y[i]
 		if a.id == b.id && a.round == b.round {
 			c.Shared++
 			continue

@@ -60,7 +60,7 @@ func (a *Analysis) findLoss(x counted) {
 		data, tasks, types := x.lossData(ofModel(x.cells, m.Model))
 		data.Models = len(models)
 		for _, p := range mine {
-			data.Levels = append(data.Levels, p.data.tasks)
+			data.Levels = append(data.Levels, p.data)
 		}
 		found := stat.LargestLoss(data)
 		a.Losses.Compared += found.Compared

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -25,11 +26,11 @@ type Paired struct {
 	// differences with q below .05, one in twenty is a false discovery.
 	Q float64 `json:"q"`
 
-	data commonTasks
+	data []stat.Matched
 }
 
 // compare fills in the comparison of the two sides' tasks.
-func (p *Paired) compare(data commonTasks) { p.data, p.Comparison = data, data.compare() }
+func (p *Paired) compare(data *pairing[task]) { p.data, p.Comparison = data.tasks(), data.compare() }
 
 // Significant reports whether the difference is more than chance.
 func (p Paired) Significant() bool { return p.Tasks > 0 && p.Q < level05 }
@@ -111,23 +112,38 @@ func references(lists ...[]Paired) (all []*Paired) {
 	return all
 }
 
-// commonTasks holds the tasks that two sides have in common.
-type commonTasks struct {
-	tasks      []stat.Matched
-	bySequence bool
+// A pairing has the tasks that two sides have in common, with their cells.
+type pairing[K comparable] struct {
+	from  *population[K]
+	order func(a, b K) int
+	cells map[K][]stat.Cell
 }
 
-func (s commonTasks) compare() stat.Comparison { return stat.Compare(s.tasks, s.bySequence) }
+func newPairing[K comparable](from *population[K], order func(a, b K) int) *pairing[K] {
+	return &pairing[K]{from, order, make(map[K][]stat.Cell)}
+}
+
+func (p *pairing[K]) add(of K, c stat.Cell) { p.cells[of] = append(p.cells[of], c) }
+
+// tasks returns the tasks in their order.
+func (p *pairing[K]) tasks() (all []stat.Matched) {
+	for _, of := range slices.SortedFunc(maps.Keys(p.cells), p.order) {
+		all = append(all, stat.Matched{Sequence: p.from.of[of], Cells: p.cells[of]})
+	}
+	return all
+}
+
+func (p *pairing[K]) compare() stat.Comparison { return stat.Compare(p.tasks(), p.from.bySequence()) }
 
 // pairs pairs the tasks that have outcomes at both levels of a factor. Only cells that are equal in
 // all other factors are paired.
-func pairs(cells []*cell, a, b, factor string) commonTasks {
+func pairs(cells []*cell, a, b, factor string) *pairing[task] {
 	return pairsOf(cells, []string{a}, []string{b}, factor)
 }
 
 // pairsOf pairs each of the levels a with each of the levels b. A flawed plan is only paired with a
 // plan that the prompt gives the same authority.
-func pairsOf(cells []*cell, a, b []string, factor string) (s commonTasks) {
+func pairsOf(cells []*cell, a, b []string, factor string) *pairing[task] {
 	at := make(map[assay.Cell][]*cell)
 	for _, c := range cells {
 		if slices.Contains(b, level(c.Cell, factor)) {
@@ -135,34 +151,25 @@ func pairsOf(cells []*cell, a, b []string, factor string) (s commonTasks) {
 			at[k] = append(at[k], c)
 		}
 	}
-	tasks := make(map[task]*stat.Matched)
-	condition := 0
+	p, condition := newPairing(nil, cmp.Compare[task]), 0
 	for _, x := range cells {
 		if !slices.Contains(a, level(x.Cell, factor)) {
 			continue
 		}
-		s.bySequence = x.from.bySequence()
+		p.from = x.from
 		for _, y := range at[without(x.Cell, factor)] {
 			if IsFlawed(y.Variant) && !sameAuthority(x.Variant, y.Variant) {
 				continue
 			}
 			for of, g := range x.tasks {
-				h, ok := y.tasks[of]
-				if !ok {
-					continue
+				if h, ok := y.tasks[of]; ok {
+					p.add(of, stat.Cell{Condition: condition, Pair: pairOf(g, h)})
 				}
-				if tasks[of] == nil {
-					tasks[of] = &stat.Matched{Sequence: x.from.of[of]}
-				}
-				tasks[of].Cells = append(tasks[of].Cells, stat.Cell{Condition: condition, Pair: pairOf(g, h)})
 			}
 			condition++
 		}
 	}
-	for _, of := range slices.Sorted(maps.Keys(tasks)) {
-		s.tasks = append(s.tasks, *tasks[of])
-	}
-	return s
+	return p
 }
 
 func pairOf(a, b outcomes) stat.Pair {

@@ -136,7 +136,7 @@ func contrast(factor string, levels []string) Contrast {
 }
 
 // differ fills in the difference of two sides.
-func (r *PivotRow) differ(s commonTasks) {
+func (r *PivotRow) differ(s *pairing[task]) {
 	if c := s.compare(); c.Tasks > 0 {
 		r.Difference, r.DifferenceInterval = &c.Difference, &c.Interval
 		r.DifferenceTasks = c.Tasks

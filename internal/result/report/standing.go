@@ -318,7 +318,7 @@ func costOf(mine []*cell, reference string, all []string, factor string) *Cost {
 	references := slices.DeleteFunc(levels(mine, factor), func(l string) bool { return plainOf(l) != reference })
 	compare := func(names []string) (Paired, stat.Loss) {
 		s := pairsOf(mine, references, names, factor)
-		return Paired{Comparison: s.compare()}, stat.Lost(s.tasks, s.bySequence)
+		return Paired{Comparison: s.compare()}, stat.Lost(s.tasks(), s.from.bySequence())
 	}
 	c.Paired, c.Lost = compare(all)
 	if c.Tasks == 0 {

@@ -14,16 +14,9 @@ const (
 	FailLevel = .01
 )
 
-// A GateCell has the trials of a task under one condition on both sides. Losses has a value for each
-// pair of trials, one of each side: the success of side A less that of side B. A trial of the side
-// with fewer trials has several partners if the luck is not shared.
-type GateCell struct {
-	Pair
-	Losses []float64
-}
-
-// NewGateCell pairs trials in their order. A trial is true if it succeeded.
-func NewGateCell(a, b []bool) (c GateCell) {
+// NewCell pairs trials in their order. A trial is true if it succeeded.
+func NewCell(condition int, a, b []bool) Cell {
+	c := Cell{Condition: condition}
 	c.NA, c.NB = len(a), len(b)
 	c.Losses = make([]float64, min(len(a), len(b)))
 	share := func(trials []bool, sign float64) (full int) {
@@ -41,16 +34,10 @@ func NewGateCell(a, b []bool) (c GateCell) {
 	return c
 }
 
-// A GateTask has trials on both sides, under one or more conditions. Tasks that need the same
-// sequence of tools have the same Sequence and are alike.
-type GateTask struct {
-	Sequence int
-	Cells    []GateCell // both sides have trials in each
-}
-
-// GateData are the tasks that a gate judges. With SameLuck, the trials of a pair met the same luck.
+// GateData are the tasks that a gate judges. Both sides have trials in each cell, which has Losses.
+// With SameLuck, the trials of a pair met the same luck.
 type GateData struct {
-	Tasks                []GateTask
+	Tasks                []Matched
 	SameLuck, BySequence bool
 }
 

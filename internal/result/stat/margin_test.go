@@ -20,10 +20,10 @@ func gateOf(tasks []stat.Matched) (d stat.GateData) {
 		return out
 	}
 	for _, m := range tasks {
-		t := stat.GateTask{Sequence: m.Sequence}
+		t := stat.Matched{Sequence: m.Sequence}
 		for _, c := range m.Cells {
 			if c.NA > 0 && c.NB > 0 {
-				t.Cells = append(t.Cells, stat.NewGateCell(trials(c.A, c.NA), trials(c.B, c.NB)))
+				t.Cells = append(t.Cells, stat.NewCell(0, trials(c.A, c.NA), trials(c.B, c.NB)))
 			}
 		}
 		if len(t.Cells) > 0 {
@@ -66,8 +66,8 @@ func (v versions) draw(r *rand.Rand) stat.GateData {
 				b[k] = luck < p*kept
 			}
 		}
-		d.Tasks = append(d.Tasks, stat.GateTask{
-			Sequence: i / max(1, v.cluster), Cells: []stat.GateCell{stat.NewGateCell(a, b)},
+		d.Tasks = append(d.Tasks, stat.Matched{
+			Sequence: i / max(1, v.cluster), Cells: []stat.Cell{stat.NewCell(0, a, b)},
 		})
 	}
 	return d
@@ -94,8 +94,8 @@ func TestGaffkeReference(t *testing.T) {
 	t.Parallel()
 	lost := func(n, k int) (d stat.GateData) {
 		for i := range n {
-			d.Tasks = append(d.Tasks, stat.GateTask{Cells: []stat.GateCell{
-				stat.NewGateCell([]bool{i < k}, []bool{false}),
+			d.Tasks = append(d.Tasks, stat.Matched{Cells: []stat.Cell{
+				stat.NewCell(0, []bool{i < k}, []bool{false}),
 			}})
 		}
 		return d

@@ -21,10 +21,13 @@ func (p Pair) chance() float64 {
 	return full * (na + nb - full) / (na * nb * (na + nb - 1))
 }
 
-// A Cell is a Pair under a numbered condition.
+// A Cell is a Pair under a numbered condition. A gate also needs Losses, a value for each pair of
+// trials, one of each side: the success of side A less that of side B. A trial of the side with fewer
+// trials has several partners if the luck is not shared.
 type Cell struct {
 	Condition int
 	Pair
+	Losses []float64
 }
 
 // A Matched task has trials on both sides, under one or more conditions. Tasks

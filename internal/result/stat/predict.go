@@ -262,7 +262,7 @@ func (d Design) draw(r *rand.Rand, l loss) GateData {
 	share := min(1, l.points/d.Rate)
 	for sequence, tasks := range d.Clusters {
 		for range tasks {
-			t := GateTask{Sequence: sequence, Cells: make([]GateCell, d.Conditions)}
+			t := Matched{Sequence: sequence, Cells: make([]Cell, d.Conditions)}
 			kept := 1 - share
 			if l.whole {
 				kept = 1
@@ -280,8 +280,8 @@ func (d Design) draw(r *rand.Rand, l loss) GateData {
 }
 
 // cell draws the trials of a task with a rate on side A, of which side B keeps a share.
-func (d Design) cell(r *rand.Rand, rate, kept float64) GateCell {
-	c := GateCell{Pair: Pair{NA: d.Repeats, NB: d.Repeats}, Losses: make([]float64, d.Repeats)}
+func (d Design) cell(r *rand.Rand, rate, kept float64) Cell {
+	c := Cell{Pair: Pair{NA: d.Repeats, NB: d.Repeats}, Losses: make([]float64, d.Repeats)}
 	for i := range c.Losses {
 		luck := r.Float64()
 		if luck < rate {
