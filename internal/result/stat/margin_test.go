@@ -308,20 +308,24 @@ func TestGateLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		margin := rapid.Float64Range(.001, .5).Draw(t, "margin")
-		var tasks, worse []stat.Matched
+		var tasks, worse, flawless []stat.Matched
 		for i, p := range pairs(t) {
-			m := stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: p}}}
-			tasks = append(tasks, m)
-			p.B = max(0, p.B-1)
-			worse = append(worse, stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: p}}})
+			add := func(all *[]stat.Matched, p stat.Pair) {
+				*all = append(*all, stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: p}}})
+			}
+			add(&tasks, p)
+			add(&worse, stat.Pair{A: p.A, NA: p.NA, B: max(0, p.B-1), NB: p.NB})
+			add(&flawless, stat.Pair{A: p.NA, NA: p.NA, B: p.NB, NB: p.NB})
 		}
-		d, w := gateOf(tasks), gateOf(worse)
+		d, w, g := gateOf(tasks), gateOf(worse), gateOf(flawless)
 		d.BySequence = rapid.Bool().Draw(t, "by sequence")
-		w.BySequence = d.BySequence
+		w.BySequence, g.BySequence = d.BySequence, d.BySequence
 		for _, test := range []func(stat.GateData, float64) stat.Noninferiority{
 			stat.GateData.Similar, stat.GateData.These,
 		} {
 			n, less, wider := test(d, margin), test(w, margin), test(d, 1.5*margin)
+			lossless := test(g, margin)
+			least := lossless.Least(stat.PassLevel)
 			switch {
 			case n.Lower < -1 || n.Lower > n.Difference+1e-6:
 				t.Errorf("bound %v of %v", n.Lower, n.Difference)
@@ -335,8 +339,9 @@ func TestGateLaws(t *testing.T) {
 				t.Errorf("a worse side passes more easily: %v, %v", less.PPass, n.PPass)
 			case (n.PPass <= stat.PassLevel) != (n.Lower >= -margin) && math.Abs(n.Lower+margin) > 1e-5:
 				t.Errorf("p %v and bound %v at margin %v", n.PPass, n.Lower, margin)
-			case n.Units > 0 && n.Passes(stat.PassLevel) && n.Least(stat.PassLevel) > margin+1e-6:
-				t.Errorf("%d units rule out %v, not less than %v", n.Units, margin, n.Least(stat.PassLevel))
+			case lossless.CanLose() && lossless.Passes(stat.PassLevel) != (least <= margin) &&
+				math.Abs(least-margin) > 1e-5:
+				t.Errorf("%d units rule out %v: p %v at margin %v", lossless.Units, least, lossless.PPass, margin)
 			}
 		}
 	})
