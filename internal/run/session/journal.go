@@ -50,6 +50,7 @@ type journal struct {
 	latest   int
 	flushing bool
 	progress sync.Cond // of groups
+	packer   *zstd.Encoder
 }
 
 // A replyGroup has replies that are flushed together.
@@ -125,6 +126,7 @@ type place struct {
 func newJournal(path string, head entry, failed func(error)) *journal {
 	j := &journal{
 		path: path, head: head, failed: failed, open: make(map[assay.TrialID]*openAttempt),
+		packer: newPacker(),
 	}
 	j.progress.L = &j.mu
 	return j
@@ -241,7 +243,7 @@ func (j *journal) flushLocked() {
 	}
 	g := j.group
 	j.group, j.latest = nil, len(g.entries)
-	at, ok := j.addLocked(encodeLine(entry{Packed: packer().EncodeAll(g.lines, nil)}))
+	at, ok := j.addLocked(encodeLine(entry{Packed: j.packer.EncodeAll(g.lines, nil)}))
 	if !ok {
 		return
 	}
@@ -333,7 +335,7 @@ func (j *journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error 
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	line, err := encodeLine(entry{Packed: packer().EncodeAll(lines, nil)})
+	line, err := encodeLine(entry{Packed: j.packer.EncodeAll(lines, nil)})
 	if err != nil {
 		return err
 	}
@@ -399,7 +401,12 @@ func (e entry) unpack() (all []entry, err error) {
 	if e.Packed == nil {
 		return []entry{e}, nil
 	}
-	lines, err := unpacker().DecodeAll(e.Packed, nil)
+	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, err
+	}
+	defer unpacker.Close()
+	lines, err := unpacker.DecodeAll(e.Packed, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -413,18 +420,12 @@ func (e entry) unpack() (all []entry, err error) {
 	return all, nil
 }
 
-var (
-	packer = sync.OnceValue(func() *zstd.Encoder {
-		w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-			zstd.WithWindowSize(128<<10)) // a larger one costs memory
-		return w
-	})
-	unpacker = sync.OnceValue(func() *zstd.Decoder {
-		r, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-		return r
-	})
-)
+func newPacker() *zstd.Encoder {
+	w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(128<<10)) // a larger one costs memory
+	return w
+}
 
 // rewind begins another pass through an attempt, in which its replies are given again. It returns
 // their number, and what the attempt has cost, or -1 if it has not begun.
