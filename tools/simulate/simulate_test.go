@@ -9,8 +9,11 @@ import (
 
 // TestWorlds lives a few worlds. The whole program lives more; see docs/simulation.md.
 func TestWorlds(t *testing.T) {
-	requests := 0
-	for seed := uint64(1); requests < 5000; seed++ {
+	requests, enough := 0, 5000
+	if testing.Short() {
+		enough = 800
+	}
+	for seed := uint64(1); requests < enough; seed++ {
 		r := liveWorld(t, seed, nil)
 		requests += r.Requests
 		if len(r.Wrong) > 0 {
