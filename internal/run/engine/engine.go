@@ -44,7 +44,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 		defer done()
 		l.queues = append(l.queues, &trialQueue{
 			Model: m, read: next, attempts: make(map[assay.TrialID]int),
-			flying: make(map[assay.TrialID]ongoing), removed: make(map[assay.TrialID]removal),
+			flying: make(map[assay.TrialID]*ongoing), removed: make(map[assay.TrialID]removal),
 		})
 	}
 	l.run()
@@ -86,7 +86,7 @@ type trialQueue struct {
 	next      *assay.Trial // the next trial to start, or nil if not known yet
 	exhausted bool         // Exhausted was called
 	attempts  map[assay.TrialID]int
-	flying    map[assay.TrialID]ongoing
+	flying    map[assay.TrialID]*ongoing
 	// removed holds parked and cancelled trials, which a command can bring
 	// back.
 	removed map[assay.TrialID]removal
@@ -124,6 +124,8 @@ func (q *trialQueue) cancelled() (all, unbegun int) {
 type ongoing struct {
 	trial  *assay.Trial
 	cancel context.CancelCauseFunc
+	// cancelled and requeued are the commands that it has not ended for yet.
+	cancelled, requeued bool
 }
 
 type ended struct {
@@ -206,7 +208,7 @@ func (l *loop) start(ctx context.Context, q *trialQueue, done func()) {
 	trial := q.next
 	q.next = nil
 	ctx, cancel := context.WithCancelCause(ctx)
-	q.flying[trial.ID] = ongoing{trial, cancel}
+	q.flying[trial.ID] = &ongoing{trial: trial, cancel: cancel}
 	l.event(Event{Kind: Started, Model: q.Name, Trial: trial})
 	last := q.attempts[trial.ID]+1 >= MaxAttempts
 	l.hand(func() {
@@ -310,6 +312,7 @@ func (l *loop) cancelTrials(match func(*assay.Trial) bool) (n int) {
 	for _, q := range l.queues {
 		for _, f := range q.flying {
 			if match(f.trial) {
+				f.cancelled, f.requeued = true, false
 				f.cancel(ErrCancelled)
 				n++
 			}
@@ -337,6 +340,16 @@ func (l *loop) requeue(match func(*assay.Trial) bool) (n int) {
 				l.summary.Parked--
 			}
 			l.event(Event{Kind: Requeued, Model: q.Name, Trial: &r.trial, WasParked: r.parked})
+		}
+	}
+
+	// Those that are still ending follow when they have ended.
+	for _, q := range l.queues {
+		for _, f := range q.flying {
+			if f.cancelled && !f.requeued && match(f.trial) {
+				f.requeued = true
+				n++
+			}
 		}
 	}
 
@@ -377,6 +390,7 @@ func (l *loop) settle(e ended) {
 	e.done()
 	q := e.queue
 	cause := context.Cause(l.ctx)
+	flight := q.flying[e.trial.ID]
 	delete(q.flying, e.trial.ID)
 	if e.err != nil {
 		if l.err == nil {
@@ -391,10 +405,15 @@ func (l *loop) settle(e ended) {
 	a := e.attempt
 	switch {
 	case a.FaultKind == assay.Interrupted:
-		if cause == nil {
+		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
+		switch {
+		case cause != nil:
+		case flight.requeued:
+			q.again = append(q.again, retry{trial: *e.trial})
+			l.event(Event{Kind: Requeued, Model: q.Name, Trial: e.trial})
+		default:
 			q.removed[e.trial.ID] = removal{trial: *e.trial, began: true}
 		}
-		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
 	case a.Settles():
 		delete(q.attempts, a.ID)
 		q.settled++

@@ -28,6 +28,7 @@ type bench struct {
 	most     int
 
 	took   time.Duration
+	ending time.Duration // of an attempt that was cancelled
 	fault  func(id assay.TrialID, attempt int) assay.FaultKind
 	save   func(*assay.Attempt) error
 	events []engine.Event
@@ -55,6 +56,7 @@ func (b *bench) attempt(
 	select {
 	case <-time.After(b.took):
 	case <-ctx.Done():
+		time.Sleep(b.ending)
 		a.FaultKind = assay.Interrupted
 		return a, nil
 	}
@@ -444,6 +446,31 @@ func TestCommandsCancelAndRequeue(t *testing.T) {
 		}
 		if n := b.attempts["a-7"]; n != 1 {
 			t.Errorf("the trial that was cancelled and requeued had %d attempts, want 1", n)
+		}
+	})
+}
+
+// TestRequeueReachesWhatIsEnding requeues a trial while its cancelled attempt still ends.
+func TestRequeueReachesWhatIsEnding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		commands := make(chan engine.Command)
+		b := &bench{took: 10 * time.Second, ending: 3 * time.Second, commands: commands}
+		go func() {
+			for at, cancel := range []bool{true, false} {
+				time.Sleep(time.Second)
+				done := make(chan int, 1)
+				commands <- engine.Command{
+					Cancel: cancel, Match: func(*assay.Trial) bool { return true }, Done: done,
+				}
+				if n := <-done; n != 4 {
+					t.Errorf("command %d was for %d trials, want 4", at+1, n)
+				}
+			}
+		}()
+		sum, err := b.run(t.Context(), nil, model("a", 4, 4))
+		if err != nil || sum.Settled != 4 || sum.Cancelled != 0 {
+			t.Errorf("summary %+v, error %v", sum, err)
 		}
 	})
 }
