@@ -12,7 +12,7 @@ import (
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 // CostText spells dollars with some digits, such as "$1.20", and less than a cent with four. If
-// unpriced names models with requests of unknown cost, the dollars are the cost of the others: "at
+// unpriced names models, or runs, with requests of unknown cost, the dollars are the cost of the others: "at
 // least $1.20; not all costs of m are known", or "cost unknown" without others.
 func CostText(usd float64, digits int, unpriced ...string) string {
 	if usd > 0 && usd < 0.01 {
@@ -25,5 +25,10 @@ func CostText(usd float64, digits int, unpriced ...string) string {
 	case usd == 0:
 		return "cost unknown"
 	}
-	return "at least " + text + "; not all costs of " + strings.Join(unpriced, ", ") + " are known"
+	last := len(unpriced) - 1
+	names := unpriced[last]
+	if last > 0 {
+		names = strings.Join(unpriced[:last], ", ") + " and " + names
+	}
+	return "at least " + text + "; not all costs of " + names + " are known"
 }

@@ -55,7 +55,7 @@ func TestCostTextNamesWhatIsUnknown(t *testing.T) {
 		{0, nil, "$0.00"},
 		{0.0041, nil, "$0.0041"},
 		{0, []string{"m"}, "cost unknown"},
-		{1.2, []string{"m", "n"}, "at least $1.20; not all costs of m, n are known"},
+		{1.2, []string{"m", "n"}, "at least $1.20; not all costs of m and n are known"},
 	} {
 		if got := assay.CostText(tc.usd, 2, tc.unpriced...); got != tc.want {
 			t.Errorf("CostText(%v, %v) = %q, want %q", tc.usd, tc.unpriced, got, tc.want)

@@ -84,8 +84,7 @@ func (r *runResult) writeFiles(ctx context.Context, found *reading.Report) (stri
 func (r *runResult) printDone() {
 	s := r.sum
 	if s.Settled == 0 && s.Done == s.Planned {
-		r.say("All %d trials of %s were done already, so nothing was run. "+
-			"--again repeats them.", s.Planned, s.Experiment)
+		r.say("%s", r.nothingToRun())
 		return
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
@@ -104,14 +103,26 @@ func (r *runResult) printDone() {
 	}
 }
 
+// nothingToRun says that all trials that were asked for had been done.
+func (r *runResult) nothingToRun() string {
+	text := fmt.Sprintf("All %d trials of %s were", r.sum.Planned, r.sum.Experiment)
+	if r.sum.Planned == 1 {
+		text = fmt.Sprintf("The trial of %s was", r.sum.Experiment)
+	}
+	text += " done already, so nothing was run. "
+	if r.flags.limit > 0 {
+		return text + "--limit counts them, too: raise it to go on."
+	}
+	return text + "--again repeats them."
+}
+
 // unfinished lists the facts that come before the headline: closed lanes, stopped parts, and which
 // trials have no outcome, with the reasons. The status command lists more.
 func (r *runResult) unfinished(status string) (lines []string) {
 	s := r.sum
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Settled == 0 && s.Done == s.Planned {
-		add("All %d trials of %s were done already, so nothing was run. --again repeats them.",
-			s.Planned, s.Experiment)
+		add("%s", r.nothingToRun())
 	}
 	if s.Stillness != "" {
 		add("WARNING: %s", s.Stillness)

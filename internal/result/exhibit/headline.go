@@ -277,7 +277,7 @@ func (a analysis) extentText() string {
 		}
 	}
 	if a.Killed > 0 && usd > 0 {
-		unpriced = append(unpriced, "runs that did not write their end")
+		unpriced = append(unpriced, assay.Counted(a.Killed, "killed run"))
 	}
 	cost := assay.CostText(usd, 2, unpriced...)
 	if strings.HasPrefix(cost, "$") {

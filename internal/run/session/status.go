@@ -143,7 +143,7 @@ func (s *Status) CostText() string {
 		}
 	}
 	if s.Killed > 0 && s.Spent.USD > 0 {
-		unknown = append(unknown, "runs that did not write their end")
+		unknown = append(unknown, assay.Counted(s.Killed, "killed run"))
 	}
 	return assay.CostText(s.Spent.USD, 2, unknown...)
 }
