@@ -240,6 +240,9 @@ func (o observedStore) check(when, metrics string) {
 // JSON, the pages of view, ctl, the live line, metrics, the webhook, the summary and the report.
 func TestReadersAgree(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: reads a working run with every reader")
+	}
 	server := serve(t, "--fault", "500=12%", "--fault", "wrong-model=6%", "--latency", "30ms")
 	var mu sync.Mutex
 	var told []telemetry.Message

@@ -118,6 +118,9 @@ func outcomesEqual(t *testing.T, want, got []outcome) {
 // time and 64 at once. The outcome and the conversation of every trial are equal byte for byte.
 func TestHTTPGivesTheSameOutcomes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: hundreds of trials")
+	}
 	for _, tools := range []string{assay.Discover, assay.Listed} {
 		t.Run(tools, func(t *testing.T) {
 			t.Parallel()

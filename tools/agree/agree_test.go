@@ -32,14 +32,14 @@ const few = 40
 // other and with a second computation.
 func TestFiguresAgree(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: recomputes whole experiments")
+	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed, so nothing recomputes the figures")
 	}
 	n := few
-	if testing.Short() {
-		n /= 2
-	}
 	if err := agree(t.TempDir(), python, 1, n); err != nil {
 		t.Error("the disagreements are above:", err)
 	}
