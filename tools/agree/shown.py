@@ -773,14 +773,15 @@ def run_text(s, r):
     user = round(math.fsum(w.get("user_cost_usd", 0) for w in rows), 9)
     unknown = [w["model"] for w in rows if w["unpriced_tokens"] or w.get("user_unpriced_tokens")]
     if r.get("killed_runs") and usd > 0:
-        unknown.append("runs that did not write their end")
+        unknown.append("1 killed run" if r["killed_runs"] == 1 else f"{r['killed_runs']} killed runs")
     money = lambda v: f"${v:.{4 if 0 < v < .01 else 2}f}"
     if not unknown:
         text += ", cost " + money(usd)
     elif usd == 0:
         text += ", cost unknown"
     else:
-        text += f", at least {money(usd)}; not all costs of {', '.join(unknown)} are known"
+        names = " and ".join(filter(None, [", ".join(unknown[:-1]), unknown[-1]]))
+        text += f", at least {money(usd)}; not all costs of {names} are known"
     if user:
         text += f" ({money(user)} for the simulated user)"
     if r["warnings"]:
