@@ -345,3 +345,25 @@ func TestLanesNameTheBottleneck(t *testing.T) {
 		t.Errorf("the last note is %q, want the limits that the latest run found out", last)
 	}
 }
+
+// TestSoughtFiguresKeepTheirColumns checks that the table of models has a column for what was measured,
+// even if no model can have the figure: one without a success can lose nothing.
+func TestSoughtFiguresKeepTheirColumns(t *testing.T) {
+	t.Parallel()
+	a := outcome(0, 0)
+	for i := range a.Standings {
+		a.Standings[i].FlawedPlan, a.Standings[i].FailingTools = new(report.Cost), new(report.Cost)
+		a.Standings[i].Price = new(stat.Price)
+	}
+	heads := make(map[string]bool)
+	for _, c := range exhibit.Report(a).Overview.Table.Columns {
+		heads[c.Head] = true
+	}
+	for _, m := range []*report.Measure{
+		report.FlawedPlan, report.WorstFlaw, report.ToolFailures, report.WorstKind, report.DollarsPerSuccess,
+	} {
+		if !heads[m.Heads[0]] {
+			t.Errorf("there is no column for %q among %v", m.Heads[0], heads)
+		}
+	}
+}

@@ -172,23 +172,32 @@ func (a analysis) tied() *report.Paired {
 // standingTable shows the figures of models, and explains those that are shown.
 func standingTable(all []report.Standing) (*document.Table, string) {
 	type row = report.Standing
-	columns := []column[row]{
-		columnOf(label("model"), func(s row) document.Cell { return text(s.Model) }),
-		shows(report.StandingSuccess, func(s row) document.Cell { return rateOf(s.Success, s.Ranked) }),
-		shows(report.StandingSkill, skillCell),
-		shows(report.FlawedPlan, func(s row) document.Cell { return costCell(s.FlawedPlan) }),
-		shows(report.WorstFlaw, func(s row) document.Cell { return worstCell(s.FlawedPlan) }),
-		shows(report.ToolFailures, func(s row) document.Cell { return costCell(s.FailingTools) }),
-		shows(report.WorstKind, func(s row) document.Cell { return worstCell(s.FailingTools) }),
-		shows(report.Recovery, func(s row) document.Cell { return rateOf(s.Recovery, s.Hit) }),
-		shows(report.FalseSuccess, func(s row) document.Cell { return rateOf(s.FalseSuccess, s.Failed) }),
-		shows(report.DollarsPerSuccess, priceCell),
+	columns := []column[row]{fixed(label("model"), func(s row) document.Cell { return text(s.Model) })}
+	// A column shows that a figure was sought, even if none of the models can have it.
+	add := func(m *report.Measure, sought func(row) bool, cell func(row) document.Cell) {
+		if slices.ContainsFunc(all, sought) {
+			c := shows(m, cell)
+			c.fixed = true
+			columns = append(columns, c)
+		}
 	}
-	if slices.ContainsFunc(all, func(s row) bool { return s.Done < s.Planned }) {
-		columns = append(columns, shows(report.Finished, func(s row) document.Cell {
-			return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
-		}))
-	}
+	flawed := func(s row) bool { return s.FlawedPlan != nil }
+	failing := func(s row) bool { return s.FailingTools != nil }
+	add(report.StandingSuccess, func(row) bool { return true },
+		func(s row) document.Cell { return rateOf(s.Success, s.Ranked) })
+	add(report.StandingSkill, func(s row) bool { return s.Skill != nil }, skillCell)
+	add(report.FlawedPlan, flawed, func(s row) document.Cell { return costCell(s.FlawedPlan) })
+	add(report.WorstFlaw, flawed, func(s row) document.Cell { return worstCell(s.FlawedPlan) })
+	add(report.ToolFailures, failing, func(s row) document.Cell { return costCell(s.FailingTools) })
+	add(report.WorstKind, failing, func(s row) document.Cell { return worstCell(s.FailingTools) })
+	add(report.Recovery, func(s row) bool { return s.Hit > 0 },
+		func(s row) document.Cell { return rateOf(s.Recovery, s.Hit) })
+	add(report.FalseSuccess, func(s row) bool { return s.Failed > 0 },
+		func(s row) document.Cell { return rateOf(s.FalseSuccess, s.Failed) })
+	add(report.DollarsPerSuccess, func(s row) bool { return s.Price != nil }, priceCell)
+	add(report.Finished, func(s row) bool { return s.Done < s.Planned }, func(s row) document.Cell {
+		return sorted(roughly(float64(s.Done)/float64(s.Planned)), float64(s.Done))
+	})
 	return tableBy(all, columns)
 }
 
