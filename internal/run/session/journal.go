@@ -256,7 +256,7 @@ func (j *journal) flushLocked() {
 	}
 	file := j.file
 	j.mu.Unlock()
-	err := file.Sync()
+	err := store.SyncFile(file)
 	j.mu.Lock()
 	if err != nil && j.file == file { // a new file is on disk
 		j.fail(err)
@@ -292,7 +292,7 @@ func (j *journal) renew() (err error) {
 	if last.Run != j.head.Run {
 		err = j.appendEntry(j.head)
 	}
-	err = errors.Join(err, file.Sync())
+	err = errors.Join(err, store.SyncFile(file))
 	if err == nil {
 		err = os.Rename(j.path+"-new", j.path)
 	}

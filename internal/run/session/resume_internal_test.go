@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -398,6 +401,28 @@ func TestJournalSurvives(t *testing.T) {
 		}
 		if m.asked > 0 {
 			t.Errorf("%d turns were asked for again", m.asked)
+		}
+	}
+}
+
+// TestRepliesAreOnDiskFirst checks that each reply was synced before the attempt goes on with it. A kill
+// does not tell, because it takes nothing away that was written.
+func TestRepliesAreOnDiskFirst(t *testing.T) {
+	path, m := filepath.Join(t.TempDir(), "s.db"), &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
+	var syncs atomic.Int32
+	store.WatchSyncs(func(name string, directory bool) error {
+		if !directory && strings.HasPrefix(name, path) {
+			syncs.Add(1)
+		}
+		return nil
+	})
+	defer store.WatchSyncs(func(string, bool) error { return nil })
+	g := kept(t, path, m)
+	for n := 1; n <= 4; n++ {
+		before := syncs.Load()
+		talk(t, g, "a prompt", n, false)
+		if syncs.Load() == before {
+			t.Errorf("reply %d was not synced", n)
 		}
 	}
 }
