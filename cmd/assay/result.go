@@ -169,7 +169,7 @@ func (r *runResult) unfinished(status string) (lines []string) {
 		add("%s unfinished (%s)%s.", assay.Counted(s.Unfinished(), "trial"), strings.Join(parts, ", "), goOn)
 	}
 	if s.Cancelled > 0 {
-		add("%d of them were cancelled.", s.Cancelled)
+		add("%s.", countedVerb(s.Cancelled, "trial", "was cancelled", "were cancelled"))
 	}
 	lines = append(lines, budgetLines(s)...)
 	for _, reason := range slices.Sorted(maps.Keys(s.NotRun)) {

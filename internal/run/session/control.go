@@ -143,39 +143,34 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 // checkNames returns an error if a name of an order for lanes or trials stands for none of them, so that
 // a misspelt name is never obeyed in part.
 func (s *Session) checkNames(o Order) error {
-	if o.Do == "drain" {
-		return nil // runners are named by those who know them
+	switch o.Do {
+	case "drain": // it knows the runners
+		return nil
+	case "cancel", "requeue":
+		return checkNames(o.Names, "model or trial", s.Experiment.Models, s.hasTrial,
+			"a trial is named by the first 4 letters of its ID, or more, as `assay export` lists them")
 	}
-	ofTrials := o.Do == "cancel" || o.Do == "requeue"
-	for _, name := range o.Names {
-		one, known := Order{Names: []string{name}}, s.lanes()
-		if ofTrials {
-			known = s.Experiment.Models
-		}
-		switch {
-		case slices.Contains(s.Experiment.Asked(), name) && (!ofTrials || slices.Contains(known, name)):
-		case ofTrials && s.hasTrial(one):
-		case !ofTrials && slices.ContainsFunc(known, func(l string) bool { return Matches(one, "", l) }):
-		default:
-			return unknownName(name, ofTrials, append(known, s.Experiment.Models...))
-		}
-	}
-	return nil
+	lanes := s.lanes()
+	return checkNames(o.Names, "lane or model", slices.Concat(lanes, s.Experiment.Asked()),
+		func(o Order) bool {
+			return slices.ContainsFunc(lanes, func(l string) bool { return Matches(o, "", l) })
+		}, "`assay ctl status` lists them")
 }
 
-// unknownName says that nothing in a run is called by a name.
-func unknownName(name string, ofTrials bool, known []string) error {
-	what := "lane or model"
-	if ofTrials {
-		what = "model or trial"
+// checkNames returns an error about the first name that is not known and that matches nothing.
+func checkNames(
+	names []string, what string, known []string, matches func(Order) bool, hint string,
+) error {
+	for _, name := range names {
+		if slices.Contains(known, name) || matches(Order{Names: []string{name}}) {
+			continue
+		}
+		if near := assay.NearestName(name, known); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return fmt.Errorf("no %s of this run is called %s\nhint: %s", what, name, hint)
 	}
-	hint := "`assay ctl status` lists them"
-	if near := assay.NearestName(name, known); near != "" {
-		hint = "did you mean " + near + "?"
-	} else if ofTrials {
-		hint = "a trial is named by its ID's first 4 letters or more, as `assay show` lists them"
-	}
-	return fmt.Errorf("no %s of this run is called %s\nhint: %s", what, name, hint)
+	return nil
 }
 
 // lanes returns the names of all lanes.

@@ -200,8 +200,8 @@ func (s *Session) leftText(left *journal) string {
 	if attempts == 0 {
 		return ""
 	}
-	return assay.Counted(attempts, "attempt") + " of an earlier run will go on at the next turn, with " +
-		strconv.Itoa(replies) + " replies of models so far"
+	return assay.Counted(attempts, "attempt") + " of an earlier run will go on at the next turn; " +
+		"replies of models so far: " + strconv.Itoa(replies)
 }
 
 // openJournal begins the journal of a run with the attempts that are left.
