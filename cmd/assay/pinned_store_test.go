@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,11 @@ import (
 func pinnedStore(t testing.TB) string {
 	t.Helper()
 	if golden.FlagUpdate() {
-		renewed.Do(func() { renewStore(t) })
+		renewed.Do(func() {
+			if _, err := os.Stat(pinnedFile); errors.Is(err, os.ErrNotExist) {
+				renewStore(t)
+			}
+		})
 	}
 	f, err := os.Open(pinnedFile)
 	if err != nil {
@@ -67,7 +72,8 @@ var (
 	renewed    sync.Once
 )
 
-// renewStore runs two of the pinned experiments and keeps their store.
+// renewStore runs two of the pinned experiments and keeps their store. It takes the place of one that
+// was deleted.
 func renewStore(t testing.TB) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new.db")
@@ -173,6 +179,33 @@ func TestPinnedStore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPinnedOutputs shows what an early version stored, in every format that people and programs read.
+// A change of structure alters none of it.
+func TestPinnedOutputs(t *testing.T) {
+	t.Parallel()
+	path := pinnedStore(t)
+	moment := regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+Z`)
+	var p pins
+	for _, command := range []string{
+		"report --format text", "report --format md --details", "report --format json",
+		"report --format html --transcripts 2", "report --where reliability=0.9 --format md",
+		"report pinned-assay-1 --details", "report pinned-assay-1 --format json",
+		"compare sim/expert sim/obedient", "compare sim/expert sim/obedient --json",
+		"gate pinned-pilot --at-least 50% --json", "gate sim/expert --at-least 50%",
+		"failures", "failures --json", "status", "status --json", "store verify --json",
+		"show 0baf1890", "show 0baf1890 --json",
+	} {
+		args := strings.Fields(command)
+		r := call(t, nil, append(args, "--store", path)...)
+		d := newDigest()
+		text := moment.ReplaceAllString(strings.ReplaceAll(r.out+r.err, path, "STORE"), "TIME")
+		d.n = len(text)
+		d.Write([]byte(text))
+		p.add(fmt.Sprintf("%s, exit code %d", command, r.code), d)
+	}
+	golden.Assert(t, p.String(), "pinned/outputs.txt")
 }
 
 // inspectSamples hashes the samples in the logs that a store exports for Inspect.
