@@ -83,10 +83,15 @@ func newRecover(p *process) *cobra.Command {
 		Use:   "recover FILE",
 		Short: "Copy the intact rows of a damaged store to a new one",
 		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it
-left out. It reads every page of the file and copies the rows whose seals are intact.
-Rows on damaged pages are lost; to get them back, use a backup.
-Trials whose outcome is lost are pending again. The damaged store stays as it is. If
-only the transcript of an attempt is lost, the attempt is kept without it.
+left out. It copies the rows that SQLite can read and whose seals are intact. Trials
+whose outcome is lost are pending again. The damaged store stays as it is. If only the
+transcript of an attempt is lost, the attempt is kept without it.
+
+If SQLite cannot read the file or some of its pages, go back to a backup, or collect
+what its pages hold with the shell from sqlite.org, and recover that:
+
+  sqlite3 assay.db .recover | sqlite3 found.db
+  assay store recover --store found.db whole.db
 
 The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
 		Example: `  assay store recover whole.db

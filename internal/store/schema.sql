@@ -181,7 +181,7 @@ CREATE TABLE transcripts (
 
 -- What transcripts share. A transcript's body can need one of these to be read and then has its id
 -- in the zstd frame. body is zstd over the text, which is a raw dictionary. bytes is the text's
--- length; by it, recovery can tell a row from a transcript's.
+-- length.
 CREATE TABLE dictionaries (
 	id    INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4294967295),
 	bytes INTEGER NOT NULL,
