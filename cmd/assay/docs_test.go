@@ -183,7 +183,7 @@ func TestGatePage(t *testing.T) {
 			t.Errorf("%s:\n%s", line, out)
 		}
 	}
-	r.run(t, "assay export --store main.db --format parquet --output baseline.parquet")
+	r.run(t, "assay export --store main.db --output baseline.jsonl")
 	if err := os.Remove(filepath.Join(r.dir, "next.db")); err != nil {
 		t.Fatal(err)
 	}

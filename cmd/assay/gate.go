@@ -63,8 +63,9 @@ it is less, with 99.5 %. --always fails if a trial of the task fails. Neither ne
 The worst verdict counts.
 
 CANDIDATE is an experiment, run, model or variant of the store, as for compare. The baseline
-is another store, a file that export wrote, or a name in the same store. In another store,
-it is what CANDIDATE names there, or else its only experiment; --side names another one.
+is another store, a file of JSON lines that export wrote, also compressed with gzip or zstd,
+or a name in the same store. In another store, it is what CANDIDATE names there, or else its
+only experiment; --side names another one.
 
 If the candidate is an experiment file, its pending trials run first, in four parts, until
 the verdict is certain. The early looks ask for more certainty, so that all looks together
@@ -78,7 +79,7 @@ no verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
   assay gate my-model@v2 --baseline my-model@v1 --tasks similar
   assay gate nightly --at-least 90% --always refund-lamp --always 'never-*'
-  assay gate nightly --baseline main.parquet --junit gate.xml --format md >> summary.md
+  assay gate nightly --baseline main.jsonl.zst --junit gate.xml --format md >> summary.md
   assay gate nightly.yaml --revision 4be1a2f --store next.db --baseline main.db
   assay gate nightly --baseline main.db --plan --margin 3pt`,
 		Args: cobra.ExactArgs(1),
@@ -97,7 +98,7 @@ no verdict.`,
 	f.flags(cmd, "")
 	flags := cmd.Flags()
 	flags.StringVar(&f.baseline, "baseline", "",
-		"a store, an exported `file`, or a name in the same store")
+		"a store, a `file` of JSON lines, or a name in the same store")
 	flags.StringVar(&f.side, "side", "", "the `name` of the baseline in its store")
 	flags.StringVar(&f.margin, "margin", "5pt", "the tolerated `loss`, in percentage points")
 	flags.StringVar(&f.tasks, "tasks", "",

@@ -1,11 +1,6 @@
 package export
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/assay-eval/assay"
-)
+import "github.com/assay-eval/assay"
 
 // attempts is the table of attempts.
 var attempts = complete(table[assay.Attempt]{
@@ -18,22 +13,9 @@ var attempts = complete(table[assay.Attempt]{
 			CostUSD float64 `json:"cost_usd"`
 		}{}, "null if nothing of it is known", hasCost),
 	},
-	required:  attemptRequired,
 	label:     func(a *assay.Attempt) string { return "trial " + string(a.ID) },
 	canonical: canonical,
-	plain:     plain,
-	check:     checkAttempt,
 })
-
-// attemptRequired lists the fields that every file must have. The other fields
-// were added later or may be missing, and are empty then.
-var attemptRequired = []string{
-	"trial", "attempt", "experiment", "run", "model", "variant", "severity", "difficulty",
-	"task_type", "task", "reliability", "repeat", "seed", "world", "lane", "served_model",
-	"level", "ended", "fault", "error_category", "turns", "tool_calls", "required_tools",
-	"executed_tools", "coverage", "order_correct", "input_tokens", "output_tokens", "cost_usd",
-	"queued_ms", "working_ms", "started_at", "finished_at",
-}
 
 func settles(a *assay.Attempt) bool { return a.Settles() }
 func hasCost(a *assay.Attempt) bool {
@@ -62,30 +44,4 @@ func canonical(a assay.Attempt) assay.Attempt {
 		a.Retried = map[assay.FaultKind]int{}
 	}
 	return a
-}
-
-// plain replaces empty lists and maps by nil, which undoes canonical.
-func plain(a assay.Attempt) assay.Attempt {
-	if len(a.RequiredTools) == 0 {
-		a.RequiredTools = nil
-	}
-	if len(a.ExecutedTools) == 0 {
-		a.ExecutedTools = nil
-	}
-	if len(a.Retried) == 0 {
-		a.Retried = nil
-	}
-	a.StartedAt, a.FinishedAt = a.StartedAt.UTC(), a.FinishedAt.UTC()
-	return a
-}
-
-// checkAttempt refuses attempts that would be counted wrongly.
-func checkAttempt(a *assay.Attempt) error {
-	switch {
-	case a.ID == "":
-		return errors.New("trial is empty")
-	case a.Number < 1:
-		return fmt.Errorf("attempt is %d, want at least 1", a.Number)
-	}
-	return a.Check()
 }

@@ -1,9 +1,7 @@
 package export
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/assay-eval/assay"
 )
@@ -81,22 +79,9 @@ var calls = complete(table[Call]{
 			Luck   float64 `json:"luck"`
 		}{}, "null for a mistake", spentLuck),
 	},
-	required:  callRequired,
 	label:     func(c *Call) string { return fmt.Sprintf("trial %s: call %d", c.Trial, c.Number) },
 	canonical: canonicalCall,
-	plain:     func(c Call) Call { return c },
-	check:     checkCall,
 })
-
-// callRequired lists the fields of the first version.
-var callRequired = func() (all []string) {
-	for _, f := range fieldsOf(reflect.TypeFor[Call]()) {
-		if f.name != "tool_fault" && f.name != "asked" {
-			all = append(all, f.name)
-		}
-	}
-	return all
-}()
 
 // canonicalCall returns c without luck if it is a mistake.
 func canonicalCall(c Call) Call {
@@ -109,21 +94,3 @@ func canonicalCall(c Call) Call {
 // Calls of faulted attempts have no level, and mistakes no luck.
 func ofOutcome(c *Call) bool { return c.Level != "" }
 func spentLuck(c *Call) bool { return !c.Mistake }
-
-// checkCall refuses calls that would be counted wrongly.
-func checkCall(c *Call) error {
-	switch {
-	case c.Trial == "":
-		return errors.New("trial is empty")
-	case c.Attempt < 1 || c.Turn < 1 || c.Number < 1:
-		return fmt.Errorf("attempt %d, turn %d, call %d: all must be at least 1",
-			c.Attempt, c.Turn, c.Number)
-	case c.OK && c.Mistake:
-		return errors.New("ok and mistake are both true")
-	case !(c.Chance >= 0 && c.Chance <= 1): // written to refuse NaN too
-		return fmt.Errorf("chance %v is outside [0,1]", c.Chance)
-	case !(c.Luck >= 0 && c.Luck < 1):
-		return fmt.Errorf("luck %v is outside [0,1)", c.Luck)
-	}
-	return nil
-}

@@ -76,7 +76,7 @@ func (c codec) format(v reflect.Value) (string, error) {
 	return string(text), err
 }
 
-// parse sets a field from CSV.
+// parse sets a field from text as [codec.format] writes it.
 func (c codec) parse(v reflect.Value, s string) (err error) {
 	switch v.Kind() {
 	case reflect.String:
@@ -140,60 +140,6 @@ func (c codec) put(to *cells, v reflect.Value) (err error) {
 	return err
 }
 
-// take sets a field from at least one value. The values are null or of the node's physical kind.
-func (c codec) take(v reflect.Value, values []parquet.Value) error {
-	switch {
-	case c.kind == listOfStrings:
-		return takeList(at[[]string](v), values)
-	case c.kind == timestamp && isNull(values):
-		return nil
-	case len(values) != 1 || values[0].IsNull():
-		return errors.New("missing value")
-	}
-	one := values[0]
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(string(one.ByteArray()))
-	case reflect.Int, reflect.Int64:
-		if v.OverflowInt(one.Int64()) {
-			return strconv.ErrRange
-		}
-		v.SetInt(one.Int64())
-	case reflect.Uint64:
-		if one.Int64() < 0 {
-			return fmt.Errorf("%d is negative", one.Int64())
-		}
-		v.SetUint(uint64(one.Int64()))
-	case reflect.Float64:
-		v.SetFloat(one.Double())
-		return finite(one.Double())
-	case reflect.Bool:
-		v.SetBool(one.Boolean())
-	default:
-		if c.kind != timestamp {
-			return unmarshal(one.ByteArray(), v.Addr().Interface())
-		}
-		*at[time.Time](v) = time.Unix(0, one.Int64()).UTC()
-	}
-	return nil
-}
-
-func takeList(to *[]string, values []parquet.Value) error {
-	if isNull(values) {
-		return nil
-	}
-	*to = make([]string, len(values))
-	for i, one := range values {
-		if one.IsNull() {
-			return errors.New("null in a list")
-		}
-		(*to)[i] = string(one.ByteArray())
-	}
-	return nil
-}
-
-func isNull(values []parquet.Value) bool { return len(values) == 1 && values[0].IsNull() }
-
 // at returns a pointer to a field, which it does not copy.
 func at[T any](v reflect.Value) *T { return v.Addr().Interface().(*T) }
 
@@ -204,8 +150,7 @@ func finite(v float64) error {
 	return nil
 }
 
-// unmarshal decodes JSON strictly: it refuses unknown fields and trailing
-// values.
+// unmarshal decodes JSON strictly: it refuses unknown fields and trailing values.
 func unmarshal(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -2,7 +2,6 @@ package export
 
 import (
 	_ "embed"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,14 +20,10 @@ type table[R any] struct {
 	distinct []string
 	// absences are the columns that some records have no values for.
 	absences []absence[R]
-	// required lists the columns that a file must have.
-	required []string
 	// label identifies a record in errors.
 	label func(*R) string
-	// canonical prepares a record for writing, and plain undoes this after
-	// reading.
-	canonical, plain func(R) R
-	check            func(*R) error
+	// canonical prepares a record for writing.
+	canonical func(R) R
 
 	columns []fieldColumn[R] // in the order of the JSON fields
 }
@@ -190,7 +185,7 @@ func Field(a *assay.Attempt, name string) string {
 	return text
 }
 
-// set sets the field from CSV.
+// set sets the field from text as CSV has it.
 func (c *fieldColumn[R]) set(r *R, s string) error {
 	if s == "" && c.absent(r) {
 		return nil
@@ -206,21 +201,4 @@ func (c *fieldColumn[R]) put(cells *cells, r *R) error {
 		return nil
 	}
 	return c.codec.put(cells, v)
-}
-
-// take sets the field from at least one value of Parquet. The values are null or of the node's
-// physical kind.
-func (c *fieldColumn[R]) take(r *R, values []parquet.Value) error {
-	if isNull(values) && c.absent(r) {
-		return nil
-	}
-	return c.codec.take(c.in(reflect.ValueOf(r).Elem(), true), values)
-}
-
-// missing returns an error if the column of r cannot be null, but was null in the file.
-func (c *fieldColumn[R]) missing(r *R) error {
-	if text, err := c.get(r); err == nil && text != "" {
-		return fmt.Errorf("column %s: missing value", c.name)
-	}
-	return nil
 }

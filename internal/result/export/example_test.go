@@ -14,7 +14,7 @@ func ExampleRead() {
 	written.Level = assay.FullSuccess
 
 	var file strings.Builder
-	if _, err := export.Write(&file, export.CSV, sequence(written)); err != nil {
+	if _, err := export.Write(&file, export.JSONL, sequence(written)); err != nil {
 		panic(err)
 	}
 	for attempt, err := range export.Read(strings.NewReader(file.String())) {

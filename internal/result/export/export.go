@@ -1,4 +1,4 @@
-// Package export writes attempts and tool calls to files, reads them back, and
+// Package export writes attempts and tool calls to files, reads attempts back from JSON lines, and
 // describes the files in a manifest.
 //
 // It defines the three formats and their field names, which are the JSON names
@@ -32,10 +32,9 @@
 //     null, too. The file's metadata has assay.table, assay.format_version,
 //     assay.program and assay.snapshot.
 //
-// Records read back are equal to those written, with a few exceptions. Empty
-// lists and maps become nil. JSONL and Parquet replace bytes that are not
-// UTF-8. Parquet refuses times outside the years 1678 to 2262 and seeds from
-// 2^63 on.
+// JSONL and Parquet replace bytes that are not UTF-8. Parquet refuses times outside the years 1678
+// to 2262 and seeds from 2^63 on. Attempts read back from JSONL are equal to those written, except
+// that lists and maps that were nil are empty.
 //
 // A [Manifest] is written next to the files as JSON. Its field names are a contract like the names
 // in the records: fields are added but never renamed.

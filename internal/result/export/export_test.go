@@ -222,61 +222,6 @@ func TestWriteNoAttempts(t *testing.T) {
 	}
 }
 
-// A file writes and reads one kind of record.
-type file[R any] struct {
-	write func(io.Writer, export.Format, iter.Seq2[R, error]) (int, error)
-	read  func(io.Reader) iter.Seq2[R, error]
-}
-
-var (
-	attemptFile = file[assay.Attempt]{export.Write, export.Read}
-	callFile    = file[export.Call]{export.Origin{}.WriteCalls, export.ReadCalls}
-)
-
-// check writes records and reads them back. A text has a line for each of them.
-func (f file[R]) check(t rapid.TB, format export.Format, want ...R) {
-	t.Helper()
-	var b bytes.Buffer
-	if n, err := f.write(&b, format, sequence(want...)); n != len(want) || err != nil {
-		t.Fatalf("%s: wrote %d, %v, want %d, nil", format, n, err, len(want))
-	}
-	lines := len(want)
-	if format == export.CSV {
-		lines++
-	}
-	if got := bytes.Count(b.Bytes(), []byte{'\n'}); format != export.Parquet && got != lines {
-		t.Fatalf("%s: %d lines, want one for each of %d records", format, got, len(want))
-	}
-	if len(want) == 0 {
-		want = nil
-	}
-	got, err := collect(f.read(&b))
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Fatalf("%s: %v (-want +got):\n%s", format, err, diff)
-	}
-}
-
-func TestRoundTrip(t *testing.T) {
-	t.Parallel()
-	for _, format := range export.Formats {
-		attemptFile.check(t, format)
-		attemptFile.check(t, format, filled(t), fault())
-		callFile.check(t, format)
-		callFile.check(t, format, filledCall(t), oneCall())
-	}
-}
-
-func TestRoundTripProperty(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
-		attempts := rapid.SliceOfN(rapid.Custom(drawAttempt), 0, 5)
-		attemptFile.check(t, format, attempts.Draw(t, "attempts")...)
-		most := rapid.SampledFrom([]int{6, 600}).Draw(t, "most")
-		callFile.check(t, format, rapid.SliceOfN(rapid.Custom(drawCall), 0, most).Draw(t, "calls")...)
-	})
-}
-
 // draw sets every field in v to an unlikely value, or leaves it unset.
 func draw(t *rapid.T, v reflect.Value) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
@@ -364,12 +309,13 @@ func TestFailingWriterCountsCompleteRecords(t *testing.T) {
 				!strings.Contains(err.Error(), fmt.Sprintf("after %d attempts", n)) {
 				t.Fatalf("%s, room for %d bytes: Write() = %d, %v", format, room, n, err)
 			}
-			text := w.got.String()
-			text = text[:strings.LastIndexByte(text, '\n')+1]
-			got, err := collect(export.Read(strings.NewReader(text)))
-			if err != nil || len(got) != n {
-				t.Errorf("%s, room for %d bytes: %d attempts arrived (%v), but Write returned %d",
-					format, room, len(got), err, n)
+			lines := bytes.Count(w.got.Bytes(), []byte{'\n'})
+			if format == export.CSV {
+				lines = max(0, lines-1)
+			}
+			if lines != n {
+				t.Errorf("%s, room for %d bytes: %d attempts arrived, but Write returned %d",
+					format, room, lines, n)
 			}
 		}
 	}
@@ -386,8 +332,8 @@ func TestWriteKeepsAttemptsBeforeAnError(t *testing.T) {
 		if n != 1 || !errors.Is(err, broken) {
 			t.Errorf("%s: Write() = %d, %v, want 1, %v", format, n, err, broken)
 		}
-		if got, err := collect(export.Read(&b)); len(got) != 1 || err != nil {
-			t.Errorf("%s: read back %d, %v, want 1, nil", format, len(got), err)
+		if rows := readers[format](t, b.Bytes(), export.Describe(export.AttemptTable)); len(rows) != 1 {
+			t.Errorf("%s: read back %d, want 1", format, len(rows))
 		}
 	}
 }

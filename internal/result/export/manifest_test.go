@@ -202,15 +202,6 @@ func TestVerifyEndsWithContext(t *testing.T) {
 
 func TestVerifyReportsDifferences(t *testing.T) {
 	t.Parallel()
-	file := func(m *export.Manifest, name string) *export.File {
-		for i := range m.Files {
-			if m.Files[i].Name == name {
-				return &m.Files[i]
-			}
-		}
-		t.Fatalf("no file %s", name)
-		return nil
-	}
 	change := func(dir, name string, edit func([]byte) []byte) {
 		path := filepath.Join(dir, name)
 		b, err := os.ReadFile(path)
@@ -238,28 +229,16 @@ func TestVerifyReportsDifferences(t *testing.T) {
 		},
 		"cut": {
 			func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) },
-			"verify calls.jsonl: has | bytes, want |SHA-256|line 2: unexpected EOF", "attempts",
-		},
-		"cut Parquet": {
-			func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) },
-			"the file is truncated|SHA-256", "attempts",
-		},
-		"rows of CSV": {
-			func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ },
-			"verify calls.csv: has 2 rows, want 3", "SHA",
-		},
-		"rows of Parquet": {
-			func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- },
-			"verify attempts.parquet: has 3 rows, want 2", "SHA",
+			"verify calls.jsonl: has | bytes, want |SHA-256", "attempts",
 		},
 		"missing": {
 			func(dir string, m *export.Manifest) {
 				if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
 					t.Fatal(err)
 				}
-				file(m, "calls.csv").Rows++
+				change(dir, "calls.csv", flip)
 			},
-			"verify attempts.jsonl: open |verify calls.csv: has 2 rows", "SHA",
+			"verify attempts.jsonl: open |verify calls.csv: has SHA-256 ", "bytes",
 		},
 		"elsewhere": {
 			func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" },
@@ -268,14 +247,6 @@ func TestVerifyReportsDifferences(t *testing.T) {
 		"parent": {
 			func(_ string, m *export.Manifest) { m.Files[0].Name = ".." },
 			"not a regular file", "SHA",
-		},
-		"foreign": {
-			func(_ string, m *export.Manifest) { m.Files[0].Format, m.Files[0].Bytes = export.V3, 1 },
-			" bytes, want 1", "rows",
-		},
-		"unknown format": {
-			func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" },
-			`unknown export format "xml"`, "SHA",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,29 +42,3 @@ func (t *table[R]) mark(r *R, line []byte) []byte {
 	}
 	return line
 }
-
-// checkNulls refuses null in a field that cannot be null. It decodes the object only if the line
-// has such a null, or a text that looks like one.
-func (t *table[R]) checkNulls(r *R, line []byte) error {
-	nulls := bytes.Count(line, []byte("null"))
-	if nulls > 0 && bytes.Contains(line, []byte(`"given_adherence":null`)) {
-		nulls--
-	}
-	if nulls == 0 {
-		return nil
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return err
-	}
-	for i := range t.columns {
-		c := &t.columns[i]
-		if string(fields[c.name]) != "null" {
-			continue
-		}
-		if err := c.missing(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}

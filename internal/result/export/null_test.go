@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/assay-eval/assay"
@@ -79,22 +78,6 @@ func nullsIn(t *testing.T, file []byte) map[string]int64 {
 		}
 	}
 	return nulls
-}
-
-// TestFaultIsReadWithoutOutcome checks that the measures of the part before a fault are not
-// exported.
-func TestFaultIsReadWithoutOutcome(t *testing.T) {
-	t.Parallel()
-	a := filled(t)
-	a.Level, a.FaultKind = "", assay.Timeout
-	want := a
-	want.Outcome = assay.Outcome{}
-	for _, format := range export.Formats {
-		got, err := collect(export.Read(strings.NewReader(write(t, format, a))))
-		if diff := cmp.Diff([]assay.Attempt{want}, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", format, err, diff)
-		}
-	}
 }
 
 // TestMistakesHaveNoLuck checks that means of chance and luck leave out mistakes, and that calls

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,56 +173,14 @@ func TestParquetOfManyRows(t *testing.T) {
 	} else if f, err := parquet.OpenFile(file, info.Size()); err != nil || len(f.RowGroups()) != 2 {
 		t.Fatalf("%d row groups, %v, want 2", len(f.RowGroups()), err)
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	next, stop := iter.Pull2(export.Read(file))
-	defer stop()
-	for want := range likely(n) {
-		got, err, ok := next()
-		if !ok || err != nil {
-			t.Fatalf("Read() ended early: %v", err)
-		}
-		if got.ID != want.ID || !got.FinishedAt.Equal(want.FinishedAt) ||
-			!slices.Equal(got.ExecutedTools, want.ExecutedTools) || got.Seed != want.Seed ||
-			got.FaultDetail != want.FaultDetail {
-			t.Fatalf("-want +got:\n%s", cmp.Diff(want, got))
-		}
-	}
-	if _, _, ok := next(); ok {
-		t.Error("Read() has more attempts than were written")
-	}
-}
-
-// onlyReader hides that a file supports random access.
-type onlyReader struct{ io.Reader }
-
-func TestReadParquetFromAnyReader(t *testing.T) {
-	t.Parallel()
-	want := []assay.Attempt{filled(t), fault()}
-	text := write(t, export.Parquet, want...)
-	behind := strings.NewReader("before" + text)
-	if _, err := behind.Seek(6, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	pipe, in, err := os.Pipe()
+	columns := export.Describe(export.AttemptTable)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pipe.Close()
-	go func() {
-		_, _ = io.WriteString(in, text)
-		_ = in.Close()
-	}()
-	for name, r := range map[string]io.Reader{
-		"in place": strings.NewReader(text), "in memory": onlyReader{strings.NewReader(text)},
-		"byte by byte":       iotest.OneByteReader(strings.NewReader(text)),
-		"not from the start": behind, "pipe": pipe,
-	} {
-		got, err := collect(export.Read(r))
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
-		}
+	want := jsonRows(t, []byte(write(t, export.JSONL, slices.Collect(only(likely(n)))...)), columns)
+	if diff := cmp.Diff(want, parquetRows(t, text, columns)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -252,9 +209,10 @@ func TestParquetTextIsUTF8(t *testing.T) {
 	t.Parallel()
 	a := filled(t)
 	a.Model, a.RequiredTools = "a\xff\xfeb", []string{"\xc3"}
-	got, err := collect(export.Read(strings.NewReader(write(t, export.Parquet, a))))
-	if err != nil || got[0].Model != "a\ufffd\ufffdb" || got[0].RequiredTools[0] != "\ufffd" {
-		t.Errorf("Read() = %+v, %v, want a replacement character for each invalid byte", got, err)
+	got := parquetRows(t, []byte(write(t, export.Parquet, a)), export.Describe(export.AttemptTable))[0]
+	if got["model"] != "a\ufffd\ufffdb" || got["required_tools"] != "[\"\ufffd\"]" {
+		t.Errorf("model %q, required_tools %s, want a replacement character for each invalid byte",
+			got["model"], got["required_tools"])
 	}
 }
 
@@ -333,17 +291,5 @@ func BenchmarkParquet(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
-	})
-	text := write(b, export.Parquet, attempts...)
-	b.Run("read", func(b *testing.B) {
-		for b.Loop() {
-			for _, err := range export.Read(strings.NewReader(text)) {
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
-		b.ReportMetric(float64(len(text))/n, "bytes/row")
 	})
 }

@@ -3,84 +3,84 @@ package export
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/assay-eval/assay"
 )
 
-// Read returns the attempts in a file that [Write] wrote. It recognises the
-// format. An empty file has no attempts. The sequence can be iterated once.
+// Read returns the attempts in a file that [Write] wrote as [JSONL], plain or compressed with gzip
+// or zstd. An empty file has no attempts. The sequence can be iterated once.
 //
-// The sequence ends after the first error, which comes with a zero attempt and
-// contains the line or, in Parquet, the row. These are errors: an unknown
-// field, a missing field that every version writes, a value that does not fit,
-// and an attempt that is neither an outcome nor a fault, or both.
-//
-// If r is an [io.ReaderAt] and [io.Seeker], such as an [os.File], Parquet is
-// read in place; otherwise Read keeps all of r in memory. The file may have
-// been rewritten by another program if it is still compressed with zstd.
-func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, attempts()) }
-
-// ReadCalls is like [Read] for files that [Origin.WriteCalls] wrote.
-func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, calls()) }
-
-func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {
-	return func(yield func(R, error) bool) {
-		in := bufio.NewReaderSize(r, chunk)
-		var err error
-		switch start, e := sniff(in); {
-		case e == io.EOF:
-		case e != nil:
-			err = e
-		case start == magic:
-			err = readParquet(r, in, t, yield)
-		case start[0] == '{':
-			err = readJSONL(in, t, yield)
-		default:
-			err = readCSV(in, t, yield)
+// The sequence ends after the first error, which comes with a zero attempt and contains the line.
+// These are errors: an unknown field, a missing field that every version writes, a value that does
+// not fit, and an attempt that is neither an outcome nor a fault, or both. A file that does not have
+// JSON lines is an [UnreadableError].
+func Read(r io.Reader) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		if err := readFile(r, yield); err != nil {
+			yield(assay.Attempt{}, fmt.Errorf("read attempts: %w", err))
 		}
+	}
+}
+
+// An UnreadableError reports a file that does not have JSON lines.
+type UnreadableError struct {
+	Format Format // "" if it is unknown
+}
+
+func (e *UnreadableError) Error() string {
+	switch e.Format {
+	case Parquet:
+		return "this is Parquet, and only JSON lines can be read back"
+	case CSV:
+		return "this is CSV, and only JSON lines can be read back"
+	}
+	return "these are not JSON lines as they are exported"
+}
+
+func readFile(r io.Reader, yield func(assay.Attempt, error) bool) error {
+	in := bufio.NewReaderSize(r, chunk)
+	switch start, _ := in.Peek(4); { // a file that cannot be read gives its error below
+	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
+		z, err := gzip.NewReader(in)
 		if err != nil {
-			var zero R
-			yield(zero, fmt.Errorf("read %s: %w", t.name, err))
+			return err
 		}
+		return readLines(bufio.NewReaderSize(z, chunk), yield)
+	case string(start) == "\x28\xb5\x2f\xfd":
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		return readLines(bufio.NewReaderSize(z, chunk), yield)
 	}
+	return readLines(in, yield)
 }
 
-// magic is at the start and the end of Parquet files.
-const magic = "PAR1"
-
-// sniff skips a byte order mark and returns the first bytes without consuming
-// them. It returns as many as magic has, or fewer if the file is shorter.
-func sniff(in *bufio.Reader) (string, error) {
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" {
-		if _, err := in.Discard(len(mark)); err != nil {
-			return "", err
-		}
+func readLines(in *bufio.Reader, yield func(assay.Attempt, error) bool) error {
+	if err := checkStart(in); err != nil {
+		return err
 	}
-	b, err := in.Peek(len(magic))
-	if len(b) == 0 {
-		return "", err
-	}
-	return string(b), nil
-}
-
-func readJSONL[R any](in *bufio.Reader, t *table[R], yield func(R, error) bool) error {
 	for number := 1; ; number++ {
 		line, end := in.ReadBytes('\n')
 		if end != nil && end != io.EOF {
 			return end
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			r, err := parseLine(t, line)
+			a, err := parseLine(line)
 			if err != nil {
 				return fmt.Errorf("line %d: %w", number, err)
 			}
-			if !yield(r, nil) {
+			if !yield(a, nil) {
 				return nil
 			}
 		}
@@ -90,108 +90,74 @@ func readJSONL[R any](in *bufio.Reader, t *table[R], yield func(R, error) bool) 
 	}
 }
 
-func parseLine[R any](t *table[R], line []byte) (R, error) {
-	var r, zero R
-	if err := unmarshal(line, &r); err != nil {
-		return zero, err
-	}
-	if err := hasRequired(line, t.required); err != nil {
-		return zero, err
-	}
-	if err := t.checkNulls(&r, line); err != nil {
-		return zero, err
-	}
-	return t.plain(r), t.check(&r)
-}
-
-// hasRequired checks that the required fields are present. It first searches
-// for the keys as text, which is safe because quotes inside JSON strings are
-// escaped. If a key is not found, another program may have put spaces before
-// the colon, so it decodes the object.
-func hasRequired(line []byte, required []string) error {
-	quick := make([]byte, 0, 32)
-	for _, name := range required {
-		quick = append(append(append(quick[:0], '"'), name...), '"', ':')
-		if bytes.Contains(line, quick) {
-			continue
-		}
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(line, &fields); err != nil {
+// checkStart skips a byte order mark, and refuses other formats.
+func checkStart(in *bufio.Reader) error {
+	if start, _ := in.Peek(3); string(start) == "\ufeff" {
+		if _, err := in.Discard(len(start)); err != nil {
 			return err
 		}
-		for _, name := range required {
-			if _, ok := fields[name]; !ok {
-				return fmt.Errorf("missing field %s", name)
-			}
-		}
-		return nil
 	}
-	return nil
+	header := []byte(Columns()[0] + ",")
+	switch start, err := in.Peek(len(header)); {
+	case len(start) == 0 && err == io.EOF, len(start) > 0 && start[0] == '{':
+		return nil
+	case len(start) == 0:
+		return err
+	case bytes.HasPrefix(start, []byte("PAR1")):
+		return &UnreadableError{Parquet}
+	case bytes.Equal(start, header):
+		return &UnreadableError{CSV}
+	}
+	return &UnreadableError{}
 }
 
-func readCSV[R any](in io.Reader, t *table[R], yield func(R, error) bool) error {
-	file := csv.NewReader(in)
-	file.ReuseRecord = true
-	header, err := file.Read()
-	if err != nil {
+// parseLine refuses what is not an attempt, because it would otherwise be counted wrongly.
+func parseLine(line []byte) (a assay.Attempt, err error) {
+	if err := unmarshal(line, &a); err != nil {
+		return assay.Attempt{}, err
+	}
+	if err := checkFields(&a, line); err != nil {
+		return assay.Attempt{}, err
+	}
+	switch {
+	case a.ID == "":
+		return assay.Attempt{}, errors.New("trial is empty")
+	case a.Number < 1:
+		return assay.Attempt{}, fmt.Errorf("attempt is %d, want at least 1", a.Number)
+	}
+	return a, a.Check()
+}
+
+// required lists the fields that every file must have. The other fields were added later or may be
+// missing, and are empty then.
+var required = []string{
+	"trial", "attempt", "experiment", "run", "model", "variant", "severity", "difficulty",
+	"task_type", "task", "reliability", "repeat", "seed", "world", "lane", "served_model",
+	"level", "ended", "fault", "error_category", "turns", "tool_calls", "required_tools",
+	"executed_tools", "coverage", "order_correct", "input_tokens", "output_tokens", "cost_usd",
+	"queued_ms", "working_ms", "started_at", "finished_at",
+}
+
+// checkFields refuses a line that lacks a required field, or has null where the attempt has a value.
+func checkFields(a *assay.Attempt, line []byte) error {
+	lacks := func(name string) bool { return !bytes.Contains(line, []byte(`"`+name+`":`)) }
+	if !bytes.Contains(line, []byte("null")) && !slices.ContainsFunc(required, lacks) {
+		return nil // decoding the line again would take as long as the first time
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
 		return err
 	}
-	order, err := parseHeader(t, header)
-	if err != nil {
-		return fmt.Errorf("line 1: %w", err)
-	}
-	for {
-		row, err := file.Read()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		line, _ := file.FieldPos(0)
-		r, err := parseRow(t, order, row)
-		if err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
-		}
-		if !yield(r, nil) {
-			return nil
+	for _, name := range required {
+		if _, ok := fields[name]; !ok {
+			return fmt.Errorf("missing field %s", name)
 		}
 	}
-}
-
-// parseHeader returns the columns in the order of the file, which may be any.
-func parseHeader[R any](t *table[R], header []string) ([]*fieldColumn[R], error) {
-	order := make([]*fieldColumn[R], len(header))
-	for i, name := range header {
-		if order[i] = t.column(name); order[i] == nil {
-			return nil, fmt.Errorf("unknown column %q\nhint: check that the file holds %s "+
-				"exported by this version of assay", name, t.name)
-		}
-		if slices.Index(header, name) != i {
-			return nil, fmt.Errorf("duplicate column %s", name)
+	for i := range attempts().columns {
+		c := &attempts().columns[i]
+		if string(fields[c.name]) == "null" && c.of(a).IsValid() {
+			return fmt.Errorf("field %s: missing value", c.name)
 		}
 	}
-	for _, name := range t.required {
-		if !slices.Contains(header, name) {
-			return nil, fmt.Errorf("missing column %s", name)
-		}
-	}
-	return order, nil
-}
-
-func parseRow[R any](t *table[R], order []*fieldColumn[R], row []string) (R, error) {
-	var r, zero R
-	for i, c := range order {
-		if err := c.set(&r, row[i]); err != nil {
-			return zero, fmt.Errorf("column %s: %w", c.name, err)
-		}
-	}
-	for i, c := range order {
-		if row[i] == "" {
-			if err := c.missing(&r); err != nil {
-				return zero, err
-			}
-		}
-	}
-	return t.plain(r), t.check(&r)
+	return nil
 }
