@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A column has the name of a field in JSON. So a new field of attempts takes a name in one of these
-// lists, a column in schema.sql with a higher format, and a description in export/columns.txt.
+// A column has the name of a field in JSON. These are the columns that every store has. The lists are
+// complete: what a field added later needs, its type says (see [layout]).
 const (
 	// trialColumns are the columns of the table trials after its ID.
 	trialColumns = `model, variant, severity, difficulty, task_type, reliability, task, task_digest,
@@ -37,10 +37,7 @@ var (
 	attemptFields = fieldsOf[assay.Attempt](attemptColumns)
 )
 
-// Only the writer knows the first four columns of an attempt.
 var (
-	insertTrial      = insertSQL("trials", "id, "+trialColumns) + " ON CONFLICT (id) DO NOTHING"
-	insertAttempt    = insertSQL("attempts", "id, number, run, trial, "+attemptColumns)
 	insertSeal       = insertSQL("attempt_seals", "attempt, sum, script")
 	insertTranscript = insertSQL("transcripts", "attempt, body")
 )
@@ -60,12 +57,15 @@ type field struct {
 	index []int
 	// unset is the text of a list, map or object that is empty.
 	unset string
+	// zero is what is stored for a zero, and declaration what SQL says of the column. Only later
+	// columns need them. index is nil in a column of a later version.
+	zero        any
+	declaration string
 }
 
 // fieldsOf returns the fields of T for a list of columns.
 func fieldsOf[T any](columns string) (fields []field) {
-	named := make(map[string]field)
-	addFields(named, reflect.TypeFor[T](), nil)
+	named := namedFields(reflect.TypeFor[T]())
 	for _, name := range columnNames(columns) {
 		f, ok := named[name]
 		if !ok {
@@ -78,7 +78,6 @@ func fieldsOf[T any](columns string) (fields []field) {
 
 // addFields adds the fields of a struct and of the structs that are embedded in it.
 func addFields(named map[string]field, t reflect.Type, index []int) {
-	unset := map[reflect.Kind]string{reflect.Slice: "[]", reflect.Map: "{}", reflect.Struct: "{}"}
 	for f := range t.Fields() {
 		at := slices.Concat(index, f.Index)
 		if f.Anonymous {
@@ -86,7 +85,7 @@ func addFields(named map[string]field, t reflect.Type, index []int) {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		named[name] = field{name, at, unset[f.Type.Kind()]}
+		named[name] = newField(name, at, f.Type)
 	}
 }
 
@@ -95,6 +94,10 @@ func rowOf(fields []field, from any) ([]any, error) {
 	v := reflect.ValueOf(from).Elem()
 	row := make([]any, len(fields))
 	for i, f := range fields {
+		if f.index == nil {
+			row[i] = f.zero
+			continue
+		}
 		var err error
 		if row[i], err = f.save(v.FieldByIndex(f.index)); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
@@ -107,6 +110,9 @@ func rowOf(fields []field, from any) ([]any, error) {
 func loadRow(fields []field, to any, row []any, in *interned) error {
 	v := reflect.ValueOf(to).Elem()
 	for i, f := range fields {
+		if f.index == nil {
+			continue
+		}
 		if err := f.load(v.FieldByIndex(f.index), row[i], in); err != nil {
 			return fmt.Errorf("column %s: %w", f.name, err)
 		}
@@ -129,7 +135,10 @@ func (f field) save(v reflect.Value) (any, error) {
 	}
 	switch v := v.Interface().(type) {
 	case *float64:
-		return v, nil
+		if v == nil {
+			return nil, nil
+		}
+		return *v, nil
 	case time.Time:
 		return formatTime(v)
 	case json.RawMessage:

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -20,7 +21,7 @@ func (db *DB) Inserter(
 ) (insert func() error, err error) {
 	records := make([]*record, len(attempts))
 	for i, a := range attempts {
-		if records[i], err = encode(a, body); err != nil {
+		if records[i], err = db.layout.encode(a, body); err != nil {
 			return nil, err
 		}
 		records[i].transcript = body
@@ -62,4 +63,10 @@ func (db *DB) Pragma(t *testing.T, setting string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// OpenLater is [Open] for a later program, in which the field superseded of attempts is stored.
+func OpenLater(ctx context.Context, path string) (*DB, error) {
+	later := slices.DeleteFunc(slices.Clone(placed), func(name string) bool { return name == "superseded" })
+	return openKnowing(ctx, path, layoutWithout(later))
 }

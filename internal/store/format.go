@@ -13,9 +13,13 @@ import (
 // applicationID marks an SQLite file as a store: "Asay" in its header.
 const applicationID = 0x41736179
 
-// format is the number of the schema, which a store has as its user_version. Raise it whenever
-// schema.sql changes, or the data that a seal covers. This program reads no other format.
-const format = 16
+// format is the number of the schema, which a store has as its user_version. New fields do not change
+// it: see [layout]. If schema.sql has to change, raise it, and have bringUpToDate change the stores of
+// the formats since oldest, so that every store that a program could read can be read for ever.
+const (
+	format = 17
+	oldest = 16
+)
 
 //go:embed schema.sql
 var tables string
@@ -42,11 +46,26 @@ func triggers() string {
 
 // createTables makes the tables of a store in an empty file, and refuses the file of another
 // program.
-func createTables(ctx context.Context, conn *sql.Conn, path string) error {
+func createTables(
+	ctx context.Context, conn *sql.Conn, path string, known *layout,
+) (l *layout, err error) {
+	return l, inTransaction(ctx, conn, func() error {
+		if err := createIfEmpty(ctx, conn, path); err != nil {
+			return err
+		}
+		has, err := readLayout(ctx, conn, known)
+		if err == nil {
+			l, err = widen(ctx, conn, has, known)
+		}
+		return err
+	})
+}
+
+func inTransaction(ctx context.Context, conn *sql.Conn, change func() error) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := createIfEmpty(ctx, conn, path); err != nil {
+	if err := change(); err != nil {
 		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return errors.Join(err, rollback)
 	}
@@ -73,15 +92,47 @@ func createIfEmpty(ctx context.Context, conn *sql.Conn, path string) error {
 	if err := refuseFormat(ctx, conn, path, version); err != nil {
 		return err
 	}
+	if version < format {
+		return bringUpToDate(ctx, conn)
+	}
 	// On a write-protected file BEGIN IMMEDIATE succeeds. This changes no row, but fails.
 	_, err = conn.ExecContext(ctx, "UPDATE runs SET id = id WHERE FALSE")
 	return err
 }
 
+// In format 16 the schema had a list of the kinds of faults, so that no later version could have added
+// one.
+const (
+	faultsOf16 = `CONSTRAINT known_fault CHECK (fault = '' OR fault IN ('rate_limited', 'overloaded', 'server',
+			'network', 'timeout', 'auth', 'quota', 'not_found', 'bad_request', 'content_filter',
+			'malformed', 'identity', 'harness', 'interrupted', 'tool_server', 'agent'))`
+	faultsOf17 = "CONSTRAINT short_fault CHECK (length(CAST(fault AS BLOB)) <= 40)"
+)
+
+// bringUpToDate changes the schema of a store of an older format. SQLite has no statement that
+// changes a constraint, and allows this one.
+func bringUpToDate(ctx context.Context, conn *sql.Conn) error {
+	var version int
+	if err := conn.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "PRAGMA writable_schema = ON")
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "UPDATE sqlite_schema SET sql = replace(sql, ?, ?) "+
+			"WHERE type = 'table' AND name = 'attempts'", faultsOf16, faultsOf17)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, fmt.Sprintf(
+			"PRAGMA schema_version = %d; PRAGMA user_version = %d", version+1, format))
+	}
+	_, off := conn.ExecContext(ctx, "PRAGMA writable_schema = RESET")
+	return errors.Join(err, off)
+}
+
 // refuseFormat refuses a store of another format. It names the program that wrote the store, if
 // that is known.
 func refuseFormat(ctx context.Context, db querier, path string, version int) error {
-	if version == format {
+	if version >= oldest && version <= format {
 		return nil
 	}
 	kind, by, program := ErrOlder, "the version that wrote it", ""
@@ -94,8 +145,8 @@ func refuseFormat(ctx context.Context, db querier, path string, version int) err
 	if db.QueryRowContext(ctx, query).Scan(&program) == nil && program != "" {
 		by = "assay " + program + ", which wrote it"
 	}
-	return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads only %d)",
-		path, kind, version, format), fmt.Sprintf(hint, by))
+	return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads %d to %d)",
+		path, kind, version, oldest, format), fmt.Sprintf(hint, by))
 }
 
 // refuseDamaged refuses a store that [DB.Verify] found to be damaged, or that a quick look finds

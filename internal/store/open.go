@@ -300,7 +300,7 @@ func frozenName(path string, cause error) (string, error) {
 }
 
 // openWriter opens the connection that writes, and makes the tables of a new store.
-func openWriter(ctx context.Context, path string) (*writer, error) {
+func openWriter(ctx context.Context, path string, known *layout) (*writer, error) {
 	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)",
 		"secure_delete(1)")) // so that recovery cannot find rows that users deleted
 	if err != nil {
@@ -308,17 +308,17 @@ func openWriter(ctx context.Context, path string) (*writer, error) {
 	}
 	w := newWriter(context.WithoutCancel(ctx), nil)
 	w.path, w.pool = path, pool
-	if err := w.prepare(ctx); err != nil {
+	if err := w.prepare(ctx, known); err != nil {
 		return nil, errors.Join(explain(path, err), w.close())
 	}
 	return w, nil
 }
 
-func (w *writer) prepare(ctx context.Context) (err error) {
+func (w *writer) prepare(ctx context.Context, known *layout) (err error) {
 	if w.conn, err = w.pool.Conn(ctx); err != nil {
 		return err
 	}
-	if err := createTables(ctx, w.conn, w.path); err != nil {
+	if w.layout, err = createTables(ctx, w.conn, w.path, known); err != nil {
 		return err
 	}
 	if _, err := w.conn.ExecContext(ctx, "PRAGMA foreign_keys = ON"); err != nil {

@@ -30,23 +30,25 @@ type storedAttempt struct {
 	run, experiment string // empty if the run is missing
 	sum             []byte // the seal; nil if it is missing
 	script          []byte // the digest of the transcript that was saved
-	attempt         []any  // the values of attemptColumns
+	attempt         []any  // the values of the layout's columns
 	score           int64  // the row ID of its latest score, or 0
 	outcome         any    // that score's body, or nil
-	trial           []any  // the values of trialColumns, unless the query is bare
+	trial           []any  // the same of its trial, unless the query is bare
+	layout          *layout
 }
 
 // An attemptQuery reads attempts. We do not read the view results because a damaged file may have
 // lost it, and because its inner joins would silently leave out attempts whose trial or run is
 // missing.
 type attemptQuery struct {
+	layout *layout
 	bare   bool  // without trials, which take half of the time
 	scores int64 // the latest score to read; 0 to read no scores
 }
 
 func (q attemptQuery) text() (query string, args []any) {
 	columns := "a.id, a.number, a.trial, r.id, r.experiment, s.sum, s.script, " +
-		columnsOf("a", attemptColumns)
+		q.layout.attempts.of("a")
 	tables := " FROM attempts a LEFT JOIN runs r ON r.seq = a.run " +
 		"LEFT JOIN attempt_seals s ON s.attempt = a.id"
 	if q.scores > 0 {
@@ -56,7 +58,7 @@ func (q attemptQuery) text() (query string, args []any) {
 		args = append(args, q.scores)
 	}
 	if !q.bare { // they need no seal, because their IDs are made of their content
-		columns += ", " + columnsOf("t", trialColumns)
+		columns += ", " + q.layout.trials.of("t")
 		tables += " LEFT JOIN trials t ON t.id = a.trial"
 	}
 	return "SELECT " + columns + tables, args
@@ -64,7 +66,7 @@ func (q attemptQuery) text() (query string, args []any) {
 
 // read sets s to a row of the query.
 func (q attemptQuery) read(s *storedAttempt, row []any) {
-	*s = storedAttempt{}
+	*s = storedAttempt{layout: q.layout}
 	s.id, _ = row[0].(int64)
 	s.number, _ = row[1].(int64)
 	if key, _ := row[2].([]byte); len(key) == len(s.key) {
@@ -74,7 +76,8 @@ func (q attemptQuery) read(s *storedAttempt, row []any) {
 	s.experiment, _ = row[4].(string)
 	s.sum, _ = row[5].([]byte)
 	s.script, _ = row[6].([]byte)
-	s.attempt, row = row[7:][:len(attemptFields)], row[7+len(attemptFields):]
+	n := len(q.layout.attempts.fields)
+	s.attempt, row = row[7:][:n], row[7+n:]
 	if q.scores > 0 {
 		s.score, _ = row[0].(int64)
 		s.outcome, row = row[1], row[2:]
@@ -89,6 +92,7 @@ func (db *DB) eachAttempt(
 	ctx context.Context, q attemptQuery, where string, args []any,
 	visit func(*storedAttempt) (bool, error),
 ) error {
+	q.layout = db.layout
 	query, first := q.text()
 	query += " WHERE " + where + " ORDER BY a.id"
 	var s storedAttempt
@@ -100,7 +104,9 @@ func (db *DB) eachAttempt(
 }
 
 // identity returns the sum that the attempt's seal covers.
-func (s *storedAttempt) identity() sum { return identify(s.key, s.run, s.attempt, s.script) }
+func (s *storedAttempt) identity() sum {
+	return s.layout.attempts.identify(s.key, s.run, s.attempt, s.script)
+}
 
 func (s *storedAttempt) name() string { return nameAttempt(s.key.id(), int(s.number)) }
 
@@ -124,11 +130,15 @@ func (s *storedAttempt) load(a *assay.Attempt, in *interned) error {
 		return errDangling
 	}
 	if s.trial != nil {
-		if err := loadRow(trialFields, a, s.trial, in); err != nil {
+		trials := &s.layout.trials
+		if name := trials.unknown(s.trial); name != "" {
+			return fmt.Errorf("%w, which knows its %s", ErrNewer, name)
+		}
+		if err := loadRow(trials.fields, a, s.trial, in); err != nil {
 			return err
 		}
 	}
-	return loadRow(attemptFields, a, s.attempt, in)
+	return loadRow(s.layout.attempts.fields, a, s.attempt, in)
 }
 
 // A proof is how readers read attempts and compare each of them with its seal.

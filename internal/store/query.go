@@ -13,6 +13,12 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// An execer is one that can also write.
+type execer interface {
+	querier
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // each visits the rows of a query until visit returns false or an error.
 func each(
 	ctx context.Context, q querier, query string, args []any,

@@ -153,6 +153,11 @@ func (b *rebuilder) copy(part string, from []string) (err error) {
 	if b.to, err = Open(b.ctx, part); err != nil {
 		return err
 	}
+	for _, s := range b.sources {
+		if err := b.to.widen(b.ctx, s.layout); err != nil {
+			return errors.Join(err, b.to.Close())
+		}
+	}
 	for _, step := range []func() error{
 		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyEnds, b.copyVerdicts,
 		b.copyRest, b.refuseDeletions,

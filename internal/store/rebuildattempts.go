@@ -222,7 +222,9 @@ func (b *rebuilder) fillRow(
 		}
 	}
 	r.seq = b.runs[assay.RunID(a.run)]
-	r.attempt, r.trial = slices.Clone(a.attempt), slices.Clone(a.trial)
+	to := b.to.layout
+	r.attempt = to.attempts.convert(a.attempt, &a.layout.attempts)
+	r.trial = to.trials.convert(a.trial, &a.layout.trials)
 	return nil
 }
 
@@ -230,7 +232,7 @@ func (b *rebuilder) insertAttempts(w *writer, rows []copyRow) error {
 	for i := range rows {
 		r := &rows[i]
 		if r.number == 1 {
-			if err := w.exec(insertTrial, w.join([]any{r.key[:]}, r.trial)...); err != nil {
+			if err := w.exec(w.layout.trials.insert, w.join([]any{r.key[:]}, r.trial)...); err != nil {
 				return err
 			}
 			b.sum.Trials++

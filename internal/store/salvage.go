@@ -38,11 +38,11 @@ func (b *rebuilder) salvage(path, dir string) (to *DB, err error) {
 	} else if refused != nil {
 		return nil, refused
 	}
-	from, err := newDB(path, name+"&_pragma=writable_schema(1)") // a damaged schema does no harm
+	from, err := newDB(b.ctx, path, name+"&_pragma=writable_schema(1)", nil) // a damaged schema does no harm
 	if err != nil {
 		return nil, err
 	}
-	to, err = newSalvage(b.ctx, filepath.Join(dir, fmt.Sprint(len(b.sources), ".db")))
+	to, err = newSalvage(b.ctx, filepath.Join(dir, fmt.Sprint(len(b.sources), ".db")), from.layout)
 	if err == nil && refused == nil {
 		err = b.checkFile(from)
 	}
@@ -103,9 +103,9 @@ func (b *rebuilder) checkFile(s *DB) (failed error) {
 }
 
 // newSalvage makes the new file. In it, only indexes and the types of columns are checked.
-func newSalvage(ctx context.Context, path string) (*DB, error) {
-	db, err := newDB(path, dsn(path, "mode=rwc", "journal_mode(MEMORY)", "synchronous(OFF)",
-		"ignore_check_constraints(1)", readCache))
+func newSalvage(ctx context.Context, path string, l *layout) (*DB, error) {
+	db, err := newDB(ctx, path, dsn(path, "mode=rwc", "journal_mode(MEMORY)", "synchronous(OFF)",
+		"ignore_check_constraints(1)", readCache), l)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +114,9 @@ func newSalvage(ctx context.Context, path string) (*DB, error) {
 		if err == nil {
 			_, err = db.reader.ExecContext(ctx, "DROP TRIGGER "+trigger)
 		}
+	}
+	if err == nil {
+		_, err = widen(ctx, db.reader, newLayout(nil, nil), l)
 	}
 	return db, err
 }

@@ -33,8 +33,8 @@ type record struct {
 	experiment string
 	settles    bool
 	round      int
-	trial      []any  // the values of trialColumns
-	attempt    []any  // the values of attemptColumns
+	trial      []any  // the values of the layout's columns
+	attempt    []any  // the same
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
 	transcript []byte // compressed; nil without a transcript
@@ -82,7 +82,7 @@ func (db *DB) encode(ctx context.Context, a *assay.Attempt, t *assay.Transcript)
 		}
 		text = buffer.Bytes()
 	}
-	r, err := encode(a, text)
+	r, err := db.layout.encode(a, text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -104,7 +104,7 @@ func (w *writer) insert(r *record) (int, error) {
 	}
 
 	// A trial that is new has no earlier attempts.
-	added, err := w.change(insertTrial, w.join([]any{r.key[:]}, r.trial)...)
+	added, err := w.change(w.layout.trials.insert, w.join([]any{r.key[:]}, r.trial)...)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (w *writer) join(place, rest []any) []any {
 // insertRows adds the rows of r, whose trial is stored, at the place that it has.
 func (w *writer) insertRows(r *record) error {
 	place := []any{r.id, r.number, r.seq, r.key[:]}
-	if err := w.exec(insertAttempt, w.join(place, r.attempt)...); err != nil {
+	if err := w.exec(w.layout.attempts.insert, w.join(place, r.attempt)...); err != nil {
 		return err
 	}
 	seal := sealAttempt(r.identity, r.id, int64(r.number))
@@ -150,7 +150,7 @@ var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode does the part of a save that does not need the database, in the caller's goroutine. It
 // does not compress the transcript's JSON, which is nil without a transcript.
-func encode(a *assay.Attempt, transcript []byte) (*record, error) {
+func (l *layout) encode(a *assay.Attempt, transcript []byte) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles(), round: a.Round}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
@@ -159,14 +159,14 @@ func encode(a *assay.Attempt, transcript []byte) (*record, error) {
 	if err := check(a); err != nil {
 		return nil, err
 	}
-	if r.trial, err = rowOf(trialFields, a); err != nil {
+	if r.trial, err = rowOf(l.trials.fields, a); err != nil {
 		return nil, err
 	}
-	if r.attempt, err = rowOf(attemptFields, a); err != nil {
+	if r.attempt, err = rowOf(l.attempts.fields, a); err != nil {
 		return nil, err
 	}
 	r.digest = digest(transcript)
-	r.identity = identify(r.key, string(a.Run), r.attempt, r.digest)
+	r.identity = l.attempts.identify(r.key, string(a.Run), r.attempt, r.digest)
 	return r, nil
 }
 

@@ -78,7 +78,7 @@ CREATE TABLE trials (
 	user_model    TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
--- Which ends and loops there are, the program knows.
+-- Which ends, loops and faults there are, the program knows.
 CREATE TABLE attempts (
 	id             INTEGER PRIMARY KEY,
 	trial          BLOB NOT NULL REFERENCES trials (id),
@@ -124,9 +124,7 @@ CREATE TABLE attempts (
 	pilot          TEXT NOT NULL DEFAULT '' CHECK (pilot = '' OR json_valid(pilot)),
 	score_version  TEXT NOT NULL,
 	fault          TEXT NOT NULL
-		CONSTRAINT known_fault CHECK (fault = '' OR fault IN ('rate_limited', 'overloaded', 'server',
-			'network', 'timeout', 'auth', 'quota', 'not_found', 'bad_request', 'content_filter',
-			'malformed', 'identity', 'harness', 'interrupted', 'tool_server', 'agent')),
+		CONSTRAINT short_fault CHECK (length(CAST(fault AS BLOB)) <= 40),
 	fault_detail   TEXT NOT NULL,
 	parked         INTEGER NOT NULL CHECK (parked IN (0, 1)),
 	requests       INTEGER NOT NULL CHECK (requests >= 0),

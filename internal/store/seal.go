@@ -52,12 +52,6 @@ func (s *sealer) add(values ...any) {
 			s.put('i', uint64(v))
 		case float64:
 			s.put('f', math.Float64bits(v+0)) // adding 0 turns -0 into 0, as it is on disk
-		case *float64:
-			if v == nil {
-				s.put('n', 0)
-			} else {
-				s.put('f', math.Float64bits(*v+0))
-			}
 		case string:
 			s.addText(v)
 		case []byte:
@@ -86,16 +80,23 @@ func digest(transcript []byte) []byte {
 }
 
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
-// the values of attemptColumns and the digest of its transcript.
-func identify(key trialKey, run string, row []any, transcript []byte) sum {
+// the values of attemptColumns, the digest of its transcript, and each later column that differs from
+// its zero. So it is the same in stores with and without later columns.
+func (c *columns) identify(key trialKey, run string, row []any, transcript []byte) sum {
 	s := newSealer("assay attempt 5")
 	s.addBytes(key[:])
 	s.addText(run)
-	s.add(row...)
+	s.add(row[:c.first]...)
 	if transcript == nil {
 		s.add(nil)
 	} else {
 		s.addBytes(transcript)
+	}
+	for i, f := range c.later() {
+		if v := row[c.first+i]; v != f.zero {
+			s.addText(f.name)
+			s.add(v)
+		}
 	}
 	return s.sum()
 }

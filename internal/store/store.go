@@ -34,6 +34,7 @@ import (
 type DB struct {
 	path   string
 	reader *sql.DB
+	layout *layout
 	// dec knows the dictionaries that were needed so far.
 	dec atomic.Pointer[zstd.Decoder]
 
@@ -76,10 +77,15 @@ const (
 )
 
 // Open opens the store at path for writing. If the file is missing or empty, Open creates the
-// store. Only one process at a time can have a store open for writing: see [ErrInUse]. Open
-// refuses other files, and stores of a newer program, without touching them: see [ErrNotStore]
-// and [ErrNewer].
+// store. Only one process at a time can have a store open for writing: see [ErrInUse]. It adds
+// the columns that a store of an older program lacks. Open refuses other files, and stores of a
+// format that is not known, without touching them: see [ErrNotStore] and [ErrNewer].
 func Open(ctx context.Context, path string) (*DB, error) {
+	return openKnowing(ctx, path, programLayout())
+}
+
+// openKnowing is Open for a program that knows other columns.
+func openKnowing(ctx context.Context, path string, known *layout) (*DB, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -91,11 +97,11 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWriter(ctx, path)
+	w, err := openWriter(ctx, path, known)
 	if err != nil {
 		return nil, errors.Join(err, lk.release())
 	}
-	db, err := newDB(path, readDSN(path))
+	db, err := newDB(ctx, path, readDSN(path), w.layout)
 	if err != nil {
 		return nil, errors.Join(err, w.close(), lk.release())
 	}
@@ -121,18 +127,25 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDB(path, dsn)
+	return newDB(ctx, path, dsn, nil)
 }
 
-func newDB(path, dsn string) (*DB, error) {
+// newDB opens a store for reading. It finds out the layout unless that is known.
+func newDB(ctx context.Context, path, dsn string, l *layout) (*DB, error) {
 	reader, err := sql.Open("sqlite", dsn)
+	if err == nil && l == nil {
+		l, err = readLayout(ctx, reader, programLayout())
+		if isDamage(err) {
+			l, err = newLayout(nil, nil), nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{path: path, reader: reader, locked: new(lockWait)}
+	db := &DB{path: path, reader: reader, layout: l, locked: new(lockWait)}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil

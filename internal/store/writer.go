@@ -34,6 +34,8 @@ type writer struct {
 	path string
 	pool *sql.DB
 	conn *sql.Conn
+	// layout is that of the store.
+	layout *layout
 	// ctx carries the values of the opener's context and never ends, because a transaction is
 	// committed or rolled back even if its caller has left.
 	ctx context.Context

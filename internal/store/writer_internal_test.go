@@ -9,7 +9,7 @@ import (
 // The test checks the settings, because it cannot cut the power.
 func TestWriterIsDurable(t *testing.T) {
 	t.Parallel()
-	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "assay.db"))
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "assay.db"), programLayout())
 	if err != nil {
 		t.Fatal(err)
 	}
