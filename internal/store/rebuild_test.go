@@ -1,3 +1,5 @@
+//go:build !race
+
 package store_test
 
 import (
@@ -220,17 +222,6 @@ func TestMergeRefusesExistingFileAndDamage(t *testing.T) {
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("the directory has %v, %v", left, err)
 	}
-}
-
-func collectAll(t testing.TB, db *store.DB, f store.Filter) (n int, err error) {
-	t.Helper()
-	for _, err := range db.Attempts(t.Context(), f) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }
 
 func TestImportStoresAFileOnce(t *testing.T) {

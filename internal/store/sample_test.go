@@ -325,3 +325,14 @@ func merge(t testing.TB, to string, from ...string) store.Copied {
 
 // quiet is a report of progress that is not read.
 func quiet(string, int, int) {}
+
+func collectAll(t testing.TB, db *store.DB, f store.Filter) (n int, err error) {
+	t.Helper()
+	for _, err := range db.Attempts(t.Context(), f) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -3,7 +3,9 @@ package episode_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -175,4 +177,23 @@ func repeat(tool string, n int) []string { return slices.Repeat([]string{tool}, 
 func run(t testing.TB, p assay.Provider, trial assay.Trial) (*assay.Attempt, *assay.Transcript) {
 	t.Helper()
 	return episode.NewRunner(catalog, 0).Run(t.Context(), p, new(trial), new(task()))
+}
+
+// script writes messages down as in a play.
+func script(messages []assay.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "=== %s", m.Role)
+		if m.CallID != "" {
+			fmt.Fprintf(&b, " to %s", m.CallID)
+		}
+		b.WriteString("\n")
+		if m.Content != "" {
+			b.WriteString(m.Content + "\n")
+		}
+		for _, c := range m.Calls {
+			fmt.Fprintf(&b, "--- %s: %s %s\n", c.ID, c.Name, c.Arguments)
+		}
+	}
+	return b.String()
 }

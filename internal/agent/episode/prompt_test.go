@@ -1,3 +1,5 @@
+//go:build !race
+
 package episode_test
 
 import (
@@ -16,25 +18,6 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 	"gotest.tools/v3/golden"
 )
-
-// script writes messages down as in a play.
-func script(messages []assay.Message) string {
-	var b strings.Builder
-	for _, m := range messages {
-		fmt.Fprintf(&b, "=== %s", m.Role)
-		if m.CallID != "" {
-			fmt.Fprintf(&b, " to %s", m.CallID)
-		}
-		b.WriteString("\n")
-		if m.Content != "" {
-			b.WriteString(m.Content + "\n")
-		}
-		for _, c := range m.Calls {
-			fmt.Fprintf(&b, "--- %s: %s %s\n", c.ID, c.Name, c.Arguments)
-		}
-	}
-	return b.String()
-}
 
 // opening returns the messages of an episode's first request.
 func opening(
