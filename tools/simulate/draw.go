@@ -88,7 +88,7 @@ func drawShape(seed uint64) (s shape) {
 	s.plan = d.IntN(len(plans))
 	s.request = time.Duration(30+d.IntN(271)) * time.Second
 	s.hedge = d.often(30)
-	if d.often(25) {
+	if d.often(20) {
 		s.workers = 1 + d.IntN(4)
 	}
 	s.protocol = make(map[string]string)
@@ -104,7 +104,9 @@ func drawShape(seed uint64) (s shape) {
 		case 1:
 			l.rps = 1 + d.IntN(4)
 		case 2:
-			l.rpd = 100 + d.IntN(400)
+			if s.workers == 0 { // their beats make idle days dear
+				l.rpd = 200 + d.IntN(800)
+			}
 		case 3:
 			l.hidden = d.of("sliding", "clocked", "spaced", "crowded", "daily")
 		}
@@ -136,6 +138,10 @@ func (d dice) soon() time.Duration { return d.between(10*time.Second, 2*time.Hou
 
 // drawItems draws what happens, with each item from dice of its own.
 func drawItems(seed uint64) (items []item) {
+	longOutage := 48 * time.Hour
+	if drawShape(seed).workers > 0 {
+		longOutage = 6 * time.Hour
+	}
 	add := func(i ...item) { items = append(items, i...) }
 	for n, draw := range []struct {
 		percent int
@@ -168,7 +174,7 @@ func drawItems(seed uint64) (items []item) {
 			}
 		}},
 		{45, func(d dice) { add(drawOutage(d, 3*time.Hour)...) }},
-		{20, func(d dice) { add(drawOutage(d, 48*time.Hour)...) }},
+		{20, func(d dice) { add(drawOutage(d, longOutage)...) }},
 		{12, func(d dice) {
 			e := d.of(endpoints...)
 			add(item{At: d.soon(), For: d.between(time.Minute, 6*time.Hour), Kind: "revoke", On: d.of(keys[e]...)})

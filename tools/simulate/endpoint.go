@@ -3,9 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // The prices of all models, in dollars per million tokens.
@@ -34,7 +37,6 @@ type endpoint struct {
 	*world
 	name    string // as in the providers file; its host is name.sim
 	dialect gateway.Dialect
-	models  assay.Provider
 	seed    uint64
 	median  time.Duration // of the time to a reply
 	sigma   float64
@@ -93,13 +95,65 @@ type traffic struct {
 // A request is one that has arrived.
 type request struct {
 	*endpoint
+	*known
 	life  *life
 	ctx   context.Context
 	key   string
-	model string
 	hash  uint64
 	draws *rand.Rand
-	assay.Request
+}
+
+// A known is what a model replies to a request.
+type known struct {
+	model string
+	reply assay.Response
+}
+
+// replies has what models have replied so far, because most worlds ask what others have asked. Keys
+// are sums of paths and bodies.
+var replies = struct {
+	sync.Mutex
+	of map[[sha256.Size]byte]*known
+}{of: make(map[[sha256.Size]byte]*known)}
+
+// models are all simulated models. They are made outside of every bubble.
+var models = sync.OnceValue(func() assay.Provider {
+	l, err := library.Builtin(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return sim.New(l.Catalog(), sim.Latency{}).Knowing(l.Answer).KnowingTasks(l.Described)
+})
+
+// mostReplies bounds the memory for replies.
+const mostReplies = 100_000
+
+// think returns what the model replies to a request.
+func (e *endpoint) think(sum [sha256.Size]byte, url string, body []byte) (*known, error) {
+	replies.Lock()
+	defer replies.Unlock()
+	if k := replies.of[sum]; k != nil {
+		return k, nil
+	}
+	p, wrong := e.dialect.Decode(body)
+	if wrong != nil {
+		return nil, fmt.Errorf("cannot read a request: %s", wrong.Message)
+	}
+	k := &known{model: p.Deployment}
+	if k.model == "" {
+		k.model, _, _ = strings.Cut(path.Base(url), ":")
+	}
+	p.Request.Model = strings.Replace(k.model, "-", "/", 1)
+	resp, err := models().Chat(context.Background(), &p.Request)
+	if err != nil {
+		return nil, err
+	}
+	k.reply = *resp
+	if len(replies.of) == mostReplies {
+		clear(replies.of)
+	}
+	replies.of[sum] = k
+	return k, nil
 }
 
 // serve answers a request of a run.
@@ -111,26 +165,19 @@ func (e *endpoint) serve(l *life, r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost {
 		return e.refuse(http.StatusNotFound, "", 0), nil
 	}
-	p, wrong := e.dialect.Decode(body)
-	if wrong != nil {
-		e.violated("endpoint %s cannot read a request: %s", e.name, wrong.Message)
-		return e.refuse(wrong.Status, wrong.Message, 0), nil
+	q := &request{endpoint: e, life: l, ctx: r.Context(), key: e.dialect.Key(r.Header)}
+	sum := sha256.Sum256(append([]byte(r.URL.Path), body...))
+	q.hash = binary.LittleEndian.Uint64(sum[:])
+	if q.known, err = e.think(sum, r.URL.Path, body); err != nil {
+		e.violated("endpoint %s: %v", e.name, err)
+		return e.refuse(http.StatusBadRequest, err.Error(), 0), nil
 	}
-	q := &request{endpoint: e, life: l, ctx: r.Context(), Request: p.Request}
-	if q.model = p.Deployment; q.model == "" {
-		q.model, _, _ = strings.Cut(path.Base(r.URL.Path), ":")
-	}
-	q.Request.Model = strings.Replace(q.model, "-", "/", 1)
-	q.key = e.dialect.Key(r.Header)
-	h := fnv.New64a()
-	_, _ = h.Write(body)
-	q.hash = h.Sum64()
 	t, refusal := q.arrive()
 	defer q.leave(t)
 	if refusal != nil {
 		return refusal.response, refusal.err
 	}
-	return q.answer(t)
+	return q.answer()
 }
 
 // A refused is the result of a request that gets no reply.
@@ -197,7 +244,7 @@ func (q *request) inOutage(o *item) *refused {
 }
 
 // answer replies to a request that was accepted.
-func (q *request) answer(t *traffic) (*http.Response, error) {
+func (q *request) answer() (*http.Response, error) {
 	fault := q.fault(q.endpoint, q.draws.Float64())
 	switch fault {
 	case "":
@@ -220,22 +267,17 @@ func (q *request) answer(t *traffic) (*http.Response, error) {
 		d *= 20
 	}
 	billed := q.draws.IntN(2) == 0 // also if the client does not wait for the reply
-	resp, err := q.models.Chat(context.WithoutCancel(q.ctx), &q.Request)
-	if err != nil {
-		q.violated("endpoint %s: %v", q.name, err)
-		return q.refuse(http.StatusInternalServerError, err.Error(), 0), nil
-	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-q.ctx.Done():
 		if billed {
-			q.charge(resp.Usage, false)
+			q.charge(q.reply.Usage, false)
 		}
 		return nil, context.Cause(q.ctx)
 	}
-	return q.reply(t, fault, resp)
+	return q.send(fault)
 }
 
 func (q *request) charge(u assay.Usage, read bool) {
@@ -247,16 +289,16 @@ func (q *request) charge(u assay.Usage, read bool) {
 	}
 }
 
-// reply sends a reply that is billed, perhaps in a wrong way.
-func (q *request) reply(t *traffic, fault string, resp *assay.Response) (*http.Response, error) {
+// send sends the reply, which is billed, perhaps in a wrong way.
+func (q *request) send(fault string) (*http.Response, error) {
 	name := q.model
 	if fault == "wrong-model" || q.renamed(q.endpoint, time.Now()) {
 		name = "another-model"
 	}
 	body := gateway.Encode(q.dialect.Encode(gateway.Reply{
-		ID: q.hash, Created: time.Now().Unix(), Model: name, Nothing: fault == "empty", Response: *resp,
+		ID: q.hash, Created: time.Now().Unix(), Model: name, Nothing: fault == "empty", Response: q.reply,
 	}))
-	q.charge(resp.Usage, fault == "" || fault == "wrong-model")
+	q.charge(q.reply.Usage, fault == "" || fault == "wrong-model")
 	switch fault {
 	case "truncate": // the connection breaks
 		return respond(http.StatusOK, io.MultiReader(bytes.NewReader(body[:len(body)/2]), broken{}), int64(len(body))), nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/session"
@@ -183,7 +184,6 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 			w.violated("law 1: trial %s settled %d times", id, n)
 		}
 	}
-	w.result.outcomes = outcomes
 	w.checkOutcomes(outcomes, j)
 	w.checkMoney(spent)
 	return nil
@@ -224,12 +224,30 @@ func (w *world) held(a *assay.Attempt) (sum time.Duration) {
 	return sum
 }
 
-// checkOutcomes compares the outcomes with those of an undisturbed world.
-func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
-	if w.calm {
-		return
+// without has what the trials of each plan come to if nothing is between episodes and models.
+var without = make(map[int]map[assay.TrialID]string)
+
+// undisturbed carries the trials of the world's plan out without a run, unless that is done.
+func (w *world) undisturbed(j *job.Job) map[assay.TrialID]string {
+	if without[w.plan] == nil {
+		all := make(map[assay.TrialID]string)
+		runner := episode.NewRunner(j.Library.Catalog(), 0)
+		for trial := range j.Trials() {
+			task, err := j.Library.Task(context.Background(), trial.Task, trial.Difficulty)
+			if err != nil {
+				w.violated("task %s: %v", trial.Task, err)
+			}
+			a, _ := runner.Run(context.Background(), models(), &trial, &task)
+			all[trial.ID] = outcomeOf(a)
+		}
+		without[w.plan] = all
 	}
-	want := calm[w.plan]
+	return without[w.plan]
+}
+
+// checkOutcomes compares the outcomes with those of undisturbed trials.
+func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
+	want := w.undisturbed(j)
 	for trial := range j.Trials() {
 		got, done := outcomes[trial.ID]
 		switch {
@@ -246,14 +264,12 @@ func (w *world) checkMoney(store job.Spent) {
 	var sum ledger
 	for _, e := range w.ends {
 		e.mu.Lock()
-		sum.Requests += e.bill.Requests
 		sum.Tokens += e.bill.Tokens
 		sum.Read += e.bill.Read
 		sum.USD += e.bill.USD
 		e.mu.Unlock()
 	}
-	w.result.Requests = sum.Requests
-	tolerance := 1e-6 + 1e-8*float64(sum.Requests)
+	tolerance := 1e-6 + 1e-8*float64(w.asked())
 	switch {
 	case store.USD > sum.USD+tolerance || store.Tokens > sum.Tokens:
 		w.violated("law 3: the store has %d tokens and $%.6f, the endpoints billed only %d and $%.6f",

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,17 +16,19 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// liveWorld lives the world of a seed, without the items that are dropped.
-func liveWorld(t *testing.T, seed uint64, dropped map[int]bool) *result {
+// liveWorld lives a world.
+func liveWorld(t *testing.T, next *task) *result {
 	warm()
-	compareWith(t, drawShape(seed).plan)
-	w := newWorld(t, seed, drawShape(seed))
-	for n, i := range drawItems(seed) {
-		if !dropped[n] {
-			w.items = append(w.items, i)
-			w.result.Items = append(w.result.Items, fmt.Sprintf("%d: %v", n, i))
+	models()
+	shape := drawShape(next.Seed)
+	w := newWorld(t, next.Seed, shape)
+	for n, i := range drawItems(next.Seed) {
+		if slices.Contains(next.Drop, n) {
+			continue
 		}
-		if !dropped[n] && i.Kind == "kill" {
+		w.items = append(w.items, i)
+		w.result.Items = append(w.result.Items, fmt.Sprintf("%d: %v", n, i))
+		if i.Kind == "kill" {
 			w.kills = append(w.kills, i)
 		}
 	}
@@ -45,7 +48,7 @@ func newWorld(t *testing.T, seed uint64, s shape) *world {
 
 // lived lives a world, and measures that.
 func (w *world) lived() *result {
-	dir, err := os.MkdirTemp(w.scratch(), "world")
+	dir, err := os.MkdirTemp("", "world")
 	if err != nil {
 		w.violated("%v", err)
 		return &w.result
@@ -57,18 +60,10 @@ func (w *world) lived() *result {
 	watchdog.Go(func() { w.watch(stop) })
 	began := cpu()
 	w.run()
-	w.result.CPU, w.result.Lives = cpu()-began, w.lives
+	w.result.CPU, w.result.Lives, w.result.Requests = cpu()-began, w.lives, w.asked()
 	close(stop)
 	watchdog.Wait()
 	return &w.result
-}
-
-// scratch is a directory in memory, if there is one: a simulated machine needs no disk.
-func (w *world) scratch() string {
-	if _, err := os.Stat("/dev/shm"); err == nil {
-		return "/dev/shm"
-	}
-	return ""
 }
 
 func cpu() time.Duration {
@@ -124,15 +119,21 @@ func (w *world) countWakes() (c wakes) {
 	for _, n := range s[0].Value.Float64Histogram().Counts {
 		c.n += 8 * n // the runtime looks at every eighth
 	}
-	for _, e := range w.ends {
-		e.mu.Lock()
-		c.requests += e.bill.Requests
-		e.mu.Unlock()
-	}
+	c.requests = w.asked()
 	w.mu.Lock()
 	c.life = w.lives
 	w.mu.Unlock()
 	return c
+}
+
+// asked returns how many requests have reached the endpoints.
+func (w *world) asked() (n int) {
+	for _, e := range w.ends {
+		e.mu.Lock()
+		n += e.bill.Requests
+		e.mu.Unlock()
+	}
+	return n
 }
 
 // checkWakes ends the process if goroutines woke up too often since before, because the world would
@@ -159,28 +160,4 @@ func running(stacks string) string {
 		}
 	}
 	return strings.Join(all, "\n\n")
-}
-
-// calm has the outcomes of undisturbed worlds, by their plan.
-var calm = make(map[int]map[assay.TrialID]string)
-
-// compareWith lives the calm world of a plan, unless it is known.
-func compareWith(t *testing.T, plan int) {
-	if calm[plan] != nil {
-		return
-	}
-	w := newWorld(t, 1, shape{
-		plan: plan, request: time.Minute, protocol: map[string]string{"a": "openai", "b": "openai"},
-		lanes: []laneShape{{endpoint: "a"}, {endpoint: "b"}},
-	})
-	w.calm = true
-	r := w.lived()
-	for _, wrong := range r.Wrong {
-		t.Errorf("undisturbed: %s", wrong)
-	}
-	calm[plan] = r.outcomes
-}
-
-func joined(all []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ","), "[]")
 }

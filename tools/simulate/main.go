@@ -3,18 +3,19 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"os/signal"
 	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -27,7 +28,7 @@ A law that is broken ends the simulation with exit code 1. It prints the seed, t
 that still breaks a law, and what the run said.
 
   go run ./tools/simulate --seed 7 --requests 60000          a minute of CPU
-  go run ./tools/simulate --seed 7 --requests 10000000       a night
+  go run ./tools/simulate --seed 7 --requests 10000000       an evening on two cores
   go run ./tools/simulate --seed 42 --one                    one world, with its story
   go run ./tools/simulate --seed 42 --one --drop 0,3         without two of its items
   go run ./tools/simulate --seed 42 --one --times 50         again and again: the scheduler is free
@@ -57,7 +58,7 @@ func main() {
 	f.StringVar(&o.drop, "drop", "", "with --one, the `numbers` of the items that do not happen")
 	f.BoolVar(&o.keep, "keep-going", false, "go on with the next world after a broken law")
 	f.StringVar(&o.profile, "cpuprofile", "", "with --child, the `file` of a profile of the CPU")
-	f.BoolVar(&o.child, "child", false, "print each world as a line of JSON (for simulate itself)")
+	f.BoolVar(&o.child, "child", false, "live the worlds that standard input names (for simulate itself)")
 	f.StringVar(&o.mutate, "mutate", "", "put known defects into the product, whose names have this `text`, "+
 		"or all, and show which world finds each")
 	f.Usage = func() {
@@ -68,102 +69,109 @@ func main() {
 	if o.child {
 		beChild(&o)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := error(nil)
 	if o.mutate != "" {
-		err = findAll(os.Stdout, &o)
+		err = findAll(ctx, os.Stdout, &o)
 	} else {
-		err = simulate(&o)
+		err = simulate(ctx, &o)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(1)
 	}
 }
 
-// beChild lives worlds in a test, because only a test can have virtual time. It does not return.
+// mostMemory is how many bytes a child may use before it frees them eagerly.
+const mostMemory = 1 << 30
+
+// beChild lives the worlds of the tasks on standard input in a test, because only a test can have
+// virtual time. It does not return.
 func beChild(o *options) {
-	out := json.NewEncoder(os.Stdout)
 	live := func(t *testing.T) {
 		if o.profile != "" {
 			if f, err := os.Create(o.profile); err == nil && pprof.StartCPUProfile(f) == nil {
 				defer pprof.StopCPUProfile()
 			}
 		}
-		for seed, made := o.seed, 0; made < o.requests; seed++ {
-			r := liveWorld(t, seed, o.dropped())
-			made += r.Requests
-			if out.Encode(r) != nil || o.one { // nobody listens
+		in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+		for {
+			var next task
+			if in.Decode(&next) != nil || out.Encode(liveWorld(t, &next)) != nil {
 				return
 			}
 		}
 	}
 	os.Args = os.Args[:1]
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(800)
+	debug.SetMemoryLimit(mostMemory)
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "simulate", F: live}}, nil, nil)
 }
 
-func (o *options) dropped() map[int]bool {
-	all := make(map[int]bool)
-	for _, text := range strings.Split(o.drop, ",") {
-		if n, err := strconv.Atoi(text); err == nil {
-			all[n] = true
+func (o *options) dropped() (drop []int, err error) {
+	for _, text := range strings.FieldsFunc(o.drop, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("--drop: %q is no number", text)
 		}
+		drop = append(drop, n)
 	}
-	return all
+	return drop, nil
 }
 
 var errBroken = errors.New("a law is broken")
 
-// simulate lives worlds in children, so that it outlives their panics.
-func simulate(o *options) error {
+// sayEvery is how often a long simulation says how far it is.
+const sayEvery = 30 * time.Second
+
+// simulate lives worlds until they have made enough requests.
+func simulate(ctx context.Context, o *options) error {
 	if o.one {
-		return o.repeat()
+		return o.repeat(ctx)
 	}
 	began, sum := time.Now(), total{}
-	for seed := o.seed; sum.requests < o.requests; {
-		last, err := inChild(self(), seed, o.requests-sum.requests, nil, func(r *result) error {
-			sum.add(r)
-			seed = r.Seed + 1
-			fmt.Fprintf(os.Stderr, "\r%s, seed %d, %v ", &sum, r.Seed, time.Since(began).Round(time.Second))
-			if len(r.Wrong) > 0 {
-				return errBroken
+	said := began
+	for r := range worlds(ctx, self(), o.seed) {
+		sum.add(r)
+		if len(r.Wrong) > 0 {
+			explain(os.Stdout, shortest(ctx, r))
+			if !o.keep {
+				break
 			}
-			return nil
-		})
-		if err == nil {
-			continue
 		}
-		if last == nil || len(last.Wrong) == 0 { // the process died
-			last = &result{Seed: seed, Wrong: []string{"law 5: the process died: " + err.Error()}}
-			seed++
+		if sum.requests >= o.requests {
+			break
 		}
-		sum.broken = append(sum.broken, last.Seed)
-		fmt.Fprintln(os.Stderr)
-		explain(os.Stdout, shortest(last))
-		if !o.keep {
-			return errBroken
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			fmt.Fprintf(os.Stderr, "%s: seed %d, %s\n", time.Since(began).Round(time.Second), r.Seed, sum.text(time.Since(began)))
 		}
 	}
-	fmt.Fprintln(os.Stderr)
-	fmt.Println(&sum)
+	fmt.Println(sum.text(time.Since(began)))
 	if len(sum.broken) > 0 {
 		return fmt.Errorf("laws are broken by the seeds %v", sum.broken)
 	}
-	return nil
+	return ctx.Err()
 }
 
 // repeat lives one world several times.
-func (o *options) repeat() error {
+func (o *options) repeat(ctx context.Context) error {
+	drop, err := o.dropped()
+	if err != nil {
+		return err
+	}
 	broken := 0
 	for range o.times {
-		r := alone(o.seed, o.dropped())
+		r := alone(ctx, task{o.seed, drop})
 		if o.times == 1 {
 			explain(os.Stdout, r)
+		} else if len(r.Wrong) > 0 {
+			fmt.Println(strings.Join(r.Wrong, "\n"))
 		}
 		if len(r.Wrong) > 0 {
 			broken++
-			fmt.Println(strings.Join(r.Wrong, "\n"))
 		}
 	}
 	if broken > 0 {
@@ -185,83 +193,15 @@ func (s *total) add(r *result) {
 	s.lives += r.Lives
 	s.virtual += r.Virtual
 	s.cpu += r.CPU
+	if len(r.Wrong) > 0 {
+		s.broken = append(s.broken, r.Seed)
+	}
 }
 
-func (s *total) String() string {
-	each := time.Duration(0)
-	if s.requests > 0 {
-		each = s.cpu / time.Duration(s.requests)
-	}
-	return fmt.Sprintf("%d worlds, %d requests, %d processes, %.1f days, %v of CPU (%v a request)",
-		s.worlds, s.requests, s.lives, s.virtual.Hours()/24, s.cpu.Round(time.Second), each.Round(time.Microsecond))
-}
-
-// live1 lives worlds from a seed on in a child, and returns the last one. It ends early if each
-// returns an error.
-func inChild(program string, seed uint64, requests int, drop []int, each func(*result) error, more ...string) (*result, error) {
-	args := append([]string{
-		"--child", "--seed", strconv.FormatUint(seed, 10), "--requests", strconv.Itoa(requests),
-		"--drop", strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]"),
-	}, more...)
-	c := exec.Command(program, args...)
-	var said tail
-	c.Stderr = &said
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		return nil, err
-	}
-	var last *result
-	for d := bufio.NewReader(out); err == nil; {
-		line, readErr := d.ReadBytes('\n')
-		if readErr != nil {
-			break
-		}
-		r := new(result)
-		if json.Unmarshal(line, r) == nil && r.Seed > 0 {
-			last, err = r, each(r)
-		}
-	}
-	if err != nil {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		return last, err
-	}
-	if err = c.Wait(); err != nil {
-		err = fmt.Errorf("%w\n%s", err, said.text)
-	}
-	return last, err
-}
-
-func self() string {
-	path, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return path
-}
-
-// tail keeps the beginning of what a process says when it dies.
-type tail struct{ text []byte }
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.text = append(t.text, b[:min(len(b), max(0, 6000-len(t.text)))]...)
-	return len(b), nil
-}
-
-// alone lives one world in a child.
-func alone(seed uint64, dropped map[int]bool) *result {
-	var drop []int
-	for n := range dropped {
-		drop = append(drop, n)
-	}
-	r, err := inChild(self(), seed, 1, drop, func(*result) error { return nil }, "--one")
-	if err != nil {
-		r = &result{Seed: seed, Wrong: []string{"law 5: the process died: " + err.Error()}}
-	}
-	return r
+func (s *total) text(took time.Duration) string {
+	return fmt.Sprintf("%d worlds, %d requests (%.0f a second), %d processes, %.1f days, %d worlds that break laws, "+
+		"%v of CPU (%v a request)", s.worlds, s.requests, float64(s.requests)/took.Seconds(), s.lives, s.virtual.Hours()/24,
+		len(s.broken), s.cpu.Round(time.Second), (s.cpu / time.Duration(max(1, s.requests))).Round(time.Microsecond))
 }
 
 // explain prints a world.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -111,7 +112,7 @@ func (m *mutation) build(dir string) (program string, err error) {
 }
 
 // find lives worlds with a mutation until one breaks a law, and prints a row of a table.
-func (m *mutation) find(out io.Writer, o *options) error {
+func (m *mutation) find(ctx context.Context, out io.Writer, o *options) error {
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
 		return err
@@ -121,40 +122,30 @@ func (m *mutation) find(out io.Writer, o *options) error {
 	if err != nil {
 		return err
 	}
-	requests, found := 0, (*result)(nil)
-	seed := o.seed
-	last, err := inChild(program, seed, o.requests, nil, func(r *result) error {
-		requests += r.Requests
-		seed = r.Seed + 1
-		if len(r.Wrong) > 0 {
-			found = r
+	requests := 0
+	for r := range worlds(ctx, program, o.seed) {
+		if requests += r.Requests; len(r.Wrong) > 0 {
+			law := strings.NewReplacer("|", "/", "\n", " ").Replace(r.Wrong[0])
+			fmt.Fprintf(out, "| %s | %d | %d | %.160s |\n", m.name, r.Seed, requests, law)
+			return nil
+		}
+		if requests >= o.requests {
+			fmt.Fprintf(out, "| %s | not found in %d requests, up to seed %d |\n", m.name, requests, r.Seed)
 			return errBroken
 		}
-		return nil
-	})
-	switch {
-	case found != nil:
-	case err != nil:
-		_, law, _ := strings.Cut(err.Error(), "\n")
-		law, _, _ = strings.Cut(law, "\n")
-		found = &result{Seed: seed, Wrong: []string{"the process died: " + law}}
-	default:
-		fmt.Fprintf(out, "| %s | not found in %d requests, up to seed %d |\n", m.name, requests, last.Seed)
-		return errBroken
 	}
-	fmt.Fprintf(out, "| %s | %d | %d | %.160s |\n", m.name, found.Seed, requests, strings.ReplaceAll(found.Wrong[0], "|", "/"))
-	return nil
+	return ctx.Err()
 }
 
 // findAll tries the mutations whose names contain a text.
-func findAll(out io.Writer, o *options) error {
+func findAll(ctx context.Context, out io.Writer, o *options) error {
 	fmt.Fprintln(out, "| mutation | seed | requests | found by |\n|---|--:|--:|---|")
 	var missed error
 	for _, m := range mutations {
 		if o.mutate != "all" && !strings.Contains(m.name, o.mutate) {
 			continue
 		}
-		if err := m.find(out, o); err == errBroken {
+		if err := m.find(ctx, out, o); err == errBroken {
 			missed = fmt.Errorf("a mutation was not found: %s", m.name)
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)

@@ -1,19 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 )
 
 // shortest leaves out items of a world as long as it still breaks a law, also if that takes a few
 // tries, because the scheduler is free.
-func shortest(r *result) *result {
+func shortest(ctx context.Context, r *result) *result {
 	items := len(drawItems(r.Seed))
 	dropped := make(map[int]bool)
 	fails := func() *result {
 		for range 3 {
-			if again := alone(r.Seed, dropped); len(again.Wrong) > 0 {
+			if again := alone(ctx, task{r.Seed, slices.Sorted(maps.Keys(dropped))}); len(again.Wrong) > 0 {
 				return again
 			}
 		}
@@ -48,11 +51,7 @@ func shortest(r *result) *result {
 			break
 		}
 	}
-	var all []int
-	for i := range dropped {
-		all = append(all, i)
-	}
-	slices.Sort(all)
-	fmt.Fprintf(os.Stderr, "the same again: --seed %d --one --drop %s\n", r.Seed, joined(all))
+	all := strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Sorted(maps.Keys(dropped))), " ", ","), "[]")
+	fmt.Fprintf(os.Stderr, "the same again: --seed %d --one --drop %s\n", r.Seed, all)
 	return best
 }

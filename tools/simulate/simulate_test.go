@@ -9,12 +9,18 @@ import (
 
 // TestWorlds lives a few worlds. The whole program lives more; see docs/simulation.md.
 func TestWorlds(t *testing.T) {
+	dir, err := scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
 	requests, enough := 0, 5000
 	if testing.Short() {
 		enough = 800
 	}
 	for seed := uint64(1); requests < enough; seed++ {
-		r := liveWorld(t, seed, nil)
+		r := liveWorld(t, &task{Seed: seed})
 		requests += r.Requests
 		if len(r.Wrong) > 0 {
 			explain(os.Stderr, r)

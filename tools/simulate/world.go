@@ -20,7 +20,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/protocol"
-	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
@@ -36,11 +35,11 @@ type planned struct {
 }
 
 var plans = []planned{
-	{[2]string{"sim/expert", "sim/obedient"}, "[baseline, optimal, flawed_missing_step]\nseverities: [severe]", 2, 0, ""},
-	{[2]string{"sim/expert", "sim/mute"}, "[baseline]", 6, 0, ""},
-	{[2]string{"sim/listed", "sim/batcher"}, "[optimal, flawed_missing_step]\nseverities: [severe]", 3, 0, ""},
-	{[2]string{"sim/obedient", "sim/listed"}, "[optimal]", 8, 0.25, ""},
-	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 3, 0, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
+	{[2]string{"sim/expert", "sim/obedient"}, "[baseline, optimal, flawed_missing_step]\nseverities: [severe]", 4, 0, ""},
+	{[2]string{"sim/expert", "sim/mute"}, "[baseline]", 12, 0, ""},
+	{[2]string{"sim/listed", "sim/batcher"}, "[optimal, flawed_missing_step]\nseverities: [severe]", 6, 0, ""},
+	{[2]string{"sim/obedient", "sim/listed"}, "[optimal]", 16, 0.5, ""},
+	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 6, 0, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
 }
 
 const experimentName = "simulated"
@@ -53,7 +52,6 @@ type world struct {
 	seed  uint64
 	items []item
 	dir   string
-	calm  bool // no items and no latency: the measure of all others
 	began time.Time
 	ends  map[string]*endpoint
 	clock *atomic.Int64 // nanoseconds since began, for the watchdog
@@ -85,8 +83,6 @@ type result struct {
 	Items    []string      `json:"items"`
 	Story    []string      `json:"story,omitempty"`
 	Wrong    []string      `json:"wrong,omitempty"`
-
-	outcomes map[assay.TrialID]string
 }
 
 // mostWrong is how many violations are kept.
@@ -167,7 +163,7 @@ func (w *world) live(ctx context.Context) error {
 		return err
 	}
 	defer j.Close()
-	w.settle(j)
+	w.settle()
 	w.everyone.Go(w.tick)
 	for n := range w.workers {
 		w.everyone.Go(func() { w.work(n) })
@@ -197,21 +193,16 @@ const (
 )
 
 // settle makes the endpoints.
-func (w *world) settle(j *job.Job) {
-	models := sim.New(j.Library.Catalog(), sim.Latency{}).Knowing(j.Library.Answer).KnowingTasks(j.Library.Described)
+func (w *world) settle() {
 	w.ends = make(map[string]*endpoint)
 	for n, l := range w.lanes {
 		d := newDice(w.seed, uint64(10+n))
 		e := &endpoint{
-			world: w, name: l.endpoint, models: models, seed: d.Uint64(),
+			world: w, name: l.endpoint, seed: d.Uint64(),
 			median: d.between(2*time.Second, 30*time.Second), sigma: .3 + .9*d.Float64(),
 			silent: d.often(50), asked: make(map[uint64]int), lanes: make(map[string]*traffic),
 		}
-		if !w.calm {
-			e.hidden = hiddenLimiter(l.hidden, d)
-		} else {
-			e.median = time.Millisecond
-		}
+		e.hidden = hiddenLimiter(l.hidden, d)
 		for i, p := range []string{"openai", "azure", "responses", "anthropic", "gemini"} {
 			if p == w.protocol[l.endpoint] {
 				e.dialect = protocol.Dialects("none")[i]
@@ -227,9 +218,6 @@ func (w *world) write() error {
 	extra := p.stop
 	if p.budget > 0 {
 		extra += fmt.Sprintf("budget: {usd: %v}\n", p.budget*w.raised)
-	}
-	if w.calm {
-		extra = ""
 	}
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
 		"difficulties: [easy]\ntask_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -234,8 +235,11 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	if !sim.Is(agent) {
 		agent = sim.Listed
 	}
-	agents := sim.New(j.Library.Catalog(), sim.Latency{}).
-		Knowing(j.Library.Answer).KnowingTasks(j.Library.Described)
+	var task assay.Task // the only one that the agents need to know, so the library is not read
+	agents := sim.New(j.Library.Catalog(), sim.Latency{}).Knowing(j.Library.Answer).
+		KnowingTasks(func(text string) (assay.Task, bool) {
+			return task, strings.TrimSpace(task.Description) == strings.TrimSpace(text)
+		})
 	runner := episode.NewRunner(j.Library.Catalog(), 0)
 
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
@@ -250,8 +254,8 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	var sum assay.Attempt
 	trials = 0
 	for trial := range j.Plan.Some(model, func(place int) bool { return chosen[place] }) {
-		task, err := j.Library.Task(ctx, trial.Task, trial.Difficulty)
-		if err != nil {
+		var err error
+		if task, err = j.Library.Task(ctx, trial.Task, trial.Difficulty); err != nil {
 			return lane.Work{}, err
 		}
 		trial.Model = agent

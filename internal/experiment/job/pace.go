@@ -24,12 +24,15 @@ type Pace struct {
 	Turns float64
 
 	since   time.Duration // when the first block begins
-	blocks  []int         // replies in each blockTime since then
+	blocks  []block       // those with replies, oldest first, and at most mostBlocks
 	replies int           // in all blocks
 	ended   moments       // replies of the trials that have ended
 	took    moments       // seconds that they took
 	longest time.Duration // of them
 }
+
+// A block has the replies of a blockTime. Its place counts the blocks before it.
+type block struct{ place, replies int }
 
 // The assumptions of a Pace.
 const (
@@ -59,9 +62,16 @@ func (m *moments) deviation() float64 {
 
 // Replied counts a reply.
 func (p *Pace) Replied(at time.Duration) {
-	p.advance(at)
-	p.blocks[len(p.blocks)-1]++
 	p.replies++
+	place := int((at - p.since) / blockTime)
+	if n := len(p.blocks); n > 0 && p.blocks[n-1].place >= place {
+		p.blocks[n-1].replies++
+		return
+	}
+	if len(p.blocks) == mostBlocks {
+		p.blocks = slices.Delete(p.blocks, 0, 1)
+	}
+	p.blocks = append(p.blocks, block{place, 1})
 }
 
 // Ended counts a trial that has ended with an outcome after some replies.
@@ -74,12 +84,6 @@ func (p *Pace) Ended(replies int, took time.Duration) {
 // Forget forgets how fast replies came, because from now on they may come at another rate.
 func (p *Pace) Forget(now time.Duration) { p.since, p.blocks = now, nil }
 
-func (p *Pace) advance(to time.Duration) {
-	for n := int((to - p.since) / blockTime); len(p.blocks) <= n; {
-		p.blocks = append(p.blocks, 0)
-	}
-}
-
 // A Left is the expected time until some trials are done, and its 90 % interval.
 type Left struct{ Expected, Low, High time.Duration }
 
@@ -88,8 +92,7 @@ type Left struct{ Expected, Low, High time.Duration }
 func (p *Pace) Left(
 	now, silence time.Duration, pending, inFlight int,
 ) (left Left, ok bool) {
-	p.advance(now)
-	rate, rateError, ok := p.rate(p.whole(now + min(silence, longestSilence)))
+	rate, rateError, ok := p.rate(int((now + min(silence, longestSilence) - p.since) / blockTime))
 	if !ok || pending <= 0 {
 		return Left{}, false
 	}
@@ -112,52 +115,53 @@ func (p *Pace) Left(
 	}, true
 }
 
-// whole returns the blocks that are over at some time. Blocks without replies count 0.
-func (p *Pace) whole(at time.Duration) []int {
-	n := int((at - p.since) / blockTime)
-	return append(slices.Clone(p.blocks), make([]int, max(0, n-len(p.blocks)))...)[:n]
+// recent returns the latest third of the blocks that are over, or more if these have too few replies:
+// the place of the first one, and those with replies.
+func (p *Pace) recent(over int) (first int, latest []block) {
+	end := len(p.blocks)
+	for end > 0 && p.blocks[end-1].place >= over {
+		end--
+	}
+	first = over - min(over, mostBlocks, max(leastBlocks, over/3))
+	begin, replies := end, 0
+	for begin > 0 && (p.blocks[begin-1].place >= first || replies < leastReply) {
+		begin--
+		replies += p.blocks[begin].replies
+	}
+	if begin < end { // a part of a silence would count like a whole one
+		first = max(0, min(p.blocks[begin].place, over-leastBlocks))
+	}
+	return first, p.blocks[begin:end]
 }
 
-// recent returns the latest third of the blocks, or more if these have too few replies.
-func recent(blocks []int) []int {
-	n := min(len(blocks), mostBlocks, max(leastBlocks, len(blocks)/3))
-	replies := 0
-	for i, at := 0, len(blocks); i < n || at > 0 && replies < leastReply; i++ {
-		at--
-		replies += blocks[at]
-		n = max(n, i+1)
+// rate returns the replies in a second, and its relative error, when so many blocks are over.
+func (p *Pace) rate(over int) (rate, relative float64, ok bool) {
+	first, latest := p.recent(over)
+	n, replies := over-first, 0
+	for _, b := range latest {
+		replies += b.replies
 	}
-	latest := blocks[len(blocks)-n:]
-	for len(latest) > leastBlocks && latest[0] == 0 {
-		latest = latest[1:] // a part of a silence would count like a whole one
-	}
-	return latest
-}
-
-// rate returns the replies in a second, and its relative error.
-func (p *Pace) rate(blocks []int) (rate, relative float64, ok bool) {
-	latest := recent(blocks)
-	var all, batches moments
-	for _, replies := range latest {
-		all.add(float64(replies))
-	}
-	if all.n < leastBlocks || all.sum < leastReply {
+	if n < leastBlocks || replies < leastReply {
 		return 0, 0, false
 	}
-	size := max(1, len(latest)/8)
-	for batch := range slices.Chunk(latest[len(latest)%size:], size) {
-		sum := 0
-		for _, replies := range batch {
-			sum += replies
+	size := max(1, n/8)
+	sums := make([]int, n/size)
+	for _, b := range latest {
+		if at := b.place - first - n%size; at >= 0 {
+			sums[at/size] += b.replies
 		}
+	}
+	var batches moments
+	for _, sum := range sums {
 		batches.add(float64(sum))
 	}
 	// The replies vary at least as in a Poisson process. Student's quantile for 8 batches is wider
 	// than the normal one by studentT.
 	const studentT = 1.15
-	expected := all.mean() * float64(size)
+	each := float64(replies) / float64(n)
+	expected := each * float64(size)
 	deviation := max(batches.deviation(), math.Sqrt(expected))
-	return all.mean() / blockTime.Seconds(),
+	return each / blockTime.Seconds(),
 		studentT * deviation / math.Sqrt(batches.n) / expected, true
 }
 

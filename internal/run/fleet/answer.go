@@ -200,7 +200,7 @@ func (d *Coordinator) chat(ctx context.Context, c *chat) chatReply {
 	a := o.ask(c)
 	d.mu.Unlock()
 	if a == nil {
-		return chatReply{Wait: true} // the worker has given the request up
+		return chatReply{Wait: !c.Again, Over: c.Again} // the worker has given the request up
 	}
 	select {
 	case <-a.done:

@@ -107,7 +107,7 @@ func (o *assignment) ask(c *chat) *asked {
 		}
 	}
 	o.gone = max(o.gone, c.Seen)
-	if a := o.asked[c.N]; a != nil || c.N < o.gone || c.GivenUp {
+	if a := o.asked[c.N]; a != nil || c.N < o.gone || c.GivenUp || c.Again {
 		if a != nil && c.GivenUp {
 			a.cancel()
 		}

@@ -106,6 +106,9 @@ type chat struct {
 	// arrived.
 	N, Seen int
 	Request assay.Request
+	// Again is true if the coordinator has the request and was to be asked again for its reply, so
+	// that Request is empty.
+	Again bool `json:",omitempty"`
 	// GivenUp is true if the attempt does not wait for the reply any more.
 	GivenUp bool `json:",omitempty"`
 }

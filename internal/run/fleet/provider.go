@@ -38,6 +38,7 @@ func (p *provider) Chat(ctx context.Context, req *assay.Request) (*assay.Respons
 		case !r.Wait:
 			return &r.Response, nil
 		}
+		c.Request, c.Again = assay.Request{}, true
 	}
 }
 

@@ -35,13 +35,19 @@ const (
 // mostSteps bounds a strip. When it is full, pairs of steps are joined.
 const mostSteps = 240
 
-// strips records the strips of all lanes, one second after another. Only the goroutine of record
+// looksPerStep is how often a lane is looked at in a long step. Short ones have a look each second.
+const looksPerStep = 8
+
+// strips records the strips of all lanes, one look after another. Only the goroutine of record
 // changes them; mu guards them against readers.
 type strips struct {
 	mu    sync.Mutex
-	step  int // seconds
+	step  int // seconds, a power of two
 	lanes []*strip
 }
+
+// every returns the seconds between two looks.
+func (all *strips) every() int { return max(1, all.step/looksPerStep) }
 
 type strip struct {
 	model, lane string
@@ -55,45 +61,56 @@ type stateSeconds struct {
 	used, available time.Duration
 }
 
-// keepStrips records the state of each lane, every second until ctx ends.
-func (s *Session) keepStrips(ctx context.Context) { every(ctx, time.Second, s.recordStrips) }
-
-func (s *Session) recordStrips() {
-	s.strips.mu.Lock()
-	defer s.strips.mu.Unlock()
-	if s.strips.step == 0 {
-		s.strips.step = 1
-	}
-	full := false
-	for i, r := range s.readLanes() {
-		if i == len(s.strips.lanes) {
-			s.strips.lanes = append(s.strips.lanes, &strip{model: r.Model, lane: r.Ledger.Name})
+// keepStrips records the state of each lane until ctx ends.
+func (s *Session) keepStrips(ctx context.Context) {
+	look := time.NewTimer(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			look.Reset(time.Duration(s.recordStrips()) * time.Second)
 		}
-		x := s.strips.lanes[i]
-		x.add(r.Status, r.Ledger, s.strips.step)
-		full = full || len(x.steps) > mostSteps
-	}
-	if full {
-		s.strips.join()
 	}
 }
 
-// add records one second.
-func (x *strip) add(now lane.Status, l lane.Ledger, of int) {
+// recordStrips returns the seconds until the next look.
+func (s *Session) recordStrips() int {
+	all := &s.strips
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	full := false
+	for i, r := range s.readLanes() {
+		if i == len(all.lanes) {
+			all.lanes = append(all.lanes, &strip{model: r.Model, lane: r.Ledger.Name})
+		}
+		x := all.lanes[i]
+		x.add(r.Status, r.Ledger, all)
+		full = full || len(x.steps) > mostSteps
+	}
+	if full {
+		all.join()
+	}
+	return all.every()
+}
+
+// add records the time since the latest look.
+func (x *strip) add(now lane.Status, l lane.Ledger, all *strips) {
 	used, available := l.Used-x.last.Used, l.Available-x.last.Available
 	state := laneState(now, used, available)
 	used += l.Bound - x.last.Bound
 	x.last = l
-	if n := len(x.steps); n == 0 || x.steps[n-1].length() >= of {
+	if n := len(x.steps); n == 0 || x.steps[n-1].length() >= all.step {
 		x.steps = append(x.steps, stateSeconds{seconds: make(map[string]int)})
 	}
 	last := &x.steps[len(x.steps)-1]
-	last.seconds[state]++
+	last.seconds[state] += all.every()
 	last.used += used
 	last.available += available
 }
 
-// laneState names the state of a lane in a second. Available is 0 while no trial waits to start.
+// laneState names the state of a lane since the latest look. Available is 0 while no trial waits to start.
 func laneState(now lane.Status, used, available time.Duration) string {
 	switch {
 	case now.Closed != nil:

@@ -13,13 +13,15 @@ import (
 func TestStripsHaveAllSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := strips{step: 1, lanes: []*strip{{lane: "a"}, {lane: "b"}}}
-		seconds := rapid.IntRange(1, 3000).Draw(t, "seconds")
-		paused := rapid.IntRange(0, seconds).Draw(t, "paused")
-		for i := range seconds {
+		wanted := rapid.IntRange(1, 20000).Draw(t, "seconds")
+		paused := rapid.IntRange(0, wanted).Draw(t, "paused")
+		seconds := 0
+		for seconds < wanted {
+			seconds += all.every()
 			for _, x := range all.lanes {
-				x.add(lane.Status{Held: i < paused}, lane.Ledger{
-					Used: time.Duration(i+1) * time.Second, Available: time.Duration(2*i+2) * time.Second,
-				}, all.step)
+				x.add(lane.Status{Held: seconds <= paused}, lane.Ledger{
+					Used: time.Duration(seconds) * time.Second, Available: time.Duration(2*seconds) * time.Second,
+				}, &all)
 			}
 			if len(all.lanes[0].steps) > mostSteps {
 				all.join()

@@ -159,6 +159,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		stopper: job.NewStopper(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:   library.NewCache(j.Library),
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
+		strips:   strips{step: 1},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
 		log: slog.New(slog.DiscardHandler), journal: &journal{broke: true}, // until the run has begun
 		// runners opens something that knows better.
