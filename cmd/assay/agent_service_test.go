@@ -19,7 +19,7 @@ import (
 )
 
 // TestServiceWithKey lets a service get its key in a header and reach the tools at a public
-// address. The service sends its key back in every way, and it is in no file and no output.
+// address. The service sends its key back, plain and in base64, and it is in no file and no output.
 func TestServiceWithKey(t *testing.T) {
 	t.Parallel()
 	const planted = "canary-5c1" // as long as its replacement
@@ -58,7 +58,7 @@ func TestServiceWithKey(t *testing.T) {
 			!strings.Contains(task["mcp_url"], "http://localhost:") {
 			t.Error(key, asked, called, task)
 		}
-		coded := base64.StdEncoding.EncodeToString([]byte(key))
+		coded := base64.StdEncoding.EncodeToString([]byte(planted))
 		if served.Add(1)%2 == 0 {
 			http.Error(w, key+coded, http.StatusInternalServerError)
 			return
@@ -109,7 +109,7 @@ func TestServiceWithKey(t *testing.T) {
 	}
 	all.WriteString(textIn(t, dir))
 	for _, text := range []string{
-		planted, base64.StdEncoding.EncodeToString([]byte("Bearer " + planted)),
+		planted, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(planted)), "="),
 	} {
 		if strings.Contains(all.String(), text) {
 			t.Errorf("%s is in a file or an output", text)

@@ -33,7 +33,7 @@ func noFileHasCanary(t *testing.T, dir string) {
 
 func noCanary(t *testing.T, where, text string) {
 	t.Helper()
-	for name, shown := range inDisguise(canary) {
+	for name, shown := range spelled(canary) {
 		if i := strings.Index(text, shown); i >= 0 {
 			around := text[max(0, i-60):min(len(text), i+60)]
 			t.Errorf("the key appears in %s (%s): …%s…", where, name, around)
@@ -41,19 +41,14 @@ func noCanary(t *testing.T, where, text string) {
 	}
 }
 
-// inDisguise returns the forms in which a server may echo a key.
-func inDisguise(key string) map[string]string {
-	backwards := []byte(key)
-	slices.Reverse(backwards)
+// spelled returns the forms in which a server may echo a key.
+func spelled(key string) map[string]string {
 	return map[string]string{
-		"plain":     key,
-		"upper":     strings.ToUpper(key),
-		"backwards": string(backwards),
-		"hex":       hex.EncodeToString([]byte(key)),
-		"base64":    base64.StdEncoding.EncodeToString([]byte("Bearer " + key)),
-		"start":     key[:len(key)-5],
-		"end":       key[len(key)-9:],
-		"split":     key[:7] + " " + key[7:13] + "\n" + key[13:],
+		"plain":      key,
+		"hex":        hex.EncodeToString([]byte(key)),
+		"upper hex":  fmt.Sprintf("%X", key),
+		"base64":     base64.StdEncoding.EncodeToString([]byte(key)),
+		"URL base64": base64.RawURLEncoding.EncodeToString([]byte(key)),
 	}
 }
 
@@ -65,7 +60,7 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Echo", key)
 	if len(body)%5 == 0 {
 		w.WriteHeader(http.StatusBadRequest)
-		forms := slices.Collect(maps.Values(inDisguise(key)))
+		forms := slices.Collect(maps.Values(spelled(key)))
 		message, _ := json.Marshal(forms[len(body)%len(forms)] + " is a bad key")
 		fmt.Fprintf(w, `{"error":{"message":%s,"code":%q}}`, message, key)
 		return
@@ -77,7 +72,7 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 		"function": map[string]any{"name": "tool_search", "arguments": string(args)},
 	}
 	var all strings.Builder
-	for _, form := range inDisguise(key) {
+	for _, form := range spelled(key) {
 		all.WriteString(", " + form)
 	}
 	model := "sim/listed"

@@ -56,7 +56,7 @@ type process struct {
 }
 
 func main() {
-	hideEnvironment()
+	hideProcess()
 	// A run must not stop because the reader of its output has gone away.
 	signal.Ignore(syscall.SIGPIPE)
 	received, signals := make(chan os.Signal, 2), make(chan os.Signal)

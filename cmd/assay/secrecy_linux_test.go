@@ -26,9 +26,8 @@ head -c 1 "/proc/$PPID/mem"
 head -n 1 "/proc/$PPID/maps"
 `
 
-// TestAgentsCannotReadKeysOfTheRun looks for a key of the run in its environment and its command
-// line, which root can read, and in its memory, which only root can. The run itself still has the
-// key.
+// TestAgentsCannotReadKeysOfTheRun looks for a key of the run in its environment, its command line
+// and its memory. The run itself has the key.
 func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 	t.Parallel()
 	path, err := binary()
@@ -46,6 +45,9 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 	for _, user := range []string{"the user of the tests", "nobody"} {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
+			if root := os.Getuid() == 0; root == (user != "nobody") {
+				t.Skip("root can read everything, and only root can start an agent of another user")
+			}
 			dir, err := os.MkdirTemp("", "spy")
 			if err != nil {
 				t.Fatal(err)
@@ -75,9 +77,6 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 					"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "SPY_KEY=" + canary,
 				}
 				if user == "nobody" {
-					if os.Getuid() != 0 {
-						t.Skip("an agent of another user can only be started by root")
-					}
 					cmd.SysProcAttr = &syscall.SysProcAttr{
 						Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
 					}
@@ -93,11 +92,7 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 			if strings.Contains(string(seen), canary) {
 				t.Errorf("the agent sees the key:\n%.2000q", seen)
 			}
-			if root := user != "nobody" && os.Getuid() == 0; root {
-				if !strings.Contains(string(seen), "SPY_KEY\n") {
-					t.Errorf("the agent did not read the environment:\n%.2000q\n%s", seen, out)
-				}
-			} else if strings.Count(string(seen), "Permission denied") < 3 {
+			if strings.Count(string(seen), "Permission denied") < 3 {
 				t.Errorf("the agent could read the memory of the run:\n%.2000q\n%s", seen, out)
 			}
 			if assay("check", "e.yaml", "--model", "m"); keys.Load() == 0 {

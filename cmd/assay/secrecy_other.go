@@ -2,5 +2,5 @@
 
 package main
 
-// hideEnvironment is empty, because only Linux shows the environment of a process as a file.
-func hideEnvironment() {}
+// hideProcess does nothing, because only Linux shows the environment of a process as a file.
+func hideProcess() {}

@@ -2,6 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,19 +61,15 @@ func redactURL(raw string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// A Redactor replaces secrets in text by "[redacted]", in all spellings in which a server may echo
-// them, and in disguise. A nil Redactor does not change text.
+// A Redactor replaces secrets in text by "[redacted]", in the spellings in which a server may echo
+// them: plain, escaped as in JSON, Go and URLs, in base64 and in hexadecimal. It does not find parts
+// of a secret. A nil Redactor does not change text.
 type Redactor struct {
 	secrets []string
-	// prepare fills in the fields below, before the first text.
-	prepare sync.Once
-	// spellings are sorted, longest first, so that a spelling that contains another
-	// one is replaced first.
+	// prepare fills in spellings before the first text. They are sorted, longest first, so that a
+	// spelling that contains another one is replaced first.
+	prepare   sync.Once
 	spellings []string
-	// cores has a part that all spellings of a secret share, for each secret without such a part
-	// of leastPart bytes, which disguises find.
-	cores     []string
-	disguises *disguises
 }
 
 // NewRedactor returns a Redactor for secrets. It ignores secrets of fewer than eight bytes.
@@ -81,48 +80,21 @@ func NewRedactor(secrets []Secret) *Redactor {
 			s.secrets = append(s.secrets, text)
 		}
 	}
-	slices.Sort(s.secrets)
-	s.secrets = slices.Compact(s.secrets)
 	return s
 }
 
 func (s *Redactor) fill() {
 	for _, text := range s.secrets {
 		s.spellings = append(s.spellings, spellings(text)...)
-		if c := core(text); len(c) < leastPart {
-			s.cores = append(s.cores, c)
-		}
 	}
 	slices.SortFunc(s.spellings, func(a, b string) int {
-		if d := len(b) - len(a); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	s.spellings = slices.Compact(s.spellings)
-	s.disguises = newDisguises(s.secrets)
 }
 
-// core returns the longest part of text that no spelling escapes. It may be empty,
-// and then every text contains it.
-func core(text string) string {
-	var longest string
-	for _, run := range strings.FieldsFunc(text, func(r rune) bool { return !isPlain(r) }) {
-		if len(run) > len(longest) {
-			longest = run
-		}
-	}
-	return longest
-}
-
-// isPlain reports whether no spelling escapes c.
-func isPlain[T byte | rune](c T) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
-		c == '-' || c == '_' || c == '.'
-}
-
-// spellings returns text itself, with invalid UTF-8 as encoders replace it, and as escaped in JSON,
-// Go and URLs.
+// spellings returns text itself, with invalid UTF-8 as encoders replace it, as escaped in JSON, Go
+// and URLs, and in base64 and hexadecimal.
 func spellings(text string) []string {
 	all := []string{
 		text,
@@ -131,6 +103,10 @@ func spellings(text string) []string {
 		escapeASCII(text, "%04X"),
 		url.QueryEscape(text),
 		url.PathEscape(text),
+		hex.EncodeToString([]byte(text)),
+		strings.ToUpper(hex.EncodeToString([]byte(text))),
+		base64.RawStdEncoding.EncodeToString([]byte(text)),
+		base64.RawURLEncoding.EncodeToString([]byte(text)),
 	}
 	inJSON, err := Marshal(text)
 	escaped, errEscaped := json.Marshal(text)
@@ -158,6 +134,12 @@ func escapeASCII(text, hex string) string {
 	return b.String()
 }
 
+// isPlain reports whether no escape is needed for c.
+func isPlain(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
+		c == '-' || c == '_' || c == '.'
+}
+
 // with returns a Redactor for the secrets of both s and t.
 func (s *Redactor) with(t *Redactor) *Redactor {
 	if s == nil {
@@ -167,51 +149,32 @@ func (s *Redactor) with(t *Redactor) *Redactor {
 	if !slices.ContainsFunc(t.secrets, unknown) {
 		return s
 	}
-	both := &Redactor{secrets: slices.Concat(s.secrets, t.secrets)}
-	slices.Sort(both.secrets)
-	both.secrets = slices.Compact(both.secrets)
-	return both
+	return &Redactor{secrets: slices.Concat(s.secrets, t.secrets)}
 }
 
-// body removes the spellings of secrets from a body. Disguises are left to text, because texts in
-// a body may have further escapes.
+// body removes secrets from a body. Those with further escapes are left to Text, which gets the
+// texts in a body.
 func (s *Redactor) body(b []byte) []byte {
-	if !mayLeak(s, b) {
+	if s == nil {
 		return b
 	}
-	for _, secret := range s.spellings {
-		b = bytes.ReplaceAll(b, []byte(secret), []byte(redacted))
+	s.prepare.Do(s.fill)
+	for _, spelling := range s.spellings {
+		if bytes.Contains(b, []byte(spelling)) {
+			b = bytes.ReplaceAll(b, []byte(spelling), []byte(redacted))
+		}
 	}
 	return b
 }
 
 // Text removes secrets from a text.
 func (s *Redactor) Text(t string) string {
-	if !mayLeak(s, t) {
+	if s == nil {
 		return t
 	}
-	for _, secret := range s.spellings {
-		t = strings.ReplaceAll(t, secret, redacted)
-	}
-	return s.disguises.redact(t)
-}
-
-// mayLeak reports whether a text may contain a secret. Nearly all texts do not.
-func mayLeak[T string | []byte](s *Redactor, text T) bool {
-	if s == nil || len(s.secrets) == 0 {
-		return false
-	}
 	s.prepare.Do(s.fill)
-	return suspects(s.disguises, text) ||
-		slices.ContainsFunc(s.cores, func(c string) bool { return contains(text, c) })
-}
-
-func contains[T string | []byte](text T, part string) bool {
-	switch text := any(text).(type) {
-	case string:
-		return strings.Contains(text, part)
-	case []byte:
-		return bytes.Contains(text, []byte(part))
+	for _, spelling := range s.spellings {
+		t = strings.ReplaceAll(t, spelling, redacted)
 	}
-	return false
+	return t
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -277,6 +279,9 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 		for _, spelling := range []string{
 			secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`),
 			url.QueryEscape(secret), url.PathEscape(secret),
+			hex.EncodeToString([]byte(secret)), fmt.Sprintf("%X", secret),
+			base64.RawStdEncoding.EncodeToString([]byte(secret)),
+			base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		} {
 			plain := http.Header{"Content-Type": {"text/plain"}}
 			p, err := openai.Protocol.New(wire.Config{
