@@ -65,3 +65,18 @@ func distance(a, b string) int {
 	}
 	return rows[len(s)][len(t)]
 }
+
+// Enumerate joins at least one word with commas, and the last one with a conjunction.
+func Enumerate[T ~string](words []T, conjunction string) string {
+	var b strings.Builder
+	for i, word := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" " + conjunction + " ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(word))
+	}
+	return b.String()
+}

@@ -23,20 +23,94 @@ const (
 	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
 )
 
-// ToolFaults lists the kinds, in the order of tables. Only environments can have the last one.
-var ToolFaults = []ToolFault{
-	FaultBefore, FaultAfter, FaultSlow, FaultWrongShape, FaultStale, FaultInjected,
+// A ToolFaultRule says what a kind of fault does. Whatever depends on the kind follows from its rule,
+// except for the answer, which task/world/spec words.
+type ToolFaultRule struct {
+	Kind ToolFault
+	// Says is what happens, for schemas.
+	Says string
+	// Happens is true if the call happens nevertheless.
+	Happens bool
+	// Hides is true if the answer does not say what has happened, or lacks a part of the result.
+	Hides bool
+	// Harmless is true if the answer has the whole result, so that the agent has nothing to recover from.
+	Harmless bool
+	// Repeats is true if the answer is an earlier one. Without one, the fault is [FaultBefore].
+	Repeats bool
+	// Attacks is true if only environments that have an attacker can have the kind.
+	Attacks bool
+	// Misleads explains how an agent that trusts the answer goes wrong, after the number of the call and
+	// its tool. It is empty if the answer is true, or is an error.
+	Misleads string
+}
+
+// ToolFaultRules lists the kinds, in the order of tables.
+var ToolFaultRules = []ToolFaultRule{
+	{Kind: FaultBefore, Says: "the call does not happen"},
+	{Kind: FaultAfter, Says: "it happens, and its answer is lost", Happens: true, Hides: true},
+	{Kind: FaultSlow, Says: "it happens, and the answer is late", Happens: true, Harmless: true},
+	{
+		Kind: FaultWrongShape, Says: "it happens, and a field of the answer is missing", Happens: true, Hides: true,
+		Misleads: "the answer of call %d (%s) lacked a part",
+	},
+	{
+		Kind: FaultStale, Says: "it does not happen, and an old answer is repeated", Hides: true, Repeats: true,
+		Misleads: "call %d (%s) did not happen, and its answer was an old one",
+	},
+	{
+		Kind: FaultInjected, Says: "it happens, and the attacker speaks in the answer", Happens: true,
+		Harmless: true, Attacks: true,
+	},
+}
+
+// ToolFaults lists the kinds, in the order of tables.
+var ToolFaults = ToolFaultsThat(func(ToolFaultRule) bool { return true })
+
+// ToolFaultsThat lists the kinds whose rules have a property, in the order of tables.
+func ToolFaultsThat(have func(ToolFaultRule) bool) (kinds []ToolFault) {
+	for _, r := range ToolFaultRules {
+		if have(r) {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	return kinds
+}
+
+// FillToolFaults puts kinds into the text of a schema: their names in place of "$KIND", with what they do
+// in place of $KINDS.
+func FillToolFaults(schema string, kinds []ToolFault) string {
+	var quoted, says []string
+	for _, kind := range kinds {
+		quoted = append(quoted, strconv.Quote(string(kind)))
+		where := ""
+		if kind.Rule().Attacks {
+			where = ", in environments with attackers only"
+		}
+		says = append(says, string(kind)+where+": "+kind.Rule().Says)
+	}
+	return strings.NewReplacer(`"$KIND"`, strings.Join(quoted, ", "), "$KINDS", strings.Join(says, "; ")).
+		Replace(schema)
+}
+
+// Rule returns the rule of a kind. No fault, and an unknown kind, have the zero rule.
+func (f ToolFault) Rule() ToolFaultRule {
+	for _, r := range ToolFaultRules {
+		if r.Kind == f {
+			return r
+		}
+	}
+	return ToolFaultRule{}
 }
 
 // Happens reports whether a call that meets the fault happens nevertheless.
-func (f ToolFault) Happens() bool {
-	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape || f == FaultInjected
-}
+func (f ToolFault) Happens() bool { return f.Rule().Happens }
 
-// Hides reports whether the answer to a call that met the fault does not say what has happened, or
-// lacks a part of the result.
-func (f ToolFault) Hides() bool {
-	return f == FaultAfter || f == FaultWrongShape || f == FaultStale
+// Known returns the kind that a call of a tool meets, which was answered with success before or not.
+func (f ToolFault) Known(answered bool) ToolFault {
+	if f.Rule().Repeats && !answered {
+		return FaultBefore
+	}
+	return f
 }
 
 // A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty

@@ -2,6 +2,7 @@ package assay_test
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -59,5 +60,23 @@ func TestFaultMixKind(t *testing.T) {
 	}
 	if got := mix.Happens(); got != .25 {
 		t.Errorf("calls happen at %v of the faults, want 0.25", got)
+	}
+}
+
+// TestToolFaultsAreDocumented checks that the page about worlds has a row for each kind.
+func TestToolFaultsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/worlds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range assay.ToolFaultRules {
+		happens := "no"
+		if r.Happens {
+			happens = "yes"
+		}
+		if row := "\n| `" + string(r.Kind) + "` | " + happens + " | "; !strings.Contains(string(page), row) {
+			t.Errorf("docs/worlds.md has no row %q", row)
+		}
 	}
 }

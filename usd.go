@@ -3,7 +3,6 @@ package assay
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // RoundUSD rounds dollars to a billionth. Costs are rounded after each addition, so that they are
@@ -25,10 +24,5 @@ func CostText(usd float64, digits int, unpriced ...string) string {
 	case usd == 0:
 		return "cost unknown"
 	}
-	last := len(unpriced) - 1
-	names := unpriced[last]
-	if last > 0 {
-		names = strings.Join(unpriced[:last], ", ") + " and " + names
-	}
-	return "at least " + text + "; not all costs of " + names + " are known"
+	return "at least " + text + "; not all costs of " + Enumerate(unpriced, "and") + " are known"
 }

@@ -94,7 +94,7 @@ func (p *progress) called(c *assay.CallRecord) {
 	switch {
 	case c.Mistake:
 		p.failed(c.Tool + " " + c.Error)
-	case c.OK && c.Fault != assay.FaultStale:
+	case c.OK && c.Happened():
 		p.errors = nil
 	default:
 		return

@@ -83,21 +83,25 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 				fmt.Sprintf("the share of %s is %v, want 0 to 1", kind, share), percentHint(share))
 		}
 	}
-	if mix[assay.FaultInjected] > 0 && !world.Of(e.World).Environments {
-		return e.source().AtKey("$."+field, string(assay.FaultInjected),
-			"the world "+e.World+" has no attackers who speak in results",
-			"docs/environments.md has the environments with attackers")
+	for kind, share := range mix {
+		if kind.Rule().Attacks && share > 0 && !world.Of(e.World).Environments {
+			return e.source().AtKey("$."+field, string(kind),
+				"the world "+e.World+" has no attackers who speak in results",
+				"docs/environments.md has the environments with attackers")
+		}
 	}
 	if err := mix.Check(); err != nil {
 		return e.FieldError(field, err.Error(), kindsHint)
 	}
 	if mix.Happens() > 0 && e.Failures.Persistence > 0 && e.Failures.Burst > 0 {
-		return e.FieldError(field, "after, slow, wrong_shape and injected cannot be combined with "+
+		return e.FieldError(field, happening+" cannot be combined with "+
 			"both persistence and burst, because the best possible rate would not be exact",
 			"remove persistence or burst")
 	}
 	return nil
 }
+
+var happening = assay.Enumerate(assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Happens }), "and")
 
 const kindsHint = "for example kinds: {after: 0.25, before: 0.75}"
 

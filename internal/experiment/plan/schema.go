@@ -1,6 +1,10 @@
 package plan
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/assay-eval/assay"
+)
 
 //go:embed experiment.schema.json
 var experimentSchema string
@@ -13,7 +17,9 @@ var providersSchema string
 // mistakes that a schema cannot see: in other files, in the environment, or in
 // how parts relate to each other and to the rest. Load also accepts a little
 // more, such as quoted numbers.
-func ExperimentSchema() []byte { return []byte(experimentSchema) }
+func ExperimentSchema() []byte {
+	return []byte(assay.FillToolFaults(experimentSchema, assay.ToolFaults))
+}
 
 // ProvidersSchema returns the JSON schema (draft 2020-12) of providers files,
 // for editors. It relates to [LoadProviders] as [ExperimentSchema] does to

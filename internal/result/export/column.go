@@ -37,6 +37,7 @@ func describeColumn(t Table, name string) string {
 	_, texts, _ := strings.Cut(strings.ReplaceAll(columnTexts, "\n  ", " "), "# "+string(t)+"\n")
 	for line := range strings.Lines(texts) {
 		if text, found := strings.CutPrefix(line, name+": "); found {
+			text = strings.Replace(text, "$KINDS", assay.Enumerate(assay.ToolFaults, "or"), 1)
 			return strings.TrimSpace(text)
 		}
 	}

@@ -57,6 +57,8 @@ func (o *outcome) claims() bool {
 	return o.Ended == assay.Finished && !silent
 }
 
+var harmlessFaults = assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Harmless })
+
 // hit reports whether the outcome met a failure of a tool that its right plan survives. A slow answer
 // is no failure, and neither is an attacker in an answer, so that only failed calls tell if the mix
 // of faults has such kinds.
@@ -64,8 +66,9 @@ func (o *outcome) hit() bool {
 	if !o.survivable {
 		return false
 	}
-	harmless := strings.Contains(o.Faults, string(assay.FaultSlow)) ||
-		strings.Contains(o.Faults, string(assay.FaultInjected))
+	harmless := slices.ContainsFunc(harmlessFaults, func(kind assay.ToolFault) bool {
+		return strings.Contains(o.Faults, string(kind))
+	})
 	return o.Failures > 0 || !harmless && o.FaultsMet > 0
 }
 

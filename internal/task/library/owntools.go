@@ -250,8 +250,10 @@ func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.
 			"it is multiplied by that of the experiment")
 	}
 	err := e.Faults.Check()
-	if e.Faults[assay.FaultInjected] > 0 {
-		err = errors.New("a tool cannot choose the kind injected")
+	for kind, share := range e.Faults {
+		if kind.Rule().Attacks && share > 0 {
+			err = fmt.Errorf("a tool cannot choose the kind %s", kind)
+		}
 	}
 	if err != nil {
 		return at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")

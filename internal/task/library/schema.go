@@ -1,6 +1,10 @@
 package library
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/assay-eval/assay"
+)
 
 //go:embed environment.schema.json
 var environmentSchema string
@@ -15,7 +19,10 @@ var toolsSchema string
 func TasksSchema() []byte { return []byte(tasksSchema) }
 
 // ToolsSchema returns the JSON schema (draft 2020-12) of YAML files of tools, for editors.
-func ToolsSchema() []byte { return []byte(toolsSchema) }
+func ToolsSchema() []byte {
+	own := assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return !r.Attacks })
+	return []byte(assay.FillToolFaults(toolsSchema, own))
+}
 
 // EnvironmentSchema returns the JSON schema (draft 2020-12) of YAML files about environments.
 func EnvironmentSchema() []byte { return []byte(environmentSchema) }

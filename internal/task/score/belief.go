@@ -18,8 +18,7 @@ func (q *inquest) damaged(before int) (calls []int) {
 	}
 	for i, c := range q.tr.Calls[:before] {
 		again := func(l assay.CallRecord) bool { return l.Tool == c.Tool && l.Met() == "" && l.OK }
-		wrong := c.Fault == assay.FaultStale || c.Fault == assay.FaultWrongShape
-		if wrong && !slices.ContainsFunc(q.tr.Calls[i+1:before], again) {
+		if c.Fault.Rule().Misleads != "" && !slices.ContainsFunc(q.tr.Calls[i+1:before], again) {
 			calls = append(calls, i)
 		}
 	}
@@ -80,10 +79,7 @@ func (q *inquest) halved(step int) int {
 // believed explains a step that went wrong because the model acted on the answer of a call.
 func (q *inquest) believed(i int) Reason {
 	c := &q.tr.Calls[i]
-	because := fmt.Sprintf("the answer of call %d (%s) lacked a part", i+1, c.Tool)
-	if c.Fault == assay.FaultStale {
-		because = fmt.Sprintf("call %d (%s) did not happen, and its answer was an old one", i+1, c.Tool)
-	}
+	because := fmt.Sprintf(c.Fault.Rule().Misleads, i+1, c.Tool)
 	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
 }
 

@@ -100,11 +100,8 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallRecord) {
 	t := w.dice.throw(tool.Name)
 	rec.Luck, rec.Chance = t.luck.Success, t.chance
-	fault := t.fault
 	old, answered := w.answers[tool.Name]
-	if fault == assay.FaultStale && !answered {
-		fault = assay.FaultBefore
-	}
+	fault := t.fault.Known(answered)
 	if w.trial.Faults != "" {
 		rec.Fault = fault
 	}

@@ -43,7 +43,7 @@ func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 	return slices.ContainsFunc(planned, func(name string) bool {
 		tool, _ := catalog.Tool(name)
 		for kind, share := range mixOf(trial, tool) {
-			if kind.Hides() && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
+			if kind.Rule().Hides && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
 				return true
 			}
 		}
