@@ -69,6 +69,7 @@ type shape struct {
 	request  time.Duration // the limit of a request
 	workers  int
 	hedge    bool
+	budget   float64           // in dollars, or 0
 	protocol map[string]string // by endpoint
 }
 
@@ -91,6 +92,9 @@ func drawShape(seed uint64) (s shape) {
 	if d.often(20) {
 		s.workers = 1 + d.IntN(4)
 	}
+	if m := newDice(seed, 3); m.often(35) { // between three trials and most of them
+		s.budget = float64(m.between(50*time.Millisecond, 2*time.Second)) / 1e9
+	}
 	s.protocol = make(map[string]string)
 	for _, e := range endpoints {
 		s.protocol[e] = d.of("openai", "responses", "anthropic", "gemini")
@@ -108,7 +112,9 @@ func drawShape(seed uint64) (s shape) {
 				l.rpd = 200 + d.IntN(800)
 			}
 		case 3:
-			l.hidden = d.of("sliding", "clocked", "spaced", "crowded", "daily")
+			if l.hidden = d.of("sliding", "clocked", "spaced", "crowded", "daily"); s.workers > 0 && l.hidden == "daily" {
+				l.hidden = ""
+			}
 		}
 		s.lanes = append(s.lanes, l)
 	}

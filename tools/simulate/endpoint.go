@@ -62,10 +62,16 @@ type ledger struct {
 	now   time.Time
 }
 
-func (b *ledger) charge(u assay.Usage) {
+func (b *ledger) charge(u assay.Usage) (usd float64) {
+	usd = dollars(u.InputTokens, u.OutputTokens)
 	b.Billed++
 	b.Tokens += u.InputTokens + u.OutputTokens
-	b.USD += (float64(u.InputTokens)*priceInput + float64(u.OutputTokens)*priceOutput) / 1e6
+	b.USD += usd
+	return usd
+}
+
+func dollars(input, output int) float64 {
+	return (float64(input)*priceInput + float64(output)*priceOutput) / 1e6
 }
 
 func (b *ledger) read(u assay.Usage) {
@@ -283,7 +289,7 @@ func (q *request) answer() (*http.Response, error) {
 func (q *request) charge(u assay.Usage, read bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bill.charge(u)
+	q.life.billed(q.bill.charge(u))
 	if read {
 		q.bill.read(u)
 	}

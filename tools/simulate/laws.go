@@ -141,6 +141,27 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 	}
 }
 
+// enough is how many of the dearest trials a budget pays for at least if a run must settle one of them.
+const enough = 6
+
+// checkBudget checks what a run that has ended by itself has done with its budget.
+func (l *life) checkBudget(sum *session.Summary) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.budget == 0 {
+		return
+	}
+	if most := l.budget + float64(l.crowd+1)*l.dearest; l.usd > most+1e-6 {
+		l.violated("law 3: a run with a budget of $%.3f was billed $%.3f; its %d trials in flight justify $%.3f",
+			l.budget, l.usd, l.crowd, most)
+	}
+	// What lost replies may have cost counts against a budget, too.
+	if l.usd > l.budget/2 && sum.Settled == 0 && !sum.Stopped && l.budget > enough*undisturbed[l.plan].dearest {
+		l.violated("law 1: a run has spent $%.3f of $%.3f and settles nothing, but no trial costs more than $%.3f",
+			l.usd, l.budget, undisturbed[l.plan].dearest)
+	}
+}
+
 func experiment(ctx context.Context, db *store.DB) (e store.Experiment, err error) {
 	all, err := db.Experiments(ctx)
 	if err == nil && len(all) != 1 {
@@ -224,13 +245,18 @@ func (w *world) held(a *assay.Attempt) (sum time.Duration) {
 	return sum
 }
 
-// without has what the trials of each plan come to if nothing is between episodes and models.
-var without = make(map[int]map[assay.TrialID]string)
+// A lonely is what the trials of a plan come to if nothing is between episodes and models.
+type lonely struct {
+	outcomes map[assay.TrialID]string
+	dearest  float64 // dollars of a trial
+}
 
-// undisturbed carries the trials of the world's plan out without a run, unless that is done.
-func (w *world) undisturbed(j *job.Job) map[assay.TrialID]string {
-	if without[w.plan] == nil {
-		all := make(map[assay.TrialID]string)
+var undisturbed = make(map[int]*lonely)
+
+// rehearse carries the trials of the world's plan out without a run, unless that is done.
+func (w *world) rehearse(j *job.Job) {
+	if undisturbed[w.plan] == nil {
+		all := &lonely{outcomes: make(map[assay.TrialID]string)}
 		runner := episode.NewRunner(j.Library.Catalog(), 0)
 		for trial := range j.Trials() {
 			task, err := j.Library.Task(context.Background(), trial.Task, trial.Difficulty)
@@ -238,16 +264,16 @@ func (w *world) undisturbed(j *job.Job) map[assay.TrialID]string {
 				w.violated("task %s: %v", trial.Task, err)
 			}
 			a, _ := runner.Run(context.Background(), models(), &trial, &task)
-			all[trial.ID] = outcomeOf(a)
+			all.outcomes[trial.ID] = outcomeOf(a)
+			all.dearest = max(all.dearest, dollars(a.InputTokens, a.OutputTokens))
 		}
-		without[w.plan] = all
+		undisturbed[w.plan] = all
 	}
-	return without[w.plan]
 }
 
 // checkOutcomes compares the outcomes with those of undisturbed trials.
 func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
-	want := w.undisturbed(j)
+	want := undisturbed[w.plan].outcomes
 	for trial := range j.Trials() {
 		got, done := outcomes[trial.ID]
 		switch {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -33,6 +34,10 @@ type life struct {
 	mu     sync.Mutex // guards the fields below
 	frozen bool
 	next   string // the directory of the next life, after a kill
+	usd    float64
+	// dearest is the most that a request was billed, and crowd how many trials were in flight together.
+	dearest float64
+	crowd   int
 }
 
 func (w *world) newLife(dir string, cancel context.CancelCauseFunc) *life {
@@ -133,6 +138,23 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+func (l *life) billed(usd float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.usd += usd
+	l.dearest = max(l.dearest, usd)
+}
+
+func (l *life) sees(p *live.Progress) {
+	n := 0
+	for _, m := range p.Models {
+		n += m.InFlight
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.crowd = max(l.crowd, n)
+}
+
 // watcher follows a run. It implements [session.Observer] and [session.Display].
 type watcher struct {
 	*life
@@ -143,11 +165,15 @@ func (w *watcher) Start(session.Start) {}
 func (w *watcher) Stopping()           {}
 func (w *watcher) NoLog(string)        {}
 
-func (w *watcher) Begin(_ session.Start, live session.Live) { w.live = live }
+func (w *watcher) Begin(_ session.Start, run session.Live) { w.live = run }
 
 func (w *watcher) Request(lane.Exchange) { w.edge("counted") }
 
 func (w *watcher) Attempt(e session.Episode) {
+	if w.budget > 0 {
+		p := w.live.Progress()
+		w.sees(&p)
+	}
 	if w.edge("saved") {
 		w.settled(e.Attempt)
 	}
@@ -162,7 +188,9 @@ func (w *watcher) Show(ctx context.Context, run session.Live) {
 	for {
 		select {
 		case <-tick.C:
-			if p := run.Progress(); !w.isFrozen() {
+			p := run.Progress()
+			w.sees(&p)
+			if !w.isFrozen() {
 				w.world.checkProgress(&p)
 			}
 		case <-ctx.Done():

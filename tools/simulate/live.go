@@ -38,11 +38,11 @@ func liveWorld(t *testing.T, next *task) *result {
 func newWorld(t *testing.T, seed uint64, s shape) *world {
 	w := &world{
 		shape: s, t: t, seed: seed, clock: new(atomic.Int64), edges: make(map[string]int),
-		shown: make(map[assay.TrialID]string), raised: 1,
+		shown: make(map[assay.TrialID]string),
 	}
 	w.result.Seed = seed
-	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, hedge %t, workers %d, protocols %v, lanes %+v",
-		s.plan, s.request, s.hedge, s.workers, s.protocol, s.lanes)}
+	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, hedge %t, workers %d, budget %.3f, protocols %v, lanes %+v",
+		s.plan, s.request, s.hedge, s.workers, s.budget, s.protocol, s.lanes)}
 	return w
 }
 

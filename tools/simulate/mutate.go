@@ -51,6 +51,10 @@ var mutations = []mutation{
 		"!a.Paid() {", "a.Paid() || true {",
 	},
 	{
+		"a small budget is spent on trials that are all cut off", "internal/experiment/job/stopper.go",
+		"all[i].inFlight > 0 && !g.roomLocked", "all[i].inFlight > 10_000 && !g.roomLocked",
+	},
+	{
 		"law 1: some outcomes are shown and not stored", "internal/run/session/attempt.go",
 		"err := s.db.Save(ctx, a, t)", "var err error; if a.ID[0] != '7' { err = s.db.Save(ctx, a, t) }",
 	},

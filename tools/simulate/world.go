@@ -29,17 +29,16 @@ import (
 type planned struct {
 	models   [2]string
 	variants string
-	tasks    int     // of each type
-	budget   float64 // in dollars, or 0; the user doubles it when it is spent
+	tasks    int // of each type
 	stop     string
 }
 
 var plans = []planned{
-	{[2]string{"sim/expert", "sim/obedient"}, "[baseline, optimal, flawed_missing_step]\nseverities: [severe]", 4, 0, ""},
-	{[2]string{"sim/expert", "sim/mute"}, "[baseline]", 12, 0, ""},
-	{[2]string{"sim/listed", "sim/batcher"}, "[optimal, flawed_missing_step]\nseverities: [severe]", 6, 0, ""},
-	{[2]string{"sim/obedient", "sim/listed"}, "[optimal]", 16, 0.5, ""},
-	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 6, 0, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
+	{[2]string{"sim/expert", "sim/obedient"}, "[baseline, optimal, flawed_missing_step]\nseverities: [severe]", 4, ""},
+	{[2]string{"sim/expert", "sim/mute"}, "[baseline]", 12, ""},
+	{[2]string{"sim/listed", "sim/batcher"}, "[optimal, flawed_missing_step]\nseverities: [severe]", 6, ""},
+	{[2]string{"sim/obedient", "sim/listed"}, "[optimal]", 16, ""},
+	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 6, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
 }
 
 const experimentName = "simulated"
@@ -62,7 +61,6 @@ type world struct {
 	everyone sync.WaitGroup
 	finished chan struct{}
 	limits   stated
-	raised   float64 // the factor of the budget
 
 	mu     sync.Mutex // guards the fields below
 	kills  []item     // still to come
@@ -164,6 +162,7 @@ func (w *world) live(ctx context.Context) error {
 	}
 	defer j.Close()
 	w.settle()
+	w.rehearse(j)
 	w.everyone.Go(w.tick)
 	for n := range w.workers {
 		w.everyone.Go(func() { w.work(n) })
@@ -216,8 +215,8 @@ func (w *world) settle() {
 func (w *world) write() error {
 	p := plans[w.plan]
 	extra := p.stop
-	if p.budget > 0 {
-		extra += fmt.Sprintf("budget: {usd: %v}\n", p.budget*w.raised)
+	if w.budget > 0 {
+		extra += fmt.Sprintf("budget: {usd: %.3f}\n", w.budget)
 	}
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
 		"difficulties: [easy]\ntask_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
@@ -303,14 +302,15 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 	w.tell("run ended: %d of %d done, %d pending, %d parked, %d skipped, stopped %t, closed %v, not run %v, exhausted %v",
 		sum.Done, sum.Planned, sum.Pending, sum.Parked, sum.Skipped, sum.Stopped, sum.Closed, sum.NotRun, sum.Exhausted)
 	w.checkLife(ctx, db, sum)
+	l.checkBudget(sum)
 	if err := db.Close(); err != nil {
 		return dir, false, err
 	}
 	if sum.Unfinished() == 0 {
 		return dir, true, nil
 	}
-	if len(sum.Exhausted) > 0 {
-		w.raised *= 2
+	if len(sum.Exhausted) > 0 && (sum.Settled == 0 || newDice(w.seed, uint64(500+w.lives)).often(50)) {
+		w.budget *= 2
 		if err := w.write(); err != nil {
 			return dir, false, err
 		}

@@ -48,6 +48,8 @@ type ModelForecast struct {
 	// Bound is the bottleneck, and Basis the source of the estimate.
 	Bound string `json:"bound_by"`
 	Basis string `json:"basis"`
+	// Earlier counts the attempts that are the basis, or is 0.
+	Earlier int `json:"-"`
 }
 
 // Assumptions about a model without earlier attempts. Everything else comes from a rehearsal with
@@ -95,7 +97,7 @@ func (j *Job) Forecast(
 	for _, model := range j.Experiment.Models {
 		configs := pools.Configs[model] // a preview of an order may leave none
 		builtin := sim.Is(j.Experiment.Base(model)) && len(configs) > 0 && configs[0].Name == builtinLane
-		work, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
+		work, earlier, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
 		if err != nil {
 			return Forecast{}, err
 		}
@@ -107,7 +109,7 @@ func (j *Job) Forecast(
 			Model: model, Trials: pending[model], Requests: s.Requests,
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Unpriced: slices.ContainsFunc(pools.Configs[model], hasNoPrice),
-			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
+			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis, Earlier: earlier,
 			Range: doubt.span(pools.Configs[model], work, s),
 		}
 		f.Models = append(f.Models, m)
@@ -180,12 +182,12 @@ func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Simulatio
 
 func hasNoPrice(c lane.Config) bool { return c.Price.Unknown() }
 
-// work estimates one trial of a model from earlier attempts at the same variants, or from a
-// rehearsal if there are no attempts.
+// work estimates one trial of a model from earlier attempts at the same variants, which it counts, or
+// from a rehearsal if there are no attempts.
 func (j *Job) work(
 	ctx context.Context, model string, builtin bool, past map[string]store.Profile,
 	simLatency time.Duration,
-) (lane.Work, string, error) {
+) (work lane.Work, earlier int, basis string, err error) {
 	variants := make(map[string]bool)
 	for cell := range j.Plan.Cells(model) {
 		variants[cell.Variant] = true
@@ -210,22 +212,21 @@ func (j *Job) work(
 			Cached:     float64(sum.CachedTokens) / float64(max(1, sum.InputTokens)),
 			CacheWrite: float64(sum.CacheWriteTokens) / float64(max(1, sum.InputTokens)),
 			Latency:    time.Duration(float64(sum.WorkingMS) / n * float64(time.Millisecond)),
-		}, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
+		}, sum.Attempts, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
 	}
 
-	work, err := j.rehearse(ctx, model)
-	if err != nil {
-		return lane.Work{}, "", err
+	if work, err = j.rehearse(ctx, model); err != nil {
+		return lane.Work{}, 0, "", err
 	}
 	if builtin {
 		// This is the mean of a log-normal distribution with a known median.
 		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
 		work.Sigma = simSigma
-		return work, "a rehearsal", nil
+		return work, 0, "a rehearsal", nil
 	}
 	work.Latency, work.Sigma = assumedLatency, hostedSigma
 	work.Reply = max(work.Reply, assumedReply)
-	return work, assumed, nil
+	return work, 0, assumed, nil
 }
 
 // rehearse runs some of a model's trials with simulated agents that reply at once, to measure how

@@ -19,11 +19,12 @@ type Stopper struct {
 	budgets plan.Budgets
 	rules   plan.StopRules
 
-	mu     sync.Mutex // guards the fields below
-	run    account
-	models map[string]*account
-	cells  map[assay.Cell]*account
-	stops  []Stop
+	mu      sync.Mutex // guards the fields below
+	run     account
+	models  map[string]*account
+	cells   map[assay.Cell]*account
+	flights map[assay.TrialID]*flight
+	stops   []Stop
 }
 
 // An account counts the costs and outcomes of a run, a model or a cell.
@@ -32,11 +33,24 @@ type account struct {
 	usd      float64
 	lost     assay.Lost // the part of both that requests may have cost whose usage is unknown
 	inFlight int
-	episodes int  // episodes that have ended
+	began    int  // trials
 	stops    bool // its budget has stopped a trial
+
+	// known is what counts trials of a model have cost, of which proven have settled: none or all.
+	known          cost
+	counts, proven int
 
 	outcomes, full, malformed int
 	stopped                   string // the reason, or "" if no rule is met
+}
+
+// A cost is in tokens and dollars.
+type cost struct{ tokens, usd float64 }
+
+// A flight is a trial in flight with its cost so far.
+type flight struct {
+	cell  assay.Cell
+	spent cost
 }
 
 // A Stop is a cell or a model that a stop rule has stopped. For a model, all fields of the cell
@@ -70,6 +84,7 @@ func NewStopper(budgets plan.Budgets, rules plan.StopRules) *Stopper {
 	return &Stopper{
 		budgets: budgets, rules: rules,
 		models: make(map[string]*account), cells: make(map[assay.Cell]*account),
+		flights: make(map[assay.TrialID]*flight),
 	}
 }
 
@@ -121,21 +136,55 @@ func (g *Stopper) judgeLocked(c assay.Cell, a *account, per string) {
 	}
 }
 
-// Begin counts an episode that begins. Every Begin needs an [Stopper.End].
-func (g *Stopper) Begin(c assay.Cell) { g.count(c, func(a *account) { a.inFlight++ }) }
+// Expect sets what a trial of a model probably costs, as so many earlier trials have shown, or a
+// forecast if there are none.
+func (g *Stopper) Expect(model string, earlier, tokens int, usd float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := g.accountsLocked(assay.Cell{Model: model})[1]
+	a.counts, a.proven = max(1, earlier), earlier
+	a.known = cost{float64(tokens), usd}.times(float64(a.counts))
+}
 
-// End counts an episode that has ended.
-func (g *Stopper) End(c assay.Cell) {
-	g.count(c, func(a *account) { a.inFlight--; a.episodes++ })
+// Begin counts a trial that begins. Every Begin needs an [Stopper.End].
+func (g *Stopper) Begin(t *assay.Trial) {
+	g.count(t.Cell, func(a *account) { a.inFlight++; a.began++ })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flights[t.ID] = &flight{cell: t.Cell}
+}
+
+// End counts a trial that has ended. The attempt may be nil.
+func (g *Stopper) End(t *assay.Trial, a *assay.Attempt) {
+	g.count(t.Cell, func(a *account) { a.inFlight-- })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.flights, t.ID)
+	if a != nil && a.Settles() {
+		m := g.accountsLocked(t.Cell)[1]
+		if m.proven == 0 { // the forecast has served
+			m.counts, m.known = 0, cost{}
+		}
+		m.counts, m.proven = m.counts+1, m.proven+1
+		m.known.tokens += float64(a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens)
+		m.known.usd += a.CostUSD + a.UserCostUSD
+	}
 }
 
 // Spend counts the tokens and dollars of a request, and what it may have cost if it was lost.
-func (g *Stopper) Spend(c assay.Cell, u assay.Usage, usd float64, lost assay.Lost) {
-	g.count(c, func(a *account) {
-		a.tokens += u.Total() + lost.Tokens
-		a.usd = assay.RoundUSD(a.usd + usd + lost.USD)
+func (g *Stopper) Spend(t *assay.Trial, u assay.Usage, usd float64, lost assay.Lost) {
+	tokens, dollars := u.Total()+lost.Tokens, usd+lost.USD
+	g.count(t.Cell, func(a *account) {
+		a.tokens += tokens
+		a.usd = assay.RoundUSD(a.usd + dollars)
 		a.lost = a.lost.Add(lost)
 	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.flights[t.ID]; f != nil {
+		f.spent.tokens += float64(tokens)
+		f.spent.usd += dollars
+	}
 }
 
 func (g *Stopper) count(c assay.Cell, f func(*account)) {
@@ -146,11 +195,8 @@ func (g *Stopper) count(c assay.Cell, f func(*account)) {
 	}
 }
 
-// Skip returns the reason why a trial must not start, or "" if it may start. The reason comes
-// from a stop rule if rule is true, and from a budget otherwise.
-//
-// Skip keeps part of a budget for the episodes in flight. It assumes that each of them costs as
-// much as the mean of the ended ones.
+// Skip returns the reason why a trial must not start, or "" if it may start or [Stopper.Waits]. The
+// reason comes from a stop rule if rule is true, and from a budget otherwise.
 func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,14 +206,8 @@ func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 			return a.stopped, true
 		}
 	}
-
 	for i, b := range g.budgetList() {
-		a := all[i]
-		share := 0.0
-		if a.episodes > 0 {
-			share = float64(a.inFlight+1) / float64(a.episodes)
-		}
-		if exceeds(float64(a.tokens), share, float64(b.Tokens)) || exceeds(a.usd, share, b.USD) {
+		if a := all[i]; a.spent(b) || a.inFlight == 0 && !g.roomLocked(i, b, c) {
 			a.stops = true
 			return budgetText(i, c, b), false
 		}
@@ -175,11 +215,51 @@ func (g *Stopper) Skip(c assay.Cell) (reason string, rule bool) {
 	return "", false
 }
 
-// exceeds reports whether a budget is spent already, or will be exceeded when the given share of
-// the costs so far is added. A budget of 0 has no bound.
-func exceeds(spent, share, budget float64) bool {
-	return budget > 0 && (spent >= budget || spent*(1+share) > budget)
+// Waits reports whether a trial should not start before others have ended, because these will
+// probably need what is left of a budget.
+func (g *Stopper) Waits(c assay.Cell) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.accountsLocked(c)
+	for i, b := range g.budgetList() {
+		if all[i].inFlight > 0 && !g.roomLocked(i, b, c) {
+			return true
+		}
+	}
+	return false
 }
+
+// roomLocked reports whether the i-th budget has room for another trial besides those in flight. It
+// always has room for the first one.
+func (g *Stopper) roomLocked(i int, b plan.Budget, c assay.Cell) bool {
+	a := g.accountsLocked(c)[i]
+	if b == (plan.Budget{}) || a.began == 0 {
+		return true
+	}
+	need := g.models[c.Model].expected()
+	if a.inFlight > 0 {
+		need = need.times(g.models[c.Model].caution())
+		for _, f := range g.flights {
+			if i == 0 || f.cell == c || i == 1 && f.cell.Model == c.Model {
+				m := g.models[f.cell.Model]
+				rest := m.expected().times(m.caution())
+				need.tokens += max(0, rest.tokens-f.spent.tokens)
+				need.usd += max(0, rest.usd-f.spent.usd)
+			}
+		}
+	}
+	return (b.Tokens == 0 || float64(a.tokens)+need.tokens <= float64(b.Tokens)) &&
+		(b.USD == 0 || assay.RoundUSD(a.usd+need.usd) <= b.USD)
+}
+
+// expected returns what a trial of a model costs.
+func (a *account) expected() cost { return a.known.times(1 / float64(max(1, a.counts))) }
+
+// caution is how many times as much as expected a trial may cost. A forecast may be wrong by a factor
+// of four; the more trials have settled, the better their mean is known.
+func (a *account) caution() float64 { return 1 + 3/float64(1+a.proven) }
+
+func (c cost) times(x float64) cost { return cost{c.tokens * x, c.usd * x} }
 
 // Allow returns a fault if a budget is spent. A trial in flight must not send another request
 // then; it is interrupted and stays pending.

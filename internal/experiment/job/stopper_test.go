@@ -1,6 +1,8 @@
 package job_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,11 @@ func cell(model, variant string) assay.Cell {
 		Model: model, Variant: variant,
 		Difficulty: "easy", TaskType: "simple_task", Reliability: 0.8,
 	}
+}
+
+// trialIn returns a trial of a cell.
+func trialIn(c assay.Cell) *assay.Trial {
+	return &assay.Trial{ID: assay.TrialID(c.Model + c.Variant), Cell: c}
 }
 
 // TestSpentBudgetStopsItsScopeOnly checks the budgets of a run, a model and a cell: a spent one
@@ -54,12 +61,12 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := job.NewStopper(tc.budgets, plan.StopRules{})
 			spent := cell("a", "cot")
-			g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99, assay.Lost{})
+			g.Spend(trialIn(spent), assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99, assay.Lost{})
 			if f := g.Allow(spent); f != nil {
 				t.Errorf("Allow = %v before the budget is spent", f)
 			}
 
-			g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01, assay.Lost{})
+			g.Spend(trialIn(spent), assay.Usage{OutputTokens: 1}, 0.01, assay.Lost{})
 			for _, c := range tc.stopped {
 				f := g.Allow(c)
 				if f == nil || f.Kind != assay.Interrupted || f.Detail != tc.reason {
@@ -78,25 +85,102 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 	}
 }
 
-// TestBudgetIsKeptForEpisodesInFlight checks that a trial does not start if the episodes in
-// flight will probably need the rest of the budget.
-func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
+// settledAt returns an attempt with an outcome that took some tokens.
+func settledAt(tokens int) *assay.Attempt {
+	return &assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}, InputTokens: tokens}
+}
+
+// A budget that is small beside what could be in flight must not be spent on trials that are all cut
+// off: trials of an unknown cost settle, whatever the forecast says, unless it is too low by more than
+// a factor of four.
+func TestSmallBudgetSettlesTrials(t *testing.T) {
 	t.Parallel()
-	g := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: 1000}}, plan.StopRules{})
-	c := cell("a", "cot")
-	g.Begin(c)
-	g.Spend(c, assay.Usage{InputTokens: 200}, 0, assay.Lost{})
-	g.End(c) // one episode takes 200 tokens
-	for n := range 10 {
-		if reason, _ := g.Skip(c); reason != "" {
-			if n != 4 {
-				t.Errorf("%d more episodes started, want 4: %s", n, reason)
+	rapid.Check(t, func(t *rapid.T) {
+		const budget, calls = 10_000, 10
+		forecast := rapid.IntRange(200, 2*budget).Draw(t, "forecast")
+		each := rapid.IntRange(forecast/8, 4*forecast).Draw(t, "tokens of a trial") / calls
+		g := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: budget}}, plan.StopRules{})
+		c := cell("a", "cot")
+		g.Expect("a", 0, forecast, 0)
+		var flying []*assay.Trial
+		done, settled, spent, most := make(map[assay.TrialID]int), 0, 0, 0
+		for n := 0; ; {
+			for len(flying) < 40 {
+				if reason, _ := g.Skip(c); reason != "" || g.Waits(c) {
+					break
+				}
+				n++
+				trial := &assay.Trial{ID: assay.TrialID(fmt.Sprint(n)), Cell: c}
+				g.Begin(trial)
+				flying = append(flying, trial)
 			}
-			return
+			most = max(most, len(flying))
+			if len(flying) == 0 {
+				break
+			}
+			i := rapid.IntRange(0, len(flying)-1).Draw(t, "who")
+			trial, attempt := flying[i], (*assay.Attempt)(nil)
+			if g.Allow(c) == nil {
+				g.Spend(trial, assay.Usage{InputTokens: each}, 0, assay.Lost{})
+				spent += each
+				if done[trial.ID]++; done[trial.ID] < calls {
+					continue
+				}
+				settled++
+				attempt = settledAt(calls * each)
+			}
+			g.End(trial, attempt)
+			flying = slices.Delete(flying, i, i+1)
 		}
-		g.Begin(c)
+		if enough := budget / max(1, calls*each); settled < min(enough, 1) || settled < enough/2 {
+			t.Errorf("%d trials of %d tokens settled, %d in flight at most", settled, calls*each, most)
+		}
+		if spent >= budget+each {
+			t.Errorf("%d tokens were spent", spent)
+		}
+	})
+}
+
+// TestBudgetWaits checks that trials wait for those in flight while the budget may not suffice for
+// them, that the first one never waits, and that nothing is left that would suffice for another one.
+func TestBudgetWaits(t *testing.T) {
+	t.Parallel()
+	g := job.NewStopper(plan.Budgets{PerModel: plan.Budget{Tokens: 1000}}, plan.StopRules{})
+	c := cell("a", "cot")
+	begin := func(id string) *assay.Trial {
+		trial := &assay.Trial{ID: assay.TrialID(id), Cell: c}
+		if reason, _ := g.Skip(c); reason != "" || g.Waits(c) {
+			return nil
+		}
+		g.Begin(trial)
+		return trial
 	}
-	t.Error("ten more episodes started")
+	g.Expect("a", 0, 2000, 0)
+	first := begin("1")
+	if first == nil || begin("2") != nil {
+		t.Fatal("not exactly one of two trials begins")
+	}
+	g.Spend(first, assay.Usage{InputTokens: 200}, 0, assay.Lost{})
+	g.End(first, settledAt(200))
+	g.Expect("a", 30, 200, 0)
+	n := 0
+	for begin(fmt.Sprint("more", n)) != nil {
+		n++
+	}
+	if reason, _ := g.Skip(c); n != 3 || reason != "" || !g.Waits(c) {
+		t.Errorf("%d more of 200 tokens are in flight, want 3 and one that waits; Skip: %q", n, reason)
+	}
+	if other := cell("b", "cot"); g.Waits(other) {
+		t.Error("another model waits, too")
+	}
+	for i := range n {
+		trial := &assay.Trial{ID: assay.TrialID(fmt.Sprint("more", i)), Cell: c}
+		g.Spend(trial, assay.Usage{InputTokens: 200}, 0, assay.Lost{})
+		g.End(trial, settledAt(200))
+	}
+	if begin("last") == nil {
+		t.Error("200 tokens are left for a trial of 200, but it does not begin")
+	}
 }
 
 // TestStopRulesStopOnce checks that a rule reports its stop once, and stops the trials of its cell or
@@ -154,7 +238,7 @@ func TestStopperStopsOnlyWhatIsSpent(t *testing.T) {
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "spent") {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")
 			for _, g := range []*job.Stopper{open, bound} {
-				g.Spend(c, assay.Usage{InputTokens: n}, float64(n), assay.Lost{})
+				g.Spend(trialIn(c), assay.Usage{InputTokens: n}, float64(n), assay.Lost{})
 				g.Outcome(c, assay.Failure, true)
 			}
 			spent += n
@@ -187,16 +271,16 @@ func TestExhaustedBudgetsHaveTheFiguresOfTheEnd(t *testing.T) {
 	} {
 		g, c := job.NewStopper(budgets, plan.StopRules{}), cell("a", "cot")
 		g.Interrupted(c) // by the user
-		g.Spend(c, assay.Usage{InputTokens: 900}, .15, assay.Lost{})
+		g.Spend(trialIn(c), assay.Usage{InputTokens: 900}, .15, assay.Lost{})
 		if all := g.Exhausted(); len(all) > 0 {
 			t.Errorf("%s: %v before a budget is spent", name, all)
 		}
-		g.Spend(c, assay.Usage{InputTokens: 100}, .02, lost)
+		g.Spend(trialIn(c), assay.Usage{InputTokens: 100}, .02, lost)
 		if all := g.Exhausted(); len(all) > 0 {
 			t.Errorf("%s: %v before a trial is stopped", name, all)
 		}
 		stop(g, c)
-		g.Spend(c, assay.Usage{InputTokens: 100}, .01, lost)
+		g.Spend(trialIn(c), assay.Usage{InputTokens: 100}, .01, lost)
 		const want = "the budget of the run is spent: $0.1800 plus up to $0.0600 for 6 requests whose " +
 			"replies were lost, of $0.2"
 		if all := g.Exhausted(); len(all) != 1 || all[0].String() != want {
@@ -206,7 +290,7 @@ func TestExhaustedBudgetsHaveTheFiguresOfTheEnd(t *testing.T) {
 			t.Errorf("%s: room for all but %d trials: %s", name, short, spent)
 		}
 
-		g.Spend(c, assay.Usage{InputTokens: 4000}, 12, assay.Lost{})
+		g.Spend(trialIn(c), assay.Usage{InputTokens: 4000}, 12, assay.Lost{})
 		g.Interrupted(cell("b", "cot")) // by the budget of the run
 		g.Skip(c)
 		if all := g.Exhausted(); len(all) != 1 {
@@ -221,11 +305,11 @@ func TestExhaustedBudgetsOfCells(t *testing.T) {
 	g := job.NewStopper(plan.Budgets{
 		PerModel: plan.Budget{Tokens: 1000}, PerCell: plan.Budget{USD: 2},
 	}, plan.StopRules{})
-	g.Begin(cell("a", "cot"))
-	g.Spend(cell("a", "cot"), assay.Usage{InputTokens: 600}, 0, assay.Lost{})
-	g.End(cell("a", "cot"))
+	g.Begin(trialIn(cell("a", "cot")))
+	g.Spend(trialIn(cell("a", "cot")), assay.Usage{InputTokens: 600}, 0, assay.Lost{})
+	g.End(trialIn(cell("a", "cot")), settledAt(600))
 	g.Skip(cell("a", "cot"))
-	g.Spend(cell("b", "cot"), assay.Usage{}, 3, assay.Lost{})
+	g.Spend(trialIn(cell("b", "cot")), assay.Usage{}, 3, assay.Lost{})
 	g.Skip(cell("b", "cot"))
 	var got []string
 	for _, e := range g.Exhausted() {

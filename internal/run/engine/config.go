@@ -47,8 +47,11 @@ type Config struct {
 	// harm.
 	Wake <-chan struct{}
 	// Skip, if set, returns the reason why a trial should not run, or "" if it
-	// should. It is called when the trial would start.
+	// should. It is called whenever the trial could start.
 	Skip func(trial *assay.Trial) string
+	// Waits, if set, reports whether a trial should wait until an attempt in flight has ended. It must
+	// not if none is.
+	Waits func(trial *assay.Trial) bool
 	// Attempt carries out one attempt. When ctx ends, it returns soon, with a
 	// fault of kind interrupted.
 	Attempt func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript)

@@ -173,7 +173,7 @@ func (l *loop) run() {
 }
 
 // fill starts as many attempts as there is room for. It returns true if more
-// trials wait for room.
+// trials wait for room, and not just for the end of an attempt.
 func (l *loop) fill(q *trialQueue) (waits bool) {
 	for {
 		if l.summary.Stopped || l.err != nil || l.ctx.Err() != nil {
@@ -190,6 +190,9 @@ func (l *loop) fill(q *trialQueue) (waits bool) {
 		}
 		if err := q.Closed(); err != nil {
 			l.close(q, err)
+			return false
+		}
+		if l.cfg.Waits != nil && l.cfg.Waits(q.next) {
 			return false
 		}
 		if len(q.flying) >= q.Most() {
@@ -235,27 +238,30 @@ func (l *loop) hand(attempt func()) {
 
 // advance picks the next trial that should run. It returns false if no trial should.
 func (l *loop) advance(q *trialQueue) bool {
-	for q.next == nil {
-		trial, ok := q.take()
-		if !ok {
-			if !q.exhausted && q.Exhausted != nil {
-				q.Exhausted()
+	for {
+		if q.next == nil {
+			trial, ok := q.take()
+			if !ok {
+				if !q.exhausted && q.Exhausted != nil {
+					q.Exhausted()
+				}
+				q.exhausted = true
+				return false
 			}
-			q.exhausted = true
-			return false
+			q.next = &trial
 		}
-		if why := l.skipReason(&trial); why != "" {
-			if why == cancelled {
-				q.removed[trial.ID] = removal{trial: trial}
-			} else {
-				l.summary.Skipped[why]++
-			}
-			l.event(Event{Kind: Skipped, Model: q.Name, Trial: &trial, Reason: why})
-			continue
+		why := l.skipReason(q.next)
+		if why == "" {
+			return true
 		}
-		q.next = &trial
+		if why == cancelled {
+			q.removed[q.next.ID] = removal{trial: *q.next}
+		} else {
+			l.summary.Skipped[why]++
+		}
+		l.event(Event{Kind: Skipped, Model: q.Name, Trial: q.next, Reason: why})
+		q.next = nil
 	}
-	return true
 }
 
 func (l *loop) skipReason(trial *assay.Trial) string {
@@ -306,7 +312,7 @@ func (l *loop) obey(c Command) int {
 }
 
 // cancelTrials interrupts matching trials in flight and returns their number.
-// Matching trials that have not started will be skipped.
+// Matching trials that have not started will be skipped; see advance.
 func (l *loop) cancelTrials(match func(*assay.Trial) bool) (n int) {
 	l.cancels = append(l.cancels, match)
 	for _, q := range l.queues {
@@ -316,10 +322,6 @@ func (l *loop) cancelTrials(match func(*assay.Trial) bool) (n int) {
 				f.cancel(ErrCancelled)
 				n++
 			}
-		}
-		if q.next != nil && match(q.next) {
-			q.again = append(q.again, retry{trial: *q.next}) // advance will skip it
-			q.next = nil
 		}
 	}
 	return n

@@ -34,6 +34,7 @@ type bench struct {
 	events []engine.Event
 
 	skip     func(*assay.Trial) string
+	waits    func(*assay.Trial) bool
 	wake     <-chan struct{}
 	commands <-chan engine.Command
 }
@@ -87,7 +88,7 @@ func (b *bench) run(
 			return nil
 		},
 		Event: func(e engine.Event) { b.events = append(b.events, e) },
-		Skip:  b.skip, Wake: b.wake, Commands: b.commands,
+		Skip:  b.skip, Waits: b.waits, Wake: b.wake, Commands: b.commands,
 	})
 }
 
@@ -396,10 +397,30 @@ func TestSkippedTrialStaysPending(t *testing.T) {
 			return ""
 		}
 		sum, err := b.run(t.Context(), nil, model("a", 100, 1))
-		// The sixth trial was next while the fifth was running.
-		if err != nil || sum.Settled != 6 || sum.Skipped["budget"] != 94 ||
-			b.count(engine.Skipped) != 94 || len(b.saved) != 6 {
+		if err != nil || sum.Settled != 5 || sum.Skipped["budget"] != 95 ||
+			b.count(engine.Skipped) != 95 || len(b.saved) != 5 {
 			t.Errorf("summary %+v, %d saved, error %v", sum, len(b.saved), err)
+		}
+	})
+}
+
+// TestTrialsWaitForOthers checks that trials which wait for the end of others do not run beside them, and
+// run in the end.
+func TestTrialsWaitForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		flying := func() int {
+			return b.count(engine.Started) - b.count(engine.Settled)
+		}
+		most := 0
+		b.waits = func(*assay.Trial) bool {
+			most = max(most, flying())
+			return flying() >= 2
+		}
+		sum, err := b.run(t.Context(), nil, model("a", 20, 8), model("b", 20, 8))
+		if err != nil || sum.Settled != 40 || most != 2 {
+			t.Errorf("summary %+v, error %v, %d in flight", sum, err, most)
 		}
 	})
 }

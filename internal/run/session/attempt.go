@@ -32,6 +32,7 @@ func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 		Event:    s.event,
 		Wake:     s.wake,
 		Skip:     s.skip,
+		Waits:    s.waits,
 		Commands: s.commands,
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
@@ -159,8 +160,6 @@ func (s *Session) attempt(
 	if err != nil {
 		return noTask(ctx, trial, err), &assay.Transcript{}
 	}
-	s.stopper.Begin(trial.Cell)
-	defer s.stopper.End(trial.Cell)
 	s.flights.begin(trial)
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
@@ -204,6 +203,18 @@ func (s *Session) skip(t *assay.Trial) string {
 	return reason
 }
 
+// waits reports whether a trial waits until others have ended, for the sake of a budget.
+func (s *Session) waits(t *assay.Trial) bool {
+	if !s.stopper.Waits(t.Cell) {
+		return false
+	}
+	if !s.knows(t.Model + ": budget") {
+		s.note("fewer trials of " + t.Model + " are in flight than could be, because a budget would " +
+			"probably not suffice for all of them")
+	}
+	return true
+}
+
 // save stores an attempt and then writes its episode next to the log if it is selected.
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	began := time.Now()
@@ -234,10 +245,12 @@ func (s *Session) event(e engine.Event) {
 	switch e.Kind {
 	case engine.Started:
 		s.tally.Begin(e.Trial.Cell)
+		s.stopper.Begin(e.Trial)
 	case engine.Settled:
 		s.outlook.outcome(e.Attempt)
 		s.meter.settled(e.Attempt)
 	case engine.Dropped:
+		s.stopper.End(e.Trial, nil)
 		s.tally.Drop(e.Trial.Cell)
 		s.flights.end(e.Trial.ID)
 		if e.Err != nil { // the run ends
@@ -259,6 +272,7 @@ func (s *Session) event(e engine.Event) {
 	}
 	s.logEvent(e)
 	if a := e.Attempt; a != nil {
+		s.stopper.End(&a.Trial, a)
 		s.flights.end(a.ID)
 		s.starters.ended(a)
 		s.noteDeviations(a)

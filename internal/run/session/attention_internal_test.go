@@ -138,7 +138,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				for range 20 {
 					s.outcome(failure("m"))
 				}
-				s.stopper.Spend(assay.Cell{Model: "m"}, assay.Usage{}, 4, assay.Lost{}) // leaves room for 30 of 180
+				s.stopper.Spend(&assay.Trial{Cell: assay.Cell{Model: "m"}}, assay.Usage{}, 4, assay.Lost{}) // leaves room for 30 of 180
 			},
 			[]live.Attention{{
 				Cause: CauseBudget, Trials: 150,

@@ -210,7 +210,7 @@ func (g *gated) progress(sent bool) {
 // spend counts a request against the budgets. It returns a fault if one of them is spent.
 func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *assay.Fault {
 	spent, _ := resp.Spent(req)
-	g.session.stopper.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate, resp.Lost)
+	g.session.stopper.Spend(g.trial, spent, resp.Cost+resp.Estimate, resp.Lost)
 	switch {
 	case g.kept && resp.Message.Role != "":
 		replies.add(resp)

@@ -87,7 +87,7 @@ func (s *Session) recordStrips() int {
 		}
 		x := all.lanes[i]
 		x.add(r.Status, r.Ledger, all)
-		full = full || len(x.steps) > mostSteps
+		full = full || x.full(all.step)
 	}
 	if full {
 		all.join()
@@ -108,6 +108,11 @@ func (x *strip) add(now lane.Status, l lane.Ledger, all *strips) {
 	last.seconds[state] += all.every()
 	last.used += used
 	last.available += available
+}
+
+// full reports whether the last of as many steps as can be is over.
+func (x *strip) full(step int) bool {
+	return len(x.steps) == mostSteps && x.steps[mostSteps-1].length() >= step
 }
 
 // laneState names the state of a lane since the latest look. Available is 0 while no trial waits to start.

@@ -23,7 +23,7 @@ func TestStripsHaveAllSeconds(t *testing.T) {
 					Used: time.Duration(seconds) * time.Second, Available: time.Duration(2*seconds) * time.Second,
 				}, &all)
 			}
-			if len(all.lanes[0].steps) > mostSteps {
+			if all.lanes[0].full(all.step) {
 				all.join()
 			}
 		}

@@ -215,6 +215,11 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		return nil, err
 	}
 	s.outlook.expect(forecast)
+	for _, m := range forecast.Models {
+		if n := m.Trials; n > 0 {
+			s.stopper.Expect(m.Model, m.Earlier, (m.InputTokens+m.OutputTokens)/n, m.Cost/float64(n))
+		}
+	}
 	if err := s.identify(); err != nil {
 		return nil, err
 	}
