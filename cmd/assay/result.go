@@ -55,8 +55,8 @@ func (r *runResult) print(ctx context.Context) error {
 		return err
 	}
 	lines := found.Headline
-	last := &lines[len(lines)-1]
-	last.Text += fmt.Sprintf("; more: `%s`; files: %s", found.CommandLine("report"), files)
+	run := slices.IndexFunc(lines, func(p document.Point) bool { return p.Label == exhibit.RunLine })
+	lines[run].Text += fmt.Sprintf("; more: `%s`; files: %s", found.CommandLine("report"), files)
 	return (&document.Document{Headline: lines}).WriteText(r.out, r.terminal)
 }
 

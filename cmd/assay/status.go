@@ -148,6 +148,12 @@ func writeStatus(p *process, s session.Status) {
 	p.say("%s", lastRun(s))
 	p.say("Attempts on disk: %s, %s, %d tokens.", s.FaultCount.Text(), s.CostText(), s.Spent.Tokens)
 	writeLive(p, s.Live)
+	if text := s.Begun.String(); text != "" && s.Live == nil {
+		p.say("%s.", text)
+	}
+	if s.MissingJournal != nil {
+		p.say("WARNING: %s.", s.MissingJournal)
+	}
 	for _, u := range s.Users {
 		var unpriced []string
 		if u.Unpriced > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -28,7 +29,8 @@ func newBackup(p *process) *cobra.Command {
 		Short: "Copy a store, even while a run writes to it",
 		Long: `Backup copies the current state of a store to a new file. The file appears complete
 or not at all, and has the permissions of the store. A run that writes to the store
-meanwhile is not disturbed. Space left by deleted rows is not copied. Backup refuses
+meanwhile is not disturbed. The replies and costs of attempts that have not ended are
+copied to FILE.bills, so that the next run on the copy goes on with them. Space left by deleted rows is not copied. Backup refuses
 a store that verify found damaged, because runs could write to the copy.`,
 		Example: `  assay store backup results-2026-11-20.db
   assay store backup --store results.db /mnt/other/results.db`,
@@ -43,8 +45,24 @@ a store that verify found damaged, because runs could write to the copy.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.out, "%s holds snapshot %s of %s\n", args[0], snapshot, path)
-			return err
+			copied, err := store.OpenReadOnly(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, copied.Close()) }()
+			left, err := copied.Left(cmd.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(p.out, "%s holds snapshot %s of %s\n", args[0], snapshot, path)
+			if begun := job.BegunBy(left.Attempts...); begun.Attempts > 0 {
+				fmt.Fprintf(p.out, "%s.bills holds %s without an end, with replies of models: %d; move both together\n",
+					args[0], assay.Counted(begun.Attempts, "attempt"), begun.Replies)
+			}
+			if left.Missing != nil {
+				fmt.Fprintf(p.err, "assay: beside %s, %s\n", path, left.Missing)
+			}
+			return nil
 		},
 	}
 	storeFlag(cmd, &path)
@@ -62,7 +80,8 @@ several stores have an outcome for one trial, the outcome that was finished firs
 counts, and the others are listed. If an experiment has different plans in different
 stores, status and reports use the plan of the latest run, and the others are
 listed. The order of the stores makes no difference, and merging a result again adds
-nothing. The stores are only read.`,
+nothing. Attempts that have not ended go on in the new store, of two at the same trial
+the one with more replies; the other one is listed. The stores are only read.`,
 		Example: `  assay store merge all.db machine-1.db machine-2.db
   assay store merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
@@ -156,6 +175,12 @@ func (r *rebuilt) String() string {
 		fmt.Fprintf(&b, "left: %s\n", l)
 	}
 
+	for _, m := range r.MissingJournals {
+		fmt.Fprintf(&b, "left: %s\n", &m)
+	}
+	for _, l := range firstOf(&b, r.LeftBehind, "unfinished attempts") {
+		fmt.Fprintf(&b, "left: %s\n", l)
+	}
 	fmt.Fprintf(&b, "%s: %s, %s, %s, %s, %s", r.Store, assay.Counted(r.Runs, "run"),
 		assay.Counted(r.Trials, "trial"), assay.Counted(r.Attempts, "attempt"),
 		assay.Counted(r.Outcomes, "outcome"), assay.Counted(r.Transcripts, "transcript"))
@@ -174,6 +199,10 @@ func (r *rebuilt) String() string {
 	}
 	if r.Bare > 0 {
 		fmt.Fprintf(&b, "; %d attempts were kept without their transcripts, which are lost", r.Bare)
+	}
+	if r.Unfinished > 0 {
+		fmt.Fprintf(&b, "; %s without an end, with replies of models: %d, in %s.bills",
+			assay.Counted(r.Unfinished, "attempt"), r.Replies, r.Store)
 	}
 	b.WriteString("\n")
 	return b.String()

@@ -8,8 +8,8 @@ import (
 )
 
 // Backup copies the store as it is now to a new file, even while a run writes to it. The copy
-// appears complete or not at all, and is as private as the store. Backup returns the snapshot
-// of the copy. If the store is known to be damaged, it returns [ErrDamaged], because a
+// appears complete or not at all, and is as private as the store. The journal of the copy has what
+// runs have left unfinished. Backup returns the snapshot of the copy. If the store is known to be damaged, it returns [ErrDamaged], because a
 // run could write to the copy.
 func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err error) {
 	mode, err := strictest(db.path)
@@ -25,7 +25,12 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 	// Check before copying, to fail at once, and again after it, because another process may
 	// have found damage meanwhile.
 	err = refuseDamaged(ctx, db.reader, db.path)
+	var left *Journal
+	if err == nil { // before the copy, so that each attempt is in one of both
+		left, err = ReadJournal(journalPath(db.path))
+	}
 	if err == nil {
+		defer left.Close(false)
 		err = db.copyTo(ctx, t.part)
 	}
 	if err == nil {
@@ -40,6 +45,9 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
 	snapshot, err = copied.Snapshot(ctx)
+	if err == nil {
+		_, _, err = copyJournals(ctx, copied, []*Journal{left})
+	}
 	if err = errors.Join(err, copied.Close()); err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)
 	}

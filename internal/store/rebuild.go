@@ -45,6 +45,13 @@ type Copied struct {
 	Missing int64 `json:"missing"`
 	// Bare counts attempts that were copied without their transcripts, which are lost.
 	Bare int `json:"without_transcript"`
+	// Unfinished counts the attempts that the journal of the new store has, and Replies their replies.
+	// LeftBehind has those that it does not have.
+	Unfinished int          `json:"unfinished,omitempty"`
+	Replies    int          `json:"unfinished_replies,omitempty"`
+	LeftBehind []LeftBehind `json:"unfinished_left,omitempty"`
+	// Missing journals should be beside the stores.
+	MissingJournals []MissingJournal `json:"missing_journals,omitempty"`
 	// The lists have all conflicts, and everything that was left out because it is damaged.
 	ConflictList  []Conflict     `json:"conflict_list"`
 	PlanConflicts []PlanConflict `json:"plan_conflict_list"`
@@ -122,6 +129,7 @@ type rebuilder struct {
 	sum      Copied
 
 	deletions []int64 // the latest of each source when the try began
+	journals  []*Journal
 
 	runs map[assay.RunID]int64 // their rows in the new store
 	// known are the runs of the sources. The doubtful ones are there for the attempts whose seals
@@ -142,7 +150,13 @@ func (b *rebuilder) copy(part string, from []string) (err error) {
 		for _, s := range b.sources {
 			err = errors.Join(err, s.Close())
 		}
+		for _, j := range b.journals {
+			j.Close(false)
+		}
 	}()
+	if err := b.readJournals(from); err != nil { // before the rows, so that each attempt is in one of both
+		return err
+	}
 	for _, name := range from {
 		s, err := b.open(name, part)
 		if err != nil {
@@ -160,7 +174,7 @@ func (b *rebuilder) copy(part string, from []string) (err error) {
 	}
 	for _, step := range []func() error{
 		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyEnds, b.copyVerdicts,
-		b.copyRest, b.refuseDeletions,
+		b.copyRest, b.copyJournals, b.refuseDeletions,
 	} {
 		if err = step(); err != nil {
 			break

@@ -20,7 +20,7 @@ type target struct {
 
 // suffixes are appended to the path of a store to name the files that belong to it.
 var suffixes = []string{
-	"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl", ".bills", ".sent",
+	"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl", journalSuffix, ".sent",
 }
 
 // Belonging returns the suffix with which a path belongs to a store or another SQLite database,
@@ -100,12 +100,12 @@ func refuseOccupied(path string) error {
 		return hinted(fmt.Errorf("%s %w", path, ErrExists),
 			"choose another file")
 	}
-	for _, suffix := range []string{"-wal", "-journal", ".damaged"} {
+	for _, suffix := range []string{"-wal", "-journal", ".damaged", journalSuffix} {
 		switch fi, err := os.Lstat(path + suffix); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return fmt.Errorf("store: %w", err)
-		case suffix == ".damaged" || fi.IsDir() || fi.Size() > 0: // an empty log is harmless
+		case strings.HasPrefix(suffix, ".") || fi.IsDir() || fi.Size() > 0: // an empty log is harmless
 			err := fmt.Errorf("%s%s %w, and belongs to a missing store", path, suffix, ErrExists)
 			return hinted(err,
 				"nothing was written; move it next to its store, or name another file")
@@ -136,23 +136,37 @@ func (t *target) clear() (err error) {
 // salvageDir is the directory for rows that are collected from damaged stores.
 func salvageDir(part string) string { return part + "-pages" }
 
-// place gives a complete store its name. It uses a link, because a rename would replace a file
-// that appeared meanwhile. It renames the file only if the file system has no links.
+// place gives a complete store its name, after its journal.
 func (t *target) place() error {
 	if err := refuseOccupied(t.path); err != nil {
 		return err
 	}
-	err := os.Link(t.part, t.path)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		err = os.Rename(t.part, t.path)
+	journal := journalPath(t.path)
+	err := nameFile(journalPath(t.part), journal)
+	placed := err == nil
+	if placed || errors.Is(err, fs.ErrNotExist) {
+		err = nameFile(t.part, t.path)
 	}
-	if err == nil {
-		err = SyncDir(filepath.Dir(t.path))
+	if err != nil && placed {
+		err = errors.Join(err, os.Remove(journal))
 	}
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
+}
+
+// nameFile gives a file its name. It uses a link, because a rename would replace a file that appeared
+// meanwhile. It renames the file only if the file system has no links.
+func nameFile(part, path string) error {
+	err := os.Link(part, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // close removes all files except a store that has its name.

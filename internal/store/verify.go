@@ -41,6 +41,10 @@ type Proof struct {
 	Dropped, Deleted int
 	// Lost counts transcripts that were missing when a recovery kept their attempts.
 	Lost int
+	// Unfinished counts the attempts in the journal, Replies their replies, and Torn the bytes at its end
+	// that a power cut has left, and that say nothing that was acted on.
+	Unfinished, Replies int
+	Torn                int64
 }
 
 // Verify checks the store for consistency: the file and its schema, each row against its seal, each
@@ -62,7 +66,7 @@ func (db *DB) Verify(
 		return v.proof, err
 	}
 	for _, step := range []func() error{
-		v.file, v.schema, v.begin, v.attempts, v.runCounts, v.orphans, v.rows,
+		v.file, v.schema, v.begin, v.journal, v.attempts, v.runCounts, v.orphans, v.rows,
 	} {
 		err := step()
 		if err != nil && ctx.Err() == nil && isDamage(err) {

@@ -42,3 +42,35 @@ func (v *verifier) rowsOf(table string) error {
 	}
 	return err
 }
+
+// journal checks the journal beside the store. What is wrong with it keeps no run from writing to the
+// store, which goes on with the rest.
+func (v *verifier) journal() error {
+	left, err := v.db.Left(v.ctx)
+	if err != nil {
+		return err
+	}
+	path := journalPath(v.db.path)
+	report := func(what, do string) {
+		v.found(Problem{Check: "journal", Where: path, What: what, Do: do})
+	}
+	if left.Missing != nil {
+		report(left.Missing.String(), "copy it from where the store was copied from")
+	}
+	if n := left.Health.Changed; n > 0 {
+		report(fmt.Sprintf("%d of its lines differ from their checksums", n),
+			"the next run goes on with the replies that are intact, and asks for the others again")
+	}
+	for _, u := range left.Strange {
+		report(fmt.Sprintf("the attempt at trial %s is of run %s, which the store does not have", u.ID, u.Run),
+			"it belongs to another store; put the journal beside that one")
+	}
+	for _, u := range left.Attempts {
+		if err := u.CheckID(); err != nil {
+			report(fmt.Sprintf("trial %s: %v", u.ID, err), "its attempt begins again")
+		}
+		v.proof.Replies += u.Replies
+	}
+	v.proof.Unfinished, v.proof.Torn = len(left.Attempts), left.Health.Torn
+	return nil
+}

@@ -49,7 +49,9 @@ type Standing struct {
 	Full    int `json:"full_success"`
 	Partial int `json:"partial_success"`
 	assay.FaultCount
+	// Spent is what the attempts on disk have used, and those that have begun.
 	Spent Spent `json:"spent"`
+	Begun Begun `json:"begun,omitzero"`
 }
 
 // Add adds the counts of other trials.
@@ -60,6 +62,7 @@ func (s *Standing) Add(o Standing) {
 	s.Partial += o.Partial
 	s.Merge(o.FaultCount)
 	s.Spent.Add(o.Spent)
+	s.Begun.Add(o.Begun)
 }
 
 // Spent is what attempts on disk have used and cost, with their simulated users.
@@ -262,6 +265,7 @@ func (t *Tally) Standing(model string) Standing {
 	s := m.Standing
 	s.Merge(assay.FaultCount{}) // a copy of its maps
 	s.Trials = t.trialsLocked(model)
+	s.Spent.Add(s.Begun.Spent)
 	if m.closed != "" {
 		s.Parked += s.Pending - s.InFlight
 		s.Pending = s.InFlight

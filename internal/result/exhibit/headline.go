@@ -27,12 +27,15 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%.1f days", d.Hours()/24)
 }
 
+// RunLine labels the line about the run, which every headline has.
+const RunLine = "Run"
+
 // mostNamed is how many models a line of the headline names.
 const mostNamed = 5
 
-// Headline answers a reader's first questions in at most five lines: how the models rank, which
-// loss is the largest, why trials fail, which trial shows it, and the time and cost of the run. It
-// leaves out lines without text.
+// Headline answers a reader's first questions in a few lines: how the models rank, which loss is
+// the largest, why trials fail, which trial shows it, the time and cost of the run, and what it has left
+// unfinished. It leaves out lines without text.
 func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
 	for _, p := range []document.Point{
@@ -40,7 +43,9 @@ func Headline(figures *report.Analysis) (lines []document.Point) {
 		{Label: "Largest loss", Text: lossText(a.Losses)},
 		{Label: "Failures", Text: a.causesText()},
 		{Label: "To look at", Text: a.exampleText()},
-		{Label: "Run", Text: a.extentText()},
+		{Label: RunLine, Text: a.extentText()},
+		{Label: "Unfinished", Text: a.begunText()},
+		{Label: "Lost", Text: a.MissingJournal},
 	} {
 		if p.Text != "" {
 			lines = append(lines, p)
@@ -249,6 +254,17 @@ func (a analysis) exampleText() string {
 		causeText(e.Cause))
 }
 
+// doubted reports whether costs of any model may be unknown, because a run was killed.
+func (a analysis) doubted() bool { return a.Killed > 0 || a.MissingJournal != "" }
+
+// begunText says what the attempts have that have begun and have not ended, or returns "".
+func (a analysis) begunText() string {
+	if a.Begun == nil {
+		return ""
+	}
+	return a.Begun.Text
+}
+
 // extentText counts the trials that are done, and gives their time, faults, cost and warnings.
 func (a analysis) extentText() string {
 	text := fmt.Sprintf("%d of %d trials done", a.Done, a.Planned)
@@ -256,7 +272,11 @@ func (a analysis) extentText() string {
 		text += fmt.Sprintf(" (%d skipped)", a.Skipped)
 	}
 	if a.Seconds > 0 {
-		text += " in " + Duration(a.Seconds)
+		text += " in "
+		if a.AtLeast {
+			text += "at least "
+		}
+		text += Duration(a.Seconds)
 	}
 	if a.Runs > 1 {
 		text += fmt.Sprintf(" over %d runs", a.Runs)
@@ -272,12 +292,16 @@ func (a analysis) extentText() string {
 		if user.AtLeast {
 			leastOfUser = "at least "
 		}
-		if agent.AtLeast || user.AtLeast {
+		byKill := a.doubted() && r.Int(report.Unpriced)+r.Int(report.UserUnpriced) == 0
+		if (agent.AtLeast || user.AtLeast) && !byKill {
 			unpriced = append(unpriced, r.Model)
 		}
 	}
 	if a.Killed > 0 && usd > 0 {
 		unpriced = append(unpriced, assay.Counted(a.Killed, "killed run"))
+	}
+	if a.MissingJournal != "" && usd > 0 {
+		unpriced = append(unpriced, "the lost attempts")
 	}
 	cost := assay.CostText(usd, 2, unpriced...)
 	if strings.HasPrefix(cost, "$") {

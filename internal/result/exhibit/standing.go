@@ -294,7 +294,7 @@ func priceCell(s report.Standing) document.Cell {
 	case s.Price.Dollars == nil:
 		return sorted(fmt.Sprintf("over %.4f", *s.Price.Low), *s.Price.Low)
 	}
-	cell := dollars(*s.Price.Dollars, s.Unpriced > 0, "%.4f")
+	cell := dollars(*s.Price.Dollars, s.AtLeast, "%.4f")
 	if p := s.Price; p.Low != nil {
 		high := "…"
 		if p.High != nil {

@@ -65,6 +65,10 @@ type Report struct {
 
 // Analyze computes the figures of an experiment.
 func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error) {
+	left, err := db.Left(ctx) // before the attempts, so that each is in one of both
+	if err != nil {
+		return nil, err
+	}
 	snapshot, err := db.Snapshot(ctx)
 	if errors.Is(err, store.ErrDamaged) {
 		snapshot, err = "", nil
@@ -82,9 +86,12 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err := readSpeeds(runs, &b); err != nil {
 		return nil, err
 	}
-	if b.Killed, err = killed(db, runs); err != nil {
+	t, err := readTimes(db, runs, left)
+	if err != nil {
 		return nil, err
 	}
+	b.Killed = len(t.killed)
+	x.addBegun(&b, left)
 	if b.Programs, err = x.programs(ctx, db); err != nil {
 		return nil, err
 	}
@@ -102,10 +109,13 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, v.attempts(attempts), b)
+	attempts = t.note(attempts)
+	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, v.attempts(x.withBegun(attempts, left)), b)
 	if err != nil {
 		return nil, err
 	}
+	a.Seconds += t.seconds()
+	a.AtLeast = len(t.killed) > 0
 	a.Where, a.Show = x.Where.Conditions(), x.commandLine("show")
 	if a.Done == 0 {
 		filter := store.Filter{Snapshot: snapshot, OnlyFaults: true}
@@ -142,17 +152,6 @@ func (x *Experiment) faulted(
 	}
 	sum := tally.Sum()
 	return &sum, nil
-}
-
-// killed counts the runs that have not ended and are not working.
-func killed(db *store.DB, runs []store.Run) (n int, err error) {
-	worker, err := db.Worker()
-	for _, r := range runs {
-		if r.FinishedAt.IsZero() && r.ID != worker {
-			n++
-		}
-	}
-	return n, err
 }
 
 // mostLanes is the number of lanes that a report shows, from the latest runs.

@@ -63,15 +63,20 @@ type Analysis struct {
 	// Killed counts the runs that were killed or could not write their end. What they spent last may
 	// be unknown.
 	Killed int `json:"killed_runs,omitempty"`
+	// Begun has the attempts that have begun and have not ended. It is nil if there are none.
+	Begun *Begun `json:"begun,omitempty"`
+	// MissingJournal says that attempts that a run had begun are lost, or "".
+	MissingJournal string `json:"missing_journal,omitempty"`
 
 	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
 	Example *Example `json:"-"`
 	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
 	Show string `json:"-"`
-	// Runs counts the runs of the experiment. Those that have ended took Seconds together.
+	// Runs counts the runs of the experiment, which took Seconds together, or more if AtLeast is true.
 	Runs    int     `json:"-"`
 	Seconds float64 `json:"-"`
+	AtLeast bool    `json:"-"`
 	// ByReliability covers the cells of Curves. It is nil without curves.
 	ByReliability *Pivot `json:"-"`
 }
@@ -134,6 +139,19 @@ type OtherRow struct {
 	Corrected   bool          `json:"corrected"`
 }
 
+// Begun has the attempts that have begun and have not ended: those in flight, and those that a run left
+// when it was killed or stopped. Their costs are among those of their models.
+type Begun struct {
+	Attempts int `json:"attempts"`
+	Replies  int `json:"replies"`
+	// Tokens and CostUSD cover the simulated users, too. Unpriced counts the tokens with an unknown cost.
+	Tokens   int     `json:"tokens"`
+	CostUSD  float64 `json:"cost_usd"`
+	Unpriced int     `json:"unpriced_tokens"`
+	// Text says it in words.
+	Text string `json:"-"`
+}
+
 // A Fact is a name and its value.
 type Fact struct {
 	Name  string `json:"name"`
@@ -148,9 +166,12 @@ type Beside struct {
 	Runs    int
 	Seconds float64
 	Killed  int // runs that were killed
-	Lanes   []Lane
-	Others  []Other
-	Facts   []Fact
+	// Begun has the attempts that have begun and have not ended. They are among the attempts, too.
+	Begun          *Begun
+	MissingJournal string
+	Lanes          []Lane
+	Others         []Other
+	Facts          []Fact
 	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such
 	// as runs. They are called after all attempts were read, and may be nil.
 	Unread, UnreadRows func() int
@@ -192,6 +213,11 @@ func (d Design) Analyze(
 	}
 	cells := counts.cells
 	models := byModel(cells)
+	if b.Killed > 0 || b.MissingJournal != "" {
+		for _, m := range models {
+			m.doubted = true
+		}
+	}
 	population := from.describe()
 	stopped := 0
 	for _, n := range b.Skipped {
@@ -209,7 +235,8 @@ func (d Design) Analyze(
 		Variants: compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
 		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings, Speed: b.Speed,
 		Main: grid(models, []string{model}, mainMeasures...),
-		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed,
+		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed, Begun: b.Begun,
+		MissingJournal: b.MissingJournal,
 	}
 	a.Population = population
 	a.Skipped = stopped

@@ -317,7 +317,7 @@ var (
 		dollars(costs, unpriced))
 	CostPerTrial = measure("usd_per_trial", "per trial", AsDollars+"%.5f",
 		"the same money divided by the trials of the table of models", nil).ofModel(func(s *Standing) Value {
-		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.Unpriced > 0}
+		return Value{Known: s.PerTrial > 0, Number: s.PerTrial, AtLeast: s.AtLeast}
 	})
 	CostPerFull = measure("cost_per_full_success", "$ a success", AsDollars+"%.4f",
 		"the money of all attempts at the trials of the table of models, divided by their full successes",
@@ -325,7 +325,7 @@ var (
 		if s.Price == nil || s.Price.Dollars == nil {
 			return Value{}
 		}
-		return Value{Known: true, Number: *s.Price.Dollars, AtLeast: s.Unpriced > 0}
+		return Value{Known: true, Number: *s.Price.Dollars, AtLeast: s.AtLeast}
 	})
 	Unpriced = measure("unpriced_tokens", "unpriced", "%.0f",
 		"tokens with an unknown cost, which dollars leave out",

@@ -164,8 +164,13 @@ func mostFrequentOf(of tagKind) func(*tally) Value {
 // dollars is an amount of money, of which some may be unknown.
 func dollars(of, unpriced amountKind) func(*tally) Value {
 	return func(t *tally) Value {
-		return Value{Known: true, Number: t.amounts[of] / 1e9, AtLeast: t.amounts[unpriced] > 0}
+		return Value{Known: true, Number: t.amounts[of] / 1e9, AtLeast: t.leastCost(of, unpriced)}
 	}
+}
+
+// leastCost reports whether some of an amount of money may be unknown.
+func (t *tally) leastCost(of, unpriced amountKind) bool {
+	return t.amounts[unpriced] > 0 || t.doubted && t.amounts[of] > 0
 }
 
 // as returns the measure with another style of JSON.

@@ -50,6 +50,8 @@ type Standing struct {
 	// that it has no upper limit.
 	Price    *stat.Price `json:"usd_per_success"`
 	Unpriced int         `json:"unpriced_tokens,omitempty"`
+	// AtLeast is true if some of the model's costs are unknown, at whatever trials.
+	AtLeast bool `json:"usd_at_least,omitempty"`
 	// PerTrial is the same money divided by the common trials.
 	PerTrial float64 `json:"usd_per_trial,omitempty"`
 	// Selected is the reason why the missing trials may differ from the ones that are done, such as
@@ -181,7 +183,7 @@ func (f *field) standing(m *cell) Standing {
 	}
 	if usd > 0 {
 		s.Price, s.PerTrial = new(all.price()), usd/float64(all.n(done))
-		if s.Unpriced > 0 {
+		if s.AtLeast = m.leastCost(costs, unpriced); s.AtLeast {
 			s.Price.High = nil
 		}
 	}

@@ -161,6 +161,8 @@ type tally struct {
 	met        assay.FaultCount  // by all attempts
 	// spent has the dollars of the attempts at each task of the trials that models have in common.
 	spent map[task]float64
+	// doubted is true if a run was killed, so that some of the money may be unknown.
+	doubted bool
 	// blocked counts trials without an outcome by the first of [contentFaults] that they have met.
 	blocked [len(contentFaults)]int
 }

@@ -135,10 +135,10 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		},
 		{
 			"price", "Some costs are unknown", "There is no price, the endpoint does not report how " +
-				"many tokens replies use, or requests broke off, timed out or were stopped after the " +
-				"endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
+				"many tokens replies use, or requests broke off, timed out or were stopped, or their " +
+				"run was killed, after the endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
 				"that was billed. Prices in the providers file or a price list apply to later attempts.",
-			costless(models),
+			costless(models, b.Killed),
 		},
 		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
@@ -213,17 +213,21 @@ func doubtful(m *cell) string {
 	return text
 }
 
-// costless returns the models with unknown costs, unless all costs are unknown.
-func costless(models []*cell) []string {
+// costless returns the models and killed runs with unknown costs, unless all costs are unknown.
+func costless(models []*cell, killed int) (where []string) {
 	if total := sum(models); total.amounts[costs] == 0 {
 		return nil
 	}
-	return perModel(models, func(m *cell) string {
+	where = perModel(models, func(m *cell) string {
 		if m.amounts[unpriced] == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%.0f tokens", m.amounts[unpriced])
+		return fmt.Sprintf("up to %.0f tokens", m.amounts[unpriced])
 	})
+	if killed > 0 {
+		where = append(where, assay.Counted(killed, "killed run"))
+	}
+	return where
 }
 
 func incomplete(models []*cell, b Beside) []string {

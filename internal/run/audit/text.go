@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // String describes the result and lists the first problems.
@@ -32,12 +33,17 @@ func (r *Report) String() string {
 	for _, why := range slices.Sorted(maps.Keys(r.Unjudged)) {
 		fmt.Fprintf(&b, "%d scores are not proved: %s\n", r.Unjudged[why], why)
 	}
+	if r.Unfinished > 0 {
+		fmt.Fprintf(&b, "its journal has %s without an end, with replies of models: %d\n",
+			assay.Counted(r.Unfinished, "attempt"), r.Replies)
+	}
 	for _, n := range []struct {
 		n    int
 		text string
 	}{
 		{r.Deleted, "attempts were deleted on purpose"},
 		{r.Dropped, "transcripts were deleted on purpose"},
+		{int(r.Torn), "bytes at the end of the journal are torn, as a power cut leaves them; nothing was acted on that they say"},
 		{r.Lost, "transcripts were lost before, and a recovery kept their attempts"},
 	} {
 		if n.n > 0 {
@@ -52,6 +58,8 @@ func (r *Report) String() string {
 			problems, r.Mark)
 	case r.Damaged():
 		fmt.Fprintf(&b, "%s: the store is damaged.\n", problems)
+	case len(r.Problems) > 0 && !slices.ContainsFunc(r.Problems, func(p store.Problem) bool { return p.Check != "journal" }):
+		fmt.Fprintf(&b, "%s with the journal; the store itself is whole.\n", problems)
 	case len(r.Problems) > 0:
 		fmt.Fprintf(&b, "%s: the store is as it was written, but its contents cannot be right.\n",
 			problems)

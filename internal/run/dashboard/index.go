@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -33,6 +34,8 @@ type index struct {
 	// been read for the first time.
 	snapshot string
 	loaded   bool
+	// journalAt is when the journal had changed whose attempts the recount has.
+	journalAt time.Time
 	// trouble is why the store could not be read for the first time.
 	trouble string
 }
@@ -142,6 +145,7 @@ func newIndex(r *job.Recount) *index {
 }
 
 func (x *index) reset() {
+	x.journalAt = time.Time{}
 	x.recount.Reset()
 	x.empty()
 }
@@ -195,6 +199,26 @@ func (x *index) follow(ctx context.Context, db *store.DB) error {
 	x.locked(flush)
 	x.locked(func() { x.snapshot, x.loaded, x.trouble = news.Snapshot, true, "" })
 	return nil
+}
+
+// readJournal counts the attempts that runs have left unfinished, if there may be others than before.
+// A run knows its own.
+func (x *index) readJournal(ctx context.Context, db *store.DB, run *live.Progress) error {
+	if run != nil {
+		x.locked(func() { x.recount.Begun(nil) })
+		x.journalAt = time.Time{}
+		return nil
+	}
+	at := db.JournalAt()
+	if !x.isLoaded() || at.Equal(x.journalAt) {
+		return nil
+	}
+	left, err := db.Left(ctx)
+	if err == nil {
+		x.locked(func() { x.recount.Begun(left.Attempts) })
+		x.journalAt = at
+	}
+	return err
 }
 
 func (x *index) locked(do func()) {

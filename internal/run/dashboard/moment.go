@@ -111,6 +111,7 @@ func (s *Server) look(ctx context.Context) *moment {
 	if err := s.ask(ctx, m); !errors.Is(err, session.ErrNoRun) {
 		note(err)
 	}
+	note(s.index.readJournal(ctx, s.db, m.Run))
 	if m.Run == nil && m.Runs > 0 {
 		m.Strips, err = session.StripsOf(m.Last)
 		note(err)
@@ -121,8 +122,12 @@ func (s *Server) look(ctx context.Context) *moment {
 	for _, name := range models {
 		m.Standing.Add(tally.Standing(name))
 	}
-	if m.Run != nil && m.Run.Planned == m.Planned {
+	switch {
+	case m.Run != nil && m.Run.Planned == m.Planned:
 		m.Standing = m.Run.Standing
+	case m.Run != nil:
+		m.Begun = m.Run.Begun
+		m.Spent.Add(m.Begun.Spent)
 	}
 	s.index.describe(m)
 	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()

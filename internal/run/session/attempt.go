@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // engineConfig connects the engine to the pools, the store and the gate.
@@ -94,7 +95,7 @@ func (p *places) add(place int) {
 // recall finds out how the experiment stands before the run, and which trials the run leaves out:
 // those that are done, or those that the user did not choose. It decides about the attempts that
 // earlier runs have left.
-func (s *Session) recall(ctx context.Context, left *journal) error {
+func (s *Session) recall(ctx context.Context, left *store.Journal) error {
 	r, err := s.recount(ctx)
 	if err != nil {
 		return err
@@ -215,8 +216,12 @@ func (s *Session) waits(t *assay.Trial) bool {
 	return true
 }
 
-// save stores an attempt and then writes its episode next to the log if it is selected.
+// save stores an attempt and then writes its episode next to the log if it is selected. One that was
+// interrupted and has replies stays in the journal.
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
+	if a.FaultKind == assay.Interrupted && s.leaves(a.ID) {
+		return nil
+	}
 	began := time.Now()
 	err := s.db.Save(ctx, a, t)
 	if s.coordinator != nil {
@@ -224,10 +229,10 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 	}
 	switch {
 	case err == nil:
+		s.journal.Write(store.JournalEntry{ID: a.ID, Over: true})
 		for _, stop := range s.tally.Save(a) {
 			s.note(stop.String())
 		}
-		s.journal.write(entry{ID: a.ID, Over: true})
 		if a.FaultKind != assay.Interrupted {
 			s.saved(a, t, began)
 		}
@@ -253,10 +258,11 @@ func (s *Session) event(e engine.Event) {
 		s.stopper.End(e.Trial, nil)
 		s.tally.Drop(e.Trial.Cell)
 		s.flights.end(e.Trial.ID)
-		if e.Err != nil { // the run ends
+		switch {
+		case e.Err != nil: // the run ends
 			s.drainPools()
-		} else {
-			s.journal.write(entry{ID: e.Trial.ID, Over: true})
+		case !s.leaves(e.Trial.ID):
+			s.journal.Write(store.JournalEntry{ID: e.Trial.ID, Over: true})
 		}
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)

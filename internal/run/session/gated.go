@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // errAttemptOver ends the requests that an attempt has left behind.
@@ -39,7 +40,7 @@ func newGate(ctx context.Context, s *Session, trial *assay.Trial) *gated {
 	g.ctx, g.end = context.WithCancelCause(ctx)
 	if g.kept = s.keeps(trial.Model); g.kept {
 		var replies int
-		replies, g.bill = s.journal.rewind(trial.ID)
+		replies, g.bill = s.journal.Rewind(trial.ID)
 		g.began = replies >= 0
 		s.resumed.attempt(replies)
 	}
@@ -47,7 +48,7 @@ func newGate(ctx context.Context, s *Session, trial *assay.Trial) *gated {
 }
 
 // Rewind lets another worker begin the attempt again, with the replies so far.
-func (g *gated) Rewind() { g.session.journal.rewind(g.trial.ID) }
+func (g *gated) Rewind() { g.session.journal.Rewind(g.trial.ID) }
 
 // Chat implements [assay.Provider].
 func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
@@ -67,7 +68,7 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	}
 	defer g.asking.Done()
 	if most > 0 {
-		g.session.journal.write(entry{ID: g.trial.ID, Asked: most})
+		g.session.journal.Write(store.JournalEntry{ID: g.trial.ID, Asked: most})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -80,10 +81,10 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	e.Asked = -most
 	switch {
 	case g.kept && err == nil:
-		e.Reply = &reply{To: to, Began: began, Ended: time.Now(), Response: *resp}
-		g.session.journal.keep(e)
+		e.Reply = &store.JournalReply{To: to, Began: began, Ended: time.Now(), Response: *resp}
+		g.session.journal.Keep(e)
 	case most > 0 || e.Spent != nil:
-		g.session.journal.write(e)
+		g.session.journal.Write(e)
 	}
 	g.answered(req, resp)
 	return resp, err
@@ -103,13 +104,13 @@ func (b *bill) add(r *assay.Response) {
 	b.used, b.cost = b.used.Add(r.Usage), assay.RoundUSD(b.cost+r.Cost)
 }
 
-func (b *bill) entry(id assay.TrialID, user bool) entry {
+func (b *bill) entry(id assay.TrialID, user bool) store.JournalEntry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used == (assay.Usage{}) {
-		return entry{ID: id, User: user}
+		return store.JournalEntry{ID: id, User: user}
 	}
-	return entry{ID: id, User: user, Spent: &b.used, Cost: b.cost}
+	return store.JournalEntry{ID: id, User: user, Spent: &b.used, Cost: b.cost}
 }
 
 // ask sends a request through the lanes of its model.
@@ -138,7 +139,7 @@ func (g *gated) identify(req *assay.Request) uint64 {
 // replay returns the reply to a request that was asked before the run was killed, or a worker lost.
 func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 	s := g.session
-	r, lost := s.journal.replay(g.trial.ID, req.User, to)
+	r, lost := s.journal.Replay(g.trial.ID, req.User, to)
 	if lost > 0 {
 		s.resumed.differs(lost)
 		s.note("an attempt went on differently than before its run was killed or its worker was lost, " +
@@ -157,13 +158,14 @@ func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 
 // mayCost reports whether a request may cost money.
 func (g *gated) mayCost(req *assay.Request) bool {
-	model := g.trial.Model
 	if req.User {
-		model = req.Model
+		return g.session.mayCost(req.Model)
 	}
-	return slices.ContainsFunc(g.session.pools.Configs[model], func(c lane.Config) bool {
-		return !c.Price.Free()
-	})
+	return g.session.mayCost(g.trial.Model)
+}
+
+func (s *Session) mayCost(model string) bool {
+	return slices.ContainsFunc(s.pools.Configs[model], func(c lane.Config) bool { return !c.Price.Free() })
 }
 
 // begin permits a request, which has to be Done. The first one that may cost money, or whose reply is
@@ -183,7 +185,7 @@ func (g *gated) begin(paid bool) error {
 	if (paid || g.kept) && !g.began {
 		g.began = true
 		s := g.session
-		s.journal.write(entry{Trial: g.trial, Round: s.options.Retry[g.trial.ID], At: time.Now().UTC()})
+		s.journal.Write(store.JournalEntry{Trial: g.trial, Round: s.options.Retry[g.trial.ID], At: time.Now().UTC()})
 	}
 	return nil
 }
@@ -215,7 +217,7 @@ func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *
 	case g.kept && resp.Message.Role != "":
 		replies.add(resp)
 	case resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}):
-		g.session.journal.write(entry{
+		g.session.journal.Write(store.JournalEntry{
 			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User,
 		})
 	}

@@ -6,6 +6,7 @@ import "github.com/assay-eval/assay/internal/run/live"
 func (s *Session) progress() live.Progress {
 	p := s.meter.progress()
 	p.Run, p.Experiment, p.Budget = s.id, s.Experiment.Name, s.stopper.Budgets()
+	s.tally.Begun(s.begun(true))
 	for _, m := range s.Experiment.Models {
 		p.Models = append(p.Models, s.modelState(m))
 	}

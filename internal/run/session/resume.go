@@ -96,70 +96,35 @@ func sameFunction(a, b assay.Function) bool {
 	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 }
 
-// readLeft reads the attempts that earlier runs have left in the journal. It returns them without
-// those that the store has, or whose runs it does not know.
-func (s *Session) readLeft(ctx context.Context) (*journal, error) {
-	left := newJournal(journalPath(s.options.Store), entry{}, func(error) {})
-	if err := left.read(); err != nil {
-		return nil, fmt.Errorf("read what earlier runs have left: %w", err)
-	}
-	if len(left.open) == 0 {
-		return left, nil
-	}
-	runs, err := s.db.Runs(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	known := make(map[assay.RunID]bool)
-	for _, r := range runs {
-		known[r.ID] = true
-	}
-	for id, o := range left.open {
-		saved, err := s.isSaved(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		if saved || !known[o.of.Run] {
-			delete(left.open, id)
-		}
-	}
-	return left, nil
-}
-
-// isSaved reports whether the store has an attempt that a journal did not live to see saved.
-func (s *Session) isSaved(ctx context.Context, o *openAttempt) (bool, error) {
-	for saved, err := range s.db.Attempts(ctx, store.Filter{Trial: o.trial.ID, All: true}) {
-		if err != nil {
-			return false, err
-		}
-		if !saved.FinishedAt.Before(o.began) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // resume decides about the attempts that earlier runs have left: those that this run can go on with
 // stay in its journal, and those of other experiments with replies, for their next run. What the
 // others have cost is saved.
-func (s *Session) resume(ctx context.Context, left *journal, r *job.Recount) error {
-	for id, o := range left.open {
-		planned, pending := r.Stands(id)
-		resumes := pending && s.keeps(o.trial.Model) && o.round == s.options.Retry[id]
-		if resumes || len(o.replies) > 0 && o.of.Experiment != s.Experiment.Name {
+func (s *Session) resume(ctx context.Context, left *store.Journal, r *job.Recount) error {
+	s.elsewhere = make(map[assay.TrialID]bool)
+	var ended job.Begun
+	for _, u := range left.Unfinished(false) {
+		planned, pending := r.Stands(u.ID)
+		resumes := pending && s.keeps(u.Model) && u.Round == s.options.Retry[u.ID]
+		if resumes || u.Replies > 0 && u.Experiment != s.Experiment.Name {
+			s.elsewhere[u.ID] = !planned
 			continue
 		}
-		a, err := s.saveBill(ctx, o)
+		a, err := s.saveBill(ctx, &u)
 		if err != nil {
-			return fmt.Errorf("save what run %s has cost: %w", o.of.Run, err)
+			return fmt.Errorf("save what run %s has cost: %w", u.Run, err)
 		}
 		if a != nil && planned {
 			s.tally.Save(a)
 		}
-		delete(left.open, id)
+		if u.Replies > 0 {
+			ended.Add(job.BegunBy(u))
+		}
+		left.Forget(u.ID)
 	}
-	if len(left.open) == 0 {
-		return left.discard()
+	if ended.Attempts > 0 {
+		s.note(fmt.Sprintf("%s of earlier runs cannot go on, because of other settings or because their "+
+			"trials are done: their %d replies are dropped, and what they have cost is stored",
+			assay.Counted(ended.Attempts, "attempt"), ended.Replies))
 	}
 	return nil
 }
@@ -172,15 +137,12 @@ func (s *Session) keeps(model string) bool {
 }
 
 // saveBill saves an attempt that will not be continued, if it has cost money or may have.
-func (s *Session) saveBill(ctx context.Context, o *openAttempt) (*assay.Attempt, error) {
-	a := o.bill
-	if a.UnpricedTokens += max(0, o.asked); !a.Paid() {
+func (s *Session) saveBill(ctx context.Context, u *store.Unfinished) (*assay.Attempt, error) {
+	if !u.Paid() {
 		return nil, nil
 	}
-	a.Trial, a.Run, a.Experiment, a.Program = o.trial, o.of.Run, o.of.Experiment, o.of.Program
-	a.Round, a.Templates = o.round, episode.TemplatesHash
-	a.FaultKind, a.FaultDetail = assay.Interrupted, "its run was killed, or could not save it"
-	a.StartedAt, a.FinishedAt = o.began, time.Now().UTC()
+	a := u.Attempt
+	a.Templates, a.FinishedAt = episode.TemplatesHash, time.Now().UTC()
 	err := s.db.Save(ctx, &a, new(assay.Transcript))
 	if errors.Is(err, store.ErrUnknownRun) || errors.Is(err, store.ErrInvalid) {
 		s.note("an attempt of an earlier run cannot be saved: " + err.Error())
@@ -190,11 +152,11 @@ func (s *Session) saveBill(ctx context.Context, o *openAttempt) (*assay.Attempt,
 }
 
 // leftText describes the attempts that this run goes on with, or returns "".
-func (s *Session) leftText(left *journal) string {
+func (s *Session) leftText(left *store.Journal) string {
 	attempts, replies := 0, 0
-	for _, o := range left.open {
-		if len(o.replies) > 0 && o.of.Experiment == s.Experiment.Name {
-			attempts, replies = attempts+1, replies+len(o.replies)
+	for _, u := range left.Unfinished(false) {
+		if u.Replies > 0 && u.Experiment == s.Experiment.Name {
+			attempts, replies = attempts+1, replies+u.Replies
 		}
 	}
 	if attempts == 0 {
@@ -204,21 +166,35 @@ func (s *Session) leftText(left *journal) string {
 		"replies of models so far: " + strconv.Itoa(replies)
 }
 
-// openJournal begins the journal of a run with the attempts that are left.
-func (s *Session) openJournal(left *journal) *journal {
-	j := newJournal(left.path,
-		entry{Run: s.id, Experiment: s.Experiment.Name, Program: s.options.Program},
+// openJournal begins the journal of the run with the attempts that are left. A run with nothing to
+// write into one has none.
+func (s *Session) openJournal(ctx context.Context, left *store.Journal) error {
+	if !left.Exists() && !slices.ContainsFunc(s.Experiment.Asked(), func(model string) bool {
+		return s.keeps(model) || s.mayCost(model)
+	}) {
+		return nil
+	}
+	failed := false
+	left.Continue(
+		store.JournalEntry{Run: s.id, Experiment: s.Experiment.Name, Program: s.options.Program},
 		func(err error) {
+			failed = true
 			s.note("if this run is killed or cannot save its attempts, their replies and their cost are " +
 				"lost: " + err.Error())
 		})
-	j.file, j.open = left.file, left.open
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.file != nil {
-		if err := j.renew(); err != nil {
-			j.fail(err)
-		}
+	if failed {
+		return nil
 	}
-	return j
+	return s.db.MarkJournal(ctx, s.id, 0)
+}
+
+// leaves reports whether an attempt that was interrupted stays in the journal, so that it goes on when
+// its trial runs again.
+func (s *Session) leaves(id assay.TrialID) bool { return s.journal.Replies(id) > 0 }
+
+// begun returns the attempts at trials of the experiment that have begun and are not in the store.
+func (s *Session) begun(works bool) []store.Unfinished {
+	return slices.DeleteFunc(s.journal.Unfinished(works), func(u store.Unfinished) bool {
+		return s.elsewhere[u.ID]
+	})
 }

@@ -131,9 +131,11 @@ type Session struct {
 	troubles *troubles
 	starters *starters
 	unsaved  atomic.Int32 // attempts that could not be saved
-	journal  *journal
-	resumed  resumed
-	noted    sync.Map // things that the user knows: faults of lanes, deviations of models
+	journal  *store.Journal
+	// elsewhere has the attempts in the journal at trials that this experiment does not plan.
+	elsewhere map[assay.TrialID]bool
+	resumed   resumed
+	noted     sync.Map // things that the user knows: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -161,7 +163,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
 		strips:   strips{step: 1},
 		troubles: newTroubles(), starters: newStarters(pools.Agents),
-		log: slog.New(slog.DiscardHandler), journal: &journal{broke: true}, // until the run has begun
+		log: slog.New(slog.DiscardHandler), journal: new(store.Journal), // until the run has begun
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
@@ -176,10 +178,12 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	defer s.pools.Close()
 	s.db, s.locked = db, db.Locked
-	left, err := s.readLeft(ctx)
+	left, err := db.Journal(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ended := false
+	defer func() { left.Close(ended) }()
 	if err := s.pools.Recall(ctx, db); err != nil {
 		return nil, err
 	}
@@ -208,7 +212,8 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 			return nil, err
 		}
 		s.announce(before)
-		return s.finish(ctx, engine.Summary{}, nil)
+		sum, err := s.finish(ctx, engine.Summary{}, nil)
+		return sum, errors.Join(err, db.DropJournal(ctx, left))
 	}
 	forecast, err := s.Forecast(ctx, db, s.pools, pending, s.options.SimLatency)
 	if err != nil {
@@ -231,8 +236,10 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, closeRunners())
 	}
-	s.journal = s.openJournal(left)
-	defer s.journal.close()
+	if err := s.openJournal(ctx, left); err != nil {
+		return nil, errors.Join(err, closeRunners())
+	}
+	s.journal = left
 	s.openLog()
 	if text := s.leftText(left); text != "" {
 		s.note(text)
@@ -241,8 +248,10 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		s.note(note)
 	}
 	s.announce(before)
-	summary, err := s.work(ctx, runners, closeRunners)
-	return s.finish(ctx, summary, err)
+	ran, err := s.work(ctx, runners, closeRunners)
+	sum, err := s.finish(ctx, ran, err)
+	ended = err == nil
+	return sum, err
 }
 
 // openSentLog returns the function that notes what lanes with limits send, for the next run, and one
@@ -393,7 +402,7 @@ func (s *Session) work(
 // unsavedText describes attempts that could not be saved.
 func (s *Session) unsavedText(n int) string {
 	text := assay.Counted(n, "attempt") + " could not be saved: their trials stay pending"
-	if s.journal.owes() {
+	if s.journal.Owes() {
 		text += ", and the next run stores what they have cost"
 	}
 	return text

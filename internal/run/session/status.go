@@ -45,6 +45,8 @@ type Status struct {
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
 	// Stillness comes from the summary of the latest run.
 	Stillness string `json:"stillness,omitempty"`
+	// MissingJournal is set if the attempts that an earlier run had begun are lost.
+	MissingJournal *store.MissingJournal `json:"missing_journal,omitempty"`
 	// Users are the models behind the simulated users of all attempts.
 	Users []store.UserUse `json:"users,omitempty"`
 	// ParkedFor counts parked trials by the reason.
@@ -84,10 +86,16 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		return s, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	left, err := db.Left(ctx) // before the attempts, so that each is in one of both
+	if err != nil {
+		return s, err
+	}
 	count, err := j.Recount(ctx, db, j.Rules(), nil)
 	if err != nil {
 		return s, err
 	}
+	begun := count.Planned(left.Attempts)
+	count.Tally.Begun(begun)
 	runs, err := Follow(ctx, db, e.Name, j.Experiment.Models, count.Tally)
 	if err != nil {
 		return s, err
@@ -122,6 +130,8 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
+	s.addUsers(begun)
+	s.MissingJournal = left.Missing
 	counts, err := reading.Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return s, err
@@ -131,6 +141,25 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	}
 	s.Unread = db.Skipped()
 	return s, nil
+}
+
+// addUsers adds what simulated users have used in attempts that have not ended.
+func (s *Status) addUsers(begun []store.Unfinished) {
+	for _, u := range begun {
+		if u.UserRequests == 0 {
+			continue
+		}
+		at := slices.IndexFunc(s.Users, func(x store.UserUse) bool { return x.Model == u.UserModel })
+		if at < 0 {
+			at = len(s.Users)
+			s.Users = append(s.Users, store.UserUse{Model: u.UserModel})
+		}
+		x := &s.Users[at]
+		x.Requests += u.UserRequests
+		x.Tokens += u.UserInputTokens + u.UserOutputTokens
+		x.Unpriced += u.UserUnpricedTokens
+		x.CostUSD = assay.RoundUSD(x.CostUSD + u.UserCostUSD)
+	}
 }
 
 // CostText spells what the attempts on disk cost. It names the models and runs whose costs are not

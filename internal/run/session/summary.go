@@ -32,9 +32,11 @@ type Summary struct {
 	// Unsaved counts the attempts that could not be saved. Their trials stay pending.
 	Unsaved int `json:"unsaved,omitempty"`
 	Usage
-	// Resumed counts the attempts of earlier runs that this one went on with.
-	Resumed Resumed `json:"resumed,omitzero"`
-	Wall    float64 `json:"wall_s"`
+	// Resumed counts the attempts of earlier runs that this one went on with, and Begun those that the
+	// next run goes on with.
+	Resumed Resumed   `json:"resumed,omitzero"`
+	Begun   job.Begun `json:"begun,omitzero"`
+	Wall    float64   `json:"wall_s"`
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
@@ -154,6 +156,11 @@ func (s *Session) end(ctx context.Context, sum *Summary) error {
 	if err != nil {
 		return fmt.Errorf("encode summary: %w", err)
 	}
+	if left := s.journal.Unfinished(false); len(left) > 0 {
+		if err := s.db.MarkJournal(ctx, s.id, len(left)); err != nil {
+			return err
+		}
+	}
 	return s.db.EndRun(ctx, s.id, b)
 }
 
@@ -184,7 +191,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
 		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
-		Resumed: s.resumed.Resumed, Wall: wall.Seconds(),
+		Resumed: s.resumed.Resumed, Begun: job.BegunBy(s.begun(false)...), Wall: wall.Seconds(),
 		Stopped: ran.Stopped, Cancelled: ran.Cancelled, NotRun: ran.Skipped,
 		StoppedEarly: s.tally.Stops(), Closed: closed,
 		Exhausted: s.stopper.Exhausted(),

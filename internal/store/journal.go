@@ -1,4 +1,4 @@
-package session
+package store
 
 import (
 	"bufio"
@@ -20,28 +20,30 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // mostJournal is the size in bytes at which a journal is written anew, with open attempts only. It is
 // larger if these take much.
 const mostJournal = 16 << 20
 
-// A journal is a file next to the store about the attempts that are not in the store: those in
-// flight, and those that could not be saved. It has what they have cost so far, and the replies of
-// bare models. The next run on the store goes on with these attempts, or saves their cost.
+// A Journal is a file next to the store about the attempts that have begun and are not in the store:
+// those in flight, those that a run left when it was killed or stopped, and those that could not be
+// saved. It has what they have cost so far, and the replies of bare models. The next run on the store
+// goes on with these attempts, or saves their cost.
 //
 // A kill takes nothing away that was written, so only replies are synced, which have to survive a
-// power cut, too. It is safe for concurrent use.
-type journal struct {
+// power cut, too. The zero value ignores everything. It is safe for concurrent use.
+type Journal struct {
 	path   string
 	failed func(error) // called once
 
-	mu    sync.Mutex // guards the fields below
-	head  entry
-	file  *os.File // nil before the first entry, and after a failure
-	size  int64    // of the file
-	broke bool
+	mu   sync.Mutex // guards the fields below
+	head JournalEntry
+	file *os.File // nil without a file
+	size int64    // of the file
+	// writes is true from [Journal.Continue] until [Journal.Close] or a failure.
+	writes bool
+	health Health
 	// renewed is the size with which the file began.
 	renewed int64
 	open    map[assay.TrialID]*openAttempt
@@ -55,7 +57,7 @@ type journal struct {
 
 // A replyGroup has replies that are flushed together.
 type replyGroup struct {
-	entries []entry
+	entries []JournalEntry
 	lines   []byte // the entries as JSON
 	onDisk  bool
 }
@@ -68,8 +70,8 @@ const (
 	mostLull = 500 * time.Millisecond
 )
 
-// An entry is a line of a journal.
-type entry struct {
+// A JournalEntry is a line of a journal.
+type JournalEntry struct {
 	// Run is the run of the attempts that begin after this entry.
 	Run        assay.RunID `json:"run,omitempty"`
 	Experiment string      `json:"experiment,omitempty"`
@@ -83,18 +85,18 @@ type entry struct {
 	// Asked is the most tokens that a turn can use that begins, or less than 0 if it has ended.
 	Asked int `json:"asked,omitempty"`
 	// Spent is what a request has used, and Cost what it has cost. User tells for whom.
-	Spent *assay.Usage `json:"spent,omitempty"`
-	Cost  float64      `json:"cost,omitempty"`
-	User  bool         `json:"user,omitempty"`
-	Reply *reply       `json:"reply,omitempty"`
+	Spent *assay.Usage  `json:"spent,omitempty"`
+	Cost  float64       `json:"cost,omitempty"`
+	User  bool          `json:"user,omitempty"`
+	Reply *JournalReply `json:"reply,omitempty"`
 	// Packed has entries, one a line, compressed together.
 	Packed []byte `json:"packed,omitempty"`
 	// Over says that the attempt is in the store.
 	Over bool `json:"over,omitempty"`
 }
 
-// A reply is a turn whose reply has arrived.
-type reply struct {
+// A JournalReply is a turn whose reply has arrived.
+type JournalReply struct {
 	// To identifies the request: see [question].
 	To       uint64
 	Began    time.Time
@@ -104,10 +106,11 @@ type reply struct {
 
 // An openAttempt is an attempt that has begun and is not in the store.
 type openAttempt struct {
-	of      entry // of its run
+	of      JournalEntry // of its run
 	trial   assay.Trial
 	round   int
 	began   time.Time
+	latest  time.Time // when the latest reply came
 	bill    assay.Attempt
 	asked   int
 	replies []place
@@ -123,17 +126,53 @@ type place struct {
 	used bool // in this pass through the attempt
 }
 
-func newJournal(path string, head entry, failed func(error)) *journal {
-	j := &journal{
-		path: path, head: head, failed: failed, open: make(map[assay.TrialID]*openAttempt),
-		packer: newPacker(),
-	}
+// Health says what is wrong with the lines of a journal.
+type Health struct {
+	// Torn counts the bytes at the end that no sync has covered, as a power cut leaves them. Nothing
+	// was acted on that they say.
+	Torn int64
+	// Changed counts the lines that differ from their checksums though they were on disk.
+	Changed int
+}
+
+// ReadJournal reads what runs have left in the journal at a path, which may be missing. Lines that
+// are torn or changed are left out.
+func ReadJournal(path string) (*Journal, error) {
+	j := &Journal{path: path, open: make(map[assay.TrialID]*openAttempt)}
 	j.progress.L = &j.mu
-	return j
+	if err := j.read(); err != nil {
+		return nil, fmt.Errorf("read what earlier runs have left: %w", err)
+	}
+	return j, nil
+}
+
+// Exists reports whether the journal has a file.
+func (j *Journal) Exists() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file != nil
+}
+
+// Health returns what was wrong with the file when it was read.
+func (j *Journal) Health() Health { return j.health }
+
+// Continue begins to write about the attempts of a run, and those that are left. Failed is called once
+// if the journal cannot be written; then it ignores everything.
+func (j *Journal) Continue(head JournalEntry, failed func(error)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.head, j.failed, j.packer, j.writes = head, failed, newPacker(), true
+	for _, o := range j.open { // their requests have ended with their run
+		o.bill.UnpricedTokens += max(0, o.asked)
+		o.asked = 0
+	}
+	if err := j.renew(); err != nil {
+		j.fail(err)
+	}
 }
 
 // apply changes the open attempts by an entry at a place of the file.
-func (j *journal) apply(e entry, at place) {
+func (j *Journal) apply(e JournalEntry, at place) {
 	switch {
 	case e.Run != "":
 		j.head = e
@@ -152,6 +191,7 @@ func (j *journal) apply(e entry, at place) {
 	}
 	o.asked += e.Asked
 	if e.Reply != nil {
+		o.latest = e.Reply.Ended
 		at.to, at.user = e.Reply.To, e.User
 		o.replies = append(o.replies, at)
 		if e.User {
@@ -166,26 +206,26 @@ func (j *journal) apply(e entry, at place) {
 	}
 }
 
-// write adds an entry. A run goes on without its journal.
-func (j *journal) write(e entry) {
+// Write adds an entry. A run goes on without its journal.
+func (j *Journal) Write(e JournalEntry) {
 	line, err := encodeLine(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.writeLocked(e, line, err)
 }
 
-func (j *journal) writeLocked(e entry, line []byte, err error) {
+func (j *Journal) writeLocked(e JournalEntry, line []byte, err error) {
 	if at, ok := j.addLocked(line, err); ok {
 		j.apply(e, at)
 	}
 }
 
 // addLocked adds a line to the file, unless it cannot be encoded. After an error there is no journal.
-func (j *journal) addLocked(line []byte, err error) (at place, ok bool) {
-	if j.broke {
+func (j *Journal) addLocked(line []byte, err error) (at place, ok bool) {
+	if !j.writes {
 		return at, false
 	}
-	if err == nil && (j.file == nil || j.size > mostJournal+2*j.renewed) {
+	if err == nil && j.size > mostJournal+2*j.renewed {
 		err = j.renew()
 	}
 	if err == nil {
@@ -197,23 +237,23 @@ func (j *journal) addLocked(line []byte, err error) (at place, ok bool) {
 	return at, err == nil
 }
 
-func (j *journal) fail(err error) {
-	if !j.broke {
-		j.broke = true
+func (j *Journal) fail(err error) {
+	if j.writes {
+		j.writes = false
 		j.failed(err)
 	}
 }
 
-// keep adds an entry with a reply, and returns when it is on disk. One caller flushes for all that
+// Keep adds an entry with a reply, and returns when it is on disk. One caller flushes for all that
 // wait.
-func (j *journal) keep(e entry) {
+func (j *Journal) Keep(e JournalEntry) {
 	line, err := json.Marshal(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
 		j.fail(err)
 	}
-	if j.broke {
+	if !j.writes {
 		return
 	}
 	if j.group == nil {
@@ -222,7 +262,7 @@ func (j *journal) keep(e entry) {
 	g := j.group
 	g.entries = append(g.entries, e)
 	g.lines = append(append(g.lines, line...), '\n')
-	for !g.onDisk && !j.broke {
+	for !g.onDisk && j.writes {
 		if j.flushing {
 			j.progress.Wait()
 			continue
@@ -235,7 +275,7 @@ func (j *journal) keep(e entry) {
 }
 
 // flushLocked puts the group on disk. It lets the lock go meanwhile.
-func (j *journal) flushLocked() {
+func (j *Journal) flushLocked() {
 	if first := j.group.entries[0].Reply; len(j.group.entries) > 1 || j.latest > 1 {
 		j.mu.Unlock()
 		time.Sleep(min(first.Ended.Sub(first.Began)/lullPart, mostLull))
@@ -243,7 +283,7 @@ func (j *journal) flushLocked() {
 	}
 	g := j.group
 	j.group, j.latest = nil, len(g.entries)
-	at, ok := j.addLocked(encodeLine(entry{Packed: j.packer.EncodeAll(g.lines, nil)}))
+	at, ok := j.addLocked(encodeLine(JournalEntry{Packed: j.packer.EncodeAll(g.lines, nil)}))
 	if !ok {
 		return
 	}
@@ -256,7 +296,7 @@ func (j *journal) flushLocked() {
 	}
 	file := j.file
 	j.mu.Unlock()
-	err := store.SyncFile(file)
+	err := SyncFile(file)
 	j.mu.Lock()
 	if err != nil && j.file == file { // a new file is on disk
 		j.fail(err)
@@ -265,7 +305,7 @@ func (j *journal) flushLocked() {
 }
 
 // renew begins a file with the open attempts, and puts it on disk.
-func (j *journal) renew() (err error) {
+func (j *Journal) renew() (err error) {
 	file, err := os.OpenFile(j.path+"-new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -275,7 +315,24 @@ func (j *journal) renew() (err error) {
 	if old != nil {
 		defer old.Close()
 	}
-	last := entry{}
+	err = j.writeOpen(func(*openAttempt) *os.File { return old })
+	if j.head.Run != "" {
+		err = errors.Join(err, j.appendEntry(j.head))
+	}
+	err = errors.Join(err, SyncFile(file))
+	if err == nil {
+		err = os.Rename(j.path+"-new", j.path)
+	}
+	if err == nil {
+		err = SyncDir(filepath.Dir(j.path))
+	}
+	j.renewed = j.size
+	return err
+}
+
+// writeOpen adds the open attempts to a new file. Their replies are in others.
+func (j *Journal) writeOpen(old func(*openAttempt) *os.File) (err error) {
+	last := JournalEntry{}
 	byRun := func(a, b assay.TrialID) int {
 		return cmp.Or(cmp.Compare(j.open[a].of.Run, j.open[b].of.Run), cmp.Compare(a, b))
 	}
@@ -285,31 +342,20 @@ func (j *journal) renew() (err error) {
 			last = o.of
 			err = j.appendEntry(last)
 		}
-		if err = errors.Join(err, j.copy(id, o, old)); err != nil {
+		if err = errors.Join(err, j.copy(id, o, old(o))); err != nil {
 			return err
 		}
 	}
-	if last.Run != j.head.Run {
-		err = j.appendEntry(j.head)
-	}
-	err = errors.Join(err, store.SyncFile(file))
-	if err == nil {
-		err = os.Rename(j.path+"-new", j.path)
-	}
-	if err == nil {
-		err = store.SyncDir(filepath.Dir(j.path))
-	}
-	j.renewed = j.size
-	return err
+	return nil
 }
 
-// copy adds an open attempt to a new file. Its replies are in the old one.
-func (j *journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error {
+// copy adds an open attempt. Its replies are in another file.
+func (j *Journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error {
 	u, user := o.bill.Usage(), assay.Usage{
 		InputTokens: o.bill.UserInputTokens, OutputTokens: o.bill.UserOutputTokens,
 		UnpricedTokens: o.bill.UserUnpricedTokens,
 	}
-	for _, e := range []entry{
+	for _, e := range []JournalEntry{
 		{Trial: &o.trial, Round: o.round, At: o.began},
 		{ID: id, Spent: &u, Cost: o.bill.CostUSD},
 		{ID: id, Spent: &user, Cost: o.bill.UserCostUSD, User: true},
@@ -329,13 +375,13 @@ func (j *journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error 
 			return err
 		}
 		// Their sums are above.
-		line, err := json.Marshal(entry{ID: id, User: e.User, Reply: e.Reply})
+		line, err := json.Marshal(JournalEntry{ID: id, User: e.User, Reply: e.Reply})
 		if err != nil {
 			return err
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	line, err := encodeLine(entry{Packed: j.packer.EncodeAll(lines, nil)})
+	line, err := encodeLine(JournalEntry{Packed: j.packer.EncodeAll(lines, nil)})
 	if err != nil {
 		return err
 	}
@@ -348,7 +394,7 @@ func (j *journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error 
 }
 
 // appendEntry adds an entry to the file without applying it.
-func (j *journal) appendEntry(e entry) error {
+func (j *Journal) appendEntry(e JournalEntry) error {
 	line, err := encodeLine(e)
 	if err == nil {
 		_, err = j.append(line)
@@ -356,7 +402,7 @@ func (j *journal) appendEntry(e entry) error {
 	return err
 }
 
-func (j *journal) append(line []byte) (place, error) {
+func (j *Journal) append(line []byte) (place, error) {
 	_, err := j.file.Write(line)
 	at := place{at: j.size, size: len(line)}
 	j.size += int64(len(line))
@@ -367,13 +413,17 @@ func (j *journal) append(line []byte) (place, error) {
 
 var checksum = crc32.MakeTable(crc32.Castagnoli)
 
-func encodeLine(e entry) ([]byte, error) {
+func encodeLine(e JournalEntry) ([]byte, error) {
 	line, err := json.Marshal(e)
 	return fmt.Appendf(line, "\t%08x\n", crc32.Checksum(line, checksum)), err
 }
 
-func decodeLine(line []byte) (e entry, err error) {
-	text, sum, sealed := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte("\t"))
+func decodeLine(line []byte) (e JournalEntry, err error) {
+	line, whole := bytes.CutSuffix(line, []byte("\n"))
+	if !whole {
+		return e, errors.New("the line is cut off")
+	}
+	text, sum, sealed := bytes.Cut(line, []byte("\t"))
 	if sealed && string(sum) != fmt.Sprintf("%08x", crc32.Checksum(text, checksum)) {
 		return e, errors.New("the line differs from its checksum")
 	}
@@ -381,7 +431,7 @@ func decodeLine(line []byte) (e entry, err error) {
 }
 
 // readEntry reads an entry that is packed in a line.
-func readEntry(file io.ReaderAt, p place) (e entry, err error) {
+func readEntry(file io.ReaderAt, p place) (e JournalEntry, err error) {
 	line := make([]byte, p.size)
 	if _, err = file.ReadAt(line, p.at); err != nil {
 		return e, err
@@ -397,9 +447,9 @@ func readEntry(file io.ReaderAt, p place) (e entry, err error) {
 }
 
 // unpack returns the entries that are packed in e, or else e.
-func (e entry) unpack() (all []entry, err error) {
+func (e JournalEntry) unpack() (all []JournalEntry, err error) {
 	if e.Packed == nil {
-		return []entry{e}, nil
+		return []JournalEntry{e}, nil
 	}
 	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
@@ -411,7 +461,7 @@ func (e entry) unpack() (all []entry, err error) {
 		return nil, err
 	}
 	for d := json.NewDecoder(bytes.NewReader(lines)); d.More(); {
-		var one entry
+		var one JournalEntry
 		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
@@ -427,9 +477,9 @@ func newPacker() *zstd.Encoder {
 	return w
 }
 
-// rewind begins another pass through an attempt, in which its replies are given again. It returns
+// Rewind begins another pass through an attempt, in which its replies are given again. It returns
 // their number, and what the attempt has cost, or -1 if it has not begun.
-func (j *journal) rewind(id assay.TrialID) (replies int, bill assay.Attempt) {
+func (j *Journal) Rewind(id assay.TrialID) (replies int, bill assay.Attempt) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[id]
@@ -439,14 +489,12 @@ func (j *journal) rewind(id assay.TrialID) (replies int, bill assay.Attempt) {
 	for i := range o.replies {
 		o.replies[i].used = false
 	}
-	bill = o.bill
-	bill.UnpricedTokens += max(0, o.asked)
-	return len(o.replies), bill
+	return len(o.replies), o.bill
 }
 
-// replay returns the reply to a request, or nil if the attempt has none that was not given in this
+// Replay returns the reply to a request, or nil if the attempt has none that was not given in this
 // pass. After a request of the agent without a reply there are none for later ones: lost is how many.
-func (j *journal) replay(id assay.TrialID, user bool, to uint64) (r *reply, lost int) {
+func (j *Journal) Replay(id assay.TrialID, user bool, to uint64) (r *JournalReply, lost int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[id]
@@ -476,53 +524,44 @@ func (j *journal) replay(id assay.TrialID, user bool, to uint64) (r *reply, lost
 	return nil, lost
 }
 
-// owes reports whether attempts that have cost money, or may have, are not in the store.
-func (j *journal) owes() bool {
+// Owes reports whether attempts that have cost money, or may have, are not in the store.
+func (j *Journal) Owes() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.owesLocked()
 }
 
-func (j *journal) owesLocked() bool {
+func (j *Journal) owesLocked() bool {
 	if j.file == nil {
 		return false
 	}
 	for _, o := range j.open {
-		if o.asked > 0 || o.bill.Paid() || len(o.replies) > 0 {
+		if o.owes() {
 			return true
 		}
 	}
 	return false
 }
 
-// close closes the file, and removes it unless attempts are left for the next run. No attempt is in
-// flight.
-func (j *journal) close() {
+func (o *openAttempt) owes() bool { return o.asked > 0 || o.bill.Paid() || len(o.replies) > 0 }
+
+// Close closes the file. If the run that wrote it has ended, it removes the file, unless attempts are
+// left for the next run. No attempt is in flight.
+func (j *Journal) Close(ended bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file != nil {
 		_ = j.file.Close()
-		if !j.owesLocked() {
+		if ended && !j.owesLocked() {
 			_ = os.Remove(j.path)
 		}
 		j.file = nil
 	}
-	j.broke = true
+	j.writes = false
 }
 
-// discard closes and removes the file of earlier runs.
-func (j *journal) discard() error {
-	if j.file == nil {
-		return nil
-	}
-	err := errors.Join(j.file.Close(), os.Remove(j.path))
-	j.file, j.size = nil, 0
-	return err
-}
-
-// read reads the journal that an earlier run has left, up to a line that is not complete. The file
-// stays open.
-func (j *journal) read() error {
+// read reads the journal that an earlier run has left. The file stays open.
+func (j *Journal) read() error {
 	file, err := os.Open(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -532,25 +571,43 @@ func (j *journal) read() error {
 	}
 	j.file = file
 	lines := bufio.NewReaderSize(file, 1<<16)
-	for at := int64(0); ; {
+	bad := 0 // lines since the last one that was synced
+	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
+		if err != nil && !errors.Is(err, io.EOF) {
+			return errors.Join(fmt.Errorf("%s: %w", j.path, err), file.Close())
+		}
+		if len(line) == 0 {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", j.path, err)
-		}
-		e, err := decodeLine(line)
-		all, failed := e.unpack()
-		if err != nil || failed != nil {
-			return nil
+		all, synced, failed := decodeEntries(line)
+		at := place{at: j.size, size: len(line)}
+		j.size += int64(len(line))
+		switch {
+		case failed != nil:
+			bad++
+			j.health.Torn += int64(len(line))
+			continue
+		case synced: // and everything before it
+			j.health.Changed += bad
+			bad, j.health.Torn = 0, 0
 		}
 		for i, e := range all {
-			j.apply(e, place{at: at, size: len(line), nth: i})
+			at.nth = i
+			j.apply(e, at)
 		}
-		at += int64(len(line))
-		j.size = at
 	}
 }
 
-func journalPath(store string) string { return store + ".bills" }
+// decodeEntries returns the entries in a line. Those with replies are synced.
+func decodeEntries(line []byte) (all []JournalEntry, synced bool, err error) {
+	e, err := decodeLine(line)
+	if err == nil {
+		all, err = e.unpack()
+	}
+	return all, e.Packed != nil, err
+}
+
+const journalSuffix = ".bills"
+
+func journalPath(store string) string { return store + journalSuffix }

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// An Unfinished is an attempt that has begun and is not in the store. It counts for nothing but its
+// cost, like an interrupted one. StartedAt is when it began, and FinishedAt when its latest reply came.
+type Unfinished struct {
+	assay.Attempt
+	// Replies counts the replies of models in the journal.
+	Replies int
+}
+
+// Unfinished returns the attempts that have cost something, or may have, or that have replies, in the
+// order in which they began. If a run works on them, requests in flight have cost nothing yet.
+func (j *Journal) Unfinished(works bool) (all []Unfinished) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, o := range j.open {
+		if !o.owes() {
+			continue
+		}
+		u := o.unfinished()
+		if works {
+			u.UnpricedTokens = o.bill.UnpricedTokens
+		}
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b Unfinished) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+func (o *openAttempt) unfinished() Unfinished {
+	a := o.bill
+	a.UnpricedTokens += max(0, o.asked)
+	a.Trial, a.Run, a.Experiment, a.Program = o.trial, o.of.Run, o.of.Experiment, o.of.Program
+	a.Round, a.FaultKind = o.round, assay.Interrupted
+	a.FaultDetail = "its run was killed, or could not save it"
+	a.StartedAt, a.FinishedAt = o.began, o.began
+	if o.latest.After(o.began) {
+		a.FinishedAt = o.latest.UTC()
+	}
+	return Unfinished{Attempt: a, Replies: len(o.replies)}
+}
+
+// Forget drops an attempt, for example because what it has cost is in the store.
+func (j *Journal) Forget(id assay.TrialID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.open, id)
+}
+
+// Replies returns how many replies the next run has of an attempt at a trial that has not ended.
+func (j *Journal) Replies(id assay.TrialID) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if o := j.open[id]; o != nil && j.writes {
+		return len(o.replies)
+	}
+	return 0
+}
+
+// Journal reads what earlier runs on the store have left, without the attempts that the store has, and
+// those of runs that it does not know.
+func (db *DB) Journal(ctx context.Context) (*Journal, error) {
+	j, err := ReadJournal(journalPath(db.path))
+	if err == nil {
+		_, err = db.sift(ctx, j)
+	}
+	return j, err
+}
+
+// sift drops the attempts of a journal that the store has, and those of runs that it does not know,
+// which it returns.
+func (db *DB) sift(ctx context.Context, j *Journal) (strange []Unfinished, err error) {
+	if len(j.open) == 0 {
+		return nil, nil
+	}
+	runs, err := values[assay.RunID](ctx, db.reader, "SELECT id FROM runs")
+	if err != nil {
+		return nil, db.wrap(err)
+	}
+	for id, o := range j.open {
+		saved, err := db.hasSince(ctx, id, o.began)
+		if err != nil {
+			return nil, err
+		}
+		known := slices.Contains(runs, o.of.Run)
+		if !saved && !known && o.owes() {
+			strange = append(strange, o.unfinished())
+		}
+		if saved || !known {
+			delete(j.open, id)
+		}
+	}
+	return strange, nil
+}
+
+// hasSince reports whether the store has an attempt at a trial that ended after a time: a journal may
+// not have lived to see that it was saved.
+func (db *DB) hasSince(ctx context.Context, id assay.TrialID, began time.Time) (bool, error) {
+	key, err := parseTrialID(id)
+	if err != nil {
+		return false, nil // no attempt can have it
+	}
+	const query = "SELECT finished_at FROM attempts WHERE trial = ?"
+	ends, err := collect(ctx, db.reader, query, []any{key[:]}, func(t *time.Time) []any {
+		return []any{timeScanner{t}}
+	})
+	return slices.ContainsFunc(ends, func(end time.Time) bool { return !end.Before(began) }), db.wrap(err)
+}
+
+// Left is what the runs of a store have left unfinished.
+type Left struct {
+	Attempts []Unfinished
+	// Working is true if a run works on the store, so that some of the attempts are in flight.
+	Working bool
+	// Health says what is wrong with the journal, and Strange has the attempts in it whose runs the
+	// store does not know.
+	Health  Health
+	Strange []Unfinished
+	// Missing is nil unless the journal of the store should be there and is not.
+	Missing *MissingJournal
+}
+
+// A MissingJournal should be beside a store, because a run left attempts in it.
+type MissingJournal struct {
+	Path string      `json:"path"`
+	Run  assay.RunID `json:"run"`
+	// Attempts is how many attempts the run left, or 0 if it was killed, so that nobody knows.
+	Attempts int `json:"attempts,omitempty"`
+}
+
+func (m *MissingJournal) String() string {
+	what := "the attempts that it had begun"
+	if m.Attempts > 0 {
+		what = assay.Counted(m.Attempts, "attempt")
+	}
+	return fmt.Sprintf("%s is missing, where run %s left %s with their replies and what they have cost; "+
+		"copy it beside the store, or they begin again, and their costs stay unknown", filepath.Base(m.Path), m.Run, what)
+}
+
+// Left returns what the runs of the store have left unfinished. While a run works, its requests in
+// flight do not count.
+func (db *DB) Left(ctx context.Context) (l Left, err error) {
+	worker, err := db.Worker() // first, because a run that ends removes its journal
+	if err != nil {
+		return l, err
+	}
+	mark, err := db.journalMark(ctx)
+	if err != nil {
+		return l, err
+	}
+	j, err := ReadJournal(journalPath(db.path))
+	if errors.Is(err, fs.ErrPermission) {
+		return l, hinted(err, "the journal beside a store is as private as its run; ask its owner for both")
+	}
+	if err != nil {
+		return l, err
+	}
+	defer j.Close(false)
+	if l.Working, err = db.works(ctx, worker); err != nil {
+		return l, err
+	}
+	if mark.Run != "" && mark.Run != worker && !j.Exists() {
+		mark.Path = journalPath(db.path)
+		l.Missing = &mark
+	}
+	l.Health = j.health
+	l.Strange, err = db.sift(ctx, j)
+	l.Attempts = j.Unfinished(l.Working)
+	return l, err
+}
+
+// works reports whether a run that holds the lock has not ended.
+func (db *DB) works(ctx context.Context, run assay.RunID) (bool, error) {
+	ended, err := values[int](ctx, db.reader,
+		"SELECT count(*) FROM runs r JOIN ends e ON e.seq = r.seq WHERE r.id = ?", run)
+	return run != "" && err == nil && ended[0] == 0, db.wrap(db.forgive("the end of a run", err))
+}
+
+// A journalMark notes that a run has a journal, at its end how many attempts it leaves there, and later
+// that nothing of that is left.
+type journalMark struct {
+	Do       string `json:"do"`
+	Attempts int    `json:"attempts,omitempty"`
+	Over     bool   `json:"over,omitempty"`
+}
+
+// MarkJournal notes in the store that a run has a journal, so that it is known if the journal gets
+// lost, or how many attempts it leaves there at its end.
+func (db *DB) MarkJournal(ctx context.Context, run assay.RunID, attempts int) error {
+	return db.markJournal(ctx, run, journalMark{"journal", attempts, false})
+}
+
+func (db *DB) markJournal(ctx context.Context, run assay.RunID, m journalMark) error {
+	mark, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return db.Log(ctx, Control{Run: run, At: time.Now().UTC(), Command: mark})
+}
+
+// DropJournal removes a journal in which nothing is left.
+func (db *DB) DropJournal(ctx context.Context, j *Journal) error {
+	if !j.Exists() || j.Owes() {
+		return nil
+	}
+	mark, err := db.journalMark(ctx)
+	if err == nil && mark.Run != "" {
+		err = db.markJournal(ctx, mark.Run, journalMark{"journal", 0, true})
+	}
+	j.Close(err == nil)
+	return err
+}
+
+// journalMark returns the run whose journal should be there, if there is one.
+func (db *DB) journalMark(ctx context.Context) (m MissingJournal, err error) {
+	const query = `SELECT r.id, ifnull(c.command ->> 'attempts', 0)
+		FROM controls c CROSS JOIN runs r ON r.seq = c.run
+		WHERE c.id = (SELECT max(id) FROM controls WHERE command ->> 'do' = 'journal')
+			AND c.command ->> 'over' IS NULL AND (c.command ->> 'attempts' > 0 OR r.seq NOT IN (SELECT seq FROM ends))`
+	all, err := collect(ctx, db.reader, query, nil, func(m *MissingJournal) []any {
+		return []any{&m.Run, &m.Attempts}
+	})
+	if err = db.forgive("the commands to runs", err); err != nil || len(all) == 0 {
+		return m, db.wrap(err)
+	}
+	return all[0], nil
+}
+
+// JournalAt returns when the journal changed last, or zero without one.
+func (db *DB) JournalAt() time.Time {
+	fi, err := os.Stat(journalPath(db.path))
+	if err != nil {
+		return time.Time{}
+	}
+	return fi.ModTime()
+}
