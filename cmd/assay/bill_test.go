@@ -158,16 +158,19 @@ func billed(t *testing.T, seed uint64, rng *rand.Rand) {
 			Cost     float64 `json:"cost_usd"`
 			Unpriced int     `json:"unpriced_tokens"`
 		} `json:"distributions"`
+		Begun struct {
+			Cost float64 `json:"cost_usd"`
+		}
 	}
 	decode(t, must(t, nil, "report", "--store", store, "--json").out, &report)
-	shown, unpriced, exported := report.Spreads[0].Cost, report.Spreads[0].Unpriced, 0.0
+	shown, unpriced, exported := report.Spreads[0].Cost, report.Spreads[0].Unpriced, report.Begun.Cost
 	for _, a := range attempts(t, store) {
 		exported = assay.RoundUSD(exported + a.CostUSD)
 	}
 	bill := float64(server.stats(t).Bills[sim.Listed].MicroUSD) / 1e6
 	t.Logf("billed $%.6f, shown $%.6f, %d tokens of unknown cost", bill, shown, unpriced)
 	if shown != ran || shown != exported {
-		t.Errorf("the report shows $%v, the runs $%v, the export $%v", shown, ran, exported)
+		t.Errorf("the report shows $%v, the runs $%v, the export and the unfinished attempts $%v", shown, ran, exported)
 	}
 	const rounding = 1e-6
 	if shown > bill+rounding || unpriced == 0 && shown < bill-rounding {
@@ -375,13 +378,25 @@ func TestSpentBudgetIsNamedAtTheEnd(t *testing.T) {
 		strings.Count(r.out, "udget of the run") != 1 || !strings.Contains(r.out, "with a fresh budget") {
 		t.Fatalf("the last lines do not name the budget once:\n%s", r.out)
 	}
-	usd, unpriced := 0.0, 0
+	var status []struct {
+		Spent struct {
+			USD      float64 `json:"cost_usd"`
+			Unpriced int     `json:"unpriced_tokens"`
+		}
+		Begun struct {
+			USD      float64 `json:"cost_usd"`
+			Unpriced int     `json:"unpriced_tokens"`
+		}
+	}
+	decode(t, must(t, nil, "status", "--store", store, "--json").out, &status)
+	usd, unpriced := status[0].Begun.USD, status[0].Begun.Unpriced
 	for _, a := range attempts(t, store) {
 		usd, unpriced = assay.RoundUSD(usd+a.CostUSD), unpriced+a.UnpricedTokens
 	}
 	dollars, err := strconv.ParseFloat(said[1], 64)
-	if err != nil || math.Abs(dollars-usd) > .00005+1e-9 || said[3] != fmt.Sprint(unpriced) {
-		t.Errorf("the store has $%v and %d tokens of unknown cost, and the run says\n%s", usd, unpriced, said[0])
+	if err != nil || math.Abs(dollars-usd) > .00005+1e-9 || said[3] != fmt.Sprint(unpriced) ||
+		status[0].Spent.USD != usd || status[0].Spent.Unpriced != unpriced {
+		t.Errorf("the status says %+v, the store has $%v and %d tokens of unknown cost, and the run says\n%s", status[0], usd, unpriced, said[0])
 	}
 
 	// At the same pace, no trial may have ended before the budget did. With a larger one, all do.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/reading"
@@ -186,7 +187,22 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	if err := tellExported(ctx, p, &e, m, records); err != nil {
 		return err
 	}
+	if f.snapshot == "" && f.since == "" {
+		if err := tellUnfinished(ctx, p, db); err != nil {
+			return err
+		}
+	}
 	return incomplete(m.Missing, e.Selection.Narrowed() || f.experiment != "")
+}
+
+// tellUnfinished says which attempts of the store an export cannot have yet.
+func tellUnfinished(ctx context.Context, p *process, db *store.DB) error {
+	left, err := db.Left(ctx)
+	if n := len(left.Attempts); err == nil && n > 0 {
+		fmt.Fprintf(p.err, "assay: %s of the store without an end not exported, with %s spent so far\n",
+			countedVerb(n, "attempt", "is", "are"), assay.CostText(job.BegunBy(left.Attempts...).USD, 2))
+	}
+	return err
 }
 
 // tellExported prints a summary of the export. If the export is empty, it prints why.
