@@ -32,7 +32,7 @@ func newExport(p *process) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the formats of 2025",
+		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the format of 2025",
 		Long: `Export writes one record per attempt. A record has a level if the attempt
 ended in an outcome, and otherwise a fault. With --output, files appear complete or not at all, together
 with a manifest, FILE.manifest.json. It names the state of the store, the filters,
@@ -44,7 +44,7 @@ replaces a store.
   parquet      typed; for pandas, Polars, DuckDB and others
   inspect      logs for the viewer of Inspect, one per experiment and model, and
                manifest.json, in the directory that --output names
-  v3, csv50    the master_database.json and the 50 columns of the 2025 original
+  v3           the master_database.json of the 2025 original
 
 --experiment selects the trials that an experiment plans, even if another experiment's run
 carried them out, as reports do. --where accepts several values separated by commas. A
@@ -220,7 +220,7 @@ func tellExported(
 			fmt.Fprintf(p.err, "`inspect view --log-dir %s` shows them\n", e.Output)
 		}
 		what = assay.Counted(records, "log")
-	case export.V3, export.CSV50:
+	case export.V3:
 		what = assay.Counted(records, "trial")
 		if records == 0 && m.Counts.Attempts > 0 {
 			what += " (every selected attempt is a fault)"

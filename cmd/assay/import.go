@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,16 +29,16 @@ func newImportLegacy(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",
 		Short: "Import a master_database.json of the 2025 original, as aggregates",
-		Long: `Import reads a database of the 2025 original and finds every contradiction in it. It
-corrects a value if other fields determine it, and stores both versions as
-aggregates of another system. Aggregates are not trials: rates, coverage and exports
-exclude them, and reports show them separately, with a label. Nothing is moved
-between models or cells.
+		Long: `Import reads a database of the 2025 original. It stores each leaf as an aggregate of
+another system: its JSON as it is, and its counts, which are corrected if the leaf's other
+fields determine them. Totals and summaries are not kept, because they follow from the
+leaves. Aggregates are not trials: rates, coverage and exports exclude them, and reports
+show them separately, with a label. Nothing is moved between models or cells.
 
 Without FILE, it lists the databases in the store.`,
 		Example: `  assay store import master_database.json
   assay store import master_database.json --dry-run
-  assay store import master_database.json --json | jq '.findings | length'
+  assay store import master_database.json --json | jq '.aggregates | length'
   assay store import`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,7 +105,9 @@ func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (er
 func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) {
 	var b strings.Builder
 	usable, corrected := 0, 0
+	reasons := make(map[string]int)
 	for i := range d.Aggregates {
+		reasons[d.Aggregates[i].Reason]++
 		if d.Aggregates[i].Usable {
 			usable++
 			if d.Aggregates[i].Corrected != nil {
@@ -111,18 +115,10 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n",
+	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n\n",
 		assay.Counted(len(d.Aggregates), "aggregate"), usable, corrected, sanitize(d.LastUpdated))
-	fmt.Fprintf(&b, "%s:\n\n", assay.Counted(len(d.Findings), "contradiction"))
-	for _, k := range d.Summary(2) {
-		fmt.Fprintf(&b, "%5d  %s: %s\n", k.Count, k.Kind, k.Meaning)
-		for _, f := range k.Examples {
-			at := ""
-			if f.Path != "" {
-				at = f.Path + ": "
-			}
-			fmt.Fprintf(&b, "         %s\n", sanitize(at+f.Message+"; "+f.Done))
-		}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(&b, "%5d  %s\n", reasons[reason], reason)
 	}
 	if f.dry {
 		b.WriteString("\nNothing was stored.\n")
@@ -140,7 +136,6 @@ type importLine struct {
 	SHA256     string    `json:"sha256"`
 	At         time.Time `json:"imported_at"`
 	Aggregates int       `json:"aggregates"`
-	Findings   int       `json:"findings"`
 }
 
 // listLegacy lists the databases of the original that a store holds.
@@ -160,12 +155,12 @@ func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 
 	all := []importLine{}
 	for _, d := range databases {
-		all = append(all, importLine{d.Name, d.SHA256, d.At, len(d.Aggregates), len(d.Findings)})
+		all = append(all, importLine{d.Name, d.SHA256, d.At, len(d.Aggregates)})
 	}
 	return p.either(f.asJSON, all, func() {
 		for _, i := range all {
-			fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
-				assay.Counted(i.Aggregates, "aggregate"), assay.Counted(i.Findings, "contradiction"))
+			fmt.Fprintf(p.out, "%s  %s: %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
+				assay.Counted(i.Aggregates, "aggregate"))
 		}
 		if len(all) == 0 {
 			fmt.Fprintf(p.out,

@@ -105,7 +105,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		{"export", []string{"export"}, true, "", `"required_tools":["tool-`},
 		{
 			"2025", []string{
-				"export", "--format", "csv50", "--where", "model=sim/obedient",
+				"export", "--format", "v3", "--where", "model=sim/obedient",
 				"--where", "variant=optimal",
 			}, false, "", "simple",
 		},

@@ -23,14 +23,13 @@ const (
 const (
 	Inspect Format = "inspect"
 	V3      Format = "v3"
-	CSV50   Format = "csv50"
 )
 
 // Formats lists the formats that this package writes, starting with the
 // default. Foreign lists the others.
 var (
 	Formats = []Format{JSONL, CSV, Parquet}
-	Foreign = []Format{Inspect, V3, CSV50}
+	Foreign = []Format{Inspect, V3}
 )
 
 // FormatNames returns the names of all formats.

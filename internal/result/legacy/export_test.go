@@ -4,11 +4,5 @@ package legacy
 var (
 	Prompts    = prompts
 	Categories = categories
-	Columns    = columns
+	LeafFields = leafFields
 )
-
-// Parses reports whether a text is accepted as JSON.
-func Parses(data []byte) bool {
-	_, err := parse(data)
-	return err == nil
-}

@@ -6,12 +6,6 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// columns are the 50 columns of the original's CSV, in its order: six for the
-// key, and the fields of a leaf.
-var columns = append([]string{
-	"model", "prompt_type", "tool_success_rate", "difficulty", "task_type", "timestamp",
-}, leafFields...)
-
 // leafFields are the fields of a leaf.
 var leafFields = []string{
 	"total", "success", "partial", "failed",

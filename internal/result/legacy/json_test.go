@@ -1,27 +1,11 @@
 package legacy_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/assay-eval/assay/internal/result/legacy"
 )
-
-// TestTextIsReadExactly checks that texts are read as they are and that
-// different texts stay different.
-func TestTextIsReadExactly(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		`\ud83d\ude00é`: "😀é", `\ufffd�`: "��", `\\ud800`: `\ud800`, `\u00e9\"\/`: `é"/`,
-	} {
-		if got := read(t,
-			`{"version": "3.0", "models": {}, "created_at": "`+text+`"}`).CreatedAt; got != want {
-			t.Errorf("%s was read as %q, want %q", text, got, want)
-		}
-	}
-}
 
 func TestReadRefusesBrokenFiles(t *testing.T) {
 	t.Parallel()
@@ -53,30 +37,21 @@ func TestReadRefusesBrokenFiles(t *testing.T) {
 		"line end":      {"{\"ver\nsion\": 1}", "1:6|in string literal"},
 		"escape":        {`{"a": "\q"}`, "1:9|escape"},
 		"deep":          {strings.Repeat(`[`, 100000), "1:10001|depth"},
-		"long key": {
-			`{"` + strings.Repeat("k", 1100) + `": 1}`,
-			"1:1103|1024 bytes",
-		},
 		"not UTF-8": {
 			"{\"version\": \"3.0\",\n\"models\": {\"a\": 1, \"gp\xfft\": 1}}",
 			"2:23|UTF-8|0xff",
 		},
-		"cut rune":       {"{\"é\xc3\": 1}", "1:4|UTF-8|0xc3"},
-		"half a pair":    {`{"a": "x\ud800y"}`, "1:9|surrogate"},
-		"the other half": {`{"a": "x\udc80"}`, "1:9|surrogate"},
-		"two halves":     {`{"a": "\ud800\ud800\udc00"}`, "1:8|surrogate"},
-		"LFS":            {"version https://git-lfs.github.com/spec/v1\noid sha256:0", "git lfs pull"},
-		"array":          {`[]`, "an array|hint:"},
-		"no version":     {`{"models": {}}`, "no version|3.0"},
-		"version 2":      {`{"version": "2.0", "models": {}}`, `"2.0"|"3.0"`},
-		"version 3":      {`{"version": 3.0, "models": {}}`, "3.0"},
-		"no models":      {`{"version": "3.0"}`, "no models"},
-		"models":         {`{"version": "3.0", "models": []}`, "models is an array"},
-		"leaves": {
-			`{"version": "3.0", "models": {"m": {"by_prompt_type": {"optimal": {"by_tool_success_rate": {"0.8": {"by_difficulty": {"easy": {"by_task_type": {` +
-				strings.Repeat(`"t": {},`, 40000) + `"t": {}` + strings.Repeat("}", 10),
-			"leaves",
-		},
+		"cut rune":   {"{\"é\xc3\": 1}", "1:4|UTF-8|0xc3"},
+		"LFS":        {"version https://git-lfs.github.com/spec/v1\noid sha256:0", "git lfs pull"},
+		"array":      {`[]`, "not contain an object|hint:"},
+		"no version": {`{"models": {}}`, "no version|3.0"},
+		"version 2":  {`{"version": "2.0", "models": {}}`, `"2.0"|"3.0"`},
+		"version 3":  {`{"version": 3.0, "models": {}}`, "3.0"},
+		"no models":  {`{"version": "3.0"}`, "no models"},
+		"a number":   {`1`, "not contain an object"},
+		"null":       {`null`, "not contain an object"},
+		"model":      {`{"version": "3.0", "models": {"m": {"by_prompt_type": {"cot": 1}}}}`, "models/m/cot is not an object"},
+		"models":     {`{"version": "3.0", "models": []}`, "models is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,28 +84,4 @@ func TestErrorShowsExcerpt(t *testing.T) {
 func TestByteOrderMarkIsSkipped(t *testing.T) {
 	t.Parallel()
 	read(t, "\ufeff"+file(good))
-}
-
-// FuzzStrict checks that every accepted text is JSON, except for Python's
-// words.
-func FuzzStrict(f *testing.F) {
-	for _, s := range []string{
-		`{"a": [1, -0.5e3, "\u00e9"], "b": null}`, `{"a": 01}`, `[1,]`,
-		`NaN`, "\"\x01\"", `"\ud800"`, `"\ud83d\ude00"`, "\"\xff\"", "{\"a\"\t:true}",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Contains(text, "NaN") || strings.Contains(text, "Infinity") ||
-			strings.HasPrefix(text, "\ufeff") {
-			return
-		}
-		got := legacy.Parses([]byte(text))
-		want := json.Valid([]byte(text)) && utf8.ValidString(text)
-		halves := strings.Contains(strings.ToLower(text), `\ud`) // perhaps an unpaired surrogate
-		// Shorter texts cannot reach the limits of depth and of keys.
-		if (got && !want || !got && want && !halves) && len(text) < 60 {
-			t.Errorf("%q: parsed %v, valid JSON %v", text, got, want)
-		}
-	})
 }

@@ -1,50 +1,42 @@
-// Package legacy reads and writes the files of the 2025 original: version 3.0
-// of its aggregate database master_database.json, and its CSV with 50 columns.
+// Package legacy reads and writes version 3.0 of the aggregate database of the 2025 original,
+// master_database.json.
 //
-// It owns the formats, the checks of their content, and the correction of
-// counts. It does not open files.
+// It owns the format and the correction of counts. It does not open files.
 //
-// Data from these files remain another system's aggregates and never become
-// trials. The package does not move anything between leaves or models, not even
-// to make totals agree or to fill a gap. It does not merge names either; if two
-// names seem to mean the same model, a [Finding] suggests it. If a leaf's
-// counts contradict each other in a way that its own fields explain, it gets
-// corrected counts next to the stored ones. Otherwise it is kept as stored and
-// marked as not usable.
-//
-// Files that the package writes are derived from attempts. Read has no findings
-// about them unless names or reliabilities differ from the original's, or the
-// batch runner's rule makes full successes of episodes that lack required tools.
+// Data from these files remain another system's aggregates and never become trials. The package
+// does not move anything between leaves or models, and merges no names. If a leaf's counts
+// contradict each other in a way that its own fields explain, it gets corrected counts next to the
+// stored ones. Otherwise it is kept as stored and marked as not usable. Totals and summaries of the
+// file are not read, because they follow from its leaves.
 package legacy
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Version is the only version of the format that is supported.
 const Version = "3.0"
 
-// A Database is the content of a master_database.json and the findings about
-// it. Its JSON is stable: decoding it gives an equal Database.
+// A Database is the content of a master_database.json.
 type Database struct {
 	// Source is the SHA-256 of the file, in hex.
 	Source  string `json:"source_sha256"`
 	Version string `json:"version"`
 	// CreatedAt and LastUpdated are as stored, without a time zone.
-	CreatedAt   string      `json:"created_at"`
-	LastUpdated string      `json:"last_updated"`
-	Aggregates  []Aggregate `json:"aggregates"`
-	Findings    []Finding   `json:"findings"`
+	CreatedAt   string `json:"created_at"`
+	LastUpdated string `json:"last_updated"`
+	// Aggregates are in the order of the file.
+	Aggregates []Aggregate `json:"aggregates"`
 }
 
 // An Aggregate is a leaf: the tests of one model with one prompt, rate,
 // difficulty and task type, as counts and averages.
 type Aggregate struct {
-	// Path is the leaf's path in the file; see [Finding].
-	Path       string `json:"path"`
 	Model      string `json:"model"`
 	Variant    string `json:"variant"`
 	Difficulty string `json:"difficulty"`
@@ -54,6 +46,7 @@ type Aggregate struct {
 	Rate        string  `json:"rate"`
 	Reliability float64 `json:"reliability"`
 
+	// Stored are the counts of the leaf. Those that it does not have are 0.
 	Stored Counts `json:"stored"`
 	// Corrected is set if the stored counts are wrong and the leaf's own fields
 	// give the right ones.
@@ -66,16 +59,8 @@ type Aggregate struct {
 	// Reason explains the decision.
 	Usable bool   `json:"usable"`
 	Reason string `json:"reason"`
-
-	// Errors are the stored counts by error category, with our names.
-	Errors     map[string]int     `json:"errors"`
-	Rates      map[string]float64 `json:"stored_rates"`
-	Averages   Averages           `json:"averages"`
-	Assistance Assistance         `json:"assistance"`
-	// Missing lists fields of the format that the leaf does not have, or that
-	// are not a valid number. They are 0 above. The original created a counter
-	// at its first increment.
-	Missing []string `json:"missing,omitempty"`
+	// Leaf is the JSON of the leaf, without its white space.
+	Leaf json.RawMessage `json:"leaf,omitempty"`
 }
 
 // Counts are numbers of tests. Success includes full and partial success.
@@ -100,27 +85,6 @@ func (c *Counts) Add(o Counts) {
 	c.Errors += o.Errors
 }
 
-// Averages are means over the tests of a leaf as stored.
-type Averages struct {
-	Seconds   float64 `json:"execution_time_s"`
-	Turns     float64 `json:"turns"`
-	ToolCalls float64 `json:"tool_calls"` // only successful ones
-	Coverage  float64 `json:"coverage"`
-	Workflow  float64 `json:"workflow_score"`
-	Phase2    float64 `json:"phase2_score"`
-	Quality   float64 `json:"quality_score"`
-	Final     float64 `json:"final_score"`
-}
-
-// Assistance counts the tests in which the format of the model's replies was
-// corrected.
-type Assistance struct {
-	Tests   int `json:"tests"`
-	Turns   int `json:"turns"`
-	Success int `json:"success"`
-	Failure int `json:"failure"`
-}
-
 // Counts returns the counts to use. It returns false if the leaf is not usable.
 func (a *Aggregate) Counts() (Counts, bool) {
 	switch {
@@ -137,7 +101,7 @@ const maxBytes = 32 << 20
 
 // Read reads a master_database.json. It accepts only valid JSON, except for
 // Python's NaN and Infinity, and only Version. Its errors have the line, the
-// column and an excerpt. Problems with the content become findings.
+// column and an excerpt if the file is not JSON.
 func Read(r io.Reader) (*Database, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
@@ -147,42 +111,111 @@ func Read(r io.Reader) (*Database, error) {
 		return nil, fmt.Errorf("the file has more than %d MiB, far more than "+
 			"a master_database.json can have", maxBytes>>20)
 	}
-	root, err := parse(data)
+	sum := sha256.Sum256(data)
+	if data, err = checked(data); err != nil {
+		return nil, err
+	}
+	top, err := topOf(data)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkForm(root); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(data)
 	db := &Database{
-		Source:      hex.EncodeToString(sum[:]),
-		Version:     Version,
-		CreatedAt:   root.get("created_at").string(),
-		LastUpdated: root.get("last_updated").string(),
-		Aggregates:  []Aggregate{},
-		Findings:    []Finding{},
+		Source: hex.EncodeToString(sum[:]), Version: Version,
+		CreatedAt: text(top["created_at"]), LastUpdated: text(top["last_updated"]),
+		Aggregates: []Aggregate{},
 	}
-	if err := (&reader{db: db}).read(root); err != nil {
-		return nil, err
-	}
-	return db, nil
+	err = eachLeaf(data, levels, nil, func(keys []string, leaf json.RawMessage) {
+		a := Aggregate{
+			Model: keys[0], Variant: keys[1], Rate: keys[2], Difficulty: keys[3], TaskType: keys[4],
+			Leaf: compact(leaf),
+		}
+		a.judge()
+		db.Aggregates = append(db.Aggregates, a)
+	})
+	db.blockOverlaps()
+	return db, err
 }
 
-func checkForm(root *node) error {
-	const hint = "\nhint: check that this is the master_database.json of the 2025 original"
-	version := root.get("version")
-	switch {
-	case root.kind != object:
-		return fmt.Errorf("the file contains %s, not an object%s", root.describe(), hint)
-	case version == nil:
-		return fmt.Errorf("the file has no version, want %q%s", Version, hint)
-	case version.kind != text || version.text != Version:
-		return fmt.Errorf("unsupported version %s, want %q", version.describe(), Version)
-	case root.get("models") == nil:
-		return fmt.Errorf("the file has no models%s", hint)
-	case root.get("models").kind != object:
-		return fmt.Errorf("models is %s, not an object%s", root.get("models").describe(), hint)
+// levels are the objects that lead to a leaf. Each has the keys of a factor.
+var levels = []string{
+	"models", "by_prompt_type", "by_tool_success_rate", "by_difficulty", "by_task_type",
+}
+
+// eachLeaf calls f for each leaf below an object that has the first of the levels, with the keys
+// that lead to it. A level that an object lacks has no leaves.
+func eachLeaf(
+	object json.RawMessage, levels, keys []string, f func([]string, json.RawMessage),
+) error {
+	if len(levels) == 0 {
+		f(keys, object)
+		return nil
 	}
-	return nil
+	path := "models"
+	for _, key := range keys {
+		path += "/" + short(key)
+	}
+	return eachMember(object, path, func(name string, below json.RawMessage) error {
+		if name != levels[0] {
+			return nil
+		}
+		return eachMember(below, path, func(key string, value json.RawMessage) error {
+			return eachLeaf(value, levels[1:], slices.Concat(keys, []string{key}), f)
+		})
+	})
+}
+
+// topOf returns the members of the file, which has to have the version and the models.
+func topOf(data []byte) (top map[string]json.RawMessage, err error) {
+	const hint = "\nhint: check that this is the master_database.json of the 2025 original"
+	if err := json.Unmarshal(data, &top); err != nil || top == nil {
+		return nil, fmt.Errorf("the file does not contain an object%s", hint)
+	}
+	switch version := string(top["version"]); {
+	case version == "":
+		return nil, fmt.Errorf("the file has no version, want %q%s", Version, hint)
+	case version != `"`+Version+`"`:
+		return nil, fmt.Errorf("unsupported version %s, want %q", short(version), Version)
+	case top["models"] == nil:
+		return nil, fmt.Errorf("the file has no models%s", hint)
+	}
+	return top, nil
+}
+
+// text returns the content of a JSON text, and "" for other values.
+func text(value json.RawMessage) (s string) {
+	if json.Unmarshal(value, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// blockOverlaps makes all leaves of a cell unusable if there are several, because it is unknown
+// whether they share tests.
+func (d *Database) blockOverlaps() {
+	type cell struct {
+		model, variant, difficulty, taskType string
+		reliability                          float64
+	}
+	leaves := make(map[cell][]*Aggregate)
+	for i := range d.Aggregates {
+		a := &d.Aggregates[i]
+		c := cell{a.Model, a.Variant, a.Difficulty, a.TaskType, a.Reliability}
+		leaves[c] = append(leaves[c], a)
+	}
+	for c, same := range leaves {
+		for _, a := range same {
+			if len(same) > 1 && c.reliability > 0 {
+				a.block("the file has several leaves of this cell")
+			}
+		}
+	}
+}
+
+// block makes a leaf unusable and adds a reason.
+func (a *Aggregate) block(reason string) {
+	a.Usable = false
+	if a.Reason != "" {
+		reason = a.Reason + "; " + reason
+	}
+	a.Reason = reason
 }

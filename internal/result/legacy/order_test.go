@@ -1,9 +1,8 @@
 package legacy_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,8 +23,8 @@ func TestLeavesAreInOrder(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, r := range writtenCSV(t, attempts)[1:] {
-		got = append(got, r[1]+" "+r[2])
+	for _, a := range read(t, written(t, attempts)).Aggregates {
+		got = append(got, a.Variant+" "+a.Rate)
 	}
 	var want []string
 	for _, v := range []string{"baseline", "optimal", "flawed_semantic_drift", "aaa", "zzz"} {
@@ -48,12 +47,13 @@ func TestGroupNamesAreUnique(t *testing.T) {
 		outcome("1", a, assay.Failure, assay.CategoryOther),
 		outcome("2", b, assay.Failure, assay.CategoryOther),
 	}
-	db := read(t, written(t, attempts))
-	got := make(map[string]bool)
-	for _, f := range db.Findings {
-		got[f.Kind] = true
+	var file struct {
+		Groups map[string]struct{ Statistics struct{ Total int } } `json:"test_groups"`
 	}
-	if diff := cmp.Diff([]string{"unknown_task_type"}, slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
+	if err := json.Unmarshal([]byte(written(t, attempts)), &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Groups) != 2 {
+		t.Errorf("groups %v, want two", file.Groups)
 	}
 }

@@ -28,30 +28,9 @@ func realBytes(t *testing.T) []byte {
 	return data
 }
 
-func TestRealFindings(t *testing.T) {
+func TestRealRules(t *testing.T) {
 	t.Parallel()
 	db := read(t, string(realBytes(t)))
-	got := make(map[string]int)
-	for _, k := range db.Summary(0) {
-		got[k.Kind] = k.Count
-	}
-	want := map[string]int{
-		"coverage_below_full":    3,
-		"doubled_counts":         81,
-		"partly_doubled_counts":  8,
-		"perhaps_doubled_counts": 106, // without a success
-		"missing_field":          301, // counters that were never incremented
-		"overall_stats":          8,
-		"phantom_rate":           1,
-		"prompt_summary":         65, // all: no summary counts errors
-		"summary":                6,
-		"test_model":             2, // the model and its group
-		"unknown_field":          4, // restored_at
-		"unknown_task_type":      1,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings by kind (-want +got):\n%s", diff)
-	}
 	rules := make(map[string]int)
 	for _, a := range db.Aggregates {
 		rules[fmt.Sprint(a.Rule, " usable ", a.Usable)]++
@@ -61,11 +40,6 @@ func TestRealFindings(t *testing.T) {
 		"partly_doubled usable true": 8, "perhaps_doubled usable true": 106,
 	}, rules); diff != "" {
 		t.Errorf("leaves by rule (-want +got):\n%s", diff)
-	}
-	total := finding(t, db, "summary", "summary/total_tests")
-	if total.Stored != "4364" || total.Derived != "14515" {
-		t.Errorf("summary/total_tests: stored %s and derived %s, want 4364 and 14515",
-			total.Stored, total.Derived)
 	}
 }
 
@@ -160,38 +134,40 @@ func TestRealLeavesAreKept(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, a := range db.Aggregates {
-		raw := resolve(file, a.Path).(map[string]any)
-		if seen[a.Path] {
-			t.Errorf("%s: read twice", a.Path)
+		var raw map[string]any
+		if err := json.Unmarshal(a.Leaf, &raw); err != nil {
+			t.Fatal(err)
 		}
-		seen[a.Path] = true
+		path := strings.Join([]string{a.Model, a.Variant, a.Rate, a.Difficulty, a.TaskType}, "/")
+		if seen[path] {
+			t.Errorf("%s: read twice", path)
+		}
+		seen[path] = true
+		if diff := cmp.Diff(leafAt(file, a), any(raw)); diff != "" {
+			t.Errorf("%s (-file +leaf):\n%s", path, diff)
+		}
 		for name, got := range map[string]int{
 			"total": a.Stored.Total, "success": a.Stored.Success,
 			"failed": a.Stored.Failed, "total_errors": a.Stored.Errors,
 		} {
 			if want := raw[name]; float64(got) != want {
-				t.Errorf("%s: stored %s is %d, want %v", a.Path, name, got, want)
+				t.Errorf("%s: stored %s is %d, want %v", path, name, got, want)
 			}
 		}
 		c := a.Corrected
 		if c != nil &&
 			(c.Full != a.Stored.Full || c.Partial != a.Stored.Partial ||
 				c.Errors != a.Stored.Errors || c.Total >= a.Stored.Total) {
-			t.Errorf("%s: corrected %+v, stored %+v", a.Path, *c, a.Stored)
+			t.Errorf("%s: corrected %+v, stored %+v", path, *c, a.Stored)
 		}
 		if c, ok := a.Counts(); ok &&
 			(c.Total != c.Success+c.Failed || c.Success != c.Full+c.Partial ||
 				c.Total != c.Full+c.Errors) {
-			t.Errorf("%s: the usable counts contradict each other: %+v", a.Path, c)
+			t.Errorf("%s: the usable counts contradict each other: %+v", path, c)
 		}
 	}
 	if len(seen) != 371 {
 		t.Errorf("%d leaves, want 371", len(seen))
-	}
-	for _, f := range db.Findings {
-		if resolve(file, f.Path) == nil {
-			t.Errorf("path not found in the file: %s", f.Path)
-		}
 	}
 }
 
@@ -223,22 +199,13 @@ func checkJSON(t testing.TB, db *legacy.Database) {
 	}
 }
 
-// resolve returns the value at the path of a finding, or nil if the path leads nowhere.
-func resolve(v any, path string) any {
-	if path == "" {
-		return v
+// leafAt returns the leaf of an aggregate in a decoded file.
+func leafAt(file any, a legacy.Aggregate) any {
+	for _, key := range []string{
+		"models", a.Model, "by_prompt_type", a.Variant, "by_tool_success_rate", a.Rate,
+		"by_difficulty", a.Difficulty, "by_task_type", a.TaskType,
+	} {
+		file = file.(map[string]any)[key]
 	}
-	for key := range strings.SplitSeq(path, "/") {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		if v, ok = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]; !ok {
-			return nil
-		}
-		if v == nil {
-			v = "null" // the value exists
-		}
-	}
-	return v
+	return file
 }

@@ -25,10 +25,6 @@ func keyOf(a *assay.Attempt) key {
 	return key{a.Model, a.Variant, rateKey(a.Reliability), a.Difficulty, a.TaskType}
 }
 
-// maxName is the maximum length of a group's name without the suffix that makes
-// it unique.
-const maxName = maxKey - 24
-
 // A leafTally has sums over the outcomes of one or several leaves, by the field of a leaf. For a
 // field that is a mean, it is the sum of the values; times are milliseconds.
 type leafTally struct {
@@ -174,18 +170,13 @@ func gather(
 	return sorted, all, nil
 }
 
-// checkAttempt refuses attempts that the formats cannot hold: invalid numbers,
-// and names that [Read] would refuse.
+// checkAttempt refuses invalid numbers, which the format cannot hold.
 func checkAttempt(a *assay.Attempt) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
 	if !(a.Reliability >= 0 && a.Reliability <= 1) {
 		return fmt.Errorf("reliability %v is outside [0,1]", a.Reliability)
-	}
-	if n := len(keyOf(a).group()); n > maxName {
-		return fmt.Errorf("model, task type, variant and difficulty have %d bytes together, "+
-			"more than the 2025 format's limit of %d", n, maxName)
 	}
 	if p := a.Pilot; p != nil {
 		for _, v := range []float64{p.WorkflowScore, p.Phase2Score, p.QualityScore, p.FinalScore} {

@@ -1,9 +1,7 @@
 package legacy
 
 import (
-	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -55,32 +53,6 @@ func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int,
 			all.fields("overall_success_rate=success_rate"),
 		)},
 	})
-}
-
-// WriteCSV writes the original's CSV and returns the number of trials in it.
-// The CSV has a header and a line for each leaf, with 50 columns: the fields
-// that [WriteV3] writes for the leaf, and timestamp, the end of its last test.
-// Unlike in the original, full_success contains full successes only.
-func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
-	leaves, all, err := gather(attempts)
-	if err != nil {
-		return 0, err
-	}
-	out := csv.NewWriter(w)
-	if err := out.Write(columns); err != nil {
-		return 0, err
-	}
-	for _, l := range leaves {
-		record := []string{l.model, l.variant, l.rate, l.difficulty, l.taskType, stamp(l.last)}
-		for _, f := range l.fields(leafFields...) {
-			record = append(record, fmt.Sprint(f[1]))
-		}
-		if err := out.Write(record); err != nil {
-			return 0, err
-		}
-	}
-	out.Flush()
-	return all.total(), out.Error()
 }
 
 // runs splits sorted leaves into groups with the same part of the key, and

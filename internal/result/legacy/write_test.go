@@ -2,13 +2,12 @@ package legacy_test
 
 import (
 	"bytes"
-	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
+	"maps"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,17 +39,13 @@ func written(t testing.TB, attempts []assay.Attempt) string {
 	return b.String()
 }
 
-func writtenCSV(t testing.TB, attempts []assay.Attempt) [][]string {
+// leafOf returns the fields of a leaf.
+func leafOf(t testing.TB, a legacy.Aggregate) (fields map[string]float64) {
 	t.Helper()
-	var b bytes.Buffer
-	if _, err := legacy.WriteCSV(&b, all(attempts)); err != nil {
+	if err := json.Unmarshal(a.Leaf, &fields); err != nil {
 		t.Fatal(err)
 	}
-	records, err := csv.NewReader(&b).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return records
+	return fields
 }
 
 var day = time.Date(2026, 3, 4, 5, 6, 7, 89_000, time.FixedZone("", 3600))
@@ -139,8 +134,8 @@ func drawAttempts(t *rapid.T) []assay.Attempt {
 	return attempts
 }
 
-// TestWrittenFilesHoldTheCounts checks that Read has no findings about written
-// files, and that both formats contain the counts of a simple count.
+// TestWrittenFilesHoldTheCounts checks that Read corrects nothing in written files, and that they
+// contain the counts of a simple count.
 func TestWrittenFilesHoldTheCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,9 +148,6 @@ func TestWrittenFilesHoldTheCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(db.Findings) > 0 {
-			t.Fatalf("findings about our own file: %+v", db.Findings)
-		}
 		want := count(attempts)
 		got := make(map[string]legacy.Counts)
 		for _, a := range db.Aggregates {
@@ -166,17 +158,6 @@ func TestWrittenFilesHoldTheCounts(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("counts (-want +got):\n%s", diff)
-		}
-		b.Reset()
-		if _, err := legacy.WriteCSV(&b, all(attempts)); err != nil {
-			t.Fatal(err)
-		}
-		records, err := csv.NewReader(&b).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, countRecords(t, records)); diff != "" {
-			t.Fatalf("counts of the CSV (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -214,30 +195,10 @@ func count(attempts []assay.Attempt) map[string]legacy.Counts {
 	return counts
 }
 
-func countRecords(t *rapid.T, records [][]string) map[string]legacy.Counts {
-	counts := make(map[string]legacy.Counts)
-	at := func(record []string, name string) int {
-		n, err := strconv.Atoi(record[slices.Index(records[0], name)])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for _, r := range records[1:] {
-		counts[strings.Join(r[:5], "|")] = legacy.Counts{
-			Total: at(r, "total"), Success: at(r, "success"), Full: at(r, "full_success"),
-			Partial: at(r, "partial_success"),
-			Failed:  at(r, "failed"), Errors: at(r, "total_errors"),
-		}
-	}
-	return counts
-}
-
-// TestColumns compares the columns with the original's header.
-func TestColumns(t *testing.T) {
+// TestLeafFields compares the fields of a leaf with the original's.
+func TestLeafFields(t *testing.T) {
 	t.Parallel()
-	want := strings.Split("model,prompt_type,tool_success_rate,difficulty,task_type,timestamp,"+
-		"total,success,partial,failed,success_rate,partial_rate,failure_rate,weighted_success_score,full_success_rate,partial_success_rate,"+
+	want := strings.Split("total,success,partial,failed,success_rate,partial_rate,failure_rate,weighted_success_score,full_success_rate,partial_success_rate,"+
 		"avg_execution_time,avg_turns,avg_tool_calls,tool_coverage_rate,avg_workflow_score,avg_phase2_score,avg_quality_score,avg_final_score,"+
 		"total_errors,tool_call_format_errors,timeout_errors,dependency_errors,parameter_config_errors,tool_selection_errors,"+
 		"sequence_order_errors,max_turns_errors,other_errors,"+
@@ -245,18 +206,12 @@ func TestColumns(t *testing.T) {
 		"max_turns_error_rate,other_error_rate,"+
 		"assisted_failure,assisted_success,total_assisted_turns,tests_with_assistance,avg_assisted_turns,assisted_success_rate,assistance_rate,"+
 		"full_success,partial_success", ",")
-	if len(want) != 50 {
-		t.Fatalf("%d columns", len(want))
-	}
-	if diff := cmp.Diff(want, legacy.Columns); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([][]string{want}, writtenCSV(t, nil)); diff != "" {
-		t.Errorf("CSV without attempts (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, legacy.LeafFields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }
 
-// TestLeafOfThree checks both formats for a leaf of three outcomes.
+// TestLeafOfThree checks the file of a leaf of three outcomes.
 func TestLeafOfThree(t *testing.T) {
 	t.Parallel()
 	cell := easy("flawed_missing_step")
@@ -275,41 +230,30 @@ func TestLeafOfThree(t *testing.T) {
 	again := outcome("1", cell, assay.Failure, assay.CategoryTimeout)
 	attempts := []assay.Attempt{fault, full, partial, failed, again}
 
-	records := writtenCSV(t, attempts)
-	if len(records) != 2 {
-		t.Fatalf("%d lines, want a header and a leaf", len(records))
+	text := written(t, attempts)
+	db := read(t, text)
+	if len(db.Aggregates) != 1 {
+		t.Fatalf("%d leaves, want one", len(db.Aggregates))
 	}
-	got := make(map[string]string)
-	for i, name := range records[0] {
-		if v := records[1][i]; v != "0" && v != "0.0" {
-			got[name] = v
-		}
-	}
-	third := "0.3333333333333333"
-	want := map[string]string{
-		"model": "m", "prompt_type": "flawed_missing_step", "tool_success_rate": "0.8",
-		"difficulty": "easy", "task_type": "simple_task",
-		"timestamp": "2026-03-04T05:06:07.000089",
-		"total":     "3", "success": "2", "partial": "1", "failed": "1", "full_success": "1",
-		"partial_success": "1",
-		"success_rate":    "0.6666666666666666", "partial_rate": third, "failure_rate": third,
-		"weighted_success_score": "0.5",
+	got := leafOf(t, db.Aggregates[0])
+	maps.DeleteFunc(got, func(_ string, v float64) bool { return v == 0 })
+	const third = 1. / 3
+	want := map[string]float64{
+		"total": 3, "success": 2, "partial": 1, "failed": 1, "full_success": 1, "partial_success": 1,
+		"success_rate": 2 * third, "partial_rate": third, "failure_rate": third,
+		"weighted_success_score": .5,
 		"full_success_rate":      third, "partial_success_rate": third,
-		"avg_execution_time": "1.3333333333333333", "avg_turns": "7.0", "avg_tool_calls": "1.0",
-		"tool_coverage_rate": "0.5",
-		"total_errors":       "2", "max_turns_errors": "1", "other_errors": "1",
-		"max_turns_error_rate": "0.5", "other_error_rate": "0.5",
-		"assisted_failure": "1", "assisted_success": "1", "total_assisted_turns": "4",
-		"tests_with_assistance": "2",
-		"avg_assisted_turns":    "2.0", "assisted_success_rate": "0.5",
-		"assistance_rate": "0.6666666666666666",
+		"avg_execution_time": 4 * third, "avg_turns": 7, "avg_tool_calls": 1,
+		"tool_coverage_rate": .5,
+		"total_errors":       2, "max_turns_errors": 1, "other_errors": 1,
+		"max_turns_error_rate": .5, "other_error_rate": .5,
+		"assisted_failure": 1, "assisted_success": 1, "total_assisted_turns": 4,
+		"tests_with_assistance": 2,
+		"avg_assisted_turns":    2, "assisted_success_rate": .5, "assistance_rate": 2 * third,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("leaf (-want +got):\n%s", diff)
 	}
-
-	text := written(t, attempts)
-	db := read(t, text)
 	for name, want := range map[string]string{
 		"group":   `"m_simple_task_flawed_missing_step_easy": {`,
 		"flaw":    `"flaw_type": "missing_step"`,
@@ -322,15 +266,6 @@ func TestLeafOfThree(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: the file does not contain %s:\n%s", name, want, text)
 		}
-	}
-	if got := db.Aggregates[0].Assistance; got != (legacy.Assistance{
-		Tests: 2, Turns: 4,
-		Success: 1, Failure: 1,
-	}) {
-		t.Errorf("assistance read back: %+v", got)
-	}
-	if len(db.Findings) > 0 {
-		t.Errorf("findings %+v", db.Findings)
 	}
 }
 
@@ -356,31 +291,15 @@ func TestBatchLevel(t *testing.T) {
 	}); got.Stored != want {
 		t.Errorf("counts %+v, want %+v", got.Stored, want)
 	}
-	if got.Errors["other"] != 1 || got.Errors["sequence_order"] != 0 {
-		t.Errorf("errors %v, want one in other", got.Errors)
-	}
-	if want := (legacy.Averages{
-		Seconds: 0, Workflow: .5, Phase2: .425, Quality: .25,
-		Final: .425,
-	}); got.Averages != want {
-		t.Errorf("averages %+v, want %+v", got.Averages, want)
-	}
-}
-
-// TestLongNames checks that names are written only if they can be read again.
-func TestLongNames(t *testing.T) {
-	t.Parallel()
-	cell := easy("baseline")
-	cell.Model = strings.Repeat("m", 400)
-	db := read(t, written(t, []assay.Attempt{outcome("1", cell, assay.FullSuccess, "")}))
-	if len(db.Aggregates) != 1 || db.Aggregates[0].Model != cell.Model {
-		t.Errorf("%+v", db.Aggregates)
-	}
-	cell.Model = strings.Repeat("m", 1000)
-	if _, err := legacy.WriteV3(io.Discard,
-		all([]assay.Attempt{outcome("1", cell, assay.FullSuccess, "")})); err == nil ||
-		!strings.Contains(err.Error(), "bytes together") {
-		t.Errorf("a name that cannot be read again: %v", err)
+	leaf := leafOf(t, got)
+	for name, want := range map[string]float64{
+		"other_errors": 1, "sequence_order_errors": 0, "avg_execution_time": 0,
+		"avg_workflow_score": .5, "avg_phase2_score": .425, "avg_quality_score": .25,
+		"avg_final_score": .425,
+	} {
+		if leaf[name] != want {
+			t.Errorf("%s is %v, want %v", name, leaf[name], want)
+		}
 	}
 }
 
@@ -412,15 +331,9 @@ func TestWriteErrors(t *testing.T) {
 	if _, err := legacy.WriteV3(&b, source); !errors.Is(err, broken) || b.Len() > 0 {
 		t.Errorf("WriteV3: error %v after %d bytes", err, b.Len())
 	}
-	if _, err := legacy.WriteCSV(&b, source); !errors.Is(err, broken) || b.Len() > 0 {
-		t.Errorf("WriteCSV: error %v after %d bytes", err, b.Len())
-	}
 	full := failing{broken}
 	if _, err := legacy.WriteV3(full, all(sample(500))); !errors.Is(err, broken) {
 		t.Errorf("WriteV3 to a full disk: %v", err)
-	}
-	if _, err := legacy.WriteCSV(full, all(sample(500))); !errors.Is(err, broken) {
-		t.Errorf("WriteCSV to a full disk: %v", err)
 	}
 	odd := sample(3)
 	odd[1] = outcome("x", odd[1].Cell, assay.FullSuccess, "")

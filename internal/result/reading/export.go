@@ -43,7 +43,7 @@ func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err
 	case export.Inspect:
 		err = e.logs(ctx, &m)
 		return m, len(m.Files), err
-	case export.V3, export.CSV50:
+	case export.V3:
 		records, err = e.files(&m, e.legacy(ctx, &m))
 		return m, records, err
 	}
@@ -94,12 +94,8 @@ func (e *Export) calls(ctx context.Context, m *export.Manifest) content {
 }
 
 func (e *Export) legacy(ctx context.Context, m *export.Manifest) content {
-	write := legacy.WriteV3
-	if e.Format == export.CSV50 {
-		write = legacy.WriteCSV
-	}
 	return content{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
-		return write(w, m.Counts.Count(e.Selection.Attempts(ctx)))
+		return legacy.WriteV3(w, m.Counts.Count(e.Selection.Attempts(ctx)))
 	}}
 }
 

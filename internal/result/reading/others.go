@@ -59,8 +59,8 @@ func otherOf(i legacy.Import) report.Other {
 		Name:   i.Name,
 		Source: fmt.Sprintf("A %s, last updated %s", i.Kind, i.LastUpdated),
 		Note: fmt.Sprintf("Counts are pooled over task types. "+
-			"%d of %d aggregates are not usable and left out; %d contradictions were found in the file (SHA-256 %s…).",
-			unusable, len(i.Aggregates), len(i.Findings), i.SHA256[:12]),
+			"%d of %d aggregates of the file (SHA-256 %s…) are not usable and left out.",
+			unusable, len(i.Aggregates), i.SHA256[:12]),
 	}
 	if assumed > 0 {
 		o.Note += fmt.Sprintf(" %d aggregates without a success are assumed to count every test "+
