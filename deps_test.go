@@ -35,11 +35,11 @@ var wings = []struct {
 	},
 	{
 		"internal/run", "carries out an experiment",
-		[]string{"result", "experiment", "agent", "model", "store", "task"},
+		[]string{"result", "experiment", "agent", "model", "store", "task", "durable"},
 	},
 	{
 		"internal/result", "turns attempts into what people read",
-		[]string{"experiment", "agent/episode", "store", "task"},
+		[]string{"experiment", "agent/episode", "store", "task", "durable"},
 	},
 	{
 		"internal/experiment", "what is to be done",
@@ -47,8 +47,9 @@ var wings = []struct {
 	},
 	{"internal/agent", "who acts", []string{"task", "model/gateway", "model/protocol", "model/wire"}},
 	{"internal/model", "who answers", []string{"task"}},
-	{"internal/store", "the record", nil},
-	{"internal/task", "what is asked and how it is judged", nil},
+	{"internal/store", "the record", []string{"durable"}},
+	{"internal/task", "what is asked and how it is judged", []string{"durable"}},
+	{"internal/durable", "files that survive a power cut", nil},
 	{"", "the nouns that all of them share", nil},
 }
 

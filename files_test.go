@@ -22,13 +22,13 @@ func TestNewNamesAreSynced(t *testing.T) {
 	t.Parallel()
 	renames := 0
 	for _, f := range functions(t) {
-		named := f.lastOf(".Rename", ".Link", ".Symlink")
+		named := f.lastOf(".Rename", ".Link", ".Symlink", ".CloseAtomicallyReplace")
 		if named == token.NoPos || strings.HasSuffix(filepath.Dir(f.path), "test") {
 			continue
 		}
 		renames++
 		_, exempt := unsynced[f.name]
-		if synced := f.lastOf("SyncDir", "syncDir") > named; synced == exempt {
+		if synced := f.lastOf("durable.SyncDir") > named; synced == exempt {
 			t.Errorf("%s: %s gives a file a name; it then syncs the directory: %v, and is exempt: %v",
 				f.path, f.name, synced, exempt)
 		}

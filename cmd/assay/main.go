@@ -202,14 +202,6 @@ func (w *errWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Stat describes the file that the writer writes to.
-func (w *errWriter) Stat() (os.FileInfo, error) {
-	if file, ok := w.Writer.(*os.File); ok {
-		return file.Stat()
-	}
-	return nil, errors.ErrUnsupported
-}
-
 func exitCode(err error) int {
 	var coded *codedError
 	if errors.As(err, &coded) {

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/durable"
 )
 
 // mostJournal is the size in bytes at which a journal is written anew, with open attempts only. It is
@@ -296,7 +297,7 @@ func (j *Journal) flushLocked() {
 	}
 	file := j.file
 	j.mu.Unlock()
-	err := SyncFile(file)
+	err := durable.SyncFile(file)
 	j.mu.Lock()
 	if err != nil && j.file == file { // a new file is on disk
 		j.fail(err)
@@ -319,12 +320,12 @@ func (j *Journal) renew() (err error) {
 	if j.head.Run != "" {
 		err = errors.Join(err, j.appendEntry(j.head))
 	}
-	err = errors.Join(err, SyncFile(file))
+	err = errors.Join(err, durable.SyncFile(file))
 	if err == nil {
 		err = os.Rename(j.path+"-new", j.path)
 	}
 	if err == nil {
-		err = SyncDir(filepath.Dir(j.path))
+		err = durable.SyncDir(filepath.Dir(j.path))
 	}
 	j.renewed = j.size
 	return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/durable"
 )
 
 // A LeftBehind is an unfinished attempt that a merged store does not have, because a trial has only
@@ -74,7 +75,7 @@ func copyJournals(ctx context.Context, to *DB, from []*Journal) (all []Unfinishe
 	defer func() { err = errors.Join(err, file.Close()) }()
 	err = j.writeOpen(func(o *openAttempt) *os.File { return sources[o].file })
 	if err == nil {
-		err = SyncFile(file)
+		err = durable.SyncFile(file)
 	}
 	slices.SortFunc(left, func(a, b LeftBehind) int {
 		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Run, b.Run))

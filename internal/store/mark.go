@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/assay-eval/assay/internal/durable"
 )
 
 // markPath returns the file that marks a store as damaged.
@@ -34,7 +36,7 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 		err = os.WriteFile(markPath(db.path), append(text, '\n'), 0o644)
 	}
 	if err == nil {
-		err = errors.Join(flush(markPath(db.path)), SyncDir(filepath.Dir(db.path)))
+		err = errors.Join(flush(markPath(db.path)), durable.SyncDir(filepath.Dir(db.path)))
 	}
 	if err != nil {
 		return fmt.Errorf("mark store %s as damaged: %w", db.path, err)

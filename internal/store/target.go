@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/assay-eval/assay/internal/durable"
 )
 
 // A target is a new store in the making. It has another name until it is complete. A lock keeps
@@ -166,7 +168,7 @@ func nameFile(part, path string) error {
 	if err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // close removes all files except a store that has its name.

@@ -1,12 +1,10 @@
 // Package delivery writes files that appear together or not at all.
 //
-// It owns the places of output files: temporary names, locks, symbolic links, devices and
-// pipes, and the rule that no output replaces a store. It doesn't know the content of the files;
-// see the packages export, evallog and document.
+// It owns the places of output files, and the rule that no output replaces a store. It doesn't know
+// the content of the files; see the packages export, evallog and document.
 //
-// Each file is first written to .NAME.part next to its place, under the lock .NAME.lock. So two
-// programs never write the same file at once, and the next program overwrites the files that a
-// killed one left behind.
+// Each file is first written to a hidden file next to its place. A program that is killed leaves that
+// file behind, and nothing else.
 package delivery
 
 import (
@@ -18,6 +16,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
+	"github.com/assay-eval/assay/internal/durable"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -27,8 +28,22 @@ type Delivery struct {
 	parts  []*Part
 }
 
-// New returns an empty delivery. The output named - is stdout. If stdout has a Stat method, as
-// *os.File does, the delivery can detect another output to the same file.
+// A Part is one output of a [Delivery].
+type Part struct {
+	io.Writer
+	name  string                // as the user wrote it
+	place string                // its path without symbolic links
+	file  *renameio.PendingFile // nil for standard output, a device or a pipe
+	open  io.Closer             // the device or pipe
+}
+
+// IsFile reports whether the part appears as a separate file.
+func (p *Part) IsFile() bool { return p.file != nil }
+
+// Name returns the path that the user gave.
+func (p *Part) Name() string { return p.name }
+
+// New returns an empty delivery. The output named - is stdout.
 func New(stdout io.Writer) *Delivery { return &Delivery{stdout: stdout} }
 
 // A NameError reports an output that the user has to name differently.
@@ -51,72 +66,89 @@ func Write(stdout io.Writer, name string, write func(io.Writer) error) (err erro
 	return d.Deliver()
 }
 
-// Open begins a part. Parts appear in the order in which they were opened.
+// Open begins a part. Parts appear in the order in which they were opened. A file that replaces
+// another one gets its permissions.
 func (d *Delivery) Open(name string) (*Part, error) {
-	p := &Part{Writer: d.stdout, name: name}
-	var err error
+	p := &Part{Writer: d.stdout, name: name, place: name}
 	if name != "-" {
-		if p.place, err = placeOf(name); err != nil {
+		if err := p.find(); err != nil {
 			return nil, err
 		}
 	}
-
-	p.existing = d.stat(name)
-	if slices.ContainsFunc(d.parts, p.same) {
+	if slices.ContainsFunc(d.parts, func(q *Part) bool { return q.place == p.place }) {
 		return nil, &NameError{fmt.Sprintf(
 			"two outputs have the same path: %s\nhint: choose another path for one of them", name)}
 	}
 	if name != "-" {
-		if err := p.refuseStore(); err != nil {
+		if err := RefuseStore(name, p.place); err != nil {
 			return nil, err
 		}
-	}
-
-	switch {
-	case p.IsFile():
-		err = p.create()
-	case name != "-":
-		err = p.attach()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, err)
+		if err := p.create(); err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
 	}
 	d.parts = append(d.parts, p)
 	return p, nil
 }
 
-// stat describes the file that the output would write to or replace. It returns nil if there is no
-// such file.
-func (d *Delivery) stat(name string) os.FileInfo {
-	stat := func() (os.FileInfo, error) { return os.Stat(name) }
-	if name == "-" {
-		out, ok := d.stdout.(interface{ Stat() (os.FileInfo, error) })
-		if !ok {
-			return nil
-		}
-		stat = out.Stat
+// find sets the place of a part.
+func (p *Part) find() (err error) {
+	dir := filepath.Dir(p.name)
+	if fi, err := os.Stat(p.name); err == nil && fi.IsDir() {
+		return fmt.Errorf("write %s: it is a directory\nhint: name a file in it", p.name)
 	}
-	if fi, err := stat(); err == nil {
-		return fi
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
+		return fmt.Errorf("write %s: there is no directory %s\n"+
+			"hint: create it, or choose another path", p.name, dir)
+	}
+	if p.place, err = filepath.EvalSymlinks(p.name); errors.Is(err, os.ErrNotExist) {
+		p.place, err = filepath.EvalSymlinks(dir)
+		p.place = filepath.Join(p.place, filepath.Base(p.name))
+	}
+	if err == nil {
+		p.place, err = filepath.Abs(p.place)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", p.name, err)
 	}
 	return nil
 }
 
-// Deliver makes the files appear. Renaming replaces a file atomically on every system that Go
-// supports.
+// create opens a device or pipe, and otherwise a hidden file. Names below /dev are those of open
+// files.
+func (p *Part) create() (err error) {
+	name, err := filepath.Abs(p.name)
+	if err != nil {
+		return err
+	}
+	fi, err := os.Stat(name)
+	if err == nil && !fi.Mode().IsRegular() || strings.HasPrefix(name, "/dev/") {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		p.Writer, p.open = file, file
+		return err
+	}
+	p.file, err = renameio.NewPendingFile(p.place, renameio.WithTempDir(filepath.Dir(p.place)),
+		renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
+	p.Writer = p.file
+	return err
+}
+
+// Deliver makes the files appear, once all of them are on disk.
 func (d *Delivery) Deliver() error {
 	for _, p := range d.parts {
-		if err := p.Finish(); err != nil {
-			return err
+		if p.IsFile() {
+			if err := durable.SyncFile(p.file.File); err != nil {
+				return fmt.Errorf("write %s: %w", p.name, err)
+			}
 		}
 	}
 	for _, p := range d.parts {
 		if !p.IsFile() {
 			continue
 		}
-		err := os.Rename(p.hidden(".part"), p.place)
+		err := p.file.CloseAtomicallyReplace()
 		if err == nil {
-			err = store.SyncDir(filepath.Dir(p.place))
+			err = durable.SyncDir(filepath.Dir(p.place))
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", p.name, err)
@@ -129,45 +161,32 @@ func (d *Delivery) Deliver() error {
 func (d *Delivery) Close() error {
 	var errs []error
 	for _, p := range d.parts {
-		errs = append(errs, p.Finish())
-		if !p.IsFile() {
-			continue
+		switch {
+		case p.IsFile():
+			errs = append(errs, p.file.Cleanup())
+		case p.open != nil:
+			errs = append(errs, p.open.Close())
 		}
-		if err := os.Remove(p.hidden(".part")); !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-		errs = append(errs, p.lock.Release())
 	}
 	d.parts = nil
 	return errors.Join(errs...)
 }
 
-// Sweep removes the files that killed programs left in a directory of outputs whose names have the
-// given suffix. It skips files that another program is writing and files that cannot be removed.
-func Sweep(dir, suffix string) error {
-	entries, err := os.ReadDir(dir)
+// RefuseStore returns an error if an output of the given name, which would take the given path,
+// would replace a store or a file that belongs to one.
+func RefuseStore(name, path string) error {
+	suffix, belongs, err := store.Belonging(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	for _, e := range entries {
-		hidden, ours := strings.CutPrefix(e.Name(), ".")
-		name, left := strings.CutSuffix(hidden, ".part")
-		if !left {
-			name, left = strings.CutSuffix(hidden, ".lock")
-		}
-		if !ours || !left || !strings.HasSuffix(name, suffix) {
-			continue
-		}
-
-		p := &Part{place: filepath.Join(dir, name)}
-		lock, err := store.Reserve(p.hidden(".lock"))
-		if err != nil {
-			continue
-		}
-		_ = os.Remove(p.hidden(".part"))
-		if err := lock.Release(); err != nil {
-			return err
-		}
+	if !belongs {
+		return nil
 	}
-	return nil
+	verb := "is"
+	if suffix != "" {
+		verb = "belongs to"
+	}
+	return &NameError{fmt.Sprintf(
+		"%s %s a store or another SQLite database, which an output never replaces\n"+
+			"hint: choose another path", name, verb)}
 }

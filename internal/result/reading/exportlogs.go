@@ -67,9 +67,6 @@ func (e *Export) prepare() error {
 		return fmt.Errorf("%s is not a manifest of an export, so it is not replaced: %w\n"+
 			"hint: name another directory", path, err)
 	}
-	if err := delivery.Sweep(dir, ".eval"); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
 	return nil
 }
 
@@ -132,7 +129,7 @@ func (l *logWriter) log(ctx context.Context, meta evallog.Meta, s *scope) error 
 	}
 	file := digest.File(l.manifestPath(), name, l.Format, export.TrialTable, n)
 	l.manifest.Files = append(l.manifest.Files, file)
-	return part.Finish()
+	return nil
 }
 
 func (l *logWriter) samples(

@@ -19,10 +19,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/durable"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -418,13 +418,13 @@ func TestJournalSurvives(t *testing.T) {
 func TestRepliesAreOnDiskFirst(t *testing.T) {
 	path, m := filepath.Join(t.TempDir(), "s.db"), &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
 	var syncs atomic.Int32
-	store.WatchSyncs(func(name string, directory bool) error {
+	durable.Watch(func(name string, directory bool) error {
 		if !directory && strings.HasPrefix(name, path) {
 			syncs.Add(1)
 		}
 		return nil
 	})
-	defer store.WatchSyncs(func(string, bool) error { return nil })
+	defer durable.Watch(func(string, bool) error { return nil })
 	g := kept(t, path, m)
 	for n := 1; n <= 4; n++ {
 		before := syncs.Load()

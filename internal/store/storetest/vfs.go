@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite" // its files are watched
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/durable"
 )
 
 // The layer is a copy of SQLite's default file system that passes everything on, and notes what is
@@ -95,7 +95,7 @@ func install() {
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, ours, 1); rc != 0 {
 		panic("storetest: SQLite does not accept a file system")
 	}
-	store.WatchSyncs(func(path string, directory bool) error {
+	durable.Watch(func(path string, directory bool) error {
 		if d := diskOf(path, directory); d != nil {
 			return d.syncedByProgram(path, directory)
 		}

@@ -10,10 +10,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/durable"
 	"github.com/assay-eval/assay/internal/task/child"
 )
 
@@ -79,7 +79,7 @@ func create(
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // compiled writes a library to a temporary file, which Close removes, and opens it. It takes the
@@ -268,17 +268,5 @@ func syncPath(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// syncDir makes a rename in dir durable. It is a no-op on Windows, which cannot open directories.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(durable.SyncFile(f), f.Close())
 }
