@@ -59,7 +59,6 @@ const (
 	assumedReply   = 150 // output tokens
 	rehearsed      = 40  // trials
 	servedTrials   = 3   // trials if each of them starts a server
-	hostedSigma    = 0.5 // spread of the latency of hosted models
 
 	// The range of an unknown endpoint. A small model of one's own is as fast as the first, and a
 	// model that thinks as slow as the second.
@@ -102,8 +101,8 @@ func (j *Job) Forecast(
 			return Forecast{}, err
 		}
 		work.Conversations = pending[model]
-		s := lane.Simulate(pools.Configs[model], work)
-		bound, _ := Bottleneck(s.Ledgers, s.Wall)
+		s := lane.Foresee(pools.Configs[model], work)
+		bound := limitName(s.Bottleneck, s.Lane)
 		doubt := doubtOf(pools.Configs[model], basis)
 		m := ModelForecast{
 			Model: model, Trials: pending[model], Requests: s.Requests,
@@ -154,9 +153,9 @@ func (d doubt) String() string {
 	return ""
 }
 
-// span simulates work on endpoints that are as good and as bad as they may be. It returns an empty
+// span foresees work on endpoints that are as good and as bad as they may be. It returns an empty
 // range if the stated limits decide about the time.
-func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Simulation) Range {
+func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Forecast) Range {
 	if d == (doubt{}) || work.Conversations == 0 {
 		return Range{}
 	}
@@ -172,8 +171,8 @@ func (d doubt) span(lanes []lane.Config, work lane.Work, expected lane.Simulatio
 			least = time.Duration(expected.Requests/len(lanes)) * time.Second
 		}
 	}
-	low := lane.Simulate(many, best).Wall
-	high := max(lane.Simulate(few, worst).Wall, least)
+	low := lane.Foresee(many, best).Wall
+	high := max(lane.Foresee(few, worst).Wall, least)
 	if float64(high) < 1.2*float64(low) {
 		return Range{}
 	}
@@ -207,7 +206,7 @@ func (j *Job) work(
 	if sum.Attempts > 0 && sum.Requests > 0 {
 		n := float64(sum.Requests)
 		return lane.Work{
-			Turns: n / float64(sum.Attempts), Sigma: hostedSigma,
+			Turns:  n / float64(sum.Attempts),
 			Prompt: float64(sum.InputTokens) / n, Reply: float64(sum.OutputTokens) / n,
 			Cached:     float64(sum.CachedTokens) / float64(max(1, sum.InputTokens)),
 			CacheWrite: float64(sum.CacheWriteTokens) / float64(max(1, sum.InputTokens)),
@@ -221,10 +220,9 @@ func (j *Job) work(
 	if builtin {
 		// This is the mean of a log-normal distribution with a known median.
 		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
-		work.Sigma = simSigma
 		return work, 0, "a rehearsal", nil
 	}
-	work.Latency, work.Sigma = assumedLatency, hostedSigma
+	work.Latency = assumedLatency
 	work.Reply = max(work.Reply, assumedReply)
 	return work, 0, assumed, nil
 }

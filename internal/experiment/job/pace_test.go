@@ -130,9 +130,9 @@ func draw(random *rand.Rand) design {
 // run carries the design out in virtual time. It returns the forecast at some times, and the time
 // the run took.
 func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
-	left map[time.Duration]job.Left, wall time.Duration,
+	left map[time.Duration]time.Duration, wall time.Duration,
 ) {
-	left = make(map[time.Duration]job.Left)
+	left = make(map[time.Duration]time.Duration)
 	start := time.Now()
 	random := rand.New(rand.NewPCG(seed, 2))
 	e := &endpoint{design: d, random: rand.New(rand.NewPCG(seed, 3)), started: start}
@@ -193,7 +193,7 @@ func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
 			defer mu.Unlock()
 			done++
 			inFlight--
-			pace.Ended(turns, time.Since(began))
+			pace.Ended(time.Since(began))
 		})
 		synctest.Wait()
 	}
@@ -201,12 +201,13 @@ func (d design) run(t *testing.T, seed uint64, ask []time.Duration) (
 	return left, time.Since(start)
 }
 
-// TestForecastHoldsTruthAfterTwoMinutes checks over many designs that the interval which is
-// announced after two minutes holds the time that the run really took in at least nine of ten, and
-// that an announcement is never five times too long, however early.
-func TestForecastHoldsTruthAfterTwoMinutes(t *testing.T) {
+// TestForecastOfMixedLanes checks over many designs with up to three lanes, which have limits of
+// requests, of tokens and limits to learn, that the time left which is announced after two minutes is
+// wrong by a factor of two at most in nine of ten, and that an announcement is never five times too
+// long, however early.
+func TestForecastOfMixedLanes(t *testing.T) {
 	t.Parallel()
-	designs := 40 // with 300 of them, 287 intervals hold the truth
+	designs := 40
 	if testing.Short() {
 		t.Skip("a statistical test of 3 s")
 	}
@@ -221,19 +222,19 @@ func TestForecastHoldsTruthAfterTwoMinutes(t *testing.T) {
 				truth := wall - at
 				if at == 2*time.Minute {
 					asked++
-					if l.Low <= truth && truth <= l.High {
+					if truth/2 <= l && l <= 2*truth {
 						held++
 					}
 				}
-				if l.Expected > 5*max(truth, 10*time.Second) {
+				if l > 5*max(truth, 10*time.Second) {
 					t.Errorf("%d after %v: expected %v, but it takes %v: %+v",
-						i, at, l.Expected, truth, d)
+						i, at, l, truth, d)
 				}
 			}
 		})
 	}
 	if asked < designs*9/10 || held < asked*9/10 {
-		t.Errorf("the interval held the truth in %d of %d runs", held, asked)
+		t.Errorf("the time left was right within a factor of two in %d of %d runs", held, asked)
 	}
 }
 
@@ -264,7 +265,7 @@ func TestForecastIsRightAfterHalfAMinute(t *testing.T) {
 				left, wall := d.run(t, 1, ask)
 				for _, at := range ask {
 					truth := wall - at
-					if l := left[at].Expected; at < wall/2 && (l < truth/2 || l > 2*truth) {
+					if l := left[at]; at < wall/2 && (l < truth/2 || l > 2*truth) {
 						t.Errorf("after %v: expected %v, but it takes %v", at, l, truth)
 					}
 				}
@@ -288,14 +289,14 @@ func TestForecastCountsSilence(t *testing.T) {
 			}
 			replies += burst
 			for ; ended < (replies-2*inFlight)/turns; ended++ {
-				pace.Ended(turns, turns*inFlight/burst*time.Minute)
+				pace.Ended(turns * inFlight * time.Minute / burst)
 			}
 		}
 		truth := (trials*turns - time.Duration(replies)) * time.Minute / burst
 		left, ok := pace.Left(at, time.Minute-at%time.Minute, trials-ended, inFlight)
-		if ratio := left.Expected.Seconds() / truth.Seconds(); at >= 10*time.Second &&
-			(!ok || ratio < 0.6 || ratio > 1.35) {
-			t.Errorf("after %v: expected %v, but it takes %v", at, left.Expected, truth)
+		if ratio := left.Seconds() / truth.Seconds(); at >= 10*time.Second &&
+			(!ok || ratio < 0.6 || ratio > 1.5) {
+			t.Errorf("after %v: expected %v, but it takes %v", at, left, truth)
 		}
 	}
 }
@@ -309,11 +310,11 @@ func TestForecastOfTrialsInFlight(t *testing.T) {
 		pace.Replied(0)
 	}
 	for range 6 {
-		pace.Ended(6, time.Second)
+		pace.Ended(time.Second)
 	}
 	const truth = 3*time.Minute - 10*time.Second // (60×6 - 84)/120 bursts
 	left, ok := pace.Left(10*time.Second, 50*time.Second, 60, 60)
-	if !ok || left.Expected < truth/2 || left.Expected > 2*truth {
-		t.Errorf("expected %v, but it takes %v", left.Expected, truth)
+	if !ok || left < truth/2 || left > 2*truth {
+		t.Errorf("expected %v, but it takes %v", left, truth)
 	}
 }

@@ -28,9 +28,20 @@ func Bottleneck(ledgers []lane.Ledger, wall time.Duration) (name string, waited 
 	case available == 0 || float64(used) < 0.75*float64(available):
 		return "", 0
 	case len(ledgers) == 1:
-		return WaitName(string(assay.Concurrency), ledgers[0].Name), 0
+		return limitName(assay.Concurrency, ledgers[0].Name), 0
 	}
-	return "concurrency limits of all lanes", 0
+	return limitName(assay.Concurrency, ""), 0
+}
+
+// limitName names a limit of a lane, or of all lanes.
+func limitName(limit assay.Bucket, laneName string) string {
+	switch {
+	case limit == "":
+		return ""
+	case laneName == "":
+		return string(limit) + " limits of all lanes"
+	}
+	return WaitName(string(limit), laneName)
 }
 
 // WaitName names the reason for which requests wait on a lane, such as "rpm limit of gw/KEY/m".

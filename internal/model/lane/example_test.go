@@ -9,12 +9,10 @@ import (
 
 // A hundred conversations of two turns share ten slots. Each request takes a
 // second, so there are twenty rounds of ten requests.
-func ExampleSimulate() {
+func ExampleForesee() {
 	lanes := []lane.Config{{Name: "a", Limits: lane.Limits{Concurrency: 10}}}
-	s := lane.Simulate(lanes, lane.Work{Conversations: 100, Turns: 2, Latency: time.Second})
-	fmt.Println(s.Requests, "requests in", s.Wall)
-	fmt.Printf("%.0f %% of the slots used\n", 100*s.Ledgers[0].Occupancy())
+	f := lane.Foresee(lanes, lane.Work{Conversations: 100, Turns: 2, Latency: time.Second})
+	fmt.Println(f.Requests, "requests in", f.Wall, "because of the", f.Bottleneck, "of", f.Lane)
 	// Output:
-	// 200 requests in 20s
-	// 100 % of the slots used
+	// 200 requests in 20s because of the concurrency of a
 }

@@ -16,8 +16,7 @@
 // place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most 1.15 of
 // the least time. A lane learns only from requests that the pool does not end.
 //
-// All decisions depend only on the time that they are given, so [Simulate] can
-// make the same decisions in virtual time.
+// All decisions depend only on the time that they are given.
 //
 // The package does not know about trials or wire formats.
 package lane

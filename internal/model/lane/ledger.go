@@ -35,19 +35,6 @@ func (l Ledger) Occupancy() float64 {
 	return float64(l.Used+l.Bound) / float64(l.Available)
 }
 
-// scale multiplies times and counts.
-func (l *Ledger) scale(times, counts float64) {
-	for _, d := range []*time.Duration{&l.Used, &l.Available, &l.Bound, &l.Worked} {
-		*d = time.Duration(float64(*d) * times)
-	}
-	for reason, d := range l.Waited {
-		l.Waited[reason] = time.Duration(float64(d) * times)
-	}
-	for _, n := range []*int{&l.Requests, &l.InputTokens, &l.OutputTokens} {
-		*n = int(float64(*n) * counts)
-	}
-}
-
 // ledger is the state shared by the ledgers of all lanes.
 type ledger struct {
 	booked time.Time // end of the time that is booked

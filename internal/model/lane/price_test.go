@@ -36,13 +36,13 @@ func TestPriceOfAllKindsOfTokens(t *testing.T) {
 	}
 }
 
-// TestSimulationPricesCaches checks that a forecast knows the price of cached input.
-func TestSimulationPricesCaches(t *testing.T) {
+// TestForecastPricesCaches checks that a forecast knows the price of cached input.
+func TestForecastPricesCaches(t *testing.T) {
 	t.Parallel()
 	lanes := []lane.Config{{Name: "l", Price: lane.Price{
 		Input: 1, Output: 10, Cached: new(0.1), CacheWrite: new(2.),
 	}}}
-	got := lane.Simulate(lanes, lane.Work{
+	got := lane.Foresee(lanes, lane.Work{
 		Conversations: 100, Turns: 1, Prompt: 1000, Reply: 10, Cached: 0.75, CacheWrite: 0.125,
 	})
 	const want = 0.055 // 125 at 1, 750 at 0.1, 125 at 2 and 10 at 10, a hundred times

@@ -70,12 +70,16 @@ func (p *Pool) Status() ([]Status, Waiting) {
 
 // DailyWait returns how long the daily limits that are stated let a number of further requests take
 // at least. Lanes share them by their limits.
-func (p *Pool) DailyWait(requests int) (wait time.Duration) {
+func (p *Pool) DailyWait(requests int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.q.dailyWait(requests)
+}
+
+func (q *queue) dailyWait(requests int) (wait time.Duration) {
 	var open []*lane
 	sum := 0
-	for _, l := range p.q.lanes {
+	for _, l := range q.lanes {
 		if l.closed != nil || l.paused {
 			continue
 		}

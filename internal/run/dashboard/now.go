@@ -191,7 +191,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// finish describes when the run will end, with the interval that the run announces.
+// finish describes when the run will end, with the range that the run announces.
 func (m *moment) finish() string {
 	elapsed := time.Duration(m.Run.Elapsed * float64(time.Second))
 	switch left := m.Run.Left; {

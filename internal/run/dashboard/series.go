@@ -21,7 +21,7 @@ type series struct {
 	Done, Faulted []int
 	Before        int
 	Planned       int
-	// Early, Finish and Late are the announced end of the run and its interval, or zero.
+	// Finish is the announced end of the run, and Early and Late its range, or zero.
 	Early, Finish, Late time.Time
 	// Forecast is how long the run was to take when it began, within its limits, or 0 if that was
 	// unknown.
@@ -76,7 +76,11 @@ func (x *index) series(m *moment) series {
 	}
 	if m.Run != nil && m.Run.Left != nil && m.Run.PausedSince.IsZero() {
 		left := m.Run.Left
-		s.Early, s.Finish, s.Late = m.in(left.Low), m.in(left.Seconds), m.in(left.High)
+		s.Finish = m.in(left.Seconds)
+		s.Early, s.Late = s.Finish, s.Finish
+		if left.High > 0 {
+			s.Early, s.Late = m.in(left.Low), m.in(left.High)
+		}
 		s.End = s.Late
 	}
 	return s

@@ -246,8 +246,7 @@ func successText(models []ModelState) string {
 // mostRates is how many models a line names with their rates.
 const mostRates = 4
 
-// EndText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
-// is unknown.
+// EndText describes when the run ends, such as "65m00s left". It is empty if that is unknown.
 func (s *Progress) EndText() string {
 	total := s.Total()
 	switch l := total.Left; {
@@ -256,7 +255,7 @@ func (s *Progress) EndText() string {
 	case total.Pending == 0 || l == nil:
 		return ""
 	case l.Basis == ByPace:
-		return fmt.Sprintf("%s left (%s–%s)", clock(l.Seconds), clock(l.Low), clock(l.High))
+		return clock(l.Seconds) + " left"
 	case l.High <= l.Seconds:
 		return "about " + clock(l.Seconds) + " left by the plan"
 	case l.Low == 0:

@@ -27,8 +27,8 @@ type oldModelEvent struct {
 	ModelState
 	Waits  string `json:"waits"`
 	Closed string `json:"closed"`
-	// Left is 0 if it is unknown. LeftLow and LeftHigh are its 90 % interval, or 0 if it is the
-	// plan's forecast for an endpoint that is known.
+	// Left is 0 if it is unknown. LeftLow and LeftHigh are its range in the plan if the endpoint is
+	// unknown, or 0.
 	Left     float64 `json:"left_s"`
 	LeftLow  float64 `json:"left_low_s"`
 	LeftHigh float64 `json:"left_high_s"`

@@ -64,7 +64,8 @@ type Success struct {
 	Interval stat.Interval `json:"interval"`
 }
 
-// TimeLeft is the expected time until work is done, in seconds, and its 90 % interval.
+// TimeLeft is the expected time until work is done, in seconds. Low and High are its range in the
+// plan if the endpoint is unknown, or 0.
 type TimeLeft struct {
 	Seconds float64 `json:"seconds"`
 	Low     float64 `json:"low,omitempty"`
@@ -73,8 +74,8 @@ type TimeLeft struct {
 	Basis string `json:"basis"`
 }
 
-// The bases of a [TimeLeft]. The plan is the forecast from before the run. It has an interval only
-// if the endpoint is unknown.
+// The bases of a [TimeLeft]. The plan is the forecast from before the run, and the pace how fast
+// replies come.
 const (
 	ByPace = "pace"
 	ByPlan = "plan"

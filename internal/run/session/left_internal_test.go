@@ -17,7 +17,7 @@ import (
 )
 
 // TestLeftIsThePlansUntilRepliesCome checks where the announced end of a run comes from: the plan,
-// marked as such, then the pace of the slowest pool with an interval, and no end during a pause.
+// marked as such, then the pace of the slowest pool, and no end during a pause.
 func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 			s.observe(lane.Exchange{Model: model, Lane: "gw/K/" + model})
 			if ends {
 				s.outcome(failure(model))
-				s.outlook.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
+				s.outlook.paces[s.pools.ByModel[model]].Ended(2 * time.Second)
 			}
 		}
 		for i := range 120 {
@@ -52,8 +52,7 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		const truth = 88 * 2 * 5
-		if l := left(); l == nil || l.Basis != "pace" || l.Low > truth || l.High < truth ||
-			l.Seconds < truth/2 || l.Seconds > 2*truth {
+		if l := left(); l == nil || l.Basis != "pace" || l.Seconds < truth/2 || l.Seconds > 2*truth {
 			t.Errorf("after two minutes: %+v, want about %d s", l, truth)
 		}
 

@@ -59,7 +59,7 @@ func (o *outlook) outcome(a *assay.Attempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if p := o.paces[o.pools.ByModel[a.Model]]; p != nil {
-		p.Ended(a.Outcome.Turns, a.FinishedAt.Sub(a.StartedAt))
+		p.Ended(a.FinishedAt.Sub(a.StartedAt))
 	}
 }
 
@@ -140,14 +140,10 @@ func (o *outlook) left(p *lane.Pool, w *poolWork) *live.TimeLeft {
 	if !ok {
 		return o.planned(p, w)
 	}
-	if left.Expected <= 0 {
+	if left <= 0 {
 		return nil
 	}
-	seconds := func(d time.Duration) float64 { return max(d, w.wait, w.daily).Seconds() }
-	return &live.TimeLeft{
-		Seconds: seconds(left.Expected), Basis: live.ByPace,
-		Low: seconds(left.Low), High: seconds(left.High),
-	}
+	return &live.TimeLeft{Seconds: max(left, w.wait, w.daily).Seconds(), Basis: live.ByPace}
 }
 
 // planned returns the time left in the forecast of the models that share lanes. It returns nil once
