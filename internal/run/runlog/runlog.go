@@ -1,146 +1,94 @@
-// Package runlog writes the log of a run as one or more files with one JSON
-// object per line. It can also store complete episodes of selected trials for
-// debugging.
+// Package runlog writes the log of a run as a file with one JSON object per line. It can also store
+// complete episodes of selected trials for debugging.
 //
-// The log is for people. It may lag or fail without any effect on the run. Callers choose the
-// records, and a run never continues from a log; the results are in the store.
+// The log is for people. It may fail without any effect on the run. Callers choose the records, and
+// a run never continues from a log; the results are in the store.
 package runlog
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/renameio/v2"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-const (
-	// queueBytes is the size at which the queue is full. One more record or
-	// episode may exceed it, and as many bytes again may be on their way to the
-	// file. Errors have as much room again.
-	queueBytes = 8 << 20
-	// closeWait is how long Close waits for the queue to be written.
-	closeWait = 5 * time.Second
-
-	defaultMaxBytes = 64 << 20
-)
-
-// Options configure a log. The zero value logs from level info on, in parts of 64 MiB, deletes no
-// logs and captures no episodes.
+// Options configure a log. The zero value logs from level info on, deletes no logs and captures no
+// episodes.
 type Options struct {
 	// Experiment is the experiment's name. It becomes part of the file name.
 	Experiment string
 	// Level is the minimum level. Errors are always written.
 	Level slog.Level
-	// MaxBytes limits the size of a part; 0 means 64 MiB. A longer record gets its own part.
-	MaxBytes int64
-	// Keep limits the older logs in the directory.
-	Keep Keep
+	// Age deletes the other logs in the directory that were written last before that time; 0 keeps
+	// all. Files whose names are not names of logs are never deleted.
+	Age time.Duration
 	// Secrets must not appear in any file. Secrets of fewer than eight bytes
 	// are not redacted.
 	Secrets []string
 	// Trials selects the trials whose episodes are captured; nil selects no trials.
 	Trials func(assay.TrialID) bool
-	// Failed, if set, is called once with the error that ended the log before
-	// the end of its run. The log's own goroutine calls it, so it must not
-	// close the log.
-	Failed func(error)
-
-	open  func(root *os.Root, name string) (file, error) // the default is create
-	queue int                                            // the default is queueBytes
-}
-
-// A file is the part of [os.File] that the log uses.
-type file interface {
-	Write(b []byte) (int, error)
-	Truncate(size int64) error
-	Close() error
-}
-
-func create(root *os.Root, name string) (file, error) {
-	return root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 }
 
 // A Log is the log of one run. Its methods may be called by any goroutine at any time, and have no
-// effect on a nil Log. Except for Close, they never wait for a file.
-//
-// Records wait in a queue for the goroutine that owns the files. When the queue
-// is full, they are dropped and counted. If a file cannot be written, the log
-// ends: it calls Failed, and drops and counts the rest.
+// effect on a nil Log. If its file cannot be written, the log ends.
 type Log struct {
-	opts    Options
-	root    *os.Root
-	stem    string
+	path    string // without .jsonl
+	trials  func(assay.TrialID) bool
 	secrets *wire.Redactor
 	logger  *slog.Logger
 
 	mu      sync.Mutex
-	queue   []logLine  // guarded by mu, like the next fields
-	bytes   int        // size of queue
-	dropped int        // number of records and episodes
-	closed  bool       // new records are ignored
-	changed *sync.Cond // the queue or closed has changed
-
-	done chan struct{} // closed when work returns
-
-	closing  sync.Once
-	closeErr error // set in closing
-
-	// Owned by work. Others may read failure after done is closed.
-	part    file
-	number  int   // number of part, from 1
-	size    int64 // size of part
-	inUse   *os.File
-	failure error
-}
-
-// A logLine is a line of the log or, if episode is set, the content of that
-// file.
-type logLine struct {
-	text    []byte
-	episode string
+	file    *os.File // guarded by mu, like the next fields; nil once the log is closed
+	size    int64    // of the complete records
+	failure error    // ended the log
 }
 
 // Open starts the log of a run in dir/<start in UTC>-<experiment>-<run>.jsonl
-// and deletes older logs as Keep specifies. It returns an error if the file
-// already exists. The caller has to call Close.
+// and deletes older logs. It returns an error if the file already exists. The caller has to call
+// Close.
 func Open(dir string, run assay.RunID, started time.Time, opts Options) (*Log, error) {
-	opts.MaxBytes = cmp.Or(opts.MaxBytes, defaultMaxBytes)
-	opts.queue = cmp.Or(opts.queue, queueBytes)
-	if opts.open == nil {
-		opts.open = create
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
+	removed := removeOld(dir, opts.Age)
+	l := &Log{
+		path:    filepath.Join(dir, nameOf(started, opts.Experiment, run)),
+		trials:  opts.Trials,
+		secrets: newRedactor(opts.Secrets),
+	}
+	var err error
+	l.file, err = os.OpenFile(l.path+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	l := &Log{
-		opts: opts, root: root, stem: stem(started, opts.Experiment, run),
-		secrets: newRedactor(opts.Secrets), number: 1,
-		done: make(chan struct{}),
-	}
-	l.changed = sync.NewCond(&l.mu)
-	if l.part, err = opts.open(root, partName(l.stem, 1)); err != nil {
-		return nil, errors.Join(fmt.Errorf("open log: %w", err), root.Close())
-	}
-	l.inUse, _ = markInUse(root, partName(l.stem, 1))
-	l.logger = slog.New(handler{l, slog.NewJSONHandler(lines{l}, nil)})
-	go l.work()
-	if err := prune(root, l.stem, opts.Keep, time.Now()); err != nil {
-		l.logger.Warn("cannot delete old logs", "error", err.Error())
+	l.logger = slog.New(slog.NewJSONHandler(lines{l}, &slog.HandlerOptions{
+		Level: min(opts.Level, slog.LevelError), ReplaceAttr: inUTC,
+	}))
+	if removed != nil {
+		l.logger.Warn("cannot delete old logs", "error", removed.Error())
 	}
 	return l, nil
+}
+
+// inUTC writes times of records in UTC.
+func inUTC(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	}
+	return a
 }
 
 // Logger returns the logger that writes to the log.
@@ -151,144 +99,126 @@ func (l *Log) Logger() *slog.Logger {
 	return l.logger
 }
 
+// lines writes the records of a log, one per Write.
+type lines struct{ log *Log }
+
+func (w lines) Write(record []byte) (int, error) {
+	l := w.log
+	text := redact(l.secrets, record)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil || l.failure != nil {
+		return len(record), nil
+	}
+	if _, err := l.file.Write(text); err != nil {
+		l.failure = fmt.Errorf("write log: %w", errors.Join(err, l.file.Truncate(l.size)))
+		return 0, err
+	}
+	l.size += int64(len(text))
+	return len(record), nil
+}
+
 // Episode captures an attempt in <log>-trials/<trial>-<number>.json if Trials
-// selects the trial. The file is written completely or not at all. Episode does
-// not keep t or a.
+// selects the trial. The file is written completely or not at all.
 func (l *Log) Episode(trial assay.TrialID, number int, t *assay.Transcript, a *assay.Attempt) {
-	if l == nil || l.opts.Trials == nil || !l.opts.Trials(trial) || !l.active() {
+	if l == nil || l.trials == nil || !l.trials(trial) {
 		return
 	}
+	if err := l.capture(episodeName(trial, number), t, a); err != nil {
+		l.logger.Error("episode not captured",
+			"trial", trial, "attempt", number, "error", err.Error())
+	}
+}
+
+func (l *Log) capture(name string, t *assay.Transcript, a *assay.Attempt) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(struct {
+	if err := enc.Encode(struct {
 		Attempt    *assay.Attempt    `json:"attempt"`
 		Transcript *assay.Transcript `json:"transcript"`
-	}{a, t})
-	if err != nil {
-		l.logger.Error("episode not captured",
-			"trial", trial, "attempt", number, "error", err.Error())
-		return
+	}{a, t}); err != nil {
+		return err
 	}
-	l.put(logLine{text: b.Bytes(), episode: episodeName(trial, number)}, l.opts.queue)
+	dir := l.path + episodes
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, name), redact(l.secrets, b.Bytes()), 0o644,
+		renameio.WithTempDir(dir))
 }
 
-// Dropped returns the number of records and episodes that were not written.
-func (l *Log) Dropped() int {
-	if l == nil {
-		return 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dropped
-}
-
-// Close writes the queued records, adds a last record with the number of
-// dropped ones, and ends the log. The last record is an error if any were
-// dropped. Later records are ignored.
-//
-// If the file is stuck, Close gives up after five seconds and leaves the log's
-// goroutine behind. It returns the error that ended the log early, if any, on
-// every call.
+// Close ends the log. Later records are ignored. It returns the error that ended the log early, if
+// any, on every call.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
 	}
-	l.closing.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.changed.Signal()
-		l.mu.Unlock()
-		timer := time.NewTimer(closeWait)
-		defer timer.Stop()
-		select {
-		case <-l.done:
-			l.closeErr = l.failure
-		case <-timer.C:
-			l.closeErr = fmt.Errorf("close log %s: the file accepted no data for %v",
-				l.stem, closeWait)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		err := l.file.Close()
+		l.file = nil
+		if l.failure == nil && err != nil {
+			l.failure = fmt.Errorf("write log: %w", err)
 		}
-	})
-	return l.closeErr
-}
-
-// put queues e, or drops it if the queue has as many bytes.
-func (l *Log) put(e logLine, most int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-	case l.bytes >= most:
-		l.dropped++
-	default:
-		l.queue = append(l.queue, e)
-		l.bytes += len(e.text)
-		l.changed.Signal()
 	}
+	return l.failure
 }
 
-// drops reports whether a record below level error has no room, and counts it then.
-func (l *Log) drops() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.bytes < l.opts.queue {
-		return false
+// episodes ends the name of the directory with the episodes of a log.
+const episodes = "-trials"
+
+var (
+	runID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	// logName matches the names of logs, their later parts from older versions, and directories of
+	// episodes.
+	logName = regexp.MustCompile(`^\d{8}T\d{6}Z-.+-\w+((\.[1-9]\d{0,8})?\.jsonl|` + episodes + `)$`)
+)
+
+// nameOf returns the name of a log without its extension.
+func nameOf(started time.Time, experiment string, run assay.RunID) string {
+	id := string(run)
+	if !runID.MatchString(id) {
+		id = safe(id, "", 64)
 	}
-	l.dropped++
-	return true
+	return started.UTC().Format("20060102T150405Z") + "-" + safe(experiment, ".-", 100) + "-" + id
 }
 
-// active reports whether the log is still open.
-func (l *Log) active() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.closed
+func episodeName(trial assay.TrialID, number int) string {
+	return safe(string(trial), "", 64) + "-" + strconv.Itoa(number) + ".json"
 }
 
-// take waits for entries and returns all of them. It returns nil when the log is closed.
-func (l *Log) take() []logLine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.queue) == 0 && !l.closed {
-		l.changed.Wait()
+// safe replaces every character by an underscore unless it is a letter, a digit
+// or in extra.
+func safe(name, extra string, longest int) string {
+	s := strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' ||
+			strings.ContainsRune(extra, r) {
+			return r
+		}
+		return '_'
+	}, name)
+	if s == "" {
+		return "_"
 	}
-	batch := l.queue
-	l.queue, l.bytes = nil, 0
-	return batch
+	return s[:min(len(s), longest)]
 }
 
-// lines queues the output of an encoder, one record per Write.
-type lines struct{ log *Log }
-
-func (w lines) Write(b []byte) (int, error) {
-	w.log.put(logLine{text: bytes.Clone(b)}, 2*w.log.opts.queue)
-	return len(b), nil
-}
-
-// A handler encodes records in the caller's goroutine, because the values that
-// they refer to may change.
-type handler struct {
-	log *Log
-	slog.Handler
-}
-
-func (h handler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= min(h.log.opts.Level, slog.LevelError) && h.log.active()
-}
-
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelError && h.log.drops() {
+// removeOld deletes the logs in a directory, and their episodes, that were written last before an
+// age.
+func removeOld(dir string, age time.Duration) error {
+	if age == 0 {
 		return nil
 	}
-	r.Time = r.Time.UTC()
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.log, h.Handler.WithAttrs(attrs)}
-}
-
-func (h handler) WithGroup(name string) slog.Handler {
-	return handler{h.log, h.Handler.WithGroup(name)}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		info, gone := e.Info()
+		if gone != nil || !logName.MatchString(e.Name()) || time.Since(info.ModTime()) < age {
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }

@@ -23,11 +23,8 @@ type LogOptions struct {
 	Episodes func(assay.TrialID) bool
 }
 
-// Older logs are removed when they exceed this age or total size.
-const (
-	keepLogs     = 30 * 24 * time.Hour
-	keepLogBytes = 1 << 30
-)
+// keepLogs is the age at which older logs are removed.
+const keepLogs = 30 * 24 * time.Hour
 
 // openLog opens the log of the run. A run continues without a log if that fails.
 func (s *Session) openLog() {
@@ -37,11 +34,7 @@ func (s *Session) openLog() {
 	}
 	log, err := runlog.Open(o.Dir, s.id, s.started, runlog.Options{
 		Experiment: s.Experiment.Name, Level: o.Level, Trials: o.Episodes,
-		Keep:    runlog.Keep{Age: keepLogs, Bytes: keepLogBytes},
-		Secrets: s.pools.Secrets,
-		Failed: func(err error) {
-			s.meter.note("cannot continue the log of this run: " + err.Error())
-		},
+		Age: keepLogs, Secrets: s.pools.Secrets,
 	})
 	if err != nil {
 		reason := "this run has no log: " + err.Error()
