@@ -179,7 +179,12 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	m, records, err := e.Write(ctx)
 	var mixed *legacy.MixedError
 	if errors.As(err, &mixed) {
-		return fmt.Errorf("%w\nhint: choose, for example with%s", err, whereFlags(mixed.Where()))
+		rescore := ""
+		if mixed.SameRules() {
+			rescore = "\nhint: `assay store rescore` gives all outcomes the same score_version"
+		}
+		return fmt.Errorf("%w%s\nhint: choose, for example with%s", err, rescore,
+			whereFlags(mixed.Where()))
 	}
 	if err != nil {
 		return sanitizedError{err}

@@ -193,8 +193,8 @@ func (j *Job) pending(settled store.Set) bool {
 // happened to its files.
 func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error) {
 	if e.Lost() {
-		return nil, fmt.Errorf("the text of experiment %s was lost to damage\n"+
-			"hint: `assay run` with its file stores it again", e.Name)
+		err := fmt.Errorf("the text of experiment %s was lost to damage", e.Name)
+		return nil, assay.WithHint(err, assay.HintLostText)
 	}
 	var spec plan.Experiment
 	if err := json.Unmarshal(e.Spec, &spec); err != nil {

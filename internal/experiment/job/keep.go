@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -32,9 +33,8 @@ func OpenLibrary(
 		return nil, err
 	}
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("the store has lost the tasks of library %s\n"+
-			"hint: `assay store verify` lists the damage; with the files, `assay run` stores them again",
-			used.Name)
+		err := fmt.Errorf("the store has lost the tasks of library %s", used.Name)
+		return nil, assay.WithHint(err, assay.HintLostLibrary)
 	}
 	return library.Unpack(ctx, parts, used.Digest, used.Path)
 }

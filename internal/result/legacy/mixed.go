@@ -27,10 +27,6 @@ type Variation struct {
 
 func (e *MixedError) Error() string {
 	var parts []string
-	rescore := ""
-	// Different worlds have different score versions, so rescoring would not
-	// help.
-	worlds := slices.ContainsFunc(e.Varies, func(v Variation) bool { return v.Field == "world" })
 	for _, v := range e.Varies {
 		shown := slices.Clone(v.Values)
 		if i := slices.Index(shown, ""); i >= 0 {
@@ -40,12 +36,18 @@ func (e *MixedError) Error() string {
 			shown = append(shown, "…")
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, strings.Join(shown, ", ")))
-		if v.Field == "score_version" && !worlds {
-			rescore = "\nhint: `assay store rescore` gives all outcomes the same score_version"
-		}
 	}
-	return fmt.Sprintf("the attempts differ in %s, and the 2025 format has no field for that%s",
-		strings.Join(parts, "; "), rescore)
+	return fmt.Sprintf("the attempts differ in %s, and the 2025 format has no field for that",
+		strings.Join(parts, "; "))
+}
+
+// SameRules reports whether the attempts are of one world, so that judging them again would give all
+// of them the same score_version. It is false if they have the same already.
+func (e *MixedError) SameRules() bool {
+	varies := func(field string) bool {
+		return slices.ContainsFunc(e.Varies, func(v Variation) bool { return v.Field == field })
+	}
+	return varies("score_version") && !varies("world")
 }
 
 // Where returns conditions of the form FIELD=VALUE or FIELD!=VALUE that select

@@ -52,7 +52,7 @@ func TestMixed(t *testing.T) {
 			t.Errorf("%s: varies %+v", name, mixed.Varies)
 		}
 		if !strings.Contains(err.Error(), name+" (") ||
-			strings.Contains(err.Error(), "rescore") != (name == "score_version") {
+			mixed.SameRules() != (name == "score_version") {
 			t.Errorf("%s: error %q", name, err)
 		}
 		where, err := export.ParseWhere(mixed.Where())
@@ -73,8 +73,9 @@ func TestMixedWorlds(t *testing.T) {
 	a, b := outcome("1", cell, assay.FullSuccess, ""), outcome("2", cell, assay.FullSuccess, "")
 	b.World, b.ScoreVersion = "pilot", "pilot-9"
 	_, err := legacy.WriteV3(io.Discard, all([]assay.Attempt{a, b}))
-	if err == nil || !strings.Contains(err.Error(), "score_version (") ||
-		strings.Contains(err.Error(), "rescore") {
+	var mixed *legacy.MixedError
+	if !errors.As(err, &mixed) || !strings.Contains(err.Error(), "score_version (") ||
+		mixed.SameRules() {
 		t.Errorf("error %v", err)
 	}
 }

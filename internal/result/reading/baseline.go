@@ -103,6 +103,9 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", path, err)
 			}
+			if errors.As(err, new(*export.UnreadableError)) {
+				err = assay.WithHint(err, assay.HintBaseline)
+			}
 			if !yield(a, err) {
 				return
 			}

@@ -232,9 +232,8 @@ func compare(nameA, nameB, cluster string, a, b *side) (*report.Comparison, erro
 	case err != nil:
 		return nil, err
 	case c.Shared == c.A.Trials && c.Shared == c.B.Trials:
-		return nil, fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
-			"experiments and runs; run --revision NAME files results under another name",
-			ErrOneSide, c.Shared, c.A.Name)
+		err := fmt.Errorf("%w: the %d trials of %s", ErrOneSide, c.Shared, c.A.Name)
+		return nil, assay.WithHint(err, assay.HintSides)
 	}
 	return c, nil
 }

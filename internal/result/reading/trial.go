@@ -43,8 +43,8 @@ func FindTrial(
 	}
 	a, err := chooseAttempt(attempts, number)
 	if n := db.Skipped(); err != nil && n > 0 {
-		return nil, fmt.Errorf("%d attempts at trial %s cannot be read or proved\n"+
-			"hint: \"assay store verify\" says more", n, id)
+		err := fmt.Errorf("%d attempts at trial %s cannot be read or proved", n, id)
+		return nil, assay.WithHint(err, assay.HintVerify)
 	}
 	if err != nil {
 		return nil, err

@@ -94,8 +94,8 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 
 func (o ImportOptions) check() error {
 	if o.Tasks == "" || o.Out == "" {
-		return errors.New("import: the task file and the output file are required\n" +
-			"hint: `assay library import FILE --tools REGISTRY -o OUT.db`")
+		err := errors.New("import: the task file and the output file are required")
+		return assay.WithHint(err, assay.HintImportTasks)
 	}
 	if !slices.Contains(difficulties, o.Difficulty) {
 		return fmt.Errorf("import: unknown difficulty %q%s\nhint: choose one of %s", o.Difficulty,

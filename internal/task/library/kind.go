@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/assay-eval/assay"
 )
 
 // The identification of a library file. SQLite keeps both numbers in the header, which takes the
@@ -38,10 +40,9 @@ func checkKind(path string) error {
 			"hint: import or copy the library again", path, len(head))
 	}
 	if id := binary.BigEndian.Uint32(head[68:]); id != applicationID {
-		return fmt.Errorf("open library %s: this SQLite database is not an Assay library "+
-			"(application ID %#x, not %#x)\n"+
-			"hint: a results store is not a library; create one with `assay library import`",
-			path, id, applicationID)
+		err := fmt.Errorf("open library %s: this SQLite database is not an Assay library "+
+			"(application ID %#x, not %#x)", path, id, applicationID)
+		return assay.WithHint(err, assay.HintNotResults)
 	}
 	if v := binary.BigEndian.Uint32(head[60:]); v != formatVersion {
 		hint := "update assay, or import the library again with this version"
@@ -63,11 +64,11 @@ func notSQLite(path string, head []byte) error {
 	case bytes.HasPrefix(text, lfsPointer):
 		return fmt.Errorf("open library %s: %w", path, errLFSPointer)
 	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-		return fmt.Errorf("open library %s: this is a JSON file, not an Assay library\n"+
-			"hint: import it with `assay library import %s --tools REGISTRY -o OUT.db`", path, path)
+		err := fmt.Errorf("open library %s: this is a JSON file, not an Assay library", path)
+		return assay.WithHint(err, assay.HintImportFile, path)
 	}
-	return fmt.Errorf("open library %s: this is not an SQLite file\n"+
-		"hint: create a library with `assay library import FILE --tools REGISTRY -o OUT.db`", path)
+	err := fmt.Errorf("open library %s: this is not an SQLite file", path)
+	return assay.WithHint(err, assay.HintNewLibrary)
 }
 
 var (

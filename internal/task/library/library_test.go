@@ -261,22 +261,21 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	for i := 100; i < len(damaged); i++ {
 		damaged[i] = 0xff
 	}
-	importJSON := "assay library import " + filepath.Join(dir, "tasks.json") +
-		" --tools REGISTRY -o OUT.db"
+	importJSON := "import_file[" + filepath.Join(dir, "tasks.json") + "]"
 	const lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:00\n"
 	for _, tt := range []struct{ name, path, want, hint string }{
 		{"missing", filepath.Join(dir, "none.db"), "no such file", "builtin"},
 		{"directory", dir, "directory", "name the library file"},
 		{"empty", write("empty", ""), "empty", "import"},
 		{"JSON", write("tasks.json", "\n {\"tasks\": []}"), "JSON", importJSON},
-		{"JSON with mark", write("mark.json", "\xef\xbb\xbf[]"), "JSON", "assay library import"},
+		{"JSON with mark", write("mark.json", "\xef\xbb\xbf[]"), "JSON", "import_file"},
 		{"LFS pointer", write("pointer.json", lfs), "LFS", "git lfs pull"},
-		{"text", write("text", "hello"), "not an SQLite file", "assay library import"},
+		{"text", write("text", "hello"), "not an SQLite file", "new_library"},
 		{"cut header", write("short.db", string(good[:50])), "cut off", "again"},
 		{"newer format", write("newer.db", string(newer)), "format 2", "update assay"},
 		{"cut", write("half.db", string(good[:len(good)/2/4096*4096])), "damaged", "again"},
 		{"damaged", write("damaged.db", string(damaged)), "damaged", "again"},
-		{"other database", otherDatabase(t, dir), "not an Assay library", "results store"},
+		{"other database", otherDatabase(t, dir), "not an Assay library", "not_results"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -289,6 +288,9 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 				t.Fatal("no error")
 			}
 			text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+			if hinted, ok := errors.AsType[*assay.HintedError](err); ok {
+				hint = fmt.Sprint(hinted.Hint, hinted.Facts)
+			}
 			if !strings.Contains(text, tt.want) || !strings.Contains(text, tt.path) {
 				t.Errorf("got %v, want %q and the path", err, tt.want)
 			}
