@@ -20,10 +20,10 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/durable"
-	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/environment/environmenttest"
 	"github.com/assay-eval/assay/internal/task/world"
 )
