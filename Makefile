@@ -44,13 +44,14 @@ OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
 # The race detector does not watch SQLite, which is C code translated to Go, nor regular
 # expressions: they take five times as long when each of their memory accesses is watched. Locks
 # inside them are still seen. A package that instantiates generic code of sync has to be watched,
-# because the linker keeps one copy, and an unwatched one looks like a race. Without the setting of
+# because the linker keeps one copy, and an unwatched one looks like a race. Packages that start no
+# goroutine and share nothing are left to `make rest`. Without the setting of
 # GORACE, each of the test programs sleeps for a second before it ends.
 RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false
 race:
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; \
 		export GORACE="$$GORACE atexit_sleep_ms=0"; $(OTHERS) CGO_ENABLED=1 $(TEST) -short \
-		-vet=off $(RACE) ./...; \
+		-vet=off $(RACE) $$($(GO) run ./tools/unraced -watched); \
 	else echo "make: no C compiler, so the race detector watches no test"; \
 		$(OTHERS) $(TEST) -short -vet=off ./...; fi
 

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // few is how many experiments the test draws. `make agree` draws 2,000.
-const few = 40
+const few = 24
 
 // TestFiguresAgree compares the first screen, tables, JSON and HTML of drawn experiments with each
 // other and with a second computation.

@@ -10,9 +10,9 @@ import (
 // intervals hold the truth in at least 93 %. The bounds are wider by three standard errors.
 func TestLevels(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: simulates 600 experiments")
+		t.Skip("-short: simulates hundreds of experiments")
 	}
-	const draws = 100
+	const draws = 60
 	for i, f := range []field{
 		{taskPopulation{20, 20}, 3}, {taskPopulation{60, 15}, 1}, {taskPopulation{20, 6}, unequal},
 	} {

@@ -1,10 +1,12 @@
 // Command unraced prints the tests that the race detector leaves out, as a pattern and packages for
-// go test: the ones that skip with -short, and the ones in files with the build constraint !race. A
-// test says that itself, so there is no list to keep.
+// go test: the ones that skip with -short, the ones in files with the build constraint !race, and all of
+// a package that starts no goroutine and knows no lock. A test or its package says that itself, so there
+// is no list to keep. With -watched it prints the other packages.
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/build/constraint"
@@ -19,22 +21,21 @@ import (
 )
 
 func main() {
-	names, dirs := make(map[string]bool), make(map[string]bool)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && len(d.Name()) > 1 && strings.ContainsAny(d.Name()[:1], "._"):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
+	watched := flag.Bool("watched", false, "print the packages that the race detector watches")
+	flag.Parse()
+	packages, err := parse()
+	names, left, others := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for dir, files := range packages {
+		alone := !slices.ContainsFunc(files, concurrent)
+		if !alone {
+			others[dir] = true
 		}
-		tests, err := unraced(path)
-		for _, name := range tests {
-			names[name], dirs["./"+filepath.Dir(path)] = true, true
+		for _, f := range files {
+			for _, name := range unraced(f, alone) {
+				names[name], left[dir] = true, true
+			}
 		}
-		return err
-	})
+	}
 	if err == nil && len(names) == 0 {
 		err = errors.New("no test is left out; run it in the root of the repository")
 	}
@@ -42,18 +43,73 @@ func main() {
 		fmt.Fprintln(os.Stderr, "unraced:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("-run ^(%s)$ %s\n", strings.Join(slices.Sorted(maps.Keys(names)), "|"),
-		strings.Join(slices.Sorted(maps.Keys(dirs)), " "))
+	if *watched {
+		fmt.Println(list(others, " "))
+		return
+	}
+	fmt.Printf("-run ^(%s)$ %s\n", list(names, "|"), list(left, " "))
 }
 
-// unraced returns the names of the tests in a file that the race detector leaves out. A test that
-// skips with -short may do so in a function that it calls in the same file.
-func unraced(path string) (names []string, err error) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		return nil, err
+func list(of map[string]bool, separator string) string {
+	return strings.Join(slices.Sorted(maps.Keys(of)), separator)
+}
+
+// parse returns the Go files of the packages below this directory, by their directories.
+func parse() (map[string][]*ast.File, error) {
+	packages := make(map[string][]*ast.File)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (len(path) > 1 && strings.ContainsAny(d.Name()[:1], "._") || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		dir := "./" + filepath.Dir(path)
+		packages[dir] = append(packages[dir], file)
+		return err
+	})
+	return packages, err
+}
+
+// concurrent reports whether a file starts goroutines, or imports a package for what they share, which
+// in a test is only a cache.
+func concurrent(file *ast.File) (found bool) {
+	for _, i := range file.Imports {
+		if isTest(file) && i.Path.Value == `"sync"` {
+			continue
+		}
+		switch strings.Trim(i.Path.Value, `"`) {
+		case "sync", "sync/atomic", "net/http", "net/http/httptest", "golang.org/x/sync/errgroup":
+			return true
+		}
 	}
-	all, slow := notRaced(file), make(map[string]bool)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.SelectorExpr: // of a group
+			found = found || n.Sel.Name == "Go"
+		}
+		return !found
+	})
+	return found
+}
+
+func isTest(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
+// unraced returns the names of the tests in a file that the race detector leaves out: all of them, or
+// some. A test that skips with -short may do so in a function that it calls in the same file.
+func unraced(file *ast.File, all bool) (names []string) {
+	if !isTest(file) {
+		return nil
+	}
+	all = all || notRaced(file)
+	slow := make(map[string]bool)
 	for range 2 { // the functions, then the tests that call them
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && mentions(f, slow) {
@@ -71,7 +127,7 @@ func unraced(path string) (names []string, err error) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // notRaced reports whether a file is only built without the race detector.
