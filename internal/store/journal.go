@@ -327,6 +327,10 @@ func (j *Journal) renew() (err error) {
 	if err == nil {
 		err = durable.SyncDir(filepath.Dir(j.path))
 	}
+	if err == nil { // a file knows the name with which it was opened, and syncs are watched by name
+		j.file, err = os.OpenFile(j.path, os.O_APPEND|os.O_RDWR, 0o600)
+		err = errors.Join(err, file.Close())
+	}
 	j.renewed = j.size
 	return err
 }
@@ -572,26 +576,30 @@ func (j *Journal) read() error {
 	}
 	j.file = file
 	lines := bufio.NewReaderSize(file, 1<<16)
-	bad := 0 // lines since the last one that was synced
+	// Of two lines with replies, the first one was synced before the second one was written, with
+	// everything before it. recent has the bad lines before the latest such line and after the one before
+	// it, and last those after it.
+	var recent, last Health
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return errors.Join(fmt.Errorf("%s: %w", j.path, err), file.Close())
 		}
 		if len(line) == 0 {
+			j.health.Torn = recent.Torn + last.Torn
 			return nil
 		}
-		all, synced, failed := decodeEntries(line)
+		all, replies, failed := decodeEntries(line)
 		at := place{at: j.size, size: len(line)}
 		j.size += int64(len(line))
 		switch {
 		case failed != nil:
-			bad++
-			j.health.Torn += int64(len(line))
+			last.Changed++
+			last.Torn += int64(len(line))
 			continue
-		case synced: // and everything before it
-			j.health.Changed += bad
-			bad, j.health.Torn = 0, 0
+		case replies:
+			j.health.Changed += recent.Changed
+			recent, last = last, Health{}
 		}
 		for i, e := range all {
 			at.nth = i
@@ -600,8 +608,8 @@ func (j *Journal) read() error {
 	}
 }
 
-// decodeEntries returns the entries in a line. Those with replies are synced.
-func decodeEntries(line []byte) (all []JournalEntry, synced bool, err error) {
+// decodeEntries returns the entries in a line, and whether they have replies.
+func decodeEntries(line []byte) (all []JournalEntry, replies bool, err error) {
 	e, err := decodeLine(line)
 	if err == nil {
 		all, err = e.unpack()

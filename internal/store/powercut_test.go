@@ -145,6 +145,7 @@ type power struct {
 	found []string
 	seen  struct {
 		Lives, Kills, Reboots, Saved, Refused, Backups, Merges, Deletions, FullDisks, FailedSyncs int
+		Replies, GoneOn                                                                           int
 	}
 	// whole counts the attempts of copies that were found whole, by the hashes of their content.
 	whole map[uint64]int
@@ -409,7 +410,17 @@ func (h *history) live(life int, db *store.DB) *store.DB {
 	err := db.BeginRun(ctx, experiment("e"), store.Run{ID: run, StartedAt: epoch})
 	if err == nil {
 		h.promise(func(e *expected) { e.begun = append(e.begun, run) })
-		h.work(db, run)
+		talks, err := h.openTalks(db, run)
+		if err == nil {
+			h.work(db, run, talks)
+			defer talks.journal.Close(true)
+			if n := len(talks.journal.Unfinished(false)); n > 0 {
+				err = db.MarkJournal(ctx, run, n)
+			}
+		}
+		if err != nil {
+			h.excuse("journal", err)
+		}
 	} else {
 		h.excuse("begin", err)
 	}
@@ -459,7 +470,7 @@ func (h *history) wait(path string) *store.DB {
 }
 
 // work does what runs do, all at once.
-func (h *history) work(db *store.DB, run assay.RunID) {
+func (h *history) work(db *store.DB, run assay.RunID, talks *talks) {
 	var all sync.WaitGroup
 	sent, err := db.OpenSentLog()
 	if err != nil {
@@ -475,6 +486,9 @@ func (h *history) work(db *store.DB, run assay.RunID) {
 				}
 			}
 		})
+	}
+	for worker := range h.draw(4) {
+		all.Go(func() { h.talk(db, talks, run, worker) })
 	}
 	some := func(share int, do func()) {
 		if h.draw(share) == 0 {
@@ -576,12 +590,13 @@ func (h *history) file(kind string) string {
 }
 
 func (h *history) backup(db *store.DB) {
-	name, least := h.file("backup"), len(h.expect().attempts)
+	all := h.expect()
+	name, least := h.file("backup"), len(all.attempts)
 	if _, err := db.Backup(h.t.Context(), filepath.Join(h.disk.Dir(), name)); err != nil {
 		h.excuse("backup", err)
 		return
 	}
-	h.promise(func(e *expected) { e.copies[name] = least })
+	h.promise(func(e *expected) { e.copies[name], e.copied[name] = least, all.replies })
 	h.note(func() { h.seen.Backups++ })
 }
 
@@ -601,7 +616,7 @@ func (h *history) merge() {
 		h.excuse("merge", err)
 		return
 	}
-	h.promise(func(e *expected) { e.copies[name] = len(all.attempts) })
+	h.promise(func(e *expected) { e.copies[name], e.copied[name] = len(all.attempts), all.replies })
 	h.note(func() { h.seen.Merges++ })
 }
 
@@ -685,14 +700,19 @@ type expected struct {
 	gone         map[store.Key]bool // deleted
 	begun, ended []assay.RunID
 	copies       map[string]int // the least attempts of each
-	commands     int
-	libraries    []string
+	// replies are the costs of the replies that attempts without an end were given, and copied those that
+	// the journals of copies have.
+	replies   map[assay.TrialID][]float64
+	copied    map[string]map[assay.TrialID][]float64
+	commands  int
+	libraries []string
 }
 
 func expect(promises []promise) *expected {
 	e := &expected{
 		attempts: make(map[store.Key]*assay.Attempt), gone: make(map[store.Key]bool),
-		copies: make(map[string]int),
+		copies: make(map[string]int), replies: make(map[assay.TrialID][]float64),
+		copied: make(map[string]map[assay.TrialID][]float64),
 	}
 	for _, p := range promises {
 		p(e)
@@ -713,6 +733,17 @@ func (h *history) inspect(image *storetest.Image, promises []promise, trials int
 	if err != nil {
 		return err
 	}
+	for name, replies := range e.copied {
+		if more {
+			db, err := store.OpenReadOnly(h.t.Context(), filepath.Join(dir, name))
+			if err == nil {
+				err = errors.Join(h.inspectJournal(db, replies), db.Close())
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
 	for name, least := range e.copies {
 		if n, ok := counts[name]; !ok || n < least {
 			return fmt.Errorf("%s is there: %v, with %d attempts, want %d", name, ok, n, least)
@@ -723,6 +754,9 @@ func (h *history) inspect(image *storetest.Image, promises []promise, trials int
 		return fmt.Errorf("open: %w", err)
 	}
 	err = e.compare(h.t.Context(), db, trials)
+	if err == nil {
+		err = h.inspectJournal(db, e.replies)
+	}
 	if err == nil && more {
 		err = h.goOn(db, dir, trials)
 	}

@@ -62,6 +62,18 @@ type file struct {
 	watched     bool // SQLite writes it, and each write is known
 }
 
+// write notes the content of a file that this program writes: it has added to what was synced, or written
+// all of it anew.
+func (f *file) write(content []byte) {
+	f.now, f.changes = content, nil
+	switch added, ok := bytes.CutPrefix(content, f.synced); {
+	case !ok:
+		f.changes = []change{{}, {0, bytes.Clone(content)}}
+	case len(added) > 0:
+		f.changes = []change{{int64(len(f.synced)), bytes.Clone(added)}}
+	}
+}
+
 // A change writes data at a place, or cuts the file off there if data is nil.
 type change struct {
 	place int64
@@ -296,7 +308,7 @@ func (d *Disk) syncedByProgram(path string, directory bool) error {
 	}
 	d.mu.Lock()
 	f := d.fileOf(inodeOf(fi))
-	f.now, f.changes = content, []change{{}, {0, bytes.Clone(content)}}
+	f.write(content)
 	d.mu.Unlock()
 	if !d.sync(f) {
 		return syscall.EIO
@@ -496,14 +508,12 @@ func (d *Disk) image(
 		if f.watched {
 			continue
 		}
-		if f.now, err = os.ReadFile(filepath.Join(d.dir, name)); err != nil {
+		content, err := os.ReadFile(filepath.Join(d.dir, name))
+		if err != nil {
 			delete(now, name)
 			continue
 		}
-		f.changes = nil
-		if !bytes.Equal(f.synced, f.now) {
-			f.changes = []change{{}, {0, f.now}}
-		}
+		f.write(content)
 	}
 	i := &Image{choose(d.names, now), make(map[uint64][]byte)}
 	for _, inode := range i.names {
