@@ -43,7 +43,7 @@ func TestControlChangesRun(t *testing.T) {
 	if fi, err := os.Stat(path + ".ctl"); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, error %v; want mode 600", fi.Mode(), err)
 	}
-	if got := ctl("pause"); got != "paused builtin, builtin\n" {
+	if got := ctl("pause"); got != "paused 2 lanes: builtin, builtin\n" {
 		t.Errorf("pause printed %q", got)
 	}
 	ctl("set", "sim/optimal", "concurrency=3")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ func newCtl(p *process) *cobra.Command {
 		Long: `Ctl talks to the run that uses a store, over a socket next to the store that
 only you can open. A NAME is a model, a lane (provider/KEY/deployment), the
 beginning of a lane's name such as provider/KEY, or the beginning of a trial ID.
+"ctl set all" changes every lane.
 Every change is logged in the store.`,
 		Example: `  assay ctl status
   assay ctl pause gateway/GATEWAY_KEY_1
@@ -65,7 +67,7 @@ Every change is logged in the store.`,
 		})
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "set NAME... LIMIT=N...", Short: "Change limits; 0 removes one",
+		Use: "set NAME... LIMIT=N...", Short: "Change limits of lanes, or of all; 0 removes one",
 		Example: "  assay ctl set my-model concurrency=4 rpm=300 tpm=0",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,6 +101,9 @@ func newCtlStatus(p *process, path *string) *cobra.Command {
 	return cmd
 }
 
+// everyLane names all lanes of a run.
+const everyLane = "all"
+
 // parseSet reads "NAME... LIMIT=N...".
 func parseSet(args []string) (session.Order, error) {
 	o := session.Order{Do: "set", Limits: make(map[assay.Bucket]int)}
@@ -123,6 +128,15 @@ func parseSet(args []string) (session.Order, error) {
 				name, value)
 		}
 		o.Limits[assay.Bucket(name)] = n
+	}
+	switch {
+	case slices.Contains(o.Names, everyLane) && len(o.Names) > 1:
+		return o, usageError("%s stands for every lane; leave out the other names", everyLane)
+	case len(o.Limits) > 0 && len(o.Names) == 0:
+		return o, usageError("no lane or model is named\nhint: `assay ctl status` lists them; "+
+			"`assay ctl set %s %s` changes every lane", everyLane, strings.Join(args, " "))
+	case len(o.Names) == 1 && o.Names[0] == everyLane:
+		o.Names = nil
 	}
 	if len(o.Limits) == 0 {
 		return o, usageError("no limit to set\nhint: write LIMIT=N, where LIMIT is one of %s", all)

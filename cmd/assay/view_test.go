@@ -272,7 +272,7 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 		t.Error("the page before the order has carried it out")
 	}
 	if page, status := form(own, "do=pause"); status != http.StatusOK ||
-		!strings.Contains(page, "paused builtin, builtin") {
+		!strings.Contains(page, "paused 2 lanes: builtin, builtin") {
 		t.Errorf("pause: status %d: %s", status, page)
 	}
 	waitFor(t, func() bool { return strings.Contains(own.get("/"), "done · paused since ") })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/live"
@@ -208,12 +209,12 @@ func Matches(o Order, model, lane string) bool {
 	return false
 }
 
-func (s *Session) pause(_ context.Context, o Order) (string, error) {
+func (s *Session) pause(ctx context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.Hold(o.Do == "pause", matches)
 	})
 	s.outlook.noteHeld(time.Now())
-	s.outlook.changePace()
+	s.outlook.changePace(s.reforecast(ctx))
 	return laneText(o.Do+"d", names), nil // paused or resumed
 }
 
@@ -232,11 +233,11 @@ func (s *Session) change(
 	return names
 }
 
-func (s *Session) set(_ context.Context, o Order) (string, error) {
+func (s *Session) set(ctx context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.SetLimits(o.Limits, matches)
 	})
-	s.outlook.changePace()
+	s.outlook.changePace(s.reforecast(ctx))
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {
@@ -248,9 +249,39 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 	return laneText("set "+strings.Join(words, ", ")+" on", names), nil
 }
 
-// laneText describes a change of lanes.
+// reforecast returns a forecast of the pending trials with the open lanes as they are now, or nil if
+// that is unknown.
+func (s *Session) reforecast(ctx context.Context) *job.Forecast {
+	now, pending := *s.pools, make(map[string]int)
+	now.Configs = make(map[string][]lane.Config)
+	for _, model := range s.Experiment.Asked() {
+		states, _ := s.pools.ByModel[model].Status()
+		for i, c := range s.pools.Configs[model] {
+			if l := states[i]; l.Closed == nil && !l.Held {
+				c.Limits, c.Spent = presentLimits(l), nil
+				now.Configs[model] = append(now.Configs[model], c)
+			}
+		}
+	}
+	for _, model := range s.Experiment.Models {
+		if len(now.Configs[model]) > 0 { // else it would take for ever
+			pending[model] = s.tally.Standing(model).Pending
+		}
+	}
+	f, err := s.Forecast(ctx, s.db, &now, pending, s.options.SimLatency)
+	if err != nil {
+		s.log.Error("no forecast of the changed lanes", "error", err.Error())
+		return nil
+	}
+	return &f
+}
+
+// laneText describes a change of lanes, and counts several.
 func laneText(done string, lanes []string) string {
 	slices.Sort(lanes)
+	if len(lanes) > 1 {
+		done += fmt.Sprintf(" %d lanes:", len(lanes))
+	}
 	return done + " " + strings.Join(lanes, ", ")
 }
 

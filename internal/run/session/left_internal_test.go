@@ -139,6 +139,17 @@ func TestLeftKnowsWaits(t *testing.T) {
 			}
 		})
 	})
+	t.Run("lanes that the user has changed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, left := begin(t, silent{}, lane.Limits{})
+			time.Sleep(time.Minute)
+			s.outlook.changePace(&job.Forecast{Models: []job.ModelForecast{{Model: "m", Trials: 100, Wall: 7200}}})
+			time.Sleep(time.Hour)
+			if l := left(); l == nil || l.Seconds != 3600 {
+				t.Errorf("left %+v, an hour after two hours were left with the changed lanes", l)
+			}
+		})
+	})
 	t.Run("a pause", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, left := begin(t, silent{}, lane.Limits{})

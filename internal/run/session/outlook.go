@@ -21,6 +21,10 @@ type outlook struct {
 	forecast  job.Forecast
 	paces     map[*lane.Pool]*job.Pace
 	heldSince time.Time // when the user paused all lanes, or zero
+	// revised is the forecast of what was left when the user changed lanes, at revisedAt. It counts
+	// until there is a pace again.
+	revised   *job.Forecast
+	revisedAt time.Time
 }
 
 // expect sets the forecast and begins to learn how fast the lanes of each model are.
@@ -36,10 +40,14 @@ func (o *outlook) expect(f job.Forecast) {
 	}
 }
 
-// changePace forgets the pace of all lanes, because the user has changed them.
-func (o *outlook) changePace() {
+// changePace forgets the pace of all lanes, because the user has changed them, and takes a forecast for
+// them as they are now, unless it is nil.
+func (o *outlook) changePace(f *job.Forecast) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if f != nil {
+		o.revised, o.revisedAt = f, time.Now()
+	}
 	for _, p := range o.paces {
 		p.Forget(time.Since(o.started))
 	}
@@ -146,13 +154,17 @@ func (o *outlook) left(p *lane.Pool, w *poolWork) *live.TimeLeft {
 	return &live.TimeLeft{Seconds: max(left, w.wait, w.daily).Seconds(), Basis: live.ByPace}
 }
 
-// planned returns the time left in the forecast of the models that share lanes. It returns nil once
+// planned returns the time left in the latest forecast of the models that share lanes. It returns nil once
 // the run takes longer than that. After a wait, the work that is pending takes its share of the
 // forecast.
 func (o *outlook) planned(p *lane.Pool, w *poolWork) *live.TimeLeft {
 	var wall, low, high float64
 	trials := 0
-	for _, m := range o.forecast.Models {
+	forecast, since := &o.forecast, o.started
+	if o.revised != nil {
+		forecast, since = o.revised, o.revisedAt
+	}
+	for _, m := range forecast.Models {
 		if o.pools.ByModel[m.Model] == p {
 			wall += m.Wall
 			low += cmp.Or(m.Low, m.Wall)
@@ -161,7 +173,7 @@ func (o *outlook) planned(p *lane.Pool, w *poolWork) *live.TimeLeft {
 		}
 	}
 	left := func(wall float64) float64 {
-		left := max(wall-time.Since(o.started).Seconds(), w.daily.Seconds())
+		left := max(wall-time.Since(since).Seconds(), w.daily.Seconds())
 		if w.wait > 0 {
 			left = max(left, w.wait.Seconds()+wall*min(1, float64(w.pending)/float64(max(1, trials))))
 		}
