@@ -204,8 +204,8 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 func tellUnfinished(ctx context.Context, p *process, db *store.DB) error {
 	left, err := db.Left(ctx)
 	if n := len(left.Attempts); err == nil && n > 0 {
-		fmt.Fprintf(p.err, "assay: %s of the store without an end not exported, with %s spent so far\n",
-			countedVerb(n, "attempt", "is", "are"), assay.CostText(job.BegunBy(left.Attempts...).USD, 2))
+		fmt.Fprintf(p.err, "assay: %s not exported, with %s spent so far\n",
+			countedVerb(n, "unfinished attempt", "is", "are"), assay.CostText(job.BegunBy(left.Attempts...).USD, 2))
 	}
 	return err
 }

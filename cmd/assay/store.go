@@ -54,13 +54,17 @@ a store that verify found damaged, because runs could write to the copy.`,
 			if err != nil {
 				return err
 			}
+			from, err := db.Left(cmd.Context())
+			if err != nil {
+				return err
+			}
 			fmt.Fprintf(p.out, "%s holds snapshot %s of %s\n", args[0], snapshot, path)
 			if begun := job.BegunBy(left.Attempts...); begun.Attempts > 0 {
 				fmt.Fprintf(p.out, "%s.bills holds %s without an end, with replies of models: %d; move both together\n",
 					args[0], assay.Counted(begun.Attempts, "attempt"), begun.Replies)
 			}
-			if left.Missing != nil {
-				fmt.Fprintf(p.err, "assay: beside %s, %s\n", path, left.Missing)
+			if from.Missing != nil {
+				fmt.Fprintf(p.err, "assay: %s\n", from.Missing)
 			}
 			return nil
 		},

@@ -407,13 +407,14 @@ func (h *history) live(life int, db *store.DB) *store.DB {
 		db.Pragma(h.t, fmt.Sprint("wal_autocheckpoint = ", 4+h.draw(60)))
 	}
 	run := assay.RunID(fmt.Sprint(h.name, " life ", life))
+	ended := false
 	err := db.BeginRun(ctx, experiment("e"), store.Run{ID: run, StartedAt: epoch})
 	if err == nil {
 		h.promise(func(e *expected) { e.begun = append(e.begun, run) })
 		talks, err := h.openTalks(db, run)
 		if err == nil {
 			h.work(db, run, talks)
-			defer talks.journal.Close(true)
+			defer func() { talks.journal.Close(ended) }()
 			if n := len(talks.journal.Unfinished(false)); n > 0 {
 				err = db.MarkJournal(ctx, run, n)
 			}
@@ -430,7 +431,7 @@ func (h *history) live(life int, db *store.DB) *store.DB {
 		go func() { waiting <- h.wait(path) }()
 	}
 	err = db.EndRun(ctx, run, json.RawMessage(`{"done": true}`))
-	if err == nil {
+	if ended = err == nil; ended {
 		h.promise(func(e *expected) { e.ended = append(e.ended, run) })
 	} else {
 		h.excuse("end", err)
