@@ -16,9 +16,8 @@ type Provider interface {
 	//  2. an error that is a *Fault (see [AsFault]), and a Response in which only
 	//     ServedModel, Usage, Lost, Waits and Quotas may be set.
 	//
-	// When ctx ends, Chat returns soon, with a Fault that gives the reason. Until it returns, the
-	// request must not change, because second requests for the turn read it, too. Chat neither
-	// keeps nor changes it. The Response is never nil and belongs to the caller.
+	// When ctx ends, Chat returns soon, with a Fault that gives the reason. Chat neither keeps nor
+	// changes the request. The Response is never nil and belongs to the caller.
 	Chat(ctx context.Context, req *Request) (*Response, error)
 }
 

@@ -97,10 +97,6 @@ func (r *runResult) printDone() {
 	if s.Stillness != "" {
 		r.say("WARNING: %s", s.Stillness)
 	}
-	if n := s.SecondRequests; n > 0 {
-		r.say("%s sent because replies were late; %d got a reply.",
-			countedVerb(n, "second request", "was", "were"), s.SecondReplies)
-	}
 }
 
 // nothingToRun says that all trials that were asked for had been done.

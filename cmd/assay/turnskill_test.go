@@ -90,8 +90,8 @@ func turnsExperiment(t *testing.T, dir, url string, tasks, most int, more string
 	t.Helper()
 	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n"+
 		"    models:\n"+
-		"      long: {deployments: [sim-searcher], serves: [%s], price: {input: 0, output: 0}, hedge: false, limits: {concurrency: %d}}\n"+
-		"      short: {deployments: [sim-listed], serves: [%s], price: {input: 0, output: 0}, hedge: false, limits: {concurrency: %d}}\n",
+		"      long: {deployments: [sim-searcher], serves: [%s], price: {input: 0, output: 0}, limits: {concurrency: %d}}\n"+
+		"      short: {deployments: [sim-listed], serves: [%s], price: {input: 0, output: 0}, limits: {concurrency: %d}}\n",
 		url, sim.Searcher, most, sim.Listed, most))
 	return file(t, dir, "turns.yaml", fmt.Sprintf("providers: providers.yaml\n"+
 		"variants: [optimal]\nloops: {search: off, repeat: off}\nparts:\n"+

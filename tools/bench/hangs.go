@@ -44,51 +44,43 @@ func leastTime(trials, slots int, latency, limit time.Duration, h *hangs) (least
 	return least
 }
 
-// stragglers is measurement 2i: a run whose last requests hang, with and without second requests,
-// and the same without hangs.
+// stragglers is measurement 2i: a run whose last requests hang, and the same without hangs.
 func (b *bench) stragglers(ctx context.Context) ([]figure, error) {
 	const (
 		latency, limit = 250 * time.Millisecond, 2 * time.Second
 		hanging, slots = 0.01, 50
 	)
 	trials, rounds := b.size(1000, 500), b.size(5, 1)
-	var hedged, unhedged, calm []float64 // ÷ the least time
-	var slower, slowerUnhedged []float64 // ÷ the time without hangs
-	undone, seconds := 0, 0
+	var hung, calm []float64 // ÷ the least time
+	var slower []float64     // ÷ the time without hangs
+	undone := 0
 	for seed := range uint64(rounds) {
 		var walls []float64
 		for _, v := range []struct {
 			hang   float64
-			hedge  bool
 			ratios *[]float64
-		}{{hanging, true, &hedged}, {hanging, false, &unhedged}, {0, true, &calm}} {
+		}{{hanging, &hung}, {0, &calm}} {
 			least := leastTime(trials, slots, latency, limit, newHangs(v.hang, seed))
 			m, err := b.runScenario(ctx, workload{
 				plain: latency, hang: v.hang, seed: seed,
 				model: sim.Claimer, trials: trials, limits: concurrency(slots),
-				serve: fmt.Sprintf("hedge: %v", v.hedge),
-				text:  fmt.Sprintf("limits: {request: %v}", limit),
+				text: fmt.Sprintf("limits: {request: %v}", limit),
 			})
 			if err != nil {
 				return nil, err
 			}
 			*v.ratios = append(*v.ratios, quotient(m.wall.Seconds(), least.Seconds()))
 			walls = append(walls, m.wall.Seconds())
-			seconds += m.done.SecondRequests
 			undone += m.undone()
 		}
-		slower = append(slower, quotient(walls[0], walls[2]))
-		slowerUnhedged = append(slowerUnhedged, quotient(walls[1], walls[2]))
+		slower = append(slower, quotient(walls[0], walls[1]))
 	}
 	return []figure{
-		newRow("wall time ÷ least", times, median(hedged...)).below(1.15).because(
-			"whole processes; median of %d rounds, at most %.2f; %d second requests; on the same "+
-				"machine, %.2f without hangs", rounds, slices.Max(hedged), seconds, median(calm...)),
-		newRow("wall time ÷ that without hangs", times, median(slower...)).below(1.15).because(
+		newRow("wall time ÷ least", times, median(hung...)).because(
+			"whole processes; median of %d rounds, at most %.2f; on the same "+
+				"machine, %.2f without hangs", rounds, slices.Max(hung), median(calm...)),
+		newRow("wall time ÷ that without hangs", times, median(slower...)).because(
 			"at most %.2f", slices.Max(slower)),
-		newRow("wall time ÷ least, hedge: false", times, median(unhedged...)).because(
-			"at most %.2f", slices.Max(unhedged)),
-		newRow("wall time ÷ that without hangs, hedge: false", times, median(slowerUnhedged...)),
 		countRow("trials not done", undone).zero(),
 	}, nil
 }

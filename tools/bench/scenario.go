@@ -105,9 +105,8 @@ type displayEvents struct {
 }
 
 type doneEvent struct {
-	Planned, Done  int
-	SecondRequests int `json:"second_requests"`
-	Lanes          []struct{ Occupancy float64 }
+	Planned, Done int
+	Lanes         []struct{ Occupancy float64 }
 }
 
 // read parses one line of output.

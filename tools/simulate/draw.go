@@ -68,7 +68,6 @@ type shape struct {
 	lanes    []laneShape
 	request  time.Duration // the limit of a request
 	workers  int
-	hedge    bool
 	budget   float64           // in dollars, or 0
 	protocol map[string]string // by endpoint
 }
@@ -88,7 +87,6 @@ func drawShape(seed uint64) (s shape) {
 	d := newDice(seed, 1)
 	s.plan = d.IntN(len(plans))
 	s.request = time.Duration(30+d.IntN(271)) * time.Second
-	s.hedge = d.often(30)
 	if d.often(20) {
 		s.workers = 1 + d.IntN(4)
 	}

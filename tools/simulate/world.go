@@ -230,8 +230,8 @@ func (w *world) write() error {
 		fmt.Fprintf(&providers, "  %s:\n    protocol: %s\n    base_url: http://%s.sim%s\n    keys: [%s]\n    models:\n",
 			l.endpoint, protocol, l.endpoint, paths[protocol], strings.Join(keys[l.endpoint], ", "))
 		for _, m := range p.models {
-			fmt.Fprintf(&providers, "      %s: {deployments: [%s], hedge: %t, price: {input: %v, output: %v}, limits: {%s}}\n",
-				m, strings.Replace(m, "/", "-", 1), w.hedge, priceInput, priceOutput, l.stated())
+			fmt.Fprintf(&providers, "      %s: {deployments: [%s], price: {input: %v, output: %v}, limits: {%s}}\n",
+				m, strings.Replace(m, "/", "-", 1), priceInput, priceOutput, l.stated())
 		}
 	}
 	return errors.Join(

@@ -306,7 +306,6 @@ func (j *Job) remote(
 			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,
 			Origin:     client.Origin(),
 			FirstReply: time.Duration(l.Serve.FirstReply),
-			Hedge:      l.Hedges(),
 		})
 	}
 	return configs, nil

@@ -8,6 +8,10 @@ type Error = yamldoc.Error
 var help = yamldoc.Help{
 	Missing: "`assay run` without a file runs the built-in quickstart",
 	Empty:   "`assay run --help` has an example",
+	Gone: map[string]string{
+		"hedge": "remove this line: no request gets a second one any more; limits: {request: 30s} in the " +
+			"experiment file ends one that hangs, and it is tried again",
+	},
 }
 
 // readDocument reads an experiment, providers or prices file.

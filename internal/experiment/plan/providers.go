@@ -60,9 +60,6 @@ type Serve struct {
 	// busy or loads the model.
 	FirstReply Duration   `yaml:"first_reply"`
 	Price      lane.Price `yaml:"price"`
-	// Hedge is true if a late request may be sent a second time; see [Lane.Hedges]. It is nil if
-	// the file does not set it.
-	Hedge *bool `yaml:"hedge"`
 }
 
 // A Lane is one combination of endpoint, key and deployment that serves a

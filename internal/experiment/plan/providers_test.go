@@ -54,41 +54,6 @@ func TestProvidersLanes(t *testing.T) {
 	}
 }
 
-// TestHedges checks which lanes may get late requests a second time: free lanes, and lanes for
-// which the file allows it.
-func TestHedges(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		keys, model string
-		want        bool
-	}{
-		{"none", "{}", true},
-		{"none", "{limits: {rpm: 60, concurrency: 4}}", true},
-		{"none", "{hedge: false}", false},
-		{"none", "{price: {input: 1, output: 1}}", false},
-		{"none", "{price: {input: 0, output: 0.1}, hedge: true}", true},
-		{"none", "{limits: {rpd: 1000}}", false},
-		{"none", "{limits: {rpd: 1000}, hedge: true}", true},
-		{"[KEY]", "{}", false},
-		{"[KEY]", "{hedge: true}", true},
-		{"[KEY]", "{price: {input: 0, output: 0}}", true},
-		{"[KEY]", "{price: {input: 0, output: 0, cached: 0}}", true},
-		{"[KEY]", "{price: {input: 0, output: 0, cached: 0.1}}", false},
-		{"[KEY]", "{price: {input: 0, output: 0}, limits: {rpd: 9}}", false},
-		{"[KEY]", "{price: {input: 0, output: 0}, hedge: false}", false},
-	} {
-		p, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  p:\n"+
-			"    base_url: http://127.0.0.1:8000/v1\n    keys: "+tc.keys+
-			"\n    models: {m: "+tc.model+"}\n"), env(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.Lanes("m")[0].Hedges(); got != tc.want {
-			t.Errorf("keys %s, %s: hedges %v", tc.keys, tc.model, got)
-		}
-	}
-}
-
 func TestServerWithoutKeys(t *testing.T) {
 	t.Parallel()
 	p, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  local:\n"+
@@ -160,8 +125,12 @@ func TestProvidersErrors(t *testing.T) {
 		{"half a price", ", output: 1.10", "", "16:9: the price of m has no output"},
 		{"negative cached", "output: 1.10", "output: 1, cached: -1", "price.cached is -1"},
 		{
-			"hedge", "serves: [M-0324]", "hedge: sometimes",
-			"15:16: wrong type: found text, want true or false",
+			"hedge", "serves: [M-0324]", "hedge: true",
+			"15:9: the field \"hedge\" is gone\n" +
+				"  15 |         hedge: true\n" +
+				"     |         ^\n" +
+				"hint: remove this line: no request gets a second one any more; limits: {request: 30s} in the " +
+				"experiment file ends one that hangs, and it is tried again",
 		},
 		{"price", "output: 1.10", "output: 1, cachd: 1", "hint: did you mean cached?"},
 	} {

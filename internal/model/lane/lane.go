@@ -10,12 +10,6 @@
 // out by a [limit.Limiter], which takes a refusal as evidence about which rule exists. A wait that
 // an endpoint announces is kept by the request that was refused, and not by the others.
 //
-// At the end of a run, when no more trials are waiting to start, a request that has been out for
-// far longer than is usual for its model gets a second one: see hedge.go. It starts only on a lane
-// that permits it and has room that no other turn needs, and is ended if another turn needs its
-// place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most 1.15 of
-// the least time. A lane learns only from requests that the pool does not end.
-//
 // All decisions depend only on the time that they are given.
 //
 // The package does not know about trials or wire formats.
@@ -219,7 +213,6 @@ type heldSlot struct {
 	started    time.Time
 	total      cost
 	behindWall bool // the latest headers forbade the request
-	second     bool // another request for the turn is in flight
 	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 

@@ -140,9 +140,6 @@ type Config struct {
 	// other names that the endpoint may return for the same model.
 	Orders string
 	Serves []string
-	// Hedge is true if a second request may be sent to this lane for a turn whose first one takes
-	// far longer than usual, while no trials are waiting to start.
-	Hedge bool
 	// Origin is the origin of the states in the endpoint's replies; see [assay.State].
 	Origin string
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 // MaxRequests is the largest number of requests per turn, including the first. It does not count
-// requests that were refused because the endpoint was busy, or that raced another request.
+// requests that were refused because the endpoint was busy.
 const MaxRequests = 5
 
 // maxHangs is how many requests of a turn may reach the request limit. A task that
@@ -57,10 +56,6 @@ type Exchange struct {
 	Took        time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool
-	// Second is true if the request was sent because an earlier one of its turn was late. Ended is
-	// true if the pool ended the request, because another was answered first or needed its place.
-	// Its fault is then of kind interrupted, which counts against no one.
-	Second, Ended bool
 	// User is true if the request was made for a simulated user.
 	User bool
 }
@@ -70,7 +65,6 @@ type Exchange struct {
 type Pool struct {
 	model   string
 	options Options
-	hedges  bool // a lane may get second requests
 
 	mu    sync.Mutex
 	q     *queue // guarded by mu
@@ -91,7 +85,6 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	}
 	return &Pool{
 		model: model, options: options, q: newQueue(time.Now(), model, lanes),
-		hedges: slices.ContainsFunc(lanes, func(c Config) bool { return c.Hedge }),
 	}
 }
 
@@ -187,9 +180,8 @@ func (p *Pool) wakeLocked(d time.Duration) {
 
 // admission is the place that Admit reserved for a conversation.
 type admission struct {
-	pool        *Pool
-	freed, done bool
-	asking      int // requests in flight or waiting
+	pool  *Pool
+	freed bool
 }
 
 type admissionKey struct{}
@@ -201,34 +193,6 @@ func (a *admission) free(asks float64) {
 		a.freed = true
 		a.pool.q.reserved--
 		a.pool.q.asks.add(asks)
-	}
-}
-
-// ask notes that the conversation waits for a request, and rest that it no longer does. The pool
-// is locked.
-func (a *admission) ask() {
-	if a.asking++; a.asking == 1 && !a.done {
-		a.pool.q.asking++
-	}
-}
-
-func (a *admission) rest() {
-	if a.asking--; a.asking == 0 && !a.done {
-		a.pool.q.asking--
-	}
-}
-
-// end notes that the conversation has ended. Only the first call has an effect. The pool is
-// locked.
-func (a *admission) end() {
-	a.free(0)
-	if a.done {
-		return
-	}
-	a.done = true
-	a.pool.q.talking--
-	if a.asking > 0 {
-		a.pool.q.asking--
 	}
 }
 
@@ -248,14 +212,13 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 		return ctx, nil, false
 	}
 	p.q.reserved++
-	p.q.talking++
 	a := &admission{pool: p}
-	done = func() { p.change(func(time.Time) { a.end() }) }
+	done = func() { p.change(func(time.Time) { a.free(0) }) }
 	return context.WithValue(ctx, admissionKey{}, a), done, true
 }
 
 // acquire waits for a slot, but not longer than limit, as the queue limit counts.
-func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
+func (p *Pool) acquire(r *try, limit time.Duration) (heldSlot, error) {
 	type answer struct {
 		ticket heldSlot
 		err    error
@@ -263,16 +226,11 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 	granted := make(chan answer, 1)
 	r.answer = func(t heldSlot, err error) {
 		r.stayed = p.q.stayed(&r.waiter)
-		if err != nil {
-			r.rest()
-		}
 		granted <- answer{t, err}
 	}
 	p.change(func(now time.Time) {
 		if a, ok := r.ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
 			a.free(1)
-			a.ask()
-			r.admission = a
 		}
 		p.q.enqueue(now, &r.waiter)
 	})
@@ -308,12 +266,10 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 
 	p.change(func(now time.Time) {
 		r.gone = true
-		r.rest()
 		select {
 		case a := <-granted:
 			if a.err == nil {
 				a.ticket.lane.cancel(now, a.ticket)
-				p.q.forget(&r.flight)
 			}
 		default:
 		}
@@ -322,7 +278,7 @@ func (p *Pool) acquire(r *race, limit time.Duration) (heldSlot, error) {
 }
 
 // remains returns when to look again whether a waiting turn has used up its limit, or 0 if it has.
-func (p *Pool) remains(r *race, limit time.Duration) (again time.Duration) {
+func (p *Pool) remains(r *try, limit time.Duration) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

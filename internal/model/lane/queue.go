@@ -29,7 +29,6 @@ type queue struct {
 
 	estimator
 	ledger
-	hedger
 }
 
 // waiter is one request in the queue.
@@ -55,8 +54,6 @@ type waiter struct {
 	gone bool
 	// holds are the waits that lanes have announced to earlier requests of the turn.
 	holds []hold
-	// flight is the turn of the request if it may get a second request, or nil.
-	flight *flight
 }
 
 // later returns 1 if the request continues a conversation, and 0 if it begins one.
@@ -116,8 +113,8 @@ func (q *queue) depth() int {
 
 // dispatch grants slots to waiting requests, in order, as long as a lane can start the first one
 // now. A request that is bound to other lanes, or keeps an announced wait, does not hold up the
-// requests behind it. Places that are left may hedge late requests. It returns the latest time to
-// call it again, or zero if only a release can change anything.
+// requests behind it. It returns the latest time to call it again, or zero if only a release can
+// change anything.
 func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
 	for _, w := range q.waiting[q.head:] {
@@ -137,9 +134,6 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 		case best != nil && !at.After(now):
 			t := best.take(now, w.cost)
 			t.later = w.later()
-			if w.flight != nil {
-				q.depart(now, w.flight, t)
-			}
 			w.leave(t, nil)
 			continue
 		case q.refusing && (best != nil || q.paused()):
@@ -147,15 +141,13 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 			continue
 		case best != nil:
 			next = earliest(next, at)
-		default:
-			q.giveWay()
 		}
 		if !bound && !w.held(now) {
 			break
 		}
 	}
 	q.peek() // removes the requests that have gone
-	return earliest(next, q.hedge(now))
+	return next
 }
 
 // leave answers a request and takes it out of the queue.
@@ -322,9 +314,7 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 		}
 	}
 	taken := float64(q.reserved) * q.asks.of
-	if q.turnedAway = float64(places) <= taken; q.turnedAway && soonest.IsZero() {
-		q.giveWay()
-	}
+	q.turnedAway = float64(places) <= taken
 	return !q.turnedAway, soonest
 }
 
@@ -340,15 +330,6 @@ func (q *queue) release(
 		q.estimator.learn(bytes, usage)
 	}
 	return by
-}
-
-// abandon frees the slot of a request that the pool has ended. Its usage is unknown, and the lane
-// does not learn from it.
-func (q *queue) abandon(now time.Time, t heldSlot) {
-	q.book(now)
-	t.lane.freeSlot(t)
-	t.lane.limiter.Drop(now, t.number)
-	t.lane.served.requests++
 }
 
 // closed returns the faults that closed the lanes, or nil if at least one lane is

@@ -26,7 +26,7 @@ type turn struct {
 	waits assay.Waits
 	paid  bill
 	hangs int
-	tries int // requests that were not refused, without second ones
+	tries int // requests that were not refused
 	// stayed is how long the turn has waited for lanes, as the queue limit counts.
 	stayed time.Duration
 	saved  bool // counts in pool.rescues
@@ -54,19 +54,15 @@ func (b *bill) on(r *assay.Response) *assay.Response {
 
 func (t *turn) end() { t.pool.rescue(&t.saved, false) }
 
-// acquire waits for a lane. It returns a race that has not begun.
-func (t *turn) acquire() (*race, error) {
+// acquire waits for a lane. It returns a request that has a slot.
+func (t *turn) acquire() (*try, error) {
 	p := t.pool
 	t.tell(false)
 	asked := time.Now()
-	r := &race{pool: p, ctx: t.ctx, req: t.req, size: t.bytes}
+	r := &try{pool: p, ctx: t.ctx, req: t.req, size: t.bytes}
 	r.waiter = waiter{bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin, holds: t.holds}
-	if p.hedges {
-		r.model, r.second, r.yield = t.req.Model, r.launch, r.yieldSeconds
-		r.waiter.flight = &r.flight
-	}
 	var err error
-	r.original, err = p.acquire(r, p.options.Queue-t.stayed)
+	r.slot, err = p.acquire(r, p.options.Queue-t.stayed)
 	t.waits.Queued += time.Since(asked)
 	t.stayed += r.stayed
 	if err == nil {
@@ -80,9 +76,9 @@ func (t *turn) unsent() *assay.Response {
 	return t.paid.on(&assay.Response{Waits: t.waits})
 }
 
-// arrived completes the response of a race. It returns the turn's error, unless the request is to
+// arrived completes the response to a request. It returns the turn's error, unless the request is to
 // be sent again, for which it has then waited.
-func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again bool, err error) {
+func (t *turn) arrived(r *try, resp *assay.Response, fault *assay.Fault) (again bool, err error) {
 	stop := t.spent(resp)
 	t.paid.add(resp)
 	t.paid.on(resp).Waits = t.waits
@@ -93,7 +89,7 @@ func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again
 		return false, stop
 	}
 	if errors.Is(fault, errHung) {
-		t.home, t.avoid = "", r.original.lane.Name
+		t.home, t.avoid = "", r.slot.lane.Name
 		t.pool.rescue(&t.saved, t.hangs == 0 && t.pool.lanes() > 1)
 		if t.hangs++; t.hangs == maxHangs {
 			last := *fault // the lane's status shows the fault, if it has closed the lane
@@ -103,7 +99,7 @@ func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again
 	}
 	refused := isRefusal(resp.Usage, fault)
 	if refused {
-		t.hold(r.original.lane.Name, fault)
+		t.hold(r.slot.lane.Name, fault)
 	} else {
 		t.tries++
 	}

@@ -130,10 +130,6 @@ func speedText(s *report.Speed) string {
 		lines[0] += "; forecast: " + ratio(s.ForecastS)
 	}
 	lines[0] += "."
-	if n := s.SecondRequests; n > 0 {
-		lines = append(lines, fmt.Sprintf("Second requests because replies were late: %d, of which %d "+
-			"got a reply.", n, s.SecondReplies))
-	}
 	for _, m := range s.Models {
 		lines = append(lines, modelSpeedText(m))
 	}

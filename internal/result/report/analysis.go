@@ -101,10 +101,6 @@ type Speed struct {
 	LeastS    float64      `json:"least_s"`
 	ForecastS float64      `json:"forecast_s"`
 	Models    []ModelSpeed `json:"speeds"`
-	// SecondRequests counts the requests that were sent because an earlier request for the same
-	// turn was late. SecondReplies counts the second requests that were answered.
-	SecondRequests int `json:"second_requests"`
-	SecondReplies  int `json:"second_replies"`
 }
 
 // A ModelSpeed records how busy a model's lanes were, from 0 to 1, and their bottleneck.

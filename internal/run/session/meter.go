@@ -17,10 +17,6 @@ type Usage struct {
 	// RequestFaults counts the failed requests, without interrupted ones.
 	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
 	Requests      int                     `json:"requests"`
-	// SecondRequests counts the requests that were sent because the first one for the same turn was
-	// late, and SecondReplies counts the answered ones.
-	SecondRequests int `json:"second_requests"`
-	SecondReplies  int `json:"second_replies"`
 
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
@@ -110,12 +106,6 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 	m.spent[x.Lane] = spent
 	if kind != "" {
 		m.RequestFaults[kind]++
-	}
-	if x.Second {
-		m.SecondRequests++
-		if x.Fault == nil {
-			m.SecondReplies++
-		}
 	}
 	g := m.models[x.Model]
 	if g == nil {

@@ -126,7 +126,7 @@ func (m *Metrics) Begin(s session.Start, l session.Live) {
 func (m *Metrics) Request(x lane.Exchange) {
 	m.requests.WithLabelValues(x.Model, x.Lane).Inc()
 	m.took.WithLabelValues(x.Model).Observe(x.Took.Seconds())
-	if x.Fault != nil && !x.Ended {
+	if x.Fault != nil {
 		m.faults.WithLabelValues(x.Model, x.Lane, string(x.Fault.Kind)).Inc()
 	}
 	u := x.Usage

@@ -97,6 +97,9 @@ func (d *Document) mistyped(err error, known map[string][]string) error {
 	if !ok {
 		return e
 	}
+	if hint, gone := d.Help.Gone[name]; gone {
+		return d.Here(e.Line, e.Column, fmt.Sprintf("the field %q is gone", name), hint)
+	}
 	e = d.Here(e.Line, e.Column, fmt.Sprintf("unknown field %q", name), fieldHint(name, known))
 	more := 0
 	for _, other := range all.Errors[1:] {

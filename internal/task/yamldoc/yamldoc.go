@@ -31,7 +31,11 @@ type Document struct {
 }
 
 // Help holds the hints of errors that concern a whole file.
-type Help struct{ Missing, Empty string }
+type Help struct {
+	Missing, Empty string
+	// Gone has hints for fields that earlier versions had, by name.
+	Gone map[string]string
+}
 
 // Absent returns a document without content, for errors that have no place.
 func Absent(name string) *Document { return &Document{Name: name} }
