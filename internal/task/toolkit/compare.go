@@ -34,6 +34,16 @@ func comparison(op syntax.Token) *starlark.Builtin {
 	})
 }
 
+// comparer returns Starlark's function of a name, which compares keys without views.
+func comparer(name string) *starlark.Builtin {
+	return starlark.NewBuiltin(name, func(
+		thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+	) (starlark.Value, error) {
+		args, kwargs = keyed(name, args, kwargs)
+		return starlark.Call(thread, starlark.Universe[name], args, kwargs)
+	})
+}
+
 // keyed returns the arguments of a function that compares keys, which have no views then.
 func keyed(
 	name string, args starlark.Tuple, kwargs []starlark.Tuple,
@@ -89,7 +99,7 @@ func asText(v view) string {
 	return without.String()
 }
 
-// getattr implements getattr(value, name, other), whose methods look at sizes, too.
+// getattr implements getattr(value, name, other); see [method].
 func getattr(
 	thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
