@@ -26,11 +26,9 @@ func TestRetriesOfFailuresChangeNoVerdict(t *testing.T) {
 		must(t, nil, "run", experiment, "--store", s, "--sim-latency", "0", "--quiet")
 	}
 	run := "run:" + string(attempts(t, path)[0].Run)
-	files := []string{filepath.Join(dir, "r.jsonl"), filepath.Join(dir, "r.parquet")}
+	file := filepath.Join(dir, "r.jsonl")
 	export := func(s string) {
-		for _, f := range files {
-			must(t, nil, "export", "--store", s, "--where", "model=sim/expert", "--output", f)
-		}
+		must(t, nil, "export", "--store", s, "--where", "model=sim/expert", "--output", file)
 	}
 	export(path)
 
@@ -41,10 +39,8 @@ func TestRetriesOfFailuresChangeNoVerdict(t *testing.T) {
 			[]string{"gate", side, "--at-least", "70%", "--where", "model=sim/obedient"},
 			[]string{"gate", side, "--baseline", other, "--side", "model:sim/expert"})
 	}
-	for _, f := range files {
-		commands = append(commands, []string{"gate", "sim/obedient", "--baseline", f})
-	}
 	commands = append(commands,
+		[]string{"gate", "sim/obedient", "--baseline", file},
 		[]string{"gate", "sim/obedient", "--baseline", "sim/expert"},
 		[]string{"gate", "optimal", "--baseline", "flawed_missing_step"},
 		[]string{"gate", "sim/obedient", "--baseline", "sim/expert", "--plan"},
