@@ -23,7 +23,7 @@ func TestMoneyAtEveryCut(t *testing.T) {
 	const most, dearest = 6, 0.4 // requests in flight, and dollars of one
 	server, dir := serve(t, "--tariff", "input=100,output=100", "--latency", "40ms"), t.TempDir()
 	file(t, dir, "providers.yaml", fmt.Sprintf("providers:\n  p:\n    base_url: %s/v1\n    keys: [K]\n    models:\n"+
-		"      m: {deployments: [sim-searcher], serves: [%s], price: {input: 100, output: 100}, hedge: false,\n"+
+		"      m: {deployments: [sim-searcher], serves: [%s], price: {input: 100, output: 100},\n"+
 		"          limits: {concurrency: %d}}\n", server.url, sim.Searcher, most))
 	experiment := func(name, more string) string {
 		return file(t, dir, name+".yaml", "name: "+name+"\nmodels: [m]\nproviders: providers.yaml\ntasks_per_type: 1\n"+
