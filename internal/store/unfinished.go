@@ -111,7 +111,7 @@ func (db *DB) sift(ctx context.Context, j *Journal) (strange []Unfinished, err e
 }
 
 // hasSince reports whether the store has an attempt at a trial that ended after a time: a journal may
-// not have lived to see that it was saved.
+// not have lived to see that it was saved. The attempt before may have ended in the same tick of the clock.
 func (db *DB) hasSince(ctx context.Context, id assay.TrialID, began time.Time) (bool, error) {
 	key, err := parseTrialID(id)
 	if err != nil {
@@ -121,7 +121,7 @@ func (db *DB) hasSince(ctx context.Context, id assay.TrialID, began time.Time) (
 	ends, err := collect(ctx, db.reader, query, []any{key[:]}, func(t *time.Time) []any {
 		return []any{timeScanner{t}}
 	})
-	return slices.ContainsFunc(ends, func(end time.Time) bool { return !end.Before(began) }), db.wrap(err)
+	return slices.ContainsFunc(ends, func(end time.Time) bool { return end.After(began) }), db.wrap(err)
 }
 
 // Left is what the runs of a store have left unfinished.

@@ -68,7 +68,8 @@ type shape struct {
 	lanes    []laneShape
 	request  time.Duration // the limit of a request
 	workers  int
-	budget   float64           // in dollars, or 0
+	budget   float64 // in dollars, or 0
+	save     string
 	protocol map[string]string // by endpoint
 }
 
@@ -92,6 +93,9 @@ func drawShape(seed uint64) (s shape) {
 	}
 	if m := newDice(seed, 3); m.often(35) { // between three trials and most of them
 		s.budget = float64(m.between(50*time.Millisecond, 2*time.Second)) / 1e9
+	}
+	if s.save = "turns"; newDice(seed, 4).often(25) {
+		s.save = "attempts"
 	}
 	s.protocol = make(map[string]string)
 	for _, e := range endpoints {
@@ -146,6 +150,7 @@ func drawItems(seed uint64) (items []item) {
 	if drawShape(seed).workers > 0 {
 		longOutage = 6 * time.Hour
 	}
+	var long *item // a pause that nothing ends before its time
 	add := func(i ...item) { items = append(items, i...) }
 	for n, draw := range []struct {
 		percent int
@@ -169,12 +174,14 @@ func drawItems(seed uint64) (items []item) {
 				add(i)
 			}
 		}},
-		{20, func(d dice) { // a pause of hours, and then an endpoint that is not well
-			i := item{At: d.between(10*time.Second, 10*time.Minute), For: d.between(time.Hour, 4*time.Hour), Kind: "pause"}
+		{15, func(d dice) { // a pause of hours, and then few requests at a time to endpoints that are not well
+			i := item{At: d.between(10*time.Second, 3*time.Minute), For: d.between(65*time.Minute, 4*time.Hour), Kind: "pause"}
 			add(i)
-			i.At, i.For, i.Kind, i.Style, i.Share = i.At+i.For, 10*time.Minute, "fault", "500", .5
-			for _, i.On = range endpoints {
-				add(i)
+			until := i.At + i.For
+			long = &i
+			for _, e := range endpoints {
+				add(item{At: until - 10*time.Second, Kind: "set", On: e, Style: "concurrency", N: 1},
+					item{At: until, For: 20 * time.Minute, Kind: "fault", On: e, Style: "500", Share: .6})
 			}
 		}},
 		{45, func(d dice) { add(drawOutage(d, 3*time.Hour)...) }},
@@ -214,6 +221,9 @@ func drawItems(seed uint64) (items []item) {
 			draw.draw(d)
 		}
 	}
+	items = slices.DeleteFunc(items, func(i item) bool {
+		return long != nil && slices.Contains([]string{"kill", "interrupt", "pause"}, i.Kind) && i != *long && i.At < long.At+long.For+time.Hour
+	})
 	slices.SortStableFunc(items, func(a, b item) int { return int(a.At - b.At) })
 	return items
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,10 +58,20 @@ type ledger struct {
 	// reply that it can read.
 	Tokens, Read int
 	USD          float64
-	// fresh is the part of Read of the moment now.
-	fresh int
-	now   time.Time
+	// Replies were sent that a turn can go on with, and Again is how many of them may be asked for again
+	// because the client died before they were on its disk.
+	Replies, Again int
+	fresh          []fresh
 }
+
+// A fresh is a reply that may not be on the client's disk yet, which waits for others up to lull.
+type fresh struct {
+	at     time.Time
+	tokens int
+	usable bool
+}
+
+const lull = 500 * time.Millisecond
 
 func (b *ledger) charge(u assay.Usage) (usd float64) {
 	usd = dollars(u.InputTokens, u.OutputTokens)
@@ -74,20 +85,29 @@ func dollars(input, output int) float64 {
 	return (float64(input)*priceInput + float64(output)*priceOutput) / 1e6
 }
 
-func (b *ledger) read(u assay.Usage) {
-	if now := time.Now(); !b.now.Equal(now) {
-		b.now, b.fresh = now, 0
-	}
+func (b *ledger) read(u assay.Usage, usable bool) {
+	b.dropOld()
+	b.fresh = append(b.fresh, fresh{time.Now(), u.InputTokens + u.OutputTokens, usable})
 	b.Read += u.InputTokens + u.OutputTokens
-	b.fresh += u.InputTokens + u.OutputTokens
+	if usable {
+		b.Replies++
+	}
 }
 
-// killed takes back what was read in the moment in which the client died.
+func (b *ledger) dropOld() {
+	b.fresh = slices.DeleteFunc(b.fresh, func(f fresh) bool { return time.Since(f.at) > lull })
+}
+
+// killed takes back what was read when the client died.
 func (b *ledger) killed() {
-	if b.now.Equal(time.Now()) {
-		b.Read -= b.fresh
-		b.fresh = 0
+	b.dropOld()
+	for _, f := range b.fresh {
+		b.Read -= f.tokens
+		if f.usable {
+			b.Again++
+		}
 	}
+	b.fresh = nil
 }
 
 // traffic is that of one key on one deployment.
@@ -279,32 +299,35 @@ func (q *request) answer() (*http.Response, error) {
 	case <-timer.C:
 	case <-q.ctx.Done():
 		if billed {
-			q.charge(q.reply.Usage, false)
+			q.charge()
 		}
 		return nil, context.Cause(q.ctx)
 	}
 	return q.send(fault)
 }
 
-func (q *request) charge(u assay.Usage, read bool) {
+// charge bills the reply.
+func (q *request) charge() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.life.billed(q.bill.charge(u))
-	if read {
-		q.bill.read(u)
-	}
+	q.life.billed(q.bill.charge(q.reply.Usage))
 }
 
 // send sends the reply, which is billed, perhaps in a wrong way.
 func (q *request) send(fault string) (*http.Response, error) {
 	name := q.model
-	if fault == "wrong-model" || q.renamed(q.endpoint, time.Now()) {
+	if q.renamed(q.endpoint, time.Now()) {
 		name = "another-model"
 	}
 	body := gateway.Encode(q.dialect.Encode(gateway.Reply{
 		ID: q.hash, Created: time.Now().Unix(), Model: name, Nothing: fault == "empty", Response: q.reply,
 	}))
-	q.charge(q.reply.Usage, fault == "" || fault == "wrong-model")
+	q.charge()
+	if fault == "" {
+		q.mu.Lock()
+		q.bill.read(q.reply.Usage, name == q.model)
+		q.mu.Unlock()
+	}
 	switch fault {
 	case "truncate": // the connection breaks
 		return respond(http.StatusOK, io.MultiReader(bytes.NewReader(body[:len(body)/2]), broken{}), int64(len(body))), nil

@@ -189,12 +189,18 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	defer db.Close()
 	var spent job.Spent
 	outcomes, times := make(map[assay.TrialID]string), make(map[assay.TrialID]int)
+	turns, lost := 0, false // that were needed, and whether that is unknown
 	for a, err := range db.Attempts(ctx, store.Filter{All: true}) {
 		if err != nil {
 			return err
 		}
 		w.checkAttempt(&a)
 		spent.Add(spentOn(&a))
+		turns += a.Turns
+		if !a.Settles() {
+			turns += a.Requests                                 // which may have had replies
+			lost = lost || a.Requests == 0 && a.InputTokens > 0 // with the worker that asked
+		}
 		if a.Settles() {
 			outcomes[a.ID] = outcomeOf(&a)
 			times[a.ID]++
@@ -207,6 +213,9 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	}
 	w.checkOutcomes(outcomes, j)
 	w.checkMoney(spent)
+	if !lost {
+		w.checkTurns(turns)
+	}
 	return nil
 }
 
@@ -220,7 +229,7 @@ func (w *world) checkAttempt(a *assay.Attempt) {
 	if a.FaultKind == assay.Harness {
 		w.violated("law 2: an error of our own: %s", a.FaultDetail)
 	}
-	if strings.HasPrefix(a.FaultDetail, "waited ") && a.FaultKind == assay.Timeout {
+	if strings.Contains(a.FaultDetail, "waited ") && a.FaultKind == assay.Timeout {
 		if waited := time.Duration(a.QueuedMS)*time.Millisecond - w.held(a); waited < lane.DefaultQueue {
 			w.violated("law 2: a fault that never was: %s, but a lane could be asked for %v only", a.FaultDetail, waited)
 		}
@@ -282,6 +291,23 @@ func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
 		case done && want[trial.ID] != "" && got != want[trial.ID]:
 			w.violated("law 6: trial %s came to %s; undisturbed, to %s", trial.ID, got, want[trial.ID])
 		}
+	}
+}
+
+// checkTurns checks that kills cost the requests in flight and nothing else.
+func (w *world) checkTurns(needed int) {
+	if w.save != "turns" {
+		return
+	}
+	replies := 0
+	for _, e := range w.ends {
+		e.mu.Lock()
+		replies += e.bill.Replies
+		needed += e.bill.Again
+		e.mu.Unlock()
+	}
+	if replies > needed {
+		w.violated("law 7: endpoints replied %d times, but only %d replies were needed", replies, needed)
 	}
 }
 

@@ -41,8 +41,8 @@ func newWorld(t *testing.T, seed uint64, s shape) *world {
 		shown: make(map[assay.TrialID]string),
 	}
 	w.result.Seed = seed
-	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, protocols %v, lanes %+v",
-		s.plan, s.request, s.workers, s.budget, s.protocol, s.lanes)}
+	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, save %s, protocols %v, lanes %+v",
+		s.plan, s.request, s.workers, s.budget, s.save, s.protocol, s.lanes)}
 	return w
 }
 

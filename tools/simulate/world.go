@@ -220,8 +220,8 @@ func (w *world) write() error {
 	}
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
 		"difficulties: [easy]\ntask_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
-		"limits: {request: %v}\nproviders: providers.yaml\n%s",
-		experimentName, p.models[0], p.models[1], p.variants, p.tasks, w.request, extra)
+		"limits: {request: %v}\nsave: %s\nproviders: providers.yaml\n%s",
+		experimentName, p.models[0], p.models[1], p.variants, p.tasks, w.request, w.save, extra)
 	var providers strings.Builder
 	providers.WriteString("providers:\n")
 	paths := map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
