@@ -26,7 +26,7 @@ var wings = []struct {
 	},
 	{
 		"tools/simulate", "simulates runs with everything around them",
-		[]string{"run", "experiment", "agent", "model", "store", "task"},
+		[]string{"run", "result", "experiment", "agent", "model", "store", "task"},
 	},
 	{"tools/levels", "simulates how often figures are wrong", []string{"result"}},
 	{

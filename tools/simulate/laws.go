@@ -13,6 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -216,7 +218,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	if !lost {
 		w.checkTurns(turns)
 	}
-	return nil
+	return w.checkReport(ctx, db, j, len(outcomes))
 }
 
 func (w *world) checkAttempt(a *assay.Attempt) {
@@ -292,6 +294,27 @@ func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
 			w.violated("law 6: trial %s came to %s; undisturbed, to %s", trial.ID, got, want[trial.ID])
 		}
 	}
+}
+
+// checkReport compares what a report counts with the outcomes in the store.
+func (w *world) checkReport(ctx context.Context, db *store.DB, j *job.Job, done int) error {
+	e, err := experiment(ctx, db)
+	if err != nil {
+		return err
+	}
+	x, err := reading.Plan(ctx, db, j, e, export.Where{})
+	if err != nil {
+		return err
+	}
+	r, err := x.Analyze(ctx, db)
+	if err != nil {
+		return err
+	}
+	if r.Planned != j.Planned() || r.Done != done || r.Planned-r.Done-r.Skipped != 0 {
+		w.violated("law 4: the report has %d of %d trials and skips %d; the store has %d outcomes",
+			r.Done, r.Planned, r.Skipped, done)
+	}
+	return nil
 }
 
 // checkTurns checks that kills cost the requests in flight and nothing else.
