@@ -31,8 +31,8 @@ var mutations = []mutation{
 	},
 	{
 		"cancelled and requeued trials did not start", "internal/run/engine/engine.go",
-		"q.removed[trial.ID] = removal{trial: trial}",
-		"q.removed[trial.ID] = removal{trial: trial}; l.summary.Skipped[why]++",
+		"q.removed[q.next.ID] = removal{trial: *q.next}",
+		"q.removed[q.next.ID] = removal{trial: *q.next}; l.summary.Skipped[why]++",
 	},
 	{
 		"a wall that is read in the past shifts by a negative number", "internal/model/limit/wall.go",
@@ -47,7 +47,7 @@ var mutations = []mutation{
 		"if interrupted && !attempt.Paid() {", "if interrupted {",
 	},
 	{
-		"killed attempts cost nothing", "internal/run/session/journal.go",
+		"killed attempts cost nothing", "internal/run/session/resume.go",
 		"!a.Paid() {", "a.Paid() || true {",
 	},
 	{
