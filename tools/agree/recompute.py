@@ -610,6 +610,10 @@ def standing_figures(x, field, m, got):
     money = [a for a in x.attempts if a["trial"] in ids]
     usd, unpriced = math.fsum(a["cost_usd"] for a in money), sum(a["unpriced_tokens"] for a in money)
     out["unpriced_tokens"] = unpriced or None
+    # Some money is unknown if tokens at any trial of the model are unpriced, or if a run was killed.
+    own = [a for a in x.attempts if a["model"] == m]
+    least = any(a["unpriced_tokens"] for a in own) or x.s["killed"] and any(a["cost_usd"] for a in own)
+    out["usd_at_least"] = None
     out["usd_per_success"], out["usd_per_trial"] = None, None
     if usd > 0:
         clusters = defaultdict(lambda: [0., 0, 0])
@@ -619,7 +623,8 @@ def standing_figures(x, field, m, got):
             clusters[x.cluster[o["task"]]][1] += o["full"]
             clusters[x.cluster[o["task"]]][2] += 1
         dollars, low, high = f.price(list(clusters.values()))
-        out["usd_per_success"] = {"usd": dollars, "low": low, "high": None if unpriced else high}
+        out["usd_per_success"] = {"usd": dollars, "low": low, "high": None if least else high}
+        out["usd_at_least"] = True if least else None
         out["usd_per_trial"] = usd / len(mine)
     return out
 

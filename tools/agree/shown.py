@@ -213,7 +213,7 @@ def price_cell(s):
         return MISSING, ""
     if p["usd"] is None:
         return f"over {p['low']:.4f}", ""
-    text = dollars(p["usd"], s.get("unpriced_tokens"), "%.4f")[0]
+    text = dollars(p["usd"], s.get("usd_at_least"), "%.4f")[0]
     if p["low"] is None:
         return text, ""
     return text, f"{p['low']:.4f}–" + ("…" if p["high"] is None else f"{p['high']:.4f}")
@@ -317,10 +317,10 @@ def exposure(r):
 
 
 def cost(r):
-    least = {s["model"]: s.get("unpriced_tokens", 0) > 0 for s in r["standings"]}
+    least = {s["model"]: s.get("usd_at_least", False) for s in r["standings"]}
     of_model = lambda w: least.get(w["model"], False)
     return table(r["distributions"], [
-        ("model", label("model")), ("dollars", lambda w: dollars(w["cost_usd"], w["unpriced_tokens"] > 0, "%.2f")),
+        ("model", label("model")), ("dollars", lambda w: dollars(w["cost_usd"], w["unpriced_tokens"] > 0 or r.get("killed_runs") and w["cost_usd"] > 0, "%.2f")),
         ("per trial", lambda w: dollars(w["usd_per_trial"], of_model(w), "%.5f")),
         ("$ a success", lambda w: dollars(w["cost_per_full_success"], of_model(w), "%.4f")),
         ("cached input", lambda w: unless(w["cached_share"], percent)),
