@@ -109,7 +109,7 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Interrupted, "the run stopped, the trial was cancelled, or a budget is spent", false, false,
-		"the trial stays pending; if the attempt has cost money, it is stored, and only its cost counts",
+		"the trial stays pending; with replies, an attempt of a bare model goes on later; what another has cost is stored",
 	},
 }
 
