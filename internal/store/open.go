@@ -302,7 +302,7 @@ func frozenName(path string, cause error) (string, error) {
 // openWriter opens the connection that writes, and makes the tables of a new store.
 func openWriter(ctx context.Context, path string, known *layout) (*writer, error) {
 	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)",
-		"secure_delete(1)")) // so that recovery cannot find rows that users deleted
+		"secure_delete(1)")) // so that no recovery finds rows that users deleted
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}

@@ -183,7 +183,7 @@ func (b *rebuilder) copy(part string, from []string) (err error) {
 	return errors.Join(err, b.to.Close())
 }
 
-// open opens a source. Unless damage is an error, it reads the source's pages, not its tables.
+// open opens a source. Unless damage is an error, it opens a copy of the rows that SQLite can read.
 func (b *rebuilder) open(path, part string) (*DB, error) {
 	if !b.salvages {
 		return OpenReadOnly(b.ctx, path)
