@@ -20,7 +20,7 @@ type salvage struct {
 	ctx  context.Context
 	from *sql.Tx // one state of the damaged store
 	to   *sql.Tx
-	lose func(table string, err error) error
+	lose func(where string, err error) error
 }
 
 // salvage returns a store in dir with the rows of the file at path that SQLite can read.
@@ -49,13 +49,15 @@ func (b *rebuilder) salvage(path, dir string) (to *DB, err error) {
 	if err == nil {
 		err = b.salvageTables(from, to)
 	}
-	if isDamage(err) || err == nil && (refused != nil || len(b.sum.LostList) > 0) {
+	if err == nil && (refused != nil || len(b.sum.LostList) > 0) {
 		err = confirm(b.ctx, to, path, refused)
 	}
-	if err = errors.Join(err, from.Close()); err != nil && to != nil {
-		return nil, errors.Join(err, to.Close())
+	err = errors.Join(err, from.Close())
+	if err == nil {
+		to.path = path
+	} else if to != nil {
+		err, to = errors.Join(err, to.Close()), nil
 	}
-	to.path = path
 	return to, err
 }
 
@@ -128,7 +130,14 @@ func (b *rebuilder) salvageTables(from, to *DB) error {
 	if err != nil {
 		return err
 	}
+	lose := func(where string, err error) error {
+		what := "cannot be read: " + firstLine(err)
+		return b.lose(from, Problem{"file", where, what, useShell(from.path), true})
+	}
 	source, err := from.reader.BeginTx(b.ctx, nil)
+	if isDamage(err) && b.ctx.Err() == nil {
+		return lose(from.path, err)
+	}
 	if err != nil {
 		return from.wrap(err)
 	}
@@ -138,10 +147,7 @@ func (b *rebuilder) salvageTables(from, to *DB) error {
 		return err
 	}
 	defer target.Rollback()
-	s := salvage{b.ctx, source, target, func(table string, err error) error {
-		what := "cannot be read: " + firstLine(err)
-		return b.lose(from, Problem{"file", "table " + table, what, useShell(from.path), true})
-	}}
+	s := salvage{b.ctx, source, target, lose}
 	for i, name := range names {
 		b.progress("reading tables of "+from.path, i, len(names))
 		if err := s.copyTable(name); err != nil {
@@ -169,18 +175,19 @@ func (s *salvage) copyTable(table string) error {
 		" NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
 	next := int64(math.MinInt64)
 	for more := true; more; {
+		var failed error // to insert
 		err := eachRaw(s.ctx, s.from, query, []any{next}, func(row []any) (bool, error) {
 			next = max(next, row[0].(int64)+1) // a damaged tree may be out of order
-			_, err := insert.ExecContext(s.ctx, row[1:]...)
-			if primary(err) == sqlite3.SQLITE_CONSTRAINT { // it is not a row of this table
-				err = nil
+			_, failed = insert.ExecContext(s.ctx, row[1:]...)
+			if primary(failed) == sqlite3.SQLITE_CONSTRAINT { // it is not a row of this table
+				failed = nil
 			}
-			return next > row[0].(int64), err
+			return failed == nil && next > row[0].(int64), nil
 		})
-		if err == nil || s.ctx.Err() != nil || !isDamage(err) {
-			return err
+		if failed != nil || err == nil || s.ctx.Err() != nil || !isDamage(err) {
+			return errors.Join(failed, err)
 		}
-		if err := s.lose(table, err); err != nil {
+		if err := s.lose("table "+table, err); err != nil {
 			return err
 		}
 		next, more = s.skip(query, max(next, 0)+1)
