@@ -98,7 +98,7 @@ func TestPlanOfUnknownEndpointIsARange(t *testing.T) {
 			e := file(t, dir, "e.yaml", text+"repeats: 99\n")
 			out := planOf(t, nil, e, "--store", path)
 			m := out.Models[0]
-			ranges := m.Low < m.Wall && m.Wall < m.High
+			ranges := m.Low <= m.Wall && m.Wall < m.High
 			if out.Unknown != want || m.Range != out.Range || ranges != (want != "") {
 				t.Errorf("%q %s: %+v, want %q", stated, when, m, want)
 			}
