@@ -29,7 +29,7 @@ func TestMoneyAtEveryCut(t *testing.T) {
 		return file(t, dir, name+".yaml", "name: "+name+"\nmodels: [m]\nproviders: providers.yaml\ntasks_per_type: 1\n"+
 			"variants: [optimal]\nloops: {search: off, repeat: off}\n"+more)
 	}
-	one, other := experiment("one", "repeats: 4\n"), experiment("other", "seed: 7\nbudget: {usd: 4}\n")
+	one, other := experiment("one", "repeats: 4\n"), experiment("other", "seed: 7\nbudget: {usd: 1.5}\n")
 	path := filepath.Join(dir, "assay.db")
 	billed := func() float64 { return float64(server.stats(t).Bills[sim.Searcher].MicroUSD) / 1e6 }
 	lost := 0.0 // of requests in flight

@@ -132,6 +132,13 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 			delete(shown, a.ID)
 		}
 	}
+	left, err := db.Left(ctx)
+	if err != nil {
+		w.violated("law 4: the journal: %v", err)
+	}
+	for i := range left.Attempts {
+		spent.Add(spentOn(&left.Attempts[i].Attempt))
+	}
 	if settled != sum.Done {
 		w.violated("law 4: the store has %d outcomes, the summary %d", settled, sum.Done)
 	}

@@ -102,14 +102,15 @@ type retry struct {
 type removal struct {
 	trial  assay.Trial
 	parked bool
-	began  bool // it was cancelled in flight
+	began  bool // it was interrupted in flight
+	cut    bool // by a budget, and not by a command
 }
 
 // cancelled returns how many trials were cancelled, and still are, and how many of them did not start.
 func (q *trialQueue) cancelled() (all, unbegun int) {
 	for _, r := range q.removed {
 		switch {
-		case r.parked:
+		case r.parked || r.cut:
 		case r.began:
 			all++
 		default:
@@ -414,7 +415,7 @@ func (l *loop) settle(e ended) {
 			q.again = append(q.again, retry{trial: *e.trial})
 			l.event(Event{Kind: Requeued, Model: q.Name, Trial: e.trial})
 		default:
-			q.removed[e.trial.ID] = removal{trial: *e.trial, began: true}
+			q.removed[e.trial.ID] = removal{trial: *e.trial, began: true, cut: !flight.cancelled}
 		}
 	case a.Settles():
 		delete(q.attempts, a.ID)
