@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
@@ -28,7 +29,7 @@ type sight struct {
 	File string `json:"file"`
 	// Plan has what an export lacks: the trials that are not done, and facts about all of them.
 	Plan []planned `json:"plan"`
-	// Runs counts the runs of the experiment, and Seconds is the time of those that have ended.
+	// Runs counts the runs of the experiment, and Seconds is their time, as far as it is known.
 	Runs    int               `json:"runs"`
 	Killed  int               `json:"killed"`
 	Seconds float64           `json:"seconds"`
@@ -120,6 +121,7 @@ func (s *sight) save(ctx context.Context, path string, j *job.Job, d *draw) (err
 		}
 		if i == s.Runs-1 && d.chance(.1) {
 			s.Killed = 1
+			s.Seconds += known(d.began, attempts[from:to])
 			return nil
 		}
 		wall := float64(1 + d.IntN(900))
@@ -130,6 +132,17 @@ func (s *sight) save(ctx context.Context, path string, j *job.Job, d *draw) (err
 		}
 	}
 	return nil
+}
+
+// known returns how many seconds a killed run took at least.
+func known(began time.Time, attempts []*assay.Attempt) float64 {
+	latest := began
+	for _, a := range attempts {
+		if a.FaultKind != assay.Interrupted && a.FinishedAt.After(latest) {
+			latest = a.FinishedAt
+		}
+	}
+	return latest.Sub(began).Seconds()
 }
 
 // read reads the experiment back as the commands report and export do.

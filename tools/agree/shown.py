@@ -325,7 +325,11 @@ def cost(r):
         ("$ a success", lambda w: dollars(w["cost_per_full_success"], of_model(w), "%.4f")),
         ("cached input", lambda w: unless(w["cached_share"], percent)),
         ("thinking", lambda w: unless(w["reasoning_share"], percent)),
-        ("user's dollars", lambda w: dollars(w.get("user_cost_usd"), w.get("user_unpriced_tokens", 0) > 0, "%.2f"))])
+        ("user's dollars", lambda w: dollars(w.get("user_cost_usd"), least_of_user(r, w), "%.2f"))])
+
+
+def least_of_user(r, w):
+    return w.get("user_unpriced_tokens", 0) > 0 or r.get("killed_runs") and w.get("user_cost_usd", 0) > 0
 
 
 def cause_text(c):
@@ -755,7 +759,7 @@ def run_text(s, r):
     if r["skipped"]:
         text += f" ({r['skipped']} skipped)"
     if s["seconds"]:
-        text += " in " + duration(s["seconds"])
+        text += " in " + ("at least " if s["killed"] else "") + duration(s["seconds"])
     if s["runs"] > 1:
         text += f" over {s['runs']} runs"
     ended, retried = r["met"]["faults"] or {}, r["met"]["retried"] or {}
@@ -783,7 +787,8 @@ def run_text(s, r):
         names = " and ".join(filter(None, [", ".join(unknown[:-1]), unknown[-1]]))
         text += f", at least {money(usd)}; not all costs of {names} are known"
     if user:
-        text += f" ({money(user)} for the simulated user)"
+        least = "at least " if any(least_of_user(r, w) for w in rows) else ""
+        text += f" ({least}{money(user)} for the simulated user)"
     if r["warnings"]:
         text += ", " + counted(len(r["warnings"]), "warning")
     return text
