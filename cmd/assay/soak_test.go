@@ -48,7 +48,7 @@ const soakRepeat = 3 * 2 * 5 * 10
 // files stay level, and all outcomes are the same as in a run without a network.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: runs under faults for 20 seconds")
+		t.Skip("-short: runs under faults for a while")
 	}
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func soakUnderFaults(t *testing.T, dir, db string) (
 	[]assay.Attempt, map[assay.TrialID]assay.Outcome,
 ) {
 	t.Helper()
-	long := 20 * time.Second
+	long := 12 * time.Second
 	if text := os.Getenv("ASSAY_SOAK"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
