@@ -67,6 +67,13 @@ func (s *Session) serveControl() (*http.Server, error) {
 	return server, nil
 }
 
+// closeControl ends the server after it has answered the orders that it has carried out.
+func (s *Session) closeControl(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = errors.Join(server.Shutdown(ctx), server.Close())
+}
+
 func (s *Session) listenNextToStore() (net.Listener, error) {
 	path, err := socketPath(s.options.Store)
 	if err != nil {
@@ -209,12 +216,12 @@ func Matches(o Order, model, lane string) bool {
 	return false
 }
 
-func (s *Session) pause(ctx context.Context, o Order) (string, error) {
+func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.Hold(o.Do == "pause", matches)
 	})
 	s.outlook.noteHeld(time.Now())
-	s.outlook.changePace(s.reforecast(ctx))
+	s.changePace()
 	return laneText(o.Do+"d", names), nil // paused or resumed
 }
 
@@ -233,11 +240,11 @@ func (s *Session) change(
 	return names
 }
 
-func (s *Session) set(ctx context.Context, o Order) (string, error) {
+func (s *Session) set(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.SetLimits(o.Limits, matches)
 	})
-	s.outlook.changePace(s.reforecast(ctx))
+	s.changePace()
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {
@@ -247,6 +254,30 @@ func (s *Session) set(ctx context.Context, o Order) (string, error) {
 		}
 	}
 	return laneText("set "+strings.Join(words, ", ")+" on", names), nil
+}
+
+// changePace takes the pace of the lanes for unknown, because the user has changed them. The forecast
+// that stands in for it takes longer than the user should wait for an answer.
+func (s *Session) changePace() {
+	s.outlook.changePace()
+	select {
+	case s.repaced <- struct{}{}:
+	default: // the forecast that is asked for will know these lanes
+	}
+}
+
+// foresee makes a forecast whenever the user has changed lanes, until ctx ends.
+func (s *Session) foresee(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.repaced:
+			if f := s.reforecast(ctx); f != nil {
+				s.outlook.revise(f)
+			}
+		}
+	}
 }
 
 // reforecast returns a forecast of the pending trials with the open lanes as they are now, or nil if
@@ -272,8 +303,10 @@ func (s *Session) reforecast(ctx context.Context) *job.Forecast {
 		}
 	}
 	f, err := s.Forecast(ctx, s.db, &now, pending, s.options.SimLatency)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		s.log.Error("no forecast of the changed lanes", "error", err.Error())
+	}
+	if err != nil {
 		return nil
 	}
 	return &f

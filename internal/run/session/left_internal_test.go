@@ -143,7 +143,7 @@ func TestLeftKnowsWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, left := begin(t, silent{}, lane.Limits{})
 			time.Sleep(time.Minute)
-			s.outlook.changePace(&job.Forecast{Models: []job.ModelForecast{{Model: "m", Trials: 100, Wall: 7200}}})
+			s.outlook.revise(&job.Forecast{Models: []job.ModelForecast{{Model: "m", Trials: 100, Wall: 7200}}})
 			time.Sleep(time.Hour)
 			if l := left(); l == nil || l.Seconds != 3600 {
 				t.Errorf("left %+v, an hour after two hours were left with the changed lanes", l)

@@ -40,14 +40,17 @@ func (o *outlook) expect(f job.Forecast) {
 	}
 }
 
-// changePace forgets the pace of all lanes, because the user has changed them, and takes a forecast for
-// them as they are now, unless it is nil.
-func (o *outlook) changePace(f *job.Forecast) {
+// revise takes a forecast of what is left with the lanes as they are now.
+func (o *outlook) revise(f *job.Forecast) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if f != nil {
-		o.revised, o.revisedAt = f, time.Now()
-	}
+	o.revised, o.revisedAt = f, time.Now()
+}
+
+// changePace forgets the pace of all lanes, because the user has changed them.
+func (o *outlook) changePace() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, p := range o.paces {
 		p.Forget(time.Since(o.started))
 	}

@@ -124,6 +124,7 @@ type Session struct {
 	// The engine receives commands until ended is closed.
 	commands chan engine.Command
 	ended    chan struct{}
+	repaced  chan struct{} // the user has changed lanes; see foresee
 	flights  flights
 	strips   strips
 	still    *engine.StillWatch
@@ -157,7 +158,7 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 	s := &Session{
 		Job: j, options: o, started: now, pools: pools,
 		wake:     make(chan struct{}, 1),
-		commands: make(chan engine.Command), ended: make(chan struct{}),
+		commands: make(chan engine.Command), ended: make(chan struct{}), repaced: make(chan struct{}, 1),
 		stopper: job.NewStopper(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:   library.NewCache(j.Library),
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
@@ -381,6 +382,7 @@ func (s *Session) work(
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepStrips(helpCtx) })
+	helpers.Go(func() { s.foresee(helpCtx) })
 	helpers.Go(func() { s.still.Run(helpCtx) })
 
 	control, err := s.serveControl()
@@ -393,7 +395,7 @@ func (s *Session) work(
 	}
 	err = errors.Join(err, closeRunners())
 	close(s.ended)
-	_ = control.Close()
+	s.closeControl(control)
 	endHelp()
 	helpers.Wait()
 	return summary, err
