@@ -62,7 +62,8 @@ type Comparison struct {
 	// Differ names the factors in which the sides differ as a whole, such as the model.
 	// Trials are matched in all other factors.
 	Differ []Difference `json:"differ"`
-	// Shared counts trials that belong to both sides. They cannot differ.
+	// Shared counts outcomes that belong to both sides. They cannot differ. Outcomes of one trial in two
+	// runs can: the model behind a name may have changed.
 	Shared int `json:"shared"`
 	// SameLuck reports whether both sides met the same luck, trial by trial. Otherwise
 	// trials flip against those with the same number among the repeats of their task.
@@ -104,7 +105,8 @@ var ErrNothingInCommon = errors.New("the two sides have no task under the same c
 
 // A settled trial holds the parts of an attempt that a comparison needs.
 type settled struct {
-	id assay.TrialID
+	id  assay.TrialID
+	run assay.RunID
 	namedTask
 	attempt  int // its number if a later outcome superseded it, otherwise 0
 	repeat   int
@@ -280,7 +282,7 @@ func gather(
 			shared[levels] = &levels
 		}
 		t := settled{
-			id: a.ID, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
+			id: a.ID, run: a.Run, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,

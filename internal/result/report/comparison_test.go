@@ -116,6 +116,14 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 		if err != nil || aa.Whole.Difference != 0 || aa.Shared != len(a) || len(aa.Flips) > 0 {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)
 		}
+		again := slices.Clone(a) // the same trials, played by another run
+		for i := range again {
+			again[i].Run = "later"
+		}
+		aa, err = report.Compare("a", "again", stat.Auto, all(a...), all(again...))
+		if err != nil || aa.Shared != 0 || aa.Whole.Tasks != len(a) {
+			t.Fatalf("two runs of the same trials: %+v, %v", aa, err)
+		}
 	})
 	checkMatching(t)
 	var s, other scene

@@ -25,7 +25,7 @@ const mostFlips = 1000
 func (c *Comparison) flips(condition string, x, y []*settled) {
 	for i, a := range x {
 		b := y[i]
-		if a.id == b.id && a.round == b.round {
+		if a.id == b.id && a.run == b.run && a.round == b.round {
 			c.Shared++
 			continue
 		}
