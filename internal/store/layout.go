@@ -70,10 +70,16 @@ func newColumns(table, place string, first, later []field) columns {
 
 func (c *columns) names() (names []string) {
 	for _, f := range c.fields {
-		names = append(names, f.name)
+		names = append(names, f.quoted())
 	}
 	return names
 }
+
+// quoted returns the name of a column for SQL, because a file that is opened may call one anything.
+func (f field) quoted() string { return `"` + strings.ReplaceAll(f.name, `"`, `""`) + `"` }
+
+// isZero reports whether a value that is stored is the field's zero.
+func (f field) isZero(v any) bool { return reflect.DeepEqual(v, f.zero) }
 
 // of returns the columns with the name of a table, as a query selects them.
 func (c *columns) of(name string) string {
@@ -113,7 +119,7 @@ func (c *columns) convert(row []any, from *columns) []any {
 // unknown returns the name of a column that has a value of a later version, or "".
 func (c *columns) unknown(row []any) string {
 	for i, f := range c.later() {
-		if f.index == nil && row[c.first+i] != f.zero {
+		if f.index == nil && !f.isZero(row[c.first+i]) {
 			return f.name
 		}
 	}
@@ -168,7 +174,7 @@ func widen(ctx context.Context, w execer, has, wants *layout) (*layout, error) {
 	} {
 		missing := c.wants.lacks(c.has)
 		for _, f := range missing {
-			add := fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", c.has.table, f.name, f.declaration)
+			add := fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", c.has.table, f.quoted(), f.declaration)
 			if _, err := w.ExecContext(ctx, add); err != nil {
 				return nil, err
 			}
@@ -197,10 +203,10 @@ func (l *layout) resultsView() string {
 	text := tables[strings.Index(tables, "CREATE VIEW results"):]
 	var later strings.Builder
 	for _, f := range l.trials.later() {
-		later.WriteString(", t." + f.name)
+		later.WriteString(", t." + f.quoted())
 	}
 	for _, f := range l.attempts.later() {
-		later.WriteString(", a." + f.name)
+		later.WriteString(", a." + f.quoted())
 	}
 	text = strings.Replace(text, "\nFROM attempts a", later.String()+"\nFROM attempts a", 1)
 	return strings.TrimRight(text, ";\n")

@@ -109,3 +109,21 @@ func TestTrialsOfLaterPrograms(t *testing.T) {
 	}
 	t.Error("no error for a trial of a later program")
 }
+
+// Another program may have added a column of any name and type. Its store can be read and copied.
+func TestColumnsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	db, path := create(t)
+	save(t, db, outcome(1), outcome(2))
+	must(t, errors.Join(db.EndRun(t.Context(), "r1", nil), db.Close()))
+	rawClosed(t, path, `ALTER TABLE attempts ADD COLUMN "my ""note""; DROP TABLE runs" TEXT NOT NULL DEFAULT 'a;b';
+		ALTER TABLE trials ADD COLUMN "order" BLOB NOT NULL DEFAULT x'00ff'`)
+	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 2 {
+		t.Errorf("%d attempts, want 2", got)
+	}
+	merged := filepath.Join(t.TempDir(), "merged")
+	_, err := store.Merge(t.Context(), merged, []string{path}, quiet)
+	must(t, err)
+	intact(t, merged)
+	save(t, open(t, path), fault(3))
+}

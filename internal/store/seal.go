@@ -93,7 +93,7 @@ func (c *columns) identify(key trialKey, run string, row []any, transcript []byt
 		s.addBytes(transcript)
 	}
 	for i, f := range c.later() {
-		if v := row[c.first+i]; v != f.zero {
+		if v := row[c.first+i]; !f.isZero(v) {
 			s.addText(f.name)
 			s.add(v)
 		}
