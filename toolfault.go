@@ -105,8 +105,8 @@ func (f ToolFault) Rule() ToolFaultRule {
 // Happens reports whether a call that meets the fault happens nevertheless.
 func (f ToolFault) Happens() bool { return f.Rule().Happens }
 
-// Known returns the kind that a call of a tool meets, which was answered with success before or not.
-func (f ToolFault) Known(answered bool) ToolFault {
+// Possible returns the fault, or [FaultBefore] if it would repeat an answer and the tool has given none.
+func (f ToolFault) Possible(answered bool) ToolFault {
 	if f.Rule().Repeats && !answered {
 		return FaultBefore
 	}

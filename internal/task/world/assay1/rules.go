@@ -101,7 +101,7 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 	t := w.dice.throw(tool.Name)
 	rec.Luck, rec.Chance = t.luck.Success, t.chance
 	old, answered := w.answers[tool.Name]
-	fault := t.fault.Known(answered)
+	fault := t.fault.Possible(answered)
 	if w.trial.Faults != "" {
 		rec.Fault = fault
 	}

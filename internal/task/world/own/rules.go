@@ -178,7 +178,7 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRecord) error {
 	t := throw(w.trial, tool, w.spent[tool.Name])
 	old, answered := w.answers[tool.Name]
-	t.fault = t.fault.Known(answered)
+	t.fault = t.fault.Possible(answered)
 	output := ""
 	if t.fault == "" || t.fault.Happens() {
 		result, injected, err := w.call(tool.Name, args, t.fault)
