@@ -23,8 +23,8 @@ import (
 	"github.com/assay-eval/assay/internal/durable"
 )
 
-// mostJournal is the size in bytes at which a journal is written anew, with open attempts only. It is
-// larger if these take much.
+// mostJournal is the size in bytes at which a journal is written anew, with open attempts only. The
+// limit grows with the space that these need.
 const mostJournal = 16 << 20
 
 // A Journal is a file next to the store about the attempts that have begun and are not in the store:

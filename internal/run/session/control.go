@@ -283,9 +283,6 @@ func (s *Session) foresee(ctx context.Context) {
 // reforecast returns a forecast of the pending trials with the open lanes as they are now, or nil if
 // that is unknown.
 func (s *Session) reforecast(ctx context.Context) *job.Forecast {
-	if s.db == nil { // the run has not begun
-		return nil
-	}
 	now, pending := *s.pools, make(map[string]int)
 	now.Configs = make(map[string][]lane.Config)
 	for _, model := range s.Experiment.Asked() {
