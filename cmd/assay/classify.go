@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/run/audit"
 )
 
@@ -108,7 +108,7 @@ func askModel(ctx context.Context, p *process, f classifyFlags) (sum *audit.Opin
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if f.experiment != "" {
-		if _, err := reading.FindExperiment(ctx, db, f.experiment); err != nil {
+		if _, err := query.FindExperiment(ctx, db, f.experiment); err != nil {
 			return nil, err
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -60,8 +60,8 @@ differs from that of MODEL. Without further names, all other models of the store
 			if hosts != "" {
 				return p.compareHosts(ctx, db, append([]string{hosts}, args...), f)
 			}
-			c, err := reading.Compare(ctx, db, args[0], args[1], f.where, f.cluster)
-			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
+			c, err := query.Compare(ctx, db, args[0], args[1], f.where, f.cluster)
+			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, query.ErrOneSide) {
 				return sanitizedError{err}
 			}
 			if err != nil {
@@ -76,7 +76,7 @@ differs from that of MODEL. Without further names, all other models of the store
 	cmd.Flags().StringVar(&hosts, "hosts", "",
 		"compare other hosts of this `model` with it")
 	_ = cmd.RegisterFlagCompletionFunc("hosts", namesIn(&f.store, modelNames))
-	cmd.ValidArgsFunction = namesIn(&f.store, reading.Names)
+	cmd.ValidArgsFunction = namesIn(&f.store, query.Names)
 	return cmd
 }
 
@@ -105,12 +105,12 @@ func (p *process) compareHosts(
 	if len(names) == 1 {
 		return usageError("%s is the only model of the store, so no host can be compared with it", names[0])
 	}
-	h, err := reading.Hosts(ctx, db, names, f.where, f.cluster)
+	h, err := query.Hosts(ctx, db, names, f.where, f.cluster)
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return sanitizedError{err}
 	}
 	if err != nil {
 		return err
 	}
-	return f.write(p, h, func() (*document.Document, error) { return exhibit.Hosts(h), nil })
+	return f.write(p, h, func() (*document.Document, error) { return sections.Hosts(h), nil })
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -121,12 +121,12 @@ func deleteRows(
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if c.Experiment != "" {
-		if _, err := reading.FindExperiment(ctx, db, c.Experiment); err != nil {
+		if _, err := query.FindExperiment(ctx, db, c.Experiment); err != nil {
 			return d, err
 		}
 	}
 	if c.Model != "" {
-		if err := reading.CheckModel(ctx, db, c.Model); err != nil {
+		if err := query.CheckModel(ctx, db, c.Model); err != nil {
 			return d, err
 		}
 	}
@@ -135,7 +135,7 @@ func deleteRows(
 		return d, err
 	}
 	if len(c.Where) > 0 {
-		all := reading.Filter(db.Attempts(ctx, store.Filter{All: true}), where.Has)
+		all := query.Filter(db.Attempts(ctx, store.Filter{All: true}), where.Has)
 		for a, err := range all {
 			if err != nil {
 				return d, err

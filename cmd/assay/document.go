@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/result/delivery"
+	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -103,7 +103,7 @@ func (f *documentFlags) check(p *process) error {
 func (f *documentFlags) write(
 	p *process, figures any, makeDocument func() (*document.Document, error),
 ) error {
-	return delivery.Write(p.out, f.output, func(w io.Writer) error {
+	return atomicfile.Write(p.out, f.output, func(w io.Writer) error {
 		if f.format == "json" {
 			return json.NewEncoder(w).Encode(figures)
 		}

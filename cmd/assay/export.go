@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -117,7 +117,7 @@ func parseWhere(conditions []string) (export.Where, error) {
 func checkWhere(
 	ctx context.Context, db *store.DB, where export.Where, others ...iter.Seq2[assay.Attempt, error],
 ) error {
-	if err := reading.CheckWhere(ctx, db, where, others...); err != nil {
+	if err := query.CheckWhere(ctx, db, where, others...); err != nil {
 		return usageError("--where: %w", err)
 	}
 	return nil
@@ -139,7 +139,7 @@ func checkNoneEmpty(cmd *cobra.Command) error {
 }
 
 func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) {
-	e := reading.Export{
+	e := query.Export{
 		Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version(),
 	}
 	format := formatOf(f.format, f.output, export.FormatNames(), string(export.JSONL))
@@ -167,12 +167,12 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	if err := checkWhere(ctx, db, where); err != nil {
 		return err
 	}
-	request := reading.Request{
+	request := query.Request{
 		Experiment: f.experiment, Run: f.run, Snapshot: f.snapshot, Since: f.since, Where: where,
 		Reveal: f.reveal,
 	}
 	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-	if e.Selection, err = reading.Select(ctx, db, request, warn); err != nil {
+	if e.Selection, err = query.Select(ctx, db, request, warn); err != nil {
 		return err
 	}
 
@@ -212,7 +212,7 @@ func tellUnfinished(ctx context.Context, p *process, db *store.DB) error {
 
 // tellExported prints a summary of the export. If the export is empty, it prints why.
 func tellExported(
-	ctx context.Context, p *process, e *reading.Export, m export.Manifest, records int,
+	ctx context.Context, p *process, e *query.Export, m export.Manifest, records int,
 ) error {
 	what := assay.Counted(records, "attempt")
 	switch e.Format {
@@ -299,7 +299,7 @@ func whereFlags(conditions []string) string {
 
 // checkExport prints whether the files of an export match its manifest.
 func checkExport(ctx context.Context, p *process, path string) error {
-	m, err := reading.CheckExport(ctx, path)
+	m, err := query.CheckExport(ctx, path)
 	if err != nil {
 		return sanitizedError{err}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 )
 
 func newFailures(p *process) *cobra.Command {
@@ -48,20 +48,20 @@ The causes are found by rules, without a model. "assay store classify" asks a mo
 			if len(all) == 0 {
 				return errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
 			}
-			request := reading.Request{Experiment: latest(all).Name, Where: where, Reveal: reveal}
+			request := query.Request{Experiment: latest(all).Name, Where: where, Reveal: reveal}
 			warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-			s, err := reading.Select(ctx, db, request, warn)
+			s, err := query.Select(ctx, db, request, warn)
 			if err != nil {
 				return err
 			}
 			show := p.progress("attempts read")
-			f, err := reading.FindFailures(ctx, s, func(n int) { show.at(n, 0) })
+			f, err := query.FindFailures(ctx, s, func(n int) { show.at(n, 0) })
 			show.end()
 			if err != nil {
 				return err
 			}
 			return p.either(asJSON, f, func() {
-				show := reading.CommandLine(p.name, "show", path)
+				show := query.CommandLine(p.name, "show", path)
 				for line := range strings.Lines(f.Text(show, details)) {
 					fmt.Fprintln(p.out, sanitize(strings.TrimSuffix(line, "\n")))
 				}

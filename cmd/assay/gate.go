@@ -19,11 +19,11 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/result/delivery"
+	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -120,7 +120,7 @@ no verdict.`,
 		"only show how many trials and dollars a verdict takes")
 	_ = cmd.RegisterFlagCompletionFunc("allow",
 		cobra.FixedCompletions(report.Unlikenesses, cobra.ShellCompDirectiveNoFileComp))
-	cmd.ValidArgsFunction = namesIn(&f.store, reading.Names)
+	cmd.ValidArgsFunction = namesIn(&f.store, query.Names)
 	return cmd
 }
 
@@ -233,9 +233,9 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		}
 		candidate = "experiment:" + e.Name
 	}
-	base := new(reading.Baseline)
+	base := new(query.Baseline)
 	if f.baseline != "" {
-		base, err = reading.BaselineRequest{
+		base, err = query.BaselineRequest{
 			Name: f.baseline, Side: f.side, Candidate: candidate, Store: f.store,
 			Open: p.openToRead, Plan: job.PlannedTrials,
 		}.Find(ctx)
@@ -282,17 +282,17 @@ func (p *process) planGate(ctx context.Context, m candidateLook) error {
 	}
 	plan.Library = suite.Tasks
 	return m.flags.write(p, plan, func() (*document.Document, error) {
-		return exhibit.GatePlan(plan), nil
+		return sections.GatePlan(plan), nil
 	})
 }
 
 // A candidateLook is one look at a candidate.
 type candidateLook struct {
 	candidate string
-	base      *reading.Baseline
+	base      *query.Baseline
 	flags     gateFlags
 	terms     report.Terms
-	planner   reading.Planner
+	planner   query.Planner
 }
 
 // measure compares the candidate with the baseline.
@@ -308,13 +308,13 @@ func (p *process) measure(ctx context.Context, m candidateLook) (g *report.Gate,
 		return nil, err
 	}
 	if !m.terms.Chosen {
-		m.terms.Tasks = reading.SuiteOf(ctx, db, m.candidate).Question()
+		m.terms.Tasks = query.SuiteOf(ctx, db, m.candidate).Question()
 	}
-	g, err = reading.GateRequest{
+	g, err = query.GateRequest{
 		Candidate: m.candidate, Baseline: m.base, Where: m.flags.where,
 		Cluster: m.flags.cluster, Terms: m.terms, Allow: m.flags.allow,
 	}.Gate(ctx, db, m.planner)
-	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
+	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, query.ErrOneSide) {
 		return nil, sanitizedError{err}
 	}
 	return g, err
@@ -338,7 +338,7 @@ func (p *process) looksOf(m candidateLook, suite report.Suite) (int, error) {
 		return 0, err
 	}
 	tooFew := func(looks int) string {
-		return exhibit.TooFew(n, cluster, m.terms.Margin, report.Looks(looks)[looks-1].Pass)
+		return sections.TooFew(n, cluster, m.terms.Margin, report.Looks(looks)[looks-1].Pass)
 	}
 	switch text := tooFew(1); {
 	case text != "":
@@ -419,12 +419,12 @@ func (f *gateFlags) trialsPerModel(
 		tasks[t.Task] = true
 	}
 	_, err = report.MatchTasks(names, slices.Collect(maps.Keys(tasks)))
-	suite, errSuite := reading.LibraryOf(ctx, j)
+	suite, errSuite := query.LibraryOf(ctx, j)
 	return most, suite, errors.Join(err, errSuite, j.Close())
 }
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
-func plannedUpTo(f runFlags, path string) reading.Planner {
+func plannedUpTo(f runFlags, path string) query.Planner {
 	return func(ctx context.Context, _ *store.DB, _ store.Experiment) iter.Seq2[assay.Trial, error] {
 		return func(yield func(assay.Trial, error) bool) {
 			e, err := f.experiment([]string{path})
@@ -475,15 +475,15 @@ func (f *gateFlags) planCommand(candidate string) string {
 
 // deliverVerdict writes the verdict, and returns it as an exit code.
 func (p *process) deliverVerdict(g *report.Gate, f gateFlags, candidate string) error {
-	commands := exhibit.GateCommands{Show: "assay show %s", Plan: f.planCommand(candidate)}
+	commands := sections.GateCommands{Show: "assay show %s", Plan: f.planCommand(candidate)}
 	if f.store != defaultStore {
 		commands.Show += " --store " + f.store
 	}
 	g.AddPower()
-	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g, commands), nil })
+	err := f.write(p, g, func() (*document.Document, error) { return sections.Gate(g, commands), nil })
 	if err == nil && f.junit != "" {
-		err = delivery.Write(p.out, f.junit, func(w io.Writer) error {
-			return exhibit.WriteJUnit(w, g, commands)
+		err = atomicfile.Write(p.out, f.junit, func(w io.Writer) error {
+			return sections.WriteJUnit(w, g, commands)
 		})
 	}
 	switch {

@@ -25,9 +25,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/delivery"
+	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -208,8 +208,8 @@ func exitCode(err error) int {
 		return coded.code
 	}
 	var file *plan.Error
-	var output *delivery.NameError
-	var ambiguous *reading.AmbiguousNameError
+	var output *atomicfile.NameError
+	var ambiguous *query.AmbiguousNameError
 	if errors.As(err, &file) || errors.As(err, &output) || errors.As(err, &ambiguous) {
 		return exitUsage
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/experiment/validate"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -268,7 +268,7 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		p.say("The forecast leaves out what the simulated user %s costs. `assay run --limit 5` finds out.",
 			e.User)
 	}
-	total := "Models run side by side: about " + exhibit.Duration(out.Wall) + " in all"
+	total := "Models run side by side: about " + sections.Duration(out.Wall) + " in all"
 	if out.Unknown != "" {
 		total = fmt.Sprintf("Models run side by side: %s in all (%s)",
 			wallText(out.Wall, out.Range), out.Unknown)

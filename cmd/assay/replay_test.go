@@ -21,7 +21,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/policy"
@@ -108,7 +108,7 @@ func shown(t *testing.T, path string) string {
 	defer db.Close()
 	var out bytes.Buffer
 	for _, a := range trials {
-		trial, err := reading.FindTrial(t.Context(), db, string(a.ID), 0, true)
+		trial, err := query.FindTrial(t.Context(), db, string(a.ID), 0, true)
 		if err != nil {
 			t.Fatal(err)
 		}

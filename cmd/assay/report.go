@@ -9,8 +9,8 @@ import (
 
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -95,8 +95,8 @@ func writeReport(
 // analyze computes the figures of a planned experiment.
 func analyze(
 	ctx context.Context, p *process, db *store.DB, j *job.Job, e store.Experiment, f documentFlags,
-) (*reading.Report, error) {
-	x, err := reading.Plan(ctx, db, j, e, f.where)
+) (*query.Report, error) {
+	x, err := query.Plan(ctx, db, j, e, f.where)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func analyze(
 
 // writeOthers reports the results of other systems, for a store that has no experiment.
 func writeOthers(ctx context.Context, p *process, db *store.DB, f documentFlags) error {
-	others, err := reading.Others(ctx, db)
+	others, err := query.Others(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -115,6 +115,6 @@ func writeOthers(ctx context.Context, p *process, db *store.DB, f documentFlags)
 		return errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
 	}
 	return f.write(p, others, func() (*document.Document, error) {
-		return exhibit.Others(others), nil
+		return sections.Others(others), nil
 	})
 }

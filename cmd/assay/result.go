@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
@@ -55,7 +55,7 @@ func (r *runResult) print(ctx context.Context) error {
 		return err
 	}
 	lines := found.Headline
-	run := slices.IndexFunc(lines, func(p document.Point) bool { return p.Label == exhibit.RunLine })
+	run := slices.IndexFunc(lines, func(p document.Point) bool { return p.Label == sections.RunLine })
 	lines[run].Text += fmt.Sprintf("; more: `%s`; files: %s", found.CommandLine("report"), files)
 	return (&document.Document{Headline: lines}).WriteText(r.out, r.terminal)
 }
@@ -69,7 +69,7 @@ func (r *runResult) documentFlags() documentFlags {
 }
 
 // writeFiles writes the report of the quickstart, and names the files with results.
-func (r *runResult) writeFiles(ctx context.Context, found *reading.Report) (string, error) {
+func (r *runResult) writeFiles(ctx context.Context, found *query.Report) (string, error) {
 	if !r.flags.quickstart {
 		return r.flags.store, nil
 	}
@@ -88,7 +88,7 @@ func (r *runResult) printDone() {
 		return
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
-		s.Done, s.Planned, s.Settled, exhibit.Duration(s.Wall), s.Requests)
+		s.Done, s.Planned, s.Settled, sections.Duration(s.Wall), s.Requests)
 	if s.Unfinished() > 0 {
 		for _, line := range budgetLines(s) {
 			r.say("%s", line)
@@ -231,7 +231,7 @@ const quickstartReport = "quickstart-report.html"
 // wallText returns a forecast, as a range if it is one.
 func wallText(wall float64, r job.Range) string {
 	if r.Unknown == "" {
-		return exhibit.Duration(wall)
+		return sections.Duration(wall)
 	}
 	return roughly(r.Low) + " to " + roughly(r.High)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/task/score"
 )
 
@@ -50,7 +50,7 @@ trial, it prints the templates of everything that episodes say to models, with t
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			t, err := reading.FindTrial(ctx, db, args[0], number, reveal)
+			t, err := query.FindTrial(ctx, db, args[0], number, reveal)
 			if err != nil {
 				return err
 			}

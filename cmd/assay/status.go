@@ -15,7 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -238,7 +238,7 @@ func lastRun(s session.Status) string {
 		"`assay run` goes on with it"
 	switch {
 	case !r.FinishedAt.IsZero():
-		state = "ended after " + exhibit.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())
+		state = "ended after " + sections.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())
 	case s.Working:
 		state = "is working"
 	}

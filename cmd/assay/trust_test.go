@@ -133,7 +133,7 @@ func TestReadersTellWhatIsNotProved(t *testing.T) {
 	var before []session.Status
 	decode(t, must(t, nil, "status", "--store", path, "--json").out, &before)
 	var trial string
-	query(t, path, "SELECT lower(hex(trial)) FROM attempts"+few, &trial)
+	firstRow(t, path, "SELECT lower(hex(trial)) FROM attempts"+few, &trial)
 	meddle(t, path, "UPDATE attempts SET level = 'full_success', error_category = ''"+few)
 
 	read := func(args ...string) result {
@@ -185,8 +185,8 @@ func TestReadersTellWhatIsNotProved(t *testing.T) {
 	}
 }
 
-// query returns the first value that a query finds in a store.
-func query(t testing.TB, path, text string, to any) {
+// firstRow returns the first value that a query finds in a store.
+func firstRow(t testing.TB, path, text string, to any) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -152,7 +152,7 @@ func (s *sight) read(ctx context.Context, path string, planning *job.Job, name s
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	e, err := reading.FindExperiment(ctx, db, name)
+	e, err := query.FindExperiment(ctx, db, name)
 	if err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func (s *sight) read(ctx context.Context, path string, planning *job.Job, name s
 	s.Text, s.Brief = text.String(), brief.String()
 	s.HTML, _, _ = strings.Cut(page.String(), "<footer>") // only scripts follow
 
-	x2 := reading.Export{Format: export.JSONL, Output: "-", Stdout: &lines, Store: path, Program: "assay v1"}
-	x2.Selection, err = reading.Select(ctx, db, reading.Request{Experiment: name}, func(string) {})
+	x2 := query.Export{Format: export.JSONL, Output: "-", Stdout: &lines, Store: path, Program: "assay v1"}
+	x2.Selection, err = query.Select(ctx, db, query.Request{Experiment: name}, func(string) {})
 	if err != nil {
 		return err
 	}
@@ -208,12 +208,12 @@ func (s *sight) read(ctx context.Context, path string, planning *job.Job, name s
 // analyze returns the report of the attempts that satisfy conditions.
 func analyze(
 	ctx context.Context, db *store.DB, j *job.Job, e store.Experiment, conditions ...string,
-) (*reading.Experiment, *reading.Report, error) {
+) (*query.Experiment, *query.Report, error) {
 	where, err := export.ParseWhere(conditions)
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := reading.Plan(ctx, db, j, e, where)
+	x, err := query.Plan(ctx, db, j, e, where)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -309,7 +309,7 @@ func (w *world) checkReport(ctx context.Context, db *store.DB, j *job.Job, done 
 	if err != nil {
 		return err
 	}
-	x, err := reading.Plan(ctx, db, j, e, export.Where{})
+	x, err := query.Plan(ctx, db, j, e, export.Where{})
 	if err != nil {
 		return err
 	}

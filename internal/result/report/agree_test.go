@@ -9,8 +9,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 )
 
 // TestSecurityOfZeroIsInJSON checks that the worst rate is not left out like an unknown one.
@@ -65,7 +65,7 @@ func TestPooledSeveritiesAreNotNamed(t *testing.T) {
 		x.try(c, severity, 1, assay.Setting{}, true).Pilot = &assay.PilotScores{Executor: assay.FullSuccess}
 	}
 	seen := 0
-	for _, s := range exhibit.Report(x.analyze(t, report.Beside{})).Sections {
+	for _, s := range sections.Report(x.analyze(t, report.Beside{})).Sections {
 		if s.ID != "pilot" && s.ID != "success" {
 			continue
 		}

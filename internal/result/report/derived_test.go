@@ -10,8 +10,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/golden"
 )
@@ -195,7 +195,7 @@ func TestUnsolvableTasksAreMeasured(t *testing.T) {
 func text(t *testing.T, table *report.Table) string {
 	t.Helper()
 	var b strings.Builder
-	d := exhibit.Report(&report.Analysis{Table: table})
+	d := sections.Report(&report.Analysis{Table: table})
 	if err := d.WriteText(&b, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"gotest.tools/v3/golden"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -82,7 +82,7 @@ func TestVerdicts(t *testing.T) {
 			g.AddPower()
 		}
 		fmt.Fprintf(&text, "== %s\n", c.name)
-		for _, p := range exhibit.Gate(g, exhibit.GateCommands{Show: "assay show %s", Plan: "assay gate … --plan"}).Summary {
+		for _, p := range sections.Gate(g, sections.GateCommands{Show: "assay show %s", Plan: "assay gate … --plan"}).Summary {
 			fmt.Fprintf(&text, "%s: %s\n", p.Label, p.Text)
 		}
 	}
@@ -265,7 +265,7 @@ func TestRetriesKeepTheVerdict(t *testing.T) {
 		if err != nil || g.Verdict != report.Fail || g.B.Replayed != 80 || g.B.Late != 0 {
 			t.Errorf("%+v, %v", g.B, err)
 		}
-		texts := fmt.Sprint(exhibit.Gate(g, exhibit.GateCommands{Show: "%s"}).Summary)
+		texts := fmt.Sprint(sections.Gate(g, sections.GateCommands{Show: "%s"}).Summary)
 		if !strings.Contains(texts, "80 trials of next were worked on again. Their first outcomes count") {
 			t.Errorf("%s", texts)
 		}

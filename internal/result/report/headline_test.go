@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -125,7 +125,7 @@ func TestOrderIsAboutSharedTasks(t *testing.T) {
 			p.succeed(hard, 30, m.hard, assay.BadLuck)
 		}
 	}
-	got := exhibit.Headline(p.analyze(t, report.Beside{}))[0].Text
+	got := sections.Headline(p.analyze(t, report.Beside{}))[0].Text
 	want := "with no plan and reliable tools: good 100 % > narrow 67 % > bad 7 % " +
 		"(> is more than chance, adjusted p ≤ .004)"
 	if got != want {

@@ -2,7 +2,7 @@
 // and comparisons.
 //
 // It reads an iterator of attempts, not a store, and computes figures on demand. Package plan
-// decides which trials exist, package stat has the formulas, and package exhibit shows the
+// decides which trials exist, package stat has the formulas, and package sections shows the
 // figures to people.
 package report
 

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
 )
 
 // A scene is a set of trials with their attempts.
@@ -305,7 +305,7 @@ func TestEachWarningHasItsCause(t *testing.T) {
 			if want != nil && !strings.Contains(strings.Join(a.Warnings[0].Where, "; "), c.where) {
 				t.Errorf("the warning is about %q, want %q", a.Warnings[0].Where, c.where)
 			}
-			if d := exhibit.Report(a); len(d.Warnings) != len(want) {
+			if d := sections.Report(a); len(d.Warnings) != len(want) {
 				t.Errorf("the document has %d warnings", len(d.Warnings))
 			}
 		})

@@ -21,7 +21,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -81,7 +81,7 @@ func run(
 	}
 	i := &inspector{
 		ctx:       ctx,
-		libraries: reading.NewLibraries(db),
+		libraries: query.NewLibraries(db),
 		levels:    make(map[assay.RunID]*plannedLevels),
 		unjudged:  make(map[string]int),
 	}
@@ -99,7 +99,7 @@ func run(
 type inspector struct {
 	ctx       context.Context
 	plans     map[assay.RunID]store.Experiment
-	libraries *reading.Libraries
+	libraries *query.Libraries
 
 	mu       sync.Mutex // guards the following fields
 	levels   map[assay.RunID]*plannedLevels

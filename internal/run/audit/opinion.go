@@ -8,7 +8,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -61,7 +61,7 @@ func Ask(
 	a := &asker{
 		Question:  q,
 		db:        db,
-		libraries: reading.NewLibraries(db),
+		libraries: query.NewLibraries(db),
 		sum:       &Opinions{Model: q.Model, Prompt: classify.PromptVersion},
 	}
 	defer func() { err = errors.Join(err, a.libraries.Close()) }()
@@ -83,7 +83,7 @@ func Ask(
 type asker struct {
 	Question
 	db        *store.DB
-	libraries *reading.Libraries
+	libraries *query.Libraries
 	known     store.Set
 	sum       *Opinions
 }

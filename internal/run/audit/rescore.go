@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -38,7 +38,7 @@ const RescoreBatch = 256
 func Rescore(
 	ctx context.Context, db *store.DB, program string, dry bool,
 ) (sum Rescored, err error) {
-	tasks := reading.NewLibraries(db)
+	tasks := query.NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()
 	sum = Rescored{Levels: make(map[string]int), Skipped: make(map[string]int)}
 	var batch []store.Rescored

@@ -9,7 +9,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -51,8 +51,8 @@ func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
 }
 
 // figures returns the figures of the report, which every page shows.
-func (s *Server) figures(ctx context.Context) (*reading.Report, error) {
-	x, err := reading.Plan(ctx, s.db, s.job, s.stored, export.Where{})
+func (s *Server) figures(ctx context.Context) (*query.Report, error) {
+	x, err := query.Plan(ctx, s.db, s.job, s.stored, export.Where{})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ const reportTranscripts = 3
 
 func (s *Server) compareDocument(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
-	c, err := reading.Compare(r.Context(), s.db, v.Get("a"), v.Get("b"), export.Where{},
+	c, err := query.Compare(r.Context(), s.db, v.Get("a"), v.Get("b"), export.Where{},
 		stat.Auto)
 	if err != nil {
 		s.fail(w, r, http.StatusBadRequest, err)

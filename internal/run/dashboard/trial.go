@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -22,8 +22,8 @@ type trialBody struct {
 
 // An explainedTrial is a trial with all its explanations.
 type explainedTrial struct {
-	*reading.Trial
-	Turns []reading.Turn
+	*query.Trial
+	Turns []query.Turn
 	// Explanation is nil for a fault, and Unexplained is the reason if there should be one.
 	Explanation *score.Explanation
 	Unexplained string
@@ -31,7 +31,7 @@ type explainedTrial struct {
 }
 
 // A turnPair has the turns of the same number. Either may be nil.
-type turnPair struct{ A, B *reading.Turn }
+type turnPair struct{ A, B *query.Turn }
 
 // trial shows an attempt at a trial, perhaps with another trial beside it.
 func (s *Server) trial(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func statusOf(err error) int {
 }
 
 func (s *Server) explain(r *http.Request, id string, number int) (*explainedTrial, error) {
-	t, err := reading.FindTrial(r.Context(), s.db, id, number, s.options.Reveal)
+	t, err := query.FindTrial(r.Context(), s.db, id, number, s.options.Reveal)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Server) explain(r *http.Request, id string, number int) (*explainedTria
 
 // pairTurns aligns two conversations by turn.
 func pairTurns(a, b *explainedTrial) (pairs []turnPair) {
-	turn := func(t *explainedTrial, i int) *reading.Turn {
+	turn := func(t *explainedTrial, i int) *query.Turn {
 		if t == nil || i >= len(t.Turns) {
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/session"
 )
@@ -30,7 +30,7 @@ var functions = template.FuncMap{
 	"rate":        rate,
 	"short":       func(id assay.TrialID) string { return string(id[:min(8, len(id))]) },
 	"unix":        func(ms int64) string { return clock(time.UnixMilli(ms)) },
-	"callText":    reading.CallText,
+	"callText":    query.CallText,
 	"trials":      trialsURL,
 	"order":       orderURL,
 	"bar":         bar,

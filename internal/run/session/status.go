@@ -8,7 +8,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -126,13 +126,13 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		s.Models = append(s.Models, ModelStatus{name, count.Standing(name)})
 	}
 	s.sum()
-	s.cover(count.Cells(), reading.Design(ctx, j).Compare)
+	s.cover(count.Cells(), query.Design(ctx, j).Compare)
 	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
 	s.addUsers(begun)
 	s.MissingJournal = left.Missing
-	counts, err := reading.Unplanned(ctx, db, j.IDs, e)
+	counts, err := query.Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return s, err
 	}

@@ -1,0 +1,82 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/assay-eval/assay"
+)
+
+// shownOutput is how much of an agent's output is shown, in bytes: the end of it.
+const shownOutput = 2 << 10
+
+// writeAgent prints how a foreign agent ended.
+func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
+	if a == nil {
+		return
+	}
+	fmt.Fprint(w, "\n── agent ──\n")
+	if a.Exit != "" {
+		fmt.Fprintf(w, "    %s\n", a.Exit)
+	}
+	for _, part := range []struct{ name, text string }{
+		{"standard output", a.Output}, {"standard error", a.Errors},
+	} {
+		if part.text == "" {
+			continue
+		}
+		text := assay.Tail(part.text, shownOutput)
+		fmt.Fprintf(w, "  end of its %s:\n", part.name)
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\r\n"))
+		}
+	}
+}
+
+// writeRefused prints the calls of a foreign agent that were refused in a turn.
+func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
+	if a == nil {
+		return
+	}
+	for _, r := range a.Refused {
+		if r.Turn != turn {
+			continue
+		}
+		fmt.Fprintf(w, "    (refused %s: %s: %s", assay.Counted(r.Times, "call"),
+			strings.TrimSpace(r.Tool+" "+r.Arguments), r.Why)
+		if r.Asked != "" {
+			fmt.Fprintf(w, "; the framework changed it: the model asked for %s", r.Asked)
+		}
+		fmt.Fprintln(w, ")")
+	}
+}
+
+// writeLost prints the calls of a turn that a foreign agent did not carry out, or too late.
+func writeLost(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
+	if a == nil {
+		return
+	}
+	for _, l := range a.Lost {
+		if l.Turn != turn {
+			continue
+		}
+		what := "the agent did not carry out"
+		if l.Late {
+			what = "after later calls of its reply, the agent carried out"
+		}
+		fmt.Fprintf(w, "    (%s: %s)\n", what, visible(strings.TrimSpace(l.Tool+" "+l.Arguments)))
+	}
+}
+
+// visible replaces characters that a terminal would obey, but for line ends and tabs: control
+// characters and changes of the direction of writing. The output of models and agents is untrusted.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,34 @@
+package query
+
+import (
+	"iter"
+	"testing"
+
+	"github.com/assay-eval/assay"
+)
+
+// A trial of an exported file is missing if all of its attempts ended in faults.
+func TestFaultsAreMissingFromFiles(t *testing.T) {
+	t.Parallel()
+	attempt := func(id assay.TrialID, task assay.TaskID, settles bool) (a assay.Attempt) {
+		a.ID, a.Task, a.FaultKind = id, task, assay.ContentFilter
+		if settles {
+			a.FaultKind, a.Level = "", assay.FullSuccess
+		}
+		return a
+	}
+	var file iter.Seq2[assay.Attempt, error] = func(yield func(assay.Attempt, error) bool) {
+		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
+			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
+	}
+	s := triedSide(file)
+	for _, err := range s.all() {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := s.coverage()
+	if err != nil || c.planned != 3 || c.pending != 1 || c.at["a"] != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

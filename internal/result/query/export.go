@@ -1,0 +1,166 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/assay-eval/assay/internal/result/atomicfile"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/legacy"
+)
+
+// An Export writes the attempts of a selection as files that appear together with a manifest, or
+// not at all. It has the format and the places of the files.
+type Export struct {
+	Selection *Selection
+	Format    export.Format
+	Output    string    // a file, a directory for Inspect's logs, or - for Stdout
+	Calls     string    // the file for the tool calls, or ""
+	Stdout    io.Writer // receives the output named -
+	Store     string    // the path of the store
+	Program   string    // the version of the program
+}
+
+// manifestSuffix is appended to the name of the first file to name the manifest. Inspect's logs
+// have a manifest named logsManifest in their directory.
+const (
+	manifestSuffix = ".manifest.json"
+	logsManifest   = "manifest.json"
+)
+
+// Write writes the export and returns its manifest. Without an output file, the manifest is
+// returned but not written. Records counts the records in the first file.
+func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err error) {
+	m = e.manifest()
+	switch e.Format {
+	case export.Inspect:
+		err = e.logs(ctx, &m)
+		return m, len(m.Files), err
+	case export.V3:
+		records, err = e.files(&m, e.legacy(ctx, &m))
+		return m, records, err
+	}
+
+	contents := []content{e.attempts(ctx, &m)}
+	if e.Calls != "" {
+		contents = append(contents, e.calls(ctx, &m))
+	}
+	records, err = e.files(&m, contents...)
+	return m, records, err
+}
+
+func (e *Export) manifest() export.Manifest {
+	s := e.Selection
+	filter := export.Filter{Run: s.Run, Since: s.Since, Where: s.Where.Conditions()}
+	filter.Experiment = s.Experiment
+	return export.Manifest{
+		FormatVersion: export.Version,
+		Program:       e.Program,
+		CreatedAt:     time.Now().UTC(),
+		Snapshot:      s.Snapshot,
+		Store:         filepath.Base(e.Store),
+		Filter:        filter,
+		Files:         []export.File{},
+		Columns:       []export.Column{},
+	}
+}
+
+// A content becomes a file. Write returns the number of records that it wrote.
+type content struct {
+	name  string
+	table export.Table
+	write func(io.Writer) (int, error)
+}
+
+func (e *Export) attempts(ctx context.Context, m *export.Manifest) content {
+	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	return content{e.Output, export.AttemptTable, func(w io.Writer) (int, error) {
+		return origin.Write(w, e.Format, m.Counts.Count(e.Selection.all().Attempts(ctx)))
+	}}
+}
+
+func (e *Export) calls(ctx context.Context, m *export.Manifest) content {
+	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	return content{e.Calls, export.CallTable, func(w io.Writer) (int, error) {
+		return origin.WriteCalls(w, e.Format, e.eachCall(ctx))
+	}}
+}
+
+func (e *Export) legacy(ctx context.Context, m *export.Manifest) content {
+	return content{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
+		return legacy.WriteV3(w, m.Counts.Count(e.Selection.Attempts(ctx)))
+	}}
+}
+
+func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {
+	return func(yield func(export.Call, error) bool) {
+		for s, err := range e.Selection.all().Transcripts(ctx) {
+			if err != nil {
+				yield(export.Call{}, err)
+				return
+			}
+			if s.Transcript == nil {
+				continue
+			}
+			for _, c := range export.CallsOf(&s.Attempt, s.Transcript) {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// files writes contents, and a manifest next to the first one that is a file. It returns the
+// number of records of the first content.
+func (e *Export) files(m *export.Manifest, contents ...content) (records int, err error) {
+	d := atomicfile.New(e.Stdout)
+	defer func() { err = errors.Join(err, d.Close()) }()
+
+	parts := make([]*atomicfile.Part, len(contents))
+	for i, c := range contents {
+		if parts[i], err = d.Open(c.name); err != nil {
+			return 0, err
+		}
+	}
+	var manifest *atomicfile.Part
+	if i := slices.IndexFunc(parts, (*atomicfile.Part).IsFile); i >= 0 {
+		if manifest, err = d.Open(contents[i].name + manifestSuffix); err != nil {
+			return 0, err
+		}
+	}
+
+	for i, c := range contents {
+		digest := export.NewDigest(parts[i])
+		n, err := c.write(digest)
+		// A broken pipe ends the program silently, but not if that loses files.
+		if errors.Is(err, syscall.EPIPE) && manifest != nil {
+			return 0, fmt.Errorf("nothing was written: the reader of %s went away", c.name)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			records = n
+		}
+		if parts[i].IsFile() {
+			m.Files = append(m.Files, digest.File(manifest.Name(), c.name, e.Format, c.table, n))
+			m.Columns = append(m.Columns, export.Describe(c.table)...)
+		}
+	}
+
+	m.Missing = e.Selection.Missing()
+	if manifest != nil {
+		if err := m.Write(manifest); err != nil {
+			return 0, err
+		}
+	}
+	return records, d.Commit()
+}

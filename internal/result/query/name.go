@@ -1,0 +1,213 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An AmbiguousNameError reports a name that stands for several things.
+type AmbiguousNameError struct {
+	Name       string
+	Candidates []string
+}
+
+func (e *AmbiguousNameError) Error() string {
+	candidates := strings.Join(e.Candidates, ", ")
+	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, candidates)
+}
+
+// FindExperiment returns the experiment of a name.
+func FindExperiment(ctx context.Context, db *store.DB, name string) (e store.Experiment, err error) {
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return e, err
+	}
+	for _, e := range all {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	_, _, err = resolve(ctx, db, "experiment:"+name)
+	return e, err
+}
+
+// CheckModel returns an error if the store has no attempt of a model.
+func CheckModel(ctx context.Context, db *store.DB, model string) error {
+	_, _, err := resolve(ctx, db, "model:"+model)
+	return err
+}
+
+// shortestRun is the number of characters of a run's ID that can stand for all of it.
+const shortestRun = 4
+
+func isRun(id, text string) bool {
+	return id == text || len(text) >= shortestRun && strings.HasPrefix(id, text)
+}
+
+// kinds are the kinds of things that a side of a comparison can name.
+var kinds = []string{"experiment", "run", "model", "variant"}
+
+// Names returns all names of experiments, runs, models and variants.
+func Names(ctx context.Context, db *store.DB) (all []string, err error) {
+	known, err := names(ctx, db)
+	for _, kind := range kinds {
+		all = append(all, known[kind]...)
+	}
+	return all, err
+}
+
+// names returns the names that a store holds, by kind.
+func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
+	known := make(map[string][]string)
+	experiments, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range experiments {
+		known["experiment"] = append(known["experiment"], e.Name)
+	}
+	runs, err := db.Runs(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		known["run"] = append(known["run"], string(r.ID))
+	}
+	if known["model"], err = db.Models(ctx); err != nil {
+		return nil, err
+	}
+	known["variant"], err = db.Variants(ctx)
+	return known, err
+}
+
+// A Planner yields the trials that an experiment in a store plans, or an error if the experiment
+// cannot be planned again, for example because its text is lost to damage. [job.PlannedTrials] is
+// the usual one.
+type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.Trial, error]
+
+// sideOf returns the side that a name stands for: an experiment, run, model or variant. The name
+// may start with its kind and a colon, as in model:gpt-4o. Two experiments may plan the same trial
+// of a model or a variant. The trials of a run are those that it tried, with or without an outcome.
+//
+// Superseded outcomes are on the side, whatever its name, because the first outcome of a trial counts.
+func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
+	kind, name, err := resolve(ctx, db, name)
+	if err != nil {
+		return nil, err
+	}
+	experiments, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tries := store.Filter{All: true}
+	of := func(*assay.Trial) bool { return true }
+	switch kind {
+	case "run":
+		return triedSide(db.Attempts(ctx, store.Filter{Run: assay.RunID(name), All: true})), nil
+	case "model":
+		tries.Model = name
+		of = func(t *assay.Trial) bool { return t.Model == name }
+	case "variant":
+		of = func(t *assay.Trial) bool { return t.Variant == name }
+	case "experiment":
+		i := slices.IndexFunc(experiments, func(e store.Experiment) bool { return e.Name == name })
+		experiments = experiments[i : i+1]
+	}
+	s := newSide(nil, func(yield func(assay.Trial, error) bool) {
+		for _, e := range experiments {
+			for t, err := range plan(ctx, db, e) {
+				if (err != nil || of(&t)) && !yield(t, err) {
+					return
+				}
+			}
+		}
+	})
+	s.stopped = func() (func(assay.Cell) bool, error) { return stoppedCells(ctx, db, experiments) }
+	if kind == "experiment" {
+		planned := make(map[assay.TrialID]bool, experiments[0].Planned)
+		for t, err := range s.trials {
+			if err != nil {
+				return nil, fmt.Errorf("cannot plan experiment %s again: %w", name, err)
+			}
+			planned[t.ID] = true
+		}
+		of = func(t *assay.Trial) bool { return planned[t.ID] }
+	}
+	counts := func(a *assay.Attempt) bool { return of(&a.Trial) }
+	s.attempts = Filter(db.Attempts(ctx, tries), counts)
+	return s, nil
+}
+
+// stoppedCells returns a function that reports whether a stop rule of an experiment skips a cell.
+func stoppedCells(
+	ctx context.Context, db *store.DB, experiments []store.Experiment,
+) (func(assay.Cell) bool, error) {
+	var rules []func(assay.Cell) bool
+	for _, e := range experiments {
+		skips, err := job.StoppedCells(ctx, db, e)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, skips)
+	}
+	return func(c assay.Cell) bool {
+		return slices.ContainsFunc(rules, func(skips func(assay.Cell) bool) bool { return skips(c) })
+	}, nil
+}
+
+// resolve returns the kind of a name, and the name without its kind. A run may be named by the
+// beginning of its ID.
+func resolve(ctx context.Context, db *store.DB, name string) (kind, full string, err error) {
+	known, err := names(ctx, db)
+	if err != nil {
+		return "", "", err
+	}
+	kind, rest, explicit := strings.Cut(name, ":")
+	if !explicit || !slices.Contains(kinds, kind) {
+		kind, rest = "", name
+	}
+
+	var matches [][2]string // kind and name
+	var all []string
+	what := "experiment, run, model or variant"
+	for _, k := range kinds {
+		if kind == k {
+			what = kind
+		} else if kind != "" {
+			continue
+		}
+		all = append(all, known[k]...)
+		for _, n := range known[k] {
+			if n == rest || k == "run" && isRun(n, rest) {
+				matches = append(matches, [2]string{k, n})
+			}
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0][0], matches[0][1], nil
+	case 0:
+		message := fmt.Sprintf("the store has no %s %q", what, rest)
+		if hint := assay.NameHint(rest, all); hint != "" {
+			message += "\nhint: " + hint
+		}
+		return "", "", errors.New(message)
+	}
+
+	ambiguous := &AmbiguousNameError{Name: rest}
+	for _, m := range matches {
+		if kind == "" {
+			m[1] = m[0] + ":" + m[1]
+		}
+		ambiguous.Candidates = append(ambiguous.Candidates, m[1])
+	}
+	return "", "", ambiguous
+}

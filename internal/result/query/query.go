@@ -1,0 +1,259 @@
+// Package query finds the attempts that a user names in a store, and collects reports,
+// comparisons, gates, transcripts and exports from it.
+//
+// It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
+// on fields are [export.Where]. An experiment owns the trials that it plans, whichever experiment's
+// run carried them out.
+//
+// It fetches attempts, runs, imports and transcripts, asks package job for the plan of an
+// experiment, and hands it all to package report, which computes the figures. It also finds the
+// tasks of stored attempts, in the libraries of their runs. Exports are files in the formats of
+// packages export, legacy and evallog, with a manifest that the package also finds and checks.
+package query
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/sections"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An Experiment is a stored experiment that was planned again.
+type Experiment struct {
+	Stored store.Experiment
+	Design report.Design
+	// Trials yields the planned trials that satisfy Where.
+	Trials iter.Seq[assay.Trial]
+	// Where selects the attempts that count.
+	Where export.Where
+	// Beside has the information from the plan, and its Facts, such as the seed and the limits.
+	report.Beside
+	// Program is the version of the program that makes the report.
+	Program string
+	// Command starts the program, and Store is the path of the store, for commands that a reader
+	// can copy. Empty means assay and assay.db.
+	Command, Store string
+	// Reveal shows the texts of private libraries.
+	Reveal bool
+}
+
+// A Report has the figures of an experiment. Its JSON is the JSON of the analysis.
+type Report struct {
+	*report.Analysis
+	// Headline has the lines that a person reads first.
+	Headline []document.Point `json:"headline"`
+
+	db         *store.DB
+	experiment *Experiment
+	snapshot   string // the state of the store that was read; empty if the store is damaged
+}
+
+// Analyze computes the figures of an experiment.
+func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error) {
+	left, err := db.Left(ctx) // before the attempts, so that each is in one of both
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := db.Snapshot(ctx)
+	if errors.Is(err, store.ErrDamaged) {
+		snapshot, err = "", nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := db.Runs(ctx, x.Stored.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	b := x.Beside
+	b.Unread, b.UnreadRows = db.Skipped, db.SkippedRows
+	if err := readSpeeds(runs, &b); err != nil {
+		return nil, err
+	}
+	t, err := readTimes(db, runs, left)
+	if err != nil {
+		return nil, err
+	}
+	b.Killed = len(t.killed)
+	x.addBegun(&b, left)
+	if b.Programs, err = x.programs(ctx, db); err != nil {
+		return nil, err
+	}
+	if b.Others, err = Others(ctx, db); err != nil {
+		return nil, err
+	}
+	b.Facts = x.facts(runs, snapshot)
+
+	filter := store.Filter{Snapshot: snapshot, All: true}
+	attempts := db.Verdicts(ctx, filter)
+	if len(x.Where.Conditions()) > 0 { // verdicts lack trials
+		attempts = Filter(db.Attempts(ctx, filter), x.Where.Has)
+	}
+	v, err := readVeil(ctx, db, x.Reveal)
+	if err != nil {
+		return nil, err
+	}
+	attempts = t.note(attempts)
+	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, v.attempts(x.withBegun(attempts, left)), b)
+	if err != nil {
+		return nil, err
+	}
+	a.Seconds += t.seconds()
+	a.AtLeast = len(t.killed) > 0
+	a.Where, a.Show = x.Where.Conditions(), x.commandLine("show")
+	if a.Done == 0 {
+		filter := store.Filter{Snapshot: snapshot, OnlyFaults: true}
+		if a.Faulted, err = x.faulted(v.attempts(db.Attempts(ctx, filter)), runs); err != nil {
+			return nil, err
+		}
+	}
+	return &Report{
+		Analysis: a, Headline: sections.Headline(a),
+		db: db, experiment: x, snapshot: snapshot,
+	}, nil
+}
+
+// faulted counts the attempts that count and ended in faults.
+func (x *Experiment) faulted(
+	faults iter.Seq2[assay.Attempt, error], runs []store.Run,
+) (*report.Faulted, error) {
+	planned := make(map[assay.TrialID]bool)
+	for t := range x.Trials {
+		planned[t.ID] = true
+	}
+	var last assay.RunID
+	if len(runs) > 0 {
+		last = runs[len(runs)-1].ID
+	}
+	var tally report.FaultTally
+	for a, err := range faults {
+		if err != nil {
+			return nil, err
+		}
+		if planned[a.ID] && x.Where.Has(&a) {
+			tally.Add(&a, last)
+		}
+	}
+	sum := tally.Sum()
+	return &sum, nil
+}
+
+// mostLanes is the number of lanes that a report shows, from the latest runs.
+const mostLanes = 60
+
+// CommandLine returns a command for the store of the report.
+func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
+
+// Lasting returns the report with commands for readers who have the program on their path, as those
+// of a file have.
+func (r *Report) Lasting() *Report {
+	lasting, x, a := *r, *r.experiment, *r.Analysis
+	x.Command = ""
+	a.Show = x.commandLine("show")
+	lasting.experiment, lasting.Analysis, lasting.Headline = &x, &a, sections.Headline(&a)
+	return &lasting
+}
+
+func (x *Experiment) commandLine(verb string) string {
+	return CommandLine(x.Command, verb, x.Store)
+}
+
+// CommandLine returns a command for a store. The program is assay if its name is empty.
+func CommandLine(program, verb, store string) string {
+	line := cmp.Or(program, "assay") + " " + verb
+	if store != "" && store != "assay.db" {
+		line += " --store " + store
+	}
+	return line
+}
+
+// readSpeeds reads from the summaries of runs how busy their lanes were, and how fast those with an
+// outcome were.
+func readSpeeds(runs []store.Run, b *report.Beside) error {
+	b.Runs = len(runs)
+	for _, r := range runs {
+		if len(r.Summary) == 0 {
+			continue
+		}
+		var summary struct {
+			Lanes   []report.Lane `json:"lanes"`
+			Settled int           `json:"settled"`
+			Range   struct {
+				Unknown string `json:"unknown"`
+			} `json:"forecast_range"`
+			report.Speed
+		}
+		if err := json.Unmarshal(r.Summary, &summary); err != nil {
+			return fmt.Errorf("summary of run %s: %w", r.ID, err)
+		}
+		for _, l := range summary.Lanes {
+			l.Run = r.ID
+			b.Lanes = append(b.Lanes, l)
+		}
+		if summary.Range.Unknown != "" {
+			summary.ForecastS = 0
+		}
+		b.Seconds += summary.WallS
+		if summary.Settled > 0 {
+			b.Speed = &summary.Speed
+		}
+	}
+	b.Lanes = b.Lanes[max(0, len(b.Lanes)-mostLanes):]
+	return nil
+}
+
+// facts returns the facts that are needed to reproduce the experiment.
+func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
+	spec := sha256.Sum256(x.Stored.Spec)
+	facts := []report.Fact{
+		{Name: "experiment", Value: x.Stored.Name},
+		{Name: "specification", Value: string(x.Stored.Spec)},
+		{Name: "its SHA-256", Value: hex.EncodeToString(spec[:])},
+		{Name: "snapshot", Value: snapshot},
+	}
+	facts = append(facts, x.Facts...)
+
+	programs := make(map[string]bool)
+	for _, r := range runs {
+		programs[r.Program] = true
+	}
+	facts = append(facts,
+		report.Fact{Name: "programs", Value: strings.Join(slices.Sorted(maps.Keys(programs)), ", ")},
+		report.Fact{Name: "runs", Value: fmt.Sprint(len(runs))})
+	if len(runs) > 0 {
+		started := runs[0].StartedAt.Format(time.RFC3339)
+		ended := lastEnd(runs).Format(time.RFC3339)
+		facts = append(facts, report.Fact{Name: "ran", Value: started + " to " + ended})
+	}
+	return append(facts,
+		report.Fact{Name: "Assay", Value: x.Program},
+		report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
+}
+
+// lastEnd returns the end of the run that ended last, or the start of the latest run if that is
+// later.
+func lastEnd(runs []store.Run) time.Time {
+	last := runs[len(runs)-1].StartedAt
+	for _, r := range runs {
+		if r.FinishedAt.After(last) {
+			last = r.FinishedAt
+		}
+	}
+	return last
+}
