@@ -236,6 +236,9 @@ func lastRun(s session.Status) string {
 	r := s.LastRun
 	state := "ended without writing its end: it was killed, or could not write to its store; " +
 		"`assay run` goes on with it"
+	if s.Begun.Again > 0 {
+		state += ", with the same --again or --retry"
+	}
 	switch {
 	case !r.FinishedAt.IsZero():
 		state = "ended after " + sections.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())

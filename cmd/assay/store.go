@@ -85,7 +85,8 @@ counts, and the others are listed. If an experiment has different plans in diffe
 stores, status and reports use the plan of the latest run, and the others are
 listed. The order of the stores makes no difference, and merging a result again adds
 nothing. Attempts that have not ended go on in the new store, of two at the same trial
-the one with more replies; the other one is listed. The stores are only read.`,
+the one with more replies; the other one is listed. No cost is lost: what does not
+count otherwise still counts as money. The stores are only read.`,
 		Example: `  assay store merge all.db machine-1.db machine-2.db
   assay store merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
@@ -107,7 +108,7 @@ func newRecover(p *process) *cobra.Command {
 		Short: "Copy the intact rows of a damaged store to a new one",
 		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it
 left out. It copies the rows that SQLite can read and whose seals are intact. Trials
-whose outcome is lost are pending again. The damaged store stays as it is. If only the
+whose outcome is lost are pending again, and costs are then "at least" in reports. The damaged store stays as it is. If only the
 transcript of an attempt is lost, the attempt is kept without it.
 
 If SQLite cannot read the file or some of its pages, go back to a backup, or collect
@@ -192,7 +193,7 @@ func (r *rebuilt) String() string {
 		fmt.Fprintf(&b, "; %d attempts occurred more than once", r.Doubles)
 	}
 	if r.Conflicts > 0 {
-		fmt.Fprintf(&b, "; %d outcomes were left out in favour of earlier ones", r.Conflicts)
+		fmt.Fprintf(&b, "; %d of the attempts count for their cost only, because of earlier outcomes", r.Conflicts)
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(&b, "; left %s that cannot be trusted or read",

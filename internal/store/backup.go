@@ -9,8 +9,8 @@ import (
 
 // Backup copies the store as it is now to a new file, even while a run writes to it. The copy
 // appears complete or not at all, and is as private as the store. The journal of the copy has what
-// runs have left unfinished. Backup returns the snapshot of the copy. If the store is known to be damaged, it returns [ErrDamaged], because a
-// run could write to the copy.
+// runs have left unfinished. Backup returns the snapshot of the copy. If the store is known to be
+// damaged, it returns [ErrDamaged], because a run could write to the copy.
 func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err error) {
 	mode, err := strictest(db.path)
 	if err != nil {
@@ -46,7 +46,7 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 	}
 	snapshot, err = copied.Snapshot(ctx)
 	if err == nil {
-		_, _, err = copyJournals(ctx, copied, []*Journal{left})
+		err = copyJournal(ctx, copied, left)
 	}
 	if err = errors.Join(err, copied.Close()); err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)

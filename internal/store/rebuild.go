@@ -14,7 +14,7 @@ import (
 var ErrExists = errors.New("already exists")
 
 // A Conflict is a pair of outcomes of one trial in different stores. The outcome that finished
-// first settles the trial, and the other is not copied.
+// first settles the trial, and of the other attempt only what it has cost counts.
 type Conflict struct {
 	Trial assay.TrialID `json:"trial"`
 	Kept  StoredOutcome `json:"kept"`
@@ -35,8 +35,8 @@ type Copied struct {
 	Attempts    int `json:"attempts"`
 	Outcomes    int `json:"outcomes"`
 	Transcripts int `json:"transcripts"`
-	// Doubles counts attempts that were found in several stores, and Conflicts outcomes that were
-	// not copied because another outcome came first.
+	// Doubles counts attempts that were found in several stores, and Conflicts attempts that were copied
+	// without their outcomes because another outcome came first.
 	Doubles   int `json:"doubles"`
 	Conflicts int `json:"conflicts"`
 	// Lost counts attempts that were not copied because they cannot be trusted. Missing counts
@@ -46,7 +46,7 @@ type Copied struct {
 	// Bare counts attempts that were copied without their transcripts, which are lost.
 	Bare int `json:"without_transcript"`
 	// Unfinished counts the attempts that the journal of the new store has, and Replies their replies.
-	// LeftBehind has those that it does not have.
+	// LeftBehind has those that do not go on there, and whose replies are dropped.
 	Unfinished int          `json:"unfinished,omitempty"`
 	Replies    int          `json:"unfinished_replies,omitempty"`
 	LeftBehind []LeftBehind `json:"unfinished_left,omitempty"`
@@ -137,7 +137,11 @@ type rebuilder struct {
 	known  map[assay.RunID]*foundRun
 	counts map[int64]int // attempts of each run in the new store
 
-	found   []foundAttempt
+	found []foundAttempt
+	// unfinished has the attempts that go on, and costs the others, which are found in no source.
+	unfinished journalCopy
+	costs      []*record
+
 	trials  map[trialKey]*mergedTrial
 	next    int64             // the row ID of the next attempt
 	drops   map[string]int64  // the records of transcripts that are gone, by their text
@@ -173,8 +177,8 @@ func (b *rebuilder) copy(part string, from []string) (err error) {
 		}
 	}
 	for _, step := range []func() error{
-		b.noteDeletions, b.findRuns, b.find, b.copyRuns, b.copyAttempts, b.copyEnds, b.copyVerdicts,
-		b.copyRest, b.copyJournals, b.refuseDeletions,
+		b.noteDeletions, b.findRuns, b.find, b.sortJournals, b.copyRuns, b.copyAttempts, b.copyEnds,
+		b.copyVerdicts, b.copyRest, b.copyJournals, b.noteLost, b.refuseDeletions,
 	} {
 		if err = step(); err != nil {
 			break

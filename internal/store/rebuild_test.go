@@ -51,8 +51,43 @@ func everything(t testing.TB, path string) (lines []string) {
 	return lines
 }
 
+// spent returns what all attempts of a store have cost, also those that have not ended.
+func spent(t testing.TB, path string) (usd float64) {
+	t.Helper()
+	db := openReadOnly(t, path)
+	for _, a := range all(t, db, store.Filter{All: true}) {
+		usd += a.CostUSD
+	}
+	left, err := db.Left(t.Context())
+	must(t, err)
+	for _, u := range left.Attempts {
+		usd += u.CostUSD
+	}
+	return assay.RoundUSD(usd)
+}
+
+// talkAndDie leaves an attempt in the journal of a store, with replies that have cost money.
+func talkAndDie(t testing.TB, db *store.DB, run assay.RunID, i, replies int) (usd float64) {
+	t.Helper()
+	j, err := db.Journal(t.Context())
+	must(t, err)
+	j.Continue(store.JournalEntry{Run: run, Experiment: "e"}, func(err error) { t.Error(err) })
+	must(t, db.MarkJournal(t.Context(), run, 0))
+	a := outcome(i)
+	j.Write(store.JournalEntry{Trial: &a.Trial, At: epoch.Add(time.Duration(i) * time.Minute)})
+	for n := range replies {
+		usd += 0.25
+		j.Keep(store.JournalEntry{
+			ID: a.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: 0.25,
+			Reply: &store.JournalReply{To: uint64(n), Began: epoch, Ended: epoch.Add(time.Hour)},
+		})
+	}
+	j.Close(false)
+	return usd
+}
+
 // The result does not depend on the order of the stores, how they are grouped, or how often one is
-// given. Each trial has the outcome that finished first.
+// given. Each trial has the outcome that finished first, and no money is lost.
 func TestMergeLaws(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3) // only a few, because each makes a dozen stores
@@ -69,22 +104,25 @@ func TestMergeLaws(t *testing.T) {
 		}
 		var stores []string
 		first := make(map[assay.TrialID]time.Time)
+		var usd float64
 		for s := range 3 {
 			path := filepath.Join(dir, fmt.Sprint("store", s))
 			db := open(t, path)
 			run := assay.RunID(fmt.Sprint("run", s))
 			begin(t, db, run)
-			for range random.IntN(7) {
+			for n := range random.IntN(7) {
 				i := random.IntN(5)
 				a := []func(int) *assay.Attempt{outcome, outcome, fault}[random.IntN(3)](i)
 				a.Run = run
 				a.FinishedAt = epoch.Add(time.Duration(random.IntN(51)) * time.Second)
-				a.InputTokens = s // to make them differ
+				a.InputTokens, a.OutputTokens = s, n // to make them differ
+				a.CostUSD = float64(1 + random.IntN(9))
 				err := db.Save(t.Context(), a, transcript(i))
 				if errors.Is(err, store.ErrSettled) {
 					continue
 				}
 				must(t, err)
+				usd += a.CostUSD
 				if was, ok := first[a.ID]; a.Settles() && (!ok || a.FinishedAt.Before(was)) {
 					first[a.ID] = a.FinishedAt
 				}
@@ -92,6 +130,7 @@ func TestMergeLaws(t *testing.T) {
 					rescore(t, db, rescored(a, better(s)))
 				}
 			}
+			usd += talkAndDie(t, db, run, 3+random.IntN(4), 1+random.IntN(2))
 			must(t, db.Close())
 			stores = append(stores, path)
 		}
@@ -105,6 +144,9 @@ func TestMergeLaws(t *testing.T) {
 		} {
 			if diff := cmp.Diff(abc, everything(t, merged(name, from...))); diff != "" {
 				t.Fatalf("abc is not %s:\n%s", name, diff)
+			}
+			if got := spent(t, filepath.Join(dir, name)); got != usd {
+				t.Fatalf("%s has cost $%v, want the $%v that the stores have cost", name, got, usd)
 			}
 		}
 		intact(t, filepath.Join(dir, "abc"))
@@ -196,7 +238,7 @@ func TestMergeReportsConflicts(t *testing.T) {
 		Kept:  store.StoredOutcome{Store: paths[0], Run: "run0", Level: assay.Failure},
 		Left:  store.StoredOutcome{Store: paths[1], Run: "run1", Level: assay.FullSuccess},
 	}}
-	if diff := cmp.Diff(want, sum.ConflictList); diff != "" || sum.Conflicts != 1 || sum.Attempts != 1 {
+	if diff := cmp.Diff(want, sum.ConflictList); diff != "" || sum.Conflicts != 1 || sum.Attempts != 2 || sum.Outcomes != 1 {
 		t.Errorf("%+v, conflicts (-want +got):\n%s", sum, diff)
 	}
 }

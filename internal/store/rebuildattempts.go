@@ -15,11 +15,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
+// ofJournal stands for the source of attempts that come from journals.
+const ofJournal = -1
+
 // A foundAttempt is an intact attempt of a source.
 type foundAttempt struct {
 	finished int64
 	sum      sum
 	key      trialKey
+	run      string
 	id       int64
 	source   int32
 	settles  bool
@@ -33,8 +37,7 @@ type mergedTrial struct {
 	outcomes []*foundAttempt // at most one for each round
 }
 
-// find looks at every attempt of all sources and keeps the intact ones. If several
-// sources have an attempt, a copy with its transcript comes first.
+// find looks at every attempt of all sources and keeps the intact ones.
 func (b *rebuilder) find() error {
 	for i, s := range b.sources {
 		b.renamed = append(b.renamed, make(map[int64]int64))
@@ -42,11 +45,12 @@ func (b *rebuilder) find() error {
 			return err
 		}
 	}
-	slices.SortFunc(b.found, func(x, y foundAttempt) int {
-		return cmp.Or(cmp.Compare(x.finished, y.finished), bytes.Compare(x.sum[:], y.sum[:]),
-			cmp.Compare(boolInt(x.bare), boolInt(y.bare)))
-	})
 	return nil
+}
+
+func (f foundAttempt) compare(g foundAttempt) int {
+	return cmp.Or(cmp.Compare(f.finished, g.finished), bytes.Compare(f.key[:], g.key[:]),
+		cmp.Compare(f.run, g.run), bytes.Compare(f.sum[:], g.sum[:]), cmp.Compare(boolInt(f.bare), boolInt(g.bare)))
 }
 
 func (b *rebuilder) findIn(i int, s *DB) error {
@@ -69,7 +73,7 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 			run.began(c.finished)
 		}
 		f := foundAttempt{
-			c.finished, c.sum, c.key, c.id, int32(i), c.settles, int32(c.round), !c.transcript,
+			c.finished, c.sum, c.key, run.id, c.id, int32(i), c.settles, int32(c.round), !c.transcript,
 		}
 		b.found = append(b.found, f)
 	}
@@ -87,9 +91,11 @@ type copyRow struct {
 	record
 	from    *foundAttempt
 	dropped bool // the transcript was deleted on purpose
+	// loses is true if another outcome settles the trial, so that this attempt counts for its cost only.
+	loses bool
 }
 
-// copyAttempts copies the attempts that were found, each content once and one outcome per trial
+// copyAttempts copies the attempts that were found, each content once and with one outcome per trial
 // and round.
 func (b *rebuilder) copyAttempts() error {
 	const batch = 512
@@ -127,7 +133,7 @@ func (b *rebuilder) copyAttempts() error {
 func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow, error) {
 	if id, double := seen[f.sum]; double {
 		b.sum.Doubles++
-		if id > 0 {
+		if id > 0 && f.source != ofJournal {
 			b.renamed[f.source][f.id] = id
 		}
 		return nil, nil
@@ -137,20 +143,76 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 		t = new(mergedTrial)
 		b.trials[f.key] = t
 	}
+	r := &copyRow{record: record{key: f.key}, from: f}
 	for _, kept := range t.outcomes {
 		if f.settles && kept.round == f.round {
-			seen[f.sum] = 0
-			return nil, b.conflict(kept, f)
+			r.loses = true
+			if err := b.conflict(kept, f); err != nil {
+				return nil, err
+			}
 		}
+	}
+	place := f.sum
+	if r.loses { // an earlier merge may have copied it
+		var err error
+		if place, err = b.costOf(f); err != nil {
+			return nil, err
+		}
+		seen[f.sum] = 0
+	}
+	if _, double := seen[place]; double && r.loses {
+		return nil, nil
 	}
 	b.next++
 	t.number++
-	seen[f.sum], b.renamed[f.source][f.id] = b.next, b.next
-	if f.settles {
+	r.id, r.number = b.next, t.number
+	seen[place] = r.id
+	switch {
+	case r.loses: // its scores and classifications stay behind
+		return r, nil
+	case f.settles:
 		t.outcomes = append(t.outcomes, f)
 		b.sum.Outcomes++
 	}
-	return &copyRow{record: record{key: f.key, id: b.next, number: t.number}, from: f}, nil
+	if f.source == ofJournal {
+		c := *b.costs[f.id]
+		c.id, c.number, c.seq = r.id, r.number, b.runs[c.run]
+		return &copyRow{record: c}, nil
+	}
+	b.renamed[f.source][f.id] = r.id
+	return r, nil
+}
+
+// lostDetail says why an attempt with an outcome counts for nothing but its cost.
+const lostDetail = "stores were merged, and another one had an outcome of this trial earlier"
+
+// costOnly returns the row of an attempt without its outcome, like that of an interrupted one. Columns
+// of later versions stay as they are.
+func (c *columns) costOnly(row []any) ([]any, error) {
+	var a assay.Attempt
+	if err := loadRow(c.fields, &a, row, newInterned()); err != nil {
+		return nil, err
+	}
+	a.Outcome, a.FaultKind, a.FaultDetail = assay.Outcome{}, assay.Interrupted, lostDetail
+	bare, err := rowOf(c.fields, &a)
+	for i, f := range c.fields {
+		if err == nil && f.index == nil {
+			bare[i] = row[i]
+		}
+	}
+	return bare, err
+}
+
+// costOf returns the identity of an attempt whose outcome does not settle its trial.
+func (b *rebuilder) costOf(f *foundAttempt) (is sum, err error) {
+	s := b.sources[f.source]
+	err = s.eachAttempt(b.ctx, attemptQuery{bare: true}, "a.id = ?", []any{f.id},
+		func(a *storedAttempt) (bool, error) {
+			row, err := b.to.layout.attempts.costOnly(b.to.layout.attempts.convert(a.attempt, &a.layout.attempts))
+			is = b.to.layout.attempts.identify(f.key, a.run, row, a.script)
+			return true, err
+		})
+	return is, err
 }
 
 // conflict reports two outcomes of one trial.
@@ -175,7 +237,7 @@ func (b *rebuilder) load(rows []copyRow) error {
 	for i, s := range b.sources {
 		mine := make(map[int64]*copyRow)
 		for n := range rows {
-			if r := &rows[n]; int(r.from.source) == i {
+			if r := &rows[n]; r.from != nil && int(r.from.source) == i {
 				mine[r.from.id] = r
 			}
 		}
@@ -225,6 +287,12 @@ func (b *rebuilder) fillRow(
 	to := b.to.layout
 	r.attempt = to.attempts.convert(a.attempt, &a.layout.attempts)
 	r.trial = to.trials.convert(a.trial, &a.layout.trials)
+	if r.loses {
+		if r.attempt, err = to.attempts.costOnly(r.attempt); err != nil {
+			return err
+		}
+		r.identity = to.attempts.identify(r.key, a.run, r.attempt, a.script)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -74,14 +76,32 @@ func (j *Journal) Replies(id assay.TrialID) int {
 	return 0
 }
 
-// Journal reads what earlier runs on the store have left, without the attempts that the store has, and
-// those of runs that it does not know.
+// Journal reads what earlier runs on the store have left, without the attempts that the store has. It is an
+// error if it has attempts of runs that the store does not know.
 func (db *DB) Journal(ctx context.Context) (*Journal, error) {
 	j, err := ReadJournal(journalPath(db.path))
-	if err == nil {
-		_, err = db.sift(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	strange, err := db.sift(ctx, j)
+	if err == nil && len(strange) > 0 {
+		p := strange[0].strange(j.path)
+		err = hinted(fmt.Errorf("store %s: %s: %s", db.path, p.Where, p.What), p.Do)
+	}
+	if err != nil {
+		j.Close(false)
 	}
 	return j, err
+}
+
+// strange describes an attempt in a journal beside a store that does not know its run.
+func (u *Unfinished) strange(journal string) Problem {
+	return Problem{
+		Check: "journal", Where: journal,
+		What: fmt.Sprintf("the attempt at trial %s is of run %s, which the store does not have", u.ID, u.Run),
+		Do: fmt.Sprintf("if the store was copied without %s-wal after a kill, copy that, too; "+
+			"if the journal belongs to another store, put it beside that one", strings.TrimSuffix(filepath.Base(journal), journalSuffix)),
+	}
 }
 
 // sift drops the attempts of a journal that the store has, and those of runs that it does not know,
@@ -90,17 +110,20 @@ func (db *DB) sift(ctx context.Context, j *Journal) (strange []Unfinished, err e
 	if len(j.open) == 0 {
 		return nil, nil
 	}
-	runs, err := values[assay.RunID](ctx, db.reader, "SELECT id FROM runs")
-	if err != nil {
-		return nil, db.wrap(err)
-	}
+	runs := make(map[assay.RunID]bool)
 	for id, o := range j.open {
-		saved, err := db.hasSince(ctx, id, o.began)
+		saved, err := db.hasSince(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		known := slices.Contains(runs, o.of.Run)
-		if !saved && !known && o.owes() {
+		known, asked := runs[o.of.Run]
+		if !asked {
+			if known, err = db.knows(ctx, o.of.Run); err != nil {
+				return nil, err
+			}
+			runs[o.of.Run] = known
+		}
+		if !known && o.owes() {
 			strange = append(strange, o.unfinished())
 		}
 		if saved || !known {
@@ -110,18 +133,34 @@ func (db *DB) sift(ctx context.Context, j *Journal) (strange []Unfinished, err e
 	return strange, nil
 }
 
-// hasSince reports whether the store has an attempt at a trial that ended after a time: a journal may
-// not have lived to see that it was saved. The attempt before may have ended in the same tick of the clock.
-func (db *DB) hasSince(ctx context.Context, id assay.TrialID, began time.Time) (bool, error) {
-	key, err := parseTrialID(id)
+func (db *DB) knows(ctx context.Context, run assay.RunID) (bool, error) {
+	n, err := values[int](ctx, db.reader, "SELECT count(*) FROM runs WHERE id = ?", run)
+	return err == nil && n[0] > 0, db.wrap(err)
+}
+
+// hasSince reports whether the store has an attempt at the same trial that ended after one began: a
+// journal may not have lived to see that it was saved. The attempt before may have ended in the same
+// tick of the clock. Of the attempts whose cost alone a merge kept, only that very one counts.
+func (db *DB) hasSince(ctx context.Context, o *openAttempt) (bool, error) {
+	key, err := parseTrialID(o.trial.ID)
 	if err != nil {
 		return false, nil // no attempt can have it
 	}
-	const query = "SELECT finished_at FROM attempts WHERE trial = ?"
-	ends, err := collect(ctx, db.reader, query, []any{key[:]}, func(t *time.Time) []any {
-		return []any{timeScanner{t}}
+	const query = `SELECT a.fault_detail = ?, ifnull(r.id, ''), a.started_at, a.finished_at
+		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.trial = ?`
+	found := false
+	err = each(ctx, db.reader, query, []any{lostDetail, key[:]}, func(rows *sql.Rows) (bool, error) {
+		var lost bool
+		var run assay.RunID
+		var began, ended time.Time
+		err := rows.Scan(&lost, &run, timeScanner{&began}, timeScanner{&ended})
+		found = ended.After(o.began)
+		if lost {
+			found = run == o.of.Run && began.Equal(o.began)
+		}
+		return !found, err
 	})
-	return slices.ContainsFunc(ends, func(end time.Time) bool { return end.After(began) }), db.wrap(err)
+	return found, db.wrap(err)
 }
 
 // Left is what the runs of a store have left unfinished.
@@ -133,19 +172,24 @@ type Left struct {
 	// store does not know.
 	Health  Health
 	Strange []Unfinished
-	// Missing is nil unless the journal of the store should be there and is not.
+	// Missing is nil unless attempts are lost with their costs.
 	Missing *MissingJournal
 }
 
-// A MissingJournal should be beside a store, because a run left attempts in it.
+// A MissingJournal should be beside a store, because a run left attempts in it. Without a path, the
+// store was recovered from another one, whose attempts could not all be read.
 type MissingJournal struct {
-	Path string      `json:"path"`
+	Path string      `json:"path,omitempty"`
 	Run  assay.RunID `json:"run"`
 	// Attempts is how many attempts the run left, or 0 if it was killed, so that nobody knows.
 	Attempts int `json:"attempts,omitempty"`
 }
 
 func (m *MissingJournal) String() string {
+	if m.Path == "" {
+		return fmt.Sprintf("this store was recovered from a damaged one without %s: "+
+			"what they have cost is unknown", assay.Counted(m.Attempts, "attempt"))
+	}
 	what := "the attempts that it had begun"
 	if m.Attempts > 0 {
 		what = assay.Counted(m.Attempts, "attempt")
@@ -179,6 +223,8 @@ func (db *DB) Left(ctx context.Context) (l Left, err error) {
 	if mark.Run != "" && mark.Run != worker && !j.Exists() {
 		mark.Path = journalPath(db.path)
 		l.Missing = &mark
+	} else if l.Missing, err = db.lost(ctx); err != nil {
+		return l, err
 	}
 	l.Health = j.health
 	l.Strange, err = db.sift(ctx, j)
@@ -194,7 +240,7 @@ func (db *DB) works(ctx context.Context, run assay.RunID) (bool, error) {
 }
 
 // A journalMark notes that a run has a journal, at its end how many attempts it leaves there, and later
-// that nothing of that is left.
+// that nothing of that is left. With do "lost" it notes how many attempts a recovery lost.
 type journalMark struct {
 	Do       string `json:"do"`
 	Attempts int    `json:"attempts,omitempty"`
@@ -241,6 +287,19 @@ func (db *DB) journalMark(ctx context.Context) (m MissingJournal, err error) {
 		return m, db.wrap(err)
 	}
 	return all[0], nil
+}
+
+// lost returns how many attempts were lost when the store, or one that it was copied from, was recovered.
+func (db *DB) lost(ctx context.Context) (*MissingJournal, error) {
+	const query = `SELECT ifnull(max(r.id), ''), ifnull(sum(c.command ->> 'attempts'), 0)
+		FROM controls c CROSS JOIN runs r ON r.seq = c.run WHERE c.command ->> 'do' = 'lost'`
+	all, err := collect(ctx, db.reader, query, nil, func(m *MissingJournal) []any {
+		return []any{&m.Run, &m.Attempts}
+	})
+	if err = db.forgive("the commands to runs", err); err != nil || len(all) == 0 || all[0].Attempts == 0 {
+		return nil, db.wrap(err)
+	}
+	return &all[0], nil
 }
 
 // JournalAt returns when the journal changed last, or zero without one.

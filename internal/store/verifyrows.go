@@ -54,7 +54,7 @@ func (v *verifier) journal() error {
 	report := func(what, do string) {
 		v.found(Problem{Check: "journal", Where: path, What: what, Do: do})
 	}
-	if left.Missing != nil {
+	if left.Missing != nil && left.Missing.Path != "" {
 		report(left.Missing.String(), "copy it from where the store was copied from")
 	}
 	if n := left.Health.Changed; n > 0 {
@@ -62,8 +62,7 @@ func (v *verifier) journal() error {
 			"the next run goes on with the replies that are intact, and asks for the others again")
 	}
 	for _, u := range left.Strange {
-		report(fmt.Sprintf("the attempt at trial %s is of run %s, which the store does not have", u.ID, u.Run),
-			"it belongs to another store; put the journal beside that one")
+		v.found(u.strange(path))
 	}
 	for _, u := range left.Attempts {
 		if err := u.CheckID(); err != nil {

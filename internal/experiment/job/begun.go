@@ -14,6 +14,8 @@ import (
 type Begun struct {
 	Attempts int `json:"attempts"`
 	Replies  int `json:"replies"`
+	// Again counts those at trials that had an outcome and were to be done again.
+	Again int `json:"again,omitempty"`
 	Spent
 }
 
@@ -21,6 +23,7 @@ type Begun struct {
 func (b *Begun) Add(o Begun) {
 	b.Attempts += o.Attempts
 	b.Replies += o.Replies
+	b.Again += o.Again
 	b.Spent.Add(o.Spent)
 }
 
@@ -28,7 +31,7 @@ func (b *Begun) Add(o Begun) {
 func BegunBy(all ...store.Unfinished) (b Begun) {
 	for i := range all {
 		u := &all[i]
-		b.Add(Begun{1, u.Replies, spentOn(&u.Attempt)})
+		b.Add(Begun{1, u.Replies, min(u.Round, 1), spentOn(&u.Attempt)})
 	}
 	return b
 }
@@ -62,7 +65,15 @@ func (b Begun) String() string {
 	if b.Attempts == 1 {
 		has, goes = "has", "it goes on"
 	}
-	return fmt.Sprintf("%s %s %s%s; %s at the next turn when the experiment runs again", of, has, replies, cost, goes)
+	with := "runs again"
+	switch b.Again {
+	case 0:
+	case b.Attempts:
+		with = "runs with --again or --retry, as it did"
+	default:
+		with += fmt.Sprintf(", %d of them if it runs with --again or --retry, as it did", b.Again)
+	}
+	return fmt.Sprintf("%s %s %s%s; %s at the next turn when the experiment %s", of, has, replies, cost, goes, with)
 }
 
 // Begun notes the attempts that have begun and have not ended, instead of those that it noted before.

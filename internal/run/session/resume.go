@@ -97,16 +97,21 @@ func sameFunction(a, b assay.Function) bool {
 }
 
 // resume decides about the attempts that earlier runs have left: those that this run can go on with
-// stay in its journal, and those of other experiments with replies, for their next run. What the
-// others have cost is saved.
+// stay in its journal, and those with replies that a later run can go on with: of other experiments, at
+// trials that this run does not plan, and at done ones that are to be done again. What the others have
+// cost is saved.
 func (s *Session) resume(ctx context.Context, left *store.Journal, r *job.Recount) error {
 	s.elsewhere = make(map[assay.TrialID]bool)
-	var ended job.Begun
+	var going, ended job.Begun
 	for _, u := range left.Unfinished(false) {
 		planned, pending := r.Stands(u.ID)
 		resumes := pending && s.keeps(u.Model) && u.Round == s.options.Retry[u.ID]
-		if resumes || u.Replies > 0 && u.Experiment != s.Experiment.Name {
+		waits := u.Experiment != s.Experiment.Name || !planned || !pending && u.Round > 0
+		if resumes || waits && u.Replies > 0 {
 			s.elsewhere[u.ID] = !planned
+			if resumes && u.Replies > 0 {
+				going.Add(job.BegunBy(u))
+			}
 			continue
 		}
 		a, err := s.saveBill(ctx, &u)
@@ -120,6 +125,10 @@ func (s *Session) resume(ctx context.Context, left *store.Journal, r *job.Recoun
 			ended.Add(job.BegunBy(u))
 		}
 		left.Forget(u.ID)
+	}
+	if going.Attempts > 0 {
+		s.goes = assay.Counted(going.Attempts, "attempt") + " of an earlier run will go on at the next turn; " +
+			"replies of models so far: " + strconv.Itoa(going.Replies)
 	}
 	if ended.Attempts > 0 {
 		s.note(fmt.Sprintf("%s of earlier runs cannot go on, because of other settings or because their "+
@@ -149,21 +158,6 @@ func (s *Session) saveBill(ctx context.Context, u *store.Unfinished) (*assay.Att
 		return nil, nil
 	}
 	return &a, err
-}
-
-// leftText describes the attempts that this run goes on with, or returns "".
-func (s *Session) leftText(left *store.Journal) string {
-	attempts, replies := 0, 0
-	for _, u := range left.Unfinished(false) {
-		if u.Replies > 0 && u.Experiment == s.Experiment.Name {
-			attempts, replies = attempts+1, replies+u.Replies
-		}
-	}
-	if attempts == 0 {
-		return ""
-	}
-	return assay.Counted(attempts, "attempt") + " of an earlier run will go on at the next turn; " +
-		"replies of models so far: " + strconv.Itoa(replies)
 }
 
 // openJournal begins the journal of the run with the attempts that are left. A run with nothing to

@@ -135,6 +135,7 @@ type Session struct {
 	journal  *store.Journal
 	// elsewhere has the attempts in the journal at trials that this experiment does not plan.
 	elsewhere map[assay.TrialID]bool
+	goes      string // describes the attempts that the run goes on with; "" if there are none
 	resumed   resumed
 	noted     sync.Map // things that the user knows: faults of lanes, deviations of models
 }
@@ -242,8 +243,8 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	}
 	s.journal = left
 	s.openLog()
-	if text := s.leftText(left); text != "" {
-		s.note(text)
+	if s.goes != "" {
+		s.note(s.goes)
 	}
 	for _, note := range s.pools.Notes {
 		s.note(note)
