@@ -251,7 +251,7 @@ func (w *world) held(a *assay.Attempt) (sum time.Duration) {
 		if i.Kind != "pause" || i.On != "" {
 			continue
 		}
-		from, to := w.began.Add(i.At), w.began.Add(i.At+i.For)
+		from, to := w.began.Add(i.At+w.request), w.began.Add(i.At+i.For) // until then it may be asking
 		if from.Before(a.StartedAt) {
 			from = a.StartedAt
 		}

@@ -145,7 +145,7 @@ func (d *Coordinator) bye(b *beat) beatReply {
 		delete(d.workers, b.Worker)
 		for _, o := range d.assignments {
 			if o.worker == b.Worker && !o.over() {
-				o.seen, o.offered = time.Time{}, time.Time{}
+				o.seen, o.offered, o.worker = time.Time{}, time.Time{}, ""
 				left++
 			}
 		}
@@ -175,12 +175,15 @@ func (d *Coordinator) begin(b *begin) beginning {
 		if o.inHand(now, d.silence) {
 			return beginning{Over: true} // another worker holds it
 		}
-		if o.begun >= mostBegun {
-			o.fail(&assay.Fault{Kind: assay.Harness, Hopeless: true, Detail: fmt.Sprintf(
-				"%d workers were lost while they carried this attempt out", o.begun)})
-			return beginning{Over: true}
-		}
 		if o.begun > 0 {
+			if o.worker != "" {
+				o.lose()
+			}
+			if o.lost >= maxLost {
+				o.fail(&assay.Fault{Kind: assay.Harness, Hopeless: true, Detail: fmt.Sprintf(
+					"%d workers were lost while they carried this attempt out", o.lost)})
+				return beginning{Over: true}
+			}
 			d.begunAgain.Add(1)
 		}
 		o.hand(m, b.Try, now)

@@ -24,7 +24,9 @@ type assignment struct {
 
 	// begun counts the tokens given out. token is the latest one, and try the delivery that got it,
 	// by a worker with this ID and name.
-	begun        int
+	begun int
+	// lost counts the workers that were lost while they worked on it, and not only waited for a model.
+	lost         int
 	token        string
 	try          string
 	worker, name string
@@ -63,6 +65,19 @@ func (o *assignment) over() bool { return o.result != nil || o.fault != nil }
 // inHand reports whether a worker holds the assignment and was heard not long ago.
 func (o *assignment) inHand(now time.Time, silence time.Duration) bool {
 	return o.begun > 0 && now.Sub(o.seen) < silence
+}
+
+// lose notes that the worker that holds the assignment does not carry it out. If it was lost while it
+// had all replies, the attempt may be what brought it down.
+func (o *assignment) lose() {
+	for _, a := range o.asked {
+		select {
+		case <-a.done:
+		default:
+			return
+		}
+	}
+	o.lost++
 }
 
 func (o *assignment) finish(r *attemptResult) {

@@ -23,9 +23,9 @@ const (
 	// longPoll is how long a call waits for something that takes its time, before the worker asks
 	// again.
 	longPoll = 10 * time.Second
-	// mostBegun is how often an assignment is begun before the attempt ends in a fault, because it
-	// seems to be the attempt that brings its workers down.
-	mostBegun = 8
+	// maxLost is how many workers may be lost while they work on an attempt. Then it ends in a fault,
+	// because it seems to be what brings them down.
+	maxLost = 8
 	// aloneFor is how many leases a worker goes on with attempts while no run answers. After that,
 	// the coordinator forgets the worker, too.
 	aloneFor = 10

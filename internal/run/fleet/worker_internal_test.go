@@ -161,6 +161,55 @@ func TestHeldAssignmentIsNotBegunTwice(t *testing.T) {
 	})
 }
 
+// TestAttemptThatBringsWorkersDown loses one worker after the other. An attempt that they were working on
+// ends in a fault, and one that waited for its model, or whose workers took their leave, does not.
+func TestAttemptThatBringsWorkersDown(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]bool{"works": true, "waits": false, "leaves": false} {
+		synctest.Test(t, func(t *testing.T) {
+			coordinator := coordinate(t, new(direct))
+			ctx, cancel := context.WithCancel(t.Context())
+			var ended atomic.Bool
+			go func() {
+				coordinator.Run(ctx, hungProvider{}, &assay.Trial{ID: "t"}, &assay.Task{})
+				ended.Store(true)
+			}()
+			synctest.Wait()
+			var id string
+			for id = range coordinator.assignments {
+			}
+			for i := range maxLost + 1 {
+				name := strconv.Itoa(i)
+				coordinator.hello(&hello{Worker: name, Name: name, Slots: 1})
+				b := coordinator.begin(&begin{Worker: name, Assignment: id, Try: name})
+				switch what {
+				case "waits":
+					go coordinator.chat(ctx, &chat{held: held{id, b.Token}})
+				case "leaves":
+					coordinator.bye(&beat{Worker: name})
+				}
+				time.Sleep(11 * time.Second)
+			}
+			synctest.Wait()
+			if got := ended.Load(); got != want {
+				t.Errorf("an attempt that %s when its workers are lost ended: %v, want %v", what, got, want)
+			}
+			cancel()
+			synctest.Wait()
+			coordinator.Conclude("t")
+			coordinator.Close()
+		})
+	}
+}
+
+// A hungProvider answers when its caller gives up.
+type hungProvider struct{}
+
+func (hungProvider) Chat(ctx context.Context, _ *assay.Request) (*assay.Response, error) {
+	<-ctx.Done()
+	return new(assay.Response), context.Cause(ctx)
+}
+
 // TestLostAssignmentsAreOfferedWithinALease lets workers with twenty assignments each fall
 // silent at random moments. Each assignment is offered again within a lease of the last word of its
 // worker, and not much sooner.
