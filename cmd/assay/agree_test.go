@@ -19,9 +19,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // stated has the numbers that readers of an experiment state. A number that a reader does not state is
@@ -201,7 +201,7 @@ func (o observedStore) check(when, metrics string) {
 	text.Full, text.Ended, text.Retried = want.Full, want.Ended, want.Retried
 	o.same(when+": status as text", want, text)
 	if metrics != "" {
-		var run live.Progress
+		var run terminal.Progress
 		decode(o.t, must(o.t, nil, "ctl", "status", "--store", o.path, "--json").out, &run)
 		o.same(when+": ctl", want, statedBy(run.Standing, want.Cost))
 		got := inMetrics(o.t, metrics)
@@ -290,17 +290,17 @@ func TestReadersAgree(t *testing.T) {
 		t.Helper()
 		return must(t, nil, append([]string{"ctl", "--store", o.path}, args...)...).out
 	}
-	state := func() (s live.Progress) {
+	state := func() (s terminal.Progress) {
 		r := call(t, nil, "ctl", "--store", o.path, "status", "--json")
 		_ = json.Unmarshal([]byte(r.out), &s)
 		return s
 	}
 	// atRest pauses all lanes once enough trials are done, and waits until no request is in flight.
-	atRest := func(enough func(live.Progress) bool) {
+	atRest := func(enough func(terminal.Progress) bool) {
 		t.Helper()
 		waitFor(t, func() bool { return enough(state()) })
 		ctl("pause")
-		var before live.Progress
+		var before terminal.Progress
 		still := 0 // in a row; an episode may go on without a request
 		waitFor(t, func() bool {
 			now := state()
@@ -321,10 +321,10 @@ func TestReadersAgree(t *testing.T) {
 	metrics, ended := begin()
 	waitFor(t, func() bool { return state().Run != "" })
 	o.pages = openPages(t, "--store", o.path)
-	atRest(func(s live.Progress) bool { return s.Done >= 8 && s.Skipped > 0 && s.Attempts() > 0 })
+	atRest(func(s terminal.Progress) bool { return s.Done >= 8 && s.Skipped > 0 && s.Attempts() > 0 })
 	o.check("in the first run", metrics)
 	ctl("resume")
-	atRest(func(s live.Progress) bool { return s.Run == "" || s.Done >= 25 })
+	atRest(func(s terminal.Progress) bool { return s.Run == "" || s.Done >= 25 })
 	ctl("requeue")
 	o.check("after requeue", metrics)
 	ctl("resume")

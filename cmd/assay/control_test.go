@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -49,7 +49,7 @@ func TestControlChangesRun(t *testing.T) {
 	ctl("set", "sim/optimal", "concurrency=3")
 	ctl("cancel", "sim/listed")
 	// All lanes are paused, so episodes in flight end and no others start.
-	var state live.Progress
+	var state terminal.Progress
 	waitFor(t, func() bool {
 		if err := json.Unmarshal([]byte(ctl("status", "--json")), &state); err != nil {
 			t.Fatal(err)
@@ -105,8 +105,8 @@ func TestControlChangesRun(t *testing.T) {
 func TestCtlStatusQuotesTheEndpoint(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	writeState(&process{out: &out}, &live.Progress{Models: []live.ModelState{{
-		Model: "m", Lanes: []live.LaneState{
+	writeState(&process{out: &out}, &terminal.Progress{Models: []terminal.ModelState{{
+		Model: "m", Lanes: []terminal.LaneState{
 			{Lane: "gw/A/m", Waits: "rate_limited", Words: "come back in a minute"},
 			{Lane: "gw/B/m"},
 		},

@@ -14,8 +14,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 func newCtl(p *process) *cobra.Command {
@@ -153,7 +153,7 @@ func sendOrder(ctx context.Context, storePath string, o session.Order) (session.
 	return r, err
 }
 
-func workerText(w live.Worker) string {
+func workerText(w terminal.Worker) string {
 	switch {
 	case w.Lost:
 		return "lost"
@@ -163,7 +163,7 @@ func workerText(w live.Worker) string {
 	return "works"
 }
 
-func writeState(p *process, s *live.Progress) {
+func writeState(p *process, s *terminal.Progress) {
 	elapsed := time.Duration(s.Elapsed * float64(time.Second)).Round(time.Second)
 	p.say("run %s of experiment %s: %d of %d trials done, %d episodes in flight, running for %s",
 		s.Run, s.Experiment, s.Done, s.Planned, s.InFlight, elapsed)
@@ -180,7 +180,7 @@ func writeState(p *process, s *live.Progress) {
 	}
 	fmt.Fprintln(p.out, t)
 	for _, m := range s.Models {
-		if agents := live.AgentText(m.Agents); agents != "" {
+		if agents := terminal.AgentText(m.Agents); agents != "" {
 			p.item("agents: ", m.Model+" "+agents)
 		}
 		for _, l := range m.Lanes {

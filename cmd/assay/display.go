@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // A display shows a run as --display asks. The mode is live, plain, json or none.
@@ -19,7 +19,7 @@ type display struct {
 	begun   func() // called when the run has begun; may be nil
 	unsound func() // lists the tasks that are not sound
 	store   string
-	keys    *live.Keyboard // nil if keys are not read
+	keys    *terminal.Keyboard // nil if keys are not read
 	mu      sync.Mutex
 }
 
@@ -72,12 +72,12 @@ func (d *display) introduce(models []string) {
 // Show implements [session.Display].
 func (d *display) Show(ctx context.Context, run session.Live) {
 	view := d.view()
-	if t, ok := view.(*live.Terminal); ok && d.keys != nil {
+	if t, ok := view.(*terminal.Terminal); ok && d.keys != nil {
 		t.Footer(shortHelp)
 		go listen(ctx, d.keys, d.store, t, run)
 		defer d.keys.Restore()
 	}
-	live.Run(ctx, run.Progress, view, d.interval)
+	terminal.Run(ctx, run.Progress, view, d.interval)
 }
 
 // Stopping implements [session.Display].
@@ -113,16 +113,16 @@ func (d *display) object(fields any) {
 	fmt.Fprintf(d.process.out, "%s\n", b)
 }
 
-func (d *display) view() live.View {
+func (d *display) view() terminal.View {
 	switch d.mode {
 	case "live":
-		return live.NewTerminal(d.process.err)
+		return terminal.New(d.process.err)
 	case "json":
-		return &live.JSON{W: d.process.out}
+		return &terminal.JSON{W: d.process.out}
 	case "none":
-		return live.None{}
+		return terminal.None{}
 	}
-	return &live.Plain{W: d}
+	return &terminal.Plain{W: d}
 }
 
 // interval returns the time to the next snapshot. A long run prints plain lines less often, to

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // Help texts about keys, for the last line of the live view.
@@ -18,18 +18,18 @@ const (
 )
 
 // openKeyboard returns nil unless the input is a terminal that this process may read from.
-func openKeyboard(in io.Reader) *live.Keyboard {
+func openKeyboard(in io.Reader) *terminal.Keyboard {
 	f, ok := in.(*os.File)
 	if !ok || !isTerminal(f) {
 		return nil
 	}
-	return live.NewKeyboard(int(f.Fd()))
+	return terminal.NewKeyboard(int(f.Fd()))
 }
 
 // listen carries out the orders of the keys until ctx ends. Changes are the orders of `assay ctl`,
 // so they are logged in the store.
 func listen(
-	ctx context.Context, k *live.Keyboard, store string, view *live.Terminal, run session.Live,
+	ctx context.Context, k *terminal.Keyboard, store string, view *terminal.Terminal, run session.Live,
 ) {
 	help := false
 	for ctx.Err() == nil {
@@ -85,7 +85,7 @@ func scaleLimits(ctx context.Context, store string, factor float64) error {
 }
 
 // scaled returns the limits of a lane times a factor, changed by one at least.
-func scaled(l live.LaneState, factor float64) map[assay.Bucket]int {
+func scaled(l terminal.LaneState, factor float64) map[assay.Bucket]int {
 	limits := make(map[assay.Bucket]int)
 	for _, b := range []assay.Bucket{
 		assay.Concurrency, assay.RequestsPerSecond, assay.Requests,

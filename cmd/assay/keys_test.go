@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // A pty is a pseudo terminal with a program on it.
@@ -114,7 +114,7 @@ func TestKeysControlRun(t *testing.T) {
 			experiment := file(t, dir, "k.yaml", "name: k\nmodels: [sim/optimal]\n"+
 				"variants: [optimal]\ntasks_per_type: 40\n")
 			p := startOnTerminal(t, "run", experiment, "--store", path, "--sim-latency", "400ms")
-			state := func() (s live.Progress) {
+			state := func() (s terminal.Progress) {
 				r := call(t, nil, "ctl", "status", "--json", "--store", path)
 				_ = json.Unmarshal([]byte(r.out), &s) // the run may not have begun
 				return s
@@ -132,7 +132,7 @@ func TestKeysControlRun(t *testing.T) {
 	}
 }
 
-func changeByKeys(t *testing.T, p *pty, state func() live.Progress) {
+func changeByKeys(t *testing.T, p *pty, state func() terminal.Progress) {
 	t.Helper()
 	p.press(t, "?")
 	waitFor(t, func() bool { return strings.Contains(p.text(), "p pause or resume") })

@@ -18,8 +18,8 @@ import (
 
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // A turnstile remembers when requests arrive at an endpoint.
@@ -75,7 +75,7 @@ func ended(over chan struct{}) bool {
 }
 
 // stateOf returns how the run on a store stands, or the zero value if there is none.
-func stateOf(t *testing.T, db string) (p live.Progress) {
+func stateOf(t *testing.T, db string) (p terminal.Progress) {
 	t.Helper()
 	if r := call(t, nil, "ctl", "status", "--store", db, "--json"); r.code == 0 {
 		if err := json.Unmarshal([]byte(r.out), &p); err != nil {

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
 // liveState asks a run that is working for its state. It returns nil if the run does not answer,
 // for example because it works on another machine.
-func liveState(ctx context.Context, path string, run assay.RunID) *live.Progress {
+func liveState(ctx context.Context, path string, run assay.RunID) *terminal.Progress {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r, err := session.Send(ctx, path, session.Order{Do: "status"})
@@ -25,12 +25,12 @@ func liveState(ctx context.Context, path string, run assay.RunID) *live.Progress
 }
 
 // writeLive prints the figures of a run that is working, as its own view shows them.
-func writeLive(p *process, s *live.Progress) {
+func writeLive(p *process, s *terminal.Progress) {
 	if s == nil {
 		return
 	}
 	var b strings.Builder
-	view := live.Plain{W: &b}
+	view := terminal.Plain{W: &b}
 	progress := *s
 	progress.Notes = nil
 	view.Show(progress)
@@ -42,12 +42,12 @@ func writeLive(p *process, s *live.Progress) {
 // watchRun shows the run that works on a store until it ends. On a terminal it redraws the run's
 // view, and elsewhere it prints a line when a count has changed.
 func watchRun(ctx context.Context, p *process, db *store.DB, path string) error {
-	var view live.View = &live.Plain{W: p.out}
+	var view terminal.View = &terminal.Plain{W: p.out}
 	redraws := p.terminal.Width > 0
 	if redraws {
-		view = live.NewTerminal(p.out)
+		view = terminal.New(p.out)
 	}
-	var last live.Progress
+	var last terminal.Progress
 	var shown progressKey
 	defer func() {
 		if redraws {
@@ -85,7 +85,7 @@ type progressKey struct {
 	stopping, paused              bool
 }
 
-func keyOf(s *live.Progress) progressKey {
+func keyOf(s *terminal.Progress) progressKey {
 	return progressKey{
 		s.Done, s.Parked, s.Skipped, len(s.Attention), s.Stopping, !s.PausedSince.IsZero(),
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // A coordinator is a run that lets workers carry out its attempts.
@@ -286,10 +286,10 @@ func coordinateSlow(t *testing.T, latency string) *coordinator {
 func (c *coordinator) waitForTrials(t *testing.T, worker string, n int) {
 	t.Helper()
 	waitFor(t, func() bool {
-		var state live.Progress
+		var state terminal.Progress
 		r := call(t, nil, "ctl", "status", "--json", "--store", c.store) // before it can be asked, too
 		return r.code == 0 && json.Unmarshal([]byte(r.out), &state) == nil &&
-			slices.ContainsFunc(state.Workers, func(w live.Worker) bool {
+			slices.ContainsFunc(state.Workers, func(w terminal.Worker) bool {
 				return w.Name == worker && len(w.Trials) == n
 			})
 	})
@@ -389,9 +389,9 @@ func TestDrainedWorker(t *testing.T) {
 	db := c.store
 	drained, says := c.worker(t, "--name", "drained", "--slots", "3")
 	c.worker(t, "--name", "stays", "--slots", "20")
-	var state live.Progress
+	var state terminal.Progress
 	waitFor(t, func() bool {
-		state = live.Progress{}
+		state = terminal.Progress{}
 		r := call(t, nil, "ctl", "status", "--json", "--store", db) // fails until the run can be asked
 		return json.Unmarshal([]byte(r.out), &state) == nil && len(state.Workers) == 2 &&
 			len(state.Workers[0].Trials) == 3 && len(state.Workers[1].Trials) == 20

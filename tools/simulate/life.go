@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -145,7 +145,7 @@ func (l *life) billed(usd float64) {
 	l.dearest = max(l.dearest, usd)
 }
 
-func (l *life) sees(p *live.Progress) {
+func (l *life) sees(p *terminal.Progress) {
 	n := 0
 	for _, m := range p.Models {
 		n += m.InFlight

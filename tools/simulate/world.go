@@ -20,8 +20,8 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/protocol"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -436,7 +436,7 @@ func (w *world) settled(a *assay.Attempt) {
 }
 
 // checkProgress checks what a display shows.
-func (w *world) checkProgress(p *live.Progress) {
+func (w *world) checkProgress(p *terminal.Progress) {
 	if p.Left != nil && p.Left.Seconds < 0 {
 		w.violated("the time left is %v s", p.Left.Seconds)
 	}

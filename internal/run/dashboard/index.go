@@ -11,7 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -203,7 +203,7 @@ func (x *index) follow(ctx context.Context, db *store.DB) error {
 
 // readJournal counts the attempts that runs have left unfinished, if there may be others than before.
 // A run knows its own.
-func (x *index) readJournal(ctx context.Context, db *store.DB, run *live.Progress) error {
+func (x *index) readJournal(ctx context.Context, db *store.DB, run *terminal.Progress) error {
 	if run != nil {
 		x.locked(func() { x.recount.Begun(nil) })
 		x.journalAt = time.Time{}

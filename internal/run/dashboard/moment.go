@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -34,7 +34,7 @@ type moment struct {
 	// OneModel is true if the experiment has a single model.
 	OneModel bool
 	// Run is nil if no run works on the experiment.
-	Run     *live.Progress
+	Run     *terminal.Progress
 	Flights []session.Flight
 	Strips  []session.LaneStrip
 	// Headline has the lines with which the report begins, if no run works.
@@ -57,8 +57,8 @@ type moment struct {
 // A laneLine describes one lane.
 type laneLine struct {
 	Model, Lane string
-	State       *live.LaneState // nil if no run is working
-	Waiting     int             // requests of its models
+	State       *terminal.LaneState // nil if no run is working
+	Waiting     int                 // requests of its models
 	Strip       session.LaneStrip
 	Lost        float64 // share of the strip that was not used
 	Closed      string

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // Sentence answers the first question of an operator: will the run end well, and does it need
@@ -78,7 +78,7 @@ func (m *moment) State() string {
 
 // A need is something that somebody has to look at.
 type need struct {
-	live.Attention
+	terminal.Attention
 	// Link leads to the trials, or is empty.
 	Link string
 }
@@ -134,7 +134,7 @@ func (m *moment) OldestFlights() []session.Flight { return m.Flights[:min(12, le
 // run itself, or the problems that the latest run left behind.
 func (m *moment) Attention() (all []need) {
 	add := func(link, cause string, trials int, text string) {
-		a := live.Attention{}
+		a := terminal.Attention{}
 		a.Cause, a.Trials, a.Text = cause, trials, text
 		all = append(all, need{a, link})
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // orders lists the orders that a viewer may give to a run.
@@ -122,7 +122,7 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 }
 
 // matched returns the lanes that an order is for, with their models.
-func (m *moment) matched(o session.Order) (lanes []live.LaneState, models []string, all int) {
+func (m *moment) matched(o session.Order) (lanes []terminal.LaneState, models []string, all int) {
 	if m.Run == nil {
 		return nil, nil, 0
 	}

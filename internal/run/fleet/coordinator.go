@@ -11,7 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 const (
@@ -321,14 +321,14 @@ func (d *Coordinator) Drain(name string) {
 }
 
 // Workers returns the workers, by name.
-func (d *Coordinator) Workers() []live.Worker {
+func (d *Coordinator) Workers() []terminal.Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]live.Worker, 0, len(d.workers))
+	all := make([]terminal.Worker, 0, len(d.workers))
 	place := make(map[string]int)
 	for id, m := range d.workers {
 		place[id] = len(all)
-		all = append(all, live.Worker{
+		all = append(all, terminal.Worker{
 			Name: m.Name, Slots: m.Slots, Trials: []assay.TrialID{}, Done: m.done,
 			Leaving: m.draining || m.leaving, Lost: m.gone, Since: m.since, Seen: m.seen,
 		})
@@ -343,7 +343,7 @@ func (d *Coordinator) Workers() []live.Worker {
 		slices.Sort(all[i].Trials)
 		all[i].InFlight = len(all[i].Trials)
 	}
-	slices.SortFunc(all, func(a, b live.Worker) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b terminal.Worker) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 

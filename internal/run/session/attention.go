@@ -11,10 +11,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
-// Causes of a [live.Attention].
+// Causes of a [terminal.Attention].
 const (
 	CauseClosed  = "closed"  // a model or a lane cannot serve any more
 	CauseParked  = "parked"  // trials were given up after faults
@@ -31,9 +31,9 @@ const (
 
 // attention lists everything that needs the user's attention, most trials at stake first. All
 // views show this list.
-func (s *Session) attention(p *live.Progress) (all []live.Attention) {
-	all = []live.Attention{}
-	add := func(a ...live.Attention) { all = append(all, a...) }
+func (s *Session) attention(p *terminal.Progress) (all []terminal.Attention) {
+	all = []terminal.Attention{}
+	add := func(a ...terminal.Attention) { all = append(all, a...) }
 	add(s.closedOrPaused(p)...)
 	add(s.troubles.parkedByReason()...)
 	add(s.budgetAlarm(p)...)
@@ -47,29 +47,29 @@ func (s *Session) attention(p *live.Progress) (all []live.Attention) {
 		}
 	}
 	add(s.troubles.others()...)
-	slices.SortStableFunc(all, func(a, b live.Attention) int { return b.Trials - a.Trials })
+	slices.SortStableFunc(all, func(a, b terminal.Attention) int { return b.Trials - a.Trials })
 	for i := range all {
-		all[i].Text = live.OneLine(all[i].Text)
+		all[i].Text = terminal.OneLine(all[i].Text)
 	}
 	return all
 }
 
-func alarm(cause string, trials int, mend, format string, args ...any) live.Attention {
-	return live.Attention{
+func alarm(cause string, trials int, mend, format string, args ...any) terminal.Attention {
+	return terminal.Attention{
 		Cause: cause, Trials: trials, Text: fmt.Sprintf(format, args...), Mend: mend,
 	}
 }
 
 // mendable returns an alarm with the order that mends it.
-func mendable(a live.Attention, do string, names ...string) live.Attention {
-	a.Order = &live.Remedy{Do: do, Names: names}
+func mendable(a terminal.Attention, do string, names ...string) terminal.Attention {
+	a.Order = &terminal.Remedy{Do: do, Names: names}
 	a.Mend = a.Order.String()
 	return a
 }
 
 // closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake unless
 // one of its lanes can work.
-func (s *Session) closedOrPaused(p *live.Progress) (all []live.Attention) {
+func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention) {
 	paused := make(map[string]int) // the trials at stake, by lane
 	listed := make(map[string]bool)
 	for _, m := range p.Models {
@@ -116,15 +116,15 @@ func lostLane(l lane.Status) string {
 }
 
 // workerAlarm warns that there is no worker to take attempts.
-func (s *Session) workerAlarm(p *live.Progress) []live.Attention {
+func (s *Session) workerAlarm(p *terminal.Progress) []terminal.Attention {
 	if s.coordinator == nil || s.coordinator.Slots() > 0 || p.Pending == 0 || p.Stopping {
 		return nil
 	}
-	return []live.Attention{alarm(CauseWorkers, p.Pending, "start assay worker as the run says",
+	return []terminal.Attention{alarm(CauseWorkers, p.Pending, "start assay worker as the run says",
 		"no worker takes attempts")}
 }
 
-func pausedLanes(trials map[string]int) (all []live.Attention) {
+func pausedLanes(trials map[string]int) (all []terminal.Attention) {
 	if len(trials) == 0 {
 		return nil
 	}
@@ -138,12 +138,12 @@ func pausedLanes(trials map[string]int) (all []live.Attention) {
 		text = fmt.Sprintf("%d lanes", len(names))
 	}
 	a := alarm(CausePaused, sum, "", "paused by the user: %s", text)
-	return []live.Attention{mendable(a, "resume", names...)}
+	return []terminal.Attention{mendable(a, "resume", names...)}
 }
 
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
 // stays.
-func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
+func (s *Session) budgetAlarm(p *terminal.Progress) []terminal.Attention {
 	ran := p.Done - s.doneBefore
 	if ran <= 0 || p.Pending == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 	if spent == "" {
 		return nil
 	}
-	return []live.Attention{alarm(CauseBudget, short,
+	return []terminal.Attention{alarm(CauseBudget, short,
 		"raise the budget in the experiment file and run it again",
 		"the budget does not last: %s are spent after %d trials", spent, ran)}
 }
@@ -160,13 +160,13 @@ func (s *Session) budgetAlarm(p *live.Progress) []live.Attention {
 // scarceDisk is how many bytes a disk should have left.
 const scarceDisk = 512 << 20
 
-func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
+func (s *Session) diskAlarm(p *terminal.Progress) []terminal.Attention {
 	dir := filepath.Dir(s.options.Store)
 	free, ok := freeDisk(dir)
 	if !ok || free >= scarceDisk {
 		return nil
 	}
-	return []live.Attention{alarm(CauseDisk, p.Pending, "free space on that disk",
+	return []terminal.Attention{alarm(CauseDisk, p.Pending, "free space on that disk",
 		"only %d MB are free on the disk of %s", free>>20, s.options.Store)}
 }
 
@@ -174,12 +174,12 @@ func (s *Session) diskAlarm(p *live.Progress) []live.Attention {
 const lockedAfter = 5 * time.Second
 
 // lockAlarm warns that another program has locked the store.
-func (s *Session) lockAlarm(p *live.Progress, now time.Time) []live.Attention {
+func (s *Session) lockAlarm(p *terminal.Progress, now time.Time) []terminal.Attention {
 	text := s.lockText(now)
 	if text == "" {
 		return nil
 	}
-	return []live.Attention{alarm(CauseLocked, p.Pending, "close that program", "%s", text)}
+	return []terminal.Attention{alarm(CauseLocked, p.Pending, "close that program", "%s", text)}
 }
 
 // lockText describes that another program has locked the store for a while, or returns "".
@@ -196,11 +196,11 @@ func (s *Session) lockText(now time.Time) string {
 }
 
 // stallAlarm explains why no request has ended for a while.
-func (s *Session) stallAlarm(p *live.Progress) []live.Attention {
+func (s *Session) stallAlarm(p *terminal.Progress) []terminal.Attention {
 	idle := s.meter.idle(time.Now())
 	if !p.PausedSince.IsZero() || idle < stallAfter || p.Pending == 0 {
 		return nil
 	}
-	return []live.Attention{alarm(CauseStalled, p.Pending,
+	return []terminal.Attention{alarm(CauseStalled, p.Pending,
 		"wait, or pause the lane that hangs", "%s", s.stall(time.Now(), idle))}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // refusing is a provider that refuses every key.
@@ -75,7 +75,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 		budgets plan.Budgets
 		rules   plan.StopRules
 		trouble func(t *testing.T, s *Session)
-		want    []live.Attention
+		want    []terminal.Attention
 	}{
 		{"nothing", plan.Budgets{}, plan.StopRules{}, func(*testing.T, *Session) {}, nil},
 		{
@@ -85,7 +85,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			func(t *testing.T, s *Session) {
 				_, _ = s.pools.ByModel["m"].Chat(t.Context(), &assay.Request{})
 			},
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseClosed, Trials: 100,
 				Text: "lane closed: gw/K/m: auth: HTTP 401: no such key", Mend: runAgain,
 			}},
@@ -104,7 +104,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 					Kind: engine.Requeued, Model: "m", Trial: &trial, WasParked: true,
 				})
 			},
-			[]live.Attention{
+			[]terminal.Attention{
 				{
 					Cause: CauseParked, Trials: 2, Mend: "assay ctl requeue m",
 					Text: "parked trials of m after faults of kind server: the words of server",
@@ -125,7 +125,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CausePaused, Trials: 100, Mend: "assay ctl resume gw/K/m",
 				Text: "paused by the user: gw/K/m",
 			}},
@@ -140,7 +140,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 				s.stopper.Spend(&assay.Trial{Cell: assay.Cell{Model: "m"}}, assay.Usage{}, 4, assay.Lost{}) // leaves room for 30 of 180
 			},
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseBudget, Trials: 150,
 				Text: "the budget does not last: $4.00 of $10 are spent after 20 trials",
 				Mend: "raise the budget in the experiment file and run it again",
@@ -151,7 +151,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.Budgets{},
 			plan.StopRules{},
 			func(_ *testing.T, _ *Session) { time.Sleep(61 * time.Second) },
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
 				Text: "no request has finished for 1m1s: results are being saved or tasks read, " +
 					"because no request is in flight or waiting",
@@ -168,7 +168,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 				time.Sleep(61 * time.Second)
 			},
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
 				Text: "no request has finished for 1m1s: n: 3 agents are starting",
 			}},
@@ -178,7 +178,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.Budgets{},
 			plan.StopRules{},
 			func(_ *testing.T, s *Session) { s.fault(engine.Faulted, assay.Harness, "a", "m") },
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseHarness, Trials: 1, Text: "attempts ended with an error of Assay: 1",
 				Mend: "report it with the log of the run",
 			}},
@@ -196,7 +196,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				s.flights.does("a", Saving)
 				time.Sleep(25 * time.Second)
 			},
-			[]live.Attention{{
+			[]terminal.Attention{{
 				Cause: CauseLocked, Trials: 200, Mend: "close that program",
 				Text: "another program, such as sqlite3, a database browser or a backup, has locked " +
 					"assay.db for 25s (`fuser assay.db` names it); the run keeps 1 result in memory until it " +
@@ -213,7 +213,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 				s.troubles.settings["n: temperature is 1 instead of 0"] = 2
 			},
-			[]live.Attention{
+			[]terminal.Attention{
 				{
 					Cause: CauseStopped, Trials: 95,
 					Text: "m stopped early: 5 of 5 outcomes made no valid call, more than 50 %",

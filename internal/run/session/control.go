@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -40,7 +40,7 @@ type Reply struct {
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Run is the answer to status.
-	Run *live.Progress `json:"run,omitempty"`
+	Run *terminal.Progress `json:"run,omitempty"`
 	// Effect is the answer to an order that was only to be previewed.
 	Effect *Effect `json:"effect,omitempty"`
 	// Flights and Strips are the answers to flights and strips.

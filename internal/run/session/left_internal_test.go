@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // TestLeftIsThePlansUntilRepliesCome checks where the announced end of a run comes from: the plan,
@@ -29,9 +29,9 @@ func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
 				Range: job.Range{Low: 10, High: 6000, Unknown: "the endpoint's speed is unknown"},
 			},
 		}})
-		left := func() *live.TimeLeft { return s.progress().Left }
+		left := func() *terminal.TimeLeft { return s.progress().Left }
 		time.Sleep(14 * time.Second)
-		want := &live.TimeLeft{Seconds: 2986, High: 5986, Basis: "plan"}
+		want := &terminal.TimeLeft{Seconds: 2986, High: 5986, Basis: "plan"}
 		if diff := cmp.Diff(want, left()); diff != "" {
 			t.Errorf("after 14 s (-want +got):\n%s", diff)
 		}
@@ -109,13 +109,13 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 func TestLeftKnowsWaits(t *testing.T) {
 	t.Parallel()
 	forecast := job.Forecast{Models: []job.ModelForecast{{Model: "m", Trials: 100, Requests: 200, Wall: 3}}}
-	begin := func(t *testing.T, p assay.Provider, l lane.Limits) (*Session, func() *live.TimeLeft) {
+	begin := func(t *testing.T, p assay.Provider, l lane.Limits) (*Session, func() *terminal.TimeLeft) {
 		s := troubled(t, silent{}, silent{}, plan.Budgets{}, plan.StopRules{})
 		s.pools.ByModel["m"] = lane.NewPool("m", []lane.Config{{
 			Name: "gw/K/m", Provider: p, Orders: "m", Limits: l,
 		}}, lane.Options{Request: time.Hour, Observe: s.observe})
 		s.outlook.expect(forecast)
-		return s, func() *live.TimeLeft { return s.progress().Models[0].Left }
+		return s, func() *terminal.TimeLeft { return s.progress().Models[0].Left }
 	}
 	t.Run("an announced minute", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // Usage adds up the requests of a run.
@@ -122,7 +122,7 @@ const maxNotes = 50
 // note adds a note unless it is already there. Its text may come from an endpoint, so it becomes
 // one line without control characters.
 func (m *meter) note(text string) {
-	text = live.OneLine(text)
+	text = terminal.OneLine(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -142,14 +142,14 @@ func (m *meter) stop() {
 }
 
 // progress returns a copy of the counts.
-func (m *meter) progress() live.Progress {
+func (m *meter) progress() terminal.Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	elapsed := time.Since(m.start)
-	p := live.Progress{
+	p := terminal.Progress{
 		Elapsed: elapsed.Seconds(), Stopping: m.stopping, Tokens: m.Tokens, Cost: m.Cost,
 		UserTokens: m.UserTokens, UserCost: m.UserCost, Unpriced: slices.Clone(m.Unpriced),
-		Notes: slices.Clone(m.notes), Models: []live.ModelState{},
+		Notes: slices.Clone(m.notes), Models: []terminal.ModelState{},
 	}
 	return p
 }
@@ -201,13 +201,13 @@ func (m *meter) lostShare(lanes []lane.Status) float64 {
 
 // rate returns a model's rate of full success with the interval that a report has. It is nil if no
 // trial is done.
-func (m *meter) rate(of live.ModelState) *live.Success {
+func (m *meter) rate(of terminal.ModelState) *terminal.Success {
 	if of.Done == 0 {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &live.Success{
+	return &terminal.Success{
 		Rate:     float64(of.Full) / float64(of.Done),
 		Interval: m.success.Rate(of.Model).Interval,
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // An Observer follows a run, for other programs. The run's goroutines call it, so all its methods
@@ -24,7 +24,7 @@ type Observer interface {
 
 // Live lets a display or an observer read a run, and show notes to its user.
 type Live struct {
-	Progress func() live.Progress
+	Progress func() terminal.Progress
 	Lanes    func() []LaneReading
 	Note     func(text string)
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // observer remembers everything that it is shown.
@@ -19,7 +19,7 @@ type observer struct {
 	requests int
 	episodes []session.Episode
 	ended    *session.Summary
-	last     live.Progress
+	last     terminal.Progress
 	lanes    []session.LaneReading
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // An outlook estimates how long a run still takes, first by the forecast and then by the pace of
@@ -106,7 +106,7 @@ type poolWork struct {
 
 // complete adds the forecast and the time that each model still takes. Models that share lanes are
 // done together.
-func (o *outlook) complete(progress *live.Progress) {
+func (o *outlook) complete(progress *terminal.Progress) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	progress.Forecast, progress.ForecastRange = o.forecast.Wall, o.forecast.Range
@@ -142,7 +142,7 @@ func (o *outlook) complete(progress *live.Progress) {
 }
 
 // left returns the time that the models that share lanes still take, or nil if it is unknown.
-func (o *outlook) left(p *lane.Pool, w *poolWork) *live.TimeLeft {
+func (o *outlook) left(p *lane.Pool, w *poolWork) *terminal.TimeLeft {
 	pace := o.paces[p]
 	if pace == nil {
 		return nil
@@ -154,13 +154,13 @@ func (o *outlook) left(p *lane.Pool, w *poolWork) *live.TimeLeft {
 	if left <= 0 {
 		return nil
 	}
-	return &live.TimeLeft{Seconds: max(left, w.wait, w.daily).Seconds(), Basis: live.ByPace}
+	return &terminal.TimeLeft{Seconds: max(left, w.wait, w.daily).Seconds(), Basis: terminal.ByPace}
 }
 
 // planned returns the time left in the latest forecast of the models that share lanes. It returns nil once
 // the run takes longer than that. After a wait, the work that is pending takes its share of the
 // forecast.
-func (o *outlook) planned(p *lane.Pool, w *poolWork) *live.TimeLeft {
+func (o *outlook) planned(p *lane.Pool, w *poolWork) *terminal.TimeLeft {
 	var wall, low, high float64
 	trials := 0
 	forecast, since := &o.forecast, o.started
@@ -182,7 +182,7 @@ func (o *outlook) planned(p *lane.Pool, w *poolWork) *live.TimeLeft {
 		}
 		return left
 	}
-	l := &live.TimeLeft{Seconds: left(wall), Basis: live.ByPlan}
+	l := &terminal.TimeLeft{Seconds: left(wall), Basis: terminal.ByPlan}
 	if high > wall { // the endpoint is unknown, so the run may go on
 		l.Seconds, l.Low, l.High = cmp.Or(left(wall), left(high)), left(low), left(high)
 	}

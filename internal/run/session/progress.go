@@ -1,9 +1,9 @@
 package session
 
-import "github.com/assay-eval/assay/internal/run/live"
+import "github.com/assay-eval/assay/internal/run/terminal"
 
 // progress returns how the run stands now.
-func (s *Session) progress() live.Progress {
+func (s *Session) progress() terminal.Progress {
 	p := s.meter.progress()
 	p.Run, p.Experiment, p.Budget = s.id, s.Experiment.Name, s.stopper.Budgets()
 	s.tally.Begun(s.begun(true))
@@ -22,14 +22,14 @@ func (s *Session) progress() live.Progress {
 }
 
 // modelState returns how a model and its lanes and agents stand.
-func (s *Session) modelState(model string) live.ModelState {
-	m := live.ModelState{Model: model, Lanes: []live.LaneState{}, Closed: s.tally.Closed(model)}
+func (s *Session) modelState(model string) terminal.ModelState {
+	m := terminal.ModelState{Model: model, Lanes: []terminal.LaneState{}, Closed: s.tally.Closed(model)}
 	m.Standing = s.tally.Standing(model)
 	m.Requests, m.TokensPerMinute = s.meter.requests(model)
 	lanes, waiting := s.pools.ByModel[model].Status()
 	m.Waiting = waiting.Requests
 	for _, l := range lanes {
-		m.Lanes = append(m.Lanes, live.LaneState{
+		m.Lanes = append(m.Lanes, terminal.LaneState{
 			Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Found: l.Found,
 			Waits: l.Waits, Words: l.Words, Paused: l.Held,
 		})

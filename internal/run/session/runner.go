@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/fleet"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/task/environment"
 )
 
@@ -120,7 +120,7 @@ func (s *Session) drain(_ context.Context, o Order) (string, error) {
 	}
 	known := s.coordinator.Workers()
 	for _, name := range o.Names {
-		if !slices.ContainsFunc(known, func(w live.Worker) bool { return w.Name == name }) {
+		if !slices.ContainsFunc(known, func(w terminal.Worker) bool { return w.Name == name }) {
 			return "", fmt.Errorf("no worker is called %s\nhint: `assay ctl status` lists them", name)
 		}
 	}

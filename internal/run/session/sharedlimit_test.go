@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -22,13 +22,13 @@ type watcher struct {
 	recorder
 	store string
 	shown string
-	state *live.Progress
+	state *terminal.Progress
 }
 
 func (w *watcher) Show(ctx context.Context, run session.Live) {
 	for ctx.Err() == nil && w.state == nil {
 		var view strings.Builder
-		(&live.Plain{W: &view}).Show(run.Progress())
+		(&terminal.Plain{W: &view}).Show(run.Progress())
 		if !strings.Contains(view.String(), " starting") {
 			time.Sleep(time.Millisecond)
 			continue

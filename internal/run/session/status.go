@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/query"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -29,8 +29,8 @@ type Status struct {
 	// does not.
 	Working bool `json:"working"`
 	// Live is the answer of a run that is working. StatusOf does not ask for it.
-	Live *live.Progress `json:"live,omitempty"`
-	Runs int            `json:"runs"`
+	Live *terminal.Progress `json:"live,omitempty"`
+	Runs int                `json:"runs"`
 	// Killed counts the runs that neither work nor wrote their end.
 	Killed int `json:"killed_runs,omitempty"`
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
@@ -188,7 +188,7 @@ func (s *Status) sum() {
 
 // Follow replaces the counts by those of a run that works on the whole experiment, so that both say
 // the same. A run with a limit, or of chosen trials, has counts of its own.
-func (s *Status) Follow(run *live.Progress) {
+func (s *Status) Follow(run *terminal.Progress) {
 	s.Live = run
 	if run == nil || run.Planned != s.Planned {
 		return

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // troubles count the problems of attempts.
@@ -85,7 +85,7 @@ func (t *troubles) setting(what string) (first bool) {
 }
 
 // parkedByReason has an entry for each model and kind of fault.
-func (t *troubles) parkedByReason() (all []live.Attention) {
+func (t *troubles) parkedByReason() (all []terminal.Attention) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	byName := func(a, b parking) int {
@@ -111,7 +111,7 @@ func (t *troubles) parkedByReason() (all []live.Attention) {
 }
 
 // others lists our own errors, and settings that were not used as asked.
-func (t *troubles) others() (all []live.Attention) {
+func (t *troubles) others() (all []terminal.Attention) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ownErrors > 0 {

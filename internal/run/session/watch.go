@@ -9,7 +9,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // stallAfter is the time without a finished request after which a note explains the stall. The wait
@@ -68,7 +68,7 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 		case why != "":
 			parts = append(parts, fmt.Sprintf("trials of %s wait for the %s", model, why))
 		}
-		if agents := live.AgentsAre(s.agentStates(model)); agents != "" {
+		if agents := terminal.AgentsAre(s.agentStates(model)); agents != "" {
 			parts = append(parts, model+": "+agents)
 		}
 	}

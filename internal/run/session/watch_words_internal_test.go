@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // busy is an endpoint that refuses every request and asks for a minute of patience.
@@ -44,7 +44,7 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 			t.Errorf("the live view has the wait %q", got)
 		}
 		var plain strings.Builder
-		(&live.Plain{W: &plain}).Show(progress)
+		(&terminal.Plain{W: &plain}).Show(progress)
 		if !strings.Contains(plain.String(), words) {
 			t.Errorf("the plain view lacks %q: %s", words, plain.String())
 		}

@@ -18,27 +18,27 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // progress describes a run with two models, one of them an agent.
-func progress() live.Progress {
-	return live.Progress{
-		Models: []live.ModelState{
-			{Model: "m", Counts: live.Counts{Standing: job.Standing{
+func progress() terminal.Progress {
+	return terminal.Progress{
+		Models: []terminal.ModelState{
+			{Model: "m", Counts: terminal.Counts{Standing: job.Standing{
 				Trials:   job.Trials{Planned: 10, Done: 4, Parked: 1, Pending: 5},
 				InFlight: 2, Full: 3,
 			}}},
 			{
-				Model: "robot", Counts: live.Counts{Standing: job.Standing{
+				Model: "robot", Counts: terminal.Counts{Standing: job.Standing{
 					Trials: job.Trials{Planned: 10, Skipped: 10},
 				}},
 				Agents: map[assay.AgentState]int{assay.AgentAsking: 7},
 			},
 		},
-		Attention: []live.Attention{{Cause: "closed", Trials: 5}, {Cause: "closed", Trials: 6}},
+		Attention: []terminal.Attention{{Cause: "closed", Trials: 5}, {Cause: "closed", Trials: 6}},
 	}
 }
 

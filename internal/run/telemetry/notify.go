@@ -17,8 +17,8 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 const (
@@ -45,10 +45,10 @@ type Message struct {
 	job.Trials
 	Cost float64 `json:"cost_usd"`
 	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
-	Unpriced  []string         `json:"unpriced,omitempty"`
-	Attention []live.Attention `json:"attention"`
-	Stopped   bool             `json:"stopped"` // by a signal
-	Error     string           `json:"error,omitempty"`
+	Unpriced  []string             `json:"unpriced,omitempty"`
+	Attention []terminal.Attention `json:"attention"`
+	Stopped   bool                 `json:"stopped"` // by a signal
+	Error     string               `json:"error,omitempty"`
 }
 
 // A Notifier posts a message to a webhook when a run ends or needs somebody.
@@ -160,7 +160,7 @@ func (n *Notifier) look(ctx context.Context) {
 
 // isNew reports whether there is news since the latest messages. A pause by the user needs no
 // message.
-func (n *Notifier) isNew(all []live.Attention, now time.Time) bool {
+func (n *Notifier) isNew(all []terminal.Attention, now time.Time) bool {
 	entries, found := make(map[string]int), false
 	for _, a := range all {
 		if a.Cause != session.CausePaused {
@@ -179,7 +179,7 @@ func (n *Notifier) isNew(all []live.Attention, now time.Time) bool {
 }
 
 // attention returns the message about everything that needs attention.
-func (n *Notifier) attention(s live.Progress) Message {
+func (n *Notifier) attention(s terminal.Progress) Message {
 	m := n.message("attention", s)
 	m.Text = fmt.Sprintf("%s needs attention: %d of %d trials done", m.Experiment, m.Done, m.Planned)
 	return m.withAlarms()
@@ -213,7 +213,7 @@ func (n *Notifier) last(sum *session.Summary) Message {
 	return m.withAlarms()
 }
 
-func (n *Notifier) message(event string, s live.Progress) Message {
+func (n *Notifier) message(event string, s terminal.Progress) Message {
 	return Message{
 		Event: event, Experiment: n.start.Experiment, Run: n.start.Run, At: time.Now().UTC(),
 		Trials: s.Trials, Cost: s.Cost, Unpriced: s.Unpriced, Attention: s.Attention,

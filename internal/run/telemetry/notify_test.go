@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/experiment/job"
-	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/telemetry"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // A webhook answers each request with the next status, the last one again and again. Status 0
@@ -53,7 +53,7 @@ func (w *webhook) RoundTrip(r *http.Request) (*http.Response, error) {
 // troubles is the state of a run that may change.
 type troubles struct {
 	mu    sync.Mutex
-	state live.Progress
+	state terminal.Progress
 	notes []string
 }
 
@@ -62,7 +62,7 @@ func (s *troubles) set(causes ...string) {
 	defer s.mu.Unlock()
 	s.state.Attention = nil
 	for _, c := range causes {
-		s.state.Attention = append(s.state.Attention, live.Attention{
+		s.state.Attention = append(s.state.Attention, terminal.Attention{
 			Cause: c, Text: "it is " + c, Trials: 7, Mend: "mend <it> & go",
 		})
 	}
@@ -70,7 +70,7 @@ func (s *troubles) set(causes ...string) {
 
 func (s *troubles) live() session.Live {
 	return session.Live{
-		Progress: func() live.Progress {
+		Progress: func() terminal.Progress {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.state

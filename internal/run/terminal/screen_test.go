@@ -1,4 +1,4 @@
-package live_test
+package terminal_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package live
+package terminal
 
 import (
 	"encoding/json"
@@ -65,7 +65,7 @@ func (j *JSON) Close(last Progress) { j.Show(last) }
 func (j *JSON) write(object any) {
 	b, err := json.Marshal(object)
 	if err != nil {
-		panic("live: " + err.Error())
+		panic("terminal: " + err.Error())
 	}
 	_, _ = fmt.Fprintf(j.W, "%s\n", b)
 }

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !freebsd
 
-package live
+package terminal
 
 // A Keyboard does not exist here, so a run reads no keys.
 type Keyboard struct{}

@@ -1,4 +1,4 @@
-package live
+package terminal
 
 import "golang.org/x/sys/unix"
 

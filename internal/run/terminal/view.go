@@ -1,6 +1,6 @@
-// Package live shows the progress of a run on a terminal, as plain lines or as JSON. A slow view shows
+// Package terminal shows the progress of a run on a terminal, as plain lines or as JSON. A slow view shows
 // it less often, and cannot slow the run down.
-package live
+package terminal
 
 import (
 	"context"

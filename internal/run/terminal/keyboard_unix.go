@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package live
+package terminal
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package live
+package terminal
 
 import (
 	"io"
@@ -20,9 +20,9 @@ type Terminal struct {
 // The size assumed for a terminal that does not report its own.
 const defaultWidth, defaultHeight = 80, 24
 
-// NewTerminal returns a view that uses the screen below the cursor. It does not
+// New returns a view that uses the screen below the cursor. It does not
 // check whether w is a terminal.
-func NewTerminal(w io.Writer) *Terminal {
+func New(w io.Writer) *Terminal {
 	t := &Terminal{
 		program: tea.NewProgram(screen{width: defaultWidth, height: defaultHeight},
 			tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(10),

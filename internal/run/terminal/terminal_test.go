@@ -1,4 +1,4 @@
-package live_test
+package terminal_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"gotest.tools/v3/golden"
 )
 
@@ -33,13 +33,13 @@ func plain(text string) string {
 }
 
 // crowd returns progress of many models, a third of which are done.
-func crowd(n int) live.Progress {
-	s := live.Progress{Elapsed: 60, Notes: []string{"one", "two"}}
+func crowd(n int) terminal.Progress {
+	s := terminal.Progress{Elapsed: 60, Notes: []string{"one", "two"}}
 	for i := range n {
-		m := live.ModelState{Model: fmt.Sprintf("model-%02d", i), Counts: counts(10, 10, 0, 0)}
+		m := terminal.ModelState{Model: fmt.Sprintf("model-%02d", i), Counts: counts(10, 10, 0, 0)}
 		if i%3 > 0 {
 			m.Counts = counts(10, i%10, 0, 1)
-			m.Left = &live.TimeLeft{Seconds: 60, Basis: live.ByPace}
+			m.Left = &terminal.TimeLeft{Seconds: 60, Basis: terminal.ByPace}
 		}
 		s.Models = append(s.Models, m)
 	}
@@ -52,7 +52,7 @@ func TestDraw(t *testing.T) {
 	for _, width := range []int{0, 200, 120, 80, 40} {
 		for i, s := range story() {
 			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s",
-				i, width, plain(live.Draw(s, width, 24)))
+				i, width, plain(terminal.Draw(s, width, 24)))
 		}
 	}
 	golden.Assert(t, b.String(), "draw.txt")
@@ -62,13 +62,13 @@ func TestDrawManyModels(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, height := range []int{0, 18, 17, 12, 7, 3} {
-		fmt.Fprintf(&b, "== height %d\n%s", height, plain(live.Draw(crowd(13), 80, height)))
+		fmt.Fprintf(&b, "== height %d\n%s", height, plain(terminal.Draw(crowd(13), 80, height)))
 	}
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
 // paused returns progress of models that an endpoint has asked to wait.
-func paused(n int) live.Progress {
+func paused(n int) terminal.Progress {
 	s := crowd(n)
 	for i := range s.Models {
 		s.Models[i].Retried = map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3}
@@ -84,7 +84,7 @@ func TestDrawQuotesTheEndpoint(t *testing.T) {
 	s := paused(1)
 	want := strings.ReplaceAll(s.Models[0].Waits, " ", "")
 	for _, width := range []int{0, 60, 80, 120, 160, 170, 180, 200} {
-		view := plain(live.Draw(s, width, 24))
+		view := plain(terminal.Draw(s, width, 24))
 		words := strings.Join(strings.Fields(view), "")
 		if strings.Count(words, want) != 1 {
 			t.Errorf("at width %d, the view does not have %s once:\n%s", width, want, view)
@@ -100,16 +100,16 @@ func TestViewsShowAgents(t *testing.T) {
 		assay.AgentCalling: 1, assay.AgentStarting: 2, assay.AgentAsking: 0,
 	}
 	const want = "2 starting, 1 calling"
-	if view := plain(live.Draw(s, 80, 24)); !strings.Contains(view, "agents: model-01 "+want+"\n") {
+	if view := plain(terminal.Draw(s, 80, 24)); !strings.Contains(view, "agents: model-01 "+want+"\n") {
 		t.Errorf("the terminal shows\n%s", view)
 	}
 	var line strings.Builder
-	(&live.Plain{W: &line}).Show(s)
+	(&terminal.Plain{W: &line}).Show(s)
 	if !strings.Contains(line.String(), ", agents: "+want+",") {
 		t.Errorf("the line is %s", line.String())
 	}
 	var object strings.Builder
-	(&live.JSON{W: &object}).Show(s)
+	(&terminal.JSON{W: &object}).Show(s)
 	if n := strings.Count(object.String(), `"agents":{`); n != 1 {
 		t.Errorf("%d models of the object have agents, want 1: %s", n, object.String())
 	}
@@ -130,11 +130,11 @@ func TestViewsSayThatAgentsStart(t *testing.T) {
 		}
 		s.Models[1].Agents[assay.AgentThinking] = tc.thinking
 		var line strings.Builder
-		(&live.Plain{W: &line}).Show(s)
+		(&terminal.Plain{W: &line}).Show(s)
 		if !strings.Contains(line.String(), tc.want) {
 			t.Errorf("%+v: the line is %s", tc, line.String())
 		}
-		says := strings.Contains(plain(live.Draw(s, 80, 24)), "\n3 agents are starting\n")
+		says := strings.Contains(plain(terminal.Draw(s, 80, 24)), "\n3 agents are starting\n")
 		if sentence := tc.requests+tc.thinking == 0; says != sentence {
 			t.Errorf("%+v: the terminal has the sentence: %v, want %v", tc, says, sentence)
 		}
@@ -147,7 +147,7 @@ func TestDrawPaused(t *testing.T) {
 	var b strings.Builder
 	for _, size := range [][2]int{{200, 24}, {120, 24}, {80, 24}, {80, 14}, {80, 8}} {
 		fmt.Fprintf(&b, "== %d × %d\n%s", size[0], size[1],
-			plain(live.Draw(paused(5), size[0], size[1])))
+			plain(terminal.Draw(paused(5), size[0], size[1])))
 	}
 	golden.Assert(t, b.String(), "paused.txt")
 }
@@ -172,7 +172,7 @@ func TestDrawFitsTerminal(t *testing.T) {
 		s.Stopping = rapid.Bool().Draw(t, "stopping")
 		width := rapid.IntRange(1, 250).Draw(t, "width")
 		height := rapid.IntRange(10, 60).Draw(t, "height")
-		lines := strings.Split(live.Draw(s, width, height), "\n")
+		lines := strings.Split(terminal.Draw(s, width, height), "\n")
 		for _, l := range lines {
 			if w := lipgloss.Width(l); w > width {
 				t.Fatalf("a line of %d columns on a terminal of %d: %q", w, width, l)
@@ -203,7 +203,7 @@ func TestTerminalLeavesTheLastFrame(t *testing.T) {
 func checkLastFrame(t *testing.T) {
 	s := newScreen()
 	fmt.Fprintln(s, "before")
-	term := live.NewTerminal(s)
+	term := terminal.New(s)
 	for _, frame := range append(story(), crowd(9), crowd(19), crowd(30)) {
 		term.Show(frame)
 		time.Sleep(250 * time.Millisecond)
@@ -228,8 +228,8 @@ func checkLastFrame(t *testing.T) {
 	}
 }
 
-func frameLines(s live.Progress) []string {
-	text := strings.TrimRight(plain(live.Draw(s, 80, 24)), "\n")
+func frameLines(s terminal.Progress) []string {
+	text := strings.TrimRight(plain(terminal.Draw(s, 80, 24)), "\n")
 	if text == "" {
 		return nil
 	}
@@ -243,9 +243,9 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
 func TestTerminalLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	tell(live.NewTerminal(&bytes.Buffer{}))
-	tell(live.NewTerminal(broken{}))
-	live.NewTerminal(&bytes.Buffer{}).Close(live.Progress{}) // closed at once
+	tell(terminal.New(&bytes.Buffer{}))
+	tell(terminal.New(broken{}))
+	terminal.New(&bytes.Buffer{}).Close(terminal.Progress{}) // closed at once
 	goleak.VerifyNone(t, before)
 }
 
@@ -255,7 +255,7 @@ func TestTerminalShowsLastProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen()
-		live.NewTerminal(s).Close(crowd(1))
+		terminal.New(s).Close(crowd(1))
 		if diff := cmp.Diff(frameLines(crowd(1)), s.lines()); diff != "" {
 			t.Errorf("screen (-want +got):\n%s", diff)
 		}
@@ -267,8 +267,8 @@ func TestTerminalClearsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen()
-		term := live.NewTerminal(s)
-		for _, frame := range []live.Progress{crowd(2), paused(2), crowd(2), paused(3), crowd(1)} {
+		term := terminal.New(s)
+		for _, frame := range []terminal.Progress{crowd(2), paused(2), crowd(2), paused(3), crowd(1)} {
 			term.Show(frame)
 			time.Sleep(250 * time.Millisecond)
 			synctest.Wait()
@@ -283,7 +283,7 @@ func TestTerminalClearsWaits(t *testing.T) {
 func TestTerminalIsNotQueried(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOME=/", "TERM=xterm-kitty", "WT_SESSION=1", "COLORTERM=truecolor"}
-	got := live.WithoutQueries(env)
+	got := terminal.WithoutQueries(env)
 	want := []string{"HOME=/", "TERM=xterm-256color", "COLORTERM=truecolor", "SSH_TTY=assay"}
 	if diff := cmp.Diff(want, got); diff != "" || env[1] != "TERM=xterm-kitty" {
 		t.Errorf("environment (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package live_test
+package terminal_test
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/stat"
-	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"gotest.tools/v3/golden"
 )
 
 // story returns the progress of a run from start to end.
-func story() []live.Progress {
+func story() []terminal.Progress {
 	notes := []string{
 		"gateway/KEY_0/m: rate_limited (HTTP 429): slow down",
 		"model-b is closed: auth (HTTP 401)",
@@ -30,44 +30,44 @@ func story() []live.Progress {
 		Ended:   map[assay.FaultKind]int{assay.Auth: 3},
 		Retried: map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3},
 	}
-	faulted := func(c live.Counts) live.Counts { c.FaultCount = faults; return c }
-	return []live.Progress{
+	faulted := func(c terminal.Counts) terminal.Counts { c.FaultCount = faults; return c }
+	return []terminal.Progress{
 		{},
-		{Models: []live.ModelState{
+		{Models: []terminal.ModelState{
 			{
 				Model: "model-a", Counts: counts(450, 20, 0, 5),
-				Left: &live.TimeLeft{Seconds: 65 * 60, Basis: live.ByPlan},
+				Left: &terminal.TimeLeft{Seconds: 65 * 60, Basis: terminal.ByPlan},
 			},
 			{
 				Model: "model-b", Counts: counts(450, 0, 0, 0),
-				Left: &live.TimeLeft{Seconds: 60, Basis: live.ByPlan},
+				Left: &terminal.TimeLeft{Seconds: 60, Basis: terminal.ByPlan},
 			},
 		}},
 		{
 			Elapsed: 65,
-			Models: []live.ModelState{
+			Models: []terminal.ModelState{
 				{
 					Model: "model-a", Counts: faulted(succeeded(counts(450, 120, 0, 5), 80, .578, .745)),
 					Requests: 700, TokensPerMinute: 34_567, Lost: .08,
-					Left:  &live.TimeLeft{Seconds: 185, Low: 150, High: 240, Basis: live.ByPace},
+					Left:  &terminal.TimeLeft{Seconds: 185, Low: 150, High: 240, Basis: terminal.ByPace},
 					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
 				{
 					Model: "model-b", Counts: succeeded(counts(450, 449, 0, 1), 449, .992, 1),
 					Requests: 2100, TokensPerMinute: 1_200_000,
-					Left: &live.TimeLeft{Seconds: 1, High: 3, Basis: live.ByPace},
+					Left: &terminal.TimeLeft{Seconds: 1, High: 3, Basis: terminal.ByPace},
 				},
 			},
 			Counts: counts(900, 569, 0, 6),
 			Notes:  notes[:1],
-			Attention: []live.Attention{
+			Attention: []terminal.Attention{
 				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Mend: "mend the key"},
 				{Cause: "setting", Text: "model-a: temperature is 1 instead of 0"},
 			},
 		},
 		{
 			Elapsed: 3*3600 + 5*60,
-			Models: []live.ModelState{
+			Models: []terminal.ModelState{
 				{Model: "model-a", Counts: faulted(counts(450, 447, 3, 0)), Requests: 2400},
 				{
 					Model: "model-b", Counts: counts(450, 449, 0, 0), Requests: 2100,
@@ -81,23 +81,23 @@ func story() []live.Progress {
 }
 
 // counts returns counts in which all other trials are pending.
-func counts(planned, done, parked, inFlight int) live.Counts {
-	return live.Counts{Standing: job.Standing{InFlight: inFlight, Trials: job.Trials{
+func counts(planned, done, parked, inFlight int) terminal.Counts {
+	return terminal.Counts{Standing: job.Standing{InFlight: inFlight, Trials: job.Trials{
 		Planned: planned, Done: done, Parked: parked, Pending: planned - done - parked,
 	}}}
 }
 
 // succeeded returns counts with full successes and the interval of their rate.
-func succeeded(c live.Counts, full int, low, high float64) live.Counts {
+func succeeded(c terminal.Counts, full int, low, high float64) terminal.Counts {
 	c.Full = full
-	c.Success = &live.Success{
+	c.Success = &terminal.Success{
 		Rate: float64(full) / float64(c.Done), Interval: stat.Interval{Low: low, High: high},
 	}
 	return c
 }
 
 // tell plays the story and then closes the view with its last progress.
-func tell(v live.View) {
+func tell(v terminal.View) {
 	for _, s := range story() {
 		v.Show(s)
 	}
@@ -107,14 +107,14 @@ func tell(v live.View) {
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	tell(&live.Plain{W: &b})
+	tell(&terminal.Plain{W: &b})
 	golden.Assert(t, b.String(), "plain.txt")
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	tell(&live.JSON{W: &b})
+	tell(&terminal.JSON{W: &b})
 	golden.Assert(t, b.String(), "json.txt")
 
 	names := map[string][]string{
@@ -167,22 +167,22 @@ func namesOf(object map[string]any, optional []string) []string {
 // recorder is a view that records when it was called.
 type recorder struct {
 	shown []float64
-	last  *live.Progress
+	last  *terminal.Progress
 }
 
-func (r *recorder) Show(s live.Progress)  { r.shown = append(r.shown, s.Elapsed) }
-func (r *recorder) Close(s live.Progress) { r.last = &s }
+func (r *recorder) Show(s terminal.Progress)  { r.shown = append(r.shown, s.Elapsed) }
+func (r *recorder) Close(s terminal.Progress) { r.last = &s }
 
 func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		progress := func() live.Progress { return live.Progress{Elapsed: time.Since(began).Seconds()} }
+		progress := func() terminal.Progress { return terminal.Progress{Elapsed: time.Since(began).Seconds()} }
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(9500*time.Millisecond, cancel)
 		r := &recorder{}
 		every := func(elapsed time.Duration) time.Duration { return max(time.Second, elapsed) }
-		live.Run(ctx, progress, r, every)
+		terminal.Run(ctx, progress, r, every)
 		want := []float64{0, 1, 2, 4, 8}
 		if diff := cmp.Diff(want, r.shown); diff != "" {
 			t.Errorf("shown at (-want +got):\n%s", diff)
@@ -209,7 +209,7 @@ func TestRunEndsIfViewIsStuck(t *testing.T) {
 		w := make(stuck)
 		defer close(w)
 		start := time.Now()
-		live.Run(ctx, func() live.Progress { return live.Progress{} }, &live.Plain{W: w},
+		terminal.Run(ctx, func() terminal.Progress { return terminal.Progress{} }, &terminal.Plain{W: w},
 			func(time.Duration) time.Duration { return time.Second })
 		if took := time.Since(start); took != 65*time.Second {
 			t.Errorf("Run took %v, want a minute plus the close timeout", took)
@@ -223,8 +223,8 @@ func TestEndOfUnknownEndpointIsARange(t *testing.T) {
 	for low, want := range map[float64]string{
 		60: "1m00s to 2h00m left by the plan", 0: "up to 2h00m left by the plan",
 	} {
-		left := &live.TimeLeft{Seconds: 3600, Low: low, High: 7200, Basis: live.ByPlan}
-		p := live.Progress{Models: []live.ModelState{{Counts: counts(9, 0, 0, 0), Left: left}}}
+		left := &terminal.TimeLeft{Seconds: 3600, Low: low, High: 7200, Basis: terminal.ByPlan}
+		p := terminal.Progress{Models: []terminal.ModelState{{Counts: counts(9, 0, 0, 0), Left: left}}}
 		if got := p.EndText(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

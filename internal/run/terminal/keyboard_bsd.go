@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-package live
+package terminal
 
 import "golang.org/x/sys/unix"
 

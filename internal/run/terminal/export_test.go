@@ -1,4 +1,4 @@
-package live
+package terminal
 
 // Draw renders progress as a terminal shows it, with styles.
 var Draw = draw
