@@ -17,7 +17,9 @@ type Recount struct {
 	trials []iter.Seq[assay.Trial] // of each model
 	keep   func(*assay.Trial) bool
 	cells  []assay.Cell
-	tasks  []assay.TaskID
+	// asked has the sampling of each cell's trials.
+	asked []assay.Sampling
+	tasks []assay.TaskID
 	// known has a place for each planned trial, once there is an attempt. It may hold millions.
 	known map[[16]byte]place
 }
@@ -120,10 +122,11 @@ func (r *Recount) index() {
 			for t := range trials {
 				key, kept := trialKey(t.ID), r.keep(&t)
 				mu.Lock()
-				r.known[key] = place{
-					cell: number(cells, &r.cells, t.Cell), task: number(tasks, &r.tasks, t.Task),
-					at: at, kept: kept,
+				cell := number(cells, &r.cells, t.Cell)
+				if int(cell) == len(r.asked) {
+					r.asked = append(r.asked, t.Sampling)
 				}
+				r.known[key] = place{cell: cell, task: number(tasks, &r.tasks, t.Task), at: at, kept: kept}
 				mu.Unlock()
 				at++
 			}
@@ -163,7 +166,7 @@ func (r *Recount) Add(a *assay.Attempt) bool {
 		return false
 	}
 	counted, first := *a, !p.settled
-	counted.Cell = r.cells[p.cell]
+	counted.Cell, counted.Sampling = r.cells[p.cell], r.asked[p.cell]
 	if a.Settles() && !a.OnlyCosts() && first {
 		p.settled, p.full = true, a.Level == assay.FullSuccess
 		r.known[key] = p

@@ -87,6 +87,57 @@ func spentOn(a *assay.Attempt) Spent {
 	}
 }
 
+// A RunCount counts what the attempts of one run came to. Interrupted ones are left out.
+type RunCount struct {
+	// Outcomes and Faults count the attempts that ended in either.
+	Outcomes map[assay.Level]int
+	Faults   map[assay.FaultKind]int
+	// OtherSettings counts the attempts in which the endpoint reported another setting than was asked.
+	OtherSettings map[string]int
+}
+
+// NewRunCount returns a count of no attempts.
+func NewRunCount() *RunCount {
+	return &RunCount{make(map[assay.Level]int), make(map[assay.FaultKind]int), make(map[string]int)}
+}
+
+func (c *RunCount) count(a *assay.Attempt) {
+	if a.Settles() {
+		c.Outcomes[a.Level]++
+	} else {
+		c.Faults[a.FaultKind]++
+	}
+	for _, what := range a.Unlike() {
+		c.OtherSettings[a.Model+": "+what]++
+	}
+}
+
+// Add adds the counts of other attempts.
+func (c *RunCount) Add(o *RunCount) {
+	addTo(c.Outcomes, o.Outcomes)
+	addTo(c.Faults, o.Faults)
+	addTo(c.OtherSettings, o.OtherSettings)
+}
+
+func addTo[K comparable](sum, more map[K]int) {
+	for key, n := range more {
+		sum[key] += n
+	}
+}
+
+// Settled returns the number of attempts that ended in outcomes.
+func (c *RunCount) Settled() int { return total(c.Outcomes) }
+
+// Faulted returns the number of attempts that ended in faults.
+func (c *RunCount) Faulted() int { return total(c.Faults) }
+
+func total[K comparable](by map[K]int) (sum int) {
+	for _, n := range by {
+		sum += n
+	}
+	return sum
+}
+
 // A Tally is the only place that counts how an experiment stands. A run feeds it with what happens,
 // and other processes with what the store holds; both then say the same. It is safe for concurrent
 // use.
@@ -103,6 +154,7 @@ type Tally struct {
 
 type modelCount struct {
 	Standing // without its trials
+	runs     map[assay.RunID]*RunCount
 	closed   string
 }
 
@@ -116,7 +168,18 @@ type parking struct {
 	assay.Cell
 	run    assay.RunID
 	at     time.Time
+	kind   assay.FaultKind
 	reason string
+}
+
+// A Parked counts the trials of a model that the latest run gave up after faults of one kind, by the
+// words of the faults. Latest has those of the latest one.
+type Parked struct {
+	Model   string
+	Kind    assay.FaultKind
+	Trials  int
+	Reasons map[string]int
+	Latest  string
 }
 
 // NewTally returns a tally of planned trials, of which none is done. The stopper judges the outcomes.
@@ -140,7 +203,7 @@ func (t *Tally) cell(c assay.Cell) *cellCount {
 
 func (t *Tally) model(name string) *modelCount {
 	if t.models[name] == nil {
-		t.models[name] = new(modelCount)
+		t.models[name] = &modelCount{runs: make(map[assay.RunID]*RunCount)}
 	}
 	return t.models[name]
 }
@@ -189,6 +252,10 @@ func (t *Tally) countLocked(a *assay.Attempt, first bool) (stops []Stop) {
 		return nil
 	}
 	m.FaultCount.Add(a)
+	if m.runs[a.Run] == nil {
+		m.runs[a.Run] = NewRunCount()
+	}
+	m.runs[a.Run].count(a)
 	t.unparkLocked(a.ID)
 	switch {
 	case a.Settles() && first:
@@ -202,7 +269,7 @@ func (t *Tally) countLocked(a *assay.Attempt, first bool) (stops []Stop) {
 		return t.rules.Outcome(a.Cell, a.Level, a.Callless())
 	case a.Parked && first:
 		reason, _, _ := strings.Cut(a.FaultDetail, "\n")
-		t.parked[a.ID] = parking{a.Cell, a.Run, a.FinishedAt, reason}
+		t.parked[a.ID] = parking{a.Cell, a.Run, a.FinishedAt, a.FaultKind, reason}
 		c.parked[a.Run]++
 	}
 	return nil
@@ -325,16 +392,68 @@ func (t *Tally) Stops() []Stop {
 	return stops
 }
 
-// ParkedFor counts the parked trials by the reason, except for those of some models.
-func (t *Tally) ParkedFor(except ...string) map[string]int {
+// InRun returns what the attempts of the latest run at the trials of a model came to.
+func (t *Tally) InRun(model string) *RunCount { return t.inRuns(model, false) }
+
+// InRuns returns what the attempts of all runs at the trials of a model came to.
+func (t *Tally) InRuns(model string) *RunCount { return t.inRuns(model, true) }
+
+func (t *Tally) inRuns(model string, all bool) *RunCount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reasons := make(map[string]int)
-	for _, p := range t.parked {
-		if p.run == t.run && t.rules.stopOf(p.Cell) == nil && !slices.Contains(except, p.Model) {
-			reasons[p.reason]++
+	sum := NewRunCount()
+	for run, c := range t.model(model).runs {
+		if all || run == t.run {
+			sum.Add(c)
 		}
 	}
+	return sum
+}
+
+// Parked lists the trials that are parked after faults, by model and kind of fault.
+func (t *Tally) Parked() (all []Parked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	type key struct {
+		model string
+		kind  assay.FaultKind
+	}
+	groups, latest := make(map[key]*Parked), make(map[key]parking)
+	for _, p := range t.parked {
+		if p.run != t.run || t.rules.stopOf(p.Cell) != nil {
+			continue
+		}
+		k := key{p.Model, p.kind}
+		g := groups[k]
+		if g == nil {
+			g = &Parked{Model: p.Model, Kind: p.kind, Reasons: make(map[string]int)}
+			groups[k] = g
+		}
+		g.Trials++
+		g.Reasons[p.reason]++
+		if l := latest[k]; cmp.Or(p.at.Compare(l.at), cmp.Compare(p.reason, l.reason)) > 0 {
+			g.Latest, latest[k] = p.reason, p
+		}
+	}
+	for _, g := range groups {
+		all = append(all, *g)
+	}
+	slices.SortFunc(all, func(a, b Parked) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// ParkedFor counts the parked trials by the reason, except for those of some models.
+func (t *Tally) ParkedFor(except ...string) map[string]int {
+	reasons := make(map[string]int)
+	for _, p := range t.Parked() {
+		if !slices.Contains(except, p.Model) {
+			addTo(reasons, p.Reasons)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for name, m := range t.models {
 		if rest := t.trialsLocked(name).Pending - m.InFlight; m.closed != "" && rest > 0 && !slices.Contains(except, name) {
 			reasons[m.closed] += rest

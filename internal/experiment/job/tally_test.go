@@ -63,7 +63,8 @@ func (w *world) save(t *rapid.T, trial assay.Trial) {
 	w.now = w.now.Add(time.Second)
 	a := assay.Attempt{Trial: trial, Run: w.run, FinishedAt: w.now, InputTokens: 3, CostUSD: .01}
 	a.Retried = map[assay.FaultKind]int{assay.RateLimited: rapid.IntRange(0, 2).Draw(t, "retried")}
-	switch rapid.SampledFrom([]string{"failure", "failure", "full", "partial", "fault", "parked", "paid"}).Draw(t, "end") {
+	a.Reported = rapid.SampledFrom([]string{"", "effort=high", "effort=low"}).Draw(t, "reported")
+	switch rapid.SampledFrom([]string{"failure", "failure", "full", "partial", "fault", "harness", "parked", "paid"}).Draw(t, "end") {
 	case "full":
 		a.Level = assay.FullSuccess
 	case "partial":
@@ -72,8 +73,11 @@ func (w *world) save(t *rapid.T, trial assay.Trial) {
 		a.Level = assay.Failure
 	case "fault":
 		a.FaultKind = assay.Timeout
+	case "harness":
+		a.FaultKind = assay.Harness
 	case "parked":
-		a.FaultKind, a.Parked, a.FaultDetail = assay.Server, true, "it broke\nin two lines"
+		why := rapid.SampledFrom([]string{"it broke", "it broke again"}).Draw(t, "why")
+		a.FaultKind, a.Parked, a.FaultDetail = assay.Server, true, why+"\nin two lines"
 		w.parked[a.ID] = true
 	case "paid":
 		a.FaultKind = assay.Interrupted
@@ -104,7 +108,7 @@ func TestTallyOfARunIsThatOfItsStore(t *testing.T) {
 		}
 		for i := range rapid.IntRange(1, 60).Draw(t, "trials") {
 			c := cell(fmt.Sprint("m", i%2), fmt.Sprint("v", i%3))
-			w.trials = append(w.trials, assay.Trial{ID: assay.TrialID(fmt.Sprintf("%032x", i+1)), Cell: c})
+			w.trials = append(w.trials, assay.Trial{ID: assay.TrialID(fmt.Sprintf("%032x", i+1)), Cell: c, Setting: assay.Setting{Sampling: assay.Sampling{Effort: "high"}}})
 		}
 		w.begin()
 		for range rapid.IntRange(1, 150).Draw(t, "events") {
@@ -169,8 +173,21 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("%s: the states do not add up: %+v", m, s)
 		}
 		skipped += s.Skipped
-		if diff := cmp.Diff(s, stored.Standing(m)); diff != "" && len(w.flying) == 0 {
+		if len(w.flying) > 0 {
+			continue
+		}
+		if diff := cmp.Diff(s, stored.Standing(m)); diff != "" {
 			t.Fatalf("%s (-run +store):\n%s", m, diff)
+		}
+		if diff := cmp.Diff(w.live.InRun(m), stored.InRun(m)); diff != "" {
+			t.Fatalf("%s in the run (-run +store):\n%s", m, diff)
+		}
+		all := stored.InRuns(m)
+		if diff := cmp.Diff(w.live.InRuns(m), all); diff != "" {
+			t.Fatalf("%s in all runs (-run +store):\n%s", m, diff)
+		}
+		if all.Settled() != s.Done || all.Outcomes[assay.FullSuccess] != s.Full || all.Faulted() != s.Attempts() {
+			t.Fatalf("%s: %+v in all runs, but %+v", m, all, s)
 		}
 	}
 	for _, s := range w.live.Stops() {
@@ -184,6 +201,9 @@ func (w *world) check(t *rapid.T) {
 	}
 	if diff := cmp.Diff(w.live.Stops(), stored.Stops()); diff != "" {
 		t.Fatalf("stops (-run +store):\n%s", diff)
+	}
+	if diff := cmp.Diff(w.live.Parked(), stored.Parked()); diff != "" {
+		t.Fatalf("parked (-run +store):\n%s", diff)
 	}
 	parked := 0
 	for _, n := range stored.ParkedFor() {

@@ -267,11 +267,8 @@ func (s *Session) event(e engine.Event) {
 		if s.coordinator != nil {
 			s.coordinator.Conclude(e.Trial.ID)
 		}
-	case engine.Parked:
-		s.troubles.park(e.Attempt, s.scripted(e.Attempt.FaultKind))
 	case engine.Requeued:
 		s.tally.Unpark(e.Trial.ID)
-		s.troubles.requeue(e.Trial.ID)
 	case engine.ModelClosed:
 		s.tally.Close(e.Model, e.Err.Error())
 		s.note(e.Model + " is closed: " + e.Err.Error())
@@ -283,9 +280,6 @@ func (s *Session) event(e engine.Event) {
 		s.starters.ended(a)
 		s.noteDeviations(a)
 		s.noteOtherSettings(a)
-		if a.FaultKind == assay.Harness {
-			s.troubles.ownError()
-		}
 	}
 }
 
@@ -321,12 +315,12 @@ func (s *Session) noteDeviations(a *assay.Attempt) {
 	}
 }
 
-// noteOtherSettings counts the settings that an endpoint reports to have used instead of the
-// requested ones, and informs the user once.
+// noteOtherSettings informs the user once that an endpoint reports to have used another setting than
+// the requested one.
 func (s *Session) noteOtherSettings(a *assay.Attempt) {
 	for _, d := range a.Unlike() {
 		d = a.Model + ": " + d
-		if s.troubles.setting(d) {
+		if !s.knows(d) {
 			s.note(d + ", according to the endpoint")
 		}
 	}

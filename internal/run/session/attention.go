@@ -35,7 +35,7 @@ func (s *Session) attention(p *terminal.Progress) (all []terminal.Attention) {
 	all = []terminal.Attention{}
 	add := func(a ...terminal.Attention) { all = append(all, a...) }
 	add(s.closedOrPaused(p)...)
-	add(s.troubles.parkedByReason()...)
+	add(s.parkedAlarms()...)
 	add(s.budgetAlarm(p)...)
 	add(s.diskAlarm(p)...)
 	add(s.lockAlarm(p, time.Now())...)
@@ -46,7 +46,7 @@ func (s *Session) attention(p *terminal.Progress) (all []terminal.Attention) {
 			add(alarm(CauseStopped, stop.Skipped, "", "%s", stop))
 		}
 	}
-	add(s.troubles.others()...)
+	add(s.runAlarms()...)
 	slices.SortStableFunc(all, func(a, b terminal.Attention) int { return b.Trials - a.Trials })
 	for i := range all {
 		all[i].Text = terminal.OneLine(all[i].Text)
@@ -144,7 +144,7 @@ func pausedLanes(trials map[string]int) (all []terminal.Attention) {
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
 // stays.
 func (s *Session) budgetAlarm(p *terminal.Progress) []terminal.Attention {
-	ran := p.Done - s.doneBefore
+	ran := s.inRun().Settled()
 	if ran <= 0 || p.Pending == 0 {
 		return nil
 	}
@@ -155,6 +155,36 @@ func (s *Session) budgetAlarm(p *terminal.Progress) []terminal.Attention {
 	return []terminal.Attention{alarm(CauseBudget, short,
 		"raise the budget in the experiment file and run it again",
 		"the budget does not last: %s are spent after %d trials", spent, ran)}
+}
+
+// parkedAlarms has an entry for each model and kind of fault.
+func (s *Session) parkedAlarms() (all []terminal.Attention) {
+	for _, p := range s.tally.Parked() {
+		do := "correct the script, then run again"
+		if p.Kind == assay.AgentEnded {
+			do = "`assay check` shows what the agent prints; correct it, then run again"
+		}
+		a := alarm(CauseParked, p.Trials, do, "parked trials of %s after faults of kind %s: %.200s",
+			p.Model, p.Kind, withoutKind(p.Latest, p.Kind))
+		if p.Kind != assay.AgentEnded && !s.scripted(p.Kind) { // these would break again
+			a = mendable(a, "requeue", p.Model)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// runAlarms lists our own errors, and settings that were not used as asked.
+func (s *Session) runAlarms() (all []terminal.Attention) {
+	run := s.inRun()
+	if n := run.Faults[assay.Harness]; n > 0 {
+		all = append(all, alarm(CauseHarness, n, "report it with the log of the run",
+			"attempts ended with an error of Assay: %d", n))
+	}
+	for _, what := range slices.Sorted(maps.Keys(run.OtherSettings)) {
+		all = append(all, alarm(CauseSetting, run.OtherSettings[what], "", "%s, according to the endpoint", what))
+	}
+	return all
 }
 
 // scarceDisk is how many bytes a disk should have left.

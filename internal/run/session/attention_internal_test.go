@@ -211,7 +211,11 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				for range 5 {
 					s.outcome(failure("m")) // which makes no call
 				}
-				s.troubles.settings["n: temperature is 1 instead of 0"] = 2
+				for range 2 {
+					a := failure("n")
+					a.Sampling.Effort, a.Reported = "high", "effort=low"
+					s.outcome(a)
+				}
 			},
 			[]terminal.Attention{
 				{
@@ -220,7 +224,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				},
 				{
 					Cause: CauseSetting, Trials: 2,
-					Text: "n: temperature is 1 instead of 0, according to the endpoint",
+					Text: "n: effort low instead of high, according to the endpoint",
 				},
 			},
 		},

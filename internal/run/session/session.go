@@ -104,7 +104,6 @@ type Session struct {
 	db           *store.DB
 	tally        *job.Tally
 	leftOut      map[string]*places // by model
-	doneBefore   int
 	pools        *job.Pools
 	coordinator  *fleet.Coordinator // nil without workers
 	sharedLimits sharedLimits       // for the engine's goroutine
@@ -129,7 +128,6 @@ type Session struct {
 	strips   strips
 	still    *engine.StillWatch
 	outlook  *outlook
-	troubles *troubles
 	starters *starters
 	unsaved  atomic.Int32 // attempts that could not be saved
 	journal  *store.Journal
@@ -164,8 +162,8 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		tasks:   library.NewCache(j.Library),
 		meter:   newMeter(now), outlook: &outlook{started: now, pools: pools},
 		strips:   strips{step: 1},
-		troubles: newTroubles(), starters: newStarters(pools.Agents),
-		log: slog.New(slog.DiscardHandler), journal: new(store.Journal), // until the run has begun
+		starters: newStarters(pools.Agents),
+		log:      slog.New(slog.DiscardHandler), journal: new(store.Journal), // until the run has begun
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
 	}
@@ -202,7 +200,6 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		return nil, err
 	}
 	pending, before := s.unsettled()
-	s.doneBefore = before.Done
 	if s.easy, err = s.MeantEasy(ctx, db); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -41,7 +42,8 @@ type Status struct {
 	Unread int `json:"unread,omitempty"`
 	// Closed has the models and lanes that the latest run closed, with the reason.
 	Closed map[string]string `json:"closed"`
-	// OtherSettings adds up the counts in the summaries of all runs.
+	// OtherSettings counts the attempts of all runs in which an endpoint reported another setting than
+	// was asked.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
 	// Stillness comes from the summary of the latest run.
 	Stillness string `json:"stillness,omitempty"`
@@ -108,15 +110,6 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		OtherSettings: make(map[string]int), Closed: last.Closed, Stillness: last.Stillness,
 		Stopped: []job.Stop{}, Models: []ModelStatus{}, Coverage: []Coverage{},
 	}
-	for _, r := range runs.All {
-		sum, err := SummaryOf(r)
-		if err != nil {
-			return s, err
-		}
-		for what, n := range sum.OtherSettings {
-			s.OtherSettings[what] += n
-		}
-	}
 	for _, stop := range count.Stops() {
 		if stop.Skipped > 0 {
 			s.Stopped = append(s.Stopped, stop)
@@ -124,6 +117,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	}
 	for _, name := range j.Experiment.Models {
 		s.Models = append(s.Models, ModelStatus{name, count.Standing(name)})
+		maps.Copy(s.OtherSettings, count.InRuns(name).OtherSettings)
 	}
 	s.sum()
 	s.cover(count.Cells(), query.Design(ctx, j).Compare)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -185,18 +186,18 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	closeModels(s.tally, s.Experiment.Models, closed)
 	_, trials := s.unsettled()
 
-	// The run has ended, so the meter and troubles do not change any more.
-	wall := time.Since(s.started)
+	// The run has ended, so the meter does not change any more.
+	wall, inRun := time.Since(s.started), s.inRun()
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
-		Trials: trials, Settled: ran.Settled, Faulted: ran.Faulted,
+		Trials: trials, Settled: inRun.Settled(), Faulted: inRun.Faulted(),
 		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
 		Resumed: s.resumed.Resumed, Begun: job.BegunBy(s.begun(false)...), Wall: wall.Seconds(),
 		Stopped: ran.Stopped, Cancelled: ran.Cancelled, NotRun: ran.Skipped,
 		StoppedEarly: s.tally.Stops(), Closed: closed,
 		Exhausted: s.stopper.Exhausted(),
 		GivenUp:   givenUp, ParkedFor: s.tally.ParkedFor(givenUp...),
-		OtherSettings: s.troubles.settings, BrokenScripts: slices.Sorted(maps.Keys(s.troubles.broken)),
+		OtherSettings: inRun.OtherSettings, BrokenScripts: s.brokenScripts(),
 		Stillness: s.still.String(),
 		Lanes:     lanes, Least: s.least().Seconds(),
 		ForecastWall: s.outlook.forecast.Wall, Forecast: s.outlook.forecast.Models,
@@ -204,6 +205,32 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Speeds:        s.modelSpeeds(wall),
 	}
 	return sum
+}
+
+// inRun returns what the attempts of the run have come to.
+func (s *Session) inRun() *job.RunCount {
+	sum := job.NewRunCount()
+	for _, m := range s.Experiment.Models {
+		sum.Add(s.tally.InRun(m))
+	}
+	return sum
+}
+
+func (s *Session) brokenScripts() []string {
+	broken := make(map[string]bool)
+	for _, p := range s.tally.Parked() {
+		for reason := range p.Reasons {
+			if s.scripted(p.Kind) {
+				broken[withoutKind(reason, p.Kind)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(broken))
+}
+
+// withoutKind returns the words of a fault, whose kind is named elsewhere.
+func withoutKind(reason string, kind assay.FaultKind) string {
+	return strings.TrimPrefix(reason, string(kind)+": ")
 }
 
 func (s *Session) laneSpeeds() []LaneSpeed {
