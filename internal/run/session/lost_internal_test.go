@@ -72,7 +72,7 @@ func TestInterruptedRequestIsNoFault(t *testing.T) {
 		if f := assay.AsFault(err); f == nil || f.Kind != assay.Interrupted || m.Requests != 1 {
 			t.Fatalf("%v after %d requests, want an interrupted one", err, m.Requests)
 		}
-		if n := s.meter.RequestFaults; len(n) > 0 || m.Lost != 1 {
+		if n := s.meter.usage().RequestFaults; len(n) > 0 || m.Lost != 1 {
 			t.Errorf("faults %v, lost %v; want none, and all of the time", n, m.Lost)
 		}
 	})

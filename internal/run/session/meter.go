@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,36 +28,40 @@ type Usage struct {
 	Unpriced []string `json:"unpriced,omitempty"`
 }
 
-// A meter counts the events of a run. It is safe for concurrent use.
+// LaneUse adds up the requests of a run for a model on a lane.
+type LaneUse struct {
+	Model, Lane string
+	Requests    int
+	// Faults counts the failed requests, without interrupted ones.
+	Faults map[assay.FaultKind]int
+	assay.Usage
+	Cost float64
+	// The simulated user's part of both.
+	UserTokens int
+	UserCost   float64
+
+	replied, lost time.Duration // spent on requests with and without a reply
+}
+
+// A meter counts the requests of a run, and what the user is told. It is safe for concurrent use.
 type meter struct {
 	start time.Time
 
-	mu sync.Mutex // guards the fields below
-	Usage
-	models   map[string]*gauge
+	mu       sync.Mutex // guards the fields below
+	lanes    []*LaneUse
+	rates    map[string]*tokenRate // by model
 	stopping bool
 	notes    []string
 	success  report.Progress
 	longest  time.Duration        // working time of an episode
 	latest   time.Time            // end of the latest request, or the start of the run
-	replied  map[string]time.Time // by model
-	spent    map[string]spending  // by lane
+	answered map[string]time.Time // by model
 }
-
-// A gauge counts the requests for one model.
-type gauge struct {
-	requests int
-	tokens   tokenRate
-}
-
-// A spending is the time that a lane spent on requests with and without a reply.
-type spending struct{ replied, lost time.Duration }
 
 func newMeter(start time.Time) *meter {
 	return &meter{
-		start: start, models: make(map[string]*gauge),
-		Usage: Usage{RequestFaults: make(map[assay.FaultKind]int)}, latest: start,
-		replied: make(map[string]time.Time), spent: make(map[string]spending),
+		start: start, latest: start,
+		rates: make(map[string]*tokenRate), answered: make(map[string]time.Time),
 	}
 }
 
@@ -86,34 +91,71 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.latest = time.Now()
-	m.Requests++
-	m.Cost = assay.RoundUSD(m.Cost + x.Cost)
-	m.Tokens += x.Usage.Total()
+	u := m.laneLocked(x.Model, x.Lane)
+	u.Requests++
+	u.Usage = u.Add(x.Usage)
+	u.Cost = assay.RoundUSD(u.Cost + x.Cost)
 	if x.User {
-		m.UserTokens += x.Usage.Total()
-		m.UserCost = assay.RoundUSD(m.UserCost + x.Cost)
+		u.UserTokens += x.Usage.Total()
+		u.UserCost = assay.RoundUSD(u.UserCost + x.Cost)
 	}
-	if i, known := slices.BinarySearch(m.Unpriced, x.Model); !known && x.Usage.UnpricedTokens > 0 {
-		m.Unpriced = slices.Insert(m.Unpriced, i, x.Model)
-	}
-	spent := m.spent[x.Lane]
-	if x.Fault == nil {
-		spent.replied += x.Took
-		m.replied[x.Model] = m.latest
-	} else {
-		spent.lost += x.Took
-	}
-	m.spent[x.Lane] = spent
 	if kind != "" {
-		m.RequestFaults[kind]++
+		u.Faults[kind]++
 	}
-	g := m.models[x.Model]
-	if g == nil {
-		g = new(gauge)
-		m.models[x.Model] = g
+	if x.Fault == nil {
+		u.replied += x.Took
+		m.answered[x.Model] = m.latest
+	} else {
+		u.lost += x.Took
 	}
-	g.requests++
-	g.tokens.add(m.latest.Sub(m.start), x.Usage.Total())
+	if m.rates[x.Model] == nil {
+		m.rates[x.Model] = new(tokenRate)
+	}
+	m.rates[x.Model].add(m.latest.Sub(m.start), x.Usage.Total())
+}
+
+func (m *meter) laneLocked(model, lane string) *LaneUse {
+	for _, u := range m.lanes {
+		if u.Model == model && u.Lane == lane {
+			return u
+		}
+	}
+	u := &LaneUse{Model: model, Lane: lane, Faults: make(map[assay.FaultKind]int)}
+	m.lanes = append(m.lanes, u)
+	return u
+}
+
+// byLane returns a copy of the counts.
+func (m *meter) byLane() (all []LaneUse) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, u := range m.lanes {
+		c := *u
+		c.Faults = maps.Clone(u.Faults)
+		all = append(all, c)
+	}
+	return all
+}
+
+// usage adds up the requests of all lanes.
+func (m *meter) usage() Usage {
+	sum := Usage{RequestFaults: make(map[assay.FaultKind]int)}
+	for _, u := range m.byLane() {
+		sum.Requests += u.Requests
+		sum.Tokens += u.Total()
+		sum.Cost = assay.RoundUSD(sum.Cost + u.Cost)
+		sum.UserTokens += u.UserTokens
+		sum.UserCost = assay.RoundUSD(sum.UserCost + u.UserCost)
+		for kind, n := range u.Faults {
+			sum.RequestFaults[kind] += n
+		}
+		if u.UnpricedTokens > 0 {
+			sum.Unpriced = append(sum.Unpriced, u.Model)
+		}
+	}
+	slices.Sort(sum.Unpriced)
+	sum.Unpriced = slices.Compact(sum.Unpriced)
+	return sum
 }
 
 // maxNotes is the maximum number of notes in a run.
@@ -143,33 +185,36 @@ func (m *meter) stop() {
 
 // progress returns a copy of the counts.
 func (m *meter) progress() terminal.Progress {
+	u := m.usage()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	elapsed := time.Since(m.start)
-	p := terminal.Progress{
-		Elapsed: elapsed.Seconds(), Stopping: m.stopping, Tokens: m.Tokens, Cost: m.Cost,
-		UserTokens: m.UserTokens, UserCost: m.UserCost, Unpriced: slices.Clone(m.Unpriced),
+	return terminal.Progress{
+		Elapsed: time.Since(m.start).Seconds(), Stopping: m.stopping, Tokens: u.Tokens, Cost: u.Cost,
+		UserTokens: u.UserTokens, UserCost: u.UserCost, Unpriced: u.Unpriced,
 		Notes: slices.Clone(m.notes), Models: []terminal.ModelState{},
 	}
-	return p
 }
 
 // requests returns how many requests for a model have ended, and the tokens that they use in a minute.
 func (m *meter) requests(model string) (n int, tokensPerMinute float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g := m.models[model]
-	if g == nil {
-		return 0, 0
+	for _, u := range m.lanes {
+		if u.Model == model {
+			n += u.Requests
+		}
 	}
-	return g.requests, g.tokens.perMinute(time.Since(m.start))
+	if r := m.rates[model]; r != nil {
+		tokensPerMinute = r.perMinute(time.Since(m.start))
+	}
+	return n, tokensPerMinute
 }
 
 // repliedAt returns when a model replied last, or the zero time.
 func (m *meter) repliedAt(model string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.replied[model]
+	return m.answered[model]
 }
 
 // idle returns the time since the latest request ended.
@@ -179,24 +224,23 @@ func (m *meter) idle(now time.Time) time.Duration {
 	return now.Sub(m.latest)
 }
 
-// lost returns the time that a lane spent on requests that got no reply.
-func (m *meter) lost(lane string) time.Duration {
+// spent returns the time that lanes spent on requests that got a reply, and on others.
+func (m *meter) spent(lanes ...string) (replied, lost time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spent[lane].lost
+	for _, u := range m.lanes {
+		if slices.Contains(lanes, u.Lane) {
+			replied += u.replied
+			lost += u.lost
+		}
+	}
+	return replied, lost
 }
 
-// lostShare returns the share of the lanes' time that produced no reply, as far as requests have
-// ended.
-func (m *meter) lostShare(lanes []lane.Status) float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var sum spending
-	for _, l := range lanes {
-		sum.replied += m.spent[l.Name].replied
-		sum.lost += m.spent[l.Name].lost
-	}
-	return share(sum.lost, sum.lost+sum.replied)
+// lost returns the time that a lane spent on requests that got no reply.
+func (m *meter) lost(lane string) time.Duration {
+	_, lost := m.spent(lane)
+	return lost
 }
 
 // rate returns a model's rate of full success with the interval that a report has. It is nil if no

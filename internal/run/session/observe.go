@@ -26,6 +26,8 @@ type Observer interface {
 type Live struct {
 	Progress func() terminal.Progress
 	Lanes    func() []LaneReading
+	// Requests counts the requests that have ended, by model and lane.
+	Requests func() []LaneUse
 	Note     func(text string)
 }
 
@@ -95,7 +97,7 @@ func (f *flights) chats(id assay.TrialID) []Chat {
 }
 
 func (s *Session) live() Live {
-	return Live{Progress: s.progress, Lanes: s.readLanes, Note: s.note}
+	return Live{Progress: s.progress, Lanes: s.readLanes, Requests: s.meter.byLane, Note: s.note}
 }
 
 // readLanes reads all lanes, always in the same order.

@@ -24,11 +24,13 @@ func (s *Session) progress() terminal.Progress {
 // modelState returns how a model and its lanes and agents stand.
 func (s *Session) modelState(model string) terminal.ModelState {
 	m := terminal.ModelState{Model: model, Lanes: []terminal.LaneState{}, Closed: s.tally.Closed(model)}
-	m.Standing = s.tally.Standing(model)
+	m.Standing, m.InRun = s.tally.Standing(model), s.tally.InRun(model)
 	m.Requests, m.TokensPerMinute = s.meter.requests(model)
 	lanes, waiting := s.pools.ByModel[model].Status()
 	m.Waiting = waiting.Requests
+	var names []string
 	for _, l := range lanes {
+		names = append(names, l.Name)
 		m.Lanes = append(m.Lanes, terminal.LaneState{
 			Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Found: l.Found,
 			Waits: l.Waits, Words: l.Words, Paused: l.Held,
@@ -37,7 +39,8 @@ func (s *Session) modelState(model string) terminal.ModelState {
 	if waiting.Requests > 0 {
 		m.Waits = waitText(lanes)
 	}
-	m.Agents, m.Lost = s.agentStates(model), s.meter.lostShare(lanes)
+	replied, lost := s.meter.spent(names...)
+	m.Agents, m.Lost = s.agentStates(model), share(lost, lost+replied) // of requests that have ended
 	m.Success = s.meter.rate(m)
 	return m
 }

@@ -373,9 +373,9 @@ func (s *Session) work(
 	defer endHelp()
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
-		s.options.Display.Show(helpCtx, Live{
-			Progress: s.progress, Lanes: s.readLanes, Note: s.meter.note,
-		})
+		live := s.live()
+		live.Note = s.meter.note
+		s.options.Display.Show(helpCtx, live)
 	})
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })

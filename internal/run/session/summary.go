@@ -191,7 +191,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
 		Trials: trials, Settled: inRun.Settled(), Faulted: inRun.Faulted(),
-		Unsaved: int(s.unsaved.Load()), Usage: s.meter.Usage,
+		Unsaved: int(s.unsaved.Load()), Usage: s.meter.usage(),
 		Resumed: s.resumed.Resumed, Begun: job.BegunBy(s.begun(false)...), Wall: wall.Seconds(),
 		Stopped: ran.Stopped, Cancelled: ran.Cancelled, NotRun: ran.Skipped,
 		StoppedEarly: s.tally.Stops(), Closed: closed,

@@ -22,6 +22,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
 // Metrics serves the counts of a run to Prometheus. Models, lanes and kinds of fault are its only
@@ -32,11 +33,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 	scrapes  *scrapes
 
-	attempts, attemptFaults         *prometheus.CounterVec
-	requests, faults, tokens, costs *prometheus.CounterVec
-	unpriced                        *prometheus.CounterVec
-	took                            *prometheus.HistogramVec
-	saving                          prometheus.Histogram
+	took   *prometheus.HistogramVec
+	saving prometheus.Histogram
 }
 
 // Listen starts to serve metrics at an address such as :9464. Without a host, only this machine
@@ -59,26 +57,9 @@ func Listen(ctx context.Context, addr string) (*Metrics, error) {
 }
 
 func newMetrics() *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		scrapes:  &scrapes{read: make(chan struct{})},
-		attempts: counter("assay_attempts_total",
-			"Attempts on disk, by their level of success or as a fault.", "model", "result"),
-		attemptFaults: counter("assay_attempt_faults_total",
-			"Attempts that ended with a fault, by its kind.", "model", "fault"),
-		requests: counter("assay_requests_total", "Requests that have ended.", "model", "lane"),
-		faults: counter("assay_request_faults_total",
-			"Requests that failed, by the kind of fault.", "model", "lane", "fault"),
-		tokens: counter("assay_tokens_total",
-			"Tokens by kind. The kinds do not overlap, so their sum is the total.",
-			"model", "lane", "kind"),
-		costs: counter("assay_cost_dollars_total",
-			"Cost at the prices of the providers file.", "model", "lane"),
-		unpriced: counter("assay_unpriced_tokens_total",
-			"Tokens of replies with an unknown cost, which the cost leaves out.", "model", "lane"),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "assay_request_duration_seconds", Help: "Time from sending a request to its end.",
 			Buckets: prometheus.ExponentialBuckets(.1, 2, 13),
@@ -89,8 +70,7 @@ func newMetrics() *Metrics {
 			Buckets: prometheus.ExponentialBuckets(.001, 2, 14),
 		}),
 	}
-	m.registry.MustRegister(m.attempts, m.attemptFaults, m.requests, m.faults, m.tokens, m.costs,
-		m.unpriced, m.took, m.saving, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.took, m.saving, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.scrapes.watch(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
@@ -119,46 +99,21 @@ var _ session.Observer = (*Metrics)(nil)
 
 // Begin implements [session.Observer].
 func (m *Metrics) Begin(s session.Start, l session.Live) {
-	m.registry.MustRegister(gauges{s, time.Now(), l})
+	m.registry.MustRegister(counts{s, time.Now(), l})
 }
 
 // Request implements [session.Observer].
 func (m *Metrics) Request(x lane.Exchange) {
-	m.requests.WithLabelValues(x.Model, x.Lane).Inc()
 	m.took.WithLabelValues(x.Model).Observe(x.Took.Seconds())
-	if x.Fault != nil {
-		m.faults.WithLabelValues(x.Model, x.Lane, string(x.Fault.Kind)).Inc()
-	}
-	u := x.Usage
-	for kind, n := range map[string]int{
-		"input":        u.InputTokens - u.CachedTokens - u.CacheWriteTokens,
-		"cached_input": u.CachedTokens,
-		"cache_write":  u.CacheWriteTokens,
-		"output":       u.OutputTokens - u.ReasoningTokens,
-		"reasoning":    u.ReasoningTokens,
-	} {
-		m.tokens.WithLabelValues(x.Model, x.Lane, kind).Add(float64(max(0, n)))
-	}
-	if u.UnpricedTokens == 0 {
-		m.costs.WithLabelValues(x.Model, x.Lane).Add(max(0, x.Cost))
-	} else {
-		m.unpriced.WithLabelValues(x.Model, x.Lane).Add(float64(u.UnpricedTokens))
-	}
 }
 
 // Attempt implements [session.Observer].
 func (m *Metrics) Attempt(e session.Episode) {
 	m.saving.Observe(e.Saving.Ended.Sub(e.Saving.Began).Seconds())
-	result := string(e.Attempt.Level)
-	if kind := e.Attempt.FaultKind; kind != "" {
-		result = "fault"
-		m.attemptFaults.WithLabelValues(e.Attempt.Model, string(kind)).Inc()
-	}
-	m.attempts.WithLabelValues(e.Attempt.Model, result).Inc()
 }
 
-// gauges reads a run when Prometheus asks.
-type gauges struct {
+// counts reads a run when Prometheus asks.
+type counts struct {
 	start session.Start
 	began time.Time
 	live  session.Live
@@ -180,6 +135,22 @@ var (
 	alarms = desc("assay_attention_trials",
 		"Trials at stake, by what needs the user's attention.", "cause")
 
+	attempts = desc("assay_attempts_total",
+		"Attempts on disk, by their level of success or as a fault.", "model", "result")
+	attemptFaults = desc("assay_attempt_faults_total",
+		"Attempts that ended with a fault, by its kind.", "model", "fault")
+
+	requests = desc("assay_requests_total", "Requests that have ended.", "model", "lane")
+	faults   = desc("assay_request_faults_total",
+		"Requests that failed, by the kind of fault.", "model", "lane", "fault")
+	tokens = desc("assay_tokens_total",
+		"Tokens by kind. The kinds do not overlap, so their sum is the total.",
+		"model", "lane", "kind")
+	costs = desc("assay_cost_dollars_total",
+		"Cost at the prices of the providers file.", "model", "lane")
+	unpriced = desc("assay_unpriced_tokens_total",
+		"Tokens of replies with an unknown cost, which the cost leaves out.", "model", "lane")
+
 	laneFlying = desc("assay_lane_requests_in_flight", "Requests in flight.", "model", "lane")
 	laneWidth  = desc("assay_lane_width",
 		"The number of requests that the lane takes at once.", "model", "lane")
@@ -200,24 +171,18 @@ var (
 	lanePaused = desc("assay_lane_paused", "1 if the user paused the lane.", "model", "lane")
 )
 
-// Describe implements [prometheus.Collector].
-func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		runInfo, begun, trials, full, flying, agents, alarms,
-		laneFlying, laneWidth, laneLimit, laneUsed, laneBound, laneAvailable, laneWaited, laneClosed, lanePaused,
-	} {
-		ch <- d
-	}
-}
+// Describe implements [prometheus.Collector]. It names no metric, because which there are depends on
+// the run.
+func (c counts) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
-func (g gauges) Collect(ch chan<- prometheus.Metric) {
+func (c counts) Collect(ch chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	p := g.live.Progress()
-	put(runInfo, 1, g.start.Experiment, string(g.start.Run), g.start.Program)
-	put(begun, float64(g.began.UnixMilli())/1000)
+	p := c.live.Progress()
+	put(runInfo, 1, c.start.Experiment, string(c.start.Run), c.start.Program)
+	put(begun, float64(c.began.UnixMilli())/1000)
 	for _, m := range p.Models {
 		put(trials, float64(m.Done), m.Model, "done")
 		put(trials, float64(m.Pending), m.Model, "pending")
@@ -225,6 +190,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		put(trials, float64(m.Skipped), m.Model, "skipped")
 		put(full, float64(m.Full), m.Model)
 		put(flying, float64(m.InFlight), m.Model)
+		collectAttempts(ch, m)
 		if m.Agents == nil {
 			continue
 		}
@@ -239,9 +205,50 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	for cause, n := range stake {
 		put(alarms, float64(n), cause)
 	}
-	for _, l := range g.live.Lanes() {
+	for _, u := range c.live.Requests() {
+		collectRequests(ch, u)
+	}
+	for _, l := range c.live.Lanes() {
 		collectLane(ch, l)
 	}
+}
+
+// count sends the value of a counter.
+func count(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+}
+
+func collectAttempts(ch chan<- prometheus.Metric, m terminal.ModelState) {
+	for level, n := range m.InRun.Outcomes {
+		count(ch, attempts, float64(n), m.Model, string(level))
+	}
+	for kind, n := range m.InRun.Faults {
+		count(ch, attemptFaults, float64(n), m.Model, string(kind))
+	}
+	if n := m.InRun.Faulted(); n > 0 {
+		count(ch, attempts, float64(n), m.Model, "fault")
+	}
+}
+
+func collectRequests(ch chan<- prometheus.Metric, u session.LaneUse) {
+	put := func(d *prometheus.Desc, v float64, more ...string) {
+		count(ch, d, v, append([]string{u.Model, u.Lane}, more...)...)
+	}
+	put(requests, float64(u.Requests))
+	for kind, n := range u.Faults {
+		put(faults, float64(n), string(kind))
+	}
+	for kind, n := range map[string]int{
+		"input":        u.InputTokens - u.CachedTokens - u.CacheWriteTokens,
+		"cached_input": u.CachedTokens,
+		"cache_write":  u.CacheWriteTokens,
+		"output":       u.OutputTokens - u.ReasoningTokens,
+		"reasoning":    u.ReasoningTokens,
+	} {
+		put(tokens, float64(max(0, n)), kind)
+	}
+	put(costs, max(0, u.Cost))
+	put(unpriced, float64(u.UnpricedTokens))
 }
 
 func collectLane(ch chan<- prometheus.Metric, l session.LaneReading) {
@@ -251,8 +258,8 @@ func collectLane(ch chan<- prometheus.Metric, l session.LaneReading) {
 	put := func(d *prometheus.Desc, v float64, more ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels(more...)...)
 	}
-	count := func(d *prometheus.Desc, v time.Duration, more ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v.Seconds(), labels(more...)...)
+	took := func(d *prometheus.Desc, v time.Duration, more ...string) {
+		count(ch, d, v.Seconds(), labels(more...)...)
 	}
 	put(laneFlying, float64(l.Status.InFlight))
 	put(laneWidth, float64(l.Status.Width))
@@ -263,11 +270,11 @@ func collectLane(ch chan<- prometheus.Metric, l session.LaneReading) {
 			put(laneLimit, float64(n), string(b))
 		}
 	}
-	count(laneUsed, l.Ledger.Used)
-	count(laneBound, l.Ledger.Bound)
-	count(laneAvailable, l.Ledger.Available)
+	took(laneUsed, l.Ledger.Used)
+	took(laneBound, l.Ledger.Bound)
+	took(laneAvailable, l.Ledger.Available)
 	for reason, d := range l.Ledger.Waited {
-		count(laneWaited, d, reason)
+		took(laneWaited, d, reason)
 	}
 }
 

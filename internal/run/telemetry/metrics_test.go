@@ -30,12 +30,14 @@ func progress() terminal.Progress {
 			{Model: "m", Counts: terminal.Counts{Standing: job.Standing{
 				Trials:   job.Trials{Planned: 10, Done: 4, Parked: 1, Pending: 5},
 				InFlight: 2, Full: 3,
-			}}},
+			}}, InRun: &job.RunCount{
+				Outcomes: map[assay.Level]int{assay.Failure: 1}, Faults: map[assay.FaultKind]int{assay.Server: 1},
+			}},
 			{
 				Model: "robot", Counts: terminal.Counts{Standing: job.Standing{
 					Trials: job.Trials{Planned: 10, Skipped: 10},
 				}},
-				Agents: map[assay.AgentState]int{assay.AgentAsking: 7},
+				Agents: map[assay.AgentState]int{assay.AgentAsking: 7}, InRun: job.NewRunCount(),
 			},
 		},
 		Attention: []terminal.Attention{{Cause: "closed", Trials: 5}, {Cause: "closed", Trials: 6}},
@@ -57,6 +59,17 @@ func lanes() []session.LaneReading {
 	}}
 }
 
+// requests are two on that lane.
+func requests() []session.LaneUse {
+	return []session.LaneUse{{
+		Model: "m", Lane: "gw/KEY/m", Requests: 2, Cost: 0.5, Faults: map[assay.FaultKind]int{assay.RateLimited: 1},
+		Usage: assay.Usage{
+			InputTokens: 100, CachedTokens: 60, CacheWriteTokens: 10,
+			OutputTokens: 50, ReasoningTokens: 20,
+		},
+	}}
+}
+
 // serve returns metrics of a run with some requests and attempts.
 func serve(t *testing.T) *telemetry.Metrics {
 	t.Helper()
@@ -70,31 +83,13 @@ func serve(t *testing.T) *telemetry.Metrics {
 		}
 	})
 	m.Begin(session.Start{Experiment: "e", Run: "r", Program: "v1"},
-		session.Live{Progress: progress, Lanes: lanes})
-	m.Request(lane.Exchange{
-		Model: "m", Lane: "gw/KEY/m", Took: 300 * time.Millisecond, Cost: 0.5,
-		Usage: assay.Usage{
-			InputTokens: 100, CachedTokens: 60, CacheWriteTokens: 10,
-			OutputTokens: 50, ReasoningTokens: 20,
-		},
-	})
-	m.Request(lane.Exchange{
-		Model: "m", Lane: "gw/KEY/m", Fault: &assay.Fault{Kind: assay.RateLimited},
-	})
+		session.Live{Progress: progress, Lanes: lanes, Requests: requests})
+	m.Request(lane.Exchange{Model: "m", Took: 300 * time.Millisecond})
+	m.Request(lane.Exchange{Model: "m", Fault: &assay.Fault{Kind: assay.RateLimited}})
 	now := time.Now()
 	saving := assay.Span{Began: now.Add(-3 * time.Millisecond), Ended: now}
-	m.Attempt(session.Episode{
-		Attempt: &assay.Attempt{
-			Trial: assay.Trial{Cell: assay.Cell{Model: "m"}}, Outcome: assay.Outcome{Level: assay.Failure},
-		},
-		Saving: saving,
-	})
-	m.Attempt(session.Episode{
-		Attempt: &assay.Attempt{
-			Trial: assay.Trial{Cell: assay.Cell{Model: "m"}}, FaultKind: assay.Server,
-		},
-		Saving: saving,
-	})
+	m.Attempt(session.Episode{Saving: saving})
+	m.Attempt(session.Episode{Saving: saving})
 	return m
 }
 

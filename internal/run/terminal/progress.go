@@ -98,7 +98,9 @@ func (l *TimeLeft) slower(other *TimeLeft) *TimeLeft {
 type ModelState struct {
 	Model string `json:"model"`
 	Counts
-	Waiting int `json:"waiting"`
+	// InRun is what the attempts of the run came to.
+	InRun   *job.RunCount `json:"-"`
+	Waiting int           `json:"waiting"`
 	// Lost is the share of the lanes' time, from 0 to 1, that went to requests without a reply.
 	Lost float64 `json:"lost"`
 	// Agents counts the agents by their states. It is missing for a bare model.
