@@ -70,7 +70,8 @@ func mendable(a terminal.Attention, do string, names ...string) terminal.Attenti
 // closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake unless
 // one of its lanes can work.
 func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention) {
-	paused := make(map[string]int) // the trials at stake, by lane
+	var paused []string
+	standing := 0 // the trials of models whose lanes are paused
 	listed := make(map[string]bool)
 	for _, m := range p.Models {
 		if m.Unfinished() == 0 || m.Pending == 0 && m.Closed == "" {
@@ -91,6 +92,7 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 		if slices.ContainsFunc(lanes, works) {
 			stake = 0
 		}
+		waits := 0
 		for _, l := range lanes {
 			switch f := cmp.Or(l.Closed, l.Denial); {
 			case f != nil && !listed[l.Name]:
@@ -98,11 +100,12 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 				all = append(all, alarm(CauseClosed, stake, lostLane(l),
 					"lane closed: %s", f.Error()))
 			case f == nil && l.Held:
-				paused[l.Name] += stake
+				paused, waits = append(paused, l.Name), stake
 			}
 		}
+		standing += waits
 	}
-	return append(all, pausedLanes(paused)...)
+	return append(all, pausedLanes(paused, standing)...)
 }
 
 // runAgain is the advice for a closed lane, because keys are read at the start of a run.
@@ -124,20 +127,17 @@ func (s *Session) workerAlarm(p *terminal.Progress) []terminal.Attention {
 		"no worker takes attempts")}
 }
 
-func pausedLanes(trials map[string]int) (all []terminal.Attention) {
-	if len(trials) == 0 {
+func pausedLanes(names []string, trials int) (all []terminal.Attention) {
+	if len(names) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(trials))
-	sum := 0
-	for _, n := range trials {
-		sum += n
-	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	text := strings.Join(names, ", ")
 	if len(names) > 3 {
 		text = fmt.Sprintf("%d lanes", len(names))
 	}
-	a := alarm(CausePaused, sum, "", "paused by the user: %s", text)
+	a := alarm(CausePaused, trials, "", "paused by the user: %s", text)
 	return []terminal.Attention{mendable(a, "resume", names...)}
 }
 

@@ -131,6 +131,22 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			}},
 		},
 		{
+			"all lanes of a model paused",
+			plan.Budgets{},
+			plan.StopRules{},
+			func(t *testing.T, s *Session) {
+				lanes := []lane.Config{{Name: "gw/K1/m", Provider: silent{}}, {Name: "gw/K2/m", Provider: silent{}}}
+				s.pools.ByModel["m"] = lane.NewPool("m", lanes, lane.Options{Request: time.Hour})
+				if _, err := s.pause(t.Context(), Order{Do: "pause"}); err != nil {
+					t.Error(err)
+				}
+			},
+			[]terminal.Attention{{
+				Cause: CausePaused, Trials: 100, Mend: "assay ctl resume gw/K1/m gw/K2/m",
+				Text: "paused by the user: gw/K1/m, gw/K2/m",
+			}},
+		},
+		{
 			"budget",
 			plan.Budgets{Budget: plan.Budget{USD: 10}},
 			plan.StopRules{},
