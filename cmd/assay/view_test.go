@@ -196,6 +196,10 @@ func TestPagesOfAnEndedRun(t *testing.T) {
 			t.Errorf("%s: status %d", page, status)
 		}
 	}
+	text, status := v.fetch(v.request(http.MethodGet, "/trials?state=faild", nil))
+	if status != http.StatusBadRequest || !strings.Contains(text, "did you mean failed?") {
+		t.Errorf("an unknown state: status %d, %s", status, text)
+	}
 }
 
 func percentOf(t *testing.T, share string) string {

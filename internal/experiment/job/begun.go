@@ -17,6 +17,8 @@ type Begun struct {
 	// Again counts those at trials that had an outcome and were to be done again.
 	Again int `json:"again,omitempty"`
 	Spent
+	// Answered counts the attempts with replies. The others begin again.
+	Answered int `json:"answered"`
 }
 
 // Add adds the counts of other attempts.
@@ -25,13 +27,14 @@ func (b *Begun) Add(o Begun) {
 	b.Replies += o.Replies
 	b.Again += o.Again
 	b.Spent.Add(o.Spent)
+	b.Answered += o.Answered
 }
 
 // BegunBy counts unfinished attempts.
 func BegunBy(all ...store.Unfinished) (b Begun) {
 	for i := range all {
 		u := &all[i]
-		b.Add(Begun{1, u.Replies, min(u.Round, 1), spentOn(&u.Attempt)})
+		b.Add(Begun{1, u.Replies, min(1, u.Round), spentOn(&u.Attempt), min(1, u.Replies)})
 	}
 	return b
 }
@@ -61,7 +64,7 @@ func (b Begun) String() string {
 	if cost != "" {
 		cost = ", for " + cost
 	}
-	has, goes := "have", "they go on"
+	has, goes, rest := "have", "they go on", ""
 	if b.Attempts == 1 {
 		has, goes = "has", "it goes on"
 	}
@@ -73,7 +76,11 @@ func (b Begun) String() string {
 	default:
 		with += fmt.Sprintf(", %d of them if it runs with --again or --retry, as it did", b.Again)
 	}
-	return fmt.Sprintf("%s %s %s%s; %s at the next turn when the experiment %s", of, has, replies, cost, goes, with)
+	if n := b.Attempts - b.Answered; n > 0 {
+		goes, rest = fmt.Sprintf("%d of them go on", b.Answered), fmt.Sprintf("; %d without a reply begin again", n)
+	}
+	return fmt.Sprintf("%s %s %s%s; %s at the next turn when the experiment %s%s",
+		of, has, replies, cost, goes, with, rest)
 }
 
 // Begun notes the attempts that have begun and have not ended, instead of those that it noted before.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -30,6 +31,14 @@ const (
 	stateParked = "parked"
 )
 
+// states lists the states of attempts.
+func states() (all []string) {
+	for _, l := range assay.Levels {
+		all = append(all, string(l))
+	}
+	return append(all, stateFailed, stateFault, stateParked)
+}
+
 // fields returns the names of the address's fields with their places in the filter.
 func (f *filter) fields() map[string]*string {
 	return map[string]*string{
@@ -40,13 +49,16 @@ func (f *filter) fields() map[string]*string {
 	}
 }
 
-func parseFilter(v url.Values) (f filter) {
+func parseFilter(v url.Values) (f filter, err error) {
 	for name, to := range f.fields() {
 		*to = strings.TrimSpace(v.Get(name))
 	}
 	f.Before, _ = strconv.Atoi(v.Get("before")) // a wrong place is the latest
 	f.Before = max(0, f.Before)
-	return f
+	if f.State != "" && !slices.Contains(states(), f.State) {
+		err = fmt.Errorf("no trial is in the state %q; %s", f.State, assay.NameHint(f.State, states()))
+	}
+	return f, err
 }
 
 // URL returns the address of the page with the chosen trials.

@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -37,10 +38,27 @@ func TestFilterIsItsAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(f, parseFilter(u.Query())); diff != "" {
-			t.Error(diff)
+		got, err := parseFilter(u.Query())
+		if diff := cmp.Diff(f, got); diff != "" || err != nil {
+			t.Error(err, diff)
 		}
 	})
+}
+
+// The first page says which attempts are unfinished once no run works on them, as status does.
+func TestPageNamesUnfinishedAttempts(t *testing.T) {
+	begun := job.Begun{Attempts: 3, Replies: 7, Answered: 2}
+	m := &moment{Loaded: true, Standing: job.Standing{Begun: begun}}
+	for _, run := range []*terminal.Progress{nil, {}} {
+		m.Run = run
+		var page strings.Builder
+		if err := pages().ExecuteTemplate(&page, "now", liveBody{moment: m}); err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(page.String(), begun.String()); has != (run == nil) {
+			t.Errorf("run %v: the page says %v that %s", run, has, begun)
+		}
+	}
 }
 
 func drawListed(t *rapid.T, i int) store.Listed {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/assay-eval/assay"
 )
 
 //go:embed page
@@ -240,8 +238,12 @@ func writeEvent(w http.ResponseWriter, content []byte, news bool) error {
 
 // trials shows the chosen trials.
 func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
+	f, err := parseFilter(r.URL.Query())
+	if err != nil {
+		s.fail(w, r, http.StatusBadRequest, err)
+		return
+	}
 	s.showTab(w, r, "trials.html", func(m *moment, flights template.HTML) any {
-		f := parseFilter(r.URL.Query())
 		return trialsBody{
 			Filter: f, Found: s.index.find(f), Levels: s.index.levels(), Moment: m, Flights: flights,
 		}
@@ -257,13 +259,7 @@ type trialsBody struct {
 }
 
 // States lists the states in which an attempt can have ended.
-func (trialsBody) States() []string {
-	var all []string
-	for _, l := range assay.Levels {
-		all = append(all, string(l))
-	}
-	return append(all, stateFailed, stateFault, stateParked)
-}
+func (trialsBody) States() []string { return states() }
 
 // Latest and Older return the addresses of the neighbouring pages of the list.
 func (b trialsBody) Latest() string { return b.Filter.older(0).URL() }
