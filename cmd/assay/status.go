@@ -170,6 +170,9 @@ func writeStatus(p *process, s session.Status) {
 	if s.Stillness != "" {
 		p.say("In the latest run, %s.", s.Stillness)
 	}
+	for _, b := range s.Exhausted {
+		p.say("In the latest run, %s.", b)
+	}
 	for _, stop := range s.Stopped {
 		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}

@@ -157,6 +157,9 @@ func (m *moment) Attention() (all []need) {
 	if m.Ended.Stillness != "" {
 		add("", "stillness", 0, m.Ended.Stillness)
 	}
+	for _, b := range m.Ended.Exhausted {
+		add("", session.CauseBudget, m.Pending, b.String())
+	}
 	for _, l := range m.Lanes {
 		if l.Closed != "" {
 			add("", session.CauseClosed, 0, l.Name()+" was closed: "+firstLine(l.Closed))

@@ -42,6 +42,8 @@ type Status struct {
 	Unread int `json:"unread,omitempty"`
 	// Closed has the models and lanes that the latest run closed, with the reason.
 	Closed map[string]string `json:"closed"`
+	// Exhausted lists the budgets that stopped trials of the latest run, if it has ended.
+	Exhausted []job.Exhausted `json:"exhausted_budgets,omitempty"`
 	// OtherSettings counts the attempts of all runs in which an endpoint reported another setting than
 	// was asked.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
@@ -106,7 +108,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	s = Status{
 		Name: e.Name, World: j.Experiment.World, Library: j.Experiment.Library,
 		Runs: len(runs.All), LastRun: runs.Last(), Working: runs.Working, Killed: runs.Killed,
-		ParkedFor:     count.ParkedFor(),
+		ParkedFor: count.ParkedFor(), Exhausted: last.Exhausted,
 		OtherSettings: make(map[string]int), Closed: last.Closed, Stillness: last.Stillness,
 		Stopped: []job.Stop{}, Models: []ModelStatus{}, Coverage: []Coverage{},
 	}
