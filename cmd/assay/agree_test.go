@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -114,8 +115,8 @@ func (o observedStore) inPages() (s stated, page string) {
 	return s, page
 }
 
-// inMetrics returns what Prometheus reads.
-func inMetrics(t *testing.T, url string) (s stated) {
+// inMetrics returns what Prometheus reads, and the sums of all series by name.
+func inMetrics(t *testing.T, url string) (s stated, sums map[string]float64) {
 	t.Helper()
 	resp, err := http.Get(url)
 	if err != nil {
@@ -140,7 +141,27 @@ func inMetrics(t *testing.T, url string) (s stated) {
 			s.Ended += n
 		}
 	}
-	return s
+	sums = make(map[string]float64)
+	for _, m := range regexp.MustCompile(`(?m)^(assay_\w+)\{.*\} (\S+)$`).FindAllStringSubmatch(string(body), -1) {
+		x, _ := strconv.ParseFloat(m[2], 64)
+		sums[m[1]] += x
+	}
+	return s, sums
+}
+
+// spentAsIn compares what the run and its metrics say that requests of the run came to.
+func (o observedStore) spentAsIn(run *terminal.Progress, sums map[string]float64) {
+	o.t.Helper()
+	want := map[string]float64{"assay_tokens_total": float64(run.Tokens), "assay_cost_dollars_total": run.Cost}
+	for _, m := range run.Models {
+		want["assay_requests_total"] += float64(m.Requests)
+		want["assay_attempts_total"] += float64(m.Done + m.Attempts()) // there was no run before
+	}
+	for name, x := range want {
+		if math.Abs(sums[name]-x) > 1e-9 {
+			o.t.Errorf("%s adds up to %v, the run says %v", name, sums[name], x)
+		}
+	}
 }
 
 // extent is the last line of a report's headline.
@@ -204,7 +225,8 @@ func (o observedStore) check(when, metrics string) {
 		var run terminal.Progress
 		decode(o.t, must(o.t, nil, "ctl", "status", "--store", o.path, "--json").out, &run)
 		o.same(when+": ctl", want, statedBy(run.Standing, want.Cost))
-		got := inMetrics(o.t, metrics)
+		got, sums := inMetrics(o.t, metrics)
+		o.spentAsIn(&run, sums)
 		got.Retried, got.Faults, got.Cost = want.Retried, want.Faults, want.Cost
 		o.same(when+": metrics", want, got)
 		line := fmt.Sprintf("%d/%d done, ", want.Done, want.Planned)
