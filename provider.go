@@ -135,6 +135,9 @@ type Response struct {
 	Quotas []QuotaState
 }
 
+// Billed returns what the endpoint reports that the reply used, and what that cost.
+func (r *Response) Billed() Spend { return NewSpend(r.Usage, r.Cost) }
+
 // Spent returns the usage of a reply to req. If the endpoint does not report it, Spent estimates a
 // token for every four bytes, so that limits on tokens and dollars hold all the same.
 func (r *Response) Spent(req *Request) (u Usage, estimated bool) {

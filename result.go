@@ -209,24 +209,11 @@ type Attempt struct {
 	// Worker names the worker that carried the attempt out. It is empty if the run did.
 	Worker string `json:"worker"`
 
-	Requests     int               `json:"requests"`
-	Retried      map[FaultKind]int `json:"retried"`
-	InputTokens  int               `json:"input_tokens"`
-	OutputTokens int               `json:"output_tokens"`
-	// The first two are parts of InputTokens, the third is a part of OutputTokens.
-	CachedTokens     int `json:"cached_tokens"`
-	CacheWriteTokens int `json:"cache_write_tokens"`
-	ReasoningTokens  int `json:"reasoning_tokens"`
-	// See [Usage] for both. If UnpricedTokens is not 0, CostUSD is the least that was billed.
-	UncertainTokens int     `json:"uncertain_tokens"`
-	UnpricedTokens  int     `json:"unpriced_tokens"`
-	CostUSD         float64 `json:"cost_usd"`
+	Requests int               `json:"requests"`
+	Retried  map[FaultKind]int `json:"retried"`
+	Spend
 	// The model behind a simulated user is counted apart, and not in the fields above.
-	UserRequests       int     `json:"user_requests"`
-	UserInputTokens    int     `json:"user_input_tokens"`
-	UserOutputTokens   int     `json:"user_output_tokens"`
-	UserUnpricedTokens int     `json:"user_unpriced_tokens"`
-	UserCostUSD        float64 `json:"user_cost_usd"`
+	UserSpend
 
 	QueuedMS   int64     `json:"queued_ms"`
 	WorkingMS  int64     `json:"working_ms"`
@@ -250,43 +237,22 @@ func (a *Attempt) Add(r *Response) {
 	for _, name := range slices.Sorted(maps.Keys(r.Reported)) {
 		addName(&a.Reported, name+"="+r.Reported[name])
 	}
-	u := a.Usage().Add(r.Usage)
-	a.InputTokens, a.OutputTokens, a.ReasoningTokens = u.InputTokens, u.OutputTokens, u.ReasoningTokens
-	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
-	a.UncertainTokens, a.UnpricedTokens = u.UncertainTokens, u.UnpricedTokens
-	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
+	a.Spend = a.Spend.Add(r.Billed())
 }
 
 // Charge replaces the tokens and dollars by those of a bill, which also has the requests whose
 // responses were not added.
-func (a *Attempt) Charge(bill *Attempt) {
-	a.InputTokens, a.OutputTokens = bill.InputTokens, bill.OutputTokens
-	a.CachedTokens, a.CacheWriteTokens = bill.CachedTokens, bill.CacheWriteTokens
-	a.ReasoningTokens = bill.ReasoningTokens
-	a.UncertainTokens, a.UnpricedTokens = bill.UncertainTokens, bill.UnpricedTokens
-	a.CostUSD = bill.CostUSD
-	a.UserRequests, a.UserCostUSD = bill.UserRequests, bill.UserCostUSD
-	a.UserInputTokens, a.UserOutputTokens = bill.UserInputTokens, bill.UserOutputTokens
-	a.UserUnpricedTokens = bill.UserUnpricedTokens
-}
+func (a *Attempt) Charge(bill *Attempt) { a.Spend, a.UserSpend = bill.Spend, bill.UserSpend }
 
 // OnlyCosts reports whether the attempt counts for nothing but its cost: its outcome was superseded,
 // or it was interrupted.
 func (a *Attempt) OnlyCosts() bool { return a.Superseded || a.FaultKind == Interrupted }
 
-// Paid reports whether the attempt has cost money, or may have.
-func (a *Attempt) Paid() bool {
-	return a.CostUSD > 0 || a.UnpricedTokens > 0 || a.UserCostUSD > 0 || a.UserUnpricedTokens > 0
-}
+// Whole returns what the attempt has used and cost with its simulated user.
+func (a *Attempt) Whole() Spend { return a.Spend.Add(a.OfUser()) }
 
-// AddUser records a response of the model behind a simulated user.
-func (a *Attempt) AddUser(r *Response) {
-	a.UserRequests += r.Waits.Requests
-	a.UserInputTokens += r.Usage.InputTokens
-	a.UserOutputTokens += r.Usage.OutputTokens
-	a.UserUnpricedTokens += r.Usage.UnpricedTokens
-	a.UserCostUSD = RoundUSD(a.UserCostUSD + r.Cost)
-}
+// Paid reports whether the attempt has cost money, or may have, with its simulated user.
+func (a *Attempt) Paid() bool { return a.Whole().Paid() }
 
 // The calls of a foreign agent that deviations count: calls that no recorded reply asked for, which
 // may be the doing of a model whose tokens were not counted, calls that differ from the call in the
@@ -323,16 +289,6 @@ func (a *Attempt) Deviating() (calls map[string]int, others []string) {
 		calls[kind], _ = strconv.Atoi(count)
 	}
 	return calls, others
-}
-
-// Usage returns the tokens of all responses.
-func (a *Attempt) Usage() Usage {
-	return Usage{
-		InputTokens: a.InputTokens, OutputTokens: a.OutputTokens,
-		CachedTokens: a.CachedTokens, CacheWriteTokens: a.CacheWriteTokens,
-		ReasoningTokens: a.ReasoningTokens,
-		UncertainTokens: a.UncertainTokens, UnpricedTokens: a.UnpricedTokens,
-	}
 }
 
 // separator joins names in fields of an [Attempt].

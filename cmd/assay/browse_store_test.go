@@ -67,7 +67,8 @@ func storeOf(
 		}
 		a := &assay.Attempt{
 			Trial: trial, Run: "made", Experiment: e.Name, Program: "test", Lane: "host/KEY/model",
-			ServedModel: trial.Model, Requests: 1, InputTokens: 1000, OutputTokens: 50,
+			ServedModel: trial.Model, Requests: 1,
+			Spend:     assay.NewSpend(assay.Usage{InputTokens: 1000, OutputTokens: 50}, 0),
 			WorkingMS: 1000, StartedAt: begin,
 			FinishedAt: begin.Add(time.Duration(i) * 3 * time.Millisecond),
 		}

@@ -356,10 +356,7 @@ func (j *Journal) writeOpen(old func(*openAttempt) *os.File) (err error) {
 
 // copy adds an open attempt. Its replies are in another file.
 func (j *Journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error {
-	u, user := o.bill.Usage(), assay.Usage{
-		InputTokens: o.bill.UserInputTokens, OutputTokens: o.bill.UserOutputTokens,
-		UnpricedTokens: o.bill.UserUnpricedTokens,
-	}
+	u, user := o.bill.Usage(), o.bill.OfUser().Usage()
 	for _, e := range []JournalEntry{
 		{Trial: &o.trial, Round: o.round, At: o.began},
 		{ID: id, Spent: &u, Cost: o.bill.CostUSD},

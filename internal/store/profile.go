@@ -1,19 +1,23 @@
 package store
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
 
 // A Profile sums up the requests, tokens, time and costs of attempts at one variant by one model.
 type Profile struct {
 	Model, Variant string
-	// Attempts counts the attempts that settled. The sums from Turns to CostUSD cover only
+	// Attempts counts the attempts that settled. The sums from Turns to Spend cover only
 	// these.
-	Attempts                  int
-	Turns, Requests           int
-	InputTokens, OutputTokens int
-	// CachedTokens and CacheWriteTokens are parts of InputTokens.
-	CachedTokens, CacheWriteTokens int
-	WorkingMS                      int64
-	CostUSD                        float64
+	Attempts        int
+	Turns, Requests int
+	WorkingMS       int64
+	assay.Spend
 	// Faulted counts the attempts that ended in a fault, and FaultedRequests their requests.
 	Faulted, FaultedRequests int
 }
@@ -26,26 +30,39 @@ const profiled = 20_000
 func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profile(ctx, profiled) }
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
+	sums, spend := db.sumSpend("settled")
 	all, err := collect(ctx, db.reader, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
-			ifnull(sum(input_tokens) FILTER (WHERE settled), 0),
-			ifnull(sum(output_tokens) FILTER (WHERE settled), 0),
-			ifnull(sum(cached_tokens) FILTER (WHERE settled), 0),
-			ifnull(sum(cache_write_tokens) FILTER (WHERE settled), 0),
-			ifnull(sum(working_ms) FILTER (WHERE settled), 0),
-			total(cost_usd) FILTER (WHERE settled),
+			ifnull(sum(working_ms) FILTER (WHERE settled), 0), `+sums+`
 			count(*) FILTER (WHERE faulted), ifnull(sum(requests) FILTER (WHERE faulted), 0)
 		FROM (SELECT *, level <> '' AS settled, fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
-		return []any{
-			&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
-			&p.OutputTokens, &p.CachedTokens, &p.CacheWriteTokens, &p.WorkingMS, &p.CostUSD,
-			&p.Faulted, &p.FaultedRequests,
+		row := []any{&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.WorkingMS}
+		for _, f := range spend {
+			row = append(row, reflect.ValueOf(&p.Spend).Elem().FieldByIndex(f.index).Addr().Interface())
 		}
+		return append(row, &p.Faulted, &p.FaultedRequests)
 	})
 	return all, db.wrap(err)
+}
+
+// sumSpend returns the fields of a spend that the store has, and SQL for their sums over the attempts
+// that satisfy a condition, each with a comma after it.
+func (db *DB) sumSpend(condition string) (sums string, fields []field) {
+	var b strings.Builder
+	for _, c := range db.layout.attempts.fields {
+		if f, ok := namedFields(reflect.TypeFor[assay.Spend]())[c.name]; ok {
+			fields = append(fields, f)
+			sum := "ifnull(sum(%s) FILTER (WHERE %s), 0), "
+			if _, real := f.zero.(float64); real {
+				sum = "total(%s) FILTER (WHERE %s), "
+			}
+			fmt.Fprintf(&b, sum, f.quoted(), condition)
+		}
+	}
+	return b.String(), fields
 }
 
 // A UserUse sums up what a model did as the simulated user of an experiment's attempts.

@@ -94,8 +94,7 @@ func outcome(i int) *assay.Attempt {
 			Loop: assay.ErrorLoop, LoopTurn: 5, Best: 0.87654321, ScoreVersion: "assay-1",
 		},
 		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1},
-		InputTokens: 20123, OutputTokens: 1234,
-		CostUSD:  0.0068,
+		Spend:    assay.NewSpend(assay.Usage{InputTokens: 20123, OutputTokens: 1234}, 0.0068),
 		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789),
 		FinishedAt: epoch.Add(time.Minute + 987654321),
 	}

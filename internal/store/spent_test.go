@@ -91,23 +91,19 @@ func TestProfileByModelAndVariant(t *testing.T) {
 		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"),
 		at(fault(3), "b", "baseline"),
 		thinking, at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
-	one := outcome(1)
+	one, plain := outcome(1), outcome(1).Spend
 	think(one)
 	want := []store.Profile{
 		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests},
 		{
 			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns,
-			Requests:    2 * one.Requests,
-			InputTokens: 2 * one.InputTokens, OutputTokens: 2 * one.OutputTokens,
-			WorkingMS: 2 * one.WorkingMS, CostUSD: 2 * one.CostUSD, Faulted: 1,
+			Requests: 2 * one.Requests, WorkingMS: 2 * one.WorkingMS, Faulted: 1,
+			Spend:           plain.Add(plain),
 			FaultedRequests: one.Requests,
 		},
 		{
 			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns,
-			Requests:    one.Requests,
-			InputTokens: one.InputTokens, OutputTokens: one.OutputTokens, WorkingMS: one.WorkingMS,
-			CostUSD: one.CostUSD, CachedTokens: one.CachedTokens,
-			CacheWriteTokens: one.CacheWriteTokens,
+			Requests: one.Requests, WorkingMS: one.WorkingMS, Spend: one.Spend,
 		},
 	}
 	got, err := db.Profile(t.Context())

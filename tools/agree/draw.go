@@ -236,7 +236,8 @@ func (d *draw) fault(t *assay.Trial) *assay.Attempt {
 func (d *draw) attempt(t *assay.Trial) *assay.Attempt {
 	a := &assay.Attempt{
 		Trial: *t, Program: "assay v1", Templates: strings.Repeat("ab", 16), Lane: "p/K/d", ServedModel: t.Model,
-		InputTokens: d.IntN(40_000), OutputTokens: d.IntN(3000), Requests: 1 + d.IntN(9),
+		Spend:    assay.NewSpend(assay.Usage{InputTokens: d.IntN(40_000), OutputTokens: d.IntN(3000)}, 0),
+		Requests: 1 + d.IntN(9),
 		QueuedMS: int64(d.IntN(1000)), WorkingMS: int64(d.IntN(90_000)),
 		StartedAt: d.began, FinishedAt: d.began.Add(time.Minute),
 	}

@@ -148,7 +148,7 @@ func settledAttempt(t assay.Trial) assay.Attempt {
 			},
 			ScoreVersion: "bench",
 		},
-		Requests: 1, InputTokens: 1000, OutputTokens: 50, WorkingMS: 1000,
+		Requests: 1, Spend: assay.NewSpend(assay.Usage{InputTokens: 1000, OutputTokens: 50}, 0), WorkingMS: 1000,
 		StartedAt: now, FinishedAt: now,
 	}
 }

@@ -127,7 +127,7 @@ func (f field) try(r *rand.Rand, x *drawn, model string, c condition, task int, 
 	for repeat := range n {
 		t := assay.NewTrial(cell, ref, assay.Setting{World: "assay-1"}, 1, repeat+1)
 		a := assay.Attempt{
-			Trial: t, CostUSD: meanUSD * (.5 + r.Float64()),
+			Trial: t, Spend: assay.Spend{CostUSD: meanUSD * (.5 + r.Float64())},
 			Outcome: assay.Outcome{Level: assay.Failure, Ended: assay.TurnLimit, Turns: 3},
 		}
 		a.ScoreVersion, a.Best = "assay-1", ceilingRate

@@ -120,13 +120,13 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 	w.mu.Lock()
 	shown := maps.Clone(w.shown)
 	w.mu.Unlock()
-	settled, spent := 0, job.Spent{}
+	settled, spent := 0, assay.Bill{}
 	for a, err := range db.Verdicts(ctx, store.Filter{All: true}) {
 		if err != nil {
 			w.violated("law 1: read: %v", err)
 			return
 		}
-		spent.Add(spentOn(&a))
+		spent.Add(a.Spend.Bill())
 		if a.Settles() {
 			settled++
 			delete(shown, a.ID)
@@ -137,7 +137,7 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 		w.violated("law 4: the journal: %v", err)
 	}
 	for i := range left.Attempts {
-		spent.Add(spentOn(&left.Attempts[i].Attempt))
+		spent.Add(left.Attempts[i].Spend.Bill())
 	}
 	if settled != sum.Done {
 		w.violated("law 4: the store has %d outcomes, the summary %d", settled, sum.Done)
@@ -182,10 +182,6 @@ func experiment(ctx context.Context, db *store.DB) (e store.Experiment, err erro
 	return all[0], nil
 }
 
-func spentOn(a *assay.Attempt) job.Spent {
-	return job.Spent{Tokens: a.InputTokens + a.OutputTokens, USD: a.CostUSD, Unpriced: a.UnpricedTokens}
-}
-
 // negative finds waits that cannot be.
 var negative = regexp.MustCompile(`(waited|within|for|after|in) -\d`)
 
@@ -196,7 +192,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 		return err
 	}
 	defer db.Close()
-	var spent job.Spent
+	var spent assay.Bill
 	outcomes, times := make(map[assay.TrialID]string), make(map[assay.TrialID]int)
 	turns, lost := 0, false // that were needed, and whether that is unknown
 	for a, err := range db.Attempts(ctx, store.Filter{All: true}) {
@@ -204,7 +200,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 			return err
 		}
 		w.checkAttempt(&a)
-		spent.Add(spentOn(&a))
+		spent.Add(a.Spend.Bill())
 		turns += a.Turns
 		if !a.Settles() {
 			turns += a.Requests                                 // which may have had replies
@@ -342,7 +338,7 @@ func (w *world) checkTurns(needed int) {
 }
 
 // checkMoney compares the store with the endpoints' ledgers.
-func (w *world) checkMoney(store job.Spent) {
+func (w *world) checkMoney(store assay.Bill) {
 	var sum ledger
 	for _, e := range w.ends {
 		e.mu.Lock()

@@ -63,7 +63,7 @@ type user struct {
 
 	mu    sync.Mutex // guards the fields below
 	lane  string
-	use   assay.Attempt // only its fields about the user
+	use   assay.UserSpend
 	fault *assay.Fault
 }
 
@@ -72,9 +72,7 @@ type user struct {
 func (u *user) conclude(ctx context.Context, a *assay.Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	a.UserRequests, a.UserCostUSD = u.use.UserRequests, u.use.UserCostUSD
-	a.UserInputTokens, a.UserOutputTokens = u.use.UserInputTokens, u.use.UserOutputTokens
-	a.UserUnpricedTokens = u.use.UserUnpricedTokens
+	a.UserSpend = u.use
 	if u.fault == nil || ctx.Err() != nil {
 		return
 	}

@@ -31,9 +31,8 @@ type Answer struct {
 	Opinion
 	// Raw is the text of the last reply.
 	Raw string
-	// Usage and Cost (in dollars) cover all requests.
-	Usage assay.Usage
-	Cost  float64
+	// Spend covers all requests.
+	assay.Spend
 }
 
 // ErrUnreadable means that neither of a model's two replies contained an opinion.
@@ -53,7 +52,7 @@ const requests = 2
 
 // Classify asks for an opinion. If the reply contains no opinion, it asks once more. It then fails
 // with [ErrUnreadable] and the reply. Errors of the provider are returned as they are. In every
-// case the answer holds the usage and cost so far.
+// case the answer holds the spend so far.
 func (c *Classifier) Classify(ctx context.Context, k Case) (Answer, error) {
 	var answer Answer
 	var unread error
@@ -63,7 +62,7 @@ func (c *Classifier) Classify(ctx context.Context, k Case) (Answer, error) {
 	}
 	for range requests {
 		resp, err := c.Provider.Chat(ctx, &req)
-		answer.Usage, answer.Cost = answer.Usage.Add(resp.Usage), answer.Cost+resp.Cost
+		answer.Spend = answer.Spend.Add(resp.Billed())
 		if err != nil {
 			return answer, err
 		}

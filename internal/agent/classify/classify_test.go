@@ -56,8 +56,7 @@ func TestClassify(t *testing.T) {
 	k := partial()
 	got, err := c.Classify(t.Context(), k)
 	want := classify.Answer{
-		Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 10, OutputTokens: 2},
-		Cost: .5,
+		Opinion: opinion, Raw: readable, Spend: assay.NewSpend(assay.Usage{InputTokens: 10, OutputTokens: 2}, .5),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
@@ -83,8 +82,7 @@ func TestCorrection(t *testing.T) {
 		c := classify.Classifier{Provider: saying(&asked, first, readable), Model: "judge"}
 		got, err := c.Classify(t.Context(), partial())
 		want := classify.Answer{
-			Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 20, OutputTokens: 4},
-			Cost: 1,
+			Opinion: opinion, Raw: readable, Spend: assay.NewSpend(assay.Usage{InputTokens: 20, OutputTokens: 4}, 1),
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
@@ -115,7 +113,7 @@ func TestUnreadableTwice(t *testing.T) {
 	c := classify.Classifier{Provider: saying(&asked, "Well.", "It was a timeout."), Model: "judge"}
 	got, err := c.Classify(t.Context(), partial())
 	want := classify.Answer{
-		Raw: "It was a timeout.", Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1,
+		Raw: "It was a timeout.", Spend: assay.NewSpend(assay.Usage{InputTokens: 20, OutputTokens: 4}, 1),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
@@ -146,7 +144,7 @@ func TestFault(t *testing.T) {
 			t.Errorf("error %v, want the provider's", err)
 		}
 		want := assay.Usage{InputTokens: 5 + 10*after, OutputTokens: 2 * after}
-		if got.Usage != want || got.Opinion != (classify.Opinion{}) {
+		if got.Usage() != want || got.Opinion != (classify.Opinion{}) {
 			t.Errorf("answer = %+v, want only the usage %v", got, want)
 		}
 	}

@@ -16,13 +16,12 @@ import (
 // model does not respond any more, and further cases would only confirm that.
 const closingFaults = 3
 
-// A Summary counts the results of a run's cases and adds up their usage and cost.
+// A Summary counts the results of a run's cases and adds up their spend.
 type Summary struct {
 	Answered   int
 	Unreadable int
 	Faulted    int
-	Usage      assay.Usage
-	Cost       float64
+	assay.Spend
 }
 
 // Run asks for opinions on cases, with up to workers requests at a time. It passes each answer to
@@ -82,7 +81,7 @@ func (r *run) settle(k Case, answer Answer, err error) {
 	r.settling <- struct{}{}
 	defer func() { <-r.settling }()
 	s := &r.summary
-	s.Usage, s.Cost = s.Usage.Add(answer.Usage), s.Cost+answer.Cost
+	s.Spend = s.Spend.Add(answer.Spend)
 	switch {
 	case err == nil:
 		if failed := r.save(k, answer); failed != nil {

@@ -137,7 +137,7 @@ func TestRun(t *testing.T) {
 	s := hold(t, nil, docket(good, unreadable, good, overloaded, good), 1, nil)
 	want := classify.Summary{
 		Answered: 3, Unreadable: 1, Faulted: 1,
-		Usage: assay.Usage{InputTokens: 50, OutputTokens: 10}, Cost: 2.5,
+		Spend: assay.NewSpend(assay.Usage{InputTokens: 50, OutputTokens: 10}, 2.5),
 	}
 	if diff := cmp.Diff(want, s.summary); diff != "" || s.err != nil {
 		t.Errorf("error %v, summary (-want +got):\n%s", s.err, diff)
@@ -196,9 +196,9 @@ func TestRunLaw(t *testing.T) {
 				want.Answered++
 				saved = append(saved, i)
 			}
-			want.Usage.InputTokens += 10 * requests
-			want.Usage.OutputTokens += 2 * requests
-			want.Cost += .5 * float64(requests)
+			want.InputTokens += 10 * requests
+			want.OutputTokens += 2 * requests
+			want.CostUSD += .5 * float64(requests)
 		}
 		slices.Sort(s.saved)
 		diff := cmp.Diff(want, s.summary) + cmp.Diff(saved, s.saved)
@@ -231,7 +231,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	want := classify.Summary{
-		Answered: 2, Usage: assay.Usage{InputTokens: 22, OutputTokens: 4}, Cost: 1,
+		Answered: 2, Spend: assay.NewSpend(assay.Usage{InputTokens: 22, OutputTokens: 4}, 1),
 	}
 	if diff := cmp.Diff(want, s.summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)

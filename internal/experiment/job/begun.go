@@ -15,8 +15,8 @@ type Begun struct {
 	Attempts int `json:"attempts"`
 	Replies  int `json:"replies"`
 	// Again counts those at trials that had an outcome and were to be done again.
-	Again int `json:"again,omitempty"`
-	Spent
+	Again      int `json:"again,omitempty"`
+	assay.Bill     // with the simulated users
 	// Answered counts the attempts with replies. The others begin again.
 	Answered int `json:"answered"`
 }
@@ -26,7 +26,7 @@ func (b *Begun) Add(o Begun) {
 	b.Attempts += o.Attempts
 	b.Replies += o.Replies
 	b.Again += o.Again
-	b.Spent.Add(o.Spent)
+	b.Bill.Add(o.Bill)
 	b.Answered += o.Answered
 }
 
@@ -34,7 +34,7 @@ func (b *Begun) Add(o Begun) {
 func BegunBy(all ...store.Unfinished) (b Begun) {
 	for i := range all {
 		u := &all[i]
-		b.Add(Begun{1, u.Replies, min(1, u.Round), spentOn(&u.Attempt), min(1, u.Replies)})
+		b.Add(Begun{1, u.Replies, min(1, u.Round), u.Whole().Bill(), min(1, u.Replies)})
 	}
 	return b
 }
@@ -50,7 +50,7 @@ func (b Begun) String() string {
 	if b.USD > 0 {
 		cost = assay.CostText(b.USD, 2) + " (counted in the cost)"
 	}
-	if b.Unpriced > 0 {
+	if b.AtLeast() {
 		cost += fmt.Sprintf(" and up to %d tokens of unknown cost", b.Unpriced)
 	}
 	cost = strings.TrimPrefix(cost, " and ")

@@ -197,10 +197,7 @@ func (j *Job) work(
 		sum.Attempts += p.Attempts
 		sum.Turns += p.Turns
 		sum.Requests += p.Requests
-		sum.InputTokens += p.InputTokens
-		sum.OutputTokens += p.OutputTokens
-		sum.CachedTokens += p.CachedTokens
-		sum.CacheWriteTokens += p.CacheWriteTokens
+		sum.Spend = sum.Spend.Add(p.Spend)
 		sum.WorkingMS += p.WorkingMS
 	}
 	if sum.Attempts > 0 && sum.Requests > 0 {
@@ -261,8 +258,7 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 		a, _ := runner.Run(ctx, agents, &trial, &task)
 		trials++
 		sum.Requests += a.Outcome.Turns
-		sum.InputTokens += a.InputTokens
-		sum.OutputTokens += a.OutputTokens
+		sum.Spend = sum.Spend.Add(a.Spend)
 	}
 
 	n := float64(max(1, sum.Requests))

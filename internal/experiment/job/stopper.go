@@ -166,8 +166,8 @@ func (g *Stopper) End(t *assay.Trial, a *assay.Attempt) {
 			m.counts, m.known = 0, cost{}
 		}
 		m.counts, m.proven = m.counts+1, m.proven+1
-		m.known.tokens += float64(a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens)
-		m.known.usd += a.CostUSD + a.UserCostUSD
+		m.known.tokens += float64(a.Whole().Total())
+		m.known.usd += a.Whole().CostUSD
 	}
 }
 

@@ -87,7 +87,7 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 
 // settledAt returns an attempt with an outcome that took some tokens.
 func settledAt(tokens int) *assay.Attempt {
-	return &assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}, InputTokens: tokens}
+	return &assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}, Spend: assay.NewSpend(assay.Usage{InputTokens: tokens}, 0)}
 }
 
 // A budget that is small beside what could be in flight must not be spent on trials that are all cut

@@ -50,8 +50,8 @@ type Standing struct {
 	Partial int `json:"partial_success"`
 	assay.FaultCount
 	// Spent is what the attempts on disk have used, and those that have begun.
-	Spent Spent `json:"spent"`
-	Begun Begun `json:"begun,omitzero"`
+	Spent assay.Bill `json:"spent"`
+	Begun Begun      `json:"begun,omitzero"`
 }
 
 // Add adds the counts of other trials.
@@ -63,28 +63,6 @@ func (s *Standing) Add(o Standing) {
 	s.Merge(o.FaultCount)
 	s.Spent.Add(o.Spent)
 	s.Begun.Add(o.Begun)
-}
-
-// Spent is what attempts on disk have used and cost, with their simulated users.
-type Spent struct {
-	Tokens int     `json:"tokens"`
-	USD    float64 `json:"cost_usd"`
-	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
-	Unpriced int `json:"unpriced_tokens"`
-}
-
-// Add adds what others have used.
-func (s *Spent) Add(o Spent) {
-	s.Tokens += o.Tokens
-	s.USD = assay.RoundUSD(s.USD + o.USD)
-	s.Unpriced += o.Unpriced
-}
-
-func spentOn(a *assay.Attempt) Spent {
-	return Spent{
-		Tokens: a.InputTokens + a.OutputTokens + a.UserInputTokens + a.UserOutputTokens,
-		USD:    a.CostUSD + a.UserCostUSD, Unpriced: a.UnpricedTokens + a.UserUnpricedTokens,
-	}
 }
 
 // A RunCount counts what the attempts of one run came to. Interrupted ones are left out.
@@ -247,7 +225,7 @@ func (t *Tally) Save(a *assay.Attempt) []Stop {
 // countLocked counts an attempt on disk. Its outcome settles the trial if it is the first one.
 func (t *Tally) countLocked(a *assay.Attempt, first bool) (stops []Stop) {
 	m, c := t.model(a.Model), t.cell(a.Cell)
-	m.Spent.Add(spentOn(a))
+	m.Spent.Add(a.Whole().Bill())
 	if a.OnlyCosts() {
 		return nil
 	}
@@ -332,7 +310,7 @@ func (t *Tally) Standing(model string) Standing {
 	s := m.Standing
 	s.Merge(assay.FaultCount{}) // a copy of its maps
 	s.Trials = t.trialsLocked(model)
-	s.Spent.Add(s.Begun.Spent)
+	s.Spent.Add(s.Begun.Bill)
 	if m.closed != "" {
 		s.Parked += s.Pending - s.InFlight
 		s.Pending = s.InFlight

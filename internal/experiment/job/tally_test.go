@@ -61,7 +61,7 @@ func (w *world) read() *job.Recount {
 // save ends an attempt in flight.
 func (w *world) save(t *rapid.T, trial assay.Trial) {
 	w.now = w.now.Add(time.Second)
-	a := assay.Attempt{Trial: trial, Run: w.run, FinishedAt: w.now, InputTokens: 3, CostUSD: .01}
+	a := assay.Attempt{Trial: trial, Run: w.run, FinishedAt: w.now, Spend: assay.NewSpend(assay.Usage{InputTokens: 3}, .01)}
 	a.Retried = map[assay.FaultKind]int{assay.RateLimited: rapid.IntRange(0, 2).Draw(t, "retried")}
 	a.Reported = rapid.SampledFrom([]string{"", "effort=high", "effort=low"}).Draw(t, "reported")
 	switch rapid.SampledFrom([]string{"failure", "failure", "full", "partial", "fault", "harness", "parked", "paid"}).Draw(t, "end") {

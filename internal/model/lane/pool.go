@@ -51,9 +51,8 @@ const (
 type Exchange struct {
 	Model, Lane string
 	Fault       *assay.Fault // nil for success
-	Usage       assay.Usage
-	Cost        float64 // in dollars
-	Took        time.Duration
+	assay.Spend
+	Took time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool
 	// User is true if the request was made for a simulated user.

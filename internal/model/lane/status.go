@@ -33,7 +33,7 @@ type Status struct {
 }
 
 // Refused reports whether the endpoint was too busy for the request.
-func (x Exchange) Refused() bool { return isRefusal(x.Usage, x.Fault) }
+func (x Exchange) Refused() bool { return isRefusal(x.Usage(), x.Fault) }
 
 // Waiting describes the requests waiting for a lane.
 type Waiting struct {

@@ -191,7 +191,7 @@ func outputOf(m chatMessage, text string) doc {
 	finish := ""
 	var usage *modelUsage
 	if r := m.Metadata; r != nil {
-		finish, usage = r.Finish, new(newUsage(r.Usage, 0))
+		finish, usage = r.Finish, new(newUsage(assay.NewSpend(r.Usage, 0)))
 	}
 	reply := doc{{"message", m}, {"stop_reason", stopReason(finish, len(m.Calls) > 0)}}
 	return doc{

@@ -63,29 +63,25 @@ func (u *modelUsage) add(v modelUsage) {
 	}
 }
 
-func newUsage(u assay.Usage, usd float64) modelUsage {
-	if u.UnpricedTokens > 0 {
+func newUsage(u assay.Spend) modelUsage {
+	usd := u.CostUSD
+	if u.AtLeast() {
 		usd = 0
 	}
 	return modelUsage{
 		Input:  max(0, u.InputTokens-u.CachedTokens-u.CacheWriteTokens),
 		Output: u.OutputTokens, Total: u.Total(),
 		CacheWrite: u.CacheWriteTokens, CacheRead: u.CachedTokens,
-		Reasoning: u.ReasoningTokens, USD: usd, unpriced: u.UnpricedTokens > 0,
+		Reasoning: u.ReasoningTokens, USD: usd, unpriced: u.AtLeast(),
 	}
 }
 
-func usageOf(a *assay.Attempt) modelUsage { return newUsage(a.Usage(), a.CostUSD) }
-
 // usagesOf returns the usage of the agent's model and of the user's, by their names.
 func usagesOf(a *assay.Attempt) map[string]modelUsage {
-	usages := map[string]modelUsage{a.Model: usageOf(a)}
+	usages := map[string]modelUsage{a.Model: newUsage(a.Spend)}
 	if a.UserRequests > 0 {
 		of := usages[a.UserModel]
-		of.add(newUsage(assay.Usage{
-			InputTokens: a.UserInputTokens, OutputTokens: a.UserOutputTokens,
-			UnpricedTokens: a.UserUnpricedTokens,
-		}, a.UserCostUSD))
+		of.add(newUsage(a.OfUser()))
 		usages[a.UserModel] = of
 	}
 	return usages

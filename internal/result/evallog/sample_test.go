@@ -45,10 +45,11 @@ func attempt(trial assay.Trial, number int) assay.Attempt {
 		Trial: trial, Number: number, Experiment: meta.Experiment, Run: "run-1",
 		Program: "1.2.3", Templates: "t1",
 		Lane: "acme/key/large", ServedModel: "large-0301", Requests: 3,
-		InputTokens: 100, OutputTokens: 20, CachedTokens: 64, CacheWriteTokens: 6,
-		ReasoningTokens: 12,
-		CostUSD:         0.25,
-		WorkingMS:       1500, QueuedMS: 500, StartedAt: morning,
+		Spend: assay.NewSpend(assay.Usage{
+			InputTokens: 100, OutputTokens: 20, CachedTokens: 64, CacheWriteTokens: 6,
+			ReasoningTokens: 12,
+		}, 0.25),
+		WorkingMS: 1500, QueuedMS: 500, StartedAt: morning,
 		FinishedAt: morning.Add(2 * time.Second),
 	}
 }

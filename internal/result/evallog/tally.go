@@ -47,7 +47,7 @@ func newTally() sampleTally {
 
 // count adds an attempt, whether or not it becomes a sample.
 func (t *sampleTally) count(a *assay.Attempt) {
-	t.usage.add(usageOf(a))
+	t.usage.add(newUsage(a.Spend))
 	if !a.StartedAt.IsZero() && (t.begun.IsZero() || a.StartedAt.Before(t.begun)) {
 		t.begun = a.StartedAt
 	}

@@ -19,7 +19,7 @@ var attempts = complete(table[assay.Attempt]{
 
 func settles(a *assay.Attempt) bool { return a.Settles() }
 func hasCost(a *assay.Attempt) bool {
-	return a.CostUSD != 0 || a.UnpricedTokens == 0 && !a.Unmetered
+	return a.CostUSD != 0 || a.Priced() && !a.Unmetered
 }
 
 // noOutcome returns the outcome of a fault.

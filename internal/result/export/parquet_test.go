@@ -63,9 +63,10 @@ func likely(n int) iter.Seq2[assay.Attempt, error] {
 				Number: 1, Experiment: "large", Run: assay.RunID(pick("run-", 20)),
 				Program: "1.2.3", Templates: "fedcba9876543210",
 				Lane: pick("gateway/key/deployment-", 40), ServedModel: pick("model-", 10),
-				Requests:    4 + rng.IntN(9),
-				InputTokens: 3000 + rng.IntN(20000), OutputTokens: rng.IntN(3000),
-				CostUSD:  float64(rng.IntN(100000)) / 1e6,
+				Requests: 4 + rng.IntN(9),
+				Spend: assay.NewSpend(
+					assay.Usage{InputTokens: 3000 + rng.IntN(20000), OutputTokens: rng.IntN(3000)},
+					float64(rng.IntN(100000))/1e6),
 				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at,
 				FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
 			}

@@ -100,8 +100,7 @@ func (x *Experiment) addBegun(b *report.Beside, left store.Left) {
 			assay.Counted(sum.Attempts, "attempt"), sum.Replies)
 	}
 	b.Begun = &report.Begun{
-		Attempts: sum.Attempts, Replies: sum.Replies, Tokens: sum.Tokens, CostUSD: sum.USD,
-		Unpriced: sum.Unpriced, Text: text,
+		Attempts: sum.Attempts, Replies: sum.Replies, Bill: sum.Bill, Text: text,
 	}
 }
 

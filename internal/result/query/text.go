@@ -59,10 +59,10 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
 	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s%s, %s working, %s queued\n",
-		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), dollars(t.CostUSD, t.UnpricedTokens), working, queued)
+		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), dollars(t.Spend), working, queued)
 	if t.UserModel != "" {
 		fmt.Fprintf(w, "  the user spoke through %s: %d requests, %d + %d tokens%s\n", t.UserModel,
-			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.UserCostUSD, t.UserUnpricedTokens))
+			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.OfUser()))
 	}
 	if t.Private {
 		fmt.Fprintln(w, "  the library is private: tools are digests, and --reveal shows the texts")
@@ -96,16 +96,15 @@ func (t *Trial) servedBy() string {
 }
 
 // dollars returns a cost as the next part of a list, or "" if there is none.
-func dollars(usd float64, unpriced int) string {
+func dollars(s assay.Spend) string {
+	text := assay.DollarsText(s.CostUSD, 4, s.AtLeast())
 	switch {
-	case usd == 0 && unpriced == 0:
+	case !s.Priced():
+		return ", cost " + text
+	case s.CostUSD == 0:
 		return ""
-	case usd == 0:
-		return ", cost unknown"
-	case unpriced > 0:
-		return ", at least " + assay.CostText(usd, 4)
 	}
-	return ", " + assay.CostText(usd, 4)
+	return ", " + text
 }
 
 // tokens describes a usage, with the parts that are known.

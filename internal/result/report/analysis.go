@@ -138,12 +138,9 @@ type OtherRow struct {
 // Begun has the attempts that have begun and have not ended: those in flight, and those that a run left
 // when it was killed or stopped. Their costs are among those of their models.
 type Begun struct {
-	Attempts int `json:"attempts"`
-	Replies  int `json:"replies"`
-	// Tokens and CostUSD cover the simulated users, too. Unpriced counts the tokens with an unknown cost.
-	Tokens   int     `json:"tokens"`
-	CostUSD  float64 `json:"cost_usd"`
-	Unpriced int     `json:"unpriced_tokens"`
+	Attempts   int `json:"attempts"`
+	Replies    int `json:"replies"`
+	assay.Bill     // with the simulated users
 	// Text says it in words.
 	Text string `json:"-"`
 }

@@ -96,7 +96,7 @@ var (
 		}
 		return 0
 	})
-	tokensUsed = amount(func(o *outcome) float64 { return float64(o.InputTokens + o.OutputTokens) })
+	tokensUsed = amount(func(o *outcome) float64 { return float64(o.Total()) })
 	callsMade  = amount(func(o *outcome) float64 { return float64(o.ToolCalls) })
 	wasted     = amount(func(o *outcome) float64 { return float64(o.Wasted) })
 	mistakes   = amount(func(o *outcome) float64 { return float64(o.Mistakes) })
@@ -168,27 +168,25 @@ var (
 		}
 		return ""
 	})
-	costs    = money(func(a *assay.Attempt) float64 { return a.CostUSD })
-	input    = tokens(func(u assay.Usage) int { return u.InputTokens })
-	output   = tokens(func(u assay.Usage) int { return u.OutputTokens })
-	cached   = tokens(func(u assay.Usage) int { return u.CachedTokens })
-	thought  = tokens(func(u assay.Usage) int { return u.ReasoningTokens })
-	unpriced = tokens(func(u assay.Usage) int { return u.UnpricedTokens })
+	costs    = money(ofAgent)
+	input    = tokens(ofAgent, func(s assay.Spend) int { return s.InputTokens })
+	output   = tokens(ofAgent, func(s assay.Spend) int { return s.OutputTokens })
+	cached   = tokens(ofAgent, func(s assay.Spend) int { return s.CachedTokens })
+	thought  = tokens(ofAgent, func(s assay.Spend) int { return s.ReasoningTokens })
+	unpriced = tokens(ofAgent, func(s assay.Spend) int { return s.UnpricedTokens })
 	// uncertain counts the attempts with uncertainTokens, and uncertainUSD is the most that these
 	// cost.
-	uncertainTokens = tokens(func(u assay.Usage) int { return u.UncertainTokens })
+	uncertainTokens = tokens(ofAgent, func(s assay.Spend) int { return s.UncertainTokens })
 	uncertain       = paid(func(a *assay.Attempt) float64 { return float64(flag(a.UncertainTokens > 0)) })
 	uncertainUSD    = paid(func(a *assay.Attempt) float64 {
 		return a.CostUSD * min(1, float64(a.UncertainTokens)/float64(max(1, a.OutputTokens)))
 	})
-	userCosts  = money(func(a *assay.Attempt) float64 { return a.UserCostUSD })
-	userTokens = paid(func(a *assay.Attempt) float64 {
-		return float64(a.UserInputTokens + a.UserOutputTokens)
-	})
-	userUnpriced = paid(func(a *assay.Attempt) float64 { return float64(a.UserUnpricedTokens) })
+	userCosts    = money((*assay.Attempt).OfUser)
+	userTokens   = tokens((*assay.Attempt).OfUser, assay.Spend.Total)
+	userUnpriced = tokens((*assay.Attempt).OfUser, func(s assay.Spend) int { return s.UnpricedTokens })
 
 	turnCounts = histogram(func(o *outcome) int { return o.Outcome.Turns })
-	tokenBins  = histogram(func(o *outcome) int { return tokenBin(o.InputTokens + o.OutputTokens) })
+	tokenBins  = histogram(func(o *outcome) int { return tokenBin(o.Total()) })
 )
 
 // ends reports whether an attempt ended in a fault.

@@ -33,12 +33,12 @@ func trial(model, variant string, reliability float64, task string) assay.Trial 
 func outcome(t assay.Trial, level assay.Level, turns int) assay.Attempt {
 	return assay.Attempt{
 		Trial: t, Experiment: "e", Outcome: assay.Outcome{Level: level, Turns: turns},
-		CostUSD: 0.25,
+		Spend: assay.Spend{CostUSD: 0.25},
 	}
 }
 
 func fault(t assay.Trial, kind assay.FaultKind) assay.Attempt {
-	return assay.Attempt{Trial: t, Experiment: "e", FaultKind: kind, CostUSD: 0.25}
+	return assay.Attempt{Trial: t, Experiment: "e", FaultKind: kind, Spend: assay.Spend{CostUSD: 0.25}}
 }
 
 // all yields attempts the way a store does.

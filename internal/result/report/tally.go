@@ -104,14 +104,19 @@ func paid(of func(*assay.Attempt) float64) amountKind {
 	return amountOf(&ofAll, func(o *outcome) float64 { return of(o.Attempt) })
 }
 
-// money adds up dollars in billionths; see [assay.RoundUSD].
-func money(of func(*assay.Attempt) float64) amountKind {
-	return paid(func(a *assay.Attempt) float64 { return math.Round(1e9 * of(a)) })
+// A spender is who has spent something in an attempt: its agent or its simulated user.
+type spender func(*assay.Attempt) assay.Spend
+
+func ofAgent(a *assay.Attempt) assay.Spend { return a.Spend }
+
+// money adds up dollars of all attempts in billionths; see [assay.RoundUSD].
+func money(by spender) amountKind {
+	return paid(func(a *assay.Attempt) float64 { return math.Round(1e9 * by(a).CostUSD) })
 }
 
 // tokens adds up tokens of all attempts.
-func tokens(of func(assay.Usage) int) amountKind {
-	return paid(func(a *assay.Attempt) float64 { return float64(of(a.Usage())) })
+func tokens(by spender, of func(assay.Spend) int) amountKind {
+	return paid(func(a *assay.Attempt) float64 { return float64(of(by(a))) })
 }
 
 // howMany counts outcomes that need no interval, and so no count for each task.

@@ -284,14 +284,12 @@ func (a analysis) extentText() string {
 	text += ", " + a.Met.Text()
 	var usd, ofUser float64
 	var unpriced []string
-	leastOfUser := ""
+	leastOfUser := false
 	for _, r := range a.Effort.All() {
 		agent, user := r.Get(report.Spent), r.Get(report.UserCost)
 		usd = assay.RoundUSD(usd + agent.Number + user.Number)
 		ofUser = assay.RoundUSD(ofUser + user.Number)
-		if user.AtLeast {
-			leastOfUser = "at least "
-		}
+		leastOfUser = leastOfUser || user.AtLeast
 		byKill := a.doubted() && r.Int(report.Unpriced)+r.Int(report.UserUnpriced) == 0
 		if (agent.AtLeast || user.AtLeast) && !byKill {
 			unpriced = append(unpriced, r.Model)
@@ -309,7 +307,7 @@ func (a analysis) extentText() string {
 	}
 	text += ", " + cost
 	if ofUser > 0 {
-		text += fmt.Sprintf(" (%s%s for the simulated user)", leastOfUser, assay.CostText(ofUser, 2))
+		text += fmt.Sprintf(" (%s for the simulated user)", assay.DollarsText(ofUser, 2, leastOfUser))
 	}
 	if n := len(a.Warnings); n > 0 {
 		text += ", " + assay.Counted(n, "warning")

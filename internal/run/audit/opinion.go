@@ -74,8 +74,7 @@ func Ask(
 	done, err := classifier.Run(ctx, a.cases(ctx), width, a.save, a.progress)
 	s := a.sum
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
-	s.Tokens, s.CostUSD = done.Usage.Total(), done.Cost
-	s.Unpriced = done.Usage.UnpricedTokens > 0
+	s.Tokens, s.CostUSD, s.Unpriced = done.Total(), done.CostUSD, done.AtLeast()
 	return s, errors.Join(err, a.compare(context.WithoutCancel(ctx)))
 }
 
@@ -133,9 +132,9 @@ func (a *asker) save(c classify.Case, answer classify.Answer) error {
 		Reason:       answer.Reason,
 		RuleCategory: c.Attempt.ErrorCategory,
 		At:           time.Now().UTC(),
-		InputTokens:  answer.Usage.InputTokens,
-		OutputTokens: answer.Usage.OutputTokens,
-		CostUSD:      answer.Cost,
+		InputTokens:  answer.InputTokens,
+		OutputTokens: answer.OutputTokens,
+		CostUSD:      answer.CostUSD,
 		Raw:          answer.Raw,
 	})
 }

@@ -254,11 +254,11 @@ func (x *index) add(l *store.Listed) {
 	if l.FinishedAt.After(x.newest) {
 		x.newest = l.FinishedAt
 	}
+	bill := l.Whole().Bill()
 	x.rows = append(x.rows, attemptRow{
 		trial: keyOf(l.ID), group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
-		Working: l.WorkingMS, cost: l.CostUSD + l.UserCostUSD,
-		unpriced: l.UnpricedTokens + l.UserUnpricedTokens,
-		Number:   uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
+		Working: l.WorkingMS, cost: bill.USD, unpriced: bill.Unpriced,
+		Number: uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
 		repeat: uint16(l.Repeat),
 	})
 	x.countFaults(&l.Attempt)

@@ -127,7 +127,7 @@ func (s *Server) look(ctx context.Context) *moment {
 		m.Standing = m.Run.Standing
 	case m.Run != nil:
 		m.Begun = m.Run.Begun
-		m.Spent.Add(m.Begun.Spent)
+		m.Spent.Add(m.Begun.Bill)
 	}
 	s.index.describe(m)
 	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()

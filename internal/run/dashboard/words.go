@@ -167,13 +167,4 @@ func bar(n int, all []int) float64 {
 }
 
 // dollars spells a cost. Unpriced is how many tokens or models it leaves out.
-func dollars(usd float64, unpriced int) string {
-	text := assay.CostText(usd, 2)
-	switch {
-	case unpriced == 0:
-		return text
-	case usd == 0:
-		return "unknown"
-	}
-	return "at least " + text
-}
+func dollars(usd float64, unpriced int) string { return assay.DollarsText(usd, 2, unpriced > 0) }

@@ -85,7 +85,7 @@ func TestStateHasTheRateOfSuccess(t *testing.T) {
 			}
 			s.outcome(&a)
 		}
-		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
+		s.observe(lane.Exchange{Model: "m", Spend: assay.NewSpend(assay.Usage{InputTokens: 7}, 0.5)})
 		state := s.progress()
 		if state.Models[1].Success != nil {
 			t.Errorf("n has the rate %v without any outcome", state.Models[1].Success)

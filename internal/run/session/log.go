@@ -88,7 +88,7 @@ func (s *Session) logExchange(x lane.Exchange) {
 			return
 		}
 		s.log.Debug("request", "model", x.Model, "lane", x.Lane,
-			"input_tokens", x.Usage.InputTokens, "output_tokens", x.Usage.OutputTokens)
+			"input_tokens", x.InputTokens, "output_tokens", x.OutputTokens)
 		return
 	}
 	if x.Closed {

@@ -34,11 +34,9 @@ type LaneUse struct {
 	Requests    int
 	// Faults counts the failed requests, without interrupted ones.
 	Faults map[assay.FaultKind]int
-	assay.Usage
-	Cost float64
-	// The simulated user's part of both.
-	UserTokens int
-	UserCost   float64
+	assay.Spend
+	// User is the simulated user's part.
+	User assay.Spend
 
 	replied, lost time.Duration // spent on requests with and without a reply
 }
@@ -93,11 +91,9 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 	m.latest = time.Now()
 	u := m.laneLocked(x.Model, x.Lane)
 	u.Requests++
-	u.Usage = u.Add(x.Usage)
-	u.Cost = assay.RoundUSD(u.Cost + x.Cost)
+	u.Spend = u.Add(x.Spend)
 	if x.User {
-		u.UserTokens += x.Usage.Total()
-		u.UserCost = assay.RoundUSD(u.UserCost + x.Cost)
+		u.User = u.User.Add(x.Spend)
 	}
 	if kind != "" {
 		u.Faults[kind]++
@@ -111,7 +107,7 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 	if m.rates[x.Model] == nil {
 		m.rates[x.Model] = new(tokenRate)
 	}
-	m.rates[x.Model].add(m.latest.Sub(m.start), x.Usage.Total())
+	m.rates[x.Model].add(m.latest.Sub(m.start), x.Total())
 }
 
 func (m *meter) laneLocked(model, lane string) *LaneUse {
@@ -143,13 +139,13 @@ func (m *meter) usage() Usage {
 	for _, u := range m.byLane() {
 		sum.Requests += u.Requests
 		sum.Tokens += u.Total()
-		sum.Cost = assay.RoundUSD(sum.Cost + u.Cost)
-		sum.UserTokens += u.UserTokens
-		sum.UserCost = assay.RoundUSD(sum.UserCost + u.UserCost)
+		sum.Cost = assay.RoundUSD(sum.Cost + u.CostUSD)
+		sum.UserTokens += u.User.Total()
+		sum.UserCost = assay.RoundUSD(sum.UserCost + u.User.CostUSD)
 		for kind, n := range u.Faults {
 			sum.RequestFaults[kind] += n
 		}
-		if u.UnpricedTokens > 0 {
+		if u.AtLeast() {
 			sum.Unpriced = append(sum.Unpriced, u.Model)
 		}
 	}

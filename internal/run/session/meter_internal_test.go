@@ -24,7 +24,9 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 					m.progress().Elapsed, got, tokens)
 			}
 		}
-		use := func(tokens int) { m.request(lane.Exchange{Model: "a", Usage: assay.Usage{InputTokens: tokens}}, "") }
+		use := func(tokens int) {
+			m.request(lane.Exchange{Model: "a", Spend: assay.NewSpend(assay.Usage{InputTokens: tokens}, 0)}, "")
+		}
 		use(100)
 		time.Sleep(999 * time.Millisecond)
 		want(0) // too early
@@ -54,7 +56,7 @@ func TestRateOfSteadyUse(t *testing.T) {
 		m := newMeter(time.Now())
 		for range 3000 {
 			time.Sleep(100 * time.Millisecond)
-			m.request(lane.Exchange{Model: "a", Usage: assay.Usage{OutputTokens: 10}}, "")
+			m.request(lane.Exchange{Model: "a", Spend: assay.NewSpend(assay.Usage{OutputTokens: 10}, 0)}, "")
 			s := m.progress()
 			if s.Elapsed < 1 {
 				continue

@@ -152,9 +152,10 @@ func (s *Status) addUsers(begun []store.Unfinished) {
 		}
 		x := &s.Users[at]
 		x.Requests += u.UserRequests
-		x.Tokens += u.UserInputTokens + u.UserOutputTokens
-		x.Unpriced += u.UserUnpricedTokens
-		x.CostUSD = assay.RoundUSD(x.CostUSD + u.UserCostUSD)
+		bill := u.OfUser().Bill()
+		x.Tokens += bill.Tokens
+		x.Unpriced += bill.Unpriced
+		x.CostUSD = assay.RoundUSD(x.CostUSD + bill.USD)
 	}
 }
 

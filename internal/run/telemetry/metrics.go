@@ -247,7 +247,7 @@ func collectRequests(ch chan<- prometheus.Metric, u session.LaneUse) {
 	} {
 		put(tokens, float64(max(0, n)), kind)
 	}
-	put(costs, max(0, u.Cost))
+	put(costs, max(0, u.CostUSD))
 	put(unpriced, float64(u.UnpricedTokens))
 }
 

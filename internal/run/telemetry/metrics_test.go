@@ -62,11 +62,11 @@ func lanes() []session.LaneReading {
 // requests are two on that lane.
 func requests() []session.LaneUse {
 	return []session.LaneUse{{
-		Model: "m", Lane: "gw/KEY/m", Requests: 2, Cost: 0.5, Faults: map[assay.FaultKind]int{assay.RateLimited: 1},
-		Usage: assay.Usage{
+		Model: "m", Lane: "gw/KEY/m", Requests: 2, Faults: map[assay.FaultKind]int{assay.RateLimited: 1},
+		Spend: assay.NewSpend(assay.Usage{
 			InputTokens: 100, CachedTokens: 60, CacheWriteTokens: 10,
 			OutputTokens: 50, ReasoningTokens: 20,
-		},
+		}, 0.5),
 	}}
 }
 

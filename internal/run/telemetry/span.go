@@ -21,7 +21,7 @@ func (t *Traces) trial(ctx context.Context, e session.Episode) {
 	a := e.Attempt
 	link := trace.Link{SpanContext: t.run.SpanContext()}
 	ctx, span := t.tracer.Start(ctx, "trial", trace.WithNewRoot(), trace.WithLinks(link),
-		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(append(cost(a.CostUSD, a.Usage()),
+		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(append(cost(a.Spend),
 			experimentName.String(a.Experiment), runID.String(string(a.Run)),
 			trialID.String(string(a.ID)), attemptNumber.Int(a.Number), taskID.String(string(a.Task)),
 			variantName.String(a.Variant), severityName.String(a.Severity),
@@ -85,7 +85,7 @@ func (t *Traces) chat(ctx context.Context, e session.Episode, c session.Chat, re
 			requestModel.String(a.Model), conversationID.String(conversation(a)),
 			laneName.String(r.Lane), requestCount.Int(r.Waits.Requests),
 			queuedSeconds.Float64(r.Waits.Queued.Seconds()))...))
-	span.SetAttributes(cost(r.Cost, r.Usage)...)
+	span.SetAttributes(cost(r.Billed())...)
 	if r.ServedModel != "" {
 		span.SetAttributes(responseModel.String(r.ServedModel))
 	}
@@ -139,11 +139,11 @@ func usage(u assay.Usage) []attribute.KeyValue {
 }
 
 // cost returns no attribute if the whole cost is unknown.
-func cost(usd float64, u assay.Usage) []attribute.KeyValue {
-	if usd == 0 && u.UnpricedTokens > 0 {
+func cost(s assay.Spend) []attribute.KeyValue {
+	if !s.Priced() {
 		return nil
 	}
-	return []attribute.KeyValue{costUSD.Float64(usd)}
+	return []attribute.KeyValue{costUSD.Float64(s.CostUSD)}
 }
 
 // conversation names an attempt.

@@ -102,7 +102,8 @@ func played() session.Episode {
 	return session.Episode{
 		Attempt: &assay.Attempt{
 			Trial:  assay.Trial{ID: "t1", Cell: assay.Cell{Model: "m", Variant: "optimal"}, Task: "k"},
-			Number: 2, Experiment: "e", Run: "r", Lane: "gw/KEY/m-1", InputTokens: 30, OutputTokens: 3,
+			Number: 2, Experiment: "e", Run: "r", Lane: "gw/KEY/m-1",
+			Spend:     assay.NewSpend(assay.Usage{InputTokens: 30, OutputTokens: 3}, 0),
 			Outcome:   assay.Outcome{Level: assay.Failure, ErrorCategory: assay.CategoryOther},
 			StartedAt: at(0, 0).Began, FinishedAt: at(0, 9).Ended,
 		},

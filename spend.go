@@ -1,0 +1,88 @@
+package assay
+
+// Spend is what requests have used and cost. Its fields are stated here only: an [Attempt] embeds it,
+// so that each of them is a column of stores and of exports, and all who add it up use [Spend.Add].
+type Spend struct {
+	Used
+	// CostUSD is in dollars, at the prices in the providers file. See [Spend.AtLeast].
+	CostUSD float64 `json:"cost_usd"`
+}
+
+// Used is [Usage], which explains the fields, in records that leave no count out.
+type Used struct {
+	InputTokens      int `json:"input_tokens"`
+	OutputTokens     int `json:"output_tokens"`
+	CachedTokens     int `json:"cached_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens"`
+	ReasoningTokens  int `json:"reasoning_tokens"`
+	UncertainTokens  int `json:"uncertain_tokens"`
+	UnpricedTokens   int `json:"unpriced_tokens"`
+}
+
+// NewSpend returns the spend of a usage that cost so many dollars.
+func NewSpend(u Usage, usd float64) Spend { return Spend{Used(u), usd} }
+
+// Usage returns the tokens.
+func (s Spend) Usage() Usage { return Usage(s.Used) }
+
+// Total returns the tokens of input and output.
+func (s Spend) Total() int { return s.Usage().Total() }
+
+// Add returns the sum of both.
+func (s Spend) Add(o Spend) Spend {
+	return NewSpend(s.Usage().Add(o.Usage()), RoundUSD(s.CostUSD+o.CostUSD))
+}
+
+// AtLeast reports whether some of the cost is unknown, so that CostUSD is the least that was billed.
+func (s Spend) AtLeast() bool { return s.UnpricedTokens > 0 }
+
+// Priced reports whether anything of the cost is known.
+func (s Spend) Priced() bool { return s.CostUSD != 0 || !s.AtLeast() }
+
+// Paid reports whether money was spent, or may have been.
+func (s Spend) Paid() bool { return s.CostUSD > 0 || s.AtLeast() }
+
+// Bill returns the spend in short.
+func (s Spend) Bill() Bill { return Bill{s.Total(), s.CostUSD, s.UnpricedTokens} }
+
+// A Bill is a [Spend] in the three figures that say how an experiment stands.
+type Bill struct {
+	Tokens int     `json:"tokens"`
+	USD    float64 `json:"cost_usd"`
+	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
+	Unpriced int `json:"unpriced_tokens"`
+}
+
+// Add adds what others have used.
+func (b *Bill) Add(o Bill) {
+	b.Tokens += o.Tokens
+	b.USD = RoundUSD(b.USD + o.USD)
+	b.Unpriced += o.Unpriced
+}
+
+// AtLeast is that of [Spend].
+func (b Bill) AtLeast() bool { return b.Unpriced > 0 }
+
+// UserSpend is what the model behind a simulated user has used and cost, apart from the agent.
+type UserSpend struct {
+	UserRequests       int     `json:"user_requests"`
+	UserInputTokens    int     `json:"user_input_tokens"`
+	UserOutputTokens   int     `json:"user_output_tokens"`
+	UserUnpricedTokens int     `json:"user_unpriced_tokens"`
+	UserCostUSD        float64 `json:"user_cost_usd"`
+}
+
+// AddUser records a response of the model behind a simulated user.
+func (u *UserSpend) AddUser(r *Response) {
+	sum := u.OfUser().Add(r.Billed())
+	*u = UserSpend{
+		u.UserRequests + r.Waits.Requests, sum.InputTokens, sum.OutputTokens, sum.UnpricedTokens, sum.CostUSD,
+	}
+}
+
+// OfUser returns the fields that are known of a user, under their common names.
+func (u UserSpend) OfUser() Spend {
+	return NewSpend(Usage{
+		InputTokens: u.UserInputTokens, OutputTokens: u.UserOutputTokens, UnpricedTokens: u.UserUnpricedTokens,
+	}, u.UserCostUSD)
+}
