@@ -20,7 +20,7 @@ type Used struct {
 }
 
 // NewSpend returns the spend of a usage that cost so many dollars.
-func NewSpend(u Usage, usd float64) Spend { return Spend{Used(u), usd} }
+func NewSpend(u Usage, usd float64) Spend { return Spend{Used: Used(u), CostUSD: usd} }
 
 // Usage returns the tokens.
 func (s Spend) Usage() Usage { return Usage(s.Used) }

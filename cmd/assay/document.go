@@ -55,25 +55,33 @@ func formatFlag(cmd *cobra.Command, format *string, known []string, usual string
 	choice(cmd, "format", known...)
 }
 
-// formatOf returns the chosen format, or the known one that the output's name ends with, or else the
-// usual one.
-func formatOf(chosen, output string, known []string, usual string) string {
+// formatOf returns the chosen format, or the known one that the output's name ends with, or the usual
+// one if the name has no ending. It refuses an unknown ending.
+func formatOf(chosen, output string, known []string, usual string) (string, error) {
 	ending := strings.TrimPrefix(filepath.Ext(output), ".")
 	switch {
 	case chosen != "":
-		return chosen
+		return chosen, nil
+	case ending == "":
+		return usual, nil
 	case slices.Contains(known, ending):
-		return ending
+		return ending, nil
+	case ending == "txt" && usual == "text":
+		return usual, nil
 	}
-	return usual
+	return "", usageError("--output %s: no format is known by the ending .%s\nhint: the endings are .%s; "+
+		"--format chooses a format for any name", output, ending, strings.Join(known, ", ."))
 }
 
 // check returns a usage error if a flag has an unknown value or would fill a terminal with the source
 // of a page, and parses the conditions.
 func (f *documentFlags) check(p *process) error {
-	f.format = formatOf(f.format, f.output, documentFormats, "text")
 	if f.asJSON {
 		f.format = "json"
+	}
+	var err error
+	if f.format, err = formatOf(f.format, f.output, documentFormats, "text"); err != nil {
+		return err
 	}
 	if !slices.Contains(documentFormats, f.format) {
 		return usageError("--format %q: the formats are %s",
@@ -94,7 +102,6 @@ func (f *documentFlags) check(p *process) error {
 		return usageError("--transcripts needs a page, such as --output report.html; " +
 			"`assay show` prints one transcript")
 	}
-	var err error
 	f.where, err = parseWhere(f.conditions)
 	return err
 }

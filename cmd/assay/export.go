@@ -40,7 +40,8 @@ anything that could not be read, the meaning of each column, and the digest of e
 file. --check proves that the files are as they were written. An export never
 replaces a store.
 
-  jsonl, csv   text; both have the same fields
+  jsonl, csv   text; both have the same fields; compressed if the name of the file ends
+               with .gz or .zst
   parquet      typed; for pandas, Polars, DuckDB and others
   inspect      logs for the viewer of Inspect, one per experiment and model, and
                manifest.json, in the directory that --output names
@@ -142,9 +143,16 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	e := query.Export{
 		Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version(),
 	}
-	format := formatOf(f.format, f.output, export.FormatNames(), string(export.JSONL))
+	name, packing := export.Packing(f.output)
+	format, err := formatOf(f.format, name, export.FormatNames(), string(export.JSONL))
+	if err != nil {
+		return err
+	}
 	if e.Format, err = export.ParseFormat(format); err != nil {
 		return usageError("%w", err)
+	}
+	if packing != "" && (e.Format == export.Parquet || e.Format == export.Inspect) {
+		return usageError("--output %s: %s is compressed already\nhint: leave %s out", f.output, e.Format, packing)
 	}
 	where, err := parseWhere(f.conditions)
 	if err != nil {

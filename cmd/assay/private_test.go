@@ -111,7 +111,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		},
 		{
 			"calls",
-			[]string{"export", "--calls", calls, "-o", calls + ".attempts"},
+			[]string{"export", "--calls", calls, "-o", calls + ".jsonl"},
 			true, calls, `"tool":"tool-`,
 		},
 		{"Inspect", []string{"export", "--format", "inspect", "-o", logs}, true, logs, "[private]"},

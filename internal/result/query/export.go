@@ -139,7 +139,7 @@ func (e *Export) files(m *export.Manifest, contents ...content) (records int, er
 
 	for i, c := range contents {
 		digest := export.NewDigest(parts[i])
-		n, err := c.write(digest)
+		n, err := export.Pack(digest, c.name, e.Format, c.write)
 		// A broken pipe ends the program silently, but not if that loses files.
 		if errors.Is(err, syscall.EPIPE) && manifest != nil {
 			return 0, fmt.Errorf("nothing was written: the reader of %s went away", c.name)
