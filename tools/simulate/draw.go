@@ -19,6 +19,7 @@ type item struct {
 	Style string        `json:"style,omitempty"`
 	N     int           `json:"n,omitempty"`
 	Share float64       `json:"share,omitempty"`
+	By    time.Duration `json:"by,omitempty"` // by how much a clock is set
 }
 
 func (i item) String() string {
@@ -34,6 +35,9 @@ func (i item) String() string {
 	}
 	if i.Share > 0 {
 		fmt.Fprintf(&b, " %.3f", i.Share)
+	}
+	if i.By != 0 {
+		fmt.Fprintf(&b, " by %v", i.By)
 	}
 	if i.For > 0 {
 		fmt.Fprintf(&b, " for %v", i.For)
@@ -215,6 +219,16 @@ func drawItems(seed uint64) (items []item) {
 		{60, func(d dice) { // only if there are workers
 			add(item{At: d.soon(), For: d.between(time.Second, 2*time.Hour), Kind: "stall", On: d.of("w0", "w1")})
 		}},
+		{20, func(d dice) { add(drawJumps(d)...) }},
+		{12, func(d dice) {
+			add(item{
+				At: d.between(10*time.Second, 20*time.Minute), For: d.between(time.Second, 2*time.Hour), Kind: "disk",
+				Style: d.of("full", "fails"),
+			})
+		}},
+		{15, func(d dice) { // a computer that somebody shuts
+			add(item{At: d.between(time.Minute, 2*time.Hour), For: d.between(time.Second, 12*time.Hour), Kind: "suspend"})
+		}},
 	} {
 		d := newDice(seed, uint64(100+n))
 		if d.often(draw.percent) {
@@ -258,6 +272,24 @@ func drawKills(d dice) (all []item) {
 		if d.often(70) {
 			i.On, i.N = d.of("sent", "answered", "counted", "saved"), 1+d.IntN(200)
 		}
+		all = append(all, i)
+	}
+	return all
+}
+
+// drawJumps draws a change of the wall clock: a correction, or a wrong time of the year. Some are taken
+// back.
+func drawJumps(d dice) (all []item) {
+	i := item{At: d.soon(), Kind: "clock", By: d.between(10*time.Second, 5*time.Hour)}
+	if d.often(30) {
+		i.By = time.Hour
+	}
+	if d.often(60) {
+		i.By = -i.By
+	}
+	all = append(all, i)
+	if d.often(40) {
+		i.At, i.By = i.At+d.between(time.Second, time.Hour), -i.By
 		all = append(all, i)
 	}
 	return all

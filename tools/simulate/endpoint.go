@@ -61,7 +61,9 @@ type ledger struct {
 	// Replies were sent that a turn can go on with, and Again is how many of them may be asked for again
 	// because the client died before they were on its disk.
 	Replies, Again int
-	fresh          []fresh
+	// Excused are the tokens that were billed to processes whose disks had failed.
+	Excused int
+	fresh   []fresh
 }
 
 // A fresh is a reply that may not be on the client's disk yet, which waits for others up to lull.
@@ -113,9 +115,15 @@ func (b *ledger) killed() {
 // traffic is that of one key on one deployment.
 type traffic struct {
 	name     string // of the lane
-	arrivals []time.Time
+	arrivals []arrival
 	inFlight map[*life]int
 	hidden   limiter
+}
+
+// An arrival is that of a request of some process.
+type arrival struct {
+	at   time.Time
+	life int
 }
 
 // A request is one that has arrived.
@@ -216,7 +224,7 @@ type refused struct {
 func (q *request) arrive() (*traffic, *refused) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
+	now := q.now()
 	q.bill.Requests++
 	q.asked[q.hash]++
 	q.draws = rand.New(rand.NewPCG(q.seed^q.hash, uint64(q.asked[q.hash])))
@@ -230,7 +238,7 @@ func (q *request) arrive() (*traffic, *refused) {
 		q.lanes[id] = t
 	}
 	t.inFlight[q.life]++
-	t.arrivals = append(t.arrivals, now)
+	t.arrivals = append(t.arrivals, arrival{now, q.life.number})
 	q.checkStated(t, now)
 	if o := q.trouble(q.endpoint, q.key, now); o != nil {
 		q.bill.Refused++
@@ -275,10 +283,14 @@ func (q *request) answer() (*http.Response, error) {
 	switch fault {
 	case "":
 	case "hang":
-		<-q.ctx.Done()
+		select {
+		case <-q.sleep():
+			return nil, reset()
+		case <-q.ctx.Done():
+		}
 		return nil, context.Cause(q.ctx)
 	case "reset":
-		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+		return nil, reset()
 	default:
 		if status, err := strconv.Atoi(fault); err == nil {
 			wait := time.Duration(0)
@@ -297,6 +309,13 @@ func (q *request) answer() (*http.Response, error) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-q.sleep(): // the reply waits, or has found nobody
+		if q.draws.IntN(2) == 0 {
+			if billed {
+				q.charge()
+			}
+			return nil, reset()
+		}
 	case <-q.ctx.Done():
 		if billed {
 			q.charge()
@@ -306,17 +325,23 @@ func (q *request) answer() (*http.Response, error) {
 	return q.send(fault)
 }
 
+// reset is the error of a connection that the other side has dropped.
+func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
+
 // charge bills the reply.
 func (q *request) charge() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.life.billed(q.bill.charge(q.reply.Usage))
+	if q.life.isSick() {
+		q.bill.Excused += q.reply.Usage.InputTokens + q.reply.Usage.OutputTokens
+	}
 }
 
 // send sends the reply, which is billed, perhaps in a wrong way.
 func (q *request) send(fault string) (*http.Response, error) {
 	name := q.model
-	if q.renamed(q.endpoint, time.Now()) {
+	if q.renamed(q.endpoint, q.now()) {
 		name = "another-model"
 	}
 	body := gateway.Encode(q.dialect.Encode(gateway.Reply{
@@ -326,6 +351,9 @@ func (q *request) send(fault string) (*http.Response, error) {
 	if fault == "" {
 		q.mu.Lock()
 		q.bill.read(q.reply.Usage, name == q.model)
+		if q.life.isSick() {
+			q.bill.killed()
+		}
 		q.mu.Unlock()
 	}
 	switch fault {

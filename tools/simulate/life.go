@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/terminal"
+	"github.com/assay-eval/assay/internal/store/storetest"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -26,6 +27,8 @@ var errKilled = errors.New("the process was killed")
 type life struct {
 	*world
 	dir    string
+	number int
+	disk   *storetest.Disk // nil unless it may fail
 	cancel context.CancelCauseFunc
 	armed  chan struct{} // receives a value when the process is to be killed now
 	over   chan struct{} // closed when the process has ended by itself
@@ -33,6 +36,7 @@ type life struct {
 
 	mu     sync.Mutex // guards the fields below
 	frozen bool
+	sick   bool   // its disk has failed
 	next   string // the directory of the next life, after a kill
 	usd    float64
 	// dearest is the most that a request was billed, and crowd how many trials were in flight together.
@@ -42,7 +46,7 @@ type life struct {
 
 func (w *world) newLife(dir string, cancel context.CancelCauseFunc) *life {
 	return &life{
-		world: w, dir: dir, cancel: cancel, armed: make(chan struct{}, 1),
+		world: w, dir: dir, number: w.lives, cancel: cancel, armed: make(chan struct{}, 1),
 		over: make(chan struct{}), thawed: make(chan struct{}),
 	}
 }

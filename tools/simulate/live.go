@@ -18,6 +18,7 @@ import (
 
 // liveWorld lives a world.
 func liveWorld(t *testing.T, next *task) *result {
+	replaceClock()
 	warm()
 	models()
 	shape := drawShape(next.Seed)

@@ -62,13 +62,16 @@ type world struct {
 	finished chan struct{}
 	limits   stated
 
-	mu     sync.Mutex // guards the fields below
-	kills  []item     // still to come
-	edges  map[string]int
-	lives  int
-	path   string                   // of the store of the process that runs
-	shown  map[assay.TrialID]string // outcomes that were shown as done
-	result result
+	mu      sync.Mutex // guards the fields below
+	kills   []item     // still to come
+	edges   map[string]int
+	lives   int
+	jumps   []jump
+	asleep  chan struct{}            // closed when the machine is suspended
+	current *life                    // whose disk may fail
+	path    string                   // of the store of the process that runs
+	shown   map[assay.TrialID]string // outcomes that were shown as done
+	result  result
 }
 
 // A result is what became of a world.
@@ -112,6 +115,8 @@ func (w *world) run() {
 		defer cancel()
 		w.finished = make(chan struct{})
 		w.signals = make(chan os.Signal)
+		w.asleep = make(chan struct{})
+		defer ahead.Store(0)
 		if err := w.live(ctx); err != nil {
 			w.violated("the world ends: %v", err)
 		}
@@ -171,9 +176,6 @@ func (w *world) live(ctx context.Context) error {
 		w.everyone.Go(func() { w.happen(&w.items[i]) })
 	}
 	dir := filepath.Join(w.dir, "life"+w.countLife())
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
 	for over := false; !over; {
 		if w.since() > longest || w.lives > mostLives {
 			return fmt.Errorf("after %d lives, trials are still not done", w.lives)
@@ -256,7 +258,16 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 	defer cancel(nil)
 	l := w.newLife(dir, cancel)
 	path := filepath.Join(dir, "s.db")
+	if err := w.makeDisk(l); err != nil {
+		return dir, false, err
+	}
+	if l.disk != nil {
+		defer l.disk.Forget()
+	}
 	db, err := store.Open(ctx, path)
+	if l.endsByDisk(err) {
+		return dir, false, nil
+	}
 	if err != nil {
 		return dir, false, err
 	}
@@ -295,6 +306,10 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 		_ = db.Close() // of nobody's store
 		return l.next, false, nil
 	}
+	if l.endsByDisk(err) {
+		_ = db.Close()
+		return dir, false, nil
+	}
 	if err != nil {
 		w.violated("a run ends with an error: %v", err)
 		return dir, true, db.Close()
@@ -303,7 +318,7 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 		sum.Done, sum.Planned, sum.Pending, sum.Parked, sum.Skipped, sum.Stopped, sum.Closed, sum.NotRun, sum.Exhausted)
 	w.checkLife(ctx, db, sum)
 	l.checkBudget(sum)
-	if err := db.Close(); err != nil {
+	if err := db.Close(); err != nil && !l.isSick() {
 		return dir, false, err
 	}
 	if sum.Unfinished() == 0 {

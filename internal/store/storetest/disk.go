@@ -42,7 +42,8 @@ type Disk struct {
 // Faults are what a disk does wrong. It is safe to change them while the disk is used.
 type Faults struct {
 	mu sync.Mutex
-	// Full makes writes of SQLite fail. A part of them may be written.
+	// Full makes writes of SQLite fail, and syncs by this program, as where space is only found then. A
+	// part of what SQLite writes may be written.
 	Full bool
 	// FailedSyncs makes syncs fail. As on Linux, what was to be synced then can still be
 	// read, but the next sync does not write it.
@@ -302,6 +303,9 @@ func (d *Disk) syncedByProgram(path string, directory bool) error {
 	}
 	// SQLite has no lock on the file that would end when it is closed, because the program, which has
 	// synced it, closes it too.
+	if d.full() {
+		return syscall.ENOSPC
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err
