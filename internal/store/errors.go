@@ -108,7 +108,7 @@ func explain(path string, err error) error {
 	switch c := primary(err); {
 	case isFull(err):
 		sentinel, hint = ErrDiskFull, "what is in the store is safe; free space and run again"
-	case c == sqlite3.SQLITE_IOERR, c == sqlite3.SQLITE_PROTOCOL:
+	case c == sqlite3.SQLITE_IOERR, c == sqlite3.SQLITE_PROTOCOL, errors.Is(err, syscall.EIO):
 		sentinel = ErrDisk
 		hint = "what is in the store is safe; check the system log for disk errors, then run again"
 	case code(err) == sqlite3.SQLITE_READONLY_ROLLBACK:

@@ -909,3 +909,25 @@ func (h *history) goOn(db *store.DB, dir string, trials int) error {
 	}
 	return nil
 }
+
+// TestOpenOnDiskThatFails checks that the error says what to do when a log that an earlier process has
+// left cannot be synced (tools/simulate --seed 7).
+func TestOpenOnDiskThatFails(t *testing.T) {
+	t.Parallel()
+	disk, err := storetest.NewDisk(t.TempDir())
+	must(t, err)
+	t.Cleanup(disk.Forget)
+	path := filepath.Join(disk.Dir(), "assay.db")
+	db := open(t, path)
+	begin(t, db, "r1")
+	killed := filepath.Join(t.TempDir(), "killed")
+	must(t, os.Mkdir(killed, 0o755))
+	next, err := disk.Kill(killed)
+	must(t, err)
+	t.Cleanup(next.Forget)
+	next.Set(func(f *storetest.Faults) { f.FailedSyncs = true })
+	_, err = store.Open(t.Context(), filepath.Join(next.Dir(), "assay.db"))
+	if !errors.Is(err, store.ErrDisk) || !strings.Contains(err.Error(), "check the system log") {
+		t.Errorf("Open() = %v, want ErrDisk with a hint", err)
+	}
+}
