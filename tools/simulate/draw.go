@@ -56,6 +56,12 @@ type dice struct{ *rand.Rand }
 
 func newDice(seed, purpose uint64) dice { return dice{rand.New(rand.NewPCG(seed, purpose))} }
 
+// shaken leaves out the first draw, which is much the same for seeds that are neighbours.
+func (d dice) shaken() dice {
+	d.Uint64()
+	return d
+}
+
 // between draws a time whose logarithm is uniform.
 func (d dice) between(low, high time.Duration) time.Duration {
 	x := float64(low) * math.Pow(float64(high)/float64(low), d.Float64())
@@ -81,6 +87,7 @@ type shape struct {
 type laneShape struct {
 	endpoint, hidden           string
 	concurrency, rps, rpm, rpd int
+	tpm                        int
 }
 
 var (
@@ -123,6 +130,18 @@ func drawShape(seed uint64) (s shape) {
 			}
 		}
 		s.lanes = append(s.lanes, l)
+	}
+	if m := newDice(seed, 6).shaken(); m.often(20) {
+		s.lanes[m.IntN(len(s.lanes))].tpm = 20_000 + m.IntN(80_000)
+	}
+	if wide := newDice(seed, 5).shaken(); wide.often(15) { // a budget that is small beside what is in flight
+		if s.budget = .25 + .25*wide.Float64(); s.plan == 0 { // whose trials are dear
+			s.budget *= 4
+		}
+		for n := range s.lanes {
+			l := &s.lanes[n]
+			l.hidden, l.rps, l.rpm, l.rpd, l.tpm, l.concurrency = "", 0, 0, 0, 0, 20+wide.IntN(20)
+		}
 	}
 	return s
 }

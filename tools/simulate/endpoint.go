@@ -116,6 +116,7 @@ func (b *ledger) killed() {
 type traffic struct {
 	name     string // of the lane
 	arrivals []arrival
+	replied  []replied
 	inFlight map[*life]int
 	hidden   limiter
 }
@@ -124,6 +125,12 @@ type traffic struct {
 type arrival struct {
 	at   time.Time
 	life int
+}
+
+// A replied is a request with a reply, and what that used.
+type replied struct {
+	at     time.Time // of its arrival
+	tokens int
 }
 
 // A request is one that has arrived.
@@ -135,6 +142,8 @@ type request struct {
 	key   string
 	hash  uint64
 	draws *rand.Rand
+	at    time.Time
+	to    *traffic
 }
 
 // A known is what a model replies to a request.
@@ -237,6 +246,7 @@ func (q *request) arrive() (*traffic, *refused) {
 		}
 		q.lanes[id] = t
 	}
+	q.at, q.to = now, t
 	t.inFlight[q.life]++
 	t.arrivals = append(t.arrivals, arrival{now, q.life.number})
 	q.checkStated(t, now)
@@ -351,6 +361,7 @@ func (q *request) send(fault string) (*http.Response, error) {
 	if fault == "" {
 		q.mu.Lock()
 		q.bill.read(q.reply.Usage, name == q.model)
+		q.to.replied = append(q.to.replied, replied{q.at, q.reply.Usage.Total()})
 		if q.life.isSick() {
 			q.bill.killed()
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,6 +94,31 @@ func (q *request) checkStated(t *traffic, now time.Time) {
 	}
 }
 
+// mostOver is how much more than stated the tokens of a minute may be, because those of a reply are
+// only known when it has come.
+const mostOver = 1.1
+
+// checkTokens checks that replies keep the limits on tokens that were stated.
+func (w *world) checkTokens() {
+	for _, l := range w.lanes {
+		e := w.ends[l.endpoint]
+		e.mu.Lock()
+		for _, t := range e.lanes {
+			slices.SortFunc(t.replied, func(a, b replied) int { return a.at.Compare(b.at) })
+			first, sum := 0, 0
+			for _, r := range t.replied {
+				for sum += r.tokens; r.at.Sub(t.replied[first].at) >= time.Minute; first++ {
+					sum -= t.replied[first].tokens
+				}
+				if l.tpm > 0 && float64(sum) > mostOver*float64(l.tpm) {
+					w.violated("law 2: lane %s used %d tokens in a minute, but tpm is %d", t.name, sum, l.tpm)
+				}
+			}
+		}
+		e.mu.Unlock()
+	}
+}
+
 // outcomeOf spells what an attempt came to. It does not depend on what disturbed the attempt.
 func outcomeOf(a *assay.Attempt) string {
 	return fmt.Sprintf("%s %s %d turns %d calls %v %.4f", a.Level, a.Ended, a.Turns, a.ToolCalls, a.ExecutedTools, a.Best)
@@ -104,8 +130,12 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 		len(sum.Exhausted)+len(sum.GivenUp) == 0 {
 		w.violated("law 1: a run ends with %d trials unfinished and gives no reason", sum.Unfinished())
 	}
-	if n := max(sum.Cancelled, sum.NotRun["cancelled"]); n > sum.Unfinished() {
+	n := max(sum.Cancelled, sum.NotRun["cancelled"])
+	if n > sum.Unfinished() {
 		w.violated("law 4: %d trials did not start, but only %d are unfinished", n, sum.Unfinished())
+	}
+	if n > 0 && !w.hasCancelled() {
+		w.violated("law 4: the summary has %d cancelled trials, but all are requeued", n)
 	}
 	e, err := experiment(ctx, db)
 	if err != nil {
@@ -221,6 +251,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	}
 	w.checkOutcomes(outcomes, j)
 	w.checkMoney(spent)
+	w.checkTokens()
 	if !lost {
 		w.checkTurns(turns)
 	}

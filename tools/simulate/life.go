@@ -39,8 +39,10 @@ type life struct {
 	sick   bool   // its disk has failed
 	next   string // the directory of the next life, after a kill
 	usd    float64
-	// dearest is the most that a request was billed, and crowd how many trials were in flight together.
+	// dearest is the most that a request was billed, asking how many are in flight, and crowd how many of
+	// them, or of trials, were in flight together.
 	dearest float64
+	asking  int
 	crowd   int
 }
 
@@ -135,7 +137,9 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, dead
 	}
 	name, _, _ := strings.Cut(r.URL.Host, ".")
+	l.asks(1)
 	resp, err := l.ends[name].serve(l, r)
+	l.asks(-1)
 	if !l.edge("answered") {
 		return nil, dead
 	}
@@ -147,6 +151,13 @@ func (l *life) billed(usd float64) {
 	defer l.mu.Unlock()
 	l.usd += usd
 	l.dearest = max(l.dearest, usd)
+}
+
+func (l *life) asks(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asking += n
+	l.crowd = max(l.crowd, l.asking)
 }
 
 func (l *life) sees(p *terminal.Progress) {

@@ -39,7 +39,7 @@ func liveWorld(t *testing.T, next *task) *result {
 func newWorld(t *testing.T, seed uint64, s shape) *world {
 	w := &world{
 		shape: s, t: t, seed: seed, clock: new(atomic.Int64), edges: make(map[string]int),
-		shown: make(map[assay.TrialID]string),
+		shown: make(map[assay.TrialID]string), cancelled: make(map[string]int),
 	}
 	w.result.Seed = seed
 	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, save %s, protocols %v, lanes %+v",

@@ -73,7 +73,36 @@ func (w *world) order(o session.Order) {
 		w.tell("%s: no run", o.Do)
 	default:
 		w.tell("%s %s: %.150s%s", o.Do, strings.Join(o.Names, " "), reply.Text, reply.Error)
+		if reply.Error == "" {
+			w.obeyed(o)
+		}
 	}
+}
+
+// obeyed notes which models the run that works has cancelled trials of.
+func (w *world) obeyed(o session.Order) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, model := range o.Names {
+		switch o.Do {
+		case "cancel":
+			w.cancelled[model] = w.lives
+		case "requeue":
+			delete(w.cancelled, model)
+		}
+	}
+}
+
+// hasCancelled reports whether trials that the user has cancelled in this process are still cancelled.
+func (w *world) hasCancelled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, life := range w.cancelled {
+		if life == w.lives {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) send(o session.Order) (reply session.Reply, err error) {

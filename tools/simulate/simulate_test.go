@@ -30,6 +30,28 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
+// TestKnownSeeds relives worlds in which defects were found, in the product or in a law.
+func TestKnownSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes four seconds")
+	}
+	dir, err := scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+	for seed, found := range map[uint64]string{
+		7:   "a disk ended a run that did not say what to do",
+		242: "replies that a kill overtook on their way to disk were taken for lost",
+	} {
+		if r := liveWorld(t, &task{Seed: seed}); len(r.Wrong) > 0 {
+			explain(os.Stderr, r)
+			t.Errorf("seed %d, with which was found that %s, breaks laws", seed, found)
+		}
+	}
+}
+
 // TestItemsKeepTheirDice makes sure that a seed always is the same world, and that many seeds draw
 // everything that can happen.
 func TestItemsKeepTheirDice(t *testing.T) {

@@ -71,7 +71,9 @@ type world struct {
 	current *life                    // whose disk may fail
 	path    string                   // of the store of the process that runs
 	shown   map[assay.TrialID]string // outcomes that were shown as done
-	result  result
+	// cancelled has the models whose trials the user has cancelled, with the process that did it.
+	cancelled map[string]int
+	result    result
 }
 
 // A result is what became of a world.
@@ -243,7 +245,7 @@ func (w *world) write() error {
 
 func (l laneShape) stated() string {
 	var all []string
-	for name, n := range map[string]int{"concurrency": l.concurrency, "rps": l.rps, "rpm": l.rpm, "rpd": l.rpd} {
+	for name, n := range map[string]int{"concurrency": l.concurrency, "rps": l.rps, "rpm": l.rpm, "rpd": l.rpd, "tpm": l.tpm} {
 		if n > 0 {
 			all = append(all, name+": "+strconv.Itoa(n))
 		}
