@@ -97,7 +97,8 @@ func (l *SentLog) Knows(lane string) bool {
 }
 
 // Recall returns what a lane sent within a day before now, oldest first, each at the latest time at
-// which that may have been.
+// which that may have been. What was sent after now, because the clock was set back since, may have been
+// just before.
 func (l *SentLog) Recall(lane string, now time.Time) (all []Sent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,16 +107,25 @@ func (l *SentLog) Recall(lane string, now time.Time) (all []Sent) {
 		return nil
 	}
 	recent := now.Add(-sentSeconds * time.Second).Truncate(time.Minute).Unix()
+	future := now.Truncate(time.Minute).Add(time.Minute).Unix()
+	var rest sentCell // of this minute, whose seconds have been used again
 	for _, c := range b.minutes {
-		if oldest := recent/60 - 24*60; c.Unit >= oldest && c.Unit < recent/60 {
+		if oldest := recent/60 - 24*60; c.Unit >= oldest && c.Unit < recent/60 || c.Unit >= future/60 {
 			all = append(all, c.sent(60, now))
+		}
+		if c.Unit == future/60-1 {
+			rest = c
 		}
 	}
 	for _, c := range b.seconds {
-		if c.Unit >= recent {
+		if c.Unit >= recent && c.Unit < future {
 			all = append(all, c.sent(1, now))
+			if c.Unit/60 == rest.Unit {
+				rest.Requests, rest.Input, rest.Output = rest.Requests-c.Requests, rest.Input-c.Input, rest.Output-c.Output
+			}
 		}
 	}
+	all = append(all, rest.sent(60, now))
 	slices.SortFunc(all, func(a, b Sent) int { return a.At.Compare(b.At) })
 	return slices.DeleteFunc(all, func(s Sent) bool { return s.Requests <= 0 })
 }

@@ -139,3 +139,25 @@ func TestSentLogAfterPowerCut(t *testing.T) {
 		}
 	}
 }
+
+// TestSentLogOfAClockThatIsSetBack checks that nothing is forgotten then.
+func TestSentLogOfAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t)
+	log, err := db.OpenSentLog()
+	must(t, err)
+	began := time.Unix(1_700_000_000, 0)
+	const n, apart = 360, 10 * time.Second
+	for i := range n {
+		must(t, log.Add("a", store.Sent{At: began.Add(time.Duration(i) * apart), Requests: 1}))
+	}
+	for _, back := range []time.Duration{0, time.Second, 10 * time.Minute, time.Hour, 5 * time.Hour} {
+		recalled := 0
+		for _, s := range log.Recall("a", began.Add((n-1)*apart-back)) {
+			recalled += s.Requests
+		}
+		if recalled != n {
+			t.Errorf("set back by %v, it recalls %d of %d requests", back, recalled, n)
+		}
+	}
+}
