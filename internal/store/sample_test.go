@@ -266,7 +266,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 func drawOutcome(t *rapid.T, text *rapid.Generator[string]) (o assay.Outcome) {
 	drawFields(t, reflect.ValueOf(&o).Elem(), text)
 	level := func(name string) assay.Level { return rapid.SampledFrom(assay.Levels).Draw(t, name) }
-	o.Level, o.Ended = level("level"), rapid.SampledFrom(ends).Draw(t, "ended")
+	o.Level, o.Ended = level("level"), rapid.SampledFrom(assay.Ends).Draw(t, "ended")
 	o.LoopTurn, o.Undecided = 0, ""
 	for _, list := range []*[]string{&o.RequiredTools, &o.ExecutedTools} {
 		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, "tools"); len(all) > 0 {
@@ -287,11 +287,6 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) (o assay.Outcome) {
 		drawFields(t, reflect.ValueOf(o.Pilot).Elem(), text)
 	}
 	return o
-}
-
-var ends = []assay.Ended{
-	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit,
-	assay.Loop, assay.TokenLimit, assay.CostLimit,
 }
 
 type fataler interface {

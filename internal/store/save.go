@@ -188,7 +188,7 @@ func checkOutcome(o *assay.Outcome) error {
 		o.LoopTurn, o.UnwantedEffects,
 	}
 	switch {
-	case o.Ended != "" && !slices.Contains(ends, o.Ended):
+	case o.Ended != "" && !slices.Contains(assay.Ends, o.Ended):
 		return fmt.Errorf("unknown end %q", o.Ended)
 	case (o.Level == "") != (o.Ended == ""):
 		return fmt.Errorf("level %q does not go with end %q", o.Level, o.Ended)
@@ -208,12 +208,6 @@ func checkOutcome(o *assay.Outcome) error {
 		}
 	}
 	return nil
-}
-
-// ends are the ways in which an outcome can end.
-var ends = []assay.Ended{
-	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
-	assay.TokenLimit, assay.CostLimit, assay.AgentError, assay.AgentTimeout,
 }
 
 func formatTime(t time.Time) (string, error) {

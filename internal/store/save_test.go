@@ -160,7 +160,7 @@ func TestSaveAcceptsEveryKnownWord(t *testing.T) {
 		save(t, db, a)
 	}
 	for i, level := range assay.Levels {
-		for j, end := range ends {
+		for j, end := range assay.Ends {
 			a := outcome(100 + 10*i + j)
 			a.Level, a.Ended = level, end
 			save(t, db, a)

@@ -32,7 +32,7 @@ func TestSkillIsAsComputed(t *testing.T) {
 		{sim.Optimal, .6, []string{parser, transformer, checker, writer}},
 		{sim.Obedient, .5, []string{fetcher, writer}}, // the writer needs three more tools
 	} {
-		n := uint64(1000)
+		n := uint64(500)
 		if testing.Short() {
 			n = 160
 		}
