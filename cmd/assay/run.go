@@ -23,8 +23,11 @@ import (
 
 type runFlags struct {
 	chosen
-	store       string
-	again       bool
+	store string
+	again bool
+	// stopped is set to whether a signal stopped the run, even if nothing was left to do then. It may
+	// be nil.
+	stopped     *bool
 	retry       []string // conditions
 	display     string
 	quiet       bool
@@ -276,6 +279,9 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	if sum == nil {
 		return err
 	}
+	if f.stopped != nil {
+		*f.stopped = sum.Stopped
+	}
 	if d.mode == "json" {
 		d.object(sum)
 	} else {
@@ -302,7 +308,12 @@ func (p *process) runQuietly(ctx context.Context, e *plan.Experiment, f runFlags
 	f.display, f.logLevel = "auto", "info"
 	quiet := *p
 	quiet.out = io.Discard
+	stopped := false
+	f.stopped = &stopped
 	err := runExperiment(ctx, &quiet, e, f)
+	if err == nil && stopped {
+		return &codedError{code: exitInterrupted}
+	}
 	if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitIncomplete {
 		return nil
 	}

@@ -238,10 +238,7 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 func lastRun(s session.Status) string {
 	r := s.LastRun
 	state := "ended without writing its end: it was killed, or could not write to its store; " +
-		"`assay run` goes on with it"
-	if s.Begun.Again > 0 {
-		state += ", with the same --again or --retry"
-	}
+		"`" + s.Command() + "` goes on with it"
 	switch {
 	case !r.FinishedAt.IsZero():
 		state = "ended after " + sections.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())

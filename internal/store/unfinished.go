@@ -220,11 +220,12 @@ func (db *DB) Left(ctx context.Context) (l Left, err error) {
 	if l.Working, err = db.works(ctx, worker); err != nil {
 		return l, err
 	}
-	if mark.Run != "" && mark.Run != worker && !j.Exists() {
+	if l.Missing, err = db.lost(ctx); err != nil {
+		return l, err
+	}
+	if l.Missing == nil && mark.Run != "" && mark.Run != worker && !j.Exists() {
 		mark.Path = journalPath(db.path)
 		l.Missing = &mark
-	} else if l.Missing, err = db.lost(ctx); err != nil {
-		return l, err
 	}
 	l.Health = j.health
 	l.Strange, err = db.sift(ctx, j)

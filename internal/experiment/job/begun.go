@@ -14,7 +14,7 @@ import (
 type Begun struct {
 	Attempts int `json:"attempts"`
 	Replies  int `json:"replies"`
-	// Again counts those at trials that had an outcome and were to be done again.
+	// Again counts those at trials that had an outcome, which the user chose to do again.
 	Again      int `json:"again,omitempty"`
 	assay.Bill     // with the simulated users
 	// Answered counts the attempts with replies. The others begin again.
@@ -72,9 +72,9 @@ func (b Begun) String() string {
 	switch b.Again {
 	case 0:
 	case b.Attempts:
-		with = "runs with --again or --retry, as it did"
+		with = "runs with --retry, as it did"
 	default:
-		with += fmt.Sprintf(", %d of them if it runs with --again or --retry, as it did", b.Again)
+		with += fmt.Sprintf(", %d of them if it runs with --retry, as it did", b.Again)
 	}
 	if n := b.Attempts - b.Answered; n > 0 {
 		goes, rest = fmt.Sprintf("%d of them go on", b.Answered), fmt.Sprintf("; %d without a reply begin again", n)

@@ -67,6 +67,8 @@ type Analysis struct {
 	Begun *Begun `json:"begun,omitempty"`
 	// MissingJournal says that attempts that a run had begun are lost, or "".
 	MissingJournal string `json:"missing_journal,omitempty"`
+	// Again is that of [Beside].
+	Again bool `json:"-"`
 
 	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
@@ -159,6 +161,8 @@ type Beside struct {
 	Runs    int
 	Seconds float64
 	Killed  int // runs that were killed
+	// Again is true if the latest run repeated everything, which the experiment's file does not say.
+	Again bool
 	// Begun has the attempts that have begun and have not ended. They are among the attempts, too.
 	Begun          *Begun
 	MissingJournal string
@@ -229,7 +233,7 @@ func (d Design) Analyze(
 		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings, Speed: b.Speed,
 		Main: grid(models, []string{model}, mainMeasures...),
 		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed, Begun: b.Begun,
-		MissingJournal: b.MissingJournal,
+		MissingJournal: b.MissingJournal, Again: b.Again,
 	}
 	a.Population = population
 	a.Skipped = stopped

@@ -298,7 +298,7 @@ func (a analysis) extentText() string {
 	if a.Killed > 0 && usd > 0 {
 		unpriced = append(unpriced, assay.Counted(a.Killed, "killed run"))
 	}
-	if a.MissingJournal != "" && usd > 0 {
+	if a.MissingJournal != "" {
 		unpriced = append(unpriced, "the lost attempts")
 	}
 	cost := assay.CostText(usd, 2, unpriced...)

@@ -14,8 +14,12 @@ import (
 func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
-		steps = append(steps, fmt.Sprintf("Finish %s with `assay run`.",
-			assay.Counted(n, report.Left(a.faults())+" trial")))
+		command := "assay run"
+		if a.Again {
+			command += " --again"
+		}
+		steps = append(steps, fmt.Sprintf("Finish %s with `%s`.",
+			assay.Counted(n, report.Left(a.faults())+" trial"), command))
 	}
 	others := slices.ContainsFunc(a.Warnings, func(w report.Warning) bool {
 		return w.Kind != "incomplete"

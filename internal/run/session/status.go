@@ -51,6 +51,7 @@ type Status struct {
 	Stillness string `json:"stillness,omitempty"`
 	// MissingJournal is set if the attempts that an earlier run had begun are lost.
 	MissingJournal *store.MissingJournal `json:"missing_journal,omitempty"`
+	again          bool                  // the latest run repeated everything
 	// Users are the models behind the simulated users of all attempts.
 	Users []store.UserUse `json:"users,omitempty"`
 	// ParkedFor counts parked trials by the reason.
@@ -127,7 +128,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		return s, err
 	}
 	s.addUsers(begun)
-	s.MissingJournal = left.Missing
+	s.MissingJournal, s.again = left.Missing, j.Experiment.Again > 0
 	counts, err := query.Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return s, err
@@ -171,7 +172,21 @@ func (s *Status) CostText() string {
 	if s.Killed > 0 && s.Spent.USD > 0 {
 		unknown = append(unknown, assay.Counted(s.Killed, "killed run"))
 	}
+	if s.MissingJournal != nil {
+		unknown = append(unknown, "the lost attempts")
+	}
 	return assay.CostText(s.Spent.USD, 2, unknown...)
+}
+
+// Command returns the command line that goes on with the experiment.
+func (s *Status) Command() string {
+	switch {
+	case s.again:
+		return "assay run --again"
+	case s.Begun.Again > 0:
+		return "assay run` with the same `--retry"
+	}
+	return "assay run"
 }
 
 // sum adds up the models.
