@@ -86,7 +86,8 @@ stores, status and reports use the plan of the latest run, and the others are
 listed. The order of the stores makes no difference, and merging a result again adds
 nothing. Attempts that have not ended go on in the new store, of two at the same trial
 the one with more replies; the other one is listed. No cost is lost: what does not
-count otherwise still counts as money. The stores are only read.`,
+count otherwise still counts as money. If two copies of a store both went on with an
+attempt, what it had cost before is counted in each. The stores are only read.`,
 		Example: `  assay store merge all.db machine-1.db machine-2.db
   assay store merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),

@@ -83,6 +83,9 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 	case err != nil:
 		return nil, err
 	case !isStore:
+		if err := intact(ctx, r.Name); err != nil {
+			return nil, fmt.Errorf("--baseline %s: %w", r.Name, err)
+		}
 		return &Baseline{Name: r.Name, side: triedSide(attemptsIn(r.Name))}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)

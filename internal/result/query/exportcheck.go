@@ -23,6 +23,23 @@ func CheckExport(ctx context.Context, path string) (export.Manifest, error) {
 	return m, m.Verify(ctx, filepath.Dir(path))
 }
 
+// intact returns an error if a file differs from the manifest that is named after it. It may have none.
+func intact(ctx context.Context, path string) error {
+	m, err := readManifest(path + manifestSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.Files = slices.DeleteFunc(m.Files, func(f export.File) bool { return f.Name != filepath.Base(path) })
+	if err := m.Verify(ctx, filepath.Dir(path)); err != nil {
+		return fmt.Errorf("it is not as it was exported: %w\nhint: export it again, or move %s away if the change is on purpose",
+			err, path+manifestSuffix)
+	}
+	return nil
+}
+
 // findManifest returns the manifest of an exported file or of a directory of logs, and its path.
 // A file's manifest is next to it, or next to the first file of its export if both files are in
 // one directory.
