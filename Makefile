@@ -1,6 +1,6 @@
-# Everything runs with Go alone. `make test-all` adds a C compiler for the race detector, a
-# browser that opens reports, and small programs that others wrote. It installs whatever is missing
-# if it can, and reports it if it cannot.
+# Everything runs with Go alone. `make test-all` adds a C compiler for the race detector, a browser that
+# opens reports, and small programs that others wrote. It says what is missing, and asks before it
+# installs that.
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/lint/go.mod
@@ -36,6 +36,10 @@ test-all: programs
 	$(MAKE) race rest
 
 # The programs of others that are installed.
+AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
+AXE := .cache/axe/node_modules/axe-core/axe.min.js
+MCP := .cache/mcp
+AGENTS := .cache/agents
 OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
 	$(if $(wildcard $(MCP)/done),ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP)) \
 	$(if $(wildcard $(AIMOCK)),ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK)) \
@@ -64,73 +68,24 @@ compile-race:
 rest:
 	$(OTHERS) $(TEST) -vet=off $$($(GO) run ./tools/unraced)
 
-# What the tests can use beside Go. All of it is optional. With -j4, several are installed at once.
+# What the tests can use beside Go: a C compiler for the race detector, a browser that opens reports,
+# Prometheus, and programs that others wrote. All of it is optional. The script says what it will install
+# and asks first, unless CI=true.
 .PHONY: programs
-programs: aimock axe servers agents
-
-# The race detector needs a C compiler, tests open the reports in Debian's Chromium, Prometheus
-# scrapes runs, and Python and npm install the rest. apt-get installs what is missing on Debian, for
-# root.
-APT = command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
-	apt-get install -y -qq
-.PHONY: packages
-packages:
-	@command -v $${CC:-gcc} >/dev/null 2>&1 || { $(APT) gcc libc6-dev >/dev/null; } || true
-	@command -v chromium >/dev/null 2>&1 || { $(APT) chromium >/dev/null; } || \
-		echo "make: no chromium, so no browser opens the reports"
-	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) python3-venv >/dev/null; } || \
-		echo "make: no python3-venv, so nothing in Python is installed"
-	@command -v npm >/dev/null 2>&1 || { $(APT) npm >/dev/null; } || \
-		echo "make: no npm, so nothing in JavaScript is installed"
-	@command -v prometheus >/dev/null 2>&1 || { $(APT) --no-install-recommends prometheus >/dev/null; } || \
-		echo "make: no Prometheus, so it scrapes no run"
-
-# Programs that others wrote: one that mocks many providers, a checker of pages, servers of tools, and
-# some agents. Each takes less than 200 MB.
-AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
-AXE := .cache/axe/node_modules/axe-core/axe.min.js
-MCP := .cache/mcp
-MCP_PYTHON := 'mcp<2' mcp-server-sqlite==2025.4.25 mcp-server-git==2026.10.10 \
-	mcp-server-time==2026.10.10
-MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
-	@modelcontextprotocol/server-filesystem@2026.8.31 \
-	@modelcontextprotocol/server-memory@2026.8.31 \
-	@modelcontextprotocol/server-sequential-thinking@2026.8.31
-AGENTS := .cache/agents
-NPM := npm install --silent --no-audit --no-fund --no-save --prefix
-.PHONY: aimock axe servers agents
-aimock: packages
-	@[ -f $(AIMOCK) ] || $(NPM) .cache/aimock @copilotkit/aimock@1.43.0 || \
-		echo "make: no aimock, so no run uses its dialects"
-axe: packages
-	@[ -f $(AXE) ] || $(NPM) .cache/axe axe-core@4.14.1 || \
-		echo "make: no axe-core, so no page is tried for accessibility"
-servers: packages
-	@[ -f $(MCP)/done ] || { python3 -m venv $(MCP)/python && \
-		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
-		$(NPM) $(MCP) $(MCP_NODE) && touch $(MCP)/done; } || \
-		{ rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
-agents: packages
-	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
-		echo "make: some agents are missing, so they play no trial"
+programs:
+	@tools/others/install.sh tests
 
 # Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
 # and all agents that the page about agents names. They take minutes to install, and 5 GB. The tests
 # with the build tag strangers compare our protocols with the official clients in Go, which take as
 # long to compile as all of Assay.
-LITELLM := .cache/litellm
-PYTHON := .cache/python
-READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
-.PHONY: strangers
-strangers: programs
-	[ -f $(PYTHON)/done ] || { python3 -m venv $(PYTHON) && \
-		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; }
-	[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
-		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && touch $(LITELLM)/done; }
-	-examples/agents/install.sh $(AGENTS)
-	-examples/environments/install.sh
-	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm \
-		ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python $(GO) test -timeout 0 -v -tags strangers \
+.PHONY: strangers try-strangers
+strangers:
+	@tools/others/install.sh strangers
+	$(MAKE) try-strangers
+try-strangers:
+	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/.cache/litellm/bin/litellm \
+		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v -tags strangers \
 		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own \
 		./internal/model/protocol/... ./internal/agent/bridge
 
