@@ -298,8 +298,7 @@ func (j *Job) StoppedEarly(
 	for _, m := range j.Experiment.Models {
 		skipped[m] = r.Standing(m).Skipped
 	}
-	none := func(s Stop) bool { return s.Skipped == 0 }
-	return skipped, slices.DeleteFunc(r.Stops(), none), nil
+	return skipped, r.Stops(), nil
 }
 
 // StoppedCells returns a function that reports whether the stop rules of a stored experiment skip the

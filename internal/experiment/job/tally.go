@@ -352,7 +352,7 @@ func (t *Tally) Cells() map[assay.Cell]Trials {
 	return all
 }
 
-// Stops returns the stops with the trials that each of them skips, by the names of their cells: the
+// Stops returns the stops that skip trials, with how many each of them skips, by the names of their cells: the
 // outcomes of one moment may be stored in another order than they are counted in.
 func (t *Tally) Stops() []Stop {
 	t.mu.Lock()
@@ -367,7 +367,7 @@ func (t *Tally) Stops() []Stop {
 		at := slices.IndexFunc(stops, func(s Stop) bool { return s.Cell == stop.Cell })
 		stops[at].Skipped += c.trials(true, "").Skipped
 	}
-	return stops
+	return slices.DeleteFunc(stops, func(s Stop) bool { return s.Skipped == 0 })
 }
 
 // InRun returns what the attempts of the latest run at the trials of a model came to.

@@ -42,9 +42,7 @@ func (s *Session) attention(p *terminal.Progress) (all []terminal.Attention) {
 	add(s.stallAlarm(p)...)
 	add(s.workerAlarm(p)...)
 	for _, stop := range s.tally.Stops() {
-		if stop.Skipped > 0 {
-			add(alarm(CauseStopped, stop.Skipped, "", "%s", stop))
-		}
+		add(alarm(CauseStopped, stop.Skipped, "", "%s", stop))
 	}
 	add(s.runAlarms()...)
 	slices.SortStableFunc(all, func(a, b terminal.Attention) int { return b.Trials - a.Trials })

@@ -113,11 +113,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		OtherSettings: make(map[string]int), Closed: last.Closed, Stillness: last.Stillness,
 		Stopped: []job.Stop{}, Models: []ModelStatus{}, Coverage: []Coverage{},
 	}
-	for _, stop := range count.Stops() {
-		if stop.Skipped > 0 {
-			s.Stopped = append(s.Stopped, stop)
-		}
-	}
+	s.Stopped = append(s.Stopped, count.Stops()...)
 	for _, name := range j.Experiment.Models {
 		s.Models = append(s.Models, ModelStatus{name, count.Standing(name)})
 		maps.Copy(s.OtherSettings, count.InRuns(name).OtherSettings)

@@ -844,7 +844,8 @@ func (q *inquest) limit(right string) Reason {
 	}
 	if q.ended != q.tr.Ended {
 		r.Turn = q.turnAfter(last)
-	} else if searched := len(q.tr.Turns) - q.tr.Calls[last].Turn; searched >= longSearch {
+	} else if searched := len(q.tr.Turns) - q.tr.Calls[last].Turn; searched >= longSearch &&
+		q.ended != assay.CallLimit { // no call was left for anything else
 		if complete {
 			return q.idle(0, assay.NoEnd, right)
 		}
