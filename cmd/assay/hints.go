@@ -3,11 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
 )
@@ -25,22 +20,6 @@ var hints = map[assay.Hint]string{
 	assay.HintImportFile:  "import it with `assay library import %s --tools REGISTRY -o OUT.db`",
 	assay.HintNewLibrary:  "create a library with `assay library import FILE --tools REGISTRY -o OUT.db`",
 	assay.HintNotResults:  "a results store is not a library; create one with `assay library import`",
-}
-
-var quotedCommand = regexp.MustCompile("([`\"])assay ([^`\"\n]+)[`\"]")
-
-// onStore returns a message whose commands work on the store that the command line named.
-func onStore(root *cobra.Command, message, path string) string {
-	return quotedCommand.ReplaceAllStringFunc(message, func(quoted string) string {
-		command, quote := quoted[1:len(quoted)-1], quoted[:1]
-		words := strings.Fields(command)
-		cmd, args, err := root.Find(words[1:])
-		if err != nil || cmd.Flags().Lookup("store") == nil || slices.Contains(words, "--store") {
-			return quoted
-		}
-		verbs := strings.Join(words[:len(words)-len(args)], " ")
-		return quote + strings.TrimSpace(strings.Join(append([]string{verbs, "--store", path}, args...), " ")) + quote
-	})
 }
 
 // worded returns the message of an error, with its hint.

@@ -2,24 +2,39 @@
 
 package main
 
-import "testing"
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
 
-// TestHintsAreOnTheNamedStore checks that a command in a hint works on the store of the command that
-// failed.
-func TestHintsAreOnTheNamedStore(t *testing.T) {
+	"github.com/assay-eval/assay"
+)
+
+// TestEveryHintHasWords checks that each code of a hint is worded, and no other.
+func TestEveryHintHasWords(t *testing.T) {
 	t.Parallel()
-	root := newRoot(&process{name: "assay"})
-	for text, want := range map[string]string{
-		"`assay status` lists them":              "`assay status --store a b.db` lists them",
-		`"assay store verify" says more`:         `"assay store verify --store a b.db" says more`,
-		"`assay ctl resume m` goes on":           "`assay ctl resume --store a b.db m` goes on",
-		"`assay store recover whole.db`":         "`assay store recover --store a b.db whole.db`",
-		"`assay status --store c.db` lists them": "`assay status --store c.db` lists them",
-		"`assay library import FILE -o OUT.db`":  "`assay library import FILE -o OUT.db`",
-		"`assay nothing`":                        "`assay nothing`",
-	} {
-		if got := onStore(root, text, "a b.db"); got != want {
-			t.Errorf("%s became %s, want %s", text, got, want)
+	file, err := parser.ParseFile(token.NewFileSet(), repository+"/hint.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []assay.Hint
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			codes = append(codes, assay.Hint(strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`)))
+		}
+		return true
+	})
+	for _, code := range codes {
+		if hints[code] == "" {
+			t.Errorf("the hint %s has no words", code)
+		}
+	}
+	for code := range hints {
+		if !slices.Contains(codes, code) {
+			t.Errorf("nothing has the hint %s", code)
 		}
 	}
 }

@@ -146,9 +146,6 @@ func run(args []string, p *process) int {
 			msg, _, _ = strings.Cut(msg, "\nhint: ")
 			msg += "\nhint: did you mean --store " + path + "?"
 		}
-		if flag := cmd.Flags().Lookup("store"); flag != nil && flag.Changed {
-			msg = onStore(root, msg, flag.Value.String())
-		}
 		fmt.Fprintln(p.err, "assay: "+assay.Brief(msg))
 	}
 	return exitCode(err)
