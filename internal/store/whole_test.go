@@ -188,6 +188,15 @@ func recoverTo(t testing.TB, path string) (sum store.Copied, lost []store.Proble
 	sum, err := store.Recover(t.Context(), to, path, quiet)
 	must(t, err)
 	intact(t, to)
+	left, err := openReadOnly(t, to).Left(t.Context())
+	must(t, err)
+	known := 0
+	if left.Missing != nil {
+		known = left.Missing.Attempts
+	}
+	if want := sum.Lost + int(sum.Missing); known != want && sum.Runs > 0 {
+		t.Errorf("the new store knows of %d lost attempts, want %d", known, want)
+	}
 	return sum, sum.LostList, to
 }
 
