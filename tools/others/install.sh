@@ -36,7 +36,7 @@ plan() {
 	[ -f $aimock ] || echo "  npm     aimock, which mocks many providers, into .cache/aimock"
 	[ -f $axe ] || echo "  npm     axe-core, which checks pages for accessibility, into .cache/axe"
 	[ -f $mcp/done ] || echo "  both    seven MCP servers, into $mcp"
-	[ -f $agents/tests ] || echo "  both    three agents, into $agents"
+	[ -f $agents/tests ] || echo "  both    some agents, into $agents"
 	if [ "$what" = strangers ]; then
 		[ -f $python/done ] || echo "  PyPI    readers of our files (DuckDB, pandas, Inspect), into $python"
 		[ -f $litellm/done ] || echo "  PyPI    LiteLLM's proxy, into $litellm"
@@ -106,7 +106,11 @@ install_litellm() {
 	}
 }
 install_all_agents() {
-	[ -f $agents/all ] || { examples/agents/install.sh $agents && examples/environments/install.sh && touch $agents/all; }
+	[ -f $agents/all ] || {
+		examples/agents/install.sh $agents
+		agents_failed=$?
+		examples/environments/install.sh && [ $agents_failed = 0 ] && touch $agents/all
+	}
 }
 
 consent || exit 0
