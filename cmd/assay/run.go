@@ -23,11 +23,8 @@ import (
 
 type runFlags struct {
 	chosen
-	store string
-	again bool
-	// stopped is set to whether a signal stopped the run, even if nothing was left to do then. It may
-	// be nil.
-	stopped     *bool
+	store       string
+	again       bool
 	retry       []string // conditions
 	display     string
 	quiet       bool
@@ -121,7 +118,8 @@ parked trials, 130 interrupted.`,
 			}
 			f.tryFirst = checkCommand(args, &f.chosen)
 			f.quickstart = len(args) == 0 && f.suite == ""
-			return runExperiment(cmd.Context(), p, e, f)
+			_, err = runExperiment(cmd.Context(), p, e, f)
+			return err
 		},
 	}
 	storeFlag(cmd, &f.store)
@@ -216,13 +214,14 @@ func (f *runFlags) open(
 }
 
 // runExperiment runs the pending trials, prints the results and chooses the exit code.
-func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
+// stopped is true if a signal ended it, even if nothing was left to start by then.
+func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (stopped bool, err error) {
 	var j *job.Job
 	if err = untilInterrupted(ctx, p, func(ctx context.Context) error {
 		j, err = f.open(ctx, p, e)
 		return err
 	}); err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	d := &display{process: p, mode: f.displayMode(p), store: f.store}
@@ -231,23 +230,23 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		defer d.keys.Restore()
 	}
 	if err := checkWorkers(e); err != nil {
-		return err
+		return false, err
 	}
 	followers, err := openFollowers(ctx, d, e)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, followers.close(d)) }()
 	if f.view != "" {
 		v, err := f.openView(ctx, d, e.Name)
 		if err != nil {
-			return err
+			return false, err
 		}
 		defer v.close()
 	}
 	unsound, err := j.QuickUnsound(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	d.unsound = func() { writeUnsound(d, j, &unsound) }
 	o := session.Options{
@@ -257,48 +256,43 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	}
 	if len(f.retry) > 0 {
 		if o.Retry, err = f.retried(ctx, p, j); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s, err := session.New(j, o)
 	if err != nil {
-		return err
+		return false, err
 	}
 	db, err := store.Open(ctx, f.store)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if d.mode == "live" && f.tryFirst != "" {
 		if err := p.offerCheck(ctx, j, db, f.tryFirst); err != nil {
-			return err
+			return false, err
 		}
 	}
 
 	sum, err := s.Run(ctx, db)
 	if sum == nil {
-		return err
-	}
-	if f.stopped != nil {
-		*f.stopped = sum.Stopped
+		return false, err
 	}
 	if d.mode == "json" {
 		d.object(sum)
 	} else {
 		r := runResult{process: p, job: j, db: db, sum: sum, flags: f}
 		if printErr := r.print(ctx); printErr != nil && !brokenPipe(printErr) {
-			return errors.Join(err, printErr)
+			return sum.Stopped, errors.Join(err, printErr)
 		}
 	}
 	switch {
-	case err != nil:
-		return err
-	case sum.Unfinished() == 0:
-		return nil
+	case err != nil || sum.Unfinished() == 0:
+		return sum.Stopped, err
 	case sum.Stopped:
-		return &codedError{code: exitInterrupted}
+		return true, &codedError{code: exitInterrupted}
 	}
-	return &codedError{code: exitIncomplete}
+	return false, &codedError{code: exitIncomplete}
 }
 
 // runQuietly runs pending trials for a verdict, which counts the trials that stay pending. The
@@ -308,9 +302,7 @@ func (p *process) runQuietly(ctx context.Context, e *plan.Experiment, f runFlags
 	f.display, f.logLevel = "auto", "info"
 	quiet := *p
 	quiet.out = io.Discard
-	stopped := false
-	f.stopped = &stopped
-	err := runExperiment(ctx, &quiet, e, f)
+	stopped, err := runExperiment(ctx, &quiet, e, f)
 	if err == nil && stopped {
 		return &codedError{code: exitInterrupted}
 	}

@@ -238,7 +238,13 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 func lastRun(s session.Status) string {
 	r := s.LastRun
 	state := "ended without writing its end: it was killed, or could not write to its store; " +
-		"`" + s.Command() + "` goes on with it"
+		"`assay run` goes on with it"
+	switch {
+	case s.Again:
+		state = strings.Replace(state, "assay run", "assay run --again", 1)
+	case s.Begun.Again > 0:
+		state += ", with the same `--retry`"
+	}
 	switch {
 	case !r.FinishedAt.IsZero():
 		state = "ended after " + sections.Duration(r.FinishedAt.Sub(r.StartedAt).Seconds())

@@ -352,8 +352,8 @@ func (t *Tally) Cells() map[assay.Cell]Trials {
 	return all
 }
 
-// Stops returns the stops that skip trials, with how many each of them skips, by the names of their cells: the
-// outcomes of one moment may be stored in another order than they are counted in.
+// Stops returns the stops that skip trials, with how many, by the names of their cells: the outcomes of
+// one moment may be stored in another order than they are counted in.
 func (t *Tally) Stops() []Stop {
 	t.mu.Lock()
 	defer t.mu.Unlock()

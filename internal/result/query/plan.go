@@ -91,11 +91,8 @@ func Plan(
 	if err != nil {
 		return nil, err
 	}
-	x.Skipped = skipped
+	x.Skipped, x.Again = skipped, j.Experiment.Again > 0
 	for _, s := range stops {
-		if s.Skipped == 0 {
-			continue // all of its trials were done
-		}
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
 	unplanned, err := Unplanned(ctx, db, j.IDs, e)

@@ -91,11 +91,6 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		return nil, err
 	}
 	b.Killed = len(t.killed)
-	var spec struct{ Again int }
-	if err := json.Unmarshal(x.Stored.Spec, &spec); err != nil {
-		return nil, err
-	}
-	b.Again = spec.Again > 0
 	x.addBegun(&b, left)
 	if b.Programs, err = x.programs(ctx, db); err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ type Status struct {
 	Stillness string `json:"stillness,omitempty"`
 	// MissingJournal is set if the attempts that an earlier run had begun are lost.
 	MissingJournal *store.MissingJournal `json:"missing_journal,omitempty"`
-	again          bool                  // the latest run repeated everything
+	// Again is true if the latest run repeated everything, which the experiment's file does not say.
+	Again bool `json:"-"`
 	// Users are the models behind the simulated users of all attempts.
 	Users []store.UserUse `json:"users,omitempty"`
 	// ParkedFor counts parked trials by the reason.
@@ -124,7 +125,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 		return s, err
 	}
 	s.addUsers(begun)
-	s.MissingJournal, s.again = left.Missing, j.Experiment.Again > 0
+	s.MissingJournal, s.Again = left.Missing, j.Experiment.Again > 0
 	counts, err := query.Unplanned(ctx, db, j.IDs, e)
 	if err != nil {
 		return s, err
@@ -172,17 +173,6 @@ func (s *Status) CostText() string {
 		unknown = append(unknown, "the lost attempts")
 	}
 	return assay.CostText(s.Spent.USD, 2, unknown...)
-}
-
-// Command returns the command line that goes on with the experiment.
-func (s *Status) Command() string {
-	switch {
-	case s.again:
-		return "assay run --again"
-	case s.Begun.Again > 0:
-		return "assay run` with the same `--retry"
-	}
-	return "assay run"
 }
 
 // sum adds up the models.
