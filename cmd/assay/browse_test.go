@@ -419,7 +419,7 @@ func TestBrowseMemory(t *testing.T) {
 			return eval[int64](b, "performance.memory.usedJSHeapSize"), counters.Nodes
 		}
 		before, nodes := heap(3)
-		for left := updates / 3; left > 0; left -= 20 { // within the patience of eval
+		for left := updates / 3; left > 0; left -= 20 { // within the time limit of eval
 			heap(min(left, 20))
 		}
 		after, nodesAfter := heap(1)

@@ -19,8 +19,8 @@ type longWork struct {
 	width int
 }
 
-// patience is how long work may take before its progress is shown.
-const patience = time.Second
+// showAfter is how long work may take before its progress is shown.
+const showAfter = time.Second
 
 func (p *process) progress(what string) *longWork {
 	return &longWork{p: p, what: what, begun: time.Now()}
@@ -33,7 +33,7 @@ func (s *longWork) on(what string, done, of int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if !s.p.errTerminal || now.Sub(s.begun) < patience || now.Sub(s.shown) < patience/5 {
+	if !s.p.errTerminal || now.Sub(s.begun) < showAfter || now.Sub(s.shown) < showAfter/5 {
 		return
 	}
 	s.shown = now

@@ -127,7 +127,7 @@ func (r *runResult) unfinished(status string) (lines []string) {
 		isLane := func(l session.LaneSpeed) bool { return l.Lane == name }
 		switch {
 		case slices.Contains(s.GivenUp, name):
-			add("%s was given up: %s. `%s` shows what it prints; mend it, and run again.",
+			add("%s was given up: %s. `%s` shows what it prints; correct it, and run again.",
 				name, s.Closed[name], r.flags.tryFirst)
 		case slices.ContainsFunc(s.Lanes, isLane):
 			add("WARNING: lane %s was closed: %s", name, s.Closed[name])

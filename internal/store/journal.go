@@ -64,11 +64,11 @@ type replyGroup struct {
 }
 
 // A group of replies waits for more if there are several at a time: for a part of the time that its
-// first reply took, at most mostLull. A flush writes whole pages, however few replies it has. No slot
+// first reply took, at most maxFlushWait. A flush writes whole pages, however few replies it has. No slot
 // of a lane is held meanwhile.
 const (
-	lullPart = 8
-	mostLull = 500 * time.Millisecond
+	flushWaitPart = 8
+	maxFlushWait  = 500 * time.Millisecond
 )
 
 // A JournalEntry is a line of a journal.
@@ -279,7 +279,7 @@ func (j *Journal) Keep(e JournalEntry) {
 func (j *Journal) flushLocked() {
 	if first := j.group.entries[0].Reply; len(j.group.entries) > 1 || j.latest > 1 {
 		j.mu.Unlock()
-		time.Sleep(min(first.Ended.Sub(first.Began)/lullPart, mostLull))
+		time.Sleep(min(first.Ended.Sub(first.Began)/flushWaitPart, maxFlushWait))
 		j.mu.Lock()
 	}
 	g := j.group

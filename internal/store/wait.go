@@ -73,6 +73,6 @@ func (w *writer) insist(batch []*op) error {
 			return hinted(err, fmt.Sprintf("what is in the store is safe; close the program, which "+
 				"`fuser %s` names, and run again", filepath.Base(w.path)))
 		}
-		time.Sleep(lull)
+		time.Sleep(commitWait)
 	}
 }

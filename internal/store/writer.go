@@ -61,43 +61,43 @@ func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 }
 
 func (w *writer) serve(queue <-chan *op) {
-	var p patience
+	var b batching
 	for first := range queue {
 		batch := gather([]*op{first}, queue)
-		if n := len(batch); p.waits(n) {
-			time.Sleep(lull)
+		if n := len(batch); b.waits(n) {
+			time.Sleep(commitWait)
 			batch = gather(batch, queue)
-			p.learn(n, len(batch))
+			b.learn(n, len(batch))
 		}
 		w.commit(batch)
 	}
 }
 
-// lull is how long a batch waits for more writes, if that is worth while. A commit takes about as
+// commitWait is how long a batch waits for more writes, if that is worth while. A commit takes about as
 // long.
-const lull = 5 * time.Millisecond
+const commitWait = 5 * time.Millisecond
 
-// A patience decides whether a batch waits for more writes. It does as long as that at least
+// Batching decides whether a batch waits for more writes. It does as long as that at least
 // doubles batches, because a commit flushes the disk and writes pages of indexes, however few
 // writes it has. A single write never begins to wait.
-type patience struct {
+type batching struct {
 	waiting bool
 	rests   int // commits until it tries again
 }
 
 // waits reports whether a batch of n writes waits.
-func (p *patience) waits(n int) bool {
-	if p.rests > 0 {
-		p.rests--
+func (b *batching) waits(n int) bool {
+	if b.rests > 0 {
+		b.rests--
 		return false
 	}
-	return p.waiting || n > 1
+	return b.waiting || n > 1
 }
 
-// learn adapts p to the size to which a batch of n writes has grown.
-func (p *patience) learn(n, grown int) {
-	if p.waiting = grown >= 2*n; !p.waiting {
-		p.rests = 32
+// learn adapts b to the size to which a batch of n writes has grown.
+func (b *batching) learn(n, grown int) {
+	if b.waiting = grown >= 2*n; !b.waiting {
+		b.rests = 32
 	}
 }
 

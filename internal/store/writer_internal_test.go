@@ -35,10 +35,10 @@ func TestWriterIsDurable(t *testing.T) {
 	}
 }
 
-// TestPatience checks that writes wait for others only while that is worth while.
-func TestPatience(t *testing.T) {
+// TestBatching checks that writes wait for others only while that is worth while.
+func TestBatching(t *testing.T) {
 	t.Parallel()
-	var p patience
+	var p batching
 	wait := func(n int, want bool) {
 		t.Helper()
 		if got := p.waits(n); got != want {

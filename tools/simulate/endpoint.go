@@ -66,14 +66,14 @@ type ledger struct {
 	fresh   []fresh
 }
 
-// A fresh is a reply that may not be on the client's disk yet, which waits for others up to lull.
+// A fresh is a reply that may not be on the client's disk yet, which waits for others up to flushWait.
 type fresh struct {
 	at     time.Time
 	tokens int
 	usable bool
 }
 
-const lull = 500 * time.Millisecond
+const flushWait = 500 * time.Millisecond
 
 func (b *ledger) charge(u assay.Usage) (usd float64) {
 	usd = dollars(u.InputTokens, u.OutputTokens)
@@ -97,7 +97,7 @@ func (b *ledger) read(u assay.Usage, usable bool) {
 }
 
 func (b *ledger) dropOld() {
-	b.fresh = slices.DeleteFunc(b.fresh, func(f fresh) bool { return time.Since(f.at) > lull })
+	b.fresh = slices.DeleteFunc(b.fresh, func(f fresh) bool { return time.Since(f.at) > flushWait })
 }
 
 // killed takes back what was read when the client died.

@@ -19,9 +19,9 @@ import (
 const (
 	// mostBody is the largest body of a request, in bytes.
 	mostBody = 32 << 20
-	// patience is how long a client waits for the first byte of a reply, and for the next. Many
+	// firstByteAfter is how long a client waits for the first byte of a reply, and for the next. Many
 	// clients give up if no byte comes for a minute.
-	patience = 10 * time.Second
+	firstByteAfter = 10 * time.Second
 )
 
 // serveModels adds the routes of the gateway.
@@ -235,7 +235,7 @@ func keepAlive(w http.ResponseWriter, stream bool) *keeper {
 	}
 	go func() {
 		defer close(k.ended)
-		ticker := time.NewTicker(patience)
+		ticker := time.NewTicker(firstByteAfter)
 		defer ticker.Stop()
 		for {
 			select {

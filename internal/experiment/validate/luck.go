@@ -43,7 +43,7 @@ func (l loss) String() string {
 		return untrue + l.rule
 	case l.fault.Happens() && l.again:
 		return fmt.Sprintf("a call of %[1]s happened although its answer was an error (fault %[2]s), and was "+
-			"made again, and then %[3]s; to mend it, let %[1]s ignore or refuse what it has done already, or leave %[2]s out of "+
+			"made again, and then %[3]s; to correct that, let %[1]s ignore or refuse what it has done already, or leave %[2]s out of "+
 			"its faults", l.tool, l.fault, untrue+l.rule)
 	}
 	return fmt.Sprintf("a call of %s met the fault %s, and then %s", l.tool, l.fault, untrue+l.rule)

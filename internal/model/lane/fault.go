@@ -27,11 +27,11 @@ const (
 	// the run does not pay for more useless requests, and closes after an outage.
 	mistakenAfter        = 5
 	mistakenAfterWorking = 50
-	// A lane that is refused without an announced wait closes after patience, which is longer than
+	// A lane that is refused without an announced wait closes after closesAfter, which is longer than
 	// any limit's period, and after outage if its endpoint is overloaded. A lane that worked once
 	// and then fails closes after outage, too.
-	patience = 25 * time.Hour
-	outage   = 10 * time.Minute
+	closesAfter = 25 * time.Hour
+	outage      = 10 * time.Minute
 )
 
 // DefaultFirstReply is how long a lane waits for an endpoint that is busy or loads
@@ -149,7 +149,7 @@ func (l *lane) loseHope(now time.Time, fault *assay.Fault) {
 	if l.refusedSince.IsZero() {
 		l.refusedSince = now
 	}
-	longest := patience
+	longest := closesAfter
 	switch {
 	case !l.hasWorked():
 		longest = l.firstReply()

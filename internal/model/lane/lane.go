@@ -40,7 +40,7 @@ type lane struct {
 	limiter      *limit.Limiter
 	words        string    // of the latest refusal
 	refusedSince time.Time // start of the refusals without a success in between
-	longestWall  time.Duration
+	longestBlock time.Duration
 	refusedBurst bool // a burst within a stated limit was refused
 
 	paused      bool // by the user
@@ -74,11 +74,11 @@ type lane struct {
 
 func newLane(now time.Time, c Config) *lane {
 	l := &lane{
-		Config:      c,
-		born:        now,
-		since:       make(map[uint64]time.Time),
-		waited:      make(map[string]time.Duration),
-		longestWall: longestWall,
+		Config:       c,
+		born:         now,
+		since:        make(map[uint64]time.Time),
+		waited:       make(map[string]time.Duration),
+		longestBlock: longestBlock,
 	}
 	for i, b := range Buckets {
 		l.stated[i], l.windows[i] = *c.Limits.Of(b), newWindow(i)
@@ -156,7 +156,7 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 	}
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		weight := c.in(b)
-		wait(l.wall(b, weight), reason(b))
+		wait(l.blockedUntil(b, weight), reason(b))
 		limit := l.stated[b]
 		if limit <= 0 {
 			continue

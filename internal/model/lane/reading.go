@@ -8,7 +8,7 @@ import (
 )
 
 // headerReading is the latest report of the endpoint's headers about a bucket. It never sets a
-// limit. It warns of a wall, or shows that a stated limit may be spent without pacing.
+// limit. It warns of a block, or shows that a stated limit may be spent without pacing.
 type headerReading struct {
 	mark  int // the lane's total when the bucket will be empty
 	limit int
@@ -21,9 +21,9 @@ type headerReading struct {
 }
 
 const (
-	// longestWall is the longest wait for a reset that a header reports, because
+	// longestBlock is the longest wait for a reset that a header reports, because
 	// headers may mean something else.
-	longestWall = time.Minute
+	longestBlock = time.Minute
 	// Two readings at least readingsApart that differ by less than sameReset confirm
 	// a fixed window.
 	readingsApart = 3 * time.Second
@@ -43,9 +43,9 @@ func (l *lane) read(now time.Time, t heldSlot, quotas []assay.QuotaState) {
 		}
 		switch {
 		case q.Remaining > 0:
-			l.longestWall = longestWall
+			l.longestBlock = longestBlock
 		case t.behindWall:
-			l.longestWall /= 2 // the last wall was not one
+			l.longestBlock /= 2 // the last block was not one
 		}
 		r := &l.readings[b]
 		r.mark, r.limit, r.until, r.bounded = q.Remaining+t.total.in(b), q.Limit, time.Time{}, false
@@ -62,8 +62,8 @@ func (l *lane) read(now time.Time, t heldSlot, quotas []assay.QuotaState) {
 			wait = time.Duration(float64(q.Reset) * float64(max(1, t.estimate.in(b))) / float64(used))
 		}
 		if wait > shortWait {
-			r.bounded = wait > l.longestWall
-			r.until = now.Add(min(wait, l.longestWall) + soon)
+			r.bounded = wait > l.longestBlock
+			r.until = now.Add(min(wait, l.longestBlock) + soon)
 		}
 	}
 }
@@ -71,15 +71,15 @@ func (l *lane) read(now time.Time, t heldSlot, quotas []assay.QuotaState) {
 // left returns how much of a bucket is left according to the latest headers.
 func (l *lane) left(b int) int { return l.readings[b].mark - l.total.in(b) }
 
-// wall returns until when a request of some weight has to wait for a reset.
-func (l *lane) wall(b, weight int) time.Time {
+// blockedUntil returns until when a request of some weight has to wait for a reset.
+func (l *lane) blockedUntil(b, weight int) time.Time {
 	if r := l.readings[b]; r.until.IsZero() || l.left(b) >= weight {
 		return time.Time{}
 	}
 	return l.readings[b].until
 }
 
-// pass lets a probe through a wall. If the wall was shortened, no other request
+// pass lets a probe through a block. If the block was shortened, no other request
 // passes before its reply.
 func (l *lane) pass(now time.Time, c cost) (behindWall bool) {
 	for b := range l.readings {
@@ -89,7 +89,7 @@ func (l *lane) pass(now time.Time, c cost) (behindWall bool) {
 		}
 		behindWall = true
 		if r.until = (time.Time{}); r.bounded {
-			r.until = now.Add(l.longestWall)
+			r.until = now.Add(l.longestBlock)
 		}
 	}
 	return behindWall

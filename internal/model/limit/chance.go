@@ -11,8 +11,8 @@ type chance struct{ accepted, refused int }
 const (
 	// A share of refusals is known after this many.
 	knownChance = 3
-	// mostChance is the largest share that is taken for chance.
-	mostChance = 0.1
+	// maxChance is the largest share that is taken for chance.
+	maxChance = 0.1
 	// chanceSpan is how many of the latest requests decide whether a refusal is one of too many.
 	chanceSpan = 20
 )
@@ -22,7 +22,7 @@ func (c chance) share() float64 {
 	if c.refused < knownChance {
 		return 0
 	}
-	return min(mostChance, float64(c.refused)/float64(c.refused+c.accepted))
+	return min(maxChance, float64(c.refused)/float64(c.refused+c.accepted))
 }
 
 // lucky reports whether chance explains that request n was refused, so that there is no doubt about
@@ -49,9 +49,9 @@ func (g *log) refusedUntil(n uint64, count int) (refusals int) {
 	return refusals
 }
 
-// mixed returns how many requests of a wall that only was doubted were refused. It is 0 if more
+// mixed returns how many requests of a block that only was doubted were refused. It is 0 if more
 // than half of the requests from the first to the last one were, as with a limit.
-func (l *Limiter) mixed(w wall) (refusals int) {
+func (l *Limiter) mixed(w block) (refusals int) {
 	n := int(w.last - w.first + 1)
 	if refusals = l.log.refusedUntil(w.last, n); w.gate != Doubting || n > 1 && 2*refusals > n {
 		return 0

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// restlessFor is how long limits that have moved are tried more often.
-const restlessFor = 2 * time.Minute
+// unsettledFor is how long limits that have moved are tried more often.
+const unsettledFor = 2 * time.Minute
 
-// judge decides which rules are obeyed after a wall. If no rule is confirmed after two walls, the
+// judge decides which rules are obeyed after a block. If no rule is confirmed after two blocks, the
 // lane is paced.
-func (l *Limiter) judge(t time.Duration, w wall) {
+func (l *Limiter) judge(t time.Duration, w block) {
 	strong := w.gate == Waiting
 	l.weigh()
 	switch {
 	case len(l.obeyed) > 0:
 	case l.pace.rate > 0:
-		if by := l.pace.wall(t, strong); by < 0.6 || by > 1.6 {
-			l.restless = t + restlessFor
+		if by := l.pace.block(t, strong); by < 0.6 || by > 1.6 {
+			l.unsettled = t + unsettledFor
 		}
-	case strong && l.walls >= 2:
-		l.pace.start(t, l.firstWall, l.log.live(l.firstWall))
-	case strong && l.walls == 1:
-		l.firstWall = w.began
+	case strong && l.blocks >= 2:
+		l.pace.start(t, l.firstBlock, l.log.live(l.firstBlock))
+	case strong && l.blocks == 1:
+		l.firstBlock = w.began
 	}
 	explicable := slices.ContainsFunc(l.rules, (*rule).possible)
-	if strong && len(l.obeyed) == 0 && l.walls >= 4 && !explicable {
-		l.era, l.walls = w.first, 2
+	if strong && len(l.obeyed) == 0 && l.blocks >= 4 && !explicable {
+		l.epoch, l.blocks = w.first, 2
 	}
 }
 
@@ -44,7 +44,7 @@ func (l *Limiter) breaks(t time.Duration, r *request) {
 		return
 	}
 	if b.times++; b.times >= 4 && 10*b.times > l.sent-b.since {
-		l.era, l.obeyed = r.number, nil
+		l.epoch, l.obeyed = r.number, nil
 		b.until = t + time.Minute
 	}
 }
@@ -55,17 +55,17 @@ func (l *Limiter) weigh() (explained bool) {
 		return false
 	}
 	confirmed := l.confirm(l.rules, nil, apart)
-	if len(confirmed) == 0 && l.dare.failed >= surely {
+	if len(confirmed) == 0 && l.challenge.failed >= surely {
 		confirmed = l.together()
 	}
 	l.joint = slices.ContainsFunc(confirmed, func(r *rule) bool {
 		return len(r.refusals) != len(confirmed[0].refusals)
 	})
-	if explained = l.log.explained(l.era, refusalsOf(confirmed)); explained && !l.joint {
+	if explained = l.log.explained(l.epoch, refusalsOf(confirmed)); explained && !l.joint {
 		l.reconsider(confirmed)
 	}
 	if len(l.obeyed) == 0 {
-		l.dare.failed = 0
+		l.challenge.failed = 0
 		l.broken.times, l.broken.since = 0, l.sent
 	}
 	l.obeyed = l.obeyed[:0]
@@ -99,7 +99,7 @@ func (l *Limiter) confirm(
 	rules []*rule, explained map[uint64]bool, apart float64,
 ) (confirmed []*rule) {
 	for _, r := range rules {
-		if r.weigh(&l.log, l.era, explained, false); r.confirmed(apart) {
+		if r.weigh(&l.log, l.epoch, explained, false); r.confirmed(apart) {
 			confirmed = append(confirmed, r)
 		}
 	}
@@ -111,7 +111,7 @@ func (l *Limiter) confirm(
 // that explain the rest.
 func (l *Limiter) together() (rules []*rule) {
 	for _, o := range l.obeyed {
-		o.rule.weigh(&l.log, l.era, nil, true)
+		o.rule.weigh(&l.log, l.epoch, nil, true)
 		if o.rule.possible() {
 			rules = append(rules, o.rule)
 		}
@@ -138,16 +138,16 @@ func refusalsOf(rules []*rule) map[uint64]bool {
 
 // lowered notes that requests which the obeyed rules permit are refused again: the limit is lower
 // now. Requests before the first of these refusals are no longer evidence.
-func (l *Limiter) lowered(w *wall) {
-	l.era, l.suspect = l.suspect, 0
-	l.walls, l.firstWall = 1, w.began
+func (l *Limiter) lowered(w *block) {
+	l.epoch, l.suspect = l.suspect, 0
+	l.blocks, l.firstBlock = 1, w.began
 	l.moved(l.log.latest().sent)
 }
 
-// raised notes that a dare was accepted which no rule permits: the limit is higher now.
+// raised notes that a challenge was accepted which no rule permits: the limit is higher now.
 func (l *Limiter) raised(t time.Duration, r *request) {
-	l.era = r.number
-	l.walls, l.pace, l.dare.row = 0, pace{}, 0
+	l.epoch = r.number
+	l.blocks, l.pace, l.challenge.row = 0, pace{}, 0
 	l.ramp = ramp{on: true, began: t}
 	l.moved(t)
 }
@@ -155,7 +155,7 @@ func (l *Limiter) raised(t time.Duration, r *request) {
 // moved forgets the obeyed rules. If they were right, the limit is tried more often for a while.
 func (l *Limiter) moved(t time.Duration) {
 	l.named, l.obeyed = 0, nil
-	if l.dare.failed > 0 {
-		l.restless = t + restlessFor
+	if l.challenge.failed > 0 {
+		l.unsettled = t + unsettledFor
 	}
 }

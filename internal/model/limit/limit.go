@@ -24,9 +24,9 @@
 //   - Doubting sends one request to find out whether a refusal was chance. The request counts as
 //     accepted if it is not refused within three times the time that refusals take. So a refusal by
 //     chance costs a lane a few hundredths of a second.
-//   - Waiting sends one probe at a time: after half the time that the wall has lasted, when one of
+//   - Waiting sends one probe at a time: after half the time that the block has lasted, when one of
 //     the rules would allow it, and when an announced wait ends.
-//   - Obeying exceeds a rule with one request now and then (a dare), because the rule may be wrong
+//   - Obeying exceeds a rule with one request now and then (a challenge), because the rule may be wrong
 //     and the limit may have been raised.
 //   - Pacing sends requests evenly, at the rate that was accepted between refusals, and tries more
 //     from time to time. It is for limits that no rule explains: token buckets, limits that move,
@@ -63,14 +63,14 @@ func (s State) String() string {
 
 const (
 	// tolerance is how much later requests may arrive than they were sent, if it is not known. It
-	// is known from how long refusals take, but at most mostSlack, so that evidence is left.
+	// is known from how long refusals take, but at most maxSlack, so that evidence is left.
 	tolerance = 30 * time.Millisecond
-	mostSlack = 500 * time.Millisecond
+	maxSlack  = 500 * time.Millisecond
 )
 
 // Limiter decides when a lane may send its next request. It is not safe for concurrent use.
 //
-// It is a function of its events alone: questions between them change nothing, so a wall that ends by
+// It is a function of its events alone: questions between them change nothing, so a block that ends by
 // time ends then, whenever somebody asks. Inside, times are durations since the limiter was born.
 type Limiter struct {
 	born     time.Time
@@ -83,30 +83,30 @@ type Limiter struct {
 
 	log   log
 	rules []*rule
-	// era is the first request that counts as evidence. Earlier ones were sent before a limit
+	// epoch is the first request that counts as evidence. Earlier ones were sent before a limit
 	// changed.
-	era    uint64
-	obeyed []*obeyed
-	joint  bool // the obeyed rules are several limits, not several explanations of one
-	broken broken
-	dare   dare
-	pace   pace
-	// restless is the time until which limits are tried more often, because they have moved.
-	restless time.Duration
+	epoch     uint64
+	obeyed    []*obeyed
+	joint     bool // the obeyed rules are several limits, not several explanations of one
+	broken    broken
+	challenge challenge
+	pace      pace
+	// unsettled is the time until which limits are tried more often, because they have moved.
+	unsettled time.Duration
 
-	wall      wall
-	walls     int           // walls of this era whose first probe was refused
-	firstWall time.Duration // when the first of them began
-	passed    uint64        // the request that ended the latest wall
-	suspect   uint64        // the first refusal that the obeyed rules do not explain, or 0
-	ramp      ramp
-	chance    chance
-	asked     Amount        // by the request that was sent last
-	slowest   time.Duration // how long refusals have taken lately
-	patience  time.Duration // how long a request may be refused; see the package comment
+	block       block
+	blocks      int           // blocks of this epoch whose first probe was refused
+	firstBlock  time.Duration // when the first of them began
+	passed      uint64        // the request that ended the latest block
+	suspect     uint64        // the first refusal that the obeyed rules do not explain, or 0
+	ramp        ramp
+	chance      chance
+	asked       Amount        // by the request that was sent last
+	slowest     time.Duration // how long refusals have taken lately
+	refusalTime time.Duration // how long a request may be refused; see the package comment
 
 	sent, refused int           // requests in all
-	hard          int           // walls in all whose first probe was refused
+	hard          int           // blocks in all whose first probe was refused
 	waits         time.Duration // the sum of all announced waits
 }
 
@@ -114,7 +114,7 @@ type Limiter struct {
 // permits one more, up to most.
 func New(now time.Time, first, most int) *Limiter {
 	return &Limiter{
-		born: now, most: most, width: min(first, most), patience: leastPatience, rules: newRules(now),
+		born: now, most: most, width: min(first, most), refusalTime: minRefusalTime, rules: newRules(now),
 		log: log{slack: tolerance},
 	}
 }
@@ -134,12 +134,12 @@ const (
 	longestWait = 365 * day
 )
 
-// at returns the limiter's time. It ends a wall whose probe has not been refused for long enough, as
+// at returns the limiter's time. It ends a block whose probe has not been refused for long enough, as
 // of the moment when that was so.
 func (l *Limiter) at(now time.Time) time.Duration {
 	t := max(l.latest, min(farthest, now.Sub(l.born)))
 	if r := l.probe(); r != nil {
-		if due := max(l.latest, r.sent+l.patience); due <= t {
+		if due := max(l.latest, r.sent+l.refusalTime); due <= t {
 			l.latest = due
 			l.climb(due)
 			l.pass(due, r)
@@ -171,14 +171,14 @@ func (l *Limiter) next(now time.Duration, a Amount) (time.Duration, bool) {
 		return 0, false
 	}
 	at := l.probing(now)
-	if at > now || l.wall.gate != Open {
+	if at > now || l.block.gate != Open {
 		return at, true
 	}
 
 	switch l.state() {
 	case Obeying:
 		if at = l.permitted(now, a); at > now {
-			at = min(at, l.nextDare(now, a, at))
+			at = min(at, l.nextChallenge(now, a, at))
 			return at, at < never
 		}
 	case Pacing:
@@ -203,7 +203,7 @@ func (l *Limiter) Send(now time.Time, a Amount) uint64 {
 	}
 	switch {
 	case daring:
-		l.dare.send(t, sent.number)
+		l.challenge.send(t, sent.number)
 	case l.ramp.waits:
 		l.ramp = ramp{on: true, began: t}
 	case len(l.obeyed) == 0:
@@ -225,12 +225,12 @@ func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
 	l.correct(r, Amount{0, used.Input - r.amount.Input, used.Output - r.amount.Output})
 	r.fate, r.ended = accepted, t
 	l.chance.accepted++
-	l.dare.since++
-	if l.wall.gate != Open && n > l.wall.last {
+	l.challenge.since++
+	if l.block.gate != Open && n > l.block.last {
 		l.pass(t, r)
 	}
-	if l.dare.is(n) {
-		l.dared(t, r)
+	if l.challenge.is(n) {
+		l.challenged(t, r)
 	}
 }
 
@@ -241,7 +241,7 @@ func (l *Limiter) Drop(now time.Time, n uint64) {
 	l.land()
 	if r := l.log.at(n); r != nil {
 		r.fate, r.ended = dropped, t
-		l.dare.cancel(n)
+		l.challenge.cancel(n)
 	}
 }
 
@@ -253,7 +253,7 @@ func (l *Limiter) Cancel(now time.Time, n uint64) {
 		l.sent--
 		l.correct(r, Amount{}.minus(r.amount))
 		r.fate, r.ended = dropped, r.sent
-		l.dare.cancel(n)
+		l.challenge.cancel(n)
 	}
 }
 
@@ -286,26 +286,26 @@ func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 		l.pace.refuse(r.sent)
 	}
 	l.slowest = max(l.slowest*9/10, t-r.sent)
-	l.patience = min(mostPatience, max(leastPatience, patienceFactor*l.slowest))
-	l.log.slack = min(mostSlack, max(tolerance, l.slowest))
+	l.refusalTime = min(maxRefusalTime, max(minRefusalTime, refusalFactor*l.slowest))
+	l.log.slack = min(maxSlack, max(tolerance, l.slowest))
 
 	switch {
-	case l.dare.is(n):
-		l.dared(t, r)
+	case l.challenge.is(n):
+		l.challenged(t, r)
 	case why.Measure == InFlight && l.inFlight > 0:
 		l.crowd(r, why.Limit)
-	case l.wall.gate == Open && (n < l.passed || l.log.acceptedAfter(n)):
-		// It belongs to a wall that has ended, or was refused by chance.
+	case l.block.gate == Open && (n < l.passed || l.log.acceptedAfter(n)):
+		// It belongs to a block that has ended, or was refused by chance.
 		if n > l.passed {
 			l.chance.refused++
 		}
-	case l.wall.gate == Open && l.lucky(n):
+	case l.block.gate == Open && l.lucky(n):
 		l.chance.refused++
-	case l.wall.gate == Open:
+	case l.block.gate == Open:
 		l.breaks(t, r)
 		l.doubt(t, r, why)
-	case n < l.wall.mark:
-		l.wall.last = max(l.wall.last, n)
+	case n < l.block.mark:
+		l.block.last = max(l.block.last, n)
 	default:
 		l.wait(t, r, why)
 	}
@@ -332,8 +332,8 @@ func (l *Limiter) State(now time.Time) State {
 
 func (l *Limiter) state() State {
 	switch {
-	case l.wall.gate != Open:
-		return l.wall.gate
+	case l.block.gate != Open:
+		return l.block.gate
 	case len(l.obeyed) > 0:
 		return Obeying
 	case l.pace.rate > 0:
@@ -345,7 +345,7 @@ func (l *Limiter) state() State {
 // Doubts reports whether requests wait because others were refused a moment ago.
 func (l *Limiter) Doubts(now time.Time) bool {
 	l.at(now)
-	return l.wall.gate != Open
+	return l.block.gate != Open
 }
 
 // Width returns how many requests may be in flight.

@@ -20,7 +20,7 @@ type request struct {
 	number      uint64
 	sent, ended time.Duration
 	amount      Amount
-	burst       int // how many walls had ended before
+	burst       int // how many blocks had ended before
 	fate        fate
 	permitted   bool    // by the rules that were obeyed when it was sent
 	measure     Measure // named by its refusal
@@ -34,15 +34,15 @@ type log struct {
 	slack    time.Duration // by which requests may arrive later than they were sent
 }
 
-// mostRequests are remembered one by one.
-const mostRequests = 4096
+// maxRequests are remembered one by one.
+const maxRequests = 4096
 
 func (g *log) next() uint64 { return g.first + uint64(len(g.requests)) }
 
 func (g *log) add(r request) *request {
-	if len(g.requests) >= 2*mostRequests {
-		g.requests = append(g.requests[:0], g.requests[mostRequests:]...)
-		g.first += mostRequests
+	if len(g.requests) >= 2*maxRequests {
+		g.requests = append(g.requests[:0], g.requests[maxRequests:]...)
+		g.first += maxRequests
 	}
 	r.number = g.next()
 	r.burst = g.burst
@@ -120,11 +120,11 @@ func (g *log) fresh(after time.Duration) (n int, oldest time.Duration) {
 	return n, oldest
 }
 
-// explained reports whether all refusals from request era on are known.
-func (g *log) explained(era uint64, known map[uint64]bool) bool {
+// explained reports whether all refusals from request epoch on are known.
+func (g *log) explained(epoch uint64, known map[uint64]bool) bool {
 	for i := range g.requests {
 		q := &g.requests[i]
-		if q.number >= era && q.fate == refused && !known[q.number] {
+		if q.number >= epoch && q.fate == refused && !known[q.number] {
 			return false
 		}
 	}

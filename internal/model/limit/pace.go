@@ -29,12 +29,12 @@ const (
 	// lower than leastRate.
 	longestPace = 10 * time.Second
 	leastRate   = 1. / 3600
-	// mostBlamed is the largest share of refusals that is not blamed on the rate.
-	mostBlamed = 0.9
+	// maxByChance is the largest share of refusals that counts as chance and not as a rate.
+	maxByChance = 0.9
 	// A rate that rests falls if this share of requests is refused, beyond chance.
 	tooMany = 0.1
-	// Of calm requests, older ones count half after mostCalm.
-	mostCalm = 500
+	// Of calm requests, older ones count half after maxCalm.
+	maxCalm = 500
 )
 
 // begin begins to count.
@@ -52,7 +52,7 @@ func (p *pace) start(t, since time.Duration, accepted int) {
 
 // chance returns the share of requests that are refused at any rate.
 func (p *pace) chance() float64 {
-	return min(mostBlamed, max(0, p.calmRefused-1)/max(20, p.calm))
+	return min(maxByChance, max(0, p.calmRefused-1)/max(20, p.calm))
 }
 
 // refuse notes that a request was refused.
@@ -62,9 +62,9 @@ func (p *pace) refuse(t time.Duration) {
 	}
 }
 
-// wall adjusts the rate after a wall. It returns by which factor, or 1 if the rate before was not
+// block adjusts the rate after a block. It returns by which factor, or 1 if the rate before was not
 // known well.
-func (p *pace) wall(t time.Duration, strong bool) float64 {
+func (p *pace) block(t time.Duration, strong bool) float64 {
 	share := float64(p.refused) / float64(max(1, p.sent))
 	fell := p.sent >= 20 && share > p.chance()+tooMany
 	if p.rests(t) && !strong && !fell {
@@ -116,7 +116,7 @@ func (p *pace) send(t time.Duration) {
 	}
 	p.sent++
 	if p.rests(t) {
-		if p.calm++; p.calm > mostCalm {
+		if p.calm++; p.calm > maxCalm {
 			p.calm, p.calmRefused = p.calm/2, p.calmRefused/2
 		}
 	}

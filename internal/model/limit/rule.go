@@ -38,7 +38,7 @@ type shape uint8
 const (
 	sliding shape = iota // anywhere
 	clock                // at the multiples of the span in Unix time
-	tiled                // where a wall was seen to end, and then one after the other
+	tiled                // where a block was seen to end, and then one after the other
 )
 
 const day = 24 * time.Hour
@@ -107,15 +107,15 @@ func newRules(born time.Time) (rules []*rule) {
 	return rules
 }
 
-// weigh sums up the evidence of the requests from number era on, except for refusals that other
+// weigh sums up the evidence of the requests from number epoch on, except for refusals that other
 // rules explain. If others may explain some of the rest as well, then only refusals of requests
 // that were not permitted count, at levels that were never accepted. Otherwise no more evidence is
 // needed once there is a contradiction.
-func (r *rule) weigh(g *log, era uint64, explained map[uint64]bool, partly bool) {
+func (r *rule) weigh(g *log, epoch uint64, explained map[uint64]bool, partly bool) {
 	r.most, r.least, r.refusals = -1, math.Inf(1), r.refusals[:0]
 	r.levels(g, func(q *request, low, high float64) bool {
 		switch {
-		case q.number < era:
+		case q.number < epoch:
 		case q.fate == accepted:
 			r.most = max(r.most, low)
 		case q.fate == refused && !explained[q.number] &&

@@ -12,10 +12,10 @@ import (
 const (
 	// maxConnecting is how many requests to a host may look for a connection at a time.
 	maxConnecting = 8
-	// connectPatience is how long a request waits while no other request releases its slot. Then it
+	// slotTimeout is how long a request waits while no other request releases its slot. Then it
 	// goes on without one, because the host may be dead, or the slots held by requests whose
 	// connections will never be opened.
-	connectPatience = 10 * time.Second
+	slotTimeout = 10 * time.Second
 )
 
 // connectLimits limits how many requests to each host with TLS look for a connection at a time.
@@ -102,7 +102,7 @@ func (l *connectLimit) wait(ctx context.Context) (slot bool, err error) {
 		return true, nil
 	default:
 	}
-	limit := time.NewTimer(connectPatience)
+	limit := time.NewTimer(slotTimeout)
 	defer limit.Stop()
 	for {
 		select {
@@ -112,10 +112,10 @@ func (l *connectLimit) wait(ctx context.Context) (slot bool, err error) {
 			return false, nil
 		case <-limit.C:
 			still := time.Since(l.made) - time.Duration(l.released.Load())
-			if still >= connectPatience {
+			if still >= slotTimeout {
 				return false, nil
 			}
-			limit.Reset(connectPatience - still)
+			limit.Reset(slotTimeout - still)
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}

@@ -20,7 +20,7 @@ func TestConnectLimitOfADeadHost(t *testing.T) {
 		}
 		start := time.Now()
 		_, release, err := l.acquire(t.Context())
-		if took := time.Since(start); err != nil || took != connectPatience {
+		if took := time.Since(start); err != nil || took != slotTimeout {
 			t.Errorf("in after %v, error %v", took, err)
 		}
 		release()
@@ -51,13 +51,13 @@ func TestConnectLimitOfASlowHost(t *testing.T) {
 					t.Error(err)
 				}
 				count(1)
-				time.Sleep(connectPatience - time.Second)
+				time.Sleep(slotTimeout - time.Second)
 				count(-1)
 				release()
 			})
 		}
 		all.Wait()
-		want := requests / maxConnecting * (connectPatience - time.Second)
+		want := requests / maxConnecting * (slotTimeout - time.Second)
 		if took := time.Since(start); most != maxConnecting || took != want {
 			t.Errorf("%d inside at once, and all left after %v; want %d, %v", most, took, maxConnecting, want)
 		}

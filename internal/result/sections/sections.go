@@ -104,7 +104,7 @@ func (a analysis) nothingDone() string {
 	}
 	switch {
 	case a.Faulted != nil && a.Faulted.Attempts > 0:
-		return fmt.Sprintf("%s %s. Mend what they name, then `assay run` tries the trials again.", text,
+		return fmt.Sprintf("%s %s. Correct what they name, then `assay run` tries the trials again.", text,
 			report.Capital(a.Faulted.Text()))
 	case len(a.Where) > 0:
 		return text + " `assay report` without --where counts all of them, and `assay run` runs those that are pending."

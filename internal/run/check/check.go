@@ -96,7 +96,7 @@ func Run(
 	var results []*Result
 	for _, model := range j.Experiment.Asked() {
 		user := !slices.Contains(j.Experiment.Models, model)
-		talk := c.greet
+		talk := c.hello
 		if !user {
 			trial, task, err := c.first(ctx, model)
 			if err != nil {
@@ -154,8 +154,8 @@ func (c *checker) first(ctx context.Context, model string) (assay.Trial, assay.T
 	return assay.Trial{}, assay.Task{}, fmt.Errorf("no trial of model %s is planned", model)
 }
 
-// greet sends one message without tools.
-func (c *checker) greet(ctx context.Context, p *probe) *assay.Attempt {
+// hello sends one message without tools.
+func (c *checker) hello(ctx context.Context, p *probe) *assay.Attempt {
 	most := replyTokens
 	resp, _ := p.Chat(ctx, &assay.Request{ // the probe keeps the error
 		Model: p.model, User: true, Sampling: assay.Sampling{MaxTokens: &most},

@@ -83,7 +83,7 @@ type need struct {
 	Link string
 }
 
-// OrderURL returns the address of the order that mends it.
+// OrderURL returns the address of the order that helps.
 func (n need) OrderURL() string {
 	pairs := []string{"do", n.Order.Do}
 	for _, name := range n.Order.Names {

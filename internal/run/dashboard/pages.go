@@ -159,8 +159,8 @@ func (p *livePages) content(name string) ([]byte, error) {
 
 const (
 	mostViewers = 1000
-	// viewerPatience is how long a viewer may take to read a moment.
-	viewerPatience = 10 * time.Second
+	// viewerTimeout is how long a viewer may take to read a moment.
+	viewerTimeout = 10 * time.Second
 	// keepAlive is the longest time without a word to a viewer.
 	keepAlive = 15 * time.Second
 )
@@ -188,7 +188,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if news := !bytes.Equal(content, sent); news || time.Since(said) >= keepAlive {
-			_ = control.SetWriteDeadline(time.Now().Add(viewerPatience))
+			_ = control.SetWriteDeadline(time.Now().Add(viewerTimeout))
 			if writeEvent(w, content, news) != nil || control.Flush() != nil {
 				return
 			}

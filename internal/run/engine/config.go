@@ -32,7 +32,7 @@ type Model struct {
 	Closed func() error
 	// Latest, if set, returns when the model replied last, or the zero time if it never did.
 	// Hopeful reports whether a request may succeed although the model is silent, because it
-	// waits for a limit or tries another lane. Both serve [Config.Patience].
+	// waits for a limit or tries another lane. Both serve [Config.MaxSilence].
 	Latest  func() time.Time
 	Hopeful func() bool
 	// Exhausted, if set, is called when the model has no more trials to start.
@@ -61,9 +61,9 @@ type Config struct {
 	// Event, if set, is called for every event, one call at a time. It must not
 	// block.
 	Event func(Event)
-	// Patience is how long the last attempts of a run may go on without a reply, which is the
+	// MaxSilence is how long the last attempts of a run may go on without a reply, which is the
 	// time limit of a request. Then their trials are parked. Zero means no limit.
-	Patience time.Duration
+	MaxSilence time.Duration
 	// Commands change the run from outside.
 	Commands <-chan Command
 }

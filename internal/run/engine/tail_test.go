@@ -131,7 +131,7 @@ func (r *rig) run(t *testing.T, n int) (whole, replies time.Duration, sum engine
 			Most: func() int { return 100 }, Latest: latest,
 			Hopeful: r.pool.Hopeful,
 		}},
-		Wake: wake, Attempt: r.attempt, Patience: lane.DefaultRequest,
+		Wake: wake, Attempt: r.attempt, MaxSilence: lane.DefaultRequest,
 		Save: func(_ context.Context, a *assay.Attempt, _ *assay.Transcript) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -188,7 +188,7 @@ func TestHungTaskDoesNotHoldTheRun(t *testing.T) {
 }
 
 // TestHungModelIsLeftToItsLane checks that a model that never replied is not given up with the
-// patience for the last attempts, because its server may still be starting.
+// silence limit for the last attempts, because its server may still be starting.
 func TestHungModelIsLeftToItsLane(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -123,7 +123,7 @@ func (d *Coordinator) beat(b *beat) beatReply {
 	}
 	if d.ended {
 		m.told = true
-		d.farewell()
+		d.endIfAllKnow()
 	}
 	return r
 }

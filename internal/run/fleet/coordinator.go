@@ -113,7 +113,7 @@ func (d *Coordinator) Close() {
 	}
 	d.mu.Lock()
 	d.ended = true
-	d.farewell()
+	d.endIfAllKnow()
 	d.mu.Unlock()
 	select {
 	case <-d.allTold:
@@ -124,8 +124,8 @@ func (d *Coordinator) Close() {
 	d.stop()
 }
 
-// farewell closes allTold if every worker knows that the run has ended. It needs the lock.
-func (d *Coordinator) farewell() {
+// endIfAllKnow closes allTold if every worker knows that the run has ended. It needs the lock.
+func (d *Coordinator) endIfAllKnow() {
 	for _, m := range d.workers {
 		if !m.told && !m.gone {
 			return

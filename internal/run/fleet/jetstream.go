@@ -41,8 +41,8 @@ const (
 	// ackWait is how long an assignment that was delivered may stay without a word of its worker
 	// before it is delivered again.
 	ackWait = 5 * time.Second
-	// patience is how long one wait for an assignment takes.
-	patience = 5 * time.Second
+	// pullTimeout is how long one wait for an assignment takes.
+	pullTimeout = 5 * time.Second
 )
 
 // dial connects to a server. It fails if the server cannot be reached or does not let us in.
@@ -165,7 +165,7 @@ func (r *Remote) Take(ctx context.Context, n int) ([]Delivery, error) {
 	}
 	deliveries, err := fetched(r.queue.FetchNoWait(n))
 	if len(deliveries) == 0 && err == nil {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 		defer cancel()
 		deliveries, err = fetched(r.queue.Fetch(1, jetstream.FetchContext(ctx)))
 		if ctx.Err() != nil {

@@ -202,7 +202,7 @@ func (l *simLink) Call(ctx context.Context, call string, body []byte) ([]byte, e
 }
 
 func (l *simLink) Take(ctx context.Context, n int) ([]Delivery, error) {
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(pullTimeout)
 	defer limit.Stop()
 	for {
 		h := l.pass(time.Duration(1 + l.world.dice("take "+l.name).Int64N(1_000_000)))

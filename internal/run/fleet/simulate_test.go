@@ -255,7 +255,7 @@ func (w *world) runOnce(n int) {
 				coordinator.Conclude(e.Trial.ID)
 			}
 		},
-		Patience: time.Minute,
+		MaxSilence: time.Minute,
 	})
 	if err != nil && !errors.Is(err, errDisk) && ctx.Err() == nil {
 		w.t.Error(err)

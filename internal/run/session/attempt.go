@@ -29,13 +29,13 @@ func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 			a.Round = s.options.Retry[a.ID]
 			return a, tr
 		},
-		Save:     s.save,
-		Event:    s.event,
-		Wake:     s.wake,
-		Skip:     s.skip,
-		Waits:    s.waits,
-		Commands: s.commands,
-		Patience: time.Duration(s.Experiment.Limits.Request),
+		Save:       s.save,
+		Event:      s.event,
+		Wake:       s.wake,
+		Skip:       s.skip,
+		Waits:      s.waits,
+		Commands:   s.commands,
+		MaxSilence: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
 	s.sharedLimits = s.newSharedLimits()

@@ -52,16 +52,16 @@ func (s *Session) attention(p *terminal.Progress) (all []terminal.Attention) {
 	return all
 }
 
-func alarm(cause string, trials int, mend, format string, args ...any) terminal.Attention {
+func alarm(cause string, trials int, advice, format string, args ...any) terminal.Attention {
 	return terminal.Attention{
-		Cause: cause, Trials: trials, Text: fmt.Sprintf(format, args...), Mend: mend,
+		Cause: cause, Trials: trials, Text: fmt.Sprintf(format, args...), Advice: advice,
 	}
 }
 
-// mendable returns an alarm with the order that mends it.
-func mendable(a terminal.Attention, do string, names ...string) terminal.Attention {
+// withOrder returns an alarm with the order that helps.
+func withOrder(a terminal.Attention, do string, names ...string) terminal.Attention {
 	a.Order = &terminal.Remedy{Do: do, Names: names}
-	a.Mend = a.Order.String()
+	a.Advice = a.Order.String()
 	return a
 }
 
@@ -77,11 +77,11 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 		}
 		lanes, _ := s.pools.ByModel[m.Model].Status()
 		if m.Closed != "" {
-			mend := runAgain
+			advice := runAgain
 			if s.starters.givenUp(m.Model) != nil {
-				mend = mendAgent
+				advice = correctAgent
 			}
-			all = append(all, alarm(CauseClosed, m.Unfinished(), mend,
+			all = append(all, alarm(CauseClosed, m.Unfinished(), advice,
 				"%s is closed: %s", m.Model, m.Closed))
 			continue
 		}
@@ -107,11 +107,11 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 }
 
 // runAgain is the advice for a closed lane, because keys are read at the start of a run.
-const runAgain = "mend the key or the deployment, stop this run and start it again"
+const runAgain = "correct the key or the deployment, stop this run and start it again"
 
 func lostLane(l lane.Status) string {
 	if l.Closed == nil {
-		return "mend the key or the deployment; the lane is tried again"
+		return "correct the key or the deployment; the lane is tried again"
 	}
 	return runAgain
 }
@@ -136,7 +136,7 @@ func pausedLanes(names []string, trials int) (all []terminal.Attention) {
 		text = fmt.Sprintf("%d lanes", len(names))
 	}
 	a := alarm(CausePaused, trials, "", "paused by the user: %s", text)
-	return []terminal.Attention{mendable(a, "resume", names...)}
+	return []terminal.Attention{withOrder(a, "resume", names...)}
 }
 
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
@@ -165,7 +165,7 @@ func (s *Session) parkedAlarms() (all []terminal.Attention) {
 		a := alarm(CauseParked, p.Trials, do, "parked trials of %s after faults of kind %s: %.200s",
 			p.Model, p.Kind, withoutKind(p.Latest, p.Kind))
 		if p.Kind != assay.AgentEnded && !s.scripted(p.Kind) { // these would break again
-			a = mendable(a, "requeue", p.Model)
+			a = withOrder(a, "requeue", p.Model)
 		}
 		all = append(all, a)
 	}

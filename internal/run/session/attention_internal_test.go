@@ -67,7 +67,7 @@ func failure(model string) *assay.Attempt {
 }
 
 // TestAttentionNamesEachCause checks that each kind of trouble is listed with the number of trials
-// at stake and the order that mends it, and that the most expensive one comes first.
+// at stake and the order that helps, and that the most expensive one comes first.
 func TestAttentionNamesEachCause(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -87,7 +87,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			},
 			[]terminal.Attention{{
 				Cause: CauseClosed, Trials: 100,
-				Text: "lane closed: gw/K/m: auth: HTTP 401: no such key", Mend: runAgain,
+				Text: "lane closed: gw/K/m: auth: HTTP 401: no such key", Advice: runAgain,
 			}},
 		},
 		{
@@ -106,11 +106,11 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			},
 			[]terminal.Attention{
 				{
-					Cause: CauseParked, Trials: 2, Mend: "assay ctl requeue m",
+					Cause: CauseParked, Trials: 2, Advice: "assay ctl requeue m",
 					Text: "parked trials of m after faults of kind server: the words of server",
 				},
 				{
-					Cause: CauseParked, Trials: 1, Mend: "assay ctl requeue n",
+					Cause: CauseParked, Trials: 1, Advice: "assay ctl requeue n",
 					Text: "parked trials of n after faults of kind timeout: the words of timeout",
 				},
 			},
@@ -126,7 +126,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 			},
 			[]terminal.Attention{{
-				Cause: CausePaused, Trials: 100, Mend: "assay ctl resume gw/K/m",
+				Cause: CausePaused, Trials: 100, Advice: "assay ctl resume gw/K/m",
 				Text: "paused by the user: gw/K/m",
 			}},
 		},
@@ -142,7 +142,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 			},
 			[]terminal.Attention{{
-				Cause: CausePaused, Trials: 100, Mend: "assay ctl resume gw/K1/m gw/K2/m",
+				Cause: CausePaused, Trials: 100, Advice: "assay ctl resume gw/K1/m gw/K2/m",
 				Text: "paused by the user: gw/K1/m, gw/K2/m",
 			}},
 		},
@@ -159,7 +159,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			[]terminal.Attention{{
 				Cause: CauseBudget, Trials: 150,
 				Text: "the budget does not last: $4.00 of $10 are spent after 20 trials",
-				Mend: "raise the budget in the experiment file and run it again",
+				Advice: "raise the budget in the experiment file and run it again",
 			}},
 		},
 		{
@@ -168,7 +168,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			plan.StopRules{},
 			func(_ *testing.T, _ *Session) { time.Sleep(61 * time.Second) },
 			[]terminal.Attention{{
-				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
+				Cause: CauseStalled, Trials: 200, Advice: "wait, or pause the lane that hangs",
 				Text: "no request has finished for 1m1s: results are being saved or tasks read, " +
 					"because no request is in flight or waiting",
 			}},
@@ -185,7 +185,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				time.Sleep(61 * time.Second)
 			},
 			[]terminal.Attention{{
-				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
+				Cause: CauseStalled, Trials: 200, Advice: "wait, or pause the lane that hangs",
 				Text: "no request has finished for 1m1s: n: 3 agents are starting",
 			}},
 		},
@@ -196,7 +196,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			func(_ *testing.T, s *Session) { s.fault(engine.Faulted, assay.Harness, "a", "m") },
 			[]terminal.Attention{{
 				Cause: CauseHarness, Trials: 1, Text: "attempts ended with an error of Assay: 1",
-				Mend: "report it with the log of the run",
+				Advice: "report it with the log of the run",
 			}},
 		},
 		{
@@ -213,7 +213,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				time.Sleep(25 * time.Second)
 			},
 			[]terminal.Attention{{
-				Cause: CauseLocked, Trials: 200, Mend: "close that program",
+				Cause: CauseLocked, Trials: 200, Advice: "close that program",
 				Text: "another program, such as sqlite3, a database browser or a backup, has locked " +
 					"assay.db for 25s (`fuser assay.db` names it); the run keeps 1 result in memory until it " +
 					"ends, for an hour at most",
@@ -252,8 +252,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				tc.trouble(t, s)
 				got := s.progress().Attention
 				for i, a := range got {
-					if a.Order != nil && a.Order.String() != a.Mend {
-						t.Errorf("order %v, but the words %q", *a.Order, a.Mend)
+					if a.Order != nil && a.Order.String() != a.Advice {
+						t.Errorf("order %v, but the words %q", *a.Order, a.Advice)
 					}
 					got[i].Order = nil
 				}

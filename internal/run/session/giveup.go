@@ -102,5 +102,5 @@ func (s *starters) neverStarted(model string) error {
 	return err
 }
 
-// mendAgent is the advice for an agent that a run has given up.
-const mendAgent = "`assay check` shows what it prints; mend it, and `assay run` tries it again"
+// correctAgent is the advice for an agent that a run has given up.
+const correctAgent = "`assay check` shows what it prints; correct it, and `assay run` tries it again"

@@ -30,7 +30,7 @@ func (s *Session) runners() (byModel map[string]attemptRunner, end func() error,
 	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
 	byModel, end = make(map[string]attemptRunner), func() error { return nil }
 	if s.options.Workers != nil {
-		return s.hire()
+		return s.serveWorkers()
 	}
 	for _, m := range s.Experiment.Models {
 		byModel[m] = episodes
@@ -61,8 +61,8 @@ func (s *Session) runners() (byModel map[string]attemptRunner, end func() error,
 	return byModel, b.Close, nil
 }
 
-// hire opens a coordinator, and lets workers carry out the attempts of all models.
-func (s *Session) hire() (byModel map[string]attemptRunner, end func() error, err error) {
+// serveWorkers opens a coordinator, and lets workers carry out the attempts of all models.
+func (s *Session) serveWorkers() (byModel map[string]attemptRunner, end func() error, err error) {
 	catalog := s.Library.Catalog()
 	work := fleet.Job{
 		Experiment: s.Experiment.Name, Run: s.id, Budget: time.Duration(s.Experiment.Limits.Trial),

@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/terminal"
 )
 
-// busy is an endpoint that refuses every request and asks for a minute of patience.
+// busy is an endpoint that refuses every request and asks to wait for a minute.
 type busy struct{}
 
 func (busy) Chat(context.Context, *assay.Request) (*assay.Response, error) {

@@ -63,7 +63,7 @@ func (s *troubles) set(causes ...string) {
 	s.state.Attention = nil
 	for _, c := range causes {
 		s.state.Attention = append(s.state.Attention, terminal.Attention{
-			Cause: c, Text: "it is " + c, Trials: 7, Mend: "mend <it> & go",
+			Cause: c, Text: "it is " + c, Trials: 7, Advice: "correct <it> & go",
 		})
 	}
 }
@@ -140,7 +140,7 @@ func TestNotifierTellsEachCauseOnce(t *testing.T) {
 
 		first, last := w.messages[0], w.messages[4]
 		wantText := "e needs attention: 0 of 0 trials done\n" +
-			"• it is closed (trials: 7) → mend &lt;it&gt; &amp; go"
+			"• it is closed (trials: 7) → correct &lt;it&gt; &amp; go"
 		if first.Event != "attention" || first.Text != wantText || first.Attention[0].Trials != 7 {
 			t.Errorf("first message %+v", first)
 		}

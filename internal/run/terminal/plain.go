@@ -33,7 +33,7 @@ func (p *Plain) alarm(s Progress) {
 	known := p.alarmed
 	p.alarmed = make(map[[2]string]bool)
 	for _, a := range s.Attention {
-		key := [2]string{a.Cause, a.Mend}
+		key := [2]string{a.Cause, a.Advice}
 		if p.alarmed[key] = true; !known[key] && !slices.Contains(s.Notes, a.Text) {
 			fmt.Fprintln(p.W, "attention: "+a.String())
 		}

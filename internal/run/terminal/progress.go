@@ -183,9 +183,9 @@ type Attention struct {
 	Text  string `json:"text"`
 	// Trials counts the trials at stake. It is 0 if they only take longer.
 	Trials int `json:"trials"`
-	// Mend is the advice to the user. It may be empty.
-	Mend string `json:"mend,omitempty"`
-	// Order is the command of `assay ctl` that mends it. It is nil if no command does.
+	// Advice is the advice to the user. It may be empty.
+	Advice string `json:"mend,omitempty"`
+	// Order is the command of `assay ctl` that helps. It is nil if no command does.
 	Order *Remedy `json:"order,omitempty"`
 }
 
@@ -206,8 +206,8 @@ func (a Attention) String() string {
 	if a.Trials > 0 {
 		text += fmt.Sprintf(" (trials: %d)", a.Trials)
 	}
-	if a.Mend != "" {
-		text += " → " + a.Mend
+	if a.Advice != "" {
+		text += " → " + a.Advice
 	}
 	return text
 }

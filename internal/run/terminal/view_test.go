@@ -61,7 +61,7 @@ func story() []terminal.Progress {
 			Counts: counts(900, 569, 0, 6),
 			Notes:  notes[:1],
 			Attention: []terminal.Attention{
-				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Mend: "mend the key"},
+				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Advice: "correct the key"},
 				{Cause: "setting", Text: "model-a: temperature is 1 instead of 0"},
 			},
 		},

@@ -27,10 +27,10 @@ import (
 const Scratch = "{scratch}"
 
 const (
-	// grace is how long a program may take to end after its standard input was closed, and patience
+	// grace is how long a program may take to end after its standard input was closed, and killAfter
 	// how long after SIGTERM.
-	grace    = 500 * time.Millisecond
-	patience = 5 * time.Second
+	grace     = 500 * time.Millisecond
+	killAfter = 5 * time.Second
 	// draining is how long it may take to read what a program wrote before its end.
 	draining = time.Second
 	// stderrKept is how much of the end of the standard error is kept, in bytes.
@@ -236,7 +236,7 @@ func (p *Process) Stderr() string { return p.stderr.String() }
 // ended.
 func (p *Process) Stop() {
 	p.signal(terminate)
-	if !p.endsWithin(patience) {
+	if !p.endsWithin(killAfter) {
 		p.signal(kill)
 	}
 	<-p.swept

@@ -45,7 +45,7 @@ type Session struct {
 	ended   chan struct{} // closed when the connection has ended
 	err     error         // why; to be read after ended
 	once    sync.Once
-	failed  bool // it did not answer as it should, so there is no point in a farewell
+	failed  bool // it did not answer as it should, so it is not told that the session ends
 
 	// Last is the latest observation. Its reward is the latest one that the environment gave, unless
 	// it is done: an end without a reward is an end without a verdict.

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestPatience has a session whose server waits an hour for the model behind the user, which may
+// TestTimeOfTheUserDoesNotCount has a session whose server waits an hour for the model behind the user, which may
 // have to wait for a limit. Only the rest of the time counts.
-func TestPatience(t *testing.T) {
+func TestTimeOfTheUserDoesNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{config: assay.MCPServer{Timeout: time.Minute}}

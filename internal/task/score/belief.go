@@ -12,7 +12,7 @@ import (
 
 // damaged returns the calls before a place whose answers were old or lacked a part, and that were not
 // made again with success. Where data are passed by reference, nobody reads the answers.
-func (q *inquest) damaged(before int) (calls []int) {
+func (q *inquiry) damaged(before int) (calls []int) {
 	if world.Of(q.trial.World).References {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (q *inquest) damaged(before int) (calls []int) {
 
 // source returns the call whose wrong answer has a wrong value of a call, or -1 if the value is the
 // model's own.
-func (q *inquest) source(call int) int {
+func (q *inquiry) source(call int) int {
 	var wanted []string
 	for s := range q.facts.Steps {
 		if q.isOf(s, q.tr.Calls[call].Tool) {
@@ -47,7 +47,7 @@ func (q *inquest) source(call int) int {
 
 // told returns the call whose wrong answer the model handed on in its own, or -1. From a part of a list,
 // any answer follows.
-func (q *inquest) told() int {
+func (q *inquiry) told() int {
 	for _, i := range q.damaged(len(q.tr.Calls)) {
 		output := q.tr.Calls[i].Output
 		if strings.HasPrefix(strings.TrimSpace(output), "[") {
@@ -64,7 +64,7 @@ func (q *inquest) told() int {
 
 // halved returns the call whose wrong answer lacks a value that a step needs and that the task does not
 // state, or -1.
-func (q *inquest) halved(step int) int {
+func (q *inquiry) halved(step int) int {
 	for _, i := range q.damaged(len(q.tr.Calls)) {
 		says := scalars(q.tr.Calls[i].Output)
 		for _, v := range scalars(string(q.facts.Steps[step].Arguments)) {
@@ -77,7 +77,7 @@ func (q *inquest) halved(step int) int {
 }
 
 // believed explains a step that went wrong because the model acted on the answer of a call.
-func (q *inquest) believed(i int) Reason {
+func (q *inquiry) believed(i int) Reason {
 	c := &q.tr.Calls[i]
 	because := fmt.Sprintf(c.Fault.Rule().Misleads, i+1, c.Tool)
 	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")

@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// blame finds out whether the model's framework or a flawed plan is the cause.
-func (q *inquest) blame(r *Reason) {
+// attribute finds out whether the model's framework or a flawed plan is the cause.
+func (q *inquiry) attribute(r *Reason) {
 	if l := q.left(r); l != nil {
 		because := "the agent did not carry out the call of " + l.Tool
 		right := "to carry out the calls that the model asks for"
@@ -35,7 +35,7 @@ func (q *inquest) blame(r *Reason) {
 
 // left returns the first call of a reply that an agent did not carry out, or too late, if that came
 // before what went wrong and was not made good. It returns nil if the cause is another one.
-func (q *inquest) left(r *Reason) *assay.LostCall {
+func (q *inquiry) left(r *Reason) *assay.LostCall {
 	if q.tr.Agent == nil || r.Cause == assay.AgentFailed || r.Cause == assay.BadLuck {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (q *inquest) left(r *Reason) *assay.LostCall {
 
 // misses reports whether a lost call was needed and right, and was not made good by other calls. A
 // lookup is made good by any later one.
-func (q *inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
+func (q *inquiry) misses(l *assay.LostCall, others []assay.CallRecord) bool {
 	if _, ok := q.catalog.Tool(l.Tool); !ok {
 		later := q.tr.Turns[min(l.Turn, len(q.tr.Turns)):]
 		return !slices.ContainsFunc(later, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
@@ -66,7 +66,7 @@ func (q *inquest) misses(l *assay.LostCall, others []assay.CallRecord) bool {
 }
 
 // lacks reports whether a call lacks a required argument. Frameworks that check arguments refuse it.
-func (q *inquest) lacks(l *assay.LostCall) bool {
+func (q *inquiry) lacks(l *assay.LostCall) bool {
 	tool, _ := q.catalog.Tool(l.Tool)
 	var args map[string]json.RawMessage
 	if l.Arguments != "" && json.Unmarshal([]byte(l.Arguments), &args) != nil {
@@ -80,7 +80,7 @@ func (q *inquest) lacks(l *assay.LostCall) bool {
 // changed returns the call that a model asked for if an agent's framework made a call of it that
 // failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
 // such call, or if the cause is another one. The place of the call is 0 if it was refused.
-func (q *inquest) changed(r *Reason) (asked string, call int) {
+func (q *inquiry) changed(r *Reason) (asked string, call int) {
 	category := q.category(r)
 	switch category {
 	case assay.CategoryOther, assay.CategoryAgentFailure, assay.CategoryTimeout:
@@ -119,7 +119,7 @@ var categories = map[assay.Cause]string{
 // were. Idle replies and needless calls are max_turns if a limit ended the episode. A call before its
 // turn is a dependency if the world refused it, and a step that another call left behind is
 // sequence_order. No tool was selected wrongly if every step was done. A plan's flaw does not matter.
-func (q *inquest) category(r *Reason) string {
+func (q *inquiry) category(r *Reason) string {
 	limited := true
 	switch q.tr.Ended {
 	case assay.AgentError:

@@ -37,8 +37,8 @@ var declines = regexp.MustCompile(
 // claims finds the usual words with which a model says that it is done.
 var claims = regexp.MustCompile(`(?i)\bTASK_COMPLETED\b|\btask (?:is |has been )?completed?\b`)
 
-// An inquest looks for the reason of an outcome.
-type inquest struct {
+// An inquiry looks for the reason of an outcome.
+type inquiry struct {
 	catalog *assay.Catalog
 	e       *Explanation
 	trial   *assay.Trial
@@ -53,10 +53,10 @@ type inquest struct {
 	ended assay.Ended // call_limit if that is why nothing more could be done
 }
 
-func newInquest(
+func newInquiry(
 	catalog *assay.Catalog, e *Explanation, trial *assay.Trial, task *assay.Task, tr *assay.Transcript,
-) *inquest {
-	q := &inquest{catalog: catalog, e: e, trial: trial, task: task, tr: tr, ended: tr.Ended}
+) *inquiry {
+	q := &inquiry{catalog: catalog, e: e, trial: trial, task: task, tr: tr, ended: tr.Ended}
 	if e.Outcome.Level == assay.FullSuccess {
 		return q
 	}
@@ -80,7 +80,7 @@ func newInquest(
 
 // exhausted reports whether the episode went on to its end without the call that it lacked, because
 // all calls were used up. Nothing that a model does then can help any more.
-func (q *inquest) exhausted() bool {
+func (q *inquiry) exhausted() bool {
 	last := len(q.tr.Calls) - 1
 	if last < 0 || q.trial.Calls == 0 || len(q.tr.Calls) < q.trial.Calls {
 		return false
@@ -102,14 +102,14 @@ func (q *inquest) exhausted() bool {
 
 // due reports whether a call of a tool can do a step now. If the plan calls the tool several times, the
 // steps between have to be done first. Otherwise, the call is a repetition.
-func (q *inquest) due(step int, tool string) bool {
+func (q *inquiry) due(step int, tool string) bool {
 	first := q.stepOf(tool, 0)
 	return step == first || q.facts.Steps[step].Effect || !q.facts.Ordered || !slices.Contains(q.by[first:step], -1)
 }
 
 // acting reports for each turn whether the model did more than talk: it called a tool or tried to, or
 // looked for one.
-func (q *inquest) acting() []bool {
+func (q *inquiry) acting() []bool {
 	acted := make([]bool, len(q.tr.Turns))
 	for i, t := range q.tr.Turns {
 		acted[i] = t.Lookups > 0
@@ -135,7 +135,7 @@ func (q *inquest) acting() []bool {
 // tries reports whether a reply calls something, or was meant to.
 func tries(m *assay.Message) bool { return len(m.Calls) > 0 || strings.Contains(m.Content, "<tool_") }
 
-func (q *inquest) reason() Reason {
+func (q *inquiry) reason() Reason {
 	r := Reason{}
 	if q.e.Outcome.Level != assay.FullSuccess {
 		r = q.find()
@@ -151,10 +151,10 @@ var stops = map[assay.Ended]assay.Stop{
 	assay.AgentError: assay.Crashed, assay.Loop: assay.Looped, assay.FailureStreak: assay.Failed,
 }
 
-func (q *inquest) stop() assay.Stop {
+func (q *inquiry) stop() assay.Stop {
 	ended := q.tr.Ended
 	if ended == assay.Finished && q.tr.Agent != nil && !world.Of(q.trial.World).Environments {
-		return q.farewell()
+		return q.silentEnd()
 	}
 	if ended != assay.TurnLimit && ended != assay.Loop || len(q.tr.Turns) == 0 {
 		return stops[ended]
@@ -174,16 +174,16 @@ func (q *inquest) stop() assay.Stop {
 	return stops[ended]
 }
 
-func (q *inquest) givesUp() assay.Stop {
+func (q *inquiry) givesUp() assay.Stop {
 	if len(q.tr.Calls) == 0 {
 		return assay.Declined
 	}
 	return assay.GaveUp
 }
 
-// farewell is the stop of a foreign agent that ended without an error, which is no word about its
+// silentEnd is the stop of a foreign agent that ended without an error, which is no word about its
 // work. Users judge an environment's last answer.
-func (q *inquest) farewell() assay.Stop {
+func (q *inquiry) silentEnd() assay.Stop {
 	said := q.said()
 	switch {
 	case q.e.Outcome.Level == assay.FullSuccess, claims.MatchString(said),
@@ -197,7 +197,7 @@ func (q *inquest) farewell() assay.Stop {
 
 // deserted words how a foreign agent ended while its model was still acting. It returns "" if a
 // limit or the model ended the episode.
-func (q *inquest) deserted() string {
+func (q *inquiry) deserted() string {
 	switch {
 	case q.tr.Ended == assay.AgentTimeout:
 		return "the agent used up its own time"
@@ -220,7 +220,7 @@ func (q *inquest) deserted() string {
 
 // acts reports whether the last reply to an agent asked for calls. If there is no reply, nobody knows
 // whether a model made the calls.
-func (q *inquest) acts() bool {
+func (q *inquiry) acts() bool {
 	n := len(q.tr.Turns)
 	last := len(q.tr.Calls) > 0 && q.tr.Calls[len(q.tr.Calls)-1].Turn == n
 	if n == 0 {
@@ -232,12 +232,12 @@ func (q *inquest) acts() bool {
 }
 
 // failed returns the reason that an agent deserted its task.
-func (q *inquest) failed(how, right string) Reason {
+func (q *inquiry) failed(how, right string) Reason {
 	return Reason{Cause: assay.AgentFailed, Turn: len(q.tr.Turns), Because: how, Right: right}
 }
 
 // said returns the model's last words. An agent whose last word is not at the end said nothing.
-func (q *inquest) said() string {
+func (q *inquiry) said() string {
 	for _, m := range slices.Backward(q.tr.Messages) {
 		if m.Role == assay.Assistant && (q.tr.Agent == nil || len(m.Calls) == 0) {
 			return m.Content
@@ -250,7 +250,7 @@ func (q *inquest) said() string {
 }
 
 // find returns what a person would name first.
-func (q *inquest) find() Reason {
+func (q *inquiry) find() Reason {
 	switch {
 	case len(q.tr.Calls) == 0:
 		return q.withoutCall()
@@ -268,7 +268,7 @@ func (q *inquest) find() Reason {
 }
 
 // first returns what went wrong first with the steps of the plan.
-func (q *inquest) first() Reason {
+func (q *inquiry) first() Reason {
 	harm, step := q.harm()
 	at, omission := q.omission()
 	earlier := omission.Call > 0 && omission.Call < harm.Call && at >= 0 && q.facts.Steps[at].Effect
@@ -281,7 +281,7 @@ func (q *inquest) first() Reason {
 // stray returns the first call of a tool that the task has no use for, made where a step was due that was
 // never tried, and that step, or -1. If the order is free and other steps came later, it stands for none
 // of them.
-func (q *inquest) stray() (call, due int) {
+func (q *inquiry) stray() (call, due int) {
 	for i, c := range q.tr.Calls {
 		if q.stepOf(c.Tool, 0) >= 0 || q.needed(c.Tool) || !q.wasted(i) {
 			continue
@@ -307,7 +307,7 @@ func (q *inquest) stray() (call, due int) {
 }
 
 // useless explains a call of a tool that the task has no use for.
-func (q *inquest) useless(i int, right string) Reason {
+func (q *inquiry) useless(i int, right string) Reason {
 	return q.at(i, assay.WrongTool, "the task has no use for "+q.tr.Calls[i].Tool, right)
 }
 
@@ -315,14 +315,14 @@ func (q *inquest) useless(i int, right string) Reason {
 func ofLimits(c assay.Cause) bool { return c == assay.BadLuck || c == assay.HitLimit }
 
 // at returns a reason that is a call.
-func (q *inquest) at(i int, cause assay.Cause, because, right string) Reason {
+func (q *inquiry) at(i int, cause assay.Cause, because, right string) Reason {
 	return Reason{
 		Cause: cause, Turn: q.tr.Calls[i].Turn, Call: i + 1, Because: because, Right: right,
 	}
 }
 
 // withoutCall finds the reason of an episode in which no call was carried out.
-func (q *inquest) withoutCall() Reason {
+func (q *inquiry) withoutCall() Reason {
 	right := "a call"
 	if len(q.e.Plan) > 0 {
 		right = "a call of " + q.e.Plan[0].Tool
@@ -370,7 +370,7 @@ func isObject(arguments string) bool {
 
 // claimed reports whether the model or its agent said in the way that the world asks for that it was
 // done. The pilot world does not accept every such claim.
-func (q *inquest) claimed() bool {
+func (q *inquiry) claimed() bool {
 	switch said := q.said(); {
 	case q.trial.World == pilot.Name:
 		return q.tr.Ended == assay.Finished || q.stops() && pilot.Finished(said)
@@ -381,12 +381,12 @@ func (q *inquest) claimed() bool {
 }
 
 // stops reports whether the episode ended because nobody acted any more, and not by a limit.
-func (q *inquest) stops() bool {
+func (q *inquiry) stops() bool {
 	return q.ended == assay.Finished || q.idleFrom() > 0
 }
 
 // idleFrom returns the first of the turns at the end in which the model only talked, or 0.
-func (q *inquest) idleFrom() int {
+func (q *inquiry) idleFrom() int {
 	if q.ended == assay.CallLimit {
 		return 0 // its last reply called a tool, or could not have called one
 	}
@@ -401,12 +401,12 @@ func (q *inquest) idleFrom() int {
 }
 
 // isOf reports whether a step is a call of a tool.
-func (q *inquest) isOf(step int, tool string) bool {
+func (q *inquiry) isOf(step int, tool string) bool {
 	return slices.Contains(q.facts.Steps[step].Tools, tool)
 }
 
 // stepOf returns the first step from a place on that is a call of a tool, or -1.
-func (q *inquest) stepOf(tool string, from int) int {
+func (q *inquiry) stepOf(tool string, from int) int {
 	for s := from; s < len(q.facts.Steps); s++ {
 		if q.isOf(s, tool) {
 			return s
@@ -415,17 +415,17 @@ func (q *inquest) stepOf(tool string, from int) int {
 	return -1
 }
 
-func (q *inquest) name(step int) string { return strings.Join(q.facts.Steps[step].Tools, " or ") }
+func (q *inquiry) name(step int) string { return strings.Join(q.facts.Steps[step].Tools, " or ") }
 
 // needed reports whether the task requires a tool or builds on it.
-func (q *inquest) needed(tool string) bool {
+func (q *inquiry) needed(tool string) bool {
 	return spec.Strayed(q.catalog, q.e.Outcome.RequiredTools,
 		[]assay.CallRecord{{Tool: tool}}) < 0
 }
 
 // missing reports whether a step lacks a call that happened and was right. If the judge is content
 // with what was done, only an answer can lack the call.
-func (q *inquest) missing(step int) bool {
+func (q *inquiry) missing(step int) bool {
 	s := &q.facts.Steps[step]
 	for next := step; s.Anywhere && next < len(q.by); next++ {
 		if !q.facts.Steps[next].Anywhere && q.by[next] >= 0 {
@@ -439,7 +439,7 @@ func (q *inquest) missing(step int) bool {
 
 // harm finds the first change that the task did not ask for, and the step that it was meant for, or
 // -1.
-func (q *inquest) harm() (r Reason, step int) {
+func (q *inquiry) harm() (r Reason, step int) {
 	for i := range q.tr.Calls {
 		c, fit := &q.tr.Calls[i], &q.facts.Calls[i]
 		tool, _ := q.catalog.Tool(c.Tool)
@@ -463,7 +463,7 @@ func (q *inquest) harm() (r Reason, step int) {
 }
 
 // openStep returns the first step of a call's tool that had not been done before, or -1.
-func (q *inquest) openStep(call int) int {
+func (q *inquiry) openStep(call int) int {
 	for s := range q.facts.Steps {
 		if q.isOf(s, q.tr.Calls[call].Tool) && (q.by[s] < 0 || q.by[s] >= call) {
 			return s
@@ -473,7 +473,7 @@ func (q *inquest) openStep(call int) int {
 }
 
 // repeated explains an effect that had happened.
-func (q *inquest) repeated(i int) Reason {
+func (q *inquiry) repeated(i int) Reason {
 	tool := q.tr.Calls[i].Tool
 	before := slices.IndexFunc(q.tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool && c.Happened() })
 	because := fmt.Sprintf("%s had happened in call %d", tool, before+1)
@@ -485,7 +485,7 @@ func (q *inquest) repeated(i int) Reason {
 
 // omission finds the reason why a step of the plan, or the end, is missing. It returns the step, or
 // -1. A read of something else, which nobody asks for, only matters if no other step was tried in vain.
-func (q *inquest) omission() (step int, r Reason) {
+func (q *inquiry) omission() (step int, r Reason) {
 	for _, harmless := range []bool{false, true} { // the steps that were tried come first
 		for s := range q.facts.Steps {
 			tries := q.tries(s)
@@ -507,7 +507,7 @@ func (q *inquest) omission() (step int, r Reason) {
 }
 
 // tries returns the calls of a step's tool that did not do another step.
-func (q *inquest) tries(step int) (calls []int) {
+func (q *inquiry) tries(step int) (calls []int) {
 	for i, c := range q.tr.Calls {
 		if q.of[i] < 0 && q.isOf(step, c.Tool) && !q.repeats(i) {
 			calls = append(calls, i)
@@ -517,14 +517,14 @@ func (q *inquest) tries(step int) (calls []int) {
 }
 
 // repeats reports whether a call is right for steps that had all been done.
-func (q *inquest) repeats(i int) bool {
+func (q *inquiry) repeats(i int) bool {
 	fit := q.facts.Calls[i].Steps
 	return len(fit) > 0 && !slices.ContainsFunc(fit, func(s int) bool { return q.by[s] < 0 || q.by[s] > i })
 }
 
 // spared reports whether all that a judge misses may be the answer: the step only reads, the judge does
 // not ask for it, and all changes were made.
-func (q *inquest) spared(step int) bool {
+func (q *inquiry) spared(step int) bool {
 	s := &q.facts.Steps[step]
 	if !s.Optional || s.Effect || !q.claimed() {
 		return false
@@ -541,7 +541,7 @@ func (q *inquest) spared(step int) bool {
 }
 
 // tried explains a step whose last try is a call.
-func (q *inquest) tried(step, last int) Reason {
+func (q *inquiry) tried(step, last int) Reason {
 	if !slices.Contains(q.facts.Calls[last].Steps, step) {
 		last = q.firstLike(step, last)
 	}
@@ -558,7 +558,7 @@ func (q *inquest) tried(step, last int) Reason {
 
 // firstLike returns the first try at a step that went wrong with the same arguments as a call: it was
 // refused for the same reason, or it happened. Without one, it returns the call.
-func (q *inquest) firstLike(step, call int) int {
+func (q *inquiry) firstLike(step, call int) int {
 	c := &q.tr.Calls[call]
 	for _, i := range q.tries(step) {
 		if b := &q.tr.Calls[i]; b.Tool == c.Tool && b.Mistake == c.Mistake && (b.Happened() || b.Mistake && b.Code == c.Code) &&
@@ -571,7 +571,7 @@ func (q *inquest) firstLike(step, call int) int {
 
 // mistake explains a call that was refused for the model's own mistake. The first of the mistakes
 // in a row counts.
-func (q *inquest) mistake(last int, right string) Reason {
+func (q *inquiry) mistake(last int, right string) Reason {
 	first := last
 	for first > 0 && q.tr.Calls[first-1].Mistake && q.stepOf(q.tr.Calls[first-1].Tool, 0) >= 0 {
 		first--
@@ -608,12 +608,12 @@ func (q *inquest) mistake(last int, right string) Reason {
 }
 
 // calledAfter reports whether a tool was called after a call.
-func (q *inquest) calledAfter(tool string, call int) bool {
+func (q *inquiry) calledAfter(tool string, call int) bool {
 	return slices.ContainsFunc(q.tr.Calls[call+1:], func(c assay.CallRecord) bool { return c.Tool == tool })
 }
 
 // premature explains a call that needed a step. If that came later, the order was wrong.
-func (q *inquest) premature(i int, needs string, later bool) Reason {
+func (q *inquiry) premature(i int, needs string, later bool) Reason {
 	tool := q.tr.Calls[i].Tool
 	if later {
 		return q.at(i, assay.WrongOrder, fmt.Sprintf("%s needs %s, which had not succeeded", tool, needs),
@@ -630,7 +630,7 @@ func (q *inquest) premature(i int, needs string, later bool) Reason {
 }
 
 // unsound explains a call that happened with wrong data or values, or before its turn.
-func (q *inquest) unsound(i, step int) Reason {
+func (q *inquiry) unsound(i, step int) Reason {
 	c, fit := &q.tr.Calls[i], &q.facts.Calls[i]
 	if fit.Values {
 		for s := range step {
@@ -646,7 +646,7 @@ func (q *inquest) unsound(i, step int) Reason {
 }
 
 // unlucky explains a step whose last call did not happen.
-func (q *inquest) unlucky(step, last int, right string) Reason {
+func (q *inquiry) unlucky(step, last int, right string) Reason {
 	c := &q.tr.Calls[last]
 	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
 	for i := last + 1; i < len(q.tr.Calls); i++ {
@@ -672,7 +672,7 @@ func (q *inquest) unlucky(step, last int, right string) Reason {
 }
 
 // untried explains a step that was never tried.
-func (q *inquest) untried(step int) Reason {
+func (q *inquiry) untried(step int) Reason {
 	right := "a call of " + q.name(step)
 	last := len(q.tr.Calls) - 1
 	if c := &q.tr.Calls[last]; !c.Mistake && !c.Happened() && !q.wasted(last) {
@@ -718,12 +718,12 @@ func (q *inquest) untried(step int) Reason {
 }
 
 // turnAfter returns the turn after a call, as far as there is one.
-func (q *inquest) turnAfter(call int) int {
+func (q *inquiry) turnAfter(call int) int {
 	return min(len(q.tr.Turns), q.tr.Calls[call].Turn+1)
 }
 
 // idle explains an episode that ended because nobody acted from a turn on.
-func (q *inquest) idle(turn int, cause assay.Cause, right string) Reason {
+func (q *inquiry) idle(turn int, cause assay.Cause, right string) Reason {
 	turn = max(turn, q.turnAfter(len(q.tr.Calls)-1))
 	because := "nothing was done after the last call"
 	if n := len(q.tr.Turns) - turn + 1; n > 0 {
@@ -734,7 +734,7 @@ func (q *inquest) idle(turn int, cause assay.Cause, right string) Reason {
 
 // gaveUp explains an episode in which nobody acted after a call that happened but whose answer was
 // lost.
-func (q *inquest) gaveUp() Reason {
+func (q *inquiry) gaveUp() Reason {
 	last := len(q.tr.Calls) - 1
 	c := &q.tr.Calls[last]
 	if c.OK || !c.Happened() || !q.stops() || q.deserted() != "" {
@@ -747,7 +747,7 @@ func (q *inquest) gaveUp() Reason {
 
 // wasted reports whether a call did not do a step and was no try at one that was still open, nor at
 // something that a step builds on.
-func (q *inquest) wasted(i int) bool {
+func (q *inquiry) wasted(i int) bool {
 	c := &q.tr.Calls[i]
 	open := slices.ContainsFunc(q.facts.Calls[i].Steps, func(s int) bool { return q.by[s] < 0 || q.by[s] > i })
 	builds := !q.facts.Planned && !q.e.Path[i].Wasted
@@ -755,7 +755,7 @@ func (q *inquest) wasted(i int) bool {
 }
 
 // useful returns the last call that was not wasted, or -1.
-func (q *inquest) useful() int {
+func (q *inquiry) useful() int {
 	for i := range slices.Backward(q.tr.Calls) {
 		if !q.wasted(i) {
 			return i
@@ -766,7 +766,7 @@ func (q *inquest) useful() int {
 
 // firstWaste returns the first call that took something from the limit that ended the episode and did
 // not bring the task forward, or -1.
-func (q *inquest) firstWaste() int {
+func (q *inquiry) firstWaste() int {
 	for i, c := range q.tr.Calls {
 		useful := false // another call of the turn was
 		for k, other := range q.tr.Calls {
@@ -780,7 +780,7 @@ func (q *inquest) firstWaste() int {
 }
 
 // again reports whether all calls from a place on repeat what had been done.
-func (q *inquest) again(from int) bool {
+func (q *inquiry) again(from int) bool {
 	for i := from; i < len(q.tr.Calls); i++ {
 		if !q.had(i) {
 			return false
@@ -790,14 +790,14 @@ func (q *inquest) again(from int) bool {
 }
 
 // had reports whether the tool of a call had worked before.
-func (q *inquest) had(i int) bool {
+func (q *inquiry) had(i int) bool {
 	return slices.ContainsFunc(q.tr.Calls[:i], func(b assay.CallRecord) bool {
 		return b.Tool == q.tr.Calls[i].Tool && b.Happened()
 	})
 }
 
 // waste explains a call that did not bring the task forward.
-func (q *inquest) waste(i int, right string) Reason {
+func (q *inquiry) waste(i int, right string) Reason {
 	c := &q.tr.Calls[i]
 	step := q.stepOf(c.Tool, 0)
 	switch {
@@ -815,7 +815,7 @@ func (q *inquest) waste(i int, right string) Reason {
 const longSearch = 3
 
 // limit explains an episode that a limit ended while the model was acting.
-func (q *inquest) limit(right string) Reason {
+func (q *inquiry) limit(right string) Reason {
 	if r := q.luckless(); r.Cause != "" {
 		return r
 	}
@@ -855,7 +855,7 @@ func (q *inquest) limit(right string) Reason {
 }
 
 // limited says which limit kept the model from more.
-func (q *inquest) limited() string {
+func (q *inquiry) limited() string {
 	if q.ended != q.tr.Ended {
 		return "all calls were used up"
 	}
@@ -864,7 +864,7 @@ func (q *inquest) limited() string {
 
 // complete reports whether the plan is known and each of its steps was done, as far as the judge asks
 // for them.
-func (q *inquest) complete() bool {
+func (q *inquiry) complete() bool {
 	for s := range q.facts.Steps {
 		if q.missing(s) {
 			return false
@@ -874,7 +874,7 @@ func (q *inquest) complete() bool {
 }
 
 // ending explains an episode in which every step was done.
-func (q *inquest) ending() Reason {
+func (q *inquiry) ending() Reason {
 	if i := q.early(); i >= 0 && !q.facts.Done {
 		if last := q.retried(i); last >= 0 {
 			r := q.unlucky(q.of[i], last, "a call of "+q.tr.Calls[i].Tool)
@@ -916,7 +916,7 @@ func (q *inquest) ending() Reason {
 
 // early returns the first call that did a step before an earlier one was done, or -1. If only effects
 // decide, the order of other calls does not matter.
-func (q *inquest) early() int {
+func (q *inquiry) early() int {
 	for i, s := range q.of {
 		if s < 0 || !q.ordered(s) {
 			continue
@@ -931,14 +931,14 @@ func (q *inquest) early() int {
 }
 
 // ordered reports whether the place of a step in the plan matters.
-func (q *inquest) ordered(step int) bool {
+func (q *inquiry) ordered(step int) bool {
 	s := &q.facts.Steps[step]
 	return q.facts.Ordered && !s.Anywhere || s.Effect && !q.facts.AnyOrder
 }
 
 // retried returns the last call that would have made a call good that came too early, but failed by
 // chance, or -1.
-func (q *inquest) retried(early int) int {
+func (q *inquiry) retried(early int) int {
 	last := -1
 	for i := early + 1; i < len(q.tr.Calls); i++ {
 		if c := &q.tr.Calls[i]; c.Tool == q.tr.Calls[early].Tool && !c.Mistake && !c.Happened() {
@@ -949,7 +949,7 @@ func (q *inquest) retried(early int) int {
 }
 
 // answer explains an episode that ended as it should, after the right calls.
-func (q *inquest) answer() Reason {
+func (q *inquiry) answer() Reason {
 	r := Reason{
 		Cause: assay.WrongAnswer, Turn: len(q.tr.Turns), Because: "the result is not the right one",
 		Right: "another answer",
@@ -975,7 +975,7 @@ func (q *inquest) answer() Reason {
 }
 
 // unread returns the first call that only reads, and whose answer was lost and not got later, or -1.
-func (q *inquest) unread() int {
+func (q *inquiry) unread() int {
 	for i, c := range q.tr.Calls {
 		again := func(l assay.CallRecord) bool { return l.Tool == c.Tool && l.OK }
 		tool, _ := q.catalog.Tool(c.Tool)
@@ -987,20 +987,20 @@ func (q *inquest) unread() int {
 }
 
 // lost explains an episode that ended without the answer of a call that happened.
-func (q *inquest) lost(i int) Reason {
+func (q *inquiry) lost(i int) Reason {
 	return q.at(i, assay.NotRetried,
 		fmt.Sprintf("the answer of call %d (%s) was lost, and it was not made again", i+1, q.tr.Calls[i].Tool),
 		"a call of "+q.tr.Calls[i].Tool+" again")
 }
 
 // obscure reports whether a judge of an episode without a known plan misses more than the answer.
-func (q *inquest) obscure() bool {
+func (q *inquiry) obscure() bool {
 	j := q.task.Judge
 	return len(q.facts.Steps) == 0 && !q.facts.Done && j != nil && (q.facts.Opaque || len(j.State) > 0)
 }
 
 // unplanned finds the reason of an episode whose task has no known plan. Then most calls may be right.
-func (q *inquest) unplanned() Reason {
+func (q *inquiry) unplanned() Reason {
 	last := len(q.tr.Calls) - 1
 	c := &q.tr.Calls[last]
 	for i, fit := range q.facts.Calls {

@@ -106,17 +106,17 @@ type Measure struct {
 // Explain judges an episode as [Judge.Outcome] does and shows how. It depends on its arguments
 // only.
 func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) Explanation {
-	w := &spec.Witness{}
-	e, b := j.judge(trial, task, tr, w)
+	why := &spec.Rationale{}
+	e, b := j.judge(trial, task, tr, why)
 	e.measure(j.catalog, trial, task, b, tr.Plan)
-	w.Decide("verdict")
-	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
+	why.Decide("verdict")
+	why.Ask("the level is "+string(e.Outcome.Level), true, func() string {
 		if e.Outcome.ErrorCategory == "" {
 			return "no error category"
 		}
 		return "the error category is " + e.Outcome.ErrorCategory
 	})
-	e.Rules = w.Rules
+	e.Rules = why.Rules
 	return e
 }
 

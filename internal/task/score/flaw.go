@@ -12,7 +12,7 @@ import (
 
 // plans returns the plan that the model was shown and the task's own. The steps of a plan that an older
 // version of the rules has made lack their arguments.
-func (q *inquest) plans() (shown, right workflow.Plan) {
+func (q *inquiry) plans() (shown, right workflow.Plan) {
 	right = workflow.For(q.catalog, q.trial.World, q.task)
 	if world.Of(q.trial.World).OwnTools {
 		if p, ok := workflow.Own(q.catalog, q.trial, q.task); ok {
@@ -33,7 +33,7 @@ func (q *inquest) plans() (shown, right workflow.Plan) {
 
 // followed reports whether a flawed plan says what went wrong: the model did what the plan says, up to
 // the step with the flaw and with its arguments.
-func (q *inquest) followed(r *Reason) bool {
+func (q *inquiry) followed(r *Reason) bool {
 	variant, _ := assay.PlainOf(q.trial.Variant)
 	_, flawed := assay.FlawOf(q.trial.Variant)
 	if _, own := q.task.Variants[variant]; !flawed && !own || len(q.tr.Plan) == 0 {
@@ -68,7 +68,7 @@ func (q *inquest) followed(r *Reason) bool {
 // step that was answered by an error may be repeated or left, and the model may make steps of the task
 // that the plan lacks. It returns the steps that the last call can be, and whether it can be the last
 // one. There are none if the calls do something else.
-func (q *inquest) follows(steps []workflow.Step, call int) (ats []int, whole bool) {
+func (q *inquiry) follows(steps []workflow.Step, call int) (ats []int, whole bool) {
 	calls := q.tr.Calls
 	if call > 0 {
 		calls = calls[:call]
@@ -125,7 +125,7 @@ func times(steps []workflow.Step, tool, arguments string) (n int) {
 }
 
 // flawAt reports whether the step of a plan that a call carried out is where the plan goes wrong.
-func (q *inquest) flawAt(r *Reason, shown []workflow.Step, at int, right []workflow.Step) bool {
+func (q *inquiry) flawAt(r *Reason, shown []workflow.Step, at int, right []workflow.Step) bool {
 	step := shown[at]
 	var like []workflow.Step // the right steps of its tool
 	for _, s := range right {

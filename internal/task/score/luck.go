@@ -13,7 +13,7 @@ import (
 
 // luckless returns bad luck as the reason if there was any, and the best policy would have failed with
 // the same luck, too. A model that only talked in a turn might have used it.
-func (q *inquest) luckless() Reason {
+func (q *inquiry) luckless() Reason {
 	last := -1
 	for i := range q.tr.Calls {
 		if c := &q.tr.Calls[i]; !c.Mistake && !c.Happened() && q.chancy(c.Tool) {
@@ -39,14 +39,14 @@ func (q *inquest) luckless() Reason {
 }
 
 // chancy reports whether users asked for failures of a tool. The pilot world adds some more.
-func (q *inquest) chancy(name string) bool {
+func (q *inquiry) chancy(name string) bool {
 	tool, _ := q.catalog.Tool(name)
 	return q.trial.Reliability < 1 || tool.Reliability > 0 && tool.Reliability < 1
 }
 
 // winnable reports whether the best policy completes the task's plan with the luck of the episode, or
 // cannot be asked.
-func (q *inquest) winnable() bool {
+func (q *inquiry) winnable() bool {
 	planned, known := workflow.Planned(q.trial.World, q.task)
 	if !known {
 		planned = q.e.Outcome.RequiredTools
@@ -86,7 +86,7 @@ func (q *inquest) winnable() bool {
 }
 
 // replayed lets the best policy act in a world without outside effects.
-func (q *inquest) replayed(problem workflow.Problem) bool {
+func (q *inquiry) replayed(problem workflow.Problem) bool {
 	policy := workflow.Solve(q.catalog, problem)
 	w := world.Begin(context.Background(), q.catalog, q.trial, q.task)
 	var made []workflow.Call

@@ -59,7 +59,7 @@ func TestPilotLaws(t *testing.T) {
 			t.Fatalf("category %s despite %d calls", o.ErrorCategory, len(tr.Calls))
 		}
 		if o.ErrorCategory == assay.CategoryParameterConfig {
-			t.Fatal("no call of the pilot can be blamed on its arguments")
+			t.Fatal("no call of the pilot can be attributed to its arguments")
 		}
 		if !(o.Coverage >= 0 && o.Coverage <= 1) || o.OrderCorrect && o.Coverage != 1 {
 			t.Fatalf("coverage %v, order correct %v", o.Coverage, o.OrderCorrect)

@@ -51,22 +51,22 @@ func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 }
 
 // judge judges an episode, and explains it except for its measures. The path of a full success is
-// only traced if there is a witness.
+// only traced if there is a rationale.
 func (j *Judge) judge(
-	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *spec.Witness,
+	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, why *spec.Rationale,
 ) (Explanation, basis) {
 	d := world.Of(trial.World)
-	e := Explanation{Outcome: d.Verdict(j.catalog, *task, tr, w)}
-	if w != nil {
-		e.Rules = w.Rules
+	e := Explanation{Outcome: d.Verdict(j.catalog, *task, tr, why)}
+	if why != nil {
+		e.Rules = why.Rules
 	}
 	var b basis
 	o := &e.Outcome
-	if w != nil || o.Level != assay.FullSuccess {
+	if why != nil || o.Level != assay.FullSuccess {
 		b = e.trace(j.catalog, trial, task, tr)
 	}
 	if o.Level != "" {
-		e.decide(newInquest(j.catalog, &e, trial, task, tr))
+		e.decide(newInquiry(j.catalog, &e, trial, task, tr))
 	}
 	o.ScoreVersion = d.ScoreVersion
 	planned, known := workflow.Planned(trial.World, task)
@@ -83,12 +83,12 @@ func (j *Judge) judge(
 
 // decide finds the reason of an outcome and its error category. A world may have decided the
 // category by rules of its own; they don't know agents.
-func (e *Explanation) decide(q *inquest) {
+func (e *Explanation) decide(q *inquiry) {
 	o := &e.Outcome
 	e.Reason = q.reason()
 	if o.Level != assay.FullSuccess {
 		category := q.category(&e.Reason)
-		q.blame(&e.Reason)
+		q.attribute(&e.Reason)
 		switch {
 		case e.Reason.Cause == assay.ByFramework:
 			o.ErrorCategory = assay.CategoryFramework

@@ -15,9 +15,9 @@ import (
 // the result of the last one, and that all changes were asked for by the task. Partial success means
 // at least 60 % of the
 // required tools, with at least half of the calls spent on them. A task that requires no tools
-// cannot succeed. The witness may be nil.
+// cannot succeed. The rationale may be nil.
 func Verdict(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, why *spec.Rationale,
 ) assay.Outcome {
 	l := newLineage(catalog, &task)
 	c := &course{Course: l.course(task.Required), lineage: l}
@@ -26,7 +26,7 @@ func Verdict(
 	o.Coverage = l.coverage()
 	o.OrderCorrect = len(task.Required) > 0 && c.Next == len(task.Required)
 	o.UnwantedEffects, o.Broken = l.unwanted, l.broken
-	o.Level = c.level(&o, tr, w)
+	o.Level = c.level(&o, tr, why)
 	return o
 }
 
@@ -47,23 +47,23 @@ type course struct {
 }
 
 // level asks for every condition of full success, so that an explanation shows all of them.
-func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *spec.Witness) assay.Level {
-	w.Decide("level")
+func (c *course) level(o *assay.Outcome, tr *assay.Transcript, why *spec.Rationale) assay.Level {
+	why.Decide("level")
 	covered := func() string { return c.covered(o) }
-	all := w.Need("all required tools succeeded with the right data and values", o.Coverage == 1,
+	all := why.Need("all required tools succeeded with the right data and values", o.Coverage == 1,
 		covered)
-	order := w.Need("they did in the required order", o.OrderCorrect, c.inPlace)
-	completed := spec.Completed(tr, w)
-	delivered := w.Need("the last one changed something, or its result was handed over",
+	order := why.Need("they did in the required order", o.OrderCorrect, c.inPlace)
+	completed := spec.Completed(tr, why)
+	delivered := why.Need("the last one changed something, or its result was handed over",
 		c.lineage.delivers(handed(tr)), func() string { return c.delivered(tr) })
-	harmless := w.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
+	harmless := why.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
 		func() string { return assay.Counted(o.UnwantedEffects, "unwanted effect") })
 	if all && order && completed && delivered && harmless {
 		return assay.FullSuccess
 	}
-	most := w.Ask("at least 60 % of the required tools succeeded with the right data and values",
+	most := why.Ask("at least 60 % of the required tools succeeded with the right data and values",
 		o.Coverage >= 0.6, covered)
-	if most && w.Ask("at least half of the calls were not wasted", o.Efficiency >= 0.5,
+	if most && why.Ask("at least half of the calls were not wasted", o.Efficiency >= 0.5,
 		func() string {
 			return fmt.Sprintf("%d of %d", o.ToolCalls-o.Wasted, o.ToolCalls)
 		}) {

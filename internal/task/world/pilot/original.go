@@ -93,7 +93,7 @@ func efficiency(unique, total int) float64 {
 	return .8 * ratio
 }
 
-func batchLevel(p *assay.PilotScores, w *spec.Witness) assay.Level {
+func batchLevel(p *assay.PilotScores, why *spec.Rationale) assay.Level {
 	// A value of 0.8 on paper can come out one digit lower.
 	reaches := func(score, least float64) bool { return score > least-1e-9 }
 	values := func() string {
@@ -102,9 +102,9 @@ func batchLevel(p *assay.PilotScores, w *spec.Witness) assay.Level {
 	both := reaches(p.WorkflowScore, .8) && reaches(p.Phase2Score, .8)
 	either := reaches(p.WorkflowScore, .5) || reaches(p.Phase2Score, .5)
 	switch {
-	case w.Need("workflow and phase 2 scores of at least 0.8", both, values):
+	case why.Need("workflow and phase 2 scores of at least 0.8", both, values):
 		return assay.FullSuccess
-	case w.Ask("one of them of at least 0.5", either, values):
+	case why.Ask("one of them of at least 0.5", either, values):
 		return assay.PartialSuccess
 	}
 	return assay.Failure

@@ -17,9 +17,9 @@ func newCourse(catalog *assay.Catalog, required []string) *spec.Course {
 // Verdict judges an episode by the rules of the original's executor. Full success means that
 // every required tool succeeded, and that their first successes came in the required order.
 // Partial success means at least two of four signs of progress. The outcome also holds the
-// original's two other verdicts. The witness may be nil.
+// original's two other verdicts. The rationale may be nil.
 func Verdict(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, why *spec.Rationale,
 ) assay.Outcome {
 	c := newCourse(catalog, task.Required)
 	o := spec.Measured(task, tr, task.Required, c.Follow(tr.Calls))
@@ -27,28 +27,28 @@ func Verdict(
 	order := firsts(task.Required, o.ExecutedTools)
 	o.OrderCorrect = o.Coverage == 1 && slices.Equal(order, task.Required)
 
-	s := findSigns(task, tr, &o, w)
-	w.Decide("executor")
-	w.Need("all required tools succeeded", o.Coverage == 1, func() string {
+	s := findSigns(task, tr, &o, why)
+	why.Decide("executor")
+	why.Need("all required tools succeeded", o.Coverage == 1, func() string {
 		return spec.Covered(&o)
 	})
-	w.Need("their first successes came in the required order", o.OrderCorrect,
+	why.Need("their first successes came in the required order", o.OrderCorrect,
 		func() string { return "they came as " + list(order) })
-	o.Level = s.level(o.OrderCorrect, w)
+	o.Level = s.level(o.OrderCorrect, why)
 
 	o.Pilot = scores(tr, &o)
-	w.Decide("paper")
+	why.Decide("paper")
 	paper := o.OrderCorrect && s.output && s.claim
-	w.Need("the executor's full success, output and the model's word", paper, func() string {
+	why.Need("the executor's full success, output and the model's word", paper, func() string {
 		return fmt.Sprintf("%s, %s, %s", o.Level, had(s.output, "output"), had(s.claim, "word"))
 	})
-	o.Pilot.Paper = s.level(paper, w)
-	w.Decide("batch")
-	o.Pilot.Batch = batchLevel(o.Pilot, w)
+	o.Pilot.Paper = s.level(paper, why)
+	why.Decide("batch")
+	o.Pilot.Batch = batchLevel(o.Pilot, why)
 
 	if o.Level != assay.FullSuccess {
-		w.Decide("category")
-		o.ErrorCategory = category(catalog, task, tr, w)
+		why.Decide("category")
+		o.ErrorCategory = category(catalog, task, tr, why)
 	}
 	return o
 }
@@ -91,25 +91,25 @@ func firsts(required, executed []string) []string {
 // signs are the four signs of progress.
 type signs struct{ coverage, output, number, claim bool }
 
-func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *spec.Witness) signs {
+func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, why *spec.Rationale) signs {
 	least := minimum[task.Type]
 	output, claim := slices.IndexFunc(o.ExecutedTools, makesOutput), claimedFinish(tr.Messages)
-	w.Decide("signs")
+	why.Decide("signs")
 	return signs{
-		coverage: w.Ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6,
+		coverage: why.Ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6,
 			func() string { return spec.Covered(o) }),
-		output: w.Ask("a tool that makes output by its name succeeded", output >= 0, func() string {
+		output: why.Ask("a tool that makes output by its name succeeded", output >= 0, func() string {
 			if output < 0 {
 				return "none of " + assay.Counted(len(o.ExecutedTools), "success")
 			}
 			return o.ExecutedTools[output]
 		}),
-		number: w.Ask("as many calls succeeded as the type of the task asks for",
+		number: why.Ask("as many calls succeeded as the type of the task asks for",
 			len(o.ExecutedTools) >= least, func() string {
 				return fmt.Sprintf("%d, and a %s asks for %d", len(o.ExecutedTools), task.Type,
 					least)
 			}),
-		claim: w.Ask("the model said that it was done", claim > 0, func() string {
+		claim: why.Ask("the model said that it was done", claim > 0, func() string {
 			if claim == 0 {
 				return "in none of " + assay.Counted(len(tr.Turns), "turn")
 			}
@@ -128,11 +128,11 @@ func (s signs) count() int {
 	return n
 }
 
-func (s signs) level(full bool, w *spec.Witness) assay.Level {
+func (s signs) level(full bool, why *spec.Rationale) assay.Level {
 	switch {
 	case full:
 		return assay.FullSuccess
-	case w.Ask("at least two of the four signs", s.count() >= 2,
+	case why.Ask("at least two of the four signs", s.count() >= 2,
 		func() string { return fmt.Sprintf("%d of 4", s.count()) }):
 		return assay.PartialSuccess
 	}
@@ -152,8 +152,8 @@ var outputWords = []string{
 }
 
 func makesOutput(tool string) bool {
-	return slices.ContainsFunc(outputWords, func(w string) bool {
-		return strings.Contains(tool, w)
+	return slices.ContainsFunc(outputWords, func(why string) bool {
+		return strings.Contains(tool, why)
 	})
 }
 
@@ -175,44 +175,44 @@ func claimedFinish(messages []assay.Message) int {
 // category decides by the whole history. The first rule that applies wins. A simulated TIMEOUT is
 // bad luck of the tool, like any other code.
 func category(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *spec.Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, why *spec.Rationale,
 ) string {
-	if w.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return spec.Made(tr) }) {
+	if why.Ask("no call was carried out", len(tr.Calls) == 0, func() string { return spec.Made(tr) }) {
 		looked := spec.Lookups(tr)
-		if w.Ask("the model looked tools up", looked > 0,
+		if why.Ask("the model looked tools up", looked > 0,
 			func() string { return "in " + assay.Counted(looked, "turn") }) {
 			return assay.CategoryMaxTurns
 		}
-		return w.Remains(assay.CategoryToolCallFormat)
+		return why.Remains(assay.CategoryToolCallFormat)
 	}
 
 	left, foreign := leftOut(task, tr), -1
 	if left >= 0 {
 		foreign = spec.Strayed(catalog, task.Required, tr.Calls)
 	}
-	if w.Ask("a required tool was never called, but one that the task has no use for was",
+	if why.Ask("a required tool was never called, but one that the task has no use for was",
 		foreign >= 0, func() string { return missed(task, tr, left, foreign) }) {
 		return assay.CategoryToolSelection
 	}
 	i := outOfOrder(task, tr)
-	if w.Ask("a required tool was called before the one before it had succeeded", i >= 0,
+	if why.Ask("a required tool was called before the one before it had succeeded", i >= 0,
 		func() string { return found(tr.Calls, i) }) {
 		return assay.CategorySequenceOrder
 	}
 	k := hasty(catalog, task, tr)
-	if w.Ask("a call failed while a dependency was missing that could have run first", k >= 0,
+	if why.Ask("a call failed while a dependency was missing that could have run first", k >= 0,
 		func() string { return found(tr.Calls, k) }) {
 		return assay.CategoryDependency
 	}
 	acted := len(tr.Calls) - spec.Extra(tr.Calls)
-	if w.Ask("the turns ran out, and one of them executed nothing",
+	if why.Ask("the turns ran out, and one of them executed nothing",
 		tr.Ended == assay.TurnLimit && acted < len(tr.Turns), func() string {
 			return fmt.Sprintf("%s; %d of %d executed a call", spec.EndedBy(tr.Ended), acted,
 				len(tr.Turns))
 		}) {
 		return assay.CategoryMaxTurns
 	}
-	return w.Remains(assay.CategoryOther)
+	return why.Remains(assay.CategoryOther)
 }
 
 // missed words which required tool was never called, and which foreign tool was.

@@ -1,6 +1,6 @@
 // Package spec defines the parts of a world and holds the rules that worlds share: luck, references,
 // the wording of failures, and the parts of verdicts: the course of an episode, its measures, and the
-// witness that records how a verdict came about. Each world decides the level itself, and package
+// rationale that records how a verdict came about. Each world decides the level itself, and package
 // score the cause.
 //
 // Each world is a folder next to this one. Package world lists them.
@@ -79,9 +79,9 @@ type Place struct {
 }
 
 // A Verdict judges an episode. It fills in everything except the score version and the success of
-// the best policy. The witness may be nil.
+// the best policy. The rationale may be nil.
 type Verdict func(
-	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *Witness,
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, why *Rationale,
 ) assay.Outcome
 
 // A World holds the state of the tools during one episode. It belongs to one goroutine.

@@ -21,31 +21,31 @@ type Rule struct {
 	Because string `json:"because"`
 }
 
-// A Witness records the rules that a judge asks while it judges. This way the explanation cannot
-// differ from the verdict. A nil Witness never records a rule or words a reason.
-type Witness struct {
+// A Rationale records the rules that a judge asks while it judges. This way the explanation cannot
+// differ from the verdict. A nil Rationale never records a rule or words a reason.
+type Rationale struct {
 	verdict string // being decided
 	Rules   []Rule
 }
 
 // Decide states which verdict the following rules are for.
-func (w *Witness) Decide(verdict string) {
-	if w != nil {
-		w.verdict = verdict
+func (why *Rationale) Decide(verdict string) {
+	if why != nil {
+		why.verdict = verdict
 	}
 }
 
 // Ask records a rule and returns whether it holds.
-func (w *Witness) Ask(rule string, holds bool, because func() string) bool {
-	if w != nil {
-		w.Rules = append(w.Rules, Rule{w.verdict, rule, holds, because()})
+func (why *Rationale) Ask(rule string, holds bool, because func() string) bool {
+	if why != nil {
+		why.Rules = append(why.Rules, Rule{why.verdict, rule, holds, because()})
 	}
 	return holds
 }
 
 // Need records a condition of full success and returns whether it holds.
-func (w *Witness) Need(rule string, holds bool, because func() string) bool {
-	return w.Ask(rule, holds, func() string {
+func (why *Rationale) Need(rule string, holds bool, because func() string) bool {
+	return why.Ask(rule, holds, func() string {
 		if holds {
 			return because()
 		}
@@ -54,8 +54,8 @@ func (w *Witness) Need(rule string, holds bool, because func() string) bool {
 }
 
 // Remains records that no other rule applies and returns the category that is left.
-func (w *Witness) Remains(category string) string {
-	w.Ask("none of these", true, func() string { return "what remains is " + category })
+func (why *Rationale) Remains(category string) string {
+	why.Ask("none of these", true, func() string { return "what remains is " + category })
 	return category
 }
 
@@ -92,13 +92,13 @@ func Made(tr *assay.Transcript) string {
 }
 
 // Completed asks whether an episode ended as full success needs it: the model said that it was done,
-// or its foreign agent, which need not say anything, ended without an error. The witness may be nil.
-func Completed(tr *assay.Transcript, w *Witness) bool {
+// or its foreign agent, which need not say anything, ended without an error. The rationale may be nil.
+func Completed(tr *assay.Transcript, why *Rationale) bool {
 	rule := "the model said that it was done"
 	if tr.Agent != nil {
 		rule = "the agent ended by itself"
 	}
-	return w.Need(rule, tr.Ended == assay.Finished, func() string { return endedBy(tr) })
+	return why.Need(rule, tr.Ended == assay.Finished, func() string { return endedBy(tr) })
 }
 
 // endedBy words how an episode ended, with what a foreign agent left behind.

@@ -2,9 +2,9 @@ package limit
 
 import "time"
 
-// wall is a row of refusals. It ends when a request that was sent after them is not refused.
-type wall struct {
-	gate  State         // Open if there is no wall, Doubting or Waiting
+// block is a row of refusals. It ends when a request that was sent after them is not refused.
+type block struct {
+	gate  State         // Open if there is no block, Doubting or Waiting
 	began time.Duration // when the first refused request was sent
 	first uint64        // the first refused request
 	last  uint64        // the latest refused request
@@ -16,11 +16,11 @@ type wall struct {
 }
 
 const (
-	// A request that is not refused for patienceFactor times as long as refusals take counts as
+	// A request that is not refused for refusalFactor times as long as refusals take counts as
 	// accepted.
-	patienceFactor              = 3
-	leastPatience, mostPatience = 50 * time.Millisecond, 5 * time.Second
-	// Waits between probes are half as long as the wall has lasted, from firstGap to longestGap. In
+	refusalFactor                  = 3
+	minRefusalTime, maxRefusalTime = 50 * time.Millisecond, 5 * time.Second
+	// Waits between probes are half as long as the block has lasted, from firstGap to longestGap. In
 	// the first minute, steadyGap is the longest.
 	firstGap   = 250 * time.Millisecond
 	steadyGap  = 20 * time.Second
@@ -29,22 +29,22 @@ const (
 	longBlock = time.Second
 )
 
-// doubt begins a wall.
+// doubt begins a block.
 func (l *Limiter) doubt(t time.Duration, r *request, why Refusal) {
-	l.wall = wall{
+	l.block = block{
 		gate: Doubting, began: r.sent, first: r.number, last: r.number, mark: l.log.next(),
 		until: t + l.pace.gap(t), end: why.until(t),
 	}
 }
 
-// wait notes that a probe was refused. If the rules explain that, they are obeyed, and the wall has
+// wait notes that a probe was refused. If the rules explain that, they are obeyed, and the block has
 // ended.
 func (l *Limiter) wait(t time.Duration, r *request, why Refusal) {
-	w := &l.wall
+	w := &l.block
 	if w.gate == Doubting {
 		w.gate = Waiting
 		l.chance = chance{}
-		l.walls++
+		l.blocks++
 		l.hard++
 		obeyed := len(l.obeyed) > 0
 		explained := l.weigh()
@@ -64,9 +64,9 @@ func (l *Limiter) wait(t time.Duration, r *request, why Refusal) {
 	w.until = l.nextProbe(t)
 }
 
-// pass ends a wall, because request r, which was sent after its refusals, was not refused.
+// pass ends a block, because request r, which was sent after its refusals, was not refused.
 func (l *Limiter) pass(t time.Duration, r *request) {
-	w := l.wall
+	w := l.block
 	l.open(r)
 	mixed := l.mixed(w)
 	l.chance.refused += mixed
@@ -81,9 +81,9 @@ func (l *Limiter) pass(t time.Duration, r *request) {
 	l.judge(t, w)
 }
 
-// open ends a wall as of request r.
+// open ends a block as of request r.
 func (l *Limiter) open(r *request) {
-	l.passed, l.wall = r.number, wall{}
+	l.passed, l.block = r.number, block{}
 	l.log.burst++
 }
 
@@ -94,34 +94,34 @@ func (l *Limiter) crowd(r *request, limit int) {
 		l.named = limit
 	}
 	if l.weigh(); len(l.obeyed) == 0 { // the limit is lower than it was
-		l.era = r.number
+		l.epoch = r.number
 		l.weigh()
 	}
 }
 
-// probe returns the request in flight that ends a wall unless it is refused soon, or nil.
+// probe returns the request in flight that ends a block unless it is refused soon, or nil.
 func (l *Limiter) probe() *request {
-	if r := l.log.latest(); l.wall.gate != Open && r != nil && r.number > l.wall.last &&
+	if r := l.log.latest(); l.block.gate != Open && r != nil && r.number > l.block.last &&
 		r.fate == pending {
 		return r
 	}
 	return nil
 }
 
-// probing returns until when requests wait because of a wall.
+// probing returns until when requests wait because of a block.
 func (l *Limiter) probing(now time.Duration) time.Duration {
-	if l.wall.gate == Open {
+	if l.block.gate == Open {
 		return now
 	}
 	if r := l.probe(); r != nil {
-		return r.sent + l.patience
+		return r.sent + l.refusalTime
 	}
-	return l.wall.until
+	return l.block.until
 }
 
-// nextProbe returns when the next probe of a wall is due.
+// nextProbe returns when the next probe of a block is due.
 func (l *Limiter) nextProbe(t time.Duration) time.Duration {
-	elapsed := t - l.wall.began
+	elapsed := t - l.block.began
 	gap := max(firstGap, elapsed/2)
 	if l.pace.rate > 0 {
 		gap = max(min(firstGap, l.pace.gap(t)), elapsed/2)
@@ -138,9 +138,9 @@ func (l *Limiter) nextProbe(t time.Duration) time.Duration {
 	return next
 }
 
-// openings returns when each of the rules would end the wall, and when it was announced to end.
+// openings returns when each of the rules would end the block, and when it was announced to end.
 func (l *Limiter) openings() []time.Duration {
-	w := &l.wall
+	w := &l.block
 	at := []time.Duration{w.end + tolerance}
 	for _, r := range l.rules {
 		switch {
@@ -182,7 +182,7 @@ func (l *Limiter) silence(now time.Duration) {
 // height returns how many requests the ramp permits that may still be refused. It doubles each time
 // that refusals would have arrived.
 func (l *Limiter) height(now time.Duration) int {
-	return 1 << min(30, max(0, now-l.ramp.began)/l.patience)
+	return 1 << min(30, max(0, now-l.ramp.began)/l.refusalTime)
 }
 
 // climbs reports whether the ramp still bounds requests.
@@ -196,9 +196,9 @@ func (l *Limiter) ramped(now time.Duration) time.Duration {
 	if !l.climbs(now) {
 		return now
 	}
-	fresh, oldest := l.log.fresh(now - l.patience)
+	fresh, oldest := l.log.fresh(now - l.refusalTime)
 	if fresh < l.height(now) {
 		return now
 	}
-	return oldest + l.patience
+	return oldest + l.refusalTime
 }
