@@ -93,8 +93,8 @@ func matrix() []limiterRow {
 			lane.Limits{RPM: 300},
 		},
 		{
-			"fixed 9000 hour", func() limiter { return &fixed{n: 9000, span: hour} }, 2.5, hour,
-			lane.Limits{RPM: 150},
+			"fixed 3000 hour", func() limiter { return &fixed{n: 3000, span: hour} }, 50. / 60, hour,
+			lane.Limits{RPM: 50},
 		},
 		{
 			"token 9000 hour", func() limiter { return &bucket{n: 9000, size: 150, span: hour} }, 2.5,
@@ -102,9 +102,9 @@ func matrix() []limiterRow {
 			lane.Limits{RPM: 150},
 		},
 		{
-			"fixed 9000 day", func() limiter { return &fixed{n: 9000, span: 24 * hour} }, 9000. / 86400,
+			"fixed 3000 day", func() limiter { return &fixed{n: 3000, span: 24 * hour} }, 3000. / 86400,
 			24 * hour,
-			lane.Limits{RPD: 9000},
+			lane.Limits{RPD: 3000},
 		},
 	}
 	var rows []limiterRow
