@@ -54,10 +54,10 @@ func TestMemoryOfHostileFiles(t *testing.T) {
 	}
 	empty := file(t, dir, "empty.json", "[]")
 	lib := filepath.Join(dir, "out.db")
-	for name, text := range yamldoctest.YAML(1000 << 10) {
+	for name, text := range yamldoctest.YAML(500 << 10) {
 		check(name, len(text), "plan", file(t, dir, "f.yaml", text))
 	}
-	for name, text := range yamldoctest.YAML(300 << 10) {
+	for name, text := range yamldoctest.YAML(200 << 10) {
 		check(name, len(text), "library", "inspect", file(t, dir, "f.yaml", text))
 	}
 	huge := "name: " + strings.Repeat("x", 10<<20)

@@ -286,9 +286,9 @@ var mixes = []assay.FaultMix{
 // calls, its success without luck does not rise, and on average it is its success.
 func TestNoDecisionBeatsTheBest(t *testing.T) {
 	t.Parallel()
-	n := 600
+	n := 300
 	if testing.Short() {
-		n = 200
+		n = 100
 	}
 	for _, w := range world.Simulated {
 		for name, play := range policies {
