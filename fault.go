@@ -62,7 +62,7 @@ var FaultTable = []FaultRule{
 		"the same turn again after a pause",
 	},
 	{
-		Timeout, "a deadline passed, 408, or an attempt ended by time while the machine stood still",
+		Timeout, "a deadline passed, 408, or an attempt ended by time while the machine was suspended",
 		true, false,
 		"the same turn again after a pause; without a reply within the request limit, three times, " +
 			"and then the trial is parked",

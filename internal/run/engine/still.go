@@ -16,8 +16,8 @@ const (
 	// count that.
 	lookEvery = 250 * time.Millisecond
 	leastStop = 250 * time.Millisecond
-	// worthTelling is how long the machine must stand still for a note while it runs, and
-	// worthKeeping for a warning afterwards, if no attempt was affected. A busy machine stands still
+	// worthTelling is how long the machine must be suspended for a note while it runs, and
+	// worthKeeping for a warning afterwards, if no attempt was affected. A busy machine pauses
 	// for a second without any harm.
 	worthTelling = time.Second
 	worthKeeping = 10 * time.Second
@@ -25,7 +25,7 @@ const (
 	foreign = 10 * time.Second
 )
 
-// A StillWatch measures for how long the machine stood still, because the process was stopped, the
+// A StillWatch measures for how long the machine was suspended, because the process was stopped, the
 // computer suspended, or the load so high that goroutines ran late. A timeout is then not an
 // outcome. The watch must be run.
 type StillWatch struct {
@@ -75,11 +75,11 @@ func (w *StillWatch) look(now time.Time, ticked bool) {
 	}
 	w.mu.Unlock()
 	if late >= worthTelling {
-		w.told(fmt.Sprintf("the machine stood still for %s at %s", round(late), clock(now.Add(-late))))
+		w.told(fmt.Sprintf("the machine was suspended for %s at %s", round(late), clock(now.Add(-late))))
 	}
 }
 
-// since returns for how long the machine has stood still since a time.
+// since returns for how long the machine was suspended since a time.
 func (w *StillWatch) since(began time.Time) (sum time.Duration) {
 	w.look(time.Now(), false) // an attempt may end before the next tick
 	w.mu.Lock()
@@ -94,7 +94,7 @@ func (w *StillWatch) since(began time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Resumed returns when the machine went on after it last stood still for a while, or the zero time.
+// Resumed returns when the machine resumed after it was last suspended for a while, or the zero time.
 func (w *StillWatch) Resumed(while time.Duration) time.Time {
 	w.look(time.Now(), false)
 	w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *StillWatch) Resumed(while time.Duration) time.Time {
 	return time.Time{}
 }
 
-// Excuse turns an attempt that ended by time into a fault if the machine stood still for more than
+// Excuse turns an attempt that ended by time into a fault if the machine was suspended for more than
 // a tenth of that time since the attempt began. limit is the time that its agent had, if any. An
 // agent's error counts, too, because agents have their own time limits.
 func (w *StillWatch) Excuse(
@@ -128,7 +128,7 @@ func (w *StillWatch) Excuse(
 	w.mu.Lock()
 	w.attempts++
 	w.mu.Unlock()
-	detail := fmt.Sprintf("the machine stood still for %s meanwhile, so how the attempt ended does "+
+	detail := fmt.Sprintf("the machine was suspended for %s meanwhile, so how the attempt ended does "+
 		"not count: %s", round(stood), cmp.Or(a.FaultDetail, string(a.Ended)))
 	a.FaultKind, a.FaultDetail, a.Parked = assay.Timeout, detail, false
 	a.Withdraw()
@@ -149,7 +149,7 @@ func (w *StillWatch) String() string {
 	if len(told) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("the machine stood still for %s ", round(sum))
+	text := fmt.Sprintf("the machine was suspended for %s ", round(sum))
 	if first := clock(told[0].until.Add(-told[0].took)); len(told) == 1 {
 		text += "at " + first
 	} else {

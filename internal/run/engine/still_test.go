@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestExcuse checks which attempts are excused after the machine stood still, and how a run then
+// TestExcuse checks which attempts are excused after the machine was suspended, and how a run then
 // describes it.
 func TestExcuse(t *testing.T) {
 	const limit = time.Minute
@@ -49,7 +49,7 @@ func TestExcuse(t *testing.T) {
 				w.Excuse(&a, &tr, began, limit)
 				said := strings.Contains(w.String(), "1 attempt ended by time meanwhile and is a fault")
 				is := a.FaultKind == assay.Timeout && a.Level == "" && a.Ended == "" && tr.Ended == "" &&
-					!a.Parked && strings.Contains(a.FaultDetail, "stood still")
+					!a.Parked && strings.Contains(a.FaultDetail, "was suspended")
 				if is != x.excused || said != x.excused {
 					t.Errorf("after %v: %+v\n%s", x.stood, a, w)
 				}
@@ -68,7 +68,7 @@ func TestClocks(t *testing.T) {
 		stood := func(want time.Duration) {
 			t.Helper()
 			if got := w.since(began); got != want {
-				t.Errorf("stood still for %v, want %v", got, want)
+				t.Errorf("was suspended for %v, want %v", got, want)
 			}
 		}
 		time.Sleep(lookEvery + leastStop - 1)
@@ -96,7 +96,7 @@ func TestClocks(t *testing.T) {
 		if !w.Resumed(2*time.Minute).IsZero() || time.Since(w.Resumed(time.Minute-lookEvery)) != 0 {
 			t.Errorf("went on at %v and %v", w.Resumed(2*time.Minute), w.Resumed(time.Minute-lookEvery))
 		}
-		if len(told) != 2 || !strings.Contains(told[0], "stood still for 14s at ") ||
+		if len(told) != 2 || !strings.Contains(told[0], "was suspended for 14s at ") ||
 			!strings.Contains(w.String(), "in 2 stops, the first at ") {
 			t.Errorf("it says %q and %q", told, w)
 		}
@@ -111,7 +111,7 @@ func TestRun(t *testing.T) {
 		go w.Run(t.Context())
 		time.Sleep(time.Hour)
 		if stood := w.since(began); stood != 0 || w.String() != "" {
-			t.Errorf("stood still for %v: %s", stood, w)
+			t.Errorf("was suspended for %v: %s", stood, w)
 		}
 	})
 }

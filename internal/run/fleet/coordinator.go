@@ -250,7 +250,7 @@ func (d *Coordinator) overdue(now time.Time) (again []*assignment, changed bool)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if asleep := now.Sub(d.ticked) - d.tick; asleep > d.options.Lease/8 {
-		// This process stood still and could hear no worker.
+		// This process was suspended and could hear no worker.
 		for _, m := range d.workers {
 			m.seen = m.seen.Add(asleep)
 		}

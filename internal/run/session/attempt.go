@@ -349,7 +349,7 @@ func (s *Session) observe(x lane.Exchange) {
 }
 
 // repliedAt returns when a model replied last, or when the machine went on after that, because no
-// reply could come while it stood still.
+// reply could come while it was suspended.
 func (s *Session) repliedAt(model string) time.Time {
 	resumed := s.still.Resumed(time.Duration(s.Experiment.Limits.Request) / 10)
 	at := s.meter.repliedAt(model)

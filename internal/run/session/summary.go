@@ -62,7 +62,7 @@ type Summary struct {
 	// break again unless they are changed.
 	BrokenScripts []string `json:"broken_scripts,omitempty"`
 
-	// Stillness reports that the machine stood still, and how this affected attempts.
+	// Stillness reports that the machine was suspended, and how this affected attempts.
 	Stillness string `json:"stillness,omitempty"`
 
 	Lanes []LaneSpeed `json:"lanes"`
