@@ -227,6 +227,9 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 	}
 	path := candidate
 	if isFile(path) {
+		if err := atomicfile.Check(f.output, cmp.Or(f.junit, "-")); err != nil {
+			return err
+		}
 		e, err := f.run.experiment([]string{path})
 		if err != nil {
 			return err

@@ -66,6 +66,22 @@ func Write(stdout io.Writer, name string, write func(io.Writer) error) (err erro
 	return s.Commit()
 }
 
+// Check returns the error that outputs with these names would meet. Before long work, it spares the user
+// an output that cannot be written. Devices and pipes are left alone.
+func Check(names ...string) (err error) {
+	s := New(nil)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, name := range names {
+		if fi, err := os.Stat(name); name == "-" || err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+			continue
+		}
+		if _, err := s.Open(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Open begins a part. Parts appear in the order in which they were opened. A file that replaces
 // another one gets its permissions.
 func (s *Set) Open(name string) (*Part, error) {
