@@ -69,8 +69,12 @@ func formatOf(chosen, output string, known []string, usual string) (string, erro
 	case ending == "txt" && usual == "text":
 		return usual, nil
 	}
-	return "", usageError("--output %s: no format is known by the ending .%s\nhint: the endings are .%s; "+
-		"--format chooses a format for any name", output, ending, strings.Join(known, ", ."))
+	endings := "." + strings.Join(known, ", .")
+	if usual == string(export.JSONL) {
+		endings += ", and .gz or .zst behind .jsonl and .csv"
+	}
+	return "", usageError("--output %s: no format is known by the ending .%s\nhint: the endings are %s; "+
+		"--format chooses a format for any name", output, ending, strings.Replace(endings, ".text", ".txt", 1))
 }
 
 // check returns a usage error if a flag has an unknown value or would fill a terminal with the source
