@@ -278,9 +278,23 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	}
 	p.say("%s.", total)
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
-		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.",
-			b.USD)
+		p.say("%s", beyondBudget(b.USD, out))
 	}
+}
+
+// beyondBudget says how far a budget goes that is smaller than the expected cost.
+func beyondBudget(usd float64, out job.Estimate) string {
+	trials := 0
+	for _, m := range out.Models {
+		trials += m.Trials
+	}
+	each := out.Cost / float64(trials)
+	if usd < each {
+		return fmt.Sprintf("The run's budget of $%g does not pay for a single trial, which costs about %s.",
+			usd, assay.CostText(each, 2))
+	}
+	return fmt.Sprintf("This exceeds the run's budget of $%g, which pays for about %d of these trials; the others "+
+		"will stay pending.", usd, int(usd/each))
 }
 
 // table returns a table that fits the terminal. Its first two columns stay on the left.
