@@ -35,7 +35,7 @@ var mutations = []mutation{
 		"q.removed[q.next.ID] = removal{trial: *q.next}; l.summary.Skipped[why]++",
 	},
 	{
-		"a wall that is read in the past shifts by a negative number", "internal/model/limit/wall.go",
+		"a block of refusals that is read in the past shifts by a negative number", "internal/model/limit/block.go",
 		"max(0, now-l.ramp.began)", "(now-l.ramp.began-time.Second)",
 	},
 	{
