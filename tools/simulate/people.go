@@ -67,6 +67,9 @@ func (w *world) lanesOf(endpoint string) (names []string) {
 
 // order gives an order to the run, as `assay ctl` does. There may be none.
 func (w *world) order(o session.Order) {
+	if o.Do == "cancel" {
+		w.obeyed(o) // the run may end before it replies
+	}
 	reply, err := w.send(o)
 	switch {
 	case err != nil:
@@ -79,7 +82,7 @@ func (w *world) order(o session.Order) {
 	}
 }
 
-// obeyed notes which models the run that works has cancelled trials of.
+// obeyed notes of which models trials may be cancelled in the run that works.
 func (w *world) obeyed(o session.Order) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
