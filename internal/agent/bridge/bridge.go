@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -35,6 +34,7 @@ import (
 // A Bridge serves the tools and the models of all attempts in flight on one address, and on the
 // addresses that agents name. It must be closed.
 type Bridge struct {
+	place   Place
 	server  *http.Server
 	bases   map[string]string // URLs, by the address in [Agent.Listen]
 	serving sync.WaitGroup
@@ -47,7 +47,12 @@ type Bridge struct {
 // Open opens a bridge on a free port of the loopback interface, and on the addresses that agents
 // name. It tells about panics and other errors of its HTTP server, which nobody else hears of.
 func Open(tell func(text string), agents ...Agent) (*Bridge, error) {
-	b := &Bridge{bases: make(map[string]string), attempts: make(map[string]*attempt)}
+	return Place{}.Open(tell, agents...)
+}
+
+// Open is like [Open] at another place.
+func (p Place) Open(tell func(text string), agents ...Agent) (*Bridge, error) {
+	b := &Bridge{place: p.completed(), bases: make(map[string]string), attempts: make(map[string]*attempt)}
 	b.server = &http.Server{
 		Handler: b.handler(), ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(teller(tell), "", 0),
@@ -56,7 +61,7 @@ func Open(tell func(text string), agents ...Agent) (*Bridge, error) {
 		if b.bases[a.Listen] != "" {
 			continue
 		}
-		listener, err := net.Listen("tcp", cmp.Or(a.Listen, "127.0.0.1:0"))
+		listener, err := b.place.Listen(a.Listen)
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}

@@ -19,24 +19,19 @@ const (
 
 // command runs a program of the agent with a message. Its standard output is the answer.
 func (r *Runner) command(ctx context.Context, a *attempt, args []string, message string) end {
-	p, err := child.Start(r.childOf(a, args, message))
+	e := end{ended: assay.Finished, fine: "exit status 0", scratch: a.scratch}
+	exit, err := r.bridge.place.Program(ctx, r.childOf(a, args, message), message,
+		func(output io.Reader) { e.answer = lastOf(output) })
 	if err != nil {
 		return broken("start the agent", err)
 	}
 	a.started.Store(true)
-	go func() {
-		_, _ = io.WriteString(p.Stdin, message) // an agent need not read it
-		_ = p.Stdin.Close()
-	}()
-	e := end{ended: assay.Finished, fine: "exit status 0", scratch: p.Dir}
-	e.stopped = p.Finish(ctx, func(output io.Reader) { e.answer = lastOf(output) })
-	_ = p.Close() // nothing is left to remove
-	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
+	e.stopped, e.record = exit.Stopped, assay.AgentRecord{Output: e.answer, Errors: exit.Errors}
 	switch {
 	case e.stopped:
-		e.ended, e.answer, e.record.Exit = assay.AgentError, "", p.State()
-	case p.ExitCode() != 0:
-		e.ended, e.answer, e.record.Exit = assay.AgentError, "", byOthers(p.State())
+		e.ended, e.answer, e.record.Exit = assay.AgentError, "", exit.State
+	case exit.Code != 0:
+		e.ended, e.answer, e.record.Exit = assay.AgentError, "", byOthers(exit.State)
 	}
 	return e
 }

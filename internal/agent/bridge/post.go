@@ -36,8 +36,7 @@ func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end 
 		}
 		req.Header.Set(name, text)
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
+	resp, err := (&http.Client{Transport: r.bridge.place.Services}).Do(req)
 	if err != nil {
 		return a.unreached(ctx, "reach the agent: ", err)
 	}

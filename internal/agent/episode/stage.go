@@ -373,7 +373,7 @@ func (s *Stage) Conclude(
 		err = s.fault
 	case s.ended != "":
 		ended, err = s.ended, nil
-	case err == nil && s.abandoned && ended != assay.Finished:
+	case err == nil && (s.abandoned || s.asking > 0) && ended != assay.Finished: // it may end before we notice
 		err = &assay.Fault{
 			Kind: assay.Timeout, Detail: "the agent gave up waiting for a reply of its model",
 		}
