@@ -80,6 +80,7 @@ type shape struct {
 	workers  int
 	budget   float64 // in dollars, or 0
 	save     string
+	agent    string            // "program", "service" or ""
 	protocol map[string]string // by endpoint
 }
 
@@ -142,6 +143,9 @@ func drawShape(seed uint64) (s shape) {
 			l := &s.lanes[n]
 			l.hidden, l.rps, l.rpm, l.rpd, l.tpm, l.concurrency = "", 0, 0, 0, 0, 20+wide.IntN(20)
 		}
+	}
+	if a := newDice(seed, 7).shaken(); a.often(18) {
+		s.agent = a.of("program", "service")
 	}
 	return s
 }
@@ -257,6 +261,9 @@ func drawItems(seed uint64) (items []item) {
 	items = slices.DeleteFunc(items, func(i item) bool {
 		return long != nil && slices.Contains([]string{"kill", "interrupt", "pause"}, i.Kind) && i != *long && i.At < long.At+long.For+time.Hour
 	})
+	if d := newDice(seed, 99).shaken(); drawShape(seed).agent != "" && d.often(40) { // a version that does not start
+		add(item{At: d.soon(), For: d.between(time.Minute, 2*time.Hour), Kind: "agent"})
+	}
 	slices.SortStableFunc(items, func(a, b item) int { return int(a.At - b.At) })
 	return items
 }

@@ -60,17 +60,29 @@ type ledger struct {
 	USD          float64
 	// Replies were sent that a turn can go on with, and Again is how many of them may be asked for again
 	// because the client died before they were on its disk.
-	Replies, Again int
+	Replies, Again replyCount
 	// Excused are the tokens that were billed to processes whose disks had failed.
 	Excused int
 	fresh   []fresh
+}
+
+// A replyCount counts replies to bare models, and to agents.
+type replyCount struct{ bare, agent int }
+
+func (c *replyCount) add(toAgent bool) {
+	if toAgent {
+		c.agent++
+	} else {
+		c.bare++
+	}
 }
 
 // A fresh is a reply that may not be on the client's disk yet, which waits for others up to flushWait.
 type fresh struct {
 	at     time.Time
 	tokens int
-	usable bool
+	// usable is true if a turn can go on with it, and agent if it is an agent's.
+	usable, agent bool
 }
 
 const flushWait = 500 * time.Millisecond
@@ -87,12 +99,12 @@ func dollars(input, output int) float64 {
 	return (float64(input)*priceInput + float64(output)*priceOutput) / 1e6
 }
 
-func (b *ledger) read(u assay.Usage, usable bool) {
+func (b *ledger) read(f fresh) {
 	b.dropOld()
-	b.fresh = append(b.fresh, fresh{time.Now(), u.InputTokens + u.OutputTokens, usable})
-	b.Read += u.InputTokens + u.OutputTokens
-	if usable {
-		b.Replies++
+	b.fresh = append(b.fresh, f)
+	b.Read += f.tokens
+	if f.usable {
+		b.Replies.add(f.agent)
 	}
 }
 
@@ -106,7 +118,7 @@ func (b *ledger) killed() {
 	for _, f := range b.fresh {
 		b.Read -= f.tokens
 		if f.usable {
-			b.Again++
+			b.Again.add(f.agent)
 		}
 	}
 	b.fresh = nil
@@ -360,7 +372,9 @@ func (q *request) send(fault string) (*http.Response, error) {
 	q.charge()
 	if fault == "" {
 		q.mu.Lock()
-		q.bill.read(q.reply.Usage, name == q.model)
+		q.bill.read(fresh{
+			time.Now(), q.reply.Usage.InputTokens + q.reply.Usage.OutputTokens, name == q.model, q.isAgents(q.model),
+		})
 		q.to.replied = append(q.to.replied, replied{q.at, q.reply.Usage.Total()})
 		if q.life.isSick() {
 			q.bill.killed()

@@ -187,9 +187,13 @@ func (w *world) work(n int) {
 			case <-over:
 			}
 		}()
-		err := fleet.NewWorker(l, fleet.WorkerOptions{
+		o := fleet.WorkerOptions{
 			ID: fmt.Sprint(name, ".", life), Name: name, Program: "simulate", Slots: 1 + d.IntN(30), Say: func(string) {},
-		}).Run(ctx)
+		}
+		if w.crew != nil {
+			o.Agents = w.crew.at(nil)
+		}
+		err := fleet.NewWorker(l, o).Run(ctx)
 		if err != nil && ctx.Err() == nil {
 			w.violated("law 1: worker %s: %v", name, err)
 		}

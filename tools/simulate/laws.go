@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -119,8 +122,12 @@ func (w *world) checkTokens() {
 	}
 }
 
-// outcomeOf spells what an attempt came to. It does not depend on what disturbed the attempt.
+// outcomeOf spells what an attempt came to. It does not depend on what disturbed the attempt. If an agent
+// asks more often at once than it may, its last requests may fail after that has ended the attempt.
 func outcomeOf(a *assay.Attempt) string {
+	if a.Model == agentName && a.Ended == assay.TurnLimit {
+		return fmt.Sprintf("%s %s %d calls %v %.4f", a.Level, a.Ended, a.ToolCalls, a.ExecutedTools, a.Best)
+	}
 	return fmt.Sprintf("%s %s %d turns %d calls %v %.4f", a.Level, a.Ended, a.Turns, a.ToolCalls, a.ExecutedTools, a.Best)
 }
 
@@ -198,9 +205,9 @@ func (l *life) checkBudget(sum *session.Summary) {
 			l.budget, l.usd, l.crowd, most)
 	}
 	// What lost replies may have cost counts against a budget, too.
-	if l.usd > l.budget/2 && sum.Settled == 0 && !sum.Stopped && l.budget > enough*undisturbed[l.plan].dearest {
+	if l.usd > l.budget/2 && sum.Settled == 0 && !sum.Stopped && l.budget > enough*l.lonely().dearest {
 		l.violated("law 1: a run has spent $%.3f of $%.3f and settles nothing, but no trial costs more than $%.3f",
-			l.usd, l.budget, undisturbed[l.plan].dearest)
+			l.usd, l.budget, l.lonely().dearest)
 	}
 }
 
@@ -227,18 +234,14 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	defer db.Close()
 	var spent assay.Bill
 	outcomes, times := make(map[assay.TrialID]string), make(map[assay.TrialID]int)
-	turns, lost := 0, false // that were needed, and whether that is unknown
+	var made made
 	for a, err := range db.Attempts(ctx, store.Filter{All: true}) {
 		if err != nil {
 			return err
 		}
 		w.checkAttempt(&a)
 		spent.Add(a.Spend.Bill())
-		turns += a.Turns
-		if !a.Settles() {
-			turns += a.Requests                                 // which may have had replies
-			lost = lost || a.Requests == 0 && a.InputTokens > 0 // with the worker that asked
-		}
+		made.add(&a)
 		if a.Settles() {
 			outcomes[a.ID] = outcomeOf(&a)
 			times[a.ID]++
@@ -252,9 +255,8 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	w.checkOutcomes(outcomes, j)
 	w.checkMoney(spent)
 	w.checkTokens()
-	if !lost {
-		w.checkTurns(turns)
-	}
+	w.checkTurns(&made)
+	w.checkAgents(&made)
 	return w.checkReport(ctx, db, j, len(outcomes))
 }
 
@@ -304,29 +306,91 @@ type lonely struct {
 	dearest  float64 // dollars of a trial
 }
 
-var undisturbed = make(map[int]*lonely)
+// A rehearsal names what trials come to if nothing disturbs them.
+type rehearsal struct {
+	plan    int
+	agent   string
+	variant uint64
+}
+
+// variants is how many different things agents do with a prompt.
+const variants = 2
+
+var undisturbed = make(map[rehearsal]*lonely)
+
+func (w *world) lonely() *lonely { return undisturbed[rehearsal{w.plan, w.agent, w.variant()}] }
+
+func (w *world) variant() uint64 {
+	if w.agent == "" {
+		return 0
+	}
+	return w.seed % variants
+}
 
 // rehearse carries the trials of the world's plan out without a run, unless that is done.
-func (w *world) rehearse(j *job.Job) {
-	if undisturbed[w.plan] == nil {
-		all := &lonely{outcomes: make(map[assay.TrialID]string)}
-		runner := episode.NewRunner(j.Library.Catalog(), 0)
-		for trial := range j.Trials() {
-			task, err := j.Library.Task(context.Background(), trial.Task, trial.Difficulty)
-			if err != nil {
-				w.violated("task %s: %v", trial.Task, err)
-			}
-			a, _ := runner.Run(context.Background(), models(), &trial, &task)
-			all.outcomes[trial.ID] = outcomeOf(a)
-			all.dearest = max(all.dearest, dollars(a.InputTokens, a.OutputTokens))
-		}
-		undisturbed[w.plan] = all
+func (w *world) rehearse() (err error) {
+	if w.lonely() != nil {
+		return nil
 	}
+	all := &lonely{outcomes: make(map[assay.TrialID]string)}
+	undisturbed[rehearsal{w.plan, w.agent, w.variant()}] = all
+	synctest.Test(w.t, func(*testing.T) {
+		var j *job.Job
+		if j, err = w.open(context.Background()); err == nil {
+			err = errors.Join(w.rehearseAll(j, all), j.Close())
+		}
+	})
+	return err
+}
+
+// An attempter carries out attempts.
+type attempter interface {
+	Run(context.Context, assay.Provider, *assay.Trial, *assay.Task) (*assay.Attempt, *assay.Transcript)
+}
+
+func (w *world) rehearseAll(j *job.Job, all *lonely) error {
+	bare := episode.NewRunner(j.Library.Catalog(), 0)
+	runners := map[string]attempter{w.names[0]: bare, w.names[1]: bare}
+	if w.agent != "" {
+		b, err := newCrew(w.variant(), nil).at(nil).Open(func(string) {})
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		runners[agentName] = b.Runner(bare, w.described())
+	}
+	for trial := range j.Trials() {
+		task, err := j.Library.Task(context.Background(), trial.Task, trial.Difficulty)
+		if err != nil {
+			return err
+		}
+		a, _ := runners[trial.Model].Run(context.Background(), serving{models(), plans[w.plan].models[1]}, &trial, &task)
+		if !a.Settles() {
+			return fmt.Errorf("undisturbed, trial %s is a fault: %s", trial.ID, a.FaultDetail)
+		}
+		all.outcomes[trial.ID] = outcomeOf(a)
+		all.dearest = max(all.dearest, dollars(a.InputTokens, a.OutputTokens))
+	}
+	return nil
+}
+
+// serving lets a model serve the agent.
+type serving struct {
+	models assay.Provider
+	model  string
+}
+
+func (s serving) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	if req.Model == agentName {
+		other := *req
+		other.Model, req = s.model, &other
+	}
+	return s.models.Chat(ctx, req)
 }
 
 // checkOutcomes compares the outcomes with those of undisturbed trials.
 func (w *world) checkOutcomes(outcomes map[assay.TrialID]string, j *job.Job) {
-	want := undisturbed[w.plan].outcomes
+	want := w.lonely().outcomes
 	for trial := range j.Trials() {
 		got, done := outcomes[trial.ID]
 		switch {
@@ -359,20 +423,89 @@ func (w *world) checkReport(ctx context.Context, db *store.DB, j *job.Job, done 
 	return nil
 }
 
-// checkTurns checks that kills cost the requests in flight and nothing else.
-func (w *world) checkTurns(needed int) {
-	if w.save != "turns" {
+// A made is what the attempts in a store have made of replies.
+type made struct {
+	turns replyCount // at most
+	lost  bool       // turns of bare models are unknown
+	// What became of the attempts of agents: outcomes, faults because they did not start, and because they
+	// did not wait.
+	agents, unstarted, left int
+}
+
+func (m *made) add(a *assay.Attempt) {
+	turns := a.Turns
+	if !a.Settles() {
+		turns += a.Requests // which may have had replies
+	}
+	if a.Model != agentName {
+		m.turns.bare += turns
+		m.lost = m.lost || !a.Settles() && a.Requests == 0 && a.InputTokens > 0 // with the worker that asked
 		return
 	}
-	replies := 0
+	m.turns.agent += turns
+	switch {
+	case a.Settles():
+		m.agents++
+	case a.FaultKind == assay.AgentEnded:
+		m.unstarted++
+	case strings.Contains(a.FaultDetail, "the agent gave up waiting"):
+		m.left++
+	}
+}
+
+// checkTurns checks that kills cost the requests in flight and nothing else.
+func (w *world) checkTurns(m *made) {
+	needed := m.turns
+	var replies replyCount
 	for _, e := range w.ends {
 		e.mu.Lock()
-		replies += e.bill.Replies
-		needed += e.bill.Again
+		replies.bare, replies.agent = replies.bare+e.bill.Replies.bare, replies.agent+e.bill.Replies.agent
+		needed.bare, needed.agent = needed.bare+e.bill.Again.bare, needed.agent+e.bill.Again.agent
 		e.mu.Unlock()
 	}
-	if replies > needed {
-		w.violated("law 7: endpoints replied %d times, but only %d replies were needed", replies, needed)
+	if w.save == "turns" && !m.lost && replies.bare > needed.bare {
+		w.violated("law 7: endpoints replied %d times, but only %d replies were needed", replies.bare, needed.bare)
+	}
+	if w.crew == nil || w.workers > 0 || w.has("disk") {
+		return
+	}
+	for _, p := range w.crew.all {
+		if p.cut {
+			needed.agent += p.replies
+		}
+	}
+	if replies.agent > needed.agent {
+		w.violated("law 7: endpoints replied to agents %d times, but only %d replies were of attempts that ended or were cut",
+			replies.agent, needed.agent)
+	}
+}
+
+// checkAgents checks that what agents did is their doing, and nothing else is. One that ended by itself
+// and got all replies has an outcome, unless the machine stood still or could not save it.
+func (w *world) checkAgents(m *made) {
+	if w.crew == nil {
+		return
+	}
+	ended, unstarted, quit := 0, 0, 0
+	for _, p := range w.crew.all {
+		switch {
+		case p.quits:
+			quit++
+		case p.acted && !p.refused && !p.cut:
+			ended++
+		}
+		if !p.acted {
+			unstarted++
+		}
+	}
+	if m.unstarted > unstarted {
+		w.violated("law 2: %d attempts are faults because an agent did not start, but only %d did not", m.unstarted, unstarted)
+	}
+	if m.left > quit {
+		w.violated("law 2: %d attempts are faults because an agent did not wait, but only %d do not", m.left, quit)
+	}
+	if ended > m.agents && w.workers == 0 && !w.has("disk") && !w.has("suspend") && !w.has("clock") {
+		w.violated("law 2: %d agents ended by themselves, but only %d have outcomes", ended, m.agents)
 	}
 }
 

@@ -103,6 +103,9 @@ func (l *life) await() {
 	for _, e := range l.world.ends {
 		e.forget(l)
 	}
+	if l.crew != nil {
+		l.crew.killed(l)
+	}
 	l.mu.Lock()
 	l.next = next
 	l.mu.Unlock()

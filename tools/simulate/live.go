@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -23,6 +24,7 @@ func liveWorld(t *testing.T, next *task) *result {
 	models()
 	shape := drawShape(next.Seed)
 	w := newWorld(t, next.Seed, shape)
+	w.hireAgents()
 	for n, i := range drawItems(next.Seed) {
 		if slices.Contains(next.Drop, n) {
 			continue
@@ -42,8 +44,8 @@ func newWorld(t *testing.T, seed uint64, s shape) *world {
 		shown: make(map[assay.TrialID]string), cancelled: make(map[string]int),
 	}
 	w.result.Seed = seed
-	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, save %s, protocols %v, lanes %+v",
-		s.plan, s.request, s.workers, s.budget, s.save, s.protocol, s.lanes)}
+	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, save %s, agent %q, protocols %v, lanes %+v",
+		s.plan, s.request, s.workers, s.budget, s.save, s.agent, s.protocol, s.lanes)}
 	return w
 }
 
@@ -56,6 +58,10 @@ func (w *world) lived() *result {
 	}
 	defer os.RemoveAll(dir)
 	w.dir = dir
+	if err := errors.Join(w.write(), w.rehearse()); err != nil {
+		w.violated("the world cannot begin: %v", err)
+		return &w.result
+	}
 	stop := make(chan struct{})
 	var watchdog sync.WaitGroup
 	watchdog.Go(func() { w.watch(stop) })

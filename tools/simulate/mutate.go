@@ -55,6 +55,14 @@ var mutations = []mutation{
 		"all[i].inFlight > 0 && !g.roomLocked", "all[i].inFlight > 10_000 && !g.roomLocked",
 	},
 	{
+		"an agent that does not wait for its model is scored if it ends before that is noticed", "internal/agent/episode/stage.go",
+		"(s.abandoned || s.asking > 0)", "s.abandoned",
+	},
+	{
+		"an agent that does not start is scored", "internal/agent/bridge/bridge.go",
+		"case end.err == nil && !a.trace().acted():", "case false:",
+	},
+	{
 		"turns are asked again after a kill", "internal/run/session/gated.go",
 		"if resp := g.replay(req, to); resp != nil {", "if resp := g.replay(req, to); resp != nil && false {",
 	},

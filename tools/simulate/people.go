@@ -24,7 +24,7 @@ func (w *world) happen(i *item) {
 		w.later(i.At, func() { w.order(session.Order{Do: "pause", Names: w.lanesOf(i.On)}) })
 		w.later(i.At+i.For, func() { w.order(session.Order{Do: "resume", Names: w.lanesOf(i.On)}) })
 	case "cancel":
-		model := []string{plans[w.plan].models[i.N]}
+		model := []string{w.names[i.N]}
 		w.later(i.At, func() { w.order(session.Order{Do: "cancel", Names: model}) })
 		w.later(i.At+i.For, func() { w.order(session.Order{Do: "requeue", Names: model}) })
 	case "set":

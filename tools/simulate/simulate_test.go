@@ -68,6 +68,7 @@ func TestItemsKeepTheirDice(t *testing.T) {
 	least := math.MaxInt
 	for _, kind := range []string{
 		"fault", "outage", "revoke", "rename", "pause", "set", "cancel", "interrupt", "kill", "second run", "stall", "clock", "suspend", "disk",
+		"agent",
 	} {
 		least = min(least, kinds[kind])
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,8 @@ type world struct {
 	t     *testing.T
 	seed  uint64
 	items []item
+	names [2]string // of the models in the experiment
+	crew  *crew     // nil without agents
 	dir   string
 	began time.Time
 	ends  map[string]*endpoint
@@ -150,6 +153,18 @@ func env(name string) (string, bool) {
 	return "secret-" + name, strings.HasPrefix(name, "KEY_")
 }
 
+// hireAgents prepares the agents of the world, if it has any.
+func (w *world) hireAgents() {
+	w.names = plans[w.plan].models
+	if w.agent == "" {
+		return
+	}
+	w.names[1] = agentName
+	w.crew = newCrew(w.variant(), func() bool {
+		return slices.ContainsFunc(w.items, func(i item) bool { return i.Kind == "agent" && i.during(time.Since(w.began)) })
+	})
+}
+
 // open plans the experiment, as each process does.
 func (w *world) open(ctx context.Context) (*job.Job, error) {
 	e, err := plan.Load(filepath.Join(w.dir, "experiment.yaml"))
@@ -160,16 +175,12 @@ func (w *world) open(ctx context.Context) (*job.Job, error) {
 }
 
 func (w *world) live(ctx context.Context) error {
-	if err := w.write(); err != nil {
-		return err
-	}
 	j, err := w.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
 	w.settle()
-	w.rehearse(j)
 	w.everyone.Go(w.tick)
 	for n := range w.workers {
 		w.everyone.Go(func() { w.work(n) })
@@ -225,7 +236,7 @@ func (w *world) write() error {
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
 		"difficulties: [easy]\ntask_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
 		"limits: {request: %v}\nsave: %s\nproviders: providers.yaml\n%s",
-		experimentName, p.models[0], p.models[1], p.variants, p.tasks, w.request, w.save, extra)
+		experimentName, w.names[0], w.names[1], p.variants, p.tasks, w.request, w.save, extra)
 	var providers strings.Builder
 	providers.WriteString("providers:\n")
 	paths := map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
@@ -237,6 +248,15 @@ func (w *world) write() error {
 			fmt.Fprintf(&providers, "      %s: {deployments: [%s], price: {input: %v, output: %v}, limits: {%s}}\n",
 				m, strings.Replace(m, "/", "-", 1), priceInput, priceOutput, l.stated())
 		}
+	}
+	if w.agent != "" {
+		a := w.described()
+		start := "url: " + a.URL
+		if a.URL == "" {
+			start = "command: [" + a.Command[0] + "]"
+		}
+		fmt.Fprintf(&providers, "agents:\n  %s: {%s, model: %s, timeout: %v, concurrency: %d}\n",
+			a.Name, start, a.Model, a.Timeout, agentConcurrency)
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(w.dir, "experiment.yaml"), []byte(text), 0o644),
@@ -286,6 +306,9 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 	o := session.Options{
 		Store: path, Program: "simulate", Host: "here", Env: env, Signals: w.signals,
 		Display: follower, Observers: []session.Observer{follower}, Listen: w.listen,
+	}
+	if w.crew != nil {
+		o.Agents = w.crew.at(l)
 	}
 	if w.workers > 0 {
 		o.Workers, o.Lease = l.hire, 15*time.Second

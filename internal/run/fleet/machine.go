@@ -33,7 +33,7 @@ func (s *session) open() (end func() error, err error) {
 	if len(s.job.Agents) == 0 && !s.job.User {
 		return catalog.Close, nil
 	}
-	if s.bridge, err = bridge.Open(s.options.Say, slices.Collect(maps.Values(s.job.Agents))...); err != nil {
+	if s.bridge, err = s.options.Agents.Open(s.options.Say, slices.Collect(maps.Values(s.job.Agents))...); err != nil {
 		return nil, fmt.Errorf("open a port for agents: %w", err)
 	}
 	for model, a := range s.job.Agents {

@@ -43,6 +43,8 @@ type WorkerOptions struct {
 	Say func(text string)
 	// Dir replaces the directories of agents and of servers of tools, unless it is empty.
 	Dir string
+	// Agents is where foreign agents run, if it is not this machine.
+	Agents bridge.Place
 }
 
 // A Worker carries out the attempts of runs.

@@ -42,7 +42,7 @@ func (s *Session) runners() (byModel map[string]attemptRunner, end func() error,
 	for _, a := range s.pools.Agents {
 		agents = append(agents, a.Agent)
 	}
-	b, err := bridge.Open(func(text string) { s.log.Error(text) }, agents...)
+	b, err := s.options.Agents.Open(func(text string) { s.log.Error(text) }, agents...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
 	}

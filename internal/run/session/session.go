@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -58,6 +59,8 @@ type Options struct {
 	Lease time.Duration
 	// Listen, if set, opens the control socket, which is otherwise next to the store.
 	Listen func() (net.Listener, error)
+	// Agents is where foreign agents run, if it is not this machine.
+	Agents bridge.Place
 }
 
 // A Display shows a run to its user.
