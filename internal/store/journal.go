@@ -37,6 +37,9 @@ const mostJournal = 16 << 20
 type Journal struct {
 	path   string
 	failed func(error) // called once
+	// number returns the number that the next attempt at a trial will have in the store, or 0 if that is
+	// unknown. It is nil without a store.
+	number func(assay.TrialID) int
 
 	mu   sync.Mutex // guards the fields below
 	head JournalEntry
@@ -83,6 +86,9 @@ type JournalEntry struct {
 	Round int           `json:"round,omitempty"`
 	At    time.Time     `json:"at,omitzero"`
 	ID    assay.TrialID `json:"id,omitempty"`
+	// Number is the number that the attempt will have in the store. A journal of a store sets it; earlier
+	// versions did not.
+	Number int `json:"number,omitempty"`
 	// Asked is the most tokens that a turn can use that begins, or less than 0 if it has ended.
 	Asked int `json:"asked,omitempty"`
 	// Spent is what a request has used, and Cost what it has cost. User tells for whom.
@@ -110,6 +116,7 @@ type openAttempt struct {
 	of      JournalEntry // of its run
 	trial   assay.Trial
 	round   int
+	number  int // or 0
 	began   time.Time
 	latest  time.Time // when the latest reply came
 	bill    assay.Attempt
@@ -179,7 +186,7 @@ func (j *Journal) apply(e JournalEntry, at place) {
 		j.head = e
 		return
 	case e.Trial != nil:
-		j.open[e.Trial.ID] = &openAttempt{of: j.head, trial: *e.Trial, round: e.Round, began: e.At}
+		j.open[e.Trial.ID] = &openAttempt{of: j.head, trial: *e.Trial, round: e.Round, number: e.Number, began: e.At}
 		return
 	}
 	o := j.open[e.ID]
@@ -209,6 +216,9 @@ func (j *Journal) apply(e JournalEntry, at place) {
 
 // Write adds an entry. A run goes on without its journal.
 func (j *Journal) Write(e JournalEntry) {
+	if e.Trial != nil && j.number != nil {
+		e.Number = j.number(e.Trial.ID)
+	}
 	line, err := encodeLine(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -358,7 +368,7 @@ func (j *Journal) writeOpen(old func(*openAttempt) *os.File) (err error) {
 func (j *Journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error {
 	u, user := o.bill.Usage(), o.bill.OfUser().Usage()
 	for _, e := range []JournalEntry{
-		{Trial: &o.trial, Round: o.round, At: o.began},
+		{Trial: &o.trial, Round: o.round, Number: o.number, At: o.began},
 		{ID: id, Spent: &u, Cost: o.bill.CostUSD},
 		{ID: id, Spent: &user, Cost: o.bill.UserCostUSD, User: true},
 		{ID: id, Asked: o.asked},

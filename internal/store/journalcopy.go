@@ -72,7 +72,12 @@ func (c journalCopy) write(ctx context.Context, to *DB, some bool) (all []Unfini
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	defer func(file *os.File) { err = errors.Join(err, file.Close()) }(j.file)
-	err = j.writeOpen(func(o *openAttempt) *os.File { return c.in[o].file })
+	for id, o := range c.open {
+		var wrong error
+		o.number, wrong = to.nextNumber(ctx, id)
+		err = errors.Join(err, wrong)
+	}
+	err = errors.Join(err, j.writeOpen(func(o *openAttempt) *os.File { return c.in[o].file }))
 	if err == nil {
 		err = durable.SyncFile(j.file)
 	}
@@ -141,7 +146,7 @@ func (b *rebuilder) sortJournals() error {
 			}
 		}
 		for _, o := range from.open {
-			if err := b.sortUnfinished(o, from); err != nil {
+			if err := b.sortUnfinished(o, from, b.sources[i]); err != nil {
 				return err
 			}
 		}
@@ -153,12 +158,15 @@ func (b *rebuilder) sortJournals() error {
 	return nil
 }
 
-func (b *rebuilder) sortUnfinished(o *openAttempt, from *Journal) error {
+func (b *rebuilder) sortUnfinished(o *openAttempt, from *Journal, own *DB) error {
 	if !o.owes() {
 		return nil
 	}
 	ended := false
 	for _, s := range b.sources {
+		if s.path == own.path {
+			continue // it does not have the attempt
+		}
 		since, err := s.hasSince(b.ctx, o)
 		if err != nil {
 			return err

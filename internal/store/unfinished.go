@@ -91,6 +91,10 @@ func (db *DB) Journal(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		j.Close(false)
 	}
+	j.number = func(id assay.TrialID) int {
+		n, _ := db.nextNumber(context.Background(), id) // otherwise the times of attempts count
+		return n
+	}
 	return j, err
 }
 
@@ -104,15 +108,15 @@ func (u *Unfinished) strange(journal string) Problem {
 	}
 }
 
-// sift drops the attempts of a journal that the store has, and those of runs that it does not know,
-// which it returns.
+// sift drops the attempts of the store's own journal that the store has, and those of runs that it does
+// not know, which it returns. It numbers the others.
 func (db *DB) sift(ctx context.Context, j *Journal) (strange []Unfinished, err error) {
 	if len(j.open) == 0 {
 		return nil, nil
 	}
 	runs := make(map[assay.RunID]bool)
 	for id, o := range j.open {
-		saved, err := db.hasSince(ctx, o)
+		saved, err := db.has(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +142,36 @@ func (db *DB) knows(ctx context.Context, run assay.RunID) (bool, error) {
 	return err == nil && n[0] > 0, db.wrap(err)
 }
 
-// hasSince reports whether the store has an attempt at the same trial that ended after one began: a
-// journal may not have lived to see that it was saved. The attempt before may have ended in the same
+// nextNumber returns the number that the next attempt at a trial will have.
+func (db *DB) nextNumber(ctx context.Context, id assay.TrialID) (int, error) {
+	key, err := parseTrialID(id)
+	if err != nil {
+		return 1, nil // no attempt can have it
+	}
+	latest, err := values[int](ctx, db.reader, "SELECT coalesce(max(number), 0) FROM attempts WHERE trial = ?", key[:])
+	if err != nil {
+		return 0, db.wrap(err)
+	}
+	return latest[0] + 1, nil
+}
+
+// has reports whether the store has an attempt of its own journal, which may not have lived to see that
+// the attempt was saved. Otherwise it gives the attempt the number that it would have now, because
+// earlier ones may have been deleted.
+func (db *DB) has(ctx context.Context, o *openAttempt) (saved bool, err error) {
+	next, err := db.nextNumber(ctx, o.trial.ID)
+	if err != nil {
+		return false, err
+	}
+	if saved = o.number > 0 && o.number < next; o.number == 0 {
+		saved, err = db.hasSince(ctx, o)
+	}
+	o.number = next
+	return saved, err
+}
+
+// hasSince reports whether the store has an attempt at the same trial that ended after one began, which
+// may be in the journal of another store, or in one without numbers. That depends on clocks. The attempt before may have ended in the same
 // tick of the clock. Of the attempts whose cost alone a merge kept, only that very one counts.
 func (db *DB) hasSince(ctx context.Context, o *openAttempt) (bool, error) {
 	key, err := parseTrialID(o.trial.ID)

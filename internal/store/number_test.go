@@ -1,0 +1,65 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// What an attempt has cost that a kill cut off is known, and counts once, whatever the clock is set to
+// meanwhile.
+func TestClocksMakeNoDifferenceToWhatIsSaved(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	for _, tc := range []struct {
+		name                    string
+		before, began, finished time.Duration // when the attempt before ended, and the second one
+		saved                   bool          // before the kill
+		numbered                bool
+	}{
+		{"forwards", 0, hour, 2 * hour, false, true},
+		{"forwards, saved", 0, hour, 2 * hour, true, true},
+		{"set back before it began", 5 * hour, hour, 2 * hour, false, true},
+		{"set back while it was carried out", 0, 5 * hour, hour, true, true},
+		{"an older journal", 0, hour, 2 * hour, false, false},
+		{"an older journal, saved", 0, hour, 2 * hour, true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "s.db")
+			db := open(t, path)
+			begin(t, db, "r1")
+			before := fault(1)
+			before.StartedAt, before.FinishedAt = epoch.Add(tc.before-hour), epoch.Add(tc.before)
+			must(t, db.Save(t.Context(), before, nil))
+
+			read := db.Journal
+			if !tc.numbered {
+				read = func(context.Context) (*store.Journal, error) { return store.ReadJournal(path + ".bills") }
+			}
+			j, err := read(t.Context())
+			must(t, err)
+			j.Continue(store.JournalEntry{Run: before.Run, Experiment: before.Experiment}, func(err error) { t.Error(err) })
+			entry := store.JournalEntry{Trial: &before.Trial, At: epoch.Add(tc.began)}
+			j.Write(entry)
+			j.Write(store.JournalEntry{ID: before.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: .25})
+			if tc.saved {
+				done := outcome(1)
+				done.Trial, done.CostUSD = before.Trial, .25
+				done.StartedAt, done.FinishedAt = entry.At, epoch.Add(tc.finished)
+				must(t, db.Save(t.Context(), done, nil))
+			}
+			j.Close(false) // as a kill does
+
+			left, err := db.Left(t.Context())
+			must(t, err)
+			if got := len(left.Attempts); (got == 0) != tc.saved {
+				t.Errorf("%d attempts are left; saved: %t", got, tc.saved)
+			}
+		})
+	}
+}
