@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/run/terminal"
 )
@@ -87,12 +88,9 @@ func scaleLimits(ctx context.Context, store string, factor float64) error {
 // scaled returns the limits of a lane times a factor, changed by one at least.
 func scaled(l terminal.LaneState, factor float64) map[assay.Bucket]int {
 	limits := make(map[assay.Bucket]int)
-	for _, b := range []assay.Bucket{
-		assay.Concurrency, assay.RequestsPerSecond, assay.Requests,
-		assay.Tokens, assay.InputTokens, assay.OutputTokens,
-	} {
+	for _, b := range lane.Buckets {
 		n := *l.Limits.Of(b)
-		if n == 0 {
+		if n == 0 || b == assay.RequestsPerDay || b == assay.Burst {
 			continue
 		}
 		next := int(math.Round(float64(n) * factor))

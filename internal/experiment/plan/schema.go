@@ -2,8 +2,11 @@ package plan
 
 import (
 	_ "embed"
+	"fmt"
+	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
 )
 
 //go:embed experiment.schema.json
@@ -24,4 +27,12 @@ func ExperimentSchema() []byte {
 // ProvidersSchema returns the JSON schema (draft 2020-12) of providers files,
 // for editors. It relates to [LoadProviders] as [ExperimentSchema] does to
 // [Load].
-func ProvidersSchema() []byte { return []byte(providersSchema) }
+func ProvidersSchema() []byte {
+	var limits []string
+	for _, b := range lane.Buckets {
+		limits = append(limits, fmt.Sprintf(
+			`%q: {"description": "The number of %s.", "type": "integer", "minimum": 0, "default": 0}`, b, lane.Unit(b)))
+	}
+	all := strings.Join(limits, ",\n            ")
+	return []byte(strings.Replace(providersSchema, `"$LIMITS": {}`, "\n            "+all+"\n          ", 1))
+}

@@ -360,3 +360,17 @@ func TestDocumentedFields(t *testing.T) {
 			examples)
 	}
 }
+
+// TestDocsNameEveryLimit checks that a limit of lanes, which has a row in package lane, is in the docs.
+func TestDocsNameEveryLimit(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../../../docs/files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range lane.Buckets {
+		if !strings.Contains(string(docs), "`"+string(b)+"`") {
+			t.Errorf("docs/files.md does not name the limit `%s` among those of lanes; it counts %s", b, lane.Unit(b))
+		}
+	}
+}

@@ -261,7 +261,7 @@ func (l *lane) cancel(now time.Time, t heldSlot) {
 // settle replaces a request's estimated cost by its real cost, and returns the difference.
 func (l *lane) settle(t heldSlot, real cost) cost {
 	by := l.correct(t, real.plus(t.estimate, -1))
-	for b := tokens; b <= outputTokens; b++ {
+	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		l.next[b] = l.next[b].Add(l.interval(b, by.in(b)))
 	}
 	l.served = l.served.plus(real, 1)

@@ -2,9 +2,11 @@ package lane
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/limit"
 )
 
 // Limits are the limits that a lane keeps. Zero means that the limit is not stated, so the lane
@@ -22,13 +24,7 @@ type Limits struct {
 	Burst int `yaml:"burst" json:"burst,omitempty"`
 }
 
-// Buckets lists everything that a lane can have a limit of.
-var Buckets = [...]assay.Bucket{
-	assay.Concurrency, assay.RequestsPerSecond, assay.Requests, assay.Tokens,
-	assay.InputTokens, assay.OutputTokens, assay.RequestsPerDay, assay.Burst,
-}
-
-// Indexes into [Buckets].
+// Indexes into [Buckets]. Those from requestsPerSecond to requestsPerDay have a period, the longest last.
 const (
 	concurrency = iota
 	requestsPerSecond
@@ -41,18 +37,57 @@ const (
 	numBuckets
 )
 
+// rules say everything about each limit that a lane can have; a field of [Limits] holds it.
+var rules = [numBuckets]struct {
+	bucket  assay.Bucket
+	field   func(*Limits) *int
+	counts  func(cost) int // nil if it is not about what requests use
+	per     time.Duration
+	measure limit.Measure // which limiters count for it
+	unit    string        // in words
+}{
+	concurrency: {assay.Concurrency, func(l *Limits) *int { return &l.Concurrency }, nil, 0, limit.InFlight, "requests at once"},
+	requestsPerSecond: {
+		assay.RequestsPerSecond, func(l *Limits) *int { return &l.RPS }, allRequests, time.Second, limit.Requests,
+		"requests a second",
+	},
+	requests: {assay.Requests, func(l *Limits) *int { return &l.RPM }, allRequests, time.Minute, limit.Requests, "requests a minute"},
+	tokens:   {assay.Tokens, func(l *Limits) *int { return &l.TPM }, allTokens, time.Minute, limit.Tokens, "tokens a minute"},
+	inputTokens: {
+		assay.InputTokens, func(l *Limits) *int { return &l.ITPM }, allInput, time.Minute, limit.InputTokens,
+		"input tokens a minute",
+	},
+	outputTokens: {
+		assay.OutputTokens, func(l *Limits) *int { return &l.OTPM }, allOutput, time.Minute, limit.OutputTokens,
+		"output tokens a minute",
+	},
+	requestsPerDay: {assay.RequestsPerDay, func(l *Limits) *int { return &l.RPD }, allRequests, day, limit.RequestsPerDay, "requests a day"},
+	burstSize:      {assay.Burst, func(l *Limits) *int { return &l.Burst }, nil, 0, 0, "requests in a burst"},
+}
+
+func allRequests(c cost) int { return c.requests }
+func allTokens(c cost) int   { return c.input + c.output }
+func allInput(c cost) int    { return c.input }
+func allOutput(c cost) int   { return c.output }
+
+// Buckets lists everything that a lane can have a limit of.
+var Buckets = func() (all [numBuckets]assay.Bucket) {
+	for i := range rules {
+		all[i] = rules[i].bucket
+	}
+	return all
+}()
+
 // Of returns the limit of a bucket, or nil if the bucket is unknown.
 func (l *Limits) Of(b assay.Bucket) *int {
-	fields := [numBuckets]*int{
-		&l.Concurrency, &l.RPS, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.RPD, &l.Burst,
-	}
-	for i, known := range Buckets {
-		if b == known {
-			return fields[i]
-		}
+	if i := slices.Index(Buckets[:], b); i >= 0 {
+		return rules[i].field(l)
 	}
 	return nil
 }
+
+// Unit returns what a limit counts, such as "requests a minute".
+func Unit(b assay.Bucket) string { return rules[slices.Index(Buckets[:], b)].unit }
 
 // A lane without a stated concurrency starts with firstWidth requests in flight. Each accepted
 // request permits one more, up to widest.

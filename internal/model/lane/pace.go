@@ -18,7 +18,7 @@ func onTime(due, now time.Time) time.Time {
 // is spent evenly. It is 0 for a limit per day, because days are longer than runs.
 func (l *lane) interval(b, weight int) time.Duration {
 	limit := l.stated[b]
-	if limit <= 0 || b == requestsPerDay {
+	if limit <= 0 || rules[b].per >= day {
 		return 0
 	}
 	return time.Duration(float64(l.windows[b].span) * float64(weight) / float64(limit))

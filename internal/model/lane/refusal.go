@@ -15,23 +15,14 @@ func (c cost) amount() limit.Amount {
 	return limit.Amount{Requests: c.requests, Input: c.input, Output: c.output}
 }
 
-// measures maps each bucket to the measure that limiters count for it.
-var measures = map[assay.Bucket]limit.Measure{
-	assay.Concurrency:       limit.InFlight,
-	assay.RequestsPerSecond: limit.Requests,
-	assay.Requests:          limit.Requests,
-	assay.Tokens:            limit.Tokens,
-	assay.InputTokens:       limit.InputTokens,
-	assay.OutputTokens:      limit.OutputTokens,
-	assay.RequestsPerDay:    limit.RequestsPerDay,
-}
-
 // refused hands a refusal to the limiter.
 func (l *lane) refused(now time.Time, t heldSlot, fault *assay.Fault) {
 	l.loseHope(now, fault)
-	l.limiter.Refuse(now, t.number, limit.Refusal{
-		Wait: fault.RetryAfter, Measure: measures[fault.Bucket], Limit: fault.Limit,
-	})
+	refusal := limit.Refusal{Wait: fault.RetryAfter, Limit: fault.Limit}
+	if i := slices.Index(Buckets[:], fault.Bucket); i >= 0 {
+		refusal.Measure = rules[i].measure
+	}
+	l.limiter.Refuse(now, t.number, refusal)
 	if state := l.limiter.State(now); state == limit.Waiting || state == limit.Pacing {
 		l.refusedBurst = true
 	}

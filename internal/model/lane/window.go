@@ -8,13 +8,11 @@ import (
 // the limit's period because the server counts a request when it arrives, and some
 // requests take longer to arrive than others.
 func newWindow(bucket int) window {
-	switch bucket {
-	case requestsPerSecond:
-		return window{of: time.Second, span: time.Second + time.Second/120}
-	case requestsPerDay:
-		return window{of: day, span: day + time.Minute, grain: time.Minute}
+	per := rules[bucket].per
+	if per > time.Minute {
+		return window{of: per, span: per + time.Minute, grain: time.Minute}
 	}
-	return window{of: time.Minute, span: time.Minute + time.Minute/120}
+	return window{of: per, span: per + per/120}
 }
 
 const day = 24 * time.Hour
@@ -24,15 +22,8 @@ type cost struct{ requests, input, output int }
 
 // in returns the amount that a bucket counts.
 func (c cost) in(bucket int) int {
-	switch bucket {
-	case requestsPerSecond, requests, requestsPerDay:
-		return c.requests
-	case tokens:
-		return c.input + c.output
-	case inputTokens:
-		return c.input
-	case outputTokens:
-		return c.output
+	if counts := rules[bucket].counts; counts != nil {
+		return counts(c)
 	}
 	return 0
 }

@@ -360,15 +360,5 @@ func (o Order) isFor(model string, id assay.TrialID) bool {
 
 // limitText describes a limit in words, such as "3 requests at once".
 func limitText(b assay.Bucket, n int) string {
-	unit := map[assay.Bucket]string{
-		assay.Concurrency:       "requests at once",
-		assay.RequestsPerSecond: "requests a second",
-		assay.Requests:          "requests a minute",
-		assay.RequestsPerDay:    "requests a day",
-		assay.Tokens:            "tokens a minute",
-		assay.InputTokens:       "input tokens a minute",
-		assay.OutputTokens:      "output tokens a minute",
-		assay.Burst:             "requests in a burst",
-	}[b]
-	return fmt.Sprintf("%d %s", n, unit)
+	return fmt.Sprintf("%d %s", n, lane.Unit(b))
 }
