@@ -1,5 +1,10 @@
 package assay
 
+import (
+	"errors"
+	"strings"
+)
+
 // A Hint is the code of what helps after an error. Package main words it, because it alone knows how
 // the program is called.
 type Hint string
@@ -15,7 +20,67 @@ const (
 	HintImportFile  Hint = "import_file"  // make a library of the file, which is the fact
 	HintNewLibrary  Hint = "new_library"  // make a library
 	HintNotResults  Hint = "not_results"  // make a library, not a store
+
+	HintRescue   Hint = "rescue"    // a store is damaged: list that, read the rest, or copy it
+	HintLoss     Hint = "loss"      // list the damage, or copy the intact rows
+	HintRecover  Hint = "recover"   // a backup, or the intact rows
+	HintForeign  Hint = "foreign"   // like HintRecover, after another program changed the file
+	HintShell    Hint = "shell"     // collect rows that SQLite cannot read; the path is a fact, too
+	HintPerhaps  Hint = "perhaps"   // like HintShell, if it is a damaged store
+	HintNoRuns   Hint = "no_runs"   // a backup, or like HintShell
+	HintRollBack Hint = "roll_back" // an interrupted write
+	HintOlder    Hint = "older"     // read it with the version that wrote it, which is a fact
+	HintNoStore  Hint = "no_store"  // make a store, or name another
+	HintTrials   Hint = "trials"    // list the trials of a store
+	HintRescore  Hint = "rescore"   // judge again
+	HintDelete   Hint = "delete"    // a backup, or delete the attempt
+
+	HintShow     Hint = "show"      // show the trial
+	HintAgent    Hint = "agent"     // show what an agent prints, and try it again
+	HintWorkers  Hint = "workers"   // start workers
+	HintServe    Hint = "serve"     // let workers carry out attempts
+	HintOrder    Hint = "order"     // an order to the run, which is the fact
+	HintLanes    Hint = "lanes"     // list lanes, models and workers
+	HintTrialIDs Hint = "trial_ids" // how to name a trial
+	HintControl  Hint = "control"   // pages that can act
+	HintToken    Hint = "token"     // the address with the token
+
+	HintQuickstart Hint = "quickstart" // run without a file
+	HintExample    Hint = "example"    // show an example of a file
+	HintLevels     Hint = "levels"     // list the types and difficulties of a library
+	HintNewTasks   Hint = "new_tasks"  // write an example of tasks
+	HintCheckPath  Hint = "check_path" // like HintNewTasks, if the path is right
+	HintTryTool    Hint = "try_tool"   // try a tool
 )
+
+// A StorePath is the store that an error is about. As a fact, it stands for the flag that names the
+// store, unless that is the default one.
+type StorePath string
+
+// Words returns the words of a hint with some facts, or "" for a code that it does not know. If it is
+// nil, codes stand for themselves.
+type Words func(hint Hint, facts ...any) string
+
+// Hint returns the words of a hint.
+func (w Words) Hint(hint Hint, facts ...any) string {
+	if w == nil {
+		return string(hint)
+	}
+	return w(hint, facts...)
+}
+
+// Of returns the message of an error, with the words of its hint.
+func (w Words) Of(err error) string {
+	message := err.Error()
+	if e, ok := errors.AsType[*HintedError](err); ok {
+		before := "\nhint: "
+		if strings.Contains(message, before) {
+			before = "; "
+		}
+		message += before + w.Hint(e.Hint, e.Facts...)
+	}
+	return message
+}
 
 // A HintedError is an error with a hint and the facts that its words name.
 type HintedError struct {
@@ -24,8 +89,13 @@ type HintedError struct {
 	Facts []any
 }
 
-// WithHint adds a hint to an error.
-func WithHint(err error, hint Hint, facts ...any) error { return &HintedError{err, hint, facts} }
+// WithHint adds a hint to an error, unless the code is empty.
+func WithHint(err error, hint Hint, facts ...any) error {
+	if hint == "" {
+		return err
+	}
+	return &HintedError{err, hint, facts}
+}
 
 func (e *HintedError) Error() string { return e.Err.Error() }
 

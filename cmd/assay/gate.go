@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -467,11 +466,7 @@ func (f *gateFlags) planCommand(candidate string) string {
 		words = append(words, "--where", condition)
 	}
 	for i, w := range words {
-		if strings.ContainsFunc(w, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@=,+%", r)
-		}) {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		words[i] = shellWord(w)
 	}
 	return strings.Join(append(words, "--plan"), " ")
 }
@@ -479,9 +474,7 @@ func (f *gateFlags) planCommand(candidate string) string {
 // deliverVerdict writes the verdict, and returns it as an exit code.
 func (p *process) deliverVerdict(g *report.Gate, f gateFlags, candidate string) error {
 	commands := sections.GateCommands{Show: "assay show %s", Plan: f.planCommand(candidate)}
-	if f.store != defaultStore {
-		commands.Show += " --store " + f.store
-	}
+	commands.Show += storeOption(f.store)
 	g.AddPower()
 	err := f.write(p, g, func() (*document.Document, error) { return sections.Gate(g, commands), nil })
 	if err == nil && f.junit != "" {

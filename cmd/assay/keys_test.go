@@ -146,7 +146,7 @@ func changeByKeys(t *testing.T, p *pty, state func() terminal.Progress) {
 	waitFor(t, func() bool { return width() == 18 })
 	p.press(t, "-")
 	waitFor(t, func() bool { return width() == 16 })
-	const note = "by assay ctl: set 18 requests at once on builtin"
+	const note = "by order: set 18 requests at once on builtin"
 	if notes := state().Notes; !slices.Contains(notes, note) {
 		t.Errorf("notes %q, want %q", notes, note)
 	}

@@ -141,7 +141,7 @@ func run(args []string, p *process) int {
 	if err == nil || errors.Is(out.err, syscall.EPIPE) && brokenPipe(err) {
 		return exitOK
 	}
-	if msg := worded(err); msg != "" {
+	if msg := assay.Words(words).Of(err); msg != "" {
 		if path := storeAmong(cmd); path != "" {
 			msg, _, _ = strings.Cut(msg, "\nhint: ")
 			msg += "\nhint: did you mean --store " + path + "?"

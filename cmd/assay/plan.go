@@ -193,7 +193,7 @@ func writeUnsolvable(p *process, u job.Unsolvable) {
 
 // writeUnsound names the tasks that are not sound, if there are any.
 func writeUnsound(out io.Writer, j *job.Job, u *validate.Unsound) {
-	lines := u.Note(j.ValidateCommand())
+	lines := u.Note(validateCommand + j.LibraryPath())
 	for _, line := range lines {
 		fmt.Fprintln(out, sanitize(line))
 	}

@@ -222,7 +222,7 @@ func (r *runResult) brokenScripts() (lines []string) {
 	}
 	return append(lines, fmt.Sprintf("Running again without a change breaks again. Correct the "+
 		"script, try it with `%s`, then run again. The trials of a changed script are new, because "+
-		"results of different scripts are never mixed.", r.job.ValidateCommand()))
+		"results of different scripts are never mixed.", validateCommand+r.job.LibraryPath()))
 }
 
 // quickstartReport is the name of the report that the quickstart writes next to its store.

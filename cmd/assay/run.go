@@ -251,7 +251,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	d.unsound = func() { writeUnsound(d, j, &unsound) }
 	o := session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
-		Signals: p.signals, Display: d, Log: f.log(e), Observers: followers.observers(),
+		Signals: p.signals, Display: d, Words: words, Log: f.log(e), Observers: followers.observers(),
 		Workers: f.workers(p, d, &e.Workers), Lease: time.Duration(e.Workers.Lease),
 	}
 	if len(f.retry) > 0 {

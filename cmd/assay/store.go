@@ -124,7 +124,11 @@ The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.rebuild(args[0], asJSON, func(show func(string, int, int)) (store.Copied, error) {
-				return store.Recover(cmd.Context(), args[0], path, show)
+				sum, err := store.Recover(cmd.Context(), args[0], path, show)
+				for i, lost := range sum.LostList {
+					sum.LostList[i] = lost.Worded(words, path)
+				}
+				return sum, err
 			})
 		},
 	}

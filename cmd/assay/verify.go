@@ -34,7 +34,7 @@ not ended, its latest attempts may have been cut off without a trace.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			show := p.progress("verifying")
-			r, err := audit.Run(cmd.Context(), path, show.at)
+			r, err := audit.Run(cmd.Context(), path, words, show.at)
 			show.end()
 			if err != nil {
 				return err

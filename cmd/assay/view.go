@@ -145,7 +145,7 @@ func listenView(ctx context.Context, addr string) (*pageAddress, error) {
 func (v *pageAddress) serve(
 	ctx context.Context, db *store.DB, e store.Experiment, o dashboard.Options,
 ) error {
-	o.Token, o.Program = v.token, version()
+	o.Token, o.Program, o.Words = v.token, version(), words
 	server, err := dashboard.Open(ctx, db, e, o)
 	if err != nil {
 		return errors.Join(err, v.listener.Close())

@@ -192,7 +192,7 @@ func TestBackupRefusesDamage(t *testing.T) {
 		must(t, spoil(path))
 		to := filepath.Join(t.TempDir(), "copy.db")
 		if _, err := openReadOnly(t, path).Backup(t.Context(), to); !errors.Is(err,
-			store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
+			store.ErrDamaged) || !strings.Contains(said(err), "hint: rescue["+path) {
 			t.Errorf("%s: Backup() = %v, want ErrDamaged with a hint", name, err)
 		}
 		if left, err := os.ReadDir(filepath.Dir(to)); len(left) > 0 || err != nil {

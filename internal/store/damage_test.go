@@ -300,7 +300,7 @@ func TestRecoverMendsFormatNumber(t *testing.T) {
 		copyOf(t, clean, path)
 		rawClosed(t, path, fmt.Sprint("PRAGMA user_version = ", number))
 		if _, err := store.Open(t.Context(), path); !errors.Is(err,
-			store.ErrOlder) || !strings.Contains(err.Error(), "assay store recover") {
+			store.ErrOlder) || !strings.Contains(said(err), "hint: older["+path) {
 			t.Errorf("%d: Open() = %v, want ErrOlder with a hint", number, err)
 		}
 		if sum, lost, _ := recoverTo(t, path); sum.Attempts != 56 || len(lost) > 0 {
@@ -329,7 +329,7 @@ func TestOpenNamesForeignNeighbours(t *testing.T) {
 	must(t, os.WriteFile(path+"-journal", []byte(strings.Repeat("junk", 2000)),
 		0o644))
 	if _, err := store.OpenReadOnly(t.Context(), path); err == nil ||
-		!strings.Contains(err.Error(), "-journal") {
+		!strings.Contains(said(err), "hint: roll_back["+path) {
 		t.Errorf("a foreign journal: %v", err)
 	}
 }
@@ -378,7 +378,7 @@ func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
 				got, err := reader.Transcript(t.Context(), id, 1)
 				switch {
 				case err == nil && reflect.DeepEqual(*want, got):
-				case errors.Is(err, store.ErrDamaged) && strings.Contains(err.Error(), "\nhint: "):
+				case errors.Is(err, store.ErrDamaged) && strings.Contains(said(err), "\nhint: "):
 					lost[id] = want
 				default:
 					t.Fatalf("Transcript() = %v, %v, want the transcript or ErrDamaged with a hint",

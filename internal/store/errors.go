@@ -75,15 +75,21 @@ func (e *AmbiguousError) Error() string {
 	return b.String()
 }
 
-// doRescue is the advice for a damaged store.
-const doRescue = "nothing was changed; \"assay store verify\" lists the damage, " +
-	"\"assay export\" reads the intact rows, \"assay store recover\" copies them to a new store"
-
 func hinted(err error, hint string) error { return fmt.Errorf("%w\nhint: %s", err, hint) }
 
-// damaged returns the error of damage that verify and recover can tell more about.
-func damaged(what string) error {
-	return hinted(fmt.Errorf("%w: %s", ErrDamaged, what), doRescue)
+// coded returns an error about the store at a path, with the code of a hint and its further facts.
+func coded(err error, hint assay.Hint, path string, facts ...any) error {
+	return assay.WithHint(err, hint, append([]any{assay.StorePath(path)}, facts...)...)
+}
+
+// damaged returns the error of damage that verify and recover can tell more about. The path is empty
+// if the caller names the store.
+func damaged(path, what string) error {
+	err := fmt.Errorf("%w: %s", ErrDamaged, what)
+	if path != "" {
+		err = fmt.Errorf("store %s: %w", path, err)
+	}
+	return coded(err, assay.HintRescue, path)
 }
 
 // code returns the extended result code of SQLite in err's chain, or 0.
@@ -105,6 +111,7 @@ func explain(path string, err error) error {
 	}
 	var sentinel error
 	var hint string
+	var advice assay.Hint // that names a command
 	switch c := primary(err); {
 	case isFull(err):
 		sentinel, hint = ErrDiskFull, "what is in the store is safe; free space and run again"
@@ -112,9 +119,7 @@ func explain(path string, err error) error {
 		sentinel = ErrDisk
 		hint = "what is in the store is safe; check the system log for disk errors, then run again"
 	case code(err) == sqlite3.SQLITE_READONLY_ROLLBACK:
-		sentinel = ErrReadOnly
-		hint = "its -journal file belongs to an interrupted write, or to another store: " +
-			"\"assay run\" rolls back the write; if it belongs to another store, move it away"
+		sentinel, advice = ErrReadOnly, assay.HintRollBack
 	case c == sqlite3.SQLITE_READONLY, c == sqlite3.SQLITE_PERM:
 		sentinel = ErrReadOnly
 		hint = "check the permissions of the file and its directory, or use --store another.db"
@@ -122,11 +127,15 @@ func explain(path string, err error) error {
 		sentinel = ErrBusy
 		hint = "another program has the file open for writing; close it and run again"
 	case c == sqlite3.SQLITE_CORRUPT, c == sqlite3.SQLITE_NOTADB:
-		sentinel, hint = ErrDamaged, doRescue
+		sentinel, advice = ErrDamaged, assay.HintRescue
 	default:
 		return err
 	}
-	return hinted(fmt.Errorf("store %s: %w: %w", path, sentinel, err), hint)
+	err = fmt.Errorf("store %s: %w: %w", path, sentinel, err)
+	if advice != "" {
+		return coded(err, advice, path)
+	}
+	return hinted(err, hint)
 }
 
 // isFull reports whether the disk was full, for the file, the shared index of its log, or the

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/assay-eval/assay"
 )
 
 // applicationID marks an SQLite file as a store: "Asay" in its header.
@@ -137,33 +139,32 @@ func refuseFormat(ctx context.Context, db querier, path string, version int) err
 	}
 	kind, by, program := ErrOlder, "the version that wrote it", ""
 	query := "SELECT program FROM runs ORDER BY seq DESC LIMIT 1"
-	hint := "nothing is lost: read it with %s, or begin a new one with --store another.db; " +
-		"if this version wrote it, its header is damaged, and \"assay store recover\" copies its rows"
 	if version > format {
-		kind, hint = ErrNewer, "upgrade to %s, or use --store another.db"
+		kind = ErrNewer
 	}
 	if db.QueryRowContext(ctx, query).Scan(&program) == nil && program != "" {
 		by = "assay " + program + ", which wrote it"
 	}
-	return hinted(fmt.Errorf("%s: %w (its format is %d, this program reads %d to %d)",
-		path, kind, version, oldest, format), fmt.Sprintf(hint, by))
+	err := fmt.Errorf("%s: %w (its format is %d, this program reads %d to %d)",
+		path, kind, version, oldest, format)
+	if kind == ErrNewer {
+		return hinted(err, "upgrade to "+by+", or use --store another.db")
+	}
+	return coded(err, assay.HintOlder, path, by)
 }
 
 // refuseDamaged refuses a store that [DB.Verify] found to be damaged, or that a quick look finds
 // to be damaged.
 func refuseDamaged(ctx context.Context, conn querier, path string) error {
-	damaged := func(what string) error {
-		return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
-	}
 	if _, err := os.Stat(markPath(path)); err == nil {
-		return damaged("\"assay store verify\" found damage and wrote " + filepath.Base(markPath(path)))
+		return damaged(path, "a check found damage and wrote "+filepath.Base(markPath(path)))
 	}
 	wrong, err := schemaDiffers(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if len(wrong) > 0 {
-		return damaged(wrong[0].name + " " + wrong[0].what)
+		return damaged(path, wrong[0].name+" "+wrong[0].what)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/assay-eval/assay"
 )
 
 // Page caches of each connection, in kilobytes. Readers in the order of attempts look up each
@@ -281,8 +283,7 @@ func findReadable(ctx context.Context, path string) (string, error) {
 }
 
 func missing(path string) error {
-	return hinted(fmt.Errorf("%s: %w", path, ErrNoStore),
-		"\"assay run\" creates it; to use another one, give --store")
+	return coded(fmt.Errorf("%s: %w", path, ErrNoStore), assay.HintNoStore, path)
 }
 
 // frozenName allows reading only the main file if there is no log.

@@ -234,7 +234,7 @@ func TestOlderFormatIsNotDamage(t *testing.T) {
 	_, read := store.OpenReadOnly(t.Context(), path)
 	for _, err := range []error{write, read} {
 		if !errors.Is(err, store.ErrOlder) || errors.Is(err, store.ErrDamaged) ||
-			!strings.Contains(fmt.Sprint(err), "read it with assay v1, which wrote it") {
+			!strings.Contains(said(err), "assay v1, which wrote it]") {
 			t.Errorf("%v, want ErrOlder with the program that wrote the store", err)
 		}
 	}

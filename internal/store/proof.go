@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	errUnproved      = damaged("it is not as it was saved")
-	errNoSeal        = damaged("it has no seal: another program added it, or the seal is lost")
-	errUnprovedScore = damaged("its latest score is not as it was saved, or cannot be found")
+	errUnproved      = damaged("", "it is not as it was saved")
+	errNoSeal        = damaged("", "it has no seal: another program added it, or the seal is lost")
+	errUnprovedScore = damaged("", "its latest score is not as it was saved, or cannot be found")
 	// errUnknownExperiment means that the row of an attempt's run was changed.
-	errUnknownExperiment = damaged("its experiment is unknown, because the row of its run is not " +
+	errUnknownExperiment = damaged("", "its experiment is unknown, because the row of its run is not "+
 		"as it was saved")
-	errDangling = damaged("its trial or its run is missing")
+	errDangling = damaged("", "its trial or its run is missing")
 )
 
 // A storedAttempt is an attempt as SQLite returns it, with everything that its seal covers. Its
@@ -256,7 +256,7 @@ func (p proof) load(s *storedAttempt, a *assay.Attempt, in *interned) error {
 	}
 	if !p.query.bare {
 		if err := a.CheckID(); err != nil {
-			return damaged("the row of its trial was changed: " + err.Error())
+			return damaged("", "the row of its trial was changed: "+err.Error())
 		}
 	}
 	if p.unknown[s.run] {

@@ -163,7 +163,7 @@ func (db *DB) wrap(err error) error {
 	case err == nil:
 		return nil
 	case primary(err) == sqlite3.SQLITE_ERROR: // a table or a column is missing
-		return hinted(fmt.Errorf("store %s: %w: %w", db.path, ErrDamaged, err), doRescue)
+		return coded(fmt.Errorf("store %s: %w: %w", db.path, ErrDamaged, err), assay.HintRescue, db.path)
 	case primary(err) != 0:
 		return explain(db.path, err)
 	}

@@ -227,8 +227,7 @@ func (b *rebuilder) refuseDeletions() error {
 // lose notes something that is not copied.
 func (b *rebuilder) lose(s *DB, p Problem) error {
 	if !b.salvages {
-		return hinted(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p),
-			"\"assay store verify\" lists the damage, \"assay store recover\" copies the intact rows")
+		return coded(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p), assay.HintLoss, s.path)
 	}
 	b.sum.LostList = append(b.sum.LostList, p)
 	return nil

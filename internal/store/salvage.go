@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/assay-eval/assay"
 )
 
 // A salvage copies the rows of a damaged store that SQLite can read into a new file, which has all
@@ -73,16 +75,10 @@ func confirm(ctx context.Context, s *DB, path string, refused error) error {
 	case err != nil || found:
 		return err
 	case refused == nil || isDamage(refused):
-		return hinted(fmt.Errorf("store %s: %w: no run in it can be read", path, ErrDamaged),
-			"go back to a backup; "+useShell(path))
+		return coded(fmt.Errorf("store %s: %w: no run in it can be read", path, ErrDamaged),
+			assay.HintNoRuns, path, path)
 	}
-	return fmt.Errorf("%w; if it is a damaged store, %s", refused, useShell(path))
-}
-
-// useShell is advice to collect rows that SQLite cannot read.
-func useShell(path string) string {
-	return fmt.Sprintf("\"sqlite3 %s .recover | sqlite3 found.db\" collects more rows, and "+
-		"\"assay store recover --store found.db NEW\" proves them", path)
+	return coded(refused, assay.HintPerhaps, path, path)
 }
 
 // checkFile reports the problems that SQLite finds in a file.
@@ -90,7 +86,7 @@ func (b *rebuilder) checkFile(s *DB) (failed error) {
 	v := newVerifier(b.ctx, s)
 	v.found = func(p Problem) {
 		if p.Check == "file" {
-			p.Do = useShell(s.path)
+			p.Do = string(assay.HintShell)
 		}
 		if failed == nil {
 			failed = b.lose(s, p)
@@ -132,7 +128,7 @@ func (b *rebuilder) salvageTables(from, to *DB) error {
 	}
 	lose := func(where string, err error) error {
 		what := "cannot be read: " + firstLine(err)
-		return b.lose(from, Problem{"file", where, what, useShell(from.path), true})
+		return b.lose(from, Problem{"file", where, what, string(assay.HintShell), true})
 	}
 	source, err := from.reader.BeginTx(b.ctx, nil)
 	if isDamage(err) && b.ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -250,14 +251,14 @@ func TestRecoverCopiesNothingWrong(t *testing.T) {
 // A file that SQLite cannot read is refused, with the tool that may read it.
 func TestRecoverNamesTheShell(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func([]byte){
-		"header": func(b []byte) { clear(b[:100]) },
-		"schema": func(b []byte) { clear(b[100:pageSize]) },
+	for hint, damage := range map[assay.Hint]func([]byte){
+		assay.HintPerhaps: func(b []byte) { clear(b[:100]) },
+		assay.HintNoRuns:  func(b []byte) { clear(b[100:pageSize]) },
 	} {
 		path := planted(t, whole(t), corruption{bytes: func(b []byte) []byte { damage(b); return b }})
 		_, err := store.Recover(t.Context(), path+"-new", path, quiet)
-		if err == nil || !strings.Contains(err.Error(), "sqlite3 "+path+" .recover") {
-			t.Errorf("%s: Recover() = %v, want a hint at .recover", name, err)
+		if err == nil || !strings.Contains(said(err), fmt.Sprint(hint, []string{path, path})) {
+			t.Errorf("Recover() = %v, want the hint %s", err, hint)
 		}
 	}
 }

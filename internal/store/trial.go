@@ -80,7 +80,7 @@ const (
 func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, error) {
 	from, to, err := prefixRange(prefix)
 	if err != nil {
-		return "", err
+		return "", coded(err, assay.HintTrials, db.path)
 	}
 	query := "SELECT lower(hex(id)) FROM trials WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 	ids, err := values[assay.TrialID](ctx, db.reader, query, from[:], to[:], maxCandidates+1)
@@ -88,7 +88,7 @@ func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, erro
 	case err != nil:
 		return "", db.wrap(err)
 	case len(ids) == 0:
-		return "", hinted(fmt.Errorf("trial %s: %w", prefix, ErrNotFound), trialsHint)
+		return "", coded(fmt.Errorf("trial %s: %w", prefix, ErrNotFound), assay.HintTrials, db.path)
 	case len(ids) > 1:
 		first := ids[:min(len(ids), maxCandidates)]
 		return "", &AmbiguousError{prefix, first, len(ids) > maxCandidates}
@@ -96,20 +96,16 @@ func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, erro
 	return ids[0], nil
 }
 
-const trialsHint = "\"assay export\" lists the trials that were tried"
-
 // prefixRange returns the first and the last ID that begin with prefix.
 func prefixRange(prefix string) (from, to trialKey, err error) {
 	n := 2 * len(from)
 	if len(prefix) < minPrefix || len(prefix) > n {
-		return from, to, hinted(fmt.Errorf("%q is %w: give %d to %d hex digits",
-			prefix, ErrPrefix, minPrefix, n), trialsHint)
+		return from, to, fmt.Errorf("%q is %w: give %d to %d hex digits", prefix, ErrPrefix, minPrefix, n)
 	}
 	rest := n - len(prefix)
 	for pad, key := range map[string]*trialKey{"0": &from, "f": &to} {
 		if _, err := hex.Decode(key[:], []byte(prefix+strings.Repeat(pad, rest))); err != nil {
-			return from, to, hinted(fmt.Errorf("%q is %w: give hex digits", prefix, ErrPrefix),
-				trialsHint)
+			return from, to, fmt.Errorf("%q is %w: give hex digits", prefix, ErrPrefix)
 		}
 	}
 	return from, to, nil

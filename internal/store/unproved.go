@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/assay-eval/assay"
 )
 
 // An attemptScore names an attempt and a score of it by their row IDs.
@@ -68,7 +70,7 @@ func (db *DB) eachProved(
 		broken[id] = true
 		err := fmt.Errorf("%s: %w: it %s", name, ErrDamaged, why)
 		if err := db.skip(table, err, id); err != nil {
-			return hinted(err, doRescue)
+			return coded(err, assay.HintRescue, db.path)
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/assay-eval/assay"
 )
 
 // A Problem is something in a store that should not be there, or is missing.
@@ -19,18 +22,24 @@ type Problem struct {
 	// Where names the rows, and What describes the problem.
 	Where string `json:"where"`
 	What  string `json:"what"`
-	// Do is advice to the user.
+	// Do is advice to the user: the code of a hint, or words.
 	Do string `json:"do"`
 	// Damage means that the store is not as it was written. Other problems were written that
 	// way, and contradict something the program knows from elsewhere.
 	Damage bool `json:"damage"`
 }
 
+// Worded returns a problem of the store at a path with the words of its advice.
+func (p Problem) Worded(words assay.Words, path string) Problem {
+	p.Do = cmp.Or(words(assay.Hint(p.Do), assay.StorePath(path), path), p.Do)
+	return p
+}
+
 func (p Problem) String() string { return p.Check + ": " + p.Where + ": " + p.What }
 
 // Advice against damage.
 const (
-	doRecover = "go back to a backup, or copy the intact rows with \"assay store recover\""
+	doRecover = string(assay.HintRecover)
 	doRestore = "go back to a backup; the original cannot be known"
 )
 
@@ -155,10 +164,9 @@ func (v *verifier) file() error {
 
 // schema compares the store's tables with the tables of a new store.
 func (v *verifier) schema() error {
-	const do = "the file was changed by another program; " + doRecover
 	wrong, err := schemaDiffers(v.ctx, v.db.reader)
 	for _, w := range wrong {
-		v.report("schema", w.name, w.what, do)
+		v.report("schema", w.name, w.what, string(assay.HintForeign))
 	}
 	return err
 }

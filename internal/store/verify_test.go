@@ -58,7 +58,7 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRo
 	db := openReadOnly(t, path)
 	must(t, db.MarkDamaged(problems))
 	_, err := store.Open(t.Context(), path)
-	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay store recover") {
+	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(said(err), "hint: rescue["+path) {
 		t.Errorf("Open() = %v, want ErrDamaged with a hint", err)
 	}
 	n, reports := 0, 0

@@ -87,6 +87,12 @@ func newWhole(t testing.TB) string {
 	return path
 }
 
+// said returns the message of an error, with the code and the facts of its hint.
+func said(err error) string {
+	words := func(hint assay.Hint, facts ...any) string { return fmt.Sprint(hint, facts) }
+	return assay.Words(words).Of(err)
+}
+
 // verify returns the problems of a store, and the proof.
 func verify(t testing.TB, path string) ([]store.Problem, store.Proof) {
 	t.Helper()

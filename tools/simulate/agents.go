@@ -62,7 +62,7 @@ func (c *crew) killed(l *life) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.all {
-		if p.life == l && (p.ended.IsZero() || time.Since(p.ended) <= lull) {
+		if p.life == l && (p.ended.IsZero() || time.Since(p.ended) <= flushWait) {
 			p.cut = true
 		}
 	}

@@ -69,13 +69,14 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 	own := world.Of(e.World).OwnTools
 	if carries := world.For(lib.Catalog()); own != lib.Own() || own && carries != e.World {
 		message, hint := "the world "+e.World+" needs tasks with tools that somebody wrote",
-			"write library: tasks.yaml; `assay init` writes an example"
+			"write library: tasks.yaml"
+		more := assay.HintNewTasks
 		if lib.Own() {
 			message = fmt.Sprintf("the tasks of %s have tools of their own, which the world %s "+
 				"does not carry out", e.Library, e.World)
-			hint = "write world: " + carries
+			hint, more = "write world: "+carries, ""
 		}
-		return nil, e.FieldError("world", message, hint)
+		return nil, assay.WithHint(e.FieldError("world", message, hint), more)
 	}
 	if own {
 		types, variants, err := lib.Levels(ctx)

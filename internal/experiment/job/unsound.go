@@ -40,13 +40,13 @@ func (j *Job) Unsound(ctx context.Context) (validate.Unsound, error) {
 		func(id assay.TaskID) bool { return planned[id] })
 }
 
-// ValidateCommand returns the command that shows why tasks are unsound.
-func (j *Job) ValidateCommand() string {
+// LibraryPath returns the path of the library, relative to the working directory if it is below it.
+func (j *Job) LibraryPath() string {
 	path := j.Experiment.Library
 	if dir, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(dir, path); err == nil && !strings.HasPrefix(short, "..") {
 			path = short
 		}
 	}
-	return "assay library validate " + path
+	return path
 }

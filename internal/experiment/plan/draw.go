@@ -75,9 +75,8 @@ func (d *draw) count(e *Experiment, i int, want Count) (int, error) {
 	n, kind := len(d.tasks), fmt.Sprintf("type %s and difficulty %s", d.taskType, d.difficulty)
 	switch {
 	case n == 0:
-		return 0, e.FieldError(field("task_types"),
-			fmt.Sprintf("library %s has no tasks of %s", e.Library, kind),
-			"`assay library inspect` lists the types and difficulties it has")
+		return 0, assay.WithHint(e.FieldError(field("task_types"),
+			fmt.Sprintf("library %s has no tasks of %s", e.Library, kind), ""), assay.HintLevels)
 	case want == AllTasks:
 		return n, nil
 	case int(want) > n:

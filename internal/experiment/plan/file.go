@@ -1,13 +1,16 @@
 package plan
 
-import "github.com/assay-eval/assay/internal/task/yamldoc"
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
+)
 
 // An Error is a mistake in a file that the user wrote.
 type Error = yamldoc.Error
 
 var help = yamldoc.Help{
-	Missing: "`assay run` without a file runs the built-in quickstart",
-	Empty:   "`assay run --help` has an example",
+	Missing: assay.HintQuickstart,
+	Empty:   assay.HintExample,
 	Gone: map[string]string{
 		"hedge": "remove this line: no request gets a second one any more; limits: {request: 30s} in the " +
 			"experiment file ends one that hangs, and it is tried again",

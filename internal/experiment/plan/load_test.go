@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,9 +33,10 @@ func TestLoadErrors(t *testing.T) {
 		path := write(t, "e.yaml", text)
 		_, err := plan.Load(path)
 		if err == nil {
-			t.Errorf("Load() accepts\n%s", text)
+			t.Fatalf("Load() accepts\n%s", text)
 		}
-		fmt.Fprintf(&got, "%s=> %s\n\n", text, strings.ReplaceAll(fmt.Sprint(err), path, "e.yaml"))
+		said := assay.Words(nil).Of(err)
+		fmt.Fprintf(&got, "%s=> %s\n\n", text, strings.ReplaceAll(said, path, "e.yaml"))
 	}
 	golden.Assert(t, got.String(), name)
 }
@@ -197,7 +199,7 @@ func FuzzLoad(f *testing.F) {
 			func() error { _, err := plan.LoadPrices(path); return err },
 		} {
 			if err := yamldoctest.Check(t, read); err != nil {
-				if _, ok := err.(*plan.Error); !ok {
+				if _, ok := errors.AsType[*plan.Error](err); !ok {
 					t.Errorf("error is a %T: %v", err, err)
 				}
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,9 +24,10 @@ type Prices struct {
 func LoadPrices(path string) (*Prices, error) {
 	doc, err := readDocument(path)
 	if err != nil {
-		if e, ok := err.(*Error); ok && e.Line == 0 {
+		if e, ok := errors.AsType[*Error](err); ok && e.Line == 0 {
 			e.Hint = "a price list is a YAML file such as\n" +
 				"  gpt-5: {input: 1.25, cached: 0.125, output: 10}"
+			return nil, e
 		}
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -79,8 +80,9 @@ func (l Lane) Name() string { return l.Provider + "/" + l.KeyName + "/" + l.Depl
 func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers, error) {
 	doc, err := readDocument(path)
 	if err != nil {
-		if e, ok := err.(*Error); ok && e.Line == 0 {
+		if e, ok := errors.AsType[*Error](err); ok && e.Line == 0 {
 			e.Hint = "check providers: in the experiment file; its path is relative to that file"
+			return nil, e
 		}
 		return nil, err
 	}
@@ -92,8 +94,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		p.Prices = relative(doc.Dir, p.Prices)
 	}
 	if len(p.Providers) == 0 && len(p.Agents) == 0 {
-		return nil, doc.At("$.providers", "no providers are listed",
-			"`assay run --help` has an example")
+		return nil, assay.WithHint(doc.At("$.providers", "no providers are listed", ""), assay.HintExample)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Providers)) {
 		e := p.Providers[name]

@@ -46,9 +46,11 @@ func (r *Report) Damaged() bool {
 	return slices.ContainsFunc(r.Problems, func(p store.Problem) bool { return p.Damage })
 }
 
-// Run audits the store at a path. If the store is damaged, Run leaves a mark next to it. Progress
-// receives the number of checked rows and the number of all rows.
-func Run(ctx context.Context, path string, progress func(done, of int)) (r *Report, err error) {
+// Run audits the store at a path. If the store is damaged, Run leaves a mark next to it. Words are for
+// the advice, and progress receives the number of checked rows and the number of all rows.
+func Run(
+	ctx context.Context, path string, words assay.Words, progress func(done, of int),
+) (r *Report, err error) {
 	db, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func Run(ctx context.Context, path string, progress func(done, of int)) (r *Repo
 
 	const tries = 3 // a deletion during the audit makes it start again
 	for try := 1; ; try++ {
-		r, err = run(ctx, db, path, progress)
+		r, err = run(ctx, db, path, words, progress)
 		if !errors.Is(err, store.ErrChanged) || try == tries {
 			break
 		}
@@ -73,7 +75,7 @@ func Run(ctx context.Context, path string, progress func(done, of int)) (r *Repo
 }
 
 func run(
-	ctx context.Context, db *store.DB, path string, progress func(done, of int),
+	ctx context.Context, db *store.DB, path string, words assay.Words, progress func(done, of int),
 ) (r *Report, err error) {
 	r = &Report{Store: path, Problems: []store.Problem{}}
 	if r.Snapshot, err = db.Snapshot(ctx); err != nil {
@@ -89,7 +91,7 @@ func run(
 	if i.plans, err = db.Plans(ctx); err != nil {
 		i.plans = nil
 	}
-	found := func(p store.Problem) { r.Problems = append(r.Problems, p) }
+	found := func(p store.Problem) { r.Problems = append(r.Problems, p.Worded(words, path)) }
 	r.Proof, err = db.Verify(ctx, i.inspect, found, progress)
 	r.Rescored, r.Unjudged = i.judged, i.unjudged
 	return r, err
@@ -137,7 +139,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 	full := a.Level == assay.FullSuccess
 	known := slices.Contains(assay.ErrorCategories, a.ErrorCategory)
 	if full != (a.ErrorCategory == "") || !full && !known {
-		found("category", "\"assay store rescore\" judges it again",
+		found("category", string(assay.HintRescore),
 			"its level is %s and its error category %q", a.Level, a.ErrorCategory)
 	}
 	i.rescore(s, found)
@@ -146,8 +148,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 
 // checkCell checks that the run's experiment plans the levels of an attempt's cell.
 func (l *plannedLevels) checkCell(a *assay.Attempt, found finding) {
-	const do = "it does not come from that run; go back to a backup, " +
-		"or delete it with \"assay store delete\""
+	const do = string(assay.HintDelete)
 	for _, f := range []struct {
 		name, value string
 		known       []string

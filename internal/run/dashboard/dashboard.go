@@ -33,8 +33,9 @@ type Options struct {
 	Control bool
 	// Reveal shows the texts of private libraries.
 	Reveal bool
-	// Program is the version of this program.
+	// Program is the version of this program, and Words are those of its hints.
 	Program string
+	Words   assay.Words
 }
 
 // A Server serves the pages of an experiment.
@@ -106,7 +107,7 @@ func (s *Server) load(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.index.locked(func() { s.index.trouble = err.Error() })
+		s.index.locked(func() { s.index.trouble = s.options.Words.Of(err) })
 		if !sleep(ctx, 5*time.Second) {
 			return
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // policy allows a page only its own files.
@@ -47,8 +49,7 @@ func (s *Server) guard(addr string, next http.Handler) http.Handler {
 			return
 		}
 		if c, err := r.Cookie(cookie); err != nil || !s.opens(c.Value) {
-			refuse(w, http.StatusUnauthorized, "open the address that `assay view` printed; "+
-				"it has the token of this server")
+			s.refuseToken(w, "these pages need the token of their server")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -62,8 +63,7 @@ func (s *Server) opens(token string) bool {
 // signIn turns the token of an address into a cookie.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, cookie, token string) {
 	if !s.opens(token) {
-		refuse(w, http.StatusUnauthorized, "that is not the token of this server; "+
-			"open the address that `assay view` printed last")
+		s.refuseToken(w, "that is not the token of this server")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -75,6 +75,10 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, cookie, token st
 	to.RawQuery, to.Scheme, to.Host = v.Encode(), "", ""
 	to.Path = "/" + strings.TrimLeft(to.Path, "/\\") // never another host
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
+}
+
+func (s *Server) refuseToken(w http.ResponseWriter, why string) {
+	refuse(w, http.StatusUnauthorized, why+"; "+s.options.Words.Hint(assay.HintToken))
 }
 
 func refuse(w http.ResponseWriter, status int, why string) { http.Error(w, "assay: "+why, status) }

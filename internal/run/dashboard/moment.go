@@ -50,6 +50,7 @@ type moment struct {
 	// Unread counts the attempts of the store that cannot be read or proved, and UnreadRows the
 	// other rows.
 	Unread, UnreadRows int
+	Rescue             string // advice about these
 	// Trouble is why the moment may not be up to date, or "".
 	Trouble string
 }
@@ -98,7 +99,7 @@ func (s *Server) look(ctx context.Context) *moment {
 	m := &moment{At: time.Now(), Experiment: s.name, OneModel: len(models) == 1}
 	note := func(err error) {
 		if err != nil && m.Trouble == "" && ctx.Err() == nil {
-			m.Trouble = err.Error()
+			m.Trouble = s.options.Words.Of(err)
 		}
 	}
 	if s.index.isLoaded() {
@@ -131,6 +132,7 @@ func (s *Server) look(ctx context.Context) *moment {
 	}
 	s.index.describe(m)
 	m.Unread, m.UnreadRows = s.db.Skipped(), s.db.SkippedRows()
+	m.Rescue = s.options.Words.Hint(assay.HintLoss, assay.StorePath(s.store))
 	return m
 }
 

@@ -143,6 +143,7 @@ func (m *moment) Attention() (all []need) {
 	}
 	if m.Unread+m.UnreadRows > 0 {
 		add("", "store", 0, unreadText(m.Unread, m.UnreadRows))
+		all[len(all)-1].Advice = m.Rescue
 	}
 	links := map[string]string{
 		session.CauseParked:  filter{State: stateParked, Run: string(m.Last.ID)}.URL(),
@@ -185,8 +186,7 @@ func unreadText(attempts, rows int) string {
 	case rows > 0:
 		what += " and " + count(rows) + " other rows"
 	}
-	return what + " cannot be read or proved" + pending +
-		". `assay store verify` explains what is wrong; `assay store recover` copies what is intact"
+	return what + " cannot be read or proved" + pending
 }
 
 func firstLine(text string) string {

@@ -36,7 +36,7 @@ type limitField struct {
 	Now    int
 }
 
-var errNoControl = errors.New("this server only shows; start `assay view` with --control to act")
+var errNoControl = assay.WithHint(errors.New("this server only shows"), assay.HintControl)
 
 // parseOrder reads an order from a form.
 func parseOrder(v url.Values) (o session.Order, err error) {

@@ -95,7 +95,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, status int, err er
 	if r.Context().Err() != nil {
 		return
 	}
-	s.show(w, r, status, "error.html", s.frame("", "Not found", err.Error()))
+	s.show(w, r, status, "error.html", s.frame("", "Not found", s.options.Words.Of(err)))
 }
 
 // livePage shows a tab whose whole content is live.

@@ -292,17 +292,18 @@ func (s *Session) scripted(kind assay.FaultKind) bool {
 // that an endpoint does not accept a setting, unless the run began with that note.
 func (s *Session) noteDeviations(a *assay.Attempt) {
 	calls, others := a.Deviating()
+	show := s.options.Words.Hint(assay.HintShow, assay.StorePath(s.options.Store))
 	if calls[assay.CallsUnasked] > 0 && !s.knows(a.Model+": unasked") {
 		s.note(a.Model + " made calls that no reply of its model asked for; if it asks another " +
 			"model past the gateway, tokens and dollars are too low")
 	}
 	if calls[assay.CallsChanged] > 0 && !s.knows(a.Model+": changed") {
 		s.note("the framework of " + a.Model + " changed calls between the model's reply and the tool " +
-			"server; `assay show` has both")
+			"server; " + show)
 	}
 	if calls[assay.CallsLost]+calls[assay.CallsLate] > 0 && !s.knows(a.Model+": lost") {
 		s.note(a.Model + " did not carry out calls that its model asked for, or not in the order of " +
-			"the reply; `assay show` has them")
+			"the reply; " + show)
 	}
 	for _, d := range others {
 		setting, left := strings.CutPrefix(d, "no ")

@@ -59,9 +59,9 @@ func alarm(cause string, trials int, advice, format string, args ...any) termina
 }
 
 // withOrder returns an alarm with the order that helps.
-func withOrder(a terminal.Attention, do string, names ...string) terminal.Attention {
+func (s *Session) withOrder(a terminal.Attention, do string, names ...string) terminal.Attention {
 	a.Order = &terminal.Remedy{Do: do, Names: names}
-	a.Advice = a.Order.String()
+	a.Advice = s.options.Words.Hint(assay.HintOrder, strings.Join(append([]string{do}, names...), " "))
 	return a
 }
 
@@ -79,7 +79,7 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 		if m.Closed != "" {
 			advice := runAgain
 			if s.starters.givenUp(m.Model) != nil {
-				advice = correctAgent
+				advice = s.options.Words.Hint(assay.HintAgent)
 			}
 			all = append(all, alarm(CauseClosed, m.Unfinished(), advice,
 				"%s is closed: %s", m.Model, m.Closed))
@@ -103,7 +103,7 @@ func (s *Session) closedOrPaused(p *terminal.Progress) (all []terminal.Attention
 		}
 		standing += waits
 	}
-	return append(all, pausedLanes(paused, standing)...)
+	return append(all, s.pausedLanes(paused, standing)...)
 }
 
 // runAgain is the advice for a closed lane, because keys are read at the start of a run.
@@ -121,11 +121,11 @@ func (s *Session) workerAlarm(p *terminal.Progress) []terminal.Attention {
 	if s.coordinator == nil || s.coordinator.Slots() > 0 || p.Pending == 0 || p.Stopping {
 		return nil
 	}
-	return []terminal.Attention{alarm(CauseWorkers, p.Pending, "start assay worker as the run says",
-		"no worker takes attempts")}
+	return []terminal.Attention{alarm(CauseWorkers, p.Pending,
+		s.options.Words.Hint(assay.HintWorkers), "no worker takes attempts")}
 }
 
-func pausedLanes(names []string, trials int) (all []terminal.Attention) {
+func (s *Session) pausedLanes(names []string, trials int) (all []terminal.Attention) {
 	if len(names) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func pausedLanes(names []string, trials int) (all []terminal.Attention) {
 		text = fmt.Sprintf("%d lanes", len(names))
 	}
 	a := alarm(CausePaused, trials, "", "paused by the user: %s", text)
-	return []terminal.Attention{withOrder(a, "resume", names...)}
+	return []terminal.Attention{s.withOrder(a, "resume", names...)}
 }
 
 // budgetAlarm reports how many trials the budget of the run has no room for, if their mean cost
@@ -160,12 +160,12 @@ func (s *Session) parkedAlarms() (all []terminal.Attention) {
 	for _, p := range s.tally.Parked() {
 		do := "correct the script, then run again"
 		if p.Kind == assay.AgentEnded {
-			do = "`assay check` shows what the agent prints; correct it, then run again"
+			do = s.options.Words.Hint(assay.HintAgent)
 		}
 		a := alarm(CauseParked, p.Trials, do, "parked trials of %s after faults of kind %s: %.200s",
 			p.Model, p.Kind, withoutKind(p.Latest, p.Kind))
 		if p.Kind != assay.AgentEnded && !s.scripted(p.Kind) { // these would break again
-			a = withOrder(a, "requeue", p.Model)
+			a = s.withOrder(a, "requeue", p.Model)
 		}
 		all = append(all, a)
 	}

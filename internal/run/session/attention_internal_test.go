@@ -2,8 +2,10 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +34,9 @@ func troubled(t *testing.T, m, n assay.Provider, b plan.Budgets, r plan.StopRule
 	e := &plan.Experiment{Models: []string{"m", "n"}, Budget: b, Stop: r}
 	pools := &job.Pools{ByModel: make(map[string]*lane.Pool)}
 	s := newSession(&job.Job{Experiment: e},
-		Options{Store: filepath.Join(t.TempDir(), "s.db")}, pools)
+		Options{Store: filepath.Join(t.TempDir(), "s.db"), Words: func(h assay.Hint, facts ...any) string {
+			return fmt.Sprint(h, facts)
+		}}, pools)
 	for model, p := range map[string]assay.Provider{"m": m, "n": n} {
 		s.pools.ByModel[model] = lane.NewPool(model, []lane.Config{{
 			Name: "gw/K/" + model, Provider: p, Orders: model, Limits: lane.Limits{Concurrency: 2},
@@ -106,11 +110,11 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			},
 			[]terminal.Attention{
 				{
-					Cause: CauseParked, Trials: 2, Advice: "assay ctl requeue m",
+					Cause: CauseParked, Trials: 2, Advice: "order[requeue m]",
 					Text: "parked trials of m after faults of kind server: the words of server",
 				},
 				{
-					Cause: CauseParked, Trials: 1, Advice: "assay ctl requeue n",
+					Cause: CauseParked, Trials: 1, Advice: "order[requeue n]",
 					Text: "parked trials of n after faults of kind timeout: the words of timeout",
 				},
 			},
@@ -126,7 +130,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 			},
 			[]terminal.Attention{{
-				Cause: CausePaused, Trials: 100, Advice: "assay ctl resume gw/K/m",
+				Cause: CausePaused, Trials: 100, Advice: "order[resume gw/K/m]",
 				Text: "paused by the user: gw/K/m",
 			}},
 		},
@@ -142,7 +146,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				}
 			},
 			[]terminal.Attention{{
-				Cause: CausePaused, Trials: 100, Advice: "assay ctl resume gw/K1/m gw/K2/m",
+				Cause: CausePaused, Trials: 100, Advice: "order[resume gw/K1/m gw/K2/m]",
 				Text: "paused by the user: gw/K1/m, gw/K2/m",
 			}},
 		},
@@ -252,8 +256,8 @@ func TestAttentionNamesEachCause(t *testing.T) {
 				tc.trouble(t, s)
 				got := s.progress().Attention
 				for i, a := range got {
-					if a.Order != nil && a.Order.String() != a.Advice {
-						t.Errorf("order %v, but the words %q", *a.Order, a.Advice)
+					if o := a.Order; o != nil && a.Advice != fmt.Sprintf("order[%s %s]", o.Do, strings.Join(o.Names, " ")) {
+						t.Errorf("order %v, but the words %q", *o, a.Advice)
 					}
 					got[i].Order = nil
 				}

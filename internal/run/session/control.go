@@ -103,7 +103,7 @@ func (s *Session) handle(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&o); err != nil {
 		out.Error = err.Error()
 	} else if out, err = s.obey(r.Context(), o); err != nil {
-		out = Reply{Error: err.Error()}
+		out = Reply{Error: s.options.Words.Of(err)}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out) // the client may be gone
@@ -143,7 +143,7 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	}
 	text, err := do(ctx, o)
 	if err == nil {
-		s.note("by assay ctl: " + text)
+		s.note("by order: " + text)
 	}
 	return Reply{Text: text}, err
 }
@@ -156,27 +156,28 @@ func (s *Session) checkNames(o Order) error {
 		return nil
 	case "cancel", "requeue":
 		return checkNames(o.Names, "model or trial", s.Experiment.Models, s.hasTrial,
-			"a trial is named by the first 4 letters of its ID, or more, as `assay export` lists them")
+			assay.HintTrialIDs, s.options.Store)
 	}
 	lanes := s.lanes()
 	return checkNames(o.Names, "lane or model", slices.Concat(lanes, s.Experiment.Asked()),
 		func(o Order) bool {
 			return slices.ContainsFunc(lanes, func(l string) bool { return Matches(o, "", l) })
-		}, "`assay ctl status` lists them")
+		}, assay.HintLanes, s.options.Store)
 }
 
 // checkNames returns an error about the first name that is not known and that matches nothing.
 func checkNames(
-	names []string, what string, known []string, matches func(Order) bool, hint string,
+	names []string, what string, known []string, matches func(Order) bool, hint assay.Hint, path string,
 ) error {
 	for _, name := range names {
 		if slices.Contains(known, name) || matches(Order{Names: []string{name}}) {
 			continue
 		}
+		err := fmt.Errorf("no %s of this run is called %s", what, name)
 		if near := assay.NearestName(name, known); near != "" {
-			hint = "did you mean " + near + "?"
+			return fmt.Errorf("%w\nhint: did you mean %s?", err, near)
 		}
-		return fmt.Errorf("no %s of this run is called %s\nhint: %s", what, name, hint)
+		return assay.WithHint(err, hint, assay.StorePath(path))
 	}
 	return nil
 }

@@ -101,6 +101,3 @@ func (s *starters) neverStarted(model string) error {
 	}
 	return err
 }
-
-// correctAgent is the advice for an agent that a run has given up.
-const correctAgent = "`assay check` shows what it prints; correct it, and `assay run` tries it again"

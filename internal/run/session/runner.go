@@ -115,13 +115,13 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 // drain lets workers finish their assignments and go.
 func (s *Session) drain(_ context.Context, o Order) (string, error) {
 	if s.coordinator == nil {
-		return "", errors.New("this run has no workers\nhint: `assay run --serve` lets workers carry " +
-			"out its attempts")
+		return "", assay.WithHint(errors.New("this run has no workers"), assay.HintServe)
 	}
 	known := s.coordinator.Workers()
 	for _, name := range o.Names {
 		if !slices.ContainsFunc(known, func(w terminal.Worker) bool { return w.Name == name }) {
-			return "", fmt.Errorf("no worker is called %s\nhint: `assay ctl status` lists them", name)
+			return "", assay.WithHint(fmt.Errorf("no worker is called %s", name), assay.HintLanes,
+				assay.StorePath(s.options.Store))
 		}
 	}
 	for _, name := range o.Names {

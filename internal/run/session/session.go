@@ -46,6 +46,7 @@ type Options struct {
 	// Signals stop the run: the first one softly, the second one at once.
 	Signals <-chan os.Signal
 	Display Display
+	Words   assay.Words // of hints
 	Log     LogOptions
 	// Observers follow the run.
 	Observers []Observer
@@ -388,7 +389,7 @@ func (s *Session) work(
 
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run
-		s.note("assay ctl cannot reach this run: " + err.Error())
+		s.note("orders cannot reach this run: " + err.Error())
 	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
 	if n := s.unsaved.Load(); n > 0 {

@@ -195,11 +195,6 @@ type Remedy struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// String returns the command line of the remedy.
-func (r Remedy) String() string {
-	return strings.TrimSpace("assay ctl " + r.Do + " " + strings.Join(r.Names, " "))
-}
-
 // String returns the attention as a line.
 func (a Attention) String() string {
 	text := a.Text

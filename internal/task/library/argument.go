@@ -63,8 +63,8 @@ func (r *taskReader) fits(path string, e *callEntry) error {
 	}
 	text := strings.ReplaceAll(string(jsonOf(e.Arguments)), child.Scratch, mcp.Scratch)
 	if _, err := r.tools.kit.ReadArguments(e.Tool, text); err != nil {
-		return r.doc.At(path+".arguments", fmt.Sprintf("the arguments do not fit the tool %s: %v", e.Tool, err),
-			"`assay library call` tries a tool")
+		err = fmt.Errorf("the arguments do not fit the tool %s: %w", e.Tool, err)
+		return assay.WithHint(r.doc.At(path+".arguments", err.Error(), ""), assay.HintTryTool)
 	}
 	return nil
 }

@@ -112,8 +112,8 @@ type variantEntry struct {
 
 // tasksHelp is for files of tasks and of tools.
 var tasksHelp = yamldoc.Help{
-	Missing: "check the path; `assay init` writes an example",
-	Empty:   "`assay init` writes an example",
+	Missing: assay.HintCheckPath,
+	Empty:   assay.HintNewTasks,
 }
 
 // readTasks reads a file of tasks, or one that names an environment.

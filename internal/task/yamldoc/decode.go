@@ -20,7 +20,7 @@ import (
 func (d *Document) Decode(into any) error {
 	switch {
 	case d.root == nil || d.root.Tag == "!!null":
-		return &Error{File: d.Name, Message: "file is empty", Hint: d.Help.Empty}
+		return assay.WithHint(&Error{File: d.Name, Message: "file is empty"}, d.Help.Empty)
 	case d.root.Kind != yaml.MappingNode:
 		return d.At("$", "the file must be a mapping of fields, such as `name: my-experiment`", "")
 	}

@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/assay-eval/assay"
 )
 
 // A Document is a parsed YAML file with its source, which errors point into.
@@ -32,7 +34,7 @@ type Document struct {
 
 // Help holds the hints of errors that concern a whole file.
 type Help struct {
-	Missing, Empty string
+	Missing, Empty assay.Hint
 	// Gone has hints for fields that earlier versions had, by name.
 	Gone map[string]string
 }
@@ -51,10 +53,7 @@ func Read(path string, help Help) (*Document, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, &Error{
-			File: path, Message: "file not found",
-			Hint: help.Missing,
-		}
+		return nil, assay.WithHint(&Error{File: path, Message: "file not found"}, help.Missing)
 	case err != nil:
 		return nil, &Error{File: path, Message: cause(err)}
 	case info.IsDir():
