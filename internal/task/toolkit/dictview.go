@@ -322,3 +322,62 @@ func (d *dictView) Truth() starlark.Bool { return d.Len() > 0 }
 
 // Hash implements [starlark.Value].
 func (d *dictView) Hash() (uint32, error) { return d.base.Hash() }
+
+func (d *dictView) holds(kid *viewNode) bool {
+	now, _ := d.find(kid.name)
+	return now == kid.base
+}
+
+func (d *dictView) differ(diff *differ, at location) {
+	d.members(diff, at)
+	kids := slices.Clone(d.kids)
+	slices.SortFunc(kids, func(a, b view) int {
+		return compareNames(a.common().name, b.common().name)
+	})
+	for _, kid := range kids {
+		name, base := kid.common().name, kid.common().base
+		before, _, _ := d.dict().Get(name)
+		if before == base && d.holds(kid.common()) {
+			kid.differ(diff, at.below(string(name.(starlark.String))))
+		}
+	}
+}
+
+// members compares the members.
+func (d *dictView) members(diff *differ, at location) {
+	m := d.latest()
+	if m == nil {
+		return
+	}
+	names := m.set.Keys()
+	slices.SortFunc(names, compareNames)
+	for _, name := range names {
+		before, had, _ := d.dict().Get(name)
+		now, _ := d.find(name)
+		to := at.below(string(name.(starlark.String)))
+		switch {
+		case now != nil && had:
+			diff.replace(to, before, now)
+		case now != nil:
+			diff.add("add", to, now)
+		case had:
+			diff.add("remove", to, nil)
+		}
+	}
+}
+
+func (d *dictView) part(name string) (starlark.Value, bool) {
+	v, found, err := d.Get(starlark.String(name))
+	return v, found && err == nil
+}
+
+func (d *dictView) alter(name string, c Change) error {
+	value, err := decode(c.Value)
+	switch {
+	case err != nil:
+		return err
+	case c.Op == "remove":
+		return d.put(starlark.String(name), nil)
+	}
+	return d.SetKey(starlark.String(name), value)
+}

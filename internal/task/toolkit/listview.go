@@ -2,7 +2,9 @@ package toolkit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -217,3 +219,76 @@ func (i *iterator) Next(p *starlark.Value) bool {
 
 // Done implements [starlark.Iterator].
 func (i *iterator) Done() { i.iterating-- }
+
+func (l *listView) holds(kid *viewNode) bool { return slices.Contains(elements(l.list()), kid.base) }
+
+func (l *listView) differ(diff *differ, at location) {
+	l.elements(diff, at)
+	for i, now := range elements(l.list()) {
+		for _, kid := range l.kids {
+			if now == kid.common().base && !diff.replaced(at.below(i)) {
+				kid.differ(diff, at.below(i))
+			}
+		}
+	}
+}
+
+// elements compares the elements without their common beginning and end.
+func (l *listView) elements(diff *differ, at location) {
+	before, now := elements(l.base.(*starlark.List)), elements(l.list())
+	first, last := 0, 0
+	for first < min(len(before), len(now)) && before[first] == now[first] {
+		first++
+	}
+	for last < min(len(before), len(now))-first &&
+		before[len(before)-1-last] == now[len(now)-1-last] {
+		last++
+	}
+	before, now = before[:len(before)-last], now[:len(now)-last]
+	for i := first; i < max(len(before), len(now)); i++ {
+		switch {
+		case i >= len(before):
+			diff.add("add", at.below(i), now[i])
+		case i >= len(now):
+			diff.add("remove", at.below(len(now)), nil)
+		default:
+			diff.replace(at.below(i), before[i], now[i])
+		}
+	}
+}
+
+func (l *listView) part(name string) (starlark.Value, bool) {
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < l.Len() {
+		return l.Index(i), true
+	}
+	return nil, false
+}
+
+func (l *listView) alter(name string, c Change) error {
+	value, err := decode(c.Value)
+	if err != nil {
+		return err
+	}
+	i, err := strconv.Atoi(name)
+	if err == nil && (i < 0 || i > l.Len() || i == l.Len() && c.Op != "add") {
+		err = fmt.Errorf("there is nothing at %s", c.Path)
+	}
+	if err != nil {
+		return err
+	}
+	list, err := l.changing()
+	if err != nil {
+		return err
+	}
+	all := elements(list)
+	switch c.Op {
+	case "remove":
+		all = slices.Delete(all, i, i+1)
+	case "add":
+		all = slices.Insert(all, i, starlark.Value(fresh{value}))
+	default:
+		all[i] = fresh{value}
+	}
+	l.now = starlark.NewList(all)
+	return nil
+}

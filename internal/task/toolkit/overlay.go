@@ -35,10 +35,18 @@ func (o *overlay) view(base starlark.Value) (view, bool) {
 	return v, ok
 }
 
-// A view is a dict or list of the state.
+// A view is a value of the state that calls can change, such as a dict or a list.
 type view interface {
 	starlark.Value
 	common() *viewNode
+	// holds reports whether the value of a view below it is still a part.
+	holds(kid *viewNode) bool
+	// differ tells how the value differs from its base.
+	differ(d *differ, at location)
+	// part returns a part of the value by its name or index.
+	part(name string) (starlark.Value, bool)
+	// alter carries out a change of a part.
+	alter(name string, c Change) error
 	// settle replaces the values that the call put into the view by frozen copies, and returns
 	// their size as JSON. Then either keep or drop ends the call.
 	settle() (int, error)
@@ -107,24 +115,19 @@ func (l *layers[T]) drop() { l.now = nil }
 
 // show returns a value of the state as scripts see it.
 func (o *overlay) show(v starlark.Value, up view, name starlark.Value) starlark.Value {
-	switch base := v.(type) {
-	case fresh:
-		return base.Value
-	case *starlark.Dict, *starlark.List:
-		if w, ok := o.view(base); ok {
-			return w
-		}
-		n := viewNode{in: o, up: up, name: name, base: base}
-		var w view
-		if _, ok := base.(*starlark.Dict); ok {
-			w = &dictView{viewNode: n}
-		} else {
-			w = &listView{viewNode: n}
-		}
-		o.seen[base] = w
+	if made, ok := v.(fresh); ok {
+		return made.Value
+	}
+	newView := viewOf(v)
+	if newView == nil {
+		return v
+	}
+	if w, ok := o.view(v); ok {
 		return w
 	}
-	return v
+	w := newView(viewNode{in: o, up: up, name: name, base: v})
+	o.seen[v] = w
+	return w
 }
 
 // end ends a call. It keeps the call's changes unless they cannot be kept, or drops them. fits gets
@@ -158,15 +161,8 @@ func (o *overlay) end(keep bool, fits func(size int) error) (err error) {
 // isPart reports whether what a view shows is still a part of the state.
 func isPart(v view) bool {
 	for n := v.common(); n.up != nil; n = n.up.common() {
-		switch up := n.up.(type) {
-		case *dictView:
-			if now, _ := up.find(n.name); now != n.base {
-				return false
-			}
-		case *listView:
-			if !slices.Contains(elements(up.list()), n.base) {
-				return false
-			}
+		if !n.up.holds(n) {
+			return false
 		}
 	}
 	return true
@@ -260,10 +256,10 @@ func (f *flattener) copy(
 
 // settled returns a value of the state, which is a frozen one unless it changed, without views.
 func (f *flattener) settled(o *overlay, v starlark.Value, depth int) (starlark.Value, error) {
-	switch v := v.(type) {
-	case fresh:
-		return f.value(v, depth)
-	case *starlark.Dict, *starlark.List:
+	if made, ok := v.(fresh); ok {
+		return f.value(made, depth)
+	}
+	if viewOf(v) != nil {
 		if w, ok := o.kept[v]; ok {
 			return f.value(w, depth)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -41,7 +40,7 @@ func (s *Session) Changes() ([]Change, error) {
 	d := &differ{in: s.state, all: []Change{}}
 	v, ok := s.root().(view)
 	if ok {
-		d.walk(v, nil)
+		v.differ(d, nil)
 	}
 	for i := range d.all {
 		d.all[i].Path = d.all[i].at.pointer()
@@ -53,80 +52,6 @@ type differ struct {
 	in  *overlay
 	all []Change
 	err error
-}
-
-func (d *differ) walk(v view, at location) {
-	switch v := v.(type) {
-	case *dictView:
-		d.members(v, at)
-		kids := slices.Clone(v.kids)
-		slices.SortFunc(kids, func(a, b view) int {
-			return compareNames(a.common().name, b.common().name)
-		})
-		for _, kid := range kids {
-			name, base := kid.common().name, kid.common().base
-			before, _, _ := v.dict().Get(name)
-			if now, _ := v.find(name); before == base && now == base {
-				d.walk(kid, at.below(string(name.(starlark.String))))
-			}
-		}
-	case *listView:
-		d.elements(v, at)
-		for i, now := range elements(v.list()) {
-			for _, kid := range v.kids {
-				if now == kid.common().base && !d.replaced(at.below(i)) {
-					d.walk(kid, at.below(i))
-				}
-			}
-		}
-	}
-}
-
-// members compares the members of a dict.
-func (d *differ) members(v *dictView, at location) {
-	m := v.latest()
-	if m == nil {
-		return
-	}
-	names := m.set.Keys()
-	slices.SortFunc(names, compareNames)
-	for _, name := range names {
-		before, had, _ := v.dict().Get(name)
-		now, _ := v.find(name)
-		to := at.below(string(name.(starlark.String)))
-		switch {
-		case now != nil && had:
-			d.replace(to, before, now)
-		case now != nil:
-			d.add("add", to, now)
-		case had:
-			d.add("remove", to, nil)
-		}
-	}
-}
-
-// elements compares the elements of a list without their common beginning and end.
-func (d *differ) elements(v *listView, at location) {
-	before, now := elements(v.base.(*starlark.List)), elements(v.list())
-	first, last := 0, 0
-	for first < min(len(before), len(now)) && before[first] == now[first] {
-		first++
-	}
-	for last < min(len(before), len(now))-first &&
-		before[len(before)-1-last] == now[len(now)-1-last] {
-		last++
-	}
-	before, now = before[:len(before)-last], now[:len(now)-last]
-	for i := first; i < max(len(before), len(now)); i++ {
-		switch {
-		case i >= len(before):
-			d.add("add", at.below(i), now[i])
-		case i >= len(now):
-			d.add("remove", at.below(len(now)), nil)
-		default:
-			d.replace(at.below(i), before[i], now[i])
-		}
-	}
 }
 
 func elements(list *starlark.List) []starlark.Value { return slices.Collect(list.Elements()) }
@@ -193,68 +118,23 @@ func (s *Session) apply(c Change) error {
 	v := s.root()
 	for i, name := range names {
 		name = plain.Replace(name)
-		if i == len(names)-1 {
-			return alter(v, name, c)
+		in, ok := v.(view)
+		if ok && i == len(names)-1 {
+			return in.alter(name, c)
 		}
-		var ok bool
-		if v, ok = member(v, name); !ok {
+		if v, ok = partOf(v, name); !ok {
 			return missing
 		}
 	}
 	return missing
 }
 
-// member returns a member of a view of a dict, or an element of a view of a list.
-func member(v starlark.Value, name string) (starlark.Value, bool) {
-	switch v := v.(type) {
-	case *dictView:
-		v2, found, err := v.Get(starlark.String(name))
-		return v2, found && err == nil
-	case *listView:
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < v.Len() {
-			return v.Index(i), true
-		}
+// partOf returns a part of a value by its name or index.
+func partOf(v starlark.Value, name string) (starlark.Value, bool) {
+	if v, ok := v.(view); ok {
+		return v.part(name)
 	}
 	return nil, false
-}
-
-// alter carries out a change of a member or an element.
-func alter(in starlark.Value, name string, c Change) error {
-	value, err := decode(c.Value)
-	if err != nil {
-		return err
-	}
-	switch in := in.(type) {
-	case *dictView:
-		if c.Op == "remove" {
-			return in.put(starlark.String(name), nil)
-		}
-		return in.SetKey(starlark.String(name), value)
-	case *listView:
-		i, err := strconv.Atoi(name)
-		if err == nil && (i < 0 || i > in.Len() || i == in.Len() && c.Op != "add") {
-			err = fmt.Errorf("there is nothing at %s", c.Path)
-		}
-		if err != nil {
-			return err
-		}
-		list, err := in.changing()
-		if err != nil {
-			return err
-		}
-		all := elements(list)
-		switch c.Op {
-		case "remove":
-			all = slices.Delete(all, i, i+1)
-		case "add":
-			all = slices.Insert(all, i, starlark.Value(fresh{value}))
-		default:
-			all[i] = fresh{value}
-		}
-		in.now = starlark.NewList(all)
-		return nil
-	}
-	return fmt.Errorf("there is nothing at %s", c.Path)
 }
 
 // A Difference is a value that differs between two states. A value that one of them lacks is nil.
@@ -305,7 +185,7 @@ func (s *Session) at(p location) (json.RawMessage, error) {
 	v := s.root()
 	for _, name := range p {
 		var ok bool
-		if v, ok = member(v, fmt.Sprint(name)); !ok {
+		if v, ok = partOf(v, fmt.Sprint(name)); !ok {
 			return nil, nil
 		}
 	}

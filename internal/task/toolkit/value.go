@@ -83,6 +83,18 @@ func dict(v map[string]any, depth int) (starlark.Value, error) {
 	return d, nil
 }
 
+// viewOf returns the constructor of the views of values like v, or nil if calls cannot change one. All
+// types of the values of states are in this file: those that decode makes and encode takes.
+func viewOf(v starlark.Value) func(viewNode) view {
+	switch v.(type) {
+	case *starlark.Dict:
+		return func(n viewNode) view { return &dictView{viewNode: n} }
+	case *starlark.List:
+		return func(n viewNode) view { return &listView{viewNode: n} }
+	}
+	return nil
+}
+
 // number returns a whole number as an int, however it is written, if it is exact.
 func number(n json.Number) (starlark.Value, error) {
 	const most = 400 // digits; float64 ends before
