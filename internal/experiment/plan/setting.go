@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
@@ -181,29 +180,4 @@ func (e *Experiment) checkFailures() error {
 		}
 	}
 	return e.checkKinds()
-}
-
-// Setting returns everything besides cell and task that decides the outcome of a
-// model's trial.
-func (e *Experiment) Setting(model string) assay.Setting {
-	set := assay.Setting{
-		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
-		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
-		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst, UserModel: e.User,
-	}
-	if a, ok := e.Agents[e.Base(model)]; ok {
-		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()
-	}
-	if e.SeveralCalls == assay.RefuseSeveral {
-		set.SeveralCalls = assay.RefuseSeveral
-	}
-	rules := episode.DefaultLoops(e.World)
-	usual := rules.String()
-	for kind, r := range e.Loops {
-		rules[kind] = r.rule()
-	}
-	if s := rules.String(); s != usual {
-		set.Loops = s
-	}
-	return set
 }
