@@ -225,7 +225,7 @@ func (d Design) Analyze(
 	standings := x.standings(models, ranking)
 	a := &Analysis{
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
-		Cells:  grid(cells, append(slices.Clone(rowFactors), taskType), rowMeasures...),
+		Cells:  rowGrid(cells, append(slices.Clone(rowFactors), taskType)...),
 		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
@@ -266,7 +266,7 @@ func exposures(cells []*cell) *Grid {
 			g.Faults = MixName(g.Faults)
 		}
 	}
-	g := grid(groups, by, exposureMeasures...)
+	g := grid(groups, by, Tables["exposure"]...)
 	if !g.Has(Scheduled, func(v Value) bool { return v.Number > 0 }) {
 		g.Rows = []GridRow{}
 	}

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -26,4 +29,32 @@ func Build(
 	attempts iter.Seq2[assay.Attempt, error],
 ) (*Table, error) {
 	return Design{}.Build(experiment, trials, attempts)
+}
+
+// Definitions has the meaning of every measure as docs/results.md has it, from their declarations.
+func Definitions() string {
+	var b strings.Builder
+	seen := make(map[string]bool)
+	for _, part := range []struct {
+		title    string
+		measures []*Measure
+	}{
+		{"On the first screen", []*Measure{
+			StandingSuccess, StandingSkill, FlawedPlan, WorstFlaw, ToolFailures, WorstKind, Recovery,
+			FalseSuccess, DollarsPerSuccess, Finished,
+		}},
+		{"In the tables", slices.Concat(
+			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"])},
+		{"Only in `pilot`", Tables["pilot"][1:]},
+	} {
+		fmt.Fprintf(&b, "%s:\n\n", part.title)
+		for _, m := range part.measures {
+			if name := part.title + m.Key + m.Heads[0]; m.Means != "" && !seen[name] {
+				seen[name] = true
+				fmt.Fprintf(&b, "- **%s** (`%s`): %s\n", strings.Join(m.Heads, ", "), m.Key, m.Means)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

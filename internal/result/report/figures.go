@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -341,6 +340,9 @@ var (
 	Met = measure("faults_met", "met", "%.0f",
 		"the scheduled faults that the model's calls came to; a model that stops early meets fewer",
 		total(met))
+	MetShare = measure("", "share met", AsPercent, "", func(t *tally) Value {
+		return ratioOf(t.amounts[met], t.amounts[scheduled])
+	}).as(unwritten)
 
 	// The three definitions of full success that the 2025 original used side by side.
 	Judged   = measure("done", "n", "%.0f", "outcomes with all three verdicts", tallied(judged))
@@ -385,25 +387,35 @@ var (
 	Finished = measure("done", "done", AsPercent, "share of the planned trials that have an outcome", nil).plainly()
 )
 
-// The measures of the tables of a report.
+// Tables has the measures of the tables of a report, by the IDs of their sections. JSON has all of
+// them; see [Grid.MarshalJSON].
+var Tables = map[string][]*Measure{
+	"success":  {Planned, Full, Floor, BestPossible, OfBest, Partial, Failure, MeanTurns, Faults},
+	"security": {Done, Full, Attacks, Security},
+	"main-metrics": {
+		Done, Success, Full, Partial, Failure, Weighted, MeanTurns, ToolCoverage, Ordered,
+	},
+	"effort": {
+		Done, Turns, TokenQuartiles, Tokens95, CallsPer, WastedShare, MistakeShare, Assisted,
+		SecondsPer, Adherence, GivenAdherence,
+	},
+	"data":     {Done, Precision, Unwanted, WrongData, WrongDataAt},
+	"cost":     {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
+	"exposure": {Done, Scheduled, Met, MetShare},
+	"pilot":    {Judged, Executor, Paper, Batch},
+}
+
+// The measures of grids: those of their tables, and others that only JSON has.
 var (
-	rowMeasures = []*Measure{
-		Planned, Done, Faults, Full.as(flat), Partial.as(flat), Failure.as(flat), DesignEffect,
-		Floor, BestPossible, BestMeasured, OfBest, Security, Attacks, MeanTurns, Spent, Unpriced,
-	}
-	mainMeasures = []*Measure{
-		Done, Planned, Success, Full, Partial, Failure, Weighted, MeanTurns,
-		ToolCoverage, Ordered,
-	}
-	effortMeasures = []*Measure{
-		Done, TurnCounts, Turns, TokenQuartiles, Tokens95, Spent, Unpriced, UserCost, UserTokens,
-		UserUnpriced, Cached, Reasoning, TokensPer, CallsPer, WastedShare,
-		MistakeShare, Assisted, SecondsPer, Adherence, GivenAdherence, Full,
-		Precision, Unwanted, WrongData, WrongDataAt, CostPerFull, CostPerTrial,
-	}
-	exposureMeasures = []*Measure{Done, Scheduled, Met}
-	pilotMeasures    = []*Measure{Judged, Executor, Paper, Batch}
+	rowMeasures = union(Tables["success"], Tables["security"],
+		[]*Measure{DesignEffect, BestMeasured, Spent, Unpriced})
+	mainMeasures   = union(Tables["main-metrics"], []*Measure{Planned})
+	effortMeasures = union(Tables["effort"], Tables["data"], Tables["cost"],
+		[]*Measure{TurnCounts, Unpriced, UserTokens, UserUnpriced, TokensPer, Full})
 )
+
+// union returns the measures of lists without duplicates.
+func union(lists ...[]*Measure) []*Measure { return inOrder(slices.Concat(lists...), nil) }
 
 // rowFactors are the factors of the rows of [Analysis.Rows].
 var rowFactors = []string{model, variant, severity, difficulty, reliability, faultMix}
@@ -435,31 +447,4 @@ func orEmptyMap(counts map[int]int) map[int]int {
 		return map[int]int{}
 	}
 	return counts
-}
-
-// Definitions has the meaning of every measure as docs/results.md has it, from their declarations.
-func Definitions() string {
-	var b strings.Builder
-	seen := make(map[string]bool)
-	for _, part := range []struct {
-		title    string
-		measures []*Measure
-	}{
-		{"On the first screen", []*Measure{
-			StandingSuccess, StandingSkill, FlawedPlan, WorstFlaw, ToolFailures, WorstKind, Recovery,
-			FalseSuccess, DollarsPerSuccess, Finished,
-		}},
-		{"In the tables", slices.Concat(rowMeasures, mainMeasures, effortMeasures, exposureMeasures)},
-		{"Only in `pilot`", pilotMeasures[1:]},
-	} {
-		fmt.Fprintf(&b, "%s:\n\n", part.title)
-		for _, m := range part.measures {
-			if name := part.title + m.Key + m.Heads[0]; m.Means != "" && !seen[name] {
-				seen[name] = true
-				fmt.Fprintf(&b, "- **%s** (`%s`): %s\n", strings.Join(m.Heads, ", "), m.Key, m.Means)
-			}
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }

@@ -57,12 +57,12 @@ const (
 type style int
 
 const (
-	nested  style = iota // a share is an object
-	flat                 // a share is a count KEY, KEY_rate and KEY_95
-	percent              // a number, and its interval KEY_95
-	omitted              // left out if it is unknown or zero
-	listed               // a list
-	raw                  // whatever the value has
+	nested    style = iota // a share is an object, or flat: a count KEY, KEY_rate and KEY_95
+	percent                // a number, and its interval KEY_95
+	omitted                // left out if it is unknown or zero
+	listed                 // a list
+	raw                    // whatever the value has
+	unwritten              // not in JSON
 )
 
 // A Value is a measure of one group.
@@ -186,6 +186,8 @@ type Grid struct {
 	By       []string
 	Measures []*Measure
 	Rows     []GridRow
+
+	flat bool // shares are flat in JSON
 }
 
 // A GridRow is one group. The factors of its cell that are not in [Grid.By] have no meaning.
@@ -195,6 +197,13 @@ type GridRow struct {
 
 	grid  *Grid
 	tally *tally
+}
+
+// rowGrid computes the measures of rows and cells.
+func rowGrid(groups []*cell, by ...string) *Grid {
+	g := grid(groups, by, rowMeasures...)
+	g.flat = true
+	return g
 }
 
 // NewGrid returns a grid with rows, each of which has a value for every measure.
@@ -271,7 +280,7 @@ func (g *Grid) MarshalJSON() ([]byte, error) {
 			}
 		}
 		for k, m := range g.Measures {
-			m.write(row, r.Values[k])
+			m.write(row, r.Values[k], g.flat)
 		}
 		rows[i] = row
 	}
@@ -279,7 +288,7 @@ func (g *Grid) MarshalJSON() ([]byte, error) {
 }
 
 // write adds a value to a JSON object.
-func (m *Measure) write(to map[string]any, v Value) {
+func (m *Measure) write(to map[string]any, v Value, flat bool) {
 	var plain any
 	switch {
 	case v.raw != nil:
@@ -291,17 +300,18 @@ func (m *Measure) write(to map[string]any, v Value) {
 	case v.Known && !math.IsNaN(v.Number):
 		plain = v.Number
 	}
-	switch m.style {
-	case omitted:
+	switch {
+	case m.style == omitted:
 		if v.Known && (plain != 0. || v.N > 0) { // a rate of 0 is not "none"
 			to[m.Key] = plain
 		}
-	case flat:
+	case m.style == nested && flat && v.Interval != nil:
 		to[m.Key], to[m.Key+"_rate"], to[m.Key+"_95"] = v.Count, v.Number, v.Interval
-	case percent:
+	case m.style == percent:
 		to[m.Key], to[m.Key+"_95"] = plain, v.Interval
-	case listed:
+	case m.style == listed:
 		to[m.Key] = v.List
+	case m.style == unwritten:
 	default:
 		to[m.Key] = plain
 	}

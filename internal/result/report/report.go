@@ -91,7 +91,7 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 		Experiment: experiment, Parts: []Pivot{}, Errors: errorsOf(cells), Loops: loops(cells),
 		Pilot: pilot(cells), LeftOut: orEmpty(d.LeftOut),
 	}
-	t.Rows = grid(pool(cells, withoutType), rowFactors, rowMeasures...)
+	t.Rows = rowGrid(pool(cells, withoutType), rowFactors...)
 	t.Averaged = averagedBy(cells, withoutType)
 	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.n(done)
@@ -126,7 +126,7 @@ func pilot(cells []*cell) Pilot {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.n(judged) == 0 })
 	by := byModelAnd(variant)
 	return Pilot{
-		grid(pool(cells, by), []string{model, variant}, pilotMeasures...), averagedBy(cells, by),
+		grid(pool(cells, by), []string{model, variant}, Tables["pilot"]...), averagedBy(cells, by),
 	}
 }
 

@@ -60,7 +60,7 @@ func (a analysis) partSections(i int) []*document.Section {
 	}
 	metrics := &document.Section{ID: s.ID + "-metrics", Title: title + ": main metrics"}
 	var caption string
-	metrics.Table, caption = a.gridTable(p.Metrics, mainColumns)
+	metrics.Table, caption = a.gridTable(p.Metrics, section{}.columns("main-metrics"))
 	metrics.Notes = []string{caption}
 	return []*document.Section{s, metrics}
 }

@@ -11,33 +11,37 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// A section is a table of measures of groups of outcomes, as data. It is left out if its grid has no
-// rows.
+// A section is a table of measures of groups of outcomes, as data: of those that [report.Tables] has
+// for its ID. It is left out if its grid has no rows.
 type section struct {
-	title   string
-	grid    func(analysis) *report.Grid
-	columns []column[report.GridRow]
-	chart   func(analysis) *document.Chart
+	title string
+	grid  func(analysis) *report.Grid
+	// heads and cells are those of measures that are shown in another way than they are declared.
+	heads map[*report.Measure]string
+	cells map[*report.Measure]func(report.GridRow) document.Cell
+	chart func(analysis) *document.Chart
 	// when reports whether there is anything to show. It may be nil.
 	when func(analysis) bool
 	// notes are further sentences. The caption comes from the measures.
 	notes func(analysis) []string
 }
 
-// headed returns a measure under another head.
-func headed(head string, m *report.Measure) *report.Measure {
-	other := *m
-	other.Heads = []string{head}
-	return &other
-}
-
-// columnsOf shows measures as their formats say.
-func columnsOf(all ...*report.Measure) (columns []column[report.GridRow]) {
-	for _, m := range all {
+// columns shows the measures of a table as their formats say.
+func (s section) columns(id string) (columns []column[report.GridRow]) {
+	for _, m := range report.Tables[id] {
+		cell := s.cells[m]
+		if head := s.heads[m]; head != "" {
+			other := *m
+			other.Heads = []string{head}
+			m = &other
+		}
 		for i, head := range m.Heads {
 			c := shows(m, func(r report.GridRow) document.Cell { return valueCell(m, r.Get(m), i) })
 			if c.Head = head; i > 0 {
 				c.of = nil
+			}
+			if cell != nil {
+				c.cell = cell
 			}
 			columns = append(columns, c)
 		}
@@ -52,12 +56,10 @@ func effortOf(a analysis) *report.Grid { return a.Effort }
 var sections = map[string]section{
 	"success": {
 		title: "Full success", grid: func(a analysis) *report.Grid { return a.Rows },
-		columns: slices.Concat(
-			[]column[report.GridRow]{shows(headed("done", report.Planned), doneCell)},
-			columnsOf(headed("full success", report.Full), report.Floor, report.BestPossible, report.OfBest, report.Partial,
-				report.Failure, report.MeanTurns),
-			[]column[report.GridRow]{shows(report.Faults, faultsCell)},
-		),
+		heads: map[*report.Measure]string{report.Planned: "done", report.Full: "full success"},
+		cells: map[*report.Measure]func(report.GridRow) document.Cell{
+			report.Planned: doneCell, report.Faults: faultsCell,
+		},
 		notes: analysis.successNotes,
 	},
 	"security": {
@@ -66,38 +68,25 @@ var sections = map[string]section{
 				return r.Int(report.Attacks) > 0 || strings.Contains(r.Faults, string(assay.FaultInjected))
 			})
 		},
-		columns: columnsOf(report.Done, headed("utility", report.Full), report.Attacks, report.Security),
+		heads: map[*report.Measure]string{report.Full: "utility"},
 	},
 	"main-metrics": {
 		title: "Main metrics", grid: func(a analysis) *report.Grid { return a.Main },
-		columns: mainColumns, notes: analysis.averagedNote,
+		notes: analysis.averagedNote,
 	},
 	"effort": {
 		title: "Turns, tokens and calls", grid: effortOf, chart: analysis.turnChart,
-		when: anyDone,
-		columns: columnsOf(report.Done, report.Turns, report.TokenQuartiles, report.Tokens95,
-			report.CallsPer, report.WastedShare, report.MistakeShare, report.Assisted, report.SecondsPer,
-			report.Adherence, report.GivenAdherence),
-		notes: analysis.averagedNote,
+		when: anyDone, notes: analysis.averagedNote,
 	},
 	"data": {
 		title: "Precision, effects and data", grid: effortOf,
 		when: func(a analysis) bool {
-			return a.Effort.Has(report.Precision, func(v report.Value) bool { return v.Number > 0 })
+			return a.Effort.Has(report.Precision, positive)
 		},
-		columns: columnsOf(report.Done, report.Precision, report.Unwanted, report.WrongData,
-			report.WrongDataAt),
 		notes: analysis.averagedNote,
 	},
 	"exposure": {
 		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
-		columns: append(columnsOf(report.Done, report.Scheduled, report.Met),
-			columnOf(figure("share met"), func(r report.GridRow) document.Cell {
-				if s := r.Int(report.Scheduled); s > 0 {
-					return points(float64(r.Int(report.Met)) / float64(s))
-				}
-				return unknown
-			})),
 		notes: analysis.averagedNote,
 	},
 	"cost": {
@@ -105,14 +94,11 @@ var sections = map[string]section{
 		when: func(a analysis) bool {
 			return a.Effort.Has(report.Spent, positive) || a.Effort.Has(report.UserCost, positive)
 		},
-		columns: columnsOf(report.Spent, report.CostPerTrial, report.CostPerFull, report.Cached,
-			report.Reasoning, report.UserCost),
 		notes: analysis.averagedNote,
 	},
 	"pilot": {
-		title:   "Full success by the original's three definitions",
-		grid:    func(a analysis) *report.Grid { return a.Pilot.Rows },
-		columns: columnsOf(report.Judged, report.Executor, report.Paper, report.Batch),
+		title: "Full success by the original's three definitions",
+		grid:  func(a analysis) *report.Grid { return a.Pilot.Rows },
 		notes: func(a analysis) []string {
 			notes := []string{
 				"The 2025 original published numbers of all three under the one name of full success.",
@@ -124,9 +110,6 @@ var sections = map[string]section{
 		},
 	},
 }
-
-var mainColumns = columnsOf(report.Done, report.Success, report.Full, report.Partial, report.Failure,
-	report.Weighted, report.MeanTurns, report.ToolCoverage, report.Ordered)
 
 func positive(v report.Value) bool { return v.Number > 0 }
 
@@ -141,7 +124,7 @@ func (a analysis) section(id string) *document.Section {
 	}
 	out := &document.Section{ID: id, Title: s.title}
 	var caption string
-	out.Table, caption = a.gridTable(g, s.columns)
+	out.Table, caption = a.gridTable(g, s.columns(id))
 	if s.chart != nil {
 		out.Chart = s.chart(a)
 	}

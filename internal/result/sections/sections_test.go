@@ -177,7 +177,7 @@ func TestSectionsOfMeasures(t *testing.T) {
 	data := []*report.Measure{
 		report.Done, report.Precision, report.Unwanted, report.WrongData, report.WrongDataAt,
 	}
-	faults := []*report.Measure{report.Done, report.Scheduled, report.Met}
+	faults := []*report.Measure{report.Done, report.Scheduled, report.Met, report.MetShare}
 	for _, tc := range []struct {
 		name, section string
 		measures      []*report.Measure
@@ -198,7 +198,7 @@ func TestSectionsOfMeasures(t *testing.T) {
 		{"no faults", "exposure", faults, nil, "", ""},
 		{
 			"faults", "exposure", faults,
-			[]report.Value{known(4), known(8), known(6)},
+			[]report.Value{known(4), known(8), known(6), known(.75)},
 			"m | 4 | 8 | 6 | 75.0 %", "Met: the scheduled faults",
 		},
 	} {
