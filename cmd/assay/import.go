@@ -79,18 +79,11 @@ func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 	}
 	// Closing the file ends a read that waits for another program, for example at a pipe.
 	stop := context.AfterFunc(ctx, func() { _ = f.Close() })
-	d, err := legacy.Read(f)
+	d, err := legacy.Read(path, f)
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
-	var place *legacy.SyntaxError
-	switch err = errors.Join(err, f.Close()); {
-	case errors.As(err, &place):
-		return nil, fmt.Errorf("%s:%w", path, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return d, nil
+	return d, errors.Join(err, f.Close())
 }
 
 func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (err error) {

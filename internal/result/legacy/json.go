@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
-	"unicode"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // short shortens text from a file to fit into a message.
@@ -26,9 +26,9 @@ func short(s string) string {
 // pythonWord matches a text of JSON, or a number that only Python writes.
 var pythonWord = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
 
-// checked returns a file that is one JSON value in UTF-8. Numbers that only Python writes become
+// checked returns a named file that is one JSON value in UTF-8. Numbers that only Python writes become
 // texts.
-func checked(data []byte) ([]byte, error) {
+func checked(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	data = pythonWord.ReplaceAllFunc(data, func(word []byte) []byte {
 		if word[0] == '"' {
@@ -38,7 +38,7 @@ func checked(data []byte) ([]byte, error) {
 	})
 	for at, r := range string(data) {
 		if r == utf8.RuneError && !bytes.HasPrefix(data[at:], []byte("\uFFFD")) {
-			return nil, syntaxError(data, at,
+			return nil, syntaxError(name, data, at,
 				fmt.Sprintf("the text is not UTF-8: it has the byte %#x", data[at]))
 		}
 	}
@@ -48,12 +48,12 @@ func checked(data []byte) ([]byte, error) {
 	case err == io.EOF:
 		return nil, errors.New("the file is empty")
 	case errors.As(err, &syntax):
-		return nil, syntaxError(data, int(syntax.Offset)-1, syntax.Error())
+		return nil, syntaxError(name, data, int(syntax.Offset)-1, syntax.Error())
 	case err != nil:
-		return nil, syntaxError(data, len(data), "")
+		return nil, syntaxError(name, data, len(data), "")
 	}
 	if rest := bytes.TrimSpace(data[d.InputOffset():]); len(rest) > 0 {
-		return nil, syntaxError(data, bytes.LastIndex(data, rest),
+		return nil, syntaxError(name, data, bytes.LastIndex(data, rest),
 			"unexpected text after the end of the value")
 	}
 	return data, nil
@@ -95,64 +95,24 @@ func eachMember(object json.RawMessage, path string, f func(string, json.RawMess
 // of a file. Valid JSON has no such lines.
 var conflictMarkers = []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}
 
-// A SyntaxError is a position, from 1, at which a file is not valid JSON, with
-// an excerpt.
-type SyntaxError struct {
-	Line, Column int // in characters
-	Text         string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text)
-}
-
 // syntaxError returns an error at a byte.
-func syntaxError(data []byte, at int, message string) error {
-	before := data[:at]
-	lineStart := bytes.LastIndexByte(before, '\n') + 1
-	line, _, _ := bytes.Cut(data[lineStart:], []byte("\n"))
+func syntaxError(name string, data []byte, at int, message string) error {
+	line, _, _ := bytes.Cut(data[bytes.LastIndexByte(data[:at], '\n')+1:], []byte("\n"))
 	hint := ""
 	switch {
 	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
 		message = "the file is a Git LFS pointer, not the file itself"
-		hint = "\nhint: fetch the content with `git lfs pull`"
+		hint = "fetch the content with `git lfs pull`"
 	case beginsConflict(line):
 		message = "unresolved merge conflict: this line is a conflict marker"
-		hint = "\nhint: keep one of the versions between the markers, " +
+		hint = "keep one of the versions between the markers, " +
 			"or restore the file from before the merge"
 	case at == len(data):
 		message = "the file is truncated: it ends in the middle of a value"
 	}
-	shown, caret := excerpt(data[lineStart:at], data[at:lineStart+len(line)])
-	return &SyntaxError{
-		Line:   bytes.Count(before, []byte("\n")) + 1,
-		Column: utf8.RuneCount(data[lineStart:at]) + 1,
-		Text:   fmt.Sprintf("%s\n  %s\n  %s^%s", message, shown, strings.Repeat(" ", caret), hint),
-	}
+	return yamldoc.Plain(name, data).AtByte(at, message, hint)
 }
 
 func beginsConflict(line []byte) bool {
-	for _, m := range conflictMarkers {
-		if bytes.HasPrefix(line, []byte(m)) {
-			return true
-		}
-	}
-	return false
-}
-
-// excerpt returns the part of a line around a byte, and the number of
-// characters in it before that byte.
-func excerpt(before, after []byte) (shown string, caret int) {
-	before = before[max(0, len(before)-60):]
-	after = after[:min(30, len(after))]
-	plain := func(b []byte) string {
-		return strings.Map(func(r rune) rune {
-			if !unicode.IsPrint(r) {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(string(b), ""))
-	}
-	head := plain(before)
-	return strings.TrimRight(head+plain(after), " "), utf8.RuneCountInString(head)
+	return slices.ContainsFunc(conflictMarkers, func(m string) bool { return bytes.HasPrefix(line, []byte(m)) })
 }

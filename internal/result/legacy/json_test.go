@@ -55,7 +55,7 @@ func TestReadRefusesBrokenFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, err := legacy.Read(strings.NewReader(tt.text))
+			db, err := legacy.Read("db.json", strings.NewReader(tt.text))
 			if err == nil {
 				t.Fatalf("Read() returned no error, but %+v", db)
 			}
@@ -73,9 +73,9 @@ func TestReadRefusesBrokenFiles(t *testing.T) {
 
 func TestErrorShowsExcerpt(t *testing.T) {
 	t.Parallel()
-	_, err := legacy.Read(strings.NewReader("{\n  \"version\": ?}"))
-	want := "2:14: invalid character '?' looking for beginning of value\n" +
-		"    \"version\": ?}\n               ^"
+	_, err := legacy.Read("db.json", strings.NewReader("{\n  \"version\": ?}"))
+	want := "db.json:2:14: invalid character '?' looking for beginning of value\n" +
+		"  2 |   \"version\": ?}\n    |              ^"
 	if err == nil || err.Error() != want {
 		t.Errorf("error\n%v\nwant\n%s", err, want)
 	}

@@ -14,9 +14,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // Version is the only version of the format that is supported.
@@ -100,9 +103,17 @@ func (a *Aggregate) Counts() (Counts, bool) {
 const maxBytes = 32 << 20
 
 // Read reads a master_database.json. It accepts only valid JSON, except for
-// Python's NaN and Infinity, and only Version. Its errors have the line, the
-// column and an excerpt if the file is not JSON.
-func Read(r io.Reader) (*Database, error) {
+// Python's NaN and Infinity, and only Version. Its errors begin with the name of the file; they have
+// the line, the column and an excerpt if the file is not JSON.
+func Read(name string, r io.Reader) (*Database, error) {
+	db, err := read(name, r)
+	if err != nil && !errors.As(err, new(*yamldoc.Error)) {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return db, err
+}
+
+func read(name string, r io.Reader) (*Database, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		return nil, err
@@ -112,7 +123,7 @@ func Read(r io.Reader) (*Database, error) {
 			"a master_database.json can have", maxBytes>>20)
 	}
 	sum := sha256.Sum256(data)
-	if data, err = checked(data); err != nil {
+	if data, err = checked(name, data); err != nil {
 		return nil, err
 	}
 	top, err := topOf(data)

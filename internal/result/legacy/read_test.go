@@ -14,7 +14,7 @@ import (
 
 func read(t testing.TB, text string) *legacy.Database {
 	t.Helper()
-	db, err := legacy.Read(strings.NewReader(text))
+	db, err := legacy.Read("db.json", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("{\"version\": \"3.0\",\n<<<<<<< HEAD\n}")
 	f.Add(written(f, sample(5)))
 	f.Fuzz(func(t *testing.T, text string) {
-		db, err := legacy.Read(strings.NewReader(text))
+		db, err := legacy.Read("db.json", strings.NewReader(text))
 		if err != nil {
 			if len(err.Error()) > 4000 {
 				t.Errorf("the error message has %d bytes", len(err.Error()))

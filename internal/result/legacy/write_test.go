@@ -144,7 +144,7 @@ func TestWrittenFilesHoldTheCounts(t *testing.T) {
 		if _, err := legacy.WriteV3(&b, all(attempts)); err != nil {
 			t.Fatal(err)
 		}
-		db, err := legacy.Read(bytes.NewReader(b.Bytes()))
+		db, err := legacy.Read("db.json", bytes.NewReader(b.Bytes()))
 		if err != nil {
 			t.Fatal(err)
 		}

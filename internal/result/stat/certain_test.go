@@ -42,8 +42,6 @@ func (c certain) check(t *testing.T) {
 		for _, b := range []int{0, c.repeats} {
 			c.checkPair(t, k, b)
 		}
-		_, i := stat.Separate(c.groups(k), c.groups(k), .95)
-		hold(t, "a difference of other tasks", i, 0, c.differ, -c.differ)
 	}
 	c.checkPrice(t)
 }

@@ -49,13 +49,7 @@ func edge(from, limit float64, has func(float64) bool) float64 {
 	if !has(limit) {
 		return limit
 	}
-	for range 50 {
-		if middle := (from + limit) / 2; has(middle) {
-			limit = middle
-		} else {
-			from = middle
-		}
-	}
+	from, _ = bisect(50, from, limit, func(v float64) bool { return !has(v) })
 	return from
 }
 
@@ -128,15 +122,9 @@ type moneySum struct {
 type billed struct{ usd, full, n float64 }
 
 func billOf(tasks []Spent, bySequence bool) (x moneySum) {
-	sequences := make(map[int]int)
-	for at, t := range tasks {
-		if bySequence {
-			at = number(sequences, t.Sequence)
-		}
-		if at == len(x.clusters) {
-			x.clusters = append(x.clusters, billed{})
-		}
-		c := &x.clusters[at]
+	cluster := clusterOf(&x.clusters, bySequence)
+	for _, t := range tasks {
+		c := cluster(t.Sequence)
 		c.usd, c.full, c.n = c.usd+t.USD, c.full+float64(t.Full), c.n+float64(t.N)
 		x.usd, x.full = x.usd+t.USD, x.full+float64(t.Full)
 	}

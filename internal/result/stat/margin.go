@@ -168,26 +168,20 @@ func (d GateData) unequal() bool {
 
 // clusters returns the mean losses of tasks or sequences.
 func (d GateData) clusters() (g gaffke) {
-	places := make(map[int]int)
-	var sizes []float64
-	for i, t := range d.Tasks {
-		if d.BySequence {
-			i = t.Sequence
-		}
-		at := number(places, i)
-		if at == len(g.losses) {
-			g.losses, sizes = append(g.losses, 0), append(sizes, 0)
-		}
+	var all []cluster
+	of := clusterOf(&all, d.BySequence)
+	for _, t := range d.Tasks {
+		at := of(t.Sequence)
+		at.n++
 		for _, c := range t.Cells {
 			for _, l := range c.Losses {
-				g.losses[at] += l / float64(len(c.Losses)*len(t.Cells))
+				at.sum += l / float64(len(c.Losses)*len(t.Cells))
 			}
 		}
-		sizes[at]++
 	}
-	for i, n := range sizes {
-		g.losses[i] /= n
-		g.weights = append(g.weights, 1/float64(len(sizes)))
+	for _, c := range all {
+		g.losses = append(g.losses, c.sum/c.n)
+		g.weights = append(g.weights, 1/float64(len(all)))
 	}
 	return g
 }
@@ -207,17 +201,12 @@ func (d GateData) pairs() (g gaffke) {
 
 // baseline returns the trials of side A.
 func (d GateData) baseline() (tasks []Task) {
-	places := make(map[int]int)
-	for i, t := range d.Tasks {
-		if d.BySequence {
-			i = t.Sequence
-		}
-		at := number(places, i)
-		if at == len(tasks) {
-			tasks = append(tasks, Task{Sequence: t.Sequence})
-		}
+	of := clusterOf(&tasks, d.BySequence)
+	for _, t := range d.Tasks {
+		task := of(t.Sequence)
+		task.Sequence = t.Sequence
 		for _, c := range t.Cells {
-			tasks[at].Cells = append(tasks[at].Cells, Group{Full: c.A, N: c.NA})
+			task.Cells = append(task.Cells, Group{Full: c.A, N: c.NA})
 		}
 	}
 	return tasks
@@ -249,14 +238,7 @@ func (g gaffke) bound(level float64) float64 {
 	off := func(d float64) float64 {
 		return math.Log(max(1e-300, g.values(d).p(gaffkePoints/3))) - math.Log(level)
 	}
-	low, high := -1., 1.
-	for high-low > .06 {
-		if mid := (low + high) / 2; off(mid) > 0 {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
+	low, high := bisect(6, -1, 1, func(d float64) bool { return off(d) > 0 })
 	above, below := off(low), off(high)
 	for range 30 {
 		if high-low < 1e-7 || above <= 0 || below >= 0 {

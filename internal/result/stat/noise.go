@@ -133,19 +133,10 @@ func (t Task) flips() (flip, unstable float64, ok bool) {
 // lacks trials has less weight. The estimate is unbiased for cells that share
 // all luck, and cautious for others.
 func between(repeats []Group) float64 {
-	var full, n, squares float64
-	for _, g := range repeats {
-		full += float64(g.Full)
-		n += float64(g.N)
-		squares += float64(g.N) * float64(g.N)
-	}
-	var v float64
-	for _, g := range observed(repeats) {
-		e := g.rate() - full/n
-		v += float64(g.N) * e * e
-	}
-	if n*n <= squares { // a single repeat
+	repeats = observed(repeats)
+	if len(repeats) < 2 {
 		return 0
 	}
-	return v / (n - squares/n)
+	v, _, size := meanSquares(repeats)
+	return v / size
 }

@@ -122,16 +122,11 @@ func mean(values []value, bySequence bool) (float64, Interval) {
 
 // clustersOf adds up the values of each task or sequence.
 func clustersOf(values []value, bySequence bool) (clusters []cluster) {
-	places := make(map[int]int)
-	for i, v := range values {
-		if bySequence {
-			i = number(places, v.sequence)
-		}
-		if i == len(clusters) {
-			clusters = append(clusters, cluster{})
-		}
-		clusters[i].n++
-		clusters[i].sum += v.value
+	of := clusterOf(&clusters, bySequence)
+	for _, v := range values {
+		c := of(v.sequence)
+		c.n++
+		c.sum += v.value
 	}
 	return clusters
 }

@@ -175,13 +175,18 @@ func effectVariance(rho, d float64) float64 {
 // smallest returns the smallest difference in (0,1] from which on enough is true, or 1 if there is
 // no such difference.
 func smallest(enough func(d float64) bool) float64 {
-	low, high := 0., 1.
-	for range 50 {
-		if mid := (low + high) / 2; enough(mid) {
-			high = mid
-		} else {
+	_, high := bisect(50, 0, 1, func(d float64) bool { return !enough(d) })
+	return high
+}
+
+// bisect narrows a range whose lower part has a property, by steps that halve it.
+func bisect(steps int, low, high float64, has func(float64) bool) (float64, float64) {
+	for range steps {
+		if mid := (low + high) / 2; has(mid) {
 			low = mid
+		} else {
+			high = mid
 		}
 	}
-	return high
+	return low, high
 }

@@ -37,17 +37,10 @@ func (d Design) Tasks() (n int) {
 // DesignOf describes more data like the ones of a baseline. The numbers of repeats and conditions
 // are means. Luck is 0, as it is for sides with different luck.
 func DesignOf(tasks []Task, bySequence bool) (d Design) {
-	places := make(map[int]int)
+	cluster := clusterOf(&d.Clusters, bySequence)
 	var cells []Group
-	for i, t := range tasks {
-		if bySequence {
-			i = t.Sequence
-		}
-		at := number(places, i)
-		if at == len(d.Clusters) {
-			d.Clusters = append(d.Clusters, 0)
-		}
-		d.Clusters[at]++
+	for _, t := range tasks {
+		*cluster(t.Sequence)++
 		cells = append(cells, observed(t.Cells)...)
 	}
 	trials, full := 0, 0
@@ -85,18 +78,7 @@ const unknownWithin = .5
 
 // anova returns the correlation of the trials of a group, by the analysis of variance.
 func anova(groups []Group) float64 {
-	var full, n, squares, within, between float64
-	for _, g := range groups {
-		full, n = full+float64(g.Full), n+float64(g.N)
-		squares += float64(g.N) * float64(g.N)
-	}
-	k := float64(len(groups))
-	for _, g := range groups {
-		off := g.rate() - full/n
-		between += float64(g.N) * off * off / max(1, k-1)
-		within += float64(g.N) * g.rate() * (1 - g.rate()) / max(1, n-k)
-	}
-	size := (n - squares/n) / max(1, k-1)
+	between, within, size := meanSquares(groups)
 	all := between + (size-1)*within
 	if all <= 0 {
 		return unknownWithin

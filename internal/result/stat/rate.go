@@ -1,6 +1,9 @@
 package stat
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Wilson returns the score interval of a rate of k in n (Wilson, "Probable
 // inference", JASA 22, 1927). Unlike the textbook interval, it keeps its level
@@ -105,30 +108,34 @@ func Clustered(groups []Group, conf float64) Rate {
 // Without shrinkage, coverage falls to 86 % (20 tasks with 8 repeats, ρ = 0.5,
 // a rate of 5 %).
 func correlation(groups []Group) float64 {
+	rare := rarer(groups)
+	if !slices.ContainsFunc(groups, func(g Group) bool { return g.N > 1 }) {
+		return 0
+	}
+	if len(groups) < 2 || rare == 0 {
+		return 1
+	}
+	between, within, size := meanSquares(groups)
+	rho := (between - within) / (between + (size-1)*within)
+	return (rare*min(1, max(0, rho)) + .5) / (rare + .5)
+}
+
+// meanSquares returns the mean squares of the analysis of variance, between and within groups, and
+// the mean number of trials of a group, lower if they are unequal.
+func meanSquares(groups []Group) (between, within, size float64) {
 	var full, n, squares float64
 	for _, g := range groups {
 		full += float64(g.Full)
 		n += float64(g.N)
 		squares += float64(g.N) * float64(g.N)
 	}
-	m, rare := float64(len(groups)), rarer(groups)
-	if n <= m {
-		return 0
-	}
-	if m < 2 || rare == 0 {
-		return 1
-	}
-	var between, within float64
 	for _, g := range groups {
 		e := float64(g.Full) - full/n*float64(g.N)
 		between += e * e / float64(g.N)
 		within += float64(g.Full) * float64(g.N-g.Full) / float64(g.N)
 	}
-	between /= m - 1
-	within /= n - m
-	size := (n - squares/n) / (m - 1) // mean number of repeats, lower if they are unequal
-	rho := (between - within) / (between + (size-1)*within)
-	return (rare*min(1, max(0, rho)) + .5) / (rare + .5)
+	m := float64(len(groups))
+	return between / max(1, m-1), within / max(1, n-m), (n - squares/n) / max(1, m-1)
 }
 
 // rarer returns the number of groups that showed a success or a failure,

@@ -96,13 +96,6 @@ func flipBound(clusters []cluster, level float64) float64 {
 		}
 		return flipTest(losses) <= level
 	}
-	low, high := 0., 1.
-	for range 20 {
-		if mid := (low + high) / 2; rejects(mid) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
+	low, _ := bisect(20, 0, 1, rejects)
 	return low
 }

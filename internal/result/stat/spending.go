@@ -89,14 +89,7 @@ func (s motion) beyond(bound float64) float64 {
 
 // bound returns the bound that the motion exceeds with a probability.
 func (s motion) bound(probability float64) float64 {
-	low, high := -10., 10.
-	for range 60 {
-		if mid := (low + high) / 2; s.beyond(mid) > probability {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
+	_, high := bisect(60, -10, 10, func(at float64) bool { return s.beyond(at) > probability })
 	return high
 }
 
