@@ -58,7 +58,7 @@ func words(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.RLE
 func (c codec) format(v reflect.Value) (string, error) {
 	switch v.Kind() {
 	case reflect.String:
-		return escape(v.String()), nil
+		return escaper.Replace(v.String()), nil
 	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10), nil
 	case reflect.Uint64:
@@ -80,8 +80,7 @@ func (c codec) format(v reflect.Value) (string, error) {
 func (c codec) parse(v reflect.Value, s string) (err error) {
 	switch v.Kind() {
 	case reflect.String:
-		s, err = unescape(s)
-		v.SetString(s)
+		v.SetString(unescaper.Replace(s))
 	case reflect.Int, reflect.Int64:
 		var n int64
 		n, err = strconv.ParseInt(s, 10, v.Type().Bits())
@@ -163,34 +162,8 @@ func unmarshal(text []byte, v any) error {
 	return nil
 }
 
-var escaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
-
-func escape(s string) string { return escaper.Replace(s) }
-
-func unescape(s string) (string, error) {
-	if !strings.Contains(s, `\`) {
-		return s, nil
-	}
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, `\`)
-		b.WriteString(before)
-		if !found {
-			return b.String(), nil
-		}
-		if after == "" {
-			return "", errors.New(`backslash at the end; write \\ for a backslash`)
-		}
-		switch after[0] {
-		case '\\':
-			b.WriteByte('\\')
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		default:
-			return "", fmt.Errorf(`unknown escape \%c; write \\ for a backslash`, after[0])
-		}
-		s = after[1:]
-	}
-}
+// escaper and unescaper keep a text in one line. Other escapes stand for themselves.
+var (
+	escaper   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
+	unescaper = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r")
+)

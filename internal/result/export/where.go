@@ -90,7 +90,6 @@ func hinted(err error, hint string) error {
 
 // valueHints explain how values of a type are written.
 var valueHints = map[string]string{
-	"string":       `write \\ for a backslash and \n for the end of a line`,
 	"int64":        "write a whole number",
 	"double":       "write a number, such as 0.7",
 	"bool":         "write true or false",

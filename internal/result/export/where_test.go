@@ -84,7 +84,7 @@ func TestWhereSelects(t *testing.T) {
 		"executed_tools=x":  `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON",
 		"started_at=today": "2026-", "repeat=null": "a whole number",
 		"given_adherence=none": "or null if there is no value",
-		"pilot_final_score=x":  "or null if there is no value", `model=a\b`: `\\`,
+		"pilot_final_score=x":  "or null if there is no value",
 	} {
 		_, err := export.ParseWhere([]string{text})
 		if err == nil ||

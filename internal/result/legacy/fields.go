@@ -28,15 +28,6 @@ var leafFields = []string{
 // ones.
 var renamed = map[string]string{"successful": "success", "failure": "failed"}
 
-// countFields are the fields that are counts, which can be added.
-var countFields = []string{
-	"total", "success", "partial", "failed", "total_errors",
-	"tool_call_format_errors", "timeout_errors", "dependency_errors", "parameter_config_errors",
-	"tool_selection_errors", "sequence_order_errors", "max_turns_errors", "other_errors",
-	"assisted_failure", "assisted_success", "total_assisted_turns", "tests_with_assistance",
-	"full_success", "partial_success",
-}
-
 // categories are the original's error categories. The count of a category is in
 // the field with its name and errorSuffix. Categories that it did not have count
 // as other.

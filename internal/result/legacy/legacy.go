@@ -107,10 +107,14 @@ const maxBytes = 32 << 20
 // the line, the column and an excerpt if the file is not JSON.
 func Read(name string, r io.Reader) (*Database, error) {
 	db, err := read(name, r)
-	if err != nil && !errors.As(err, new(*yamldoc.Error)) {
-		err = fmt.Errorf("%s: %w", name, err)
+	var place *yamldoc.Error
+	switch {
+	case errors.As(err, &place): // an error of this type would be about an experiment
+		return nil, errors.New(place.Error())
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return db, err
+	return db, nil
 }
 
 func read(name string, r io.Reader) (*Database, error) {

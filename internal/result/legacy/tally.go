@@ -99,11 +99,11 @@ func (t *leafTally) total() int { return int(t.sums["total"]) }
 // field returns a field of a leaf: an int for a count, and else a number as the original writes it.
 func (t *leafTally) field(name string) any {
 	sum := t.sums[name]
-	if slices.Contains(countFields, name) {
-		return int(sum)
-	}
 	if i := slices.IndexFunc(ratios, func(r ratio) bool { return r.name == name }); i >= 0 {
 		return json.Number(decimal(ratios[i].of(t.sums)))
+	}
+	if !strings.HasPrefix(name, "avg_") && name != "tool_coverage_rate" {
+		return int(sum)
 	}
 	if name == "avg_execution_time" {
 		sum /= 1000 // seconds

@@ -86,7 +86,7 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 		if err := intact(ctx, r.Name); err != nil {
 			return nil, fmt.Errorf("--baseline %s: %w", r.Name, err)
 		}
-		return &Baseline{Name: r.Name, side: triedSide(attemptsIn(r.Name))}, nil
+		return &Baseline{Name: r.Name, side: triedSide(attemptsIn(r.Name), export.Where{})}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)
 	}
@@ -122,7 +122,7 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := sideOf(ctx, db, name, r.Plan)
+	s, err := sideOf(ctx, db, name, export.Where{}, r.Plan)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -132,22 +132,27 @@ func (r BaselineRequest) sideOf(ctx context.Context, path, name, shown string) (
 // likeIn returns the side that the candidate's name stands for in another store. If the name is
 // unknown there and the store has a single experiment, it returns that experiment.
 func (r BaselineRequest) likeIn(ctx context.Context, path string) (*Baseline, error) {
-	b, err := r.sideOf(ctx, path, r.Candidate, path)
-	if err == nil || errors.As(err, new(*AmbiguousNameError)) {
-		return b, err
+	db, err := r.Open(ctx, path)
+	if err != nil {
+		return nil, err
 	}
-	db, errOpen := r.Open(ctx, path)
-	if errOpen != nil {
-		return nil, errOpen
+	name := r.Candidate
+	s, err := sideOf(ctx, db, name, export.Where{}, r.Plan)
+	if err != nil && !errors.As(err, new(*AmbiguousNameError)) {
+		switch all, errAll := db.Experiments(ctx); {
+		case errAll != nil:
+			err = errAll
+		case len(all) == 1:
+			name = "experiment:" + all[0].Name
+			s, err = sideOf(ctx, db, name, export.Where{}, r.Plan)
+		default:
+			err = fmt.Errorf("%s: %w\nhint: --side names the baseline in that store", path, err)
+		}
 	}
-	all, errAll := db.Experiments(ctx)
-	switch errAll = errors.Join(errAll, db.Close()); {
-	case errAll != nil:
-		return nil, errAll
-	case len(all) == 1:
-		return r.sideOf(ctx, path, "experiment:"+all[0].Name, path)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
-	return nil, fmt.Errorf("%s: %w\nhint: --side names the baseline in that store", path, err)
+	return &Baseline{path, s, name, path, db}, nil
 }
 
 // SuiteOf describes the library of an experiment of a store. If no experiment has the name, it

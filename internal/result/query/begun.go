@@ -45,16 +45,12 @@ func readTimes(db *store.DB, runs []store.Run, left store.Left) (t runTimes, err
 
 // note returns the attempts, and notes when they ended.
 func (t runTimes) note(all iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range all {
-			if err == nil && a.FaultKind != assay.Interrupted { // the next run saves those
-				t.add(&a)
-			}
-			if !yield(a, err) {
-				return
-			}
+	return Filter(all, func(a *assay.Attempt) bool {
+		if a.FaultKind != assay.Interrupted { // the next run saves those
+			t.add(a)
 		}
-	}
+		return true
+	})
 }
 
 func (t runTimes) add(a *assay.Attempt) {

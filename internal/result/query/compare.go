@@ -30,11 +30,11 @@ var ErrOneSide = errors.New("both sides are the same")
 func Compare(
 	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
 ) (*Comparison, error) {
-	first, err := sideIn(ctx, db, a, where, job.PlannedTrials)
+	first, err := sideOf(ctx, db, a, where, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
-	second, err := sideIn(ctx, db, b, where, job.PlannedTrials)
+	second, err := sideOf(ctx, db, b, where, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +74,14 @@ func (c *Comparison) Document(
 				if key.Attempt > 0 && a.Number != key.Attempt {
 					continue
 				}
-				tr, err := c.db.Transcript(ctx, key.Trial, a.Number)
-				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
-					continue
-				}
+				e, err := episodeOf(ctx, c.db, v, &a)
 				if err != nil {
 					return nil, err
 				}
-				e := Episode(&a, v.transcript(a.Run, &tr))
-				ids[key] = e.ID
-				episodes = append(episodes, e)
+				if e != nil {
+					ids[key] = e.ID
+					episodes = append(episodes, *e)
+				}
 			}
 		}
 	}
@@ -97,13 +95,13 @@ func (c *Comparison) Document(
 func Hosts(
 	ctx context.Context, db *store.DB, names []string, where export.Where, cluster string,
 ) (*report.Hosts, error) {
-	reference, err := sideIn(ctx, db, "model:"+names[0], where, job.PlannedTrials)
+	reference, err := sideOf(ctx, db, "model:"+names[0], where, job.PlannedTrials)
 	if err != nil {
 		return nil, err
 	}
 	var all []*report.Comparison
 	for _, name := range names[1:] {
-		host, err := sideIn(ctx, db, "model:"+name, where, job.PlannedTrials)
+		host, err := sideOf(ctx, db, "model:"+name, where, job.PlannedTrials)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +136,7 @@ type GateRequest struct {
 func (r GateRequest) Gate(
 	ctx context.Context, db *store.DB, plan Planner,
 ) (*report.Gate, error) {
-	candidate, err := sideIn(ctx, db, r.Candidate, r.Where, plan)
+	candidate, err := sideOf(ctx, db, r.Candidate, r.Where, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -191,25 +189,17 @@ type side struct {
 	stopped func() (func(assay.Cell) bool, error)
 }
 
-func newSide(attempts iter.Seq2[assay.Attempt, error], trials iter.Seq2[assay.Trial, error]) *side {
-	return &side{attempts: attempts, trials: trials, done: make(map[assay.TrialID]bool)}
-}
-
-// triedSide returns the side of all trials that were tried. Interrupted attempts are no tries.
-func triedSide(attempts iter.Seq2[assay.Attempt, error]) *side {
+// triedSide returns the side of all trials that were tried. Interrupted attempts are no tries. An
+// exported file has no plan, so a trial is missing from it if all of its attempts ended in faults.
+func triedSide(attempts iter.Seq2[assay.Attempt, error], where export.Where) *side {
 	tries := Filter(attempts, func(a *assay.Attempt) bool { return a.FaultKind != assay.Interrupted })
-	return newSide(tries, tried(tries))
-}
-
-// sideIn returns the side that a name stands for in a store, with conditions.
-func sideIn(
-	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,
-) (*side, error) {
-	s, err := sideOf(ctx, db, name, plan)
-	if err == nil {
-		s.where = where
-	}
-	return s, err
+	return &side{attempts: tries, where: where, trials: func(yield func(assay.Trial, error) bool) {
+		for a, err := range tries {
+			if !yield(a.Trial, err) {
+				return
+			}
+		}
+	}}
 }
 
 // all yields the attempts.
@@ -217,6 +207,9 @@ func (s *side) all() iter.Seq2[assay.Attempt, error] {
 	return Filter(s.attempts, func(a *assay.Attempt) bool {
 		has := s.where.Has(a)
 		if has && a.Settles() {
+			if s.done == nil {
+				s.done = make(map[assay.TrialID]bool)
+			}
 			s.done[a.ID] = true
 		}
 		return has
@@ -289,17 +282,5 @@ func (s *side) coverage() (c coverage, err error) {
 func (s *side) countKnown(of *report.Side) {
 	if c, err := s.coverage(); err == nil {
 		c.count(of)
-	}
-}
-
-// tried yields the trial of each attempt. An exported file has no plan, so a trial is missing from
-// it if all of its attempts ended in faults.
-func tried(attempts iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Trial, error] {
-	return func(yield func(assay.Trial, error) bool) {
-		for a, err := range attempts {
-			if !yield(a.Trial, err) {
-				return
-			}
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // A trial of an exported file is missing if all of its attempts ended in faults.
@@ -21,7 +22,7 @@ func TestFaultsAreMissingFromFiles(t *testing.T) {
 		_ = yield(attempt("1", "a", false), nil) && yield(attempt("1", "a", true), nil) &&
 			yield(attempt("2", "a", false), nil) && yield(attempt("3", "b", true), nil)
 	}
-	s := triedSide(file)
+	s := triedSide(file, export.Where{})
 	for _, err := range s.all() {
 		if err != nil {
 			t.Fatal(err)

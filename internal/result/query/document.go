@@ -29,31 +29,34 @@ func (r *Report) addFailures(ctx context.Context, d *document.Document, most int
 	if err != nil {
 		return err
 	}
-	planned := make(map[assay.TrialID]bool)
-	for t := range r.experiment.Trials {
-		planned[t.ID] = true
-	}
-	where := r.experiment.Where
+	counts := r.experiment.counts()
 	shown := make(map[string]int) // by model
-	table := failureTable()
+	table := &document.Table{Columns: []document.Column{
+		{Head: "trial", Names: true},
+		{Head: "model", Names: true},
+		{Head: "variant", Names: true},
+		{Head: "task type", Names: true},
+		{Head: "reliability"},
+		{Head: "level", Names: true},
+		{Head: "why", Names: true},
+		{Head: "turns"},
+	}}
 	for a, err := range r.db.Attempts(ctx, store.Filter{Snapshot: r.snapshot, OnlySettled: true}) {
 		if err != nil {
 			return err
 		}
-		failed := a.Level != assay.FullSuccess && planned[a.ID] && where.Has(&a)
-		if !failed || shown[a.Model] == most {
+		if a.Level == assay.FullSuccess || shown[a.Model] == most || !counts(&a) {
 			continue
 		}
-		tr, err := r.db.Transcript(ctx, a.ID, a.Number)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
-			continue
-		}
+		e, err := episodeOf(ctx, r.db, v, &a)
 		if err != nil {
 			return err
 		}
+		if e == nil {
+			continue
+		}
 		shown[a.Model]++
-		e := Episode(&a, v.transcript(a.Run, &tr))
-		d.Episodes = append(d.Episodes, e)
+		d.Episodes = append(d.Episodes, *e)
 		table.Rows = append(table.Rows, failureRow(&a, e.ID))
 	}
 
@@ -68,19 +71,6 @@ func (r *Report) addFailures(ctx context.Context, d *document.Document, most int
 	return nil
 }
 
-func failureTable() *document.Table {
-	return &document.Table{Columns: []document.Column{
-		{Head: "trial", Names: true},
-		{Head: "model", Names: true},
-		{Head: "variant", Names: true},
-		{Head: "task type", Names: true},
-		{Head: "reliability"},
-		{Head: "level", Names: true},
-		{Head: "why", Names: true},
-		{Head: "turns"},
-	}}
-}
-
 func failureRow(a *assay.Attempt, episode string) []document.Cell {
 	turns := float64(a.Outcome.Turns)
 	return []document.Cell{
@@ -93,6 +83,18 @@ func failureRow(a *assay.Attempt, episode string) []document.Cell {
 		{Text: a.ErrorCategory},
 		{Text: fmt.Sprint(a.Outcome.Turns), Value: &turns},
 	}
+}
+
+// episodeOf returns the transcript of an attempt, or nil if it was not kept or is damaged.
+func episodeOf(ctx context.Context, db *store.DB, v *veil, a *assay.Attempt) (*document.Episode, error) {
+	tr, err := db.Transcript(ctx, a.ID, a.Number)
+	switch {
+	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return new(Episode(a, v.transcript(a.Run, &tr))), nil
 }
 
 // Episode returns a transcript as a document shows it.

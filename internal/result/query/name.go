@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -98,7 +99,9 @@ type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.
 // of a model or a variant. The trials of a run are those that it tried, with or without an outcome.
 //
 // Superseded outcomes are on the side, whatever its name, because the first outcome of a trial counts.
-func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side, error) {
+func sideOf(
+	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,
+) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
 		return nil, err
@@ -111,7 +114,8 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 	of := func(*assay.Trial) bool { return true }
 	switch kind {
 	case "run":
-		return triedSide(db.Attempts(ctx, store.Filter{Run: assay.RunID(name), All: true})), nil
+		tries.Run = assay.RunID(name)
+		return triedSide(db.Attempts(ctx, tries), where), nil
 	case "model":
 		tries.Model = name
 		of = func(t *assay.Trial) bool { return t.Model == name }
@@ -121,7 +125,7 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 		i := slices.IndexFunc(experiments, func(e store.Experiment) bool { return e.Name == name })
 		experiments = experiments[i : i+1]
 	}
-	s := newSide(nil, func(yield func(assay.Trial, error) bool) {
+	s := &side{where: where, trials: func(yield func(assay.Trial, error) bool) {
 		for _, e := range experiments {
 			for t, err := range plan(ctx, db, e) {
 				if (err != nil || of(&t)) && !yield(t, err) {
@@ -129,7 +133,7 @@ func sideOf(ctx context.Context, db *store.DB, name string, plan Planner) (*side
 				}
 			}
 		}
-	})
+	}}
 	s.stopped = func() (func(assay.Cell) bool, error) { return stoppedCells(ctx, db, experiments) }
 	if kind == "experiment" {
 		planned := make(map[assay.TrialID]bool, experiments[0].Planned)

@@ -164,9 +164,7 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,
 		})
 	}
-	for _, n := range j.Plan.NotApplicable() {
-		d.LeftOut = append(d.LeftOut, report.LeftOut(n))
-	}
+	d.LeftOut = j.Plan.NotApplicable()
 	return d
 }
 

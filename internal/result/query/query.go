@@ -129,26 +129,29 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	}, nil
 }
 
-// faulted counts the attempts that count and ended in faults.
-func (x *Experiment) faulted(
-	faults iter.Seq2[assay.Attempt, error], runs []store.Run,
-) (*report.Faulted, error) {
+// counts returns a function that reports whether an attempt counts.
+func (x *Experiment) counts() func(*assay.Attempt) bool {
 	planned := make(map[assay.TrialID]bool)
 	for t := range x.Trials {
 		planned[t.ID] = true
 	}
+	return func(a *assay.Attempt) bool { return planned[a.ID] && x.Where.Has(a) }
+}
+
+// faulted counts the attempts that count and ended in faults.
+func (x *Experiment) faulted(
+	faults iter.Seq2[assay.Attempt, error], runs []store.Run,
+) (*report.Faulted, error) {
 	var last assay.RunID
 	if len(runs) > 0 {
 		last = runs[len(runs)-1].ID
 	}
 	var tally report.FaultTally
-	for a, err := range faults {
+	for a, err := range Filter(faults, x.counts()) {
 		if err != nil {
 			return nil, err
 		}
-		if planned[a.ID] && x.Where.Has(&a) {
-			tally.Add(&a, last)
-		}
+		tally.Add(&a, last)
 	}
 	sum := tally.Sum()
 	return &sum, nil

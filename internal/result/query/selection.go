@@ -172,12 +172,15 @@ func (s *Selection) Narrowed() bool {
 	return len(s.Where.Conditions()) > 0 || s.Run != "" || s.Since != ""
 }
 
-// Filter returns the attempts that satisfy a predicate, and all errors.
+// Filter returns the attempts that satisfy a predicate, and all errors. The predicate may change an
+// attempt.
 func Filter(
 	attempts iter.Seq2[assay.Attempt, error], keep func(*assay.Attempt) bool,
 ) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range attempts {
+		var a assay.Attempt // one for all, because keep gets its address
+		var err error
+		for a, err = range attempts {
 			if (err != nil || keep(&a)) && !yield(a, err) {
 				return
 			}

@@ -89,13 +89,10 @@ func (v *veil) attempt(a assay.Attempt) assay.Attempt {
 
 // attempts hides texts in a sequence.
 func (v *veil) attempts(all iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range all {
-			if !yield(v.attempt(a), err) {
-				return
-			}
-		}
-	}
+	return Filter(all, func(a *assay.Attempt) bool {
+		*a = v.attempt(*a)
+		return true
+	})
 }
 
 // quotes reports whether the details of a kind of fault can quote a conversation.

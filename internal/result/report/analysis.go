@@ -52,35 +52,39 @@ type Analysis struct {
 	// further meets more.
 	Exposures *Grid    `json:"exposures"`
 	Repeats   []Repeat `json:"repeats"`
-	Lanes     []Lane   `json:"lanes"`
+	Background
+	Losses Losses `json:"losses"`
+	// Example is nil if no trial failed.
+	Example *Example `json:"-"`
+	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
+	Show string `json:"-"`
+	// ByReliability covers the cells of Curves. It is nil without curves.
+	ByReliability *Pivot `json:"-"`
+}
+
+// A Background does not come from attempts, and a report shows it as it is.
+type Background struct {
+	Lanes []Lane `json:"lanes"`
 	// Speed is the speed of the latest run with an outcome. It is nil without one.
 	Speed *Speed `json:"speed,omitempty"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
 	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
-
 	// Killed counts the runs that were killed or could not write their end. What they spent last may
 	// be unknown.
 	Killed int `json:"killed_runs,omitempty"`
-	// Begun has the attempts that have begun and have not ended. It is nil if there are none.
+	// Begun has the attempts that have begun and have not ended, which are among the attempts, too.
+	// It is nil if there are none.
 	Begun *Begun `json:"begun,omitempty"`
 	// MissingJournal says that attempts that a run had begun are lost, or "".
 	MissingJournal string `json:"missing_journal,omitempty"`
-	// Again is that of [Beside].
+	// Again is true if the latest run repeated everything, which the experiment's file does not say.
 	Again bool `json:"-"`
-
-	Losses Losses `json:"losses"`
-	// Example is nil if no trial failed.
-	Example *Example `json:"-"`
-	// Show is the command that shows a trial, up to the trial's ID. The default is "assay show".
-	Show string `json:"-"`
 	// Runs counts the runs of the experiment, which took Seconds together, or more if AtLeast is true.
 	Runs    int     `json:"-"`
 	Seconds float64 `json:"-"`
 	AtLeast bool    `json:"-"`
-	// ByReliability covers the cells of Curves. It is nil without curves.
-	ByReliability *Pivot `json:"-"`
 }
 
 // A Lane records how busy a lane was in a run.
@@ -155,20 +159,7 @@ type Fact struct {
 
 // Beside is information for a report that does not come from attempts.
 type Beside struct {
-	// Speed is the speed of the latest run with an outcome. It may be nil.
-	Speed *Speed
-	// Runs counts the runs of the experiment. Those that have ended took Seconds together.
-	Runs    int
-	Seconds float64
-	Killed  int // runs that were killed
-	// Again is true if the latest run repeated everything, which the experiment's file does not say.
-	Again bool
-	// Begun has the attempts that have begun and have not ended. They are among the attempts, too.
-	Begun          *Begun
-	MissingJournal string
-	Lanes          []Lane
-	Others         []Other
-	Facts          []Fact
+	Background
 	// Unread counts the attempts that could not be read or proved, and UnreadRows other rows, such
 	// as runs. They are called after all attempts were read, and may be nil.
 	Unread, UnreadRows func() int
@@ -227,14 +218,12 @@ func (d Design) Analyze(
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
 		Cells:  rowGrid(cells, append(slices.Clone(rowFactors), taskType)...),
 		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
-		Exposures: exposures(cells), Repeats: repeats(cells, counts.lucks),
-		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
+		Exposures: exposures(cells), Repeats: counts.repeats(), Background: b.Background,
 		Variants: compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
-		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings, Speed: b.Speed,
+		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings,
 		Main: grid(models, []string{model}, mainMeasures...),
-		Runs: b.Runs, Seconds: b.Seconds, Killed: b.Killed, Begun: b.Begun,
-		MissingJournal: b.MissingJournal, Again: b.Again,
 	}
+	a.Lanes, a.Others, a.Facts = orEmpty(a.Lanes), orEmpty(a.Others), orEmpty(a.Facts)
 	a.Population = population
 	a.Skipped = stopped
 	a.Reason = mainReason(counting(cells))

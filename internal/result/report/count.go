@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/hex"
 	"iter"
 	"maps"
@@ -16,19 +15,6 @@ import (
 type taskCause struct {
 	cause assay.Cause
 	task  task
-}
-
-// A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
-type luck struct {
-	model  string
-	task   task
-	repeat int32
-}
-
-func (l luck) compare(o luck) int {
-	return cmp.Or(
-		cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat),
-	)
 }
 
 // A record is a planned trial. A report may have a million of them.
@@ -53,12 +39,11 @@ func (r *record) outcomes() (out outcomes) {
 	return out
 }
 
-// A counted experiment has its cells in the order of tables, and its outcomes by luck.
+// A counted experiment has its cells in the order of tables, and its trials.
 type counted struct {
 	cells   []*cell
 	records []record
 	design  Design
-	lucks   map[luck]stat.Group
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
 	failures map[failure]*Example
@@ -84,16 +69,14 @@ func (x *counted) fail(id assay.TrialID, c *cell, cause assay.Cause, of task) {
 	}
 }
 
-// countAll counts trials and attempts by cell, and outcomes by luck.
+// countAll counts trials and attempts by cell.
 func countAll(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
 	from *population[task],
 	d Design,
 ) (*counted, error) {
-	x := &counted{
-		lucks: make(map[luck]stat.Group), failures: make(map[failure]*Example), design: d,
-	}
+	x := &counted{failures: make(map[failure]*Example), design: d}
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
 	known := make(map[[16]byte]int32) // places in records
@@ -156,9 +139,6 @@ func countAll(
 		if !o.full() {
 			x.fail(a.ID, c, a.Cause, r.task)
 		}
-		same := luck{c.Model, r.task, r.repeat}
-		g := x.lucks[same]
-		x.lucks[same] = stat.Group{Full: g.Full + int(flag(o.full())), N: g.N + 1}
 	}
 	for i := range x.records {
 		if r := &x.records[i]; r.blocked > 0 && !r.settled() {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -86,15 +87,15 @@ func quantile(counts map[int]int, q float64, value func(int) float64) float64 {
 }
 
 // repeats covers models that tried a task more than once in a cell.
-func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
+func (x *counted) repeats() []Repeat {
 	out := []Repeat{}
-	for _, m := range modelsOf(cells) {
+	for _, m := range modelsOf(x.cells) {
 		tasks := make(map[task]stat.Task)
 		most := 0
-		for _, c := range ofModel(cells, m) {
+		for _, c := range ofModel(x.cells, m) {
 			for of, o := range c.tasks {
 				t := tasks[of]
-				t.Cells = append(t.Cells, stat.Group{Full: int(o[full]), N: int(o[done])})
+				t.Cells = append(t.Cells, o.group())
 				tasks[of] = t
 				most = max(most, int(o[done]))
 			}
@@ -102,14 +103,13 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 		if most < 2 {
 			continue
 		}
+		lucks := x.lucks(m)
 		for _, at := range slices.SortedFunc(maps.Keys(lucks), luck.compare) {
-			if at.model == m {
-				t := tasks[at.task]
-				t.Repeats = append(t.Repeats, lucks[at])
-				tasks[at.task] = t
-			}
+			t := tasks[at.task]
+			t.Repeats = append(t.Repeats, lucks[at])
+			tasks[at.task] = t
 		}
-		from := cells[0].from
+		from := x.cells[0].from
 		var all []stat.Task
 		for _, of := range slices.Sorted(maps.Keys(tasks)) {
 			t := tasks[of]
@@ -124,6 +124,28 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 		}
 		r.Passes = append(r.Passes, stat.PassK(same, most, by))
 		out = append(out, r)
+	}
+	return out
+}
+
+// A luck is one repeat of a task. A model's trials share much of it in all cells.
+type luck struct {
+	task   task
+	repeat int32
+}
+
+func (l luck) compare(o luck) int {
+	return cmp.Or(cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat))
+}
+
+// lucks counts the outcomes of a model by luck.
+func (x *counted) lucks(model string) map[luck]stat.Group {
+	out := make(map[luck]stat.Group)
+	for i := range x.records {
+		if r := &x.records[i]; r.cell.Model == model && r.settled() {
+			g := out[luck{r.task, r.repeat}]
+			out[luck{r.task, r.repeat}] = stat.Group{Full: g.Full + int(r.counts>>full&1), N: g.N + 1}
+		}
 	}
 	return out
 }

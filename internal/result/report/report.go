@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
 // A Design describes an experiment to its tables, besides its trials. The zero Design has
@@ -43,16 +44,8 @@ type Design struct {
 	Open func(*assay.Trial) bool
 }
 
-// LeftOut counts the tasks of a type that a flaw does not apply to at a severity. They were not
-// planned with that variant and severity.
-type LeftOut struct {
-	Variant  string `json:"variant"`
-	Severity string `json:"severity"`
-	TaskType string `json:"task_type"`
-	// Tasks is how many of the Of tasks are left out.
-	Tasks int `json:"left_out"`
-	Of    int `json:"of"`
-}
+// LeftOut counts tasks that were not planned with a variant and severity.
+type LeftOut = plan.NotApplicable
 
 // A Table has the main results of an experiment and the tables of its parts.
 type Table struct {

@@ -110,9 +110,9 @@ func TestPartsListTheirLeftOutTasks(t *testing.T) {
 	name := "flawed_missing_step"
 	d := report.Design{
 		LeftOut: []report.LeftOut{
-			{name, assay.Severe, "simple_task", 20, 20},
-			{name, assay.Severe, "data_pipeline", 1, 20},
-			{"flawed_other", assay.Severe, "basic_task", 3, 20},
+			{Variant: name, Severity: assay.Severe, TaskType: "simple_task", Tasks: 20, Of: 20},
+			{Variant: name, Severity: assay.Severe, TaskType: "data_pipeline", Tasks: 1, Of: 20},
+			{Variant: "flawed_other", Severity: assay.Severe, TaskType: "basic_task", Tasks: 3, Of: 20},
 		},
 		Parts: []report.Part{
 			{

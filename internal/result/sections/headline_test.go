@@ -135,7 +135,7 @@ func TestHeadlineSaysWhatItTook(t *testing.T) {
 			Table: &report.Table{Planned: 9, Done: 7, Skipped: 1, Met: assay.FaultCount{
 				Retried: map[assay.FaultKind]int{assay.Network: 1},
 			}},
-			Runs: 2, Seconds: 90, Warnings: []report.Warning{{}},
+			Background: report.Background{Runs: 2, Seconds: 90}, Warnings: []report.Warning{{}},
 			Effort: spent(1.2, 0),
 		},
 		"9 of 9 trials done in 2.5 s, 70 faults (49 rate_limited, 21 network; 2 ended attempts), " +
@@ -144,7 +144,7 @@ func TestHeadlineSaysWhatItTook(t *testing.T) {
 				Ended:   map[assay.FaultKind]int{assay.Network: 2},
 				Retried: map[assay.FaultKind]int{assay.RateLimited: 49, assay.Network: 19},
 			}},
-			Runs: 1, Seconds: 2.5, Warnings: []report.Warning{{}, {}},
+			Background: report.Background{Runs: 1, Seconds: 2.5}, Warnings: []report.Warning{{}, {}},
 			Effort: spent(0),
 		},
 	} {

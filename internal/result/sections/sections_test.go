@@ -313,16 +313,18 @@ func TestLanesNameTheBottleneck(t *testing.T) {
 	t.Parallel()
 	a := &report.Analysis{
 		Table: &report.Table{},
-		Lanes: []report.Lane{
-			{Run: "old", Lane: "gw/K1/m", Found: "4 at a time"},
-			{Run: "new", Lane: "gw/K1/m", Found: "9 at a time"},
-		},
-		Speed: &report.Speed{
-			WallS: 90, LeastS: 60, ForecastS: 100,
-			Models: []report.ModelSpeed{
-				{Model: "idle", Used: 0.1},
-				{Model: "hung", Used: 1, Lost: 0.97, Bottleneck: "requests without a reply"},
-				{Model: "m", Used: 0.5, Bottleneck: "rpm limit of gw/K1/m", WaitedS: 80},
+		Background: report.Background{
+			Lanes: []report.Lane{
+				{Run: "old", Lane: "gw/K1/m", Found: "4 at a time"},
+				{Run: "new", Lane: "gw/K1/m", Found: "9 at a time"},
+			},
+			Speed: &report.Speed{
+				WallS: 90, LeastS: 60, ForecastS: 100,
+				Models: []report.ModelSpeed{
+					{Model: "idle", Used: 0.1},
+					{Model: "hung", Used: 1, Lost: 0.97, Bottleneck: "requests without a reply"},
+					{Model: "m", Used: 0.5, Bottleneck: "rpm limit of gw/K1/m", WaitedS: 80},
+				},
 			},
 		},
 	}
