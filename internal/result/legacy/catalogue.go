@@ -22,23 +22,21 @@ var testName = regexp.MustCompile(
 
 // foreign returns why the original has no such cell: all reasons.
 func (a *Aggregate) foreign() (reasons []string) {
-	if testName.MatchString(a.Model) {
-		reasons = append(reasons, "the model is from a test of the program")
-	}
-	switch {
-	case a.Variant == "flawed": // all flaws together
-		reasons = append(reasons, "the flaw is unknown")
-	case !slices.Contains(prompts, a.Variant):
-		reasons = append(reasons, "the original does not have this prompt type")
-	}
-	if !slices.Contains(rates, a.Reliability) {
-		reasons = append(reasons, "no suite has this rate")
-	}
-	if !slices.Contains(difficulties, a.Difficulty) {
-		reasons = append(reasons, "the original does not have this difficulty")
-	}
-	if !slices.Contains(taskTypes, a.TaskType) {
-		reasons = append(reasons, "the original does not have this task type")
+	allFlaws := a.Variant == "flawed" // together
+	for _, c := range []struct {
+		is     bool
+		reason string
+	}{
+		{testName.MatchString(a.Model), "the model is from a test of the program"},
+		{allFlaws, "the flaw is unknown"},
+		{!allFlaws && !slices.Contains(prompts, a.Variant), "the original does not have this prompt type"},
+		{!slices.Contains(rates, a.Reliability), "no suite has this rate"},
+		{!slices.Contains(difficulties, a.Difficulty), "the original does not have this difficulty"},
+		{!slices.Contains(taskTypes, a.TaskType), "the original does not have this task type"},
+	} {
+		if c.is {
+			reasons = append(reasons, c.reason)
+		}
 	}
 	return reasons
 }

@@ -14,9 +14,6 @@ const shownOutput = 2 << 10
 
 // writeAgent prints how a foreign agent ended.
 func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
-	if a == nil {
-		return
-	}
 	fmt.Fprint(w, "\n── agent ──\n")
 	if a.Exit != "" {
 		fmt.Fprintf(w, "    %s\n", a.Exit)
@@ -37,9 +34,6 @@ func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
 
 // writeRefused prints the calls of a foreign agent that were refused in a turn.
 func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
-	if a == nil {
-		return
-	}
 	for _, r := range a.Refused {
 		if r.Turn != turn {
 			continue
@@ -55,9 +49,6 @@ func writeRefused(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
 
 // writeLost prints the calls of a turn that a foreign agent did not carry out, or too late.
 func writeLost(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
-	if a == nil {
-		return
-	}
 	for _, l := range a.Lost {
 		if l.Turn != turn {
 			continue

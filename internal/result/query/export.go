@@ -39,18 +39,22 @@ const (
 // returned but not written. Records counts the records in the first file.
 func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err error) {
 	m = e.manifest()
-	switch e.Format {
-	case export.Inspect:
+	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	contents := []content{{e.Output, export.AttemptTable, func(w io.Writer) (int, error) {
+		return origin.Write(w, e.Format, m.Counts.Count(e.Selection.all().Attempts(ctx)))
+	}}}
+	switch {
+	case e.Format == export.Inspect:
 		err = e.logs(ctx, &m)
 		return m, len(m.Files), err
-	case export.V3:
-		records, err = e.files(&m, e.legacy(ctx, &m))
-		return m, records, err
-	}
-
-	contents := []content{e.attempts(ctx, &m)}
-	if e.Calls != "" {
-		contents = append(contents, e.calls(ctx, &m))
+	case e.Format == export.V3:
+		contents = []content{{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
+			return legacy.WriteV3(w, m.Counts.Count(e.Selection.Attempts(ctx)))
+		}}}
+	case e.Calls != "":
+		contents = append(contents, content{e.Calls, export.CallTable, func(w io.Writer) (int, error) {
+			return origin.WriteCalls(w, e.Format, e.eachCall(ctx))
+		}})
 	}
 	records, err = e.files(&m, contents...)
 	return m, records, err
@@ -77,26 +81,6 @@ type content struct {
 	name  string
 	table export.Table
 	write func(io.Writer) (int, error)
-}
-
-func (e *Export) attempts(ctx context.Context, m *export.Manifest) content {
-	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
-	return content{e.Output, export.AttemptTable, func(w io.Writer) (int, error) {
-		return origin.Write(w, e.Format, m.Counts.Count(e.Selection.all().Attempts(ctx)))
-	}}
-}
-
-func (e *Export) calls(ctx context.Context, m *export.Manifest) content {
-	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
-	return content{e.Calls, export.CallTable, func(w io.Writer) (int, error) {
-		return origin.WriteCalls(w, e.Format, e.eachCall(ctx))
-	}}
-}
-
-func (e *Export) legacy(ctx context.Context, m *export.Manifest) content {
-	return content{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
-		return legacy.WriteV3(w, m.Counts.Count(e.Selection.Attempts(ctx)))
-	}}
 }
 
 func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {

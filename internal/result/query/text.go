@@ -70,7 +70,6 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	writeReplies(w, &t.Attempt)
 	if t.Transcript != nil {
 		writeTranscript(w, t.Transcript)
-		writeAgent(w, t.Transcript.Agent)
 	} else {
 		fmt.Fprintf(w, "  %s\n", t.NoTranscript)
 	}
@@ -171,8 +170,13 @@ func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 		for _, c := range turn.Calls {
 			fmt.Fprintf(w, "    (%s)\n", CallText(c))
 		}
-		writeRefused(w, tr.Agent, turn.Number)
-		writeLost(w, tr.Agent, turn.Number)
+		if tr.Agent != nil {
+			writeRefused(w, tr.Agent, turn.Number)
+			writeLost(w, tr.Agent, turn.Number)
+		}
+	}
+	if tr.Agent != nil {
+		writeAgent(w, tr.Agent)
 	}
 }
 

@@ -42,7 +42,7 @@ type RateDemand struct {
 // fails if the upper bound is below it.
 func (d Demands) rate(question string, candidate []settled) *RateDemand {
 	r := &RateDemand{Verdict: Inconclusive, Least: d.AtLeast, Trials: len(candidate)}
-	tasks := tasksOf(candidate)
+	tasks := tasksOf(candidate, new(population[namedTask]))
 	for i := range candidate {
 		r.Full += int(isFull(candidate[i].level))
 	}
@@ -80,14 +80,15 @@ func (r *RateDemand) needed(bounds func([]stat.Task) stat.RateBounds, tasks []st
 	return 0
 }
 
-// tasksOf counts successes by task and condition.
-func tasksOf(all []settled) (tasks []stat.Task) {
+// tasksOf counts successes by task and condition. The sequences of the tasks are those of a
+// population.
+func tasksOf(all []settled, from *population[namedTask]) (tasks []stat.Task) {
 	cells := make(map[namedTask]*stat.Task)
 	by := arrange(all, [len(matched)]bool{})
 	for _, condition := range slices.Sorted(maps.Keys(by)) {
 		for task, trials := range by[condition] {
 			if cells[task] == nil {
-				cells[task] = new(stat.Task)
+				cells[task] = &stat.Task{Sequence: from.of[task]}
 			}
 			cells[task].Cells = append(cells[task].Cells,
 				stat.Group{Full: fulls(trials), N: len(trials)})

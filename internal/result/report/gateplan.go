@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"iter"
-	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -160,14 +159,5 @@ const gatePower = .8
 func plannedTasks(baseline []settled, cluster string) (tasks []stat.Task, by string) {
 	from := populationOf(baseline, baseline, cluster)
 	by = from.describe().Cluster
-	var names []namedTask
-	for i := range baseline {
-		names = append(names, baseline[i].namedTask)
-	}
-	slices.SortFunc(names, namedTask.compare)
-	tasks = tasksOf(baseline)
-	for i, name := range slices.Compact(names) { // the order of tasksOf
-		tasks[i].Sequence = from.of[name]
-	}
-	return tasks, by
+	return tasksOf(baseline, from), by
 }

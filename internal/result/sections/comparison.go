@@ -76,7 +76,7 @@ func comparisonWarnings(unread int, incomplete ...string) (all []document.Warnin
 }
 
 func conditionTable(cells []report.Paired) *document.Table {
-	return pairedTable(cells, names("condition"), func(p report.Paired) []string {
+	return pairedTable(cells, []string{"condition"}, func(p report.Paired) []string {
 		return []string{p.Condition}
 	})
 }

@@ -58,7 +58,7 @@ func hostSection(h *report.Hosts) document.Section {
 func differenceSection(h *report.Hosts) document.Section {
 	return document.Section{
 		ID: "success", Title: "Full success on the same tasks",
-		Table: pairedTable(h.Against, names("A", "B"), func(p report.Paired) []string {
+		Table: pairedTable(h.Against, []string{"A", "B"}, func(p report.Paired) []string {
 			return []string{p.A, p.B}
 		}),
 		Notes: []string{

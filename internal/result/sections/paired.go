@@ -13,38 +13,39 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// pairedTable shows comparisons of A with B. Every difference is B minus A: positive means
-// that B did better. The table begins with columns of names, which of fills.
-func pairedTable(
-	all []report.Paired, columns []document.Column, of func(report.Paired) []string,
-) *document.Table {
-	columns = append(columns,
-		document.Column{Head: "tasks", Hint: "that both sides tried"},
-		figure("A"), figure("B"),
-		document.Column{Head: "B − A", Hint: "in percentage points; positive if B did better"},
-		figure("95 % interval"),
-		document.Column{Head: "A only", Hint: "tasks on which A did better"},
-		document.Column{Head: "B only", Hint: "tasks on which B did better"},
-		document.Column{
-			Head: "h", Hint: "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large",
-		},
-		figure("p"),
-		document.Column{
-			Head: "q", Hint: "p adjusted for the other tests (Benjamini–Hochberg)",
-		},
-		document.Column{
-			Head: "detectable", Hint: "smallest difference found with 80 % power, in points",
-		},
-	)
-	return tableOf(columns, all, func(p report.Paired) (row []document.Cell) {
-		for _, name := range of(p) {
-			row = append(row, text(name))
-		}
-		return append(row, pairedCells(p)...)
+// pairedTable shows comparisons of A with B. Every difference is B minus A: positive means that B did
+// better. The table begins with columns of names, which of fills.
+func pairedTable(all []report.Paired, heads []string, of func(report.Paired) []string) *document.Table {
+	type row = report.Paired
+	var columns []column[row]
+	add := func(head, hint string, cell func(row) document.Cell) {
+		columns = append(columns, fixed(document.Column{Head: head, Hint: hint}, cell))
+	}
+	for i, head := range heads {
+		columns = append(columns, fixed(label(head), func(p row) document.Cell { return text(of(p)[i]) }))
+	}
+	add("tasks", "that both sides tried", func(p row) document.Cell { return whole(p.Tasks) })
+	add("A", "", func(p row) document.Cell { return points(p.RateA) })
+	add("B", "", func(p row) document.Cell { return points(p.RateB) })
+	add("B − A", "in percentage points; positive if B did better", differenceCell)
+	add("95 % interval", "", func(p row) document.Cell {
+		return sorted(fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High), p.Interval.Low)
 	})
+	add("A only", "tasks on which A did better", func(p row) document.Cell { return whole(p.OnlyA) })
+	add("B only", "tasks on which B did better", func(p row) document.Cell { return whole(p.OnlyB) })
+	add("h", "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large",
+		func(p row) document.Cell { return decimal(p.CohenH, "%+.2f") })
+	add("p", "", func(p row) document.Cell { return sorted(report.Probability(p.P), p.P) })
+	add("q", "p adjusted for the other tests (Benjamini–Hochberg)",
+		func(p row) document.Cell { return sorted(report.Probability(p.Q), p.Q) })
+	add("detectable", "smallest difference found with 80 % power, in points",
+		func(p row) document.Cell { return sorted(fmt.Sprintf("%.1f", 100*p.Detectable), p.Detectable) })
+	t, _ := tableBy(all, columns)
+	return t
 }
 
-func pairedCells(p report.Paired) []document.Cell {
+// differenceCell shows the difference of two sides, marked if it is significant.
+func differenceCell(p report.Paired) document.Cell {
 	d := decimal(100*p.Difference, "%+.1f")
 	switch {
 	case p.Significant() && p.Difference > 0:
@@ -52,14 +53,7 @@ func pairedCells(p report.Paired) []document.Cell {
 	case p.Significant():
 		d.Tone = document.Bad
 	}
-	interval := fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High)
-	return []document.Cell{
-		whole(p.Tasks), points(p.RateA), points(p.RateB), d,
-		sorted(interval, p.Interval.Low),
-		whole(p.OnlyA), whole(p.OnlyB), decimal(p.CohenH, "%+.2f"),
-		sorted(report.Probability(p.P), p.P), sorted(report.Probability(p.Q), p.Q),
-		sorted(fmt.Sprintf("%.1f", 100*p.Detectable), p.Detectable),
-	}
+	return d
 }
 
 // variantDifferences compares each variant with the reference.
@@ -72,13 +66,13 @@ func (a analysis) variantDifferences() *document.Section {
 		notes = append(notes, "Not compared, because no other variant of the model has tasks "+
 			"under the same conditions: "+strings.Join(alone, "; ")+".")
 	}
-	columns := names("model", "A: reference", "B: variant")
+	heads := []string{"model", "A: reference", "B: variant"}
 	return &document.Section{
 		ID: "variant-differences", Title: "What each variant changes",
 		Lead: fmt.Sprintf("Differences from %s on the same tasks, under the same conditions, in "+
 			"percentage points.", a.reference()),
 		Chart: a.heatChart(), Notes: notes,
-		Table: pairedTable(a.Variants, columns, func(p report.Paired) []string {
+		Table: pairedTable(a.Variants, heads, func(p report.Paired) []string {
 			return []string{p.Model, report.Readable(p.A), report.Readable(p.B)}
 		}),
 	}
@@ -119,7 +113,7 @@ func (a analysis) modelDifferences() *document.Section {
 	return &document.Section{
 		ID: "model-differences", Title: "Models against each other",
 		Lead: "Each pair of the compared models on the same trials, with " + a.Condition + ".",
-		Table: pairedTable(a.Models, names("A", "B"), func(p report.Paired) []string {
+		Table: pairedTable(a.Models, []string{"A", "B"}, func(p report.Paired) []string {
 			return []string{p.A, p.B}
 		}),
 		Notes: []string{
