@@ -80,11 +80,11 @@ var protocols = []string{
 	"internal/model/protocol/gemini",
 }
 
-// small lists libraries without dependencies: a map that keeps the latest values, special functions
-// and draws from distributions.
+// small lists libraries without dependencies: a map that keeps the latest values, special functions,
+// binomial coefficients and draws from distributions.
 var small = []string{
 	"github.com/hashicorp/golang-lru/v2", "gonum.org/v1/gonum/mathext",
-	"gonum.org/v1/gonum/stat/distuv",
+	"gonum.org/v1/gonum/stat/combin", "gonum.org/v1/gonum/stat/distuv",
 }
 
 // plain lists packages that need the standard library, this module and small libraries only.

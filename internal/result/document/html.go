@@ -226,24 +226,17 @@ func excerpts(s Step) []excerpt {
 		start != "" && strings.ContainsRune("{[<", rune(start[0])) {
 		return []excerpt{{true, text}}
 	}
-	var out []excerpt
-	code := false
+	out := []excerpt{{}}
 	for l := range strings.Lines(text) {
+		last := &out[len(out)-1]
 		if strings.HasPrefix(strings.TrimSpace(l), "```") {
-			code = !code
-			out = append(out, excerpt{Code: code})
-			continue
-		}
-		if len(out) == 0 {
-			out = append(out, excerpt{})
-		}
-		out[len(out)-1].Text += l
-	}
-	var full []excerpt
-	for _, e := range out {
-		if e.Text = strings.Trim(e.Text, "\n"); e.Text != "" {
-			full = append(full, e)
+			out = append(out, excerpt{Code: !last.Code})
+		} else {
+			last.Text += l
 		}
 	}
-	return full
+	for i := range out {
+		out[i].Text = strings.Trim(out[i].Text, "\n")
+	}
+	return slices.DeleteFunc(out, func(e excerpt) bool { return e.Text == "" })
 }

@@ -91,13 +91,19 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	r.Sensitivity, r.Best = spread(plain)
 }
 
-// hurtingOnly returns the flawed cells with only those outcomes whose flaw hurts; see [Design].
+// hurtingOnly returns the flawed cells with only those outcomes whose flaw hurts; see [Design]. Of
+// these, only the number and the full successes are known.
 func hurtingOnly(cells []*cell) []*cell {
 	var out []*cell
 	for _, c := range where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }) {
-		out = append(out, c.only(func(_ task, o outcomes) outcomes {
-			return o.as(hurt, hurtFull)
-		}))
+		some := &cell{Cell: c.Cell, tally: tally{from: c.from}}
+		for of, o := range c.tasks {
+			var kept outcomes
+			if kept[done], kept[full] = o[hurt], o[hurtFull]; kept[done] > 0 {
+				some.count(of, kept)
+			}
+		}
+		out = append(out, some)
 	}
 	return out
 }

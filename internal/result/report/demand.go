@@ -46,17 +46,13 @@ func (d Demands) rate(question string, candidate []settled) *RateDemand {
 	for i := range candidate {
 		r.Full += int(isFull(candidate[i].level))
 	}
-	bounds := stat.RateOfSample
-	if question == These {
-		bounds = stat.RateOfFixed
-	}
-	switch r.RateBounds = bounds(tasks); {
+	switch r.RateBounds = stat.RateOf(tasks, question == These); {
 	case r.Lower >= r.Least:
 		r.Verdict = Pass
 	case r.Upper < r.Least:
 		r.Verdict = Fail
 	case r.Rate > r.Least:
-		r.Needed = r.needed(bounds, tasks)
+		r.Needed = r.needed(question, tasks)
 	}
 	return r
 }
@@ -65,7 +61,7 @@ func (d Demands) rate(question string, candidate []settled) *RateDemand {
 const mostTimes = 200
 
 // needed multiplies the trials until they are enough.
-func (r *RateDemand) needed(bounds func([]stat.Task) stat.RateBounds, tasks []stat.Task) int {
+func (r *RateDemand) needed(question string, tasks []stat.Task) int {
 	for times := 2; times <= mostTimes; times++ {
 		more := make([]stat.Task, len(tasks))
 		for i, t := range tasks {
@@ -73,7 +69,7 @@ func (r *RateDemand) needed(bounds func([]stat.Task) stat.RateBounds, tasks []st
 				more[i].Cells = append(more[i].Cells, stat.Group{Full: c.Full * times, N: c.N * times})
 			}
 		}
-		if bounds(more).Lower >= r.Least {
+		if stat.RateOf(more, question == These).Lower >= r.Least {
 			return r.Trials * times
 		}
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -120,11 +121,7 @@ var (
 	loopKinds = named(&ofOutcomes, func(o *outcome) string { return string(o.Loop) })
 	brokenAt  = named(&ofOutcomes, func(o *outcome) string { return o.Outcome.Broken })
 	// served counts outcomes by the models that answered, and deployments by that of their lane.
-	served = tag(func(o *outcome, add func(string, int)) {
-		for _, name := range o.Served() {
-			add(name, 1)
-		}
-	})
+	served      = withNames(func(o *outcome) []string { return o.Served() })
 	deployments = named(&ofOutcomes, func(o *outcome) string {
 		if lane := strings.SplitN(o.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
 			return lane[2]
@@ -132,18 +129,12 @@ var (
 		return ""
 	})
 	// settings counts outcomes by how the settings that were used differ from those asked.
-	settings = tag(func(o *outcome, add func(string, int)) {
-		for _, what := range o.Unlike() {
-			add(what, 1)
-		}
-	})
+	settings = withNames(func(o *outcome) []string { return o.Unlike() })
 	// deviations counts outcomes by the deviations of their requests, deviating the calls of agents
 	// that deviate, by kind, and deviate the outcomes with such a call.
-	deviations = tag(func(o *outcome, add func(string, int)) {
+	deviations = withNames(func(o *outcome) []string {
 		_, names := o.Deviating()
-		for _, name := range names {
-			add(name, 1)
-		}
+		return names
 	})
 	deviating = tag(func(o *outcome, add func(string, int)) {
 		calls, _ := o.Deviating()
@@ -151,11 +142,9 @@ var (
 			add(kind, n)
 		}
 	})
-	deviate = tag(func(o *outcome, add func(string, int)) {
+	deviate = withNames(func(o *outcome) []string {
 		calls, _ := o.Deviating()
-		for kind := range calls {
-			add(kind, 1)
-		}
+		return slices.Collect(maps.Keys(calls))
 	})
 
 	// The figures of all attempts. What the model behind a simulated user costs is apart.

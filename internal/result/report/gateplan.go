@@ -104,16 +104,13 @@ func planGate(
 	if pairs != nil {
 		design = design.WithLuckOf(*pairs)
 	}
-	bounds := stat.RateOfSample
-	if rule.These {
-		bounds = stat.RateOfFixed
-	}
+	rate := stat.RateOf(tasks, rule.These)
 	p := &GatePlan{
 		Baseline: name, Tasks: terms.Tasks, Margin: terms.Margin, Trials: len(baseline),
-		Rate: bounds(tasks).Rate, Within: design.Within, Unrepeated: design.Unrepeated,
+		Rate: rate.Rate, Within: design.Within, Unrepeated: design.Unrepeated,
 		Luck: design.Luck, Unpriced: costs.Unpriced, Cluster: by,
 		Clusters: len(design.Clusters), Advised: -1,
-		CannotLose: bounds(tasks).Lower < terms.Margin,
+		CannotLose: rate.Lower < terms.Margin,
 	}
 	needed := stat.UnitsNeeded(terms.Margin, rule.Pass)
 	if n := len(design.Clusters); !rule.These && n < needed {

@@ -143,6 +143,15 @@ func named(some *[]adder, of func(*outcome) string) tagKind {
 	return k
 }
 
+// withNames counts outcomes by each name of a list.
+func withNames(of func(*outcome) []string) tagKind {
+	return tag(func(o *outcome, add func(string, int)) {
+		for _, name := range of(o) {
+			add(name, 1)
+		}
+	})
+}
+
 func histogram(of func(*outcome) int) histogramKind {
 	k := histogramKind(place(&histograms, maxTags))
 	ofOutcomes = append(ofOutcomes, func(t *tally, o *outcome) { bump(&t.histograms[k], of(o), 1) })
@@ -186,17 +195,6 @@ func (t *tally) count(of task, some outcomes) {
 		t.all[k] += n
 	}
 	t.tasks[of] = at
-}
-
-// only returns the cell with just the outcomes of a task that keep returns.
-func (c *cell) only(keep func(task, outcomes) outcomes) *cell {
-	some := &cell{Cell: c.Cell, tally: tally{from: c.from}}
-	for of, o := range c.tasks {
-		if kept := keep(of, o); kept[done] > 0 {
-			some.count(of, kept)
-		}
-	}
-	return some
 }
 
 func (t *tally) plan(repeat int) {
@@ -350,9 +348,3 @@ func flag(b bool) int32 {
 func (o outcomes) group() stat.Group { return stat.Group{Full: int(o[full]), N: int(o[done])} }
 
 func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
-
-// as returns outcomes of which only the number and the full successes are known.
-func (o outcomes) as(all, successes countKind) (out outcomes) {
-	out[done], out[full] = o[all], o[successes]
-	return out
-}

@@ -42,20 +42,11 @@ func rate(r float64, n int, i stat.Interval) document.Cell {
 // rateOf shows a share of n.
 func rateOf(s report.Share, n int) document.Cell { return rate(s.Rate, n, s.Interval) }
 
-func withoutNote(c document.Cell) document.Cell {
-	c.Note = ""
-	return c
-}
-
 func optional(v *float64, show func(float64) string) document.Cell {
 	if v == nil {
 		return unknown
 	}
 	return document.Cell{Text: show(*v), Value: v}
-}
-
-func formatted(format string) func(float64) string {
-	return func(v float64) string { return fmt.Sprintf(format, v) }
 }
 
 func intervalText(i stat.Interval) string {

@@ -228,10 +228,12 @@ func otherRow(r report.OtherRow) []document.Cell {
 		n.Text += " *"
 		n.Hint = "corrected: the file counted outcomes twice"
 	}
+	full := rate(r.FullRate, r.N, r.Interval)
+	full.Note = "" // the interval has a column
 	partial := float64(r.Partial) / float64(max(1, r.N))
 	return []document.Cell{
 		text(r.Model), text(report.Readable(r.Variant)), text(report.Readable(r.Difficulty)),
-		decimal(r.Reliability, "%g"), n, withoutNote(rate(r.FullRate, r.N, r.Interval)),
+		decimal(r.Reliability, "%g"), n, full,
 		sorted(intervalText(r.Interval), r.Interval.Low),
 		rate(partial, r.N, stat.Wilson(r.Partial, r.N, stat.Z95)),
 	}

@@ -84,7 +84,9 @@ func (p pivot) table() *document.Table {
 		add(figure("flawed mean"), func(r row) document.Cell { return optional(r.FlawedMean, report.Percent) })
 	}
 	add(figure(p.contrastHead()), p.contrastCell)
-	add(figure("sensitivity"), func(r row) document.Cell { return optional(r.Sensitivity, formatted("%.3f")) })
+	add(figure("sensitivity"), func(r row) document.Cell {
+		return optional(r.Sensitivity, func(v float64) string { return fmt.Sprintf("%.3f", v) })
+	})
 	add(label("best"), func(r row) document.Cell { return text(cmp.Or(strings.Join(r.Best, ", "), missing)) })
 	t, _ := tableBy(p.Rows, append(columns, p.scale()...))
 	return t

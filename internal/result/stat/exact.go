@@ -1,6 +1,10 @@
 package stat
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/combin"
+)
 
 // mostSteps limits the work of an exact test. Beyond it, the distribution is as good as normal.
 const mostSteps = 1 << 27
@@ -74,19 +78,12 @@ func lotOf(p Pair, weight int) lot {
 	both := p.A + p.B
 	least, most := max(0, both-p.NA), min(p.NB, both)
 	l := lot{weight: weight, at: p.B - least}
+	ways := combin.LogGeneralizedBinomial(float64(p.NA+p.NB), float64(both))
 	for b := least; b <= most; b++ {
-		l.chances = append(l.chances, math.Exp(
-			logChoose(p.NB, b)+logChoose(p.NA, both-b)-logChoose(p.NA+p.NB, both)))
+		l.chances = append(l.chances, math.Exp(combin.LogGeneralizedBinomial(float64(p.NB), float64(b))+
+			combin.LogGeneralizedBinomial(float64(p.NA), float64(both-b))-ways))
 	}
 	return l
-}
-
-// logChoose returns the logarithm of the number of ways to choose k of n.
-func logChoose(n, k int) float64 {
-	a, _ := math.Lgamma(float64(n + 1))
-	b, _ := math.Lgamma(float64(k + 1))
-	c, _ := math.Lgamma(float64(n - k + 1))
-	return a - b - c
 }
 
 // moments returns the mean and the variance of the weighted successes beyond the least.

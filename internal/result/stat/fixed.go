@@ -19,6 +19,14 @@ type RateBounds struct {
 	Upper float64 `json:"upper_995"`
 }
 
+// RateOf returns [RateOfFixed], or else [RateOfSample].
+func RateOf(tasks []Task, fixed bool) RateBounds {
+	if fixed {
+		return RateOfFixed(tasks)
+	}
+	return RateOfSample(tasks)
+}
+
 // RateOfFixed returns the mean rate of just these tasks with its bounds. Each task weighs the same,
 // and so does each of its cells.
 //

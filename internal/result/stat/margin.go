@@ -127,31 +127,42 @@ func (d GateData) Decide(rule GateRule) (pass, fail bool) {
 }
 
 func (d GateData) test(these bool, margin float64, bound bool) Noninferiority {
-	g, rate := d.clusters(), RateOfSample
-	if these {
-		g, rate = d.pairs(), RateOfFixed
-	}
+	g := d.losses(these)
 	n := Noninferiority{
 		Margin: margin, Units: len(g.losses), weights: g.weights, Lower: -1, PPass: 1, PFail: 1,
 	}
 	if n.Units == 0 {
 		return n
 	}
-	flips := make([]float64, n.Units)
 	for i, l := range g.losses {
-		flips[i] = g.weights[i] * l
-		n.Difference -= flips[i]
+		n.Difference -= g.weights[i] * l
 	}
-	n.BaselineLower = rate(d.baseline()).Lower
+	n.BaselineLower = RateOf(d.baseline(), these).Lower
 	if n.PPass = g.p(margin); bound {
 		n.Lower = -g.bound(PassLevel)
 	}
-	if these && !d.SameLuck || d.unequal() {
-		n.PFail = d.strata().exact()
-	} else {
-		n.PFail = flipTest(flips)
-	}
+	n.PFail = d.pFail(these, g)
 	return n
+}
+
+// losses returns the losses of the units.
+func (d GateData) losses(these bool) gaffke {
+	if these {
+		return d.pairs()
+	}
+	return d.clusters()
+}
+
+// pFail is the p-value for a side B that is equally good at every task, from the losses of the units.
+func (d GateData) pFail(these bool, g gaffke) float64 {
+	if these && !d.SameLuck || d.unequal() {
+		return d.strata().exact()
+	}
+	flips := make([]float64, len(g.losses))
+	for i, l := range g.losses {
+		flips[i] = g.weights[i] * l
+	}
+	return flipTest(flips)
 }
 
 // unequal reports whether the sides have different numbers of trials anywhere.

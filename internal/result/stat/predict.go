@@ -209,24 +209,10 @@ func (d Design) verdicts(rule GateRule, l loss, draws int) (pass, fail float64) 
 	passed, failed := 0, 0
 	for range draws {
 		data := d.draw(r, l)
-		g := data.clusters()
-		if rule.These {
-			g = data.pairs()
-		}
+		g := data.losses(rule.These)
 		if g.values(rule.Margin).p(simulatedPoints) <= rule.Pass {
 			passed++
-			continue
-		}
-		var p float64
-		if rule.These && !d.SameLuck {
-			p = data.strata().exact()
-		} else {
-			for i, w := range g.weights {
-				g.losses[i] *= w
-			}
-			p = flipTest(g.losses)
-		}
-		if p <= rule.Fail {
+		} else if data.pFail(rule.These, g) <= rule.Fail {
 			failed++
 		}
 	}
