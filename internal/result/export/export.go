@@ -70,8 +70,8 @@ type Origin struct {
 	Snapshot string
 }
 
-// Write writes the attempts to w and returns the number of attempts that w
-// received completely. It stops at the first error of records or of w.
+// Write writes the attempts to w and returns their number. It stops at the
+// first error of records or of w, and then returns 0.
 //
 // In the text formats, the lines before an error are valid. A Parquet file is
 // valid only if Write returns no error. Write does not close w.
@@ -100,12 +100,9 @@ func Columns() []string { return names(attempts().columns) }
 // An encoder writes records to a file.
 type encoder[R any] interface {
 	add(*R) error
-	// flush writes buffered records if they can be read in an unfinished file.
-	flush() error
-	// close flushes and completes the file.
-	close() error
-	// records returns the number of records in the file that can be read.
-	records() int
+	// finish writes buffered records, and completes the file if it has all of them. Otherwise it only
+	// writes what can be read in an unfinished file.
+	finish(all bool) error
 }
 
 func write[R any](
@@ -115,24 +112,26 @@ func write[R any](
 	if err != nil {
 		return 0, err
 	}
+	n := 0
 	after := func(err error) (int, error) {
-		return out.records(), fmt.Errorf("export: after %d %s: %w", out.records(), t.name, err)
+		return 0, fmt.Errorf("export: after %d %s: %w", n, t.name, err)
 	}
 	for r, err := range records {
 		if err == nil {
 			r = t.canonical(r)
 			err = out.add(&r)
-		} else if flushed := out.flush(); flushed != nil {
+		} else if flushed := out.finish(false); flushed != nil {
 			err = fmt.Errorf("%w; then: %w", err, flushed)
 		}
 		if err != nil {
 			return after(err)
 		}
+		n++
 	}
-	if err := out.close(); err != nil {
+	if err := out.finish(true); err != nil {
 		return after(err)
 	}
-	return out.records(), nil
+	return n, nil
 }
 
 func newEncoder[R any](w io.Writer, format Format, t *table[R], from Origin) (encoder[R], error) {

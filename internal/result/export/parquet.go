@@ -38,8 +38,6 @@ type parquetWriter[R any] struct {
 	cells  cells
 	group  int   // number of records in the row group
 	start  int64 // offset of the row group in the file
-	added  int
-	closed bool
 }
 
 func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] {
@@ -130,7 +128,6 @@ func (p *parquetWriter[R]) encode() error {
 		}
 	}
 	p.group += len(p.batch)
-	p.added += len(p.batch)
 	p.batch = p.batch[:0]
 	if p.group < groupRows && p.file.Size()-p.start < groupBytes {
 		return nil
@@ -140,21 +137,13 @@ func (p *parquetWriter[R]) encode() error {
 	return err
 }
 
-// flush has no effect, because an unfinished Parquet file cannot be read.
-func (p *parquetWriter[R]) flush() error { return nil }
-
-func (p *parquetWriter[R]) close() error {
+// finish completes the file. An unfinished Parquet file cannot be read.
+func (p *parquetWriter[R]) finish(all bool) error {
+	if !all {
+		return nil
+	}
 	if err := p.encode(); err != nil {
 		return err
 	}
-	err := p.file.Close()
-	p.closed = err == nil
-	return err
-}
-
-func (p *parquetWriter[R]) records() int {
-	if !p.closed {
-		return 0
-	}
-	return p.added
+	return p.file.Close()
 }

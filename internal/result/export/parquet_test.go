@@ -3,7 +3,6 @@ package export_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -214,27 +213,6 @@ func TestParquetTextIsUTF8(t *testing.T) {
 	if got["model"] != "a\ufffd\ufffdb" || got["required_tools"] != "[\"\ufffd\"]" {
 		t.Errorf("model %q, required_tools %s, want a replacement character for each invalid byte",
 			got["model"], got["required_tools"])
-	}
-}
-
-func TestUnfinishedParquetCountsNoRecords(t *testing.T) {
-	t.Parallel()
-	const attempts = 300 // more than a batch
-	whole := write(t, export.Parquet, slices.Collect(only(likely(attempts)))...)
-	for _, room := range []int{0, 1, 1000, len(whole) / 2, len(whole) - 1} {
-		w := &limitedWriter{left: room}
-		n, err := export.Write(w, export.Parquet, likely(attempts))
-		if n != 0 || !errors.Is(err, errFull) {
-			t.Errorf("room for %d bytes: Write() = %d, %v, want 0, %v", room, n, err, errFull)
-		}
-	}
-	broken := errors.New("broken store")
-	var b bytes.Buffer
-	n, err := export.Write(&b, export.Parquet, func(yield func(assay.Attempt, error) bool) {
-		_ = yield(fault(), nil) && yield(assay.Attempt{}, broken)
-	})
-	if n != 0 || !errors.Is(err, broken) {
-		t.Errorf("Write() = %d, %v, want 0, %v", n, err, broken)
 	}
 }
 

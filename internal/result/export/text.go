@@ -14,46 +14,22 @@ import (
 // chunk is the number of bytes that are buffered before a write.
 const chunk = 64 << 10
 
-// A lineWriter writes in chunks and counts the lines that were written.
-type lineWriter struct {
-	*bufio.Writer
-	to     lineCounter
-	header int // number of header lines
-}
+// A lineWriter writes in chunks.
+type lineWriter struct{ *bufio.Writer }
 
-func newLines(w io.Writer, header int) *lineWriter {
-	l := &lineWriter{to: lineCounter{w: w}, header: header}
-	l.Writer = bufio.NewWriterSize(&l.to, chunk)
-	return l
-}
+func newLines(w io.Writer) lineWriter { return lineWriter{bufio.NewWriterSize(w, chunk)} }
 
-func (l *lineWriter) flush() error { return l.Flush() }
-
-func (l *lineWriter) close() error { return l.Flush() }
-
-func (l *lineWriter) records() int { return max(0, l.to.lines-l.header) }
-
-// A lineCounter counts the ends of lines that a writer accepts.
-type lineCounter struct {
-	w     io.Writer
-	lines int
-}
-
-func (c *lineCounter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.lines += bytes.Count(p[:min(n, len(p))], []byte{'\n'})
-	return n, err
-}
+func (l lineWriter) finish(bool) error { return l.Flush() }
 
 type jsonlWriter[R any] struct {
-	*lineWriter
+	lineWriter
 	table *table[R]
 	line  bytes.Buffer
 	json  *json.Encoder
 }
 
 func newJSONL[R any](w io.Writer, t *table[R]) *jsonlWriter[R] {
-	l := &jsonlWriter[R]{lineWriter: newLines(w, 0), table: t}
+	l := &jsonlWriter[R]{lineWriter: newLines(w), table: t}
 	l.json = json.NewEncoder(&l.line)
 	l.json.SetEscapeHTML(false)
 	return l
@@ -76,14 +52,14 @@ func JSON(a assay.Attempt) (json.RawMessage, error) {
 }
 
 type csvWriter[R any] struct {
-	*lineWriter
+	lineWriter
 	table *table[R]
 	csv   *csv.Writer // writes to the lines without a buffer of its own
 	row   []string
 }
 
 func newCSV[R any](w io.Writer, t *table[R]) (*csvWriter[R], error) {
-	l := &csvWriter[R]{lineWriter: newLines(w, 1), table: t, row: names(t.columns)}
+	l := &csvWriter[R]{lineWriter: newLines(w), table: t, row: names(t.columns)}
 	l.csv = csv.NewWriter(l.Writer)
 	return l, l.csv.Write(l.row)
 }

@@ -147,13 +147,32 @@ func references(
 // Design returns the facts that a report needs besides the trials.
 func Design(ctx context.Context, j *job.Job) report.Design {
 	read := newTaskReader(ctx, j)
-	d := report.Design{
-		Models: j.Experiment.Models,
-		Hurts:  hurts(j, read), Open: open(j, read), Survivable: survivable(j, read),
-		Winnable: onceForAllModels(func(t *assay.Trial) bool {
+	// ask returns a function that asks about the task of a trial, of which unread is the answer if it
+	// cannot be read.
+	ask := func(
+		unread bool, of func(*assay.Catalog, *assay.Trial, *assay.Task) bool,
+	) func(*assay.Trial) bool {
+		return onceForAllModels(func(t *assay.Trial) bool {
 			task, err := read(t)
-			return err != nil || workflow.Winnable(ctx, j.Library.Catalog(), t, task)
+			if err != nil {
+				return unread
+			}
+			return of(j.Library.Catalog(), t, task)
+		})
+	}
+	d := report.Design{
+		Models: j.Experiment.Models, Hurts: ask(true, workflow.Hurts),
+		Winnable: ask(true, func(c *assay.Catalog, t *assay.Trial, task *assay.Task) bool {
+			return workflow.Winnable(ctx, c, t, task)
 		}),
+	}
+	if world.Of(j.Experiment.World).Throws != nil {
+		schedules := ask(false, workflow.Survivable)
+		d.Survivable = func(t *assay.Trial) bool { return t.Reliability == 1 || schedules(t) }
+	}
+	if world.Of(j.Experiment.World).OwnTools {
+		known := ask(true, workflow.BestKnown)
+		d.Open = func(t *assay.Trial) bool { return !known(t) }
 	}
 	for _, f := range j.Experiment.EachFactors() {
 		d.Variants = append(d.Variants, f.Variants...)
@@ -190,28 +209,6 @@ func newTaskReader(ctx context.Context, j *job.Job) taskReader {
 	}
 }
 
-// hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
-// it. A task that cannot be read is taken for one that the flaw hurts.
-func hurts(j *job.Job, read taskReader) func(*assay.Trial) bool {
-	return onceForAllModels(func(t *assay.Trial) bool {
-		task, err := read(t)
-		return err != nil || workflow.Hurts(j.Library.Catalog(), t, task)
-	})
-}
-
-// survivable returns a function that reports whether an agent that follows the plan survives a
-// trial's faults of tools. It returns nil if the world has no schedule of faults.
-func survivable(j *job.Job, read taskReader) func(*assay.Trial) bool {
-	if world.Of(j.Experiment.World).Throws == nil {
-		return nil
-	}
-	schedules := onceForAllModels(func(t *assay.Trial) bool {
-		task, err := read(t)
-		return err == nil && workflow.Survivable(j.Library.Catalog(), t, task)
-	})
-	return func(t *assay.Trial) bool { return t.Reliability == 1 || schedules(t) }
-}
-
 // onceForAllModels returns a function that asks once about trials that differ in their model only.
 func onceForAllModels(ask func(*assay.Trial) bool) func(*assay.Trial) bool {
 	type alike struct {
@@ -229,18 +226,6 @@ func onceForAllModels(ask func(*assay.Trial) bool) func(*assay.Trial) bool {
 			known[key] = answer
 		}
 		return answer
-	}
-}
-
-// open returns a function that reports whether the best policy's chance at a trial is unknown. It
-// returns nil if that depends on the setting only.
-func open(j *job.Job, read taskReader) func(*assay.Trial) bool {
-	if !world.Of(j.Experiment.World).OwnTools {
-		return nil
-	}
-	return func(t *assay.Trial) bool {
-		task, err := read(t)
-		return err == nil && !workflow.BestKnown(j.Library.Catalog(), t, task)
 	}
 }
 
