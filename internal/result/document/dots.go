@@ -18,6 +18,9 @@ type Dot struct {
 // dotWidth is the number of characters from 0 to 100 %.
 const dotWidth = 51
 
+// axis is the scale above a plot.
+const axis = "0          25           50          75          100 %"
+
 // plot draws dots with their intervals for a terminal, such as
 //
 //	model  right plan   ·         ·   ├─●┤
@@ -28,7 +31,7 @@ func (p pen) plot(dots []Dot) string {
 		labels = max(labels, lipgloss.Width(line(d.Label)))
 	}
 	head := strings.Repeat(" ", groups+labels+2*gap)
-	out := []string{head + axis()}
+	out := []string{head + axis}
 	last := ""
 	for _, d := range dots {
 		group := line(d.Group)
@@ -42,20 +45,6 @@ func (p pen) plot(dots []Dot) string {
 			d.line(), 100*d.Value))
 	}
 	return strings.Join(out, "\n")
-}
-
-// axis returns the scale above a plot.
-func axis() string {
-	scale := []rune(strings.Repeat(" ", dotWidth+4))
-	for _, percent := range []int{0, 25, 50, 75, 100} {
-		text := fmt.Sprint(percent)
-		if percent == 100 {
-			text += " %"
-		}
-		at := max(0, percent*(dotWidth-1)/100-len(text)/2)
-		copy(scale[at:], []rune(text))
-	}
-	return strings.TrimRight(string(scale), " ")
 }
 
 // line draws the dot and its interval.

@@ -17,13 +17,12 @@ type Hosts struct {
 func HostsOf(comparisons []*Comparison) *Hosts {
 	first := comparisons[0]
 	h := &Hosts{All: []Side{first.A}, Population: first.Population, Incomplete: []string{}}
-	if why := first.A.Incomplete(); why != "" {
-		h.Incomplete = append(h.Incomplete, why)
-	}
 	for _, c := range comparisons {
 		h.All = append(h.All, c.B)
 		h.Against = append(h.Against, Paired{A: c.A.Name, B: c.B.Name, Comparison: c.Whole})
-		if why := c.B.Incomplete(); why != "" {
+	}
+	for _, s := range h.All {
+		if why := s.Incomplete(); why != "" {
 			h.Incomplete = append(h.Incomplete, why)
 		}
 	}
