@@ -226,7 +226,8 @@ func (j *Journal) Write(e JournalEntry) {
 }
 
 func (j *Journal) writeLocked(e JournalEntry, line []byte, err error) {
-	if at, ok := j.addLocked(line, err); ok {
+	// Also without a journal, the next attempt at a trial does not go on with one that is over.
+	if at, ok := j.addLocked(line, err); ok || e.Over {
 		j.apply(e, at)
 	}
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -62,4 +63,34 @@ func TestClocksMakeNoDifferenceToWhatIsSaved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An attempt that is over when the journal cannot be written any more is over: another one at its trial
+// does not have its cost, too.
+func TestAttemptsAreOverWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "gone")
+	must(t, os.Mkdir(dir, 0o700))
+	path, head := filepath.Join(dir, "journal"), store.JournalEntry{Run: "r1", Experiment: "e"}
+	j, err := store.ReadJournal(path)
+	must(t, err)
+	j.Continue(head, func(err error) { t.Error(err) })
+	a := outcome(1)
+	j.Write(store.JournalEntry{Trial: &a.Trial, At: epoch})
+	j.Write(store.JournalEntry{ID: a.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: .25})
+	j.Close(false)
+
+	j, err = store.ReadJournal(path)
+	must(t, err)
+	must(t, os.RemoveAll(dir))
+	failed := false
+	j.Continue(head, func(error) { failed = true })
+	if _, bill := j.Rewind(a.ID); bill.CostUSD != .25 || !failed {
+		t.Fatalf("the attempt has cost %v; the journal failed: %t", bill.CostUSD, failed)
+	}
+	j.Write(store.JournalEntry{ID: a.ID, Over: true})
+	if replies, bill := j.Rewind(a.ID); replies >= 0 || bill.CostUSD != 0 {
+		t.Errorf("the next attempt has %d replies and has cost %v", replies, bill.CostUSD)
+	}
+	j.Close(false)
 }
