@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -204,11 +205,26 @@ func (l *life) checkBudget(sum *session.Summary) {
 		l.violated("law 3: a run with a budget of $%.3f was billed $%.3f; its %d trials in flight justify $%.3f",
 			l.budget, l.usd, l.crowd, most)
 	}
-	// What lost replies may have cost counts against a budget, too.
-	if l.usd > l.budget/2 && sum.Settled == 0 && !sum.Stopped && l.budget > enough*l.lonely().dearest {
-		l.violated("law 1: a run has spent $%.3f of $%.3f and settles nothing, but no trial costs more than $%.3f",
-			l.usd, l.budget, l.lonely().dearest)
+	alone := l.lonely()
+	// An agent that never asks its model costs nothing.
+	if most := l.budget / alone.cheapest; alone.cheapest > 0 && float64(l.trials) > max(1, most) {
+		l.violated("law 3: %d trials were in flight, but $%.3f pay for %.0f at most, because each costs at least $%.4f",
+			l.trials, l.budget, most, alone.cheapest)
 	}
+	// What lost replies may have cost counts against a budget, too.
+	ended := sum.Settled + sum.Faulted + sum.Parked
+	if l.usd >= l.budget && float64(ended)*alone.dearest < l.usd/2 && !sum.Stopped && !l.cancels() &&
+		l.workers == 0 && l.budget > enough*alone.dearest {
+		l.violated("law 1: a run has spent $%.3f of $%.3f, but only %d of its trials ended by themselves, which cost at most $%.3f",
+			l.usd, l.budget, ended, float64(ended)*alone.dearest)
+	}
+}
+
+// cancels reports whether the user has cancelled trials in this life.
+func (l *life) cancels() bool {
+	return slices.ContainsFunc(l.items, func(i item) bool {
+		return i.Kind == "cancel" && !l.began.Add(i.At).Before(l.start) && i.At <= l.since()
+	})
 }
 
 func experiment(ctx context.Context, db *store.DB) (e store.Experiment, err error) {
@@ -303,7 +319,8 @@ func (w *world) held(a *assay.Attempt) (sum time.Duration) {
 // A lonely is what the trials of a plan come to if nothing is between episodes and models.
 type lonely struct {
 	outcomes map[assay.TrialID]string
-	dearest  float64 // dollars of a trial
+	// cheapest and dearest are the dollars of a trial.
+	cheapest, dearest float64
 }
 
 // A rehearsal names what trials come to if nothing disturbs them.
@@ -332,7 +349,7 @@ func (w *world) rehearse() (err error) {
 	if w.lonely() != nil {
 		return nil
 	}
-	all := &lonely{outcomes: make(map[assay.TrialID]string)}
+	all := &lonely{outcomes: make(map[assay.TrialID]string), cheapest: math.Inf(1)}
 	undisturbed[rehearsal{w.plan, w.agent, w.variant()}] = all
 	synctest.Test(w.t, func(*testing.T) {
 		var j *job.Job
@@ -369,7 +386,8 @@ func (w *world) rehearseAll(j *job.Job, all *lonely) error {
 			return fmt.Errorf("undisturbed, trial %s is a fault: %s", trial.ID, a.FaultDetail)
 		}
 		all.outcomes[trial.ID] = outcomeOf(a)
-		all.dearest = max(all.dearest, dollars(a.InputTokens, a.OutputTokens))
+		usd := dollars(a.InputTokens, a.OutputTokens)
+		all.cheapest, all.dearest = min(all.cheapest, usd), max(all.dearest, usd)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type life struct {
 	*world
 	dir    string
 	number int
+	start  time.Time
 	disk   *storetest.Disk // nil unless it may fail
 	cancel context.CancelCauseFunc
 	armed  chan struct{} // receives a value when the process is to be killed now
@@ -44,11 +45,12 @@ type life struct {
 	dearest float64
 	asking  int
 	crowd   int
+	trials  int // in flight together, at most
 }
 
 func (w *world) newLife(dir string, cancel context.CancelCauseFunc) *life {
 	return &life{
-		world: w, dir: dir, number: w.lives, cancel: cancel, armed: make(chan struct{}, 1),
+		world: w, dir: dir, number: w.lives, start: time.Now(), cancel: cancel, armed: make(chan struct{}, 1),
 		over: make(chan struct{}), thawed: make(chan struct{}),
 	}
 }
@@ -170,7 +172,7 @@ func (l *life) sees(p *terminal.Progress) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.crowd = max(l.crowd, n)
+	l.crowd, l.trials = max(l.crowd, n), max(l.trials, n)
 }
 
 // watcher follows a run. It implements [session.Observer] and [session.Display].
