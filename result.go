@@ -85,7 +85,7 @@ type Outcome struct {
 	Failures  int `json:"failures"`
 	Recovered int `json:"recovered"`
 	// FaultsScheduled counts the faults of tools in the way of the task's plan: the faults that the
-	// trial's luck has in store for an agent that follows the plan and repeats a step until it has
+	// trial's luck schedules for an agent that follows the plan and repeats a step until it has
 	// happened. FaultsMet counts the scheduled faults that the agent's calls met. Both are only
 	// known in assay-1.
 	FaultsScheduled int `json:"faults_scheduled"`

@@ -20,7 +20,7 @@ func newCompare(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B | --hosts MODEL [MODEL...]",
 		Short: "Compare two experiments, runs, models or variants on the same tasks",
-		Long: `Compare shows what changed from A to B, whether that is more than chance, overall and
+		Long: `Compare shows what changed from A to B, whether that is significant, overall and
 condition by condition, and which trials flipped. A and B are experiments, runs (or the
 beginnings of their IDs), models or variants. If a name is ambiguous, write model:NAME,
 run:NAME, experiment:NAME or variant:NAME.

@@ -689,7 +689,7 @@ def order_text(s, r):
         text += f", and {len(all_) - 5} more"
     parts = []
     if BETTER in signs:
-        parts.append("> is more than chance, " + named("adjusted p", last).replace("=", "≤"))
+        parts.append("> is significant, " + named("adjusted p", last).replace("=", "≤"))
     if ALIKE in signs:
         alike = "≈ may be chance"
         if better and BETTER not in signs:
@@ -826,7 +826,7 @@ def compare_best(page, r, check):
     lead = " ".join(page.sections["models"]["leads"])
     compared, best = [m for m in all_ if m["compared"]], [m["model"] for m in all_ if m["best"]]
     others = [m["model"] for m in compared if not m["best"]]
-    said = re.search(r"Best: (\S+)\. It is better than (.*?) by more than chance\.", lead)
+    said = re.search(r"Best: (\S+)\. It is significantly better than (.*?)\.", lead)
     check.same("best", best[0] if len(best) == 1 and others else None, said[1] if said else None)
     if said:
         check.same("best", others, said[2].split(", "))

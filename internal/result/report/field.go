@@ -19,7 +19,7 @@ type Ranking struct {
 	Averaged []string `json:"averaged_over"`
 	*stat.Ranking
 	Names []string `json:"names"` // of the models
-	// Pairs has the pairs of models of which the first is better by more than chance.
+	// Pairs has the pairs of models of which the first is significantly better.
 	Pairs []RankedPair `json:"better"`
 }
 

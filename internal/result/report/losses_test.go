@@ -30,7 +30,7 @@ func inCell(model, variant string, reliability float64) assay.Cell {
 	return assay.Cell{Model: model, Variant: variant, TaskType: "t", Reliability: reliability}
 }
 
-// TestHeadlineNamesTheLargestLoss checks that the loss is the largest that is more than chance, and
+// TestHeadlineNamesTheLargestLoss checks that the loss is the largest that is significant, and
 // that the example is a failure in its cells, for the most frequent reason there and with the most
 // reliable tools.
 func TestHeadlineNamesTheLargestLoss(t *testing.T) {
@@ -127,7 +127,7 @@ func TestOrderIsAboutSharedTasks(t *testing.T) {
 	}
 	got := sections.Headline(p.analyze(t, report.Beside{}))[0].Text
 	want := "with no plan and reliable tools: good 100 % > narrow 67 % > bad 7 % " +
-		"(> is more than chance, adjusted p ≤ .004)"
+		"(> is significant, adjusted p ≤ .004)"
 	if got != want {
 		t.Errorf("order %q, want %q", got, want)
 	}

@@ -32,7 +32,7 @@ type Paired struct {
 // compare fills in the comparison of the two sides' tasks.
 func (p *Paired) compare(data *pairing[task]) { p.data, p.Comparison = data.tasks(), data.compare() }
 
-// Significant reports whether the difference is more than chance.
+// Significant reports whether the difference is significant.
 func (p Paired) Significant() bool { return p.Tasks > 0 && p.Q < level05 }
 
 // Uneven reports whether the difference depends on the condition.

@@ -29,7 +29,7 @@ type Design struct {
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
 	Hurts func(*assay.Trial) bool
 	// Survivable reports whether an agent that follows a trial's plan, and repeats each call until
-	// it has happened, succeeds in spite of the faults of tools that the trial's luck has in store.
+	// it has happened, succeeds in spite of the faults of tools that are scheduled for the trial.
 	// If it is nil, all trials are survivable.
 	Survivable func(*assay.Trial) bool
 	// Winnable reports whether the best policy succeeds with the luck of a trial. If it is nil, it

@@ -81,7 +81,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"is a problem with the protocol, and shows little about planning. Try the other " +
 			"protocol, or read transcripts.", broken(cells)},
 		{"size", "A larger model is worse than a smaller one of its family", "The difference on " +
-			"the same tasks is more than chance, and it is unusual. Check that both models were " +
+			"the same tasks is significant, and it is unusual. Check that both models were " +
 			"served as named and with the same limits.", sizes(a)},
 		{"no_difference", "A variant makes no difference at all", "The prompt changed, but no " +
 			"result did. Check that the models see the change, and that it can matter in this " +

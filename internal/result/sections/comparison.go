@@ -193,7 +193,7 @@ func (c comparison) verdict() string {
 	}
 	chance := named("p", w.P)
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
-		return fmt.Sprintf("%s, which is more than chance (%s).", text, chance)
+		return fmt.Sprintf("%s, which is significant (%s).", text, chance)
 	}
 	if w.Difference != 0 && lacksClusters(w) == "" {
 		text += fmt.Sprintf(", which is too close to call (%s)", chance)

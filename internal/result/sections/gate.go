@@ -160,7 +160,7 @@ func (g gateView) compared(a *report.Answer) string {
 		return fmt.Sprintf("%s: %s. A loss of %s points is ruled out (%s%s).",
 			measured, worst, marginText(t.Margin), named("p", t.PPass), lookText(g.Look, g.Look.Pass))
 	case a.Verdict == report.Fail:
-		return fmt.Sprintf("%s, more than chance does to equal ones (%s%s).", measured,
+		return fmt.Sprintf("%s, which is significant (%s%s).", measured,
 			named("p", t.PFail), lookText(g.Look, g.Look.Fail))
 	case a.CannotLose:
 		return measured + ". " + cannotLose(g.A.Name, g.Whole.RateA, t.BaselineLower, t.Margin)

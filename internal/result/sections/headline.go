@@ -122,7 +122,7 @@ func (a analysis) chainText() string {
 func (a analysis) signsText(seen map[string]bool, last float64) string {
 	var parts []string
 	if seen[better] {
-		parts = append(parts, "> is more than chance, "+atMost(last))
+		parts = append(parts, "> is significant, "+atMost(last))
 	}
 	if seen[alike] {
 		text := "≈ may be chance"

@@ -58,10 +58,10 @@ func TestHeadlineSaysHowSureTheOrderIs(t *testing.T) {
 	t.Parallel()
 	const with = "with the right plan and reliable tools: "
 	for want, a := range map[string]*report.Analysis{
-		"a 80 % of 40 trials (95 % interval 65 to 90 %)":             order(40, ranked{"a", 32}),
-		"a 80 % > b 50 % (> is more than chance, adjusted p < .001)": order(40, ranked{"a", 32}, ranked{"b", 20}),
-		"a 80 % ≈ b 75 % (≈ may be chance)":                          order(40, ranked{"a", 32}, ranked{"b", 30}),
-		"a 90 % > b 50 % ≈ c 48 % > d 0 % (> is more than chance, adjusted p < .001; ≈ may be chance)": order(40,
+		"a 80 % of 40 trials (95 % interval 65 to 90 %)":        order(40, ranked{"a", 32}),
+		"a 80 % > b 50 % (> is significant, adjusted p < .001)": order(40, ranked{"a", 32}, ranked{"b", 20}),
+		"a 80 % ≈ b 75 % (≈ may be chance)":                     order(40, ranked{"a", 32}, ranked{"b", 30}),
+		"a 90 % > b 50 % ≈ c 48 % > d 0 % (> is significant, adjusted p < .001; ≈ may be chance)": order(40,
 			ranked{"a", 36}, ranked{"b", 20}, ranked{"c", 19}, ranked{"d", 0}),
 		"a 60 % ≈ b 50 % ≈ c 40 % (≈ may be chance, but a > c, adjusted p = .008)": order(40,
 			ranked{"a", 24}, ranked{"b", 20}, ranked{"c", 16}),
@@ -75,7 +75,7 @@ func TestHeadlineSaysHowSureTheOrderIs(t *testing.T) {
 	}
 	out := order(40, ranked{"a", 32}, ranked{"b", 20})
 	out.Standings = append(out.Standings, report.Standing{Model: "c", Success: report.Share{Rate: .9}})
-	want := with + "a 80 % > b 50 % | c 90 % (> is more than chance, adjusted p < .001; | is not compared)"
+	want := with + "a 80 % > b 50 % | c 90 % (> is significant, adjusted p < .001; | is not compared)"
 	if got := sections.Headline(out)[0].Text; got != want {
 		t.Errorf("the first line is\n%s\nwant\n%s", got, want)
 	}

@@ -33,7 +33,7 @@ func hostText(h *report.Hosts, p report.Paired) string {
 	case len(h.Incomplete) > 0:
 		return text + " so far."
 	case p.Significant():
-		return fmt.Sprintf("%s, which is more than chance (%s).", text, named("q", p.Q))
+		return fmt.Sprintf("%s, which is significant (%s).", text, named("q", p.Q))
 	}
 	return fmt.Sprintf("%s. No difference is shown (%s). %s.", text, named("q", p.Q),
 		foundText(p.Comparison))

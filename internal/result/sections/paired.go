@@ -117,7 +117,7 @@ func (a analysis) modelDifferences() *document.Section {
 			return []string{p.A, p.B}
 		}),
 		Notes: []string{
-			fmt.Sprintf("%d of %d pairs differ by more than chance: q is at most .05. It is the p-value of "+
+			fmt.Sprintf("%d of %d pairs differ significantly: q is at most .05. It is the p-value of "+
 				"the ranking on the first screen, adjusted for all pairs (max-T over changes of signs, "+
 				"Westfall and Young 1993, closed over the order), and p is that of the pair alone.",
 				len(a.Ranking.Pairs), len(a.Models)),

@@ -42,7 +42,7 @@ func TestOverviewSaysWhichModelIsTheBest(t *testing.T) {
 		analysis *report.Analysis
 		want     string
 	}{
-		"clearly ahead": {outcome(40, 20), "Best: m. It is better than n by more than chance."},
+		"clearly ahead": {outcome(40, 20), "Best: m. It is significantly better than n."},
 		"too close": {
 			outcome(22, 20),
 			"Too close to call: m, n. m scored 5.0 points higher than n on the same 40 tasks (adjusted p = .509).",
@@ -117,8 +117,7 @@ func TestComparisonOpensWithItsVerdict(t *testing.T) {
 	}{
 		"higher": {
 			.017, .01,
-			"sim/optimal scored 1.7 points higher than my-model on 40 tasks, which is more than " +
-				"chance (p = .010).",
+			"sim/optimal scored 1.7 points higher than my-model on 40 tasks, which is significant (p = .010).",
 		},
 		"too close": {
 			-.017, .4,

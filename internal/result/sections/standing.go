@@ -138,7 +138,7 @@ func (a analysis) bestText() string {
 				assay.Counted(p.Tasks, "task"), named("adjusted p", p.Q))
 		}
 	case len(others) > 0:
-		text = fmt.Sprintf("Best: %s. It is better than %s by more than chance.", best[0],
+		text = fmt.Sprintf("Best: %s. It is significantly better than %s.", best[0],
 			listed(others))
 	}
 	if len(unable) > 0 {

@@ -44,7 +44,7 @@ type LossData struct {
 	Models int
 }
 
-// A ShownLoss is a loss of success that is more than chance, whatever else was compared.
+// A ShownLoss is a loss of success that is significant, whatever else was compared.
 type ShownLoss struct {
 	Family string `json:"family"`
 	// Index is the place of the contrast: in Levels, the type of tasks, or the place in Tasks.
@@ -60,7 +60,7 @@ type ShownLoss struct {
 
 // A Losing is the answer to where a model loses most.
 type Losing struct {
-	// Top is the contrast with the largest bound, of those that are more than chance. It is nil if
+	// Top is the contrast with the largest bound, of those that are significant. It is nil if
 	// there is none.
 	Top *ShownLoss `json:"top"`
 	// Compared counts the contrasts.

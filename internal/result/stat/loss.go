@@ -53,7 +53,7 @@ func edge(from, limit float64, has func(float64) bool) float64 {
 	return from
 }
 
-// loses reports whether A's rates times 1-share differ from B's by more than chance. The size of a
+// loses reports whether A's rates times 1-share differ significantly from B's. The size of a
 // difference is the one between the sides themselves, whatever the share.
 func (x *contrast) loses(share float64) bool {
 	c := &contrast{counts: x.counts, clusters: make([]cluster, len(x.clusters))}
@@ -131,7 +131,7 @@ func billOf(tasks []Spent, bySequence bool) (x moneySum) {
 	return x
 }
 
-// differs reports whether the money differs from the successes at a price by more than chance.
+// differs reports whether the money differs significantly from the successes at a price.
 func (x moneySum) differs(price float64) bool {
 	g := float64(len(x.clusters))
 	mean := (x.usd - price*x.full) / g

@@ -61,7 +61,7 @@ const RankLevel = .05
 // is 1 unless a has the higher rate.
 func (r *Ranking) P(a, b int) float64 { return r.p[r.place[a]][r.place[b]] }
 
-// Beats reports whether model a is better than model b by more than chance.
+// Beats reports whether model a is significantly better than model b.
 func (r *Ranking) Beats(a, b int) bool { return r.P(a, b) <= RankLevel }
 
 // Splits reports whether all models up to a place in the order, from 0, beat all models after it.

@@ -67,7 +67,7 @@ func OwnApplies(
 }
 
 // Survivable reports whether an agent that follows the task's plan, and repeats each call until it
-// has happened, completes it in spite of the faults that the trial's luck has in store. It is false
+// has happened, completes it in spite of the faults that are scheduled for the trial. It is false
 // if no plan is known.
 func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
 	planned, known := Planned(trial.World, task)
@@ -81,7 +81,7 @@ func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bo
 	return survivable
 }
 
-// Winnable reports whether the best policy succeeds with the luck that a trial has in store. It is
+// Winnable reports whether the best policy succeeds with the luck of a trial. It is
 // true if no plan is known.
 func Winnable(
 	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
