@@ -48,7 +48,7 @@ var mutations = []mutation{
 	},
 	{
 		"killed attempts cost nothing", "internal/run/session/resume.go",
-		"!a.Paid() {", "a.Paid() || true {",
+		"if !u.Paid() {", "if true {",
 	},
 	{
 		"a small budget is spent on trials that are all cut off", "internal/experiment/job/stopper.go",
@@ -71,8 +71,8 @@ var mutations = []mutation{
 		"err := s.db.Save(ctx, a, t)", "var err error; if a.ID[0] != '7' { err = s.db.Save(ctx, a, t) }",
 	},
 	{
-		"law 2: a minute has 50 seconds", "internal/model/lane/window.go",
-		"span: time.Minute + time.Minute/120", "span: 50 * time.Second",
+		"law 2: a minute has 50 seconds", "internal/model/lane/limits.go",
+		"allRequests, time.Minute, limit.Requests", "allRequests, 50 * time.Second, limit.Requests",
 	},
 	{
 		"law 3: lost replies cost nothing", "internal/model/lane/exchange.go",

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -74,5 +75,17 @@ func TestItemsKeepTheirDice(t *testing.T) {
 	}
 	if least < 10 {
 		t.Errorf("something hardly ever happens: %v", kinds)
+	}
+}
+
+// TestMutationsHaveAPlace makes sure that the code which mutations change is still there, once.
+func TestMutationsHaveAPlace(t *testing.T) {
+	for _, m := range mutations {
+		text, err := os.ReadFile(filepath.Join("..", "..", m.file))
+		if err != nil {
+			t.Error(err)
+		} else if n := strings.Count(string(text), m.from); n != 1 {
+			t.Errorf("%s: %s has %q %d times, want once", m.name, m.file, m.from, n)
+		}
 	}
 }
