@@ -322,8 +322,8 @@ func (p *process) measure(ctx context.Context, m candidateLook) (g *report.Gate,
 	return g, err
 }
 
-// mostLooks is how often a gate that runs its candidate looks at the results.
-const mostLooks = 4
+// maxLooks is how often a gate that runs its candidate looks at the results.
+const maxLooks = 4
 
 // looksOf returns how often a gate looks at the results. It says before anything is spent if no run
 // of so many tasks can pass. Early looks ask for more certainty, so they are left out if a pass is
@@ -333,7 +333,7 @@ func (p *process) looksOf(m candidateLook, suite report.Suite) (int, error) {
 	case m.flags.baseline == "":
 		return 1, nil // demands are about all trials
 	case cmp.Or(m.terms.Tasks, suite.Question()) == report.These:
-		return mostLooks, nil
+		return maxLooks, nil
 	}
 	n, cluster, err := report.ClustersOf(m.flags.cluster, m.base.Attempts(m.flags.where))
 	if err != nil {
@@ -345,10 +345,10 @@ func (p *process) looksOf(m candidateLook, suite report.Suite) (int, error) {
 	switch text := tooFew(1); {
 	case text != "":
 		fmt.Fprintf(p.err, "assay: this gate cannot pass, only fail: %s\n", text)
-	case tooFew(mostLooks) != "":
+	case tooFew(maxLooks) != "":
 		return 1, nil
 	}
-	return mostLooks, nil
+	return maxLooks, nil
 }
 
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first

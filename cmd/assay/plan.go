@@ -302,14 +302,14 @@ func (p *process) table(heads ...string) *document.TextTable {
 	return document.NewScreenTable(p.terminal, 2, heads...)
 }
 
-// mostChanges is how many changes of a library are named in a message.
-const mostChanges = 5
+// maxChanges is how many changes of a library are named in a message.
+const maxChanges = 5
 
 // changesText describes the changes of a library since the latest run.
 func changesText(path string, changes []library.Change, pending int) string {
-	names := make([]string, 0, mostChanges+1)
+	names := make([]string, 0, maxChanges+1)
 	for i, c := range changes {
-		if i == mostChanges {
+		if i == maxChanges {
 			names = append(names, fmt.Sprintf("and %d more", len(changes)-i))
 			break
 		}

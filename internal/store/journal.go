@@ -23,9 +23,9 @@ import (
 	"github.com/assay-eval/assay/internal/durable"
 )
 
-// mostJournal is the size in bytes at which a journal is written anew, with open attempts only. The
+// maxJournal is the size in bytes at which a journal is written anew, with open attempts only. The
 // limit grows with the space that these need.
-const mostJournal = 16 << 20
+const maxJournal = 16 << 20
 
 // A Journal is a file next to the store about the attempts that have begun and are not in the store:
 // those in flight, those that a run left when it was killed or stopped, and those that could not be
@@ -237,7 +237,7 @@ func (j *Journal) addLocked(line []byte, err error) (at place, ok bool) {
 	if !j.writes {
 		return at, false
 	}
-	if err == nil && j.size > mostJournal+2*j.renewed {
+	if err == nil && j.size > maxJournal+2*j.renewed {
 		err = j.renew()
 	}
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 )
 
-// mostTrials limits the trials of an experiment, so that thousands of experiments take minutes.
-const mostTrials = 84
+// maxTrials limits the trials of an experiment, so that thousands of experiments take minutes.
+const maxTrials = 84
 
 // A draw makes up an experiment: its file, and what happened to its trials.
 type draw struct {
@@ -124,10 +124,10 @@ func (d *draw) file() string {
 	}
 	cells := len(d.models) * len(d.variants) * max(1, len(severities)) * authorities * len(difficulties) *
 		len(types) * len(reliabilities) * max(1, len(d.mixes))
-	for repeats > 1 && cells*repeats > mostTrials {
+	for repeats > 1 && cells*repeats > maxTrials {
 		repeats--
 	}
-	tasks := max(1, min(1+d.IntN(24), mostTrials/(cells*repeats)))
+	tasks := max(1, min(1+d.IntN(24), maxTrials/(cells*repeats)))
 	fmt.Fprintf(&b, "difficulties: [%s]\ntask_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\nrepeats: %d\n",
 		list(difficulties), list(types), list(reliabilities), tasks, repeats)
 	if len(d.mixes) > 0 {

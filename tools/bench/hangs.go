@@ -25,10 +25,10 @@ func newHangs(share float64, seed uint64) *hangs {
 // next decides about the next request.
 func (h *hangs) next() bool { return h.random.Float64() < h.share }
 
-// leastTime returns the least time in which some trials of one request can be carried out if it is
+// minTime returns the least time in which some trials of one request can be carried out if it is
 // unknown which requests will hang. While trials wait, such a request holds its slot for the limit.
 // Then its trial is sent again at once. At the end of the run, requests that hang cost no time.
-func leastTime(trials, slots int, latency, limit time.Duration, h *hangs) (least time.Duration) {
+func minTime(trials, slots int, latency, limit time.Duration, h *hangs) (least time.Duration) {
 	free := make(slotTimes, slots)
 	for done := 0; done < trials; {
 		took := latency
@@ -60,7 +60,7 @@ func (b *bench) stragglers(ctx context.Context) ([]figure, error) {
 			hang   float64
 			ratios *[]float64
 		}{{hanging, &hung}, {0, &calm}} {
-			least := leastTime(trials, slots, latency, limit, newHangs(v.hang, seed))
+			least := minTime(trials, slots, latency, limit, newHangs(v.hang, seed))
 			m, err := b.runScenario(ctx, workload{
 				plain: latency, hang: v.hang, seed: seed,
 				model: sim.Claimer, trials: trials, limits: concurrency(slots),

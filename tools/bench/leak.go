@@ -46,7 +46,7 @@ func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 	var rows []figure
 	for i, right := range shares {
 		difficulty, l := assay.Difficulties[i/len(learners)], learners[i%len(learners)]
-		r, most := newRow(difficulty+": "+l.name, share, right), mostFloor[difficulty]
+		r, most := newRow(difficulty+": "+l.name, share, right), maxFloor[difficulty]
 		switch first := i - i%len(learners); {
 		case b.quick:
 		case i > first:
@@ -71,8 +71,8 @@ func (l *learner) share(
 	return float64(right) / float64(len(shelf[0].tasks[difficulty])), nil
 }
 
-// mostFloor is what word overlap may solve.
-var mostFloor = map[string]float64{"medium": .2, "hard": .05, "very_hard": .05}
+// maxFloor is what word overlap may solve.
+var maxFloor = map[string]float64{"medium": .2, "hard": .05, "very_hard": .05}
 
 // A lesson is a library with its tasks.
 type lesson struct {

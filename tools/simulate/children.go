@@ -28,8 +28,8 @@ type child struct {
 	lived int
 }
 
-// mostLived is how many worlds a child lives before another one takes its place.
-const mostLived = 500
+// maxLived is how many worlds a child lives before another one takes its place.
+const maxLived = 500
 
 // newChild starts a child that keeps its files in a directory.
 func newChild(ctx context.Context, program, dir string) (*child, error) {
@@ -138,7 +138,7 @@ func liveAll(ctx context.Context, program, dir string, next <-chan place) {
 			switch {
 			case !ok:
 				c = nil
-			case c.lived == mostLived:
+			case c.lived == maxLived:
 				c.end()
 				c = nil
 			}

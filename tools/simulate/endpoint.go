@@ -180,8 +180,8 @@ var models = sync.OnceValue(func() assay.Provider {
 	return sim.New(l.Catalog(), sim.Latency{}).Knowing(l.Answer).KnowingTasks(l.Described)
 })
 
-// mostReplies bounds the memory for replies.
-const mostReplies = 100_000
+// maxReplies bounds the memory for replies.
+const maxReplies = 100_000
 
 // think returns what the model replies to a request.
 func (e *endpoint) think(sum [sha256.Size]byte, url string, body []byte) (*known, error) {
@@ -204,7 +204,7 @@ func (e *endpoint) think(sum [sha256.Size]byte, url string, body []byte) (*known
 		return nil, err
 	}
 	k.reply = *resp
-	if len(replies.of) == mostReplies {
+	if len(replies.of) == maxReplies {
 		clear(replies.of)
 	}
 	replies.of[sum] = k

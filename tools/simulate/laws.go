@@ -98,9 +98,9 @@ func (q *request) checkStated(t *traffic, now time.Time) {
 	}
 }
 
-// mostOver is how much more than stated the tokens of a minute may be, because those of a reply are
+// maxOver is how much more than stated the tokens of a minute may be, because those of a reply are
 // only known when it has come.
-const mostOver = 1.1
+const maxOver = 1.1
 
 // checkTokens checks that replies keep the limits on tokens that were stated.
 func (w *world) checkTokens() {
@@ -114,7 +114,7 @@ func (w *world) checkTokens() {
 				for sum += r.tokens; r.at.Sub(t.replied[first].at) >= time.Minute; first++ {
 					sum -= t.replied[first].tokens
 				}
-				if l.tpm > 0 && float64(sum) > mostOver*float64(l.tpm) {
+				if l.tpm > 0 && float64(sum) > maxOver*float64(l.tpm) {
 					w.violated("law 2: lane %s used %d tokens in a minute, but tpm is %d", t.name, sum, l.tpm)
 				}
 			}

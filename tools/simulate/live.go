@@ -79,8 +79,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// mostStill is how much CPU the process may use while virtual time stands still.
-const mostStill = 20 * time.Second
+// maxStill is how much CPU the process may use while virtual time stands still.
+const maxStill = 20 * time.Second
 
 // watch ends the process if virtual time stands still.
 func (w *world) watch(stop <-chan struct{}) {
@@ -94,7 +94,7 @@ func (w *world) watch(stop <-chan struct{}) {
 		}
 		if now := w.clock.Load(); now != at {
 			at, since = now, cpu()
-		} else if cpu()-since > mostStill {
+		} else if cpu()-since > maxStill {
 			b := make([]byte, 1<<20)
 			b = b[:runtime.Stack(b, true)]
 			fmt.Fprintf(os.Stderr, "law 5: virtual time stands still at %v\n%s", time.Duration(at), running(string(b)))

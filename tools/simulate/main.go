@@ -83,8 +83,8 @@ func main() {
 	}
 }
 
-// mostMemory is how many bytes a child may use before it frees them eagerly.
-const mostMemory = 1 << 30
+// maxMemory is how many bytes a child may use before it frees them eagerly.
+const maxMemory = 1 << 30
 
 // beChild lives the worlds of the tasks on standard input in a test, because only a test can have
 // virtual time. It does not return.
@@ -105,7 +105,7 @@ func beChild(o *options) {
 	}
 	os.Args = os.Args[:1]
 	debug.SetGCPercent(800)
-	debug.SetMemoryLimit(mostMemory)
+	debug.SetMemoryLimit(maxMemory)
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "simulate", F: live}}, nil, nil)
 }

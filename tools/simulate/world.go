@@ -91,14 +91,14 @@ type result struct {
 	Wrong    []string      `json:"wrong,omitempty"`
 }
 
-// mostWrong is how many violations are kept.
-const mostWrong = 20
+// maxWrong is how many violations are kept.
+const maxWrong = 20
 
 // violated notes that a law is broken.
 func (w *world) violated(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.result.Wrong) < mostWrong {
+	if len(w.result.Wrong) < maxWrong {
 		w.result.Wrong = append(w.result.Wrong, fmt.Sprintf("%v: ", w.since())+fmt.Sprintf(format, args...))
 	}
 }
@@ -190,7 +190,7 @@ func (w *world) live(ctx context.Context) error {
 	}
 	dir := filepath.Join(w.dir, "life"+w.countLife())
 	for over := false; !over; {
-		if w.since() > longest || w.lives > mostLives {
+		if w.since() > longest || w.lives > maxLives {
 			return fmt.Errorf("after %d lives, trials are still not done", w.lives)
 		}
 		if dir, over, err = w.process(ctx, dir); err != nil {
@@ -202,8 +202,8 @@ func (w *world) live(ctx context.Context) error {
 
 // A world that is not done by then never will be.
 const (
-	longest   = 60 * 24 * time.Hour
-	mostLives = 200
+	longest  = 60 * 24 * time.Hour
+	maxLives = 200
 )
 
 // settle makes the endpoints.

@@ -91,7 +91,7 @@ func (b *Bridge) handler() http.Handler {
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		return r.Context().Value(serverKey{}).(*mcp.Server)
 	}, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
 		DisableLocalhostProtection: true, // each request needs a token
 	})
 	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// mostOutput is how much of an agent's output is kept, in bytes: the end of it.
-	mostOutput = 256 << 10
-	// mostPrompt is the longest prompt that goes into a variable. Linux refuses longer ones.
-	mostPrompt = 100 << 10
+	// maxOutput is how much of an agent's output is kept, in bytes: the end of it.
+	maxOutput = 256 << 10
+	// maxPrompt is the longest prompt that goes into a variable. Linux refuses longer ones.
+	maxPrompt = 100 << 10
 )
 
 // command runs a program of the agent with a message. Its standard output is the answer.
@@ -64,7 +64,7 @@ func (r *Runner) childOf(a *attempt, args []string, message string) child.Comman
 		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=" + a.token,
 		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=" + a.token,
 	}
-	if len(message) <= mostPrompt {
+	if len(message) <= maxPrompt {
 		c.Plain = append(c.Plain, "ASSAY_PROMPT="+message)
 	}
 	return c
@@ -89,11 +89,11 @@ func lastOf(r io.Reader) string {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
-		if kept = append(kept, buf[:n]...); len(kept) > 2*mostOutput {
-			kept = append(kept[:0], kept[len(kept)-mostOutput-1:]...) // one more byte shows the cut
+		if kept = append(kept, buf[:n]...); len(kept) > 2*maxOutput {
+			kept = append(kept[:0], kept[len(kept)-maxOutput-1:]...) // one more byte shows the cut
 		}
 		if err != nil {
-			text := assay.Tail(string(kept), mostOutput)
+			text := assay.Tail(string(kept), maxOutput)
 			return strings.ToValidUTF8(strings.TrimSpace(text), "�")
 		}
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// mostBody is the largest body of a request, in bytes.
-	mostBody = 32 << 20
+	// maxBody is the largest body of a request, in bytes.
+	maxBody = 32 << 20
 	// firstByteAfter is how long a client waits for the first byte of a reply, and for the next. Many
 	// clients give up if no byte comes for a minute.
 	firstByteAfter = 10 * time.Second
@@ -113,7 +113,7 @@ func decode(
 		refuse(w, d, *wrong)
 		return nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
 		return nil

@@ -42,8 +42,8 @@ func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end 
 	}
 	a.started.Store(true)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput+1))
-	b = []byte(assay.Head(string(b), mostOutput))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxOutput+1))
+	b = []byte(assay.Head(string(b), maxOutput))
 	output := a.secrets.Text(strings.ToValidUTF8(string(b), "�"))
 	e := end{
 		ended: assay.AgentError, fine: "status 200",
@@ -59,7 +59,7 @@ func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end 
 		e.err = a.unavailable(resp, output)
 	case json.Unmarshal([]byte(output), &reply) != nil || reply.Text == nil:
 		e.record.Exit = fmt.Sprintf(`the reply is not {"text": …} of at most %d bytes`,
-			mostOutput)
+			maxOutput)
 	default:
 		e.ended, e.answer, e.record.Exit = assay.Finished, *reply.Text, ""
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/assay-eval/assay/internal/task/child"
 )
 
-// mostHashed is how many bytes of a file are hashed at most. Longer files, such as weights of
+// maxHashed is how many bytes of a file are hashed at most. Longer files, such as weights of
 // models, are distinguished by their size, too.
-const mostHashed = 64 << 20
+const maxHashed = 64 << 20
 
 // Check returns an error if a program of the agent cannot be found.
 func (a Agent) Check() error {
@@ -77,10 +77,10 @@ func digestOf(path string) string {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if info.Size() > mostHashed {
+	if info.Size() > maxHashed {
 		fmt.Fprintln(h, info.Size())
 	}
-	if _, err := io.Copy(h, io.LimitReader(f, mostHashed)); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, maxHashed)); err != nil {
 		return ""
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])

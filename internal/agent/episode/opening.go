@@ -39,10 +39,10 @@ type openingKey struct {
 }
 
 // The most openings that are kept, and the size in bytes of the largest.
-const mostOpenings, largestOpening = 512, 64 << 10
+const maxOpenings, largestOpening = 512, 64 << 10
 
 func newOpenings() *openings {
-	known, err := lru.New[openingKey, func() (*opening, error)](mostOpenings)
+	known, err := lru.New[openingKey, func() (*opening, error)](maxOpenings)
 	if err != nil {
 		panic("episode: " + err.Error()) // the size is positive
 	}

@@ -146,8 +146,8 @@ func (s *Stage) execute(c *arrival) {
 	s.afterCall(turn)
 }
 
-// mostRefused is how many refused calls of a turn are kept apart. Agents may make thousands.
-const mostRefused = 20
+// maxRefused is how many refused calls of a turn are kept apart. Agents may make thousands.
+const maxRefused = 20
 
 // refuse records a call that was not carried out.
 func (s *Stage) refuse(c assay.RefusedCall) {
@@ -156,7 +156,7 @@ func (s *Stage) refuse(c assay.RefusedCall) {
 	same := slices.IndexFunc(s.refused, func(r assay.RefusedCall) bool {
 		return alike(r) && r.Tool == c.Tool && r.Arguments == c.Arguments && r.Asked == c.Asked
 	})
-	if same < 0 && n >= mostRefused && s.refused[n-mostRefused].Turn == c.Turn {
+	if same < 0 && n >= maxRefused && s.refused[n-maxRefused].Turn == c.Turn {
 		same = n - 1
 	}
 	if same < 0 {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// mostFiles limits the number of files of a kind. Each has a few kilobytes.
-const mostFiles = 100
+// maxFiles limits the number of files of a kind. Each has a few kilobytes.
+const maxFiles = 100
 
 // CachePath returns the path of a file of a kind in the user's cache directory, or "" if there is
 // none. Such files keep what takes long to find out, and can be found out again, so mistakes with
@@ -42,7 +42,7 @@ func WriteCache(path string, b []byte) {
 	forget(dir)
 }
 
-// forget removes the oldest files of a directory beyond mostFiles.
+// forget removes the oldest files of a directory beyond maxFiles.
 func forget(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func forget(dir string) {
 		}
 	}
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for _, f := range files[min(len(files), mostFiles):] {
+	for _, f := range files[min(len(files), maxFiles):] {
 		_ = os.Remove(filepath.Join(dir, f.Name())) // another process may have removed it
 	}
 }

@@ -142,11 +142,11 @@ func conditionOf(cell assay.Cell) assay.Cell {
 // The sizes of the sample. With 40 trials a floor has a standard error of 8 points at most, and a
 // model's skill, which uses the sum over all conditions, a much smaller one.
 const (
-	mostEpisodes  = 2000 // in all, of the policies that were chosen
-	mostTrials    = 40   // a condition
-	leastTrials   = 10
-	choosing      = 8 // trials at which all policies play, to choose one
-	mostCondition = 400
+	maxEpisodes  = 2000 // in all, of the policies that were chosen
+	maxTrials    = 40   // a condition
+	minTrials    = 10
+	choosing     = 8 // trials at which all policies play, to choose one
+	maxCondition = 400
 )
 
 // Find returns the floors of all conditions of planned trials. For each kind of plan and difficulty
@@ -161,7 +161,7 @@ func Find(
 		return nil, nil
 	}
 	s := sampleOf(trials)
-	if len(s) == 0 || len(s) > mostCondition {
+	if len(s) == 0 || len(s) > maxCondition {
 		return nil, nil
 	}
 	c := cacheOf(lib, s)
@@ -191,12 +191,12 @@ func sampleOf(trials iter.Seq[assay.Trial]) trialSample {
 		t.Sampling = assay.Sampling{}
 		list := s[at]
 		i, found := slices.BinarySearchFunc(list, t, order)
-		if found || i == mostTrials {
+		if found || i == maxTrials {
 			continue
 		}
-		s[at] = slices.Insert(list, i, t)[:min(len(list)+1, mostTrials)]
+		s[at] = slices.Insert(list, i, t)[:min(len(list)+1, maxTrials)]
 	}
-	most := max(leastTrials, min(mostTrials, mostEpisodes/max(1, len(s))))
+	most := max(minTrials, min(maxTrials, maxEpisodes/max(1, len(s))))
 	for at, list := range s {
 		s[at] = list[:min(len(list), most)]
 	}

@@ -35,8 +35,8 @@ type Pace struct {
 const (
 	blockTime   = 2 * time.Second
 	maxMemory   = 3 * time.Minute
-	leastTime   = 10 * time.Second
-	leastReply  = 20
+	minTime     = 10 * time.Second
+	minReply    = 20
 	priorTrials = 4
 	// longestSilence bounds the blocks in which no reply will come.
 	longestSilence = 25 * time.Hour
@@ -71,7 +71,7 @@ func (p *Pace) Left(now, silence time.Duration, pending, inFlight int) (time.Dur
 	silence = min(silence, longestSilence)
 	p.silence = max(p.silence, silence)
 	until := now + silence
-	if pending <= 0 || p.counted < leastReply || until-p.since < leastTime {
+	if pending <= 0 || p.counted < minReply || until-p.since < minTime {
 		return 0, false
 	}
 	rate := p.rate(until)

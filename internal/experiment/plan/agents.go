@@ -48,7 +48,7 @@ type AgentSpec struct {
 const (
 	DefaultAgentTimeout     = Duration(10 * time.Minute)
 	DefaultAgentConcurrency = 8
-	mostAgents              = 1000 // at a time
+	maxAgents               = 1000 // at a time
 )
 
 // Agent returns the agent that the file describes.
@@ -131,9 +131,9 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 		case s.URL != "" && len(s.Next) > 0 && (len(s.Next) > 1 || !webAddress.MatchString(s.Next[0])):
 			return p.doc.At(place+".next", "a service hears the next message at an address",
 				"for example next: http://127.0.0.1:9000/next")
-		case s.Concurrency < 0 || s.Concurrency > mostAgents:
+		case s.Concurrency < 0 || s.Concurrency > maxAgents:
 			return p.doc.At(place+".concurrency",
-				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, mostAgents), "")
+				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, maxAgents), "")
 		}
 		if err := cmp.Or(p.checkAddresses(place, s), p.checkHeaders(place+".headers", s.Headers,
 			getenv)); err != nil {

@@ -78,11 +78,11 @@ func checkPrice(doc *yamldoc.Document, parent, key, model string, p *lane.Price)
 	return nil
 }
 
-// leastPrice and mostPrice are dollars per million tokens. A price below the first is probably one
+// minPrice and maxPrice are dollars per million tokens. A price below the first is probably one
 // per token, or per thousand tokens if a million would cost more than the second.
 const (
-	leastPrice = 0.001
-	mostPrice  = 200
+	minPrice = 0.001
+	maxPrice = 200
 )
 
 // PriceDoubts warns of prices of a lane that are probably not per million tokens, with the prices
@@ -93,11 +93,11 @@ func (l Lane) PriceDoubts() (doubts []string) {
 		field string
 		value *float64
 	}{{"input", &p.Input}, {"output", &p.Output}, {"cached", p.Cached}, {"cache_write", p.CacheWrite}} {
-		if n.value == nil || *n.value <= 0 || *n.value >= leastPrice {
+		if n.value == nil || *n.value <= 0 || *n.value >= minPrice {
 			continue
 		}
 		per, meant := "one token", *n.value*1e6
-		if meant > mostPrice {
+		if meant > maxPrice {
 			per, meant = "a thousand tokens", *n.value*1e3
 		}
 		doubts = append(doubts, fmt.Sprintf("the price of %s is %s: %s, in dollars per million tokens; if that is the "+

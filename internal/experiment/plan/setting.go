@@ -38,8 +38,8 @@ const (
 	off    = "off"
 )
 
-// leastLoop is the smallest number of times in a row that can be called a loop.
-const leastLoop = 2
+// minLoop is the smallest number of times in a row that can be called a loop.
+const minLoop = 2
 
 // UnmarshalYAML reads a mapping or the word off.
 func (r *LoopRule) UnmarshalYAML(unmarshal func(any) error) error {
@@ -90,10 +90,10 @@ func (e *Experiment) checkLoops() error {
 				assay.NameHint(string(kind), kinds))
 		}
 		field, r := "loops."+string(kind), e.Loops[kind]
-		if e.has(field+".after") && r.After < leastLoop {
+		if e.has(field+".after") && r.After < minLoop {
 			return e.FieldError(field+".after",
 				fmt.Sprintf("%s.after is %d, want at least %d", field, r.After,
-					leastLoop), "write "+string(kind)+": off to ignore these loops")
+					minLoop), "write "+string(kind)+": off to ignore these loops")
 		}
 		if e.has(field + ".then") {
 			if err := e.checkNames(field+".then", "action for a loop", []string{r.Then},
@@ -105,8 +105,8 @@ func (e *Experiment) checkLoops() error {
 	return nil
 }
 
-// mostTurns is the largest limit of replies.
-const mostTurns = 200
+// maxTurns is the largest limit of replies.
+const maxTurns = 200
 
 // spareReplies are the replies that an episode has besides the replies for its calls: one for the
 // claim and four for lookups and thoughts.
@@ -127,7 +127,7 @@ func (e *Experiment) turnDefaults() {
 		e.Limits.Calls = DefaultCalls
 	}
 	if !turns {
-		e.Limits.Turns = min(mostTurns, max(DefaultTurns, e.Limits.Calls+spareReplies))
+		e.Limits.Turns = min(maxTurns, max(DefaultTurns, e.Limits.Calls+spareReplies))
 	}
 	if turns && !calls {
 		e.Limits.Calls = min(DefaultCalls, e.Limits.Turns-e.claimReplies())
@@ -140,8 +140,8 @@ func (e *Experiment) checkTurns() error {
 		field       string
 		n, from, to int
 	}{
-		{"limits.turns", e.Limits.Turns, 1 + claim, mostTurns},
-		{"limits.calls", e.Limits.Calls, 1, mostTurns - claim},
+		{"limits.turns", e.Limits.Turns, 1 + claim, maxTurns},
+		{"limits.calls", e.Limits.Calls, 1, maxTurns - claim},
 	} {
 		if limit.n < limit.from || limit.n > limit.to {
 			return e.FieldError(limit.field, fmt.Sprintf("%s is %d, want %d to %d",

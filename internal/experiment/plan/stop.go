@@ -50,7 +50,7 @@ const (
 // Defaults of stop rules, and the smallest number of outcomes that After accepts.
 const (
 	DefaultAfter = 20
-	LeastAfter   = 5
+	MinAfter     = 5
 	DefaultBelow = 0.02
 	DefaultAbove = 0.8
 )
@@ -125,9 +125,9 @@ func (e *Experiment) checkStop() error {
 func (e *Experiment) checkRule(
 	field string, r *StopRule, name string, share float64, other string,
 ) error {
-	if r.After < LeastAfter {
+	if r.After < MinAfter {
 		return e.FieldError(field+".after", fmt.Sprintf("%s.after is %d, want at least %d",
-			field, r.After, LeastAfter), "fewer outcomes are not enough to judge")
+			field, r.After, MinAfter), "fewer outcomes are not enough to judge")
 	}
 	if e.has(field + "." + other) {
 		return e.FieldError(field+"."+other, fmt.Sprintf("%s has no %s", field, other),

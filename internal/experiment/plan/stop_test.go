@@ -65,7 +65,7 @@ func TestBetterIsNeverStopped(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rules := plan.StopRules{Hopeless: &plan.StopRule{
-			After: plan.LeastAfter, Per: plan.PerCell,
+			After: plan.MinAfter, Per: plan.PerCell,
 			Below: rapid.Float64Range(0.001, 0.999).Draw(t, "below"),
 		}}
 		n := rapid.IntRange(1, 500).Draw(t, "n")

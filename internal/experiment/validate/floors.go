@@ -23,11 +23,11 @@ type Floor struct {
 	Best   int    `json:"best"`
 }
 
-// MostFloor is the share of solved tasks above which a difficulty does not tell models apart well.
-const MostFloor = .25
+// MaxFloor is the share of solved tasks above which a difficulty does not tell models apart well.
+const MaxFloor = .25
 
 // High reports whether too many tasks need no skill.
-func (f *Floor) High() bool { return float64(len(f.Solved)) > MostFloor*float64(f.Tasks) }
+func (f *Floor) High() bool { return float64(len(f.Solved)) > MaxFloor*float64(f.Tasks) }
 
 // playFloors lets each policy that needs no plan play a task once.
 func (v *taskPlayer) playFloors(ctx context.Context) {

@@ -33,12 +33,12 @@ type Game struct {
 
 // The shares of full and partial success that an agent has to stay below.
 const (
-	MostFull    = 0.02
-	MostPartial = 0.05
+	MaxFull    = 0.02
+	MaxPartial = 0.05
 )
 
-// leastTasks is the number of tasks below which a cell is no evidence about an agent.
-const leastTasks = 20
+// minTasks is the number of tasks below which a cell is no evidence about an agent.
+const minTasks = 20
 
 // chance is the risk that luck alone makes an agent look as if it succeeded too often in a cell.
 const chance = 0.001
@@ -52,10 +52,10 @@ func (g *Game) Pays() bool {
 	case g.Agent == sim.Copier && full > 0: // it cannot happen, however lucky the agent is
 		return true
 	case g.Reliability == 1:
-		return g.Tasks >= leastTasks && g.gain() >= 1
+		return g.Tasks >= minTasks && g.gain() >= 1
 	}
-	return atLeast(full, g.Tasks, MostFull) < chance ||
-		atLeast(partial, g.Tasks, MostPartial) < chance
+	return atLeast(full, g.Tasks, MaxFull) < chance ||
+		atLeast(partial, g.Tasks, MaxPartial) < chance
 }
 
 // held returns the successes that are held to the limits.
@@ -96,7 +96,7 @@ func atLeast(k, n int, p float64) float64 {
 // gain compares the agent's rates with the most that is accepted.
 func (g *Game) gain() float64 {
 	full, partial := g.held()
-	return max(float64(full)/MostFull, float64(partial)/MostPartial) / float64(g.Tasks)
+	return max(float64(full)/MaxFull, float64(partial)/MaxPartial) / float64(g.Tasks)
 }
 
 func (g *Game) String() string {

@@ -13,8 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// mostQuick limits the tasks that [Quick] plays, because commands wait for it.
-const mostQuick = 200
+// maxQuick limits the tasks that [Quick] plays, because commands wait for it.
+const maxQuick = 200
 
 // Unsound holds the findings of [Quick] about tasks whose tools users wrote.
 type Unsound struct {
@@ -40,7 +40,7 @@ func Quick(
 		return u, nil
 	}
 	v := newValidator(lib, world.OwnName)
-	v.rounds, v.most = 0, mostQuick
+	v.rounds, v.most = 0, maxQuick
 	v.turns, v.calls = cmp.Or(turns, plan.DefaultTurns), cmp.Or(calls, plan.DefaultCalls)
 	v.wanted = func(id assay.TaskID) bool {
 		if wanted(id) {

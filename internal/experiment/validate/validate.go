@@ -71,8 +71,8 @@ type Proof struct {
 // Reliability is the reliability of tools that sometimes fail.
 const Reliability = 0.8
 
-// leastEpisodes is the minimum number of episodes that the oracle plays.
-const leastEpisodes = 1000
+// minEpisodes is the minimum number of episodes that the oracle plays.
+const minEpisodes = 1000
 
 // Library plays all tasks of a library in a world. It calls show with the number of tasks that were
 // played, and of all of them. [Quick] remembers what it finds out about an environment.
@@ -138,7 +138,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		library: lib, world: worldName, own: world.Of(worldName).OwnTools,
 		wanted: func(assay.TaskID) bool { return true },
 		turns:  plan.DefaultTurns, calls: plan.DefaultCalls,
-		rounds: 1 + leastEpisodes/max(1, lib.Meta().Tasks),
+		rounds: 1 + minEpisodes/max(1, lib.Meta().Tasks),
 		runner: episode.NewRunner(lib.Catalog(), 0),
 		models: sim.New(lib.Catalog(), sim.Latency{}).Knowing(lib.Answer),
 		floors: floor.NewPlayer(lib),
@@ -269,7 +269,7 @@ func (v *validator) conclude() Proof {
 			named bool
 			of    *[]string
 		}{{r.unsolvable && !v.own, &p.Examples}, {r.failed, &p.Failed}, {r.null, &p.Null}} {
-			if list.named && len(*list.of) < mostExamples {
+			if list.named && len(*list.of) < maxExamples {
 				*list.of = append(*list.of, r.label)
 			}
 		}
@@ -293,8 +293,8 @@ func (v *validator) conclude() Proof {
 	return p
 }
 
-// mostExamples is how many tasks each list of a proof names.
-const mostExamples = 5
+// maxExamples is how many tasks each list of a proof names.
+const maxExamples = 5
 
 // A taskPlayer plays one task.
 type taskPlayer struct {
@@ -385,7 +385,7 @@ var Difficulties = slices.Concat(assay.Difficulties, assay.Mixtures)
 
 // repeatOf numbers the wordings of a task and the rounds, so that each episode has its own luck.
 func repeatOf(task *assay.Task, round int) int {
-	return 1 + (1+slices.Index(Difficulties, task.Difficulty))*(leastEpisodes+1) + round
+	return 1 + (1+slices.Index(Difficulties, task.Difficulty))*(minEpisodes+1) + round
 }
 
 func label(task *assay.Task) string { return fmt.Sprintf("%s (%s)", task.ID, task.Difficulty) }

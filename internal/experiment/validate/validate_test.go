@@ -136,8 +136,8 @@ func TestGamesThatPay(t *testing.T) {
 			t.Parallel()
 			if got := tc.game.Pays(); got != tc.want {
 				t.Errorf("Pays() = %v, want %v: at least as many by chance %.4f, %.4f", got, tc.want,
-					atLeast(tc.game.Full, tc.game.Tasks, MostFull),
-					atLeast(tc.game.Partial, tc.game.Tasks, MostPartial))
+					atLeast(tc.game.Full, tc.game.Tasks, MaxFull),
+					atLeast(tc.game.Partial, tc.game.Tasks, MaxPartial))
 			}
 		})
 	}

@@ -26,9 +26,9 @@ const (
 	firstRest, longestRest = 8 * time.Second, time.Minute
 	growth                 = 8 * time.Second
 	// longestPace is the longest time between two requests. However many are refused, no rate is
-	// lower than leastRate.
+	// lower than minRate.
 	longestPace = 10 * time.Second
-	leastRate   = 1. / 3600
+	minRate     = 1. / 3600
 	// maxByChance is the largest share of refusals that counts as chance and not as a rate.
 	maxByChance = 0.9
 	// A rate that rests falls if this share of requests is refused, beyond chance.
@@ -46,7 +46,7 @@ func (p *pace) rests(t time.Duration) bool { return t < p.began+p.rest }
 // start sets the first rate: the rate of requests accepted since some time.
 func (p *pace) start(t, since time.Duration, accepted int) {
 	rate := max(1, float64(accepted)) / max((t-since).Seconds(), 0.1)
-	*p = pace{rate: max(leastRate, rate), due: t, rest: firstRest}
+	*p = pace{rate: max(minRate, rate), due: t, rest: firstRest}
 	p.begin(t)
 }
 
@@ -78,7 +78,7 @@ func (p *pace) block(t time.Duration, strong bool) float64 {
 	} else {
 		p.rate = min(p.at(t), 0.98*measured/(1-p.chance()))
 	}
-	p.rate = max(leastRate, p.rate)
+	p.rate = max(minRate, p.rate)
 	p.begin(t)
 	by := p.rate / old
 	if by < 0.8 || by > 1.25 {

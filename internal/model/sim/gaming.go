@@ -40,7 +40,7 @@ func (m *Models) sprayer(v *agentView) assay.Message {
 	}
 	if len(v.found) == 0 {
 		var acts []move
-		for _, w := range sprayWords[:mostActions] {
+		for _, w := range sprayWords[:maxActions] {
 			acts = append(acts, move{search: true, text: w})
 		}
 		return v.message(acts...)
@@ -55,8 +55,8 @@ func (m *Models) sprayer(v *agentView) assay.Message {
 	return m.sweep(v, tools)
 }
 
-// mostActions is less than the number that a world carries out of one reply.
-const mostActions = 60
+// maxActions is less than the number that a world carries out of one reply.
+const maxActions = 60
 
 // sweep calls each tool until it succeeds. It prefers calls that no rule refuses, and fills in
 // arguments by their names. It claims to be done when no call is left.

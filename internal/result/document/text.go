@@ -29,7 +29,7 @@ type pen struct {
 }
 
 func newPen(t Terminal) pen {
-	most := t.mostRows()
+	most := t.maxRows()
 	t.Width = t.width()
 	return pen{t, most}
 }
@@ -41,12 +41,12 @@ func (t Terminal) width() int {
 	return max(t.Width, narrowest)
 }
 
-// mostRows returns the number of rows of a table that are shown; 0 means all.
-func (t Terminal) mostRows() int {
+// maxRows returns the number of rows of a table that are shown; 0 means all.
+func (t Terminal) maxRows() int {
 	if t.Width == 0 {
 		return 0
 	}
-	return MostRows
+	return MaxRows
 }
 
 // prose returns the width of paragraphs.

@@ -10,8 +10,8 @@ import (
 // Screen is the width of a line, in columns of text, if the terminal's width is unknown.
 const Screen = 120
 
-// MostRows is how many rows of a table a terminal shows. A pipe or a file gets all of them.
-const MostRows = 40
+// MaxRows is how many rows of a table a terminal shows. A pipe or a file gets all of them.
+const MaxRows = 40
 
 // gap is the space between columns of a table.
 const gap = 2
@@ -32,9 +32,9 @@ type TextTable struct {
 func NewTextTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
 
 // NewScreenTable returns a table whose lines fit a terminal. Columns that do not fit continue
-// below, after the ones that are aligned to the left. On a terminal it shows [MostRows] rows.
+// below, after the ones that are aligned to the left. On a terminal it shows [MaxRows] rows.
 func NewScreenTable(t Terminal, left int, heads ...string) *TextTable {
-	return &TextTable{left: left, width: t.width(), most: t.mostRows(), heads: heads}
+	return &TextTable{left: left, width: t.width(), most: t.maxRows(), heads: heads}
 }
 
 // Row adds a row. It may have fewer cells than there are heads.

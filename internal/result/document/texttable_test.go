@@ -174,7 +174,7 @@ func TestTerminalShowsTheFirstRows(t *testing.T) {
 			for _, got := range []string{table.String(), text.String()} {
 				want := rows
 				if width > 0 && more != "" {
-					want = document.MostRows
+					want = document.MaxRows
 				}
 				if n := strings.Count(got, "row "); n != want {
 					t.Errorf("width %d shows %d of %d rows, want %d", width, n, rows, want)

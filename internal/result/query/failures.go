@@ -148,11 +148,11 @@ func typical(all []*FailureExample) FailureExample {
 	})
 }
 
-// mostModels is the number of models that have a column of their own.
-const mostModels = 4
+// maxModels is the number of models that have a column of their own.
+const maxModels = 4
 
-// mostCauses is the number of causes with an example.
-const mostCauses = 5
+// maxCauses is the number of causes with an example.
+const maxCauses = 5
 
 // Text returns the causes as text: a table, and an example of each. Show is the command that shows
 // a trial. If all is false, it has at most 40 lines or so.
@@ -175,7 +175,7 @@ func (f *Failures) Text(show string, all bool) string {
 // causes writes the table of causes and an example of each.
 func (f *Failures) causes(b *strings.Builder, show string, all bool) {
 	models := f.Models
-	if len(models) > mostModels && !all {
+	if len(models) > maxModels && !all {
 		models = nil
 	}
 	t := document.NewTextTable(slices.Concat(
@@ -191,7 +191,7 @@ func (f *Failures) causes(b *strings.Builder, show string, all bool) {
 	}
 	fmt.Fprintf(b, "\n%s\n", t)
 	for i, c := range f.Causes {
-		if i == mostCauses && !all {
+		if i == maxCauses && !all {
 			fmt.Fprintf(b, "\nand %d rarer causes: --details shows them\n", len(f.Causes)-i)
 			break
 		}

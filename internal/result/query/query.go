@@ -157,8 +157,8 @@ func (x *Experiment) faulted(
 	return &sum, nil
 }
 
-// mostLanes is the number of lanes that a report shows, from the latest runs.
-const mostLanes = 60
+// maxLanes is the number of lanes that a report shows, from the latest runs.
+const maxLanes = 60
 
 // CommandLine returns a command for the store of the report.
 func (r *Report) CommandLine(verb string) string { return r.experiment.commandLine(verb) }
@@ -217,7 +217,7 @@ func readSpeeds(runs []store.Run, b *report.Beside) error {
 			b.Speed = &summary.Speed
 		}
 	}
-	b.Lanes = b.Lanes[max(0, len(b.Lanes)-mostLanes):]
+	b.Lanes = b.Lanes[max(0, len(b.Lanes)-maxLanes):]
 	return nil
 }
 

@@ -77,7 +77,7 @@ type Comparison struct {
 	// Cells compares the sides under each condition: significant differences first, then
 	// by size. Q is adjusted over all of them.
 	Cells []Paired `json:"cells"`
-	// Flips lists matched trials whose full success changed, at most [mostFlips] of them.
+	// Flips lists matched trials whose full success changed, at most [maxFlips] of them.
 	// Worse and Better count all of them.
 	Flips  []Flip `json:"flips"`
 	Worse  int    `json:"flips_to_worse"`

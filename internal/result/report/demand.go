@@ -57,12 +57,12 @@ func (d Demands) rate(question string, candidate []settled) *RateDemand {
 	return r
 }
 
-// mostTimes limits how much larger a run is that [RateDemand.Needed] suggests.
-const mostTimes = 200
+// maxTimes limits how much larger a run is that [RateDemand.Needed] suggests.
+const maxTimes = 200
 
 // needed multiplies the trials until they are enough.
 func (r *RateDemand) needed(question string, tasks []stat.Task) int {
-	for times := 2; times <= mostTimes; times++ {
+	for times := 2; times <= maxTimes; times++ {
 		more := make([]stat.Task, len(tasks))
 		for i, t := range tasks {
 			for _, c := range t.Cells {

@@ -82,8 +82,8 @@ func (t *FaultTally) Sum() Faulted {
 	return f
 }
 
-// mostDetail is the number of bytes of a detail that a line shows.
-const mostDetail = 200
+// maxDetail is the number of bytes of a detail that a line shows.
+const maxDetail = 200
 
 // Text words the counts in one line without a full stop. It is empty if there are none.
 func (f Faulted) Text() string {
@@ -94,7 +94,7 @@ func (f Faulted) Text() string {
 	for i, c := range f.Kinds {
 		kinds[i] = fmt.Sprintf("%s %d", c.Kind, c.Attempts)
 		if c.Detail != "" {
-			detail := assay.Head(c.Detail, mostDetail)
+			detail := assay.Head(c.Detail, maxDetail)
 			if len(detail) < len(c.Detail) {
 				detail += "…"
 			}

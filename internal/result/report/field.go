@@ -34,10 +34,10 @@ type RankedPair struct {
 // succeeded. Two models need at least six independent tasks: with five, the larger of two equal
 // chances of signs is 1 in 16.
 func (r *Ranking) decides() bool {
-	return r.Clusters >= leastClusters && r.Models[r.Order[0]].Rate > 0
+	return r.Clusters >= minClusters && r.Models[r.Order[0]].Rate > 0
 }
 
-const leastClusters = 6
+const minClusters = 6
 
 // between returns the p-value of two ranked models, and false if they are not both ranked.
 func (r *Ranking) between(a, b string) (p float64, ok bool) {

@@ -18,8 +18,8 @@ type Flip struct {
 	AttemptB int `json:"attempt_b,omitempty"`
 }
 
-// mostFlips limits the flips that are listed.
-const mostFlips = 1000
+// maxFlips limits the flips that are listed.
+const maxFlips = 1000
 
 // flips counts the changes in pairs of trials.
 func (c *Comparison) flips(condition string, x, y []*settled) {
@@ -35,7 +35,7 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 		}
 		c.Better += int(to)
 		c.Worse += int(from)
-		if len(c.Flips) < mostFlips {
+		if len(c.Flips) < maxFlips {
 			c.Flips = append(c.Flips,
 				Flip{
 					condition, a.task, a.id, b.id, a.level, b.level, a.cause, b.cause, a.attempt, b.attempt,

@@ -61,13 +61,13 @@ type Suite struct {
 	Tasks int
 }
 
-// mostOwn is the number of tasks up to which a library is taken to be all that its owner wants to
+// maxOwn is the number of tasks up to which a library is taken to be all that its owner wants to
 // know about. Whoever has more has usually drawn them from something larger.
-const mostOwn = 50
+const maxOwn = 50
 
 // Question returns the default question of a verdict about tasks of the suite.
 func (s Suite) Question() string {
-	if s.Own && s.Tasks <= mostOwn {
+	if s.Own && s.Tasks <= maxOwn {
 		return These
 	}
 	return Similar
@@ -151,14 +151,14 @@ func (g *Gate) Answer() *Answer {
 	return g.Similar
 }
 
-// MostPending is the largest share of pending trials at which there is a verdict. The pending
+// MaxPending is the largest share of pending trials at which there is a verdict. The pending
 // trials may be the slowest ones, so they are not a sample.
-const MostPending = .05
+const MaxPending = .05
 
 // Incomplete returns the reason why there is no verdict about a side, or "" if enough of its trials
 // have an outcome.
 func (s Side) Incomplete() string {
-	if float64(s.Pending) <= MostPending*float64(s.Planned) {
+	if float64(s.Pending) <= MaxPending*float64(s.Planned) {
 		return ""
 	}
 	return fmt.Sprintf("%d of the %d planned trials of %s have no outcome yet", s.Pending, s.Planned,

@@ -58,8 +58,8 @@ type GateSize struct {
 
 // The largest sizes that a plan tries.
 const (
-	mostRepeats = 256
-	mostTasks   = 3000
+	maxRepeats = 256
+	maxTasks   = 3000
 )
 
 // ErrNoTrials means that a side has no settled trial.
@@ -130,12 +130,12 @@ func planGate(
 	}
 	add(design)
 	if !p.CannotLose {
-		if n := design.RepeatsNeeded(rule, mostRepeats); p.Needed == 0 && n > design.Repeats {
+		if n := design.RepeatsNeeded(rule, maxRepeats); p.Needed == 0 && n > design.Repeats {
 			more := design
 			more.Repeats = n
 			add(more)
 		}
-		if n := design.TasksNeeded(rule, mostTasks); !rule.These && n > design.Tasks() {
+		if n := design.TasksNeeded(rule, maxTasks); !rule.These && n > design.Tasks() {
 			add(design.WithTasks(n))
 		}
 	}

@@ -79,9 +79,9 @@ type Skill struct {
 	Trials   int           `json:"trials"`
 }
 
-// leastRange is how far the ceiling has to be above the floor. If they are closer, tasks leave little
+// minRange is how far the ceiling has to be above the floor. If they are closer, tasks leave little
 // room for skill: the interval of a rate would be wider than the range.
-const leastRange = .20
+const minRange = .20
 
 // A Condition is the rate of a model under a condition. Name is [RightPlan] or another variant
 // without a flaw, [FlawedPlans] or [FailingTools].
@@ -203,7 +203,7 @@ func skill(mine []*cell) *Skill {
 	t := sum(slices.DeleteFunc(slices.Clone(mine), func(c *cell) bool { return c.amounts[floored] == 0 }))
 	n, share := t.amounts[floored], t.among(winnable, reached)
 	s := &Skill{Trials: int(n), Floor: t.amounts[floors] / n, Ceiling: t.amounts[ceilings] / n}
-	if n == 0 || share.Of == 0 || s.Ceiling-s.Floor < leastRange {
+	if n == 0 || share.Of == 0 || s.Ceiling-s.Floor < minRange {
 		return nil
 	}
 	between := func(rate float64) float64 { return (rate*s.Ceiling - s.Floor) / (s.Ceiling - s.Floor) }

@@ -263,8 +263,8 @@ func (a analysis) laneChart() *document.Chart {
 	return chart("lanes", text, rows, nil)
 }
 
-// mostBars limits the conditions in a chart.
-const mostBars = 16
+// maxBars limits the conditions in a chart.
+const maxBars = 16
 
 // chart shows the first of the conditions, which have the largest differences.
 func (c comparison) chart() *document.Chart {
@@ -272,7 +272,7 @@ func (c comparison) chart() *document.Chart {
 		return nil
 	}
 	var rows []object
-	for _, p := range c.Cells[:min(len(c.Cells), mostBars)] {
+	for _, p := range c.Cells[:min(len(c.Cells), maxBars)] {
 		certainty := "not significant"
 		if p.Significant() {
 			certainty = "significant"

@@ -124,7 +124,7 @@ func (g gateView) openText() string {
 		measured = g.measured() + " so far; "
 	}
 	return fmt.Sprintf("%s. %sno verdict before at least %.0f %% are done.",
-		report.Capital(g.Reason), measured, 100*(1-report.MostPending))
+		report.Capital(g.Reason), measured, 100*(1-report.MaxPending))
 }
 
 // measured is the difference over the units of the test that decides.
@@ -335,12 +335,12 @@ func share(s stat.Share) string {
 	return low + " to " + high
 }
 
-// mostChanges limits the tasks that are listed.
-const mostChanges = 10
+// maxChanges limits the tasks that are listed.
+const maxChanges = 10
 
 // changeSection lists the tasks that changed.
 func (g gateView) changeSection() document.Section {
-	shown := g.Changed[:min(mostChanges, len(g.Changed))]
+	shown := g.Changed[:min(maxChanges, len(g.Changed))]
 	s := document.Section{
 		ID: "tasks", Title: "Tasks that changed",
 		Lead: "The largest loss comes first. The trial is a failure of a task that lost, and a success " +

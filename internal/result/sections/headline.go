@@ -30,8 +30,8 @@ func Duration(seconds float64) string {
 // RunLine labels the line about the run, which every headline has.
 const RunLine = "Run"
 
-// mostNamed is how many models a line of the headline names.
-const mostNamed = 5
+// maxNamed is how many models a line of the headline names.
+const maxNamed = 5
 
 // Headline answers a reader's first questions in a few lines: how the models rank, which loss is
 // the largest, why trials fail, which trial shows it, the time and cost of the run, and what it has left
@@ -79,7 +79,7 @@ func (a analysis) orderText() string {
 		}
 	}
 	if n := len(without); n > 0 {
-		text += "; no outcome yet: " + strings.Join(without[:min(n, mostNamed)], ", ")
+		text += "; no outcome yet: " + strings.Join(without[:min(n, maxNamed)], ", ")
 	}
 	return text
 }
@@ -99,7 +99,7 @@ func (a analysis) chainText() string {
 	text, sign := "", ""
 	seen := make(map[string]bool)
 	last := 0.
-	for i, s := range a.Standings[:min(len(a.Standings), mostNamed)] {
+	for i, s := range a.Standings[:min(len(a.Standings), maxNamed)] {
 		if i > 0 {
 			if sign = apart; s.Compared && a.Ranking != nil {
 				sign = alike
@@ -113,7 +113,7 @@ func (a analysis) chainText() string {
 		}
 		text += rateOfModel(s)
 	}
-	if n := len(a.Standings) - mostNamed; n > 0 {
+	if n := len(a.Standings) - maxNamed; n > 0 {
 		text += fmt.Sprintf(", and %d more", n)
 	}
 	return text + a.signsText(seen, last)
@@ -217,7 +217,7 @@ func (a analysis) causesText() string {
 	slices.SortStableFunc(rows, func(r, s report.ErrorRow) int { return cmp.Compare(place(r), place(s)) })
 	var kinds []assay.Cause
 	by := make(map[assay.Cause][]string)
-	for _, r := range rows[:min(len(rows), mostNamed)] {
+	for _, r := range rows[:min(len(rows), maxNamed)] {
 		main := mainError(r)
 		if by[main.Cause] == nil {
 			kinds = append(kinds, main.Cause)
@@ -229,7 +229,7 @@ func (a analysis) causesText() string {
 	for _, cause := range kinds {
 		parts = append(parts, causeText(cause)+": "+strings.Join(by[cause], ", "))
 	}
-	if n := len(rows) - mostNamed; n > 0 {
+	if n := len(rows) - maxNamed; n > 0 {
 		parts = append(parts, "and "+assay.Counted(n, "more model"))
 	}
 	return strings.Join(parts, "; ")

@@ -109,9 +109,9 @@ func (a analysis) laneSection() *document.Section {
 	}
 }
 
-// leastCompared is the shortest time in seconds that a run's time is compared with. If no limit
+// minCompared is the shortest time in seconds that a run's time is compared with. If no limit
 // binds, the shortest possible time is close to 0.
-const leastCompared = 0.1
+const minCompared = 0.1
 
 // speedText compares the time of the latest run with its forecast and with the shortest possible
 // time, and names each model's bottleneck.
@@ -123,10 +123,10 @@ func speedText(s *report.Speed) string {
 		return fmt.Sprintf("%s (%.2f×)", Duration(seconds), s.WallS/seconds)
 	}
 	lines := []string{"The latest run took " + Duration(s.WallS)}
-	if s.LeastS >= leastCompared {
+	if s.LeastS >= minCompared {
 		lines[0] += "; fastest possible: " + ratio(s.LeastS)
 	}
-	if s.ForecastS >= leastCompared {
+	if s.ForecastS >= minCompared {
 		lines[0] += "; forecast: " + ratio(s.ForecastS)
 	}
 	lines[0] += "."

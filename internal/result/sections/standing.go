@@ -152,7 +152,7 @@ func (a analysis) bestText() string {
 
 // listed joins the first names, and counts the others.
 func listed(names []string) string {
-	n := min(len(names), mostNamed)
+	n := min(len(names), maxNamed)
 	text := strings.Join(names[:n], ", ")
 	if more := len(names) - n; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// mostSteps limits the work of an exact test. Beyond it, the distribution is as good as normal.
-const mostSteps = 1 << 27
+// maxSteps limits the work of an exact test. Beyond it, the distribution is as good as normal.
+const maxSteps = 1 << 27
 
 // exact returns the probability that side B has at most the weighted successes that it has, if the
 // successes of each stratum fall on the sides by chance.
@@ -30,7 +30,7 @@ func (s strata) exact() float64 {
 		m, v := l.moments()
 		mean, variance = mean+m, variance+v
 	}
-	if steps > mostSteps {
+	if steps > maxSteps {
 		return normalCDF((float64(at) + .5 - mean) / math.Sqrt(variance))
 	}
 	sums := []float64{1}

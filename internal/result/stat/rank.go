@@ -248,7 +248,7 @@ func (x *field) test() [][]float64 {
 			pairs = append(pairs, scale[i][j])
 		}
 	}
-	largest := make([]float64, 0, mostFlips)
+	largest := make([]float64, 0, maxFlips)
 	for signed := range flips(x.sums, k) {
 		top, at := 0., 0
 		for i, a := range signed {
@@ -271,15 +271,15 @@ func (x *field) test() [][]float64 {
 	return p
 }
 
-// mostFlips is how many changes of signs are used, with the data as they are.
-const mostFlips = 10_000
+// maxFlips is how many changes of signs are used, with the data as they are.
+const maxFlips = 10_000
 
 // flips yields the sums of k columns over rows after changes of the rows' signs, the unchanged ones
 // first. It yields half of all changes if these are few, because the other half has the opposite
 // sums, and else random ones, always the same. The sums are only valid until the next.
 func flips(rows [][]float64, k int) func(yield func([]float64) bool) {
-	n, exact := mostFlips, false
-	if len(rows) < bits.Len(mostFlips)+1 { // 2^(rows-1) is below mostFlips
+	n, exact := maxFlips, false
+	if len(rows) < bits.Len(maxFlips)+1 { // 2^(rows-1) is below maxFlips
 		n, exact = 1<<max(0, len(rows)-1), true
 	}
 	sums := make([]float64, n*k)

@@ -2,9 +2,9 @@ package stat
 
 import "math"
 
-// mostFlipSteps limits the work of a sign-flip test. Beyond it, the distribution is as good as
+// maxFlipSteps limits the work of a sign-flip test. Beyond it, the distribution is as good as
 // normal.
-const mostFlipSteps = 1 << 22
+const maxFlipSteps = 1 << 22
 
 // flipTest returns the p-value of the one-sided sign-flip test against losses that are not above 0
 // on average: the share of all changes of signs that make the sum at least as large. It is exact if
@@ -37,7 +37,7 @@ func flipTest(losses []float64) float64 {
 			seen += k
 		}
 	}
-	if work > mostFlipSteps {
+	if work > maxFlipSteps {
 		return normalCDF((float64(span)/2 - float64(seen) + .5) / math.Sqrt(variance))
 	}
 	chances, top := make([]float64, span+1), 0 // of the sum of the steps that count as losses

@@ -49,8 +49,8 @@ type Question struct {
 	Progress func(classify.Summary, error)
 }
 
-// mostWorkers is the largest number of requests at the same time.
-const mostWorkers = 64
+// maxWorkers is the largest number of requests at the same time.
+const maxWorkers = 64
 
 // Ask asks the model why outcomes are not full successes, unless the store has its opinion on them,
 // and stores its opinions next to the categories that the rules gave. The result is valid even if
@@ -70,7 +70,7 @@ func Ask(
 	}
 
 	classifier := &classify.Classifier{Provider: model, Model: q.Model, Sampling: q.Sampling}
-	width := min(max(1, q.Width), mostWorkers)
+	width := min(max(1, q.Width), maxWorkers)
 	done, err := classifier.Run(ctx, a.cases(ctx), width, a.save, a.progress)
 	s := a.sum
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted

@@ -83,14 +83,14 @@ type faultCount struct {
 	// Ended counts attempts that the fault ended, Parked the ended ones after which the run gave up
 	// on the trial, and Retried the requests that were sent again.
 	Ended, Parked, Retried int
-	// Times are when attempts with the fault ended, in milliseconds since 1970, at most mostTimes.
+	// Times are when attempts with the fault ended, in milliseconds since 1970, at most maxTimes.
 	Times []int64
 	// Trial and Attempt name the latest attempt with the fault.
 	Trial   assay.TrialID
 	Attempt int
 }
 
-const mostTimes = 5000
+const maxTimes = 5000
 
 // A laneKey names a lane. Simulated models have a lane each under the same name. The models of
 // other lanes are in their names, and several models may share one.
@@ -272,7 +272,7 @@ func (x *index) countFaults(a *assay.Attempt) {
 		}
 		c := x.faults[k]
 		c.Trial, c.Attempt = a.ID, a.Number
-		if len(c.Times) < mostTimes {
+		if len(c.Times) < maxTimes {
 			c.Times = append(c.Times, a.FinishedAt.UnixMilli())
 		}
 		return c

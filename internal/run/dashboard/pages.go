@@ -158,7 +158,7 @@ func (p *livePages) content(name string) ([]byte, error) {
 }
 
 const (
-	mostViewers = 1000
+	maxViewers = 1000
 	// viewerTimeout is how long a viewer may take to read a moment.
 	viewerTimeout = 10 * time.Second
 	// keepAlive is the longest time without a word to a viewer.
@@ -173,7 +173,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.viewers.Add(-1)
-	if s.viewers.Add(1) > mostViewers {
+	if s.viewers.Add(1) > maxViewers {
 		refuse(w, http.StatusServiceUnavailable, "too many viewers; reload the page later")
 		return
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// lookEvery is how often a StillWatch looks at its clocks, and leastStop how late it must be to
+	// lookEvery is how often a StillWatch looks at its clocks, and minStop how late it must be to
 	// count that.
 	lookEvery = 250 * time.Millisecond
-	leastStop = 250 * time.Millisecond
+	minStop   = 250 * time.Millisecond
 	// worthTelling is how long the machine must be suspended for a note while it runs, and
 	// worthKeeping for a warning afterwards, if no attempt was affected. A busy machine pauses
 	// for a second without any harm.
@@ -67,10 +67,10 @@ func (w *StillWatch) Run(ctx context.Context) {
 func (w *StillWatch) look(now time.Time, ticked bool) {
 	w.mu.Lock()
 	late := max(now.Sub(w.last), now.Round(0).Sub(w.last.Round(0))) - lookEvery
-	if late >= leastStop {
+	if late >= minStop {
 		w.stops = append(w.stops, standstill{now.Round(0), late})
 	}
-	if late >= leastStop || ticked {
+	if late >= minStop || ticked {
 		w.last = now
 	}
 	w.mu.Unlock()

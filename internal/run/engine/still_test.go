@@ -71,7 +71,7 @@ func TestClocks(t *testing.T) {
 				t.Errorf("was suspended for %v, want %v", got, want)
 			}
 		}
-		time.Sleep(lookEvery + leastStop - 1)
+		time.Sleep(lookEvery + minStop - 1)
 		stood(0)
 		w.look(time.Now(), true)
 		time.Sleep(lookEvery + 2*time.Second)

@@ -142,8 +142,8 @@ const (
 	compressedJSON = 'z'
 	whyNot         = 'e'
 	compressFrom   = 2 << 10 // bytes
-	// mostMessage limits the size of a decompressed message, in bytes.
-	mostMessage = 256 << 20
+	// maxMessage limits the size of a decompressed message, in bytes.
+	maxMessage = 256 << 20
 )
 
 var (
@@ -153,7 +153,7 @@ var (
 		return w
 	})
 	decompressor = sync.OnceValue(func() *zstd.Decoder {
-		r, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(mostMessage), zstd.WithDecoderLowmem(true))
+		r, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxMessage), zstd.WithDecoderLowmem(true))
 		return r
 	})
 )

@@ -162,7 +162,7 @@ func TestAttentionNamesEachCause(t *testing.T) {
 			},
 			[]terminal.Attention{{
 				Cause: CauseBudget, Trials: 150,
-				Text: "the budget does not last: $4.00 of $10 are spent after 20 trials",
+				Text:   "the budget does not last: $4.00 of $10 are spent after 20 trials",
 				Advice: "raise the budget in the experiment file and run it again",
 			}},
 		},

@@ -91,8 +91,8 @@ func (f *flights) doing(d Doing) (n int) {
 	return n
 }
 
-// mostFlights limits the episodes in the answer to one order.
-const mostFlights = 1000
+// maxFlights limits the episodes in the answer to one order.
+const maxFlights = 1000
 
 // oldest returns the episodes in flight, those that started first at the front, at most 1000.
 func (f *flights) oldest() []Flight {
@@ -105,5 +105,5 @@ func (f *flights) oldest() []Flight {
 	slices.SortFunc(all, func(a, b Flight) int {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Trial, b.Trial))
 	})
-	return all[:min(len(all), mostFlights)]
+	return all[:min(len(all), maxFlights)]
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay/internal/run/engine"
 )
 
-// mostUnstarted is how many attempts of an agent in a row may end before their first action. Then
+// maxUnstarted is how many attempts of an agent in a row may end before their first action. Then
 // the run gives the agent up, because its program does not work.
-const mostUnstarted = 5
+const maxUnstarted = 5
 
 // starters has the starter of each agent by its name.
 type starters struct {
@@ -85,7 +85,7 @@ func (s *starters) ended(a *assay.Attempt) {
 	defer s.mu.Unlock()
 	st := s.of(a.Model)
 	st.failed, st.how = st.failed+1, how
-	if st.failed >= mostUnstarted && st.givenUp == nil {
+	if st.failed >= maxUnstarted && st.givenUp == nil {
 		st.givenUp = st.err()
 	}
 }

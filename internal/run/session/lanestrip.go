@@ -32,8 +32,8 @@ const (
 	LaneClosed = "closed"
 )
 
-// mostSteps bounds a strip. When it is full, pairs of steps are joined.
-const mostSteps = 240
+// maxSteps bounds a strip. When it is full, pairs of steps are joined.
+const maxSteps = 240
 
 // looksPerStep is how often a lane is looked at in a long step. Short ones have a look each second.
 const looksPerStep = 8
@@ -112,7 +112,7 @@ func (x *strip) add(now lane.Status, l lane.Ledger, all *strips) {
 
 // full reports whether the last of as many steps as can be is over.
 func (x *strip) full(step int) bool {
-	return len(x.steps) == mostSteps && x.steps[mostSteps-1].length() >= step
+	return len(x.steps) == maxSteps && x.steps[maxSteps-1].length() >= step
 }
 
 // laneState names the state of a lane since the latest look. Available is 0 while no trial waits to start.

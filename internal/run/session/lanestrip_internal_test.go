@@ -9,7 +9,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// A strip has all seconds of a run in at most mostSteps steps of the same length.
+// A strip has all seconds of a run in at most maxSteps steps of the same length.
 func TestStripsHaveAllSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := strips{step: 1, lanes: []*strip{{lane: "a"}, {lane: "b"}}}
@@ -29,7 +29,7 @@ func TestStripsHaveAllSeconds(t *testing.T) {
 		}
 		for _, s := range all.read() {
 			n := len(s.States)
-			if n > mostSteps || n*s.Step < seconds || (n-1)*s.Step >= seconds {
+			if n > maxSteps || n*s.Step < seconds || (n-1)*s.Step >= seconds {
 				t.Fatalf("%d seconds have become %d steps of %d s", seconds, n, s.Step)
 			}
 			held := 0

@@ -220,14 +220,14 @@ func (n *Notifier) message(event string, s terminal.Progress) Message {
 	}
 }
 
-// mostAlarms is how many alarms the text of a message has.
-const mostAlarms = 5
+// maxAlarms is how many alarms the text of a message has.
+const maxAlarms = 5
 
 // withAlarms adds alarms to the text, and keeps an endpoint's words in it from being a link or a
 // mention in a chat.
 func (m Message) withAlarms() Message {
 	for i, a := range m.Attention {
-		if i == mostAlarms {
+		if i == maxAlarms {
 			m.Text += fmt.Sprintf("\n… and %d more", len(m.Attention)-i)
 			break
 		}

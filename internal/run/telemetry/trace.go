@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// mostEpisodes is how many attempts wait for the collector. Further ones are dropped.
-	mostEpisodes = 512
+	// maxEpisodes is how many attempts wait for the collector. Further ones are dropped.
+	maxEpisodes = 512
 	// batchSize and batchEvery are how many spans are sent at once, and how often.
 	batchSize  = 512
 	batchEvery = 5 * time.Second
@@ -83,7 +83,7 @@ func newTraces(
 	}
 	t := &Traces{
 		exporter: exporter, content: content,
-		queue: make(chan session.Episode, mostEpisodes), ending: make(chan *session.Summary, 1),
+		queue: make(chan session.Episode, maxEpisodes), ending: make(chan *session.Summary, 1),
 	}
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about),
 		sdktrace.WithSpanProcessor(&t.spans))

@@ -44,17 +44,17 @@ func TestHungCollectorSlowsNothing(t *testing.T) {
 			attempt()
 		}
 		synctest.Wait()
-		for range mostEpisodes + 100 {
+		for range maxEpisodes + 100 {
 			attempt()
 		}
-		if took := time.Since(began); took > 0 || len(tr.queue) != mostEpisodes {
+		if took := time.Since(began); took > 0 || len(tr.queue) != maxEpisodes {
 			t.Errorf("attempts took %v, %d wait", took, len(tr.queue))
 		}
 		tr.End(&session.Summary{})
 		if took := time.Since(began); took != flushWithin {
 			t.Errorf("the end took %v, want %v", took, flushWithin)
 		}
-		lost := batchSize + 2*mostEpisodes + 1 // with the span of the run
+		lost := batchSize + 2*maxEpisodes + 1 // with the span of the run
 		if tr.lost != lost || tr.dropped.Load() != 100 || len(notes) != 2 ||
 			!strings.Contains(tr.Missed(), "1537 spans and 100 attempts: it does not answer") {
 			t.Errorf("lost %d, want %d; notes %q; missed %q", tr.lost, lost, notes, tr.Missed())

@@ -237,14 +237,14 @@ func successText(models []ModelState) string {
 			rates = append(rates, m.Model+" "+success(m))
 		}
 	}
-	if more := len(rates) - mostRates; more > 0 {
-		rates = append(rates[:mostRates], fmt.Sprintf("and %d more", more))
+	if more := len(rates) - maxRates; more > 0 {
+		rates = append(rates[:maxRates], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(rates, ", ")
 }
 
-// mostRates is how many models a line names with their rates.
-const mostRates = 4
+// maxRates is how many models a line names with their rates.
+const maxRates = 4
 
 // EndText describes when the run ends, such as "65m00s left". It is empty if that is unknown.
 func (s *Progress) EndText() string {

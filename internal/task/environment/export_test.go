@@ -15,7 +15,7 @@ func Hurry(s *Server) {
 // Waits adds up the waits before a program is started for the last time.
 func Waits() (sum time.Duration) {
 	s := New(new(assay.MCPServer))
-	for deaths := range mostStarts {
+	for deaths := range maxStarts {
 		sum += s.wait(deaths)
 	}
 	return sum

@@ -31,10 +31,10 @@ const DefaultTimeout = 2 * time.Minute
 const DefaultSessions = 16
 
 const (
-	// mostStarts is how often a program may end in a row without having served a session to its
+	// maxStarts is how often a program may end in a row without having served a session to its
 	// end, until the server is given up. The wait before the next start doubles each time, so they
 	// are 15.5 seconds in all.
-	mostStarts   = 6
+	maxStarts    = 6
 	shortestWait = time.Second / 2
 	// healthy is how long a server may take to say that it is healthy.
 	healthy = 5 * time.Second
@@ -214,7 +214,7 @@ func (s *Server) died(state string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.program, s.suspect = nil, false
-	if s.deaths++; s.deaths < mostStarts {
+	if s.deaths++; s.deaths < maxStarts {
 		return nil
 	}
 	s.givenUp = fmt.Sprintf("it ended %d times in a row, so this run starts it no more: %s", s.deaths,

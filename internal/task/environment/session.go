@@ -16,8 +16,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// mostMessage limits a message of a server, in bytes.
-const mostMessage = 4_000_000
+// maxMessage limits a message of a server, in bytes.
+const maxMessage = 4_000_000
 
 // Waiting for a session ends after longestQueue. A server that is full is asked fullTries times
 // before it is believed, because it may still be closing an earlier session.
@@ -169,7 +169,7 @@ func (s *Server) dial(ctx context.Context, p *program) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, context.Cause(inner))
 	}
-	conn.SetReadLimit(mostMessage)
+	conn.SetReadLimit(maxMessage)
 	session := &Session{
 		server: s, program: p, conn: conn,
 		replies: make(chan []byte, 1), ended: make(chan struct{}),

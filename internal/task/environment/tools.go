@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// mostTools limits the tools of an environment.
-const mostTools = 1000
+// maxTools limits the tools of an environment.
+const maxTools = 1000
 
 // An Error is the answer of a tool that failed, for the one who called it.
 type Error struct{ Text string }
@@ -36,8 +36,8 @@ func (s *Session) Tools(ctx context.Context) ([]assay.Tool, error) {
 	switch {
 	case err == nil && list.Error != nil:
 		err = errors.New(list.Error.Message)
-	case err == nil && len(list.Tools) > mostTools:
-		err = fmt.Errorf("it has more than %d tools", mostTools)
+	case err == nil && len(list.Tools) > maxTools:
+		err = fmt.Errorf("it has more than %d tools", maxTools)
 	}
 	var tools []assay.Tool
 	for _, t := range list.Tools {

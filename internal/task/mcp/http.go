@@ -77,13 +77,13 @@ func answered(r *http.Request, resp *http.Response) error {
 	if accepted && media == "text/event-stream" {
 		return nil // the client looks for the ID among the events
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostMessage+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
 	_ = resp.Body.Close() // it has been read
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	switch {
 	case err != nil:
 		return err
-	case len(text) > mostMessage:
+	case len(text) > maxMessage:
 		return errTooLong
 	}
 	sent, err := r.GetBody()

@@ -38,13 +38,13 @@ const DefaultConcurrency = 16
 const Scratch = "/tmp/assay-scratch"
 
 const (
-	// mostMessage and mostOutput limit the output of a server, in bytes: a message, and everything
+	// maxMessage and maxOutput limit the output of a server, in bytes: a message, and everything
 	// in an attempt.
-	mostMessage = 4 * megabyte
-	mostOutput  = 32 * megabyte
-	megabyte    = 1_000_000
-	// mostTools limits the tools of a server.
-	mostTools = 1000
+	maxMessage = 4 * megabyte
+	maxOutput  = 32 * megabyte
+	megabyte   = 1_000_000
+	// maxTools limits the tools of a server.
+	maxTools = 1000
 )
 
 // A Server is a running server, or a session with one. It belongs to one attempt and must be
@@ -167,7 +167,7 @@ func (s *Server) transport() (sdk.Transport, error) {
 		c := &carrier{meter: s.output, key: os.Getenv(s.config.Key)}
 		return &sdk.StreamableClientTransport{
 			Endpoint: s.config.URL, HTTPClient: c.client(),
-			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mostMessage,
+			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxMessage,
 		}, nil
 	}
 	p, err := child.Start(child.Command{
@@ -251,7 +251,7 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 
 // keepsRules returns an error if a result is too long, or if the server has changed its tools.
 func (s *Server) keepsRules(ctx context.Context, length int) error {
-	if length > mostMessage {
+	if length > maxMessage {
 		return errTooLong
 	}
 	if !s.changed.Swap(false) {

@@ -10,11 +10,11 @@ import (
 type meter struct{ n atomic.Int64 }
 
 var (
-	errFlood   = fmt.Errorf("it sent more than %d MB", mostOutput/megabyte)
-	errTooLong = fmt.Errorf("it sent a message of more than %d MB", mostMessage/megabyte)
+	errFlood   = fmt.Errorf("it sent more than %d MB", maxOutput/megabyte)
+	errTooLong = fmt.Errorf("it sent a message of more than %d MB", maxMessage/megabyte)
 )
 
-func (m *meter) flooded() bool { return m.n.Load() > mostOutput }
+func (m *meter) flooded() bool { return m.n.Load() > maxOutput }
 
 // reader returns r until the limit is reached.
 func (m *meter) reader(r io.ReadCloser) io.ReadCloser { return &metered{r, m} }

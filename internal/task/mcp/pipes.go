@@ -86,7 +86,7 @@ func (p *pipes) next() error {
 		return p.breaks(err)
 	case err != nil: // the client has closed the stream
 		return err
-	case len(raw) > mostMessage:
+	case len(raw) > maxMessage:
 		return p.breaks(errTooLong)
 	}
 	batch := []json.RawMessage{raw}

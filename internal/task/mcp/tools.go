@@ -32,8 +32,8 @@ func (s *Server) list(ctx context.Context) (map[string]*tool, error) {
 		if tools[t.Name] != nil {
 			return nil, fmt.Errorf("it has two tools named %q", t.Name)
 		}
-		if len(tools) == mostTools {
-			return nil, fmt.Errorf("it has more than %d tools", mostTools)
+		if len(tools) == maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
 		}
 		if tools[t.Name], err = s.newTool(t); err != nil {
 			return nil, fmt.Errorf("its tool %q is not valid: %w", t.Name, err)

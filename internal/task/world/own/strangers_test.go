@@ -329,8 +329,8 @@ func upstreamOf(t *testing.T, python, what, suite string, into any) {
 	}
 }
 
-// mostWrong is how many of the authors' reference plans do not solve their tasks.
-var mostWrong = map[string]int{
+// maxWrong is how many of the authors' reference plans do not solve their tasks.
+var maxWrong = map[string]int{
 	"bfcl":      1, // multi_turn_miss_func_49 calls a tool before it is offered
 	"tau2":      2, // 64 and 105 make calls that fail
 	"tau2-mock": 1, // update_task_with_user_tools needs a user
@@ -390,7 +390,7 @@ func TestVerdictsAreUpstreams(t *testing.T) {
 				return counts[mutation+" false"] + counts[mutation+" false held"] +
 					counts[mutation+" false broken"]
 			}
-			if fails("none") > mostWrong[name] || fails("dropped") == 0 {
+			if fails("none") > maxWrong[name] || fails("dropped") == 0 {
 				t.Errorf("plans fail, or nothing does: %v", counts)
 			}
 			if attacks != nil && counts["attacked true broken"]+counts["attacked false broken"] == 0 {

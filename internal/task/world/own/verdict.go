@@ -229,13 +229,13 @@ func worded(want *assay.Expected) string {
 	return strings.Join(texts, " or ")
 }
 
-// mostAnswer is how many characters an answer may have, besides four times the texts that are asked
+// maxAnswer is how many characters an answer may have, besides four times the texts that are asked
 // for. Whoever pastes everything that the tools returned has not answered.
-const mostAnswer = 2000
+const maxAnswer = 2000
 
 // room returns how many characters the answer may have.
 func (c *callCourse) room() int {
-	n := mostAnswer
+	n := maxAnswer
 	for _, text := range c.judge.Answer {
 		n += 4 * utf8.RuneCountInString(text)
 	}
