@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -186,12 +187,13 @@ func CommandLine(program, verb, store string) string {
 	return line
 }
 
-// readSpeeds reads from the summaries of runs how busy their lanes were, and how fast those with an
-// outcome were.
+// readSpeeds reads from the summaries of runs how busy their lanes were, how fast those with an outcome
+// were, and which budgets ended the latest one.
 func readSpeeds(runs []store.Run, b *report.Beside) error {
 	b.Runs = len(runs)
 	for _, r := range runs {
 		if len(r.Summary) == 0 {
+			b.Exhausted = nil // it works, or was killed
 			continue
 		}
 		var summary struct {
@@ -201,6 +203,7 @@ func readSpeeds(runs []store.Run, b *report.Beside) error {
 				Unknown string `json:"unknown"`
 			} `json:"forecast_range"`
 			report.Speed
+			Exhausted []job.Exhausted `json:"exhausted_budgets"`
 		}
 		if err := json.Unmarshal(r.Summary, &summary); err != nil {
 			return fmt.Errorf("summary of run %s: %w", r.ID, err)
@@ -215,6 +218,10 @@ func readSpeeds(runs []store.Run, b *report.Beside) error {
 		b.Seconds += summary.WallS
 		if summary.Settled > 0 {
 			b.Speed = &summary.Speed
+		}
+		b.Exhausted = nil
+		for _, e := range summary.Exhausted {
+			b.Exhausted = append(b.Exhausted, e.String())
 		}
 	}
 	b.Lanes = b.Lanes[max(0, len(b.Lanes)-maxLanes):]

@@ -168,6 +168,8 @@ type Beside struct {
 	Unplanned []string
 	// Stopped describes the cells or models that were given up early, with the reasons.
 	Stopped []string
+	// Exhausted words the budgets that stopped trials of the latest run, if it has ended.
+	Exhausted []string
 	// Unsound names tasks with tools that users wrote which their own plans do not solve, which are
 	// judged differently twice, or at which a script breaks, with the reasons.
 	Unsound []string

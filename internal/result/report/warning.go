@@ -231,7 +231,7 @@ func costless(models []*cell, killed int) (where []string) {
 }
 
 func incomplete(models []*cell, b Beside) []string {
-	return perModel(models, func(m *cell) string {
+	where := perModel(models, func(m *cell) string {
 		pending := m.planned - m.n(done) - b.Skipped[m.Model]
 		if pending <= 0 {
 			return ""
@@ -239,6 +239,12 @@ func incomplete(models []*cell, b Beside) []string {
 		return fmt.Sprintf("%d of %d trials done, %d %s", m.n(done), m.planned, pending,
 			Left(int(m.amounts[faults])))
 	})
+	if len(where) > 0 {
+		for _, budget := range b.Exhausted {
+			where = append(where, "in the latest run, "+budget)
+		}
+	}
+	return where
 }
 
 // extremes lists the cells in which every outcome is a full success, or no outcome is. If the cells
