@@ -29,7 +29,7 @@ type Exchange struct {
 	connection
 	server  *server.Server // nil if somebody else runs it
 	dir     string
-	mending sync.Mutex // of a queue that the server has lost
+	rejoining sync.Mutex // of a queue that the server has lost
 }
 
 // Listen starts a NATS server in this process. It listens on an address, for workers with the token
@@ -192,8 +192,8 @@ func (x *Exchange) Offer(ctx context.Context, assignment string) error {
 	if !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return err
 	}
-	x.mending.Lock()
-	defer x.mending.Unlock()
+	x.rejoining.Lock()
+	defer x.rejoining.Unlock()
 	if err = x.publish(ctx, assignment); errors.Is(err, jetstream.ErrNoStreamResponse) {
 		if err = x.prepare(); err == nil {
 			err = x.publish(ctx, assignment)
