@@ -369,6 +369,7 @@ func (p *process) runGate(ctx context.Context, m candidateLook, path string) (er
 	if err != nil {
 		return err
 	}
+	f.run.budgets = new(commonBudgets) // all looks have one budget
 	for _, m.terms.Look = range report.Looks(looks) {
 		f.run.limit = (most*m.terms.Look.Number + looks - 1) / looks
 		e, err := f.run.experiment([]string{path})
@@ -391,6 +392,11 @@ func (p *process) runGate(ctx context.Context, m candidateLook, path string) (er
 		})
 		if err != nil {
 			return err
+		}
+		if spent := f.run.budgets.spent(); len(spent) > 0 && g.Verdict == report.Inconclusive {
+			fmt.Fprintf(p.err, "assay: %s, so the gate ends with what is done\n"+
+				"hint: the same command goes on, with a fresh budget\n", strings.Join(spent, "; "))
+			return p.deliverVerdict(g, *f, path)
 		}
 		if m.terms.Look.Number == looks || g.Verdict != report.Inconclusive {
 			return p.deliverVerdict(g, *f, path)

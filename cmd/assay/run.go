@@ -36,8 +36,24 @@ type runFlags struct {
 	view     string // the address of pages, or ""
 	control  bool   // of the pages
 	serve    string // the address for workers, or ""
+	// budgets is what several runs of one command have spent together of one budget. It is nil if each
+	// has its own.
+	budgets *commonBudgets
 	// quickstart is true if no experiment was named.
 	quickstart bool
+}
+
+// commonBudgets has the stopper of the latest run, or nil before the first.
+type commonBudgets struct{ latest *job.Stopper }
+
+// spent words the budgets that have stopped trials of the latest run.
+func (b *commonBudgets) spent() (texts []string) {
+	if b.latest != nil {
+		for _, e := range b.latest.Exhausted() {
+			texts = append(texts, e.String())
+		}
+	}
+	return texts
 }
 
 const defaultSimLatency = 100 * time.Millisecond
@@ -259,9 +275,15 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 			return false, err
 		}
 	}
+	if f.budgets != nil {
+		o.Earlier = f.budgets.latest
+	}
 	s, err := session.New(j, o)
 	if err != nil {
 		return false, err
+	}
+	if f.budgets != nil {
+		f.budgets.latest = s.Stopper()
 	}
 	db, err := store.Open(ctx, f.store)
 	if err != nil {

@@ -28,8 +28,9 @@ type child struct {
 	lived int
 }
 
-// maxLived is how many worlds a child lives before another one takes its place.
-const maxLived = 500
+// maxLived is how many worlds a child lives before another one takes its place, because memory grows by a
+// megabyte a world.
+const maxLived = 50
 
 // newChild starts a child that keeps its files in a directory.
 func newChild(ctx context.Context, program, dir string) (*child, error) {

@@ -88,6 +88,25 @@ func NewStopper(budgets plan.Budgets, rules plan.StopRules) *Stopper {
 	}
 }
 
+// Continue makes the budgets those of an earlier run, too: what that one has spent counts.
+func (g *Stopper) Continue(earlier *Stopper) {
+	earlier.mu.Lock()
+	defer earlier.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.run.spentBefore(&earlier.run)
+	for model, a := range earlier.models {
+		g.accountsLocked(assay.Cell{Model: model})[1].spentBefore(a)
+	}
+	for c, a := range earlier.cells {
+		g.accountsLocked(c)[2].spentBefore(a)
+	}
+}
+
+func (a *account) spentBefore(earlier *account) {
+	a.tokens, a.usd, a.lost, a.began = earlier.tokens, earlier.usd, earlier.lost, earlier.began
+}
+
 // Budgets returns the budgets of the run.
 func (g *Stopper) Budgets() plan.Budgets { return g.budgets }
 

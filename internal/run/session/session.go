@@ -56,6 +56,8 @@ type Options struct {
 	// Workers, if set, opens the place where workers ask for attempts. Otherwise attempts are
 	// carried out in this process.
 	Workers func() (fleet.Hub, error)
+	// Earlier is the stopper of the run before, if both have the same budgets together; otherwise nil.
+	Earlier *job.Stopper
 	// Lease is how long a worker may be silent before others get its attempts.
 	Lease time.Duration
 	// Listen, if set, opens the control socket, which is otherwise next to the store.
@@ -142,6 +144,9 @@ type Session struct {
 	noted     sync.Map // things that the user knows: faults of lanes, deviations of models
 }
 
+// Stopper returns what decides when the budgets of the run are spent.
+func (s *Session) Stopper() *job.Stopper { return s.stopper }
+
 // New prepares a run. It checks everything that can be checked before the store is touched.
 func New(j *job.Job, o Options) (*Session, error) {
 	pools, err := j.Pools(o.Env, o.SimLatency)
@@ -170,6 +175,9 @@ func newSession(j *job.Job, o Options, pools *job.Pools) *Session {
 		log:      slog.New(slog.DiscardHandler), journal: new(store.Journal), // until the run has begun
 		// runners opens something that knows better.
 		agents: func(string) map[assay.AgentState]int { return nil },
+	}
+	if o.Earlier != nil {
+		s.stopper.Continue(o.Earlier)
 	}
 	s.tally = job.NewTally(s.stopper, maps.All(map[assay.Cell]int{}))
 	s.locked = func() time.Time { return time.Time{} }
