@@ -86,6 +86,10 @@ func (r BaselineRequest) Find(ctx context.Context) (*Baseline, error) {
 		if err := intact(ctx, r.Name); err != nil {
 			return nil, fmt.Errorf("--baseline %s: %w", r.Name, err)
 		}
+		if r.Side != "" {
+			return nil, assay.WithHint(fmt.Errorf("--side %s: %s has JSON lines, and a side is one of a store",
+				r.Side, r.Name), assay.HintExportSide, r.Side)
+		}
 		return &Baseline{Name: r.Name, side: triedSide(attemptsIn(r.Name), export.Where{})}, nil
 	case r.Side != "":
 		return r.sideOf(ctx, r.Name, r.Side, r.Side+" in "+r.Name)

@@ -224,8 +224,8 @@ func compare(nameA, nameB, cluster string, a, b *side) (*report.Comparison, erro
 		return nil, nothingInCommon(err, c, a, b)
 	case err != nil:
 		return nil, err
-	case c.Shared == c.A.Trials && c.Shared == c.B.Trials:
-		err := fmt.Errorf("%w: the %d trials of %s", ErrOneSide, c.Shared, c.A.Name)
+	case c.Shared > 0 && (c.Shared == c.A.Matched || c.Shared == c.B.Matched): // no pair can differ
+		err := fmt.Errorf("%w: the %d trials of %s are on both", ErrOneSide, c.Shared, c.B.Name)
 		return nil, assay.WithHint(err, assay.HintSides)
 	}
 	return c, nil
