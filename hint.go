@@ -2,7 +2,9 @@ package assay
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // A Hint is the code of what helps after an error. Package main words it, because it alone knows how
@@ -12,6 +14,7 @@ type Hint string
 // The hints.
 const (
 	HintBaseline    Hint = "baseline"     // give a store or JSON lines
+	HintExportSide  Hint = "export_side"  // export the side, which is the fact, alone
 	HintSides       Hint = "sides"        // compare other names, or file results under another one
 	HintVerify      Hint = "verify"       // see what is damaged
 	HintLostLibrary Hint = "lost_library" // see what is damaged, or store the tasks again
@@ -56,6 +59,29 @@ const (
 // A StorePath is the store that an error is about. As a fact, it stands for the flag that names the
 // store, unless that is the default one.
 type StorePath string
+
+// DefaultStore is the store of commands without --store.
+const DefaultStore = "assay.db"
+
+// Option returns the flag that names the store, after a space, unless that is the default one.
+func (p StorePath) Option() string {
+	path := string(p)
+	if abs, err := filepath.Abs(DefaultStore); path == "" || path == DefaultStore || err == nil && path == abs {
+		return ""
+	}
+	return " --store " + ShellWord(path)
+}
+
+// ShellWord quotes an argument of a command if a shell would take it for something else.
+func ShellWord(w string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@=,+%", r)
+	}
+	if !strings.ContainsFunc(w, special) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
 
 // Words returns the words of a hint with some facts, or "" for a code that it does not know. If it is
 // nil, codes stand for themselves.

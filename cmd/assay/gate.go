@@ -472,7 +472,7 @@ func (f *gateFlags) planCommand(candidate string) string {
 		words = append(words, "--where", condition)
 	}
 	for i, w := range words {
-		words[i] = shellWord(w)
+		words[i] = assay.ShellWord(w)
 	}
 	return strings.Join(append(words, "--plan"), " ")
 }
@@ -480,7 +480,7 @@ func (f *gateFlags) planCommand(candidate string) string {
 // deliverVerdict writes the verdict, and returns it as an exit code.
 func (p *process) deliverVerdict(g *report.Gate, f gateFlags, candidate string) error {
 	commands := sections.GateCommands{Show: "assay show %s", Plan: f.planCommand(candidate)}
-	commands.Show += storeOption(f.store)
+	commands.Show += assay.StorePath(f.store).Option()
 	g.AddPower()
 	err := f.write(p, g, func() (*document.Document, error) { return sections.Gate(g, commands), nil })
 	if err == nil && f.junit != "" {

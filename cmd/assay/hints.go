@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/assay-eval/assay"
 )
@@ -20,7 +18,8 @@ const copyIntact = `go back to a backup, or copy the intact rows with "assay sto
 // hints words the hints of errors. Verbs stand for the facts; the first one of a store is the flag
 // that names it.
 var hints = map[assay.Hint]string{
-	assay.HintBaseline: "name a store, or JSON lines: `assay export --output FILE.jsonl`",
+	assay.HintBaseline:   "name a store, or JSON lines: `assay export --output FILE.jsonl`",
+	assay.HintExportSide: "export it alone: `assay export --where model=%s --output FILE.jsonl`",
 	assay.HintSides: "`assay status` lists models, experiments and runs; run --revision NAME files " +
 		"results under another name",
 	assay.HintVerify: `"assay store verify" says more`,
@@ -78,30 +77,8 @@ func words(hint assay.Hint, facts ...any) string {
 	all := slices.Clone(facts)
 	for i, fact := range all {
 		if path, ok := fact.(assay.StorePath); ok {
-			all[i] = storeOption(string(path))
+			all[i] = path.Option()
 		}
 	}
 	return fmt.Sprintf(text, all...)
-}
-
-// storeOption returns the flag that names a store, after a space, unless that is the default one.
-func storeOption(path string) string {
-	if abs, err := filepath.Abs(defaultStore); err == nil && path == abs {
-		return ""
-	}
-	if path == "" || path == defaultStore {
-		return ""
-	}
-	return " --store " + shellWord(path)
-}
-
-// shellWord quotes an argument of a command if a shell would take it for something else.
-func shellWord(w string) string {
-	special := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@=,+%", r)
-	}
-	if !strings.ContainsFunc(w, special) {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }

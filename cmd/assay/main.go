@@ -381,7 +381,7 @@ func version() string {
 	return v
 }
 
-const defaultStore = "assay.db"
+const defaultStore = assay.DefaultStore
 
 // storeFlag adds --store to a command.
 func storeFlag(cmd *cobra.Command, path *string) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/run/fleet"
 )
@@ -269,7 +270,7 @@ func openExchange(p *process, d *display, s *plan.Workers, store string) (*fleet
 		if token, err = privateToken(file); err != nil {
 			return nil, err
 		}
-		how = " --token-file " + file
+		how = " --token-file " + assay.ShellWord(file)
 	}
 	x, err := fleet.Listen(addr, token, cert, store+".nats")
 	if err != nil {

@@ -77,7 +77,8 @@ func (b Begun) String() string {
 		with += fmt.Sprintf(", %d of them if it runs with --retry, as it did", b.Again)
 	}
 	if n := b.Attempts - b.Answered; n > 0 {
-		goes, rest = fmt.Sprintf("%d of them go on", b.Answered), fmt.Sprintf("; %d without a reply begin again", n)
+		goes = fmt.Sprintf("%d of them go on", b.Answered)
+		rest = fmt.Sprintf("; %s without a reply will begin again", assay.Counted(n, "attempt"))
 	}
 	return fmt.Sprintf("%s %s %s%s; %s at the next turn when the experiment %s%s",
 		of, has, replies, cost, goes, with, rest)

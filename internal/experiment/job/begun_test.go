@@ -19,7 +19,7 @@ func TestBegunTellsWhatGoesOn(t *testing.T) {
 			Attempts: 3, Replies: 9, Answered: 3,
 		},
 		"10 attempts" + of + "have 9 replies; 8 of them go on at the next turn when the experiment runs " +
-			"again; 2 without a reply begin again": {Attempts: 10, Replies: 9, Answered: 8},
+			"again; 2 attempts without a reply will begin again": {Attempts: 10, Replies: 9, Answered: 8},
 	} {
 		if got := b.String(); got != want {
 			t.Errorf("%+v:\n%s\nwant\n%s", b, got, want)

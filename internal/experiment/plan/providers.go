@@ -137,7 +137,7 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return bare(at(".base_url", "the address has a part that may hold a secret: a user, a query or "+
-			"a fragment", "write the part before it; a key belongs into a variable that keys: names, or "+
+			"a fragment", "write the part before it; a key belongs in a variable that keys: names, or "+
 			"into headers as ${NAME}"))
 	}
 	if kind.Versioned && e.APIVersion == "" {

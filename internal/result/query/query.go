@@ -180,11 +180,7 @@ func (x *Experiment) commandLine(verb string) string {
 
 // CommandLine returns a command for a store. The program is assay if its name is empty.
 func CommandLine(program, verb, store string) string {
-	line := cmp.Or(program, "assay") + " " + verb
-	if store != "" && store != "assay.db" {
-		line += " --store " + store
-	}
-	return line
+	return cmp.Or(program, "assay") + " " + verb + assay.StorePath(store).Option()
 }
 
 // readSpeeds reads from the summaries of runs how busy their lanes were, how fast those with an outcome

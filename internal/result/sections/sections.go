@@ -104,12 +104,13 @@ func (a analysis) nothingDone() string {
 	}
 	switch {
 	case a.Faulted != nil && a.Faulted.Attempts > 0:
-		return fmt.Sprintf("%s %s. Correct what they name, then `assay run` tries the trials again.", text,
-			report.Capital(a.Faulted.Text()))
+		return fmt.Sprintf("%s %s. Correct what they name, then `%s` tries the trials again.", text,
+			report.Capital(a.Faulted.Text()), a.command("run"))
 	case len(a.Where) > 0:
-		return text + " `assay report` without --where counts all of them, and `assay run` runs those that are pending."
+		return fmt.Sprintf("%s `%s` without --where counts all of them, and `%s` runs those that are pending.", text,
+			a.command("report"), a.command("run"))
 	}
-	return text + " `assay run` runs them."
+	return fmt.Sprintf("%s `%s` runs them.", text, a.command("run"))
 }
 
 // Others lays out the aggregates of other systems, for a store without an experiment.

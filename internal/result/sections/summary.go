@@ -1,6 +1,7 @@
 package sections
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,11 +11,17 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
+// command returns a command for the store of the report.
+func (a analysis) command(verb string) string {
+	program, store, _ := strings.Cut(cmp.Or(a.Show, "assay show"), " show")
+	return program + " " + verb + store
+}
+
 // nextText lists the next steps. If there are pending trials, finishing them comes first.
 func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
-		command := "assay run"
+		command := a.command("run")
 		if a.Again {
 			command += " --again"
 		}
@@ -34,7 +41,7 @@ func (a analysis) nextText() string {
 	if close := a.tied(); close != nil {
 		steps = append(steps, a.moreTasks(*close))
 	} else if a.Reason != nil {
-		steps = append(steps, "Read failed episodes: `assay failures`.")
+		steps = append(steps, fmt.Sprintf("Read failed episodes: `%s`.", a.command("failures")))
 	}
 	return strings.Join(steps, " ")
 }

@@ -152,7 +152,7 @@ func (s *Session) budgetAlarm(p *terminal.Progress) []terminal.Attention {
 	}
 	return []terminal.Attention{alarm(CauseBudget, short,
 		"raise the budget in the experiment file and run it again",
-		"the budget does not last: %s are spent after %d trials", spent, ran)}
+		"the budget does not last: %s are spent after %s", spent, assay.Counted(ran, "trial"))}
 }
 
 // parkedAlarms has an entry for each model and kind of fault.

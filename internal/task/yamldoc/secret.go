@@ -92,7 +92,7 @@ func (d *Document) Key() *Error {
 		return nil
 	}
 	return d.Here(found.Line, found.Column, "a key is written into the file",
-		"replace the key at its provider, because files are copied; the new one belongs into a "+
+		"replace the key at its provider, because files are copied; the new one belongs in a "+
 			"variable that a providers file names").Bare()
 }
 
