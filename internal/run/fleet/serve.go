@@ -27,8 +27,8 @@ const (
 // An Exchange is the run's end of a NATS server. It must be closed.
 type Exchange struct {
 	connection
-	server  *server.Server // nil if somebody else runs it
-	dir     string
+	server    *server.Server // nil if somebody else runs it
+	dir       string
 	rejoining sync.Mutex // of a queue that the server has lost
 }
 
