@@ -41,6 +41,8 @@ type Deleted struct {
 	// Bytes is the stored size of the transcripts. The file does not shrink: later rows use the
 	// space, and a backup leaves it out.
 	Bytes int64 `json:"bytes"`
+	// CostUSD is what the attempts have cost, as far as it is known, with their simulated users.
+	CostUSD float64 `json:"cost_usd"`
 	// Trials counts trials that have no attempt left.
 	Trials int `json:"trials"`
 	Runs   int `json:"runs"`
@@ -129,8 +131,9 @@ func (c Choice) count(
 	if c.Transcripts {
 		return d, err
 	}
-	scan("SELECT count(*), ifnull(sum(level <> ''), 0) FROM attempts WHERE id IN chosen",
-		&d.Attempts, &d.Outcomes)
+	scan(`SELECT count(*), ifnull(sum(level <> ''), 0), total(cost_usd) + total(user_cost_usd)
+		FROM attempts WHERE id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
+	d.CostUSD = assay.RoundUSD(d.CostUSD)
 	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
 		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)
 	scan(`SELECT count(*) FROM attempts a JOIN runs r ON r.seq = a.run

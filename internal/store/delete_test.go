@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,16 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 			if len(before)-len(after) != d.Attempts {
 				t.Errorf("%d attempts are left of %d, and %d were deleted",
 					len(after), len(before), d.Attempts)
+			}
+			var cost float64
+			for _, a := range before {
+				cost += a.CostUSD + a.UserCostUSD
+			}
+			for _, a := range after {
+				cost -= a.CostUSD + a.UserCostUSD
+			}
+			if math.Abs(cost-d.CostUSD) > 1e-9 {
+				t.Errorf("the deleted attempts have cost $%f, not $%f", cost, d.CostUSD)
 			}
 			for _, a := range after {
 				if !slices.ContainsFunc(before,
