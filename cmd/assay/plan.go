@@ -277,24 +277,45 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		total += ", " + assay.CostText(out.Cost, 2, unpriced...)
 	}
 	p.say("%s.", total)
-	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
-		p.say("%s", beyondBudget(b.USD, out))
+	for _, text := range beyondBudgets(e.Budget, out) {
+		p.say("%s", text)
 	}
 }
 
-// beyondBudget says how far a budget goes that is smaller than the expected cost.
-func beyondBudget(usd float64, out job.Estimate) string {
-	trials := 0
+// beyondBudgets says how far budgets of the run and of models go that are smaller than what is expected.
+func beyondBudgets(budgets plan.Budgets, out job.Estimate) (texts []string) {
+	add := func(whose string, b plan.Budget, trials, tokens int, usd float64) {
+		share, limit := 1.0, ""
+		if b.USD > 0 && b.USD < share*usd {
+			share, limit = b.USD/usd, fmt.Sprintf("$%g", b.USD)
+		}
+		if b.Tokens > 0 && float64(b.Tokens) < share*float64(tokens) {
+			share, limit = float64(b.Tokens)/float64(tokens), assay.Counted(b.Tokens, "token")
+		}
+		pays := int(share * float64(trials))
+		switch {
+		case limit == "":
+		case pays == 0:
+			each := assay.CostText(usd/float64(trials), 2)
+			if usd == 0 || !strings.HasPrefix(limit, "$") {
+				each = assay.Counted(tokens/trials, "token")
+			}
+			texts = append(texts, fmt.Sprintf("%s budget of %s does not pay for a single trial, which costs about %s.",
+				whose, limit, each))
+		default:
+			texts = append(texts, fmt.Sprintf("%s budget of %s pays for about %d of these %s; the others will stay pending.",
+				whose, limit, pays, assay.Counted(trials, "trial")))
+		}
+	}
+	var trials, tokens int
 	for _, m := range out.Models {
-		trials += m.Trials
+		trials, tokens = trials+m.Trials, tokens+m.InputTokens+m.OutputTokens
 	}
-	each := out.Cost / float64(trials)
-	if usd < each {
-		return fmt.Sprintf("The run's budget of $%g does not pay for a single trial, which costs about %s.",
-			usd, assay.CostText(each, 2))
+	add("The run's", budgets.Budget, trials, tokens, out.Cost)
+	for _, m := range out.Models {
+		add(m.Model+"'s", budgets.PerModel, m.Trials, m.InputTokens+m.OutputTokens, m.Cost)
 	}
-	return fmt.Sprintf("This exceeds the run's budget of $%g, which pays for about %d of these trials; the others "+
-		"will stay pending.", usd, int(usd/each))
+	return texts
 }
 
 // table returns a table that fits the terminal. Its first two columns stay on the left.

@@ -189,14 +189,14 @@ func (v *pageAddress) close() {
 func loopback(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", usageError("--addr %q: %w\nhint: write 127.0.0.1:7000, or :7000", addr, err)
+		return "", usageError("address %q of the pages: %w\nhint: write 127.0.0.1:7000, or :7000", addr, err)
 	}
 	if host == "" {
 		return net.JoinHostPort("127.0.0.1", port), nil
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return "", usageError("--addr %s: other machines could reach the pages, which are not "+
+		return "", usageError("address %s: other machines could reach the pages, which are not "+
 			"encrypted\nhint: listen on 127.0.0.1 and forward the port with ssh -L", addr)
 	}
 	return addr, nil

@@ -172,7 +172,11 @@ func connectHint(err error, token string) string {
 
 // checkNATS checks the address of a NATS server, and that the files for it are there.
 func checkNATS(flag, address string, files ...string) error {
-	if scheme, _, ok := strings.Cut(address, "://"); ok && scheme != "nats" && scheme != "tls" {
+	scheme, _, ok := strings.Cut(address, "://")
+	if !ok && !strings.Contains(address, ":") {
+		return usageError("%s %s: want an address with a port\nhint: write nats://HOST:PORT or tls://HOST:PORT", flag, address)
+	}
+	if ok && scheme != "nats" && scheme != "tls" {
 		return usageError("%s %s: the scheme is %s\nhint: write nats://HOST:PORT or tls://HOST:PORT",
 			flag, address, scheme)
 	}

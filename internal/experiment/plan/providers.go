@@ -81,7 +81,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 	doc, err := readDocument(path)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok && e.Line == 0 {
-			e.Hint = "check providers: in the experiment file; its path is relative to that file"
+			e.Hint = "check --providers, or providers: in the experiment file, whose path is relative to that file"
 			return nil, e
 		}
 		return nil, err

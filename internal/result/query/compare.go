@@ -148,6 +148,9 @@ func (r GateRequest) Gate(
 	} else {
 		baseline.where = r.Where
 		c, err = compare(r.Baseline.Name, name, r.Cluster, baseline, candidate)
+		if err == nil && c.Shared > 0 && (c.Shared == c.A.Matched || c.Shared == c.B.Matched) {
+			err = oneSide(c) // no pair can differ
+		}
 	}
 	if err == nil {
 		err = c.CheckAlike(r.Allow)
@@ -224,11 +227,15 @@ func compare(nameA, nameB, cluster string, a, b *side) (*report.Comparison, erro
 		return nil, nothingInCommon(err, c, a, b)
 	case err != nil:
 		return nil, err
-	case c.Shared > 0 && (c.Shared == c.A.Matched || c.Shared == c.B.Matched): // no pair can differ
-		err := fmt.Errorf("%w: the %d trials of %s are on both", ErrOneSide, c.Shared, c.B.Name)
-		return nil, assay.WithHint(err, assay.HintSides)
+	case c.Shared == c.A.Trials && c.Shared == c.B.Trials:
+		return nil, oneSide(c)
 	}
 	return c, nil
+}
+
+func oneSide(c *report.Comparison) error {
+	err := fmt.Errorf("%w: the %d trials of %s", ErrOneSide, c.Shared, c.B.Name)
+	return assay.WithHint(err, assay.HintSides)
 }
 
 // nothingInCommon adds the reason to the error that two sides have no trials to compare.
