@@ -94,3 +94,32 @@ func TestAttemptsAreOverWithoutAJournal(t *testing.T) {
 	}
 	j.Close(false)
 }
+
+// A run begins on an empty store with a journal of a killed one. What that has cost is saved as an attempt,
+// and the next attempt at the trial is another one, which its journal does not take for saved.
+func TestAttemptAfterASavedBillIsAnother(t *testing.T) {
+	t.Parallel()
+	db := open(t, filepath.Join(t.TempDir(), "s.db"))
+	begin(t, db, "r1")
+	bill := fault(1)
+	head := store.JournalEntry{Run: bill.Run, Experiment: bill.Experiment}
+	work := func(before func(*store.Journal)) {
+		j, err := db.Journal(t.Context())
+		must(t, err)
+		before(j)
+		j.Continue(head, func(err error) { t.Error(err) })
+		j.Write(store.JournalEntry{Trial: &bill.Trial, At: epoch})
+		j.Write(store.JournalEntry{ID: bill.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: .25})
+		j.Close(false) // as a kill does
+	}
+	work(func(*store.Journal) {})
+	work(func(j *store.Journal) {
+		must(t, db.Save(t.Context(), bill, nil))
+		j.Forget(bill.ID)
+	})
+	left, err := db.Left(t.Context())
+	must(t, err)
+	if len(left.Attempts) != 1 {
+		t.Errorf("%d attempts are left, want the second one", len(left.Attempts))
+	}
+}

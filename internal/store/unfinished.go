@@ -90,34 +90,40 @@ func (db *DB) Journal(ctx context.Context) (*Journal, error) {
 		p := strange[0].strange(j.path)
 		err = hinted(fmt.Errorf("store %s: %s: %s", db.path, p.Where, p.What), p.Do)
 	}
+	if err == nil {
+		j.number, err = db.numbers(ctx, j)
+	}
 	if err != nil {
 		j.Close(false)
-	}
-	if err == nil {
-		j.number, err = db.numbers(ctx)
 	}
 	return j, err
 }
 
 // numbers returns what numbers the next attempt at a trial. If the store was empty, it is only asked
-// about trials that have begun since: 5,000 questions in 3 s would slow a run by a quarter.
-func (db *DB) numbers(ctx context.Context) (func(assay.TrialID) int, error) {
+// about trials that have begun since or are in the journal, whose cost may be saved before they begin again:
+// 5,000 questions in 3 s would slow a run by a quarter.
+func (db *DB) numbers(ctx context.Context, j *Journal) (func(assay.TrialID) int, error) {
 	attempts, err := values[int](ctx, db.reader, "SELECT 1 FROM attempts LIMIT 1")
 	if err != nil {
 		return nil, db.wrap(err)
 	}
 	var mu sync.Mutex
 	begun := make(map[uint64]bool) // by the beginning of a trial's ID; two with the same cost a question
+	again := func(id assay.TrialID) bool {
+		key, err := parseTrialID(id)
+		start := binary.BigEndian.Uint64(key[:8])
+		mu.Lock()
+		defer mu.Unlock()
+		again := begun[start]
+		begun[start] = true
+		return again || err != nil
+	}
+	for id := range j.open {
+		again(id)
+	}
 	return func(id assay.TrialID) int {
-		if key, err := parseTrialID(id); err == nil && len(attempts) == 0 {
-			start := binary.BigEndian.Uint64(key[:8])
-			mu.Lock()
-			again := begun[start]
-			begun[start] = true
-			mu.Unlock()
-			if !again {
-				return 1
-			}
+		if len(attempts) == 0 && !again(id) {
+			return 1
 		}
 		n, _ := db.nextNumber(context.Background(), id) // otherwise the times of attempts count
 		return n
@@ -197,8 +203,8 @@ func (db *DB) has(ctx context.Context, o *openAttempt) (saved bool, err error) {
 }
 
 // hasSince reports whether the store has an attempt at the same trial that ended after one began, which
-// may be in the journal of another store, or in one without numbers. That depends on clocks. The attempt before may have ended in the same
-// tick of the clock. Of the attempts whose cost alone a merge kept, only that very one counts.
+// may be in the journal of another store, or in one without numbers. That depends on clocks. The attempt
+// before may have ended in the same tick of the clock. Of the attempts whose cost alone a merge kept, only that very one counts.
 func (db *DB) hasSince(ctx context.Context, o *openAttempt) (bool, error) {
 	key, err := parseTrialID(o.trial.ID)
 	if err != nil {
