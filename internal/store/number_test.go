@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,31 +96,47 @@ func TestAttemptsAreOverWithoutAJournal(t *testing.T) {
 	j.Close(false)
 }
 
-// A run begins on an empty store with a journal of a killed one. What that has cost is saved as an attempt,
-// and the next attempt at the trial is another one, which its journal does not take for saved.
-func TestAttemptAfterASavedBillIsAnother(t *testing.T) {
+// A trial's next attempt is another one than those that were saved without the journal, which it does not
+// take for itself: what a run has cost that was killed, or an attempt that was free.
+func TestAttemptAfterASavedOneIsAnother(t *testing.T) {
 	t.Parallel()
-	db := open(t, filepath.Join(t.TempDir(), "s.db"))
-	begin(t, db, "r1")
-	bill := fault(1)
-	head := store.JournalEntry{Run: bill.Run, Experiment: bill.Experiment}
-	work := func(before func(*store.Journal)) {
-		j, err := db.Journal(t.Context())
-		must(t, err)
-		before(j)
-		j.Continue(head, func(err error) { t.Error(err) })
-		j.Write(store.JournalEntry{Trial: &bill.Trial, At: epoch})
-		j.Write(store.JournalEntry{ID: bill.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: .25})
-		j.Close(false) // as a kill does
-	}
-	work(func(*store.Journal) {})
-	work(func(j *store.Journal) {
-		must(t, db.Save(t.Context(), bill, nil))
-		j.Forget(bill.ID)
-	})
-	left, err := db.Left(t.Context())
-	must(t, err)
-	if len(left.Attempts) != 1 {
-		t.Errorf("%d attempts are left, want the second one", len(left.Attempts))
+	for _, name := range []string{"the cost of a killed run", "a free attempt"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, filepath.Join(t.TempDir(), "s.db"))
+			begin(t, db, "r1")
+			saved := fault(1)
+			head := store.JournalEntry{Run: saved.Run, Experiment: saved.Experiment}
+			work := func(before, meanwhile func(*store.Journal)) {
+				j, err := db.Journal(t.Context())
+				must(t, err)
+				before(j)
+				j.Continue(head, func(err error) { t.Error(err) })
+				meanwhile(j)
+				j.Write(store.JournalEntry{Trial: &saved.Trial, At: epoch})
+				j.Write(store.JournalEntry{ID: saved.ID, Spent: &assay.Usage{InputTokens: 5}, Cost: .25})
+				j.Close(false) // as a kill does
+			}
+			save := func(j *store.Journal) {
+				must(t, db.Save(t.Context(), saved, nil))
+				j.Forget(saved.ID)
+			}
+			nothing := func(*store.Journal) {}
+			if name == "a free attempt" {
+				work(nothing, func(j *store.Journal) {
+					other := outcome(2)
+					j.Write(store.JournalEntry{Trial: &other.Trial, At: epoch})
+					save(j)
+				})
+			} else {
+				work(nothing, nothing)
+				work(save, nothing)
+			}
+			left, err := db.Left(t.Context())
+			must(t, err)
+			if !slices.ContainsFunc(left.Attempts, func(u store.Unfinished) bool { return u.ID == saved.ID }) {
+				t.Errorf("the second attempt is missing among the %d that are left", len(left.Attempts))
+			}
+		})
 	}
 }

@@ -67,6 +67,7 @@ func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) e
 	})
 	if err == nil {
 		a.Number = number
+		db.numbers.saved(r.key, number)
 	}
 	return err
 }

@@ -59,6 +59,8 @@ type DB struct {
 	// held by its goroutine. Close closes it after the last of these has left.
 	queue chan *op
 
+	numbers numbering
+
 	mu     sync.Mutex
 	closed bool           // guarded by mu
 	active sync.WaitGroup // goroutines inside do; grows only under mu
