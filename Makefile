@@ -15,9 +15,9 @@ export GOGC := 400
 
 all: build
 
-# Without debug information, a fifth of the program. Stack traces and profiles do not need it.
+# Without symbols and debug information, a quarter of the program. Stack traces and profiles need neither.
 build:
-	$(GO) build -trimpath -ldflags=-w -o assay ./cmd/assay
+	$(GO) build -trimpath -ldflags="-s -w" -o assay ./cmd/assay
 
 # A slow test says so itself: it skips with -short, or its file has the build tag !race. cmd/assay
 # needs more than the ten minutes that `go test` gives a package by default if a machine is busy.
