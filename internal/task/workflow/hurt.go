@@ -32,7 +32,11 @@ func Obey(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (shown, 
 
 	right = obey(plan.Steps)
 	shown = right
-	if flaw, ok := assay.FlawOf(trial.Variant); ok {
+	flaw, ok := assay.FlawOf(trial.Variant)
+	switch {
+	case ok && d.References && flaw != assay.RedundantOperations: // hopeless: see Flawed
+		shown = Obeyed{}
+	case ok:
 		flawed, _ := Flawed(catalog, plan, task, flaw, trial.Severity, trial.Seed)
 		shown = Obeyed{}
 		if !d.References && completes(task.Required, flawed.Steps) || repeats(plan.Steps, flawed.Steps) {
