@@ -51,7 +51,7 @@ var hints = map[assay.Hint]string{
 	assay.HintAgent:      "`assay check` shows what the agent prints; correct it, and `assay run` tries it again",
 	assay.HintWorkers:    "start assay worker as the run says",
 	assay.HintServe:      "`assay run --serve` lets workers carry out its attempts",
-	assay.HintOrder:      "assay ctl %s",
+	assay.HintOrder:      "assay ctl %s%s",
 	assay.HintLanes:      "`assay ctl status%[1]s` lists them",
 	assay.HintTrialIDs:   "a trial is named by the first 4 letters of its ID, or more, as `assay export%[1]s` lists them",
 	assay.HintControl:    "start `assay view` with --control to act",

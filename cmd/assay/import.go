@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -74,8 +75,11 @@ func importLegacy(ctx context.Context, p *process, file string, f importFlags) e
 
 func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: file not found\nhint: name a database of the original benchmark, as JSON", path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("import: %w", err)
+		return nil, err
 	}
 	// Closing the file ends a read that waits for another program, for example at a pipe.
 	stop := context.AfterFunc(ctx, func() { _ = f.Close() })

@@ -109,6 +109,6 @@ func (x exampleFolder) write(p *process, dir string) error {
 	if dir != "." {
 		run = fmt.Sprintf("cd %s && %s", dir, run)
 	}
-	fmt.Fprintf(p.out, "Wrote %d files to %s.\n\nNext: %s\n", len(entries), dir, run)
+	fmt.Fprintf(p.out, "Wrote the %d files of the example %s to %s.\n\nNext: %s\n", len(entries), x.name, dir, run)
 	return nil
 }

@@ -31,7 +31,7 @@ func TestMutatedFiles(t *testing.T) {
 		}
 		originals[i] = string(text)
 	}
-	for i, text := range yamldoctest.Mutations(500, originals...) {
+	for i, text := range yamldoctest.Mutations(250, originals...) {
 		path := paths[i%len(paths)]
 		file(t, dir, filepath.Base(path), text)
 		for _, args := range [][]string{

@@ -85,7 +85,7 @@ func soakUnderFaults(t *testing.T, dir, db string) (
 	[]assay.Attempt, map[assay.TrialID]assay.Outcome,
 ) {
 	t.Helper()
-	long := 12 * time.Second
+	long := 8 * time.Second
 	if text := os.Getenv("ASSAY_SOAK"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {

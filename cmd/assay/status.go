@@ -49,7 +49,7 @@ func newStatus(p *process) *cobra.Command {
 				if err := watchRun(cmd.Context(), p, db, path); err != nil {
 					return err
 				}
-				return endOfWatch(cmd.Context(), p, db, chosen)
+				return endOfWatch(cmd.Context(), p, db, path, chosen)
 			}
 			return showStatus(cmd.Context(), p, db, path, chosen, asJSON, coverage)
 		},
@@ -101,12 +101,12 @@ func showStatus(
 		if i > 0 {
 			fmt.Fprintln(p.out)
 		}
-		writeStatus(p, s)
+		writeStatus(p, assay.StorePath(path), s)
 	}
 	if n := db.Skipped(); n > 0 {
 		fmt.Fprintln(p.out)
-		p.say("%s and count as pending. `assay store verify` explains what is wrong; "+
-			"`assay store recover` copies what is intact.", unread(n))
+		p.say("%s and count as pending. `assay store verify%[2]s` explains what is wrong; "+
+			"`assay store recover%[2]s` copies what is intact.", unread(n), assay.StorePath(path).Option())
 	}
 	return errors.Join(failed...)
 }
@@ -133,7 +133,7 @@ func chooseExperiments(
 	return nil, err
 }
 
-func writeStatus(p *process, s session.Status) {
+func writeStatus(p *process, path assay.StorePath, s session.Status) {
 	p.say("experiment %s (world %s, library %s)", s.Name, s.World, s.Library)
 	fmt.Fprintln(p.out)
 	t := p.table("model", "", "planned", "done", "pending", "parked", "skipped", "faults")
@@ -145,7 +145,7 @@ func writeStatus(p *process, s session.Status) {
 	if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {
 		fmt.Fprintf(p.out, "coverage: done of planned\n\n%s\n\n", matrix)
 	}
-	p.say("%s", lastRun(s))
+	p.say("%s", lastRun(path, s))
 	p.say("Attempts on disk: %s, %s, %d tokens.", s.FaultCount.Text(), s.CostText(), s.Spent.Tokens)
 	writeLive(p, s.Live)
 	if text := s.Begun.String(); text != "" && s.Live == nil {
@@ -235,10 +235,10 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 	return t.String()
 }
 
-func lastRun(s session.Status) string {
+func lastRun(path assay.StorePath, s session.Status) string {
 	r := s.LastRun
 	state := "ended without writing its end: it was killed, or could not write to its store; " +
-		"`assay run` goes on with it"
+		"`assay run" + path.Option() + "` goes on with it"
 	switch {
 	case s.Again:
 		state = strings.Replace(state, "assay run", "assay run --again", 1)

@@ -106,7 +106,7 @@ func turnsExperiment(t *testing.T, dir, url string, tasks, most int, more string
 // trials of 15 turns are killed 20 times.
 func TestKillsCostOnlyRequestsInFlight(t *testing.T) {
 	t.Parallel()
-	kills, tasks, most := 8, 3, 20
+	kills, tasks, most := 6, 2, 20
 	switch {
 	case testing.Short():
 		kills, tasks = 3, 1

@@ -92,14 +92,14 @@ func keyOf(s *terminal.Progress) progressKey {
 }
 
 // endOfWatch prints the status after a run and returns its exit code.
-func endOfWatch(ctx context.Context, p *process, db *store.DB, chosen []store.Experiment) error {
+func endOfWatch(ctx context.Context, p *process, db *store.DB, path string, chosen []store.Experiment) error {
 	code := 0
 	for _, e := range chosen {
 		s, err := session.StatusOf(ctx, db, e)
 		if err != nil {
 			return err
 		}
-		writeStatus(p, s)
+		writeStatus(p, assay.StorePath(path), s)
 		if s.Pending+s.Parked > 0 {
 			code = exitIncomplete
 		}

@@ -2,6 +2,7 @@ package simserver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -56,7 +57,8 @@ func ParseFault(s string) (Fault, error) {
 	kind, value, ok := strings.Cut(s, "=")
 	kind = strings.TrimSpace(kind)
 	if !ok {
-		return Fault{}, fmt.Errorf("fault %q has no share\nhint: faults look like hang=1%%", s)
+		err := Fault{Kind: kind}.check() // an unknown kind says more
+		return Fault{}, cmp.Or(err, fmt.Errorf("fault %q has no share\nhint: faults look like %s=1%%", s, kind))
 	}
 	number, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
 	share, err := strconv.ParseFloat(number, 64)

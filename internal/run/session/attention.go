@@ -61,7 +61,8 @@ func alarm(cause string, trials int, advice, format string, args ...any) termina
 // withOrder returns an alarm with the order that helps.
 func (s *Session) withOrder(a terminal.Attention, do string, names ...string) terminal.Attention {
 	a.Order = &terminal.Remedy{Do: do, Names: names}
-	a.Advice = s.options.Words.Hint(assay.HintOrder, strings.Join(append([]string{do}, names...), " "))
+	a.Advice = s.options.Words.Hint(assay.HintOrder, strings.Join(append([]string{do}, names...), " "),
+		assay.StorePath(s.options.Store))
 	return a
 }
 
