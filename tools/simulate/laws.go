@@ -20,6 +20,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/query"
+	"github.com/assay-eval/assay/internal/run/dashboard"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -189,6 +190,23 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 	if status.Spent != spent {
 		w.violated("law 4: status says %+v were spent, the store %+v", status.Spent, spent)
 	}
+	switch pages, err := w.viewed(ctx, db, e); {
+	case err != nil:
+		w.violated("law 4: view: %v", err)
+	case pages.Trials != sum.Trials || pages.Spent != spent:
+		w.violated("law 4: view says %+v and %+v, the summary %+v and the store %+v",
+			pages.Trials, pages.Spent, sum.Trials, spent)
+	}
+}
+
+// viewed returns what the pages of `assay view` say of an experiment that nobody works on.
+func (w *world) viewed(ctx context.Context, db *store.DB, e store.Experiment) (job.Standing, error) {
+	s, err := dashboard.Open(ctx, db, e, dashboard.Options{Store: w.path, Token: "t"})
+	if err != nil {
+		return job.Standing{}, err
+	}
+	standing, err := s.Standing(ctx)
+	return standing, errors.Join(err, s.Close())
 }
 
 // enough is how many of the dearest trials a budget pays for at least if a run must settle one of them.

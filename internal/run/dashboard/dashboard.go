@@ -100,6 +100,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// Standing returns how the experiment stands, as pages show it at this moment. It reads all attempts, so it
+// is for a server that does not serve.
+func (s *Server) Standing(ctx context.Context) (job.Standing, error) {
+	if err := s.index.follow(ctx, s.db); err != nil {
+		return job.Standing{}, err
+	}
+	m := s.look(ctx)
+	if m.Trouble != "" {
+		return job.Standing{}, errors.New(m.Trouble)
+	}
+	return m.Standing, nil
+}
+
 // load reads the attempts for the first time.
 func (s *Server) load(ctx context.Context) {
 	for {
