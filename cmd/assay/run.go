@@ -134,6 +134,11 @@ parked trials, 130 interrupted.`,
 			}
 			f.tryFirst = checkCommand(args, &f.chosen)
 			f.quickstart = len(args) == 0 && f.suite == ""
+			if f.quickstart {
+				if err := f.checkQuickstart(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			_, err = runExperiment(cmd.Context(), p, e, f)
 			return err
 		},
@@ -196,6 +201,31 @@ func (f *runFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// checkQuickstart returns a usage error if the store has other experiments only: whoever wants to go on with
+// one of them does not want to pay for the quickstart. What is wrong with the store is found when it is
+// opened for writing.
+func (f *runFlags) checkQuickstart(ctx context.Context) error {
+	db, err := store.OpenReadOnly(ctx, f.store)
+	if err != nil {
+		return nil
+	}
+	defer db.Close()
+	all, err := db.Experiments(ctx)
+	if err != nil || len(all) == 0 {
+		return nil
+	}
+	var names []string
+	for _, e := range all {
+		if plan.RunVerb(e.Name) == "run" {
+			return nil
+		}
+		names = append(names, e.Name)
+	}
+	return usageError("no experiment is named, and %s has no quickstart, but %s\n"+
+		"hint: `assay %s%s` goes on; with another --store, `assay run` runs the quickstart",
+		f.store, strings.Join(names, ", "), plan.RunVerb(names[0]), assay.StorePath(f.store).Option())
 }
 
 // log returns the directory and the content of the log.

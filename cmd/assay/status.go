@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/run/session"
@@ -238,10 +239,10 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 func lastRun(path assay.StorePath, s session.Status) string {
 	r := s.LastRun
 	state := "ended without writing its end: it was killed, or could not write to its store; " +
-		"`assay run" + path.Option() + "` goes on with it"
+		"`assay " + plan.RunVerb(s.Name) + path.Option() + "` goes on with it"
 	switch {
 	case s.Again:
-		state = strings.Replace(state, "assay run", "assay run --again", 1)
+		state = strings.Replace(state, "` goes", " --again` goes", 1)
 	case s.Begun.Again > 0:
 		state += ", with the same `--retry`"
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	_ "embed"
+	"slices"
 
 	"github.com/assay-eval/assay/internal/model/sim"
 )
@@ -14,7 +15,7 @@ var QuickstartFile []byte
 
 // Quickstart returns the built-in experiment.
 func Quickstart() *Experiment {
-	doc, err := parseDocument("quickstart.yaml", QuickstartFile)
+	doc, err := parseDocument(quickstart+".yaml", QuickstartFile)
 	if err == nil {
 		var e *Experiment
 		if e, err = load(doc); err == nil {
@@ -22,6 +23,21 @@ func Quickstart() *Experiment {
 		}
 	}
 	panic("plan: quickstart: " + err.Error())
+}
+
+// quickstart is the name of the built-in experiment.
+const quickstart = "quickstart"
+
+// RunVerb returns what follows the program's name in the command that runs a stored experiment again, of
+// which the store knows neither the file nor the models of a suite.
+func RunVerb(experiment string) string {
+	switch {
+	case experiment == quickstart:
+		return "run"
+	case slices.Contains(Suites, experiment):
+		return "run --suite " + experiment + " --model MODEL"
+	}
+	return "run FILE"
 }
 
 // About completes the sentence "the model …" for a simulated model that stands for people's. It is ""

@@ -68,7 +68,7 @@ func comparisonWarnings(unread int, incomplete ...string) (all []document.Warnin
 		all = append(all, document.Warning{
 			Title: incompleteTitle,
 			Text: "What is missing may be what takes longest, so the rest is not a sample. " +
-				"`assay run` runs it.",
+				"Run it before you compare.",
 			Where: where,
 		})
 	}

@@ -105,12 +105,12 @@ func (a analysis) nothingDone() string {
 	switch {
 	case a.Faulted != nil && a.Faulted.Attempts > 0:
 		return fmt.Sprintf("%s %s. Correct what they name, then `%s` tries the trials again.", text,
-			report.Capital(a.Faulted.Text()), a.command("run"))
+			report.Capital(a.Faulted.Text()), a.runs())
 	case len(a.Where) > 0:
 		return fmt.Sprintf("%s `%s` without --where counts all of them, and `%s` runs those that are pending.", text,
-			a.command("report"), a.command("run"))
+			a.command("report"), a.runs())
 	}
-	return fmt.Sprintf("%s `%s` runs them.", text, a.command("run"))
+	return fmt.Sprintf("%s `%s` runs them.", text, a.runs())
 }
 
 // Others lays out the aggregates of other systems, for a store without an experiment.

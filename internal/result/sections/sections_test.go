@@ -82,7 +82,7 @@ func TestOverviewSaysWhatToDoNext(t *testing.T) {
 		want     string
 	}{
 		"pending": {
-			one(report.Table{Planned: 10, Done: 7, Skipped: 2}), "Finish 1 pending trial with `assay run`.",
+			one(report.Table{Planned: 10, Done: 7, Skipped: 2}), "Finish 1 pending trial with `assay run FILE`.",
 		},
 		"a warning": {warned, "Read the warning below before relying on these figures."},
 		"too close": {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
@@ -17,11 +18,14 @@ func (a analysis) command(verb string) string {
 	return program + " " + verb + store
 }
 
+// runs returns the command that works on the pending trials.
+func (a analysis) runs() string { return a.command(plan.RunVerb(a.Experiment)) }
+
 // nextText lists the next steps. If there are pending trials, finishing them comes first.
 func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
-		command := a.command("run")
+		command := a.runs()
 		if a.Again {
 			command += " --again"
 		}
