@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/bm25"
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
@@ -214,4 +215,22 @@ func score(known []*lesson, difficulty string, name namer) (n int) {
 		}
 	}
 	return n
+}
+
+// fitNeighbour finds the known task that shares most words with a text.
+func fitNeighbour(train []example) scorer {
+	var texts []string
+	for _, e := range train {
+		texts = append(texts, e.text)
+	}
+	index := bm25.New(texts)
+	return func(text string) map[string]float64 {
+		scores := make(map[string]float64)
+		for _, hit := range index.Search(text, 1) {
+			for _, tool := range train[hit.Doc].tools {
+				scores[tool] = 1
+			}
+		}
+		return scores
+	}
 }

@@ -34,7 +34,7 @@ var measurements = []measurement{
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"5", "a hundred kills", 100, (*bench).kills},
 	{"8a", "how much the libraries of twenty seeds differ in difficulty", 400, (*bench).calibration},
-	{"8b", "whether the libraries of nineteen seeds teach the tools of the twentieth", 300, (*bench).leaks},
+	{"8b", "whether the libraries of fifteen seeds teach the tools of five others", 300, (*bench).leaks},
 	{"8c", "what the tasks of a fresh library demand", 2, (*bench).demands},
 }
 
