@@ -23,7 +23,7 @@ const unseen = 5
 // leaks is measurement 8b: whether the libraries of fifteen seeds teach the tools of five others.
 // Learners read the tasks and required tools of the former, and name the tools of the tasks of the
 // latter in order. A tool that a learner remembers stands for the tool of the new library whose
-// description shares most words with its own. The floor has learnt nothing.
+// description shares most words with its own. The floor is the best policy that has learnt nothing.
 func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 	var shelf []*lesson
 	for seed := range b.size(15, 3) + unseen {
@@ -33,11 +33,12 @@ func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 		}
 		shelf = append(shelf, l)
 	}
-	shares := make([]float64, len(assay.Difficulties)*len(learners))
+	all := append(floors(), learners...)
+	shares := make([]float64, len(assay.Difficulties)*len(all))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range shares {
-		difficulty, l := assay.Difficulties[i/len(learners)], learners[i%len(learners)]
+		difficulty, l := assay.Difficulties[i/len(all)], all[i%len(all)]
 		g.Go(func() (err error) {
 			shares[i], err = l.share(ctx, shelf, difficulty)
 			return err
@@ -47,19 +48,39 @@ func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 		return nil, err
 	}
 	var rows []figure
-	for i, right := range shares {
-		difficulty, l := assay.Difficulties[i/len(learners)], learners[i%len(learners)]
-		r, most := newRow(difficulty+": "+l.name, share, right), maxFloor[difficulty]
-		switch first := i - i%len(learners); {
-		case b.quick:
-		case i > first:
-			r = r.below(shares[first] + .02)
-		case most > 0:
-			r = r.below(most)
+	for i, difficulty := range assay.Difficulties {
+		of := shares[i*len(all) : (i+1)*len(all)]
+		shown := newRow(difficulty+": floor", share, slices.Max(of[:len(floors())]))
+		if most := maxFloor[difficulty]; most > 0 && !b.quick {
+			shown = shown.below(most)
 		}
-		rows = append(rows, r)
+		rows = append(rows, shown)
+		for k, right := range of {
+			r := newRow(difficulty+": "+all[k].name, share, right)
+			if k >= len(floors()) && !b.quick {
+				r = r.below(shown.value + .02)
+			}
+			rows = append(rows, r)
+		}
 	}
 	return rows, nil
+}
+
+// floors are the policies of package floor that name tools without a plan.
+func floors() (all []learner) {
+	named := func(name namer) func([]*lesson, string) namer {
+		return func([]*lesson, string) namer { return name }
+	}
+	all = append(all, learner{"no learning: words shared with descriptions", named(overlap)})
+	for _, r := range floor.Readings {
+		all = append(all, learner{
+			"no learning: " + r.Name,
+			named(func(l *lesson, task assay.Task) []string {
+				return r.Tools(l.paths, task.Description, diceOf(task))
+			}),
+		})
+	}
+	return all
 }
 
 // share returns the share of the unseen libraries' tasks whose tools a learner names after it has
@@ -74,7 +95,7 @@ func (l *learner) share(
 	return float64(right) / float64(unseen*len(shelf[0].tasks[difficulty])), nil
 }
 
-// maxFloor is what word overlap may solve.
+// maxFloor is what policies without skill may solve.
 var maxFloor = map[string]float64{"medium": .2, "hard": .05, "very_hard": .05}
 
 // A lesson is a library with its tasks.
@@ -142,7 +163,6 @@ type learner struct {
 type namer func(l *lesson, task assay.Task) []string
 
 var learners = []learner{
-	{"words shared with descriptions (floor)", func([]*lesson, string) namer { return overlap }},
 	{"dictionary of phrases", learnSet(fitPhrases)},
 	{"logistic regression over n-grams", learnSet(fitRegression)},
 	{"nearest neighbour", learnSet(fitNeighbour)},

@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -21,6 +24,9 @@ type pathLearner struct {
 	common map[string]bool // stems of the tasks of most libraries
 	// right and seen count how often a cue named the right kind.
 	right, seen map[cue]int
+	// weights tell the tool of a step from others that make the same of the same, by a stem of the
+	// task and a trait of the tool.
+	weights map[[2]string]float64
 }
 
 // A cue is a way to read a kind out of a sentence of a form. The form is what is left of a sentence
@@ -47,7 +53,7 @@ func sentencesOf(text string) []string {
 }
 
 func learnPaths(known []*lesson, difficulty string) namer {
-	p := &pathLearner{make(map[string]bool), make(map[cue]int), make(map[cue]int)}
+	p := &pathLearner{make(map[string]bool), make(map[cue]int), make(map[cue]int), make(map[[2]string]float64)}
 	in := make(map[string]int) // libraries with a stem
 	for _, l := range known {
 		stems := make(map[string]bool)
@@ -79,7 +85,92 @@ func learnPaths(known []*lesson, difficulty string) namer {
 			})
 		}
 	}
+	p.learnChoices(known, difficulty)
 	return p.name
+}
+
+// learnChoices fits a logistic regression over pairs of a stem of the task and a trait of a tool.
+func (p *pathLearner) learnChoices(known []*lesson, difficulty string) {
+	const rate = .05
+	for range 3 {
+		for _, l := range known {
+			for _, task := range l.tasks[difficulty] {
+				stems := p.stems(task)
+				for _, name := range task.Required {
+					traits := l.traits(l.paths.Beside(name))
+					chances := p.chances(stems, traits)
+					for i, tool := range l.paths.Beside(name) {
+						d := -chances[i]
+						if tool == name {
+							d++
+						}
+						for _, stem := range stems {
+							for _, trait := range traits[i] {
+								p.weights[[2]string{stem, trait}] += rate * d
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// stems returns the stems of a task that most libraries have, and the numbers.
+func (p *pathLearner) stems(task assay.Task) []string {
+	stems := slices.DeleteFunc(bm25.Words(task.Description), func(stem string) bool {
+		return !p.common[stem] && !isNumber(stem)
+	})
+	slices.Sort(stems)
+	return append(slices.Compact(stems), "")
+}
+
+func isNumber(word string) bool { return '0' <= word[0] && word[0] <= '9' }
+
+// traits returns the words of the descriptions of tools, and which rank each has by each of its
+// numbers. A number is called by the word that follows it.
+func (l *lesson) traits(tools []string) [][]string {
+	traits, numbers := make([][]string, len(tools)), make([]map[string]int, len(tools))
+	for i, name := range tools {
+		words := bm25.Words(l.description(name))
+		traits[i], numbers[i] = words, make(map[string]int)
+		for k, word := range words[:len(words)-1] {
+			if n, err := strconv.Atoi(word); err == nil {
+				numbers[i][words[k+1]] = n
+			}
+		}
+	}
+	for i := range tools {
+		for _, called := range slices.Sorted(maps.Keys(numbers[i])) {
+			rank := 0
+			for j := range tools {
+				if n, ok := numbers[j][called]; ok && n < numbers[i][called] {
+					rank++
+				}
+			}
+			traits[i] = append(traits[i], fmt.Sprint("rank ", rank, " by ", called))
+		}
+	}
+	return traits
+}
+
+// chances returns how probable it is that each of several tools is the right one.
+func (p *pathLearner) chances(stems []string, traits [][]string) []float64 {
+	chances, sum := make([]float64, len(traits)), 0.0
+	for i := range traits {
+		z := 0.0
+		for _, stem := range stems {
+			for _, trait := range traits[i] {
+				z += p.weights[[2]string{stem, trait}]
+			}
+		}
+		chances[i] = math.Exp(max(-50, min(50, z)))
+		sum += chances[i]
+	}
+	for i := range chances {
+		chances[i] /= sum
+	}
+	return chances
 }
 
 // ends returns the kinds of records that a task begins and ends with.
@@ -123,7 +214,8 @@ func (p *pathLearner) name(l *lesson, task assay.Task) (tools []string) {
 	})
 	dice := diceOf(task)
 	for _, step := range l.paths.Path(kinds[0], kinds[1], dice) {
-		tools = append(tools, step[dice.IntN(len(step))])
+		chances := p.chances(p.stems(task), l.traits(step))
+		tools = append(tools, step[slices.Index(chances, slices.Max(chances))])
 	}
 	return tools
 }

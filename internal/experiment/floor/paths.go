@@ -107,6 +107,9 @@ func (m *Map) Of(name string) (takes, makes int) {
 	return m.takes[i], m.makes[i]
 }
 
+// Beside returns the tools that make the same of the same as a tool, itself among them.
+func (m *Map) Beside(name string) Step { return m.between(m.Of(name)) }
+
 func first(hits []bm25.Hit) int {
 	if len(hits) == 0 {
 		return Unknown
@@ -160,4 +163,47 @@ func (m *Map) between(from, to int) (s Step) {
 		}
 	}
 	return s
+}
+
+// A Reading finds the tools of a task by shared words alone: a kind of data that its first sentence
+// names, one that its other sentences name, and a path from one to the other. Of tools that make the
+// same of the same it takes any.
+type Reading struct {
+	Name string
+	// Does completes the sentence "an agent solves it that …".
+	Does string
+	ends func(m *Map, first, rest string) (from, to int)
+}
+
+// Readings lists the ways to read a task.
+var Readings = []Reading{
+	{
+		"path", "searches a path from the first data that the task names to the last",
+		func(m *Map, first, rest string) (from, to int) { return m.Kind(first), m.Kind(rest) },
+	},
+	{
+		"path-before", "searches a path from the first data that the task names to the last tool named",
+		func(m *Map, first, rest string) (from, to int) {
+			to, _ = m.Tool(rest)
+			return m.Kind(first), to
+		},
+	},
+	{
+		"path-between", "searches a path from the first tool that the task names to the last",
+		func(m *Map, first, rest string) (from, to int) {
+			_, from = m.Tool(first)
+			to, _ = m.Tool(rest)
+			return from, to
+		},
+	},
+}
+
+// Tools returns the tools of a path.
+func (r *Reading) Tools(m *Map, description string, dice *rand.Rand) (tools []string) {
+	first, rest, _ := strings.Cut(description, ". ")
+	from, to := r.ends(m, first, rest)
+	for _, step := range m.Path(from, to, dice) {
+		tools = append(tools, step[dice.IntN(len(step))])
+	}
+	return tools
 }

@@ -1,6 +1,7 @@
 // Package fresh generates libraries that nobody can have memorised: from a seed it draws the kinds
 // of records, the tools that make one kind out of another, and tasks whose shortest solution is a
-// path through these tools.
+// path through these tools. Several tools make the same records of the same others. They differ in
+// two numbers, such as minutes and credits, and the limits of a task decide which of them are right.
 //
 // It owns the grammar and its words (`data/`). Which tool leads where is drawn, so only somebody
 // who reads the descriptions can find a path. It does not write files: package library does.
@@ -16,7 +17,7 @@ import (
 )
 
 // Version identifies the grammar. It changes whenever a seed gives other tools or tasks.
-const Version = "1"
+const Version = "2"
 
 // domainsDrawn is the number of domains of a library.
 const domainsDrawn = 3
@@ -26,10 +27,11 @@ type Grammar struct {
 	seed  string
 	drawn []domain
 	// kinds are the kinds of records, by domain and number in the [shape].
-	kinds [][]recordKind
-	steps []operation
-	gates []assay.Tool // of the domains
-	tools []assay.Tool
+	kinds  [][]recordKind
+	scales [2]scale // of the tools' measures
+	steps  []operation
+	gates  []assay.Tool // of the domains
+	tools  []assay.Tool
 }
 
 // A recordKind is a kind of record, such as an amber voucher.
@@ -47,6 +49,9 @@ type operation struct {
 	from, to kindPlace
 	name     string // the tool's
 	gated    bool   // it needs the domain's book to be open
+	lasting  bool   // it has an effect
+	numbers  [2]int // its measures
+	beside   int    // the tools that make the same of the same, itself among them
 }
 
 // New draws the library of a seed. The same seed always gives the same library.
@@ -56,6 +61,7 @@ func New(seed string) *Grammar {
 	all := slices.Clone(domains())
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	g.drawn = all[:domainsDrawn]
+	g.scales = drawScales(dice)
 	g.drawKinds(dice)
 	g.drawTools(dice)
 	return g

@@ -16,11 +16,11 @@ import (
 
 // lengths are the numbers of required tools of the tasks of each type. They take turns.
 var lengths = map[string][]int{
-	"simple_task":          {1, 2, 2, 2},
-	"basic_task":           {2, 3},
-	"data_pipeline":        {3, 4},
-	"api_integration":      {4, 5},
-	"multi_stage_pipeline": {5, 6, 7},
+	"simple_task":          {3},
+	"basic_task":           {3, 4},
+	"data_pipeline":        {4, 5},
+	"api_integration":      {5, 6},
+	"multi_stage_pipeline": {6, 7},
 }
 
 // MaxTasks is the largest number of tasks of a type, because IDs have three digits.
@@ -35,11 +35,11 @@ func (g *Grammar) Tasks(n int) (iter.Seq[assay.Task], error) {
 	return func(yield func(assay.Task) bool) {
 		for _, typ := range assay.TaskTypes {
 			nth := make(map[int]int) // by length
-			for k, path := range g.paths(typ, n) {
-				if !g.atAll(typ, k, path, nth[len(path)], yield) {
+			for k, s := range g.solutions(typ, n) {
+				if !g.atAll(typ, k, s, nth[len(s.path)], yield) {
 					return
 				}
-				nth[len(path)]++
+				nth[len(s.path)]++
 			}
 		}
 	}, nil
@@ -47,21 +47,20 @@ func (g *Grammar) Tasks(n int) (iter.Seq[assay.Task], error) {
 
 // atAll yields the k-th task of a type, which is the nth of its length, at all difficulties.
 func (g *Grammar) atAll(
-	typ string, k int, path []operation, nth int, yield func(assay.Task) bool,
+	typ string, k int, s solution, nth int, yield func(assay.Task) bool,
 ) bool {
 	prefix, _, _ := strings.Cut(typ, "_")
 	dice := g.dice(typ, k)
 	month := time.Date(2031, time.Month(1+dice.IntN(24)), 1, 0, 0, 0, 0, time.UTC)
-	inputs, records := g.inputs(dice, path, month)
+	inputs, records := g.inputs(dice, s.path, month)
 	task := assay.Task{
 		ID: assay.TaskID(fmt.Sprintf("%s-%03d", prefix, k+1)), Type: typ,
 		Inputs: inputs, Expected: expected(records),
 	}
-	for _, s := range path {
-		task.Required = append(task.Required, s.name)
+	for _, step := range s.path {
+		task.Required = append(task.Required, step.name)
 	}
-	team := pick(dice, g.drawn[path[0].from.domain].Teams)
-	d := describer{g, dice, path, month.Format("January 2006"), team}
+	d := g.newDescriber(dice, s, month.Format("January 2006"))
 	for _, task.Difficulty = range assay.Difficulties {
 		task.Description = d.describe(task.Difficulty, nth)
 		if !yield(task) {
@@ -71,76 +70,123 @@ func (g *Grammar) atAll(
 	return true
 }
 
-// paths returns the paths of the tasks of a type. Each path of a length has its turn before any
+// A solution is a path that is the only one from its first records to its last ones that keeps to
+// the limits of a profile.
+type solution struct {
+	path    []operation
+	profile int
+}
+
+// solutions returns the solutions of the tasks of a type. Each of a length has its turn before any
 // has another one, so that all libraries have the same share of each plan's length.
-func (g *Grammar) paths(typ string, n int) [][]operation {
-	var paths [][]operation
-	rest := make(map[int][][]operation)
+func (g *Grammar) solutions(typ string, n int) []solution {
+	var drawn []solution
+	rest := make(map[int][]solution)
 	dice := g.dice("paths", typ)
 	for k := range n {
 		length := lengths[typ][k%len(lengths[typ])]
 		if len(rest[length]) == 0 {
 			rest[length] = g.turn(dice, length)
 		}
-		paths = append(paths, rest[length][0])
+		drawn = append(drawn, rest[length][0])
 		rest[length] = rest[length][1:]
 	}
-	return paths
+	return drawn
 }
 
-// turn returns the paths of a length in random order, but with paths that pass the same number of
-// gated steps at equal distances.
-func (g *Grammar) turn(dice *rand.Rand, length int) [][]operation {
-	of := make(map[int][][]operation) // by the number of gated steps
-	for _, path := range g.pathsOf(length) {
-		gated := 0
-		for _, s := range path {
-			if s.gated {
-				gated++
+// turn returns the solutions of a length in random order, but with ones of the same profile and the
+// same number of gated steps at equal distances.
+func (g *Grammar) turn(dice *rand.Rand, length int) []solution {
+	of := make(map[[2]int][]solution) // by profile and number of gated steps
+	for _, s := range g.solutionsOf(length) {
+		key := [2]int{s.profile}
+		for _, step := range s.path {
+			if step.gated {
+				key[1]++
 			}
 		}
-		of[gated] = append(of[gated], path)
+		of[key] = append(of[key], s)
 	}
 	type entry struct {
-		path []operation
-		at   float64
+		solution
+		at float64
 	}
 	var order []entry
-	for _, gated := range slices.Sorted(maps.Keys(of)) {
-		paths := of[gated]
-		for i, k := range dice.Perm(len(paths)) {
-			order = append(order, entry{paths[k], (float64(i) + .5) / float64(len(paths))})
+	for _, key := range slices.SortedFunc(maps.Keys(of), func(a, b [2]int) int {
+		return slices.Compare(a[:], b[:])
+	}) {
+		for i, k := range dice.Perm(len(of[key])) {
+			order = append(order, entry{of[key][k], (float64(i) + .5) / float64(len(of[key]))})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
-	var paths [][]operation
+	var sorted []solution
 	for _, e := range order {
-		paths = append(paths, e.path)
+		sorted = append(sorted, e.solution)
 	}
-	return paths
+	return sorted
 }
 
-// pathsOf returns the paths of a length that begin on the line of a domain and end at a kind that
-// another step works on.
-func (g *Grammar) pathsOf(length int) (paths [][]operation) {
+// maxSteps is the largest number of calls that a path is searched with. It is less than a round of
+// all domains.
+const maxSteps = 10
+
+// solutionsOf returns the solutions of a length that begin on the line of a domain.
+func (g *Grammar) solutionsOf(length int) (all []solution) {
+	for profile := range profiles {
+		for i := range g.drawn {
+			for number := range line {
+				for _, paths := range g.pathsBy(profile, kindPlace{i, number}) {
+					if len(paths) == 1 && len(paths[0]) == length && choices(paths[0]) >= minChoices {
+						all = append(all, solution{paths[0], profile})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// minChoices is the smallest number of steps of a task that are chosen among three tools.
+const minChoices = 3
+
+// choices counts the steps of a path that are chosen among several tools.
+func choices(path []operation) (n int) {
+	for _, s := range path {
+		if s.beside > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// pathsBy yields the kinds to which paths lead that keep to the limits of a profile, with all of
+// these paths, in the order of their first ones.
+func (g *Grammar) pathsBy(profile int, from kindPlace) iter.Seq2[kindPlace, [][]operation] {
+	var order []kindPlace
+	found := make(map[kindPlace][][]operation)
 	var walk func(at kindPlace, path []operation)
 	walk = func(at kindPlace, path []operation) {
-		if len(path) == length {
-			if len(g.from(at)) > 0 {
-				paths = append(paths, slices.Clone(path))
+		if len(path) > 0 {
+			if found[at] == nil {
+				order = append(order, at)
 			}
-			return
+			found[at] = append(found[at], slices.Clone(path))
 		}
 		for _, s := range g.from(at) {
-			walk(s.to, append(path, s))
+			if len(path) < maxSteps && g.keeps(s, profile) {
+				walk(s.to, append(path, s))
+			}
 		}
 	}
-	for i := range g.drawn {
-		for number := range line {
-			walk(kindPlace{i, number}, nil)
+	walk(from, nil)
+	return func(yield func(kindPlace, [][]operation) bool) {
+		for _, to := range order {
+			if !yield(to, found[to]) {
+				return
+			}
 		}
 	}
-	return paths
 }
 
 // from returns the steps that work on records of a kind, and to the steps that make such records.

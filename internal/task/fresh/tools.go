@@ -10,37 +10,47 @@ import (
 )
 
 // next stands for kind 0 of the next domain, so that the domains form a ring.
-const next = 15
+const next = 6
 
-// shape says which kinds of a domain are made of which. It is the same for all domains and seeds,
-// so that all libraries are equally hard; the names are drawn. Kinds 0 to 6 are a line that every
-// task begins on. 7, 9, 11 and 13 branch off, and 14 is another way to make two kinds, which no
-// task has. From any kind to any other there is only one path, unless it goes round the ring.
-var shape = []struct {
+// line is the number of kinds of a domain that tasks begin with. They are made of each other in turn,
+// and the last one leads to the next domain.
+const line = 5
+
+// An edge says that a domain's tools make one kind of another. The shape is the same for all seeds,
+// so that all libraries are equally hard; names and numbers are drawn.
+type edge struct {
 	from, to int
 	// gated steps need the domain's book to be open, and lasting ones have an effect.
 	gated, lasting bool
-}{
-	{from: 0, to: 1},
-	{from: 1, to: 2},
-	{from: 2, to: 3, gated: true},
-	{from: 3, to: 4},
-	{from: 4, to: 5},
-	{from: 5, to: 6, gated: true},
-	{from: 6, to: next, lasting: true},
-	{from: 1, to: 7},
-	{from: 7, to: 8, lasting: true},
-	{from: 2, to: 9},
-	{from: 9, to: 10, lasting: true},
-	{from: 4, to: 11},
-	{from: 11, to: 12, lasting: true},
-	{from: 3, to: 13, lasting: true},
-	{from: 14, to: 3},
-	{from: 14, to: 6},
+	spans          []span // of the tools
 }
 
-// line is the number of kinds that tasks begin with.
-const line = 7
+// free are the choices of the edges that are never closed, in any order; see [spansOf].
+var free = []string{"1111", "1111", "1111", "1122", "2222", "2233", "3333", "3333", "3333"}
+
+// closings are the choices of the other two edges of each domain's line. Under one profile each is
+// closed, and another way is open: from kind 1 to 3 at once, or from 2 to 4 by way of 5. Under all
+// other profiles these ways are as short or shorter, but closed.
+var closings = [domainsDrawn][2]string{{"0123", "1102"}, {"2203", "1023"}, {"1230", "2033"}}
+
+// edgesOf returns the edges of the i-th domain.
+func edgesOf(i int, free []string) []edge {
+	line := func(from int, choice string) edge {
+		spans := spansOf(choice)
+		return edge{from: from, to: from + 1, spans: spans[:]}
+	}
+	closed := func(choice string) int { return strings.Index(choice, "0") }
+	early, late := closings[i][0], closings[i][1]
+	short, round := closed(early), closed(late)
+	edges := []edge{
+		line(0, free[0]), line(1, free[1]), line(2, early), line(3, late), line(4, free[2]),
+		{from: 1, to: 3, spans: []span{{short, short}}},
+		{from: 2, to: 5, lasting: true, spans: []span{{round, min(round+1, profiles-1)}}},
+		{from: 5, to: 4, gated: true, spans: []span{{max(round-1, 0), round}}},
+	}
+	edges[2].gated, edges[4].lasting, edges[4].to = true, true, next
+	return edges
+}
 
 // A purse hands out words that share no stem with each other or with the wordings, so that each
 // identifies what it names.
@@ -52,11 +62,15 @@ type purse struct {
 func newPurse(dice *rand.Rand) *purse {
 	p := &purse{dice, make(map[string]bool)}
 	w := words()
+	for _, m := range w.Measures {
+		p.take(mark.ReplaceAllString(m.Is+" "+m.Limit, ""))
+	}
 	for _, list := range [][]string{
-		w.Tools.Does, w.Tools.Law,
+		w.Tools.Does, w.Tools.Law, w.Tools.Measured,
 		{w.Tools.Effect, w.Tools.Opens},
 		w.Tasks.First, w.Tasks.Next, w.Tasks.Last, w.Tasks.Full, w.Tasks.Short, w.Tasks.Begins,
 		w.Tasks.Origins, w.Tasks.Goals, w.Tasks.Sequels, w.Tasks.Asides,
+		w.Tasks.Limits, w.Tasks.Rules, w.Tasks.Changes, w.Tasks.Deciders,
 	} {
 		for _, text := range list {
 			p.take(mark.ReplaceAllString(text, ""))
@@ -126,23 +140,32 @@ func (g *Grammar) drawKinds(dice *rand.Rand) {
 	g.drawSteps(p)
 }
 
-// ownVerbs is the number of a domain's operations that have a verb of the domain.
+// ownVerbs is the number of a domain's operations that have a verb of the domain at most.
 const ownVerbs = 12
 
 func (g *Grammar) drawSteps(p *purse) {
+	choices := slices.Clone(free)
+	p.dice.Shuffle(len(choices), func(i, j int) { choices[i], choices[j] = choices[j], choices[i] })
 	for i, d := range g.drawn {
+		edges, tools := edgesOf(i, choices[3*i:]), 0
+		for _, e := range edges {
+			tools += len(e.spans)
+		}
 		verbs := p.draw(ownVerbs, d.Verbs)
-		verbs = append(verbs, p.draw(len(shape)-len(verbs), words().Verbs)...)
+		verbs = append(verbs, p.draw(tools-len(verbs), words().Verbs)...)
 		p.dice.Shuffle(len(verbs), func(i, j int) { verbs[i], verbs[j] = verbs[j], verbs[i] })
-		for k, e := range shape {
-			s := operation{
-				verb: verbs[k], from: kindPlace{i, e.from}, to: kindPlace{i, e.to}, gated: e.gated,
+		for _, e := range edges {
+			for _, numbers := range g.numbers(p.dice, e.spans) {
+				s := operation{
+					verb: verbs[0], from: kindPlace{i, e.from}, to: kindPlace{i, e.to},
+					gated: e.gated, lasting: e.lasting, numbers: numbers, beside: len(e.spans),
+				}
+				if e.to == next {
+					s.to = kindPlace{(i + 1) % domainsDrawn, 0}
+				}
+				s.name = s.verb + "_" + g.kind(s.from).head
+				g.steps, verbs = append(g.steps, s), verbs[1:]
 			}
-			if e.to == next {
-				s.to = kindPlace{(i + 1) % domainsDrawn, 0}
-			}
-			s.name = s.verb + "_" + g.kind(s.from).head
-			g.steps = append(g.steps, s)
 		}
 	}
 }
@@ -158,14 +181,14 @@ func (g *Grammar) drawTools(dice *rand.Rand) {
 		g.gates = append(g.gates, gate(d, dice))
 	}
 	g.tools = slices.Clone(g.gates)
-	for i, s := range g.steps {
-		edge := shape[i%len(shape)]
+	for _, s := range g.steps {
 		d, w := g.drawn[s.from.domain], words().Tools
 		m := g.about(s)
 		m["book"], m["outlet"] = d.Book, pick(dice, d.Outlets)
 		tool := assay.Tool{
 			Name: s.name, Category: d.Name, Operation: s.verb,
-			Description:  capital(m.fill(pick(dice, w.Does))),
+			Description: capital(m.fill(pick(dice, w.Does))) + " " +
+				g.measured(dice, pick(dice, w.Measured), s.numbers),
 			Parameters:   []assay.Parameter{dataParameter(m), pick(dice, d.Parameters).required()},
 			Returns:      returns(m),
 			Errors:       errorsOf(d),
@@ -175,7 +198,7 @@ func (g *Grammar) drawTools(dice *rand.Rand) {
 			tool.Description += " " + m.fill(pick(dice, w.Law))
 			tool.Dependencies = []string{g.gates[s.from.domain].Name}
 		}
-		if edge.lasting {
+		if s.lasting {
 			tool.Effect = m.fill(w.Effect)
 		}
 		g.tools = append(g.tools, tool)

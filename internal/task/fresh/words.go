@@ -33,12 +33,14 @@ type parameter struct {
 type wording struct {
 	Modifiers, Verbs string
 	Names            []string
+	Measures         []measure
 	Tools            struct {
-		Does, Law     []string
-		Effect, Opens string
+		Does, Law, Measured []string
+		Effect, Opens       string
 	}
 	Tasks struct {
 		First, Next, Last, Full, Short, Begins, Origins, Goals, Sequels, Asides []string
+		Limits, Rules, Changes, Deciders                                        []string
 	}
 }
 

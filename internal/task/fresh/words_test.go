@@ -40,32 +40,74 @@ func sameStem(t *testing.T, forms ...string) {
 	}
 }
 
-// TestPathsAreUnique checks that a task has one solution only: no other steps lead from its first
-// records to its last ones within any limit of calls.
-func TestPathsAreUnique(t *testing.T) {
+// TestOneSolution checks that from the first records of a task only one path of any tools leads to the
+// last ones within its limits, and that there are others beyond them, as short or shorter.
+func TestOneSolution(t *testing.T) {
 	t.Parallel()
 	g := New("4")
-	const limit = 10
-	for length := 1; length <= 7; length++ {
-		for _, path := range g.pathsOf(length) {
-			if n := g.count(path[0].from, path[length-1].to, limit); n != 1 {
-				t.Errorf("%d paths for %v", n, path)
+	tempting, all := 0, 0
+	for _, length := range []int{3, 5, 7} {
+		found := g.solutionsOf(length)
+		if len(found) < 20 {
+			t.Errorf("only %d solutions of %d steps", len(found), length)
+		}
+		for _, s := range found {
+			from, to := s.path[0].from, s.path[length-1].to
+			if n := g.count(from, to, maxSteps, s.profile); n != 1 {
+				t.Errorf("%d paths for %v", n, s)
+			}
+			if others := g.count(from, to, length, -1) - 1; others < 2 {
+				t.Errorf("only %d other paths that are no longer than %v", others, s)
+			}
+			if all++; g.count(from, to, length-1, -1) > 0 {
+				tempting++
 			}
 		}
 	}
+	if t.Logf("%d of %d have shorter paths", tempting, all); 4*tempting < all {
+		t.Errorf("only %d of %d solutions are not the shortest path of any tools", tempting, all)
+	}
 }
 
-// count counts the paths of at most a number of steps.
-func (g *Grammar) count(from, to kindPlace, limit int) (n int) {
+// count counts the paths of at most a number of steps that keep to the limits of a profile, or of any
+// steps if it is -1.
+func (g *Grammar) count(from, to kindPlace, limit, profile int) (n int) {
 	if from == to {
 		n++
 	}
 	if limit > 0 {
 		for _, s := range g.from(from) {
-			n += g.count(s.to, to, limit-1)
+			if profile < 0 || g.keeps(s, profile) {
+				n += g.count(s.to, to, limit-1, profile)
+			}
 		}
 	}
 	return n
+}
+
+// TestChoicesDiffer checks that each of the tools that do the same is right for some tasks, and that
+// limits decide which.
+func TestChoicesDiffer(t *testing.T) {
+	t.Parallel()
+	g := New("4")
+	var ranks [3]int
+	for i := 0; i+2 < len(g.steps); i++ {
+		s := g.steps[i : i+3]
+		if s[0].from != s[2].from || s[0].to != s[2].to {
+			continue
+		}
+		for profile := range profiles {
+			for rank := range s {
+				if g.keeps(s[rank], profile) {
+					ranks[rank]++
+				}
+			}
+		}
+		i += 2
+	}
+	if t.Logf("right: %v", ranks); slices.Min(ranks[:]) < 15 {
+		t.Errorf("of tools that do the same, the first, second and third are right %v times", ranks)
+	}
 }
 
 // TestDrawsEnoughWords checks that no seed runs out of words.
@@ -73,6 +115,11 @@ func TestDrawsEnoughWords(t *testing.T) {
 	t.Parallel()
 	for seed := range 200 {
 		g := New(strings.Repeat("x", seed))
+		for _, s := range g.steps {
+			if s.verb == "" {
+				t.Errorf("seed %d has an operation without a verb", seed)
+			}
+		}
 		for _, kinds := range g.kinds {
 			for _, k := range kinds {
 				if k.head == "" || k.modifier == "" {
