@@ -26,7 +26,7 @@ import (
 
 // Version names the policies and the sample. It changes whenever a floor can change, so that no
 // floor in the cache is out of date.
-const Version = "2"
+const Version = "3"
 
 // A Policy plays tasks without understanding them. It sees the conversation and the tools, as a
 // model does.
@@ -36,6 +36,10 @@ type Policy struct {
 	Does string
 	// Copies means that the policy carries out a plan, so it needs one.
 	Copies bool
+	// Reads means that the policy compares words of the task's description.
+	Reads bool
+	// reading is how the policy searches a path of tools, if it does.
+	reading *Reading
 	// begin returns the policy's agent for a game at a task whose tools users wrote. If it is nil,
 	// the simulated model of the policy's name plays.
 	begin func(task *assay.Task, game uint64) assay.Provider
@@ -43,8 +47,8 @@ type Policy struct {
 
 // The policies of all worlds are simulated models. Expert and Obedient only compare words and carry
 // out plans, so they are policies, too.
-var simulated = []Policy{
-	{Name: sim.Expert, Does: "calls the tools whose descriptions share most words with the task"},
+var simulated = append([]Policy{
+	{Name: sim.Expert, Does: "calls the tools whose descriptions share most words with the task", Reads: true},
 	{Name: sim.Obedient, Does: "carries out the plan to the letter", Copies: true},
 	{Name: sim.Copier, Does: "repeats the whole plan in each reply", Copies: true},
 	{Name: sim.Inputs, Does: "runs the plan's tools on the inputs of the task", Copies: true},
@@ -53,9 +57,18 @@ var simulated = []Policy{
 	{Name: sim.Sprayer, Does: "searches for general words and calls the tools found"},
 	{Name: sim.Starter, Does: "calls the first tools that many tasks need"},
 	{Name: sim.Claimer, Does: "claims to be done at once"},
+}, readers()...)
+
+// readers returns the policies that search a path of tools.
+func readers() (all []Policy) {
+	for i := range Readings {
+		r := &Readings[i]
+		all = append(all, Policy{Name: r.Name, Does: r.Does, Reads: true, reading: r})
+	}
+	return all
 }
 
-// Random is the only policy whose games at a task differ.
+// Random is the only policy for tools that users wrote whose games at a task differ.
 const Random = "random"
 
 // The policies for tools that users wrote.
@@ -97,9 +110,14 @@ func (p *Player) Play(
 ) (*assay.Attempt, *assay.Transcript) {
 	trial.Model, trial.AgentModel, trial.AgentTimeout = policy.Name, "", ""
 	var agent assay.Provider = p.models
-	if policy.begin != nil {
+	if policy.begin != nil || policy.reading != nil {
 		trial.Tools, trial.Protocol = assay.Listed, assay.Native
+	}
+	switch {
+	case policy.begin != nil:
 		agent = policy.begin(task, game)
+	case policy.reading != nil:
+		agent = newPathfinder(p.models, *policy.reading, task, game)
 	}
 	return p.runner.Run(ctx, agent, &trial, task)
 }

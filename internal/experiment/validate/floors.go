@@ -8,7 +8,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/floor"
-	"github.com/assay-eval/assay/internal/model/sim"
 )
 
 // A Floor counts the tasks of a difficulty that policies without skill solve on tools that never
@@ -37,7 +36,7 @@ func (v *taskPlayer) playFloors(ctx context.Context) {
 			continue
 		}
 		key := fmt.Sprintf("%s %q %s", p.Name, v.task.Required, v.task.Inputs)
-		if p.Name == sim.Expert { // the only one that reads the description
+		if p.Reads {
 			key += v.task.Description
 		}
 		level, ok := v.known[key]
