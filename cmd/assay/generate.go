@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +27,9 @@ func newGenerate(p *process) *cobra.Command {
 		Short: "Generate a task library",
 		Long: `Generate writes a number of tasks of each of the five types, each worded at five
 difficulties. With --seed, it draws new tools and new tasks, which no model can
-have seen; another seed gives others of the same difficulty. --private draws a
-seed that only the file knows. Reports, exports and pages then show IDs and
+have seen; another seed gives others of the same difficulty. A later version of the
+program may draw others, and reads all earlier files. --private draws a seed that
+only the file knows. Reports, exports and pages then show IDs and
 digests instead of the tasks, unless they are told to --reveal them.
 
 Without both, generate takes the thirty built-in tools and adds three biased
@@ -55,8 +57,8 @@ library, as a file. The same flags always give the same library, except --privat
 			case there.IsDir():
 				return fmt.Errorf("%s is a directory\nhint: name a file in it", out)
 			case !force:
-				return fmt.Errorf("%s already exists\n"+
-					"hint: choose another file, or replace it with --force", out)
+				return fmt.Errorf("%s already exists%s\n"+
+					"hint: choose another file, or replace it with --force", out, grammarOf(cmd.Context(), out))
 			}
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
 				return library.Create(ctx, out, made.meta, made.tools, made.tasks)
@@ -113,4 +115,31 @@ func generated(seeded bool, seed uint64, private bool, perType int) (c fileConte
 	c.tools, c.difficulties = grammar.Tools(), assay.Difficulties
 	c.tasks, err = grammar.Tasks(perType)
 	return c, err
+}
+
+// grammarText is the source of a library with new tools.
+var grammarText = regexp.MustCompile(`^grammar (\S+), (a private seed|seed \d+), `)
+
+// oldGrammar says what to do with a library with new tools if another version of the grammar drew
+// them. It returns "" for all other libraries.
+func oldGrammar(meta library.Meta) string {
+	found := grammarText.FindStringSubmatch(meta.Source)
+	if found == nil || found[1] == fresh.Version {
+		return ""
+	}
+	return fmt.Sprintf("its tasks are of grammar %s, and a seed now gives those of grammar %s: "+
+		"keep the file, which works as before", found[1], fresh.Version)
+}
+
+// grammarOf returns what [oldGrammar] says about a file, as the end of a sentence.
+func grammarOf(ctx context.Context, path string) string {
+	lib, err := library.Open(ctx, path)
+	if err != nil { // it is no library
+		return ""
+	}
+	defer lib.Close()
+	if text := oldGrammar(lib.Meta()); text != "" {
+		return "; " + text
+	}
+	return ""
 }

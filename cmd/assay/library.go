@@ -90,6 +90,10 @@ func newInspect(p *process) *cobra.Command {
 			}, func() {
 				fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n%s\n\n",
 					meta.Name, len(lib.Catalog().All()), meta.Digest, sanitize(meta.Source))
+				if text := oldGrammar(meta); text != "" {
+					p.say("Note: %s.", text)
+					fmt.Fprintln(p.out)
+				}
 				t := document.NewTextTable("task type", "difficulty", "tasks")
 				for _, c := range counts {
 					t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))
