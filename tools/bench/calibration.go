@@ -21,8 +21,8 @@ import (
 )
 
 // calibration is measurement 8a: how much the libraries of twenty seeds differ in difficulty. The
-// reference agent that compares words plays every task without a plan, on tools that always work;
-// the best possible rates are exact.
+// reference agent that compares words plays every task without a plan, on tools that always work.
+// Policies that search a path name the tools of every task, and the best possible rates are exact.
 func (b *bench) calibration(ctx context.Context) ([]figure, error) {
 	perType := b.size(126, 10)
 	bySeed := make([]map[string]float64, b.size(20, 3))
@@ -69,6 +69,16 @@ func (b *bench) playFresh(
 	for _, reliability := range []float64{.9, .8} {
 		name := fmt.Sprintf("%s at reliability %v", ceiling, reliability)
 		rates[name] = bestRate(fresh.New(seed), perType, reliability)
+	}
+	l, err := freshLesson(seed, perType)
+	if err != nil {
+		return nil, err
+	}
+	for _, policy := range floors() {
+		for difficulty, tasks := range l.tasks {
+			right := score([]*lesson{l}, difficulty, policy.learn(nil, difficulty))
+			rates[policy.name+" "+difficulty] = float64(right) / float64(len(tasks))
+		}
 	}
 	tasks, err := fresh.New(seed).Tasks(perType)
 	if err != nil {

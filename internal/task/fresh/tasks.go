@@ -115,8 +115,9 @@ func (g *Grammar) turn(dice *rand.Rand, length int) []solution {
 	for _, key := range slices.SortedFunc(maps.Keys(of), func(a, b [2]int) int {
 		return slices.Compare(a[:], b[:])
 	}) {
+		start := dice.Float64() // so that no profile begins because it has most solutions
 		for i, k := range dice.Perm(len(of[key])) {
-			order = append(order, entry{of[key][k], (float64(i) + .5) / float64(len(of[key]))})
+			order = append(order, entry{of[key][k], (float64(i) + start) / float64(len(of[key]))})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b entry) int { return cmp.Compare(a.at, b.at) })

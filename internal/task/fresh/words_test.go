@@ -56,6 +56,9 @@ func TestOneSolution(t *testing.T) {
 			if n := g.count(from, to, maxSteps, s.profile); n != 1 {
 				t.Errorf("%d paths for %v", n, s)
 			}
+			if length > 5 { // any tools make tens of thousands of paths
+				continue
+			}
 			if others := g.count(from, to, length, -1) - 1; others < 2 {
 				t.Errorf("only %d other paths that are no longer than %v", others, s)
 			}
