@@ -173,6 +173,33 @@ func (p *pathLearner) chances(stems []string, traits [][]string) []float64 {
 	return chances
 }
 
+var (
+	limitText  = regexp.MustCompile(`at (most|least) (\d+) (\w+)`)
+	numberText = regexp.MustCompile(`(\d+) (\w+)`)
+)
+
+// learnNumbers also compares the first two limits of a task with the numbers of tools. It is written
+// for this grammar, so it says what is left to understand.
+func learnNumbers(known []*lesson, difficulty string) namer {
+	name := learnPaths(known, difficulty)
+	return func(l *lesson, task assay.Task) []string {
+		limits := limitText.FindAllStringSubmatch(task.Description, 2)
+		within := slices.DeleteFunc(slices.Clone(l.catalog.All()), func(tool assay.Tool) bool {
+			return slices.ContainsFunc(limits, func(limit []string) bool {
+				bound, _ := strconv.Atoi(limit[2])
+				return slices.ContainsFunc(numberText.FindAllStringSubmatch(tool.Description, -1),
+					func(found []string) bool {
+						n, _ := strconv.Atoi(found[1])
+						return found[2] == limit[3] && n != bound && n > bound == (limit[1] == "most")
+					})
+			})
+		})
+		narrowed := *l
+		narrowed.paths = floor.NewMap(functionsOf(within))
+		return name(&narrowed, task)
+	}
+}
+
 // ends returns the kinds of records that a task begins and ends with.
 func (l *lesson) ends(task assay.Task) (begin, end int) {
 	begin, _ = l.paths.Of(task.Required[0])
