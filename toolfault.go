@@ -21,6 +21,8 @@ const (
 	FaultWrongShape ToolFault = "wrong_shape" // the call happens; a part of its answer is missing
 	FaultStale      ToolFault = "stale"       // the call does not happen; an old answer is repeated
 	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
+	FaultDown       ToolFault = "down"        // no call of the tool happens from now on; each answer is an error
+	FaultThrottled  ToolFault = "throttled"   // no call of the tool happens for a while; each answer is an error
 )
 
 // A ToolFaultRule says what a kind of fault does. Whatever depends on the kind follows from its rule,
@@ -39,6 +41,13 @@ type ToolFaultRule struct {
 	Repeats bool
 	// Attacks is true if only environments that have an attacker can have the kind.
 	Attacks bool
+	// Implicit is true if the answer does not say that there is a fault.
+	Implicit bool
+	// Permanent is true if the tool meets the fault in all later calls of the attempt.
+	Permanent bool
+	// Waits is true if the tool meets the fault again until other calls have been made; see
+	// [CallRecord.Wait].
+	Waits bool
 	// Misleads explains how an agent that trusts the answer goes wrong, after the number of the call and
 	// its tool. It is empty if the answer is true, or is an error.
 	Misleads string
@@ -51,16 +60,33 @@ var ToolFaultRules = []ToolFaultRule{
 	{Kind: FaultSlow, Says: "it happens, and the answer is late", Happens: true, Harmless: true},
 	{
 		Kind: FaultWrongShape, Says: "it happens, and a field of the answer is missing", Happens: true, Hides: true,
-		Misleads: "the answer of call %d (%s) lacked a part",
+		Implicit: true, Misleads: "the answer of call %d (%s) lacked a part",
 	},
 	{
 		Kind: FaultStale, Says: "it does not happen, and an old answer is repeated", Hides: true, Repeats: true,
-		Misleads: "call %d (%s) did not happen, and its answer was an old one",
+		Implicit: true, Misleads: "call %d (%s) did not happen, and its answer was an old one",
 	},
 	{
 		Kind: FaultInjected, Says: "it happens, and the attacker speaks in the answer", Happens: true,
-		Harmless: true, Attacks: true,
+		Harmless: true, Attacks: true, Implicit: true,
 	},
+	{Kind: FaultDown, Says: "the tool fails from then on", Permanent: true},
+	{Kind: FaultThrottled, Says: "the tool refuses calls until 1 to 3 more calls of tools were made", Waits: true},
+}
+
+// Lasts reports whether the fault can outlast the call that met it.
+func (r ToolFaultRule) Lasts() bool { return r.Permanent || r.Waits }
+
+// Class says whether the answer shows the fault, and whether it stays, such as "explicit, permanent".
+func (r ToolFaultRule) Class() string {
+	class := [2]string{"explicit", "transient"}
+	if r.Implicit {
+		class[0] = "implicit"
+	}
+	if r.Permanent {
+		class[1] = "permanent"
+	}
+	return class[0] + ", " + class[1]
 }
 
 // ToolFaults lists the kinds, in the order of tables.
@@ -149,10 +175,13 @@ func (m FaultMix) Kind(place float64) ToolFault {
 }
 
 // Happens returns the share of the faults at which the call happens nevertheless.
-func (m FaultMix) Happens() float64 {
+func (m FaultMix) Happens() float64 { return m.That(func(r ToolFaultRule) bool { return r.Happens }) }
+
+// That returns the share of the faults whose rules have a property.
+func (m FaultMix) That(have func(ToolFaultRule) bool) float64 {
 	sum := 0.0
 	for _, kind := range m.kinds() {
-		if kind.Happens() {
+		if have(kind.Rule()) {
 			sum += m[kind]
 		}
 	}

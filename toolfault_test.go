@@ -75,7 +75,7 @@ func TestToolFaultsAreDocumented(t *testing.T) {
 		if r.Happens {
 			happens = "yes"
 		}
-		if row := "\n| `" + string(r.Kind) + "` | " + happens + " | "; !strings.Contains(string(page), row) {
+		if row := "\n| `" + string(r.Kind) + "` | " + r.Class() + " | " + happens + " | "; !strings.Contains(string(page), row) {
 			t.Errorf("docs/worlds.md has no row %q", row)
 		}
 	}

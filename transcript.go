@@ -130,6 +130,9 @@ type CallRecord struct {
 	Fault ToolFault `json:"fault,omitempty"`
 	// Seconds is the reported duration of a slow call.
 	Seconds int `json:"seconds,omitempty"`
+	// Wait is the number of calls, of any tools, that have to be made before a tool takes calls again
+	// that refused this one for a while.
+	Wait int `json:"wait,omitempty"`
 }
 
 // Met returns the kind of fault that the call met, or "" without a fault.

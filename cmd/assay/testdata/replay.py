@@ -117,12 +117,35 @@ class Call:
         self.turn, self.tool, self.arguments = turn, tool, arguments
         self.code, self.mistake, self.ok = "", False, False
         self.chance = self.luck = 0
-        self.fault, self.seconds, self.happened = "", 0, False
+        self.fault, self.seconds, self.wait, self.happened = "", 0, 0, False
         self.output = self.answer = None
         self.items, self.checksum = None, ""
         self.right = self.data = self.wanted = False
         self.steps, self.ancestors = set(), set()
         self.useful = self.unlucky = False
+
+
+class Outages:
+    """The tools that take no calls, for a while or for good."""
+
+    def __init__(self):
+        self.down, self.until = set(), {}
+
+    def meet(self, tool, number):
+        if tool in self.down:
+            return "down", 0
+        if number < self.until.get(tool, 0):
+            return "throttled", self.until[tool] - number - 1
+        return "", 0
+
+    def begin(self, tool, number, kind, spare):
+        if kind == "down":
+            self.down.add(tool)
+        if kind != "throttled":
+            return 0
+        wait = 1 + spare[1] % 3
+        self.until[tool] = number + 1 + wait
+        return wait
 
 
 class Plan:
@@ -168,6 +191,7 @@ class Episode:
         self.spent = {}
         self.answers = {}  # a tool's latest answer that was a success
         self.mix = mix_of(trial)
+        self.outages = Outages()
         self.place = 0     # how many required tools have succeeded in their places
         self.sound = set()  # tools with a sound success
         self.right = {}
@@ -226,12 +250,16 @@ class Episode:
         base = trial["reliability"]
         burst = 1 - trial["burst"] if self.before and self.before.fault else 1
         call.chance = base * (1 - trial["persistence"] if again else 1) * burst
-        if call.luck >= call.chance:
+        met, call.wait = self.outages.meet(tool.name, len(self.calls) - 1)
+        if met:
+            call.fault, call.chance = met, 0
+        elif call.luck >= call.chance:
             call.fault = kind_of(self.mix, spare)
+            call.wait = self.outages.begin(tool.name, len(self.calls) - 1, call.fault, spare)
             if call.fault == "stale" and tool.name not in self.answers:
                 call.fault = "before"
         self.latest[tool.name] = self.before = call
-        call.happened = call.fault not in ("before", "stale")
+        call.happened = call.fault not in ("before", "stale", "down", "throttled")
         if call.happened:
             self.answer(call)
             call.answer = call.output
@@ -251,7 +279,9 @@ class Episode:
             else:
                 codes = tool.codes or ["OPERATION_FAILED"]
                 call.code = codes[spare[0] % len(codes)]
-        call.ok = call.fault not in ("before", "after")
+        elif call.fault in ("down", "throttled"):
+            call.code = {"down": "OUT_OF_SERVICE", "throttled": "THROTTLED"}[call.fault]
+        call.ok = call.fault not in ("before", "after", "down", "throttled")
         if call.ok:
             self.answers[tool.name] = call.answer
 
@@ -394,19 +424,26 @@ def kind_of(mix, spare):
 def schedule(trial, steps, calls):
     """The faults in the way of a plan: tools and numbers of their calls."""
     faults, spent, failed, burst = set(), {}, set(), False
-    steps = list(steps)
+    steps, outages, number = list(steps), Outages(), -1
     while calls > 0 and steps:
+        number += 1
         calls, name = calls - 1, steps[0]
         k = spent[name] = spent.get(name, -1) + 1
         first, *spare = words("assay luck 1", trial["seed"], name, k)
         chance = trial["reliability"]
         chance *= 1 - trial["persistence"] if name in failed else 1
         chance *= 1 - trial["burst"] if burst else 1
-        burst = (first >> 11) / 2**53 >= chance
+        kind = outages.meet(name, number)[0]
+        if not kind and (first >> 11) / 2**53 >= chance:
+            kind = kind_of(mix_of(trial), spare)
+            outages.begin(name, number, kind, spare)
+        burst = bool(kind)
         (failed.add if burst else failed.discard)(name)
         if burst:
             faults.add((name, k))
-        if not burst or kind_of(mix_of(trial), spare) not in ("before", "stale"):
+        if kind == "down":
+            break
+        if kind not in ("before", "stale", "throttled"):
             steps.pop(0)
     return faults
 
@@ -554,12 +591,13 @@ class Verdict:
         return ""
 
     def best_possible(self):
-        """The optimum, without persistence and burst."""
+        """The optimum, without persistence, burst and waits."""
         n, calls = len(self.e.plan.steps), self.e.trial["call_limit"]
-        p = self.e.trial["reliability"]
-        p += (1 - p) * sum(share for kind, share in self.e.mix
-                           if kind in ("after", "slow", "wrong_shape"))
-        return math.fsum(math.comb(calls, k) * p**k * (1 - p)**(calls - k)
+        fails = 1 - self.e.trial["reliability"]
+        shares = dict(self.e.mix)
+        p = 1 - fails + fails * sum(shares.get(kind, 0) for kind in ("after", "slow", "wrong_shape"))
+        again = 1 - p - fails * shares.get("down", 0)
+        return math.fsum(math.comb(k - 1, n - 1) * p**n * again**(k - n)
                          for k in range(n, calls + 1))
 
     def met(self, scheduled):
@@ -622,6 +660,7 @@ def replay(shown, tools, tasks, seed):
         if trial["fault_mix"]:
             yield where + "fault", call.fault, recorded.get("fault", "")
             yield where + "seconds", call.seconds, recorded.get("seconds", 0)
+            yield where + "wait", call.wait, recorded.get("wait", 0)
     made = [(c.turn, c.tool.name, c.arguments) for c in episode.calls]
     calls, ended = executed(transcript["messages"], trial, tools)
     yield "calls", calls, made
@@ -633,7 +672,7 @@ def replay(shown, tools, tasks, seed):
     elif not ended and len(verdict.turns) == trial["turn_limit"]:
         ended = "turn_limit"
     yield "ended", ended, trial["ended"]
-    if not trial["persistence"] and not trial["burst"]:
+    if not trial["persistence"] and not trial["burst"] and "throttled" not in trial["fault_mix"]:
         yield "best_possible", round(verdict.best_possible(), 12), round(trial["best_possible"], 12)
     for name, value in verdict.measures(transcript.get("plan")).items():
         yield name, value, trial[name]

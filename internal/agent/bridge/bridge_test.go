@@ -123,11 +123,11 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 	s := open(t)
 	runner := s.runner("work", time.Minute)
 	met := make(map[assay.ToolFault]int)
-	for n := range 12 {
+	for n := range 18 {
 		trial, task := s.trial(n, assay.Listed)
 		cell := trial.Cell
 		cell.Reliability = .4
-		cell.Faults = "after=0.2,before=0.2,slow=0.2,stale=0.2,wrong_shape=0.2"
+		cell.Faults = "after=0.2,before=0.1,slow=0.2,stale=0.1,throttled=0.2,wrong_shape=0.2"
 		mixed := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, trial.Setting, 7, n)
 		want, wantScript := s.episodes.Run(t.Context(), s.models, &mixed, task)
 		got, script := runner.Run(t.Context(), s.models, &mixed, task)
@@ -150,8 +150,8 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 	}
 	for _, kind := range assay.ToolFaults {
 		// A stale answer needs an earlier success, after which this agent does not call again. Only
-		// environments have attackers.
-		if met[kind] == 0 && kind != assay.FaultStale && kind != assay.FaultInjected {
+		// environments have attackers. An agent leaves when a tool is down, and a bare model does not.
+		if met[kind] == 0 && kind != assay.FaultStale && !kind.Rule().Attacks && !kind.Rule().Permanent {
 			t.Errorf("no call met %s; the test is too weak: %v", kind, met)
 		}
 	}

@@ -105,6 +105,9 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	if r.Seconds > 0 {
 		answer["seconds"] = r.Seconds
 	}
+	if r.Wait > 0 {
+		answer["wait"] = r.Wait
+	}
 	return answer
 }
 

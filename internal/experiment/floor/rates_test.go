@@ -93,7 +93,7 @@ func anyTrials(t *testing.T, lib *library.Library, worldName string, n int) (all
 		t.Fatal(err)
 	}
 	d := world.Of(worldName)
-	mixes := []string{"", "", "after=1", "stale=1", "after=0.3,before=0.3,slow=0.1,stale=0.1,wrong_shape=0.2"}
+	mixes := []string{"", "", "after=1", "stale=1", "down=1", "before=0.5,down=0.2,throttled=0.3", "after=0.3,before=0.3,slow=0.1,stale=0.1,wrong_shape=0.2"}
 	for range n {
 		c := counts[dice.IntN(len(counts))]
 		refs, err := lib.Refs(t.Context(), c.Type, c.Difficulty)

@@ -93,6 +93,10 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 	if err := mix.Check(); err != nil {
 		return e.FieldError(field, err.Error(), kindsHint)
 	}
+	if lasts := mix.That(assay.ToolFaultRule.Lasts); lasts > 0 && e.Failures.Persistence+e.Failures.Burst > 0 {
+		return e.FieldError(field, lasting+" cannot be combined with persistence or burst, because the "+
+			"best possible rate would not be exact", "remove persistence and burst")
+	}
 	if mix.Happens() > 0 && e.Failures.Persistence > 0 && e.Failures.Burst > 0 {
 		return e.FieldError(field, happening+" cannot be combined with "+
 			"both persistence and burst, because the best possible rate would not be exact",
@@ -101,7 +105,10 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 	return nil
 }
 
-var happening = assay.Enumerate(assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Happens }), "and")
+var (
+	happening = assay.Enumerate(assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Happens }), "and")
+	lasting   = assay.Enumerate(assay.ToolFaultsThat(assay.ToolFaultRule.Lasts), "and")
+)
 
 const kindsHint = "for example kinds: {after: 0.25, before: 0.75}"
 

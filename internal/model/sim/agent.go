@@ -51,10 +51,18 @@ func (m *Models) listed(v *agentView) assay.Message {
 // twice.
 func (m *Models) carryOut(v *agentView, steps []string) assay.Message {
 	rest := v.rest(steps)
-	if len(rest) == 0 {
-		return done
+	if len(rest) == 0 || v.down(rest[0]) {
+		return v.finish(rest)
 	}
 	return m.execute(v, rest[0])
+}
+
+// finish says that the steps are done, or how many of them are left because a tool is down.
+func (v *agentView) finish(rest []string) assay.Message {
+	if !slices.ContainsFunc(rest, v.down) {
+		return done
+	}
+	return v.unfinished(len(rest), len(v.steps()))
 }
 
 // optimal follows the exact best policy for the steps, based on the tools' dependencies and the
@@ -63,17 +71,17 @@ func (m *Models) optimal(v *agentView) assay.Message {
 	if tool := m.best(v); tool != "" {
 		return m.execute(v, tool)
 	}
-	return done
+	return v.finish(v.rest(v.steps()))
 }
 
 // batcher follows the best policy too, and makes several calls in one reply when that is free: when
 // every call that is left has to succeed.
 func (m *Models) batcher(v *agentView) assay.Message {
 	tool := m.best(v)
-	if tool == "" {
-		return done
-	}
 	rest := v.rest(v.steps())
+	if tool == "" {
+		return v.finish(rest)
+	}
 	if v.budget > 0 && len(rest) < v.budget-len(v.calls) {
 		return m.execute(v, tool)
 	}
@@ -102,7 +110,9 @@ func (m *Models) best(v *agentView) string {
 	}
 	var history []workflow.Call
 	for _, c := range v.calls {
-		history = append(history, workflow.Call{Tool: c.text, OK: c.happened, Mistake: c.refused})
+		history = append(history, workflow.Call{
+			Tool: c.text, OK: c.happened, Mistake: c.refused, Down: c.down, Wait: c.wait,
+		})
 	}
 	idle := v.turn - len(v.calls) // replies without an executed call
 	problem.Calls = v.limit - idle
@@ -130,7 +140,7 @@ func (m *Models) obedient(v *agentView) assay.Message {
 	}
 	next := v.corrected
 	for _, c := range v.calls {
-		if c.ok || c.refused {
+		if c.ok || c.refused || c.down {
 			next++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // unwrapped returns the answer of a tool without the wrapping of agents: a list of contents, an
@@ -36,6 +37,7 @@ type toolOutput struct {
 	Tool    json.RawMessage `json:"tool"`
 	Success *bool           `json:"success"`
 	Error   string          `json:"error"`
+	Wait    int             `json:"wait"`
 	Output  json.RawMessage `json:"output"`
 	Refused string          `json:"refused"`
 	Listed  []string        `json:"succeeded"`
@@ -81,7 +83,9 @@ func (v *agentView) readResult(a move, content string) {
 				v.output = string(r.Output)
 			}
 			v.calls = append(v.calls, pastCall{
-				move{text: tool, arguments: a.arguments}, *r.Success, happened, refused, code,
+				move{text: tool, arguments: a.arguments},
+				*r.Success, happened, refused,
+				code == spec.OutOfService.Code, r.Wait, code,
 			})
 		}
 	}

@@ -124,6 +124,23 @@ var policies = map[string]func(*game){
 			g.call(tool)
 		}
 	},
+	"around outages": func(g *game) { // calls what else the plan needs while a tool takes no calls
+		for g.calls > 0 && len(g.left()) > 0 {
+			tool := g.left()[0]
+			for _, other := range g.left() {
+				t, _ := g.catalog.Tool(other)
+				calls := g.world.Calls()
+				ready := !slices.ContainsFunc(t.Dependencies, func(d string) bool {
+					return !slices.Contains(g.world.Succeeded(), d)
+				})
+				if n := len(calls); n > 0 && calls[n-1].Wait > 0 && calls[n-1].Tool == tool && ready && other != tool {
+					tool = other
+					break
+				}
+			}
+			g.call(tool)
+		}
+	},
 	"patient": func(g *game) { // calls something else after each failure
 		for g.calls > 0 && len(g.left()) > 0 {
 			calls := g.world.Calls()
@@ -231,7 +248,9 @@ func randomGame(worldName string, dice *rand.Rand, i int) *game {
 	d := world.Of(worldName)
 	if d.FaultKinds {
 		mix := mixes[dice.IntN(len(mixes))]
-		if trial.Faults = mix.String(); mix.Happens() > 0 && dice.IntN(2) == 0 {
+		if trial.Faults = mix.String(); mix.That(assay.ToolFaultRule.Lasts) > 0 {
+			trial.Persistence, trial.Burst = 0, 0
+		} else if mix.Happens() > 0 && dice.IntN(2) == 0 {
 			trial.Burst = 0 // plans refuse both
 		} else if mix.Happens() > 0 {
 			trial.Persistence = 0
@@ -276,6 +295,9 @@ var mixes = []assay.FaultMix{
 	{assay.FaultSlow: 1},
 	{assay.FaultWrongShape: 1},
 	{assay.FaultStale: 1},
+	{assay.FaultDown: 1},
+	{assay.FaultThrottled: 1},
+	{assay.FaultBefore: .5, assay.FaultDown: .1, assay.FaultSlow: .1, assay.FaultThrottled: .3},
 	{
 		assay.FaultBefore: .2, assay.FaultAfter: .2, assay.FaultSlow: .2, assay.FaultWrongShape: .2,
 		assay.FaultStale: .2,

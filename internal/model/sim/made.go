@@ -212,7 +212,7 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		case call.ok:
 		case call.happened:
 			next = tool.Effect == "" || !c.decides(v, "repeats", step, failures, c.repeatsEffect)
-		case call.code == assay1.DependencyFail && call.refused:
+		case call.down, call.code == assay1.DependencyFail && call.refused:
 			missing = true // the same call would fail again
 		default:
 			next = false
@@ -235,9 +235,14 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 	case c.decides(v, "claims", step, len(v.calls), c.claimsFalsely):
 		return m.claim(v, "")
 	}
+	return v.unfinished(len(steps)-step, len(steps))
+}
+
+// unfinished says that steps are left.
+func (v *agentView) unfinished(left, steps int) assay.Message {
 	return assay.Message{Role: assay.Assistant, Content: fmt.Sprintf(
 		"Not everything has worked: %d of %d steps are left after %d replies.",
-		max(1, len(steps)-step), max(1, len(steps)), v.turn)}
+		max(1, left), max(1, steps), v.turn)}
 }
 
 // steps returns the calls that the character wants to make: those of the plan if it is right or if

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/own"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // endWordText finds the word that ends an episode with tools that users wrote. Other episodes do
@@ -71,7 +72,7 @@ func (m *Models) claim(v *agentView, answer string) assay.Message {
 // the tool can fail by chance.
 func (m *Models) mayPass(c pastCall) bool {
 	tool, _ := m.catalog.Tool(c.text)
-	return slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
+	return c.code == spec.Throttled || slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
 		return e.Code == c.code
 	})
 }

@@ -79,7 +79,11 @@ type pastCall struct {
 	ok, happened bool
 	// refused means that the same call would fail again.
 	refused bool
-	code    string // of an error
+	// down means that its tool always fails from now on, and wait is the number of calls after which it
+	// takes calls again.
+	down bool
+	wait int
+	code string // of an error
 }
 
 // assumedReliability is an agent's assumption if there is no plan.
@@ -352,6 +356,11 @@ func (v *agentView) rest(steps []string) []string {
 		}
 	}
 	return steps
+}
+
+// down reports whether a tool is known to fail always.
+func (v *agentView) down(tool string) bool {
+	return slices.ContainsFunc(v.calls, func(c pastCall) bool { return c.down && c.text == tool })
 }
 
 // spent reports whether there is time left for the claim only.

@@ -21,14 +21,18 @@ func (p *Policy) Fair(calls []Call, success bool) float64 {
 	for _, c := range calls {
 		fair -= value(s, ruined)
 		if c.Mistake {
-			s.Left = max(s.Left, 1) - 1
+			s.pass()
 			fair += value(s, ruined)
 			continue
 		}
 		tool := p.work.Number(c.Tool)
 		ruins := ruinous && r.Ruins(s, tool)
-		for _, w := range p.waysWith(c.Chance, tool) {
-			if w.chance > 0 {
+		ways := p.waysWith(s, c.Chance, tool)
+		if c.Out {
+			ways = refused
+		}
+		for _, w := range ways {
+			if w.idle = c.Idle; w.chance > 0 {
 				fair += w.chance * value(p.after(s, tool, w), ruined || ruins && w.happens)
 			}
 		}

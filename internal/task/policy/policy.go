@@ -15,8 +15,11 @@ type Problem struct {
 	// Persistence and Burst make failures last and cluster, in worlds that know them.
 	Persistence, Burst float64
 	// Spared is the share of the faults at which a call happens nevertheless, in worlds that know
-	// such faults. Its agent learns that it happened.
-	Spared float64
+	// such faults. Its agent learns that it happened. Down is the share of those after which the tool
+	// always fails, and Throttled of those after which it takes no calls for a while.
+	Spared, Down, Throttled float64
+	// Out are tools that always fail.
+	Out []string
 	// Calls is the maximum number of calls.
 	Calls int
 	// InOrder forbids inserting dependencies that are not required. The best policy then runs
@@ -35,11 +38,25 @@ type Call struct {
 	Fault bool
 	// Mistake marks a call that the world refused. It only uses up a call.
 	Mistake bool
-	// Chance is the chance that the call met no fault. Only [Policy.Fair] uses it.
+	// Idle marks a call that does no step of the work, although its tool has a part in it.
+	Idle bool
+	// Down marks a call after which its tool always fails, and Wait is the number of calls that have to
+	// follow until its tool takes calls again.
+	Down bool
+	Wait int
+	// Chance is the chance that the call met no fault. Only [Policy.Fair] uses it, and Out, which
+	// means that it met one because of an earlier one.
 	Chance float64
+	Out    bool
 }
 
-func (c *Call) way() way { return way{happens: c.OK, fault: c.Fault || !c.OK} }
+func (c *Call) way() way {
+	return way{happens: c.OK, fault: c.Fault || !c.OK, idle: c.Idle, down: c.Down, wait: c.Wait}
+}
+
+// LongestWait is the largest number of calls for which a tool takes no calls. Each number up to it is
+// as likely.
+const LongestWait = 3
 
 // A Policy is the exact solution of a problem, found by finite-horizon dynamic programming over
 // the true chances. It is not safe for concurrent use.
@@ -47,7 +64,8 @@ type Policy struct {
 	work   Work
 	rules  Rules
 	calls  int
-	spared float64
+	faults shares
+	out    Set
 	solved map[State]stateValue
 }
 
@@ -58,6 +76,24 @@ type State struct {
 	Recent uint16 // how the latest calls went, in the encoding of the rules
 	Have   Set    // tools that have succeeded, among those that others depend on
 	Failed Set    // tools whose latest call met a fault, if the rules remember that
+	Down   Set    // tools that always fail
+	// Waits has the tools that take calls again after 1, 2 and 3 calls.
+	Waits [LongestWait]Set
+}
+
+// Waiting returns the tools that take no calls now.
+func (s *State) Waiting() (all Set) {
+	for _, w := range s.Waits {
+		all |= w
+	}
+	return all
+}
+
+// pass counts a call.
+func (s *State) pass() {
+	s.Left = max(s.Left, 1) - 1
+	copy(s.Waits[:], s.Waits[1:])
+	s.Waits[LongestWait-1] = 0
 }
 
 // stateValue is the value of a state under the best policy.
@@ -95,9 +131,12 @@ type Planner func(catalog *assay.Catalog, problem Problem) (Work, Rules)
 // large: its success is 0.
 func Solve(catalog *assay.Catalog, problem Problem, planner Planner) *Policy {
 	p := &Policy{
-		calls: max(0, problem.Calls), spared: problem.Spared, solved: make(map[State]stateValue),
+		calls: max(0, problem.Calls), faults: sharesOf(problem), solved: make(map[State]stateValue),
 	}
 	p.work, p.rules = planner(catalog, problem)
+	for _, name := range problem.Out {
+		p.out |= Only(p.work.Number(name))
+	}
 	p.solve(p.start())
 	return p
 }
@@ -116,7 +155,7 @@ func (p *Policy) Next(calls []Call) string {
 	s := p.start()
 	for _, c := range calls {
 		if c.Mistake {
-			s.Left = max(s.Left, 1) - 1
+			s.pass()
 		} else {
 			s = p.after(s, p.work.Number(c.Tool), c.way())
 		}
@@ -136,48 +175,75 @@ func (p *Policy) Linear() []string {
 }
 
 // Size estimates how many bytes the policy holds.
-func (p *Policy) Size() int { return 80*len(p.solved) + 1024 }
+func (p *Policy) Size() int { return 112*len(p.solved) + 1024 }
 
-func (p *Policy) start() State { return State{Left: uint32(p.calls)} }
+func (p *Policy) start() State { return State{Left: uint32(p.calls), Down: p.out} }
 
 // A way is one that a call can go, with its probability.
 type way struct {
 	chance         float64
 	happens, fault bool
+	idle, down     bool
+	wait           int
 }
 
-// Rules are sparing if tools differ in the share of faults at which a call happens nevertheless.
-type sparing interface{ Spared(tool int) float64 }
+// shares are those of the kinds of faults.
+type shares struct{ spared, down, throttled float64 }
+
+func sharesOf(p Problem) shares { return shares{p.Spared, p.Down, p.Throttled} }
+
+// Rules are sparing if tools differ in the share of faults at which a call happens nevertheless, and
+// of those after which a tool is down.
+type sparing interface {
+	Shares(tool int) (spared, down float64)
+}
+
+// ways has the ways that a call can go. Those without a chance do not occur.
+type ways [4 + LongestWait]way
+
+// refused is the way of a call that its tool does not take.
+var refused = ways{{chance: 1, fault: true}}
 
 // ways returns the ways that a call can go.
-func (p *Policy) ways(s State, tool int) [3]way {
-	return p.waysWith(p.rules.Chance(s, tool), tool)
+func (p *Policy) ways(s State, tool int) ways {
+	return p.waysWith(s, p.rules.Chance(s, tool), tool)
 }
 
 // waysWith returns the ways that a call can go that meets no fault with a chance.
-func (p *Policy) waysWith(chance float64, tool int) [3]way {
-	spared := p.spared
+func (p *Policy) waysWith(s State, chance float64, tool int) (all ways) {
+	if s.Down.Has(tool) || s.Waiting().Has(tool) {
+		return refused
+	}
+	of := p.faults
 	if r, ok := p.rules.(sparing); ok && tool != None {
-		spared = r.Spared(tool)
+		of.spared, of.down = r.Shares(tool)
 	}
-	return [3]way{
-		{chance, true, false},
-		{(1 - chance) * spared, true, true},
-		{(1 - chance) * (1 - spared), false, true},
+	all[0] = way{chance: chance, happens: true}
+	all[1] = way{chance: (1 - chance) * of.spared, happens: true, fault: true}
+	all[2] = way{chance: (1 - chance) * max(0, 1-of.spared-of.down-of.throttled), fault: true}
+	all[3] = way{chance: (1 - chance) * of.down, fault: true, down: true}
+	for i := range LongestWait {
+		all[4+i] = way{chance: (1 - chance) * of.throttled / LongestWait, fault: true, wait: i + 1}
 	}
+	return all
 }
 
 // after returns the state that follows a call.
 func (p *Policy) after(s State, tool int, w way) State {
-	if tool != None && w.happens {
+	if tool != None && w.happens && !w.idle {
 		if tool == p.work.Next(s) {
 			s.Done++
 		}
 		s.Have |= Only(tool) & p.work.Matters
 	}
-	s = p.rules.Remember(s, tool, !w.fault)
-	s.Left = max(s.Left, 1) - 1
-	return s
+	s.pass()
+	if w.down {
+		s.Down |= Only(tool)
+	}
+	if w.wait > 0 {
+		s.Waits[w.wait-1] |= Only(tool)
+	}
+	return p.rules.Remember(s, tool, !w.fault)
 }
 
 // solve returns the value of a state. Among equally good tools the first wins.

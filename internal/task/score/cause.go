@@ -649,6 +649,13 @@ func (q *inquiry) unsound(i, step int) Reason {
 func (q *inquiry) unlucky(step, last int, right string) Reason {
 	c := &q.tr.Calls[last]
 	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
+	if c.Met().Rule().Permanent {
+		failed = fmt.Sprintf("call %d (%s) found that the tool is down", last+1, c.Tool)
+		if q.deserted() == "" && !q.winnable() {
+			return q.at(last, assay.BadLuck, failed+", and the task's plan cannot do without it",
+				"the same, with better luck")
+		}
+	}
 	for i := last + 1; i < len(q.tr.Calls); i++ {
 		later := q.stepOf(q.tr.Calls[i].Tool, step+1)
 		if !q.facts.AnyOrder && q.tr.Calls[i].Turn > c.Turn && step >= 0 && later >= 0 && !q.facts.Steps[later].Anywhere &&

@@ -89,6 +89,10 @@ func ProblemOf(trial *assay.Trial, required []string) Problem {
 	}
 	if mix, err := assay.ParseFaultMix(trial.Faults); d.FaultKinds && err == nil {
 		p.Spared = mix.Happens()
+		p.Down = mix.That(func(r assay.ToolFaultRule) bool { return r.Permanent })
+		if !d.OwnTools { // there, the planner does not count waits
+			p.Throttled = mix.That(func(r assay.ToolFaultRule) bool { return r.Waits })
+		}
 	}
 	return p
 }

@@ -45,6 +45,8 @@ func TestBestKnown(t *testing.T) {
 		"lost answers":              {own, plan("a"), .8, "after=0.5,before=0.5", false},
 		"old answers":               {own, plan("a"), .8, "stale=1", false},
 		"parts of answers":          {own, plan("a"), .8, "wrong_shape=1", false},
+		"tools that are down":       {own, plan("a"), .8, "before=0.5,down=0.5", true},
+		"throttled tools":           {own, plan("a"), .8, "throttled=1", false},
 		"lost, but never failing":   {own, plan("a"), 1, "after=1", true},
 		"a tool that loses answers": {own, plan("a", "lossy"), 1, "", false},
 		"it is not in the plan":     {own, plan("a"), 1, "", true},

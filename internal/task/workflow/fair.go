@@ -44,12 +44,15 @@ func anyOrder(
 		if k := slices.Index(problem.Required, c.Tool); k >= 0 && placed(i) { // it comes first
 			problem.Required = slices.Insert(slices.Delete(problem.Required, k, k+1), 0, c.Tool)
 		} else {
-			c.Mistake = true // it costs a call
+			c.Idle = true // it costs a call
 		}
 		p := Solve(catalog, problem)
 		fair += p.Fair([]Call{c}, true) - p.Success()
-		if problem.Calls = max(0, problem.Calls-1); c.OK && !c.Mistake {
+		if problem.Calls = max(0, problem.Calls-1); c.OK && !c.Idle {
 			problem.Required = problem.Required[1:]
+		}
+		if c.Down {
+			problem.Out = append(problem.Out, c.Tool)
 		}
 	}
 	if !success {
@@ -60,10 +63,18 @@ func anyOrder(
 
 func callsOf(records []assay.CallRecord) []Call {
 	calls := make([]Call, len(records))
+	out := make(map[string]int) // until which call a tool takes none, by name
 	for i := range records {
 		r := &records[i]
+		rule := r.Met().Rule()
 		calls[i] = Call{
 			Tool: r.Tool, OK: r.Happened(), Fault: r.Met() != "", Mistake: r.Mistake, Chance: r.Chance,
+			Down: rule.Permanent, Wait: r.Wait, Out: rule.Lasts() && i < out[r.Tool],
+		}
+		if rule.Permanent {
+			out[r.Tool] = len(records)
+		} else if rule.Waits {
+			out[r.Tool] = i + 1 + r.Wait
 		}
 	}
 	return calls

@@ -115,14 +115,21 @@ func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem)
 func TestPolicyEarnsItsValue(t *testing.T) {
 	t.Parallel()
 	catalog := chain()
-	for _, set := range []assay.Setting{
-		{World: world.PilotName, Turns: 8},
-		{World: world.Assay1Name, Turns: 9},
-		{World: world.Assay1Name, Turns: 9, Persistence: .4},
-		{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7},
+	for _, tc := range []struct {
+		set    assay.Setting
+		faults string
+	}{
+		{assay.Setting{World: world.PilotName, Turns: 8}, ""},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, ""},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .4}, ""},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7}, ""},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "down=1"},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "throttled=1"},
+		{assay.Setting{World: world.Assay1Name, Turns: 12}, "after=0.1,before=0.3,down=0.2,throttled=0.4"},
 	} {
+		set := tc.set
 		task := assay.Task{Required: []string{"c", "e", "b"}}
-		trial := assay.Trial{Cell: assay.Cell{Reliability: .7}, Setting: set}
+		trial := assay.Trial{Cell: assay.Cell{Reliability: .7, Faults: tc.faults}, Setting: set}
 		policy := workflow.Solve(catalog, workflow.ProblemOf(&trial, task.Required))
 		n := 5000.0
 		if testing.Short() {
@@ -141,11 +148,11 @@ func TestPolicyEarnsItsValue(t *testing.T) {
 		want := policy.Success()
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
 			t.Errorf("%+v: success of %v trials = %.4f, want %.4f ± %.4f",
-				set, n, won, want, 4*sigma)
+				tc, n, won, want, 4*sigma)
 		}
 		// The number of calls is between 0 and 9, so its standard deviation is at most 4.5.
 		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
-			t.Errorf("%+v: mean calls of %v trials = %.3f, want %.3f", set, n, calls, want)
+			t.Errorf("%+v: mean calls of %v trials = %.3f, want %.3f", tc, n, calls, want)
 		}
 	}
 }
@@ -155,7 +162,10 @@ func follow(t *testing.T, policy *workflow.Policy, w world.World) {
 	for turn := 0; ; turn++ {
 		var calls []workflow.Call
 		for _, c := range w.Calls() {
-			calls = append(calls, workflow.Call{Tool: c.Tool, OK: c.OK, Mistake: c.Mistake})
+			calls = append(calls, workflow.Call{
+				Tool: c.Tool, OK: c.Happened(), Fault: c.Met() != "", Mistake: c.Mistake,
+				Down: c.Met() == assay.FaultDown, Wait: c.Wait,
+			})
 		}
 		tool := policy.Next(calls)
 		if tool == "" {
@@ -184,7 +194,7 @@ func fullSuccess(worldName string, required []string, w world.World) bool {
 	}
 	var worked []string
 	for _, c := range w.Calls() {
-		if c.OK {
+		if c.Happened() {
 			worked = append(worked, c.Tool)
 		}
 	}

@@ -13,6 +13,7 @@ type dice struct {
 	spent  map[string]int  // calls so far, by tool
 	faulty map[string]bool // the tool's latest call met a fault
 	latest bool            // the latest call of any tool met a fault
+	spec.Outages
 }
 
 // newDice returns the dice at the start of a trial. The plan has checked the trial's mix.
@@ -28,9 +29,7 @@ func newDice(trial *assay.Trial) *dice {
 
 // A throw has luck's decisions about a call.
 type throw struct {
-	luck   spec.Luck
-	chance float64
-	fault  assay.ToolFault // "" if the call meets no fault
+	spec.Throw
 	// lasts means that the call meets a fault only because the tool's latest call met one.
 	lasts bool
 }
@@ -39,19 +38,20 @@ type throw struct {
 func (d *dice) throw(tool string) throw {
 	k, same := d.spent[tool], d.faulty[tool]
 	reliability := d.trial.Reliability
-	t := throw{luck: spec.Draw(d.trial.Seed, tool, k)}
-	t.chance = Chance(d.trial.Setting, reliability, same, d.latest)
-	if t.luck.Success >= t.chance {
-		t.fault = t.luck.Fault(d.mix)
-		t.lasts = t.luck.Success < Chance(d.trial.Setting, reliability, false, d.latest)
-	}
+	luck := spec.Draw(d.trial.Seed, tool, k)
+	t := throw{Throw: d.Meet(tool, luck, Chance(d.trial.Setting, reliability, same, d.latest), d.mix)}
+	t.lasts = t.Fault != "" && luck.Success < Chance(d.trial.Setting, reliability, false, d.latest)
 	d.spent[tool]++
-	d.faulty[tool], d.latest = t.fault != "", t.fault != ""
+	d.faulty[tool], d.latest = t.Fault != "", t.Fault != ""
 	return t
 }
 
 // throws implements [spec.Definition].
 func throws(_ *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault {
 	d := newDice(trial)
-	return func(tool string) assay.ToolFault { return d.throw(tool).fault }
+	return func(tool string) assay.ToolFault {
+		fault := d.throw(tool).Fault
+		d.Pass()
+		return fault
+	}
 }

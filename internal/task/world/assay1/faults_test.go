@@ -41,6 +41,8 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultSlow:       {true, true, ""},
 		assay.FaultWrongShape: {true, true, ""},
 		assay.FaultStale:      {true, false, ""},
+		assay.FaultDown:       {false, false, "OUT_OF_SERVICE"},
+		assay.FaultThrottled:  {false, false, "THROTTLED"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +66,7 @@ func TestKindsOfFaults(t *testing.T) {
 			var result map[string]any
 			switch err := json.Unmarshal([]byte(rec.Output), &result); {
 			case !want.ok:
-				if rec.Output != "" || !strings.Contains(rec.Error, "seconds") {
+				if rec.Output != "" || kind == assay.FaultAfter && !strings.Contains(rec.Error, "seconds") {
 					t.Errorf("the lost answer is %q, with the error %q", rec.Output, rec.Error)
 				}
 			case err != nil:
@@ -104,7 +106,7 @@ func TestLostAnswerLeavesItsResult(t *testing.T) {
 }
 
 // TestMixesHaveTheSameLuck checks that a mix decides only the kinds: luck, chances and error codes
-// are the same as in a trial without a mix.
+// are the same as in a trial without a mix, unless a fault outlasts its call.
 func TestMixesHaveTheSameLuck(t *testing.T) {
 	t.Parallel()
 	const mix = "after=0.2,before=0.4,slow=0.1,stale=0.2,wrong_shape=0.1"
@@ -122,7 +124,8 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 		}
 	}
 	for _, kind := range assay.ToolFaults {
-		if met[kind] == 0 && kind != assay.FaultInjected { // only environments have attackers
+		// Only environments have attackers.
+		if rule := kind.Rule(); met[kind] == 0 && !rule.Attacks && !rule.Lasts() {
 			t.Errorf("no call met the kind %s", kind)
 		}
 	}

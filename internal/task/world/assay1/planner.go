@@ -21,6 +21,11 @@ type rules struct {
 	// rest holds, for each number of required tools done, everything that the remaining ones
 	// depend on, directly or indirectly.
 	rest []policy.Set
+	// toCome holds, for each number of required tools done, the remaining ones.
+	toCome []policy.Set
+	// throttled means that tools may take no calls for a while. Then the order of calls matters, because
+	// others can be made meanwhile.
+	throttled bool
 	// chances are indexed by whether the latest call of the same tool failed, and whether the
 	// latest call of any tool did.
 	chances [2][2]float64
@@ -33,12 +38,12 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 	names := policy.Distinct(policy.Sequence(catalog, problem.Required))
 	r := &rules{work: policy.NewWork(catalog, problem.Required, names)}
 
-	r.rest = make([]policy.Set, len(r.work.Required)+1)
-	var toCome policy.Set
+	r.rest, r.toCome = make([]policy.Set, len(r.work.Required)+1), make([]policy.Set, len(r.work.Required)+1)
 	for i, tool := range slices.Backward(r.work.Required) {
-		toCome |= policy.Only(tool)
-		r.rest[i] = r.below(toCome)
+		r.toCome[i] = r.toCome[i+1] | policy.Only(tool)
+		r.rest[i] = r.below(r.toCome[i])
 	}
+	r.throttled = problem.Throttled > 0
 
 	set := assay.Setting{Persistence: problem.Persistence, Burst: problem.Burst}
 	if r.spare = policy.None; set.Persistence > 0 && set.Burst > 0 {
@@ -66,8 +71,12 @@ func (r *rules) below(tools policy.Set) policy.Set {
 }
 
 // Worth returns the next required tool, or the first dependency that it waits for. Lower numbers
-// belong to earlier calls in the task's sequence.
+// belong to earlier calls in the task's sequence. If one of the tools is down, no call is worth it. A
+// call of one that takes no calls passes the time.
 func (r *rules) Worth(s policy.State) policy.Set {
+	if s.Down&(r.toCome[s.Done]|r.rest[s.Done]&^s.Have) != 0 {
+		return 0
+	}
 	var needed policy.Set
 	if next := r.work.Next(s); next != policy.None && r.callable(s, next) {
 		needed = policy.Only(next)
@@ -76,6 +85,9 @@ func (r *rules) Worth(s policy.State) policy.Set {
 		if r.callable(s, tool) {
 			needed |= policy.Only(tool)
 		}
+	}
+	if waiting := needed & s.Waiting(); r.throttled || waiting != 0 {
+		return needed&^waiting | waiting&-waiting
 	}
 	first := needed & -needed
 	if next := policy.Only(r.work.Next(s)); needed&next != 0 {

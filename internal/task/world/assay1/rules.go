@@ -93,15 +93,16 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 		w.chance(tool, args, &rec)
 	}
 	w.calls = append(w.calls, rec)
+	w.dice.Pass()
 	return rec, nil
 }
 
 // chance lets luck decide a call without a mistake.
 func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallRecord) {
 	t := w.dice.throw(tool.Name)
-	rec.Luck, rec.Chance = t.luck.Success, t.chance
+	rec.Luck, rec.Chance, rec.Wait = t.Luck.Success, t.Chance, t.Wait
 	old, answered := w.answers[tool.Name]
-	fault := t.fault.Possible(answered)
+	fault := t.Fault.Possible(answered)
 	if w.trial.Faults != "" {
 		rec.Fault = fault
 	}
@@ -113,11 +114,11 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 			w.succeeded = append(w.succeeded, tool.Name)
 		}
 	}
-	spec.Answer(rec, tool, fault, t.luck, output, old, func() assay.ToolError {
+	spec.Answer(rec, tool, fault, t.Luck, output, old, func() assay.ToolError {
 		if code := w.codes[tool.Name]; code != "" && t.lasts {
 			return errorOf(tool, code)
 		}
-		return environmentError(tool, t.luck)
+		return environmentError(tool, t.Luck)
 	})
 	w.codes[tool.Name] = ""
 	if fault == assay.FaultBefore {

@@ -10,22 +10,14 @@ import (
 
 // thrown has luck's decisions about a call.
 type thrown struct {
-	luck   spec.Luck
-	chance float64
-	fault  assay.ToolFault // "" if the call meets no fault
-	named  bool            // the trial or the tool has a mix of faults
+	spec.Throw
+	named bool // the trial or the tool has a mix of faults
 }
 
 // throw decides the k-th call of a tool, counted from 0.
-func throw(trial *assay.Trial, tool assay.Tool, k int) thrown {
-	t := thrown{luck: spec.Draw(trial.Seed, tool.Name, k)}
-	t.chance = reliabilityOf(tool, trial.Reliability)
-	mix := mixOf(trial, tool)
-	t.named = mix != nil
-	if t.luck.Success >= t.chance {
-		t.fault = t.luck.Fault(mix)
-	}
-	return t
+func throw(trial *assay.Trial, tool assay.Tool, k int, outages *spec.Outages) thrown {
+	luck, mix := spec.Draw(trial.Seed, tool.Name, k), mixOf(trial, tool)
+	return thrown{outages.Meet(tool.Name, luck, reliabilityOf(tool, trial.Reliability), mix), mix != nil}
 }
 
 // mixOf returns the mix of a tool's faults: its own, or else the trial's. It is nil if neither has one.
@@ -38,12 +30,12 @@ func mixOf(trial *assay.Trial, tool assay.Tool) assay.FaultMix {
 }
 
 // hidden implements [spec.Definition]. Nothing lists what has happened, and a look costs calls, if
-// there is any.
+// there is any. What else can be done while a tool takes no calls depends on the judge.
 func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 	return slices.ContainsFunc(planned, func(name string) bool {
 		tool, _ := catalog.Tool(name)
 		for kind, share := range mixOf(trial, tool) {
-			if kind.Rule().Hides && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
+			if rule := kind.Rule(); (rule.Hides || rule.Waits) && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
 				return true
 			}
 		}
@@ -53,10 +45,12 @@ func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 
 // throws implements [spec.Definition].
 func throws(catalog *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault {
-	spent := make(map[string]int)
+	spent, outages := make(map[string]int), spec.Outages{}
 	return func(name string) assay.ToolFault {
 		tool, _ := catalog.Tool(name)
+		fault := throw(trial, tool, spent[name], &outages).Fault
 		spent[name]++
-		return throw(trial, tool, spent[name]-1).fault
+		outages.Pass()
+		return fault
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/own"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 var catalog = assay.NewCatalog([]assay.Tool{
@@ -77,6 +79,8 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultSlow:       {true, true, `{"got":1,"n":1}`},
 		assay.FaultWrongShape: {true, true, `{"got":1,"n":1}`},
 		assay.FaultStale:      {false, false, `{"n":1}`}, // there is no old answer
+		assay.FaultDown:       {false, false, `{"n":1}`},
+		assay.FaultThrottled:  {false, false, `{"n":1}`},
 	} {
 		w := begin(0, string(kind)+"=1")
 		rec := call(t, w, "get", `{"id": 1}`)
@@ -97,6 +101,48 @@ func TestKindsOfFaults(t *testing.T) {
 				t.Error("wrong_shape: nothing is missing")
 			}
 		}
+	}
+}
+
+// TestOutagesLast checks that a tool that is down fails in every later call, and that a throttled one
+// takes calls again after the calls that it names, whatever these are. Other tools are not concerned.
+func TestOutagesLast(t *testing.T) {
+	t.Parallel()
+	down := begin(.5, "down=1")
+	out := false
+	for range 20 {
+		rec := call(t, down, "get", `{"id": 1}`)
+		if out = out || rec.Fault == assay.FaultDown; rec.OK == out || out && rec.Code != spec.OutOfService.Code {
+			t.Fatalf("%+v, want a tool that is down: %v", rec, out)
+		}
+	}
+	if rec := call(t, begin(1, "down=1"), "get", `{"id": 1}`); !out || !rec.OK {
+		t.Errorf("down at some time: %v, and at reliability 1: %+v", out, rec)
+	}
+
+	throttled, waits := begin(.5, "throttled=1"), map[int]bool{}
+	left := -1 // of the wait
+	for i := range 200 {
+		if left > 0 && i%3 == 0 { // a mistake passes the time, too
+			call(t, throttled, "get", `{}`)
+			left--
+			continue
+		}
+		rec := call(t, throttled, "get", `{"id": 1}`)
+		switch {
+		case left > 0 && (rec.Code != spec.Throttled || rec.Chance != 0 || rec.Wait != left-1):
+			t.Fatalf("call %d with %d calls to wait: %+v", i, left, rec)
+		case left > 0:
+			left--
+		case rec.Fault == assay.FaultThrottled:
+			left = rec.Wait
+			waits[left] = true
+		case !rec.OK:
+			t.Fatalf("call %d after the wait: %+v", i, rec)
+		}
+	}
+	if want := map[int]bool{1: true, 2: true, 3: true}; !maps.Equal(waits, want) {
+		t.Errorf("waits for %v calls, want %v", waits, want)
 	}
 }
 

@@ -11,6 +11,7 @@ type rules struct {
 	work    policy.Work
 	chances []float64
 	spared  []float64 // shares of faults at which a call happens
+	down    []float64 // and of those after which the tool always fails
 }
 
 func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
@@ -19,17 +20,24 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 	for _, part := range w.Tools {
 		tool, _ := catalog.Tool(part.Name)
 		r.chances = append(r.chances, reliabilityOf(tool, problem.Reliability))
-		spared := problem.Spared
+		spared, down := problem.Spared, problem.Down
 		if mix, err := assay.ParseFaultMix(tool.Faults); err == nil && len(mix) > 0 {
-			spared = mix.Happens()
+			spared, down = mix.Happens(), mix.That(permanent)
 		}
-		r.spared = append(r.spared, spared)
+		r.spared, r.down = append(r.spared, spared), append(r.down, down)
 	}
 	return w, r
 }
 
-// Worth implements [policy.Rules].
+func permanent(r assay.ToolFaultRule) bool { return r.Permanent }
+
+// Worth implements [policy.Rules]. No call is worth it if one of the plan's tools is down.
 func (r *rules) Worth(s policy.State) policy.Set {
+	for _, tool := range r.work.Required[s.Done:] {
+		if s.Down.Has(tool) {
+			return 0
+		}
+	}
 	if next := r.work.Next(s); next >= 0 {
 		return policy.Only(next)
 	}
@@ -39,11 +47,16 @@ func (r *rules) Worth(s policy.State) policy.Set {
 // Chance implements [policy.Rules].
 func (r *rules) Chance(_ policy.State, tool int) float64 { return r.chances[tool] }
 
-// Spared returns the share of a tool's faults at which a call happens nevertheless.
-func (r *rules) Spared(tool int) float64 { return r.spared[tool] }
+// Shares returns the share of a tool's faults at which a call happens nevertheless, and of those after
+// which the tool always fails.
+func (r *rules) Shares(tool int) (spared, down float64) { return r.spared[tool], r.down[tool] }
 
-// Remember implements [policy.Rules].
-func (r *rules) Remember(s policy.State, _ int, _ bool) policy.State { return s }
+// Remember implements [policy.Rules]. Other steps may be possible while a tool takes no calls, so that
+// nobody knows what a wait costs. It costs nothing here.
+func (r *rules) Remember(s policy.State, _ int, _ bool) policy.State {
+	s.Waits = [policy.LongestWait]policy.Set{}
+	return s
+}
 
 // Stopped implements [policy.Rules].
 func (r *rules) Stopped(policy.State) bool { return false }

@@ -70,6 +70,7 @@ type World struct {
 	succeeded []string          // tools, in the order of their first success
 	answers   map[string]string // the latest success of each tool
 	broken    error             // why no call can be carried out
+	outages   spec.Outages
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -170,20 +171,21 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 		return assay.CallRecord{}, err
 	}
 	w.calls = append(w.calls, rec)
+	w.outages.Pass()
 	return rec, nil
 }
 
 // chance lets luck decide a call whose arguments fit. It returns an error if the backend broke. A
 // call that the tool refuses is a mistake and spends no luck.
 func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRecord) error {
-	t := throw(w.trial, tool, w.spent[tool.Name])
+	t := throw(w.trial, tool, w.spent[tool.Name], &w.outages)
 	old, answered := w.answers[tool.Name]
-	t.fault = t.fault.Possible(answered)
+	t.Fault = t.Fault.Possible(answered)
 	output := ""
-	if t.fault == "" || t.fault.Happens() {
-		result, injected, err := w.call(tool.Name, args, t.fault)
-		if t.fault == assay.FaultInjected && !injected {
-			t.fault = ""
+	if t.Fault == "" || t.Fault.Happens() {
+		result, injected, err := w.call(tool.Name, args, t.Fault)
+		if t.Fault == assay.FaultInjected && !injected {
+			t.Fault = ""
 		}
 		if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
 			return fault
@@ -195,12 +197,12 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 		output = string(result)
 	}
 	w.spent[tool.Name]++
-	rec.Luck, rec.Chance = t.luck.Success, t.chance
+	rec.Luck, rec.Chance, rec.Wait = t.Luck.Success, t.Chance, t.Wait
 	if t.named {
-		rec.Fault = t.fault
+		rec.Fault = t.Fault
 	}
-	spec.Answer(rec, tool, t.fault, t.luck, output, old, func() assay.ToolError {
-		return environmentError(tool, t.luck)
+	spec.Answer(rec, tool, t.Fault, t.Luck, output, old, func() assay.ToolError {
+		return environmentError(tool, t.Luck)
 	})
 	if rec.OK {
 		w.answers[tool.Name] = rec.Output

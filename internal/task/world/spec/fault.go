@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 )
 
 // Answer completes the record of a call, which may have met a fault, by the answer to the model.
@@ -29,14 +30,84 @@ func Answer(
 		output = WrongShape(output, luck)
 	case assay.FaultStale:
 		output = old
+	case assay.FaultDown:
+		fail(OutOfService)
+	case assay.FaultThrottled:
+		fail(throttled(rec.Wait))
 	}
 	if rec.OK = rec.Code == ""; rec.OK {
 		rec.Output = output
 	}
 }
 
+// OutOfService is the error of a tool that is down.
+var OutOfService = assay.ToolError{
+	Code: "OUT_OF_SERVICE", Description: "The tool is out of service, and stays so for the rest of the task",
+}
+
+// Throttled is the error code of a tool that takes no calls for a while.
+const Throttled = "THROTTLED"
+
+func throttled(wait int) assay.ToolError {
+	text := "There were too many requests. The tool takes calls again after " +
+		assay.Counted(wait, "more call") + " of any tools"
+	if wait == 0 {
+		text = "There were too many requests. The tool takes the next call again"
+	}
+	return assay.ToolError{Code: Throttled, Description: text}
+}
+
+// Outages are the faults of an attempt's tools that outlast a call. The zero value has none.
+type Outages struct {
+	calls int
+	down  map[string]bool
+	until map[string]int // the number of calls after which the tool takes calls again
+}
+
+// A Throw has luck's decisions about a call.
+type Throw struct {
+	Luck Luck
+	// Chance is that of the call to meet no fault. It is 0 if its tool is out of order.
+	Chance float64
+	Fault  assay.ToolFault // "" if it meets none
+	// Wait is that of [assay.CallRecord].
+	Wait int
+}
+
+// Meet returns what luck decides about the next call of a tool, which meets no fault with a chance unless its tool
+// is out of order. A throttled tool takes no calls for 1 to 3 calls, by the second spare word.
+func (o *Outages) Meet(tool string, luck Luck, chance float64, mix assay.FaultMix) Throw {
+	switch {
+	case o.down[tool]:
+		return Throw{Luck: luck, Fault: assay.FaultDown}
+	case o.calls < o.until[tool]:
+		return Throw{Luck: luck, Fault: assay.FaultThrottled, Wait: o.until[tool] - o.calls - 1}
+	case luck.Success < chance:
+		return Throw{Luck: luck, Chance: chance}
+	}
+	f := Throw{Luck: luck, Chance: chance, Fault: luck.Fault(mix)}
+	switch rule := f.Fault.Rule(); {
+	case rule.Permanent:
+		if o.down == nil {
+			o.down = make(map[string]bool)
+		}
+		o.down[tool] = true
+	case rule.Waits:
+		if o.until == nil {
+			o.until = make(map[string]int)
+		}
+		f.Wait = 1 + luck.Pick(1, policy.LongestWait)
+		o.until[tool] = o.calls + 1 + f.Wait
+	}
+	return f
+}
+
+// Pass counts a call of any tool, whatever became of it.
+func (o *Outages) Pass() { o.calls++ }
+
 // Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
-// of a plan and repeats each step until it has happened, and whether it completes the plan. Throw
+// of a plan and repeats each step until it has happened or its tool is down, and whether it completes
+// the plan. Throw
 // returns the fault of the next call of a tool, or "".
 func Scheduled(
 	calls int, steps []string, throw func(tool string) assay.ToolFault,
@@ -50,8 +121,11 @@ func Scheduled(
 		if fault != "" {
 			faults[place] = true
 		}
-		if fault == "" || fault.Happens() {
+		switch {
+		case fault == "" || fault.Happens():
 			steps = steps[1:]
+		case fault.Rule().Permanent:
+			return faults, false
 		}
 	}
 	return faults, len(steps) == 0
