@@ -78,6 +78,8 @@ type PathStep struct {
 	Extra     bool `json:"extra"`
 	// Unwanted is the reason why the call is an unwanted effect, in worlds that state it.
 	Unwanted string `json:"unwanted,omitempty"`
+	// Reaction is what became of the fault that the call met, unless it continues that of an earlier one.
+	Reaction *Reaction `json:"reaction,omitempty"`
 }
 
 // A Mark describes a call. The world own-1 has its own marks.

@@ -66,7 +66,10 @@ func (j *Judge) judge(
 		b = e.trace(j.catalog, trial, task, tr)
 	}
 	if o.Level != "" {
-		e.decide(newInquiry(j.catalog, &e, trial, task, tr))
+		q := newInquiry(j.catalog, &e, trial, task, tr)
+		if e.decide(q); why != nil {
+			q.react()
+		}
 	}
 	o.ScoreVersion = d.ScoreVersion
 	planned, known := workflow.Planned(trial.World, task)

@@ -129,6 +129,9 @@ func (s PathStep) describe() string {
 	}
 	if s.Fault != "" {
 		text += ", fault " + string(s.Fault)
+		if s.Reaction != nil {
+			text += " (" + s.Reaction.text() + ")"
+		}
 	}
 	if s.Unwanted != "" {
 		text += ", " + s.Unwanted

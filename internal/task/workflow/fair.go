@@ -5,6 +5,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // Fair returns the success of an episode without its luck (see [policy.Policy.Fair]), and the best
@@ -63,18 +64,12 @@ func anyOrder(
 
 func callsOf(records []assay.CallRecord) []Call {
 	calls := make([]Call, len(records))
-	out := make(map[string]int) // until which call a tool takes none, by name
+	first := spec.Planted(records)
 	for i := range records {
 		r := &records[i]
-		rule := r.Met().Rule()
 		calls[i] = Call{
 			Tool: r.Tool, OK: r.Happened(), Fault: r.Met() != "", Mistake: r.Mistake, Chance: r.Chance,
-			Down: rule.Permanent, Wait: r.Wait, Out: rule.Lasts() && i < out[r.Tool],
-		}
-		if rule.Permanent {
-			out[r.Tool] = len(records)
-		} else if rule.Waits {
-			out[r.Tool] = i + 1 + r.Wait
+			Down: r.Met().Rule().Permanent, Wait: r.Wait, Out: first[i] >= 0 && first[i] < i,
 		}
 	}
 	return calls

@@ -105,6 +105,29 @@ func (o *Outages) Meet(tool string, luck Luck, chance float64, mix assay.FaultMi
 // Pass counts a call of any tool, whatever became of it.
 func (o *Outages) Pass() { o.calls++ }
 
+// Planted returns for each call the number of the one that met its fault first: its own, that of an
+// earlier call after which the tool was out of order, or -1 if it met none.
+func Planted(calls []assay.CallRecord) []int {
+	first := make([]int, len(calls))
+	from, until := make(map[string]int), make(map[string]int) // of the latest outage of a tool
+	for i := range calls {
+		c := &calls[i]
+		switch rule := c.Met().Rule(); {
+		case rule.Kind == "":
+			first[i] = -1
+		case rule.Lasts() && i < until[c.Tool]:
+			first[i] = from[c.Tool]
+		default:
+			if first[i], from[c.Tool] = i, i; rule.Permanent {
+				until[c.Tool] = len(calls)
+			} else if rule.Waits {
+				until[c.Tool] = i + 1 + c.Wait
+			}
+		}
+	}
+	return first
+}
+
 // Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
 // of a plan and repeats each step until it has happened or its tool is down, and whether it completes
 // the plan. Throw
