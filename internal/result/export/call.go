@@ -42,10 +42,15 @@ type Call struct {
 	Met assay.ToolFault `json:"tool_fault"`
 	// Asked is as in [assay.CallRecord].
 	Asked string `json:"asked"`
+	// Class is that of the fault's kind, and Reaction is what became of a fault that did not continue an
+	// earlier one, as far as that is known.
+	Class    string `json:"fault_class"`
+	Reaction string `json:"reaction"`
 }
 
-// CallsOf returns the calls of an attempt in order.
-func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
+// CallsOf returns the calls of an attempt in order. Reaction words what became of the fault of a call,
+// by its number from 0.
+func CallsOf(a *assay.Attempt, t *assay.Transcript, reaction func(int) string) []Call {
 	all := make([]Call, len(t.Calls))
 	for i, c := range t.Calls {
 		lane := a.Lane
@@ -61,6 +66,9 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 			Turn: c.Turn, Number: i + 1, Tool: c.Tool, Arguments: c.Arguments, OK: c.OK,
 			Code: c.Code, Error: c.Error,
 			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck, Met: c.Met(), Asked: c.Asked,
+		}
+		if met := c.Met(); met != "" {
+			all[i].Class, all[i].Reaction = met.Rule().Class(), reaction(i)
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package export_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -54,7 +55,7 @@ func TestCallsOfTranscript(t *testing.T) {
 			{Turn: 3, Tool: "write", Code: "TIMEOUT", Error: "late", Chance: .25, Luck: .75},
 		},
 	}
-	got := export.CallsOf(&a, &transcript)
+	got := export.CallsOf(&a, &transcript, func(i int) string { return fmt.Sprint("reaction ", i) })
 	base := export.Call{
 		Trial: a.ID, Attempt: a.Number, Model: a.Model, Variant: a.Variant, Severity: a.Severity,
 		Difficulty: a.Difficulty, TaskType: a.TaskType,
@@ -70,11 +71,11 @@ func TestCallsOfTranscript(t *testing.T) {
 	// The turn of the third call has no record.
 	want[2].Turn, want[2].Number, want[2].Lane, want[2].Tool = 3, 3, a.Lane, "write"
 	want[2].Code, want[2].Error, want[2].Chance, want[2].Luck = "TIMEOUT", "late", .25, .75
-	want[2].Met = assay.FaultBefore
+	want[2].Met, want[2].Class, want[2].Reaction = assay.FaultBefore, "explicit, transient", "reaction 2"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CallsOf (-want +got):\n%s", diff)
 	}
-	if got := export.CallsOf(&a, &assay.Transcript{}); len(got) != 0 {
+	if got := export.CallsOf(&a, &assay.Transcript{}, nil); len(got) != 0 {
 		t.Errorf("CallsOf an empty transcript = %v", got)
 	}
 }
@@ -83,7 +84,7 @@ func TestCallJSONNames(t *testing.T) {
 	t.Parallel()
 	const want = "trial attempt model variant severity difficulty task_type reliability task " +
 		"experiment run lane level fault turn call tool arguments ok code error mistake chance luck " +
-		"tool_fault asked"
+		"tool_fault asked fault_class reaction"
 	if got := strings.Join(keysInOrder(t, writeCalls(t, export.JSONL, oneCall())),
 		" "); got != want {
 		t.Errorf("JSON fields = %s\nwant %s", got, want)

@@ -8,12 +8,15 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // An Export writes the attempts of a selection as files that appear together with a manifest, or
@@ -85,6 +88,8 @@ type content struct {
 
 func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {
 	return func(yield func(export.Call, error) bool) {
+		libraries := NewLibraries(e.Selection.db)
+		defer libraries.Close()
 		for s, err := range e.Selection.all().Transcripts(ctx) {
 			if err != nil {
 				yield(export.Call{}, err)
@@ -93,13 +98,32 @@ func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {
 			if s.Transcript == nil {
 				continue
 			}
-			for _, c := range export.CallsOf(&s.Attempt, s.Transcript) {
+			path := sync.OnceValue(func() []score.PathStep { return e.path(ctx, libraries, &s) })
+			reaction := func(i int) string {
+				if path := path(); path != nil && path[i].Reaction != nil {
+					return path[i].Reaction.Text()
+				}
+				return ""
+			}
+			for _, c := range export.CallsOf(&s.Attempt, s.Transcript, reaction) {
 				if !yield(c, nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// path returns how the calls of an attempt are explained, or nil if that is unknown or nobody may know.
+func (e *Export) path(ctx context.Context, libraries *Libraries, s *store.Stored) []score.PathStep {
+	if !s.Attempt.Settles() || e.Selection.Hides(&s.Attempt) || score.Version(s.Attempt.World) == "" {
+		return nil
+	}
+	task, judge, err := libraries.Task(ctx, &s.Attempt)
+	if err != nil { // an export is not about libraries, and does without one
+		return nil
+	}
+	return judge.Explain(&s.Attempt.Trial, task, s.Transcript).Path
 }
 
 // files writes contents, and a manifest next to the first one that is a file. It returns the

@@ -102,8 +102,8 @@ func (q *inquiry) hadTwice(i int) bool {
 	return false
 }
 
-// text words a reaction.
-func (r *Reaction) text() string {
+// Text words a reaction.
+func (r *Reaction) Text() string {
 	if !r.Delivered {
 		return "not delivered"
 	}

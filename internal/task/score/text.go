@@ -130,7 +130,7 @@ func (s PathStep) describe() string {
 	if s.Fault != "" {
 		text += ", fault " + string(s.Fault)
 		if s.Reaction != nil {
-			text += " (" + s.Reaction.text() + ")"
+			text += " (" + s.Reaction.Text() + ")"
 		}
 	}
 	if s.Unwanted != "" {
