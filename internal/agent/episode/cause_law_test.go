@@ -199,7 +199,7 @@ func TestCauseDoesNotDependOnTheJudge(t *testing.T) {
 	t.Parallel()
 	places, failed := theatres(t), 0
 	often(t, func(t *rapid.T) {
-		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1", "wrong_shape=1", "after=0.5,before=0.5")
+		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1", "wrong_shape=1", "after=0.5,before=0.5", "before=0.5,down=0.5", "throttled=1")
 		same := slices.Clone(judges[1:])                                // the first one asks for more
 		if !slices.Contains(d.moves, "talk") && d.moves[0] != "again" { // a user takes any talk for an answer
 			same = append(same, "reward")
@@ -254,7 +254,7 @@ func TestCauseIsTrue(t *testing.T) {
 	t.Parallel()
 	places, seen := theatres(t), map[assay.Cause]int{}
 	often(t, func(t *rapid.T) {
-		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1", "wrong_shape=1")
+		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1", "wrong_shape=1", "before=0.5,down=0.5", "throttled=1")
 		trial.Variant = rapid.SampledFrom([]string{
 			assay.Baseline, assay.Optimal, "flawed_missing_step", "flawed_redundant_operations",
 		}).Draw(t, "variant")

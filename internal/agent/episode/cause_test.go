@@ -109,6 +109,14 @@ func behaviours() (rows []behaviour) {
 				cause: assay.NotRetried, turn: 1, mix: "stale=1", lucky: only(assay.FaultBefore, 0),
 			},
 			behaviour{
+				name: "gives up because a tool is down and " + words, in: effects, acts: stopsAt(1, then),
+				cause: assay.BadLuck, turn: 2, mix: "down=1", lucky: only(assay.FaultDown, 1),
+			},
+			behaviour{
+				name: "does not wait for a throttled tool and " + words, in: effects, acts: stopsAt(1, then),
+				cause: assay.NotRetried, turn: 2, mix: "throttled=1", lucky: only(assay.FaultThrottled, 1),
+			},
+			behaviour{
 				name: "gives up at the second error and " + words, in: all, acts: stopsAt(2, then), turns: 7,
 				cause: assay.NotRetried, turn: 3, lucky: only(assay.FaultBefore, 1, 2),
 			},

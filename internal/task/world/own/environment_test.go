@@ -268,3 +268,28 @@ func TestInjections(t *testing.T) {
 		}
 	}
 }
+
+// TestOutagesKeepCallsFromTheEnvironment checks that an environment never hears of the calls of a tool
+// that is down or throttled.
+func TestOutagesKeepCallsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for kind, code := range map[assay.ToolFault]string{
+		"": "", assay.FaultDown: spec.OutOfService.Code, assay.FaultThrottled: spec.Throttled,
+	} {
+		catalog, _ := till(t, "")
+		reliability, faults := 1., "before=1"
+		if kind != "" {
+			reliability, faults = 0, string(kind)+"=1"
+		}
+		w := enter(t, catalog, trialOf(reliability, faults, 1), task("refund"))
+		for i := range 3 {
+			rec, err := w.Call(1, "pay", `{"euros":25}`)
+			if err != nil || rec.OK != (kind == "") || rec.Mistake || rec.Fault != kind || rec.Code != code {
+				t.Errorf("%q, call %d: %+v, %v", kind, i, rec, err)
+			}
+		}
+		if state, err := w.End(); err != nil || strings.Contains(string(state), "paid") != (kind == "") {
+			t.Errorf("%q: the environment ends with %s, %v", kind, state, err)
+		}
+	}
+}
