@@ -44,7 +44,8 @@ func facts(
 		fit := spec.Fit{
 			Unwanted:  c.judged[i].Unwanted != "" && c.judge.Success == "",
 			Forbidden: call.Happened() && slices.ContainsFunc(c.judge.Forbidden, is),
-			Allowed:   slices.ContainsFunc(c.judge.Allowed, is) || onlyCalls && !c.harms(call),
+			Allowed: slices.ContainsFunc(c.judge.Allowed, is) ||
+				onlyCalls && (c.judged[i].Placed || !c.harms(call)),
 		}
 		for k, s := range c.steps {
 			if fits(s.want, call) {
