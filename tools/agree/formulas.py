@@ -314,6 +314,52 @@ def mean_of_shares(values):
     return p, wilson(p, equal / share, z)
 
 
+def mean_of_figures(values):
+    """The mean of a figure in [0,1] of each task, given as (cluster, value), by how much it varies."""
+    m = len(values)
+    p = min(1, max(0, math.fsum(v for _, v in values) / m))
+    clusters = {}
+    for c, v in values:
+        clusters.setdefault(c, []).append(v)
+    means = [round(1e9 * sum(c) / len(c)) for c in clusters.values()]
+    squares, n = sum(len(c) ** 2 for c in clusters.values()), len(clusters)
+    others = (n - max(means.count(v) for v in means)) ** 3
+    share = 1.
+    if 0 < p < 1 and n > 1:
+        s = sum((sum(c) - len(c) * p) ** 2 for c in clusters.values()) / squares * n / (n - 1)
+        share = (others * min(1, s / (p * (1 - p))) + 1) / (others + 1)
+    return p, wilson(p, m * m / squares / share, t_quantile(.975, n - 1) if share < 1 else Z95)
+
+
+def divergence(a, b):
+    """The Jensen-Shannon divergence of two lists, from the entropies of both and of their mixture."""
+    if not a or not b:
+        return float(bool(a) != bool(b))
+    shares = [{k: x.count(k) / len(x) for k in {*a, *b}} for x in (a, b)]
+    shares.append({k: (shares[0][k] + shares[1][k]) / 2 for k in shares[0]})
+    p, q, mixed = (-sum(v * math.log2(v) for v in s.values() if v) for s in shares)
+    return mixed - (p + q) / 2
+
+
+def edits(a, b):
+    """Levenshtein's distance."""
+    d = {(i, 0): i for i in range(len(a) + 1)} | {(0, j): j for j in range(len(b) + 1)}
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            d[i + 1, j + 1] = min(d[i, j] + (x != y), d[i, j + 1] + 1, d[i + 1, j] + 1)
+    return d[len(a), len(b)]
+
+
+def variation(runs):
+    """The coefficient of variation of lists of resources, averaged over those that are known."""
+    all = []
+    for values in zip(*runs):
+        if None not in values:
+            m = sum(values) / len(values)
+            all.append(math.sqrt(sum((v - m) ** 2 for v in values) / (len(values) - 1)) / m if m else 0.)
+    return sum(all) / len(all)
+
+
 def pass_at(n, c, k):
     return 1 - math.comb(n - c, k) / math.comb(n, k)
 

@@ -893,6 +893,54 @@ def compare_repeats(x):
                    row["noise"])
 
 
+PROFILE = ("consistency_outcome", "consistency_trajectory_distribution", "consistency_trajectory_sequence",
+           "consistency_resources", "published_consistency_outcome", "published_consistency_resources")
+
+
+def consistency(runs):
+    """The figures of a task under one condition that has several runs, or None."""
+    pairs = [(a, b) for i, a in enumerate(runs) for b in runs[i + 1:] if a["repeat"] != b["repeat"]]
+    if not pairs:
+        return [None] * len(PROFILE)
+    won = [(a["executed_tools"], b["executed_tools"]) for a, b in pairs if a["full"] and b["full"]]
+    rate = mean(r["full"] for r in runs)
+    return [
+        1 - 2 * mean(a["full"] != b["full"] for a, b in pairs),
+        mean(1 - f.divergence(a, b) for a, b in won),
+        mean(1 - f.edits(a, b) / max(1, len(a), len(b)) for a, b in won),
+        mean(math.exp(-f.variation([a["used"], b["used"]])) for a, b in pairs),
+        (2 * rate - 1) ** 2, math.exp(-f.variation([r["used"] for r in runs])),
+    ]
+
+
+def compare_profile(x):
+    rows = x.report.get("profile", [])
+    check.same("profile", sorted(p["model"] for p in x.report["repeats"]), sorted(p["model"] for p in rows))
+    for row in rows:
+        mine = [o for o in x.outcomes if o["model"] == row["model"]]
+        timed = sum(o["working_ms"] for o in mine) >= 1000 * len(mine)
+        units = defaultdict(lambda: defaultdict(list))
+        for o in mine:
+            o["used"] = [o["input_tokens"] + o["output_tokens"] or None, o["turns"], o["tool_calls"],
+                         o["working_ms"] if timed else None]
+            units[o["task"]][condition(o)].append(o)
+        tasks = {t: list(zip(*map(consistency, cells.values()))) for t, cells in units.items()}
+        want = {"model": row["model"]}
+        for i, name in enumerate(PROFILE):
+            values = [(x.cluster[t], mean(v for v in c[i] if v is not None)) for t, c in tasks.items()
+                      if any(v is not None for v in c[i])]
+            want[name] = None
+            if not values:
+                continue
+            if i:
+                value, interval = f.mean_of_figures(values)
+            else:
+                flip, (low, high) = f.mean_of_shares([(c, (1 - v) / 2) for c, v in values])
+                value, interval = 1 - 2 * flip, (max(1 - 2 * high, min(0, 1 - 2 * flip)), 1 - 2 * low)
+            want[name] = {"value": value, "interval": pair(interval), "tasks": len(values)}
+        check.same("profile", want, row)
+
+
 def noise(x, m, cells, flip_interval):
     """How much the rates of two runs differ by chance: a task's rate varies from repeat to repeat."""
     repeats = defaultdict(lambda: defaultdict(lambda: [0, 0]))
@@ -1045,6 +1093,7 @@ def compare(s):
     compare_pairs(x, field, p)
     compare_pivots(x)
     compare_repeats(x)
+    compare_profile(x)
     compare_reason(x)
     compare_warnings(x)
     shown.compare(s, check)

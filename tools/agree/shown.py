@@ -424,6 +424,12 @@ def repeats(r):
     return [h for h, _ in columns], [[c(row) for _, c in columns] for row in r["repeats"]]
 
 
+def profile(r, *columns):
+    share = lambda name: lambda w: (MISSING, "") if w[name] is None else rate(
+        {"rate": w[name]["value"], "interval": w[name]["interval"]}, w[name]["tasks"])
+    return table(r["profile"], [("model", label("model"))] + [(head, share(name)) for head, name in columns])
+
+
 def pilot(r):
     n = lambda name: lambda w: rate(w[name], w["done"])
     rows = [{**w, "severity": ""} for w in r["pilot"]["rows"]]
@@ -459,6 +465,12 @@ def tables(r):
         out["cost"] = cost(r)
     if r["repeats"]:
         out["repeats"] = repeats(r)
+    if r.get("profile"):
+        out["profile"] = profile(
+            r, ("same outcome", "consistency_outcome"), ("same tools", "consistency_trajectory_distribution"),
+            ("same order", "consistency_trajectory_sequence"), ("same effort", "consistency_resources"))
+        out["published"] = profile(
+            r, ("C_out", "published_consistency_outcome"), ("C_res", "published_consistency_resources"))
     if r["pilot"]["rows"]:
         out["pilot"] = pilot(r)
     for p in r["pivots"]:

@@ -52,6 +52,8 @@ type Analysis struct {
 	// further meets more.
 	Exposures *Grid    `json:"exposures"`
 	Repeats   []Repeat `json:"repeats"`
+	// Profile says how reliable models are. It is nil unless a task is repeated.
+	Profile *Grid `json:"profile,omitempty"`
 	Background
 	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
@@ -220,8 +222,9 @@ func (d Design) Analyze(
 		Table: d.table(experiment, cells), Pivots: d.pivots(cells),
 		Cells:  rowGrid(cells, append(slices.Clone(rowFactors), taskType)...),
 		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
-		Exposures: exposures(cells), Repeats: counts.repeats(), Background: b.Background,
-		Variants: compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
+		Exposures: exposures(cells), Repeats: counts.repeats(), Profile: counts.profile(),
+		Background: b.Background,
+		Variants:   compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
 		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings,
 		Main: grid(models, []string{model}, mainMeasures...),
 	}

@@ -43,7 +43,9 @@ func (r *record) outcomes() (out outcomes) {
 type counted struct {
 	cells   []*cell
 	records []record
-	design  Design
+	// runs has more of the outcomes of records, if a task is repeated.
+	runs   runs
+	design Design
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
 	failures map[failure]*Example
@@ -103,6 +105,7 @@ func countAll(
 			cell: cells[c], task: of, repeat: int32(trial.Repeat), trialFacts: d.facts(&trial),
 		})
 	}
+	x.runs.begin(x.records)
 	var a assay.Attempt // one for all, because outcomes point at it
 	o := &outcome{Attempt: &a}
 	for next, err := range attempts {
@@ -135,6 +138,7 @@ func countAll(
 			continue
 		}
 		r.counts, r.best = c.settle(o), a.Best
+		x.runs.add(at, &a)
 		c.runs[a.Run]++
 		if !o.full() {
 			x.fail(a.ID, c, a.Cause, r.task)

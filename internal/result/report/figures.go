@@ -376,6 +376,33 @@ var (
 	Finished = measure("done", "done", AsPercent, "share of the planned trials that have an outcome", nil).plainly()
 )
 
+// The measures of a model's profile. Each is a mean over tasks, in which a task's figure is the mean over
+// its cells.
+var (
+	ConsistentOutcome = profileMeasure("consistency_outcome", "same outcome",
+		"how alike the outcomes of repeats of a task are: 100 % if each task always or never succeeds, "+
+			"0 % if each is a toss-up, 1 − 4p(1−p) for a task of rate p; the estimate is unbiased, so that it "+
+			"may be negative",
+		func(p *profile) stat.Estimate { return p.Outcome })
+	ConsistentWhat = profileMeasure("consistency_trajectory_distribution", "same tools",
+		"how alike the shares of tools in two successful repeats are: 1 less their Jensen-Shannon divergence",
+		func(p *profile) stat.Estimate { return p.What })
+	ConsistentOrder = profileMeasure("consistency_trajectory_sequence", "same order",
+		"how alike the order of tools in two successful repeats is: 1 less their edit distance divided by the "+
+			"longer length",
+		func(p *profile) stat.Estimate { return p.Order })
+	ConsistentUse = profileMeasure("consistency_resources", "same effort",
+		"how alike the tokens, turns, calls and working times of two repeats are: exp(−v) for the mean v of "+
+			"their coefficients of variation; without working times if they are below a second on average",
+		func(p *profile) stat.Estimate { return p.Resources })
+	PublishedOutcome = profileMeasure("published_consistency_outcome", "C_out",
+		"(2p − 1)² for a task's observed rate p; with few repeats it is too high",
+		func(p *profile) stat.Estimate { return p.Consistent.PublishedOutcome })
+	PublishedUse = profileMeasure("published_consistency_resources", "C_res",
+		"exp(−v) for the mean coefficient of variation v of all repeats of a task; it falls with their number",
+		func(p *profile) stat.Estimate { return p.PublishedResources })
+)
+
 // Tables has the measures of the tables of a report, by the IDs of their sections. JSON has all of
 // them; see [Grid.MarshalJSON].
 var Tables = map[string][]*Measure{
@@ -388,10 +415,12 @@ var Tables = map[string][]*Measure{
 		Done, Turns, TokenQuartiles, Tokens95, CallsPer, WastedShare, MistakeShare, Assisted,
 		SecondsPer, Adherence, GivenAdherence,
 	},
-	"data":     {Done, Precision, Unwanted, WrongData, WrongDataAt},
-	"cost":     {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
-	"exposure": {Done, Scheduled, Met, MetShare},
-	"pilot":    {Judged, Executor, Paper, Batch},
+	"data":      {Done, Precision, Unwanted, WrongData, WrongDataAt},
+	"cost":      {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
+	"exposure":  {Done, Scheduled, Met, MetShare},
+	"profile":   {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse},
+	"published": {PublishedOutcome, PublishedUse},
+	"pilot":     {Judged, Executor, Paper, Batch},
 }
 
 // The measures of grids: those of their tables, and others that only JSON has.

@@ -28,7 +28,9 @@ type Measure struct {
 	of func(*tally) Value
 	// standing returns the value of a model that is a figure of its common trials.
 	standing func(*Standing) Value
-	style    style
+	// profile returns the value of a model that is a figure of its repeats.
+	profile func(*profile) Value
+	style   style
 	// obvious measures are explained in docs only.
 	obvious bool
 }

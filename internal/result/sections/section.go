@@ -96,6 +96,22 @@ var sections = map[string]section{
 		},
 		notes: analysis.averagedNote,
 	},
+	"profile": {
+		title: "Profile of reliability", grid: func(a analysis) *report.Grid { return a.Profile },
+		chart: analysis.profileChart,
+		notes: func(a analysis) []string {
+			return append([]string{"Each figure is a mean over tasks, and a task's is the mean over its conditions; " +
+				"the 95 % intervals are about further tasks. Higher is better."}, a.averagedNote()...)
+		},
+	},
+	"published": {
+		title: "Published estimators of reliability", grid: func(a analysis) *report.Grid { return a.Profile },
+		notes: func(analysis) []string {
+			return []string{"They are for comparisons with published figures only (arXiv 2602.16666). C_traj is published " +
+				"for all calls of successful trials, and the profile's same tools and same order are about " +
+				"the successful calls."}
+		},
+	},
 	"pilot": {
 		title: "Full success by the original's three definitions",
 		grid:  func(a analysis) *report.Grid { return a.Pilot.Rows },

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A run has what the profile needs of an outcome besides its record.
+type run struct {
+	tools                         int32 // a place in runs.paths
+	tokens, turns, calls, working int32 // working time in milliseconds
+}
+
+// Runs are kept if a task is repeated, in the places of their records.
+type runs struct {
+	all []run
+	// paths are the different sequences of tools that succeeded, with their numbers.
+	paths        [][]int
+	known, names map[string]int
+}
+
+func (x *runs) begin(records []record) {
+	if !slices.ContainsFunc(records, func(r record) bool { return r.repeat > 1 }) {
+		return
+	}
+	x.all = make([]run, len(records))
+	x.known, x.names = make(map[string]int), make(map[string]int)
+}
+
+func (x *runs) add(at int32, a *assay.Attempt) {
+	if x.all == nil {
+		return
+	}
+	name := strings.Join(a.ExecutedTools, "\n")
+	path, ok := x.known[name]
+	if !ok {
+		path = len(x.paths)
+		x.known[name] = path
+		var tools []int
+		for _, tool := range a.ExecutedTools {
+			n, ok := x.names[tool]
+			if !ok {
+				n = len(x.names)
+				x.names[tool] = n
+			}
+			tools = append(tools, n)
+		}
+		x.paths = append(x.paths, tools)
+	}
+	x.all[at] = run{
+		int32(path), int32(a.Total()), int32(a.Outcome.Turns), int32(a.ToolCalls), int32(a.WorkingMS),
+	}
+}
+
+// leastWorking is the mean working time in milliseconds from which it says something about a model.
+// Simulated models take less, and what they take depends on the machine.
+const leastWorking = 1000
+
+// used returns what a run took of each resource.
+func (r run) used(timed bool) [stat.Resources]float64 {
+	used := [stat.Resources]float64{
+		float64(r.tokens), float64(r.turns), float64(r.calls), float64(r.working),
+	}
+	if r.tokens == 0 {
+		used[0] = math.NaN()
+	}
+	if !timed {
+		used[3] = math.NaN()
+	}
+	return used
+}
+
+// repeated returns the outcomes of a model by task and cell.
+func (x *counted) repeated(model string) (all []stat.Repeated) {
+	type unit struct {
+		task task
+		cell *cell
+	}
+	places, conditions := make(map[task]int), make(map[unit]int)
+	working, n := 0., 0.
+	for i := range x.records {
+		if r := &x.records[i]; r.cell.Model == model && r.settled() {
+			working, n = working+float64(x.runs.all[i].working), n+1
+		}
+	}
+	for i := range x.records {
+		r := &x.records[i]
+		if r.cell.Model != model || !r.settled() {
+			continue
+		}
+		at, ok := places[r.task]
+		if !ok {
+			at = len(all)
+			places[r.task] = at
+			all = append(all, stat.Repeated{Sequence: x.cells[0].from.of[r.task]})
+		}
+		t := &all[at]
+		c, ok := conditions[unit{r.task, r.cell}]
+		if !ok {
+			c = len(t.Conditions)
+			conditions[unit{r.task, r.cell}] = c
+			t.Conditions = append(t.Conditions, nil)
+		}
+		t.Conditions[c] = append(t.Conditions[c], stat.Run{
+			Luck: int(r.repeat), Full: r.counts>>full&1 > 0, Tools: x.runs.paths[x.runs.all[i].tools],
+			Used: x.runs.all[i].used(working >= leastWorking*n),
+		})
+	}
+	return all
+}
+
+// A profile has the figures of a model's repeats.
+type profile struct{ stat.Consistent }
+
+// profile has a row for each model that tried a task more than once in a cell. It is nil without one.
+func (x *counted) profile() *Grid {
+	var rows []GridRow
+	measures := union(Tables["profile"], Tables["published"])
+	for _, m := range modelsOf(x.cells) {
+		if x.runs.all == nil {
+			break
+		}
+		p := profile{stat.Consistency(x.repeated(m), false, x.cells[0].from.bySequence())}
+		if p.Outcome.Tasks == 0 {
+			continue
+		}
+		row := GridRow{Cell: assay.Cell{Model: m}}
+		for _, of := range measures {
+			row.Values = append(row.Values, of.profile(&p))
+		}
+		rows = append(rows, row)
+	}
+	if rows == nil {
+		return nil
+	}
+	return NewGrid([]string{model}, measures, rows...)
+}
+
+// profileMeasure declares a measure of a model's repeats.
+func profileMeasure(key, head, means string, of func(*profile) stat.Estimate) *Measure {
+	m := measure(key, head, AsPercent, means, nil)
+	m.profile = func(p *profile) Value {
+		e := of(p)
+		if e.Tasks == 0 {
+			return Value{}
+		}
+		return Value{Known: true, Number: e.Value, Interval: &e.Interval, N: e.Tasks, raw: e}
+	}
+	return m
+}
