@@ -38,7 +38,7 @@ type Request struct {
 	// Budget is the working time that all requests for the turn may take together, without
 	// the time in queues. Zero means no limit.
 	Budget time.Duration
-	// Seed is the trial's seed, from which simulated models draw their own randomness. It is never
+	// Seed is [Trial.ModelSeed], from which simulated models draw their own randomness. It is never
 	// sent, because it decides the luck of the tools.
 	Seed uint64
 }

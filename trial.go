@@ -72,6 +72,9 @@ type Trial struct {
 	// tools other than the built-in ones, by those tools.
 	TaskDigest string `json:"task_digest"`
 	Repeat     int    `json:"repeat"`
+	// Replay counts the earlier trials that had the same luck. What a model draws itself is new: see
+	// [Trial.ModelSeed].
+	Replay int `json:"replay"`
 	// Seed decides all luck in the trial. It is below 2^53, so that every JSON reader
 	// represents it exactly. It does not depend on the model, the variant, the reliability or
 	// the mix of faults, so that these are compared with the same luck.
@@ -97,6 +100,23 @@ func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Tria
 	return t
 }
 
+// Replayed returns the n-th trial that plays the same once more, luck included. The 0th is the trial
+// itself.
+func (t Trial) Replayed(n int) Trial {
+	t.Replay = n
+	t.ID = t.identity()
+	return t
+}
+
+// ModelSeed is what simulated models draw their own randomness from: the seed, unless the trial is a
+// replay.
+func (t *Trial) ModelSeed() uint64 {
+	if t.Replay == 0 {
+		return t.Seed
+	}
+	return hash53(fmt.Appendf(nil, "assay replay 1\x00%d\x00%d", t.Seed, t.Replay))
+}
+
 // CheckID returns an error if the trial's ID does not match its content.
 func (t *Trial) CheckID() error {
 	if is := t.identity(); is != t.ID {
@@ -111,6 +131,10 @@ func trialSeed(seed int64, world string, task TaskID, repeat int) uint64 {
 	b = append(append(b, world...), 0)
 	b = append(append(b, task...), 0)
 	b = strconv.AppendInt(b, int64(repeat), 10)
+	return hash53(b)
+}
+
+func hash53(b []byte) uint64 {
 	sum := sha256.Sum256(b)
 	return binary.BigEndian.Uint64(sum[:8]) >> 11
 }
@@ -151,6 +175,9 @@ func (t Trial) identity() TrialID {
 			panic("assay: sampling: " + err.Error())
 		}
 		b = append(append(append(b, "sampling "...), s...), '\n')
+	}
+	if t.Replay > 0 {
+		b = append(strconv.AppendInt(append(b, "replay "...), int64(t.Replay), 10), '\n')
 	}
 	if t.Calls > 0 {
 		b = append(strconv.AppendInt(append(b, "calls "...), int64(t.Calls), 10), '\n')

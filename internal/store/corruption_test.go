@@ -59,7 +59,11 @@ var corruptions = []corruption{
 	{"a reliability is changed", "identity", `UPDATE trials SET reliability = 1.0
 		WHERE id = ` + itsTrial, nil},
 	{"a trial is dropped", "reference", "DELETE FROM trials WHERE id = " + itsTrial, nil},
-	{"a trial is invented", "complete", `INSERT INTO trials SELECT zeroblob(16), model, variant,
+	{"a trial is invented", "complete", `INSERT INTO trials (id, model, variant,
+		severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world,
+		protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence,
+		burst, loops, call_limit, fault_mix, agent_model, agent_timeout, user_model)
+		SELECT zeroblob(16), model, variant,
 		severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world,
 		protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence,
 		burst, loops, call_limit, fault_mix, agent_model, agent_timeout, user_model FROM trials LIMIT 1`, nil},

@@ -64,7 +64,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5
 	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
 	settled.Trial = assay.NewTrial(settled.Cell,
-		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1)
+		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1).Replayed(2)
 	settled.UncertainTokens, settled.UnpricedTokens = 3, 4
 	faulted.Round = 1
 	settled.Pilot = pilot()

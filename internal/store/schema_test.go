@@ -89,7 +89,10 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		attempt + "zeroblob(16), 1, run" + ofFault,
 		attempt + "trial, 94, 99" + ofFault,
 		attempt + "trial, 95, run" + strings.Replace(ofFault, "ended", "'bored'", 1),
-		`INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type,
+		`INSERT INTO trials (id, model, variant, severity, difficulty, task_type,
+			reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit,
+			sampling, token_limit, cost_limit, several_calls, persistence, burst, loops, call_limit,
+			fault_mix, agent_model, agent_timeout, user_model) SELECT x'00', model, variant, severity, difficulty, task_type,
 			reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit,
 			sampling, token_limit, cost_limit, several_calls, persistence, burst, loops, call_limit,
 			fault_mix, agent_model, agent_timeout, user_model

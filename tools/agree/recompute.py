@@ -897,6 +897,10 @@ PROFILE = ("consistency_outcome", "consistency_trajectory_distribution", "consis
            "consistency_resources", "published_consistency_outcome", "published_consistency_resources")
 
 
+# No experiment that is drawn has replays.
+OF_REPLAYS = ("consistency_replays", "variance_task", "variance_luck", "variance_model")
+
+
 def consistency(runs):
     """The figures of a task under one condition that has several runs, or None."""
     pairs = [(a, b) for i, a in enumerate(runs) for b in runs[i + 1:] if a["repeat"] != b["repeat"]]
@@ -925,7 +929,7 @@ def compare_profile(x):
                          o["working_ms"] if timed else None]
             units[o["task"]][condition(o)].append(o)
         tasks = {t: list(zip(*map(consistency, cells.values()))) for t, cells in units.items()}
-        want = {"model": row["model"]}
+        want = {"model": row["model"], **dict.fromkeys(OF_REPLAYS)}
         for i, name in enumerate(PROFILE):
             values = [(x.cluster[t], mean(v for v in c[i] if v is not None)) for t, c in tasks.items()
                       if any(v is not None for v in c[i])]

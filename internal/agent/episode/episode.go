@@ -195,7 +195,7 @@ func (e *episode) outOfTime() *assay.Fault {
 func (e *episode) request(left time.Duration) *assay.Request {
 	req := &assay.Request{
 		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling,
-		Lane: e.attempt.Lane, Budget: max(0, left), Seed: e.trial.Seed,
+		Lane: e.attempt.Lane, Budget: max(0, left), Seed: e.trial.ModelSeed(),
 	}
 	if e.trial.Protocol != assay.Tags {
 		req.Functions = e.permitted()

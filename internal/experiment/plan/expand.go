@@ -194,7 +194,7 @@ func (x *expansion) strata(has func(part int) bool) []*stratum {
 		for cell := range f.cells(a.draw.taskType, a.draw.difficulty) {
 			s := index[cell]
 			if s == nil {
-				s = &stratum{cell: cell}
+				s = &stratum{cell: cell, plays: 1 + x.experiment.Replays}
 				index[cell] = s
 				all = append(all, s)
 			}
@@ -314,8 +314,12 @@ func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Tria
 					return
 				}
 				if want(place) {
-					task, repeat := s.at(round)
-					if !yield(assay.NewTrial(s.of(model), task, set, p.experiment.Seed, repeat)) {
+					task, repeat, replay := s.at(round)
+					trial := assay.NewTrial(s.of(model), task, set, p.experiment.Seed, repeat)
+					if replay > 0 {
+						trial = trial.Replayed(replay)
+					}
+					if !yield(trial) {
 						return
 					}
 				}

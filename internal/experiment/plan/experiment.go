@@ -42,7 +42,9 @@ type Experiment struct {
 	Specs []ModelSpec `yaml:"models" json:"-"`
 	// Factors apply to every trial. In an experiment with parts, they are the
 	// defaults of the parts.
-	Factors      `yaml:",inline"`
+	Factors `yaml:",inline"`
+	// Replays is how often each trial is played once more, luck included.
+	Replays      int                         `yaml:"replays" json:"replays,omitempty"`
 	Parts        []PartSpec                  `yaml:"parts" json:"parts,omitempty"`
 	Protocol     string                      `yaml:"protocol" json:"protocol"`
 	Tools        string                      `yaml:"tools" json:"tools"`
@@ -309,7 +311,7 @@ func (e *Experiment) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
+		e.checkReplays, e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
 		e.checkSpending, e.checkStop, e.checkWorkers, e.checkUser, e.setSpecs,
 	} {
 		if err := check(); err != nil {
@@ -334,6 +336,17 @@ func (e *Experiment) checkWhole(field string, n, most int) error {
 		return e.FieldError(field, fmt.Sprintf("%s is %d, want 1 to %d", field, n, most), "")
 	}
 	return nil
+}
+
+// maxReplays bounds the replays of a trial. Further repeats say more than further replays.
+const maxReplays = 1000
+
+func (e *Experiment) checkReplays() error {
+	if e.Replays >= 0 && e.Replays <= maxReplays {
+		return nil
+	}
+	return e.FieldError("replays", fmt.Sprintf("replays is %d, want 0 to %d", e.Replays, maxReplays),
+		"it counts how often each trial is played once more, besides its first time")
 }
 
 // place returns the path of a name in a field that holds a list or a single

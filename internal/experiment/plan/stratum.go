@@ -17,6 +17,7 @@ type stratum struct {
 	// sorted by repeats, and no step has more tasks than the one before it.
 	steps   []step
 	planned int
+	plays   int // of each task and repeat
 }
 
 type step struct{ tasks, repeats int }
@@ -48,16 +49,18 @@ func (s *stratum) merge() {
 		s.planned += f.tasks * (f.repeats - before)
 		before = f.repeats
 	}
+	s.planned *= s.plays
 }
 
-// at returns the task and the repeat of the k-th trial, counted from 0. All
-// tasks of a repeat come before the next repeat.
-func (s *stratum) at(k int) (task assay.TaskRef, repeat int) {
-	before := 0
+// at returns the task, the repeat and the replay of the k-th trial, counted from 0. All
+// tasks of a repeat come before the next repeat, and all repeats before they are played again.
+func (s *stratum) at(k int) (task assay.TaskRef, repeat, replay int) {
+	before, each := 0, s.planned/s.plays
+	replay, k = k/each, k%each
 	for _, f := range s.steps {
 		n := f.tasks * (f.repeats - before)
 		if k < n {
-			return s.tasks[k%f.tasks], before + k/f.tasks + 1
+			return s.tasks[k%f.tasks], before + k/f.tasks + 1, replay
 		}
 		k -= n
 		before = f.repeats

@@ -111,6 +111,7 @@ type settled struct {
 	attempt  int // its number if a later outcome superseded it, otherwise 0
 	repeat   int
 	seed     uint64
+	replay   int
 	required string        // tools
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
@@ -283,7 +284,7 @@ func gather(
 		}
 		t := settled{
 			id: a.ID, run: a.Run, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
-			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
+			repeat: a.Repeat, seed: a.Seed, replay: a.Replay, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
@@ -365,7 +366,7 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		out[condition][t.namedTask] = append(out[condition][t.namedTask], t)
 	}
 	byRepeat := func(x, y *settled) int {
-		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed))
+		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed), cmp.Compare(x.replay, y.replay))
 	}
 	for _, tasks := range out {
 		for _, trials := range tasks {
@@ -464,14 +465,18 @@ func (c *Comparison) partners(a, b []*settled) (x, y []*settled) {
 		n := min(len(a), len(b))
 		return a[:n], b[:n]
 	}
-	at := make(map[uint64]*settled, len(b))
+	type play struct {
+		seed   uint64
+		replay int
+	}
+	at := make(map[play]*settled, len(b))
 	for _, t := range b {
-		at[t.seed] = t
+		at[play{t.seed, t.replay}] = t
 	}
 	for _, t := range a {
-		if partner := at[t.seed]; partner != nil {
+		if partner := at[play{t.seed, t.replay}]; partner != nil {
 			x, y = append(x, t), append(y, partner)
-			delete(at, t.seed)
+			delete(at, play{t.seed, t.replay})
 		}
 	}
 	return x, y

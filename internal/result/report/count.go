@@ -22,6 +22,7 @@ type record struct {
 	cell     *cell
 	task     task
 	repeat   int32
+	replay   int32
 	unpriced int32  // tokens of unknown cost
 	counts   uint32 // a bit for each kind of its outcome; 0 without one
 	blocked  uint8  // 1 + the place of the first of [contentFaults] that it has met; 0 without one
@@ -93,7 +94,7 @@ func countAll(
 				tally: tally{from: from},
 			})
 		}
-		cells[c].plan(trial.Repeat)
+		cells[c].plan(trial.Repeat, trial.Replay)
 		of, ok := tasks[trial.Task]
 		if !ok {
 			of = task(len(tasks))
@@ -102,7 +103,8 @@ func countAll(
 		}
 		known[key(trial.ID)] = int32(len(x.records))
 		x.records = append(x.records, record{
-			cell: cells[c], task: of, repeat: int32(trial.Repeat), trialFacts: d.facts(&trial),
+			cell: cells[c], task: of, repeat: int32(trial.Repeat), replay: int32(trial.Replay),
+			trialFacts: d.facts(&trial),
 		})
 	}
 	x.runs.begin(x.records)

@@ -67,6 +67,7 @@ type meeting struct {
 	condition int32
 	task      task
 	repeat    int32
+	replay    int32
 }
 
 // newField finds the trials that models have in common: the same repeat of the same task under the
@@ -83,7 +84,7 @@ func (x *counted) newField(stopped bool) *field {
 		numbers[c] = conditions[at]
 	}
 	met := make(map[meeting]int32)
-	at := func(r *record) meeting { return meeting{numbers[r.cell], r.task, r.repeat} }
+	at := func(r *record) meeting { return meeting{numbers[r.cell], r.task, r.repeat, r.replay} }
 	for i, name := range f.deciders {
 		for k := range x.records {
 			r := &x.records[k]
@@ -124,7 +125,7 @@ func (x *counted) newField(stopped bool) *field {
 // addRecord counts the outcome of a trial, and what it cost.
 func (c *cell) addRecord(r *record, d Design) {
 	one := r.outcomes()
-	c.plan(int(r.repeat))
+	c.plan(int(r.repeat), int(r.replay))
 	c.count(r.task, one)
 	if floor, ok := d.floor(c.Cell, &r.best); ok && one[measured] > 0 {
 		c.amounts[floored]++

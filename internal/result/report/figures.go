@@ -395,6 +395,18 @@ var (
 		"how alike the tokens, turns, calls and working times of two repeats are: exp(−v) for the mean v of "+
 			"their coefficients of variation; without working times if they are below a second on average",
 		func(p *profile) stat.Estimate { return p.Resources })
+	ConsistentReplay = profileMeasure("consistency_replays", "same with the same luck",
+		"the same for outcomes of replays, which differ by nothing but the model's own randomness",
+		func(p *profile) stat.Estimate { return p.replays.Outcome })
+	TaskVariance = profileMeasure("variance_task", "task",
+		"share of the variance of outcomes that is between tasks",
+		func(p *profile) stat.Estimate { return p.Task })
+	LuckVariance = profileMeasure("variance_luck", "luck",
+		"share of the variance that is between repeats of a task, which have different luck",
+		func(p *profile) stat.Estimate { return p.Luck })
+	ModelVariance = profileMeasure("variance_model", "the model itself",
+		"share of the variance that is between replays, which differ by nothing but the model's own randomness",
+		func(p *profile) stat.Estimate { return p.Model })
 	PublishedOutcome = profileMeasure("published_consistency_outcome", "C_out",
 		"(2p − 1)² for a task's observed rate p; with few repeats it is too high",
 		func(p *profile) stat.Estimate { return p.Consistent.PublishedOutcome })
@@ -418,7 +430,8 @@ var Tables = map[string][]*Measure{
 	"data":      {Done, Precision, Unwanted, WrongData, WrongDataAt},
 	"cost":      {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
 	"exposure":  {Done, Scheduled, Met, MetShare},
-	"profile":   {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse},
+	"profile":   {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay},
+	"variance":  {TaskVariance, LuckVariance, ModelVariance},
 	"published": {PublishedOutcome, PublishedUse},
 	"pilot":     {Judged, Executor, Paper, Batch},
 }

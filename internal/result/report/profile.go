@@ -24,7 +24,7 @@ type runs struct {
 }
 
 func (x *runs) begin(records []record) {
-	if !slices.ContainsFunc(records, func(r record) bool { return r.repeat > 1 }) {
+	if !slices.ContainsFunc(records, func(r record) bool { return r.repeat > 1 || r.replay > 0 }) {
 		return
 	}
 	x.all = make([]run, len(records))
@@ -80,7 +80,7 @@ func (x *counted) repeated(model string) (all []stat.Repeated) {
 		task task
 		cell *cell
 	}
-	places, conditions := make(map[task]int), make(map[unit]int)
+	places, conditions, numbers := make(map[task]int), make(map[unit]int), make(map[assay.Cell]int)
 	working, n := 0., 0.
 	for i := range x.records {
 		if r := &x.records[i]; r.cell.Model == model && r.settled() {
@@ -104,6 +104,7 @@ func (x *counted) repeated(model string) (all []stat.Repeated) {
 			c = len(t.Conditions)
 			conditions[unit{r.task, r.cell}] = c
 			t.Conditions = append(t.Conditions, nil)
+			t.Names = append(t.Names, x.conditionOf(r.cell, numbers))
 		}
 		t.Conditions[c] = append(t.Conditions[c], stat.Run{
 			Luck: int(r.repeat), Full: r.counts>>full&1 > 0, Tools: x.runs.paths[x.runs.all[i].tools],
@@ -113,19 +114,37 @@ func (x *counted) repeated(model string) (all []stat.Repeated) {
 	return all
 }
 
-// A profile has the figures of a model's repeats.
-type profile struct{ stat.Consistent }
+// conditionOf numbers cells by everything but the type of task.
+func (x *counted) conditionOf(c *cell, numbers map[assay.Cell]int) int {
+	key := withoutType(c.Cell)
+	if _, ok := numbers[key]; !ok {
+		numbers[key] = len(numbers)
+	}
+	return numbers[key]
+}
+
+// A profile has the figures of a model's repeats. Replays are consistent with each other, with the
+// same luck.
+type profile struct {
+	stat.Consistent
+	replays stat.Consistent
+	stat.Variances
+}
 
 // profile has a row for each model that tried a task more than once in a cell. It is nil without one.
 func (x *counted) profile() *Grid {
 	var rows []GridRow
-	measures := union(Tables["profile"], Tables["published"])
+	measures := union(Tables["profile"], Tables["variance"], Tables["published"])
 	for _, m := range modelsOf(x.cells) {
 		if x.runs.all == nil {
 			break
 		}
-		p := profile{stat.Consistency(x.repeated(m), false, x.cells[0].from.bySequence())}
-		if p.Outcome.Tasks == 0 {
+		runs, bySequence := x.repeated(m), x.cells[0].from.bySequence()
+		p := profile{
+			stat.Consistency(runs, false, bySequence), stat.Consistency(runs, true, bySequence),
+			stat.SplitVariance(runs, bySequence),
+		}
+		if p.Outcome.Tasks+p.replays.Outcome.Tasks == 0 {
 			continue
 		}
 		row := GridRow{Cell: assay.Cell{Model: m}}

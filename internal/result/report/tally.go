@@ -161,7 +161,7 @@ func histogram(of func(*outcome) int) histogramKind {
 // A tally has the sums of some trials.
 type tally struct {
 	planned int
-	// repeat is the number of the first trial's repeat. repeated is true if there are others.
+	// repeat is the number of the first trial's repeat. repeated is true if there are others, or replays.
 	repeat   int
 	repeated bool
 	// all counts the outcomes, and tasks the outcomes of each task.
@@ -197,11 +197,11 @@ func (t *tally) count(of task, some outcomes) {
 	t.tasks[of] = at
 }
 
-func (t *tally) plan(repeat int) {
+func (t *tally) plan(repeat, replay int) {
 	if t.planned == 0 {
 		t.repeat = repeat
 	}
-	t.repeated = t.repeated || repeat != t.repeat
+	t.repeated = t.repeated || repeat != t.repeat || replay > 0
 	t.planned++
 }
 

@@ -104,6 +104,16 @@ var sections = map[string]section{
 				"the 95 % intervals are about further tasks. Higher is better."}, a.averagedNote()...)
 		},
 	},
+	"variance": {
+		title: "Where outcomes differ", grid: func(a analysis) *report.Grid { return a.Profile },
+		when: func(a analysis) bool {
+			return a.Profile.Has(report.TaskVariance, func(v report.Value) bool { return v.Known })
+		},
+		notes: func(analysis) []string {
+			return []string{"Shares come from the differences of trials of different tasks, of repeats and of " +
+				"replays, under one condition. Each is estimated on its own, and one below 0 is shown as 0."}
+		},
+	},
 	"published": {
 		title: "Published estimators of reliability", grid: func(a analysis) *report.Grid { return a.Profile },
 		notes: func(analysis) []string {

@@ -24,6 +24,8 @@ type Run struct {
 type Repeated struct {
 	Sequence   int
 	Conditions [][]Run
+	// Names are the numbers of the conditions. Only [SplitVariance] needs them.
+	Names []int
 }
 
 // An Estimate is the mean over tasks of a figure of a task, with its 95 % interval. Without tasks,
