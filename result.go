@@ -214,6 +214,13 @@ type Attempt struct {
 	Spend
 	// The model behind a simulated user is counted apart, and not in the fields above.
 	UserSpend
+	// Confidence is the chance of success, from 0 to 1, that the model stated after the end. It is nil
+	// unless the trial asks for it, and the reply had a number. The tokens and dollars of that request
+	// are among those above. It is no turn, and its time is not in WorkingMS.
+	Confidence             *float64 `json:"stated_confidence"`
+	ConfidenceInputTokens  int      `json:"confidence_input_tokens"`
+	ConfidenceOutputTokens int      `json:"confidence_output_tokens"`
+	ConfidenceCostUSD      float64  `json:"confidence_cost_usd"`
 
 	QueuedMS   int64     `json:"queued_ms"`
 	WorkingMS  int64     `json:"working_ms"`
@@ -392,6 +399,9 @@ func (a *Attempt) Check() error {
 	}
 	if a.GivenAdherence != nil {
 		shares["given_adherence"] = *a.GivenAdherence
+	}
+	if a.Confidence != nil {
+		shares["stated_confidence"] = *a.Confidence
 	}
 	for name, v := range shares {
 		if !(v >= 0 && v <= 1) { // also true for NaN

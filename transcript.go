@@ -22,6 +22,8 @@ type Transcript struct {
 	// State is the final state of the tools, in worlds that judge it. If the library has a
 	// [Script.Base], it is a list of changes of that: a JSON Patch (RFC 6902).
 	State json.RawMessage `json:"state,omitempty"`
+	// Confidence is the reply to the question how likely the model has succeeded.
+	Confidence string `json:"confidence,omitempty"`
 	// Agent is the record of a foreign agent. It is nil in other episodes.
 	Agent *AgentRecord `json:"agent,omitempty"`
 	// Spans holds the time that each of Calls took. It is not stored.

@@ -58,6 +58,9 @@ type Setting struct {
 	// UserModel is the model that speaks as the user of an environment. It is empty unless the
 	// experiment names one.
 	UserModel string `json:"user_model"`
+	// AsksConfidence means that the model is asked, after the end of the episode, how likely it has
+	// succeeded.
+	AsksConfidence bool `json:"asks_confidence"`
 }
 
 // RefuseSeveral is a value of [Setting.SeveralCalls]: all calls but the first are refused.
@@ -199,6 +202,9 @@ func (t Trial) identity() TrialID {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')
 		}
+	}
+	if t.AsksConfidence {
+		b = append(b, "confidence ask\n"...)
 	}
 	for _, f := range []struct {
 		name  string

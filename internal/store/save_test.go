@@ -58,13 +58,15 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Faults = "after=1"
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
-	settled.Worker, settled.UserModel = "w", "u"
+	settled.Worker, settled.UserModel, settled.AsksConfidence = "w", "u", true
 	settled.Security = assay.Broken
 	settled.UserRequests, settled.UserInputTokens, settled.UserOutputTokens = 1, 2, 3
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5
 	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
 	settled.Trial = assay.NewTrial(settled.Cell,
 		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1).Replayed(2)
+	settled.Confidence, settled.ConfidenceCostUSD = pointer(.75), .5
+	settled.ConfidenceInputTokens, settled.ConfidenceOutputTokens = 5, 6
 	settled.UncertainTokens, settled.UnpricedTokens = 3, 4
 	faulted.Round = 1
 	settled.Pilot = pilot()

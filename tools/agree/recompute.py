@@ -897,8 +897,10 @@ PROFILE = ("consistency_outcome", "consistency_trajectory_distribution", "consis
            "consistency_resources", "published_consistency_outcome", "published_consistency_resources")
 
 
-# No experiment that is drawn has replays.
-OF_REPLAYS = ("consistency_replays", "variance_task", "variance_luck", "variance_model")
+# No experiment that is drawn has replays, or asks for confidence.
+OTHERS = ("consistency_replays", "variance_task", "variance_luck", "variance_model", "predictability_brier",
+          "predictability_auroc", "confidences", "overconfidence", "calibration_error", "calibration_error_by_chance",
+          "published_predictability_calibration", "published_predictability_risk", "reliability_diagram")
 
 
 def consistency(runs):
@@ -929,7 +931,7 @@ def compare_profile(x):
                          o["working_ms"] if timed else None]
             units[o["task"]][condition(o)].append(o)
         tasks = {t: list(zip(*map(consistency, cells.values()))) for t, cells in units.items()}
-        want = {"model": row["model"], **dict.fromkeys(OF_REPLAYS)}
+        want = {"model": row["model"], **dict.fromkeys(OTHERS)}
         for i, name in enumerate(PROFILE):
             values = [(x.cluster[t], mean(v for v in c[i] if v is not None)) for t, c in tasks.items()
                       if any(v is not None for v in c[i])]

@@ -67,6 +67,9 @@ func (r *Runner) Run(
 	if err == nil {
 		err = e.collect(e.turns(ctx))
 	}
+	if err == nil && trial.AsksConfidence {
+		err = e.askConfidence(ctx)
+	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
 }

@@ -57,6 +57,8 @@ type Experiment struct {
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
+	// Confidence is AskConfidence if models are asked, after the end, how likely they have succeeded.
+	Confidence string `yaml:"confidence" json:"confidence,omitempty"`
 	// User is the model that speaks as the user of an environment. Its adapter writes the prompts.
 	User string `yaml:"user" json:"user,omitempty"`
 	// These fields define how `assay run` proceeds. The store does not keep them.
@@ -106,6 +108,9 @@ const (
 	// What a run has on disk before it goes on: each reply of a model, or only ended attempts.
 	SaveTurns    = "turns"
 	SaveAttempts = "attempts"
+	// Whether models are asked how likely they have succeeded.
+	AskConfidence = "ask"
+	NoConfidence  = "none"
 )
 
 // Load reads an experiment file, fills in the defaults and checks it. Paths in the file are
@@ -299,6 +304,10 @@ func (e *Experiment) check() error {
 			[]string{execute, assay.RefuseSeveral},
 		},
 		{"save", "setting of save", cmp.Or(e.Save, SaveTurns), []string{SaveTurns, SaveAttempts}},
+		{
+			"confidence", "setting of confidence", cmp.Or(e.Confidence, NoConfidence),
+			[]string{AskConfidence, NoConfidence},
+		},
 	} {
 		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
 			return err

@@ -75,6 +75,8 @@ func (e *Experiment) Setting(model string) assay.Setting {
 	}
 	if a, ok := e.Agents[e.Base(model)]; ok {
 		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()
+	} else {
+		set.AsksConfidence = e.Confidence == AskConfidence
 	}
 	if e.SeveralCalls == assay.RefuseSeveral {
 		set.SeveralCalls = assay.RefuseSeveral

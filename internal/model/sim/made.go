@@ -23,6 +23,7 @@ import (
 // with a higher probability decides for a thing whenever the other one does.
 type character struct {
 	rightTool, rightArguments, followsFlaw, retries, notices, repeatsEffect, claimsFalsely, random float64
+	confidentRight, confidentWrong                                                                 float64
 	seed                                                                                           uint64
 }
 
@@ -68,10 +69,18 @@ var Parameters = []Parameter{
 		"random", "decides anew in each repeat of a task, instead of as in all others",
 		func(c *character) *float64 { return &c.random },
 	},
+	{
+		"confident_right", "states on average, if asked, when it has made no mistake that it knows of",
+		func(c *character) *float64 { return &c.confidentRight },
+	},
+	{
+		"confident_wrong", "states on average, if asked, when it has made one",
+		func(c *character) *float64 { return &c.confidentWrong },
+	},
 }
 
 // faultless never errs. A parameter that a name leaves out has its value.
-var faultless = character{rightTool: 1, rightArguments: 1, retries: 1, notices: 1}
+var faultless = character{rightTool: 1, rightArguments: 1, retries: 1, notices: 1, confidentRight: 1}
 
 // A Preset is a character with a name.
 type Preset struct {
@@ -87,21 +96,21 @@ var Presets = []Preset{
 		Careful, "doubts plans, checks results and tries again when a tool fails",
 		character{
 			rightTool: .95, rightArguments: .99, followsFlaw: .25, retries: .97, notices: .95,
-			repeatsEffect: .02, claimsFalsely: .1, random: .3,
+			repeatsEffect: .02, claimsFalsely: .1, random: .3, confidentRight: .9, confidentWrong: .4,
 		},
 	},
 	{
 		Eager, "does what the plan says, never gives up, and always says that it is done",
 		character{
 			rightTool: .9, rightArguments: .98, followsFlaw: .75, retries: .98, notices: .3,
-			repeatsEffect: .5, claimsFalsely: .95, random: .3,
+			repeatsEffect: .5, claimsFalsely: .95, random: .3, confidentRight: .95, confidentWrong: .9,
 		},
 	},
 	{
 		Brittle, "doubts most flawed plans, but gives up when a call fails",
 		character{
 			rightTool: .95, rightArguments: .98, followsFlaw: .35, retries: .2, notices: .8,
-			repeatsEffect: .05, claimsFalsely: .8, random: .3,
+			repeatsEffect: .05, claimsFalsely: .8, random: .3, confidentRight: .8, confidentWrong: .6,
 		},
 	},
 	{Made, "does what the parameters in its name say, and makes no mistake without any", faultless},
@@ -178,6 +187,11 @@ func CheckName(model string) error {
 
 // decides draws whether the character does something at a step of the task, for the n-th time.
 func (c *character) decides(v *agentView, what string, step, n int, probability float64) bool {
+	return c.draws(v, what, step, n) < probability
+}
+
+// draws returns a number from [0,1).
+func (c *character) draws(v *agentView, what string, step, n int) float64 {
 	draw := func(seed uint64, what string) float64 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "assay made 1\x00%d\x00%d\x00%s\x00%s\x00%d\x00%d",
 			c.seed, seed, v.description, what, step, n))
@@ -187,16 +201,36 @@ func (c *character) decides(v *agentView, what string, step, n int, probability 
 	if draw(0, "random "+what) < c.random {
 		seed = v.seed
 	}
-	return draw(seed, what) < probability
+	return draw(seed, what)
+}
+
+// asksConfidence is in the question how likely a model has succeeded.
+const asksConfidence = "one number from 0 to 100"
+
+// spread is how far a stated confidence may be from its mean, at most.
+const spread = .2
+
+// confidence answers that question. The mean of what it states depends on whether it was right, and
+// everything within the spread is as likely, unless that would leave [0,1].
+func (c *character) confidence(v *agentView, right bool) assay.Message {
+	mean := c.confidentWrong
+	if right {
+		mean = c.confidentRight
+	}
+	wide := min(spread, mean, 1-mean)
+	stated := mean + wide*(2*c.draws(v, "confidence", 0, len(v.calls))-1)
+	return assay.Message{Role: assay.Assistant, Content: strconv.FormatFloat(math.Round(1000*stated)/10, 'f', -1, 64)}
 }
 
 // plays returns the next message of a character. It goes through the calls so far, and decides what
 // it does after each: the same decision in every turn. So nobody can talk it out of giving up.
 func (c *character) plays(m *Models, v *agentView) assay.Message {
-	if msg, wait := v.look(); wait {
+	asked := strings.Contains(v.asked, asksConfidence)
+	if msg, wait := v.look(); wait && !asked {
 		return msg
 	}
 	steps := c.steps(m, v)
+	erred := !slices.EqualFunc(steps, m.needed(v), sameMove)
 	step, failures, wrong := v.corrected, 0, 0 // failures at the step, and those of its arguments
 	missing, gaveUp := false, false            // for all it knows
 	for _, call := range v.calls {
@@ -206,12 +240,15 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		tool, _ := m.catalog.Tool(steps[step].text)
 		gaveUp = false // it has gone on
 		next := true
+		erred = erred || call.happened && !c.decides(v, "arguments", step, wrong, c.rightArguments)
 		switch {
 		case call.ok && !call.happened:
 			next = !c.decides(v, "notices", step, failures, c.notices)
+			erred = erred || next
 		case call.ok:
 		case call.happened:
 			next = tool.Effect == "" || !c.decides(v, "repeats", step, failures, c.repeatsEffect)
+			erred = erred || !next
 		case call.down, call.code == assay1.DependencyFail && call.refused:
 			missing = true // the same call would fail again
 		default:
@@ -228,6 +265,8 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 	}
 	done := step >= len(steps)
 	switch {
+	case asked:
+		return c.confidence(v, done && !missing && !erred)
 	case !v.spent() && !done && !gaveUp:
 		return v.message(c.call(m, v, steps[step], step, wrong))
 	case done && !missing:

@@ -151,7 +151,9 @@ func itemID(a *assay.Attempt) (string, error) {
 		Task   assay.TaskID
 		Digest string
 		assay.Setting
-	}{cell, a.Task, a.TaskDigest, a.Setting})
+		// A field that is newer than the names of items leaves them as they are.
+		AsksConfidence bool `json:"asks_confidence,omitempty"`
+	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence})
 	if err != nil {
 		return "", err
 	}

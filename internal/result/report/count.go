@@ -84,6 +84,7 @@ func countAll(
 	index := make(map[assay.Cell]int32)
 	known := make(map[[16]byte]int32) // places in records
 	tasks := make(map[assay.TaskID]task)
+	asked := false
 	for trial := range trials {
 		c, ok := index[trial.Cell]
 		if !ok {
@@ -94,6 +95,7 @@ func countAll(
 				tally: tally{from: from},
 			})
 		}
+		asked = asked || trial.AsksConfidence
 		cells[c].plan(trial.Repeat, trial.Replay)
 		of, ok := tasks[trial.Task]
 		if !ok {
@@ -107,7 +109,7 @@ func countAll(
 			trialFacts: d.facts(&trial),
 		})
 	}
-	x.runs.begin(x.records)
+	x.runs.begin(x.records, asked)
 	var a assay.Attempt // one for all, because outcomes point at it
 	o := &outcome{Attempt: &a}
 	for next, err := range attempts {

@@ -45,7 +45,7 @@ func Definitions() string {
 		}},
 		{"In the tables", slices.Concat(
 			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"])},
-		{"In the profile of models that repeat tasks", slices.Concat(Tables["profile"], Tables["variance"],
+		{"In the profile of models that repeat tasks", slices.Concat(Tables["profile"], Tables["variance"], Tables["predictability"],
 			Tables["published"])},
 		{"Only in `pilot`", Tables["pilot"][1:]},
 	} {

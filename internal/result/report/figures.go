@@ -407,6 +407,32 @@ var (
 	ModelVariance = profileMeasure("variance_model", "the model itself",
 		"share of the variance that is between replays, which differ by nothing but the model's own randomness",
 		func(p *profile) stat.Estimate { return p.Model })
+	Brier = profileMeasure("predictability_brier", "Brier score",
+		"1 less the mean squared difference of the confidence that the model states after the end and the outcome; "+
+			"75 % is what a confidence of one half always gets",
+		func(p *profile) stat.Estimate { return p.Brier })
+	Discrimination = profileMeasure("predictability_auroc", "discrimination",
+		"chance that a success has a higher confidence than a failure at another task; half is chance",
+		func(p *profile) stat.Estimate { return p.Discrimination })
+	Statements = predicted("confidences", "n", "%.0f", "outcomes with a stated confidence",
+		func(p *profile) Value { return number(float64(p.Runs)) })
+	Overconfidence = profileMeasure("overconfidence", "overconfident",
+		"mean confidence less the rate of success; below 0 the model is too modest",
+		func(p *profile) stat.Estimate { return p.Predictable.Overconfidence })
+	CalibrationError = predicted("calibration_error", "calibration error", AsPercent,
+		"mean distance of confidence and success over ten bins of confidence; it is too high with few outcomes",
+		func(p *profile) Value { return number(p.Predictable.CalibrationError) })
+	ChanceError = predicted("calibration_error_by_chance", "by chance", AsPercent,
+		"about what the calibration error of a model without any would be with as many outcomes",
+		func(p *profile) Value { return number(p.ByChance) })
+	ReliabilityDiagram = predicted("reliability_diagram", "", "", "", func(p *profile) Value {
+		return Value{Known: true, raw: p.Bins}
+	}).as(raw)
+	PublishedCalibration = predicted("published_predictability_calibration", "P_cal", AsPercent,
+		"1 less the calibration error", func(p *profile) Value { return number(1 - p.Predictable.CalibrationError) })
+	PublishedRisk = predicted("published_predictability_risk", "P_rc", AsPercent,
+		"risk against coverage: 100 % if the most confident outcomes are the successes, 0 % if confidence says nothing",
+		func(p *profile) Value { return number(p.RiskCoverage) })
 	PublishedOutcome = profileMeasure("published_consistency_outcome", "C_out",
 		"(2p − 1)² for a task's observed rate p; with few repeats it is too high",
 		func(p *profile) stat.Estimate { return p.Consistent.PublishedOutcome })
@@ -427,13 +453,14 @@ var Tables = map[string][]*Measure{
 		Done, Turns, TokenQuartiles, Tokens95, CallsPer, WastedShare, MistakeShare, Assisted,
 		SecondsPer, Adherence, GivenAdherence,
 	},
-	"data":      {Done, Precision, Unwanted, WrongData, WrongDataAt},
-	"cost":      {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
-	"exposure":  {Done, Scheduled, Met, MetShare},
-	"profile":   {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay},
-	"variance":  {TaskVariance, LuckVariance, ModelVariance},
-	"published": {PublishedOutcome, PublishedUse},
-	"pilot":     {Judged, Executor, Paper, Batch},
+	"data":           {Done, Precision, Unwanted, WrongData, WrongDataAt},
+	"cost":           {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
+	"exposure":       {Done, Scheduled, Met, MetShare},
+	"profile":        {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay, Brier, Discrimination},
+	"predictability": {Statements, Brier, Discrimination, Overconfidence, CalibrationError, ChanceError},
+	"variance":       {TaskVariance, LuckVariance, ModelVariance},
+	"published":      {PublishedOutcome, PublishedUse, PublishedCalibration, PublishedRisk},
+	"pilot":          {Judged, Executor, Paper, Batch},
 }
 
 // The measures of grids: those of their tables, and others that only JSON has.

@@ -13,9 +13,11 @@ import (
 type run struct {
 	tools                         int32 // a place in runs.paths
 	tokens, turns, calls, working int32 // working time in milliseconds
+	// confidence is -1 if the model stated none.
+	confidence float64
 }
 
-// Runs are kept if a task is repeated, in the places of their records.
+// Runs are kept if a task is repeated or a model is asked for its confidence, in the places of their records.
 type runs struct {
 	all []run
 	// paths are the different sequences of tools that succeeded, with their numbers.
@@ -23,8 +25,8 @@ type runs struct {
 	known, names map[string]int
 }
 
-func (x *runs) begin(records []record) {
-	if !slices.ContainsFunc(records, func(r record) bool { return r.repeat > 1 || r.replay > 0 }) {
+func (x *runs) begin(records []record, asked bool) {
+	if !asked && !slices.ContainsFunc(records, func(r record) bool { return r.repeat > 1 || r.replay > 0 }) {
 		return
 	}
 	x.all = make([]run, len(records))
@@ -51,9 +53,12 @@ func (x *runs) add(at int32, a *assay.Attempt) {
 		}
 		x.paths = append(x.paths, tools)
 	}
-	x.all[at] = run{
-		int32(path), int32(a.Total()), int32(a.Outcome.Turns), int32(a.ToolCalls), int32(a.WorkingMS),
+	tokens := a.Total() - a.ConfidenceInputTokens - a.ConfidenceOutputTokens
+	r := run{int32(path), int32(tokens), int32(a.Outcome.Turns), int32(a.ToolCalls), int32(a.WorkingMS), -1}
+	if a.Confidence != nil {
+		r.confidence = *a.Confidence
 	}
+	x.all[at] = r
 }
 
 // leastWorking is the mean working time in milliseconds from which it says something about a model.
@@ -129,12 +134,35 @@ type profile struct {
 	stat.Consistent
 	replays stat.Consistent
 	stat.Variances
+	stat.Predictable
 }
 
-// profile has a row for each model that tried a task more than once in a cell. It is nil without one.
+// stated returns the confidence of a model by task.
+func (x *counted) stated(model string) (all []stat.Stated) {
+	places := make(map[task]int)
+	for i := range x.records {
+		r := &x.records[i]
+		if r.cell.Model != model || !r.settled() || x.runs.all[i].confidence < 0 {
+			continue
+		}
+		at, ok := places[r.task]
+		if !ok {
+			at = len(all)
+			places[r.task] = at
+			all = append(all, stat.Stated{Sequence: x.cells[0].from.of[r.task]})
+		}
+		all[at].Statements = append(all[at].Statements,
+			stat.Statement{Confidence: x.runs.all[i].confidence, Full: r.counts>>full&1 > 0})
+	}
+	return all
+}
+
+// profile has a row for each model that tried a task more than once in a cell, or stated its confidence.
+// It is nil without one.
 func (x *counted) profile() *Grid {
 	var rows []GridRow
-	measures := union(Tables["profile"], Tables["variance"], Tables["published"])
+	measures := union(Tables["profile"], Tables["variance"], Tables["predictability"], Tables["published"],
+		[]*Measure{ReliabilityDiagram})
 	for _, m := range modelsOf(x.cells) {
 		if x.runs.all == nil {
 			break
@@ -142,9 +170,9 @@ func (x *counted) profile() *Grid {
 		runs, bySequence := x.repeated(m), x.cells[0].from.bySequence()
 		p := profile{
 			stat.Consistency(runs, false, bySequence), stat.Consistency(runs, true, bySequence),
-			stat.SplitVariance(runs, bySequence),
+			stat.SplitVariance(runs, bySequence), stat.Predictability(x.stated(m), bySequence),
 		}
-		if p.Outcome.Tasks+p.replays.Outcome.Tasks == 0 {
+		if p.Outcome.Tasks+p.replays.Outcome.Tasks+p.Runs == 0 {
 			continue
 		}
 		row := GridRow{Cell: assay.Cell{Model: m}}
@@ -170,4 +198,22 @@ func profileMeasure(key, head, means string, of func(*profile) stat.Estimate) *M
 		return Value{Known: true, Number: e.Value, Interval: &e.Interval, N: e.Tasks, raw: e}
 	}
 	return m
+}
+
+// predicted declares a measure of a model's confidence that has no interval.
+func predicted(key, head, format, means string, of func(*profile) Value) *Measure {
+	m := measure(key, head, format, means, nil)
+	m.profile = func(p *profile) Value {
+		if p.Runs == 0 {
+			return Value{}
+		}
+		return of(p)
+	}
+	return m
+}
+
+// Diagram returns how often runs of a model succeeded, by the confidence that it stated.
+func (r GridRow) Diagram() []stat.ConfidenceBin {
+	bins, _ := r.Get(ReliabilityDiagram).raw.([]stat.ConfidenceBin)
+	return bins
 }

@@ -278,6 +278,31 @@ func (a analysis) profileChart() *document.Chart {
 	return picture
 }
 
+// confidenceChart is the reliability diagram: how often runs succeeded, by their stated confidence.
+func (a analysis) confidenceChart() *document.Chart {
+	var rows []object
+	var models []string
+	var dots []document.Dot
+	for _, r := range a.Profile.All() {
+		for _, b := range r.Diagram() {
+			models = distinct(models, r.Model)
+			rows = append(rows, object{
+				"model": r.Model, "confidence": b.Confidence, "rate": b.Rate, "low": b.Interval.Low,
+				"high": b.Interval.High, "n": b.Runs,
+			})
+			dots = append(dots, document.Dot{
+				Group: r.Model, Label: fmt.Sprintf("stated %3.0f %%", 100*b.Confidence),
+				Value: b.Rate, Low: b.Interval.Low, High: b.Interval.High,
+			})
+		}
+	}
+	text := fmt.Sprintf("Full success of %s by the confidence that was stated, with 95 %% intervals. Perfect "+
+		"calibration is the diagonal.", assay.Counted(len(models), "model"))
+	picture := chart("confidence", text, rows, object{"models": models})
+	picture.Dots = dots
+	return picture
+}
+
 func (a analysis) laneChart() *document.Chart {
 	var rows []object
 	for _, l := range a.Lanes {

@@ -114,6 +114,17 @@ var sections = map[string]section{
 				"replays, under one condition. Each is estimated on its own, and one below 0 is shown as 0."}
 		},
 	},
+	"predictability": {
+		title: "Confidence", grid: func(a analysis) *report.Grid { return a.Profile },
+		when: func(a analysis) bool {
+			return a.Profile.Has(report.Statements, func(v report.Value) bool { return v.Known })
+		},
+		chart: analysis.confidenceChart,
+		notes: func(analysis) []string {
+			return []string{"The calibration error is biased: compare it with what chance alone would show, or " +
+				"see the diagram. Foreign agents are not asked."}
+		},
+	},
 	"published": {
 		title: "Published estimators of reliability", grid: func(a analysis) *report.Grid { return a.Profile },
 		notes: func(analysis) []string {
