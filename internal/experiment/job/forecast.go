@@ -258,6 +258,9 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 		a, _ := runner.Run(ctx, agents, &trial, &task)
 		trials++
 		sum.Requests += a.Outcome.Turns
+		if trial.AsksConfidence { // whose request is no turn
+			sum.Requests++
+		}
 		sum.Spend = sum.Spend.Add(a.Spend)
 	}
 

@@ -51,9 +51,13 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	if t.Severity != "" {
 		variant += " (" + t.Severity + ")"
 	}
-	fmt.Fprintf(w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d\n",
+	replay := ""
+	if t.Replay > 0 {
+		replay = fmt.Sprintf(", replay %d", t.Replay)
+	}
+	fmt.Fprintf(w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d%s\n",
 		t.Model, variant, t.Difficulty, t.TaskType, assay.FormatReliability(t.Reliability), t.Task,
-		t.Repeat)
+		t.Repeat, replay)
 	fmt.Fprintf(w, "  world %s, protocol %s, tools %s, seed %d, templates %s, experiment %s\n",
 		t.World, t.Protocol, t.Tools, t.Seed, t.Templates, t.Experiment)
 	working := time.Duration(t.WorkingMS) * time.Millisecond
@@ -63,6 +67,14 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	if t.UserModel != "" {
 		fmt.Fprintf(w, "  the user spoke through %s: %d requests, %d + %d tokens%s\n", t.UserModel,
 			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.OfUser()))
+	}
+	if t.AsksConfidence {
+		says := "without a number in its reply"
+		if t.Confidence != nil {
+			says = fmt.Sprintf("%.0f %%", 100**t.Confidence)
+		}
+		fmt.Fprintf(w, "  asked afterwards how likely it has succeeded: %s (%d + %d tokens)\n", says,
+			t.ConfidenceInputTokens, t.ConfidenceOutputTokens)
 	}
 	if t.Private {
 		fmt.Fprintln(w, "  the library is private: tools are digests, and --reveal shows the texts")
