@@ -34,13 +34,14 @@ const RunLine = "Run"
 const maxNamed = 5
 
 // Headline answers a reader's first questions in a few lines: how the models rank, which loss is
-// the largest, why trials fail, which trial shows it, the time and cost of the run, and what it has left
+// the largest, how reliable they are if the experiment asks for that, why trials fail, which trial shows it, the time and cost of the run, and what it has left
 // unfinished. It leaves out lines without text.
 func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
 	for _, p := range []document.Point{
 		{Label: "Full success", Text: a.orderText()},
 		{Label: "Largest loss", Text: lossText(a.Losses)},
+		{Label: "Reliability", Text: a.reliabilityText()},
 		{Label: "Failures", Text: a.causesText()},
 		{Label: "To look at", Text: a.exampleText()},
 		{Label: RunLine, Text: a.extentText()},
@@ -80,6 +81,33 @@ func (a analysis) orderText() string {
 	}
 	if n := len(without); n > 0 {
 		text += "; no outcome yet: " + strings.Join(without[:min(n, maxNamed)], ", ")
+	}
+	return text
+}
+
+// reliabilityText has the main figures of the profile of an experiment with replays or stated confidence.
+func (a analysis) reliabilityText() string {
+	var models []string
+	asked := false
+	for _, row := range a.Profile.All() {
+		asked = asked || row.Get(report.ConsistentReplay).Known || row.Get(report.Brier).Known
+		var figures []string
+		for _, m := range []*report.Measure{report.ConsistentOutcome, report.ConsistentReplay, report.Brier} {
+			if v := row.Get(m); v.Known {
+				figures = append(figures, fmt.Sprintf("%s %s (%.0f to %.0f)", m.Heads[0], roughly(v.Number),
+					100*v.Interval.Low, 100*v.Interval.High))
+			}
+		}
+		if len(figures) > 0 {
+			models = append(models, row.Model+": "+strings.Join(figures, ", "))
+		}
+	}
+	if !asked {
+		return ""
+	}
+	text := strings.Join(models[:min(len(models), maxNamed)], "; ")
+	if n := len(models) - maxNamed; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
 	}
 	return text
 }
