@@ -254,7 +254,7 @@ func withoutTimes(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, field := range v {
-			if strings.Contains(name, "_s_") || strings.HasSuffix(name, "_s") {
+			if strings.Contains(name, "_s_") || strings.HasSuffix(name, "_s") || strings.HasSuffix(name, "consistency_resources") {
 				delete(v, name)
 			}
 			withoutTimes(field)

@@ -284,7 +284,7 @@ func findReadable(ctx context.Context, path string) (string, error) {
 
 func missing(path string) error {
 	if _, err := os.Stat(path); err == nil {
-		return coded(fmt.Errorf("%s is empty", path), assay.HintNoStore, path)
+		return coded(fmt.Errorf("%s is empty: %w", path, ErrNoStore), assay.HintNoStore, path)
 	}
 	return coded(fmt.Errorf("%s: %w", path, ErrNoStore), assay.HintNoStore, path)
 }

@@ -63,10 +63,12 @@ func withQuestion(messages []assay.Message) []assay.Message {
 var (
 	bareNumber = regexp.MustCompile(`^[*_\s]*(\d{1,3}(?:\.\d+)?)[*_\s]*(?:%|/\s*100|out of 100)?[.*_\s]*$`)
 	anyNumber  = regexp.MustCompile(`-?\d+(?:[.,]\d+)*`)
+	// aboutShare finds what makes a number within a sentence a confidence.
+	aboutShare = regexp.MustCompile(`(?i)%|percent|/\s*100|out of 100|confiden|likel|probab|certain|sure`)
 )
 
-// confidenceIn returns the number from 0 to 100 that is a line of a reply, or else its only number, as
-// a share. It is nil if there is none, or several that differ.
+// confidenceIn returns the number from 0 to 100 that is a line of a reply, or else its only number if the
+// words are about a share, as a share. It is nil if there is none, or several that differ.
 func confidenceIn(reply string) *float64 {
 	var found []string
 	for line := range strings.Lines(reply) {
@@ -74,7 +76,7 @@ func confidenceIn(reply string) *float64 {
 			found = append(found, m[1])
 		}
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && aboutShare.MatchString(reply) {
 		found = anyNumber.FindAllString(strings.NewReplacer("/100", "", "/ 100", "", "out of 100", "").Replace(reply), -1)
 	}
 	if found = slices.Compact(found); len(found) != 1 {

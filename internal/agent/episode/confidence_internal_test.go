@@ -14,6 +14,7 @@ func TestConfidenceIn(t *testing.T) {
 	for reply, want := range map[string]float64{
 		"85": .85, " 0\n": 0, "100%": 1, "**90**": .9, "72.5": .725, "Confidence: 85 %": .85, "85/100": .85,
 		"I say 85/100.": .85, "I made 3 calls and 2 failed.\n\n70": .7,
+		"I am 60 percent sure.": .6, "Confidence: 85": .85, "I made 3 calls.": -1, "Thought 16: I begin again.": -1,
 		"": -1, "high": -1, "101": -1, "-5": -1, "between 60 and 70": -1, "60\n70": -1, "1,000": -1, "0.85.1": -1,
 	} {
 		got := confidenceIn(reply)

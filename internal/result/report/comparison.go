@@ -42,6 +42,9 @@ type Side struct {
 	// the trials whose first outcome is not on this side.
 	Replayed int `json:"replayed"`
 	Late     int `json:"first_outcome_missing,omitempty"`
+	// Replays counts the outcomes that are left out because they have the luck of another trial that counts:
+	// where each trial counts by itself, they would make data look like more than they are.
+	Replays int `json:"replays_left_out,omitempty"`
 	// Planned and Pending count the trials that were meant to be on this side, and the trials
 	// without an outcome. They are 0 if that is unknown.
 	Planned int `json:"planned"`
@@ -111,7 +114,6 @@ type settled struct {
 	attempt  int // its number if a later outcome superseded it, otherwise 0
 	repeat   int
 	seed     uint64
-	replay   int
 	required string        // tools
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
@@ -253,7 +255,7 @@ func populationOf(a, b []settled, cluster string) *population[namedTask] {
 func gather(
 	name string, attempts iter.Seq2[assay.Attempt, error],
 ) (s Side, all []settled, err error) {
-	faults := 0
+	faults, replays := 0, make(map[assay.TrialID]bool)
 	seen := make(map[assay.TrialID]int) // where they are in all
 	shared := make(map[factorLevels]*factorLevels)
 	word := func(text string) string { return unique.Make(text).Value() }
@@ -263,6 +265,10 @@ func gather(
 		}
 		if !a.Settles() {
 			faults += int(flag(a.FaultKind != assay.Interrupted))
+			continue
+		}
+		if a.Replay > 0 {
+			replays[a.ID] = true
 			continue
 		}
 		at, known := seen[a.ID]
@@ -284,7 +290,7 @@ func gather(
 		}
 		t := settled{
 			id: a.ID, run: a.Run, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
-			repeat: a.Repeat, seed: a.Seed, replay: a.Replay, levels: shared[levels], level: a.Level,
+			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
@@ -300,7 +306,7 @@ func gather(
 		all = append(all, t)
 	}
 	s = sideOf(name, all)
-	s.Faults = faults
+	s.Faults, s.Replays = faults, len(replays)
 	return s, all, nil
 }
 
@@ -366,7 +372,7 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		out[condition][t.namedTask] = append(out[condition][t.namedTask], t)
 	}
 	byRepeat := func(x, y *settled) int {
-		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed), cmp.Compare(x.replay, y.replay))
+		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed))
 	}
 	for _, tasks := range out {
 		for _, trials := range tasks {
@@ -465,18 +471,14 @@ func (c *Comparison) partners(a, b []*settled) (x, y []*settled) {
 		n := min(len(a), len(b))
 		return a[:n], b[:n]
 	}
-	type play struct {
-		seed   uint64
-		replay int
-	}
-	at := make(map[play]*settled, len(b))
+	at := make(map[uint64]*settled, len(b))
 	for _, t := range b {
-		at[play{t.seed, t.replay}] = t
+		at[t.seed] = t
 	}
 	for _, t := range a {
-		if partner := at[play{t.seed, t.replay}]; partner != nil {
+		if partner := at[t.seed]; partner != nil {
 			x, y = append(x, t), append(y, partner)
-			delete(at, play{t.seed, t.replay})
+			delete(at, t.seed)
 		}
 	}
 	return x, y

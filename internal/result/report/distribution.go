@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -92,12 +93,13 @@ func (x *counted) repeats() []Repeat {
 	for _, m := range modelsOf(x.cells) {
 		tasks := make(map[task]stat.Task)
 		most := 0
+		first := x.firstPlays(m)
 		for _, c := range ofModel(x.cells, m) {
-			for of, o := range c.tasks {
+			for of, g := range first[c] {
 				t := tasks[of]
-				t.Cells = append(t.Cells, o.group())
+				t.Cells = append(t.Cells, g)
 				tasks[of] = t
-				most = max(most, int(o[done]))
+				most = max(most, g.N)
 			}
 		}
 		if most < 2 {
@@ -138,16 +140,42 @@ func (l luck) compare(o luck) int {
 	return cmp.Or(cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat))
 }
 
-// lucks counts the outcomes of a model by luck.
+// lucks counts the outcomes of a model by luck, without those of replays.
 func (x *counted) lucks(model string) map[luck]stat.Group {
 	out := make(map[luck]stat.Group)
-	for i := range x.records {
-		if r := &x.records[i]; r.cell.Model == model && r.settled() {
-			g := out[luck{r.task, r.repeat}]
-			out[luck{r.task, r.repeat}] = stat.Group{Full: g.Full + int(r.counts>>full&1), N: g.N + 1}
-		}
+	for r := range x.plays(model) {
+		out[luck{r.task, r.repeat}] = r.addTo(out[luck{r.task, r.repeat}])
 	}
 	return out
+}
+
+// firstPlays counts the outcomes of a model by cell and task, without those of replays: these share the
+// luck of the first play, and the chance of a success in several trials is about trials that do not.
+func (x *counted) firstPlays(model string) map[*cell]map[task]stat.Group {
+	out := make(map[*cell]map[task]stat.Group)
+	for r := range x.plays(model) {
+		if out[r.cell] == nil {
+			out[r.cell] = make(map[task]stat.Group)
+		}
+		out[r.cell][r.task] = r.addTo(out[r.cell][r.task])
+	}
+	return out
+}
+
+// plays yields the records of a model that have an outcome and are no replays.
+func (x *counted) plays(model string) iter.Seq[*record] {
+	return func(yield func(*record) bool) {
+		for i := range x.records {
+			r := &x.records[i]
+			if r.cell.Model == model && r.replay == 0 && r.settled() && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (r *record) addTo(g stat.Group) stat.Group {
+	return stat.Group{Full: g.Full + int(r.counts>>full&1), N: g.N + 1}
 }
 
 // oneSet returns the tasks and cells with enough trials for every k up to the returned one, so that

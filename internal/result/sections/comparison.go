@@ -150,6 +150,10 @@ func retries(s report.Side) (points []document.Point) {
 		add(fmt.Sprintf("%s of %s were worked on again. Their first outcomes count here, because "+
 			"a choice by outcome would favour it.", assay.Counted(first, "trial"), s.Name))
 	}
+	if s.Replays > 0 {
+		points = append(points, document.Point{Label: "Replays", Text: fmt.Sprintf("%s of %s are left out, because "+
+			"they share their luck with trials that count.", assay.Counted(s.Replays, "replay"), s.Name)})
+	}
 	if s.Late > 0 {
 		add(fmt.Sprintf("%s lacks the first outcomes of %s, which were worked on again. Later outcomes "+
 			"count instead, which favours %s if trials were repeated because they failed.", s.Name,

@@ -45,7 +45,7 @@ func facts(
 			Unwanted:  c.judged[i].Unwanted != "" && c.judge.Success == "",
 			Forbidden: call.Happened() && slices.ContainsFunc(c.judge.Forbidden, is),
 			Allowed: slices.ContainsFunc(c.judge.Allowed, is) ||
-				onlyCalls && (c.judged[i].Placed || !c.harms(call)),
+				onlyCalls && (!c.harms(call) || c.judged[i].Placed && o.UnwantedEffects == 0),
 		}
 		for k, s := range c.steps {
 			if fits(s.want, call) {
