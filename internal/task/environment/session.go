@@ -212,7 +212,8 @@ func (s *Session) Finish(ctx context.Context) error {
 	defer cancel()
 	err := s.state(inner)
 	refusal := (*serverRefusal)(nil) // an answer, too
-	if err == nil || errors.As(err, &refusal) || s.Last.Done && errors.Is(err, errClosed) {
+	closed := s.Last.Done && errors.Is(err, errClosed) && !errors.Is(err, errSurplus)
+	if err == nil || errors.As(err, &refusal) || closed {
 		return nil
 	}
 	s.failed = true
