@@ -112,6 +112,17 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 		if len(ab.Differ) != 1 || ab.Differ[0].A != "baseline" || ab.Differ[0].B != "optimal" {
 			t.Fatalf("they differ in %v", ab.Differ)
 		}
+		replays := slices.Clone(a) // of the same luck, with the other outcome
+		for i := range replays {
+			replays[i].ID, replays[i].Replay = "replay of "+replays[i].ID, 1
+			if replays[i].Level = assay.FullSuccess; a[i].Level == assay.FullSuccess {
+				replays[i].Level = assay.Failure
+			}
+		}
+		more, err := report.Compare("a", "b", stat.Auto, all(append(replays, a...)...), all(b...))
+		if err != nil || more.Whole != ab.Whole || more.A.Trials != len(a) || more.A.Replays != len(a) {
+			t.Fatalf("with replays: %+v, %v, want %+v", more, err, ab.Whole)
+		}
 		aa, err := report.Compare("a", "a", stat.Auto, all(a...), all(a...))
 		if err != nil || aa.Whole.Difference != 0 || aa.Shared != len(a) || len(aa.Flips) > 0 {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)

@@ -34,8 +34,8 @@ const RunLine = "Run"
 const maxNamed = 5
 
 // Headline answers a reader's first questions in a few lines: how the models rank, which loss is
-// the largest, how reliable they are if the experiment asks for that, why trials fail, which trial shows it, the time and cost of the run, and what it has left
-// unfinished. It leaves out lines without text.
+// the largest, how reliable they are if the experiment asks for that, why trials fail, which trial shows
+// it, the time and cost of the run, and what it has left unfinished. It leaves out lines without text.
 func Headline(figures *report.Analysis) (lines []document.Point) {
 	a := analysis{figures}
 	for _, p := range []document.Point{
