@@ -358,15 +358,15 @@ func (j *Journal) writeOpen(old func(*openAttempt) *os.File) (err error) {
 			last = o.of
 			err = j.appendEntry(last)
 		}
-		if err = errors.Join(err, j.copy(id, o, old(o))); err != nil {
+		if err = errors.Join(err, j.copy(id, o)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return j.copyReplies(old)
 }
 
-// copy adds an open attempt. Its replies are in another file.
-func (j *Journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error {
+// copy adds an open attempt without its replies.
+func (j *Journal) copy(id assay.TrialID, o *openAttempt) (err error) {
 	u, user := o.bill.Usage(), o.bill.OfUser().Usage()
 	for _, e := range []JournalEntry{
 		{Trial: &o.trial, Round: o.round, Number: o.number, At: o.began},
@@ -374,36 +374,65 @@ func (j *Journal) copy(id assay.TrialID, o *openAttempt, old io.ReaderAt) error 
 		{ID: id, Spent: &user, Cost: o.bill.UserCostUSD, User: true},
 		{ID: id, Asked: o.asked},
 	} {
-		if err := j.appendEntry(e); err != nil {
-			return err
-		}
-	}
-	if len(o.replies) == 0 {
-		return nil
-	}
-	var lines []byte
-	for _, p := range o.replies {
-		e, err := readEntry(old, p)
-		if err != nil {
-			return err
-		}
-		// Their sums are above.
-		line, err := json.Marshal(JournalEntry{ID: id, User: e.User, Reply: e.Reply})
-		if err != nil {
-			return err
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	line, err := encodeLine(JournalEntry{Packed: j.packer.EncodeAll(lines, nil)})
-	if err != nil {
-		return err
-	}
-	at, err := j.append(line)
-	for i := range o.replies {
-		p := &o.replies[i]
-		p.at, p.size, p.nth = at.at, at.size, i
+		err = errors.Join(err, j.appendEntry(e))
 	}
 	return err
+}
+
+// copyReplies adds the replies of the open attempts, which are in other files, in the order of those. A
+// line has replies of many attempts, so each is read once, and one line has what is left of it.
+func (j *Journal) copyReplies(old func(*openAttempt) *os.File) error {
+	type kept struct {
+		file *os.File
+		*place
+	}
+	var all []kept
+	for _, o := range j.open {
+		for i := range o.replies {
+			all = append(all, kept{old(o), &o.replies[i]})
+		}
+	}
+	order := func(a, b kept) int {
+		return cmp.Or(cmp.Compare(a.file.Name(), b.file.Name()), cmp.Compare(a.at, b.at), cmp.Compare(a.nth, b.nth))
+	}
+	slices.SortFunc(all, order)
+	for len(all) > 0 {
+		first := all[0]
+		n := slices.IndexFunc(all, func(k kept) bool { return k.file != first.file || k.at != first.at })
+		if n < 0 {
+			n = len(all)
+		}
+		entries, err := readEntries(first.file, *first.place)
+		if err != nil {
+			return err
+		}
+		var lines []byte
+		for _, k := range all[:n] {
+			e, err := replyOf(entries, k.nth)
+			if err != nil {
+				return err
+			}
+			// What it cost is in the sums.
+			line, err := json.Marshal(JournalEntry{ID: e.ID, User: e.User, Reply: e.Reply})
+			if err != nil {
+				return err
+			}
+			lines = append(append(lines, line...), '\n')
+		}
+		line, err := encodeLine(JournalEntry{Packed: j.packer.EncodeAll(lines, nil)})
+		if err != nil {
+			return err
+		}
+		at, err := j.append(line)
+		if err != nil {
+			return err
+		}
+		for i, k := range all[:n] {
+			k.at, k.size, k.nth = at.at, at.size, i
+		}
+		all = all[n:]
+	}
+	return nil
 }
 
 // appendEntry adds an entry to the file without applying it.
@@ -443,20 +472,33 @@ func decodeLine(line []byte) (e JournalEntry, err error) {
 	return e, json.Unmarshal(text, &e)
 }
 
-// readEntry reads an entry that is packed in a line.
-func readEntry(file io.ReaderAt, p place) (e JournalEntry, err error) {
+// readReply reads an entry with a reply.
+func readReply(file io.ReaderAt, p place) (JournalEntry, error) {
+	all, err := readEntries(file, p)
+	if err != nil {
+		return JournalEntry{}, err
+	}
+	return replyOf(all, p.nth)
+}
+
+// readEntries reads the entries that are packed in a line.
+func readEntries(file io.ReaderAt, p place) ([]JournalEntry, error) {
 	line := make([]byte, p.size)
-	if _, err = file.ReadAt(line, p.at); err != nil {
-		return e, err
+	if _, err := file.ReadAt(line, p.at); err != nil {
+		return nil, err
 	}
-	if e, err = decodeLine(line); err != nil {
-		return e, err
+	e, err := decodeLine(line)
+	if err != nil {
+		return nil, err
 	}
-	all, err := e.unpack()
-	if err != nil || p.nth >= len(all) || all[p.nth].Reply == nil {
-		return e, errors.Join(errors.New("the journal has changed"), err)
+	return e.unpack()
+}
+
+func replyOf(all []JournalEntry, nth int) (e JournalEntry, err error) {
+	if nth >= len(all) || all[nth].Reply == nil {
+		return e, errors.New("the journal has changed")
 	}
-	return all[p.nth], nil
+	return all[nth], nil
 }
 
 // unpack returns the entries that are packed in e, or else e.
@@ -519,7 +561,7 @@ func (j *Journal) Replay(id assay.TrialID, user bool, to uint64) (r *JournalRepl
 		if p.used || p.user != user || p.to != to {
 			continue
 		}
-		e, err := readEntry(j.file, *p)
+		e, err := readReply(j.file, *p)
 		if err != nil {
 			break
 		}
