@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // TrialID identifies a trial by its content: 128 bits of SHA-256, in hex.
@@ -83,6 +84,61 @@ type Trial struct {
 	// the mix of faults, so that these are compared with the same luck.
 	Seed uint64 `json:"seed"`
 	Setting
+	Fork
+}
+
+// A Fork says where a trial leaves the attempt whose beginning it shares. The zero value is that of a
+// trial with a beginning of its own.
+type Fork struct {
+	// Of is that attempt and the number of a call, from 1, as in "0123456789abcdef0123456789abcdef/1:7".
+	// The reply with the call is the last one that both share.
+	Of string `json:"fork_of"`
+	// Fault is the kind of fault that the call met there, and Spared means that it meets none here.
+	Fault  ToolFault `json:"fork_fault"`
+	Spared bool      `json:"fork_spared"`
+}
+
+// A ForkPoint is a call that met a fault.
+type ForkPoint struct {
+	Trial   TrialID   `json:"trial"`
+	Attempt int       `json:"attempt"`
+	Call    int       `json:"call"` // from 1
+	Fault   ToolFault `json:"fault"`
+	// Step is the first step of the plan that the call was right for, from 1, of Steps. It is 0 if it was
+	// right for none.
+	Step  int `json:"step,omitempty"`
+	Steps int `json:"steps,omitempty"`
+}
+
+func (p ForkPoint) String() string { return fmt.Sprintf("%s/%d:%d", p.Trial, p.Attempt, p.Call) }
+
+// Point returns where the trial leaves which attempt.
+func (f Fork) Point() (p ForkPoint, err error) {
+	p.Fault = f.Fault
+	trial, place, _ := strings.Cut(f.Of, "/")
+	p.Trial = TrialID(trial)
+	if _, err = fmt.Sscanf(place, "%d:%d", &p.Attempt, &p.Call); err == nil && p.String() != f.Of {
+		err = fmt.Errorf("its place is %s", p)
+	}
+	if err != nil {
+		err = fmt.Errorf("fork of %q: %w", f.Of, err)
+	}
+	return p, err
+}
+
+// SparedCall returns the number of the call, from 1, that meets no fault whatever luck says, or 0.
+func (f Fork) SparedCall() int {
+	if p, err := f.Point(); f.Spared && err == nil {
+		return p.Call
+	}
+	return 0
+}
+
+// Forked returns the n-th trial, from 1, that begins as an attempt at t did until a call, which meets its
+// fault again or is spared it. What the model draws itself is new, and the same for both.
+func (t Trial) Forked(at ForkPoint, spared bool, n int) Trial {
+	t.Fork = Fork{Of: at.String(), Fault: at.Fault, Spared: spared}
+	return t.Replayed(t.Replay + n)
 }
 
 // NewTrial returns the trial with its seed and its ID, which depend on the arguments alone.
@@ -181,6 +237,9 @@ func (t Trial) identity() TrialID {
 	}
 	if t.Replay > 0 {
 		b = append(strconv.AppendInt(append(b, "replay "...), int64(t.Replay), 10), '\n')
+	}
+	if t.Fork != (Fork{}) {
+		b = fmt.Appendf(b, "fork %q %q %t\n", t.Of, t.Fault, t.Spared)
 	}
 	if t.Calls > 0 {
 		b = append(strconv.AppendInt(append(b, "calls "...), int64(t.Calls), 10), '\n')

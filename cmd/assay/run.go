@@ -41,6 +41,8 @@ type runFlags struct {
 	budgets *commonBudgets
 	// quickstart is true if no experiment was named.
 	quickstart bool
+	// fork opens the job of `assay fork`. It is nil if a file or a suite has the experiment.
+	fork func(context.Context) (*job.Job, error)
 }
 
 // commonBudgets has the stopper of the latest run, or nil before the first.
@@ -248,6 +250,9 @@ func (f *runFlags) log(e *plan.Experiment) session.LogOptions {
 func (f *runFlags) open(
 	ctx context.Context, p *process, e *plan.Experiment,
 ) (j *job.Job, err error) {
+	if f.fork != nil {
+		return f.fork(ctx)
+	}
 	if _, missing := os.Stat(f.store); !f.again || errors.Is(missing, fs.ErrNotExist) {
 		return job.Open(ctx, e, f.limit)
 	}

@@ -64,7 +64,8 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5
 	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
 	settled.Trial = assay.NewTrial(settled.Cell,
-		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1).Replayed(2)
+		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1).
+		Forked(assay.ForkPoint{Trial: settled.ID, Attempt: 3, Call: 4, Fault: assay.FaultAfter}, true, 2)
 	settled.Confidence, settled.ConfidenceCostUSD = pointer(.75), .5
 	settled.ConfidenceInputTokens, settled.ConfidenceOutputTokens = 5, 6
 	settled.UncertainTokens, settled.UnpricedTokens = 3, 4

@@ -193,6 +193,13 @@ func (j *Job) pending(settled store.Set) bool {
 // Reopen plans an experiment again from the text and the tasks that a store holds, whatever has
 // happened to its files.
 func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error) {
+	return Forked(ctx, db, e, func(e *plan.Experiment) *plan.Experiment { return e })
+}
+
+// Forked plans an experiment that has the text and the tasks of a stored one, but for what change does.
+func Forked(
+	ctx context.Context, db *store.DB, e store.Experiment, change func(*plan.Experiment) *plan.Experiment,
+) (*Job, error) {
 	if e.Lost() {
 		err := fmt.Errorf("the text of experiment %s was lost to damage", e.Name)
 		return nil, assay.WithHint(err, assay.HintLostText)
@@ -205,7 +212,7 @@ func Reopen(ctx context.Context, db *store.DB, e store.Experiment) (*Job, error)
 	if err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
 	}
-	return open(ctx, &spec, lib, 0)
+	return open(ctx, change(&spec), lib, 0)
 }
 
 // Close closes the library.

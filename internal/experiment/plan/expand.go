@@ -28,7 +28,8 @@ type Plan struct {
 	parts         []Part
 	strata        map[string][]*stratum // by model, longest first
 	notApplicable []NotApplicable
-	limit         int // trials per model
+	limit         int               // trials per model
+	forks         map[string]forked // by model, in place of the trials of strata, or nil
 }
 
 // NotApplicable counts the tasks that a flawed variant leaves out at one severity in one task type
@@ -76,6 +77,9 @@ func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*P
 			shared[key] = x.strata(has)
 		}
 		p.strata[model] = shared[key]
+	}
+	if e.Forks != nil {
+		return p, p.fork(e.Forks)
 	}
 	return p, nil
 }
@@ -226,9 +230,11 @@ func (p *Plan) Limit(n int) *Plan {
 
 // Planned returns the number of a model's trials.
 func (p *Plan) Planned(model string) int {
-	n := 0
-	for _, s := range p.strata[model] {
-		n += s.planned
+	n := len(p.forks[model])
+	if p.forks == nil {
+		for _, s := range p.strata[model] {
+			n += s.planned
+		}
 	}
 	return min(n, p.limit)
 }
@@ -236,6 +242,11 @@ func (p *Plan) Planned(model string) int {
 // Cells yields a model's cells with their planned number of trials.
 func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 	return func(yield func(assay.Cell, int) bool) {
+		for _, c := range p.forks[model].cells(p.limit) {
+			if !yield(c.cell, c.planned) {
+				return
+			}
+		}
 		for s, n := range p.counts(model) {
 			if !yield(s.of(model), n) {
 				return
@@ -247,6 +258,11 @@ func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 // Tasks yields a model's cells with their tasks.
 func (p *Plan) Tasks(model string) iter.Seq2[assay.Cell, []assay.TaskRef] {
 	return func(yield func(assay.Cell, []assay.TaskRef) bool) {
+		for _, c := range p.forks[model].cells(p.limit) {
+			if !yield(c.cell, c.tasks) {
+				return
+			}
+		}
 		for s, n := range p.counts(model) {
 			if !yield(s.of(model), s.tasks[:min(n, len(s.tasks))]) {
 				return
@@ -259,6 +275,9 @@ func (p *Plan) Tasks(model string) iter.Seq2[assay.Cell, []assay.TaskRef] {
 func (p *Plan) counts(model string) iter.Seq2[*stratum, int] {
 	return func(yield func(*stratum, int) bool) {
 		strata := p.strata[model]
+		if p.forks != nil {
+			return
+		}
 		rounds, rest := p.rounds(strata)
 		last := interleave(remaining(rounds, slices.Clone(strata)))
 		last = last[:min(rest, len(last))]
@@ -304,6 +323,9 @@ func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 // which want returns true. Making a trial takes a microsecond; skipping one is
 // almost free.
 func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Trial] {
+	if p.forks != nil {
+		return p.forks[model].some(p.limit, want)
+	}
 	set := p.experiment.Setting(model)
 	return func(yield func(assay.Trial) bool) {
 		place, strata := 0, slices.Clone(p.strata[model])

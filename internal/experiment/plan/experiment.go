@@ -69,6 +69,8 @@ type Experiment struct {
 	Logs    string  `yaml:"logs" json:"-"`    // the directory of logs, or NoLogs
 	// Again is the number of further repeats of everything that the command line asked for.
 	Again int `yaml:"-" json:"again,omitempty"`
+	// Forks, if set, makes every trial a fork of another experiment's attempt.
+	Forks *Forks `yaml:"-" json:"forks,omitempty"`
 
 	doc          *yamldoc.Document
 	modelsChosen bool // by SetModels

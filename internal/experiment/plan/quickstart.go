@@ -3,6 +3,7 @@ package plan
 import (
 	_ "embed"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay/internal/model/sim"
 )
@@ -31,7 +32,9 @@ const quickstart = "quickstart"
 // RunVerb returns what follows the program's name in the command that runs a stored experiment again, of
 // which the store knows neither the file nor the models of a suite.
 func RunVerb(experiment string) string {
-	switch {
+	switch of, forks := strings.CutSuffix(experiment, forksSuffix); {
+	case forks:
+		return "fork " + of
 	case experiment == quickstart:
 		return "run"
 	case slices.Contains(Suites, experiment):

@@ -165,7 +165,13 @@ func (s *Session) attempt(
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
 	g := newGate(ctx, s, trial)
-	a, t := runner.Run(ctx, g, trial, task)
+	provider, err := s.beginning(ctx, g)
+	if err != nil {
+		a := noTask(ctx, trial, err)
+		a.Parked = a.FaultKind == assay.Harness
+		return a, &assay.Transcript{}
+	}
+	a, t := runner.Run(ctx, provider, trial, task)
 	a.Charge(g.close())
 	if a.FaultKind == assay.Interrupted {
 		s.stopper.Interrupted(trial.Cell)

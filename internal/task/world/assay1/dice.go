@@ -24,6 +24,7 @@ func newDice(trial *assay.Trial) *dice {
 	}
 	return &dice{
 		trial: trial, mix: mix, spent: make(map[string]int), faulty: make(map[string]bool),
+		Outages: spec.NewOutages(trial),
 	}
 }
 

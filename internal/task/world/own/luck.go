@@ -45,7 +45,7 @@ func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 
 // throws implements [spec.Definition].
 func throws(catalog *assay.Catalog, trial *assay.Trial) func(tool string) assay.ToolFault {
-	spent, outages := make(map[string]int), spec.Outages{}
+	spent, outages := make(map[string]int), spec.NewOutages(trial)
 	return func(name string) assay.ToolFault {
 		tool, _ := catalog.Tool(name)
 		fault := throw(trial, tool, spent[name], &outages).Fault

@@ -81,7 +81,7 @@ func New(
 ) *World {
 	w := &World{
 		ctx: ctx, backend: backend, catalog: catalog, trial: trial, task: task,
-		spent: make(map[string]int), answers: make(map[string]string),
+		spent: make(map[string]int), answers: make(map[string]string), outages: spec.NewOutages(trial),
 	}
 	w.kit, w.broken = toolkit.Of(catalog)
 	return w

@@ -57,12 +57,16 @@ func throttled(wait int) assay.ToolError {
 	return assay.ToolError{Code: Throttled, Description: text}
 }
 
-// Outages are the faults of an attempt's tools that outlast a call. The zero value has none.
+// Outages are the faults of an attempt's tools that outlast a call.
 type Outages struct {
-	calls int
-	down  map[string]bool
-	until map[string]int // the number of calls after which the tool takes calls again
+	spared int // the number of the call, from 1, that meets no fault; 0 if there is none
+	calls  int
+	down   map[string]bool
+	until  map[string]int // the number of calls after which the tool takes calls again
 }
+
+// NewOutages returns the outages at the start of a trial: none.
+func NewOutages(trial *assay.Trial) Outages { return Outages{spared: trial.SparedCall()} }
 
 // A Throw has luck's decisions about a call.
 type Throw struct {
@@ -78,6 +82,8 @@ type Throw struct {
 // is out of order. A throttled tool takes no calls for 1 to 3 calls, by the second spare word.
 func (o *Outages) Meet(tool string, luck Luck, chance float64, mix assay.FaultMix) Throw {
 	switch {
+	case o.calls+1 == o.spared:
+		return Throw{Luck: luck, Chance: 1}
 	case o.down[tool]:
 		return Throw{Luck: luck, Fault: assay.FaultDown}
 	case o.calls < o.until[tool]:

@@ -1,0 +1,97 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// ForkPoints are the calls of an experiment's attempts from which forks can go on.
+type ForkPoints struct {
+	Points []assay.ForkPoint
+	// Models says whose attempts have points.
+	Models map[assay.TrialID]string
+	// Unforkable says of which models the attempts cannot be continued, and why.
+	Unforkable map[string]string
+	// Bare counts the attempts whose calls are unknown, because the store lacks their transcripts or tasks.
+	Bare int
+}
+
+// FindForkPoints finds the calls that met a fault which reached the model, in the attempts whose outcomes
+// count. It calls show with the number of attempts that were read.
+func FindForkPoints(
+	ctx context.Context, s *Selection, e *plan.Experiment, show func(done int),
+) (f *ForkPoints, err error) {
+	f = &ForkPoints{Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
+	points := make(map[assay.TrialID][]assay.ForkPoint) // a later round counts instead of an earlier one
+	libraries := NewLibraries(s.db)
+	defer func() { err = errors.Join(err, libraries.Close()) }()
+	whole := *s // points need the texts
+	whole.veil = nil
+	read := 0
+	for stored, err := range whole.Transcripts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		show(read)
+		read++
+		a := &stored.Attempt
+		if !a.Settles() {
+			continue
+		}
+		delete(points, a.ID)
+		if why := e.Unforkable(a.Model); why != "" {
+			f.Unforkable[a.Model] = why
+			continue
+		}
+		task, judge, err := libraries.Task(ctx, a)
+		if err != nil || stored.Transcript == nil {
+			f.Bare++
+			continue
+		}
+		f.Models[a.ID] = a.Model
+		why := judge.Explain(&a.Trial, task, stored.Transcript)
+		for i, step := range why.Path {
+			if step.Reaction == nil || !step.Reaction.Delivered {
+				continue
+			}
+			points[a.ID] = append(points[a.ID], assay.ForkPoint{
+				Trial: a.ID, Attempt: a.Number, Call: i + 1, Fault: stored.Transcript.Calls[i].Met(),
+				Step: step.Step + 1, Steps: len(why.Plan),
+			})
+		}
+	}
+	for _, of := range points {
+		f.Points = append(f.Points, of...)
+	}
+	// IDs are hashes, so the first points are a sample, and further attempts leave most of it as it is.
+	slices.SortFunc(f.Points, func(a, b assay.ForkPoint) int { return strings.Compare(a.String(), b.String()) })
+	return f, nil
+}
+
+// Forks computes what faults have caused, from the attempts of a stored experiment that has forks.
+func Forks(
+	ctx context.Context, db *store.DB, j *job.Job, request Request, warn func(string),
+) (*report.Forks, error) {
+	s, err := Select(ctx, db, request, warn)
+	if err != nil {
+		return nil, err
+	}
+	return report.AnalyzeForks(request.Experiment, j.Experiment.Forks, j.Planned(), s.all().Attempts(ctx))
+}
+
+// forked returns an error if an experiment has forks, whose rates are those of no experiment.
+func forked(e store.Experiment) error {
+	if of, ok := plan.ForkedFrom(e.Name); ok {
+		return fmt.Errorf("%s has forks of attempts of %s, whose successes are no rate", e.Name, of)
+	}
+	return nil
+}
