@@ -39,6 +39,7 @@ const (
 	HintDelete   Hint = "delete"    // a backup, or delete the attempt
 
 	HintShow     Hint = "show"      // show the trial
+	HintFork     Hint = "fork"      // play forks of the experiment, which is the fact
 	HintAgent    Hint = "agent"     // show what an agent prints, and try it again
 	HintWorkers  Hint = "workers"   // start workers
 	HintServe    Hint = "serve"     // let workers carry out attempts

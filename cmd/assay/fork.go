@@ -16,7 +16,6 @@ import (
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/query"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -149,7 +148,14 @@ func (p *process) fork(ctx context.Context, args []string, f *forkFlags) error {
 	if err := p.runQuietly(ctx, &plan.Experiment{Name: plan.ForksName(e.Name)}, f.run); err != nil {
 		return err
 	}
-	return untilInterrupted(ctx, p, func(ctx context.Context) error { return p.writeForksOf(ctx, e.Name, f) })
+	return untilInterrupted(ctx, p, func(ctx context.Context) (err error) {
+		db, err := p.openToRead(ctx, f.store)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return writeForks(ctx, p, db, e.Name, &f.documentFlags)
+	})
 }
 
 // forkPoints chooses the experiment and the calls that have forks: those that have some already, and those
@@ -291,37 +297,15 @@ func (p *process) saySplit(points []assay.ForkPoint, found *query.ForkPoints, f 
 	return err
 }
 
-// writeForksOf writes what the forks of an experiment show.
-func (p *process) writeForksOf(ctx context.Context, experiment string, f *forkFlags) (err error) {
-	db, err := p.openToRead(ctx, f.store)
+// writeForks writes what the forks of an experiment show.
+func writeForks(ctx context.Context, p *process, db *store.DB, experiment string, f *documentFlags) error {
+	found, err := query.ForksOf(ctx, db, experiment)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	found, err := p.forksOf(ctx, db, experiment)
-	if err != nil {
-		return err
-	}
-	if err := f.write(p, found, func() (*document.Document, error) { return sections.Forks(found), nil }); err != nil {
-		return err
-	}
-	if found.Done < found.Planned {
+	err = f.write(p, found, func() (*document.Document, error) { return sections.Forks(found), nil })
+	if err == nil && found.Done < found.Planned {
 		return &codedError{code: exitIncomplete}
 	}
-	return nil
-}
-
-// forksOf computes what the forks of an experiment show.
-func (p *process) forksOf(ctx context.Context, db *store.DB, experiment string) (found *report.Forks, err error) {
-	e, err := query.FindExperiment(ctx, db, plan.ForksName(experiment))
-	if err != nil {
-		return nil, err
-	}
-	j, err := job.Reopen(ctx, db, e)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-	return query.Forks(ctx, db, j, query.Request{Experiment: e.Name}, warn)
+	return err
 }

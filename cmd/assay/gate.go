@@ -35,6 +35,8 @@ type gateFlags struct {
 	tasks          string
 	atLeast        string
 	always         []string
+	faults         []string
+	atMost         string
 	allow          []string
 	junit          string
 	plan           bool
@@ -57,6 +59,10 @@ same tasks under the same conditions, and whether it meets demands. The verdict 
 your own with at most 50 tasks, or more tasks similar to them. The other answer is shown, too.
 Few tasks rule out no small loss in similar ones: 59 are needed for 5 points, 29 for 10.
 
+--fault KIND --at-most 5pt passes if the fault costs each model at most 5 points where it strikes,
+with 95 % confidence, and fails if it costs more, with 99.5 %. It judges the forks of the
+experiment, which `+"`assay fork`"+` plays, and needs no baseline.
+
 --at-least passes if the candidate's rate is at least that, with 95 % confidence, and fails if
 it is less, with 99.5 %. --always fails if a trial of the task fails. Neither needs a baseline.
 The worst verdict counts.
@@ -78,12 +84,13 @@ no verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
   assay gate my-model@v2 --baseline my-model@v1 --tasks similar
   assay gate nightly --at-least 90% --always refund-lamp --always 'never-*'
+  assay gate nightly --fault after --fault down --at-most 5pt
   assay gate nightly --baseline main.jsonl.zst --junit gate.xml --format md >> summary.md
   assay gate nightly.yaml --revision 4be1a2f --store next.db --baseline main.db
   assay gate nightly --baseline main.db --plan --margin 3pt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.check(p); err != nil {
+			if err := f.check(p, args[0]); err != nil {
 				return err
 			}
 			if isFile(args[0]) && !f.plan {
@@ -106,6 +113,11 @@ no verdict.`,
 	flags.StringArrayVar(&f.always, "always", nil,
 		"a `task` that must succeed in every trial: a name, a pattern, or @FILE with one a line; "+
 			"repeatable")
+	flags.StringSliceVar(&f.faults, "fault", nil,
+		"with --at-most: a `kind` of fault of tools; may be given several times")
+	flags.StringVar(&f.atMost, "at-most", "",
+		"the most `points` of success that the fault may cost where it strikes, as in 5pt; see assay fork")
+	choice(cmd, "fault", faultNames()...)
 	choice(cmd, "tasks", report.Questions...)
 	flags.StringSliceVar(&f.allow, "allow", nil,
 		"what may differ: "+strings.Join(report.Unlikenesses, ", "))
@@ -128,7 +140,7 @@ func isFile(candidate string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(candidate))
 }
 
-func (f *gateFlags) check(p *process) error {
+func (f *gateFlags) check(p *process, candidate string) error {
 	if err := f.documentFlags.check(p); err != nil {
 		return err
 	}
@@ -137,10 +149,15 @@ func (f *gateFlags) check(p *process) error {
 		return usageError("--junit writes a verdict, and --plan has none\nhint: leave one of them out")
 	case f.tasks != "" && !slices.Contains(report.Questions, f.tasks):
 		return usageError("--tasks %q: it is one of %s", f.tasks, strings.Join(report.Questions, ", "))
-	case f.baseline != "" || !f.plan && (f.atLeast != "" || len(f.always) > 0):
-		return checkAllowed(f.allow)
+	case (len(f.faults) > 0) != (f.atMost != ""):
+		return usageError("--fault and --at-most belong together\nhint: --fault after --at-most 5pt")
+	case len(f.faults) > 0 && (f.plan || isFile(candidate)):
+		return usageError("--fault judges forks that were played before\n" +
+			"hint: `assay run FILE`, `assay fork`, and then the gate with the experiment's name")
+	case f.baseline != "" || !f.plan && (f.atLeast != "" || len(f.always) > 0 || len(f.faults) > 0):
+		return errors.Join(checkAllowed(f.allow), checkFaults(f.faults))
 	}
-	hint := "hint: --at-least and --always need none"
+	hint := "hint: --at-least, --always and --fault need none"
 	if f.plan {
 		hint = "hint: --plan plans the comparison with it"
 	}
@@ -151,8 +168,16 @@ func (f *gateFlags) check(p *process) error {
 // terms returns the terms that the flags ask for.
 func (f *gateFlags) terms() (t report.Terms, err error) {
 	t = report.Terms{Tasks: f.tasks, Chosen: f.tasks != "", Look: report.Looks(1)[0]}
-	if t.Margin, err = points(f.margin); err != nil {
+	if t.Margin, err = pointsOf("--margin", f.margin); err != nil {
 		return t, err
+	}
+	for _, kind := range f.faults {
+		t.Faults = append(t.Faults, assay.ToolFault(kind))
+	}
+	if f.atMost != "" {
+		if t.AtMost, err = pointsOf("--at-most", f.atMost); err != nil {
+			return t, err
+		}
 	}
 	if f.atLeast != "" {
 		if t.AtLeast, err = percent(f.atLeast); err != nil {
@@ -209,12 +234,12 @@ func checkAllowed(allow []string) error {
 	return nil
 }
 
-// points parses a margin such as 5pt and returns a share of 1.
-func points(text string) (float64, error) {
+// pointsOf parses the value of a flag such as 5pt and returns a share of 1.
+func pointsOf(flag, text string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "pt")
 	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if !ok || err != nil || !(value > 0 && value < 100) {
-		return 0, usageError("--margin %q: give percentage points between 0 and 100, as in 5pt", text)
+		return 0, usageError("%s %q: give percentage points between 0 and 100, as in 5pt", flag, text)
 	}
 	return value / 100, nil
 }

@@ -48,6 +48,7 @@ var hints = map[assay.Hint]string{
 	assay.HintDelete: "it does not come from that run; go back to a backup, or delete it with " +
 		`"assay store delete%[1]s"`,
 	assay.HintShow:       "`assay show%[1]s` shows them",
+	assay.HintFork:       "`assay fork %[1]s` plays some",
 	assay.HintAgent:      "`assay check` shows what the agent prints; correct it, and `assay run` tries it again",
 	assay.HintWorkers:    "start assay worker as the run says",
 	assay.HintServe:      "`assay run --serve` lets workers carry out its attempts",

@@ -76,6 +76,9 @@ func writeReport(
 		return fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	if j.Experiment.Forks != nil {
+		return writeForks(ctx, p, db, j.Experiment.Forks.Of, &f)
+	}
 	r, err := analyze(ctx, p, db, j, e, f)
 	if err != nil {
 		return err

@@ -165,6 +165,11 @@ func (r GateRequest) Gate(
 	}
 	covered.count(&c.B)
 	r.Terms.Pending = covered.at
+	if len(r.Terms.Faults) > 0 {
+		if r.Terms.Forks, err = ForksOf(ctx, db, name); err != nil {
+			return nil, err
+		}
+	}
 	if baseline != nil {
 		baseline.countKnown(&c.A)
 	}

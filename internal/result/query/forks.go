@@ -77,21 +77,29 @@ func FindForkPoints(
 	return f, nil
 }
 
-// Forks computes what faults have caused, from the attempts of a stored experiment that has forks.
-func Forks(
-	ctx context.Context, db *store.DB, j *job.Job, request Request, warn func(string),
-) (*report.Forks, error) {
-	s, err := Select(ctx, db, request, warn)
+// ForksOf computes what faults have caused in a stored experiment, from its forks. It returns
+// [report.ErrNoForks].
+func ForksOf(ctx context.Context, db *store.DB, experiment string) (found *report.Forks, err error) {
+	all, err := db.Experiments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return report.AnalyzeForks(request.Experiment, j.Experiment.Forks, j.Planned(), s.all().Attempts(ctx))
-}
-
-// forked returns an error if an experiment has forks, whose rates are those of no experiment.
-func forked(e store.Experiment) error {
-	if of, ok := plan.ForkedFrom(e.Name); ok {
-		return fmt.Errorf("%s has forks of attempts of %s, whose successes are no rate", e.Name, of)
+	at := slices.IndexFunc(all, func(e store.Experiment) bool { return e.Name == plan.ForksName(experiment) })
+	if at < 0 {
+		err := fmt.Errorf("%w: %s has no forks", report.ErrNoForks, experiment)
+		return nil, assay.WithHint(err, assay.HintFork, experiment)
 	}
-	return nil
+	j, err := job.Reopen(ctx, db, all[at])
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if j.Experiment.Forks == nil {
+		return nil, fmt.Errorf("%w: %s is an experiment of its own", report.ErrNoForks, all[at].Name)
+	}
+	s, err := Select(ctx, db, Request{Experiment: all[at].Name}, func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	return report.AnalyzeForks(all[at].Name, j.Experiment.Forks, j.Planned(), s.all().Attempts(ctx))
 }

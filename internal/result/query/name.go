@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -100,7 +101,7 @@ type Planner func(context.Context, *store.DB, store.Experiment) iter.Seq2[assay.
 //
 // Superseded outcomes are on the side, whatever its name, because the first outcome of a trial counts.
 func sideOf(
-	ctx context.Context, db *store.DB, name string, where export.Where, plan Planner,
+	ctx context.Context, db *store.DB, name string, where export.Where, planner Planner,
 ) (*side, error) {
 	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
@@ -111,23 +112,29 @@ func sideOf(
 		return nil, err
 	}
 	tries := store.Filter{All: true}
-	of := func(*assay.Trial) bool { return true }
+	var of func(*assay.Trial) bool
 	switch kind {
 	case "run":
 		tries.Run = assay.RunID(name)
 		return triedSide(db.Attempts(ctx, tries), where), nil
 	case "model":
 		tries.Model = name
-		of = func(t *assay.Trial) bool { return t.Model == name }
+		of = func(t *assay.Trial) bool { return t.Model == name && t.Of == "" }
 	case "variant":
-		of = func(t *assay.Trial) bool { return t.Variant == name }
+		of = func(t *assay.Trial) bool { return t.Variant == name && t.Of == "" }
 	case "experiment":
+		if of, forks := plan.ForkedFrom(name); forks {
+			return nil, fmt.Errorf("%s has forks of attempts of %s, whose successes are no rate of anything\n"+
+				"hint: `assay report %s` shows them, and `assay gate %s --fault KIND --at-most 5pt` judges them",
+				name, of, name, of)
+		}
+		of = func(*assay.Trial) bool { return true }
 		i := slices.IndexFunc(experiments, func(e store.Experiment) bool { return e.Name == name })
 		experiments = experiments[i : i+1]
 	}
 	s := &side{where: where, trials: func(yield func(assay.Trial, error) bool) {
 		for _, e := range experiments {
-			for t, err := range plan(ctx, db, e) {
+			for t, err := range planner(ctx, db, e) {
 				if (err != nil || of(&t)) && !yield(t, err) {
 					return
 				}

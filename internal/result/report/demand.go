@@ -22,9 +22,70 @@ type Demands struct {
 	Always []string
 	// Pending counts the trials that have no outcome yet, of each task.
 	Pending map[assay.TaskID]int
+	// Faults are the kinds of faults of tools that may cost a model at most AtMost, a share of 1, of its
+	// rate of full success where they strike, according to Forks.
+	Faults []assay.ToolFault
+	AtMost float64
+	Forks  *Forks
 }
 
-func (d Demands) none() bool { return d.AtLeast == 0 && len(d.Always) == 0 }
+func (d Demands) none() bool { return d.AtLeast == 0 && len(d.Always) == 0 && len(d.Faults) == 0 }
+
+// A FaultDemand is a demand that a kind of fault costs a model little.
+type FaultDemand struct {
+	Verdict Verdict         `json:"verdict"`
+	Fault   assay.ToolFault `json:"fault"`
+	Model   string          `json:"model"`
+	Most    float64         `json:"most"`
+	// Lost is the rate of the forks that were spared the fault less that of those that met it, of Calls
+	// calls of so many tasks.
+	Lost  float64 `json:"lost"`
+	Calls int     `json:"calls"`
+	Tasks int     `json:"tasks"`
+	stat.LossBounds
+	// Pending counts the forks without an outcome, if they are too many for a verdict.
+	Pending int `json:"pending,omitempty"`
+	// CannotLose is true if the forks that were spared succeed less often than the demand allows to lose.
+	CannotLose bool `json:"cannot_lose,omitempty"`
+}
+
+// ErrNoForks means that no forks show what a kind of fault costs.
+var ErrNoForks = errors.New("no forks show what the fault costs")
+
+// caused judges what faults cost: a demand passes if the upper bound is at most that, and fails if the
+// lower bound is above it.
+func (d Demands) caused() (all []FaultDemand, err error) {
+	for _, fault := range d.Faults {
+		found := false
+		for i := range d.Forks.Effects {
+			e := &d.Forks.Effects[i]
+			if e.Fault != fault {
+				continue
+			}
+			found = true
+			f := FaultDemand{
+				Verdict: Inconclusive, Fault: fault, Model: e.Model, Most: d.AtMost, Lost: e.RateA - e.RateB,
+				Calls: e.Tasks, Tasks: e.Clusters, LossBounds: stat.LossBoundsOf(e.data, true),
+				CannotLose: e.RateA < d.AtMost,
+			}
+			if pending := d.Forks.Planned - d.Forks.Done; float64(pending) > MaxPending*float64(d.Forks.Planned) {
+				f.Pending = pending
+			}
+			switch {
+			case f.Pending > 0 || f.CannotLose:
+			case f.Upper <= f.Most:
+				f.Verdict = Pass
+			case f.Lower > f.Most:
+				f.Verdict = Fail
+			}
+			all = append(all, f)
+		}
+		if !found {
+			return nil, fmt.Errorf("%w: %s met no fault of the kind %s", ErrNoForks, d.Forks.Of, fault)
+		}
+	}
+	return all, nil
+}
 
 // A RateDemand is a demand for a rate of full success.
 type RateDemand struct {

@@ -123,7 +123,9 @@ func AnalyzeForks(
 	for _, g := range slices.SortedFunc(maps.Keys(groups), forkGroup.compare) {
 		e := ForkEffect{
 			Fault: g.fault, Class: g.fault.Rule().Class(), Place: g.place, Lost: stat.Lost(groups[g], true),
-			Paired: Paired{Model: g.model, A: "spared", B: "fault", Comparison: stat.Compare(groups[g], true)},
+			Paired: Paired{
+				Model: g.model, A: "spared", B: "fault", Comparison: stat.Compare(groups[g], true), data: groups[g],
+			},
 		}
 		if g.place == "" {
 			out.Effects = append(out.Effects, e)

@@ -93,12 +93,13 @@ type Gate struct {
 	Tasks  string `json:"tasks"`
 	Chosen bool   `json:"tasks_chosen"`
 	// These and Similar are nil without a baseline, as is Comparison.
-	These     *Answer      `json:"these,omitempty"`
-	Similar   *Answer      `json:"similar,omitempty"`
-	Look      Look         `json:"look"`
-	AtLeast   *RateDemand  `json:"at_least,omitempty"`
-	Always    []TaskDemand `json:"always,omitempty"`
-	Candidate Side         `json:"candidate"`
+	These     *Answer       `json:"these,omitempty"`
+	Similar   *Answer       `json:"similar,omitempty"`
+	Look      Look          `json:"look"`
+	AtLeast   *RateDemand   `json:"at_least,omitempty"`
+	Always    []TaskDemand  `json:"always,omitempty"`
+	Faults    []FaultDemand `json:"faults,omitempty"`
+	Candidate Side          `json:"candidate"`
 	// Power predicts the verdict on more data like these; see [Gate.AddPower].
 	Power *stat.GatePower `json:"power,omitempty"`
 	// Changed lists the tasks with other rates than before, the largest loss first.
@@ -215,12 +216,20 @@ func (g *Gate) judge(t Terms, candidate []settled) (err error) {
 	if g.Always, err = t.tasks(candidate); err != nil && last {
 		return err // an early look may not have every task
 	}
+	if last {
+		if g.Faults, err = t.caused(); err != nil {
+			return err
+		}
+	}
 	verdicts := []Verdict{Pass}
 	if a := g.Answer(); a != nil {
 		verdicts = append(verdicts, a.Verdict)
 	}
 	if g.AtLeast != nil {
 		verdicts = append(verdicts, g.AtLeast.Verdict)
+	}
+	for _, d := range g.Faults {
+		verdicts = append(verdicts, d.Verdict)
 	}
 	switch {
 	case g.Reason != "":

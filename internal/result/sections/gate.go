@@ -70,6 +70,12 @@ func (g gateView) parts() (all []verdictPart) {
 			"Always", fmt.Sprintf("%s always succeeds", t.Task), t.Verdict, g.alwaysText(t),
 		})
 	}
+	for _, d := range g.Faults {
+		all = append(all, verdictPart{
+			"Fault", fmt.Sprintf("%s costs %s at most %s points", d.Fault, d.Model, marginText(d.Most)),
+			d.Verdict, faultText(d),
+		})
+	}
 	if g.Reason != "" {
 		for i := range all {
 			if all[i].Verdict != report.Fail || all[i].label != "Always" {
@@ -249,6 +255,24 @@ func (g gateView) rateText(r *report.RateDemand) string {
 			assay.Counted(twoDigits(r.Needed), "trial"))
 	}
 	return text
+}
+
+func faultText(d report.FaultDemand) string {
+	text := fmt.Sprintf("The fault %s costs %s %.1f points where it strikes (%s of %s)", d.Fault, d.Model, 100*d.Lost,
+		assay.Counted(d.Calls, "call"), assay.Counted(d.Tasks, "task"))
+	most := fmt.Sprintf("at most %s were demanded", marginText(d.Most))
+	switch {
+	case d.Verdict == report.Pass:
+		return fmt.Sprintf("%s: at most %.1f, with 95 %% confidence; %s.", text, 100*d.Upper, most)
+	case d.Verdict == report.Fail:
+		return fmt.Sprintf("%s: at least %.1f, with 99.5 %% confidence; %s.", text, 100*d.Lower, most)
+	case d.Pending > 0:
+		return fmt.Sprintf("%s, and %d forks are still to play; %s.", text, d.Pending, most)
+	case d.CannotLose:
+		return fmt.Sprintf("%s, and it succeeds too rarely without the fault to lose %s.", text, marginText(d.Most))
+	}
+	return fmt.Sprintf("%s: between %.1f and %.1f. Neither is it shown that it costs at most %s, nor that it costs more.",
+		text, 100*d.Lower, 100*d.Upper, marginText(d.Most))
 }
 
 func (g gateView) alwaysText(t report.TaskDemand) string {

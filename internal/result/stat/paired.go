@@ -194,6 +194,26 @@ func Compare(tasks []Matched, bySequence bool) Comparison {
 	return c
 }
 
+// LossBounds bound the rate of side A less that of side B, each one-sided: it is above Upper in at most 5 %
+// of such data, and below Lower in at most 0.5 %.
+type LossBounds struct {
+	Lower float64 `json:"lower_99_5"`
+	Upper float64 `json:"upper_95"`
+}
+
+// LossBoundsOf returns bounds by the t of [Compare].
+func LossBoundsOf(tasks []Matched, bySequence bool) LossBounds {
+	x := contrastOf(tasks, bySequence)
+	if x.counts.Clusters < 2 {
+		return LossBounds{-1, 1}
+	}
+	e := x.estimate(x.typical())
+	return LossBounds{
+		Lower: max(-1, -e.mean-e.se*studentQuantile(.995, e.df)),
+		Upper: min(1, -e.mean+e.se*studentQuantile(.95, e.df)),
+	}
+}
+
 // A contrast holds the differences of tasks by cluster.
 type contrast struct {
 	counts   Comparison // the counts and rates
