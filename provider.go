@@ -115,6 +115,9 @@ type Response struct {
 	// Lane names the lane that served the turn: provider/key/deployment.
 	Lane  string
 	Usage Usage
+	// Earlier is what the reply used in another attempt, if it is given again at no cost. It counts
+	// towards the limit of tokens.
+	Earlier Usage
 	// Finish is the endpoint's own word for the reason why the reply ended, such as "stop".
 	Finish string
 	// Deviations name the ways in which the request differed from the experiment's settings,
@@ -141,8 +144,11 @@ func (r *Response) Billed() Spend { return NewSpend(r.Usage, r.Cost) }
 // Spent returns the usage of a reply to req. If the endpoint does not report it, Spent estimates a
 // token for every four bytes, so that limits on tokens and dollars hold all the same.
 func (r *Response) Spent(req *Request) (u Usage, estimated bool) {
-	if r.Usage.Total() > 0 || r.Message.Role == "" {
+	switch {
+	case r.Usage.Total() > 0 || r.Message.Role == "":
 		return r.Usage, false
+	case r.Earlier.Total() > 0:
+		return r.Earlier, false
 	}
 	const bytesPerToken = 4
 	for i := range req.Messages {

@@ -165,7 +165,7 @@ func (s *Session) attempt(
 	defer s.flights.does(trial.ID, Saving)
 	began := time.Now()
 	g := newGate(ctx, s, trial)
-	provider, err := s.beginning(ctx, g)
+	provider, err := s.provider(ctx, g)
 	if err != nil {
 		a := noTask(ctx, trial, err)
 		a.Parked = a.FaultKind == assay.Harness
