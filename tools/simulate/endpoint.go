@@ -334,13 +334,13 @@ func (q *request) answer() (*http.Response, error) {
 	case <-q.sleep(): // the reply waits, or has found nobody
 		if q.draws.IntN(2) == 0 {
 			if billed {
-				q.charge()
+				q.charge(true)
 			}
 			return nil, reset()
 		}
 	case <-q.ctx.Done():
 		if billed {
-			q.charge()
+			q.charge(true)
 		}
 		return nil, context.Cause(q.ctx)
 	}
@@ -350,11 +350,11 @@ func (q *request) answer() (*http.Response, error) {
 // reset is the error of a connection that the other side has dropped.
 func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
 
-// charge bills the reply.
-func (q *request) charge() {
+// charge bills the reply. It is lost if nobody can read it.
+func (q *request) charge(lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.life.billed(q.bill.charge(q.reply.Usage))
+	q.life.billed(q.bill.charge(q.reply.Usage), lost)
 	if q.life.isSick() {
 		q.bill.Excused += q.reply.Usage.InputTokens + q.reply.Usage.OutputTokens
 	}
@@ -369,7 +369,7 @@ func (q *request) send(fault string) (*http.Response, error) {
 	body := gateway.Encode(q.dialect.Encode(gateway.Reply{
 		ID: q.hash, Created: time.Now().Unix(), Model: name, Nothing: fault == "empty", Response: q.reply,
 	}))
-	q.charge()
+	q.charge(fault != "")
 	if fault == "" {
 		q.mu.Lock()
 		q.bill.read(fresh{

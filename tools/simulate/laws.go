@@ -231,7 +231,7 @@ func (l *life) checkBudget(sum *session.Summary) {
 	}
 	// What lost replies may have cost counts against a budget, too.
 	ended := sum.Settled + sum.Faulted + sum.Parked
-	if l.usd >= l.budget && float64(ended)*alone.dearest < l.usd/2 && !sum.Stopped && !l.cancels() &&
+	if l.usd >= l.budget && float64(ended)*alone.dearest+l.lostUSD < l.usd/2 && !sum.Stopped && !l.cancels() &&
 		l.workers == 0 && l.budget > enough*alone.dearest {
 		l.violated("law 1: a run has spent $%.3f of $%.3f, but only %d of its trials ended by themselves, which cost at most $%.3f",
 			l.usd, l.budget, ended, float64(ended)*alone.dearest)

@@ -39,7 +39,7 @@ type life struct {
 	frozen bool
 	sick   bool   // its disk has failed
 	next   string // the directory of the next life, after a kill
-	usd    float64
+	usd, lostUSD float64 // billed, and the part of it whose replies nobody could read
 	// dearest is the most that a request was billed, asking how many are in flight, and crowd how many of
 	// them, or of trials, were in flight together.
 	dearest float64
@@ -151,10 +151,13 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (l *life) billed(usd float64) {
+func (l *life) billed(usd float64, lost bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.usd += usd
+	if lost {
+		l.lostUSD += usd
+	}
 	l.dearest = max(l.dearest, usd)
 }
 
