@@ -35,10 +35,10 @@ type life struct {
 	over   chan struct{} // closed when the process has ended by itself
 	thawed chan struct{} // closed when a dead process may see that
 
-	mu     sync.Mutex // guards the fields below
-	frozen bool
-	sick   bool   // its disk has failed
-	next   string // the directory of the next life, after a kill
+	mu           sync.Mutex // guards the fields below
+	frozen       bool
+	sick         bool    // its disk has failed
+	next         string  // the directory of the next life, after a kill
 	usd, lostUSD float64 // billed, and the part of it whose replies nobody could read
 	// dearest is the most that a request was billed, asking how many are in flight, and crowd how many of
 	// them, or of trials, were in flight together.
