@@ -1,10 +1,12 @@
 // Levels simulates experiments whose truth is known, and counts how often the figures of a report,
 // a comparison, a gate and a certificate of hosts are wrong about it: how often equal sides are
 // called different, and how often an interval lacks the truth. With -decisions, it simulates the rules
-// of a gate, of the largest loss and of a ranking. It prints a table in Markdown.
+// of a gate, of the largest loss and of a ranking. With -forks, it plays forks of a model whose truth
+// is known. It prints a table in Markdown.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -27,8 +29,15 @@ func main() {
 	draws := flag.Int("draws", 250, "the `number` of simulated experiments for a population and "+
 		"number of repeats, once without any effect and once with effects")
 	decisions := flag.Bool("decisions", false, "instead, the rules of gate, largest loss and ranking")
+	forks := flag.Bool("forks", false, "instead, forks of calls that met a fault, of a model whose truth is known")
 	only := flag.String("only", "", "with -decisions, only the rows whose name has this `text`")
 	flag.Parse()
+	if *forks {
+		if err := studyForks(context.Background(), os.Stdout, *draws); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if *decisions {
 		if err := decide(os.Stdout, *draws, *only); err != nil {
 			log.Fatal(err)
