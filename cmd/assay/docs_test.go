@@ -492,3 +492,25 @@ func TestOwnToolsPage(t *testing.T) {
 		}
 	}
 }
+
+// TestForksPage runs the commands of docs/forks.md, and finds the lines that it shows.
+func TestForksPage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/forks.md")
+	r := reader{dir: t.TempDir()}
+	file(t, r.dir, "nightly.yaml", blocks(page, "yaml")[0])
+	for i, line := range commands(page) {
+		if i < 3 && i != 1 {
+			line += " --sim-latency 0s"
+		}
+		out := r.run(t, line)
+		if i != 2 {
+			continue
+		}
+		for shown := range strings.Lines(blocks(page, "text")[0]) {
+			if !strings.Contains(out, strings.TrimSuffix(shown, "\n")) {
+				t.Errorf("%s does not print %s:\n%s", line, shown, out)
+			}
+		}
+	}
+}

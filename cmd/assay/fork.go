@@ -292,7 +292,7 @@ func (p *process) saySplit(points []assay.ForkPoint, found *query.ForkPoints, f 
 	if f.dryRun {
 		out = p.out
 	}
-	_, err := fmt.Fprintf(out, "%s met a fault (%s): %d forks, of which the same command plays those that are pending\n",
+	_, err := fmt.Fprintf(out, "%s met a fault (%s): %d forks; those that have an outcome are not played again\n",
 		assay.Counted(len(points), "call"), strings.Join(words, ", "), 2*f.each*len(points))
 	return err
 }
