@@ -54,6 +54,7 @@ const (
 	ByFramework    Cause = "changed_by_the_framework" // of a foreign agent
 	BadLuck        Cause = "bad_luck"                 // with this luck, nobody could have succeeded
 	AgentFailed    Cause = "the_agent_failed"         // it crashed, hung or left before the end
+	ModelFailed    Cause = "a_fault_of_its_model"     // planted; the agent did not ask again
 	Unclear        Cause = "unclear"                  // the judge is not content, and nothing says why
 )
 
@@ -61,7 +62,7 @@ const (
 var Causes = []Cause{
 	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
 	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
-	NoEnd, HitLimit, FollowedFlaw, ByFramework, AgentFailed, BadLuck, Unclear,
+	NoEnd, HitLimit, FollowedFlaw, ByFramework, AgentFailed, ModelFailed, BadLuck, Unclear,
 }
 
 // Text returns the cause as readers see it.

@@ -90,6 +90,10 @@ type Outcome struct {
 	// known in assay-1.
 	FaultsScheduled int `json:"faults_scheduled"`
 	FaultsMet       int `json:"faults_met"`
+	// ModelFaultsMet counts the planted faults of the model behind a foreign agent that were delivered,
+	// and ModelFaultsRecovered those after which the agent asked again and got a reply.
+	ModelFaultsMet       int `json:"model_faults_met"`
+	ModelFaultsRecovered int `json:"model_faults_recovered"`
 	// Wasted counts the calls that the best policy would not have made with the same luck.
 	// Efficiency is the share of the other calls, in [0,1]. It is 0 without any call.
 	Wasted     int     `json:"wasted_calls"`
@@ -371,7 +375,7 @@ func (o *Outcome) Callless() bool {
 	case Finished, AgentError, AgentTimeout:
 		return false
 	}
-	if o.Cause == ByFramework || o.Cause == AgentFailed {
+	if o.Cause == ByFramework || o.Cause == AgentFailed || o.Cause == ModelFailed {
 		return false
 	}
 	return o.ToolCalls == 0 && 2*o.Assisted >= o.Turns && o.Level != "" && o.Level != FullSuccess

@@ -44,6 +44,8 @@ type AgentRecord struct {
 	Refused []RefusedCall `json:"refused,omitempty"`
 	// Lost are the calls that the model asked for and the agent did not carry out, or too late.
 	Lost []LostCall `json:"lost,omitempty"`
+	// ModelFaults are the planted faults of its model, in order.
+	ModelFaults []ModelFaultRecord `json:"model_faults,omitempty"`
 }
 
 // A LostCall is a call that a reply asked for and that never reached the tools. If Late is true, it

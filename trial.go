@@ -62,6 +62,9 @@ type Setting struct {
 	// AsksConfidence means that the model is asked, after the end of the episode, how likely it has
 	// succeeded.
 	AsksConfidence bool `json:"asks_confidence"`
+	// ModelFaults are the rates of the planted faults of a foreign agent's model, as spelled by
+	// [ModelFaultRates.String].
+	ModelFaults string `json:"model_faults"`
 }
 
 // RefuseSeveral is a value of [Setting.SeveralCalls]: all calls but the first are refused.
@@ -257,6 +260,7 @@ func (t Trial) identity() TrialID {
 		{"served by", t.AgentModel},
 		{"agent timeout", t.AgentTimeout},
 		{"user", t.UserModel},
+		{"model faults", t.ModelFaults},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

@@ -154,9 +154,12 @@ func (b *Bridge) open(a *attempt) {
 	b.attempts[a.id] = a
 }
 
-// contain ends the attempt if a request of its agent panics. It is to be deferred.
+// contain ends the attempt if a request of its agent panics, unless that breaks off a connection on
+// purpose. It is to be deferred.
 func (a *attempt) contain() {
-	if v := recover(); v != nil {
+	if v := recover(); v == http.ErrAbortHandler {
+		panic(v)
+	} else if v != nil {
 		a.bug.Store(new(fmt.Sprintf("%v\n%s", v, debug.Stack())))
 		a.end(errOver)
 	}

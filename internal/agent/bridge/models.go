@@ -134,6 +134,12 @@ func (a *attempt) answer(
 	defer a.clock.pause()()
 	defer count(&a.asking)()
 	a.asked.Add(1)
+	asking := a.stage.Asks()
+	provider := &spoiler{Provider: a.provider, spoils: asking.Fault.Rule().Spoils}
+	if asking.Fault != "" && !provider.spoils {
+		a.fail(w, r, d, p, asking)
+		return
+	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), func() {
@@ -143,15 +149,23 @@ func (a *attempt) answer(
 	})()
 
 	relay(w, d, p, func() (gateway.Reply, *gateway.Refusal) {
-		resp, err := a.stage.Chat(ctx, a.provider, p.Request)
+		resp, err := a.stage.Chat(ctx, provider, p.Request)
 		if err != nil {
 			return gateway.Reply{}, refusalOf(err)
 		}
-		reply := replyOf(resp, cmp.Or(p.Deployment, a.model))
+		if provider.spoiled {
+			asking.Met(r.Context().Err() == nil)
+		} else {
+			asking.Answered()
+		}
+		reply := replyOf(resp, a.nameIn(p))
 		a.items.Keep(d, reply)
 		return reply, nil
 	})
 }
+
+// nameIn returns the model's name in the reply to a request.
+func (a *attempt) nameIn(p *gateway.Prompt) string { return cmp.Or(p.Deployment, a.model) }
 
 func replyOf(resp *assay.Response, model string) gateway.Reply {
 	reply := gateway.Reply{
@@ -177,13 +191,17 @@ func relay(
 		}
 		return
 	}
+	_, _ = w.Write(encode(w, d, p, reply)) // a failed write means that the agent has left
+}
+
+// encode returns the body of a reply, and sets its type.
+func encode(w http.ResponseWriter, d gateway.Dialect, p *gateway.Prompt, reply gateway.Reply) []byte {
 	if p.Stream {
 		w.Header().Set("Content-Type", eventStream)
-		_, _ = w.Write(gateway.AppendEvents(nil, d.Events(p, reply)))
-		return
+		return gateway.AppendEvents(nil, d.Events(p, reply))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(d.Encode(reply)) // a failed write means that the agent has left
+	return gateway.Encode(d.Encode(reply))
 }
 
 // refusalOf returns the refusal that an agent gets for a request without a reply. If the

@@ -69,11 +69,15 @@ func (r *Runner) post(ctx context.Context, a *attempt, url, message string) end 
 // keyOf returns the key in an environment variable.
 func keyOf(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 
+// tried reports whether the agent has tried the task, so that its end is its own: it has called a tool,
+// or its model has failed as the trial has planned it.
+func (a *attempt) tried() bool { return a.called.Load() > 0 || a.stage.Met() > 0 }
+
 // unreached is the end of an agent whose service sent no reply, or a part of it. It is the agent's
 // doing after its first call of a tool, and if ctx has ended, Assay's.
 func (a *attempt) unreached(ctx context.Context, what string, err error) end {
 	what += a.secrets.Text(err.Error())
-	if ctx.Err() != nil || a.called.Load() > 0 {
+	if ctx.Err() != nil || a.tried() {
 		return end{
 			ended: assay.AgentError, stopped: ctx.Err() != nil,
 			record: assay.AgentRecord{Exit: what},
@@ -89,7 +93,7 @@ func (a *attempt) unavailable(resp *http.Response, output string) error {
 		http.StatusTooManyRequests: assay.RateLimited, http.StatusBadGateway: assay.Server,
 		http.StatusServiceUnavailable: assay.Overloaded, http.StatusGatewayTimeout: assay.Server,
 	}[resp.StatusCode]
-	if !ok || a.called.Load() > 0 {
+	if !ok || a.tried() {
 		return nil
 	}
 	detail := "the agent's service replied " + a.secrets.Text(resp.Status)

@@ -51,6 +51,11 @@ type Stage struct {
 	// made of it, and refused has the calls that were not carried out.
 	changed map[int]string
 	refused []assay.RefusedCall
+	// rates are those of the planted faults of the model, requests counts the requests that could meet
+	// one, and planted are the faults that were met.
+	rates    assay.ModelFaultRates
+	requests int
+	planted  []assay.ModelFaultRecord
 }
 
 // ErrOver answers requests after the end of an attempt.
@@ -69,6 +74,10 @@ func (r *Runner) Stage(
 		changed: make(map[int]string),
 	}
 	if err := e.begin(ctx); err != nil {
+		return s, err
+	}
+	var err error
+	if s.rates, err = assay.ParseModelFaults(trial.ModelFaults); err != nil {
 		return s, err
 	}
 	if d, ok := e.world.(spec.Dialogue); ok && d.Begun() != nil {
@@ -242,7 +251,7 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 	case s.isOver():
 	case spent != "":
 		s.end(spent)
-	case s.turn()+s.asking+s.tooLong >= e.trial.Setting.Turns:
+	case s.usedUp():
 		s.end(assay.TurnLimit)
 	case e.budget > 0 && left <= 0:
 		s.fail(e.outOfTime())
@@ -255,6 +264,9 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 	}
 	return 0, ErrOver
 }
+
+// usedUp reports whether no reply is left for a further request.
+func (s *Stage) usedUp() bool { return s.turn()+s.asking+s.tooLong >= s.e.trial.Setting.Turns }
 
 // TooLong reports whether a request was longer than its model's context.
 func TooLong(err error) bool {
@@ -396,7 +408,7 @@ func (s *Stage) Conclude(
 // noteCalls records what became of the calls of an attempt that ended like this.
 func (s *Stage) noteCalls(record *assay.AgentRecord, ended assay.Ended) {
 	a := &s.e.attempt
-	if a.Unmetered = s.turn() == 0 && s.fault == nil; !a.Unmetered {
+	if a.Unmetered = s.turn() == 0 && s.fault == nil && len(s.planted) == 0; !a.Unmetered {
 		a.NoteCalls(assay.CallsUnasked, s.asked.unasked)
 	}
 	a.NoteCalls(assay.CallsChanged, s.asked.changed)
@@ -416,5 +428,6 @@ func (s *Stage) noteCalls(record *assay.AgentRecord, ended assay.Ended) {
 	a.NoteCalls(assay.CallsLate, late)
 	if record != nil {
 		record.Refused, record.Lost = s.refused, lost
+		record.ModelFaults = slices.Clone(s.planted)
 	}
 }

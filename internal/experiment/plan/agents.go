@@ -243,5 +243,15 @@ func (e *Experiment) CheckAgents() error {
 			"agents call tools over MCP, and not with tags in their texts",
 			"write protocol: native")
 	}
+	if len(e.ModelFaults) == 0 {
+		return nil
+	}
+	for _, m := range e.Models {
+		if _, agent := e.Agents[e.Base(m)]; !agent {
+			return e.ModelError(m, "model_faults are for foreign agents, whose own client meets them, and "+m+
+				" is none: Assay asks it, and asks again after every failure",
+				"name an agent of the providers file, or remove model_faults")
+		}
+	}
 	return nil
 }

@@ -59,6 +59,8 @@ type Experiment struct {
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 	// Confidence is AskConfidence if models are asked, after the end, how likely they have succeeded.
 	Confidence string `yaml:"confidence" json:"confidence,omitempty"`
+	// ModelFaults are the rates of the planted faults of the models behind foreign agents.
+	ModelFaults assay.ModelFaultRates `yaml:"model_faults" json:"model_faults,omitempty"`
 	// User is the model that speaks as the user of an environment. Its adapter writes the prompts.
 	User string `yaml:"user" json:"user,omitempty"`
 	// These fields define how `assay run` proceeds. The store does not keep them.
@@ -322,7 +324,7 @@ func (e *Experiment) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		e.checkReplays, e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
+		e.checkReplays, e.checkParts, e.checkSeverities, e.checkFailures, e.checkModelFaults, e.checkLoops,
 		e.checkSpending, e.checkStop, e.checkWorkers, e.checkUser, e.setSpecs,
 	} {
 		if err := check(); err != nil {

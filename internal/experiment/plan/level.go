@@ -75,6 +75,7 @@ func (e *Experiment) Setting(model string) assay.Setting {
 	}
 	if a, ok := e.Agents[e.Base(model)]; ok {
 		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()
+		set.ModelFaults = e.ModelFaults.String()
 	} else {
 		set.AsksConfidence = e.Confidence == AskConfidence
 	}

@@ -21,7 +21,7 @@ var providersSchema string
 // how parts relate to each other and to the rest. Load also accepts a little
 // more, such as quoted numbers.
 func ExperimentSchema() []byte {
-	return []byte(assay.FillToolFaults(experimentSchema, assay.ToolFaults))
+	return []byte(assay.FillModelFaults(assay.FillToolFaults(experimentSchema, assay.ToolFaults)))
 }
 
 // ProvidersSchema returns the JSON schema (draft 2020-12) of providers files,

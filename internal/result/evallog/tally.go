@@ -151,9 +151,10 @@ func itemID(a *assay.Attempt) (string, error) {
 		Task   assay.TaskID
 		Digest string
 		assay.Setting
-		// A field that is newer than the names of items leaves them as they are.
-		AsksConfidence bool `json:"asks_confidence,omitempty"`
-	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence})
+		// Fields that are newer than the names of items leave them as they are.
+		AsksConfidence bool   `json:"asks_confidence,omitempty"`
+		ModelFaults    string `json:"model_faults,omitempty"`
+	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence, a.ModelFaults})
 	if err != nil {
 		return "", err
 	}

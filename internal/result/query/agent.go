@@ -61,6 +61,16 @@ func writeLost(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
 	}
 }
 
+// writeModelFaults prints the planted faults that the agent's model had after a turn.
+func writeModelFaults(w *bytes.Buffer, a *assay.AgentRecord, turn int) {
+	for _, f := range a.ModelFaults {
+		if f.Turn == turn {
+			fmt.Fprintf(w, "    (planted fault of the model in request %d: %s: %s; %s)\n",
+				f.Request, f.Kind, f.Kind.Rule().Says, f.Text())
+		}
+	}
+}
+
 // visible replaces characters that a terminal would obey, but for line ends and tabs: control
 // characters and changes of the direction of writing. The output of models and agents is untrusted.
 func visible(text string) string {

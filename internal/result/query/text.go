@@ -185,6 +185,7 @@ func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 		if tr.Agent != nil {
 			writeRefused(w, tr.Agent, turn.Number)
 			writeLost(w, tr.Agent, turn.Number)
+			writeModelFaults(w, tr.Agent, turn.Number)
 		}
 	}
 	if tr.Agent != nil {
@@ -254,6 +255,10 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 			fmt.Fprintf(w, "; %d of %d scheduled faults met", a.FaultsMet, a.FaultsScheduled)
 		}
 		fmt.Fprintln(w)
+	}
+	if a.ModelFaults != "" {
+		fmt.Fprintf(w, "  planted faults of the agent's model (%s): %d met, %d recovered\n", a.ModelFaults,
+			a.ModelFaultsMet, a.ModelFaultsRecovered)
 	}
 	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)
 	if a.GivenAdherence != nil {

@@ -138,7 +138,7 @@ func (v *veil) transcript(run assay.RunID, t *assay.Transcript) *assay.Transcrip
 	}
 	out.Plan, out.State = tools(key, t.Plan), nil
 	if t.Agent != nil {
-		out.Agent = &assay.AgentRecord{Exit: t.Agent.Exit}
+		out.Agent = &assay.AgentRecord{Exit: t.Agent.Exit, ModelFaults: t.Agent.ModelFaults}
 	}
 	return &out
 }

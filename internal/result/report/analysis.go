@@ -260,8 +260,9 @@ func exposures(cells []*cell) *Grid {
 			g.Faults = MixName(g.Faults)
 		}
 	}
-	g := grid(groups, by, Tables["exposure"]...)
-	if !g.Has(Scheduled, func(v Value) bool { return v.Number > 0 }) {
+	g := grid(groups, by, union(Tables["exposure"], Tables["model-faults"])...)
+	some := func(v Value) bool { return v.Number > 0 }
+	if !g.Has(Scheduled, some) && !g.Has(ModelMet, some) {
 		g.Rows = []GridRow{}
 	}
 	return g

@@ -102,6 +102,8 @@ var (
 	mistakes   = amount(func(o *outcome) float64 { return float64(o.Mistakes) })
 	scheduled  = amount(func(o *outcome) float64 { return float64(o.FaultsScheduled) })
 	met        = amount(func(o *outcome) float64 { return float64(o.FaultsMet) })
+	modelMet   = amount(func(o *outcome) float64 { return float64(o.ModelFaultsMet) })
+	modelOver  = amount(func(o *outcome) float64 { return float64(o.ModelFaultsRecovered) })
 	seconds    = amount(func(o *outcome) float64 { return float64(o.WorkingMS) / 1000 })
 	precisions = amount(func(o *outcome) float64 { return o.Precision })
 	adherences = amount(func(o *outcome) float64 { return o.Adherence })
@@ -333,6 +335,15 @@ var (
 		return ratioOf(t.amounts[met], t.amounts[scheduled])
 	}).as(unwritten)
 
+	// The planted faults of the models behind foreign agents.
+	ModelMet = measure("model_faults_met", "met", "%.0f",
+		"planted faults of its model that reached the agent", total(modelMet)).as(omitted)
+	ModelRecovered = measure("model_faults_recovered", "recovered", "%.0f",
+		"those after which it asked again and got a reply", total(modelOver)).as(omitted)
+	ModelRecovery = measure("", "share recovered", AsPercent, "", func(t *tally) Value {
+		return ratioOf(t.amounts[modelOver], t.amounts[modelMet])
+	}).as(unwritten)
+
 	// The three definitions of full success that the 2025 original used side by side.
 	Judged   = measure("done", "n", "%.0f", "outcomes with all three verdicts", tallied(judged))
 	Executor = pilotMeasure("executor", "all required tools in order",
@@ -456,6 +467,7 @@ var Tables = map[string][]*Measure{
 	"data":           {Done, Precision, Unwanted, WrongData, WrongDataAt},
 	"cost":           {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
 	"exposure":       {Done, Scheduled, Met, MetShare},
+	"model-faults":   {Done, ModelMet, ModelRecovered, ModelRecovery},
 	"profile":        {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay, Brier, Discrimination},
 	"predictability": {Statements, Brier, Discrimination, Overconfidence, CalibrationError, ChanceError},
 	"variance":       {TaskVariance, LuckVariance, ModelVariance},

@@ -87,6 +87,12 @@ var sections = map[string]section{
 	},
 	"exposure": {
 		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
+		when:  func(a analysis) bool { return a.Exposures.Has(report.Scheduled, positive) },
+		notes: analysis.averagedNote,
+	},
+	"model-faults": {
+		title: "Planted faults of agents' models", grid: func(a analysis) *report.Grid { return a.Exposures },
+		when:  func(a analysis) bool { return a.Exposures.Has(report.ModelMet, positive) },
 		notes: analysis.averagedNote,
 	},
 	"cost": {

@@ -169,10 +169,11 @@ func (l *plannedLevels) checkCell(a *assay.Attempt, found finding) {
 	}
 }
 
-// checkServed checks that the requested model answered. An agent need not ask its model.
+// checkServed checks that the requested model answered. An agent need not ask its model, and may only
+// have met planted faults of it.
 func (l *plannedLevels) checkServed(a *assay.Attempt, found finding) {
 	names, ok := l.serves[a.Model]
-	if !ok || a.Unmetered {
+	if !ok || a.Unmetered || a.ModelFaults != "" && a.Outcome.Turns == 0 {
 		return
 	}
 	foreign := func(served string) bool {

@@ -36,7 +36,7 @@ func (q *inquiry) attribute(r *Reason) {
 // left returns the first call of a reply that an agent did not carry out, or too late, if that came
 // before what went wrong and was not made good. It returns nil if the cause is another one.
 func (q *inquiry) left(r *Reason) *assay.LostCall {
-	if q.tr.Agent == nil || r.Cause == assay.AgentFailed || r.Cause == assay.BadLuck {
+	if q.tr.Agent == nil || r.Cause == assay.AgentFailed || r.Cause == assay.ModelFailed || r.Cause == assay.BadLuck {
 		return nil
 	}
 	until := len(q.tr.Calls)
@@ -112,7 +112,7 @@ var categories = map[assay.Cause]string{
 	assay.HarmfulEffect: assay.CategoryUnwantedEffect, assay.WrongAnswer: assay.CategoryOther,
 	assay.NoEnd: assay.CategoryOther, assay.HitLimit: assay.CategoryMaxTurns, assay.Unclear: assay.CategoryOther,
 	assay.ByFramework: assay.CategoryFramework, assay.BadLuck: assay.CategoryOther,
-	assay.AgentFailed: assay.CategoryAgentFailure,
+	assay.AgentFailed: assay.CategoryAgentFailure, assay.ModelFailed: assay.CategoryAgentFailure,
 }
 
 // category returns the error category of a reason. An agent that failed is one whatever its calls

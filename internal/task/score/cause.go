@@ -251,6 +251,48 @@ func (q *inquiry) said() string {
 
 // find returns what a person would name first.
 func (q *inquiry) find() Reason {
+	r := q.blame()
+	if f := q.stranded(); f != nil && (r.Turn == 0 || r.Turn >= f.Turn) {
+		switch r.Cause {
+		case assay.BadLuck, assay.HarmfulEffect, assay.RepeatedEffect: // asking again would not have helped
+		default:
+			return q.unrecovered(f)
+		}
+	}
+	return r
+}
+
+// stranded returns the planted fault of its model after which an agent got no reply, if the agent itself
+// ended. It returns nil without such a fault.
+func (q *inquiry) stranded() *assay.ModelFaultRecord {
+	all := q.tr.ModelFaults()
+	switch q.tr.Ended {
+	case assay.Finished, assay.AgentError, assay.AgentTimeout:
+		if n := len(all); n > 0 && all[n-1].Delivered && !all[n-1].Recovered {
+			return &all[n-1]
+		}
+	}
+	return nil
+}
+
+// unrecovered is the reason that an agent got no reply after a planted fault of its model.
+func (q *inquiry) unrecovered(f *assay.ModelFaultRecord) Reason {
+	ends := map[assay.Ended]string{
+		assay.Finished: "the agent ended", assay.AgentError: "the agent failed",
+		assay.AgentTimeout: "the agent used up its own time",
+	}[q.tr.Ended]
+	if q.tr.Agent.Exit != "" {
+		ends += ": " + q.tr.Agent.Exit
+	}
+	return Reason{
+		Cause: assay.ModelFailed, Turn: f.Turn, Right: "to ask the model again",
+		Because: fmt.Sprintf("the trial planted the fault %s in request %d to its model (%s), and %s",
+			f.Kind, f.Request, f.Kind.Rule().Says, ends),
+	}
+}
+
+// blame returns what went wrong first by the calls.
+func (q *inquiry) blame() Reason {
 	switch {
 	case len(q.tr.Calls) == 0:
 		return q.withoutCall()

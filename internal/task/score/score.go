@@ -71,6 +71,14 @@ func (j *Judge) judge(
 			q.react()
 		}
 	}
+	for _, f := range tr.ModelFaults() {
+		if f.Delivered {
+			o.ModelFaultsMet++
+		}
+		if f.Recovered {
+			o.ModelFaultsRecovered++
+		}
+	}
 	o.ScoreVersion = d.ScoreVersion
 	planned, known := workflow.Planned(trial.World, task)
 	if o.Best = 1; known {
@@ -95,7 +103,7 @@ func (e *Explanation) decide(q *inquiry) {
 		switch {
 		case e.Reason.Cause == assay.ByFramework:
 			o.ErrorCategory = assay.CategoryFramework
-		case o.ErrorCategory == "", e.Reason.Cause == assay.AgentFailed,
+		case o.ErrorCategory == "", e.Reason.Cause == assay.AgentFailed, e.Reason.Cause == assay.ModelFailed,
 			e.Reason.Stop == assay.Crashed, e.Reason.Stop == assay.OutOfTime:
 			o.ErrorCategory = category
 		}

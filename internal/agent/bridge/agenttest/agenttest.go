@@ -33,6 +33,9 @@ func Act(mode string) {
 	case "work and remember": // what was said, in the scratch directory
 		memory = "conversation.json"
 		fmt.Println(work())
+	case "work and ask again": // until the model replies
+		patient = true
+		fmt.Println(work())
 	case "work until a tool fails":
 		fragile = true
 		fmt.Println(work())
@@ -154,6 +157,9 @@ func finish(end string) {
 // fragile means that the agent does not survive the failure of a tool.
 var fragile bool
 
+// patient means that the agent asks its model again after every failure.
+var patient bool
+
 // memory is a file with the conversation so far, if the agent keeps one.
 var memory string
 
@@ -227,14 +233,20 @@ func workOn() (answer, prompt string) {
 	messages = append(messages, map[string]any{"role": "user", "content": prompt})
 	for {
 		reply, err := post(model(), map[string]any{"model": "m", "messages": messages, "tools": tools})
+		if err != nil && patient {
+			continue
+		}
 		if err != nil {
 			fmt.Fprintln(seen, err)
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		m := reply["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)
-		messages = append(messages, m)
 		calls, _ := m["tool_calls"].([]any)
+		if patient && !sound(m["content"], calls) {
+			continue
+		}
+		messages = append(messages, m)
 		if len(calls) == 0 {
 			halt("after all work")
 			text, _ := m["content"].(string)
@@ -272,6 +284,18 @@ func workOn() (answer, prompt string) {
 	}
 }
 
+// sound reports whether a reply says something, and its calls can be read.
+func sound(content any, calls []any) bool {
+	for _, c := range calls {
+		f := c.(map[string]any)["function"].(map[string]any)
+		if !json.Valid([]byte(f["arguments"].(string))) {
+			return false
+		}
+	}
+	text, _ := content.(string)
+	return len(calls) > 0 || text != ""
+}
+
 func mcp(method string, params ...any) (map[string]any, error) {
 	p := make(map[string]any)
 	for i := 0; i < len(params); i += 2 {
@@ -302,7 +326,11 @@ func post(url string, body any) (map[string]any, error) {
 	req.Header.Set("Authorization", "Bearer "+os.Getenv("ASSAY_TOKEN"))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := http.DefaultClient.Do(req)
+	client := http.Client{}
+	if patient {
+		client.Timeout = 3 * time.Second // longer than any reply of a simulated model takes
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
