@@ -153,8 +153,7 @@ func (m ModelFaultRates) At(seed uint64, n int) ModelFault {
 	if share(0) >= total {
 		return ""
 	}
-	var last ModelFault
-	place := share(1) * total
+	last, place := ModelFault(""), share(1)*total
 	for _, kind := range slices.Sorted(maps.Keys(m)) {
 		if m[kind] == 0 {
 			continue
