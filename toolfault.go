@@ -23,6 +23,7 @@ const (
 	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
 	FaultDown       ToolFault = "down"        // no call of the tool happens from now on; each answer is an error
 	FaultThrottled  ToolFault = "throttled"   // no call of the tool happens for a while; each answer is an error
+	FaultDrift      ToolFault = "drift"       // the call does not happen: a parameter has another name from now on
 )
 
 // A ToolFaultRule says what a kind of fault does. Whatever depends on the kind follows from its rule,
@@ -48,6 +49,10 @@ type ToolFaultRule struct {
 	// Waits is true if the tool meets the fault again until other calls have been made; see
 	// [CallRecord.Wait].
 	Waits bool
+	// Renames is true if a parameter of the tool has another name in all later calls of the attempt, which
+	// the error states. A call that has no argument to rename, or whose tool has such a parameter, meets
+	// [FaultBefore] instead.
+	Renames bool
 	// Misleads explains how an agent that trusts the answer goes wrong, after the number of the call and
 	// its tool. It is empty if the answer is true, or is an error.
 	Misleads string
@@ -72,6 +77,7 @@ var ToolFaultRules = []ToolFaultRule{
 	},
 	{Kind: FaultDown, Says: "the tool fails from then on", Permanent: true},
 	{Kind: FaultThrottled, Says: "the tool refuses calls until 1 to 3 more calls of tools were made", Waits: true},
+	{Kind: FaultDrift, Says: "a parameter of the tool has another name from then on, which the error states", Renames: true},
 }
 
 // Lasts reports whether the fault can outlast the call that met it.
@@ -83,7 +89,7 @@ func (r ToolFaultRule) Class() string {
 	if r.Implicit {
 		class[0] = "implicit"
 	}
-	if r.Permanent {
+	if r.Permanent || r.Renames {
 		class[1] = "permanent"
 	}
 	return class[0] + ", " + class[1]

@@ -137,6 +137,9 @@ type CallRecord struct {
 	// Wait is the number of calls, of any tools, that have to be made before a tool takes calls again
 	// that refused this one for a while.
 	Wait int `json:"wait,omitempty"`
+	// Renamed is the new name of a parameter, if the call used it; see [FaultDrift]. Arguments has the
+	// name by which the tool knows it.
+	Renamed string `json:"renamed,omitempty"`
 }
 
 // Met returns the kind of fault that the call met, or "" without a fault.

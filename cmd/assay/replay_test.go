@@ -58,6 +58,13 @@ variants: [baseline, optimal]
 reliabilities: [0.6]
 failures: {kinds: {before: 0.4, down: 0.1, throttled: 0.5}}
 tasks_per_type: 4
+`, `
+name: drift
+models: [sim/expert, sim/optimal, sim/obedient, sim/careful]
+variants: [baseline, optimal]
+reliabilities: [0.6]
+failures: {kinds: {before: 0.2, drift: 0.8}}
+tasks_per_type: 4
 `}
 
 // python returns a Python that can replay trials.
@@ -186,7 +193,7 @@ func TestReplayOfChance(t *testing.T) {
 
 // mixes are mixes of tool faults: without faults, with every kind alone, and with all kinds.
 var mixes = []string{
-	"", "after=1", "slow=1", "stale=1", "wrong_shape=1", "down=1", "throttled=1",
+	"", "after=1", "slow=1", "stale=1", "wrong_shape=1", "down=1", "throttled=1", "drift=1",
 	"after=0.1,before=0.4,down=0.1,stale=0.1,throttled=0.3",
 	"after=0.2,before=0.3,slow=0.1,stale=0.3,wrong_shape=0.1",
 }

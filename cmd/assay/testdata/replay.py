@@ -125,6 +125,12 @@ class Call:
         self.useful = self.unlucky = False
 
 
+def members(call):
+    """The arguments that are not null."""
+    args = call.arguments if isinstance(call.arguments, dict) else {}
+    return {name for name, v in args.items() if v is not None}
+
+
 class Outages:
     """The tools that take no calls, for a while or for good."""
 
@@ -192,16 +198,19 @@ class Episode:
         self.answers = {}  # a tool's latest answer that was a success
         self.mix = mix_of(trial)
         self.outages = Outages()
+        self.drifted = {}  # the old and the new name of a tool's parameter
         self.place = 0     # how many required tools have succeeded in their places
         self.sound = set()  # tools with a sound success
         self.right = {}
         self.unwanted = 0
 
-    def play(self, turn, name, arguments):
+    def play(self, turn, name, arguments, renamed=""):
         call = Call(turn, self.tools[name], arguments_of(arguments))
         self.calls.append(call)
         self.lineage(call)
-        if self.invalid(call):
+        if self.outdated(call, renamed):
+            call.code, call.mistake = "PARAMETER_RENAMED", True
+        elif self.invalid(call):
             call.code, call.mistake = "INVALID_INPUT", True
         elif any(need not in self.results for need in call.tool.needs):
             call.code, call.mistake = "DEPENDENCY_ERROR", True
@@ -209,6 +218,21 @@ class Episode:
             self.draw(call)
         self.judge(call)
         return call
+
+    def outdated(self, call, renamed):
+        """Whether a call has the old name of a parameter. Records have the old name of each."""
+        old, now = self.drifted.get(call.tool.name, ("", ""))
+        return old in members(call) and renamed != now
+
+    def drift(self, call, spare):
+        names, types = sorted(members(call)), call.tool.types
+        if not names or call.tool.name in self.drifted:
+            return False
+        old = names[spare[1] % len(names)]
+        if old + "_v2" in types:
+            return False
+        self.drifted[call.tool.name] = old, old + "_v2"
+        return True
 
     def invalid(self, call):
         tool = call.tool
@@ -258,8 +282,10 @@ class Episode:
             call.wait = self.outages.begin(tool.name, len(self.calls) - 1, call.fault, spare)
             if call.fault == "stale" and tool.name not in self.answers:
                 call.fault = "before"
+            if call.fault == "drift" and not self.drift(call, spare):
+                call.fault = "before"
         self.latest[tool.name] = self.before = call
-        call.happened = call.fault not in ("before", "stale", "down", "throttled")
+        call.happened = call.fault not in ("before", "stale", "down", "throttled", "drift")
         if call.happened:
             self.answer(call)
             call.answer = call.output
@@ -279,9 +305,10 @@ class Episode:
             else:
                 codes = tool.codes or ["OPERATION_FAILED"]
                 call.code = codes[spare[0] % len(codes)]
-        elif call.fault in ("down", "throttled"):
-            call.code = {"down": "OUT_OF_SERVICE", "throttled": "THROTTLED"}[call.fault]
-        call.ok = call.fault not in ("before", "after", "down", "throttled")
+        elif call.fault in ("down", "throttled", "drift"):
+            call.code = {"down": "OUT_OF_SERVICE", "throttled": "THROTTLED",
+                         "drift": "PARAMETER_RENAMED"}[call.fault]
+        call.ok = call.fault not in ("before", "after", "down", "throttled", "drift")
         if call.ok:
             self.answers[tool.name] = call.answer
 
@@ -443,7 +470,7 @@ def schedule(trial, steps, calls):
             faults.add((name, k))
         if kind == "down":
             break
-        if kind not in ("before", "stale", "throttled"):
+        if kind not in ("before", "stale", "throttled", "drift"):
             steps.pop(0)
     return faults
 
@@ -648,7 +675,7 @@ def replay(shown, tools, tasks, seed):
     episode = Episode(trial, task, tools)
     for number, recorded in enumerate(transcript.get("calls") or [], 1):
         written = recorded.get("arguments", "")
-        call = episode.play(recorded["turn"], recorded["tool"], written)
+        call = episode.play(recorded["turn"], recorded["tool"], written, recorded.get("renamed"))
         where = f"call {number} ({call.tool.name} {written}): "
         yield where + "ok", call.ok, recorded["ok"]
         yield where + "code", call.code, recorded.get("code", "")

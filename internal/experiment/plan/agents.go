@@ -236,12 +236,21 @@ func (e *Experiment) Served(model string) string {
 	return base
 }
 
+func renames(r assay.ToolFaultRule) bool { return r.Renames }
+
 // CheckAgents returns an error if the experiment has a setting that agents do not support.
 func (e *Experiment) CheckAgents() error {
 	if len(e.Agents) > 0 && e.Protocol == assay.Tags {
 		return e.FieldError("protocol",
 			"agents call tools over MCP, and not with tags in their texts",
 			"write protocol: native")
+	}
+	for _, mix := range e.Failures.Kinds {
+		if mix.That(renames) > 0 && len(e.Agents) > 0 && e.Tools == assay.Listed {
+			return e.FieldError("failures.kinds", "drift cannot be combined with agents and listed tools, because "+
+				"their frameworks refuse or drop an argument that the schema of its tool does not have",
+				"write tools: discover, or leave drift out")
+		}
 	}
 	if len(e.ModelFaults) == 0 {
 		return nil

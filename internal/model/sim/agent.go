@@ -238,6 +238,10 @@ func (m *Models) complete(v *agentView, name string, arguments json.RawMessage) 
 // message writes down actions under the protocol of the conversation.
 func (v *agentView) message(acts ...move) assay.Message {
 	msg := assay.Message{Role: assay.Assistant}
+	for i := range acts {
+		now := v.drifted[acts[i].text]
+		acts[i].arguments = renamed(acts[i].arguments, now[0], now[1])
+	}
 	if v.tags {
 		var lines []string
 		for _, a := range acts {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/assay-eval/assay/internal/task/world/assay1"
@@ -82,8 +83,15 @@ func (v *agentView) readResult(a move, content string) {
 			if *r.Success {
 				v.output = string(r.Output)
 			}
+			if names := driftText.FindStringSubmatch(r.Error); code == spec.Renamed && names != nil {
+				if v.drifted == nil {
+					v.drifted = make(map[string][2]string)
+				}
+				v.drifted[tool] = [2]string{names[1], names[2]}
+			}
+			old := v.drifted[tool]
 			v.calls = append(v.calls, pastCall{
-				move{text: tool, arguments: a.arguments},
+				move{text: tool, arguments: renamed(a.arguments, old[1], old[0])},
 				*r.Success, happened, refused,
 				code == spec.OutOfService.Code, r.Wait, code,
 			})
@@ -98,4 +106,18 @@ func (v *agentView) readResult(a move, content string) {
 		v.found = append(v.found, make([][]string, max(0, a.place+1-len(v.found)))...)
 		v.found[a.place] = names
 	}
+}
+
+// driftText finds the names in the error of a parameter that has another one.
+var driftText = regexp.MustCompile(`The parameter (\S+) is now called (\S+),`)
+
+// renamed returns the arguments of a call with another name of a parameter, if they have it.
+func renamed(arguments, from, to string) string {
+	var args map[string]json.RawMessage
+	if from == "" || json.Unmarshal([]byte(arguments), &args) != nil || args[from] == nil {
+		return arguments
+	}
+	args[to] = args[from]
+	delete(args, from)
+	return encode(args)
 }

@@ -72,7 +72,7 @@ func (m *Models) claim(v *agentView, answer string) assay.Message {
 // the tool can fail by chance.
 func (m *Models) mayPass(c pastCall) bool {
 	tool, _ := m.catalog.Tool(c.text)
-	return c.code == spec.Throttled || slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
+	return c.code == spec.Throttled || c.code == spec.Renamed || slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
 		return e.Code == c.code
 	})
 }

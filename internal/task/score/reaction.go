@@ -55,6 +55,8 @@ func (q *inquiry) reaction(i int, first []int) *Reaction {
 	case !r.Delivered, rule.Harmless:
 	case rule.Lasts():
 		r.Detected = r.Against == 0
+	case rule.Renames:
+		r.Against, r.Detected = q.withOldName(i)
 	default:
 		r.Detected = slices.ContainsFunc(next, func(n assay.CallRecord) bool {
 			return n.Tool == c.Tool || !c.OK && c.Happened() && strings.Contains(n.Arguments, `"`+c.Tool+`"`)
@@ -62,6 +64,23 @@ func (q *inquiry) reaction(i int, first []int) *Reaction {
 	}
 	r.Recovered = !r.Repeated && q.reached(i)
 	return r
+}
+
+// withOldName returns how many calls of the tool had the old name of a parameter after a call that
+// learned the new one, and whether the first of its later calls had not.
+func (q *inquiry) withOldName(i int) (against int, learned bool) {
+	first := true
+	for _, c := range q.tr.Calls[i+1:] {
+		if c.Tool != q.tr.Calls[i].Tool {
+			continue
+		}
+		old := c.Mistake && c.Code == spec.Renamed
+		if old {
+			against++
+		}
+		learned, first = learned || first && !old, false
+	}
+	return against, learned
 }
 
 // nextCalls returns the calls of the first later turn that has any.

@@ -10,6 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world/own"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // TestReactions checks what is told of planted faults. The task asks for a call of get and then one of
@@ -37,6 +38,11 @@ func TestReactions(t *testing.T) {
 		"get down; get down; get down": {
 			1: {Class: "explicit, permanent", Delivered: true, Against: 2},
 		},
+		"get drift; get; pay": {1: {"explicit, permanent", true, true, true, false, 0}},
+		"get drift; get old; get; pay": {
+			1: {"explicit, permanent", true, false, true, false, 1},
+		},
+		"get drift; pay":                        {1: {Class: "explicit, permanent", Delivered: true}},
 		"get throttled 2; look; look; get; pay": {1: {explicit, true, true, true, false, 0}},
 		"get throttled 2; get throttled 1; look; get; pay": {
 			1: {explicit, true, false, true, false, 1},
@@ -55,6 +61,9 @@ func TestReactions(t *testing.T) {
 			c := assay.CallRecord{Turn: len(tr.Turns), Tool: part[0], Fault: assay.ToolFault(part[1])}
 			if c.OK = c.Fault == "" || c.Fault.Rule().Implicit || c.Fault.Rule().Harmless; !c.OK {
 				c.Code = "ERROR"
+			}
+			if part[1] == "old" { // the name of a parameter
+				c.OK, c.Fault, c.Mistake, c.Code = false, "", true, spec.Renamed
 			}
 			if part[2] != "" {
 				c.Wait = int(part[2][0] - '0')

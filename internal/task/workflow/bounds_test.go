@@ -46,6 +46,7 @@ func TestBestKnown(t *testing.T) {
 		"old answers":               {own, plan("a"), .8, "stale=1", false},
 		"parts of answers":          {own, plan("a"), .8, "wrong_shape=1", false},
 		"tools that are down":       {own, plan("a"), .8, "before=0.5,down=0.5", true},
+		"renamed parameters":        {own, plan("a"), .8, "drift=1", true},
 		"throttled tools":           {own, plan("a"), .8, "throttled=1", false},
 		"lost, but never failing":   {own, plan("a"), 1, "after=1", true},
 		"a tool that loses answers": {own, plan("a", "lossy"), 1, "", false},
@@ -56,6 +57,27 @@ func TestBestKnown(t *testing.T) {
 		trial := &assay.Trial{Cell: assay.Cell{Reliability: tc.reliability, Faults: tc.faults}, Setting: tc.setting}
 		if got := workflow.BestKnown(catalog, trial, tc.task); got != tc.want {
 			t.Errorf("%s: known %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestDriftCostsOneCall checks that an agent that reads the error of a renamed parameter has the chances
+// that it has after a call that did not happen.
+func TestDriftCostsOneCall(t *testing.T) {
+	t.Parallel()
+	catalog := chain()
+	for _, name := range []string{world.Assay1Name, "own-1"} {
+		success := make(map[string]float64)
+		for _, faults := range []string{"", "drift=1", "after=0.3,before=0.7", "after=0.3,drift=0.7"} {
+			trial := assay.Trial{
+				Cell:    assay.Cell{Reliability: .7, Faults: faults},
+				Setting: assay.Setting{World: name, Turns: 9, Calls: 6},
+			}
+			success[faults] = workflow.Solve(catalog, workflow.ProblemOf(&trial, []string{"c", "e", "b"})).Success()
+		}
+		if success["drift=1"] != success[""] || success["after=0.3,drift=0.7"] != success["after=0.3,before=0.7"] ||
+			!(success[""] > 0 && success[""] < 1) {
+			t.Errorf("%s: %v", name, success)
 		}
 	}
 }

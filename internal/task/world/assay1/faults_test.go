@@ -43,6 +43,7 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultStale:      {true, false, ""},
 		assay.FaultDown:       {false, false, "OUT_OF_SERVICE"},
 		assay.FaultThrottled:  {false, false, "THROTTLED"},
+		assay.FaultDrift:      {false, false, "PARAMETER_RENAMED"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +95,24 @@ func TestFirstAnswerIsNeverStale(t *testing.T) {
 	}
 }
 
+// TestDriftKeepsTheResult checks that a call by the new name of a parameter has the result that it would
+// have had by the old one, and that a call without arguments cannot drift.
+func TestDriftKeepsTheResult(t *testing.T) {
+	t.Parallel()
+	w := beginMixed(seedWith(t, "read", true, false), .5, always(assay.FaultDrift))
+	first := mustCall(t, w, "read", `{"source":"inbox/a.csv"}`)
+	again := mustCall(t, w, "read", `{"source":"inbox/a.csv"}`)
+	rec := mustCall(t, w, "read", `{"source_v2":"inbox/a.csv"}`)
+	whole := mustCall(t, begin(1, 1, assay.Setting{}), "read", `{"source":"inbox/a.csv"}`)
+	if first.Fault != assay.FaultDrift || first.Mistake || !again.Mistake || again.Code != "PARAMETER_RENAMED" ||
+		!rec.OK || rec.Output != whole.Output || rec.Renamed != "source_v2" || rec.Arguments != `{"source":"inbox/a.csv"}` {
+		t.Errorf("%+v\n%+v\n%+v, want the result %s", first, again, rec, whole.Output)
+	}
+	if rec := mustCall(t, beginMixed(1, 0, always(assay.FaultDrift)), "read", `{}`); rec.Fault == assay.FaultDrift {
+		t.Errorf("%+v", rec)
+	}
+}
+
 // TestLostAnswerLeavesItsResult checks that later calls can work on a result whose answer was lost.
 func TestLostAnswerLeavesItsResult(t *testing.T) {
 	t.Parallel()
@@ -125,7 +144,7 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 	}
 	for _, kind := range assay.ToolFaults {
 		// Only environments have attackers.
-		if rule := kind.Rule(); met[kind] == 0 && !rule.Attacks && !rule.Lasts() {
+		if rule := kind.Rule(); met[kind] == 0 && !rule.Attacks && !rule.Lasts() && !rule.Renames {
 			t.Errorf("no call met the kind %s", kind)
 		}
 	}

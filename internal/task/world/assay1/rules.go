@@ -38,6 +38,7 @@ type World struct {
 
 	calls []assay.CallRecord
 	dice  *dice
+	drift spec.Drift
 	// codes holds the code of the latest luck-spending call, by tool, if that call did not happen.
 	codes   map[string]string
 	answers map[string]string // the latest answer that was a success, by tool
@@ -85,12 +86,14 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	if !ok {
 		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
 	}
-	rec := assay.CallRecord{Turn: turn, Tool: name, Arguments: arguments}
-	args, m := w.check(tool, arguments)
-	if m != nil {
-		rec.Mistake, rec.Code, rec.Error = true, m.code, m.code+": "+m.text
-	} else {
-		w.chance(tool, args, &rec)
+	rec, takes := w.drift.Read(turn, name, arguments)
+	if takes {
+		args, m := w.check(tool, rec.Arguments)
+		if m != nil {
+			rec.Mistake, rec.Code, rec.Error = true, m.code, m.code+": "+m.text
+		} else {
+			w.chance(tool, args, &rec)
+		}
 	}
 	w.calls = append(w.calls, rec)
 	w.dice.Pass()
@@ -103,6 +106,13 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 	rec.Luck, rec.Chance, rec.Wait = t.Luck.Success, t.Chance, t.Wait
 	old, answered := w.answers[tool.Name]
 	fault := t.Fault.Possible(answered)
+	var drift assay.ToolError
+	if fault.Rule().Renames {
+		var begins bool
+		if drift, begins = w.drift.Begin(tool, rec.Arguments, t.Luck); !begins {
+			fault = assay.FaultBefore
+		}
+	}
 	if w.trial.Faults != "" {
 		rec.Fault = fault
 	}
@@ -114,7 +124,7 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 			w.succeeded = append(w.succeeded, tool.Name)
 		}
 	}
-	spec.Answer(rec, tool, fault, t.Luck, output, old, func() assay.ToolError {
+	spec.Answer(rec, tool, fault, t.Luck, output, old, drift, func() assay.ToolError {
 		if code := w.codes[tool.Name]; code != "" && t.lasts {
 			return errorOf(tool, code)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/own"
@@ -81,6 +83,7 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultStale:      {false, false, `{"n":1}`}, // there is no old answer
 		assay.FaultDown:       {false, false, `{"n":1}`},
 		assay.FaultThrottled:  {false, false, `{"n":1}`},
+		assay.FaultDrift:      {false, false, `{"n":1}`},
 	} {
 		w := begin(0, string(kind)+"=1")
 		rec := call(t, w, "get", `{"id": 1}`)
@@ -143,6 +146,44 @@ func TestOutagesLast(t *testing.T) {
 	}
 	if want := map[int]bool{1: true, 2: true, 3: true}; !maps.Equal(waits, want) {
 		t.Errorf("waits for %v calls, want %v", waits, want)
+	}
+}
+
+// TestDriftRenamesForGood checks that a tool takes calls by the new name of a parameter from then on, as
+// it took them by the old one before, that calls by the old name are mistakes, and that other tools, and
+// other attempts, keep their names.
+func TestDriftRenamesForGood(t *testing.T) {
+	t.Parallel()
+	w, plain := begin(.5, "drift=1"), begin(.5, "before=1")
+	drifted := false
+	for i := range 30 {
+		if !drifted {
+			if rec := call(t, w, "get", `{"id_v2": 1}`); !rec.Mistake || rec.Code != own.InvalidInput {
+				t.Fatalf("the new name before its time: %+v", rec)
+			}
+			rec := call(t, w, "get", `{"id": 1}`)
+			drifted = rec.Fault == assay.FaultDrift
+			same := call(t, plain, "get", `{"id": 1}`)
+			if rec.Luck != same.Luck || rec.Chance != same.Chance || rec.OK != same.OK || rec.Mistake ||
+				drifted && (rec.Code != spec.Renamed || !strings.Contains(rec.Error, "id is now called id_v2,")) {
+				t.Fatalf("call %d: %+v, want the luck of %+v", i, rec, same)
+			}
+			continue
+		}
+		if rec := call(t, w, "get", `{"id": 1}`); !rec.Mistake || rec.Code != spec.Renamed || rec.Luck != 0 {
+			t.Fatalf("the old name: %+v", rec)
+		}
+		rec, same := call(t, w, "get", `{"id_v2": 1}`), call(t, plain, "get", `{"id": 1}`)
+		same.Renamed = "id_v2"
+		if same.Arguments, rec.Arguments = "", strings.TrimPrefix(rec.Arguments, `{"id":1}`); rec.Fault == assay.FaultBefore {
+			same.Fault = assay.FaultBefore // it cannot be renamed twice
+		}
+		if diff := cmp.Diff(same, rec); diff != "" {
+			t.Fatalf("the new name (-as before +now):\n%s", diff)
+		}
+	}
+	if !drifted || stateOf(w) != stateOf(plain) {
+		t.Errorf("drifted: %v; state %s, want %s", drifted, stateOf(w), stateOf(plain))
 	}
 }
 

@@ -71,6 +71,7 @@ type World struct {
 	answers   map[string]string // the latest success of each tool
 	broken    error             // why no call can be carried out
 	outages   spec.Outages
+	drift     spec.Drift
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -163,12 +164,14 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	if w.broken != nil {
 		return assay.CallRecord{}, w.broken
 	}
-	rec := assay.CallRecord{Turn: turn, Tool: name, Arguments: arguments}
-	args, err := w.kit.ReadArguments(name, arguments)
-	if err != nil {
-		rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()
-	} else if err := w.chance(tool, args, &rec); err != nil {
-		return assay.CallRecord{}, err
+	rec, takes := w.drift.Read(turn, name, arguments)
+	if takes {
+		args, err := w.kit.ReadArguments(name, rec.Arguments)
+		if err != nil {
+			rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()
+		} else if err := w.chance(tool, args, &rec); err != nil {
+			return assay.CallRecord{}, err
+		}
 	}
 	w.calls = append(w.calls, rec)
 	w.outages.Pass()
@@ -181,6 +184,13 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	t := throw(w.trial, tool, w.spent[tool.Name], &w.outages)
 	old, answered := w.answers[tool.Name]
 	t.Fault = t.Fault.Possible(answered)
+	var drift assay.ToolError
+	if t.Fault.Rule().Renames {
+		var begins bool
+		if drift, begins = w.drift.Begin(tool, rec.Arguments, t.Luck); !begins {
+			t.Fault = assay.FaultBefore
+		}
+	}
 	output := ""
 	if t.Fault == "" || t.Fault.Happens() {
 		result, injected, err := w.call(tool.Name, args, t.Fault)
@@ -201,7 +211,7 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	if t.named {
 		rec.Fault = t.Fault
 	}
-	spec.Answer(rec, tool, t.Fault, t.Luck, output, old, func() assay.ToolError {
+	spec.Answer(rec, tool, t.Fault, t.Luck, output, old, drift, func() assay.ToolError {
 		return environmentError(tool, t.Luck)
 	})
 	if rec.OK {

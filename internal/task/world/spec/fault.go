@@ -13,10 +13,10 @@ import (
 
 // Answer completes the record of a call, which may have met a fault, by the answer to the model.
 // Output is the tool's answer if the call happened, old is the tool's latest answer, and chance
-// picks the error of a call that does not happen.
+// picks the error of a call that does not happen. Drift is the error of a renamed parameter.
 func Answer(
 	rec *assay.CallRecord, tool assay.Tool, fault assay.ToolFault, luck Luck, output, old string,
-	chance func() assay.ToolError,
+	drift assay.ToolError, chance func() assay.ToolError,
 ) {
 	fail := func(e assay.ToolError) { rec.Code, rec.Error = e.Code, FailureText(tool, e, luck) }
 	switch fault {
@@ -34,6 +34,8 @@ func Answer(
 		fail(OutOfService)
 	case assay.FaultThrottled:
 		fail(throttled(rec.Wait))
+	case assay.FaultDrift:
+		fail(drift)
 	}
 	if rec.OK = rec.Code == ""; rec.OK {
 		rec.Output = output
