@@ -193,8 +193,8 @@ func TestReplayOfChance(t *testing.T) {
 
 // mixes are mixes of tool faults: without faults, with every kind alone, and with all kinds.
 var mixes = []string{
-	"", "after=1", "slow=1", "stale=1", "wrong_shape=1", "down=1", "throttled=1", "drift=1",
-	"after=0.1,before=0.4,down=0.1,stale=0.1,throttled=0.3",
+	"", "after=1", "slow=1", "stale=1", "wrong_shape=1", "down=1", "throttled=1",
+	"after=0.1,before=0.2,down=0.1,drift=0.2,stale=0.1,throttled=0.3",
 	"after=0.2,before=0.3,slow=0.1,stale=0.3,wrong_shape=0.1",
 }
 

@@ -116,6 +116,7 @@ class Call:
     def __init__(self, turn, tool, arguments):
         self.turn, self.tool, self.arguments = turn, tool, arguments
         self.code, self.mistake, self.ok = "", False, False
+        self.renamed = {}
         self.chance = self.luck = 0
         self.fault, self.seconds, self.wait, self.happened = "", 0, 0, False
         self.output = self.answer = None
@@ -129,6 +130,13 @@ def members(call):
     """The arguments that are not null."""
     args = call.arguments if isinstance(call.arguments, dict) else {}
     return {name for name, v in args.items() if v is not None}
+
+
+def as_written(call):
+    """The arguments as the model wrote them."""
+    if not call.renamed:
+        return call.arguments
+    return {call.renamed.get(name, name): v for name, v in call.arguments.items()}
 
 
 class Outages:
@@ -222,6 +230,8 @@ class Episode:
     def outdated(self, call, renamed):
         """Whether a call has the old name of a parameter. Records have the old name of each."""
         old, now = self.drifted.get(call.tool.name, ("", ""))
+        if old in members(call) and renamed == now:
+            call.renamed = {old: now}
         return old in members(call) and renamed != now
 
     def drift(self, call, spare):
@@ -688,7 +698,7 @@ def replay(shown, tools, tasks, seed):
             yield where + "fault", call.fault, recorded.get("fault", "")
             yield where + "seconds", call.seconds, recorded.get("seconds", 0)
             yield where + "wait", call.wait, recorded.get("wait", 0)
-    made = [(c.turn, c.tool.name, c.arguments) for c in episode.calls]
+    made = [(c.turn, c.tool.name, as_written(c)) for c in episode.calls]
     calls, ended = executed(transcript["messages"], trial, tools)
     yield "calls", calls, made
     verdict = Verdict(episode, transcript)

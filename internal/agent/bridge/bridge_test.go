@@ -123,11 +123,11 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 	s := open(t)
 	runner := s.runner("work", time.Minute)
 	met := make(map[assay.ToolFault]int)
-	for n := range 18 {
+	for n := range 24 {
 		trial, task := s.trial(n, assay.Listed)
 		cell := trial.Cell
 		cell.Reliability = .4
-		cell.Faults = "after=0.2,before=0.1,slow=0.2,stale=0.1,throttled=0.2,wrong_shape=0.2"
+		cell.Faults = "after=0.1,before=0.1,drift=0.2,slow=0.2,stale=0.1,throttled=0.2,wrong_shape=0.1"
 		mixed := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, trial.Setting, 7, n)
 		want, wantScript := s.episodes.Run(t.Context(), s.models, &mixed, task)
 		got, script := runner.Run(t.Context(), s.models, &mixed, task)

@@ -108,7 +108,7 @@ func NewPlayer(lib *library.Library) *Player {
 func (p *Player) Play(
 	ctx context.Context, policy Policy, trial assay.Trial, task *assay.Task, game uint64,
 ) (*assay.Attempt, *assay.Transcript) {
-	trial.Model, trial.AgentModel, trial.AgentTimeout = policy.Name, "", ""
+	trial.Model, trial.AgentModel, trial.AgentTimeout, trial.ModelFaults = policy.Name, "", "", ""
 	var agent assay.Provider = p.models
 	if policy.begin != nil || policy.reading != nil {
 		trial.Tools, trial.Protocol = assay.Listed, assay.Native
@@ -205,7 +205,7 @@ func sampleOf(trials iter.Seq[assay.Trial]) trialSample {
 	}
 	for t := range trials {
 		at := conditionOf(t.Cell)
-		t.Model, t.ID, t.AgentModel, t.AgentTimeout = "", "", "", ""
+		t.Model, t.ID, t.AgentModel, t.AgentTimeout, t.ModelFaults = "", "", "", "", ""
 		t.Sampling = assay.Sampling{}
 		list := s[at]
 		i, found := slices.BinarySearchFunc(list, t, order)

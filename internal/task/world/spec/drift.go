@@ -40,12 +40,12 @@ func (d *Drift) Read(turn int, tool, arguments string) (rec assay.CallRecord, ok
 		rec.Mistake, rec.Code, rec.Error = true, e.Code, e.Code+": "+e.Description
 		return rec, false
 	}
-	value := args[r.now]
-	if value == nil {
+	if args[r.now] == nil {
 		return rec, true
 	}
+	_ = json.Unmarshal([]byte(arguments), &args) // also the members that are null
+	args[r.old] = args[r.now]
 	delete(args, r.now)
-	args[r.old] = value
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
