@@ -22,6 +22,9 @@ type Transcript struct {
 	// State is the final state of the tools, in worlds that judge it. If the library has a
 	// [Script.Base], it is a list of changes of that: a JSON Patch (RFC 6902).
 	State json.RawMessage `json:"state,omitempty"`
+	// Answer is the last reply in the tools' own formats of dates and times, if their interface has
+	// others and the reply has some.
+	Answer string `json:"answer,omitempty"`
 	// Confidence is the reply to the question how likely the model has succeeded.
 	Confidence string `json:"confidence,omitempty"`
 	// Agent is the record of a foreign agent. It is nil in other episodes.
@@ -115,6 +118,10 @@ type CallRecord struct {
 	// Asked is the call as the model wrote it, if the framework of a foreign agent made this one of
 	// it.
 	Asked string `json:"asked,omitempty"`
+	// Written are the arguments as they were written, and Shown is the result as it was shown, if the
+	// interface of the tools has them differently from Arguments and Output; see [Cell.Interface].
+	Written string `json:"written,omitempty"`
+	Shown   string `json:"shown,omitempty"`
 	// OK is true if the answer was a success. See [CallRecord.Happened].
 	OK bool `json:"ok"`
 	// Code and Error are set if OK is false.

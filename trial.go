@@ -26,6 +26,8 @@ type Cell struct {
 	// Faults is the mix of the faults of tools, as spelled by [FaultMix.String]. If it is empty,
 	// all are [FaultBefore].
 	Faults string `json:"fault_mix"`
+	// Interface is one of [Interfaces]. It is empty for the tools' own.
+	Interface string `json:"interface"`
 }
 
 // A Setting holds the other conditions of a trial: the rules of its world, and how the model
@@ -83,8 +85,8 @@ type Trial struct {
 	// [Trial.ModelSeed].
 	Replay int `json:"replay"`
 	// Seed decides all luck in the trial. It is below 2^53, so that every JSON reader
-	// represents it exactly. It does not depend on the model, the variant, the reliability or
-	// the mix of faults, so that these are compared with the same luck.
+	// represents it exactly. It does not depend on the model, the variant, the reliability,
+	// the mix of faults or the interface, so that these are compared with the same luck.
 	Seed uint64 `json:"seed"`
 	Setting
 	Fork
@@ -261,6 +263,7 @@ func (t Trial) identity() TrialID {
 		{"agent timeout", t.AgentTimeout},
 		{"user", t.UserModel},
 		{"model faults", t.ModelFaults},
+		{"interface", t.Interface},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

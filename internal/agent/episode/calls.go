@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/adapter"
 	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
@@ -86,7 +87,7 @@ func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
 
 func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]any {
 	began := time.Now()
-	r, err := e.world.Call(turn, a.text, a.arguments)
+	r, shown, err := e.call(turn, a.text, a.arguments)
 	if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
 		e.broken = fault
 		return map[string]any{"tool": a.text, "success": false, "error": fault.Error()}
@@ -98,9 +99,9 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	e.progress.called(&r)
 	answer := map[string]any{"tool": r.Tool, "success": r.OK}
 	if r.OK {
-		answer["output"] = json.RawMessage(r.Output)
+		answer["output"] = json.RawMessage(shown)
 	} else {
-		answer["error"] = r.Error
+		answer["error"] = shown
 	}
 	if r.Seconds > 0 {
 		answer["seconds"] = r.Seconds
@@ -127,7 +128,7 @@ func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
 	}
 	rec.Lookups++
 	e.progress.shown(info, tool.Name)
-	return map[string]any{"tool": details(e.trial.World, tool)}
+	return map[string]any{"tool": details(e.trial.World, e.offer.of(), tool)}
 }
 
 // found answers a search.
@@ -141,7 +142,7 @@ func (e *episode) found(query string) map[string]any {
 	list := make([]any, len(tools))
 	for i, t := range tools {
 		e.progress.shown(search, t.Name)
-		list[i] = details(e.trial.World, t)
+		list[i] = details(e.trial.World, e.offer.of(), t)
 	}
 	return map[string]any{"tools": list}
 }
@@ -157,10 +158,10 @@ type toolDetails struct {
 	Effect      string            `json:"effect,omitempty"`
 }
 
-func details(worldName string, t assay.Tool) toolDetails {
+func details(worldName string, a *adapter.Adapter, t assay.Tool) toolDetails {
 	needs := append([]string{}, t.Dependencies...)
 	return toolDetails{
-		t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, needs,
+		t.Name, a.Text(t.Description), a.Schema(t.Name, schema(worldName, t)), a.Returns(t.Returns), t.Errors, needs,
 		effect(worldName, t),
 	}
 }

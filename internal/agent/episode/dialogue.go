@@ -26,7 +26,7 @@ func (e *episode) converse(ctx context.Context, d spec.Dialogue, reply string) a
 // tell hands a reply to the user. It returns the user's next message with its part of the plan, or
 // "" if the user says no more.
 func (e *episode) tell(ctx context.Context, d spec.Dialogue, reply string) (next string, err error) {
-	text, err := d.Reply(ctx, reply)
+	text, err := d.Reply(ctx, e.offer.of().Said(reply))
 	if err != nil || text == "" {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func (e *episode) tell(ctx context.Context, d spec.Dialogue, reply string) (next
 		data.Plan = new(workflow.Plan)
 	}
 	if len(e.later) > 0 {
-		data.Plan, e.later = e.later[0], e.later[1:]
+		data.Plan, e.later = e.offer.plan(e.later[0]), e.later[1:]
 	}
 	return render("user.tmpl", data), nil
 }

@@ -31,6 +31,7 @@ type Runner struct {
 	judge     *score.Judge
 	functions map[toolbox][]assay.Function
 	openings  *openings
+	offers    *offers
 	budget    time.Duration
 }
 
@@ -46,6 +47,7 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 		judge:     score.New(catalog),
 		functions: make(map[toolbox][]assay.Function),
 		openings:  newOpenings(),
+		offers:    newOffers(),
 		budget:    budget,
 	}
 	for _, w := range world.Names {
@@ -75,7 +77,7 @@ func (r *Runner) Run(
 }
 
 func (r *Runner) newEpisode(trial *assay.Trial, task *assay.Task) *episode {
-	e := &episode{Runner: r, trial: trial, task: task}
+	e := &episode{Runner: r, trial: trial, task: task, offer: r.offers.of(r.catalog, trial, task)}
 	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
 	return e
 }
@@ -84,6 +86,9 @@ func (r *Runner) newEpisode(trial *assay.Trial, task *assay.Task) *episode {
 // It returns the fault that ended the episode, or the fault of the world's end.
 func (e *episode) collect(fault error) error {
 	e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
+	for i, w := range e.worded {
+		e.transcript.Calls[i].Written, e.transcript.Calls[i].Shown = w.written, w.shown
+	}
 	if w, ok := e.world.(spec.Ender); ok {
 		var err error
 		e.transcript.State, err = w.End()
@@ -98,6 +103,7 @@ type episode struct {
 	provider assay.Provider
 	trial    *assay.Trial
 	task     *assay.Task
+	offer    *offer // nil for the tools' own interface
 	world    world.World
 	progress *progress
 	// overdrawn is true if the latest reply called a tool although it began without calls left.
@@ -105,7 +111,10 @@ type episode struct {
 	// later has the parts of the plan for the next messages of the user.
 	later []*workflow.Plan
 	// broken is the fault of a tool that cannot carry out calls.
-	broken     *assay.Fault
+	broken *assay.Fault
+	// worded has the calls as the model wrote them and their results as it was shown them, by the
+	// number of the call, if another interface is offered.
+	worded     map[int]wording
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
@@ -209,6 +218,9 @@ func (e *episode) request(left time.Duration) *assay.Request {
 // permitted returns the functions without tools that the task may not use.
 func (e *episode) permitted() []assay.Function {
 	functions := e.functions[toolbox{e.trial.World, e.trial.Tools}]
+	if e.offer != nil && e.trial.Tools == assay.Listed {
+		functions = e.offer.functions()
+	}
 	_, changing := e.world.(spec.Dialogue)
 	if len(e.task.Tools) == 0 && !changing || e.trial.Tools != assay.Listed {
 		return functions
@@ -288,6 +300,7 @@ func (e *episode) conclude(err error) {
 	a.FinishedAt = time.Now().UTC()
 	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
+	e.transcript.Answer = e.offer.answer(e.transcript.Messages)
 	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
 	if err == nil && o.Undecided != "" {
 		err = &assay.Fault{Kind: assay.ToolServer, Detail: o.Undecided, Hopeless: true}

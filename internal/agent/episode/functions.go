@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/adapter"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -46,17 +47,21 @@ func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Functi
 	if setting == assay.Discover {
 		return discoverFunctions
 	}
-	var functions []assay.Function
-	for _, t := range catalog.All() {
+	return functionsOf(worldName, nil, catalog.All())
+}
+
+// functionsOf returns tools as functions, as an adapter offers them.
+func functionsOf(worldName string, a *adapter.Adapter, tools []assay.Tool) (functions []assay.Function) {
+	for _, t := range tools {
 		functions = append(functions, assay.Function{
-			Name: t.Name, Description: describe(worldName, t), Parameters: schema(worldName, t),
+			Name: t.Name, Description: describe(worldName, a, t), Parameters: a.Schema(t.Name, schema(worldName, t)),
 		})
 	}
 	return functions
 }
 
-func describe(worldName string, t assay.Tool) string {
-	text := t.Description
+func describe(worldName string, a *adapter.Adapter, t assay.Tool) string {
+	text := a.Text(t.Description)
 	if len(t.Dependencies) > 0 {
 		text += " " + render("needs first", t.Dependencies)
 	}

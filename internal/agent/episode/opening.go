@@ -36,6 +36,7 @@ type openingKey struct {
 	faults                          bool
 	world, protocol, tools, several string
 	turns, calls                    int
+	offered                         string // the interface
 }
 
 // The most openings that are kept, and the size in bytes of the largest.
@@ -55,6 +56,7 @@ func keyOf(trial *assay.Trial, task *assay.Task) openingKey {
 		reliability: trial.Reliability, faults: trial.Faults != "",
 		world: trial.World, protocol: trial.Protocol, tools: trial.Tools,
 		several: trial.SeveralCalls, turns: trial.Setting.Turns, calls: trial.Calls,
+		offered: trial.Interface,
 	}
 	if slices.Contains(assay.PlainVariants, trial.Variant) {
 		k.seed = 0
@@ -88,7 +90,7 @@ func newOpening(
 	if err != nil {
 		return nil, err
 	}
-	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
+	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task, offer: newOffer(catalog, trial, task)}
 	first, o := plan, new(opening)
 	if plan != nil {
 		for _, s := range plan.Steps {

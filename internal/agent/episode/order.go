@@ -185,7 +185,8 @@ func (s *Stage) lost(ended assay.Ended) (calls []assay.LostCall) {
 				Turn: r.turn, Tool: c.function, Arguments: spec.Clip(c.Arguments), Late: c.late,
 			}
 			if a.act == call {
-				l.Tool, l.Arguments = a.text, spec.Clip(a.arguments)
+				own, _ := s.e.offer.of().Read(a.text, a.arguments)
+				l.Tool, l.Arguments = a.text, spec.Clip(own)
 			}
 			calls = append(calls, l)
 		}

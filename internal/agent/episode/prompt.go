@@ -139,7 +139,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 		Think:     trial.Variant == assay.CoT,
 		One:       trial.SeveralCalls == assay.RefuseSeveral,
 		Faults:    trial.Faults != "",
-		Plan:      plan,
+		Plan:      e.offer.plan(plan),
 		OwnTools:  in.OwnTools,
 		Talk:      in.Environments,
 		Authority: authority,
@@ -153,7 +153,7 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 	if data.Tags && !data.Discover {
 		for _, t := range e.catalog.All() {
 			if e.mayUse(t.Name) {
-				data.Tools = append(data.Tools, details(trial.World, t))
+				data.Tools = append(data.Tools, details(trial.World, e.offer.of(), t))
 			}
 		}
 	}
@@ -161,8 +161,12 @@ func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 	if data.OwnTools {
 		system = "own.tmpl"
 	}
+	rules := render(system, data)
+	if e.offer != nil {
+		rules += "\n\n" + e.offer.adapter.Note()
+	}
 	return []assay.Message{
-		{Role: assay.System, Content: render(system, data)},
+		{Role: assay.System, Content: rules},
 		{Role: assay.User, Content: render("task.tmpl", data)},
 	}
 }

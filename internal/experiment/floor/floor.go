@@ -152,8 +152,10 @@ func (f Floors) Rate(cell assay.Cell, ceiling *float64) (rate float64, ok bool) 
 	}
 }
 
+// conditionOf returns a cell without what makes no difference to a policy, which knows the tools' own
+// interface.
 func conditionOf(cell assay.Cell) assay.Cell {
-	cell.Model, cell.TaskType = "", ""
+	cell.Model, cell.TaskType, cell.Interface = "", "", ""
 	return cell
 }
 
@@ -205,7 +207,7 @@ func sampleOf(trials iter.Seq[assay.Trial]) trialSample {
 	}
 	for t := range trials {
 		at := conditionOf(t.Cell)
-		t.Model, t.ID, t.AgentModel, t.AgentTimeout, t.ModelFaults = "", "", "", "", ""
+		t.Model, t.ID, t.AgentModel, t.AgentTimeout, t.ModelFaults, t.Interface = "", "", "", "", "", ""
 		t.Sampling = assay.Sampling{}
 		list := s[at]
 		i, found := slices.BinarySearchFunc(list, t, order)

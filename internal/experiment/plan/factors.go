@@ -27,6 +27,8 @@ type Factors struct {
 	Reliabilities []float64 `yaml:"reliabilities" json:"reliabilities"`
 	TasksPerType  Count     `yaml:"tasks_per_type" json:"tasks_per_type"`
 	Repeats       int       `yaml:"repeats" json:"repeats"`
+	// Interfaces are those of the tools. Without any, tools have their own.
+	Interfaces Names `yaml:"interfaces" json:"interfaces,omitempty"`
 	// FaultMixes are the mixes of the experiment's failures, as cells have them.
 	FaultMixes []string `yaml:"-" json:"-"`
 	// ToolsDiffer means that a tool may be less reliable than its cell.
@@ -74,6 +76,18 @@ func (f Factors) mixes(reliability float64) []string {
 	return f.FaultMixes
 }
 
+// interfaces returns the interfaces of tools as cells have them.
+func (f Factors) interfaces() []string {
+	if len(f.Interfaces) == 0 {
+		return []string{""}
+	}
+	var all []string
+	for _, name := range f.Interfaces {
+		all = append(all, assay.InterfaceOf(name))
+	}
+	return all
+}
+
 // cells yields the cells of a task type and difficulty, without a model.
 func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 	return func(yield func(assay.Cell) bool) {
@@ -81,12 +95,15 @@ func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 			for _, severity := range f.severities(variant) {
 				for _, reliability := range f.Reliabilities {
 					for _, faults := range f.mixes(reliability) {
-						cell := assay.Cell{
-							Variant: variant, Severity: severity, Difficulty: difficulty,
-							TaskType: taskType, Reliability: reliability, Faults: faults,
-						}
-						if !yield(cell) {
-							return
+						for _, in := range f.interfaces() {
+							cell := assay.Cell{
+								Variant: variant, Severity: severity, Difficulty: difficulty,
+								TaskType: taskType, Reliability: reliability, Faults: faults,
+								Interface: in,
+							}
+							if !yield(cell) {
+								return
+							}
 						}
 					}
 				}
@@ -143,6 +160,10 @@ var namedFactors = []struct {
 	{
 		"difficulties", "difficulty", slices.Concat(assay.Difficulties, assay.Mixtures),
 		all(assay.Difficulties), func(f *Factors) *Names { return &f.Difficulties },
+	},
+	{
+		"interfaces", "interface", assay.Interfaces, all(assay.Interfaces),
+		func(f *Factors) *Names { return &f.Interfaces },
 	},
 	{
 		"task_types", "task type", assay.TaskTypes, all(assay.TaskTypes),
@@ -258,6 +279,13 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 	if e.has(at+"plan_authority") && !inherited && !slices.ContainsFunc(f.Variants, assay.ShowsPlan) {
 		return e.FieldError(at+"plan_authority", "no variant shows a plan",
 			"add one, for example variants: [optimal], or remove this line")
+	}
+	if d := world.Of(e.World); !d.ChecksArguments() && slices.ContainsFunc(f.Interfaces, func(name string) bool {
+		return name != assay.PlainInterface
+	}) && e.has(at+"interfaces") {
+		return e.FieldError(at+"interfaces", "tools have no schemas in the world "+e.World+
+			", which accepts any arguments, so there is no interface to change",
+			"remove this line, or write world: "+world.Names[0])
 	}
 	if err := e.checkReliabilities(f.Reliabilities, at+"reliabilities"); err != nil {
 		return err

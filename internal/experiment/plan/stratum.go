@@ -81,6 +81,7 @@ func longestFirst(a, b *stratum) int {
 		cmp.Compare(workRank(a.cell.TaskType), workRank(b.cell.TaskType)),
 		cmp.Compare(a.cell.Reliability, b.cell.Reliability),
 		cmp.Compare(a.cell.Faults, b.cell.Faults),
+		cmp.Compare(a.cell.Interface, b.cell.Interface),
 	)
 }
 

@@ -219,7 +219,7 @@ func (m *Models) complete(v *agentView, name string, arguments json.RawMessage) 
 	var values map[string]any
 	tool, _ := m.catalog.Tool(name)
 	for _, p := range tool.Parameters {
-		if p.Required || !slices.Contains(schema.Required, p.Name) {
+		if p.Required || !slices.Contains(schema.Required, v.offered.Name(p.Name)) {
 			continue
 		}
 		if values == nil && json.Unmarshal(arguments, &values) != nil {
@@ -241,6 +241,9 @@ func (v *agentView) message(acts ...move) assay.Message {
 	for i := range acts {
 		now := v.drifted[acts[i].text]
 		acts[i].arguments = renamed(acts[i].arguments, now[0], now[1])
+		if !acts[i].search {
+			acts[i].arguments = v.written(acts[i])
+		}
 	}
 	if v.tags {
 		var lines []string

@@ -23,7 +23,7 @@ import (
 // with a higher probability decides for a thing whenever the other one does.
 type character struct {
 	rightTool, rightArguments, followsFlaw, retries, notices, repeatsEffect, claimsFalsely, random float64
-	confidentRight, confidentWrong                                                                 float64
+	confidentRight, confidentWrong, hurtByInterface                                                float64
 	seed                                                                                           uint64
 }
 
@@ -76,6 +76,10 @@ var Parameters = []Parameter{
 	{
 		"confident_wrong", "states on average, if asked, when it has made one",
 		func(c *character) *float64 { return &c.confidentWrong },
+	},
+	{
+		"hurt_by_interface", "loses its way with another interface of the tools than their own, and gives up",
+		func(c *character) *float64 { return &c.hurtByInterface },
 	},
 }
 
@@ -230,6 +234,9 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		return msg
 	}
 	steps := c.steps(m, v)
+	if v.level != "" && c.decides(v, "interface", 0, 0, c.hurtByInterface) {
+		return c.lost(v, steps, asked)
+	}
 	erred := !slices.EqualFunc(steps, m.needed(v), sameMove)
 	step, failures, wrong := v.corrected, 0, 0 // failures at the step, and those of its arguments
 	missing, gaveUp := false, false            // for all it knows
@@ -275,6 +282,19 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		return m.claim(v, "")
 	}
 	return v.unfinished(len(steps)-step, len(steps))
+}
+
+// lost returns the next message of a character that has lost its way with the interface of the tools. It
+// makes one call in the tool's own terms, and then gives up.
+func (c *character) lost(v *agentView, steps []move, asked bool) assay.Message {
+	switch {
+	case asked:
+		return c.confidence(v, false)
+	case len(steps) > 0 && len(v.calls)+v.corrected == 0:
+		v.offered = nil
+		return v.message(steps[0])
+	}
+	return v.unfinished(len(steps), len(steps))
 }
 
 // unfinished says that steps are left.

@@ -23,6 +23,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/adapter"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -91,6 +92,8 @@ type Models struct {
 	mu       sync.Mutex
 	policies map[string]*workflow.Policy
 	held     int // bytes of policies
+
+	adapters *lru.Cache[adapterKey, *adapter.Adapter]
 }
 
 var _ assay.Provider = (*Models)(nil)
@@ -102,8 +105,10 @@ func New(catalog *assay.Catalog, latency Latency) *Models {
 	for _, t := range catalog.All() {
 		tools = append(tools, list(t.Name, t.Description))
 	}
+	adapters, _ := lru.New[adapterKey, *adapter.Adapter](512) // the size is positive
 	return &Models{
-		catalog: catalog, guide: newGuide(tools), latency: latency,
+		adapters: adapters,
+		catalog:  catalog, guide: newGuide(tools), latency: latency,
 		policies: make(map[string]*workflow.Policy),
 	}
 }
@@ -116,6 +121,7 @@ func (m *Models) Knowing(answers func(description string) string) *Models {
 }
 
 // KnowingTasks lets [Optimal] and the models whose probabilities are known look up what a task needs.
+// They and all others need it to read another interface of the tools than their own.
 // Without it they take a plan for right, and guess from the description if there is none.
 func (m *Models) KnowingTasks(tasks func(description string) (assay.Task, bool)) *Models {
 	known, _ := lru.New[string, foundTask](1024) // the size is positive
@@ -145,7 +151,9 @@ func (m *Models) Chat(ctx context.Context, req *assay.Request) (*assay.Response,
 	if err := m.wait(ctx, req); err != nil {
 		return &assay.Response{}, err
 	}
-	reply := m.decide(req.Model, newView(req, m.catalog))
+	view := newView(req, m.catalog)
+	m.adapt(view)
+	reply := m.decide(req.Model, view)
 	return &assay.Response{
 		Message:     reply,
 		ServedModel: req.Model,

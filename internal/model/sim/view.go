@@ -10,6 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/adapter"
 	"github.com/assay-eval/assay/internal/task/bm25"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -50,6 +51,9 @@ type agentView struct {
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
 	// the plan's answer, and output is the result of the latest call that worked.
 	endWord, answer, output string
+	// level is the level of the tools' interface if it is not their own, and offered translates it.
+	level   string
+	offered *adapter.Adapter
 	// talks means that a user hears the replies without calls and may go on.
 	talks bool
 	// found holds the tools that each search so far has found, best first, in the order in which
@@ -191,6 +195,7 @@ func (v *agentView) readRules(text string) {
 	}
 	v.talks = strings.Contains(text, "The user may then go on")
 	v.doubtful = strings.Contains(text, "The list of the tools that have succeeded is always right.")
+	v.level = adapter.LevelIn(text)
 	_, tools, _ := strings.Cut(text, "\n## Tools\n")
 	for line := range strings.Lines(tools) {
 		var t struct{ Name, Description string }

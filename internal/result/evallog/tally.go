@@ -154,7 +154,8 @@ func itemID(a *assay.Attempt) (string, error) {
 		// Fields that are newer than the names of items leave them as they are.
 		AsksConfidence bool   `json:"asks_confidence,omitempty"`
 		ModelFaults    string `json:"model_faults,omitempty"`
-	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence, a.ModelFaults})
+		Interface      string `json:"interface,omitempty"`
+	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence, a.ModelFaults, a.Interface})
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,11 @@ func CallText(c assay.CallRecord) string {
 	if asked := c.Asked; asked != "" {
 		c.Asked = ""
 		return fmt.Sprintf("%s; the framework changed it: the tool server got %s, the model asked for %s",
-			CallText(c), strings.TrimSpace(c.Tool+" "+c.Arguments), asked)
+			CallText(c), strings.TrimSpace(c.Tool+" "+cmp.Or(c.Written, c.Arguments)), asked)
+	}
+	if c.Written != "" {
+		c.Written = ""
+		return CallText(c) + "; in the tool's own terms " + c.Arguments
 	}
 	switch {
 	case c.Mistake:

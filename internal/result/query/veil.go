@@ -134,9 +134,10 @@ func (v *veil) transcript(run assay.RunID, t *assay.Transcript) *assay.Transcrip
 	for _, c := range t.Calls {
 		c.Tool, c.Arguments, c.Asked = tool(key, c.Tool), "", ""
 		c.Error, c.Output = hide(c.Error), hide(c.Output)
+		c.Written, c.Shown = "", hide(c.Shown)
 		out.Calls = append(out.Calls, c)
 	}
-	out.Plan, out.State = tools(key, t.Plan), nil
+	out.Plan, out.State, out.Answer = tools(key, t.Plan), nil, hide(t.Answer)
 	if t.Agent != nil {
 		out.Agent = &assay.AgentRecord{Exit: t.Agent.Exit, ModelFaults: t.Agent.ModelFaults}
 	}

@@ -310,7 +310,7 @@ func (d Design) pivots(cells []*cell) []Pivot {
 			out = append(out, Part{Varies: []string{f}}.pivot(cells, d.LeftOut))
 		}
 	}
-	for _, f := range []string{taskType, difficulty, variant, reliability} {
+	for _, f := range []string{taskType, difficulty, variant, reliability, interfaces} {
 		add(cells, f)
 	}
 	// A mean with flawed plans or reliable tools would hide what a kind of fault costs.

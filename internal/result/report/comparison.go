@@ -159,6 +159,7 @@ var matched = [...]struct {
 	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
 	{"faults of tools", func(a *assay.Attempt) string { return MixName(a.Faults) }},
 	{"faults of the agent's model", func(a *assay.Attempt) string { return a.ModelFaults }},
+	{interfaces, func(a *assay.Attempt) string { return assay.InterfaceName(a.Interface) }},
 	{"loops", func(a *assay.Attempt) string { return a.Loops }},
 	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
 	{Graded, func(a *assay.Attempt) string { return PromptKey(a.Variant, a.Severity) }},

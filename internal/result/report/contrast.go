@@ -116,7 +116,9 @@ func pivotCellAt(cells []*cell, name, factor string) PivotCell {
 
 // conditionOf returns what has to be equal for two variants to be compared.
 func conditionOf(c assay.Cell) assay.Cell {
-	return assay.Cell{Difficulty: c.Difficulty, Reliability: c.Reliability, Faults: c.Faults}
+	return assay.Cell{
+		Difficulty: c.Difficulty, Reliability: c.Reliability, Faults: c.Faults, Interface: c.Interface,
+	}
 }
 
 // beside pools the model's cells at a level that share the conditions and task types of

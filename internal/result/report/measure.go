@@ -277,6 +277,10 @@ func (g *Grid) MarshalJSON() ([]byte, error) {
 				if r.Faults != "" {
 					row[factor] = r.Faults
 				}
+			case interfaces:
+				if r.Interface != "" {
+					row[factor] = r.Interface
+				}
 			default:
 				row[factor] = *fields[factor](&r.Cell)
 			}

@@ -64,6 +64,7 @@ const (
 	severity    = "severity"
 	reliability = "reliability"
 	faultMix    = "fault_mix"
+	interfaces  = "interface"
 	model       = "model"
 	repeat      = "repeat" // of a trial, not of a cell
 )
@@ -77,7 +78,7 @@ const (
 // Tools is the mix of faults and the reliability as one factor.
 const Tools = "tools"
 
-var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix}
+var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix, interfaces}
 
 // fields are the factors that are texts.
 var fields = map[string]func(*assay.Cell) *string{
@@ -87,6 +88,7 @@ var fields = map[string]func(*assay.Cell) *string{
 	difficulty: func(c *assay.Cell) *string { return &c.Difficulty },
 	severity:   func(c *assay.Cell) *string { return &c.Severity },
 	faultMix:   func(c *assay.Cell) *string { return &c.Faults },
+	interfaces: func(c *assay.Cell) *string { return &c.Interface },
 }
 
 // level returns the level of a factor in a cell.
@@ -96,6 +98,8 @@ func level(c assay.Cell, factor string) string {
 		return assay.FormatReliability(c.Reliability)
 	case faultMix:
 		return MixName(c.Faults)
+	case interfaces:
+		return assay.InterfaceName(c.Interface)
 	case configuration:
 		return configurationName(c.Model, level(c, Graded))
 	case Graded:

@@ -295,6 +295,9 @@ func extremeText(p *cell, by string) string {
 	if c.Faults != "" {
 		parts = append(parts, c.Faults)
 	}
+	if c.Interface != "" {
+		parts = append(parts, "interface "+c.Interface)
+	}
 	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.n(done))
 	if best := ceiling(&p.tally); best.Known {
 		text += fmt.Sprintf("; the best policy reaches %s", Percent(best.Number))

@@ -222,6 +222,8 @@ func whereText(l *report.Loss) string {
 		return fmt.Sprintf("on %s tasks instead of %s ones", level, report.Readable(l.Against))
 	case faultMix:
 		return fmt.Sprintf("with faults of tools %s instead of %s", l.Level, l.Against)
+	case interfaces:
+		return fmt.Sprintf("with the %s interface of tools instead of the %s one", l.Level, l.Against)
 	case report.Tools:
 		return fmt.Sprintf("with failing tools (%s) instead of %s", l.Level, l.Against)
 	}

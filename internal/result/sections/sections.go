@@ -22,6 +22,7 @@ const (
 	severity    = "severity"
 	reliability = "reliability"
 	faultMix    = "fault_mix"
+	interfaces  = "interface"
 )
 
 type (
@@ -48,6 +49,8 @@ func Report(figures *report.Analysis) *document.Document {
 		a.variantDifferences(), a.modelDifferences(), a.curveSection(),
 		a.pivotSection(faultMix, "By mix of faults", "Only trials with the right plan, or else with the "+
 			"first variant without a flaw, and with tools that can fail."),
+		a.pivotSection(interfaces, "By interface", "The same tasks and luck; only the names, shapes and formats "+
+			"that the tools use differ."),
 		a.pivotSection(taskType, "By task type", ""),
 		a.pivotSection(difficulty, "By difficulty, and scale", ""),
 		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("exposure"),

@@ -307,6 +307,14 @@ func levelOf(v starlark.Value) (level assay.Level, reasons []string, ok bool) {
 	return "", nil, false
 }
 
+// Fields returns the names that the script's functions write as fields of objects, sorted.
+func (k *Kit) Fields() []string {
+	if k.program == nil {
+		return nil
+	}
+	return k.program.fields
+}
+
 // Checks returns the names of the script's functions that can be called as a check, sorted.
 func (k *Kit) Checks() []string {
 	return slices.DeleteFunc(k.Functions(), func(f string) bool { return !k.program.canCheck(f) })

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,7 @@ const (
 type Program struct {
 	name    string
 	globals starlark.StringDict
+	fields  []string
 }
 
 // A ToolError is the answer of a tool that refuses a call. A script raises it by fail(code, text).
@@ -115,7 +117,32 @@ func Compile(script assay.Script) (*Program, error) {
 		return nil, e
 	}
 	globals.Freeze()
-	return &Program{name: script.Name, globals: globals}, nil
+	return &Program{name: script.Name, globals: globals, fields: fieldsIn(file)}, nil
+}
+
+// fieldsIn returns the names that functions write as keys of dictionaries. Constants outside of
+// functions can be data, whose keys are no names of fields.
+func fieldsIn(file *syntax.File) (fields []string) {
+	for _, statement := range file.Stmts {
+		def, ok := statement.(*syntax.DefStmt)
+		if !ok {
+			continue
+		}
+		syntax.Walk(def, func(n syntax.Node) bool {
+			entry, ok := n.(*syntax.DictEntry)
+			if !ok {
+				return true
+			}
+			if key, ok := entry.Key.(*syntax.Literal); ok {
+				if name, ok := key.Value.(string); ok {
+					fields = append(fields, name)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
 func newThread(name string) *starlark.Thread {

@@ -95,9 +95,26 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 			w.chance(tool, args, &rec)
 		}
 	}
+	w.record(rec)
+	return rec, nil
+}
+
+// Refuse implements [spec.Refuser].
+func (w *World) Refuse(turn int, name, arguments, why string) (assay.CallRecord, error) {
+	if _, ok := w.catalog.Tool(name); !ok {
+		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
+	}
+	rec := assay.CallRecord{
+		Turn: turn, Tool: name, Arguments: arguments,
+		Mistake: true, Code: InvalidInput, Error: InvalidInput + ": " + why,
+	}
+	w.record(rec)
+	return rec, nil
+}
+
+func (w *World) record(rec assay.CallRecord) {
 	w.calls = append(w.calls, rec)
 	w.dice.Pass()
-	return rec, nil
 }
 
 // chance lets luck decide a call without a mistake.

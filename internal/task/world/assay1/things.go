@@ -213,6 +213,9 @@ func (t *things) add(tool assay.Tool, args map[string]any) []byte {
 	return canonical(out)
 }
 
+// Fields are the members of fields of results that are objects.
+var Fields = []string{"items", "checksum", "operation"}
+
 func (r result) value(tool assay.Tool, f assay.Return) any {
 	switch f.Type {
 	case "boolean":

@@ -49,13 +49,25 @@ func (w *dialogue) Offers(tool string) bool { return w.environment.offered[tool]
 
 // Call implements [spec.World].
 func (w *dialogue) Call(turn int, name, arguments string) (assay.CallRecord, error) {
-	if w.broken != nil {
-		return assay.CallRecord{}, w.broken
-	}
-	if !w.Offers(name) {
-		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q now", name)
+	if err := w.offers(name); err != nil {
+		return assay.CallRecord{}, err
 	}
 	return w.World.Call(turn, name, arguments)
+}
+
+// Refuse implements [spec.Refuser].
+func (w *dialogue) Refuse(turn int, name, arguments, why string) (assay.CallRecord, error) {
+	if err := w.offers(name); err != nil {
+		return assay.CallRecord{}, err
+	}
+	return w.World.Refuse(turn, name, arguments, why)
+}
+
+func (w *dialogue) offers(name string) error {
+	if w.broken == nil && !w.Offers(name) {
+		return fmt.Errorf("there is no tool named %q now", name)
+	}
+	return w.broken
 }
 
 // Reply implements [spec.Dialogue].

@@ -157,12 +157,9 @@ func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // Call implements [spec.World].
 func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error) {
-	tool, ok := w.catalog.Tool(name)
-	if !ok || len(w.task.Tools) > 0 && !slices.Contains(w.task.Tools, name) {
-		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
-	}
-	if w.broken != nil {
-		return assay.CallRecord{}, w.broken
+	tool, err := w.tool(name)
+	if err != nil {
+		return assay.CallRecord{}, err
 	}
 	rec, takes := w.drift.Read(turn, name, arguments)
 	if takes {
@@ -173,9 +170,35 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 			return assay.CallRecord{}, err
 		}
 	}
+	w.record(rec)
+	return rec, nil
+}
+
+// Refuse implements [spec.Refuser].
+func (w *World) Refuse(turn int, name, arguments, why string) (assay.CallRecord, error) {
+	if _, err := w.tool(name); err != nil {
+		return assay.CallRecord{}, err
+	}
+	rec := assay.CallRecord{
+		Turn: turn, Tool: name, Arguments: arguments,
+		Mistake: true, Code: InvalidInput, Error: InvalidInput + ": " + why,
+	}
+	w.record(rec)
+	return rec, nil
+}
+
+// tool returns a tool that the task may use, or why it cannot be called.
+func (w *World) tool(name string) (assay.Tool, error) {
+	tool, ok := w.catalog.Tool(name)
+	if !ok || len(w.task.Tools) > 0 && !slices.Contains(w.task.Tools, name) {
+		return tool, fmt.Errorf("there is no tool named %q", name)
+	}
+	return tool, w.broken
+}
+
+func (w *World) record(rec assay.CallRecord) {
 	w.calls = append(w.calls, rec)
 	w.outages.Pass()
-	return rec, nil
 }
 
 // chance lets luck decide a call whose arguments fit. It returns an error if the backend broke. A

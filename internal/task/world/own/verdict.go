@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -253,7 +254,7 @@ func (c *callCourse) answers(answer string) bool {
 func finalAnswer(tr *assay.Transcript, word string) string {
 	for _, m := range slices.Backward(tr.Messages) {
 		if m.Role == assay.Assistant {
-			answer, _ := cutEndWord(m.Content, word)
+			answer, _ := cutEndWord(cmp.Or(tr.Answer, m.Content), word)
 			return answer
 		}
 	}

@@ -71,6 +71,9 @@ type Definition struct {
 	StopsSearches bool
 }
 
+// ChecksArguments reports whether tools have schemas that their arguments have to fit.
+func (d *Definition) ChecksArguments() bool { return d.References || d.OwnTools }
+
 // A Place is a call of a tool in the schedule of a trial's luck. Number counts the tool's calls
 // that use luck, from 0.
 type Place struct {
@@ -101,6 +104,13 @@ type World interface {
 	Ends(reply string, acts bool) bool
 	// Stop reports whether the calls so far end the episode, and how.
 	Stop() (assay.Ended, bool)
+}
+
+// A Refuser is a world whose tools have schemas, which an interface may offer differently.
+type Refuser interface {
+	// Refuse records a call that does not keep to the interface as a mistake, and does not execute
+	// it. It returns an error where Call does.
+	Refuse(turn int, name, arguments, why string) (assay.CallRecord, error)
 }
 
 // An Ender is a world whose tools have a state, which the verdict judges.
