@@ -61,7 +61,7 @@ Few tasks rule out no small loss in similar ones: 59 are needed for 5 points, 29
 
 --fault KIND --at-most 5pt passes if the fault costs each model at most 5 points where it strikes,
 with 95 % confidence, and fails if it costs more, with 99.5 %. It judges the forks of the
-experiment, which `+"`assay fork`"+` plays, and needs no baseline.
+experiment, which ` + "`assay fork`" + ` plays, and needs no baseline.
 
 --at-least passes if the candidate's rate is at least that, with 95 % confidence, and fails if
 it is less, with 99.5 %. --always fails if a trial of the task fails. Neither needs a baseline.
