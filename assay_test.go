@@ -86,6 +86,7 @@ func TestTrialIdentityCoversEveryField(t *testing.T) {
 		"type":        func(c *assay.Cell) { c.TaskType = "simple_task" },
 		"reliability": func(c *assay.Cell) { c.Reliability = 0.9 },
 		"faults":      func(c *assay.Cell) { c.Faults = "after=1" },
+		"phrasing":    func(c *assay.Cell) { c.Phrasing = assay.Casual },
 	} {
 		changed := cell
 		change(&changed)

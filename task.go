@@ -22,6 +22,18 @@ var Difficulties = []string{"very_easy", "easy", "medium", "hard", "very_hard"}
 // occurs in it once, at one of the five difficulties.
 var Mixtures = []string{"easy_biased", "medium_biased", "hard_biased"}
 
+// The phrasings that the built-in and fresh libraries have of each task: the same task in other words, at
+// the same difficulty and with the same information.
+const (
+	Plain     = "plain"     // the words of its description
+	Reordered = "reordered" // the same facts in another order
+	Casual    = "casual"    // as one colleague says it to another
+	Typed     = "typed"     // with typing errors, none of them in names and numbers
+)
+
+// Phrasings lists the phrasings in the order of every table.
+var Phrasings = []string{Plain, Reordered, Casual, Typed}
+
 // A Task is one problem: its description, its inputs, and the tools that have to succeed, in
 // order.
 type Task struct {
@@ -55,6 +67,9 @@ type Task struct {
 	// Reference is a plan that solves the task. Variants are flawed ones by name.
 	Reference *Reference           `json:"plan,omitempty"`
 	Variants  map[string]Reference `json:"variants,omitempty"`
+	// Phrasings are other texts of the same task by their names. They do not count in its digest: a trial
+	// has the digest of the task with the text that it shows.
+	Phrasings map[string]string `json:"phrasings,omitempty"`
 }
 
 // A Judge holds the conditions of full success in the world own-1. Conditions that are empty hold.
@@ -131,6 +146,7 @@ type TaskRef struct {
 // Digest identifies the task's content: 128 bits of SHA-256 over its JSON, in hex. A trial
 // contains the digest, so a task that changes becomes another trial.
 func (t Task) Digest() string {
+	t.Phrasings = nil
 	b, err := json.Marshal(t)
 	if err != nil { // only an invalid RawMessage can fail, and libraries reject those
 		panic("assay: task " + string(t.ID) + ": " + err.Error())

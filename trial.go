@@ -28,6 +28,8 @@ type Cell struct {
 	Faults string `json:"fault_mix"`
 	// Interface is one of [Interfaces]. It is empty for the tools' own.
 	Interface string `json:"interface"`
+	// Phrasing names the words in which the task is put. It is empty for [Plain].
+	Phrasing string `json:"phrasing"`
 }
 
 // A Setting holds the other conditions of a trial: the rules of its world, and how the model
@@ -77,8 +79,8 @@ type Trial struct {
 	ID TrialID `json:"trial"`
 	Cell
 	Task TaskID `json:"task"`
-	// TaskDigest identifies the task as planned: by its [Task.Digest] and, if its library has
-	// tools other than the built-in ones, by those tools.
+	// TaskDigest identifies the task as planned: by its [Task.Digest], in the words of the phrasing,
+	// and, if its library has tools other than the built-in ones, by those tools.
 	TaskDigest string `json:"task_digest"`
 	Repeat     int    `json:"repeat"`
 	// Replay counts the earlier trials that had the same luck. What a model draws itself is new: see
@@ -264,6 +266,7 @@ func (t Trial) identity() TrialID {
 		{"user", t.UserModel},
 		{"model faults", t.ModelFaults},
 		{"interface", t.Interface},
+		{"phrasing", t.Phrasing},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

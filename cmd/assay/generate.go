@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -117,18 +116,15 @@ func generated(seeded bool, seed uint64, private bool, perType int) (c fileConte
 	return c, err
 }
 
-// grammarText is the source of a library with new tools.
-var grammarText = regexp.MustCompile(`^grammar (\S+), (a private seed|seed \d+), `)
-
 // oldGrammar says what to do with a library with new tools if another version of the grammar drew
 // them. It returns "" for all other libraries.
 func oldGrammar(meta library.Meta) string {
-	found := grammarText.FindStringSubmatch(meta.Source)
-	if found == nil || found[1] == fresh.Version {
+	version, _ := meta.Grammar()
+	if version == "" || version == fresh.Version {
 		return ""
 	}
 	return fmt.Sprintf("its tasks are of grammar %s, and a seed now gives those of grammar %s: "+
-		"keep the file, which works as before", found[1], fresh.Version)
+		"keep the file, which works as before", version, fresh.Version)
 }
 
 // grammarOf returns what [oldGrammar] says about a file, as the end of a sentence.

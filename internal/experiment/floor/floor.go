@@ -293,7 +293,7 @@ func (p *Player) count(ctx context.Context, policy Policy, trials []assay.Trial)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, t := range trials {
 		g.Go(func() error {
-			task, err := p.library.Task(ctx, t.Task, t.Difficulty)
+			task, err := p.library.TaskOf(ctx, &t)
 			if err != nil {
 				return fmt.Errorf("floor: %w", err)
 			}

@@ -251,7 +251,7 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	trials = 0
 	for trial := range j.Plan.Some(model, func(place int) bool { return chosen[place] }) {
 		var err error
-		if task, err = j.Library.Task(ctx, trial.Task, trial.Difficulty); err != nil {
+		if task, err = j.Library.TaskOf(ctx, &trial); err != nil {
 			return lane.Work{}, err
 		}
 		trial.Model = agent

@@ -79,15 +79,19 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 		return nil, assay.WithHint(e.FieldError("world", message, hint), more)
 	}
 	if own {
-		types, variants, err := lib.Levels(ctx)
+		types, variants, phrasings, err := lib.Levels(ctx)
 		if err == nil {
-			err = e.SetLibrary(types, variants)
+			err = e.SetLibrary(types, variants, phrasings)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return e.Expand(ctx, lib.Refs, applies(lib, e.World))
+	p, err := e.Expand(ctx, lib.Refs, applies(lib, e.World))
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Put(ctx, lib.Phrase)
 }
 
 // Keep stores the tasks that an experiment draws from the job's library, so that its results can be

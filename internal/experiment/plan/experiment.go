@@ -79,6 +79,8 @@ type Experiment struct {
 	only         Narrowing
 	// types are the types of the library's tasks, if they are not the built-in ones.
 	types []string
+	// phrasings are those that the library's tasks have, if they are not the built-in ones.
+	phrasings []string
 	// listed are the models of the file, in its order.
 	listed []string
 }

@@ -29,6 +29,8 @@ type Factors struct {
 	Repeats       int       `yaml:"repeats" json:"repeats"`
 	// Interfaces are those of the tools. Without any, tools have their own.
 	Interfaces Names `yaml:"interfaces" json:"interfaces,omitempty"`
+	// Phrasings are the words in which each task is put. An empty list means [assay.Plain] alone.
+	Phrasings Names `yaml:"phrasings" json:"phrasings,omitempty"`
 	// FaultMixes are the mixes of the experiment's failures, as cells have them.
 	FaultMixes []string `yaml:"-" json:"-"`
 	// ToolsDiffer means that a tool may be less reliable than its cell.
@@ -101,8 +103,10 @@ func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 								TaskType: taskType, Reliability: reliability, Faults: faults,
 								Interface: in,
 							}
-							if !yield(cell) {
-								return
+							for _, cell.Phrasing = range f.Puts() {
+								if !yield(cell) {
+									return
+								}
 							}
 						}
 					}
@@ -150,6 +154,10 @@ var namedFactors = []struct {
 		func(f *Factors) *Names { return &f.Authorities },
 	},
 	{
+		"phrasings", "phrasing", assay.Phrasings, all(assay.Phrasings),
+		func(f *Factors) *Names { return &f.Phrasings },
+	},
+	{
 		"variants", "variant", assay.Variants, variantGroups,
 		func(f *Factors) *Names { return &f.Variants },
 	},
@@ -181,7 +189,7 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 		if len(*names) == 0 && n.field != "severities" {
 			*names = *n.of(&otherwise)
 		}
-		if n.field != "task_types" || !e.ownTools() { // only the library knows all of them
+		if !e.ownTools() || n.field != "task_types" && n.field != "phrasings" { // only the library knows all
 			*names = members(*names, n.groups)
 		}
 	}
@@ -264,7 +272,7 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 		if n.field == "variants" {
 			names = plainNames(names)
 		}
-		if e.ownTools() && (n.field == "task_types" || n.field == "variants") {
+		if e.ownTools() && slices.Contains([]string{"task_types", "variants", "phrasings"}, n.field) {
 			if err := e.checkOwnNames(at+n.field, n.what, names); err != nil {
 				return err
 			}
@@ -286,6 +294,9 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 		return e.FieldError(at+"interfaces", "tools have no schemas in the world "+e.World+
 			", which accepts any arguments, so there is no interface to change",
 			"remove this line, or write world: "+world.Names[0])
+	}
+	if err := e.checkPhrasings(f.Phrasings, at+"phrasings"); err != nil {
+		return err
 	}
 	if err := e.checkReliabilities(f.Reliabilities, at+"reliabilities"); err != nil {
 		return err
@@ -434,6 +445,7 @@ func (e *Experiment) parts() []PartSpec {
 		parts[i].ToolsDiffer = d != nil && d.OwnTools
 		if e.types != nil {
 			parts[i].TaskTypes = members(parts[i].TaskTypes, all(e.types))
+			parts[i].Phrasings = members(parts[i].Phrasings, all(e.phrasings))
 		}
 	}
 	return parts

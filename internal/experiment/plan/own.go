@@ -80,10 +80,10 @@ func (e *Experiment) checkOwnNames(field, what string, names []string) error {
 	return nil
 }
 
-// SetLibrary gives an experiment the types and variants of the tasks of its library. An experiment
-// with tasks that users wrote needs that before it is expanded.
-func (e *Experiment) SetLibrary(types, variants []string) error {
-	e.types = types
+// SetLibrary gives an experiment the types, variants and phrasings of the tasks of its library. An
+// experiment with tasks that users wrote needs that before it is expanded.
+func (e *Experiment) SetLibrary(types, variants, phrasings []string) error {
+	e.types, e.phrasings = types, append([]string{assay.Plain}, phrasings...)
 	for i, f := range e.EachFactors() {
 		at := ""
 		if len(e.Parts) > 0 {
@@ -94,6 +94,9 @@ func (e *Experiment) SetLibrary(types, variants []string) error {
 			return err
 		}
 		if err := e.checkNames(at+"task_types", "task type", f.TaskTypes, types); err != nil {
+			return err
+		}
+		if err := e.checkOwnPhrasings(at+"phrasings", f.Phrasings, phrasings); err != nil {
 			return err
 		}
 	}

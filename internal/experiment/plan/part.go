@@ -14,7 +14,7 @@ type Part struct {
 	Models []string
 	// Varies lists the factors with more than one level under their export
 	// names, in the order variant, severity, difficulty, reliability,
-	// fault_mix, interface, task_type.
+	// fault_mix, interface, phrasing, task_type.
 	Varies []string
 
 	factors Factors
@@ -37,6 +37,7 @@ func (e *Experiment) newPart(spec PartSpec) Part {
 		{"reliability", len(spec.Reliabilities)},
 		{"fault_mix", len(spec.FaultMixes)},
 		{"interface", len(spec.Interfaces)},
+		{"phrasing", len(spec.Phrasings)},
 		{"task_type", len(spec.TaskTypes)},
 	} {
 		if f.levels > 1 {
@@ -56,5 +57,6 @@ func (p Part) Has(c assay.Cell) bool {
 		slices.Contains(f.TaskTypes, c.TaskType) &&
 		slices.Contains(f.Reliabilities, c.Reliability) &&
 		slices.Contains(f.mixes(c.Reliability), c.Faults) &&
-		slices.Contains(f.interfaces(), c.Interface)
+		slices.Contains(f.interfaces(), c.Interface) &&
+		slices.Contains(f.Puts(), c.Phrasing)
 }

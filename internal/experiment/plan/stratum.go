@@ -82,6 +82,7 @@ func longestFirst(a, b *stratum) int {
 		cmp.Compare(a.cell.Reliability, b.cell.Reliability),
 		cmp.Compare(a.cell.Faults, b.cell.Faults),
 		cmp.Compare(a.cell.Interface, b.cell.Interface),
+		cmp.Compare(a.cell.Phrasing, b.cell.Phrasing),
 	)
 }
 

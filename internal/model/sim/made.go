@@ -24,6 +24,7 @@ import (
 type character struct {
 	rightTool, rightArguments, followsFlaw, retries, notices, repeatsEffect, claimsFalsely, random float64
 	confidentRight, confidentWrong, hurtByInterface                                                float64
+	hurtByPhrasing                                                                                 float64
 	seed                                                                                           uint64
 }
 
@@ -80,6 +81,10 @@ var Parameters = []Parameter{
 	{
 		"hurt_by_interface", "loses its way with another interface of the tools than their own, and gives up",
 		func(c *character) *float64 { return &c.hurtByInterface },
+	},
+	{
+		"hurt_by_phrasing", "leaves out the last step of a task that is not put in its plain words",
+		func(c *character) *float64 { return &c.hurtByPhrasing },
 	},
 }
 
@@ -198,7 +203,7 @@ func (c *character) decides(v *agentView, what string, step, n int, probability 
 func (c *character) draws(v *agentView, what string, step, n int) float64 {
 	draw := func(seed uint64, what string) float64 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "assay made 1\x00%d\x00%d\x00%s\x00%s\x00%d\x00%d",
-			c.seed, seed, v.description, what, step, n))
+			c.seed, seed, v.known, what, step, n))
 		return float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
 	}
 	seed := uint64(0)
@@ -232,6 +237,16 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 	asked := strings.Contains(v.asked, asksConfidence)
 	if msg, wait := v.look(); wait && !asked {
 		return msg
+	}
+	v.known = v.description
+	if m.tasks != nil {
+		if task, ok := m.tasks(v.description); ok {
+			v.known = strings.TrimSpace(task.Description)
+		}
+	}
+	v.rephrased = v.known != strings.TrimSpace(v.description)
+	if !v.rephrased {
+		v.known = v.description
 	}
 	steps := c.steps(m, v)
 	if v.level != "" && c.decides(v, "interface", 0, 0, c.hurtByInterface) {
@@ -304,10 +319,20 @@ func (v *agentView) unfinished(left, steps int) assay.Message {
 		max(1, left), max(1, steps), v.turn)}
 }
 
-// steps returns the calls that the character wants to make: those of the plan if it is right or if
-// the character follows it although it is wrong, or else those that the task needs as far as the
-// character finds the right tools. Tools that a wrong plan names rightly do not have to be found.
+// steps returns the calls that the character wants to make. One that is hurt by the words of the task
+// leaves out the last one.
 func (c *character) steps(m *Models, v *agentView) []move {
+	steps := c.understood(m, v)
+	if len(steps) > 0 && v.rephrased && c.decides(v, "phrasing "+v.description, 0, 0, c.hurtByPhrasing) {
+		return steps[:len(steps)-1]
+	}
+	return steps
+}
+
+// understood returns the calls of the plan if it is right or if the character follows it although it is
+// wrong, or else those that the task needs as far as the character finds the right tools. Tools that a
+// wrong plan names rightly do not have to be found.
+func (c *character) understood(m *Models, v *agentView) []move {
 	needed := m.needed(v)
 	if v.plan != nil && (slices.EqualFunc(v.plan, needed, sameMove) ||
 		c.decides(v, "follows", 0, 0, c.followsFlaw)) {

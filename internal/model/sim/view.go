@@ -39,6 +39,10 @@ type agentView struct {
 	// description is the task's text, and inputs are its inputs.
 	description string
 	inputs      json.RawMessage
+	// known is the task's text in its plain words, as far as the model knows them, and rephrased means that
+	// description has others.
+	known     string
+	rephrased bool
 	// plan is the given plan, or nil.
 	plan []move
 	// reliability is the chance that the plan states.

@@ -155,7 +155,8 @@ func itemID(a *assay.Attempt) (string, error) {
 		AsksConfidence bool   `json:"asks_confidence,omitempty"`
 		ModelFaults    string `json:"model_faults,omitempty"`
 		Interface      string `json:"interface,omitempty"`
-	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence, a.ModelFaults, a.Interface})
+		Phrasing       string `json:"phrasing,omitempty"`
+	}{cell, a.Task, a.TaskDigest, a.Setting, a.AsksConfidence, a.ModelFaults, a.Interface, a.Phrasing})
 	if err != nil {
 		return "", err
 	}

@@ -82,7 +82,7 @@ type fieldMixture struct {
 // settings are the fields that have to be equal, besides the severity of plans with a flaw.
 var settings = []string{
 	"world", "protocol", "tools", "turn_limit", "call_limit", "sampling", "token_limit", "cost_limit",
-	"several_calls", "persistence", "burst", "fault_mix", "loops", "score_version",
+	"several_calls", "persistence", "burst", "fault_mix", "loops", "score_version", "phrasing",
 }
 
 func (m *fieldMixture) add(a *assay.Attempt) {

@@ -225,6 +225,9 @@ func cellText(e *FailureExample) string {
 	if e.Faults != "" {
 		text += " with " + e.Faults
 	}
+	if e.Phrasing != "" {
+		text += ", " + e.Phrasing
+	}
 	if e.Turn > 0 {
 		text += fmt.Sprintf(", turn %d", e.Turn)
 	}

@@ -131,6 +131,9 @@ func references(
 		return nil, err
 	}
 	p, err := e.Expand(ctx, j.Library.Refs, nil)
+	if err == nil {
+		err = p.Put(ctx, j.Library.Phrase)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +203,7 @@ func newTaskReader(ctx context.Context, j *job.Job) taskReader {
 		if task, ok := latest.Get(ref); ok {
 			return task, nil
 		}
-		task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+		task, err := j.Library.TaskOf(ctx, t)
 		if err == nil {
 			task.State = nil
 			latest.Add(ref, &task)
@@ -287,7 +290,7 @@ func prompts(ctx context.Context, j *job.Job) (map[string]string, error) {
 	seen := make(map[promptCell]map[assay.TaskID]bool)
 	for _, m := range j.Experiment.Models { // models may have different variants
 		for t := range sample(j, m, seen) {
-			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			task, err := j.Library.TaskOf(ctx, &t)
 			if err != nil {
 				return nil, err
 			}

@@ -38,7 +38,7 @@ type Analysis struct {
 	// with the first. Models compares each pair of models.
 	Variants []Paired `json:"variant_comparisons"`
 	Models   []Paired `json:"model_comparisons"`
-	// Levels compares the other reliabilities, difficulties and mixes of faults of a model (B) with
+	// Levels compares the other reliabilities, difficulties, mixes of faults and phrasings of a model (B) with
 	// the first ones (A).
 	Levels []Paired `json:"level_comparisons"`
 	// Tests counts the tests in Variants and Levels and of variants with the same prompt, which are
@@ -310,7 +310,7 @@ func (d Design) pivots(cells []*cell) []Pivot {
 			out = append(out, Part{Varies: []string{f}}.pivot(cells, d.LeftOut))
 		}
 	}
-	for _, f := range []string{taskType, difficulty, variant, reliability, interfaces} {
+	for _, f := range []string{taskType, difficulty, variant, reliability, interfaces, phrasing} {
 		add(cells, f)
 	}
 	// A mean with flawed plans or reliable tools would hide what a kind of fault costs.

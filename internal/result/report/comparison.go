@@ -160,6 +160,7 @@ var matched = [...]struct {
 	{"faults of tools", func(a *assay.Attempt) string { return MixName(a.Faults) }},
 	{"faults of the agent's model", func(a *assay.Attempt) string { return a.ModelFaults }},
 	{interfaces, func(a *assay.Attempt) string { return assay.InterfaceName(a.Interface) }},
+	{phrasing, func(a *assay.Attempt) string { return PhrasingName(a.Phrasing) }},
 	{"loops", func(a *assay.Attempt) string { return a.Loops }},
 	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
 	{Graded, func(a *assay.Attempt) string { return PromptKey(a.Variant, a.Severity) }},

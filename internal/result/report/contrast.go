@@ -117,7 +117,7 @@ func pivotCellAt(cells []*cell, name, factor string) PivotCell {
 // conditionOf returns what has to be equal for two variants to be compared.
 func conditionOf(c assay.Cell) assay.Cell {
 	return assay.Cell{
-		Difficulty: c.Difficulty, Reliability: c.Reliability, Faults: c.Faults, Interface: c.Interface,
+		Difficulty: c.Difficulty, Reliability: c.Reliability, Faults: c.Faults, Interface: c.Interface, Phrasing: c.Phrasing,
 	}
 }
 

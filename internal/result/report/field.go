@@ -229,7 +229,7 @@ func compareCells(a, b assay.Cell) int {
 	return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.Severity, b.Severity),
 		cmp.Compare(a.Difficulty, b.Difficulty), cmp.Compare(a.TaskType, b.TaskType),
 		cmp.Compare(a.Reliability, b.Reliability), cmp.Compare(a.Faults, b.Faults),
-		cmp.Compare(a.Interface, b.Interface))
+		cmp.Compare(a.Interface, b.Interface), cmp.Compare(a.Phrasing, b.Phrasing))
 }
 
 // rank ranks the deciders. It returns nil if there are fewer than two, or no trial in common.

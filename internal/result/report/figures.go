@@ -488,7 +488,7 @@ var (
 func union(lists ...[]*Measure) []*Measure { return inOrder(slices.Concat(lists...), nil) }
 
 // rowFactors are the factors of the rows of [Analysis.Rows].
-var rowFactors = []string{model, variant, severity, difficulty, reliability, faultMix, interfaces}
+var rowFactors = []string{model, variant, severity, difficulty, reliability, faultMix, interfaces, phrasing}
 
 // meanFloor is about the measured outcomes, or about all if none is.
 func meanFloor(t *tally) Value {

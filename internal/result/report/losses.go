@@ -152,7 +152,7 @@ func compareLevels(cells []*cell) []Paired {
 	if slices.Contains(levels(cells, Tools), Reliable) && len(levels(cells, faultMix)) > 1 {
 		first = Tools
 	}
-	for _, factor := range []string{first, difficulty, faultMix, interfaces} {
+	for _, factor := range []string{first, difficulty, faultMix, interfaces, phrasing} {
 		for _, m := range modelsOf(cells) {
 			mine := ofModel(cells, m)
 			all := levels(mine, factor)

@@ -281,6 +281,10 @@ func (g *Grid) MarshalJSON() ([]byte, error) {
 				if r.Interface != "" {
 					row[factor] = r.Interface
 				}
+			case phrasing:
+				if r.Phrasing != "" {
+					row[factor] = r.Phrasing
+				}
 			default:
 				row[factor] = *fields[factor](&r.Cell)
 			}

@@ -14,7 +14,7 @@ type Part struct {
 	// with cells.
 	Models []string
 	// Varies names the factors that vary in the part, by the fields of an export: variant,
-	// severity, difficulty, reliability, fault_mix, interface or task_type.
+	// severity, difficulty, reliability, fault_mix, interface, phrasing or task_type.
 	Varies []string
 	// Has reports whether a cell of these models belongs to the part. If it is nil, all of them do.
 	Has func(assay.Cell) bool
@@ -26,7 +26,7 @@ func (p Part) has(c assay.Cell) bool {
 
 // factor returns the factor of the part's columns: the first of these that varies.
 func (p Part) factor() string {
-	for _, f := range []string{variant, severity, difficulty, reliability, faultMix, interfaces} {
+	for _, f := range []string{variant, severity, difficulty, reliability, faultMix, interfaces, phrasing} {
 		if slices.Contains(p.Varies, f) {
 			return f
 		}
@@ -74,7 +74,7 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 }
 
 // Compare orders cells for tables: by model, variant, severity, reliability, difficulty, mix of
-// faults, interface and task type.
+// faults, interface, phrasing and task type.
 func (d Design) Compare(a, b assay.Cell) int {
 	names := func(x, y string, known ...string) int {
 		place := func(name string) uint { return uint(slices.Index(known, name)) } // unknown ones last
@@ -89,6 +89,7 @@ func (d Design) Compare(a, b assay.Cell) int {
 		names(a.Difficulty, b.Difficulty, assay.Difficulties...),
 		cmp.Compare(a.Faults, b.Faults),
 		names(assay.InterfaceName(a.Interface), assay.InterfaceName(b.Interface), assay.Interfaces...),
+		names(PhrasingName(a.Phrasing), PhrasingName(b.Phrasing), assay.Phrasings...),
 		names(a.TaskType, b.TaskType, d.TaskTypes...),
 	)
 }
@@ -99,7 +100,7 @@ func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
 		variant: assay.PlainVariants, taskType: assay.TaskTypes, difficulty: assay.Difficulties,
 		severity: append([]string{""}, assay.Severities...), faultMix: {MixName("")},
-		Tools: {Reliable}, interfaces: assay.Interfaces,
+		Tools: {Reliable}, interfaces: assay.Interfaces, phrasing: assay.Phrasings,
 	}[factor]
 	if factor == Graded {
 		for _, name := range levels(cells, variant) {

@@ -129,7 +129,7 @@ func contrast(factor string, levels []string) Contrast {
 		return FlawedMinusOptimal
 	case factor == reliability && len(levels) > 1:
 		return FirstMinusLast
-	case slices.Contains([]string{difficulty, severity, faultMix, interfaces}, factor) && len(levels) > 1:
+	case slices.Contains([]string{difficulty, severity, faultMix, interfaces, phrasing}, factor) && len(levels) > 1:
 		return LastMinusFirst
 	}
 	return ""

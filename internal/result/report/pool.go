@@ -65,6 +65,7 @@ const (
 	reliability = "reliability"
 	faultMix    = "fault_mix"
 	interfaces  = "interface"
+	phrasing    = "phrasing"
 	model       = "model"
 	repeat      = "repeat" // of a trial, not of a cell
 )
@@ -78,7 +79,7 @@ const (
 // Tools is the mix of faults and the reliability as one factor.
 const Tools = "tools"
 
-var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix, interfaces}
+var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix, interfaces, phrasing}
 
 // fields are the factors that are texts.
 var fields = map[string]func(*assay.Cell) *string{
@@ -89,6 +90,7 @@ var fields = map[string]func(*assay.Cell) *string{
 	severity:   func(c *assay.Cell) *string { return &c.Severity },
 	faultMix:   func(c *assay.Cell) *string { return &c.Faults },
 	interfaces: func(c *assay.Cell) *string { return &c.Interface },
+	phrasing:   func(c *assay.Cell) *string { return &c.Phrasing },
 }
 
 // level returns the level of a factor in a cell.
@@ -100,6 +102,8 @@ func level(c assay.Cell, factor string) string {
 		return MixName(c.Faults)
 	case interfaces:
 		return assay.InterfaceName(c.Interface)
+	case phrasing:
+		return PhrasingName(c.Phrasing)
 	case configuration:
 		return configurationName(c.Model, level(c, Graded))
 	case Graded:
@@ -129,6 +133,9 @@ func without(c assay.Cell, factor string) assay.Cell {
 
 // MixName names a mix of the faults of tools.
 func MixName(faults string) string { return cmp.Or(faults, string(assay.FaultBefore)+"=1") }
+
+// PhrasingName names a phrasing of tasks.
+func PhrasingName(phrasing string) string { return cmp.Or(phrasing, assay.Plain) }
 
 // toolsName names the tools of a cell.
 func toolsName(c assay.Cell) string {

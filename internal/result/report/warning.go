@@ -298,6 +298,9 @@ func extremeText(p *cell, by string) string {
 	if c.Interface != "" {
 		parts = append(parts, "interface "+c.Interface)
 	}
+	if c.Phrasing != "" {
+		parts = append(parts, c.Phrasing)
+	}
 	text := fmt.Sprintf("%s (n = %d)", strings.Join(parts, ", "), p.n(done))
 	if best := ceiling(&p.tally); best.Known {
 		text += fmt.Sprintf("; the best policy reaches %s", Percent(best.Number))

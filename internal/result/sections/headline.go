@@ -224,6 +224,8 @@ func whereText(l *report.Loss) string {
 		return fmt.Sprintf("with faults of tools %s instead of %s", l.Level, l.Against)
 	case interfaces:
 		return fmt.Sprintf("with the %s interface of tools instead of the %s one", l.Level, l.Against)
+	case phrasing:
+		return fmt.Sprintf("with the phrasing %s instead of %s", level, l.Against)
 	case report.Tools:
 		return fmt.Sprintf("with failing tools (%s) instead of %s", l.Level, l.Against)
 	}

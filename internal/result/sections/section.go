@@ -199,7 +199,7 @@ func (a analysis) gridTable(
 func (a analysis) factorCell(g *report.Grid, factor string) func(report.GridRow) document.Cell {
 	varies := differ(g.Rows, func(r report.GridRow) string { return r.Level(factor) })
 	switch {
-	case factor == severity, !varies && (factor == difficulty || factor == faultMix || factor == interfaces):
+	case factor == severity, !varies && (factor == difficulty || factor == faultMix || factor == interfaces || factor == phrasing):
 		return nil // the variant has the severity
 	case factor == variant && slices.Contains(g.By, severity): // else rows pool the severities
 		name := a.variantText()
@@ -345,7 +345,7 @@ func (a analysis) pooledNotes() []string {
 // averagedNote names the factors that a table by model averages over.
 func (a analysis) averagedNote() []string {
 	averaged := slices.Clone(a.Averaged)
-	for _, f := range []string{variant, severity, difficulty, reliability, faultMix, interfaces} {
+	for _, f := range []string{variant, severity, difficulty, reliability, faultMix, interfaces, phrasing} {
 		varies := differ(a.Rows.All(), func(r report.GridRow) string { return r.Level(f) })
 		if f == severity {
 			varies = severities(a.Rows) > 1

@@ -23,6 +23,7 @@ const (
 	reliability = "reliability"
 	faultMix    = "fault_mix"
 	interfaces  = "interface"
+	phrasing    = "phrasing"
 )
 
 type (
@@ -51,6 +52,8 @@ func Report(figures *report.Analysis) *document.Document {
 			"first variant without a flaw, and with tools that can fail."),
 		a.pivotSection(interfaces, "By interface", "The same tasks and luck; only the names, shapes and formats "+
 			"that the tools use differ."),
+		a.pivotSection(phrasing, "By phrasing", "The same tasks in other words, at the same difficulty and with "+
+			"the same information."),
 		a.pivotSection(taskType, "By task type", ""),
 		a.pivotSection(difficulty, "By difficulty, and scale", ""),
 		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("exposure"),

@@ -111,9 +111,10 @@ type inspector struct {
 
 // plannedLevels are the factor levels that an experiment plans. A nil list is not known.
 type plannedLevels struct {
-	models, variants, severities, types, faults []string
-	reliabilities                               []float64
-	serves                                      map[string][]string
+	models, variants, severities, types, faults, phrasings []string
+
+	reliabilities []float64
+	serves        map[string][]string
 }
 
 // A finding records a problem with an attempt.
@@ -158,6 +159,7 @@ func (l *plannedLevels) checkCell(a *assay.Attempt, found finding) {
 		{"severity", a.Severity, l.severities},
 		{"task type", a.TaskType, l.types},
 		{"mix of faults", a.Faults, l.faults},
+		{"phrasing", a.Phrasing, l.phrasings},
 	} {
 		if f.known != nil && !slices.Contains(f.known, f.value) {
 			found("known", do, "the experiment of its run does not have %s %q", f.name, f.value)
@@ -253,6 +255,10 @@ func (i *inspector) levelsOf(run assay.RunID) *plannedLevels {
 		l.severities = append(l.severities, f.Severities...)
 		l.types = append(l.types, f.TaskTypes...)
 		l.reliabilities = append(l.reliabilities, f.Reliabilities...)
+		l.phrasings = append(l.phrasings, f.Puts()...)
+	}
+	if slices.Contains(l.phrasings, plan.All) {
+		l.phrasings = nil
 	}
 	if slices.Contains(l.types, plan.All) {
 		l.types = nil // the types come from the library, where users named them

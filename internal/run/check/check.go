@@ -141,7 +141,7 @@ func newChecker(j *job.Job, timeout time.Duration) *checker {
 // first returns the first trial of a model and its task.
 func (c *checker) first(ctx context.Context, model string) (assay.Trial, assay.Task, error) {
 	for trial := range c.Plan.Some(model, func(place int) bool { return place == 0 }) {
-		task, err := c.Library.Task(ctx, trial.Task, trial.Difficulty)
+		task, err := c.Library.TaskOf(ctx, &trial)
 		most := replyTokens
 		if n := trial.Sampling.Thinking; n != nil {
 			most += *n

@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
 )
 
 // A filter chooses attempts. Empty fields choose all. The address of the page of trials has the
 // same fields.
 type filter struct {
 	Model, Variant, Severity, Difficulty, Type, Reliability, Mix string
+	// Phrasing is a name, as [report.PhrasingName] has it.
+	Phrasing string
 	// State is a level, "failed", "fault" or "parked".
 	State                   string
 	Fault, Cause, Lane, Run string
@@ -46,6 +49,7 @@ func (f *filter) fields() map[string]*string {
 		"difficulty": &f.Difficulty, "type": &f.Type, "reliability": &f.Reliability,
 		"mix": &f.Mix, "state": &f.State, "fault": &f.Fault, "cause": &f.Cause,
 		"lane": &f.Lane, "run": &f.Run, "q": &f.Text,
+		"phrasing": &f.Phrasing,
 	}
 }
 
@@ -164,6 +168,7 @@ func (f *filter) chooses(g *group) bool {
 		{f.Type, g.Cell.TaskType},
 		{f.Reliability, assay.FormatReliability(g.Cell.Reliability)},
 		{f.Mix, g.Cell.Faults},
+		{f.Phrasing, report.PhrasingName(g.Cell.Phrasing)},
 		{f.Fault, string(g.Fault)},
 		{f.Cause, string(g.Cause)},
 		{f.Lane, g.Lane},
@@ -216,7 +221,8 @@ func (x *index) beside(id assay.TrialID) (out []attemptRow) {
 	mine := me.Cell
 	for _, r := range x.rows {
 		if r.trial != key && r.task == me.task && r.repeat == me.repeat &&
-			r.Cell.Reliability == mine.Reliability && r.Cell.Faults == mine.Faults && r.Level != "" {
+			r.Cell.Reliability == mine.Reliability && r.Cell.Faults == mine.Faults &&
+			r.Cell.Phrasing == mine.Phrasing && r.Level != "" {
 			out = append(out, r)
 		}
 	}
@@ -250,10 +256,14 @@ func (x *index) levels() map[string][]string {
 		add("type", g.Cell.TaskType)
 		add("reliability", assay.FormatReliability(g.Cell.Reliability))
 		add("mix", g.Cell.Faults)
+		add("phrasing", g.Cell.Phrasing)
 	}
 	for k := range x.faults {
 		add("fault", string(k.kind))
 		add("lane", k.lane)
+	}
+	if len(out["phrasing"]) > 0 {
+		add("phrasing", assay.Plain)
 	}
 	for _, values := range out {
 		slices.Sort(values)

@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -103,6 +104,7 @@ func (f filter) means(a *assay.Attempt) bool {
 		is(f.Severity, c.Severity) && is(f.Difficulty, c.Difficulty) && is(f.Type, c.TaskType) &&
 		is(f.Reliability, assay.FormatReliability(c.Reliability)) && is(f.Mix, c.Faults) &&
 		is(f.Fault, string(a.FaultKind)) && is(f.Cause, string(a.Cause)) &&
+		is(f.Phrasing, report.PhrasingName(c.Phrasing)) &&
 		is(f.Lane, a.Lane) && is(f.Run, string(a.Run))
 }
 

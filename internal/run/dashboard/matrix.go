@@ -31,7 +31,9 @@ type grid struct {
 // A gridRow is a model under one condition.
 type gridRow struct {
 	Model, Difficulty, Reliability, Mix string
-	Cells                               []gridCell
+	// Phrasing is empty if tasks are put in their own words.
+	Phrasing string
+	Cells    []gridCell
 }
 
 // A gridCell has the figures of the report for one variant. It is zero if that is not planned.
@@ -103,8 +105,8 @@ func (s *Server) keepGrid(ctx context.Context) {
 
 // A gridCondition is a row of the grid.
 type gridCondition struct {
-	model, difficulty, mix string
-	reliability            float64
+	model, difficulty, mix, phrasing string
+	reliability                      float64
 }
 
 func (s *Server) readGrid(ctx context.Context) *grid {
@@ -125,12 +127,13 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 		if !slices.Contains(g.Variants, variant) {
 			g.Variants = append(g.Variants, variant)
 		}
-		c := gridCondition{r.Model, r.Difficulty, r.Faults, r.Reliability}
+		c := gridCondition{r.Model, r.Difficulty, r.Faults, r.Phrasing, r.Reliability}
 		if _, ok := at[c]; !ok {
 			at[c] = len(g.Rows)
 			reliability := assay.FormatReliability(r.Reliability)
 			g.Rows = append(g.Rows, gridRow{
 				Model: r.Model, Difficulty: r.Difficulty, Mix: r.Faults, Reliability: reliability,
+				Phrasing: r.Phrasing,
 			})
 		}
 	}
@@ -138,13 +141,13 @@ func (s *Server) readGrid(ctx context.Context) *grid {
 		g.Rows[i].Cells = make([]gridCell, len(g.Variants))
 	}
 	for _, r := range a.Rows.Rows {
-		row := &g.Rows[at[gridCondition{r.Model, r.Difficulty, r.Faults, r.Reliability}]]
+		row := &g.Rows[at[gridCondition{r.Model, r.Difficulty, r.Faults, r.Phrasing, r.Reliability}]]
 		column := slices.Index(g.Variants, report.PromptKey(r.Variant, r.Severity))
 		c := gridCell{
 			Done: r.Int(report.Done), Planned: r.Int(report.Planned), Full: r.Get(report.Full).Share(),
 			Link: filter{
 				Model: r.Model, Variant: r.Variant, Severity: r.Severity, Difficulty: r.Difficulty,
-				Reliability: row.Reliability, Mix: r.Faults,
+				Reliability: row.Reliability, Mix: r.Faults, Phrasing: r.Phrasing,
 			}.URL(),
 		}
 		if best := r.Get(report.BestPossible); best.Known {

@@ -201,7 +201,7 @@ func (s *Status) Follow(run *terminal.Progress) {
 func (s *Status) cover(cells map[assay.Cell]job.Trials, compare func(a, b assay.Cell) int) {
 	at := make(map[assay.Cell]job.Trials)
 	for cell, n := range cells {
-		cell.TaskType, cell.Faults = "", ""
+		cell.TaskType, cell.Faults, cell.Phrasing = "", "", ""
 		sum := at[cell]
 		sum.Add(n)
 		at[cell] = sum

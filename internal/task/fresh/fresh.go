@@ -22,7 +22,7 @@ const Version = "2"
 // domainsDrawn is the number of domains of a library.
 const domainsDrawn = 3
 
-// A Grammar holds what a seed has drawn. It is immutable.
+// A Grammar holds what a seed has drawn. It is safe for concurrent use.
 type Grammar struct {
 	seed  string
 	drawn []domain
@@ -32,6 +32,8 @@ type Grammar struct {
 	steps  []operation
 	gates  []assay.Tool // of the domains
 	tools  []assay.Tool
+
+	cache phrasingCache
 }
 
 // A recordKind is a kind of record, such as an amber voucher.

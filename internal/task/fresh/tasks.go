@@ -50,9 +50,7 @@ func (g *Grammar) atAll(
 	typ string, k int, s solution, nth int, yield func(assay.Task) bool,
 ) bool {
 	prefix, _, _ := strings.Cut(typ, "_")
-	dice := g.dice(typ, k)
-	month := time.Date(2031, time.Month(1+dice.IntN(24)), 1, 0, 0, 0, 0, time.UTC)
-	inputs, records := g.inputs(dice, s.path, month)
+	d, inputs, records := g.describer(typ, k, s)
 	task := assay.Task{
 		ID: assay.TaskID(fmt.Sprintf("%s-%03d", prefix, k+1)), Type: typ,
 		Inputs: inputs, Expected: expected(records),
@@ -60,14 +58,24 @@ func (g *Grammar) atAll(
 	for _, step := range s.path {
 		task.Required = append(task.Required, step.name)
 	}
-	d := g.newDescriber(dice, s, month.Format("January 2006"))
 	for _, task.Difficulty = range assay.Difficulties {
-		task.Description = d.describe(task.Difficulty, nth)
+		task.Description = plainly(d.describe(task.Difficulty, nth))
 		if !yield(task) {
 			return false
 		}
 	}
 	return true
+}
+
+// describer returns the describer of the k-th task of a type, and the task's inputs with their number of
+// records.
+func (g *Grammar) describer(
+	typ string, k int, s solution,
+) (d describer, inputs json.RawMessage, records int) {
+	dice := g.dice(typ, k)
+	month := time.Date(2031, time.Month(1+dice.IntN(24)), 1, 0, 0, 0, 0, time.UTC)
+	inputs, records = g.inputs(dice, s.path, month)
+	return g.newDescriber(dice, s, month.Format("January 2006")), inputs, records
 }
 
 // A solution is a path that is the only one from its first records to its last ones that keeps to

@@ -2,6 +2,7 @@ package fresh
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,57 +55,93 @@ func (g *Grammar) rivals(s solution) (rivals []int) {
 // difficulty puts most of them otherwise. A reader who compares words solves exactly these.
 var literal = map[string]int{"easy": 75}
 
-// describe returns the description at a difficulty of the n-th task of its length.
-func (d describer) describe(difficulty string, n int) string {
-	share := literal[difficulty]
-	plain := n*share/100 < (n+1)*share/100
-	w := words().Tasks
-	switch {
-	case difficulty == "very_easy":
-		return d.steps(w.Full, -1)
-	case plain:
-		return d.steps(w.Short, -1)
-	case difficulty == "easy":
-		return d.withGap() + " " + d.limited()
-	case difficulty == "medium":
-		return d.begin() + " " + d.goal() + " " + d.limited()
-	case difficulty == "very_hard":
-		return d.between() + " " + d.ruled(w.Changes)
-	}
-	return d.begin() + " " + d.sequel() + " " + d.ruled(w.Rules)
+// A statement is a part of a description: what it says, and its plain words. The kind is that of the
+// wordings.
+type statement struct {
+	kind  string
+	marks marks
+	// lead begins the text of a step.
+	lead, text string
 }
 
-// steps names the steps in order, without the hidden one.
-func (d describer) steps(wordings []string, hidden int) string {
+// The kinds of statements.
+const (
+	saysFull   = "full"
+	saysShort  = "short"
+	saysBegin  = "begin"
+	saysOrigin = "origin"
+	saysGoal   = "goal"
+	saysSequel = "sequel"
+	saysAside  = "aside"
+	saysLimit  = "limit"
+	saysRule   = "rule"
+	saysChange = "change"
+	saysWho    = "decider"
+)
+
+// isStep reports whether a statement names a step by its operation.
+func (s statement) isStep() bool { return s.kind == saysFull || s.kind == saysShort }
+
+func (s statement) plain() string { return capital(s.lead + s.text) }
+
+func plainly(all []statement) string {
 	var text []string
-	w := words().Tasks
-	for i, s := range d.path {
-		if i == hidden {
-			continue
-		}
-		sentence := d.about(s).fill(pick(d.dice, wordings))
-		switch {
-		case len(d.path) == 1:
-			sentence = capital(sentence)
-		case i == 0:
-			sentence = pick(d.dice, w.First) + sentence
-		case i == len(d.path)-1:
-			sentence = pick(d.dice, w.Last) + sentence
-		default:
-			sentence = pick(d.dice, w.Next) + sentence
-		}
-		text = append(text, sentence)
+	for _, s := range all {
+		text = append(text, s.plain())
 	}
 	return strings.Join(text, " ")
 }
 
-// withGap names all steps but one, which is not the first.
-func (d describer) withGap() string {
-	last := len(d.path) - 1
-	if last == 1 {
-		return d.begin() + " " + d.steps(words().Tasks.Short, last) + " " + d.goal()
+// describe returns the description at a difficulty of the n-th task of its length.
+func (d describer) describe(difficulty string, n int) []statement {
+	share := literal[difficulty]
+	plain := n*share/100 < (n+1)*share/100
+	switch {
+	case difficulty == "very_easy":
+		return d.steps(saysFull, -1)
+	case plain:
+		return d.steps(saysShort, -1)
+	case difficulty == "easy":
+		return append(d.withGap(), d.limited())
+	case difficulty == "medium":
+		return []statement{d.begin(), d.goal(), d.limited()}
+	case difficulty == "very_hard":
+		return append(d.between(), d.ruled(saysChange)...)
 	}
-	return d.begin() + " " + d.steps(words().Tasks.Short, 1+d.dice.IntN(last-1))
+	return append([]statement{d.begin(), d.sequel()}, d.ruled(saysRule)...)
+}
+
+// steps names the steps in order, without the hidden one.
+func (d describer) steps(kind string, hidden int) (all []statement) {
+	w := words().Tasks
+	wordings := w.Short
+	if kind == saysFull {
+		wordings = w.Full
+	}
+	for i, step := range d.path {
+		if i == hidden {
+			continue
+		}
+		s := statement{kind: kind, marks: d.about(step)}
+		s.text = s.marks.fill(pick(d.dice, wordings))
+		switch {
+		case len(d.path) == 1:
+		case i == 0:
+			s.lead = pick(d.dice, w.First)
+		case i == len(d.path)-1:
+			s.lead = pick(d.dice, w.Last)
+		default:
+			s.lead = pick(d.dice, w.Next)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// withGap names all steps but one, which is neither the first nor the last.
+func (d describer) withGap() []statement {
+	begin := d.begin()
+	return append([]statement{begin}, d.steps(saysShort, 1+d.dice.IntN(len(d.path)-2))...)
 }
 
 func (d describer) about(s operation) marks {
@@ -113,71 +150,73 @@ func (d describer) about(s operation) marks {
 	return m
 }
 
-func (d describer) one(list []string, s operation) string {
-	return d.about(s).fill(pick(d.dice, list))
+func (d describer) one(kind string, list []string, s operation) statement {
+	m := d.about(s)
+	return statement{kind: kind, marks: m, text: m.fill(pick(d.dice, list))}
 }
 
 // begin names the records that the task begins with.
-func (d describer) begin() string { return d.one(words().Tasks.Begins, d.path[0]) }
+func (d describer) begin() statement { return d.one(saysBegin, words().Tasks.Begins, d.path[0]) }
 
 // goal names the records that the task ends with.
-func (d describer) goal() string { return d.one(words().Tasks.Goals, d.path[len(d.path)-1]) }
+func (d describer) goal() statement {
+	return d.one(saysGoal, words().Tasks.Goals, d.path[len(d.path)-1])
+}
 
 // sequel names an operation that somebody else does with the result.
-func (d describer) sequel() string { return d.one(words().Tasks.Sequels, d.following()) }
+func (d describer) sequel() statement { return d.one(saysSequel, words().Tasks.Sequels, d.following()) }
 
 // following returns a step that works on the result.
 func (d describer) following() operation { return pick(d.dice, d.from(d.path[len(d.path)-1].to)) }
 
 // limited states the limits of the task.
-func (d describer) limited() string {
-	return d.limit(pick(d.dice, words().Tasks.Limits), d.limits(d.profile))
+func (d describer) limited() statement {
+	m := d.limit("a", "b", d.limits(d.profile))
+	return statement{kind: saysLimit, marks: m, text: m.fill(pick(d.dice, words().Tasks.Limits))}
 }
 
-// limit fills the marks {a} and {b} with limits.
-func (d describer) limit(text string, limits [2]int) string {
-	for i, name := range []string{"{a}", "{b}"} {
-		limit := marks{"n": fmt.Sprint(limits[i])}.fill(d.scales[i].Limit)
-		text = strings.Replace(text, name, limit, 1)
+// limit returns the marks for both limits.
+func (d describer) limit(first, second string, limits [2]int) marks {
+	m := make(marks)
+	for i, name := range []string{first, second} {
+		m[name] = marks{"n": fmt.Sprint(limits[i])}.fill(d.scales[i].Limit)
 	}
-	return text
+	return m
 }
 
-// ruled states the limits of two teams, and which team decides. In some wordings the limits of the
-// second team are stated by their difference.
-func (d describer) ruled(wordings []string) string {
+// ruled states the limits of two teams, and which team decides. In changes, the limits of the second
+// team are stated by their difference.
+func (d describer) ruled(kind string) []statement {
 	ours, theirs := d.limits(d.profile), d.limits(d.rival)
 	winner, loser := d.team, d.others
 	if d.prevail {
 		winner, loser = loser, winner
 	}
-	decides := marks{"team": winner, "other": loser}.fill(pick(d.dice, words().Tasks.Deciders))
+	who := marks{"team": winner, "other": loser}
+	decides := statement{kind: saysWho, marks: who, text: who.fill(pick(d.dice, words().Tasks.Deciders))}
 	if d.dice.IntN(2) == 0 {
 		ours, theirs, winner, loser = theirs, ours, loser, winner
 	}
-	return d.rule(pick(d.dice, wordings), winner, loser, ours, theirs) + " " + decides
-}
-
-// rule states the limits of one team and then of another one.
-func (d describer) rule(text, first, second string, ours, theirs [2]int) string {
-	text = d.limit(text, ours)
-	if strings.Contains(text, "{c} and {d}") {
-		return marks{"team": first, "other": second}.fill(
-			d.limit(strings.Replace(text, "{c} and {d}", "{a} and {b}", 1), theirs))
-	}
-	m := marks{"team": first, "other": second}
-	for i, name := range []string{"c", "d"} {
-		m[name] = fmt.Sprint(theirs[i]-ours[i], " higher")
-		if theirs[i] < ours[i] {
-			m[name] = fmt.Sprint(ours[i]-theirs[i], " lower")
+	m := d.limit("a", "b", ours)
+	m["team"], m["other"] = winner, loser
+	wordings := words().Tasks.Rules
+	if kind == saysChange {
+		wordings = words().Tasks.Changes
+		for i, name := range []string{"c", "d"} {
+			m[name] = fmt.Sprint(theirs[i]-ours[i], " higher")
+			if theirs[i] < ours[i] {
+				m[name] = fmt.Sprint(ours[i]-theirs[i], " lower")
+			}
 		}
+	} else {
+		maps.Copy(m, d.limit("c", "d", theirs))
 	}
-	return m.fill(text)
+	return []statement{{kind: kind, marks: m, text: m.fill(pick(d.dice, wordings))}, decides}
 }
 
 // between names the operation that made the first records and one that somebody else does with the
 // result, and mentions records that have nothing to do with the task.
-func (d describer) between() string {
+func (d describer) between() []statement {
 	w := words().Tasks
 	origin, sequel := pick(d.dice, d.to(d.path[0].from)), d.following()
 	involved := []kindPlace{origin.from, sequel.from, sequel.to}
@@ -187,6 +226,8 @@ func (d describer) between() string {
 	others := slices.DeleteFunc(slices.Clone(d.Grammar.steps), func(s operation) bool {
 		return slices.Contains(involved, s.from)
 	})
-	return d.one(w.Origins, origin) + " " + d.one(w.Asides, pick(d.dice, others)) + " " +
-		d.one(w.Sequels, sequel)
+	return []statement{
+		d.one(saysOrigin, w.Origins, origin), d.one(saysAside, w.Asides, pick(d.dice, others)),
+		d.one(saysSequel, w.Sequels, sequel),
+	}
 }

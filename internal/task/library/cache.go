@@ -66,7 +66,7 @@ func (c *Cache) Task(ctx context.Context, trial *assay.Trial) (*assay.Task, erro
 }
 
 func (c *Cache) read(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
-	task, digest, err := c.library.read(ctx, trial.Task, trial.Difficulty)
+	task, digest, err := c.library.put(ctx, trial.Task, trial.Difficulty, trial.Phrasing)
 	switch {
 	case err != nil:
 		return nil, err

@@ -236,8 +236,12 @@ func insertTasks(
 		if err != nil {
 			return 0, fmt.Errorf("task %q: %w", t.ID, err)
 		}
+		digest := digestOf(body)
+		if len(t.Phrasings) > 0 {
+			digest = t.Digest()
+		}
 		res, err := stmt.ExecContext(ctx,
-			string(t.ID), t.Difficulty, t.Type, digestOf(body), string(body))
+			string(t.ID), t.Difficulty, t.Type, digest, string(body))
 		if err != nil {
 			return 0, fmt.Errorf("task %q: %w", t.ID, err)
 		}

@@ -23,6 +23,9 @@ var (
 	veryHardWords = yamldoc.Embedded[veryHardWording](dataFiles, "data/very_hard.yaml")
 )
 
+// phrasedWords has the words of the other phrasings.
+var phrasedWords = yamldoc.Embedded[phrasedWording](dataFiles, "data/phrasings.yaml")
+
 // A toolset is the content of tools.yaml, which explains the fields.
 type toolset struct {
 	Success    string
@@ -76,6 +79,27 @@ type (
 )
 
 type (
+	phrasedWording struct {
+		Reordered struct {
+			Last, Before, First, Only []string
+
+			Sole string
+			// For stands for an opening that names the team.
+			For      string
+			Hard     hardFrames
+			Purposes []string
+			VeryHard []string `yaml:"very_hard"`
+		}
+		Casual struct {
+			First, Next, Last, Only, Tails []string
+			For                            string
+			HardOpenings                   []string `yaml:"hard_openings"`
+			Hard                           hardFrames
+			VeryHardOpenings               []string `yaml:"very_hard_openings"`
+			VeryHard                       []string `yaml:"very_hard"`
+			More                           []string
+		}
+	}
 	veryEasyWording struct {
 		Steps plainSteps
 	}
@@ -90,11 +114,17 @@ type (
 		Steps                                  plainSteps
 	}
 	hardWording struct {
-		Openings, Alone, First, Next, Asides []string
+		Openings, Asides []string
+
+		Frames hardFrames `yaml:",inline"`
+		Steps  goalSteps
+	}
+	// hardFrames put one or two states into a sentence.
+	hardFrames struct {
+		Alone, First, Next []string
 
 		FirstPair []string `yaml:"first_pair"`
 		NextPair  []string `yaml:"next_pair"`
-		Steps     goalSteps
 	}
 	veryHardWording struct {
 		Openings, First, More, Closings []string

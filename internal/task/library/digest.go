@@ -94,6 +94,13 @@ func libraryDigest(ctx context.Context, q sqlQuerier) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	err = each(ctx, q, write("phrasings %q %q %s%s\n"),
+		`SELECT id, difficulty, json_extract(body, '$.phrasings'), '' FROM tasks
+		WHERE instr(body, '"phrasings":') > 0 AND json_extract(body, '$.phrasings') IS NOT NULL
+		ORDER BY id, difficulty`)
+	if err != nil {
+		return "", err
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 

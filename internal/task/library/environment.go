@@ -59,6 +59,7 @@ type environmentEntry struct {
 	Plan       []environmentCall  `yaml:"plan"`
 	Answer     string             `yaml:"answer"`
 	Later      []environment.Tool `yaml:"later_tools"`
+	Phrasings  map[string]string  `yaml:"phrasings"`
 }
 
 // An environmentCall is a call of a plan. Turn is the message of the user that it belongs to, from
@@ -278,7 +279,12 @@ func (r *environmentReader) task(i int) (assay.Task, error) {
 	case !typeText.MatchString(t.Type):
 		return t, r.at(i, ".type", fmt.Sprintf("%q is not a valid type", t.Type),
 			"use up to 60 letters, digits, dashes and underscores")
-	case e.Plan == nil && e.Answer == "":
+	}
+	var err error
+	if t.Phrasings, err = phrasingsOf(r.doc, i, &t, e.Phrasings); err != nil {
+		return t, err
+	}
+	if e.Plan == nil && e.Answer == "" {
 		return t, nil
 	}
 	t.Reference = &assay.Reference{Answer: strings.TrimSpace(e.Answer)}
@@ -341,6 +347,9 @@ func (r *environmentReader) begin(
 			"message of the user", t.ID), "add prompt: with what a model is asked to do")
 	case first != "" && first != t.Description:
 		return r.at(i, ".prompt", "the environment begins with another message", "remove this field")
+	case first != "" && t.Phrasings != nil:
+		return r.at(i, ".phrasings", fmt.Sprintf("the environment itself begins task %s with a message of the "+
+			"user, whose words cannot be changed", t.ID), "remove this field")
 	}
 	r.offers[i], err = session.Tools(ctx)
 	for _, later := range r.file.Tasks[i].Later {

@@ -69,3 +69,26 @@ func DecodeEnvironment(text string) error {
 	var file environmentDocument[environmentEntry]
 	return doc.Decode(&file)
 }
+
+// Wordings returns the wordings of each step at a difficulty, by its verb.
+func Wordings(difficulty string) map[string][]string {
+	all := make(map[string][]string)
+	goals := func(steps goalSteps) {
+		for verb, s := range steps {
+			all[verb] = append(append(all[verb], s.Goals...), s.States...)
+		}
+	}
+	switch difficulty {
+	case "very_easy":
+		return veryEasyWords().Steps
+	case "easy":
+		return easyWords().Steps
+	case "medium":
+		return mediumWords().Steps
+	case "hard":
+		goals(hardWords().Steps)
+	default:
+		goals(veryHardWords().Steps)
+	}
+	return all
+}

@@ -10,7 +10,7 @@ import (
 func (d *draft) describeHard() string {
 	words := hardWords()
 	goal, states := d.wants(words.Steps, words.Openings, d.verbs, "hard")
-	premises := d.premises(states)
+	premises := d.premises(words.Frames, states)
 	aside := d.choose(words.Asides, "hard", "aside")
 	at := len(premises)
 	if d.draw(3, "hard", "place") == 0 {
@@ -35,8 +35,7 @@ func (d *draft) wants(
 }
 
 // premises makes sentences out of states, with two states in each if possible.
-func (d *draft) premises(states []string) (text []string) {
-	words := hardWords()
+func (d *draft) premises(words hardFrames, states []string) (text []string) {
 	turn := d.draw(len(words.NextPair), "hard", "turn")
 	if len(states) == 1 {
 		return []string{inFrame(d.choose(words.Alone, "hard"), states)}
@@ -71,7 +70,16 @@ func (d *draft) describeVeryHard() string {
 	words := veryHardWords()
 	goal, states := d.wants(words.Steps, words.Openings, d.essential(), "very_hard")
 	text := []string{goal}
-	frame := d.choose(words.First, "very_hard")
+	text = append(text, d.conditions(words.First, words.More, states)...)
+	if c := d.choose(words.Closings, "very_hard", "closing"); c != "" {
+		text = append(text, c)
+	}
+	return strings.Join(text, " ")
+}
+
+// conditions makes sentences out of states, with up to three in each.
+func (d *draft) conditions(first, more, states []string) (text []string) {
+	frame := d.choose(first, "very_hard")
 	for len(states) > 0 {
 		n := len(states)
 		if n > 3 {
@@ -82,12 +90,9 @@ func (d *draft) describeVeryHard() string {
 		).Replace(frame)
 		text = append(text, frame)
 		states = states[n:]
-		frame = d.choose(words.More, "very_hard")
+		frame = d.choose(more, "very_hard")
 	}
-	if c := d.choose(words.Closings, "very_hard", "closing"); c != "" {
-		text = append(text, c)
-	}
-	return strings.Join(text, " ")
+	return text
 }
 
 // enumerate joins states with commas and "and". It puts word before each but the first.

@@ -14,9 +14,10 @@ import (
 // Own reports whether users wrote the tools of the library: as a script, or behind a server.
 func (l *Library) Own() bool { return l.catalog.Own() }
 
-// Levels returns the types of the library's tasks, and the variants that users wrote for them.
-func (l *Library) Levels(ctx context.Context) (types, variants []string, err error) {
-	known := make(map[string]bool)
+// Levels returns the types of the library's tasks, and the variants and phrasings that users wrote for
+// them.
+func (l *Library) Levels(ctx context.Context) (types, variants, phrasings []string, err error) {
+	known, words := make(map[string]bool), make(map[string]bool)
 	err = each(ctx, l.db, func(scan func(...any) error) error {
 		var typ string
 		var body []byte
@@ -26,16 +27,22 @@ func (l *Library) Levels(ctx context.Context) (types, variants []string, err err
 		if !slices.Contains(types, typ) {
 			types = append(types, typ)
 		}
-		var t struct{ Variants map[string]assay.Reference }
+		var t struct {
+			Variants  map[string]assay.Reference
+			Phrasings map[string]string
+		}
 		if err := json.Unmarshal(body, &t); err != nil {
 			return err
 		}
 		for name := range t.Variants {
 			known[name] = true
 		}
+		for name := range t.Phrasings {
+			words[name] = true
+		}
 		return nil
 	}, `SELECT type, body FROM tasks ORDER BY type, id`)
-	return types, slices.Sorted(maps.Keys(known)), err
+	return types, slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(words)), err
 }
 
 // Any returns a task at any difficulty, or the first task if the ID is empty.
@@ -77,19 +84,26 @@ func (l *Library) readAnswers() map[string][]string {
 	return answers
 }
 
-// Described returns the task with a description, at the difficulty that has it. It returns false if
-// no task has it. If several tasks do, it returns one of them, always the same.
+// Described returns the task with a description, at the difficulty that has it. The description may be in
+// the words of any phrasing; the task has its plain one. It returns false if no task has it. If several
+// tasks do, it returns one of them, always the same.
 func (l *Library) Described(description string) (t assay.Task, ok bool) {
 	text := strings.TrimSpace(description)
-	row, ok := l.described()[textHash(text)]
-	if !ok {
-		return t, false
+	row, plain := l.described()[textHash(text)]
+	if !plain {
+		if row, ok = l.rephrased()[textHash(text)]; !ok {
+			return t, false
+		}
 	}
 	var body []byte
 	err := l.db.QueryRow(`SELECT body FROM tasks WHERE rowid = ?`, row).Scan(&body)
-	if err != nil || json.Unmarshal(body, &t) != nil || strings.TrimSpace(t.Description) != text {
+	if err != nil || json.Unmarshal(body, &t) != nil {
 		return assay.Task{}, false
 	}
+	if plain && strings.TrimSpace(t.Description) != text {
+		return assay.Task{}, false
+	}
+	t.Phrasings = nil
 	return t, true
 }
 
@@ -115,6 +129,29 @@ func (l *Library) readDescribed() map[uint64]int64 {
 		}
 		return nil
 	}, `SELECT rowid, body FROM tasks ORDER BY rowid`)
+	return rows
+}
+
+// readRephrased is like readDescribed for the other phrasings of each task.
+func (l *Library) readRephrased() map[uint64]int64 {
+	rows := make(map[uint64]int64)
+	_ = each(context.Background(), l.db, func(scan func(...any) error) error {
+		var row int64
+		var body []byte
+		if err := scan(&row, &body); err != nil {
+			return err
+		}
+		var t assay.Task
+		if json.Unmarshal(body, &t) != nil {
+			return nil
+		}
+		for _, text := range l.allTexts(&t) {
+			if hash := textHash(strings.TrimSpace(text)); rows[hash] == 0 {
+				rows[hash] = row
+			}
+		}
+		return nil
+	}, `SELECT rowid, body FROM tasks ORDER BY id, rowid`) // all texts of a task are made at once
 	return rows
 }
 

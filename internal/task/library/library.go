@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	_ "modernc.org/sqlite" // driver "sqlite"
 
 	"github.com/assay-eval/assay"
@@ -38,8 +39,13 @@ type Library struct {
 	origin string
 	// answers are the answers of reference plans by the text of their task, once they were needed.
 	answers func() map[string][]string
-	// described has the rows of tasks by a hash of their description, once they were needed.
-	described func() map[uint64]int64
+	// described has the rows of tasks by a hash of their description, and rephrased by those of their other
+	// texts, once they were needed.
+	described, rephrased func() map[uint64]int64
+	// grammar is the one that has made the tasks, once it was needed, and texts are the latest texts that
+	// it gave.
+	grammar func() (grammar, string)
+	texts   *lru.Cache[assay.TaskID, map[string]map[string]string]
 }
 
 // Meta describes a library.
@@ -94,6 +100,9 @@ func Open(ctx context.Context, path string) (*Library, error) {
 	l := &Library{path: path, db: db}
 	l.answers = sync.OnceValue(l.readAnswers)
 	l.described = sync.OnceValue(l.readDescribed)
+	l.rephrased = sync.OnceValue(l.readRephrased)
+	l.grammar = sync.OnceValues(l.findGrammar)
+	l.texts, _ = lru.New[assay.TaskID, map[string]map[string]string](phrasedTexts) // the size is positive
 	if err := l.load(ctx); err != nil {
 		db.Close()
 		if ctx.Err() != nil {
@@ -250,11 +259,11 @@ func (l *Library) read(
 	case err != nil:
 		return assay.Task{}, "", fmt.Errorf("read task %q from library %s: %w", id, l.meta.Name, err)
 	}
-	if digestOf(body) != digest {
-		return assay.Task{}, "", l.damaged(fmt.Errorf("task %q does not match its digest", id))
-	}
 	if err := json.Unmarshal(body, &t); err != nil {
 		return assay.Task{}, "", l.damaged(fmt.Errorf("task %q: %w", id, err))
+	}
+	if digestOf(body) != digest && (t.Phrasings == nil || t.Digest() != digest) {
+		return assay.Task{}, "", l.damaged(fmt.Errorf("task %q does not match its digest", id))
 	}
 	if t.ID != id || t.Difficulty != difficulty { // the index is wrong
 		err := fmt.Errorf("found task %q at difficulty %q instead of %q at %q",

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,6 +102,7 @@ type taskEntry struct {
 	Plan       []callEntry             `yaml:"plan"`
 	Answer     string                  `yaml:"answer"`
 	Variants   map[string]variantEntry `yaml:"variants"`
+	Phrasings  map[string]string       `yaml:"phrasings"`
 }
 
 // A variantEntry is a flawed instruction that a user wrote.
@@ -231,6 +233,9 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 			return t, err
 		}
 		t.Reference = &ref
+	}
+	if t.Phrasings, err = phrasingsOf(r.doc, i, &t, e.Phrasings); err != nil {
+		return t, err
 	}
 	for name, v := range e.Variants {
 		if t.Variants == nil {
@@ -366,6 +371,36 @@ func (r *taskReader) variant(i int, name string, e variantEntry) (assay.Referenc
 			"add instruction: or plan:")
 	}
 	return r.reference(i, field+".plan", e, anyArguments)
+}
+
+// phrasingsOf reads the other texts of the i-th task of a file.
+func phrasingsOf(
+	doc *yamldoc.Document, i int, t *assay.Task, texts map[string]string,
+) (map[string]string, error) {
+	var all map[string]string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		text := strings.TrimSpace(texts[name])
+		message, hint := "", ""
+		switch {
+		case name == assay.Plain:
+			message, hint = "the plain words of a task are its prompt", "remove this line"
+		case !typeText.MatchString(name):
+			message, hint = fmt.Sprintf("%q is not a valid name", name), "use up to 60 letters, digits, dashes and underscores"
+		case text == "":
+			message, hint = fmt.Sprintf("the phrasing %s of task %s is empty", name, t.ID), "write the prompt in other words"
+		case text == t.Description:
+			message = fmt.Sprintf("the phrasing %s of task %s is its prompt", name, t.ID)
+			hint = "write it in other words"
+		}
+		if message != "" {
+			return nil, doc.At(fmt.Sprintf("$.tasks[%d].phrasings.%s", i, name), message, hint)
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[name] = text
+	}
+	return all, nil
 }
 
 // importOwn writes a YAML file of tasks, with its tools and their script, to a library file. It

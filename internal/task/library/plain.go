@@ -2,11 +2,28 @@ package library
 
 import "strings"
 
+// wordings returns the wording of each step at one of the difficulties that state them in order.
+func (d *draft) wordings(difficulty string, pick int) []string {
+	all := make([]string, len(d.verbs))
+	for i, v := range d.verbs {
+		switch difficulty {
+		case "very_easy":
+			all[i] = d.choose(veryEasyWords().Steps[v], difficulty, v)
+		case "easy":
+			wordings := easyWords().Steps[v]
+			all[i] = wordings[roll(len(wordings), d.Slug, d.period, pick, steps()[v].Tool)]
+		default:
+			all[i] = d.choose(mediumWords().Steps[v], difficulty, v)
+		}
+	}
+	return all
+}
+
 // describeVeryEasy gives each step its own sentence.
 func (d *draft) describeVeryEasy() string {
 	sentences := make([]string, len(d.verbs))
-	for i, v := range d.verbs {
-		sentences[i] = capital(d.fill(d.choose(veryEasyWords().Steps[v], "very_easy", v))) + "."
+	for i, w := range d.wordings("very_easy", 0) {
+		sentences[i] = capital(d.fill(w)) + "."
 	}
 	return strings.Join(sentences, " ")
 }
@@ -16,16 +33,19 @@ func (d *draft) describeVeryEasy() string {
 func (d *draft) describeEasy(pick int) string {
 	words := easyWords()
 	clauses := make([]string, len(d.verbs))
-	for i, v := range d.verbs {
-		wordings := words.Steps[v]
-		clauses[i] = d.fill(wordings[roll(len(wordings), d.Slug, d.period, pick, steps()[v].Tool)])
+	for i, w := range d.wordings("easy", pick) {
+		clauses[i] = d.fill(w)
 	}
-
-	if roll(3, d.Slug, d.period, pick, "opening") == 0 {
+	if d.opensEasy(pick) {
 		clauses[0] = d.fill(words.Opening) + clauses[0]
 	}
 	semicolons := roll(2, d.Slug, d.period, pick, "joints") == 0
 	return words.join(clauses, semicolons)
+}
+
+// opensEasy reports whether the wording easy names the team.
+func (d *draft) opensEasy(pick int) bool {
+	return roll(3, d.Slug, d.period, pick, "opening") == 0
 }
 
 // join makes sentences out of clauses. It separates them only by ". ", "; " and ", then ", so
@@ -62,8 +82,8 @@ func (w easyWording) join(clauses []string, semicolons bool) string {
 func (d *draft) describeMedium() string {
 	words := mediumWords()
 	clauses := make([]string, len(d.verbs))
-	for i, v := range d.verbs {
-		clauses[i] = d.fill(d.choose(words.Steps[v], "medium", v))
+	for i, w := range d.wordings("medium", 0) {
+		clauses[i] = d.fill(w)
 	}
 	opening := d.fill(d.choose(words.Openings, "medium", "opening"))
 	if opening == "" || strings.HasSuffix(opening, ". ") {
