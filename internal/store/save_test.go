@@ -57,6 +57,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.SeveralCalls, settled.Loops = assay.RefuseSeveral, "repeat=stop"
 	settled.Faults = "after=1"
 	settled.Interface = "mild"
+	settled.Phrasing = assay.Casual
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
 	settled.Worker, settled.UserModel, settled.AsksConfidence = "w", "u", true
