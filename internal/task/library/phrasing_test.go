@@ -93,7 +93,7 @@ func (r wordingReader) ordered(text, difficulty string) []string {
 }
 
 // TestPhrasingsKeepTheSteps checks that a reader finds the same steps with the same values in each text of
-// every built-in task, and that typed ones differ from plain ones by nothing but errors that can be
+// built-in tasks of each scenario, and that typed ones differ from plain ones by nothing but errors that can be
 // corrected. It also misses a step that is left out, and a value.
 func TestPhrasingsKeepTheSteps(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,8 @@ func TestPhrasingsKeepTheSteps(t *testing.T) {
 	}
 	n, missed := 0, 0
 	for task := range oncePerWording {
-		if task.Wording != "" || testing.Short() && strings.TrimLeft(string(task.ID), "abcdefghijklmnopqrstuvwxyz-") > "008" {
+		number := strings.TrimLeft(string(task.ID), "abcdefghijklmnopqrstuvwxyz-")
+		if task.Wording != "" || number > "042" || testing.Short() && number > "008" { // 042 has each scenario
 			continue
 		}
 		r := readers[task.Difficulty]
@@ -139,6 +140,9 @@ func TestPhrasingsKeepTheSteps(t *testing.T) {
 				t.Errorf("%s at %s, %s: %s\nhas %q, want %q", task.ID, task.Difficulty, name, text, got, want)
 			}
 			for i := range strings.Count(text, ". ") {
+				if number > "008" {
+					break
+				}
 				sentences := strings.SplitAfter(text, ". ")
 				if len(r.read(sentences[i])) > 0 {
 					rest := strings.Join(slices.Delete(sentences, i, i+1), "")
