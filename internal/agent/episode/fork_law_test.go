@@ -78,7 +78,7 @@ func TestForksBeginAsTheirAttempts(t *testing.T) {
 		}
 	})
 	for _, name := range all {
-		if w := places[name].world; spares[w] < 30 {
+		if w := places[name].world; spares[w] < 5 {
 			t.Errorf("only %d calls of %s were spared a fault", spares[w], w)
 		}
 	}

@@ -238,6 +238,9 @@ func (e *Experiment) Served(model string) string {
 
 func renames(r assay.ToolFaultRule) bool { return r.Renames }
 
+// renamesIn reports whether a mix has a kind of fault that renames parameters.
+func renamesIn(mix assay.FaultMix) bool { return mix.That(renames) > 0 }
+
 // CheckAgents returns an error if the experiment has a setting that agents do not support.
 func (e *Experiment) CheckAgents() error {
 	if len(e.Agents) > 0 && e.Protocol == assay.Tags {
@@ -246,7 +249,7 @@ func (e *Experiment) CheckAgents() error {
 			"write protocol: native")
 	}
 	for _, mix := range e.Failures.Kinds {
-		if mix.That(renames) > 0 && len(e.Agents) > 0 && e.Tools == assay.Listed {
+		if renamesIn(mix) && len(e.Agents) > 0 && e.Tools == assay.Listed {
 			return e.FieldError("failures.kinds", "drift cannot be combined with agents and listed tools, because "+
 				"their frameworks refuse or drop an argument that the schema of its tool does not have",
 				"write tools: discover, or leave drift out")

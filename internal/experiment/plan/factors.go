@@ -288,9 +288,12 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 		return e.FieldError(at+"plan_authority", "no variant shows a plan",
 			"add one, for example variants: [optimal], or remove this line")
 	}
-	if d := world.Of(e.World); !d.ChecksArguments() && slices.ContainsFunc(f.Interfaces, func(name string) bool {
-		return name != assay.PlainInterface
-	}) && e.has(at+"interfaces") {
+	other := slices.ContainsFunc(f.Interfaces, func(name string) bool { return name != assay.PlainInterface })
+	if other && slices.ContainsFunc(e.Failures.Kinds, renamesIn) {
+		return e.FieldError(at+"interfaces", "a fault of the kind drift renames parameters, and so do interfaces",
+			"leave one of them out")
+	}
+	if d := world.Of(e.World); other && !d.ChecksArguments() && e.has(at+"interfaces") {
 		return e.FieldError(at+"interfaces", "tools have no schemas in the world "+e.World+
 			", which accepts any arguments, so there is no interface to change",
 			"remove this line, or write world: "+world.Names[0])
