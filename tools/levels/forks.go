@@ -51,9 +51,9 @@ func newForkStudy(each int) *forkStudy {
 
 // A forkTally sums up over experiments. Errors are estimate less truth.
 type forkTally struct {
-	studies, covers      int
-	truth, error, square float64 // of forks
-	width, wholeWidth    float64 // of the intervals of forks, and of whole trials with as many tokens
+	studies, covers   int
+	error, square     float64 // of forks
+	width, wholeWidth float64 // of the intervals of forks, and of whole trials with as many tokens
 }
 
 // studyForks prints how often the intervals of forks hold the truth, and how wide they are.

@@ -47,8 +47,12 @@ func TestForksByHand(t *testing.T) {
 		fault       assay.ToolFault
 		met, spared int
 	}{
-		{1, assay.FaultAfter, 1, 3}, {2, assay.FaultAfter, 2, 4}, {6, assay.FaultAfter, 0, 2}, {0, assay.FaultAfter, 3, 3},
-		{3, assay.FaultBefore, 4, 4}, {4, assay.FaultBefore, 4, 4},
+		{1, assay.FaultAfter, 1, 3},
+		{2, assay.FaultAfter, 2, 4},
+		{6, assay.FaultAfter, 0, 2},
+		{0, assay.FaultAfter, 3, 3},
+		{3, assay.FaultBefore, 4, 4},
+		{4, assay.FaultBefore, 4, 4},
 	} {
 		at, forks := forksOf(i, c.step, c.fault, f.Each, c.met, c.spared)
 		f.Points, all = append(f.Points, at), append(all, forks...)
