@@ -55,11 +55,21 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	if t.Replay > 0 {
 		replay = fmt.Sprintf(", replay %d", t.Replay)
 	}
-	fmt.Fprintf(w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d%s\n",
-		t.Model, variant, t.Difficulty, t.TaskType, assay.FormatReliability(t.Reliability), t.Task,
+	met := ""
+	if t.Interface != "" {
+		met += ", interface " + t.Interface
+	}
+	if t.Phrasing != "" {
+		met += ", phrasing " + t.Phrasing
+	}
+	fmt.Fprintf(w, "  %s, %s, %s %s, reliability %s%s, task %s, repeat %d%s\n",
+		t.Model, variant, t.Difficulty, t.TaskType, assay.FormatReliability(t.Reliability), met, t.Task,
 		t.Repeat, replay)
 	fmt.Fprintf(w, "  world %s, protocol %s, tools %s, seed %d, templates %s, experiment %s\n",
 		t.World, t.Protocol, t.Tools, t.Seed, t.Templates, t.Experiment)
+	if t.Of != "" {
+		fmt.Fprintf(w, "  %s\n", forkText(t.Fork))
+	}
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
 	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s%s, %s working, %s queued\n",
@@ -94,6 +104,20 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 }
 
 // servedBy names the model that answered, and the parts that were ignored to recognize its name.
+// forkText says where a fork begins, and what happens there.
+func forkText(f assay.Fork) string {
+	at, err := f.Point()
+	if err != nil {
+		return err.Error()
+	}
+	does := "meets it again"
+	if f.Spared {
+		does = "is spared it"
+	}
+	return fmt.Sprintf("begins as attempt %d at trial %s did until its call %d, which met the fault %s: here it %s",
+		at.Attempt, at.Trial, at.Call, at.Fault, does)
+}
+
 func (t *Trial) servedBy() string {
 	name := cmp.Or(t.ServedModel, "a model without a name")
 	if t.Transcript != nil {
