@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,7 +124,7 @@ func checkFaults(kinds []string) error {
 // fork plays the forks that are pending, and writes what they show.
 func (p *process) fork(ctx context.Context, args []string, f *forkFlags) error {
 	var e store.Experiment
-	var points []assay.ForkPoint
+	var points forkChoice
 	err := untilInterrupted(ctx, p, func(ctx context.Context) (err error) {
 		e, points, err = p.forkPoints(ctx, args, f)
 		return err
@@ -142,7 +143,7 @@ func (p *process) fork(ctx context.Context, args []string, f *forkFlags) error {
 			if f.run.providers != "" {
 				base.SetProviders(f.run.providers)
 			}
-			return base.Fork(f.each, points)
+			return base.Fork(points.all, points.played)
 		})
 	}
 	if err := p.runQuietly(ctx, &plan.Experiment{Name: plan.ForksName(e.Name)}, f.run); err != nil {
@@ -158,37 +159,42 @@ func (p *process) fork(ctx context.Context, args []string, f *forkFlags) error {
 	})
 }
 
-// forkPoints chooses the experiment and the calls that have forks: those that have some already, and those
-// that the flags select. It says what it found.
+// A forkChoice has all calls with forks, of this command and of earlier ones, and those whose forks are played.
+type forkChoice struct {
+	all    []plan.Forked
+	played map[assay.ForkPoint]bool
+}
+
+// forkPoints chooses the experiment, and the calls that have forks. It says what it found.
 func (p *process) forkPoints(
 	ctx context.Context, args []string, f *forkFlags,
-) (e store.Experiment, points []assay.ForkPoint, err error) {
+) (e store.Experiment, points forkChoice, err error) {
 	db, err := p.openToRead(ctx, f.store)
 	if err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := checkWhere(ctx, db, f.where); err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	if e, err = forkedExperiment(ctx, db, args); err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	j, err := job.Reopen(ctx, db, e)
 	if err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	warn := func(message string) { fmt.Fprintf(p.err, "assay: %s\n", message) }
-	s, err := query.Select(ctx, db, query.Request{Experiment: e.Name, Where: f.where}, warn)
+	s, err := query.Select(ctx, db, query.Request{Experiment: e.Name}, warn)
 	if err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	show := p.progress("attempts read")
-	found, err := query.FindForkPoints(ctx, s, j.Experiment, func(n int) { show.at(n, 0) })
+	found, err := query.FindForkPoints(ctx, s, j.Experiment, f.where, func(n int) { show.at(n, 0) })
 	show.end()
 	if err != nil {
-		return e, nil, err
+		return e, points, err
 	}
 	for _, model := range slices.Sorted(maps.Keys(found.Unforkable)) {
 		warn(model + " has no forks: " + found.Unforkable[model])
@@ -196,15 +202,15 @@ func (p *process) forkPoints(
 	if found.Bare > 0 {
 		warn(assay.Counted(found.Bare, "attempt") + " without a transcript or a task in the store have no forks")
 	}
-	if points, err = knownForks(ctx, db, e.Name); err != nil {
-		return e, nil, err
+	known, err := knownForks(ctx, db, e.Name)
+	if err != nil {
+		return e, points, err
 	}
-	points = f.choose(points, found)
-	if len(points) == 0 {
-		return e, nil, fmt.Errorf("no call of %s met a fault of a tool from which forks could go on\n"+
+	if points = f.choose(known, found); len(points.played) == 0 {
+		return e, points, fmt.Errorf("no call of %s met a fault of a tool from which forks could go on\n"+
 			"hint: tools fail in trials with a reliability below 1%s", e.Name, f.selecting())
 	}
-	return e, points, p.saySplit(points, found, f)
+	return e, points, p.saySplit(points.played, f)
 }
 
 // forkedExperiment returns the experiment that is named, or that of the latest run.
@@ -223,46 +229,47 @@ func forkedExperiment(ctx context.Context, db *store.DB, args []string) (e store
 	return e, nil
 }
 
-// knownForks returns the points of an experiment that have forks already.
-func knownForks(ctx context.Context, db *store.DB, experiment string) (points []assay.ForkPoint, err error) {
+// knownForks returns how many forks on each side the calls of an experiment have already.
+func knownForks(ctx context.Context, db *store.DB, experiment string) (each map[assay.ForkPoint]int, err error) {
+	each = make(map[assay.ForkPoint]int)
 	all, err := db.Experiments(ctx)
 	for _, e := range all {
 		if err == nil && e.Name == plan.ForksName(experiment) {
-			var j *job.Job
-			if j, err = job.Reopen(ctx, db, e); err != nil {
-				return nil, err
+			var spec plan.Experiment
+			err = json.Unmarshal(e.Spec, &spec)
+			if spec.Forks != nil {
+				for _, at := range spec.Forks.Points {
+					each[at.ForkPoint] = at.Each
+				}
 			}
-			if j.Experiment.Forks != nil {
-				points = j.Experiment.Forks.Points
-			}
-			err = j.Close()
 		}
 	}
-	return points, err
+	return each, err
 }
 
-// choose adds the points that the flags select to those that have forks already.
-func (f *forkFlags) choose(points []assay.ForkPoint, found *query.ForkPoints) []assay.ForkPoint {
+// choose chooses the calls that the flags select, and keeps those that have forks already, unless their
+// attempts no longer count.
+func (f *forkFlags) choose(known map[assay.ForkPoint]int, found *query.ForkPoints) forkChoice {
 	type group struct {
 		model string
 		fault assay.ToolFault
 	}
 	n := make(map[group]int)
-	known := make(map[assay.ForkPoint]bool)
-	for _, at := range points {
-		known[at] = true
-		n[group{found.Models[at.Trial], at.Fault}]++
-	}
+	c := forkChoice{played: make(map[assay.ForkPoint]bool)}
 	for _, at := range found.Points {
 		g := group{found.Models[at.Trial], at.Fault}
-		if known[at] || len(f.faults) > 0 && !slices.Contains(f.faults, string(at.Fault)) ||
-			f.points > 0 && n[g] >= f.points {
-			continue
+		each := known[at]
+		if found.Chosen[at] && (len(f.faults) == 0 || slices.Contains(f.faults, string(at.Fault))) &&
+			(f.points == 0 || n[g] < f.points) {
+			n[g]++
+			c.played[at] = true
+			each = max(each, f.each)
 		}
-		n[g]++
-		points = append(points, at)
+		if each > 0 {
+			c.all = append(c.all, plan.Forked{ForkPoint: at, Each: each})
+		}
 	}
-	return points
+	return c
 }
 
 // selecting names the flags that select calls, as the end of a hint.
@@ -276,10 +283,10 @@ func (f *forkFlags) selecting() string {
 	return ""
 }
 
-// saySplit says how many forks there are, by model and kind of fault.
-func (p *process) saySplit(points []assay.ForkPoint, found *query.ForkPoints, f *forkFlags) error {
+// saySplit says of how many calls forks are played, by kind of fault.
+func (p *process) saySplit(played map[assay.ForkPoint]bool, f *forkFlags) error {
 	kinds := make(map[string]int)
-	for _, at := range points {
+	for at := range played {
 		kinds[string(at.Fault)]++
 	}
 	var words []string
@@ -292,8 +299,8 @@ func (p *process) saySplit(points []assay.ForkPoint, found *query.ForkPoints, f 
 	if f.dryRun {
 		out = p.out
 	}
-	_, err := fmt.Fprintf(out, "%s met a fault (%s): %d forks; those that have an outcome are not played again\n",
-		assay.Counted(len(points), "call"), strings.Join(words, ", "), 2*f.each*len(points))
+	_, err := fmt.Fprintf(out, "%s met a fault (%s): at least %d forks; those that have an outcome are not played again\n",
+		assay.Counted(len(played), "call"), strings.Join(words, ", "), 2*f.each*len(played))
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/run/dashboard"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -110,6 +111,13 @@ func latestExperiment(
 
 // latest returns the experiment of the latest run.
 func latest(all []store.Experiment) store.Experiment {
+	own := slices.DeleteFunc(slices.Clone(all), func(e store.Experiment) bool {
+		_, forks := plan.ForkedFrom(e.Name)
+		return forks
+	})
+	if len(own) > 0 && len(all) > 1 {
+		all = own // forks are asked for by their name
+	}
 	return slices.MaxFunc(all,
 		func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
 }

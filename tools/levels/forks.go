@@ -158,14 +158,14 @@ func (s *forkStudy) population(ctx context.Context) (float64, error) {
 // reach the call.
 func (s *forkStudy) add(ctx context.Context, sum *forkTally, tasks int, truth float64, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, uint64(tasks)))
-	f := &plan.Forks{Of: "e", Each: s.each}
+	f := &plan.Forks{Of: "e"}
 	var forks, wholes []assay.Attempt
 	for _, i := range random.Perm(len(s.tasks))[:tasks] {
 		task := &s.tasks[i]
 		trial := s.trial(task, seed)
 		points, tr := s.points(ctx, &trial, task)
 		for _, at := range points {
-			f.Points = append(f.Points, at)
+			f.Points = append(f.Points, plan.Forked{ForkPoint: at, Each: s.each})
 			var spent [2]int // on forks that met the fault, and on those that were spared it
 			for n := range s.each {
 				for side, spared := range []bool{false, true} {

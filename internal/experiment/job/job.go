@@ -91,7 +91,10 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 	if err != nil {
 		return nil, err
 	}
-	return p, p.Put(ctx, lib.Phrase)
+	if err := p.Put(ctx, lib.Phrase); err != nil {
+		return nil, err
+	}
+	return p, p.PlanForks()
 }
 
 // Keep stores the tasks that an experiment draws from the job's library, so that its results can be

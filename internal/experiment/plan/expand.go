@@ -78,9 +78,6 @@ func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*P
 		}
 		p.strata[model] = shared[key]
 	}
-	if e.Forks != nil {
-		return p, p.fork(e.Forks)
-	}
 	return p, nil
 }
 

@@ -14,9 +14,15 @@ import (
 type Forks struct {
 	// Of is the other experiment. Its text is that of the forks but for the name.
 	Of string `json:"of"`
-	// Each is how many forks of a point meet the fault, and how many are spared it.
-	Each   int               `json:"each"`
-	Points []assay.ForkPoint `json:"points"`
+	// Points are the calls, with the number of forks of each.
+	Points []Forked                 `json:"points"`
+	only   map[assay.ForkPoint]bool // if set, the points whose forks are planned
+}
+
+// A Forked call has so many forks that meet its fault, and as many that are spared it.
+type Forked struct {
+	assay.ForkPoint
+	Each int `json:"each"`
 }
 
 const forksSuffix = "-forks"
@@ -24,11 +30,12 @@ const forksSuffix = "-forks"
 // ForksName is the name of the forks of an experiment.
 func ForksName(experiment string) string { return experiment + forksSuffix }
 
-// Fork returns the experiment whose trials are forks of the experiment's attempts.
-func (e *Experiment) Fork(each int, points []assay.ForkPoint) *Experiment {
+// Fork returns the experiment whose trials are forks of the experiment's attempts. If only is not nil, only the
+// forks of those points are planned. The stored text has all of them, so that the others are not forgotten.
+func (e *Experiment) Fork(points []Forked, only map[assay.ForkPoint]bool) *Experiment {
 	x := *e
 	x.Name, x.Stop = ForksName(e.Name), StopRules{}
-	x.Forks = &Forks{Of: e.Name, Each: each, Points: points}
+	x.Forks = &Forks{Of: e.Name, Points: points, only: only}
 	return &x
 }
 
@@ -46,9 +53,14 @@ func (e *Experiment) Unforkable(model string) string {
 // forked are the forks of a model's trials, point by point, so that a run which stops early has whole points.
 type forked []assay.Trial
 
-// fork plans the forks in place of the trials that the plan has.
-func (p *Plan) fork(f *Forks) error {
-	points := make(map[assay.TrialID][]assay.ForkPoint)
+// PlanForks plans the forks of the experiment, if it has any, in place of the trials that it has without
+// them. The tasks have been put into their words.
+func (p *Plan) PlanForks() error {
+	f := p.experiment.Forks
+	if f == nil {
+		return nil
+	}
+	points := make(map[assay.TrialID][]Forked)
 	for _, at := range f.Points {
 		points[at.Trial] = append(points[at.Trial], at)
 	}
@@ -56,9 +68,12 @@ func (p *Plan) fork(f *Forks) error {
 	for _, model := range p.experiment.Models {
 		for t := range p.Trials(model) {
 			for _, at := range points[t.ID] {
-				for n := range f.Each {
+				if f.only != nil && !f.only[at.ForkPoint] {
+					continue
+				}
+				for n := range at.Each {
 					for _, spared := range []bool{false, true} {
-						forks[model] = append(forks[model], t.Forked(at, spared, n+1))
+						forks[model] = append(forks[model], t.Forked(at.ForkPoint, spared, n+1))
 					}
 				}
 			}

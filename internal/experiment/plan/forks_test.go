@@ -15,11 +15,13 @@ func TestForksArePlanned(t *testing.T) {
 	t.Parallel()
 	e := load(t, "name: e\nmodels: [a, b]\ntasks_per_type: 2\ntask_types: [basic_task]\nreliabilities: [0.8]\n")
 	base := expand(t, e, 3)
-	var points []assay.ForkPoint
+	var points []plan.Forked
 	for i, trial := range slices.Collect(base.Trials("b")) {
-		points = append(points, assay.ForkPoint{Trial: trial.ID, Attempt: 1, Call: 2 + i, Fault: assay.FaultAfter})
+		points = append(points, plan.Forked{
+			ForkPoint: assay.ForkPoint{Trial: trial.ID, Attempt: 1, Call: 2 + i, Fault: assay.FaultAfter}, Each: 3,
+		})
 	}
-	text, err := json.Marshal(e.Fork(3, points))
+	text, err := json.Marshal(e.Fork(points, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +30,9 @@ func TestForksArePlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := expand(t, &stored, 3)
+	if err := p.PlanForks(); err != nil {
+		t.Fatal(err)
+	}
 	ids, spared := make(map[assay.TrialID]bool), 0
 	for trial := range p.Trials("b") {
 		ids[trial.ID] = true
@@ -35,7 +40,7 @@ func TestForksArePlanned(t *testing.T) {
 			spared++
 		}
 		at, err := trial.Point()
-		if err != nil || !slices.Contains(points, at) || trial.CheckID() != nil {
+		if err != nil || !slices.Contains(points, plan.Forked{ForkPoint: at, Each: 3}) || trial.CheckID() != nil {
 			t.Errorf("trial %s: %+v, %v", trial.ID, at, err)
 		}
 	}
@@ -54,8 +59,12 @@ func TestForksArePlanned(t *testing.T) {
 	if limited := p.Limit(5); n != want || limited.Planned("b") != 5 || len(slices.Collect(limited.Trials("b"))) != 5 {
 		t.Errorf("cells have %d trials, want %d", n, want)
 	}
+	some := expand(t, e.Fork(points, map[assay.ForkPoint]bool{points[1].ForkPoint: true}), 3)
+	if err := some.PlanForks(); err != nil || some.Planned("b") != 6 {
+		t.Errorf("%d forks of one point, %v", some.Planned("b"), err)
+	}
 	points[0].Trial = "0123456789abcdef0123456789abcdef"
-	if _, err := e.Fork(1, points).Expand(t.Context(), refs(3), nil); err == nil {
+	if err := expand(t, e.Fork(points, nil), 3).PlanForks(); err == nil {
 		t.Error("forks of a trial that is not planned were planned")
 	}
 	if of, ok := plan.ForkedFrom(stored.Name); !ok || of != "e" || plan.RunVerb(stored.Name) != "fork e" {

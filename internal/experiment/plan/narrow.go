@@ -176,6 +176,7 @@ func (e *Experiment) WithOptimal() (optimal *Experiment, needed bool) {
 		}
 	}
 	x := *e
+	x.Forks = nil
 	x.Parts = slices.Clone(e.Parts)
 	factors := []*Factors{&x.Factors}
 	for i := range x.Parts {

@@ -10,6 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -17,6 +18,8 @@ import (
 // ForkPoints are the calls of an experiment's attempts from which forks can go on.
 type ForkPoints struct {
 	Points []assay.ForkPoint
+	// Chosen are the points of attempts that satisfy the conditions.
+	Chosen map[assay.ForkPoint]bool
 	// Models says whose attempts have points.
 	Models map[assay.TrialID]string
 	// Unforkable says of which models the attempts cannot be continued, and why.
@@ -28,9 +31,9 @@ type ForkPoints struct {
 // FindForkPoints finds the calls that met a fault which reached the model, in the attempts whose outcomes
 // count. It calls show with the number of attempts that were read.
 func FindForkPoints(
-	ctx context.Context, s *Selection, e *plan.Experiment, show func(done int),
+	ctx context.Context, s *Selection, e *plan.Experiment, where export.Where, show func(done int),
 ) (f *ForkPoints, err error) {
-	f = &ForkPoints{Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
+	f = &ForkPoints{Chosen: make(map[assay.ForkPoint]bool), Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
 	points := make(map[assay.TrialID][]assay.ForkPoint) // a later round counts instead of an earlier one
 	libraries := NewLibraries(s.db)
 	defer func() { err = errors.Join(err, libraries.Close()) }()
@@ -63,10 +66,12 @@ func FindForkPoints(
 			if step.Reaction == nil || !step.Reaction.Delivered {
 				continue
 			}
-			points[a.ID] = append(points[a.ID], assay.ForkPoint{
+			at := assay.ForkPoint{
 				Trial: a.ID, Attempt: a.Number, Call: i + 1, Fault: stored.Transcript.Calls[i].Met(),
 				Step: step.Step + 1, Steps: len(why.Plan),
-			})
+			}
+			points[a.ID] = append(points[a.ID], at)
+			f.Chosen[at] = where.Has(a)
 		}
 	}
 	for _, of := range points {

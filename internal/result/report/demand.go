@@ -65,11 +65,11 @@ func (d Demands) caused() (all []FaultDemand, err error) {
 			found = true
 			f := FaultDemand{
 				Verdict: Inconclusive, Fault: fault, Model: e.Model, Most: d.AtMost, Lost: e.RateA - e.RateB,
-				Calls: e.Tasks, Tasks: e.Clusters, LossBounds: stat.LossBoundsOf(e.data, true),
+				Calls: e.Calls, Tasks: e.OfTasks, LossBounds: stat.LossBoundsOf(e.data, true),
 				CannotLose: e.RateA < d.AtMost,
 			}
-			if pending := d.Forks.Planned - d.Forks.Done; float64(pending) > MaxPending*float64(d.Forks.Planned) {
-				f.Pending = pending
+			if float64(e.Pending) > MaxPending*float64(d.Forks.Planned) {
+				f.Pending = e.Pending
 			}
 			switch {
 			case f.Pending > 0 || f.CannotLose:

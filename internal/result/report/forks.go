@@ -16,7 +16,6 @@ import (
 type Forks struct {
 	Experiment string `json:"experiment"`
 	Of         string `json:"of"`
-	Each       int    `json:"each"`
 	Planned    int    `json:"planned"`
 	Done       int    `json:"done"`
 	// Points counts the calls that met a fault and have forks, and Compared those of them that have
@@ -33,11 +32,19 @@ type Forks struct {
 
 // A ForkEffect compares the forks that were spared a fault, which are side A, with those that met it.
 // A point counts as much as any other. The points of a task are one cluster, because their forks have the
-// same goal, and often the same beginning. Tasks counts points, and Clusters tasks.
+// same goal, and often the same beginning.
 type ForkEffect struct {
 	Fault assay.ToolFault `json:"fault"`
 	Class string          `json:"class"`
 	Place string          `json:"place,omitempty"`
+	// Calls counts the points, and OfTasks the tasks that they belong to, over which the intervals are.
+	Calls   int    `json:"calls"`
+	OfTasks int    `json:"tasks"`
+	Method  string `json:"method"`
+	// Pending counts the forks of the kind, of all models, that have no outcome.
+	Pending int `json:"pending"`
+	// These are named otherwise above.
+	Sequences, Clusters *int `json:"-"`
 	Paired
 	// Lost is the share of the successes of A that the fault costs.
 	Lost stat.Loss `json:"lost"`
@@ -64,12 +71,14 @@ func AnalyzeForks(
 	experiment string, f *plan.Forks, planned int, attempts iter.Seq2[assay.Attempt, error],
 ) (*Forks, error) {
 	out := &Forks{
-		Experiment: experiment, Of: f.Of, Each: f.Each, Planned: planned, Points: len(f.Points),
+		Experiment: experiment, Of: f.Of, Planned: planned, Points: len(f.Points),
 		Effects: []ForkEffect{}, Places: []ForkEffect{},
 	}
 	points := make(map[string]assay.ForkPoint, len(f.Points))
+	pending := make(map[assay.ToolFault]int)
 	for _, p := range f.Points {
-		points[p.String()] = p
+		points[p.String()] = p.ForkPoint
+		pending[p.Fault] += 2 * p.Each
 	}
 	latest := make(map[assay.TrialID]assay.Attempt)
 	for a, err := range attempts {
@@ -87,6 +96,7 @@ func AnalyzeForks(
 	}
 	pairs := make(map[point]*stat.Pair)
 	for _, a := range latest {
+		pending[points[a.Of].Fault]--
 		of := point{a.Model, a.Of, a.Task}
 		p := pairs[of]
 		if p == nil {
@@ -121,10 +131,12 @@ func AnalyzeForks(
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(groups), forkGroup.compare) {
+		c := stat.Compare(groups[g], true)
 		e := ForkEffect{
+			Calls: c.Tasks, OfTasks: c.Clusters, Method: "t over tasks", Pending: pending[g.fault],
 			Fault: g.fault, Class: g.fault.Rule().Class(), Place: g.place, Lost: stat.Lost(groups[g], true),
 			Paired: Paired{
-				Model: g.model, A: "spared", B: "fault", Comparison: stat.Compare(groups[g], true), data: groups[g],
+				Model: g.model, A: "spared", B: "fault", Comparison: c, data: groups[g],
 			},
 		}
 		if g.place == "" {

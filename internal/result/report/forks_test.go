@@ -40,7 +40,8 @@ func forksOf(n, step int, fault assay.ToolFault, each, met, spared int) (assay.F
 // The figures of forks are those of a calculation by hand.
 func TestForksByHand(t *testing.T) {
 	t.Parallel()
-	f := &plan.Forks{Of: "e", Each: 4}
+	const each = 4
+	f := &plan.Forks{Of: "e"}
 	var all []assay.Attempt
 	for i, c := range []struct {
 		step        int
@@ -54,8 +55,8 @@ func TestForksByHand(t *testing.T) {
 		{3, assay.FaultBefore, 4, 4},
 		{4, assay.FaultBefore, 4, 4},
 	} {
-		at, forks := forksOf(i, c.step, c.fault, f.Each, c.met, c.spared)
-		f.Points, all = append(f.Points, at), append(all, forks...)
+		at, forks := forksOf(i, c.step, c.fault, each, c.met, c.spared)
+		f.Points, all = append(f.Points, plan.Forked{ForkPoint: at, Each: each}), append(all, forks...)
 	}
 	all = all[:len(all)-4] // of the last point, half are pending
 	found, err := report.AnalyzeForks("e-forks", f, 48, func(yield func(assay.Attempt, error) bool) {
@@ -82,12 +83,12 @@ func TestForksByHand(t *testing.T) {
 	near("with the fault", after.RateB, 6./16)
 	near("lost", *after.Lost.Share, .5)
 	near("difference", before.Difference, 0)
-	if after.Tasks != 4 || after.Clusters != 2 || before.Tasks != 2 || before.Clusters != 1 {
+	if after.Calls != 4 || after.OfTasks != 2 || before.Calls != 2 || before.OfTasks != 1 || before.Pending != 4 {
 		t.Errorf("calls and tasks: %+v, %+v", after.Comparison, before.Comparison)
 	}
 	var places []string
 	for _, p := range found.Places {
-		places = append(places, fmt.Sprint(p.Fault, " ", p.Place, " ", p.Tasks))
+		places = append(places, fmt.Sprint(p.Fault, " ", p.Place, " ", p.Calls))
 	}
 	want := "before middle 2, after first third 2, after last third 1, after outside the plan 1"
 	if got := strings.Join(places, ", "); got != want {

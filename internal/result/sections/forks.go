@@ -14,9 +14,9 @@ import (
 func Forks(f *report.Forks) *document.Document {
 	d := &document.Document{
 		Title: "What faults caused in " + f.Of,
-		Lead: fmt.Sprintf("%s of attempts of %s, %d of %d played: from each call that met a fault, %d forks meet "+
-			"it again and %d are spared it. Their beginnings cost nothing; the rest used %s tokens%s.",
-			report.Capital(assay.Counted(f.Planned, "fork")), f.Of, f.Done, f.Planned, f.Each, f.Each,
+		Lead: fmt.Sprintf("%s of attempts of %s, %d of %d played: of those of a call that met a fault, half meet "+
+			"it again and half are spared it. Their beginnings cost nothing; the rest used %s tokens%s.",
+			report.Capital(assay.Counted(f.Planned, "fork")), f.Of, f.Done, f.Planned,
 			tokens(float64(f.Spent.Total())).Text, costOf(f.Spent)),
 	}
 	for _, e := range f.Effects {
@@ -63,7 +63,7 @@ func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
 func lostText(e *report.ForkEffect) string {
 	if e.Lost.Share == nil {
 		return fmt.Sprintf("no fork succeeds that is spared it, so it has nothing to lose (%s)",
-			assay.Counted(e.Tasks, "call"))
+			assay.Counted(e.Calls, "call"))
 	}
 	bound := func(x *float64, otherwise string) string {
 		if x == nil {
@@ -76,7 +76,7 @@ func lostText(e *report.ForkEffect) string {
 		text = fmt.Sprintf("of 100 successes that this fault meets, none is lost, and %.0f are won", -100**e.Lost.Share)
 	}
 	return text + fmt.Sprintf(" (95 %% interval %s to %s; %s of %s)", bound(e.Lost.Low, "−∞"),
-		bound(e.Lost.High, "100"), assay.Counted(e.Tasks, "call"), assay.Counted(e.Clusters, "task"))
+		bound(e.Lost.High, "100"), assay.Counted(e.Calls, "call"), assay.Counted(e.OfTasks, "task"))
 }
 
 // forkTable has a row for each effect.
@@ -92,8 +92,8 @@ func forkTable(effects []report.ForkEffect, places bool) *document.Table {
 		add(label("class"), func(e row) document.Cell { return text(e.Class) })
 	}
 	add(document.Column{Head: "calls", Hint: "that met the fault and have forks on both sides"},
-		func(e row) document.Cell { return whole(e.Tasks) })
-	add(document.Column{Head: "tasks"}, func(e row) document.Cell { return whole(e.Clusters) })
+		func(e row) document.Cell { return whole(e.Calls) })
+	add(document.Column{Head: "tasks"}, func(e row) document.Cell { return whole(e.OfTasks) })
 	add(document.Column{Head: "spared"}, func(e row) document.Cell { return points(e.RateA) })
 	add(document.Column{Head: "with fault"}, func(e row) document.Cell { return points(e.RateB) })
 	add(document.Column{Head: "caused", Hint: "with the fault less without it, in percentage points"},

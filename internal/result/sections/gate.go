@@ -271,8 +271,8 @@ func faultText(d report.FaultDemand) string {
 	case d.CannotLose:
 		return fmt.Sprintf("%s, and it succeeds too rarely without the fault to lose %s.", text, marginText(d.Most))
 	}
-	return fmt.Sprintf("%s: between %.1f and %.1f. Neither is it shown that it costs at most %s, nor that it costs more.",
-		text, 100*d.Lower, 100*d.Upper, marginText(d.Most))
+	return fmt.Sprintf("%s: at least %.1f, with 99.5 %% confidence, and at most %.1f, with 95 %%. Neither is it shown "+
+		"that it costs at most %s, nor that it costs more.", text, 100*d.Lower, 100*d.Upper, marginText(d.Most))
 }
 
 func (g gateView) alwaysText(t report.TaskDemand) string {
