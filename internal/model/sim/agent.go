@@ -238,6 +238,7 @@ func (m *Models) complete(v *agentView, name string, arguments json.RawMessage) 
 // message writes down actions under the protocol of the conversation.
 func (v *agentView) message(acts ...move) assay.Message {
 	msg := assay.Message{Role: assay.Assistant}
+	acts = slices.Clone(acts) // episodes share their plans
 	for i := range acts {
 		now := v.drifted[acts[i].text]
 		acts[i].arguments = renamed(acts[i].arguments, now[0], now[1])

@@ -60,7 +60,7 @@ func (r wordingReader) read(text string) (steps []string) {
 		for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
 			step := p.verb
 			for i := 2; i < len(at); i += 2 {
-				step += " " + text[at[i]:at[i+1]]
+				step += " " + strings.TrimSuffix(text[at[i]:at[i+1]], " and") // of the next step
 			}
 			all = append(all, found{at[:2], step})
 		}
