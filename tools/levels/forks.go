@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
@@ -226,7 +225,7 @@ func analyzed(f *plan.Forks, attempts []assay.Attempt) (*report.ForkEffect, erro
 		return nil, err
 	}
 	if len(found.Effects) > 1 {
-		return nil, fmt.Errorf("there are effects of several models: %s", strings.Join([]string{found.Effects[0].Model}, ", "))
+		return nil, fmt.Errorf("there are %d effects of one model and kind of fault", len(found.Effects))
 	}
 	return &found.Effects[0], nil
 }

@@ -43,8 +43,8 @@ type ForkEffect struct {
 	Method  string `json:"method"`
 	// Pending counts the forks of the kind, of all models, that have no outcome.
 	Pending int `json:"pending"`
-	// These are named otherwise above.
-	Sequences, Clusters *int `json:"-"`
+	// Sequences is nil, and hides that of Paired from JSON, which counts tasks here.
+	Sequences *int `json:"sequences,omitempty"`
 	Paired
 	// Lost is the share of the successes of A that the fault costs.
 	Lost stat.Loss `json:"lost"`

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -85,6 +86,11 @@ func TestForksByHand(t *testing.T) {
 	near("difference", before.Difference, 0)
 	if after.Calls != 4 || after.OfTasks != 2 || before.Calls != 2 || before.OfTasks != 1 || before.Pending != 4 {
 		t.Errorf("calls and tasks: %+v, %+v", after.Comparison, before.Comparison)
+	}
+	text, err := json.Marshal(after)
+	if err != nil || !strings.Contains(string(text), `"calls":4,"tasks":2,"method":"t over tasks"`) ||
+		strings.Contains(string(text), `"sequences":`) {
+		t.Errorf("JSON says otherwise than the text: %s, %v", text, err)
 	}
 	var places []string
 	for _, p := range found.Places {
