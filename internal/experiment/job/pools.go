@@ -24,7 +24,7 @@ const (
 	// simSigma is the spread of the built-in models' latency.
 	simSigma = 0.4
 	// BuiltinConcurrency is the number of episodes of a built-in model that run at once.
-	BuiltinConcurrency = 16
+	BuiltinConcurrency = 32
 	builtinLane        = "builtin"
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Suites lists the built-in suites, which are experiments without models.
-var Suites = []string{"models", "scale", "flawed", "reliability", "prompts", "all", "faults"}
+var Suites = []string{"models", "scale", "flawed", "reliability", "prompts", "all", "faults", "profile"}
 
 //go:embed suites/*.yaml
 var suiteFiles embed.FS

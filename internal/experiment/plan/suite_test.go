@@ -37,18 +37,19 @@ func TestSuitesHaveTheirCounts(t *testing.T) {
 	for name, want := range map[string]map[string]int{
 		"models":      {other: 100, qwen: 100},
 		"scale":       {other: 200, qwen: 200},
-		"flawed":      {other: 800, qwen: 800}, // likewise
-		"reliability": {other: 500, qwen: 500}, // 100 of them are shared with models
-		"prompts":     {other: 300, qwen: 300}, // likewise
-		"faults":      {other: 800, qwen: 800}, // also with reliable tools
+		"flawed":      {other: 800, qwen: 800},   // likewise
+		"reliability": {other: 500, qwen: 500},   // 100 of them are shared with models
+		"prompts":     {other: 300, qwen: 300},   // likewise
+		"faults":      {other: 800, qwen: 800},   // also with reliable tools
+		"profile":     {other: 2100, qwen: 2100}, // 500 under plain conditions
 		"all":         {other: 1400, qwen: 1600, prefixed: 1600, simulated: 1600},
 	} {
 		p := suite(t, name, other, qwen, prefixed, simulated)
 		for model, n := range want {
 			cells := 0
 			for _, trials := range p.Cells(model) {
-				cells++
-				if trials != 20 {
+				cells += trials / 20 // repeats count as cells
+				if trials != 20 && (name != "profile" || trials != 100) {
 					t.Errorf("%s: a cell of %d trials", name, trials)
 				}
 			}

@@ -23,8 +23,7 @@ import (
 // with a higher probability decides for a thing whenever the other one does.
 type character struct {
 	rightTool, rightArguments, followsFlaw, retries, notices, repeatsEffect, claimsFalsely, random float64
-	confidentRight, confidentWrong, hurtByInterface                                                float64
-	hurtByPhrasing                                                                                 float64
+	confidentRight, confidentWrong, hurtByInterface, hurtByPhrasing                                float64
 	seed                                                                                           uint64
 }
 
@@ -106,6 +105,7 @@ var Presets = []Preset{
 		character{
 			rightTool: .95, rightArguments: .99, followsFlaw: .25, retries: .97, notices: .95,
 			repeatsEffect: .02, claimsFalsely: .1, random: .3, confidentRight: .9, confidentWrong: .4,
+			hurtByInterface: .03, hurtByPhrasing: .02,
 		},
 	},
 	{
@@ -113,6 +113,7 @@ var Presets = []Preset{
 		character{
 			rightTool: .9, rightArguments: .98, followsFlaw: .75, retries: .98, notices: .3,
 			repeatsEffect: .5, claimsFalsely: .95, random: .3, confidentRight: .95, confidentWrong: .9,
+			hurtByInterface: .08, hurtByPhrasing: .05,
 		},
 	},
 	{
@@ -120,6 +121,7 @@ var Presets = []Preset{
 		character{
 			rightTool: .95, rightArguments: .98, followsFlaw: .35, retries: .2, notices: .8,
 			repeatsEffect: .05, claimsFalsely: .8, random: .3, confidentRight: .8, confidentWrong: .6,
+			hurtByInterface: .25, hurtByPhrasing: .15,
 		},
 	},
 	{Made, "does what the parameters in its name say, and makes no mistake without any", faultless},

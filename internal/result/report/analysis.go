@@ -54,6 +54,9 @@ type Analysis struct {
 	Repeats   []Repeat `json:"repeats"`
 	// Profile says how reliable models are. It is nil unless a task is repeated.
 	Profile *Grid `json:"profile,omitempty"`
+	// Robustness says which shares of a model's successes are left under other conditions. It is nil if no
+	// factor but plans and reliability varies.
+	Robustness *Grid `json:"robustness,omitempty"`
 	Background
 	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
@@ -223,6 +226,7 @@ func (d Design) Analyze(
 		Cells:  rowGrid(cells, append(slices.Clone(rowFactors), taskType)...),
 		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: counts.repeats(), Profile: counts.profile(),
+		Robustness: counts.robustness(models, standings),
 		Background: b.Background,
 		Variants:   compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
 		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings,

@@ -45,8 +45,8 @@ func Definitions() string {
 		}},
 		{"In the tables", slices.Concat(
 			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"])},
-		{"In the profile of models that repeat tasks", slices.Concat(Tables["profile"], Tables["variance"], Tables["predictability"],
-			Tables["published"])},
+		{"In the profile of models", slices.Concat(Tables["profile"], Tables["robustness"], Tables["variance"],
+			Tables["predictability"], Tables["published"], Tables["published-robustness"])},
 		{"Only in `pilot`", Tables["pilot"][1:]},
 	} {
 		fmt.Fprintf(&b, "%s:\n\n", part.title)

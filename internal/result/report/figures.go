@@ -452,6 +452,29 @@ var (
 		func(p *profile) stat.Estimate { return p.PublishedResources })
 )
 
+// The measures of a model's robustness.
+var (
+	KeptPhrasings = keptMeasure("phrasing", "other phrasings",
+		"share of the successes with plain words that is left with other phrasings of the same tasks",
+		func(s *Standing) stat.Estimate { return s.phrasings })
+	KeptInterfaces = keptMeasure("interface", "other interfaces",
+		"share of the successes with the tools' own interfaces that is left with others",
+		func(s *Standing) stat.Estimate { return s.interfaces })
+	KeptTools = keptMeasure("tools", FailingTools,
+		"share of the successes with tools that always work that is left with failing ones, with the right plan",
+		func(s *Standing) stat.Estimate { return keptOf(s.FailingTools) })
+	KeptExplicit = keptInClass("explicit_transient", "explicit, transient")
+	KeptDown     = keptInClass("explicit_permanent", "explicit, permanent")
+	KeptImplicit = keptInClass("implicit_transient", "implicit, transient")
+	KeptMistaken = keptInClass("implicit_permanent", "implicit, permanent")
+	KeptPlans    = keptMeasure("flaws", FlawedPlans,
+		"share of the successes with right plans that is left with plans whose flaw can hurt",
+		func(s *Standing) stat.Estimate { return keptOf(s.FlawedPlan) })
+	PublishedPrompt      = publishedKept("prompt", "R_prompt", KeptPhrasings)
+	PublishedEnvironment = publishedKept("environment", "R_env", KeptInterfaces)
+	PublishedFault       = publishedKept("fault", "R_fault", KeptTools)
+)
+
 // Tables has the measures of the tables of a report, by the IDs of their sections. JSON has all of
 // them; see [Grid.MarshalJSON].
 var Tables = map[string][]*Measure{
@@ -464,15 +487,19 @@ var Tables = map[string][]*Measure{
 		Done, Turns, TokenQuartiles, Tokens95, CallsPer, WastedShare, MistakeShare, Assisted,
 		SecondsPer, Adherence, GivenAdherence,
 	},
-	"data":           {Done, Precision, Unwanted, WrongData, WrongDataAt},
-	"cost":           {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
-	"exposure":       {Done, Scheduled, Met, MetShare},
-	"model-faults":   {Done, ModelMet, ModelRecovered, ModelRecovery},
-	"profile":        {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay, Brier, Discrimination},
-	"predictability": {Statements, Brier, Discrimination, Overconfidence, CalibrationError, ChanceError},
-	"variance":       {TaskVariance, LuckVariance, ModelVariance},
-	"published":      {PublishedOutcome, PublishedUse, PublishedCalibration, PublishedRisk},
-	"pilot":          {Judged, Executor, Paper, Batch},
+	"data":         {Done, Precision, Unwanted, WrongData, WrongDataAt},
+	"cost":         {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
+	"exposure":     {Done, Scheduled, Met, MetShare},
+	"model-faults": {Done, ModelMet, ModelRecovered, ModelRecovery},
+	"profile":      {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay, Brier, Discrimination},
+	"robustness": {
+		KeptPhrasings, KeptInterfaces, KeptTools, KeptExplicit, KeptDown, KeptImplicit, KeptMistaken, KeptPlans,
+	},
+	"predictability":       {Statements, Brier, Discrimination, Overconfidence, CalibrationError, ChanceError},
+	"variance":             {TaskVariance, LuckVariance, ModelVariance},
+	"published":            {PublishedOutcome, PublishedUse, PublishedCalibration, PublishedRisk},
+	"published-robustness": {PublishedPrompt, PublishedEnvironment, PublishedFault},
+	"pilot":                {Judged, Executor, Paper, Batch},
 }
 
 // The measures of grids: those of their tables, and others that only JSON has.

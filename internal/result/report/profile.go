@@ -190,14 +190,15 @@ func (x *counted) profile() *Grid {
 // profileMeasure declares a measure of a model's repeats.
 func profileMeasure(key, head, means string, of func(*profile) stat.Estimate) *Measure {
 	m := measure(key, head, AsPercent, means, nil)
-	m.profile = func(p *profile) Value {
-		e := of(p)
-		if e.Tasks == 0 {
-			return Value{}
-		}
-		return Value{Known: true, Number: e.Value, Interval: &e.Interval, N: e.Tasks, raw: e}
-	}
+	m.profile = func(p *profile) Value { return estimated(of(p)) }
 	return m
+}
+
+func estimated(e stat.Estimate) Value {
+	if e.Tasks == 0 {
+		return Value{}
+	}
+	return Value{Known: true, Number: e.Value, Interval: &e.Interval, N: e.Tasks, raw: e}
 }
 
 // predicted declares a measure of a model's confidence that has no interval.

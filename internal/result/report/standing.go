@@ -64,6 +64,8 @@ type Standing struct {
 	// at least 95 % of its trials are done and Selected is empty. Simulated models only are if there
 	// are no others.
 	Best bool `json:"best"`
+
+	robustness
 }
 
 // A Skill says where a model's success lies between policies without skill and the best policy:
@@ -172,7 +174,8 @@ func (f *field) standing(m *cell) Standing {
 		Model: m.Model, Planned: m.planned, Done: m.n(done), Selected: m.selected(), Own: f.own,
 		Common: all.n(done), Ranked: ranked.n(done), Skill: skill(common),
 		Conditions: f.conditions(m.Model, common, plain), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
-		Recovery: all.among(hit, survived), Hit: all.n(hit),
+		robustness: robustnessOf(common),
+		Recovery:   all.among(hit, survived), Hit: all.n(hit),
 		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
 		Unpriced: int(all.amounts[unpriced]),
 	}

@@ -252,25 +252,32 @@ func (a analysis) costChart() *document.Chart {
 }
 
 // profileChart shows a model's figures as dots.
-func (a analysis) profileChart() *document.Chart {
+func (a analysis) profileChart() *document.Chart { return dotChart("profile", a.Profile) }
+
+func (a analysis) robustnessChart() *document.Chart {
+	return dotChart("robustness", a.Robustness)
+}
+
+// dotChart shows the measures of a table as dots, by model.
+func dotChart(table string, g *report.Grid) *document.Chart {
 	var rows []object
 	var models, measures []string
 	var dots []document.Dot
-	for _, r := range a.Profile.All() {
-		for _, m := range report.Tables["profile"] {
+	for _, r := range g.All() {
+		for _, m := range report.Tables[table] {
 			v := r.Get(m)
 			if !v.Known || v.Interval == nil {
 				continue
 			}
 			low, high := max(0, v.Interval.Low), min(1, v.Interval.High)
 			rows = append(rows, object{
-				"model": r.Model, "measure": m.Heads[0], "value": max(0, v.Number), "low": low, "high": high, "n": v.N,
+				"model": r.Model, "measure": m.Heads[0], "value": min(1, max(0, v.Number)), "low": low, "high": high, "n": v.N,
 			})
 			models, measures = distinct(models, r.Model), distinct(measures, m.Heads[0])
 			dots = append(dots, document.Dot{Group: r.Model, Label: m.Heads[0], Value: v.Number, Low: low, High: high})
 		}
 	}
-	text := fmt.Sprintf("The profile of %s, with 95 %% intervals.", assay.Counted(len(models), "model"))
+	text := fmt.Sprintf("The %s of %s, with 95 %% intervals.", table, assay.Counted(len(models), "model"))
 	picture := chart("profile", text, rows, object{
 		"models": models, "measures": measures, "step": 12,
 	})

@@ -85,31 +85,45 @@ func (a analysis) orderText() string {
 	return text
 }
 
-// reliabilityText has the main figures of the profile of an experiment with replays or stated confidence.
+// reliabilityText has the main figures of reliability of an experiment with replays, stated confidence or
+// other conditions than flawed plans and failing tools, which the table below has.
 func (a analysis) reliabilityText() string {
 	var models []string
-	asked := false
-	for _, row := range a.Profile.All() {
-		asked = asked || row.Get(report.ConsistentReplay).Known || row.Get(report.Brier).Known
+	profile := known(report.ConsistentReplay)(a) || known(report.Brier)(a)
+	if !profile && a.Robustness == nil {
+		return ""
+	}
+	for _, s := range a.Standings {
+		of := func(r report.GridRow) bool { return r.Model == s.Model }
 		var figures []string
-		for _, m := range []*report.Measure{report.ConsistentOutcome, report.ConsistentReplay, report.Brier} {
-			if v := row.Get(m); v.Known {
-				figures = append(figures, fmt.Sprintf("%s %s (%.0f to %.0f)", m.Heads[0], roughly(v.Number),
-					100*v.Interval.Low, 100*v.Interval.High))
+		for _, row := range a.Profile.Only(of).Rows {
+			figures = figuresOf(row, "", report.ConsistentOutcome, report.ConsistentReplay, report.Brier)
+		}
+		for _, row := range a.Robustness.Only(of).Rows {
+			if kept := figuresOf(row, "with ", report.KeptPhrasings, report.KeptInterfaces); kept != nil {
+				figures = append(figures, "successes left "+strings.Join(kept, ", "))
 			}
 		}
 		if len(figures) > 0 {
-			models = append(models, row.Model+": "+strings.Join(figures, ", "))
+			models = append(models, s.Model+": "+strings.Join(figures, ", "))
 		}
-	}
-	if !asked {
-		return ""
 	}
 	text := strings.Join(models[:min(len(models), maxNamed)], "; ")
 	if n := len(models) - maxNamed; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
 	return text
+}
+
+// figuresOf writes the measures of a row that are known, with their intervals.
+func figuresOf(row report.GridRow, before string, measures ...*report.Measure) (texts []string) {
+	for _, m := range measures {
+		if v := row.Get(m); v.Known {
+			texts = append(texts, fmt.Sprintf("%s%s %s (%.0f to %.0f)", before, m.Heads[0], roughly(v.Number),
+				100*v.Interval.Low, 100*v.Interval.High))
+		}
+	}
+	return texts
 }
 
 func rateOfModel(s report.Standing) string { return s.Model + " " + roughly(s.Success.Rate) }

@@ -26,6 +26,11 @@ type section struct {
 	notes func(analysis) []string
 }
 
+// known reports whether the profile of a model has a measure.
+func known(m *report.Measure) func(analysis) bool {
+	return func(a analysis) bool { return a.Profile.Has(m, func(v report.Value) bool { return v.Known }) }
+}
+
 // columns shows the measures of a table as their formats say.
 func (s section) columns(id string) (columns []column[report.GridRow]) {
 	for _, m := range report.Tables[id] {
@@ -110,11 +115,18 @@ var sections = map[string]section{
 				"the 95 % intervals are about further tasks. Higher is better."}, a.averagedNote()...)
 		},
 	},
+	"robustness": {
+		title: "Robustness", grid: func(a analysis) *report.Grid { return a.Robustness },
+		chart: analysis.robustnessChart,
+		notes: func(analysis) []string {
+			return []string{"Each share compares trials of the same tasks that differ in nothing else. The 95 % intervals " +
+				"are Fieller's, about further tasks; one that ends at 1000 % is not bounded by the trials. Permanent faults " +
+				"leave the best agent less, too: see what is best possible."}
+		},
+	},
 	"variance": {
 		title: "Where outcomes differ", grid: func(a analysis) *report.Grid { return a.Profile },
-		when: func(a analysis) bool {
-			return a.Profile.Has(report.TaskVariance, func(v report.Value) bool { return v.Known })
-		},
+		when: known(report.TaskVariance),
 		notes: func(analysis) []string {
 			return []string{"Shares come from the differences of trials of different tasks, of repeats and of " +
 				"replays, under one condition. Each is estimated on its own, and one below 0 is shown as 0."}
@@ -122,9 +134,7 @@ var sections = map[string]section{
 	},
 	"predictability": {
 		title: "Confidence", grid: func(a analysis) *report.Grid { return a.Profile },
-		when: func(a analysis) bool {
-			return a.Profile.Has(report.Statements, func(v report.Value) bool { return v.Known })
-		},
+		when:  known(report.Statements),
 		chart: analysis.confidenceChart,
 		notes: func(analysis) []string {
 			return []string{"The calibration error is biased: compare it with what chance alone would show, or " +
@@ -137,6 +147,13 @@ var sections = map[string]section{
 			return []string{"They are for comparisons with published figures only (arXiv 2602.16666). C_traj is published " +
 				"for all calls of successful trials, and the profile's same tools and same order are about " +
 				"the successful calls."}
+		},
+	},
+	"published-robustness": {
+		title: "Published estimators of robustness", grid: func(a analysis) *report.Grid { return a.Robustness },
+		notes: func(analysis) []string {
+			return []string{"They are for comparisons with published figures only (arXiv 2602.16666), where conditions are " +
+				"not paired."}
 		},
 	},
 	"pilot": {

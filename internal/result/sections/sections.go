@@ -58,8 +58,8 @@ func Report(figures *report.Analysis) *document.Document {
 		a.pivotSection(difficulty, "By difficulty, and scale", ""),
 		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("exposure"),
 		a.section("model-faults"),
-		a.tokenSection(), a.section("cost"), a.repeatSection(), a.section("profile"), a.section("variance"), a.section("predictability"),
-		a.section("published"), a.section("pilot"), a.laneSection(),
+		a.tokenSection(), a.section("cost"), a.repeatSection(), a.section("profile"), a.section("robustness"),
+		a.section("variance"), a.section("predictability"), a.section("published"), a.section("published-robustness"), a.section("pilot"), a.laneSection(),
 	} {
 		if s != nil {
 			d.Sections = append(d.Sections, *s)

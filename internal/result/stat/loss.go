@@ -44,6 +44,26 @@ func Lost(tasks []Matched, bySequence bool) Loss {
 	return l
 }
 
+// Kept is the share of A's success that B keeps at so many tasks, with its 95 % interval: 1 less what
+// is lost. Tasks is 0 if A never succeeds. An interval that the data do not bound goes from 0 to
+// [MostKept].
+func Kept(lost Loss, tasks int) Estimate {
+	if lost.Share == nil {
+		return Estimate{}
+	}
+	e := Estimate{Value: 1 - *lost.Share, Interval: Interval{Low: 0, High: MostKept}, Tasks: tasks}
+	if lost.High != nil {
+		e.Interval.Low = 1 - *lost.High
+	}
+	if lost.Low != nil {
+		e.Interval.High = 1 - *lost.Low
+	}
+	return e
+}
+
+// MostKept is where the search for the upper bound of [Kept] ends.
+const MostKept = 1 - leastLoss
+
 // edge returns where a property begins between a point that lacks it and a limit, or the limit.
 func edge(from, limit float64, has func(float64) bool) float64 {
 	if !has(limit) {

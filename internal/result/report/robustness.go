@@ -1,0 +1,107 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A robustness has the shares of a model's successes under plain conditions that are left under others,
+// at the same tasks and everything else equal; see [stat.Kept].
+type robustness struct {
+	phrasings, interfaces stat.Estimate
+	// classes has those with failing tools by the class of their faults; see [assay.ToolFaultRule.Class].
+	classes map[string]stat.Estimate
+}
+
+// robustnessOf compares a model's cells with those with plain words, the tools' own interfaces, and
+// reliable tools.
+func robustnessOf(mine []*cell) robustness {
+	kept := func(mine []*cell, factor, plain string, is func(level string) bool) stat.Estimate {
+		others := slices.DeleteFunc(levels(mine, factor), func(name string) bool { return name == plain || !is(name) })
+		if len(others) == 0 {
+			return stat.Estimate{}
+		}
+		return keptOf(costOf(mine, plain, others, factor))
+	}
+	all := func(string) bool { return true }
+	r := robustness{
+		phrasings: kept(mine, phrasing, assay.Plain, all), interfaces: kept(mine, interfaces, assay.Plain, all),
+		classes: make(map[string]stat.Estimate),
+	}
+	plain, _ := plainCells(mine)
+	class := make(map[string]string) // of faults, by level
+	for _, c := range plain {
+		class[level(c.Cell, Tools)] = classOf(c.Faults)
+	}
+	for _, of := range class {
+		r.classes[of] = kept(plain, Tools, Reliable, func(name string) bool { return class[name] == of })
+	}
+	return r
+}
+
+// keptOf returns the share of success that a condition leaves.
+func keptOf(c *Cost) stat.Estimate {
+	if c == nil {
+		return stat.Estimate{}
+	}
+	return stat.Kept(c.Lost, c.Tasks)
+}
+
+// classOf returns the class of all faults of a mix, or "" if they are of several. What an attacker says
+// is of none.
+func classOf(faults string) (class string) {
+	mix, err := assay.ParseFaultMix(MixName(faults))
+	if err != nil {
+		return ""
+	}
+	for kind := range mix {
+		rule := kind.Rule()
+		if rule.Attacks || class != "" && class != rule.Class() {
+			return ""
+		}
+		class = rule.Class()
+	}
+	return class
+}
+
+// robustness returns the shares of all models, or nil if they are no more than what the first screen
+// has, which is about flawed plans and failing tools.
+func (x *counted) robustness(models []*cell, standings []Standing) *Grid {
+	beyond := func(s Standing) bool {
+		classes := 0
+		for class, e := range s.classes {
+			if class != "" && e.Tasks > 0 {
+				classes++
+			}
+		}
+		return s.phrasings.Tasks+s.interfaces.Tasks > 0 || classes > 1
+	}
+	if !slices.ContainsFunc(standings, beyond) {
+		return nil
+	}
+	models = slices.DeleteFunc(slices.Clone(models), func(m *cell) bool { return standingOf(standings, m.Model) == nil })
+	return gridOf(models, standings, []string{model}, union(Tables["robustness"], Tables["published-robustness"])...)
+}
+
+// keptMeasure declares a share of success that is left.
+func keptMeasure(key, head, means string, of func(*Standing) stat.Estimate) *Measure {
+	return measure("robustness_"+key, head, AsPercent, means, nil).ofModel(func(s *Standing) Value {
+		return estimated(of(s))
+	})
+}
+
+func keptInClass(key, class string) *Measure {
+	return keptMeasure(key, class, "the same with faults that are all "+class,
+		func(s *Standing) stat.Estimate { return s.classes[class] })
+}
+
+// publishedKept declares the published estimator of a measure of robustness.
+func publishedKept(key, head string, m *Measure) *Measure {
+	means := "the share of success that is left with " + m.Heads[0] + ", at most 100 %"
+	return measure("published_robustness_"+key, head, AsPercent, means, nil).ofModel(func(s *Standing) Value {
+		v := m.standing(s)
+		return Value{Known: v.Known, Number: min(1, v.Number)}
+	})
+}

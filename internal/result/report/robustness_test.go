@@ -1,0 +1,71 @@
+package report_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+func robustnessOf(t *testing.T, a *report.Analysis, m *report.Measure) report.Value {
+	t.Helper()
+	if len(a.Robustness.All()) != 1 {
+		t.Fatalf("%+v", a.Robustness)
+	}
+	return a.Robustness.Rows[0].Get(m)
+}
+
+// TestRobustnessIsTheShareKept has a model that succeeds at eight of eight tasks under plain conditions
+// and at fewer under each other one. What differs in two things from plain conditions is compared with what differs
+// in one of them.
+func TestRobustnessIsTheShareKept(t *testing.T) {
+	t.Parallel()
+	plain := cellOf("m", "easy", 1)
+	with := func(change func(*assay.Cell)) assay.Cell {
+		c := plain
+		change(&c)
+		return c
+	}
+	failing := func(faults string) func(*assay.Cell) {
+		return func(c *assay.Cell) { c.Reliability, c.Faults = .8, faults }
+	}
+	var s scene
+	for i := range 8 {
+		of := string(rune(0x61 + i))
+		for _, tried := range []struct {
+			cell assay.Cell
+			full int
+		}{
+			{plain, 8},
+			{with(func(c *assay.Cell) { c.Phrasing = assay.Casual }), 6},
+			{with(func(c *assay.Cell) { c.Phrasing = assay.Typed }), 2},
+			{with(func(c *assay.Cell) { c.Interface = assay.Severe }), 3},
+			{with(failing("")), 7}, // before=1
+			{with(failing("throttled=1")), 5},
+			{with(failing("down=1")), 1},
+			{with(failing("down=0.5,stale=0.5")), 0}, // of two classes
+			{with(func(c *assay.Cell) { c.Phrasing, c.Interface = assay.Casual, assay.Severe }), 0},
+		} {
+			s.try(tried.cell, of, 1, assay.Setting{}, i < tried.full)
+		}
+	}
+	a := s.analyze(t, report.Beside{})
+	for m, want := range map[*report.Measure]float64{
+		report.KeptPhrasings: 8. / 19, report.KeptInterfaces: 3. / 14, report.KeptTools: 13. / 32,
+		report.KeptExplicit: 6. / 8, report.KeptDown: 1. / 8, report.PublishedPrompt: 8. / 19,
+	} {
+		v := robustnessOf(t, a, m)
+		if !v.Known || math.Abs(v.Number-want) > 1e-12 {
+			t.Errorf("%s = %+v, want %v", m.Key, v, want)
+		}
+		if i := v.Interval; m != report.PublishedPrompt && (v.N != 8 || i.Low > want || i.High < want || i.High > 1.5) {
+			t.Errorf("%s = %+v, with the interval %+v", m.Key, v, *i)
+		}
+	}
+	for _, m := range []*report.Measure{report.KeptImplicit, report.KeptMistaken, report.KeptPlans} {
+		if v := robustnessOf(t, a, m); v.Known {
+			t.Errorf("%s = %+v without such a condition", m.Key, v)
+		}
+	}
+}
