@@ -95,9 +95,7 @@ func (w *world) watch(stop <-chan struct{}) {
 		if now := w.clock.Load(); now != at {
 			at, since = now, cpu()
 		} else if cpu()-since > maxStill {
-			b := make([]byte, 1<<20)
-			b = b[:runtime.Stack(b, true)]
-			fmt.Fprintf(os.Stderr, "law 5: virtual time stands still at %v\n%s", time.Duration(at), running(string(b)))
+			fmt.Fprintf(os.Stderr, "law 5: virtual time stands still at %v\n%s", time.Duration(at), stacks())
 			os.Exit(2)
 		}
 	}
@@ -150,17 +148,19 @@ func (w *world) checkWakes(before wakes) wakes {
 	n, spans := int(now.n-before.n), int(now.at.Sub(before.at)/wakeSpan)
 	most := spans*wakesIdle + (now.requests-before.requests)*wakesAsking + (now.life-before.life)*wakesStart
 	if n > most {
-		fmt.Fprintf(os.Stderr, "law 5: goroutines woke up %d times within %v, in which there were %d requests\n",
-			n, now.at.Sub(before.at), now.requests-before.requests)
+		fmt.Fprintf(os.Stderr, "law 5: goroutines woke up %d times within %v up to %v, in which there were %d requests\n%s",
+			n, now.at.Sub(before.at), time.Duration(w.clock.Load()), now.requests-before.requests, stacks())
 		os.Exit(2)
 	}
 	return now
 }
 
-// running returns the stacks of goroutines that work.
-func running(stacks string) string {
+// stacks returns the stacks of goroutines that work.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	b = b[:runtime.Stack(b, true)]
 	var all []string
-	for _, s := range strings.Split(stacks, "\n\n") {
+	for _, s := range strings.Split(string(b), "\n\n") {
 		head, _, _ := strings.Cut(s, "\n")
 		if !strings.Contains(head, "durable") {
 			all = append(all, s)

@@ -43,8 +43,9 @@ func TestKnownSeeds(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
 	for seed, found := range map[uint64]string{
-		7:   "a disk ended a run that did not say what to do",
-		242: "replies that a kill overtook on their way to disk were taken for lost",
+		7:       "a disk ended a run that did not say what to do",
+		7001065: "status forgot trials that were parked after a requeue and after the clock was set back",
+		242:     "replies that a kill overtook on their way to disk were taken for lost",
 	} {
 		if r := liveWorld(t, &task{Seed: seed}); len(r.Wrong) > 0 {
 			explain(os.Stderr, r)

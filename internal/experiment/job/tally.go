@@ -141,10 +141,11 @@ type cellCount struct {
 	parked                  map[assay.RunID]int
 }
 
-// A parking is why and when a run gave up on a trial.
+// A parking is the attempt at which a run gave up on a trial, when, and why.
 type parking struct {
 	assay.Cell
 	run    assay.RunID
+	number int
 	at     time.Time
 	kind   assay.FaultKind
 	reason string
@@ -247,7 +248,7 @@ func (t *Tally) countLocked(a *assay.Attempt, first bool) (stops []Stop) {
 		return t.rules.Outcome(a.Cell, a.Level, a.Callless())
 	case a.Parked && first:
 		reason, _, _ := strings.Cut(a.FaultDetail, "\n")
-		t.parked[a.ID] = parking{a.Cell, a.Run, a.FinishedAt, a.FaultKind, reason}
+		t.parked[a.ID] = parking{a.Cell, a.Run, a.Number, a.FinishedAt, a.FaultKind, reason}
 		c.parked[a.Run]++
 	}
 	return nil
@@ -260,19 +261,23 @@ func (t *Tally) unparkLocked(id assay.TrialID) {
 	}
 }
 
-// Unpark takes back a trial that was parked.
-func (t *Tally) Unpark(id assay.TrialID) {
+// Unpark takes back a trial that was parked, and returns the number of the attempt that parked it. It is
+// 0 if there is none.
+func (t *Tally) Unpark(id assay.TrialID) (number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	number = t.parked[id].number
 	t.unparkLocked(id)
+	return number
 }
 
-// Requeue takes back the trials that were parked before a time and match.
-func (t *Tally) Requeue(before time.Time, match func(model string, id assay.TrialID) bool) {
+// Requeue takes back trials that were parked by the attempts with these numbers. Times would not do, because
+// the clock of a machine may be set back during a run.
+func (t *Tally) Requeue(parkedBy map[assay.TrialID]int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, p := range t.parked {
-		if p.at.Before(before) && match(p.Model, id) {
+	for id, number := range parkedBy {
+		if t.parked[id].number <= number {
 			t.unparkLocked(id)
 		}
 	}

@@ -20,8 +20,8 @@ type world struct {
 	trials []assay.Trial
 	stored []assay.Attempt
 	run    assay.RunID
-	now    time.Time
-	orders []time.Time // requeues of everything in the run
+	now    time.Time               // of a clock that people set
+	orders []map[assay.TrialID]int // requeues of everything in the run
 	closed map[string]bool
 
 	live                 *job.Tally
@@ -49,8 +49,8 @@ func (w *world) read() *job.Recount {
 		r.Add(&a)
 	}
 	r.SetRun(w.run)
-	for _, at := range w.orders {
-		r.Requeue(at, func(string, assay.TrialID) bool { return true })
+	for _, parked := range w.orders {
+		r.Requeue(parked)
 	}
 	for m := range w.closed {
 		r.Close(m, "why")
@@ -60,8 +60,13 @@ func (w *world) read() *job.Recount {
 
 // save ends an attempt in flight.
 func (w *world) save(t *rapid.T, trial assay.Trial) {
-	w.now = w.now.Add(time.Second)
-	a := assay.Attempt{Trial: trial, Run: w.run, FinishedAt: w.now, Spend: assay.NewSpend(assay.Usage{InputTokens: 3}, .01)}
+	w.now = w.now.Add(time.Duration(rapid.IntRange(-3, 9).Draw(t, "minutes")) * time.Minute)
+	a := assay.Attempt{Trial: trial, Run: w.run, Number: 1, FinishedAt: w.now, Spend: assay.NewSpend(assay.Usage{InputTokens: 3}, .01)}
+	for _, earlier := range w.stored {
+		if earlier.ID == trial.ID {
+			a.Number++
+		}
+	}
 	a.Retried = map[assay.FaultKind]int{assay.RateLimited: rapid.IntRange(0, 2).Draw(t, "retried")}
 	a.Reported = rapid.SampledFrom([]string{"", "effort=high", "effort=low"}).Draw(t, "reported")
 	switch rapid.SampledFrom([]string{"failure", "failure", "full", "partial", "fault", "harness", "parked", "paid"}).Draw(t, "end") {
@@ -99,7 +104,7 @@ func (w *world) save(t *rapid.T, trial assay.Trial) {
 func TestTallyOfARunIsThatOfItsStore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{done: make(map[assay.TrialID]bool), now: time.Unix(0, 0).UTC()}
+		w := &world{done: make(map[assay.TrialID]bool)}
 		if rapid.Bool().Draw(t, "rules") {
 			w.rules = plan.StopRules{
 				Hopeless:  &plan.StopRule{After: 5, Below: .6, Per: plan.PerCell},
@@ -130,9 +135,11 @@ func TestTallyOfARunIsThatOfItsStore(t *testing.T) {
 					w.live.Drop(trial.Cell)
 				}
 			case 10:
-				w.now = w.now.Add(time.Second)
-				w.orders = append(w.orders, w.now)
-				w.live.Requeue(w.now, func(string, assay.TrialID) bool { return true })
+				order := make(map[assay.TrialID]int)
+				for id := range w.parked {
+					order[id] = w.live.Unpark(id)
+				}
+				w.orders = append(w.orders, order)
 				clear(w.parked)
 			case 11:
 				if rapid.IntRange(0, 5).Draw(t, "closes") == 0 {

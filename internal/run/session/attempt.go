@@ -274,7 +274,9 @@ func (s *Session) event(e engine.Event) {
 			s.coordinator.Conclude(e.Trial.ID)
 		}
 	case engine.Requeued:
-		s.tally.Unpark(e.Trial.ID)
+		if number := s.tally.Unpark(e.Trial.ID); e.WasParked {
+			s.requeued.add(e.Trial.ID, number)
+		}
 	case engine.ModelClosed:
 		s.tally.Close(e.Model, e.Err.Error())
 		s.note(e.Model + " is closed: " + e.Err.Error())

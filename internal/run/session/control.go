@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -335,6 +336,9 @@ func (s *Session) command(ctx context.Context, o Order) (string, error) {
 	}
 
 	n := <-done
+	if err := s.logRequeued(ctx); err != nil {
+		return "", err
+	}
 	names := strings.Join(o.Names, ", ")
 	switch {
 	case o.Do == "cancel":
@@ -344,6 +348,54 @@ func (s *Session) command(ctx context.Context, o Order) (string, error) {
 		return fmt.Sprintf("requeued %d parked or cancelled trials", n), nil
 	}
 	return fmt.Sprintf("requeued %d trials of %s", n, names), nil
+}
+
+// A requeuedRecord says which trials a run took back that it had parked, with the numbers of the attempts that
+// parked them, as [job.Tally.Requeue] reads them.
+type requeuedRecord struct {
+	Do     string                `json:"do"` // doneRequeue
+	Parked map[assay.TrialID]int `json:"parked"`
+}
+
+const doneRequeue = "requeued"
+
+// requeuing has the trials that the engine took back and that no record has yet.
+type requeuing struct {
+	mu     sync.Mutex
+	parked map[assay.TrialID]int
+}
+
+func (r *requeuing) add(id assay.TrialID, number int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.parked == nil {
+		r.parked = make(map[assay.TrialID]int)
+	}
+	r.parked[id] = number
+}
+
+func (r *requeuing) take() map[assay.TrialID]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parked := r.parked
+	r.parked = nil
+	return parked
+}
+
+// logRequeued stores which trials an order took back, so that other processes count them like this one.
+func (s *Session) logRequeued(ctx context.Context) error {
+	parked := s.requeued.take()
+	if parked == nil {
+		return nil
+	}
+	b, err := json.Marshal(requeuedRecord{doneRequeue, parked})
+	if err == nil {
+		err = s.db.Log(context.WithoutCancel(ctx), store.Control{Run: s.id, At: time.Now().UTC(), Command: b})
+	}
+	if err != nil {
+		return fmt.Errorf("the order was carried out, but status will not count its trials: %w", err)
+	}
+	return nil
 }
 
 // isFor reports whether an order is for a trial of a model.

@@ -128,6 +128,7 @@ type Session struct {
 	wake    chan struct{}
 	// The engine receives commands until ended is closed.
 	commands chan engine.Command
+	requeued requeuing
 	ended    chan struct{}
 	repaced  chan struct{} // the user has changed lanes; see foresee
 	flights  flights

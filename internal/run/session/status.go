@@ -263,9 +263,9 @@ func Follow(
 	closeModels(t, models, r.Ended.Closed)
 	orders, err := db.Controls(ctx, experiment)
 	for _, c := range orders {
-		var o Order
-		if c.Run == last.ID && json.Unmarshal(c.Command, &o) == nil && o.Do == "requeue" {
-			t.Requeue(c.At, func(model string, id assay.TrialID) bool { return o.isFor(model, id) })
+		var o requeuedRecord
+		if c.Run == last.ID && json.Unmarshal(c.Command, &o) == nil && o.Do == doneRequeue {
+			t.Requeue(o.Parked)
 		}
 	}
 	return r, err
