@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -136,8 +137,8 @@ func (c *cell) addRecord(r *record, d Design) {
 	c.amounts[unpriced] += float64(r.unpriced)
 }
 
-// choosePlain finds the condition on which models are ranked. A mean over plans or over reliabilities
-// would depend on the mixture that was planned.
+// choosePlain finds the condition on which models are ranked. A mean over plans, reliabilities, interfaces
+// or phrasings would depend on the mixture that was planned.
 func (f *field) choosePlain() {
 	plain, name := plainCells(f.common)
 	if len(plain) == 0 && len(f.common) > 0 { // flawed plans only
@@ -148,15 +149,24 @@ func (f *field) choosePlain() {
 		most = max(most, c.Reliability)
 	}
 	f.plain = where(plain, func(c assay.Cell) bool { return c.Reliability == most })
-	switch plan := map[string]string{
-		RightPlan: "the right plan", assay.Baseline: "no plan", FlawedPlans: FlawedPlans,
-	}[name]; {
-	case name == "":
-	case most == 1:
-		f.condition = cmp.Or(plan, "variant "+name) + " and " + Reliable
-	default:
-		f.condition = cmp.Or(plan, "variant "+name) + " and reliability " + assay.FormatReliability(most)
+	if name == "" {
+		return
 	}
+	plan := map[string]string{
+		RightPlan: "the right plan", assay.Baseline: "no plan", FlawedPlans: FlawedPlans,
+	}[name]
+	conditions := []string{cmp.Or(plan, "variant "+name)}
+	for _, of := range []struct{ factor, words string }{{phrasing, "plain words"}, {interfaces, "own interfaces"}} {
+		if all := levels(f.plain, of.factor); len(all) > 1 && all[0] == assay.Plain {
+			f.plain = where(f.plain, func(c assay.Cell) bool { return level(c, of.factor) == assay.Plain })
+			conditions = append(conditions, of.words)
+		}
+	}
+	tools := Reliable
+	if most < 1 {
+		tools = "reliability " + assay.FormatReliability(most)
+	}
+	f.condition = strings.Join(conditions, ", ") + " and " + tools
 }
 
 // weigh makes tasks count as planned after a rule has stopped a part of the trials under a condition:

@@ -69,3 +69,30 @@ func TestRobustnessIsTheShareKept(t *testing.T) {
 		}
 	}
 }
+
+// TestModelsAreRankedUnderPlainConditions has one model that other words and interfaces spoil. Its rate on the
+// first screen is about plain ones.
+func TestModelsAreRankedUnderPlainConditions(t *testing.T) {
+	t.Parallel()
+	var s scene
+	for i := range 8 {
+		for _, phrasing := range []string{"", assay.Casual} {
+			for _, in := range []string{"", assay.Severe} {
+				for _, model := range []string{"m", "n"} {
+					c := cellOf(model, "easy", 1)
+					c.Phrasing, c.Interface = phrasing, in
+					s.try(c, string(rune('a'+i)), 1, assay.Setting{}, model == "m" && phrasing+in == "" || model == "n" && i < 4)
+				}
+			}
+		}
+	}
+	a := s.analyze(t, report.Beside{})
+	if want := "the right plan, plain words, own interfaces and reliable tools"; a.Condition != want {
+		t.Errorf("the condition is %q, want %q", a.Condition, want)
+	}
+	for model, want := range map[string]float64{"m": 1, "n": .5} {
+		if got := a.Standing(model); got.Success.Rate != want || got.Ranked != 8 || got.Common != 32 {
+			t.Errorf("%s: %+v, want %v of 8 trials", model, got, want)
+		}
+	}
+}

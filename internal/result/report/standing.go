@@ -292,7 +292,7 @@ func plainCells(mine []*cell) ([]*cell, string) {
 
 // conditions returns the rates of the conditions that have an outcome. The first one is that of
 // [Ranking.Condition]; the others have flawed plans with the same tools, and the same plan with less
-// reliable tools. A rate is the mean over tasks, as in [stat.Rank].
+// reliable tools, in the same words and with the same interfaces. A rate is the mean over tasks, as in [stat.Rank].
 func (f *field) conditions(model string, common, plain []*cell) []Condition {
 	out := []Condition{}
 	if len(plain) == 0 {
@@ -300,6 +300,12 @@ func (f *field) conditions(model string, common, plain []*cell) []Condition {
 	}
 	most := plain[0].Reliability
 	_, name := plainCells(f.common)
+	words := func(c assay.Cell) [2]string { return [2]string{c.Phrasing, c.Interface} }
+	put := make(map[[2]string]bool)
+	for _, c := range plain {
+		put[words(c.Cell)] = true
+	}
+	common = where(common, func(c assay.Cell) bool { return put[words(c)] })
 	same, _ := plainCells(common)
 	for _, c := range []struct {
 		name  string
