@@ -30,10 +30,19 @@ func main() {
 		"number of repeats, once without any effect and once with effects")
 	decisions := flag.Bool("decisions", false, "instead, the rules of gate, largest loss and ranking")
 	forks := flag.Bool("forks", false, "instead, forks of calls that met a fault, of a model whose truth is known")
+	profile := flag.Bool("profile", false, "instead, the profile of a model whose truth is known, over 200 studies of the suite profile or of "+
+		"an experiment's file")
+	further := flag.Int("further", 20, "with -profile, how many `times` more all tasks are tried for the truth")
 	only := flag.String("only", "", "with -decisions, only the rows whose name has this `text`")
 	flag.Parse()
 	if *forks {
 		if err := studyForks(context.Background(), os.Stdout, *draws); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if *profile {
+		if err := studyProfile(context.Background(), os.Stdout, flag.Arg(0), *draws, *further, []int{2, 6, 20}); err != nil {
 			log.Fatal(err)
 		}
 		return

@@ -124,8 +124,16 @@ func alternatives(c *fieldColumn[assay.Attempt], text string) ([]string, error) 
 	return append(all, parts...), nil
 }
 
+// usual has the names of levels that attempts leave empty, because cells had them before the factor.
+var usual = map[string]string{
+	"phrasing": assay.Plain, "interface": assay.PlainInterface, "fault_mix": string(assay.FaultBefore) + "=1",
+}
+
 // inCSV returns a value as CSV writes it.
 func inCSV(c *fieldColumn[assay.Attempt], text string) (string, error) {
+	if name, ok := usual[c.name]; ok && text == name {
+		return "", nil
+	}
 	if c.node.Optional() && (text == "null" || text == "") {
 		if c.has != nil {
 			return "", nil
