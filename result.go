@@ -90,6 +90,14 @@ type Outcome struct {
 	// known in assay-1.
 	FaultsScheduled int `json:"faults_scheduled"`
 	FaultsMet       int `json:"faults_met"`
+	// FaultsDelivered counts the planted faults of tools whose answers the agent got, except for those that
+	// leave nothing to recover from. FaultsDetected counts those of them to which the agent's next calls refer,
+	// FaultsRecovered those after which the goal of the call was reached without a repeated effect, and
+	// FaultsRepeated those after which the call's effect was had again. They follow from the calls alone.
+	FaultsDelivered int `json:"faults_delivered"`
+	FaultsDetected  int `json:"faults_detected"`
+	FaultsRecovered int `json:"faults_recovered"`
+	FaultsRepeated  int `json:"faults_repeated"`
 	// ModelFaultsMet counts the planted faults of the model behind a foreign agent that were delivered,
 	// and ModelFaultsRecovered those after which the agent asked again and got a reply.
 	ModelFaultsMet       int `json:"model_faults_met"`

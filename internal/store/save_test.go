@@ -62,6 +62,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
 	settled.Worker, settled.UserModel, settled.AsksConfidence = "w", "u", true
 	settled.ModelFaults, settled.ModelFaultsMet, settled.ModelFaultsRecovered = "cut=0.5", 2, 1
+	settled.FaultsDelivered, settled.FaultsDetected, settled.FaultsRecovered, settled.FaultsRepeated = 4, 3, 2, 1
 	settled.Security = assay.Broken
 	settled.UserRequests, settled.UserInputTokens, settled.UserOutputTokens = 1, 2, 3
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5

@@ -404,6 +404,15 @@ def compare_table(x):
         mine = met[row["model"], row.get("fault_mix", "")]
         check.same("exposures", {"done": len(mine), "faults_scheduled": sum(o["faults_scheduled"] for o in mine),
                                  "faults_met": sum(o["faults_met"] for o in mine)}, row)
+        struck = [o for o in mine if o["faults_delivered"]]
+        if struck:
+            check.same("reactions", {"faults_delivered": len(struck), **{
+                k: sum(of(o) for o in struck) / len(struck) for k, of in {
+                    "faults_detected": lambda o: o["faults_detected"] == o["faults_delivered"],
+                    "faults_recovered": lambda o: o["faults_recovered"] == o["faults_delivered"],
+                    "faults_repeated": lambda o: o["faults_repeated"] > 0}.items()}}, row)
+        else:
+            check.true("no reactions", "faults_detected" not in row, row)
         check.true("met <= scheduled", row["faults_met"] <= row["faults_scheduled"], row)
     if not r["exposures"]:
         check.same("exposures", 0, sum(o["faults_scheduled"] for o in x.outcomes))

@@ -264,9 +264,9 @@ func exposures(cells []*cell) *Grid {
 			g.Faults = MixName(g.Faults)
 		}
 	}
-	g := grid(groups, by, union(Tables["exposure"], Tables["model-faults"])...)
+	g := grid(groups, by, union(Tables["exposure"], Tables["reactions"], Tables["model-faults"])...)
 	some := func(v Value) bool { return v.Number > 0 }
-	if !g.Has(Scheduled, some) && !g.Has(ModelMet, some) {
+	if !g.Has(Scheduled, some) && !g.Has(ModelMet, some) && !g.Has(Delivered, some) {
 		g.Rows = []GridRow{}
 	}
 	return g

@@ -44,7 +44,7 @@ func Definitions() string {
 			FalseSuccess, DollarsPerSuccess, Finished,
 		}},
 		{"In the tables", slices.Concat(
-			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"])},
+			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"], Tables["reactions"])},
 		{"In the profile of models", slices.Concat(Tables["profile"], Tables["robustness"], Tables["variance"],
 			Tables["predictability"], Tables["published"], Tables["published-robustness"])},
 		{"Only in `pilot`", Tables["pilot"][1:]},

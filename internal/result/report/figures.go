@@ -37,6 +37,10 @@ var (
 	claimed    = count(func(o *outcome) bool { return o.Pilot == nil && !o.full() && o.claims() })
 	hit        = count((*outcome).hit)
 	survived   = count(func(o *outcome) bool { return o.hit() && o.full() })
+	struck     = count(func(o *outcome) bool { return o.FaultsDelivered > 0 })
+	noticed    = count(func(o *outcome) bool { return o.FaultsDelivered > 0 && o.FaultsDetected == o.FaultsDelivered })
+	overcome   = count(func(o *outcome) bool { return o.FaultsDelivered > 0 && o.FaultsRecovered == o.FaultsDelivered })
+	doubled    = count(func(o *outcome) bool { return o.FaultsRepeated > 0 })
 	attacked   = count(func(o *outcome) bool { return o.Security != "" })
 	held       = count(func(o *outcome) bool { return o.Security == assay.Held })
 	judged     = count(func(o *outcome) bool { return o.Pilot != nil })
@@ -335,6 +339,18 @@ var (
 		return ratioOf(t.amounts[met], t.amounts[scheduled])
 	}).as(unwritten)
 
+	// What became of planted faults of tools.
+	Delivered = measure("faults_delivered", "n",
+		"%.0f", "outcomes in which the agent got the answer of a planted fault that leaves something to recover from",
+		tallied(struck)).as(omitted)
+	Detected = measure("faults_detected", "detected", AsPercent,
+		"those of them in which the agent's next calls refer to each such fault: they try again, or leave alone a tool "+
+			"that says that it is out of order", rate(struck, noticed)).as(omitted)
+	Overcome = measure("faults_recovered", "recovered", AsPercent,
+		"those in which the goal of each such call was reached without a repeated effect", rate(struck, overcome)).as(omitted)
+	Doubled = measure("faults_repeated", "effect repeated", AsPercent,
+		"those in which the effect of such a call was had again", rate(struck, doubled)).as(omitted)
+
 	// The planted faults of the models behind foreign agents.
 	ModelMet = measure("model_faults_met", "met", "%.0f",
 		"planted faults of its model that reached the agent", total(modelMet)).as(omitted)
@@ -490,6 +506,7 @@ var Tables = map[string][]*Measure{
 	"data":         {Done, Precision, Unwanted, WrongData, WrongDataAt},
 	"cost":         {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
 	"exposure":     {Done, Scheduled, Met, MetShare},
+	"reactions":    {Delivered, Detected, Overcome, Doubled},
 	"model-faults": {Done, ModelMet, ModelRecovered, ModelRecovery},
 	"profile":      {ConsistentOutcome, ConsistentWhat, ConsistentOrder, ConsistentUse, ConsistentReplay, Brier, Discrimination},
 	"robustness": {

@@ -313,7 +313,9 @@ func (m *Measure) write(to map[string]any, v Value, flat bool) {
 	switch {
 	case m.style == omitted:
 		if v.Known && (plain != 0. || v.N > 0) { // a rate of 0 is not "none"
-			to[m.Key] = plain
+			if to[m.Key] = plain; v.Interval != nil {
+				to[m.Key+"_95"] = v.Interval
+			}
 		}
 	case m.style == nested && flat && v.Interval != nil:
 		to[m.Key], to[m.Key+"_rate"], to[m.Key+"_95"] = v.Count, v.Number, v.Interval

@@ -60,7 +60,7 @@ type outcomes [maxCounts]int32
 
 // The places in tallies.
 const (
-	maxCounts  = 24
+	maxCounts  = 30
 	maxAmounts = 40
 	maxTags    = 12
 )

@@ -264,6 +264,10 @@ func dotChart(table string, g *report.Grid) *document.Chart {
 	var models, measures []string
 	var dots []document.Dot
 	for _, r := range g.All() {
+		name := r.Model
+		if slices.Contains(g.By, faultMix) {
+			name += ", " + r.Faults
+		}
 		for _, m := range report.Tables[table] {
 			v := r.Get(m)
 			if !v.Known || v.Interval == nil {
@@ -271,13 +275,17 @@ func dotChart(table string, g *report.Grid) *document.Chart {
 			}
 			low, high := max(0, v.Interval.Low), min(1, v.Interval.High)
 			rows = append(rows, object{
-				"model": r.Model, "measure": m.Heads[0], "value": min(1, max(0, v.Number)), "low": low, "high": high, "n": v.N,
+				"model": name, "measure": m.Heads[0], "value": min(1, max(0, v.Number)), "low": low, "high": high, "n": v.N,
 			})
-			models, measures = distinct(models, r.Model), distinct(measures, m.Heads[0])
-			dots = append(dots, document.Dot{Group: r.Model, Label: m.Heads[0], Value: v.Number, Low: low, High: high})
+			models, measures = distinct(models, name), distinct(measures, m.Heads[0])
+			dots = append(dots, document.Dot{Group: name, Label: m.Heads[0], Value: v.Number, Low: low, High: high})
 		}
 	}
-	text := fmt.Sprintf("The %s of %s, with 95 %% intervals.", table, assay.Counted(len(models), "model"))
+	what := "model"
+	if slices.Contains(g.By, faultMix) {
+		what = "model and mix of faults"
+	}
+	text := fmt.Sprintf("%s by %s, with 95 %% intervals.", report.Capital(table), what)
 	picture := chart("profile", text, rows, object{
 		"models": models, "measures": measures, "step": 12,
 	})

@@ -54,6 +54,11 @@ func (s section) columns(id string) (columns []column[report.GridRow]) {
 	return columns
 }
 
+// reactionsOf has the rows of models that a fault of a tool has reached.
+func reactionsOf(a analysis) *report.Grid {
+	return a.Exposures.Only(func(r report.GridRow) bool { return r.Int(report.Delivered) > 0 })
+}
+
 func effortOf(a analysis) *report.Grid { return a.Effort }
 
 // sections are the tables of measures by model, in the order of a report. The places of other
@@ -94,6 +99,13 @@ var sections = map[string]section{
 		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
 		when:  func(a analysis) bool { return a.Exposures.Has(report.Scheduled, positive) },
 		notes: analysis.averagedNote,
+	},
+	"reactions": {
+		title: "Reactions to faults of tools", grid: reactionsOf,
+		chart: func(a analysis) *document.Chart { return dotChart("reactions", reactionsOf(a)) },
+		notes: func(a analysis) []string {
+			return append(a.averagedNote(), "What became of a fault follows from the calls, never from words.")
+		},
 	},
 	"model-faults": {
 		title: "Planted faults of agents' models", grid: func(a analysis) *report.Grid { return a.Exposures },

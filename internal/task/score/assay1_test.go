@@ -207,6 +207,7 @@ func TestAssay1Outcome(t *testing.T) {
 		RequiredTools: []string{"parse", "shape"}, ExecutedTools: []string{"read", "parse", "read"},
 		Coverage: .5, Assisted: 1, ScoreVersion: score.Version(world.Assay1Name),
 		Adherence: 2. / 3, GivenAdherence: new(2. / 3),
+		FaultsDelivered: 2, FaultsDetected: 1, FaultsRecovered: 1,
 		Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: .5, Extra: 1,
 		Precision: 2. / 3,
 	}

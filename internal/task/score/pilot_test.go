@@ -324,7 +324,8 @@ func TestPilotOutcome(t *testing.T) {
 		ExecutedTools: []string{"read", "note", "parse", "read"},
 		Coverage:      2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
-		Precision: .5,
+		Precision:       .5,
+		FaultsDelivered: 1, FaultsDetected: 1, FaultsRecovered: 1,
 		Pilot: &assay.PilotScores{
 			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess,
 			Batch:         assay.PartialSuccess,

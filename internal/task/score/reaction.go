@@ -28,14 +28,31 @@ type Reaction struct {
 	Against int `json:"against,omitempty"`
 }
 
-// react fills in the reactions to the faults that calls met.
+// react counts the reactions to the faults that calls met, and fills them in if there is a path.
 func (q *inquiry) react() {
 	first := spec.Planted(q.tr.Calls)
 	for i := range q.tr.Calls {
-		if first[i] == i {
-			q.e.Path[i].Reaction = q.reaction(i, first)
+		if first[i] != i {
+			continue
+		}
+		r := q.reaction(i, first)
+		if q.e.Path != nil {
+			q.e.Path[i].Reaction = r
+		}
+		if o := &q.e.Outcome; r.Delivered && !q.tr.Calls[i].Met().Rule().Harmless {
+			o.FaultsDelivered++
+			o.FaultsDetected += count(r.Detected)
+			o.FaultsRecovered += count(r.Recovered)
+			o.FaultsRepeated += count(r.Repeated)
 		}
 	}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // reaction describes the reaction to the fault of a call. First has the calls that met each call's

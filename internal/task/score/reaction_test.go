@@ -75,11 +75,25 @@ func TestReactions(t *testing.T) {
 			Cell:    assay.Cell{Faults: "before=1", Reliability: .5},
 			Setting: assay.Setting{World: own.Name, Turns: 9},
 		}
-		got := make(reactions)
+		got, counted := make(reactions), assay.Outcome{}
 		for i, s := range score.New(catalog).Explain(trial, task, tr).Path {
-			if s.Reaction != nil {
-				got[i+1] = *s.Reaction
+			if r := s.Reaction; r != nil {
+				got[i+1] = *r
+				if r.Delivered && !s.Fault.Rule().Harmless {
+					counted.FaultsDelivered++
+					counted.FaultsDetected += map[bool]int{true: 1}[r.Detected]
+					counted.FaultsRecovered += map[bool]int{true: 1}[r.Recovered]
+					counted.FaultsRepeated += map[bool]int{true: 1}[r.Repeated]
+				}
 			}
+		}
+		o := score.New(catalog).Outcome(trial, task, tr)
+		counts := assay.Outcome{
+			FaultsDelivered: o.FaultsDelivered, FaultsDetected: o.FaultsDetected,
+			FaultsRecovered: o.FaultsRecovered, FaultsRepeated: o.FaultsRepeated,
+		}
+		if diff := cmp.Diff(counted, counts); diff != "" {
+			t.Errorf("%s: counts (-want +got):\n%s", calls, diff)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", calls, diff)

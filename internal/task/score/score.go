@@ -67,9 +67,8 @@ func (j *Judge) judge(
 	}
 	if o.Level != "" {
 		q := newInquiry(j.catalog, &e, trial, task, tr)
-		if e.decide(q); why != nil {
-			q.react()
-		}
+		e.decide(q)
+		q.react()
 	}
 	for _, f := range tr.ModelFaults() {
 		if f.Delivered {

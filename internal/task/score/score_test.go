@@ -34,6 +34,7 @@ func TestJudgeFollowsWorld(t *testing.T) {
 	for _, d := range []*spec.Definition{&assay1.Definition, &pilot.Definition} {
 		name := d.Name
 		want := d.Verdict(catalog, shape, tr, nil)
+		want.FaultsDelivered, want.FaultsDetected, want.FaultsRecovered = 1, 1, 1
 		want.Stop, want.ScoreVersion = assay.Answered, d.ScoreVersion
 		want.Best = bounds.Best(trialIn(name), shape.Required)
 		got := judge.Outcome(trialIn(name), &shape, tr)
