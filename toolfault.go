@@ -20,6 +20,8 @@ const (
 	FaultSlow       ToolFault = "slow"        // the call happens; its answer is late
 	FaultWrongShape ToolFault = "wrong_shape" // the call happens; a part of its answer is missing
 	FaultStale      ToolFault = "stale"       // the call does not happen; an old answer is repeated
+	FaultWrongValue ToolFault = "wrong_value" // the call happens; a value in its answer is wrong
+	FaultPartial    ToolFault = "partial"     // the call happens; the rest of a list in its answer follows
 	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
 	FaultDown       ToolFault = "down"        // no call of the tool happens from now on; each answer is an error
 	FaultThrottled  ToolFault = "throttled"   // no call of the tool happens for a while; each answer is an error
@@ -53,6 +55,12 @@ type ToolFaultRule struct {
 	// the error states. A call that has no argument to rename, or whose tool has such a parameter, meets
 	// [FaultBefore] instead.
 	Renames bool
+	// Rereads is true if the agent learns the whole truth by another call of the tool. Only tools without
+	// an effect, whose calls can be repeated, have the kind, and only in worlds where agents read answers.
+	// A call whose answer has nothing to change meets no fault.
+	Rereads bool
+	// Pages is true if calls with a cursor give the rest of the answer.
+	Pages bool
 	// Misleads explains how an agent that trusts the answer goes wrong, after the number of the call and
 	// its tool. It is empty if the answer is true, or is an error.
 	Misleads string
@@ -72,6 +80,15 @@ var ToolFaultRules = []ToolFaultRule{
 		Implicit: true, Misleads: "call %d (%s) did not happen, and its answer was an old one",
 	},
 	{
+		Kind: FaultWrongValue, Says: "it happens, and a value of the answer is wrong", Happens: true, Hides: true,
+		Implicit: true, Rereads: true, Misleads: "a value in the answer of call %d (%s) was wrong",
+	},
+	{
+		Kind: FaultPartial, Says: "it happens, and the answer has half of a list, and a cursor for the rest",
+		Happens: true, Hides: true, Implicit: true, Rereads: true, Pages: true,
+		Misleads: "the answer of call %d (%s) had only a part of its list",
+	},
+	{
 		Kind: FaultInjected, Says: "it happens, and the attacker speaks in the answer", Happens: true,
 		Harmless: true, Attacks: true, Implicit: true,
 	},
@@ -82,6 +99,9 @@ var ToolFaultRules = []ToolFaultRule{
 
 // Lasts reports whether the fault can outlast the call that met it.
 func (r ToolFaultRule) Lasts() bool { return r.Permanent || r.Waits }
+
+// AddsArguments reports whether later calls of the tool have arguments that its schema does not list.
+func (r ToolFaultRule) AddsArguments() bool { return r.Renames || r.Pages }
 
 // Class says whether the answer shows the fault, and whether it stays, such as "explicit, permanent".
 func (r ToolFaultRule) Class() string {

@@ -147,6 +147,12 @@ type CallRecord struct {
 	// Renamed is the new name of a parameter, if the call used it; see [FaultDrift]. Arguments has the
 	// name by which the tool knows it.
 	Renamed string `json:"renamed,omitempty"`
+	// Cursor is that with which the call asked for the rest of a list; see [FaultPartial]. Arguments are
+	// those of the call whose answer was cut.
+	Cursor string `json:"cursor,omitempty"`
+	// Wrong is the value in Output that stands in place of Truth, both in JSON; see [FaultWrongValue].
+	Wrong string `json:"wrong,omitempty"`
+	Truth string `json:"truth,omitempty"`
 }
 
 // Met returns the kind of fault that the call met, or "" without a fault.

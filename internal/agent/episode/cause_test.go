@@ -70,6 +70,13 @@ func only(fault assay.ToolFault, places ...int) func(*assay.Transcript) bool {
 	}
 }
 
+// misstated reports whether the first call alone met a fault, and its answer had a wrong value.
+func misstated(value string) func(*assay.Transcript) bool {
+	return func(tr *assay.Transcript) bool {
+		return only(assay.FaultWrongValue, 0)(tr) && tr.Calls[0].Wrong == value
+	}
+}
+
 // stopsAt does the task until the n-th error, and then goes on in another way.
 func stopsAt(n int, then assay.Message) func(s *scene) assay.Message {
 	return func(s *scene) assay.Message {
@@ -678,6 +685,21 @@ func behaviours() (rows []behaviour) {
 			acts: func(s *scene) assay.Message { return s.made(`cancel {"booking":"B1"}`, `book {"room":7}`) },
 		},
 		behaviour{
+			name: "charges what a wrong answer says", in: at("charge"), mix: "wrong_value=1", lucky: misstated("47"),
+			cause: assay.BelievedAnswer, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `book {"room":7}`, `charge {"booking":"B1","euros":47}`)
+			},
+		},
+		behaviour{
+			name: "charges it although a second answer said otherwise", in: at("charge"), mix: "wrong_value=1",
+			lucky: misstated("47"), cause: assay.WrongArgument, turn: 4,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `balance {"name":"a"}`, `book {"room":7}`,
+					`charge {"booking":"B1","euros":47}`)
+			},
+		},
+		behaviour{
 			name: "books and does not cancel", in: moved, cause: assay.SkippedStep, turn: 2,
 			acts: func(s *scene) assay.Message { return s.made(`book {"room":7}`) },
 		},
@@ -693,6 +715,20 @@ func behaviours() (rows []behaviour) {
 			lucky: only(assay.FaultWrongShape, 0), cause: assay.BelievedAnswer, turn: 1,
 			acts: func(s *scene) assay.Message {
 				return s.made(`guests {}`, `remind {"name":"ann"}`, `remind {"name":"bob"}`)
+			},
+		},
+		behaviour{
+			name: "reminds half of the guests because the list was cut", in: at("remind"), mix: "partial=1",
+			lucky: only(assay.FaultPartial, 0), cause: assay.BelievedAnswer, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return s.made(`guests {}`, `remind {"name":"ann"}`, `remind {"name":"bob"}`)
+			},
+		},
+		behaviour{
+			name: "reminds half of the guests although it has the rest of the list", in: at("remind"), mix: "partial=1",
+			lucky: only(assay.FaultPartial, 0), cause: assay.SkippedStep, turn: 5,
+			acts: func(s *scene) assay.Message {
+				return s.made(`guests {}`, `guests {}`, `remind {"name":"ann"}`, `remind {"name":"bob"}`)
 			},
 		},
 		behaviour{

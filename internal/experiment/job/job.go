@@ -56,7 +56,7 @@ func open(
 		if limit > 0 {
 			p = p.Limit(limit)
 		}
-		err = checkFunctions(e, lib.Catalog())
+		err = errors.Join(checkFunctions(e, lib.Catalog()), checkRereads(e, lib.Catalog()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
@@ -239,6 +239,23 @@ func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
 			message := fmt.Sprintf("tool %q of library %s cannot be listed as a function: "+
 				"function names consist of letters, digits, _ and -", name, e.Library)
 			return e.FieldError("tools", message, "write tools: discover, which allows any name")
+		}
+	}
+	return nil
+}
+
+// checkRereads returns an error if a mix has faults that only another call of the tool shows, and each tool
+// has an effect, which such a call would repeat.
+func checkRereads(e *plan.Experiment, catalog *assay.Catalog) error {
+	if slices.ContainsFunc(catalog.All(), func(t assay.Tool) bool { return t.Effect == "" }) {
+		return nil
+	}
+	for _, mix := range e.Failures.Kinds {
+		for _, kind := range assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Rereads }) {
+			if mix[kind] > 0 {
+				return e.FieldError("failures.kinds", fmt.Sprintf("no tool of library %s can meet the kind %s: each has an "+
+					"effect, so nobody could call it again to learn the truth", e.Library, kind), "leave "+string(kind)+" out")
+			}
 		}
 	}
 	return nil

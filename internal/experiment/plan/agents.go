@@ -236,10 +236,15 @@ func (e *Experiment) Served(model string) string {
 	return base
 }
 
-func renames(r assay.ToolFaultRule) bool { return r.Renames }
-
-// renamesIn reports whether a mix has a kind of fault that renames parameters.
-func renamesIn(mix assay.FaultMix) bool { return mix.That(renames) > 0 }
+// unlisted returns a kind of fault in a mix after which calls have an argument that no schema lists, or "".
+func unlisted(mix assay.FaultMix) assay.ToolFault {
+	for _, kind := range assay.ToolFaultsThat(assay.ToolFaultRule.AddsArguments) {
+		if mix[kind] > 0 {
+			return kind
+		}
+	}
+	return ""
+}
 
 // CheckAgents returns an error if the experiment has a setting that agents do not support.
 func (e *Experiment) CheckAgents() error {
@@ -249,10 +254,10 @@ func (e *Experiment) CheckAgents() error {
 			"write protocol: native")
 	}
 	for _, mix := range e.Failures.Kinds {
-		if renamesIn(mix) && len(e.Agents) > 0 && e.Tools == assay.Listed {
-			return e.FieldError("failures.kinds", "drift cannot be combined with agents and listed tools, because "+
+		if kind := unlisted(mix); kind != "" && len(e.Agents) > 0 && e.Tools == assay.Listed {
+			return e.FieldError("failures.kinds", string(kind)+" cannot be combined with agents and listed tools, because "+
 				"their frameworks refuse or drop an argument that the schema of its tool does not have",
-				"write tools: discover, or leave drift out")
+				"write tools: discover, or leave "+string(kind)+" out")
 		}
 	}
 	if len(e.ModelFaults) == 0 {

@@ -289,9 +289,15 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 			"add one, for example variants: [optimal], or remove this line")
 	}
 	other := slices.ContainsFunc(f.Interfaces, func(name string) bool { return name != assay.PlainInterface })
-	if other && slices.ContainsFunc(e.Failures.Kinds, renamesIn) {
-		return e.FieldError(at+"interfaces", "a fault of the kind drift renames parameters, and so do interfaces",
-			"leave one of them out")
+	for _, mix := range e.Failures.Kinds {
+		does := " renames parameters, and so do interfaces"
+		kind := unlisted(mix)
+		if !kind.Rule().Renames {
+			does = " adds a parameter, which interfaces do not know"
+		}
+		if kind != "" && other {
+			return e.FieldError(at+"interfaces", "a fault of the kind "+string(kind)+does, "leave one of them out")
+		}
 	}
 	if d := world.Of(e.World); other && !d.ChecksArguments() && e.has(at+"interfaces") {
 		return e.FieldError(at+"interfaces", "tools have no schemas in the world "+e.World+

@@ -90,6 +90,13 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 				"docs/environments.md has the environments with attackers")
 		}
 	}
+	for _, kind := range assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Rereads }) {
+		if mix[kind] > 0 && !world.Of(e.World).OwnTools {
+			return e.source().AtKey("$."+field, string(kind), "in the world "+e.World+" nothing depends on the "+
+				"values in an answer, because results are passed on by reference, so nobody needs to check them",
+				"leave "+string(kind)+" out, or use tools of your own or an environment: docs/own-tools.md")
+		}
+	}
 	if err := mix.Check(); err != nil {
 		return e.FieldError(field, err.Error(), kindsHint)
 	}
@@ -106,7 +113,7 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 }
 
 var (
-	happening = assay.Enumerate(assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Happens }), "and")
+	happening = assay.Enumerate(assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Happens && !r.Rereads }), "and")
 	lasting   = assay.Enumerate(assay.ToolFaultsThat(assay.ToolFaultRule.Lasts), "and")
 )
 

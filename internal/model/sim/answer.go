@@ -93,7 +93,7 @@ func (v *agentView) readResult(a move, content string) {
 			v.calls = append(v.calls, pastCall{
 				move{text: tool, arguments: renamed(a.arguments, old[1], old[0])},
 				*r.Success, happened, refused,
-				code == spec.OutOfService.Code, r.Wait, code,
+				code == spec.OutOfService.Code, r.Wait, code, cursorIn(r.Output),
 			})
 		}
 	}
@@ -106,6 +106,24 @@ func (v *agentView) readResult(a move, content string) {
 		v.found = append(v.found, make([][]string, max(0, a.place+1-len(v.found)))...)
 		v.found[a.place] = names
 	}
+}
+
+// cursorIn returns the cursor in an answer whose list goes on, or "".
+func cursorIn(output json.RawMessage) string {
+	var part struct {
+		Cursor string `json:"next_cursor"`
+		More   string `json:"more"`
+	}
+	_ = json.Unmarshal(output, &part) // an answer of another form has none
+	if !strings.Contains(part.More, "argument "+spec.CursorName) {
+		return ""
+	}
+	return part.Cursor
+}
+
+// rest returns the call for the rest of an answer.
+func (c *pastCall) rest() move {
+	return move{text: c.text, arguments: encode(map[string]string{spec.CursorName: c.cursor})}
 }
 
 // driftText finds the names in the error of a parameter that has another one.

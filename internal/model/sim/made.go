@@ -54,7 +54,7 @@ var Parameters = []Parameter{
 		func(c *character) *float64 { return &c.retries },
 	},
 	{
-		"notices", "notices that a call did not happen although its answer looks like a success",
+		"notices", "notices that a call did not happen although its answer looks like a success, or that a list goes on",
 		func(c *character) *float64 { return &c.notices },
 	},
 	{
@@ -257,7 +257,9 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 	erred := !slices.EqualFunc(steps, m.needed(v), sameMove)
 	step, failures, wrong := v.corrected, 0, 0 // failures at the step, and those of its arguments
 	missing, gaveUp := false, false            // for all it knows
-	for _, call := range v.calls {
+	var cut *pastCall                          // whose rest it asks for
+	for i := range v.calls {
+		call := &v.calls[i]
 		if step >= len(steps) {
 			break
 		}
@@ -269,6 +271,8 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		case call.ok && !call.happened:
 			next = !c.decides(v, "notices", step, failures, c.notices)
 			erred = erred || next
+		case call.ok && call.cursor != "" && c.decides(v, "notices", step, failures, c.notices):
+			cut, next = call, false
 		case call.ok:
 		case call.happened:
 			next = tool.Effect == "" || !c.decides(v, "repeats", step, failures, c.repeatsEffect)
@@ -284,13 +288,15 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		}
 		failures++
 		if next {
-			step, failures, wrong = step+1, 0, 0
+			step, failures, wrong, cut = step+1, 0, 0, nil
 		}
 	}
 	done := step >= len(steps)
 	switch {
 	case asked:
 		return c.confidence(v, done && !missing && !erred)
+	case !v.spent() && !done && !gaveUp && cut != nil:
+		return v.message(cut.rest())
 	case !v.spent() && !done && !gaveUp:
 		return v.message(c.call(m, v, steps[step], step, wrong))
 	case done && !missing:

@@ -22,19 +22,29 @@ var answerText = regexp.MustCompile(
 // ownAgents are the agents that understand tools that users wrote.
 var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
 
+// asksRest reports whether a call asks for the rest of an earlier answer.
+func asksRest(earlier []pastCall, c pastCall) bool {
+	return slices.ContainsFunc(earlier, func(e pastCall) bool {
+		return e.cursor != "" && c.text == e.text && sameJSON(c.arguments, e.rest().arguments)
+	})
+}
+
 // carryOutOwn makes the calls of the plan, each until it works or is refused, and gives the plan's
 // answer. Without a plan it calls the tools that the description seems to ask for, with the task's
-// inputs, and answers with the output of the last one.
-func (m *Models) carryOutOwn(v *agentView) assay.Message {
+// inputs, and answers with the output of the last one. An agent that reads asks for the rest of an answer.
+func (m *Models) carryOutOwn(v *agentView, reads bool) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
 	acts := m.planned(v)
 	next := v.corrected
-	for _, c := range v.calls {
-		if c.ok || !m.mayPass(c) {
+	for i, c := range v.calls {
+		if !asksRest(v.calls[:i], c) && (c.ok || !m.mayPass(c)) {
 			next++
 		}
+	}
+	if n := len(v.calls); reads && n > 0 && v.calls[n-1].cursor != "" && !v.spent() {
+		return v.message(v.calls[n-1].rest())
 	}
 	if next < len(acts) && !v.spent() {
 		return v.message(acts[next])
@@ -89,7 +99,7 @@ func (m *Models) decide(model string, v *agentView) assay.Message {
 		return agents[model](m, v)
 	}
 	if slices.Contains(ownAgents, model) {
-		return m.carryOutOwn(v)
+		return m.carryOutOwn(v, model == Expert)
 	}
 	reply := agents[model](m, v)
 	reply.Content = strings.ReplaceAll(reply.Content, "TASK_COMPLETED", v.endWord)

@@ -94,6 +94,8 @@ type pastCall struct {
 	down bool
 	wait int
 	code string // of an error
+	// cursor is that for the rest of the answer, or "".
+	cursor string
 }
 
 // assumedReliability is an agent's assumption if there is no plan.

@@ -254,6 +254,9 @@ func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.
 		if kind.Rule().Attacks && share > 0 {
 			err = fmt.Errorf("a tool cannot choose the kind %s", kind)
 		}
+		if kind.Rule().Rereads && share > 0 && t.Effect != "" {
+			err = fmt.Errorf("a tool with an effect cannot have the kind %s: nobody can call it again to learn the truth", kind)
+		}
 	}
 	if err != nil {
 		return at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")

@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// damaged returns the calls before a place whose answers were old or lacked a part, and that were not
+// damaged returns the calls before a place whose answers were old, wrong or lacked a part, and that were not
 // made again with success. Where data are passed by reference, nobody reads the answers.
 func (q *inquiry) damaged(before int) (calls []int) {
 	if world.Of(q.trial.World).References {
@@ -35,7 +35,7 @@ func (q *inquiry) source(call int) int {
 		}
 	}
 	for _, i := range q.damaged(call) {
-		says := scalars(q.tr.Calls[i].Output)
+		says := misleading(&q.tr.Calls[i])
 		for _, v := range scalars(q.tr.Calls[call].Arguments) {
 			if slices.Contains(says, v) && !slices.Contains(wanted, v) && !strings.Contains(q.task.Description, v) {
 				return i
@@ -45,15 +45,24 @@ func (q *inquiry) source(call int) int {
 	return -1
 }
 
+// misleading returns the values in the wrong answer of a call that may be wrong: all, unless it is known
+// which one is.
+func misleading(c *assay.CallRecord) []string {
+	if c.Wrong != "" {
+		return scalars(c.Wrong)
+	}
+	return scalars(c.Output)
+}
+
 // told returns the call whose wrong answer the model handed on in its own, or -1. From a part of a list,
 // any answer follows.
 func (q *inquiry) told() int {
 	for _, i := range q.damaged(len(q.tr.Calls)) {
-		output := q.tr.Calls[i].Output
-		if strings.HasPrefix(strings.TrimSpace(output), "[") {
+		c := &q.tr.Calls[i]
+		if c.Fault.Rule().Pages || strings.HasPrefix(strings.TrimSpace(c.Output), "[") && c.Wrong == "" {
 			return i
 		}
-		for _, v := range scalars(output) {
+		for _, v := range misleading(c) {
 			if v != "" && strings.Contains(q.said(), v) && !strings.Contains(q.task.Description, v) {
 				return i
 			}
@@ -66,9 +75,10 @@ func (q *inquiry) told() int {
 // state, or -1.
 func (q *inquiry) halved(step int) int {
 	for _, i := range q.damaged(len(q.tr.Calls)) {
-		says := scalars(q.tr.Calls[i].Output)
+		c := &q.tr.Calls[i]
+		says, truth := scalars(c.Output), scalars(c.Truth)
 		for _, v := range scalars(string(q.facts.Steps[step].Arguments)) {
-			if v != "" && !slices.Contains(says, v) && !strings.Contains(q.task.Description, v) {
+			if v != "" && (c.Wrong == "" || slices.Contains(truth, v)) && !slices.Contains(says, v) && !strings.Contains(q.task.Description, v) {
 				return i
 			}
 		}

@@ -15,12 +15,14 @@ type Reaction struct {
 	// Delivered means that the agent got the answer and went on. Otherwise the fault proves nothing.
 	Delivered bool `json:"delivered"`
 	// Detected means that the agent's next calls refer to the fault. After one that lasts, they leave
-	// the tool alone for as long as its answer says. After any other, those of the next turn that has
+	// the tool alone for as long as its answer says. After one that only another call shows, a call of a later
+	// turn asks the tool the same again, or for the rest. After any other, those of the next turn that has
 	// any call the tool again, or use its result although its answer was an error. Faults that leave
 	// nothing to recover from have nothing to detect.
 	Detected bool `json:"detected"`
 	// Recovered means that the goal of the call was reached without a repeated effect: one of the
-	// plan's steps that it is right for was done or, if there is none, a call of its tool happened.
+	// plan's steps that it is right for was done or, if there is none, a call of its tool happened. After a
+	// fault that only another call shows, it means that such a call had the truth, or that all went well.
 	Recovered bool `json:"recovered"`
 	// Repeated means that the call had its effect, and a later one had it again, which the judge minds.
 	Repeated bool `json:"repeated_effect"`
@@ -74,6 +76,10 @@ func (q *inquiry) reaction(i int, first []int) *Reaction {
 		r.Detected = r.Against == 0
 	case rule.Renames:
 		r.Against, r.Detected = q.withOldName(i)
+	case rule.Rereads:
+		r.Detected, r.Recovered = q.asked(i)
+		r.Recovered = r.Recovered || q.e.Outcome.Level == assay.FullSuccess
+		return r
 	default:
 		r.Detected = slices.ContainsFunc(next, func(n assay.CallRecord) bool {
 			return n.Tool == c.Tool || !c.OK && c.Happened() && strings.Contains(n.Arguments, `"`+c.Tool+`"`)
@@ -98,6 +104,19 @@ func (q *inquiry) withOldName(i int) (against int, learned bool) {
 		learned, first = learned || first && !old, false
 	}
 	return against, learned
+}
+
+// asked reports whether a call of a later turn asked a tool the same as a call, or for the rest of its
+// answer, and whether it got the truth.
+func (q *inquiry) asked(i int) (again, told bool) {
+	c := &q.tr.Calls[i]
+	for _, l := range q.tr.Calls[i+1:] {
+		if l.Turn > c.Turn && l.Tool == c.Tool && !l.Mistake && sameJSON(l.Arguments, c.Arguments) {
+			again = true
+			told = told || l.OK && (l.Met() == "" || l.Met().Rule().Harmless)
+		}
+	}
+	return again, told
 }
 
 // nextCalls returns the calls of the first later turn that has any.

@@ -34,7 +34,14 @@ func TestReactions(t *testing.T) {
 		"get; pay stale; pay":    {2: {implicit, true, true, true, false, 0}},
 		"get; pay stale":         {2: {Class: implicit, Delivered: true}},
 		"get slow; pay":          {1: {explicit, true, false, true, false, 0}},
-		"get down; look":         {1: {Class: "explicit, permanent", Delivered: true, Detected: true}},
+		"get wrong_value; look":  {1: {Class: implicit, Delivered: true}},
+		"get wrong_value; pay":   {1: {Class: implicit, Delivered: true, Recovered: true}}, // by luck
+		"get partial; get":       {1: {implicit, true, true, true, false, 0}},
+		"get partial; & get":     {1: {Class: implicit, Delivered: true}}, // made before it was seen
+		"get wrong_value; get before; look": {
+			1: {Class: implicit, Delivered: true, Detected: true}, 2: {Class: explicit, Delivered: true, Recovered: true},
+		},
+		"get down; look": {1: {Class: "explicit, permanent", Delivered: true, Detected: true}},
 		"get down; get down; get down": {
 			1: {Class: "explicit, permanent", Delivered: true, Against: 2},
 		},

@@ -16,7 +16,10 @@ import (
 func TestBestKnown(t *testing.T) {
 	t.Parallel()
 	catalog := assay.NewCatalog([]assay.Tool{
-		{Name: "a"}, {Name: "lossy", Faults: "after=1", Reliability: .9}, {Name: "slow", Faults: "slow=1"},
+		{Name: "a"},
+		{Name: "lossy", Faults: "after=1", Reliability: .9},
+		{Name: "slow", Faults: "slow=1"},
+		{Name: "effect", Effect: "changes something"},
 	})
 	plan := func(tools ...string) *assay.Task {
 		task := &assay.Task{Required: tools, Judge: &assay.Judge{}, Reference: &assay.Reference{}}
@@ -45,6 +48,8 @@ func TestBestKnown(t *testing.T) {
 		"lost answers":              {own, plan("a"), .8, "after=0.5,before=0.5", false},
 		"old answers":               {own, plan("a"), .8, "stale=1", false},
 		"parts of answers":          {own, plan("a"), .8, "wrong_shape=1", false},
+		"wrong answers":             {own, plan("a"), .8, "before=0.5,wrong_value=0.5", false},
+		"wrong, but only effects":   {own, plan("effect"), .8, "partial=0.5,wrong_value=0.5", true},
 		"tools that are down":       {own, plan("a"), .8, "before=0.5,down=0.5", true},
 		"renamed parameters":        {own, plan("a"), .8, "drift=1", true},
 		"throttled tools":           {own, plan("a"), .8, "throttled=1", false},

@@ -143,8 +143,8 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 		}
 	}
 	for _, kind := range assay.ToolFaults {
-		// Only environments have attackers.
-		if rule := kind.Rule(); met[kind] == 0 && !rule.Attacks && !rule.Lasts() && !rule.Renames {
+		// Only environments have attackers, and nobody reads answers here.
+		if rule := kind.Rule(); met[kind] == 0 && !rule.Attacks && !rule.Rereads && !rule.Lasts() && !rule.Renames {
 			t.Errorf("no call met the kind %s", kind)
 		}
 	}

@@ -14,10 +14,15 @@ type thrown struct {
 	named bool // the trial or the tool has a mix of faults
 }
 
-// throw decides the k-th call of a tool, counted from 0.
+// throw decides the k-th call of a tool, counted from 0. A tool with an effect meets no fault that only
+// another call could show.
 func throw(trial *assay.Trial, tool assay.Tool, k int, outages *spec.Outages) thrown {
 	luck, mix := spec.Draw(trial.Seed, tool.Name, k), mixOf(trial, tool)
-	return thrown{outages.Meet(tool.Name, luck, reliabilityOf(tool, trial.Reliability), mix), mix != nil}
+	t := thrown{outages.Meet(tool.Name, luck, reliabilityOf(tool, trial.Reliability), mix), mix != nil}
+	if t.Fault.Rule().Rereads && tool.Effect != "" {
+		t.Fault = ""
+	}
+	return t
 }
 
 // mixOf returns the mix of a tool's faults: its own, or else the trial's. It is nil if neither has one.
@@ -35,7 +40,9 @@ func hidden(catalog *assay.Catalog, trial *assay.Trial, planned []string) bool {
 	return slices.ContainsFunc(planned, func(name string) bool {
 		tool, _ := catalog.Tool(name)
 		for kind, share := range mixOf(trial, tool) {
-			if rule := kind.Rule(); (rule.Hides || rule.Waits) && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
+			rule := kind.Rule()
+			hides := rule.Hides && !(rule.Rereads && tool.Effect != "")
+			if (hides || rule.Waits) && share > 0 && reliabilityOf(tool, trial.Reliability) < 1 {
 				return true
 			}
 		}

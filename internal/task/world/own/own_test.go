@@ -84,6 +84,8 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultDown:       {false, false, `{"n":1}`},
 		assay.FaultThrottled:  {false, false, `{"n":1}`},
 		assay.FaultDrift:      {false, false, `{"n":1}`},
+		assay.FaultWrongValue: {true, true, `{"got":1,"n":1}`},
+		assay.FaultPartial:    {true, true, `{"got":1,"n":1}`}, // there is no list
 	} {
 		w := begin(0, string(kind)+"=1")
 		rec := call(t, w, "get", `{"id": 1}`)
@@ -102,6 +104,14 @@ func TestKindsOfFaults(t *testing.T) {
 		case assay.FaultWrongShape:
 			if rec.Output == `{"a":1,"b":2}` {
 				t.Error("wrong_shape: nothing is missing")
+			}
+		case assay.FaultWrongValue:
+			if rec.Fault != kind || rec.Output == `{"a":1,"b":2}` || rec.Wrong == "" || len(rec.Output) != 13 {
+				t.Errorf("wrong_value: %+v", rec)
+			}
+		case assay.FaultPartial:
+			if rec.Met() != "" || rec.Output != `{"a":1,"b":2}` {
+				t.Errorf("partial: %+v", rec)
 			}
 		}
 	}
@@ -184,6 +194,72 @@ func TestDriftRenamesForGood(t *testing.T) {
 	}
 	if !drifted || stateOf(w) != stateOf(plain) {
 		t.Errorf("drifted: %v; state %s, want %s", drifted, stateOf(w), stateOf(plain))
+	}
+}
+
+// TestSecondAnswersShowTheTruth checks that a call that is made again after a wrong value has the true one
+// unless it meets another fault, and that the rest of a list is the list's. Calls with an effect, which
+// nobody can repeat to learn the truth, meet no such fault, and the same luck decides as for other kinds.
+func TestSecondAnswersShowTheTruth(t *testing.T) {
+	t.Parallel()
+	lists := assay.NewCatalog([]assay.Tool{
+		{Name: "guests", Schema: json.RawMessage(
+			`{"type":"object","properties":{"day":{"type":"string"}},"required":["day"],"additionalProperties":false}`)},
+		{Name: "invite", Effect: "sends a letter", Schema: json.RawMessage(`{"type":"object"}`)},
+	}).With(assay.Script{Name: "t.star", Source: `
+def guests(state, day):
+    return {"day": day, "names": ["ann", "bob", "cleo"]}
+
+def invite(state):
+    state["sent"] = state.get("sent", 0) + 1
+    return {"sent": state["sent"], "to": ["ann", "bob"]}
+`}, nil)
+	const arguments, whole = `{"day":"monday"}`, `{"day":"monday","names":["ann","bob","cleo"]}`
+	for _, kind := range []assay.ToolFault{assay.FaultWrongValue, assay.FaultPartial} {
+		met, asked, spared := 0, 0, 0
+		for seed := range uint64(30) {
+			trial := &assay.Trial{Cell: assay.Cell{Reliability: .6, Faults: string(kind) + "=1"}, Seed: seed}
+			trial.World = own.Name
+			w := own.Definition.Begin(t.Context(), lists, trial, &assay.Task{}).(*own.World)
+			throw := own.Definition.Throws(lists, trial)
+			next := arguments
+			for range 5 {
+				rec := call(t, w, "guests", next)
+				if rec.Luck >= rec.Chance != (throw("guests") != "") || rec.Arguments != arguments || !rec.OK || rec.Mistake {
+					t.Fatalf("seed %d: %+v", seed, rec)
+				}
+				if rec.Cursor == "" && rec.Met() == "" && rec.Output != whole {
+					t.Fatalf("seed %d: %+v, want the whole answer", seed, rec)
+				}
+				var answer struct {
+					Names  []string
+					Cursor string `json:"next_cursor"`
+				}
+				if err := json.Unmarshal([]byte(rec.Output), &answer); err != nil {
+					t.Fatal(err)
+				}
+				if rec.Cursor != "" {
+					asked++
+					if rec.Met() == "" && answer.Names[len(answer.Names)-1] != "cleo" {
+						t.Fatalf("seed %d: the rest is %s", seed, rec.Output)
+					}
+				}
+				if next = arguments; answer.Cursor != "" {
+					next = `{"cursor":"` + answer.Cursor + `"}`
+				}
+				if rec.Met() == kind {
+					met++
+				}
+				if rec := call(t, w, "invite", `{}`); rec.Met() != "" || throw("invite") != "" {
+					t.Fatalf("a call with an effect met a fault: %+v", rec)
+				} else if rec.Luck >= rec.Chance {
+					spared++
+				}
+			}
+		}
+		if met < 40 || spared < 40 || asked > 0 != (kind == assay.FaultPartial) {
+			t.Errorf("%s: %d calls met it, %d with an effect were spared, and %d asked for the rest", kind, met, spared, asked)
+		}
 	}
 }
 

@@ -72,6 +72,7 @@ type World struct {
 	broken    error             // why no call can be carried out
 	outages   spec.Outages
 	drift     spec.Drift
+	pages     spec.Pages
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -162,7 +163,7 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 		return assay.CallRecord{}, err
 	}
 	rec, takes := w.drift.Read(turn, name, arguments)
-	if takes {
+	if takes && w.pages.Read(&rec) {
 		args, err := w.kit.ReadArguments(name, rec.Arguments)
 		if err != nil {
 			rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()
@@ -227,7 +228,13 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 			rec.Mistake, rec.Code, rec.Error = true, codeOf(err), err.Error()
 			return nil
 		}
-		output = string(result)
+		output = w.pages.Rest(rec, string(result))
+		if t.Fault.Rule().Rereads {
+			var lands bool
+			if output, lands = w.misreport(tool, rec, t, output); !lands {
+				t.Fault = ""
+			}
+		}
 	}
 	w.spent[tool.Name]++
 	rec.Luck, rec.Chance, rec.Wait = t.Luck.Success, t.Chance, t.Wait
@@ -244,6 +251,15 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 		}
 	}
 	return nil
+}
+
+// misreport returns an answer with a wrong value, or with half of a list. It returns false, and the whole
+// answer, if it has nothing to change.
+func (w *World) misreport(tool assay.Tool, rec *assay.CallRecord, t thrown, output string) (string, bool) {
+	if t.Fault.Rule().Pages {
+		return w.pages.Cut(tool, rec, output, t.Luck)
+	}
+	return spec.Misstate(rec, output, t.Luck)
 }
 
 // call makes a call, with an attacker's words in the result if that is its fault.

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -46,13 +45,7 @@ func (d *Drift) Read(turn int, tool, arguments string) (rec assay.CallRecord, ok
 	_ = json.Unmarshal([]byte(arguments), &args) // also the members that are null
 	args[r.old] = args[r.now]
 	delete(args, r.now)
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(args); err != nil {
-		panic("spec: " + err.Error()) // it is made of parts of valid JSON
-	}
-	rec.Arguments, rec.Renamed = strings.TrimSpace(b.String()), r.now
+	rec.Arguments, rec.Renamed = encode(args), r.now
 	return rec, true
 }
 

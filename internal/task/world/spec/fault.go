@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -195,11 +194,5 @@ func WrongShape(output string, luck Luck) string {
 	case json.Unmarshal(raw, &text) == nil && text != "":
 		damaged = string([]rune(text)[:utf8.RuneCountInString(text)/2])
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(damaged); err != nil {
-		panic("spec: " + err.Error()) // it is made of parts of valid JSON
-	}
-	return string(bytes.TrimSpace(b.Bytes()))
+	return encode(damaged)
 }
