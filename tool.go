@@ -30,6 +30,9 @@ type Tool struct {
 	// Faults is the tool's own mix of faults, as spelled by [FaultMix.String]. It replaces the
 	// trial's.
 	Faults string `json:"faults,omitempty"`
+	// StandsFor is the tool whose work this one does as well, from the same data. No tool depends on
+	// either of them.
+	StandsFor string `json:"stands_for,omitempty"`
 }
 
 // A Parameter is one argument of a [Tool]. Type is a JSON schema type.
@@ -184,4 +187,23 @@ func (c *Catalog) Names() []string {
 		names[i] = t.Name
 	}
 	return names
+}
+
+// Work returns the tool by which the tasks of a library call the work of a tool: itself, or the one that it
+// stands for.
+func (c *Catalog) Work(name string) string {
+	if t, ok := c.Tool(name); ok && t.StandsFor != "" {
+		return t.StandsFor
+	}
+	return name
+}
+
+// Substitutes returns the tools that stand for one.
+func (c *Catalog) Substitutes(name string) (all []string) {
+	for i := range c.tools {
+		if t := &c.tools[i]; t.StandsFor == name && name != "" {
+			all = append(all, t.Name)
+		}
+	}
+	return all
 }

@@ -21,6 +21,7 @@ func newGenerate(p *process) *cobra.Command {
 	var force bool
 	var seed uint64
 	var private bool
+	var alternatives float64
 	cmd := &cobra.Command{
 		Use:   "generate -o LIBRARY.db",
 		Short: "Generate a task library",
@@ -29,7 +30,9 @@ difficulties. With --seed, it draws new tools and new tasks, which no model can
 have seen; another seed gives others of the same difficulty. A later version of the
 program may draw others, and reads all earlier files. --private draws a seed that
 only the file knows. Reports, exports and pages then show IDs and
-digests instead of the tasks, unless they are told to --reveal them.
+digests instead of the tasks, unless they are told to --reveal them. With
+--alternatives 0.5, half of the new tools have a second one that does the same, so
+that an agent can go on when one is down.
 
 Without both, generate takes the thirty built-in tools and adds three biased
 mixtures of the difficulties; the default number of tasks then gives the built-in
@@ -47,7 +50,14 @@ library, as a file. The same flags always give the same library, except --privat
 				return usageError("--private draws a seed that nobody can guess\n" +
 					"hint: leave out --seed")
 			}
-			made, err := generated(seeded, seed, private, perType)
+			switch {
+			case !(alternatives >= 0 && alternatives <= 1): // also true for NaN
+				return usageError("--alternatives is %v, want a share from 0 to 1", alternatives)
+			case alternatives > 0 && !seeded && !private:
+				return usageError("--alternatives is for new tools, and the built-in ones have none\n" +
+					"hint: add --seed 7 or --private")
+			}
+			made, err := generated(seeded, seed, private, perType, alternatives)
 			if err != nil {
 				return &codedError{exitUsage, err}
 			}
@@ -80,6 +90,8 @@ library, as a file. The same flags always give the same library, except --privat
 		"make new tools and tasks, different for each `number`")
 	cmd.Flags().BoolVar(&private, "private", false,
 		"draw a secret seed, and keep the tasks out of reports and exports")
+	cmd.Flags().Float64Var(&alternatives, "alternatives", 0,
+		"the `share` of new tools with a second one that does the same")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	return cmd
 }
@@ -95,7 +107,9 @@ type fileContent struct {
 
 // generated returns the content of a library with new tools from a seed, or of one with the
 // built-in tools.
-func generated(seeded bool, seed uint64, private bool, perType int) (c fileContent, err error) {
+func generated(
+	seeded bool, seed uint64, private bool, perType int, alternatives float64,
+) (c fileContent, err error) {
 	if !seeded && !private {
 		c.meta = library.Meta{Name: "generated", Source: fmt.Sprintf(
 			"generator %s, %d tasks a type", library.GeneratorVersion, perType)}
@@ -111,6 +125,10 @@ func generated(seeded bool, seed uint64, private bool, perType int) (c fileConte
 	}
 	c.meta.Source = fmt.Sprintf("grammar %s, %s, %d tasks a type", fresh.Version, shown, perType)
 	grammar := fresh.New(text)
+	if alternatives > 0 {
+		c.meta.Source += fmt.Sprintf(", alternatives %v", alternatives)
+		grammar = grammar.WithSubstitutes(alternatives)
+	}
 	c.tools, c.difficulties = grammar.Tools(), assay.Difficulties
 	c.tasks, err = grammar.Tasks(perType)
 	return c, err

@@ -51,15 +51,18 @@ func (m *Models) listed(v *agentView) assay.Message {
 // twice.
 func (m *Models) carryOut(v *agentView, steps []string) assay.Message {
 	rest := v.rest(steps)
-	if len(rest) == 0 || v.down(rest[0]) {
-		return v.finish(rest)
+	if len(rest) == 0 {
+		return done
 	}
-	return m.execute(v, rest[0])
+	if tool := v.up(rest[0]); tool != "" {
+		return m.execute(v, tool)
+	}
+	return v.finish(rest)
 }
 
 // finish says that the steps are done, or how many of them are left because a tool is down.
 func (v *agentView) finish(rest []string) assay.Message {
-	if !slices.ContainsFunc(rest, v.down) {
+	if !slices.ContainsFunc(rest, func(tool string) bool { return v.up(tool) == "" }) {
 		return done
 	}
 	return v.unfinished(len(rest), len(v.steps()))
@@ -101,7 +104,7 @@ func (m *Models) best(v *agentView) string {
 	worked := 0
 	succeeded := v.succeeded()
 	for _, tool := range steps {
-		if slices.Contains(succeeded, tool) {
+		if slices.ContainsFunc(succeeded, func(name string) bool { return v.catalog.Work(name) == tool }) {
 			worked++
 		}
 	}

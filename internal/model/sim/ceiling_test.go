@@ -56,7 +56,7 @@ func (g *game) succeeded() []string {
 func (g *game) left() []string {
 	steps := g.plan
 	for _, c := range g.world.Calls() {
-		if len(steps) > 0 && c.Happened() && c.Tool == steps[0] {
+		if len(steps) > 0 && c.Happened() && g.catalog.Work(c.Tool) == steps[0] {
 			steps = steps[1:]
 		}
 	}
@@ -122,6 +122,22 @@ var policies = map[string]func(*game){
 				}
 			}
 			g.call(tool)
+		}
+	},
+	"second tools": func(g *game) { // another tool for the same after each failure, if there is one
+		for g.calls > 0 && len(g.left()) > 0 {
+			step, failed, down := g.left()[0], 0, make(map[string]bool)
+			for _, c := range g.world.Calls() {
+				if down[c.Tool] = down[c.Tool] || c.Met() == assay.FaultDown; !c.Happened() {
+					failed++
+				}
+			}
+			tools := append([]string{step}, g.catalog.Substitutes(step)...)
+			tools = slices.DeleteFunc(tools, func(name string) bool { return down[name] })
+			if len(tools) == 0 {
+				return
+			}
+			g.call(tools[failed%len(tools)])
 		}
 	},
 	"around outages": func(g *game) { // calls what else the plan needs while a tool takes no calls
@@ -229,9 +245,17 @@ func randomGame(worldName string, dice *rand.Rand, i int) *game {
 		}
 		tools = append(tools, tool)
 	}
+	second := rand.New(rand.NewPCG(uint64(i), 7))
+	for _, tool := range tools {
+		needed := slices.ContainsFunc(tools, func(t assay.Tool) bool { return slices.Contains(t.Dependencies, tool.Name) })
+		if worldName == world.Assay1Name && !needed && second.IntN(3) == 0 {
+			tool.Name, tool.StandsFor = tool.Name+"_standby", tool.Name
+			tools = append(tools, tool)
+		}
+	}
 	catalog := assay.NewCatalog(tools)
 	task := &assay.Task{ID: "t", Inputs: []byte(`{"data":[1,2]}`)}
-	for _, k := range dice.Perm(len(tools))[:1+dice.IntN(3)] {
+	for _, k := range dice.Perm(5)[:1+dice.IntN(3)] {
 		task.Required = append(task.Required, tools[k].Name)
 	}
 	calls := 3 + dice.IntN(10)

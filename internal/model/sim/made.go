@@ -277,6 +277,8 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		case call.happened:
 			next = tool.Effect == "" || !c.decides(v, "repeats", step, failures, c.repeatsEffect)
 			erred = erred || !next
+		case call.down && v.up(steps[step].text) != "":
+			next, gaveUp = false, !c.decides(v, "retries", step, failures, c.retries)
 		case call.down, call.code == assay1.DependencyFail && call.refused:
 			missing = true // the same call would fail again
 		default:
@@ -297,6 +299,8 @@ func (c *character) plays(m *Models, v *agentView) assay.Message {
 		return c.confidence(v, done && !missing && !erred)
 	case !v.spent() && !done && !gaveUp && cut != nil:
 		return v.message(cut.rest())
+	case !v.spent() && !done && !gaveUp && v.down(steps[step].text):
+		return m.execute(v, v.up(steps[step].text))
 	case !v.spent() && !done && !gaveUp:
 		return v.message(c.call(m, v, steps[step], step, wrong))
 	case done && !missing:
@@ -384,7 +388,7 @@ func (m *Models) needed(v *agentView) []move {
 func (m *Models) mistaken(tool string, needed []string) string {
 	t, _ := m.catalog.Tool(tool)
 	for _, hit := range m.guide.index.Search(t.Name+" "+t.Description, len(m.guide.names)) {
-		if name := m.guide.names[hit.Doc]; !slices.Contains(needed, name) {
+		if name := m.guide.names[hit.Doc]; !slices.Contains(needed, m.catalog.Work(name)) {
 			return name
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // agentView holds everything an agent knows, all of it taken from the conversation. It is built
 // anew for each turn, so an agent needs no memory and always gives the same answer.
 type agentView struct {
+	catalog *assay.Catalog
 	// tags means that actions are written as tags, discover that tools have to be found, and
 	// arguments that calls need the right ones.
 	tags, discover, arguments bool
@@ -112,7 +113,7 @@ var (
 )
 
 func newView(req *assay.Request, catalog *assay.Catalog) *agentView {
-	v := &agentView{limit: 10, reliability: assumedReliability, seed: req.Seed}
+	v := &agentView{catalog: catalog, limit: 10, reliability: assumedReliability, seed: req.Seed}
 	v.ids = make(map[string]move)
 	var acts []move // without an answer so far
 	v.readFunctions(req.Functions, catalog)
@@ -364,7 +365,7 @@ func (v *agentView) succeeded() []string {
 // rest returns the steps that have not succeeded in their order.
 func (v *agentView) rest(steps []string) []string {
 	for _, c := range v.calls {
-		if len(steps) > 0 && c.happened && c.text == steps[0] {
+		if len(steps) > 0 && c.happened && (c.text == steps[0] || v.catalog.Work(c.text) == steps[0]) {
 			steps = steps[1:]
 		}
 	}
@@ -374,6 +375,17 @@ func (v *agentView) rest(steps []string) []string {
 // down reports whether a tool is known to fail always.
 func (v *agentView) down(tool string) bool {
 	return slices.ContainsFunc(v.calls, func(c pastCall) bool { return c.down && c.text == tool })
+}
+
+// up returns a tool that does the work of one and is not known to fail always: itself, if possible. It
+// returns "" if there is none.
+func (v *agentView) up(tool string) string {
+	for _, name := range append([]string{tool}, v.catalog.Substitutes(tool)...) {
+		if !v.down(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // spent reports whether there is time left for the claim only.

@@ -69,6 +69,22 @@ func New(seed string) *Grammar {
 	return g
 }
 
+// WithSubstitutes adds tools that do the same as others: one for each operation, with a probability. Their
+// words and parameters are drawn anew, and their numbers are the same, so that the limits of a task allow
+// both or none. The tasks stay as they are.
+func (g *Grammar) WithSubstitutes(probability float64) *Grammar {
+	dice := g.dice("substitutes")
+	for _, s := range g.steps {
+		if dice.Float64() >= probability {
+			continue
+		}
+		tool := g.tool(dice, s)
+		tool.StandsFor, tool.Name = tool.Name, tool.Name+"_standby"
+		g.tools = slices.Insert(g.tools, dice.IntN(len(g.tools)+1), tool)
+	}
+	return g
+}
+
 // dice returns the random numbers for a purpose. Whoever does not know the seed cannot predict
 // them, whatever others of them were seen.
 func (g *Grammar) dice(purpose ...any) *rand.Rand {

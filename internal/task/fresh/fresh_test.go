@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -124,5 +126,57 @@ func TestLargestLibrary(t *testing.T) {
 	}
 	if n := len(tasksOf(t, fresh.New("6"), fresh.MaxTasks)); n != 5*5*fresh.MaxTasks {
 		t.Errorf("%d descriptions", n)
+	}
+}
+
+// TestSubstitutesDoTheSame checks that the tasks and all tools of a library stay as they are, in order, that
+// each new tool makes the same of the same as the one that it stands for, with the same numbers, needs and
+// kind of effect, and that a probability decides how many there are.
+func TestSubstitutesDoTheSame(t *testing.T) {
+	t.Parallel()
+	plain := fresh.New("4")
+	operations := 0
+	for _, tool := range plain.Tools() {
+		if tool.Operation != "open" {
+			operations++
+		}
+	}
+	for _, p := range []float64{0, .5, 1} {
+		g := fresh.New("4").WithSubstitutes(p)
+		if diff := cmp.Diff(tasksOf(t, plain, 2), tasksOf(t, g, 2)); diff != "" {
+			t.Fatal(diff)
+		}
+		catalog, r := assay.NewCatalog(g.Tools()), newReader(t, g.Tools())
+		var old []assay.Tool
+		n, reworded := 0, 0
+		for _, tool := range g.Tools() {
+			of, ok := catalog.Tool(tool.StandsFor)
+			if tool.StandsFor == "" {
+				old = append(old, tool)
+				continue
+			}
+			n++
+			if tool.Description != of.Description {
+				reworded++
+			}
+			if !ok || of.StandsFor != "" || !slices.Equal(catalog.Substitutes(of.Name), []string{tool.Name}) ||
+				catalog.Work(tool.Name) != of.Name || catalog.Work(of.Name) != of.Name ||
+				r.takes[tool.Name] != r.takes[of.Name] || r.makes[tool.Name] != r.makes[of.Name] ||
+				!maps.Equal(r.numbers[tool.Name], r.numbers[of.Name]) ||
+				!slices.Equal(tool.Dependencies, of.Dependencies) || (tool.Effect == "") != (of.Effect == "") {
+				t.Errorf("%+v\nstands for\n%+v", tool, of)
+			}
+			for _, other := range g.Tools() {
+				if slices.Contains(other.Dependencies, of.Name) || slices.Contains(other.Dependencies, tool.Name) {
+					t.Errorf("%s needs one of two tools: %s", other.Name, tool.Name)
+				}
+			}
+		}
+		if diff := cmp.Diff(plain.Tools(), old); diff != "" {
+			t.Error(diff)
+		}
+		if share := float64(n) / float64(operations); math.Abs(share-p) > .2 || p == 1 && n != operations || n/2 > reworded {
+			t.Errorf("%d of %d tools have another one, want %v; %d have words of their own", n, operations, p, reworded)
+		}
 	}
 }

@@ -182,28 +182,33 @@ func (g *Grammar) drawTools(dice *rand.Rand) {
 	}
 	g.tools = slices.Clone(g.gates)
 	for _, s := range g.steps {
-		d, w := g.drawn[s.from.domain], words().Tools
-		m := g.about(s)
-		m["book"], m["outlet"] = d.Book, pick(dice, d.Outlets)
-		tool := assay.Tool{
-			Name: s.name, Category: d.Name, Operation: s.verb,
-			Description: capital(m.fill(pick(dice, w.Does))) + " " +
-				g.measured(dice, pick(dice, w.Measured), s.numbers),
-			Parameters:   []assay.Parameter{dataParameter(m), pick(dice, d.Parameters).required()},
-			Returns:      returns(m),
-			Errors:       errorsOf(d),
-			Dependencies: []string{},
-		}
-		if s.gated {
-			tool.Description += " " + m.fill(pick(dice, w.Law))
-			tool.Dependencies = []string{g.gates[s.from.domain].Name}
-		}
-		if s.lasting {
-			tool.Effect = m.fill(w.Effect)
-		}
-		g.tools = append(g.tools, tool)
+		g.tools = append(g.tools, g.tool(dice, s))
 	}
 	dice.Shuffle(len(g.tools), func(i, j int) { g.tools[i], g.tools[j] = g.tools[j], g.tools[i] })
+}
+
+// tool returns a tool for an operation.
+func (g *Grammar) tool(dice *rand.Rand, s operation) assay.Tool {
+	d, w := g.drawn[s.from.domain], words().Tools
+	m := g.about(s)
+	m["book"], m["outlet"] = d.Book, pick(dice, d.Outlets)
+	tool := assay.Tool{
+		Name: s.name, Category: d.Name, Operation: s.verb,
+		Description: capital(m.fill(pick(dice, w.Does))) + " " +
+			g.measured(dice, pick(dice, w.Measured), s.numbers),
+		Parameters:   []assay.Parameter{dataParameter(m), pick(dice, d.Parameters).required()},
+		Returns:      returns(m),
+		Errors:       errorsOf(d),
+		Dependencies: []string{},
+	}
+	if s.gated {
+		tool.Description += " " + m.fill(pick(dice, w.Law))
+		tool.Dependencies = []string{g.gates[s.from.domain].Name}
+	}
+	if s.lasting {
+		tool.Effect = m.fill(w.Effect)
+	}
+	return tool
 }
 
 // gate returns the tool that opens a domain's book.

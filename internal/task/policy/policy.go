@@ -231,7 +231,7 @@ func (p *Policy) waysWith(s State, chance float64, tool int) (all ways) {
 // after returns the state that follows a call.
 func (p *Policy) after(s State, tool int, w way) State {
 	if tool != None && w.happens && !w.idle {
-		if tool == p.work.Next(s) {
+		if p.work.isNext(s, tool) {
 			s.Done++
 		}
 		s.Have |= Only(tool) & p.work.Matters

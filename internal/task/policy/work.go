@@ -11,6 +11,8 @@ type Work struct {
 	Tools    []Part
 	Required []int // [None] for a tool beyond the first 64
 	Matters  Set   // tools whose success is remembered because others depend on them
+	// StandsFor has the tools that do the work of another one, with that.
+	StandsFor map[int]int
 }
 
 // A Part is one tool of the work.
@@ -33,6 +35,12 @@ func NewWork(catalog *assay.Catalog, required, names []string) Work {
 	for _, name := range names {
 		tool, _ := catalog.Tool(name)
 		t := Part{Name: name}
+		if of := slices.Index(names, tool.StandsFor); of >= 0 {
+			if w.StandsFor == nil {
+				w.StandsFor = make(map[int]int)
+			}
+			w.StandsFor[len(w.Tools)] = of
+		}
 		for _, d := range tool.Dependencies {
 			if i := slices.Index(names, d); i >= 0 {
 				t.Needs |= Only(i)
@@ -55,6 +63,14 @@ func (w *Work) Next(s State) int {
 		return finished
 	}
 	return w.Required[s.Done]
+}
+
+// isNext reports whether a tool does what has to be done next.
+func (w *Work) isNext(s State, tool int) bool {
+	if of, stands := w.StandsFor[tool]; stands {
+		tool = of
+	}
+	return tool == w.Next(s)
 }
 
 // Number returns a tool's number, or [None] if the tool is not part of the work.

@@ -324,3 +324,43 @@ func TestAssay1CodesOfLuckDoNotMatter(t *testing.T) {
 		}
 	})
 }
+
+// TestGivingUpOnAnOutage checks the cause of an attempt that ends when a tool is down: bad luck if no other
+// does the same, and else that the other one was not called.
+func TestGivingUpOnAnOutage(t *testing.T) {
+	t.Parallel()
+	one := assay.NewCatalog([]assay.Tool{{Name: "read"}})
+	two := assay.NewCatalog([]assay.Tool{{Name: "read"}, {Name: "read2", StandsFor: "read"}})
+	trial, task := trialIn(world.Assay1Name), task("basic_task", "read")
+	trial.Faults, trial.Reliability, trial.Calls = "down=1", .5, 5
+	first := func(tool string) assay.CallRecord {
+		w := world.Begin(t.Context(), two, trial, &task)
+		c, err := w.Call(1, tool, "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for first("read").OK || !first("read2").OK {
+		trial.Seed++
+	}
+	tr := &assay.Transcript{
+		Ended: assay.Finished, Calls: []assay.CallRecord{first("read")}, Turns: make([]assay.TurnRecord, 2),
+		Messages: []assay.Message{{Role: assay.Assistant, Content: "TASK_COMPLETED"}},
+	}
+	r := score.New(one).Explain(trial, &task, tr).Reason
+	if r.Cause != assay.BadLuck || !strings.Contains(r.Because, "cannot do without it") {
+		t.Errorf("one tool: %+v", r)
+	}
+	r = score.New(two).Explain(trial, &task, tr).Reason
+	if r.Cause != assay.NotRetried || r.Right != "a call of read2, which does the same" {
+		t.Errorf("two tools: %+v", r)
+	}
+	tr.Calls = append(tr.Calls, first("read2"))
+	tr.Calls[1].Turn = 2
+	tr.Turns = append(tr.Turns, assay.TurnRecord{})
+	e := score.New(two).Explain(trial, &task, tr)
+	if e.Outcome.Coverage != 1 || e.Path[0].Reaction == nil || !e.Path[0].Reaction.Recovered || !e.Path[0].Reaction.Detected {
+		t.Errorf("the second tool was called: %+v, %+v", e.Outcome, e.Path[0].Reaction)
+	}
+}

@@ -690,8 +690,11 @@ func (q *inquiry) unsound(i, step int) Reason {
 // unlucky explains a step whose last call did not happen.
 func (q *inquiry) unlucky(step, last int, right string) Reason {
 	c := &q.tr.Calls[last]
-	failed := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool)
+	failed, again := fmt.Sprintf("call %d (%s) failed by chance", last+1, c.Tool), right+" again"
 	if c.Met().Rule().Permanent {
+		if other := q.substitute(c.Tool); other != "" {
+			again = "a call of " + other + ", which does the same"
+		}
 		failed = fmt.Sprintf("call %d (%s) found that the tool is down", last+1, c.Tool)
 		if q.deserted() == "" && !q.winnable() {
 			return q.at(last, assay.BadLuck, failed+", and the task's plan cannot do without it",
@@ -705,19 +708,32 @@ func (q *inquiry) unlucky(step, last int, right string) Reason {
 			if c.OK {
 				return q.believed(last)
 			}
-			return q.at(i, assay.SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, right+" again")
+			return q.at(i, assay.SkippedStep, failed+", and it went on with "+q.tr.Calls[i].Tool, again)
 		}
 	}
 	how := q.deserted()
 	switch {
 	case how != "":
-		return q.at(last, assay.AgentFailed, failed+", and then "+how, right+" again")
+		return q.at(last, assay.AgentFailed, failed+", and then "+how, again)
 	case q.stops() && c.OK: // the answer was an old one
 		return q.believed(last)
 	case q.stops():
-		return q.at(last, assay.NotRetried, failed+" and was not made again", right+" again")
+		return q.at(last, assay.NotRetried, failed+" and was not made again", again)
 	}
 	return q.limit(right)
+}
+
+// substitute returns a tool that does the work of one that is down and that is not known to be down, or "".
+func (q *inquiry) substitute(tool string) string {
+	work := q.catalog.Work(tool)
+	for _, name := range append([]string{work}, q.catalog.Substitutes(work)...) {
+		if !slices.ContainsFunc(q.tr.Calls, func(c assay.CallRecord) bool {
+			return c.Tool == name && c.Met().Rule().Permanent
+		}) {
+			return name
+		}
+	}
+	return ""
 }
 
 // untried explains a step that was never tried.

@@ -75,7 +75,7 @@ func (q *inquiry) winnable() bool {
 			met[c.Tool] = append(met[c.Tool], c.Met())
 		}
 	}
-	_, survives := spec.Scheduled(problem.Calls, d.Steps(q.catalog, planned), func(tool string) assay.ToolFault {
+	_, survives := spec.Scheduled(q.catalog, problem.Calls, d.Steps(q.catalog, planned), func(tool string) assay.ToolFault {
 		fault, k := throw(tool), spent[tool]
 		if spent[tool]++; k < len(met[tool]) {
 			fault = met[tool][k]

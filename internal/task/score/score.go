@@ -84,7 +84,7 @@ func (j *Judge) judge(
 		o.Best = j.bounds.Best(trial, planned)
 	}
 	if d.Throws != nil {
-		faults, _ := spec.Scheduled(workflow.ProblemOf(trial, planned).Calls,
+		faults, _ := spec.Scheduled(j.catalog, workflow.ProblemOf(trial, planned).Calls,
 			d.Steps(j.catalog, planned), d.Throws(j.catalog, trial))
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}

@@ -14,7 +14,7 @@ const choices = 3
 // result then refer to the wrong tool's result.
 func (f *flawed) misuse() []Step {
 	kin := newKinship(f.catalog)
-	taken := toolNames(f.steps)
+	taken := f.right()
 	steps := slices.Clone(f.steps)
 	for _, i := range f.victims()[:f.dose] {
 		similar := kin.nearest(f.steps[i].Tool, taken)
@@ -58,7 +58,7 @@ func (f *flawed) driftable() int {
 func (f *flawed) drift() []Step {
 	n := len(f.steps)
 	kin := newKinship(f.catalog)
-	taken := toolNames(f.steps)
+	taken := f.right()
 	steps := slices.Clone(f.steps)
 	for i := n - f.dose; i < n; i++ {
 		tool := kin.nearest(steps[i-1].Tool, taken)[0]
@@ -68,7 +68,14 @@ func (f *flawed) drift() []Step {
 	return steps
 }
 
-// others counts the tools that are not in the plan.
-func (f *flawed) others() int {
-	return len(f.catalog.All()) - len(policy.Distinct(toolNames(f.steps)))
+// others counts the tools that do the work of no step.
+func (f *flawed) others() int { return len(f.catalog.All()) - len(f.right()) }
+
+// right returns the tools that do the work of some step.
+func (f *flawed) right() []string {
+	names := policy.Distinct(toolNames(f.steps))
+	for _, name := range slices.Clone(names) {
+		names = append(names, f.catalog.Substitutes(name)...)
+	}
+	return names
 }

@@ -50,6 +50,33 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 	}
 }
 
+// TestSecondToolsAreNoWrongTools checks that no flaw replaces a tool by one that does the same.
+func TestSecondToolsAreNoWrongTools(t *testing.T) {
+	t.Parallel()
+	catalog := doubled(assay.NewCatalog([]assay.Tool{
+		{Name: "read", Description: "Reads records."},
+		{Name: "pack", Description: "Packs records."},
+		{Name: "send", Description: "Sends records."},
+		{Name: "sort", Description: "Sorts records."},
+		{Name: "note", Description: "Notes down."},
+		{Name: "list", Description: "Lists names."},
+	}), "read", "pack", "send")
+	task := &assay.Task{ID: "t", Required: []string{"read", "pack", "send"}}
+	for _, flaw := range []assay.Flaw{assay.ToolMisuse, assay.SemanticDrift} {
+		for seed := range uint64(40) {
+			plan, ok := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task), task, flaw, assay.Severe, seed)
+			if !ok {
+				t.Fatal("the flaw does not apply")
+			}
+			for i, s := range plan.Steps {
+				if s.Tool != task.Required[i] && slices.Contains(task.Required, catalog.Work(s.Tool)) {
+					t.Fatalf("%s: step %d is %s", flaw, i+1, s.Tool)
+				}
+			}
+		}
+	}
+}
+
 // TestMisuseKeepsLaterResults checks that references to the second run of a tool stay when the
 // first run is replaced.
 func TestMisuseKeepsLaterResults(t *testing.T) {

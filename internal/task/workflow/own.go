@@ -76,7 +76,7 @@ func Survivable(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bo
 	}
 	d := world.Of(trial.World)
 	_, survivable := spec.Scheduled(
-		ProblemOf(trial, planned).Calls, d.Steps(catalog, planned), d.Throws(catalog, trial),
+		catalog, ProblemOf(trial, planned).Calls, d.Steps(catalog, planned), d.Throws(catalog, trial),
 	)
 	return survivable
 }

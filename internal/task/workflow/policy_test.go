@@ -114,19 +114,27 @@ func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem)
 // number of calls must match the solution.
 func TestPolicyEarnsItsValue(t *testing.T) {
 	t.Parallel()
-	catalog := chain()
+	one, two := chain(), doubled(chain(), "c", "e")
 	for _, tc := range []struct {
-		set    assay.Setting
-		faults string
+		set     assay.Setting
+		faults  string
+		catalog *assay.Catalog
 	}{
-		{assay.Setting{World: world.PilotName, Turns: 8}, ""},
-		{assay.Setting{World: world.Assay1Name, Turns: 9}, ""},
-		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .4}, ""},
-		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7}, ""},
-		{assay.Setting{World: world.Assay1Name, Turns: 9}, "down=1"},
-		{assay.Setting{World: world.Assay1Name, Turns: 9}, "throttled=1"},
-		{assay.Setting{World: world.Assay1Name, Turns: 12}, "after=0.1,before=0.3,down=0.2,throttled=0.4"},
+		{assay.Setting{World: world.PilotName, Turns: 8}, "", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .4}, "", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7}, "", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "down=1", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "throttled=1", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 12}, "after=0.1,before=0.3,down=0.2,throttled=0.4", one},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "", two},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .8}, "", two},
+		{assay.Setting{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7}, "", two},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "down=1", two},
+		{assay.Setting{World: world.Assay1Name, Turns: 9}, "throttled=1", two},
+		{assay.Setting{World: world.Assay1Name, Turns: 12}, "after=0.1,before=0.3,down=0.2,throttled=0.4", two},
 	} {
+		catalog := tc.catalog
 		set := tc.set
 		task := assay.Task{Required: []string{"c", "e", "b"}}
 		trial := assay.Trial{Cell: assay.Cell{Reliability: .7, Faults: tc.faults}, Setting: set}
@@ -141,18 +149,61 @@ func TestPolicyEarnsItsValue(t *testing.T) {
 			w := world.Begin(t.Context(), catalog, &trial, &task)
 			follow(t, policy, w)
 			calls += float64(len(w.Calls())) / n
-			if fullSuccess(set.World, task.Required, w) {
+			if fullSuccess(catalog, set.World, task.Required, w) {
 				won += 1. / n
 			}
 		}
 		want := policy.Success()
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
-			t.Errorf("%+v: success of %v trials = %.4f, want %.4f ± %.4f",
-				tc, n, won, want, 4*sigma)
+			t.Errorf("%+v, %s: success of %v trials = %.4f, want %.4f ± %.4f",
+				tc.set, tc.faults, n, won, want, 4*sigma)
 		}
 		// The number of calls is between 0 and 9, so its standard deviation is at most 4.5.
 		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
-			t.Errorf("%+v: mean calls of %v trials = %.3f, want %.3f", tc, n, calls, want)
+			t.Errorf("%+v, %s: mean calls of %v trials = %.3f, want %.3f", tc.set, tc.faults, n, calls, want)
+		}
+	}
+}
+
+// doubled returns a catalog in which some tools have a second one that does the same.
+func doubled(catalog *assay.Catalog, names ...string) *assay.Catalog {
+	tools := slices.Clone(catalog.All())
+	for _, name := range names {
+		tool, _ := catalog.Tool(name)
+		tool.Name, tool.StandsFor = name+"2", name
+		tools = append(tools, tool)
+	}
+	return assay.NewCatalog(tools)
+}
+
+// TestSecondToolsRaiseTheCeilingOfOutages checks by how much a second tool helps where tools are down, and
+// that it is worth nothing where they are not, unless failures last.
+func TestSecondToolsRaiseTheCeilingOfOutages(t *testing.T) {
+	t.Parallel()
+	one := assay.NewCatalog([]assay.Tool{{Name: "a"}})
+	two := doubled(one, "a")
+	for _, tc := range []struct {
+		faults      string
+		persistence float64
+		calls       int
+		want, more  float64
+	}{
+		{"down=1", 0, 1, .7, .7},
+		{"down=1", 0, 9, .7, .7 + .3*.7},
+		{"before=0.5,down=0.5", 0, 2, .7 + .15*.7, .7 + .3*.7},
+		{"", 0, 2, .7 + .3*.7, .7 + .3*.7},
+		{"", .5, 2, .7 + .3*.35, .7 + .3*.7},
+	} {
+		trial := assay.Trial{
+			Cell: assay.Cell{Reliability: .7, Faults: tc.faults},
+			Setting: assay.Setting{
+				World: world.Assay1Name, Turns: tc.calls + 1, Calls: tc.calls, Persistence: tc.persistence,
+			},
+		}
+		problem := workflow.ProblemOf(&trial, []string{"a"})
+		want, more := workflow.Solve(one, problem).Success(), workflow.Solve(two, problem).Success()
+		if math.Abs(want-tc.want) > 1e-12 || math.Abs(more-tc.more) > 1e-12 {
+			t.Errorf("%+v: success %v, and %v with a second tool", tc, want, more)
 		}
 	}
 }
@@ -182,7 +233,7 @@ func follow(t *testing.T, policy *workflow.Policy, w world.World) {
 }
 
 // fullSuccess judges calls by a world's rules.
-func fullSuccess(worldName string, required []string, w world.World) bool {
+func fullSuccess(catalog *assay.Catalog, worldName string, required []string, w world.World) bool {
 	if worldName == world.PilotName {
 		var first []string
 		for _, tool := range w.Succeeded() {
@@ -195,7 +246,7 @@ func fullSuccess(worldName string, required []string, w world.World) bool {
 	var worked []string
 	for _, c := range w.Calls() {
 		if c.Happened() {
-			worked = append(worked, c.Tool)
+			worked = append(worked, catalog.Work(c.Tool))
 		}
 	}
 	return inOrder(required, worked)

@@ -18,7 +18,7 @@ func facts(
 	for s, name := range l.steps {
 		tool, _ := catalog.Tool(name)
 		f.Steps = append(f.Steps, spec.Needed{
-			Tools: []string{name}, Effect: tool.Effect != "", Anywhere: !slices.Contains(l.places, s),
+			Tools: append([]string{name}, catalog.Substitutes(name)...), Effect: tool.Effect != "", Anywhere: !slices.Contains(l.places, s),
 		})
 	}
 	for i := range tr.Calls {

@@ -11,7 +11,7 @@ import (
 )
 
 // A lineage follows where the data of an episode come from. A call is sound for a step of the
-// task's plan if it calls the step's tool with the values that the task determines and with data
+// task's plan if it calls the step's tool, or one that stands for it, with the values that the task determines and with data
 // that descend from a sound result of the step's feed. Without a feed, the data descend from the
 // task's own data.
 type lineage struct {
@@ -96,7 +96,7 @@ func (l *lineage) take(call *assay.CallRecord) (sound policy.Set, right bool) {
 	d := l.origin(tool, args)
 	d.sound = 0
 	for p, name := range l.steps {
-		if name == call.Tool && right && l.fed(p, tool, d) {
+		if name == l.catalog.Work(call.Tool) && right && l.fed(p, tool, d) {
 			d.sound |= policy.Only(p)
 		}
 	}
@@ -111,13 +111,14 @@ func (l *lineage) take(call *assay.CallRecord) (sound policy.Set, right bool) {
 func (l *lineage) add(tool assay.Tool, d descent, right bool) {
 	l.results[tool.Name], l.latest = d, tool.Name
 	l.done |= d.sound
-	if l.broken == "" && d.sound == 0 && slices.Contains(l.steps, tool.Name) {
+	work := l.catalog.Work(tool.Name)
+	if l.broken == "" && d.sound == 0 && slices.Contains(l.steps, work) {
 		l.broken = tool.Name
 	}
 	switch {
 	case tool.Effect == "":
-	case right && l.effects[tool.Name] > 0:
-		l.effects[tool.Name]--
+	case right && l.effects[work] > 0:
+		l.effects[work]--
 	default:
 		l.unwanted++
 	}

@@ -50,13 +50,18 @@ const dataInputs = `{"source":"in.csv","format":"json","destination":"out.json",
 // play makes the calls, each "TOOL ARGUMENTS", and returns the outcome after the closing reply.
 func play(t testing.TB, required, closing string, calls ...string) assay.Outcome {
 	t.Helper()
+	return playOn(t, dataTools(), required, closing, calls...)
+}
+
+func playOn(t testing.TB, catalog *assay.Catalog, required, closing string, calls ...string) assay.Outcome {
+	t.Helper()
 	task := assay.Task{
 		Inputs: json.RawMessage(dataInputs), Required: strings.Fields(required),
 	}
 	trial := &assay.Trial{
 		Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: assay1.Name},
 	}
-	w := assay1.New(dataTools(), trial, &task)
+	w := assay1.New(catalog, trial, &task)
 	tr := &assay.Transcript{Ended: assay.Finished, Messages: []assay.Message{
 		{Role: assay.Assistant, Content: closing},
 	}}
@@ -68,7 +73,7 @@ func play(t testing.TB, required, closing string, calls ...string) assay.Outcome
 		tr.Turns = append(tr.Turns, assay.TurnRecord{})
 	}
 	tr.Calls = w.Calls()
-	return assay1.Verdict(dataTools(), task, tr, nil)
+	return assay1.Verdict(catalog, task, tr, nil)
 }
 
 const (
@@ -259,4 +264,53 @@ func TestUnneededReadsOnlyCostCalls(t *testing.T) {
 	if full == 0 {
 		t.Error("there was no full success, so the test is too weak")
 	}
+}
+
+// TestSecondToolsCount checks that a tool that stands for another one does its steps, and that their
+// effects are one: the task asks for one of them.
+func TestSecondToolsCount(t *testing.T) {
+	t.Parallel()
+	const required = "load clean shape check save"
+	const clean2, save2 = `clean2 {"data":{"ref":"load"}}`, `save2 {"data":{"ref":"shape"},"destination":"out.json"}`
+	const shape2 = `shape2 {"data":{"ref":"clean"},"format":"json"}`
+	const check2 = `check {"data":{"ref":"shape2"},"schema":{"ref":"inputs.schema"}}`
+	const saved2 = `save2 {"data":{"ref":"shape2"},"destination":"out.json"}`
+	for _, tc := range []struct {
+		name     string
+		calls    []string
+		full     bool
+		unwanted int
+	}{
+		{"the second tool for the effect", []string{load, clean, shape, check, save2}, true, 0},
+		{"both tools for it", []string{load, clean, shape, check, save2, save}, false, 1},
+		{"a second tool in the middle", []string{load, clean, shape2, check2, saved2}, true, 0},
+		{"the first one, and then the second one", []string{load, clean, shape, shape2, check2, saved2}, true, 0},
+		{"wrong data for it", []string{load, clean, `shape2 {"data":{"ref":"load"},"format":"json"}`, check2, saved2}, false, 0},
+		{"one that others need", []string{load, clean2, `shape {"data":{"ref":"clean2"},"format":"json"}`, check, save}, false, 0},
+	} {
+		o := playOn(t, secondTools(), required, done, tc.calls...)
+		if got := o.Level == assay.FullSuccess; got != tc.full || o.UnwantedEffects != tc.unwanted {
+			t.Errorf("%s: %+v", tc.name, o)
+		}
+		if tc.full && (o.Coverage != 1 || !o.OrderCorrect || o.Broken != "" || len(tc.calls) == 5 && o.Efficiency != 1) {
+			t.Errorf("%s: %+v", tc.name, o)
+		}
+	}
+}
+
+// secondTools returns the tools with a second one for shape and save, and for clean, which shape needs.
+func secondTools() *assay.Catalog {
+	tools := slices.Clone(dataTools().All())
+	for _, tool := range dataTools().All() {
+		if slices.Contains([]string{"clean", "shape", "save"}, tool.Name) {
+			tool.Name, tool.StandsFor, tool.Dependencies = tool.Name+"2", tool.Name, nil
+			tools = append(tools, tool)
+		}
+	}
+	for i := range tools {
+		if tools[i].Name == "save" || tools[i].Name == "save2" {
+			tools[i].Dependencies = []string{"check"}
+		}
+	}
+	return assay.NewCatalog(tools)
 }

@@ -23,6 +23,11 @@ type rules struct {
 	rest []policy.Set
 	// toCome holds, for each number of required tools done, the remaining ones.
 	toCome []policy.Set
+	// beside has, for each tool, it and those that stand for it. choice means that there are any.
+	beside []policy.Set
+	choice bool
+	// lasts means that a failed tool is more likely to fail again.
+	lasts bool
 	// throttled means that tools may take no calls for a while. Then the order of calls matters, because
 	// others can be made meanwhile.
 	throttled bool
@@ -36,6 +41,10 @@ type rules struct {
 
 func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
 	names := policy.Distinct(policy.Sequence(catalog, problem.Required))
+	for _, name := range slices.Clone(names) {
+		names = append(names, catalog.Substitutes(name)...)
+	}
+	names = policy.Distinct(names)
 	r := &rules{work: policy.NewWork(catalog, problem.Required, names)}
 
 	r.rest, r.toCome = make([]policy.Set, len(r.work.Required)+1), make([]policy.Set, len(r.work.Required)+1)
@@ -43,7 +52,15 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 		r.toCome[i] = r.toCome[i+1] | policy.Only(tool)
 		r.rest[i] = r.below(r.toCome[i])
 	}
-	r.throttled = problem.Throttled > 0
+	r.beside = make([]policy.Set, len(r.work.Tools))
+	for i := range r.beside {
+		r.beside[i] = policy.Only(i)
+	}
+	for i, of := range r.work.StandsFor {
+		r.beside[of] |= policy.Only(i)
+		r.choice = true
+	}
+	r.throttled, r.lasts = problem.Throttled > 0, problem.Persistence > 0
 
 	set := assay.Setting{Persistence: problem.Persistence, Burst: problem.Burst}
 	if r.spare = policy.None; set.Persistence > 0 && set.Burst > 0 {
@@ -71,11 +88,14 @@ func (r *rules) below(tools policy.Set) policy.Set {
 }
 
 // Worth returns the next required tool, or the first dependency that it waits for. Lower numbers
-// belong to earlier calls in the task's sequence. If one of the tools is down, no call is worth it. A
-// call of one that takes no calls passes the time.
+// belong to earlier calls in the task's sequence. If one of the tools is down, and all that stand for it
+// are, no call is worth it. A call of one that takes no calls passes the time. If failures last, it can be
+// best to change between tools that do the same work.
 func (r *rules) Worth(s policy.State) policy.Set {
-	if s.Down&(r.toCome[s.Done]|r.rest[s.Done]&^s.Have) != 0 {
-		return 0
+	for tool := range (s.Down & (r.toCome[s.Done] | r.rest[s.Done]&^s.Have)).All {
+		if r.beside[tool]&^s.Down == 0 {
+			return 0
+		}
 	}
 	var needed policy.Set
 	if next := r.work.Next(s); next != policy.None && r.callable(s, next) {
@@ -86,12 +106,21 @@ func (r *rules) Worth(s policy.State) policy.Set {
 			needed |= policy.Only(tool)
 		}
 	}
+	if r.choice {
+		for tool := range needed.All {
+			needed |= r.beside[tool]
+		}
+		needed &^= s.Down
+	}
 	if waiting := needed & s.Waiting(); r.throttled || waiting != 0 {
 		return needed&^waiting | waiting&-waiting
 	}
+	if r.choice && r.lasts {
+		return needed | policy.Only(r.spare)
+	}
 	first := needed & -needed
-	if next := policy.Only(r.work.Next(s)); needed&next != 0 {
-		first = next
+	if next := r.work.Next(s); next >= 0 && needed&r.beside[next] != 0 {
+		first = needed & r.beside[next] & -(needed & r.beside[next])
 	}
 	if first == 0 || r.spare == policy.None || s.Recent == 0 || s.Failed&first != 0 {
 		return first

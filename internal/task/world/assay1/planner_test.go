@@ -3,6 +3,7 @@ package assay1_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -27,12 +28,13 @@ func (r anyTool) Worth(s policy.State) (worth policy.Set) {
 }
 
 // TestNoOtherCallIsBetter compares the planner with one that tries every call in every state. They
-// agree with every share of faults at which calls happen. Plans refuse such faults if failures both
+// agree with every share of faults at which calls happen or tools go down, and where some tools have a
+// second one that does the same. Plans refuse such faults if failures both
 // last and cluster: a needless call could end a cluster before a call of a tool whose failures
 // last.
 func TestNoOtherCallIsBetter(t *testing.T) {
 	t.Parallel()
-	dice := rand.New(rand.NewPCG(5, 6))
+	dice, second := rand.New(rand.NewPCG(5, 6)), rand.New(rand.NewPCG(7, 8))
 	for range 400 {
 		var tools []assay.Tool
 		for k := range 4 {
@@ -43,6 +45,13 @@ func TestNoOtherCallIsBetter(t *testing.T) {
 				}
 			}
 			tools = append(tools, tool)
+		}
+		for _, tool := range tools[:4] { // a second tool for the same, if no tool needs either
+			needed := slices.ContainsFunc(tools, func(t assay.Tool) bool { return slices.Contains(t.Dependencies, tool.Name) })
+			if !needed && second.IntN(2) == 0 {
+				tool.Name, tool.StandsFor = tool.Name+"_standby", tool.Name
+				tools = append(tools, tool)
+			}
 		}
 		catalog := assay.NewCatalog(tools)
 		p := policy.Problem{
@@ -55,7 +64,10 @@ func TestNoOtherCallIsBetter(t *testing.T) {
 			p.Burst = dice.Float64()
 		}
 		for range 1 + dice.IntN(3) {
-			p.Required = append(p.Required, tools[dice.IntN(len(tools))].Name)
+			p.Required = append(p.Required, tools[dice.IntN(4)].Name)
+		}
+		if second.IntN(2) == 0 {
+			p.Spared, p.Down, p.Persistence, p.Burst = p.Spared/2, .5*second.Float64(), 0, 0
 		}
 		got := policy.Solve(catalog, p, assay1.Definition.Planner).Success()
 		best := policy.Solve(catalog, p, func(

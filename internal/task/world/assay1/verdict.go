@@ -37,7 +37,7 @@ func newCourse(catalog *assay.Catalog, task *assay.Task) *spec.Course {
 }
 
 func (l *lineage) course(required []string) spec.Course {
-	return spec.Course{Catalog: l.catalog, Required: required, Sound: l.follow}
+	return spec.Course{Catalog: l.catalog, Required: required, Sound: l.follow, Substitutes: true}
 }
 
 // A course is the shared one with this world's questions.

@@ -107,6 +107,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for faults, paid := range map[string]string{
 		"": "0", "after=1": "25", "slow=1": "25", "wrong_shape=1": "25", "stale=1": "0",
+		"wrong_value=1": "25", "partial=1": "25",
 	} {
 		catalog, _ := till(t, "")
 		w := enter(t, catalog, trialOf(0, faults, 1), task("pay"))
@@ -114,7 +115,9 @@ func TestFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok := faults == "slow=1" || faults == "wrong_shape=1"; rec.OK != ok {
+		ok := slices.Contains([]string{"slow=1", "wrong_shape=1", "wrong_value=1", "partial=1"}, faults)
+		spared := faults == "wrong_value=1" || faults == "partial=1" // it has an effect
+		if rec.OK != ok || faults != "" && (rec.Met() == "") != spared {
 			t.Errorf("%q: the call is %+v", faults, rec)
 		}
 		if _, err := w.Reply(t.Context(), "Paid."); err != nil {

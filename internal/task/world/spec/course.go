@@ -31,6 +31,8 @@ type Course struct {
 	// Firsts means that a required tool counts by its first success. Then no plan inserts it
 	// before its place, and if it succeeded too early, it need not succeed again.
 	Firsts bool
+	// Substitutes means that a tool that stands for another one counts as that.
+	Substitutes bool
 	// Sound judges the data and the values of each call in turn. It reports whether they are
 	// right for any step of the plan, and for the required tool number next. If Sound is nil,
 	// they always are.
@@ -51,14 +53,18 @@ func (c *Course) Follow(calls []assay.CallRecord) []Use {
 
 // Step takes the next call and returns its use.
 func (c *Course) Step(call *assay.CallRecord) Use {
-	next := c.IsNext(call.Tool)
-	wanted := next || c.inserts(call.Tool)
+	tool := call.Tool
+	if c.Substitutes {
+		tool = c.Catalog.Work(tool)
+	}
+	next := c.IsNext(tool)
+	wanted := next || c.inserts(tool)
 	sound, place := true, true
 	if c.Sound != nil {
 		sound, place = c.Sound(call, c.Next)
 	}
 	if call.Happened() && sound {
-		c.succeed(call.Tool, next && place)
+		c.succeed(tool, next && place)
 	}
 	switch {
 	case !wanted:
@@ -128,10 +134,10 @@ func (c *Course) succeed(tool string, next bool) {
 }
 
 // Strayed returns the index of the first call of a tool that the task neither requires nor depends
-// on. It returns -1 if there is no such call.
+// on, and that stands for no such tool. It returns -1 if there is no such call.
 func Strayed(catalog *assay.Catalog, required []string, calls []assay.CallRecord) int {
 	needed := slices.Concat(required, policy.Missing(catalog, required))
 	return slices.IndexFunc(calls, func(c assay.CallRecord) bool {
-		return !slices.Contains(needed, c.Tool)
+		return !slices.Contains(needed, c.Tool) && !slices.Contains(needed, catalog.Work(c.Tool))
 	})
 }

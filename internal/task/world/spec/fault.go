@@ -136,16 +136,21 @@ func Planted(calls []assay.CallRecord) []int {
 }
 
 // Scheduled returns the faults that an agent meets that makes a number of calls, follows the steps
-// of a plan and repeats each step until it has happened or its tool is down, and whether it completes
-// the plan. Throw
-// returns the fault of the next call of a tool, or "".
+// of a plan, repeats each step until it has happened, and goes on with another tool that does the same
+// work if one is down, and whether it completes the plan. Throw returns the fault of the next call of a
+// tool, or "".
 func Scheduled(
-	calls int, steps []string, throw func(tool string) assay.ToolFault,
+	catalog *assay.Catalog, calls int, steps []string, throw func(tool string) assay.ToolFault,
 ) (faults map[Place]bool, survivable bool) {
 	faults = make(map[Place]bool)
-	spent := make(map[string]int)
+	spent, down := make(map[string]int), make(map[string]bool)
 	for ; calls > 0 && len(steps) > 0; calls-- {
-		place := Place{Tool: steps[0], Number: spent[steps[0]]}
+		tools := append([]string{steps[0]}, catalog.Substitutes(steps[0])...)
+		up := slices.IndexFunc(tools, func(name string) bool { return !down[name] })
+		if up < 0 {
+			return faults, false
+		}
+		place := Place{Tool: tools[up], Number: spent[tools[up]]}
 		spent[place.Tool]++
 		fault := throw(place.Tool)
 		if fault != "" {
@@ -155,7 +160,7 @@ func Scheduled(
 		case fault == "" || fault.Happens():
 			steps = steps[1:]
 		case fault.Rule().Permanent:
-			return faults, false
+			down[place.Tool] = true
 		}
 	}
 	return faults, len(steps) == 0

@@ -2,6 +2,8 @@ package spec_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -46,5 +48,39 @@ func TestTimeoutIsTheToolsOwn(t *testing.T) {
 	}
 	if got := spec.Timeout(assay.Tool{}); got.Code != "TIMEOUT" || got.Description == "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestScheduledGoesOnWithAnotherTool checks the faults of an agent that follows a plan, whose steps stay as
+// they are, and that it needs one tool of those that do the same.
+func TestScheduledGoesOnWithAnotherTool(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog([]assay.Tool{{Name: "a"}, {Name: "b"}, {Name: "b2", StandsFor: "b"}, {Name: "c"}})
+	for down, want := range map[string]struct {
+		calls int
+		done  bool
+		met   string
+	}{
+		"":     {3, true, ""},
+		"b":    {4, true, "b"},
+		"b,":   {3, false, "b"}, // too few calls
+		"b,b2": {9, false, "b b2"},
+		"a":    {9, false, "a"},
+	} {
+		steps := []string{"a", "b", "c"}
+		faults, done := spec.Scheduled(catalog, want.calls, steps, func(tool string) assay.ToolFault {
+			if slices.Contains(strings.Split(down, ","), tool) {
+				return assay.FaultDown
+			}
+			return ""
+		})
+		var met []string
+		for place := range faults {
+			met = append(met, place.Tool)
+		}
+		slices.Sort(met)
+		if done != want.done || strings.Join(met, " ") != want.met || !slices.Equal(steps, []string{"a", "b", "c"}) {
+			t.Errorf("%q is down: done %v, met %v, steps %q", down, done, met, steps)
+		}
 	}
 }
