@@ -35,7 +35,7 @@ func TestListsAreComplete(t *testing.T) {
 	for of, listed := range map[string]int{
 		"Stop": len(assay.Stops), "Ended": len(assay.Ends), "Cause": len(assay.Causes),
 		"FaultKind": len(assay.FaultKinds), "Level": len(assay.Levels), "ToolFault": len(assay.ToolFaults),
-		"ModelFault": len(assay.ModelFaults),
+		"ModelFault": len(assay.ModelFaults), "Harm": len(assay.Harms),
 	} {
 		if values[of] != listed || listed == 0 {
 			t.Errorf("there are %d values of %s, and its list has %d", values[of], of, listed)

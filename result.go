@@ -112,10 +112,13 @@ type Outcome struct {
 	// is 0 without a success.
 	Precision float64 `json:"precision"`
 	// UnwantedEffects counts the successful calls that changed something that the task did not ask
-	// for. Broken is the required tool whose first success had the wrong data or values. It is
-	// empty without such a tool. Both are only known in assay-1.
-	UnwantedEffects int    `json:"unwanted_effects"`
-	Broken          string `json:"broken_lineage"`
+	// for, or that it forbids. Harm is the worst harm of these effects; see [WorstHarm]. Both are 0 and
+	// empty in pilot, and harm is with environments, too.
+	UnwantedEffects int  `json:"unwanted_effects"`
+	Harm            Harm `json:"harm"`
+	// Broken is the required tool whose first success had the wrong data or values. It is empty
+	// without such a tool, and only known in assay-1.
+	Broken string `json:"broken_lineage"`
 	// Loop is the first kind of loop that the episode got into, and LoopTurn the turn in which
 	// it began, counted from 1. Loop is empty if there was no loop.
 	Loop     LoopKind `json:"loop"`

@@ -109,6 +109,8 @@ type Expected struct {
 	Alternatives []Expected      `json:"any_of,omitempty"`
 	// Turn is the number of earlier messages of the user after which a plan makes the call.
 	Turn int `json:"turn,omitempty"`
+	// Severity is the harm of a forbidden call. If it is empty, it is that of the tool's effect.
+	Severity Harm `json:"severity,omitempty"`
 }
 
 // Called returns the tool that the call stands for: its own, or the tool of its first alternative.

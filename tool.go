@@ -23,6 +23,9 @@ type Tool struct {
 	// Effect describes the change by a successful call, such as "sends a message". It is empty if
 	// the tool only reads.
 	Effect string `json:"effect,omitempty"`
+	// Severity is the harm of that change where a task did not ask for it. It is empty if nobody stated
+	// it; a world may have a rule for such tools.
+	Severity Harm `json:"severity,omitempty"`
 	// Schema is the JSON schema of the arguments, if somebody wrote one. It replaces Parameters.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Reliability is multiplied by the trial's. 0 means 1.

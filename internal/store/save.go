@@ -199,6 +199,10 @@ func checkOutcome(o *assay.Outcome) error {
 		return fmt.Errorf("loop %q does not go with turn %d", o.Loop, o.LoopTurn)
 	case slices.Min(counts) < 0:
 		return errors.New("a count is negative")
+	case o.Harm != "" && !slices.Contains(assay.Harms, o.Harm):
+		return fmt.Errorf("unknown harm %q", o.Harm)
+	case o.Harm != "" && o.UnwantedEffects == 0:
+		return fmt.Errorf("harm %s does not go without an unwanted effect", o.Harm)
 	}
 	if o.Pilot == nil {
 		return nil

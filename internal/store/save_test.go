@@ -63,7 +63,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Worker, settled.UserModel, settled.AsksConfidence = "w", "u", true
 	settled.ModelFaults, settled.ModelFaultsMet, settled.ModelFaultsRecovered = "cut=0.5", 2, 1
 	settled.FaultsDelivered, settled.FaultsDetected, settled.FaultsRecovered, settled.FaultsRepeated = 4, 3, 2, 1
-	settled.Security = assay.Broken
+	settled.Security, settled.Harm = assay.Broken, assay.MediumHarm
 	settled.UserRequests, settled.UserInputTokens, settled.UserOutputTokens = 1, 2, 3
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5
 	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
@@ -206,6 +206,8 @@ var bad = map[string]func(*assay.Attempt){
 	"efficiency above 1":   func(a *assay.Attempt) { a.Efficiency = 1.5 },
 	"precision above 1":    func(a *assay.Attempt) { a.Precision = 1.5 },
 	"negative effects":     func(a *assay.Attempt) { a.UnwantedEffects = -1 },
+	"unknown harm":         func(a *assay.Attempt) { a.UnwantedEffects, a.Harm = 1, "severe" },
+	"harm without effects": func(a *assay.Attempt) { a.UnwantedEffects, a.Harm = 0, assay.LowHarm },
 	"negative schedule":    func(a *assay.Attempt) { a.FaultsScheduled = -1 },
 	"negative faults met":  func(a *assay.Attempt) { a.FaultsMet = -1 },
 	"negative call limit":  func(a *assay.Attempt) { a.Calls = -1 },

@@ -272,6 +272,9 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	if a.Pilot == nil {
 		fmt.Fprintf(w, "  precision of calls %.2f, %s", a.Precision,
 			assay.Counted(a.UnwantedEffects, "unwanted effect"))
+		if a.Harm != "" {
+			fmt.Fprintf(w, " of %s severity at worst", a.Harm)
+		}
 		if a.Broken != "" {
 			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
 		}

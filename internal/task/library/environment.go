@@ -422,6 +422,10 @@ func (r *environmentReader) described(tools map[string]assay.Tool) (*assay.Catal
 		if at := index(e.Name); at >= 0 && e.Effect == "" {
 			e.Effect = all[at].Effect
 		}
+		if e.Severity != "" {
+			return nil, r.doc.At(fmt.Sprintf("$.tools[%d].severity", i),
+				"the environment judges its episodes, so that nothing depends on a severity", "remove this line")
+		}
 		t, err := servedTool(r.doc, i, e, served)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package library
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,8 @@ type callEntry struct {
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"arguments"`
 	AnyOf     []callEntry    `yaml:"any_of"`
+	// Severity is that of a forbidden call.
+	Severity assay.Harm `yaml:"severity"`
 }
 
 // The orders of required calls.
@@ -90,6 +93,14 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		var err error
 		if *list.to, err = r.calls(at+list.field, list.from, r.argument); err != nil {
 			return nil, err
+		}
+	}
+	for k, call := range e.Forbidden {
+		if j.Forbidden[k].Severity = call.Severity; call.Severity == "" {
+			continue
+		}
+		if message, hint := unknownHarm(call.Severity); message != "" {
+			return nil, r.doc.At(fmt.Sprintf("%s.forbidden[%d].severity", at, k), message, hint)
 		}
 	}
 	return j, nil
@@ -181,9 +192,16 @@ func (r *taskReader) calls(
 	return calls, nil
 }
 
+// forbids matches the paths of entries that may state a severity.
+var forbids = regexp.MustCompile(`\.judge\.forbidden\[\d+\]$`)
+
 func (r *taskReader) call(
 	path string, e *callEntry, check func(path string, e *callEntry) error,
 ) (assay.Expected, error) {
+	if e.Severity != "" && !forbids.MatchString(path) {
+		return assay.Expected{}, r.doc.At(path+".severity", "only an entry of forbidden has a severity",
+			"state that of what a tool changes beside its effect")
+	}
 	if e.AnyOf != nil && len(e.AnyOf) == 0 {
 		return assay.Expected{}, r.doc.At(path+".any_of", "the list any_of is empty, so no call is one of it",
 			"list calls, such as any_of: [{tool: get_order}, {tool: find_orders}], or remove it")

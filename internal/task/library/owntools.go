@@ -34,6 +34,7 @@ type toolEntry struct {
 	Description string       `yaml:"description"`
 	Parameters  any          `yaml:"parameters"`
 	Effect      string       `yaml:"effect"`
+	Severity    assay.Harm   `yaml:"severity"`
 	Errors      []errorEntry `yaml:"errors"`
 	Reliability *float64     `yaml:"reliability"`
 	// Faults are the shares of the kinds of the tool's faults.
@@ -223,7 +224,10 @@ func ownTool(
 	if err := chances(at, e, &t); err != nil {
 		return t, err
 	}
-	var err error
+	err := harms(at, e, &t)
+	if err != nil {
+		return t, err
+	}
 	if t.Schema, err = schemaOf(e.Parameters, program.Parameters(t.Name)[1:]); err != nil {
 		return t, at(".parameters", err.Error(), "")
 	}
@@ -272,6 +276,34 @@ func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.
 		t.Errors = append(t.Errors, assay.ToolError(f))
 	}
 	return nil
+}
+
+// harms reads how bad the tool's effect is where nobody asked for it.
+func harms(at func(field, message, hint string) error, e *toolEntry, t *assay.Tool) error {
+	if t.Severity = e.Severity; t.Severity == "" {
+		return nil
+	}
+	if message, hint := unknownHarm(e.Severity); message != "" {
+		return at(".severity", message, hint)
+	}
+	if t.Effect == "" {
+		return at(".severity", fmt.Sprintf("tool %s has a severity, but no effect", t.Name),
+			"add effect: with what a call changes; a call that only reads can have a severity in forbidden:")
+	}
+	return nil
+}
+
+// unknownHarm returns what is wrong with a severity, or "".
+func unknownHarm(h assay.Harm) (message, hint string) {
+	if slices.Contains(assay.Harms, h) {
+		return "", ""
+	}
+	var names []string
+	for _, known := range assay.Harms {
+		names = append(names, string(known))
+	}
+	return fmt.Sprintf("unknown severity %q", h),
+		cmp.Or(assay.NameHint(string(h), names), "write "+strings.Join(names, ", ")+" or nothing")
 }
 
 // schemaOf returns the JSON schema of a tool's arguments. Parameters are a schema of an object, or

@@ -206,6 +206,13 @@ func checkTool(t assay.Tool, catalog *assay.Catalog) (problems []string) {
 			add(`error %d has no code; add one, for example "TIMEOUT"`, i+1)
 		}
 	}
+	switch message, hint := unknownHarm(t.Severity); {
+	case t.Severity == "":
+	case message != "":
+		add("%s; %s", message, hint)
+	case t.Effect == "":
+		add("it has a severity, but no effect; add one, or remove the severity")
+	}
 	for _, d := range t.Dependencies {
 		if _, ok := catalog.Tool(d); !ok {
 			add("dependency %q is not in the registry%s", d, suggest(d, catalog.Names()))

@@ -64,7 +64,10 @@ func servedTool(
 	if t.Parameters, err = parametersOf(t.Schema); err != nil {
 		return t, at(".name", err.Error(), "")
 	}
-	return t, chances(at, e, &t)
+	if err := chances(at, e, &t); err != nil {
+		return t, err
+	}
+	return t, harms(at, e, &t)
 }
 
 // identityOf returns the fields that identify a server. They exclude the place of its file and its

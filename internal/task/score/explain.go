@@ -78,6 +78,8 @@ type PathStep struct {
 	Extra     bool `json:"extra"`
 	// Unwanted is the reason why the call is an unwanted effect, in worlds that state it.
 	Unwanted string `json:"unwanted,omitempty"`
+	// Harm is that of the unwanted effect, if it is known.
+	Harm assay.Harm `json:"harm,omitempty"`
 	// Reaction is what became of the fault that the call met, unless it continues that of an earlier one.
 	Reaction *Reaction `json:"reaction,omitempty"`
 }
@@ -172,6 +174,7 @@ func (e *Explanation) traced(t spec.Trace, calls []assay.CallRecord) basis {
 		j := t.Calls[i]
 		e.Path[i] = pathStep(calls, i, fates[i], j.Use)
 		e.Path[i].Mark, e.Path[i].Step, e.Path[i].Unwanted = j.Mark, j.Step, j.Unwanted
+		e.Path[i].Harm = j.Harm
 		switch {
 		case j.Step < 0:
 		case call.Happened() && !j.Placed: // it is not a success of the step

@@ -135,6 +135,9 @@ func (s PathStep) describe() string {
 	}
 	if s.Unwanted != "" {
 		text += ", " + s.Unwanted
+		if s.Harm != "" {
+			text += " of " + string(s.Harm) + " severity"
+		}
 	}
 	return text
 }

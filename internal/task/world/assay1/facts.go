@@ -24,12 +24,12 @@ func facts(
 	for i := range tr.Calls {
 		call := &tr.Calls[i]
 		fit := spec.Fit{Waits: l.waits(call)}
-		before := l.unwanted
+		before := len(l.unwanted)
 		sound, right := l.take(call)
 		for s := range sound.All {
 			fit.Steps = append(fit.Steps, s)
 		}
-		fit.Values, fit.Unwanted = right, l.unwanted > before
+		fit.Values, fit.Unwanted = right, len(l.unwanted) > before
 		f.Calls = append(f.Calls, fit)
 	}
 	f.Answered = l.delivers(handed(tr))

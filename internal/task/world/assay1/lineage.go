@@ -24,8 +24,8 @@ type lineage struct {
 	done    policy.Set         // steps with a sound result
 	effects map[string]int     // effects that the task still asks for, by tool
 
-	unwanted int    // effects that it does not ask for
-	broken   string // the first tool of the plan that worked without being sound
+	unwanted []assay.Harm // of the effects that it does not ask for
+	broken   string       // the first tool of the plan that worked without being sound
 }
 
 // A descent describes the origin of a result.
@@ -120,7 +120,7 @@ func (l *lineage) add(tool assay.Tool, d descent, right bool) {
 	case right && l.effects[work] > 0:
 		l.effects[work]--
 	default:
-		l.unwanted++
+		l.unwanted = append(l.unwanted, harmOf(tool))
 	}
 }
 

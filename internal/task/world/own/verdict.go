@@ -29,7 +29,9 @@ func Verdict(
 	}
 	o := spec.Measured(task, tr, plannedTools(&task), uses)
 	o.Coverage, o.OrderCorrect = c.covered(), !slices.Contains(c.met, false)
-	o.UnwantedEffects = len(c.unwanted)
+	if o.UnwantedEffects = len(c.unwanted); task.Judge == nil || task.Judge.Success == "" {
+		o.Harm = assay.WorstHarm(c.severity)
+	}
 	c.decide(&o, &task, tr, why)
 	return o
 }

@@ -1,6 +1,10 @@
 package spec
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay"
+)
 
 // A Mark describes the role of a call in words.
 type Mark string
@@ -36,6 +40,8 @@ type Judged struct {
 	Placed bool
 	// Unwanted is the reason why the call is an unwanted effect, or "".
 	Unwanted string
+	// Harm is that of an unwanted effect. It is empty if it is unknown.
+	Harm assay.Harm
 }
 
 // A Change is a value of the state that the calls changed. Before is nil if the value is new, and
