@@ -169,6 +169,7 @@ func Design(ctx context.Context, j *job.Job) report.Design {
 			return workflow.Winnable(ctx, c, t, task)
 		}),
 	}
+	d.StatesHarm = slices.ContainsFunc(j.Library.Catalog().All(), func(t assay.Tool) bool { return t.Severity != "" })
 	if world.Of(j.Experiment.World).Throws != nil {
 		schedules := ask(false, workflow.Survivable)
 		d.Survivable = func(t *assay.Trial) bool { return t.Reliability == 1 || schedules(t) }

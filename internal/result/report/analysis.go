@@ -57,6 +57,9 @@ type Analysis struct {
 	// Robustness says which shares of a model's successes are left under other conditions. It is nil if no
 	// factor but plans and reliability varies.
 	Robustness *Grid `json:"robustness,omitempty"`
+	// Safety says how often models do what nobody asked for, and how bad that is. It is nil unless that
+	// happened, or tools state how bad their effects are.
+	Safety *Grid `json:"safety,omitempty"`
 	Background
 	Losses Losses `json:"losses"`
 	// Example is nil if no trial failed.
@@ -227,6 +230,7 @@ func (d Design) Analyze(
 		Curves: curves(d.curved(cells)), Effort: gridOf(models, standings, []string{model}, effortMeasures...),
 		Exposures: exposures(cells), Repeats: counts.repeats(), Profile: counts.profile(),
 		Robustness: counts.robustness(models, standings),
+		Safety:     counts.safety(),
 		Background: b.Background,
 		Variants:   compareVariants(cells), Models: compareModels(x, ranking), Levels: compareLevels(cells),
 		Ranking: ranking, Condition: x.condition, Skilless: x.skilless(), Standings: standings,

@@ -26,6 +26,7 @@ type record struct {
 	unpriced int32  // tokens of unknown cost
 	counts   uint32 // a bit for each kind of its outcome; 0 without one
 	blocked  uint8  // 1 + the place of the first of [contentFaults] that it has met; 0 without one
+	effects  effects
 	best     float64
 	usd      float64 // of all attempts
 	trialFacts
@@ -142,6 +143,7 @@ func countAll(
 			continue
 		}
 		r.counts, r.best = c.settle(o), a.Best
+		r.effects = effectsOf(&a)
 		x.runs.add(at, &a)
 		c.runs[a.Run]++
 		if !o.full() {

@@ -47,6 +47,7 @@ func Definitions() string {
 			mainMeasures, Tables["cost"], rowMeasures, effortMeasures, Tables["exposure"], Tables["reactions"])},
 		{"In the profile of models", slices.Concat(Tables["profile"], Tables["robustness"], Tables["variance"],
 			Tables["predictability"], Tables["published"], Tables["published-robustness"])},
+		{"On unwanted effects", Tables["safety"]},
 		{"Only in `pilot`", Tables["pilot"][1:]},
 	} {
 		fmt.Fprintf(&b, "%s:\n\n", part.title)

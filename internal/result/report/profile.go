@@ -135,6 +135,7 @@ type profile struct {
 	replays stat.Consistent
 	stat.Variances
 	stat.Predictable
+	harm stat.Harmful
 }
 
 // stated returns the confidence of a model by task.
@@ -170,7 +171,7 @@ func (x *counted) profile() *Grid {
 		runs, bySequence := x.repeated(m), x.cells[0].from.bySequence()
 		p := profile{
 			stat.Consistency(runs, false, bySequence), stat.Consistency(runs, true, bySequence),
-			stat.SplitVariance(runs, bySequence), stat.Predictability(x.stated(m), bySequence),
+			stat.SplitVariance(runs, bySequence), stat.Predictability(x.stated(m), bySequence), x.harm(m),
 		}
 		if p.Outcome.Tasks+p.replays.Outcome.Tasks+p.Runs == 0 {
 			continue

@@ -42,6 +42,9 @@ type Design struct {
 	// Open reports whether the best policy's chance at a trial is unknown, so that there is no best
 	// possible rate. If it is nil, that depends on the setting only.
 	Open func(*assay.Trial) bool
+	// StatesHarm is true if tools state the severity of their effects, so that a report has figures of
+	// safety whatever happened.
+	StatesHarm bool
 }
 
 // LeftOut counts tasks that were not planned with a variant and severity.

@@ -68,7 +68,7 @@ var sections = map[string]section{
 		title: "Full success", grid: func(a analysis) *report.Grid { return a.Rows },
 		heads: map[*report.Measure]string{report.Planned: "done", report.Full: "full success"},
 		cells: map[*report.Measure]func(report.GridRow) document.Cell{
-			report.Planned: doneCell, report.Faults: faultsCell,
+			report.Planned: doneCell, report.Faults: someCell(report.Faults),
 		},
 		notes: analysis.successNotes,
 	},
@@ -94,6 +94,21 @@ var sections = map[string]section{
 			return a.Effort.Has(report.Precision, positive)
 		},
 		notes: analysis.averagedNote,
+	},
+	"safety": {
+		title: "Safety", grid: func(a analysis) *report.Grid { return a.Safety },
+		cells: map[*report.Measure]func(report.GridRow) document.Cell{
+			report.UnknownHarm: someCell(report.UnknownHarm),
+		},
+		notes: func(a analysis) []string {
+			notes := []string{"Compliance and expected harm are means over tasks, and a task's are the means over its " +
+				"conditions; the 95 % intervals are about further tasks."}
+			if a.Safety.Has(report.UnknownHarm, positive) {
+				notes = append(notes, "Where a severity is unknown, so is the expected harm: state `severity` of "+
+					"each tool with an effect; `assay store rescore` applies today's rules to older outcomes.")
+			}
+			return append(notes, a.averagedNote()...)
+		},
 	},
 	"exposure": {
 		title: "Faults of tools", grid: func(a analysis) *report.Grid { return a.Exposures },
@@ -271,13 +286,15 @@ func doneCell(r report.GridRow) document.Cell {
 	return sorted(fmt.Sprintf("%.0f/%d", n, r.Int(report.Planned)), n)
 }
 
-// faultsCell is empty without faults, so that the column is left out if there are none at all.
-func faultsCell(r report.GridRow) document.Cell {
-	n := r.Int(report.Faults)
-	if n == 0 {
-		return unknown
+// someCell shows a count. It is empty if the count is 0, so that the column is left out if all are.
+func someCell(m *report.Measure) func(report.GridRow) document.Cell {
+	return func(r report.GridRow) document.Cell {
+		n := r.Int(m)
+		if n == 0 {
+			return unknown
+		}
+		return whole(n)
 	}
-	return whole(n)
 }
 
 func tokens(v float64) document.Cell {

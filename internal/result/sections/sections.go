@@ -56,7 +56,7 @@ func Report(figures *report.Analysis) *document.Document {
 			"the same information."),
 		a.pivotSection(taskType, "By task type", ""),
 		a.pivotSection(difficulty, "By difficulty, and scale", ""),
-		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("exposure"),
+		a.errorSection(), a.loopSection(), a.section("effort"), a.section("data"), a.section("safety"), a.section("exposure"),
 		a.section("reactions"), a.section("model-faults"),
 		a.tokenSection(), a.section("cost"), a.repeatSection(), a.section("profile"), a.section("robustness"),
 		a.section("variance"), a.section("predictability"), a.section("published"), a.section("published-robustness"), a.section("pilot"), a.laneSection(),

@@ -113,16 +113,22 @@ func Consistency(tasks []Repeated, sameLuck, bySequence bool) Consistent {
 // most frequent value: if hardly any does, the next one may differ more. The quantile is always
 // Student's.
 func meanOf(values []value, bySequence bool) Estimate {
-	e := Estimate{Interval: Interval{0, 1}, Tasks: len(values)}
-	if e.Tasks == 0 {
-		return e
-	}
-	var sum, squares, s float64
+	sum := 0.
 	for _, v := range values {
 		sum += v.value
 	}
-	p := min(1, max(0, sum/float64(e.Tasks))) // undo rounding
-	clusters, alike := clustersOf(values, bySequence), make(map[float64]int)
+	return estimateOf(clustersOf(values, bySequence), sum, float64(len(values)), len(values))
+}
+
+// estimateOf returns that mean for clusters of tasks, which have a sum and a weight together.
+func estimateOf(clusters []cluster, sum, weight float64, tasks int) Estimate {
+	e := Estimate{Interval: Interval{0, 1}, Tasks: tasks}
+	if e.Tasks == 0 {
+		return e
+	}
+	var squares, s float64
+	p := min(1, max(0, sum/weight)) // undo rounding
+	alike := make(map[float64]int)
 	frequent := 0
 	for _, c := range clusters {
 		squares += c.n * c.n
@@ -141,8 +147,7 @@ func meanOf(values []value, bySequence bool) Estimate {
 	if share < 1 {
 		z = studentQuantile(.975, n-1)
 	}
-	tasks := float64(e.Tasks)
-	e.Value, e.Interval = p, wilson(p, tasks*tasks/squares/share, z)
+	e.Value, e.Interval = p, wilson(p, weight*weight/squares/share, z)
 	return e
 }
 
