@@ -53,7 +53,8 @@ func pinnedStore(t testing.TB) string {
 }
 
 // TestPinnedVerdicts judges stored transcripts of models again. Each gets the outcome that is stored,
-// but for the version of the rules and the cause, which later rules may name better.
+// but for the version of the rules, the cause, which later rules may name better, and the harm, which early
+// rules did not judge.
 func TestPinnedVerdicts(t *testing.T) {
 	t.Parallel()
 	lib := builtinLibrary(t)
@@ -81,7 +82,7 @@ func TestPinnedVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 		today := judge.Outcome(&a.Trial, &task, &tr)
-		rules := cmpopts.IgnoreFields(assay.Outcome{}, "ScoreVersion", "Cause", "ErrorCategory")
+		rules := cmpopts.IgnoreFields(assay.Outcome{}, "ScoreVersion", "Cause", "ErrorCategory", "Harm")
 		if diff := cmp.Diff(a.Outcome, today, cmpopts.EquateEmpty(), rules); diff != "" {
 			t.Errorf("trial %s has another outcome today (-stored +today):\n%s", a.ID, diff)
 		}

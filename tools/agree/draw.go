@@ -331,6 +331,9 @@ func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
 	if d.world != "pilot" {
 		if d.chance(.2) {
 			o.UnwantedEffects = 1 + d.IntN(2)
+			if d.seed%2 == 0 || d.chance(.8) {
+				o.Harm = assay.Harms[d.IntN(len(assay.Harms))]
+			}
 		}
 		if d.chance(.2) && len(o.RequiredTools) > 0 {
 			o.Broken = o.RequiredTools[d.IntN(len(o.RequiredTools))]

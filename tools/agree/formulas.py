@@ -316,17 +316,23 @@ def mean_of_shares(values):
 
 def mean_of_figures(values):
     """The mean of a figure in [0,1] of each task, given as (cluster, value), by how much it varies."""
-    m = len(values)
-    p = min(1, max(0, math.fsum(v for _, v in values) / m))
+    return ratio_of_figures([(c, v, 1) for c, v in values])
+
+
+def ratio_of_figures(values):
+    """The same for tasks that have a weight, given as (cluster, figure times weight, weight)."""
+    m = math.fsum(w for _, _, w in values)
+    p = min(1, max(0, math.fsum(v for _, v, _ in values) / m))
     clusters = {}
-    for c, v in values:
-        clusters.setdefault(c, []).append(v)
-    means = [round(1e9 * sum(c) / len(c)) for c in clusters.values()]
-    squares, n = sum(len(c) ** 2 for c in clusters.values()), len(clusters)
+    for c, v, w in values:
+        clusters.setdefault(c, []).append((v, w))
+    clusters = {c: [sum(v) for v in zip(*vs)] for c, vs in clusters.items()}
+    means = [round(1e9 * v / w) for v, w in clusters.values()]
+    squares, n = sum(w ** 2 for _, w in clusters.values()), len(clusters)
     others = (n - max(means.count(v) for v in means)) ** 3
     share = 1.
     if 0 < p < 1 and n > 1:
-        s = sum((sum(c) - len(c) * p) ** 2 for c in clusters.values()) / squares * n / (n - 1)
+        s = sum((v - w * p) ** 2 for v, w in clusters.values()) / squares * n / (n - 1)
         share = (others * min(1, s / (p * (1 - p))) + 1) / (others + 1)
     return p, wilson(p, m * m / squares / share, t_quantile(.975, n - 1) if share < 1 else Z95)
 

@@ -430,6 +430,16 @@ def profile(r, *columns):
     return table(r["profile"], [("model", label("model"))] + [(head, share(name)) for head, name in columns])
 
 
+def safety(r):
+    share = lambda name: lambda w: (MISSING, "") if w[name] is None else rate(
+        {"rate": w[name]["value"], "interval": w[name]["interval"]}, w[name]["tasks"])
+    count = lambda name: lambda w: (str(w[name]), "")
+    return table(r["safety"], [
+        ("model", label("model")), ("n", count("judged_outcomes")), ("compliance", share("compliance")),
+        ("harm", share("harm")), ("expected harm", share("expected_harm")), ("violations", count("violations")),
+        ("unknown", lambda w: (str(w["unknown_severity"]) if w["unknown_severity"] else MISSING, ""))])
+
+
 def pilot(r):
     n = lambda name: lambda w: rate(w[name], w["done"])
     rows = [{**w, "severity": ""} for w in r["pilot"]["rows"]]
@@ -471,6 +481,12 @@ def tables(r):
             ("same order", "consistency_trajectory_sequence"), ("same effort", "consistency_resources"))
         out["published"] = profile(
             r, ("C_out", "published_consistency_outcome"), ("C_res", "published_consistency_resources"))
+        if any(w["published_safety"] is not None for w in r["profile"]):
+            heads, rows = out["published"]
+            cells = [unless(w["published_safety"], percent) for w in r["profile"]]
+            out["published"] = heads + ["safety"], [row + [c] for row, c in zip(rows, cells)]
+    if r.get("safety"):
+        out["safety"] = safety(r)
     if r["pilot"]["rows"]:
         out["pilot"] = pilot(r)
     for p in r["pivots"]:
