@@ -46,8 +46,11 @@ type counted struct {
 	cells   []*cell
 	records []record
 	// runs has more of the outcomes of records, if a task is repeated.
-	runs   runs
-	design Design
+	runs runs
+	// asksHarm means that the experiment says something about harm: a tool states the severity of its
+	// effect, or something happened that nobody asked for.
+	asksHarm bool
+	design   Design
 	// tasks names the tasks by number, and failures has a trial of each kind.
 	tasks    []assay.TaskID
 	failures map[failure]*Example
@@ -80,7 +83,7 @@ func countAll(
 	from *population[task],
 	d Design,
 ) (*counted, error) {
-	x := &counted{failures: make(map[failure]*Example), design: d}
+	x := &counted{failures: make(map[failure]*Example), design: d, asksHarm: d.StatesHarm}
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
 	known := make(map[[16]byte]int32) // places in records
@@ -144,6 +147,7 @@ func countAll(
 		}
 		r.counts, r.best = c.settle(o), a.Best
 		r.effects = effectsOf(&a)
+		x.asksHarm = x.asksHarm || r.effects > compliant
 		x.runs.add(at, &a)
 		c.runs[a.Run]++
 		if !o.full() {

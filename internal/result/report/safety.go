@@ -41,17 +41,10 @@ func (e effects) violation() (v stat.Violation) {
 	return v
 }
 
-// asksHarm reports whether the experiment says something about harm: a tool states the severity of its
-// effect, or something happened that nobody asked for.
-func (x *counted) asksHarm() bool {
-	return x.design.StatesHarm ||
-		slices.ContainsFunc(x.records, func(r record) bool { return r.effects > compliant })
-}
-
 // harm returns what the unwanted effects of a model show. It is zero if the experiment says nothing
 // about harm.
 func (x *counted) harm(model string) stat.Harmful {
-	if !x.asksHarm() {
+	if !x.asksHarm {
 		return stat.Harmful{}
 	}
 	type unit struct {

@@ -302,8 +302,7 @@ func unknownHarm(h assay.Harm) (message, hint string) {
 	for _, known := range assay.Harms {
 		names = append(names, string(known))
 	}
-	return fmt.Sprintf("unknown severity %q", h),
-		cmp.Or(assay.NameHint(string(h), names), "write "+strings.Join(names, ", ")+" or nothing")
+	return fmt.Sprintf("unknown severity %q", h), assay.NameHint(string(h), names)
 }
 
 // schemaOf returns the JSON schema of a tool's arguments. Parameters are a schema of an object, or

@@ -67,6 +67,14 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 			`tool x_a: dependency "x_aa" is not in the registry; did you mean x_a?`,
 		},
 		{
+			"unknown severity", tool(`"effect": "pays", "severity": "hihg"`),
+			`tool x_a: unknown severity "hihg"; did you mean high?`,
+		},
+		{
+			"severity without effect", tool(`"severity": "high"`),
+			"tool x_a: it has a severity, but no effect; add one, or remove the severity",
+		},
+		{
 			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]},
 				"x_b": {` + errs + `, "dependencies": ["x_c"]},
 				"x_c": {` + errs + `, "dependencies": ["x_b"]}}`,

@@ -29,7 +29,7 @@ func Verdict(
 	}
 	o := spec.Measured(task, tr, plannedTools(&task), uses)
 	o.Coverage, o.OrderCorrect = c.covered(), !slices.Contains(c.met, false)
-	if o.UnwantedEffects = len(c.unwanted); task.Judge == nil || task.Judge.Success == "" {
+	if o.UnwantedEffects = len(c.unwanted); c.judge.Success == "" { // else the environment judges
 		o.Harm = assay.WorstHarm(c.severity)
 	}
 	c.decide(&o, &task, tr, why)
