@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"os"
 	"path/filepath"
@@ -109,6 +110,7 @@ func studyProfile(ctx context.Context, out io.Writer, path string, studies, repe
 	for m, v := range all {
 		s.truth[m] = v.Number
 	}
+	log.Print("the truth is known")
 	fmt.Fprint(out, "| figure | true value |")
 	for _, n := range sizes {
 		fmt.Fprintf(out, " %d tasks of each type: mean error (standard error) | holds the truth |", n)
@@ -128,6 +130,7 @@ func studyProfile(ctx context.Context, out io.Writer, path string, studies, repe
 		}); err != nil {
 			return err
 		}
+		log.Printf("%d tasks of each type: done", size)
 	}
 	for _, m := range profileMeasures() {
 		if sums[m] == nil {
