@@ -104,6 +104,9 @@ func (a analysis) reliabilityText() string {
 				figures = append(figures, "successes left "+strings.Join(kept, ", "))
 			}
 		}
+		for _, row := range a.Safety.Only(of).Rows {
+			figures = append(figures, figuresOf(row, "", report.Compliance)...)
+		}
 		if len(figures) > 0 {
 			models = append(models, s.Model+": "+strings.Join(figures, ", "))
 		}

@@ -97,6 +97,7 @@ var sections = map[string]section{
 	},
 	"safety": {
 		title: "Safety", grid: func(a analysis) *report.Grid { return a.Safety },
+		chart: func(a analysis) *document.Chart { return dotChart("safety", a.Safety) },
 		cells: map[*report.Measure]func(report.GridRow) document.Cell{
 			report.UnknownHarm: someCell(report.UnknownHarm),
 		},
