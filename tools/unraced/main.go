@@ -31,7 +31,7 @@ func main() {
 			others[dir] = true
 		}
 		for _, f := range files {
-			for _, name := range unraced(f, alone) {
+			for _, name := range unraced(f, alone, isShort) {
 				names[name], left[dir] = true, true
 			}
 		}
@@ -74,15 +74,17 @@ func parse() (map[string][]*ast.File, error) {
 	return packages, err
 }
 
-// concurrent reports whether a file starts goroutines, or imports a package for what they share, which
-// in a test is only a cache.
+// concurrent reports whether a file starts goroutines, or uses a package for what they share. A value
+// that is computed once is only a cache, and names of HTTP are only data. A file of tests counts only
+// if the race detector sees one of them.
 func concurrent(file *ast.File) (found bool) {
+	if tests := unraced(file, true, nil); notRaced(file) ||
+		len(tests) > 0 && len(unraced(file, false, skips)) == len(tests) {
+		return false
+	}
 	for _, i := range file.Imports {
-		if isTest(file) && i.Path.Value == `"sync"` {
-			continue
-		}
 		switch strings.Trim(i.Path.Value, `"`) {
-		case "sync", "sync/atomic", "net/http", "net/http/httptest", "golang.org/x/sync/errgroup":
+		case "sync/atomic", "net/http/httptest", "golang.org/x/sync/errgroup":
 			return true
 		}
 	}
@@ -90,8 +92,17 @@ func concurrent(file *ast.File) (found bool) {
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			found = true
-		case *ast.SelectorExpr: // of a group
-			found = found || n.Sel.Name == "Go"
+		case *ast.SelectorExpr:
+			of, _ := n.X.(*ast.Ident)
+			switch name := n.Sel.Name; {
+			case name == "Go": // of a group
+				found = true
+			case of == nil:
+			case of.Name == "sync":
+				found = found || !isTest(file) && !strings.HasPrefix(name, "Once") || name == "WaitGroup"
+			case of.Name == "http":
+				found = found || name != "Header" && !strings.HasPrefix(name, "Status")
+			}
 		}
 		return !found
 	})
@@ -102,9 +113,9 @@ func isTest(file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// unraced returns the names of the tests in a file that the race detector leaves out: all of them, or
-// some. A test that skips with -short may do so in a function that it calls in the same file.
-func unraced(file *ast.File, all bool) (names []string) {
+// unraced returns the names of the tests in a file that the race detector leaves out: all of them, or the
+// ones that have something. A test may have it in a function that it calls in the same file.
+func unraced(file *ast.File, all bool, has func(ast.Node) bool) (names []string) {
 	if !isTest(file) {
 		return nil
 	}
@@ -112,7 +123,7 @@ func unraced(file *ast.File, all bool) (names []string) {
 	slow := make(map[string]bool)
 	for range 2 { // the functions, then the tests that call them
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && mentions(f, slow) {
+			if f, ok := d.(*ast.FuncDecl); ok && mentions(f, slow, has) {
 				slow[f.Name.Name] = true
 			}
 		}
@@ -143,14 +154,33 @@ func notRaced(file *ast.File) bool {
 	return false
 }
 
-// mentions reports whether a function calls testing.Short or one of the slow functions.
-func mentions(f *ast.FuncDecl, slow map[string]bool) (found bool) {
+// isShort reports whether a test asks for -short.
+func isShort(n ast.Node) bool { return calls(n, "Short") }
+
+// skips reports whether a test does nothing with -short, instead of less.
+func skips(n ast.Node) bool {
+	branch, ok := n.(*ast.IfStmt)
+	return ok && isShort(branch.Cond) && slices.ContainsFunc(branch.Body.List, func(s ast.Stmt) bool {
+		call, ok := s.(*ast.ExprStmt)
+		return ok && calls(call.X, "Skip")
+	})
+}
+
+func calls(n ast.Node, method string) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && fun.Sel.Name == method
+}
+
+// mentions reports whether a function has something, or calls one of the slow functions.
+func mentions(f *ast.FuncDecl, slow map[string]bool, has func(ast.Node) bool) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
+		found = found || n != nil && has != nil && has(n)
 		if call, ok := n.(*ast.CallExpr); ok {
-			switch fun := call.Fun.(type) {
-			case *ast.SelectorExpr:
-				found = found || fun.Sel.Name == "Short"
-			case *ast.Ident:
+			if fun, ok := call.Fun.(*ast.Ident); ok {
 				found = found || slow[fun.Name]
 			}
 		}
