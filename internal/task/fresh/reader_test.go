@@ -17,6 +17,8 @@ type reader struct {
 	names        []string
 	takes, makes map[string]string
 	numbers      map[string]map[string]int
+	verbs        map[string]string // the tool of each form of its verb
+	kinds        []string          // all records
 }
 
 var (
@@ -40,7 +42,7 @@ func newReader(t *testing.T, tools []assay.Tool) *reader {
 	t.Helper()
 	r := &reader{
 		takes: make(map[string]string), makes: make(map[string]string),
-		numbers: make(map[string]map[string]int),
+		numbers: make(map[string]map[string]int), verbs: make(map[string]string),
 	}
 	for _, tool := range tools {
 		i := slices.IndexFunc(tool.Returns, func(r assay.Return) bool { return r.Name == "data" })
@@ -56,6 +58,12 @@ func newReader(t *testing.T, tools []assay.Tool) *reader {
 		r.numbers[tool.Name] = make(map[string]int)
 		for _, n := range numberText.FindAllStringSubmatch(tool.Description, -1) {
 			r.numbers[tool.Name][n[2]], _ = strconv.Atoi(n[1])
+		}
+		r.kinds = append(r.kinds, found[2], found[1])
+		verb, _, _ := strings.Cut(tool.Name, "_")
+		stem := strings.TrimSuffix(verb, "e")
+		for _, form := range []string{verb, stem + "ed", stem + "ing"} {
+			r.verbs[form] = tool.Name
 		}
 	}
 	return r
