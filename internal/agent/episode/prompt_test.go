@@ -144,6 +144,7 @@ func TestPlanStatesTrueChance(t *testing.T) {
 func TestPromptsWithoutPlanNameNoTool(t *testing.T) {
 	t.Parallel()
 	builtin := assay.NewCatalog(library.Tools())
+	runner := episode.NewRunner(builtin, 0)
 	trial := trial(assay.Discover, .8, 1)
 	trial.Variant = assay.CoT
 	n := 0
@@ -151,7 +152,7 @@ func TestPromptsWithoutPlanNameNoTool(t *testing.T) {
 		if n++; testing.Short() && n%50 > 0 {
 			continue
 		}
-		text := script(opening(t, builtin, trial, task))
+		text := prompt(t, runner, trial, task)
 		for _, name := range builtin.Names() {
 			if strings.Contains(text, name) {
 				t.Errorf("task %s: the prompt names %s", task.ID, name)
