@@ -37,8 +37,11 @@ func Lost(tasks []Matched, bySequence bool) Loss {
 	if len(x.clusters) < 2 {
 		return l
 	}
-	l.High = new(edge(share, 1, x.loses))
-	if low := edge(share, leastLoss, x.loses); low > leastLoss+1e-6 {
+	typical := x.typical()
+	t := studentQuantile(.975, x.estimate(typical).df) // depends only on the sizes of clusters
+	loses := func(share float64) bool { return x.loses(share, typical, t) }
+	l.High = new(edge(share, 1, loses))
+	if low := edge(share, leastLoss, loses); low > leastLoss+1e-6 {
 		l.Low = &low
 	}
 	return l
@@ -73,17 +76,17 @@ func edge(from, limit float64, has func(float64) bool) float64 {
 	return from
 }
 
-// loses reports whether A's rates times 1-share differ significantly from B's. The size of a
-// difference is the one between the sides themselves, whatever the share.
-func (x *contrast) loses(share float64) bool {
+// loses reports whether A's rates times 1-share differ from B's by more than t standard errors. The
+// typical size of a difference is the one between the sides themselves, whatever the share.
+func (x *contrast) loses(share, typical, t float64) bool {
 	c := &contrast{counts: x.counts, clusters: make([]cluster, len(x.clusters))}
-	for _, t := range x.tasks {
-		at := &c.clusters[t.cluster]
+	for _, task := range x.tasks {
+		at := &c.clusters[task.cluster]
 		at.n++
-		at.sum += (1-share)*t.a - t.b
+		at.sum += (1-share)*task.a - task.b
 	}
-	e := c.estimate(x.typical())
-	return math.Abs(e.mean) > e.se*studentQuantile(.975, e.df)
+	e := c.estimate(typical)
+	return math.Abs(e.mean) > e.se*t
 }
 
 // A Spent is the cost of a task. Full of its N trials succeeded.
@@ -118,13 +121,14 @@ func PriceOf(tasks []Spent, bySequence bool) (p Price) {
 	if len(x.clusters) < 2 {
 		return p
 	}
+	differs := x.differs(x.typical(), studentQuantile(.975, float64(len(x.clusters)-1)))
 	if x.full == 0 {
-		p.Low = new(edge(most*x.usd, 0, x.differs))
+		p.Low = new(edge(most*x.usd, 0, differs))
 		return p
 	}
-	p.Low = new(edge(*p.Dollars, 0, x.differs))
-	if limit := most * *p.Dollars; *p.Dollars > 0 && x.differs(limit) {
-		p.High = new(edge(*p.Dollars, limit, x.differs))
+	p.Low = new(edge(*p.Dollars, 0, differs))
+	if limit := most * *p.Dollars; *p.Dollars > 0 && differs(limit) {
+		p.High = new(edge(*p.Dollars, limit, differs))
 	}
 	return p
 }
@@ -151,17 +155,19 @@ func billOf(tasks []Spent, bySequence bool) (x moneySum) {
 	return x
 }
 
-// differs reports whether the money differs significantly from the successes at a price.
-func (x moneySum) differs(price float64) bool {
+// differs returns whether the money differs from the successes at a price by more than t standard errors.
+func (x moneySum) differs(typical, t float64) func(price float64) bool {
 	g := float64(len(x.clusters))
-	mean := (x.usd - price*x.full) / g
-	extra := price * x.typical()
-	variance := extra * extra
-	for _, c := range x.clusters {
-		off := c.usd - price*c.full - mean
-		variance += off * off
+	return func(price float64) bool {
+		mean := (x.usd - price*x.full) / g
+		extra := price * typical
+		variance := extra * extra
+		for _, c := range x.clusters {
+			off := c.usd - price*c.full - mean
+			variance += off * off
+		}
+		return math.Abs(mean) > t*math.Sqrt(variance/(g-1)/g)
 	}
-	return math.Abs(mean) > studentQuantile(.975, g-1)*math.Sqrt(variance/(g-1)/g)
 }
 
 // typical returns how many successes, at least one, a cluster has more or fewer than its money is
