@@ -17,10 +17,11 @@ import (
 // A wordingReader finds the steps of tasks in their texts, by the wordings of a difficulty.
 type wordingReader []stepPattern
 
-// A stepPattern finds a step. Its groups are the values that the wording has.
+// A stepPattern finds a step. Its groups are the values that the wording has. Literal is the wording's
+// longest part without values, in lower case, because few texts need the regular expression.
 type stepPattern struct {
-	verb string
-	re   *regexp.Regexp
+	verb, literal string
+	re            *regexp.Regexp
 }
 
 // values are the patterns of marks. The values of most count for a task; those without a group do not,
@@ -34,7 +35,10 @@ var values = map[string]string{
 	"team": `([\w-]+(?: [\w-]+){0,3}?)`, "condition": `([\w-]+(?: [\w-]+){0,3}? is (?:at least )?[\w-]+)`,
 }
 
-var markText = regexp.MustCompile(`\\\{(\w+)\\\}`)
+var (
+	markInText = regexp.MustCompile(`\{\w+\}`)
+	markText   = regexp.MustCompile(`\\\{(\w+)\\\}`)
+)
 
 func newWordingReader(wordings map[string][]string) (r wordingReader) {
 	for verb, list := range wordings {
@@ -42,7 +46,10 @@ func newWordingReader(wordings map[string][]string) (r wordingReader) {
 			text := markText.ReplaceAllStringFunc(regexp.QuoteMeta(w), func(mark string) string {
 				return cmp.Or(values[strings.Trim(mark, `\{}`)], `(\S+?)`)
 			})
-			r = append(r, stepPattern{verb, regexp.MustCompile(`(?i)\b` + text + `(?:[.,;?]? |[.,;?]?$)`)})
+			literal := slices.MaxFunc(markInText.Split(strings.ToLower(w), -1), func(a, b string) int {
+				return len(a) - len(b)
+			})
+			r = append(r, stepPattern{verb, literal, regexp.MustCompile(`(?i)\b` + text + `(?:[.,;?]? |[.,;?]?$)`)})
 		}
 	}
 	return r
@@ -56,7 +63,11 @@ func (r wordingReader) read(text string) (steps []string) {
 		step string
 	}
 	var all []found
+	lower := strings.ToLower(text)
 	for _, p := range r {
+		if !strings.Contains(lower, p.literal) {
+			continue
+		}
 		for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
 			step := p.verb
 			for i := 2; i < len(at); i += 2 {
