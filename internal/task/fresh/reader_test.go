@@ -1,3 +1,5 @@
+//go:build !race
+
 package fresh_test
 
 import (
