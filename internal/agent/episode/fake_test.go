@@ -197,3 +197,42 @@ func script(messages []assay.Message) string {
 	}
 	return b.String()
 }
+
+// A wish is one action, independent of the protocol.
+type wish struct{ kind, text, arguments string }
+
+// native writes a reply with wishes as function calls.
+func native(setting, content string, wishes []wish) assay.Message {
+	m := assay.Message{Role: assay.Assistant, Content: content}
+	for i, w := range wishes {
+		c := assay.ToolCall{ID: fmt.Sprint("id", i), Name: w.kind}
+		switch {
+		case setting == assay.Listed && w.kind == "tool_call":
+			c.Name, c.Arguments = w.text, w.arguments
+		case w.kind == "tool_search":
+			c.Arguments = encode(map[string]any{"query": w.text})
+		case w.kind == "tool_info" || w.arguments == "":
+			c.Arguments = encode(map[string]any{"tool": w.text})
+		default:
+			c.Arguments = encode(map[string]any{"tool": w.text, "arguments": json.RawMessage(w.arguments)})
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	return m
+}
+
+// tagged writes the same reply with tags.
+func tagged(content string, wishes []wish) assay.Message {
+	for _, w := range wishes {
+		content += fmt.Sprintf("\n<%s>%s %s</%s>", w.kind, w.text, w.arguments, w.kind)
+	}
+	return assay.Message{Role: assay.Assistant, Content: content}
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

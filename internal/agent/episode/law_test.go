@@ -1,3 +1,5 @@
+//go:build !race
+
 package episode_test
 
 import (
