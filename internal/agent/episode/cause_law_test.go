@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -105,11 +104,11 @@ func playOn(t *rapid.T, h *theatre, trial assay.Trial, acts func(*scene) assay.M
 	if h.world == world.PilotName {
 		trial.Faults = ""
 	}
-	a, tr := episode.NewRunner(h.catalog, 0).Run(t.Context(), &actor{h, "", acts}, &trial, &h.task)
+	a, tr := h.runner.Run(t.Context(), &actor{h, "", acts}, &trial, &h.task)
 	if a.FaultKind != "" {
 		t.Fatalf("%s: %s", a.FaultKind, a.FaultDetail)
 	}
-	e := score.New(h.catalog).Explain(&trial, &h.task, tr)
+	e := h.judge.Explain(&trial, &h.task, tr)
 	return performance{&e.Outcome, e.Reason, tr}
 }
 

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -819,10 +817,9 @@ func (b *behaviour) trial(h *theatre) *assay.Trial {
 func (b *behaviour) play(t *testing.T, h *theatre) {
 	t.Helper()
 	trial := b.trial(h)
-	runner := episode.NewRunner(h.catalog, 0)
 	for seed := range uint64(3000) {
 		trial.Seed = seed
-		a, tr := runner.Run(t.Context(), &actor{h, b.finish, b.acts}, trial, &h.task)
+		a, tr := h.runner.Run(t.Context(), &actor{h, b.finish, b.acts}, trial, &h.task)
 		if a.FaultKind != "" {
 			t.Fatal(a.FaultDetail)
 		}
@@ -837,7 +834,7 @@ func (b *behaviour) play(t *testing.T, h *theatre) {
 		if b.ended != "" {
 			tr.Ended, tr.Agent = b.ended, &assay.AgentRecord{Exit: "exit status 1"}
 		}
-		e := score.New(h.catalog).Explain(trial, &h.task, tr)
+		e := h.judge.Explain(trial, &h.task, tr)
 		r := e.Reason
 		if b.stop != "" && r.Stop != b.stop || r.Cause != b.cause || b.turn > 0 && r.Turn != b.turn {
 			t.Errorf("%s, %s in turn %d (%s); want %s, %s in turn %d\n%s %+v %s",

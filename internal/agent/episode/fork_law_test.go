@@ -53,7 +53,7 @@ func TestForksBeginAsTheirAttempts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a, tr := episode.NewRunner(h.catalog, 0).Run(t.Context(), provider, &fork, &h.task)
+				a, tr := h.runner.Run(t.Context(), provider, &fork, &h.task)
 				if a.FaultKind != "" {
 					t.Fatalf("%s: %s", a.FaultKind, a.FaultDetail)
 				}
@@ -96,7 +96,7 @@ func TestForksRefuseAnotherBeginning(t *testing.T) {
 	var tr *assay.Transcript
 	at := -1
 	for ; at < 0; trial.Seed++ {
-		_, tr = episode.NewRunner(h.catalog, 0).Run(t.Context(), &actor{h, "", does}, &trial, &h.task)
+		_, tr = h.runner.Run(t.Context(), &actor{h, "", does}, &trial, &h.task)
 		for i := range tr.Calls {
 			if tr.Calls[i].Met() != "" && tr.Calls[i].Turn > 1 {
 				at = i
@@ -114,7 +114,7 @@ func TestForksRefuseAnotherBeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := episode.NewRunner(h.catalog, 0).Run(t.Context(), provider, &fork, &h.task)
+	a, _ := h.runner.Run(t.Context(), provider, &fork, &h.task)
 	if a.FaultKind != assay.Harness || !a.Parked || !strings.Contains(a.FaultDetail, "message 2 is ") || model.asked > 0 {
 		t.Errorf("%d requests, fault %q: %s", model.asked, a.FaultKind, a.FaultDetail)
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -27,6 +29,8 @@ type theatre struct {
 	task             assay.Task
 	steps            []string
 	useless, harmful string
+	runner           *episode.Runner
+	judge            *score.Judge
 }
 
 // arguments returns the arguments of the plan for a call of a tool after the first n steps.
@@ -178,7 +182,10 @@ func theatres(t *testing.T) map[string]*theatre {
 		t.Fatal(err)
 	}
 	for _, w := range world.Simulated {
-		all[w] = &theatre{w, w, builtin.Catalog(), task, task.Required, "network_monitor", "utility_logger"}
+		all[w] = &theatre{
+			name: w, world: w, catalog: builtin.Catalog(), task: task, steps: task.Required,
+			useless: "network_monitor", harmful: "utility_logger",
+		}
 	}
 
 	const plan = `[{tool: find, arguments: {name: a}}, {tool: check, arguments: {name: a}}, ` +
@@ -201,7 +208,8 @@ func theatres(t *testing.T) map[string]*theatre {
 		all[id] = h
 	}
 	all["reward"] = &theatre{
-		"reward", world.OpenEnv, environmentOf(t, pay["calls"]), pay["calls"].task, steps, "idle", "wipe",
+		name: "reward", world: world.OpenEnv, catalog: environmentOf(t, pay["calls"]), task: pay["calls"].task,
+		steps: steps, useless: "idle", harmful: "wipe",
 	}
 	reward := &all["reward"].task
 	reward.Judge, reward.State = &assay.Judge{Success: "reward >= 1"}, nil
@@ -221,6 +229,9 @@ func theatres(t *testing.T) map[string]*theatre {
 	}
 	for id, h := range tasksOf(t, deskTools, deskScript, text.String()) {
 		all[id] = h
+	}
+	for _, h := range all {
+		h.runner, h.judge = episode.NewRunner(h.catalog, 0), score.New(h.catalog)
 	}
 	return all
 }
