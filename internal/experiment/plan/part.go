@@ -35,7 +35,7 @@ func (e *Experiment) newPart(spec PartSpec) Part {
 		{"severity", len(spec.Severities)},
 		{"difficulty", len(spec.Difficulties)},
 		{"reliability", len(spec.Reliabilities)},
-		{"fault_mix", len(spec.FaultMixes)},
+		{"fault_mix", spec.mixed()},
 		{"interface", len(spec.Interfaces)},
 		{"phrasing", len(spec.Phrasings)},
 		{"task_type", len(spec.TaskTypes)},
@@ -45,6 +45,14 @@ func (e *Experiment) newPart(spec PartSpec) Part {
 		}
 	}
 	return p
+}
+
+// mixed returns how many mixes of faults there are where tools can fail.
+func (f Factors) mixed() (n int) {
+	for _, reliability := range f.Reliabilities {
+		n = max(n, len(f.mixes(reliability)))
+	}
+	return n
 }
 
 // Has reports whether the cell belongs to the part.

@@ -137,12 +137,14 @@ func (a namedTask) compare(b namedTask) int {
 	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.digest, b.digest))
 }
 
-// matched lists the factors that two trials must share unless the sides differ in them as a whole.
-// Texts name them in this order.
-var matched = [...]struct {
+type matchedFactor struct {
 	name string
 	of   func(*assay.Attempt) string
-}{
+}
+
+// matched lists the factors that two trials must share unless the sides differ in them as a whole.
+// Texts name them in this order.
+var matched = [...]matchedFactor{
 	{model, func(a *assay.Attempt) string { return a.Model }},
 	{"world", func(a *assay.Attempt) string { return a.World }},
 	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
@@ -220,6 +222,7 @@ func Compare(
 			return nil, err
 		}
 	}
+	unify(sides[0], sides[1])
 	c.baseline, c.candidate = sides[0], sides[1]
 	drop := c.differences()
 	for i, f := range matched { // constant factors need not be in the names of conditions
@@ -230,6 +233,43 @@ func Compare(
 		return c, ErrNothingInCommon
 	}
 	return c, nil
+}
+
+// unify makes the phrasings of a task one task, as far as both sides have the same texts. A trial's digest is
+// of the text that it shows.
+func unify(sides ...[]settled) {
+	at := slices.IndexFunc(matched[:], func(f matchedFactor) bool { return f.name == phrasing })
+	texts := make(map[assay.TaskID]map[string]string) // of phrasings; "" if there are several
+	for _, side := range sides {
+		for i := range side {
+			t := &side[i]
+			if texts[t.task] == nil {
+				texts[t.task] = make(map[string]string)
+			}
+			text, known := texts[t.task][t.levels[at]]
+			if !known {
+				text = t.digest
+			} else if text != t.digest {
+				text = ""
+			}
+			texts[t.task][t.levels[at]] = text
+		}
+	}
+	for _, side := range sides {
+		for i := range side {
+			t := &side[i]
+			of := texts[t.task]
+			if of[t.levels[at]] == "" {
+				continue
+			}
+			for _, name := range slices.Sorted(maps.Keys(of)) {
+				if of[name] != "" {
+					t.digest = of[name]
+					break
+				}
+			}
+		}
+	}
 }
 
 func newComparison() *Comparison {

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 
@@ -213,5 +214,41 @@ func checkMatching(t *testing.T) {
 	if v = compare(side("m", both, chances, assay.Failure), other); v.Unlike != 2 ||
 		v.Whole.Tasks != 4 { // once in each condition
 		t.Errorf("another task of the same name: %+v", v)
+	}
+}
+
+// TestPhrasingsAreOfOneTask compares two models at tasks in two phrasings, of which one text differs.
+func TestPhrasingsAreOfOneTask(t *testing.T) {
+	t.Parallel()
+	side := func(model string, full bool, changed string) iter.Seq2[assay.Attempt, error] {
+		return func(yield func(assay.Attempt, error) bool) {
+			for i := range 6 {
+				for _, phrasing := range []string{"", assay.Casual} {
+					cell := cellOf(model, "easy", 1)
+					cell.Phrasing = phrasing
+					ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d" + phrasing}
+					if i == 0 && phrasing != "" {
+						ref.Digest += changed
+					}
+					level := assay.Failure
+					if full {
+						level = assay.FullSuccess
+					}
+					if !yield(outcome(assay.NewTrial(cell, ref, assay.Setting{}, 1, 1), level, 3), nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	for changed, unlike := range map[string]int{"": 0, " in other words": 1} {
+		c, err := report.Compare("m", "n", stat.Auto, side("m", false, ""), side("n", true, changed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Whole.Tasks != 6 || c.Population.Tasks != 6 || c.Unlike != unlike || c.A.Matched != 12-unlike {
+			t.Errorf("changed %q: %d tasks in a population of %d, %d unlike, %d trials", changed, c.Whole.Tasks, c.Population.Tasks,
+				c.Unlike, c.A.Matched)
+		}
 	}
 }

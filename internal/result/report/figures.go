@@ -345,7 +345,7 @@ var (
 		tallied(struck)).as(omitted)
 	Detected = measure("faults_detected", "detected", AsPercent,
 		"those of them in which the agent's next calls refer to each such fault: they try again, or leave alone a tool "+
-			"that says that it is out of order", rate(struck, noticed)).as(omitted)
+			"that says that it is out of order, as an agent that stops does, too", rate(struck, noticed)).as(omitted)
 	Overcome = measure("faults_recovered", "recovered", AsPercent,
 		"those in which the goal of each such call was reached without a repeated effect", rate(struck, overcome)).as(omitted)
 	Doubled = measure("faults_repeated", "effect repeated", AsPercent,

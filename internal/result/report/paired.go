@@ -142,7 +142,8 @@ func pairs(cells []*cell, a, b, factor string) *pairing[task] {
 }
 
 // pairsOf pairs each of the levels a with each of the levels b. A flawed plan is only paired with a
-// plan that the prompt gives the same authority.
+// plan that the prompt gives the same authority, and reliable tools with failing ones of another mix only if
+// there are none of the same mix.
 func pairsOf(cells []*cell, a, b []string, factor string) *pairing[task] {
 	at := make(map[assay.Cell][]*cell)
 	for _, c := range cells {
@@ -151,6 +152,10 @@ func pairsOf(cells []*cell, a, b []string, factor string) *pairing[task] {
 			at[k] = append(at[k], c)
 		}
 	}
+	reliable := make(map[string]bool) // mixes
+	for _, c := range cells {
+		reliable[c.Faults] = reliable[c.Faults] || c.Reliability == 1
+	}
 	p, condition := newPairing(nil, cmp.Compare[task]), 0
 	for _, x := range cells {
 		if !slices.Contains(a, level(x.Cell, factor)) {
@@ -158,6 +163,9 @@ func pairsOf(cells []*cell, a, b []string, factor string) *pairing[task] {
 		}
 		p.from = x.from
 		for _, y := range at[without(x.Cell, factor)] {
+			if factor == Tools && x.Faults != y.Faults && reliable[x.Faults] && reliable[y.Faults] {
+				continue // there are reliable tools with the same mix
+			}
 			if IsFlawed(y.Variant) && !sameAuthority(x.Variant, y.Variant) {
 				continue
 			}

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -110,7 +111,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		first, last := v.Levels[0], v.Levels[len(v.Levels)-1]
 		switch v.Contrast {
 		case FirstMinusLast:
-			row.differ(pairs(mine, last, first, factor))
+			row.differ(p.drop(mine, first, last))
 		case LastMinusFirst:
 			row.differ(pairs(mine, first, last, factor))
 		}
@@ -120,6 +121,16 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		v.Rows = append(v.Rows, row)
 	}
 	return v
+}
+
+// drop pairs the least reliable tools with the most reliable ones. If those never fail, they stand for every
+// mix of faults.
+func (p Part) drop(mine []*cell, first, last string) *pairing[task] {
+	worst := levels(where(mine, func(c assay.Cell) bool { return level(c, reliability) == last }), Tools)
+	if best := levels(where(mine, func(c assay.Cell) bool { return level(c, reliability) == first }), Tools); len(best) == 1 && best[0] == Reliable {
+		return pairsOf(mine, worst, best, Tools)
+	}
+	return pairs(mine, last, first, reliability)
 }
 
 // contrast chooses the difference for a table of these levels.

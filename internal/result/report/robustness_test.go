@@ -96,3 +96,35 @@ func TestModelsAreRankedUnderPlainConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestDropsCountEveryMix has reliable tools and two kinds of failing ones. Both count in what they cost, in the
+// table by reliability and on the first screen. Reliable tools of a mix are the partners of that mix.
+func TestDropsCountEveryMix(t *testing.T) {
+	t.Parallel()
+	for _, reliable := range [][]string{{""}, {"", "down=1"}} {
+		var s scene
+		for i := range 8 {
+			for _, mix := range reliable {
+				c := cellOf("m", "easy", 1)
+				c.Faults = mix
+				s.try(c, string(rune('a'+i)), 1, assay.Setting{}, mix == "" || i < 4)
+			}
+			for mix, full := range map[string]int{"": 8, "down=1": 2} {
+				c := cellOf("m", "easy", .8)
+				c.Faults = mix
+				s.try(c, string(rune('a'+i)), 1, assay.Setting{}, i < full)
+			}
+		}
+		want := 3. / 8 // of 8 + 8 successes, 8 + 2 are left
+		if len(reliable) > 1 {
+			want = 1. / 8 // of 8 + 4
+		}
+		a := s.analyze(t, report.Beside{})
+		if got := a.ByReliability.Rows[0].Difference; got == nil || math.Abs(*got-want) > 1e-12 {
+			t.Errorf("%q: the drop is %v, want %v", reliable, got, want)
+		}
+		if got := -a.Standing("m").FailingTools.Difference; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%q: failing tools cost %v, want %v", reliable, got, want)
+		}
+	}
+}

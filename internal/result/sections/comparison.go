@@ -213,8 +213,12 @@ func foundText(w stat.Comparison) string {
 	if w.Detectable == 1 {
 		return "Such data find no difference"
 	}
+	least := fmt.Sprintf("%.0f", 100*w.Detectable)
+	if least == "5" || least == "10" { // the others are of exactly so many
+		least = fmt.Sprintf("%.1f", 100*w.Detectable)
+	}
 	return fmt.Sprintf("Such data find a difference of 5 points in %.0f of 100 cases, of 10 points "+
-		"in %.0f, and of %.0f points in 80", 100*w.Power.At5, 100*w.Power.At10, 100*w.Detectable)
+		"in %.0f, and of %s points in 80", 100*w.Power.At5, 100*w.Power.At10, least)
 }
 
 // lacksClusters says why no number of tasks like these shows a difference, or "".

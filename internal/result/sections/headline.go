@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 )
 
 // Duration formats seconds for people.
@@ -122,8 +123,11 @@ func (a analysis) reliabilityText() string {
 func figuresOf(row report.GridRow, before string, measures ...*report.Measure) (texts []string) {
 	for _, m := range measures {
 		if v := row.Get(m); v.Known {
-			texts = append(texts, fmt.Sprintf("%s%s %s (%.0f to %.0f)", before, m.Heads[0], roughly(v.Number),
-				100*v.Interval.Low, 100*v.Interval.High))
+			span := fmt.Sprintf("%.0f to %.0f", 100*v.Interval.Low, 100*v.Interval.High)
+			if v.Interval.High == stat.MostKept {
+				span = fmt.Sprintf("%.0f or more", 100*v.Interval.Low)
+			}
+			texts = append(texts, fmt.Sprintf("%s%s %s (%s)", before, m.Heads[0], roughly(v.Number), span))
 		}
 	}
 	return texts

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -131,15 +132,21 @@ func (q *inquiry) nextCalls(i int) (next []assay.CallRecord) {
 
 // reached reports whether the goal of a call was reached.
 func (q *inquiry) reached(i int) bool {
-	if q.e.Outcome.Level == assay.FullSuccess {
-		return true
+	if q.facts.Calls != nil { // without full success
+		if steps := q.facts.Calls[i].Steps; len(steps) > 0 {
+			return slices.ContainsFunc(steps, func(s int) bool { return q.by[s] >= 0 })
+		}
 	}
-	if steps := q.facts.Calls[i].Steps; len(steps) > 0 {
-		return slices.ContainsFunc(steps, func(s int) bool { return q.by[s] >= 0 })
-	}
+	work := q.workOf(q.tr.Calls[i].Tool)
 	return slices.ContainsFunc(q.tr.Calls[i:], func(c assay.CallRecord) bool {
-		return c.Tool == q.tr.Calls[i].Tool && c.Happened()
+		return c.Happened() && q.workOf(c.Tool) == work
 	})
+}
+
+// workOf names what a tool does by the first tool that does it.
+func (q *inquiry) workOf(tool string) string {
+	t, _ := q.catalog.Tool(tool)
+	return cmp.Or(t.StandsFor, tool)
 }
 
 // hadTwice reports whether the effect of a call that happened was repeated.
