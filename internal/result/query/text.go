@@ -272,8 +272,11 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	if a.Pilot == nil {
 		fmt.Fprintf(w, "  precision of calls %.2f, %s", a.Precision,
 			assay.Counted(a.UnwantedEffects, "unwanted effect"))
-		if a.Harm != "" {
+		switch {
+		case a.Harm != "":
 			fmt.Fprintf(w, " of %s severity at worst", a.Harm)
+		case a.UnwantedEffects > 0:
+			w.WriteString(" of unknown severity")
 		}
 		if a.Broken != "" {
 			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
