@@ -112,7 +112,7 @@ func TestKeysControlRun(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "k.db")
 			experiment := file(t, dir, "k.yaml", "name: k\nmodels: [sim/optimal]\n"+
-				"variants: [optimal]\ntasks_per_type: 40\n")
+				"variants: [optimal]\ntasks_per_type: 40\nrepeats: 10\n")
 			p := startOnTerminal(t, "run", experiment, "--store", path, "--sim-latency", "400ms")
 			state := func() (s terminal.Progress) {
 				r := call(t, nil, "ctl", "status", "--json", "--store", path)
@@ -142,11 +142,11 @@ func changeByKeys(t *testing.T, p *pty, state func() terminal.Progress) {
 	p.press(t, "p")
 	waitFor(t, func() bool { return state().PausedSince.IsZero() })
 	width := func() int { return state().Models[0].Lanes[0].Limits.Concurrency }
-	p.press(t, "+") // 16 times 1.1
-	waitFor(t, func() bool { return width() == 18 })
+	p.press(t, "+") // 32 times 1.1
+	waitFor(t, func() bool { return width() == 35 })
 	p.press(t, "-")
-	waitFor(t, func() bool { return width() == 16 })
-	const note = "by order: set 18 requests at once on builtin"
+	waitFor(t, func() bool { return width() == 32 })
+	const note = "by order: set 35 requests at once on builtin"
 	if notes := state().Notes; !slices.Contains(notes, note) {
 		t.Errorf("notes %q, want %q", notes, note)
 	}
