@@ -32,7 +32,7 @@ func main() {
 	forks := flag.Bool("forks", false, "instead, forks of calls that met a fault, of a model whose truth is known")
 	profile := flag.Bool("profile", false, "instead, the profile of a model whose truth is known, over 200 studies of the suite profile or of "+
 		"an experiment's file")
-	further := flag.Int("further", 20, "with -profile, how many `times` more all tasks are tried for the truth")
+	plays := flag.Int("plays", 20, "with -profile, how many `times` the experiment is played with all tasks for the truth")
 	only := flag.String("only", "", "with -decisions, only the rows whose name has this `text`")
 	flag.Parse()
 	if *forks {
@@ -42,7 +42,7 @@ func main() {
 		return
 	}
 	if *profile {
-		if err := studyProfile(context.Background(), os.Stdout, flag.Arg(0), *draws, *further, []int{2, 6, 20}); err != nil {
+		if err := studyProfile(context.Background(), os.Stdout, flag.Arg(0), *draws, *plays, []int{2, 6, 20}); err != nil {
 			log.Fatal(err)
 		}
 		return

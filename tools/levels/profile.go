@@ -88,8 +88,8 @@ func (t *errorTally) mean() (mean, se float64) {
 
 // studyProfile prints how far the figures of a profile are from the truth, and how often their intervals
 // hold it. The experiment is that of a file, or the suite profile if the path is empty. Its truth comes from
-// all tasks of its library with so many further repeats.
-func studyProfile(ctx context.Context, out io.Writer, path string, studies, repeats int, sizes []int) error {
+// all tasks of its library, played so many times with luck of their own.
+func studyProfile(ctx context.Context, out io.Writer, path string, studies, plays int, sizes []int) error {
 	text := plan.SuiteFile("profile")
 	if path != "" {
 		var err error
@@ -103,12 +103,14 @@ func studyProfile(ctx context.Context, out io.Writer, path string, studies, repe
 	}
 	defer os.RemoveAll(dir)
 	s := &profileStudy{text: string(text), dir: dir, truth: make(map[*report.Measure]float64)}
-	all, err := s.play(ctx, 1_000_000, "all", repeats)
-	if err != nil {
-		return err
-	}
-	for m, v := range all {
-		s.truth[m] = v.Number
+	for n := range plays { // further repeats within one would count in other conditions, too
+		all, err := s.play(ctx, 1_000_000+n, "all")
+		if err != nil {
+			return err
+		}
+		for m, v := range all {
+			s.truth[m] += v.Number / float64(plays)
+		}
 	}
 	log.Print("the truth is known")
 	fmt.Fprint(out, "| figure | true value |")
@@ -153,7 +155,7 @@ func (s *profileStudy) repeat(ctx context.Context, studies, tasks int, add func(
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for seed := range studies {
 		group.Go(func() error {
-			values, err := s.play(ctx, seed+1, fmt.Sprint(tasks), 0)
+			values, err := s.play(ctx, seed+1, fmt.Sprint(tasks))
 			if err != nil {
 				return fmt.Errorf("study %d of %d tasks: %w", seed, tasks, err)
 			}
@@ -174,7 +176,7 @@ var (
 )
 
 // play plays an experiment with so many tasks of each type, and returns what its report says of the model.
-func (s *profileStudy) play(ctx context.Context, seed int, tasks string, again int) (map[*report.Measure]report.Value, error) {
+func (s *profileStudy) play(ctx context.Context, seed int, tasks string) (map[*report.Measure]report.Value, error) {
 	text := seedField.ReplaceAllString(s.text, fmt.Sprint("seed: ", seed))
 	text = tasksField.ReplaceAllString(text, "tasks_per_type: "+tasks) + "\nmodels: [\"" + profiled + "\"]\n"
 	path := filepath.Join(s.dir, fmt.Sprintf("%d-%s.yaml", seed, tasks))
@@ -185,7 +187,6 @@ func (s *profileStudy) play(ctx context.Context, seed int, tasks string, again i
 	if err != nil {
 		return nil, err
 	}
-	e.Again = again
 	j, err := job.Open(ctx, e, 0)
 	if err != nil {
 		return nil, err

@@ -265,7 +265,8 @@ func TestForecastIsRightAfterHalfAMinute(t *testing.T) {
 				left, wall := d.run(t, 1, ask)
 				for _, at := range ask {
 					truth := wall - at
-					if l := left[at]; at < wall/2 && (l < truth/2 || l > 2*truth) {
+					// One burst of two in a minute that is missed makes it a factor of two and seconds.
+					if l := left[at]; at < wall/2 && (l < truth/2 || l > 2*truth+truth/20) {
 						t.Errorf("after %v: expected %v, but it takes %v", at, l, truth)
 					}
 				}
