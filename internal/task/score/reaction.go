@@ -1,7 +1,6 @@
 package score
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -137,16 +136,10 @@ func (q *inquiry) reached(i int) bool {
 			return slices.ContainsFunc(steps, func(s int) bool { return q.by[s] >= 0 })
 		}
 	}
-	work := q.workOf(q.tr.Calls[i].Tool)
+	work := q.catalog.Work(q.tr.Calls[i].Tool)
 	return slices.ContainsFunc(q.tr.Calls[i:], func(c assay.CallRecord) bool {
-		return c.Happened() && q.workOf(c.Tool) == work
+		return c.Happened() && q.catalog.Work(c.Tool) == work
 	})
-}
-
-// workOf names what a tool does by the first tool that does it.
-func (q *inquiry) workOf(tool string) string {
-	t, _ := q.catalog.Tool(tool)
-	return cmp.Or(t.StandsFor, tool)
 }
 
 // hadTwice reports whether the effect of a call that happened was repeated.
