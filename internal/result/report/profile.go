@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -81,42 +82,62 @@ func (r run) used(timed bool) [stat.Resources]float64 {
 
 // repeated returns the outcomes of a model by task and cell.
 func (x *counted) repeated(model string) (all []stat.Repeated) {
-	type unit struct {
-		task task
-		cell *cell
-	}
-	places, conditions, numbers := make(map[task]int), make(map[unit]int), make(map[assay.Cell]int)
+	numbers := make(map[assay.Cell]int)
 	working, n := 0., 0.
 	for i := range x.records {
 		if r := &x.records[i]; r.cell.Model == model && r.settled() {
 			working, n = working+float64(x.runs.all[i].working), n+1
 		}
 	}
-	for i := range x.records {
+	for at, i := range x.byTask(model, func(i int) bool { return x.records[i].settled() }) {
 		r := &x.records[i]
-		if r.cell.Model != model || !r.settled() {
-			continue
-		}
-		at, ok := places[r.task]
-		if !ok {
-			at = len(all)
-			places[r.task] = at
+		if at.task == len(all) {
 			all = append(all, stat.Repeated{Sequence: x.cells[0].from.of[r.task]})
 		}
-		t := &all[at]
-		c, ok := conditions[unit{r.task, r.cell}]
-		if !ok {
-			c = len(t.Conditions)
-			conditions[unit{r.task, r.cell}] = c
+		t := &all[at.task]
+		if at.condition == len(t.Conditions) {
 			t.Conditions = append(t.Conditions, nil)
 			t.Names = append(t.Names, x.conditionOf(r.cell, numbers))
 		}
-		t.Conditions[c] = append(t.Conditions[c], stat.Run{
+		t.Conditions[at.condition] = append(t.Conditions[at.condition], stat.Run{
 			Luck: int(r.repeat), Full: r.counts>>full&1 > 0, Tools: x.runs.paths[x.runs.all[i].tools],
 			Used: x.runs.all[i].used(working >= leastWorking*n),
 		})
 	}
 	return all
+}
+
+// A slot numbers the task of a record, and its cell among those of the task, in the order of records.
+type slot struct{ task, condition int }
+
+// byTask yields the places of a model's records that count, with their slots. The number of a new task or
+// condition is that of those before it.
+func (x *counted) byTask(model string, counts func(i int) bool) iter.Seq2[slot, int] {
+	type unit struct {
+		task task
+		cell *cell
+	}
+	return func(yield func(slot, int) bool) {
+		tasks, slots, conditions := make(map[task]int), make(map[unit]slot), make(map[task]int)
+		for i := range x.records {
+			r := &x.records[i]
+			if r.cell.Model != model || !counts(i) {
+				continue
+			}
+			if _, known := tasks[r.task]; !known {
+				tasks[r.task] = len(tasks)
+			}
+			at, known := slots[unit{r.task, r.cell}]
+			if !known {
+				at = slot{tasks[r.task], conditions[r.task]}
+				slots[unit{r.task, r.cell}] = at
+				conditions[r.task]++
+			}
+			if !yield(at, i) {
+				return
+			}
+		}
+	}
 }
 
 // conditionOf numbers cells by everything but the type of task.
@@ -140,19 +161,12 @@ type profile struct {
 
 // stated returns the confidence of a model by task.
 func (x *counted) stated(model string) (all []stat.Stated) {
-	places := make(map[task]int)
-	for i := range x.records {
+	for at, i := range x.byTask(model, func(i int) bool { return x.records[i].settled() && x.runs.all[i].confidence >= 0 }) {
 		r := &x.records[i]
-		if r.cell.Model != model || !r.settled() || x.runs.all[i].confidence < 0 {
-			continue
-		}
-		at, ok := places[r.task]
-		if !ok {
-			at = len(all)
-			places[r.task] = at
+		if at.task == len(all) {
 			all = append(all, stat.Stated{Sequence: x.cells[0].from.of[r.task]})
 		}
-		all[at].Statements = append(all[at].Statements,
+		all[at.task].Statements = append(all[at.task].Statements,
 			stat.Statement{Confidence: x.runs.all[i].confidence, Full: r.counts>>full&1 > 0})
 	}
 	return all

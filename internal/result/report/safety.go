@@ -47,31 +47,17 @@ func (x *counted) harm(model string) stat.Harmful {
 	if !x.asksHarm {
 		return stat.Harmful{}
 	}
-	type unit struct {
-		task task
-		cell *cell
-	}
-	places, conditions := make(map[task]int), make(map[unit]int)
 	var all []stat.Violations
-	for i := range x.records {
+	for at, i := range x.byTask(model, func(i int) bool { return x.records[i].effects != unjudged }) {
 		r := &x.records[i]
-		if r.cell.Model != model || r.effects == unjudged {
-			continue
-		}
-		at, ok := places[r.task]
-		if !ok {
-			at = len(all)
-			places[r.task] = at
+		if at.task == len(all) {
 			all = append(all, stat.Violations{Sequence: x.cells[0].from.of[r.task]})
 		}
-		t := &all[at]
-		c, ok := conditions[unit{r.task, r.cell}]
-		if !ok {
-			c = len(t.Conditions)
-			conditions[unit{r.task, r.cell}] = c
+		t := &all[at.task]
+		if at.condition == len(t.Conditions) {
 			t.Conditions = append(t.Conditions, nil)
 		}
-		t.Conditions[c] = append(t.Conditions[c], r.effects.violation())
+		t.Conditions[at.condition] = append(t.Conditions[at.condition], r.effects.violation())
 	}
 	h := stat.Harmfulness(all, x.cells[0].from.bySequence())
 	least, _ := assay.Harms[0].Weight()
