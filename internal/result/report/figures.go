@@ -499,7 +499,7 @@ var (
 		"share of the successes with the tools' own interfaces that is left with others",
 		func(s *Standing) stat.Estimate { return s.interfaces })
 	KeptTools = keptMeasure("tools", FailingTools,
-		"share of the successes with tools that always work that is left with failing ones, with the right plan",
+		"share of the successes with reliable tools that is left with failing ones, with the right plan",
 		func(s *Standing) stat.Estimate { return keptOf(s.FailingTools) })
 	KeptExplicit = keptInClass("explicit_transient", "explicit, transient")
 	KeptDown     = keptInClass("explicit_permanent", "explicit, permanent")
@@ -508,9 +508,9 @@ var (
 	KeptPlans    = keptMeasure("flaws", FlawedPlans,
 		"share of the successes with right plans that is left with plans whose flaw can hurt",
 		func(s *Standing) stat.Estimate { return keptOf(s.FlawedPlan) })
-	PublishedPrompt      = publishedKept("prompt", "R_prompt", KeptPhrasings)
-	PublishedEnvironment = publishedKept("environment", "R_env", KeptInterfaces)
-	PublishedFault       = publishedKept("fault", "R_fault", KeptTools)
+	PublishedPrompt      = publishedKept("prompt", "R_prompt", "other phrasings", phrasing)
+	PublishedEnvironment = publishedKept("environment", "R_env", "other interfaces", interfaces)
+	PublishedFault       = publishedKept("fault", "R_fault", FailingTools, Tools)
 )
 
 // Tables has the measures of the tables of a report, by the IDs of their sections. JSON has all of

@@ -13,11 +13,14 @@ type robustness struct {
 	phrasings, interfaces stat.Estimate
 	// classes has those with failing tools by the class of their faults; see [assay.ToolFaultRule.Class].
 	classes map[string]stat.Estimate
+	// published has the rates with other levels of a factor divided by those under plain conditions, over all
+	// trials of either.
+	published map[string]Value
 }
 
 // robustnessOf compares a model's cells with those with plain words, the tools' own interfaces, and
-// reliable tools.
-func robustnessOf(mine []*cell) robustness {
+// reliable tools. The plain ones are those on which models are ranked.
+func robustnessOf(mine, ranked []*cell) robustness {
 	kept := func(mine []*cell, factor, plain string, is func(level string) bool) stat.Estimate {
 		others := slices.DeleteFunc(levels(mine, factor), func(name string) bool { return name == plain || !is(name) })
 		if len(others) == 0 {
@@ -28,7 +31,10 @@ func robustnessOf(mine []*cell) robustness {
 	all := func(string) bool { return true }
 	r := robustness{
 		phrasings: kept(mine, phrasing, assay.Plain, all), interfaces: kept(mine, interfaces, assay.Plain, all),
-		classes: make(map[string]stat.Estimate),
+		classes: make(map[string]stat.Estimate), published: make(map[string]Value),
+	}
+	for factor, usual := range map[string]string{phrasing: assay.Plain, interfaces: assay.Plain, Tools: Reliable} {
+		r.published[factor] = overall(mine, ranked, factor, usual)
 	}
 	plain, _ := plainCells(mine)
 	class := make(map[string]string) // of faults, by level
@@ -39,6 +45,25 @@ func robustnessOf(mine []*cell) robustness {
 		r.classes[of] = kept(plain, Tools, Reliable, func(name string) bool { return class[name] == of })
 	}
 	return r
+}
+
+// overall divides a model's rate with other levels of a factor than the usual one by that of plain cells, which
+// are the same otherwise.
+func overall(mine, plain []*cell, factor, usual string) Value {
+	same := make(map[assay.Cell]bool)
+	for _, c := range plain {
+		if level(c.Cell, factor) != usual {
+			return Value{}
+		}
+		same[without(c.Cell, factor)] = true
+	}
+	a := sum(plain)
+	b := sum(where(mine, func(c assay.Cell) bool { return same[without(c, factor)] && level(c, factor) != usual }))
+	if a.n(full) == 0 || b.n(done) == 0 {
+		return Value{}
+	}
+	rate := func(t tally) float64 { return float64(t.n(full)) / float64(t.n(done)) }
+	return number(min(1, rate(b)/rate(a)))
 }
 
 // keptOf returns the share of success that a condition leaves.
@@ -97,11 +122,10 @@ func keptInClass(key, class string) *Measure {
 		func(s *Standing) stat.Estimate { return s.classes[class] })
 }
 
-// publishedKept declares the published estimator of a measure of robustness.
-func publishedKept(key, head string, m *Measure) *Measure {
-	means := "the share of success that is left with " + m.Heads[0] + ", at most 100 %"
+// publishedKept declares the published estimator of robustness against other levels of a factor.
+func publishedKept(key, head, with, factor string) *Measure {
+	means := "full success with " + with + " divided by that under the conditions of the first line, at most 100 %"
 	return measure("published_robustness_"+key, head, AsPercent, means, nil).ofModel(func(s *Standing) Value {
-		v := m.standing(s)
-		return Value{Known: v.Known, Number: min(1, v.Number)}
+		return s.published[factor]
 	})
 }

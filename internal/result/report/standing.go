@@ -174,7 +174,7 @@ func (f *field) standing(m *cell) Standing {
 		Model: m.Model, Planned: m.planned, Done: m.n(done), Selected: m.selected(), Own: f.own,
 		Common: all.n(done), Ranked: ranked.n(done), Skill: skill(common),
 		Conditions: f.conditions(m.Model, common, plain), FlawedPlan: flawedPlan(common), FailingTools: failingTools(common),
-		robustness: robustnessOf(common),
+		robustness: robustnessOf(common, plain),
 		Recovery:   all.among(hit, survived), Hit: all.n(hit),
 		FalseSuccess: all.among(unfinished, claimed), Failed: all.n(unfinished),
 		Unpriced: int(all.amounts[unpriced]),

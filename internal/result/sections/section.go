@@ -180,8 +180,8 @@ var sections = map[string]section{
 	"published-robustness": {
 		title: "Published estimators of robustness", grid: func(a analysis) *report.Grid { return a.Robustness },
 		notes: func(analysis) []string {
-			return []string{"They are the shares of the table of robustness, at most 100 %, under the names of arXiv 2602.16666, " +
-				"where whole runs are compared and not the same trials."}
+			return []string{"They are for comparisons with published figures only (arXiv 2602.16666): rates of all trials under a " +
+				"condition, whether or not the other condition has the same tasks."}
 		},
 	},
 	"pilot": {
