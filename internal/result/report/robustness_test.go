@@ -45,6 +45,7 @@ func TestRobustnessIsTheShareKept(t *testing.T) {
 			{with(failing("throttled=1")), 5},
 			{with(failing("down=1")), 1},
 			{with(failing("down=0.5,stale=0.5")), 0}, // of two classes
+			{with(failing("injected=1")), 8},         // of none
 			{with(func(c *assay.Cell) { c.Phrasing, c.Interface = assay.Casual, assay.Severe }), 0},
 		} {
 			s.try(tried.cell, of, 1, assay.Setting{}, i < tried.full)
@@ -52,9 +53,9 @@ func TestRobustnessIsTheShareKept(t *testing.T) {
 	}
 	a := s.analyze(t, report.Beside{})
 	for m, want := range map[*report.Measure]float64{
-		report.KeptPhrasings: 8. / 19, report.KeptInterfaces: 3. / 14, report.KeptTools: 13. / 32,
+		report.KeptPhrasings: 8. / 19, report.KeptInterfaces: 3. / 14, report.KeptTools: 21. / 40,
 		report.KeptExplicit: 6. / 8, report.KeptDown: 1. / 8, report.PublishedPrompt: 8. / 16, report.PublishedEnvironment: 3. / 8,
-		report.PublishedFault: 13. / 32,
+		report.PublishedFault: 21. / 40,
 	} {
 		v := robustnessOf(t, a, m)
 		if !v.Known || math.Abs(v.Number-want) > 1e-12 {
@@ -116,11 +117,14 @@ func TestDropsCountEveryMix(t *testing.T) {
 				s.try(c, string(rune('a'+i)), 1, assay.Setting{}, i < full)
 			}
 		}
-		want := 3. / 8 // of 8 + 8 successes, 8 + 2 are left
+		want, down := 3./8, 2./8 // of 8 + 8 successes, 8 + 2 are left
 		if len(reliable) > 1 {
-			want = 1. / 8 // of 8 + 4
+			want, down = 1./8, 2./4 // of 8 + 4
 		}
 		a := s.analyze(t, report.Beside{})
+		if got := robustnessOf(t, a, report.KeptDown); math.Abs(got.Number-down) > 1e-12 {
+			t.Errorf("%q: %v is left if a tool is down, want %v", reliable, got.Number, down)
+		}
 		if got := a.ByReliability.Rows[0].Difference; got == nil || math.Abs(*got-want) > 1e-12 {
 			t.Errorf("%q: the drop is %v, want %v", reliable, got, want)
 		}
