@@ -26,7 +26,8 @@ func robustnessOf(mine, ranked []*cell) robustness {
 		if len(others) == 0 {
 			return stat.Estimate{}
 		}
-		return keptOf(costOf(mine, plain, others, factor))
+		tasks := pairsOf(mine, []string{plain}, others, factor).tasks()
+		return stat.Kept(stat.Lost(tasks, mine[0].from.bySequence()), len(tasks))
 	}
 	all := func(string) bool { return true }
 	r := robustness{
@@ -41,8 +42,11 @@ func robustnessOf(mine, ranked []*cell) robustness {
 	for _, c := range plain {
 		class[level(c.Cell, Tools)] = classOf(c.Faults)
 	}
+	delete(class, Reliable)
 	for _, of := range class {
-		r.classes[of] = kept(plain, Tools, Reliable, func(name string) bool { return class[name] == of })
+		if _, known := r.classes[of]; !known {
+			r.classes[of] = kept(plain, Tools, Reliable, func(name string) bool { return class[name] == of })
+		}
 	}
 	return r
 }
