@@ -83,7 +83,7 @@ func (t *errorTally) add(v report.Value, truth float64) {
 func (t *errorTally) mean() (mean, se float64) {
 	n := float64(t.studies)
 	mean = t.sum / n
-	return mean, math.Sqrt(max(0, t.square/n-mean*mean)/n)
+	return mean, math.Sqrt(max(0, t.square/n-mean*mean) / n)
 }
 
 // studyProfile prints how far the figures of a profile are from the truth, and how often their intervals
