@@ -21,6 +21,7 @@ const (
 	FaultWrongShape ToolFault = "wrong_shape" // the call happens; a part of its answer is missing
 	FaultStale      ToolFault = "stale"       // the call does not happen; an old answer is repeated
 	FaultWrongValue ToolFault = "wrong_value" // the call happens; a value in its answer is wrong
+	FaultCorrupted  ToolFault = "corrupted"   // as wrong_value, in each later answer of the tool, too
 	FaultPartial    ToolFault = "partial"     // the call happens; the rest of a list in its answer follows
 	FaultInjected   ToolFault = "injected"    // the call happens; an attacker speaks in its answer
 	FaultDown       ToolFault = "down"        // no call of the tool happens from now on; each answer is an error
@@ -55,10 +56,12 @@ type ToolFaultRule struct {
 	// the error states. A call that has no argument to rename, or whose tool has such a parameter, meets
 	// [FaultBefore] instead.
 	Renames bool
-	// Rereads is true if the agent learns the whole truth by another call of the tool. Only tools without
-	// an effect, whose calls can be repeated, have the kind, and only in worlds where agents read answers.
-	// A call whose answer has nothing to change meets no fault.
+	// Rereads is true if the agent learns the whole truth by another call: of the tool or, if the fault stays,
+	// of another one. Only tools without an effect, whose calls can be repeated, have the kind, and only in
+	// worlds where agents read answers. A call whose answer has nothing to change meets no fault.
 	Rereads bool
+	// Stays is true if each later answer of the tool is as wrong, unless its call meets another fault.
+	Stays bool
 	// Pages is true if calls with a cursor give the rest of the answer.
 	Pages bool
 	// Misleads explains how an agent that trusts the answer goes wrong, after the number of the call and
@@ -82,6 +85,11 @@ var ToolFaultRules = []ToolFaultRule{
 	{
 		Kind: FaultWrongValue, Says: "it happens, and a value of the answer is wrong", Happens: true, Hides: true,
 		Implicit: true, Rereads: true, Misleads: "a value in the answer of call %d (%s) was wrong",
+	},
+	{
+		Kind: FaultCorrupted, Says: "it happens, and a value is wrong in this and all later answers of the tool",
+		Happens: true, Hides: true, Implicit: true, Rereads: true, Stays: true,
+		Misleads: "a value in the answer of call %d (%s) was wrong",
 	},
 	{
 		Kind: FaultPartial, Says: "it happens, and the answer has half of a list, and a cursor for the rest",
@@ -109,7 +117,7 @@ func (r ToolFaultRule) Class() string {
 	if r.Implicit {
 		class[0] = "implicit"
 	}
-	if r.Permanent || r.Renames {
+	if r.Permanent || r.Renames || r.Stays {
 		class[1] = "permanent"
 	}
 	return class[0] + ", " + class[1]

@@ -254,7 +254,7 @@ func TestCauseIsTrue(t *testing.T) {
 	places, seen := theatres(t), map[assay.Cause]int{}
 	often(t, func(t *rapid.T) {
 		d, trial := anyModel(t), anyTrial(t, "", "after=1", "stale=1", "wrong_shape=1", "before=0.5,down=0.5", "throttled=1",
-			"partial=0.5,wrong_value=0.5")
+			"partial=0.5,wrong_value=0.5", "corrupted=0.6,partial=0.4")
 		trial.Variant = rapid.SampledFrom([]string{
 			assay.Baseline, assay.Optimal, "flawed_missing_step", "flawed_redundant_operations",
 		}).Draw(t, "variant")
@@ -283,7 +283,7 @@ func TestCauseIsTrue(t *testing.T) {
 			"an end is missing, but a step is, too":      p.reason.Cause == assay.NoEnd && !complete,
 			"an end is missing, but it came":             p.reason.Cause == assay.NoEnd && p.outcome.Ended == assay.Finished,
 			"a wrong answer, but a step is missing":      p.reason.Cause == assay.WrongAnswer && !happened(places[name].steps[2]),
-			"nobody can believe this answer": p.reason.Cause == assay.BelievedAnswer && (!met(assay.FaultStale, assay.FaultWrongShape, assay.FaultWrongValue, assay.FaultPartial) ||
+			"nobody can believe this answer": p.reason.Cause == assay.BelievedAnswer && (!met(assay.FaultStale, assay.FaultWrongShape, assay.FaultWrongValue, assay.FaultCorrupted, assay.FaultPartial) ||
 				name == world.Assay1Name && !met(assay.FaultStale)),
 			"an error that was no error": p.reason.Cause == assay.NotRetried && (p.reason.Call == 0 || p.tr.Calls[p.reason.Call-1].OK),
 		} {

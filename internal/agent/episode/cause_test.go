@@ -69,9 +69,9 @@ func only(fault assay.ToolFault, places ...int) func(*assay.Transcript) bool {
 }
 
 // misstated reports whether the first call alone met a fault, and its answer had a wrong value.
-func misstated(value string) func(*assay.Transcript) bool {
+func misstated(kind assay.ToolFault, value string) func(*assay.Transcript) bool {
 	return func(tr *assay.Transcript) bool {
-		return only(assay.FaultWrongValue, 0)(tr) && tr.Calls[0].Wrong == value
+		return only(kind, 0)(tr) && tr.Calls[0].Wrong == value
 	}
 }
 
@@ -683,15 +683,22 @@ func behaviours() (rows []behaviour) {
 			acts: func(s *scene) assay.Message { return s.made(`cancel {"booking":"B1"}`, `book {"room":7}`) },
 		},
 		behaviour{
-			name: "charges what a wrong answer says", in: at("charge"), mix: "wrong_value=1", lucky: misstated("47"),
+			name: "charges what a wrong answer says", in: at("charge"), mix: "wrong_value=1", lucky: misstated(assay.FaultWrongValue, "47"),
 			cause: assay.BelievedAnswer, turn: 1,
 			acts: func(s *scene) assay.Message {
 				return s.made(`balance {"name":"a"}`, `book {"room":7}`, `charge {"booking":"B1","euros":47}`)
 			},
 		},
 		behaviour{
+			name: "charges what each answer of a tool says", in: at("charge"), mix: "corrupted=1",
+			lucky: misstated(assay.FaultCorrupted, "47"), cause: assay.BelievedAnswer, turn: 1,
+			acts: func(s *scene) assay.Message {
+				return s.made(`balance {"name":"a"}`, `book {"room":7}`, `charge {"booking":"B1","euros":47}`)
+			},
+		},
+		behaviour{
 			name: "charges it although a second answer said otherwise", in: at("charge"), mix: "wrong_value=1",
-			lucky: misstated("47"), cause: assay.WrongArgument, turn: 4,
+			lucky: misstated(assay.FaultWrongValue, "47"), cause: assay.WrongArgument, turn: 4,
 			acts: func(s *scene) assay.Message {
 				return s.made(`balance {"name":"a"}`, `balance {"name":"a"}`, `book {"room":7}`,
 					`charge {"booking":"B1","euros":47}`)

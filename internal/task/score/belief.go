@@ -17,7 +17,8 @@ func (q *inquiry) damaged(before int) (calls []int) {
 		return nil
 	}
 	for i, c := range q.tr.Calls[:before] {
-		again := func(l assay.CallRecord) bool { return l.Tool == c.Tool && l.Met() == "" && l.OK }
+		work := q.catalog.Work(c.Tool)
+		again := func(l assay.CallRecord) bool { return q.catalog.Work(l.Tool) == work && l.Met() == "" && l.OK }
 		if c.Fault.Rule().Misleads != "" && !slices.ContainsFunc(q.tr.Calls[i+1:before], again) {
 			calls = append(calls, i)
 		}
@@ -89,8 +90,14 @@ func (q *inquiry) halved(step int) int {
 // believed explains a step that went wrong because the model acted on the answer of a call.
 func (q *inquiry) believed(i int) Reason {
 	c := &q.tr.Calls[i]
-	because := fmt.Sprintf(c.Fault.Rule().Misleads, i+1, c.Tool)
-	return q.at(i, assay.BelievedAnswer, because, "to notice that, and a call of "+c.Tool+" again")
+	because, again := fmt.Sprintf(c.Fault.Rule().Misleads, i+1, c.Tool), "a call of "+c.Tool+" again"
+	if c.Fault.Rule().Stays {
+		again = "to learn the truth elsewhere, because the tool always says so"
+		if other := q.substitute(c.Tool); other != "" {
+			again = "a call of " + other + ", which does the same"
+		}
+	}
+	return q.at(i, assay.BelievedAnswer, because, "to notice that, and "+again)
 }
 
 // scalars returns the texts, numbers and truth values in a JSON value, as text.

@@ -723,12 +723,12 @@ func (q *inquiry) unlucky(step, last int, right string) Reason {
 	return q.limit(right)
 }
 
-// substitute returns a tool that does the work of one that is down and that is not known to be down, or "".
+// substitute returns a tool that does the work of one that is down or corrupted and that is not known to be, or "".
 func (q *inquiry) substitute(tool string) string {
 	work := q.catalog.Work(tool)
 	for _, name := range append([]string{work}, q.catalog.Substitutes(work)...) {
 		if !slices.ContainsFunc(q.tr.Calls, func(c assay.CallRecord) bool {
-			return c.Tool == name && c.Met().Rule().Permanent
+			return c.Tool == name && (c.Met().Rule().Permanent || c.Met().Rule().Stays)
 		}) {
 			return name
 		}

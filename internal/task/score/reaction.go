@@ -16,7 +16,8 @@ type Reaction struct {
 	Delivered bool `json:"delivered"`
 	// Detected means that the agent's next calls refer to the fault. After one that lasts, they leave
 	// the tool alone for as long as its answer says. After one that only another call shows, a call of a later
-	// turn asks the tool the same again, or for the rest. After any other, those of the next turn that has
+	// turn asks the tool the same again, or for the rest; if the fault stays, it asks another tool, which tells
+	// the truth. After any other, those of the next turn that has
 	// any call the tool again, or use its result although its answer was an error. Faults that leave
 	// nothing to recover from have nothing to detect.
 	Detected bool `json:"detected"`
@@ -26,7 +27,7 @@ type Reaction struct {
 	Recovered bool `json:"recovered"`
 	// Repeated means that the call had its effect, and a later one had it again, which the judge minds.
 	Repeated bool `json:"repeated_effect"`
-	// Against counts the later calls that the tool refused for the same fault.
+	// Against counts the later calls that met the same fault.
 	Against int `json:"against,omitempty"`
 }
 
@@ -107,11 +108,15 @@ func (q *inquiry) withOldName(i int) (against int, learned bool) {
 }
 
 // asked reports whether a call of a later turn asked a tool the same as a call, or for the rest of its
-// answer, and whether it got the truth.
+// answer, and whether it got the truth. After a fault that stays, it did both if another tool told the truth.
 func (q *inquiry) asked(i int) (again, told bool) {
 	c := &q.tr.Calls[i]
+	same := func(l assay.CallRecord) bool { return l.Tool == c.Tool && sameJSON(l.Arguments, c.Arguments) }
+	if c.Fault.Rule().Stays {
+		same = func(l assay.CallRecord) bool { return l.Tool != c.Tool && spec.Tells(l.Output, c) }
+	}
 	for _, l := range q.tr.Calls[i+1:] {
-		if l.Turn > c.Turn && l.Tool == c.Tool && !l.Mistake && sameJSON(l.Arguments, c.Arguments) {
+		if l.Turn > c.Turn && !l.Mistake && same(l) {
 			again = true
 			told = told || l.OK && (l.Met() == "" || l.Met().Rule().Harmless)
 		}

@@ -108,6 +108,39 @@ func TestReactions(t *testing.T) {
 	}
 }
 
+// TestOnlyAnotherToolTellsTheTruth checks what shows that all answers of a tool are wrong: the same member of
+// another tool's answer.
+func TestOnlyAnotherToolTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog([]assay.Tool{{Name: "price"}, {Name: "bill"}})
+	task := &assay.Task{Judge: &assay.Judge{Calls: []assay.Expected{{Tool: "pay"}}}, Required: []string{"pay"}}
+	for answer, want := range map[string]score.Reaction{
+		`bill {"items": [{"euros": 35}]}`:          {Delivered: true, Detected: true, Recovered: true},
+		`bill {"items": [{"count": 35}]}`:          {Delivered: true},
+		`bill {"items": [{"euros": 36}]}`:          {Delivered: true},
+		`bill 35`:                                  {Delivered: true},
+		`price {"euros": 36, "id": 35} corrupted`:  {Delivered: true, Against: 1},
+		`bill {"euros": 36, "id": 35} wrong_value`: {Delivered: true},
+	} {
+		want.Class = "implicit, permanent"
+		tool, output, _ := strings.Cut(answer, " ")
+		output, kind, _ := strings.Cut(output, "} ")
+		if kind != "" {
+			output += "}"
+		}
+		tr := &assay.Transcript{Ended: assay.Finished, Turns: make([]assay.TurnRecord, 3), Calls: []assay.CallRecord{
+			{Turn: 1, Tool: "price", OK: true, Fault: assay.FaultCorrupted, Output: `{"euros":36,"id":35}`, Truth: "35", Wrong: "36"},
+			{Turn: 2, Tool: tool, OK: true, Output: output, Fault: assay.ToolFault(kind), Truth: "35", Wrong: "36"},
+		}}
+		trial := &assay.Trial{
+			Cell: assay.Cell{Faults: "corrupted=1", Reliability: .5}, Setting: assay.Setting{World: own.Name, Turns: 9},
+		}
+		if diff := cmp.Diff(&want, score.New(catalog).Explain(trial, task, tr).Path[0].Reaction); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
+		}
+	}
+}
+
 // TestUndeliveredFaultsProveNothing checks a fault at the end of an episode, which the agent never read.
 func TestUndeliveredFaultsProveNothing(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,7 @@ func TestKindsOfFaults(t *testing.T) {
 		assay.FaultThrottled:  {false, false, `{"n":1}`},
 		assay.FaultDrift:      {false, false, `{"n":1}`},
 		assay.FaultWrongValue: {true, true, `{"got":1,"n":1}`},
+		assay.FaultCorrupted:  {true, true, `{"got":1,"n":1}`},
 		assay.FaultPartial:    {true, true, `{"got":1,"n":1}`}, // there is no list
 	} {
 		w := begin(0, string(kind)+"=1")
@@ -106,9 +107,9 @@ func TestKindsOfFaults(t *testing.T) {
 			if rec.Output == `{"a":1,"b":2}` {
 				t.Error("wrong_shape: nothing is missing")
 			}
-		case assay.FaultWrongValue:
+		case assay.FaultWrongValue, assay.FaultCorrupted:
 			if rec.Fault != kind || rec.Output == `{"a":1,"b":2}` || rec.Wrong == "" || len(rec.Output) != 13 {
-				t.Errorf("wrong_value: %+v", rec)
+				t.Errorf("%s: %+v", kind, rec)
 			}
 		case assay.FaultPartial:
 			if rec.Met() != "" || rec.Output != `{"a":1,"b":2}` {
@@ -261,6 +262,56 @@ def invite(state):
 		if met < 40 || spared < 40 || asked > 0 != (kind == assay.FaultPartial) {
 			t.Errorf("%s: %d calls met it, %d with an effect were spared, and %d asked for the rest", kind, met, spared, asked)
 		}
+	}
+}
+
+// TestCorruptedAnswersStay checks that from the first wrong answer of a tool on, each of its answers is wrong, and
+// the same answer in the same way, that luck decides as without that, and that the tool alone is concerned.
+func TestCorruptedAnswersStay(t *testing.T) {
+	t.Parallel()
+	prices := assay.NewCatalog([]assay.Tool{{Name: "price", Schema: json.RawMessage(`{"type":"object"}`)}}).With(
+		assay.Script{Name: "t.star", Source: "def price(state):\n    return {\"euros\": 35, \"item\": \"A7\", \"sold\": False}\n"}, nil)
+	landed := 0
+	for seed := range uint64(20) {
+		begun := func(faults string) *own.World {
+			trial := &assay.Trial{Cell: assay.Cell{Reliability: .6, Faults: faults}, Seed: seed}
+			trial.World = own.Name
+			return own.Definition.Begin(t.Context(), prices, trial, &assay.Task{}).(*own.World)
+		}
+		w, honest := begun("after=0.5,corrupted=0.5"), begun("after=0.5,slow=0.5")
+		wrong := ""
+		for i := range 12 {
+			rec, same := call(t, w, "price", `{}`), call(t, honest, "price", `{}`)
+			if rec.Luck != same.Luck || rec.Chance != same.Chance || rec.OK != same.OK || rec.Happened() != same.Happened() {
+				t.Fatalf("seed %d, call %d: %+v, want what luck decides of %+v", seed, i, rec, same)
+			}
+			switch {
+			case !rec.OK:
+			case wrong == "" && rec.Met() == assay.FaultCorrupted:
+				landed++
+				wrong = rec.Output
+			case wrong != "" && (rec.Met() != assay.FaultCorrupted || rec.Output != wrong):
+				t.Fatalf("seed %d, call %d: %+v, want %s as before", seed, i, rec, wrong)
+			}
+			if rec.Output == same.Output == (rec.Met() == assay.FaultCorrupted) && rec.OK {
+				t.Fatalf("seed %d, call %d: %+v, and the truth is %s", seed, i, rec, same.Output)
+			}
+		}
+		from := -1
+		for i, p := range spec.Planted(w.Calls()) {
+			if w.Calls()[i].Met() != assay.FaultCorrupted {
+				continue
+			}
+			if from < 0 {
+				from = i
+			}
+			if p != from {
+				t.Fatalf("seed %d: the fault of call %d began at %d, want %d", seed, i, p, from)
+			}
+		}
+	}
+	if landed < 15 {
+		t.Errorf("%d of 20 tools gave wrong answers", landed)
 	}
 }
 

@@ -73,6 +73,7 @@ type World struct {
 	outages   spec.Outages
 	drift     spec.Drift
 	pages     spec.Pages
+	corrupted map[string]corruption // by tool
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -208,6 +209,10 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	t := throw(w.trial, tool, w.spent[tool.Name], &w.outages)
 	old, answered := w.answers[tool.Name]
 	t.Fault = t.Fault.Possible(answered)
+	stays, corrupted := w.corrupted[tool.Name]
+	if t.Fault == "" && corrupted {
+		t.Fault, t.named = stays.fault, true
+	}
 	var drift assay.ToolError
 	if t.Fault.Rule().Renames {
 		var begins bool
@@ -254,12 +259,32 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 }
 
 // misreport returns an answer with a wrong value, or with half of a list. It returns false, and the whole
-// answer, if it has nothing to change.
+// answer, if it has nothing to change. A fault that stays always has the luck of the first call that met it, so
+// that the same answer is wrong in the same way.
 func (w *World) misreport(tool assay.Tool, rec *assay.CallRecord, t thrown, output string) (string, bool) {
-	if t.Fault.Rule().Pages {
-		return w.pages.Cut(tool, rec, output, t.Luck)
+	rule, luck := t.Fault.Rule(), t.Luck
+	if rule.Pages {
+		return w.pages.Cut(tool, rec, output, luck)
 	}
-	return spec.Misstate(rec, output, t.Luck)
+	if rule.Stays {
+		if first, known := w.corrupted[tool.Name]; known {
+			luck = first.luck
+		}
+	}
+	output, lands := spec.Misstate(rec, output, luck)
+	if rule.Stays && lands {
+		if w.corrupted == nil {
+			w.corrupted = make(map[string]corruption)
+		}
+		w.corrupted[tool.Name] = corruption{t.Fault, luck}
+	}
+	return output, lands
+}
+
+// A corruption is a fault that stays with a tool, and the luck of its first call.
+type corruption struct {
+	fault assay.ToolFault
+	luck  spec.Luck
 }
 
 // call makes a call, with an attacker's words in the result if that is its fault.

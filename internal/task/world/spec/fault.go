@@ -113,22 +113,27 @@ func (o *Outages) Meet(tool string, luck Luck, chance float64, mix assay.FaultMi
 func (o *Outages) Pass() { o.calls++ }
 
 // Planted returns for each call the number of the one that met its fault first: its own, that of an
-// earlier call after which the tool was out of order, or -1 if it met none.
+// earlier call after which the tool was out of order or gave wrong answers, or -1 if it met none.
 func Planted(calls []assay.CallRecord) []int {
+	type outage struct {
+		tool string
+		kind assay.ToolFault
+	}
 	first := make([]int, len(calls))
-	from, until := make(map[string]int), make(map[string]int) // of the latest outage of a tool
+	from, until := make(map[outage]int), make(map[outage]int) // of the latest one
 	for i := range calls {
 		c := &calls[i]
-		switch rule := c.Met().Rule(); {
+		this := outage{c.Tool, c.Met()}
+		switch rule := this.kind.Rule(); {
 		case rule.Kind == "":
 			first[i] = -1
-		case rule.Lasts() && i < until[c.Tool]:
-			first[i] = from[c.Tool]
+		case i < until[this]:
+			first[i] = from[this]
 		default:
-			if first[i], from[c.Tool] = i, i; rule.Permanent {
-				until[c.Tool] = len(calls)
+			if first[i], from[this] = i, i; rule.Permanent || rule.Stays {
+				until[this] = len(calls)
 			} else if rule.Waits {
-				until[c.Tool] = i + 1 + c.Wait
+				until[this] = i + 1 + c.Wait
 			}
 		}
 	}

@@ -67,6 +67,23 @@ func Misstate(rec *assay.CallRecord, output string, luck Luck) (string, bool) {
 	return encode(root), true
 }
 
+// Tells reports whether an answer has the true value of a call with a wrong one, in a member of the same name.
+func Tells(output string, call *assay.CallRecord) bool {
+	told, err := decode(output)
+	wrong, errWrong := decode(call.Output)
+	if err != nil || errWrong != nil {
+		return false
+	}
+	has := func(root any, name, value string) bool {
+		return slices.ContainsFunc(leavesOf(root, "", nil), func(l leaf) bool {
+			return l.name == name && encode(l.value) == value
+		})
+	}
+	return slices.ContainsFunc(leavesOf(wrong, "", nil), func(l leaf) bool {
+		return encode(l.value) == call.Wrong && has(told, l.name, call.Truth)
+	})
+}
+
 // another returns another value of the shape of a leaf: the opposite of a truth value, a number or text
 // with another digit, a date up to nine days later, or a text that a member of the same name has. It
 // returns nil if there is none.
