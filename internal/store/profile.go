@@ -20,6 +20,8 @@ type Profile struct {
 	assay.Spend
 	// Faulted counts the attempts that ended in a fault, and FaultedRequests their requests.
 	Faulted, FaultedRequests int
+	// Cut is what attempts cost that were interrupted.
+	Cut assay.Spend
 }
 
 // profiled is how many attempts a profile covers. That is enough for means, and can be read
@@ -31,17 +33,21 @@ func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profil
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 	sums, spend := db.sumSpend("settled")
+	cut, _ := db.sumSpend("cut")
 	all, err := collect(ctx, db.reader, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
-			ifnull(sum(working_ms) FILTER (WHERE settled), 0), `+sums+`
+			ifnull(sum(working_ms) FILTER (WHERE settled), 0), `+sums+cut+`
 			count(*) FILTER (WHERE faulted), ifnull(sum(requests) FILTER (WHERE faulted), 0)
-		FROM (SELECT *, level <> '' AS settled, fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
+		FROM (SELECT *, level <> '' AS settled, fault = 'interrupted' AS cut,
+				fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		row := []any{&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.WorkingMS}
-		for _, f := range spend {
-			row = append(row, reflect.ValueOf(&p.Spend).Elem().FieldByIndex(f.index).Addr().Interface())
+		for _, sum := range []*assay.Spend{&p.Spend, &p.Cut} {
+			for _, f := range spend {
+				row = append(row, reflect.ValueOf(sum).Elem().FieldByIndex(f.index).Addr().Interface())
+			}
 		}
 		return append(row, &p.Faulted, &p.FaultedRequests)
 	})

@@ -87,14 +87,16 @@ func TestProfileByModelAndVariant(t *testing.T) {
 	}
 	thinking := at(outcome(1), "b", "optimal")
 	think(thinking)
+	cut := at(fault(2), "a", "optimal")
+	cut.FaultKind = assay.Interrupted
 	save(t, db,
 		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"),
 		at(fault(3), "b", "baseline"),
-		thinking, at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
+		thinking, at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"), cut)
 	one, plain := outcome(1), outcome(1).Spend
 	think(one)
 	want := []store.Profile{
-		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests},
+		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests, Cut: plain},
 		{
 			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns,
 			Requests: 2 * one.Requests, WorkingMS: 2 * one.WorkingMS, Faulted: 1,

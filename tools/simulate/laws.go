@@ -311,25 +311,42 @@ func (w *world) checkAttempt(a *assay.Attempt) {
 	}
 }
 
-// held returns for how long during an attempt the user had paused all lanes, or if clocks were set, how
-// long at most.
-func (w *world) held(a *assay.Attempt) (sum time.Duration) {
+// held returns for how long during an attempt the user had paused all lanes. If clocks were set, nobody can say
+// for sure when it was, and it is the least of what is possible.
+func (w *world) held(a *assay.Attempt) time.Duration {
+	offsets := []time.Duration{0} // of the wall clock, one after the other
+	for _, j := range w.jumps {
+		offsets = append(offsets, offsets[len(offsets)-1]+j.by)
+	}
+	least := time.Duration(-1)
+	for k, before := range offsets {
+		for _, after := range offsets[k:] {
+			from, to := a.StartedAt.Add(-before), a.FinishedAt.Add(-after)
+			if to.Sub(from).Milliseconds() < int64(a.QueuedMS) {
+				continue
+			}
+			if held := w.pausedWithin(from, to); least < 0 || held < least {
+				least = held
+			}
+		}
+	}
+	return max(0, least)
+}
+
+// pausedWithin returns for how long the user had paused all lanes between two times of the monotonic clock.
+func (w *world) pausedWithin(from, to time.Time) (sum time.Duration) {
 	for _, i := range w.items {
 		if i.Kind != "pause" || i.On != "" {
 			continue
 		}
-		if len(w.jumps) > 0 {
-			sum += i.For
-			continue
+		began, ended := w.began.Add(i.At+w.request), w.began.Add(i.At+i.For) // until then it may be asking
+		if began.Before(from) {
+			began = from
 		}
-		from, to := w.began.Add(i.At+w.request), w.began.Add(i.At+i.For) // until then it may be asking
-		if from.Before(a.StartedAt) {
-			from = a.StartedAt
+		if ended.After(to) {
+			ended = to
 		}
-		if to.After(a.FinishedAt) {
-			to = a.FinishedAt
-		}
-		sum += max(0, to.Sub(from))
+		sum += max(0, ended.Sub(began))
 	}
 	return sum
 }

@@ -48,8 +48,9 @@ type ModelForecast struct {
 	// Bound is the bottleneck, and Basis the source of the estimate.
 	Bound string `json:"bound_by"`
 	Basis string `json:"basis"`
-	// Earlier counts the attempts that are the basis, or is 0.
-	Earlier int `json:"-"`
+	// Earlier counts the attempts that are the basis, or is 0. Cut is what interrupted ones cost beside them.
+	Earlier int         `json:"-"`
+	Cut     assay.Spend `json:"-"`
 }
 
 // Assumptions about a model without earlier attempts. Everything else comes from a rehearsal with
@@ -96,7 +97,7 @@ func (j *Job) Forecast(
 	for _, model := range j.Experiment.Models {
 		configs := pools.Configs[model] // a preview of an order may leave none
 		builtin := sim.Is(j.Experiment.Base(model)) && len(configs) > 0 && configs[0].Name == builtinLane
-		work, earlier, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
+		work, past, basis, err := j.work(ctx, model, builtin, profiles[model], simLatency)
 		if err != nil {
 			return Forecast{}, err
 		}
@@ -108,7 +109,7 @@ func (j *Job) Forecast(
 			Model: model, Trials: pending[model], Requests: s.Requests,
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Unpriced: slices.ContainsFunc(pools.Configs[model], hasNoPrice),
-			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis, Earlier: earlier,
+			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis, Earlier: past.Attempts, Cut: past.Cut,
 			Range: doubt.span(pools.Configs[model], work, s),
 		}
 		f.Models = append(f.Models, m)
@@ -186,18 +187,17 @@ func hasNoPrice(c lane.Config) bool { return c.Price.Unknown() }
 func (j *Job) work(
 	ctx context.Context, model string, builtin bool, past map[string]store.Profile,
 	simLatency time.Duration,
-) (work lane.Work, earlier int, basis string, err error) {
+) (work lane.Work, sum store.Profile, basis string, err error) {
 	variants := make(map[string]bool)
 	for cell := range j.Plan.Cells(model) {
 		variants[cell.Variant] = true
 	}
-	var sum store.Profile
 	for variant := range variants {
 		p := past[variant]
 		sum.Attempts += p.Attempts
 		sum.Turns += p.Turns
 		sum.Requests += p.Requests
-		sum.Spend = sum.Spend.Add(p.Spend)
+		sum.Spend, sum.Cut = sum.Spend.Add(p.Spend), sum.Cut.Add(p.Cut)
 		sum.WorkingMS += p.WorkingMS
 	}
 	if sum.Attempts > 0 && sum.Requests > 0 {
@@ -208,20 +208,20 @@ func (j *Job) work(
 			Cached:     float64(sum.CachedTokens) / float64(max(1, sum.InputTokens)),
 			CacheWrite: float64(sum.CacheWriteTokens) / float64(max(1, sum.InputTokens)),
 			Latency:    time.Duration(float64(sum.WorkingMS) / n * float64(time.Millisecond)),
-		}, sum.Attempts, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
+		}, sum, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
 	}
 
 	if work, err = j.rehearse(ctx, model); err != nil {
-		return lane.Work{}, 0, "", err
+		return lane.Work{}, sum, "", err
 	}
 	if builtin {
 		// This is the mean of a log-normal distribution with a known median.
 		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
-		return work, 0, "a rehearsal", nil
+		return work, sum, "a rehearsal", nil
 	}
 	work.Latency = assumedLatency
 	work.Reply = max(work.Reply, assumedReply)
-	return work, 0, assumed, nil
+	return work, sum, assumed, nil
 }
 
 // rehearse runs some of a model's trials with simulated agents that reply at once, to measure how

@@ -36,7 +36,11 @@ type account struct {
 	began    int  // trials
 	stops    bool // its budget has stopped a trial
 
-	// known is what counts trials of a model have cost, of which proven have settled: none or all.
+	// known is what counts trials of a model have cost, of which proven have settled: none or all. If all, it
+	// includes what trials have cost that were cut off. Those are the dear ones more often, so that the mean of
+	// the others alone would be too low. With all costs over the number of trials that have settled, it is the
+	// maximum-likelihood estimate from censored costs, if these are exponential (Lawless, Statistical Models and
+	// Methods for Lifetime Data, 2nd ed., 4.1).
 	known          cost
 	counts, proven int
 
@@ -155,8 +159,8 @@ func (g *Stopper) judgeLocked(c assay.Cell, a *account, per string) {
 	}
 }
 
-// Expect sets what a trial of a model probably costs, as so many earlier trials have shown, or a
-// forecast if there are none.
+// Expect sets what a trial of a model probably costs, as so many earlier trials have shown with those that were
+// cut off, or a forecast if there are none.
 func (g *Stopper) Expect(model string, earlier, tokens int, usd float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,15 +182,19 @@ func (g *Stopper) End(t *assay.Trial, a *assay.Attempt) {
 	g.count(t.Cell, func(a *account) { a.inFlight-- })
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	f, m := g.flights[t.ID], g.accountsLocked(t.Cell)[1]
 	delete(g.flights, t.ID)
-	if a != nil && a.Settles() {
-		m := g.accountsLocked(t.Cell)[1]
+	switch {
+	case a != nil && a.Settles():
 		if m.proven == 0 { // the forecast has served
 			m.counts, m.known = 0, cost{}
 		}
 		m.counts, m.proven = m.counts+1, m.proven+1
 		m.known.tokens += float64(a.Whole().Total())
 		m.known.usd += a.Whole().CostUSD
+	case f != nil && m.proven > 0:
+		m.known.tokens += f.spent.tokens
+		m.known.usd += f.spent.usd
 	}
 }
 

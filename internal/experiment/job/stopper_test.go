@@ -183,6 +183,29 @@ func TestBudgetWaits(t *testing.T) {
 	}
 }
 
+// TestCutTrialsMakeTheMeanDearer checks that what trials have cost that were cut off counts: they are the dear ones
+// more often, and a mean without them would let too many of their kind begin.
+func TestCutTrialsMakeTheMeanDearer(t *testing.T) {
+	t.Parallel()
+	g := job.NewStopper(plan.Budgets{Budget: plan.Budget{Tokens: 10_000}}, plan.StopRules{})
+	c := cell("a", "cot")
+	fly := func(id string, tokens int) *assay.Trial {
+		trial := &assay.Trial{ID: assay.TrialID(id), Cell: c}
+		g.Begin(trial)
+		g.Spend(trial, assay.Usage{InputTokens: tokens}, 0, assay.Lost{})
+		return trial
+	}
+	g.Expect("a", 100, 100, 0)
+	g.End(fly("cut", 4_950), nil) // 14,950 tokens for 100 outcomes
+	n := 0
+	for ; !g.Waits(c); n++ {
+		fly(fmt.Sprint("in flight ", n), 0)
+	}
+	if n < 30 || n > 33 {
+		t.Errorf("%d trials are in flight for the 5,050 tokens that are left, want them to need about 150 each", n)
+	}
+}
+
 // TestStopRulesStopOnce checks that a rule reports its stop once, and stops the trials of its cell or
 // model.
 func TestStopRulesStopOnce(t *testing.T) {

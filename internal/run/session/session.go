@@ -234,7 +234,11 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	s.outlook.expect(forecast)
 	for _, m := range forecast.Models {
 		if n := m.Trials; n > 0 {
-			s.stopper.Expect(m.Model, m.Earlier, (m.InputTokens+m.OutputTokens)/n, m.Cost/float64(n))
+			tokens, usd := (m.InputTokens+m.OutputTokens)/n, m.Cost/float64(n)
+			if m.Earlier > 0 {
+				tokens, usd = tokens+m.Cut.Total()/m.Earlier, usd+m.Cut.CostUSD/float64(m.Earlier)
+			}
+			s.stopper.Expect(m.Model, m.Earlier, tokens, usd)
 		}
 	}
 	if err := s.identify(); err != nil {
