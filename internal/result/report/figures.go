@@ -434,7 +434,7 @@ var (
 	ModelVariance = profileMeasure("variance_model", "the model itself",
 		"share of the variance that is between replays, which differ by nothing but the model's own randomness",
 		func(p *profile) stat.Estimate { return p.Model })
-	Brier = profileMeasure("predictability_brier", "Brier score",
+	Brier = profileMeasure("predictability_brier", "1 − Brier score",
 		"1 less the mean squared difference of the confidence that the model states after the end and the outcome; "+
 			"75 % is what a confidence of one half always gets",
 		func(p *profile) stat.Estimate { return p.Brier })

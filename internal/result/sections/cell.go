@@ -3,6 +3,7 @@ package sections
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -21,7 +22,12 @@ func sorted(text string, value float64) document.Cell {
 	return document.Cell{Text: text, Value: &value}
 }
 
-func decimal(v float64, format string) document.Cell { return sorted(fmt.Sprintf(format, v), v) }
+func decimal(v float64, format string) document.Cell { return sorted(signed(format, v), v) }
+
+// signed formats figures with the signs that are set in print. What it formats has no hyphen.
+func signed(format string, figures ...any) string {
+	return strings.ReplaceAll(fmt.Sprintf(format, figures...), "-", "−")
+}
 
 func whole(n int) document.Cell { return decimal(float64(n), "%.0f") }
 

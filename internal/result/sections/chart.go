@@ -116,7 +116,7 @@ func (a analysis) heatChart() *document.Chart {
 		}
 		rows = append(rows, object{
 			"model": p.Model, "variant": report.Readable(p.B), "against": report.Readable(p.A),
-			"points": 100 * p.Difference, "label": fmt.Sprintf("%+.0f%s", 100*p.Difference, star),
+			"points": 100 * p.Difference, "label": signed("%+.0f%s", 100*p.Difference, star),
 			"q": p.Q, "tasks": p.Tasks, "rate": p.RateB, "reference": p.RateA,
 		})
 		variants, models = distinct(variants, report.Readable(p.B)), distinct(models, p.Model)

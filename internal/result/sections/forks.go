@@ -3,7 +3,6 @@ package sections
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
@@ -56,9 +55,6 @@ func costOf(s assay.Spend) string {
 	return " and " + assay.CostText(s.CostUSD, 2)
 }
 
-// minus writes the sign as it is set in print.
-func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
-
 // lostText says how many successes a fault costs.
 func lostText(e *report.ForkEffect) string {
 	if e.Lost.Share == nil {
@@ -69,7 +65,7 @@ func lostText(e *report.ForkEffect) string {
 		if x == nil {
 			return otherwise
 		}
-		return minus(fmt.Sprintf("%.0f", 100**x))
+		return signed("%.0f", 100**x)
 	}
 	text := fmt.Sprintf("of 100 successes that this fault meets, %.0f are lost", 100*math.Max(0, *e.Lost.Share))
 	if *e.Lost.Share < 0 {
@@ -99,7 +95,7 @@ func forkTable(effects []report.ForkEffect, places bool) *document.Table {
 	add(document.Column{Head: "caused", Hint: "with the fault less without it, in percentage points"},
 		func(e row) document.Cell { return differenceCell(e.Paired) })
 	add(document.Column{Head: "95 % interval"}, func(e row) document.Cell {
-		return sorted(minus(fmt.Sprintf("%+.1f to %+.1f", 100*e.Interval.Low, 100*e.Interval.High)), e.Interval.Low)
+		return sorted(signed("%+.1f to %+.1f", 100*e.Interval.Low, 100*e.Interval.High), e.Interval.Low)
 	})
 	add(document.Column{Head: "p"}, func(e row) document.Cell { return sorted(report.Probability(e.P), e.P) })
 	add(document.Column{Head: "q", Hint: "p adjusted for the other rows (Benjamini–Hochberg)"},

@@ -160,7 +160,7 @@ func marginText(margin float64) string { return fmt.Sprintf("%.1f", 100*margin) 
 // compared is the answer that decides, in a sentence.
 func (g gateView) compared(a *report.Answer) string {
 	t, measured := a.Test, g.measured()
-	worst := fmt.Sprintf("at worst %+.1f points, with 95 %% confidence", 100*t.Lower)
+	worst := signed("at worst %+.1f points, with 95 %% confidence", 100*t.Lower)
 	switch {
 	case a.Verdict == report.Pass:
 		return fmt.Sprintf("%s: %s. A loss of %s points is ruled out (%s%s).",

@@ -26,9 +26,9 @@ func Hosts(h *report.Hosts) *document.Document {
 }
 
 func hostText(h *report.Hosts, p report.Paired) string {
-	text := fmt.Sprintf("%s %s on %s, with 95 %% confidence between %+.1f and %+.1f points",
+	text := fmt.Sprintf("%s %s on %s, with 95 %% confidence between %s points",
 		report.Capital(scored(p.Difference)), p.A, assay.Counted(p.Tasks, "task"),
-		100*p.Interval.Low, 100*p.Interval.High)
+		signed("%+.1f and %+.1f", 100*p.Interval.Low, 100*p.Interval.High))
 	switch {
 	case len(h.Incomplete) > 0:
 		return text + " so far."

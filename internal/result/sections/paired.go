@@ -29,7 +29,7 @@ func pairedTable(all []report.Paired, heads []string, of func(report.Paired) []s
 	add("B", "", func(p row) document.Cell { return points(p.RateB) })
 	add("B − A", "in percentage points; positive if B did better", differenceCell)
 	add("95 % interval", "", func(p row) document.Cell {
-		return sorted(fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High), p.Interval.Low)
+		return sorted(signed("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High), p.Interval.Low)
 	})
 	add("A only", "tasks on which A did better", func(p row) document.Cell { return whole(p.OnlyA) })
 	add("B only", "tasks on which B did better", func(p row) document.Cell { return whole(p.OnlyB) })

@@ -42,7 +42,7 @@ func (a analysis) curveSection() *document.Section {
 	t.Rows = append(t.Rows, ceiling)
 	return &document.Section{
 		ID: "by-reliability", Title: "Success by reliability of the tools",
-		Lead:  "Best possible is the rate of the best policy: no agent can do better on average.",
+		Lead:  "Best possible is the rate of the best policy. No agent that needs each call of the plan does better on average.",
 		Chart: a.curveChart(), Table: t, Notes: p.notes(),
 	}
 }
@@ -158,10 +158,10 @@ func (p pivot) contrastCell(r report.PivotRow) document.Cell {
 	if p.Contrast == report.FirstMinusLast {
 		format = "%.1f"
 	}
-	cell := sorted(fmt.Sprintf(format, math.Round(1000**r.Difference)/10+0), *r.Difference)
+	cell := decimal(math.Round(1000**r.Difference)/10+0, format)
 	i := r.DifferenceInterval
-	cell.Note = fmt.Sprintf("%+.0f to %+.0f", 100*i.Low+0, 100*i.High+0)
-	cell.Hint = fmt.Sprintf("95 %% interval %+.1f to %+.1f, on %s", 100*i.Low, 100*i.High,
+	cell.Note = signed("%+.0f to %+.0f", 100*i.Low+0, 100*i.High+0)
+	cell.Hint = signed("95 %% interval %+.1f to %+.1f, on %s", 100*i.Low, 100*i.High,
 		assay.Counted(r.DifferenceTasks, "task"))
 	return cell
 }

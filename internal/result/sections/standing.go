@@ -247,11 +247,11 @@ func costCell(c *report.Cost) document.Cell {
 
 // lossOf writes a loss as a change, such as "−23 %".
 func lossOf(share float64) string {
-	text := fmt.Sprintf("%+.0f %%", -100*share)
-	if text == "+0 %" || text == "-0 %" {
+	text := signed("%+.0f %%", -100*share)
+	if text == "+0 %" || text == "−0 %" {
 		return "0 %"
 	}
-	return strings.Replace(text, "-", "−", 1)
+	return text
 }
 
 // worstCell names the kind that costs most, with its loss.
