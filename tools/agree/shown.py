@@ -104,7 +104,7 @@ def unless(v, show):
 
 
 def of_format(form):
-    return lambda v: form % v
+    return lambda v: signed(form % v)
 
 
 def rate(share, n):
@@ -133,9 +133,14 @@ def readable(name):
     return name.removeprefix("flawed_").replace("_", " ") if name else "none"
 
 
+def signed(text):
+    """A figure with the sign that is set in print."""
+    return text.replace("-", "−")
+
+
 def change(share):
     text = f"{-100 * share:+.0f} %"
-    return "0 %" if text in ("+0 %", "-0 %") else text.replace("-", "−")
+    return "0 %" if text in ("+0 %", "-0 %") else signed(text)
 
 
 def rounded(x):
@@ -355,13 +360,13 @@ def errors(r):
 
 def paired(rows, names):
     def minus(v):
-        return f"{100 * v:+.1f}"
+        return signed(f"{100 * v:+.1f}")
     columns = names + [
         ("tasks", lambda c: (str(c["tasks"]), "")), ("A", lambda c: (percent(c["rate_a"]), "")),
         ("B", lambda c: (percent(c["rate_b"]), "")), ("B − A", lambda c: (minus(c["difference"]), "")),
         ("95 % interval", lambda c: (minus(c["interval"]["low"]) + " to " + minus(c["interval"]["high"]), "")),
         ("A only", lambda c: (str(c["only_a"]), "")), ("B only", lambda c: (str(c["only_b"]), "")),
-        ("h", lambda c: (f"{c['cohen_h']:+.2f}", "")), ("p", lambda c: (probability(c["p"]), "")),
+        ("h", lambda c: (signed(f"{c['cohen_h']:+.2f}"), "")), ("p", lambda c: (probability(c["p"]), "")),
         ("q", lambda c: (probability(c["q"]), "")), ("detectable", lambda c: (f"{100 * c['detectable']:.1f}", ""))]
     return [h for h, _ in columns], [[c(w) for _, c in columns] for w in rows]
 
@@ -386,7 +391,8 @@ def pivot(p):
             return MISSING, ""
         i = row["difference_95"]
         form = "%.1f" if p.get("contrast") == "first_minus_last" else "%+.1f"
-        return form % (rounded(1000 * d) / 10 + 0.), f"{100 * i['low'] + 0.:+.0f} to {100 * i['high'] + 0.:+.0f}"
+        return signed(form % (rounded(1000 * d) / 10 + 0.)), signed(
+            f"{100 * i['low'] + 0.:+.0f} to {100 * i['high'] + 0.:+.0f}")
 
     levels, rows = p["levels"], p["rows"]
     columns = [("model", label("model"))]
