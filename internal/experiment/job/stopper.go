@@ -37,8 +37,8 @@ type account struct {
 	stops    bool // its budget has stopped a trial
 
 	// known is what counts trials of a model have cost, of which proven have settled: none or all. If all, it
-	// includes what trials have cost that were cut off. Those are the dear ones more often, so that the mean of
-	// the others alone would be too low. With all costs over the number of trials that have settled, it is the
+	// includes what trials have cost that were cut off, or faulted in this run. Those that a budget cuts off are
+	// the dear ones more often, so the mean of the others alone would be too low. With all costs over the number of trials that have settled, it is the
 	// maximum-likelihood estimate from censored costs, if these are exponential (Lawless, Statistical Models and
 	// Methods for Lifetime Data, 2nd ed., 4.1).
 	known          cost

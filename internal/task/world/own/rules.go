@@ -73,7 +73,7 @@ type World struct {
 	outages   spec.Outages
 	drift     spec.Drift
 	pages     spec.Pages
-	corrupted map[string]corruption // by tool
+	corrupted map[string]thrown // the first fault that stays, by tool
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -209,9 +209,8 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 	t := throw(w.trial, tool, w.spent[tool.Name], &w.outages)
 	old, answered := w.answers[tool.Name]
 	t.Fault = t.Fault.Possible(answered)
-	stays, corrupted := w.corrupted[tool.Name]
-	if t.Fault == "" && corrupted {
-		t.Fault, t.named = stays.fault, true
+	if t.Fault == "" {
+		t.Fault = w.corrupted[tool.Name].Fault
 	}
 	var drift assay.ToolError
 	if t.Fault.Rule().Renames {
@@ -268,23 +267,18 @@ func (w *World) misreport(tool assay.Tool, rec *assay.CallRecord, t thrown, outp
 	}
 	if rule.Stays {
 		if first, known := w.corrupted[tool.Name]; known {
-			luck = first.luck
+			luck = first.Luck
 		}
 	}
 	output, lands := spec.Misstate(rec, output, luck)
 	if rule.Stays && lands {
 		if w.corrupted == nil {
-			w.corrupted = make(map[string]corruption)
+			w.corrupted = make(map[string]thrown)
 		}
-		w.corrupted[tool.Name] = corruption{t.Fault, luck}
+		t.Luck = luck
+		w.corrupted[tool.Name] = t
 	}
 	return output, lands
-}
-
-// A corruption is a fault that stays with a tool, and the luck of its first call.
-type corruption struct {
-	fault assay.ToolFault
-	luck  spec.Luck
 }
 
 // call makes a call, with an attacker's words in the result if that is its fault.

@@ -74,13 +74,10 @@ func Tells(output string, call *assay.CallRecord) bool {
 	if err != nil || errWrong != nil {
 		return false
 	}
-	has := func(root any, name, value string) bool {
-		return slices.ContainsFunc(leavesOf(root, "", nil), func(l leaf) bool {
-			return l.name == name && encode(l.value) == value
+	return slices.ContainsFunc(leavesOf(wrong, "", nil), func(w leaf) bool {
+		return encode(w.value) == call.Wrong && slices.ContainsFunc(leavesOf(told, "", nil), func(t leaf) bool {
+			return t.name == w.name && encode(t.value) == call.Truth
 		})
-	}
-	return slices.ContainsFunc(leavesOf(wrong, "", nil), func(l leaf) bool {
-		return encode(l.value) == call.Wrong && has(told, l.name, call.Truth)
 	})
 }
 
