@@ -294,16 +294,17 @@ func variation(runs []*Run) (float64, bool) {
 		for _, r := range runs {
 			of.add(r.Used[k])
 		}
-		squares := 0.
+		squares := 0. // relative to the mean, so that they are the same in each unit
 		for _, r := range runs {
-			squares += (r.Used[k] - of.mean()) * (r.Used[k] - of.mean())
+			d := r.Used[k]*of.n/of.sum - 1
+			squares += d * d
 		}
 		switch {
 		case math.IsNaN(of.sum):
 		case of.sum == 0:
 			all.add(0)
 		default:
-			all.add(math.Sqrt(squares/(of.n-1)) / of.mean())
+			all.add(math.Sqrt(squares / (of.n - 1)))
 		}
 	}
 	return all.mean(), all.n > 0

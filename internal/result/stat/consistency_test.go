@@ -64,6 +64,17 @@ func TestConsistencyCounts(t *testing.T) {
 	}
 }
 
+// TestConsistencyUnits has amounts whose squares are smaller than any number.
+func TestConsistencyUnits(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []float64{1, 1e-158, 1e-320} {
+		a, b := run(1, false, 1), run(2, false, 1)
+		a.Used, b.Used = [stat.Resources]float64{unit, unit, unit, unit}, [stat.Resources]float64{3 * unit, unit, unit, unit}
+		c := stat.Consistency([]stat.Repeated{{Conditions: [][]stat.Run{{a, b}}}}, false, false)
+		near(t, "resources", c.Resources.Value, math.Exp(-math.Sqrt(.5)/4), 1e-12)
+	}
+}
+
 func drawnRuns(t *rapid.T) []stat.Run {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) stat.Run {
 		r := stat.Run{
