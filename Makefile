@@ -55,7 +55,7 @@ RACE := -race -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=fal
 race:
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then set -x; \
 		export GORACE="$$GORACE atexit_sleep_ms=0"; $(OTHERS) CGO_ENABLED=1 $(TEST) -short \
-		-vet=off $(RACE) $$($(GO) run ./tools/unraced -watched); \
+		-vet=off $(RACE) $$($(GO) run -C tools/study ./unraced -watched ../..); \
 	else echo "make: no C compiler, so the race detector watches no test"; \
 		$(OTHERS) $(TEST) -short -vet=off ./...; fi
 
@@ -66,7 +66,8 @@ compile-race:
 
 # The tests that the race detector leaves out.
 rest:
-	$(OTHERS) $(TEST) -vet=off $$($(GO) run ./tools/unraced)
+	$(OTHERS) $(TEST) -vet=off $$($(GO) run -C tools/study ./unraced ../..)
+	cd tools/study && $(TEST) -vet=off ./...
 
 # What the tests can use beside Go: a C compiler for the race detector, a browser that opens reports,
 # Prometheus, and programs that others wrote. All of it is optional. The script says what it will install
@@ -77,17 +78,17 @@ programs:
 
 # Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
 # and all agents that the page about agents names. They take minutes to install, and 5 GB. The tests
-# with the build tag strangers compare our protocols with the official clients in Go, which take as
-# long to compile as all of Assay.
+# with the build tag strangers compare our protocols with the vendors' SDKs, which take as long to
+# compile as all of Assay.
 .PHONY: strangers try-strangers
 strangers:
 	@tools/others/install.sh strangers
 	$(MAKE) try-strangers
 try-strangers:
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/.cache/litellm/bin/litellm \
-		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v -tags strangers \
-		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own \
-		./internal/model/protocol/... ./internal/agent/bridge
+		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v \
+		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own
+	cd tools/study && $(GO) test -timeout 0 -v -tags strangers ./clients/...
 
 # The go command leaves out folders called testdata.
 LINTED := ./... ./cmd/assay/testdata/programs
@@ -95,6 +96,7 @@ lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }
 	$(GO) vet $(LINTED)
 	$(TOOLS) staticcheck $(LINTED)
+	cd tools/study && $(GO) vet ./... && $(GO) tool -modfile=../lint/go.mod staticcheck ./...
 
 format:
 	$(TOOLS) gofumpt -w .

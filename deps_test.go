@@ -28,7 +28,6 @@ var wings = []struct {
 		"tools/simulate", "simulates runs with everything around them",
 		[]string{"run", "result", "experiment", "agent", "model", "store", "task"},
 	},
-	{"tools/levels", "simulates how often figures are wrong", []string{"agent", "experiment", "model", "result", "task"}},
 	{
 		"tools/agree", "compares what people read with a second computation",
 		[]string{"result", "experiment", "store"},

@@ -86,7 +86,7 @@ func TestRefusedRunIsReported(t *testing.T) {
 func TestOnlySelectsByPrefix(t *testing.T) {
 	t.Parallel()
 	for only, want := range map[string]string{
-		"": "2a 2c 2d 2e 2f 2h 2i 2j 2k 2l 3 5 8a 8b 8c", "8": "8a 8b 8c", "5,2c": "2c 5", "2z,3": "",
+		"": "2a 2c 2d 2e 2f 2h 2i 2j 2k 2l 3 5", "5,2c": "2c 5", "2z,3": "",
 	} {
 		chosen, err := choose(only)
 		var ids []string

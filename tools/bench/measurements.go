@@ -33,9 +33,6 @@ var measurements = []measurement{
 	{"2l", "replies on disk before attempts go on, and without", 400, (*bench).kept},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"5", "a hundred kills", 100, (*bench).kills},
-	{"8a", "how much the libraries of twenty seeds differ in difficulty", 400, (*bench).calibration},
-	{"8b", "whether the libraries of fifteen seeds teach the tools of five others", 300, (*bench).leaks},
-	{"8c", "what the tasks of a fresh library demand", 2, (*bench).demands},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.

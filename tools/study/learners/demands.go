@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -9,14 +10,14 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// demands is measurement 8c: what the tasks of a fresh library demand. The shape of all libraries
-// is the same, so one is enough.
-func (b *bench) demands(context.Context) ([]figure, error) {
-	l, err := freshLesson("1", b.size(126, 12))
+// demands returns what the tasks of a fresh library demand. The shape of all libraries is the same, so
+// one is enough.
+func demands(context.Context) ([]row, error) {
+	l, err := freshLesson("1", tasksPerType)
 	if err != nil {
 		return nil, err
 	}
-	var rows []figure
+	var rows []row
 	for _, typ := range assay.TaskTypes {
 		calls, references, n := 0.0, 0.0, 0.0
 		for _, task := range l.tasks[assay.Difficulties[0]] {
@@ -32,8 +33,8 @@ func (b *bench) demands(context.Context) ([]figure, error) {
 				}
 			}
 		}
-		rows = append(rows, newRow(typ+": calls of the plan", count, calls/n),
-			newRow(typ+": results that calls have to refer to", count, references/n))
+		rows = append(rows, row{typ + ": calls of the plan", fmt.Sprintf("%.1f", calls/n)},
+			row{typ + ": results that calls have to refer to", fmt.Sprintf("%.1f", references/n)})
 	}
 	for _, difficulty := range assay.Difficulties {
 		named, steps := 0.0, 0.0
@@ -47,7 +48,7 @@ func (b *bench) demands(context.Context) ([]figure, error) {
 				}
 			}
 		}
-		rows = append(rows, newRow(difficulty+": steps that the text names", share, named/steps))
+		rows = append(rows, row{difficulty + ": steps that the text names", percent(named / steps)})
 	}
 	return rows, nil
 }

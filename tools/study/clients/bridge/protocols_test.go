@@ -4,7 +4,9 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // A said is the content of a reply as a client reads it.
@@ -180,15 +184,63 @@ func fromGemini(r *genai.GenerateContentResponse) said {
 	return s
 }
 
+// open returns a bridge with the built-in library, and a trial of its first task.
+func open(t *testing.T) (*bridge.Bridge, *episode.Runner, *assay.Trial, *assay.Task) {
+	t.Helper()
+	lib, err := library.Builtin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bridge.Open(func(text string) { t.Error(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = lib.Close()
+	})
+	refs, err := lib.Refs(t.Context(), "simple_task", "easy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := lib.Task(t.Context(), refs[0].ID, "easy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := assay.NewTrial(
+		assay.Cell{Model: "sim/listed", Variant: assay.Optimal, Reliability: .8}, assay.TaskRef{ID: task.ID},
+		assay.Setting{World: "assay-1", Protocol: assay.Native, Tools: assay.Discover, Turns: 15, Calls: 10}, 7, 0)
+	return b, episode.NewRunner(lib.Catalog(), 0), &trial, &task
+}
+
+// speaker replies with a call to the first request and with a text to the second.
+type speaker struct{ n int }
+
+func (s *speaker) Chat(_ context.Context, req *assay.Request) (*assay.Response, error) {
+	s.n++
+	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}}
+	if s.n == 1 {
+		r.Message.Content = "Let me look."
+		r.Message.Calls = []assay.ToolCall{{ID: "call_1", Name: "find", Arguments: `{"query":"ü"}`}}
+	} else {
+		r.Message.Content = "TASK_COMPLETED"
+	}
+	r.Message.Role = assay.Assistant
+	return &r, nil
+}
+
 // The official clients read the gateway's replies, whole and as streams.
 func TestOfficialClientsReadReplies(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	b, episodes, trial, task := open(t)
 	for name, ask := range clients {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			service := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				body := bodyOf(r)
+			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var body map[string]string
+				_ = json.NewDecoder(r.Body).Decode(&body)
 				for _, want := range []said{
 					{"Let me look.", "find", `{"query":"ü"}`, 23}, {text: "TASK_COMPLETED", tokens: 23},
 				} {
@@ -198,10 +250,10 @@ func TestOfficialClientsReadReplies(t *testing.T) {
 					}
 				}
 				_, _ = w.Write([]byte(`{"text": "TASK_COMPLETED"}`))
-			})
-			trial, task := s.trial(0, assay.Discover)
-			a, _ := s.Runner(s.episodes, bridge.Agent{
-				Name: "agent", URL: service, Model: "m", Timeout: time.Minute,
+			}))
+			t.Cleanup(service.Close)
+			a, _ := b.Runner(episodes, bridge.Agent{
+				Name: "agent", URL: service.URL, Model: "m", Timeout: time.Minute,
 			}).Run(t.Context(), new(speaker), trial, task)
 			if a.Ended != assay.Finished || a.InputTokens != 40 || a.Outcome.Turns != 2 {
 				t.Errorf("ended %q %s, %d tokens, %d turns", a.Ended, a.FaultDetail, a.InputTokens,

@@ -22,6 +22,12 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
+const hello = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x-20260101",
+	"content":[{"type":"text","text":"hello"}],"stop_reason":"end_turn","stop_sequence":null,
+	"usage":{"input_tokens":11,"output_tokens":3}}`
+
+func answer(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
+
 // sdkRequest converts a request to the SDK's types. Its messages must not need any replacement
 // before they are sent.
 func sdkRequest(req assay.Request) sdk.MessageNewParams {
@@ -277,7 +283,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := marshal(replies.Draw(t, "reply"))
-		got, err := always(string(body)).Provider(t, anthropic.Protocol).Chat(context.Background(), new(wiretest.Hi()))
+		got, err := answer(string(body)).Provider(t, anthropic.Protocol).Chat(context.Background(), new(wiretest.Hi()))
 		want := sdkReply(t, body)
 		if err != nil {
 			if strings.TrimSpace(want.Message.Content) != "" || len(want.Message.Calls) > 0 {
@@ -294,7 +300,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := sdk.NewClient(option.WithAPIKey("x"), option.WithMaxRetries(0),
-		option.WithHTTPClient(always(hello).Client()))
+		option.WithHTTPClient(answer(hello).Client()))
 	req := wiretest.Conversation()
 	for b.Loop() {
 		if _, err := client.Messages.New(b.Context(), sdkRequest(req)); err != nil {

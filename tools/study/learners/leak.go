@@ -20,14 +20,14 @@ import (
 // unseen is the number of libraries on which learners are tried.
 const unseen = 5
 
-// leaks is measurement 8b: whether the libraries of fifteen seeds teach the tools of five others.
-// Learners read the tasks and required tools of the former, and name the tools of the tasks of the
-// latter in order. A tool that a learner remembers stands for the tool of the new library whose
-// description shares most words with its own. The floor is the best policy that has learnt nothing.
-func (b *bench) leaks(ctx context.Context) ([]figure, error) {
+// leaks returns whether the libraries of fifteen seeds teach the tools of five others. Learners read the
+// tasks and required tools of the former, and name the tools of the tasks of the latter in order. A tool
+// that a learner remembers stands for the tool of the new library whose description shares most words with
+// its own. The floor is the best policy that has learnt nothing.
+func leaks(ctx context.Context) ([]row, error) {
 	var shelf []*lesson
-	for seed := range b.size(15, 3) + unseen {
-		l, err := freshLesson(fmt.Sprint(seed), b.size(30, 12))
+	for seed := range 15 + unseen {
+		l, err := freshLesson(fmt.Sprint(seed), 30)
 		if err != nil {
 			return nil, err
 		}
@@ -47,20 +47,17 @@ func (b *bench) leaks(ctx context.Context) ([]figure, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	var rows []figure
+	var rows []row
 	for i, difficulty := range assay.Difficulties {
 		of := shares[i*len(all) : (i+1)*len(all)]
-		shown := newRow(difficulty+": floor", share, slices.Max(of[:len(floors())]))
-		if most := maxFloor[difficulty]; most > 0 && !b.quick {
-			shown = shown.below(most)
-		}
-		rows = append(rows, shown)
+		floor := slices.Max(of[:len(floors())])
+		rows = append(rows, row{difficulty + ": floor", percent(floor)})
 		for k, right := range of {
-			r := newRow(difficulty+": "+all[k].name, share, right)
-			if k >= len(floors()) && !all[k].skilled && !b.quick {
-				r = r.below(shown.value + .02)
+			text := percent(right)
+			if k >= len(floors()) && !all[k].skilled && right > floor+.02 {
+				text += ", two points above the floor"
 			}
-			rows = append(rows, r)
+			rows = append(rows, row{difficulty + ": " + all[k].name, text})
 		}
 	}
 	return rows, nil

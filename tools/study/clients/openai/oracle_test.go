@@ -17,9 +17,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/protocol/openai"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
+
+const hello = `{"id":"c1","object":"chat.completion","created":1,"model":"small-2025","choices":[
+	{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hello"}}],
+	"usage":{"prompt_tokens":11,"completion_tokens":3,"total_tokens":14}}`
+
+// roundTripper is a function that implements [http.RoundTripper].
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // sdkRequest converts a request to the SDK's types. Its messages must not need any
 // replacement before they are sent.
@@ -109,7 +119,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if r.ContentLength != int64(len(sent)) || r.GetBody == nil ||
 			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("length %d, header %v for %d bytes", r.ContentLength, r.Header, len(sent))
-			return canned{200, headers(), hello}.RoundTrip(r)
+			return (&wiretest.Canned{Body: hello}).RoundTrip(r)
 		}
 		body, err := r.GetBody()
 		if err != nil {
@@ -118,11 +128,12 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if again, err := io.ReadAll(body); err != nil || !bytes.Equal(again, sent) {
 			t.Errorf("GetBody() = %s, %v; want %s", again, err, sent)
 		}
-		return canned{200, headers(), hello}.RoundTrip(r)
+		return (&wiretest.Canned{Body: hello}).RoundTrip(r)
 	})
-	p := newProvider(t, wire.Config{
-		Deployment: "small", Client: &http.Client{Transport: transport},
-	})
+	p, err := openai.Protocol.New(wire.Config{Deployment: "small", Client: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	// All requests share these functions, so that some are in the cache.
 	known := rapid.SliceOfN(functions, 5, 5).Example()
 	some := rapid.SliceOfN(rapid.OneOf(functions, rapid.SampledFrom(known)), 0, 4)

@@ -23,7 +23,7 @@ import (
 func main() {
 	watched := flag.Bool("watched", false, "print the packages that the race detector watches")
 	flag.Parse()
-	packages, err := parse()
+	packages, err := parse(flag.Arg(0))
 	names, left, others := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for dir, files := range packages {
 		alone := !slices.ContainsFunc(files, concurrent)
@@ -37,7 +37,7 @@ func main() {
 		}
 	}
 	if err == nil && len(names) == 0 {
-		err = errors.New("no test is left out; run it in the root of the repository")
+		err = errors.New("no test is left out; name the root of the repository")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "unraced:", err)
@@ -54,19 +54,28 @@ func list(of map[string]bool, separator string) string {
 	return strings.Join(slices.Sorted(maps.Keys(of)), separator)
 }
 
-// parse returns the Go files of the packages below this directory, by their directories.
-func parse() (map[string][]*ast.File, error) {
+// parse returns the Go files of the packages of the module at root, by their directories.
+func parse(root string) (map[string][]*ast.File, error) {
 	packages := make(map[string][]*ast.File)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	module := os.DirFS(root)
+	err := fs.WalkDir(module, ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (len(path) > 1 && strings.ContainsAny(d.Name()[:1], "._") || d.Name() == "testdata"):
-			return filepath.SkipDir
+		case d.IsDir() && path != ".":
+			_, err := fs.Stat(module, path+"/go.mod") // of another module
+			if err == nil || strings.ContainsAny(d.Name()[:1], "._") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
 		case !strings.HasSuffix(path, ".go"):
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		text, err := fs.ReadFile(module, path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
 		dir := "./" + filepath.Dir(path)
 		packages[dir] = append(packages[dir], file)
 		return err

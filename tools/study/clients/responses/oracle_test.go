@@ -26,6 +26,13 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
+const hello = `{"id":"resp_1","object":"response","status":"completed","error":null,
+"incomplete_details":null,"model":"gpt-x-2026","output":[{"type":"message","id":"msg_1",
+"role":"assistant","status":"completed","content":[{"type":"output_text","text":"hello",
+"annotations":[]}]}],"usage":{"input_tokens":3,"output_tokens":5}}`
+
+func answer(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
+
 // sdkRequest converts a request to the SDK's types. Its messages must not need any replacement
 // before they are sent.
 func sdkRequest(req assay.Request) sdk.ResponseNewParams {
@@ -249,7 +256,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := always(string(body)).Provider(t, responses.Protocol).Chat(context.Background(), new(wiretest.Hi()))
+		got, err := answer(string(body)).Provider(t, responses.Protocol).Chat(context.Background(), new(wiretest.Hi()))
 		want := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && (empty || want.Finish == "incomplete") {
@@ -267,7 +274,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := openai.NewClient(
-		option.WithHTTPClient(always(hello).Client()),
+		option.WithHTTPClient(answer(hello).Client()),
 		option.WithAPIKey("sk-0123456789"), option.WithMaxRetries(0))
 	req := wiretest.Conversation()
 	b.ReportAllocs()

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,35 +22,29 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// calibration is measurement 8a: how much the libraries of twenty seeds differ in difficulty. The
-// reference agent that compares words plays every task without a plan, on tools that always work.
-// Policies that search a path name the tools of every task, and the best possible rates are exact.
-func (b *bench) calibration(ctx context.Context) ([]figure, error) {
-	perType := b.size(126, 10)
-	bySeed := make([]map[string]float64, b.size(20, 3))
+// seedDifferences returns how much the libraries of twenty seeds differ in difficulty. The reference agent
+// that compares words plays every task without a plan, on tools that always work. Policies that search a
+// path name the tools of every task, and the best possible rates are exact.
+func seedDifferences(ctx context.Context) ([]row, error) {
+	bySeed := make([]map[string]float64, 20)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for seed := range bySeed {
 		g.Go(func() (err error) {
-			bySeed[seed], err = b.playFresh(ctx, fmt.Sprint(seed), perType)
+			bySeed[seed], err = playFresh(ctx, fmt.Sprint(seed), tasksPerType)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	var rows []figure
+	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(bySeed[0])) {
 		low, high := 1.0, 0.0
 		for _, rates := range bySeed {
 			low, high = min(low, rates[name]), max(high, rates[name])
 		}
-		bound := .03
-		if strings.HasPrefix(name, ceiling) {
-			bound = .01
-		}
-		rows = append(rows, newRow(name+": largest − smallest", share, high-low).below(bound).
-			because("%.1f to %.1f %%", 100*low, 100*high))
+		rows = append(rows, row{name, fmt.Sprintf("%s to %s", percent(low), percent(high))})
 	}
 	return rows, nil
 }
@@ -56,10 +52,15 @@ func (b *bench) calibration(ctx context.Context) ([]figure, error) {
 const ceiling = "best possible rate"
 
 // playFresh returns the rates of a seed's library by what they measure.
-func (b *bench) playFresh(
+func playFresh(
 	ctx context.Context, seed string, perType int,
 ) (rates map[string]float64, err error) {
-	lib, err := b.fresh(ctx, seed, perType)
+	dir, err := os.MkdirTemp("", "assay-learners")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	lib, err := create(ctx, filepath.Join(dir, "fresh.db"), seed, perType)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +110,13 @@ var freshSetting = assay.Setting{
 	Turns: plan.DefaultTurns, Calls: plan.DefaultCalls,
 }
 
-// fresh opens the library of a seed.
-func (b *bench) fresh(ctx context.Context, seed string, perType int) (*library.Library, error) {
+// create makes the library of a seed at path and opens it.
+func create(ctx context.Context, path, seed string, perType int) (*library.Library, error) {
 	g := fresh.New(seed)
 	tasks, err := g.Tasks(perType)
 	if err != nil {
 		return nil, err
 	}
-	path := b.path("fresh-" + seed + ".db")
 	if err := library.Create(ctx, path, library.Meta{Name: seed}, g.Tools(), tasks); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,11 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
+const hello = `{"candidates":[{"content":{"parts":[{"text":"hello"}],"role":"model"},
+"finishReason":"STOP","index":0}],"modelVersion":"gemini-x","responseId":"r1"}`
+
+func answer(body string) *wiretest.Canned { return &wiretest.Canned{Body: body} }
+
 func sdk(t rapid.TB, c *wiretest.Canned) *genai.Client {
 	t.Helper()
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
@@ -168,7 +173,7 @@ func turns(turn int) *rapid.Generator[[]assay.Message] {
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	oracle := always(hello)
+	oracle := answer(hello)
 	client := sdk(t, oracle)
 	wiretest.CheckEncoding(t, gemini.Protocol, hello, requests, func(t *rapid.T, req assay.Request) any {
 		contents, config := sdkRequest(req)
@@ -187,7 +192,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
 func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part) {
-	client := sdk(t, always(string(body)))
+	client := sdk(t, answer(string(body)))
 	r, err := client.Models.GenerateContent(context.Background(), "gemini-x", genai.Text("hi"), nil)
 	if err != nil {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
@@ -288,7 +293,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		endpoint := always(string(body))
+		endpoint := answer(string(body))
 		p := endpoint.Provider(t, gemini.Protocol)
 		req := wiretest.Hi()
 		got, err := p.Chat(context.Background(), &req)
@@ -321,7 +326,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 
 // BenchmarkSDK measures the cost of [BenchmarkChat] with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
-	client := sdk(b, always(hello))
+	client := sdk(b, answer(hello))
 	req := wiretest.Conversation()
 	b.ReportAllocs()
 	for b.Loop() {
