@@ -158,9 +158,11 @@ func writeLeftOut(p *process, left []plan.NotApplicable) {
 }
 
 func writeCeilings(p *process, ceilings []job.Ceiling) {
-	if len(ceilings) == 0 {
-		p.say("There is no best possible rate, because the tasks have no plans, answers can hide what " +
-			"has happened, or episodes end at a limit of tokens or dollars or in a loop.")
+	const unknown = "the tasks have no plans, answers can hide what has happened, or episodes end at a limit of " +
+		"tokens or dollars or in a loop."
+	lacks := func(c job.Ceiling) bool { return c.Best == nil }
+	if !slices.ContainsFunc(ceilings, func(c job.Ceiling) bool { return !lacks(c) }) {
+		p.say("There is no best possible rate, because " + unknown)
 		fmt.Fprintln(p.out)
 		return
 	}
@@ -173,12 +175,17 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 		if mixes {
 			mix = report.MixName(c.Faults)
 		}
-		t.Row(assay.FormatReliability(c.Reliability), mix,
-			fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
+		best, calls := "?", "?"
+		if !lacks(c) {
+			best, calls = fmt.Sprintf("%.1f %%", 100**c.Best), fmt.Sprintf("%.1f", *c.Calls)
+		}
+		t.Row(assay.FormatReliability(c.Reliability), mix, best, calls)
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
-	p.say("Best possible: success rate of an agent that knows the right steps and follows the " +
-		"best policy. No agent can do better on average.")
+	p.say(report.BestMeaning)
+	if slices.ContainsFunc(ceilings, lacks) {
+		p.say("?: not known, because " + unknown)
+	}
 	fmt.Fprintln(p.out)
 }
 

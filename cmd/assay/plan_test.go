@@ -199,8 +199,8 @@ func TestPlanHasExactCeiling(t *testing.T) {
 		calls += float64(n*(n-1)*(n-2)/2) / float64(int(1)<<n)
 	}
 	want := []job.Ceiling{ // of 20 tasks in three variants
-		{Reliability: 1, Best: 1, Calls: 3, Trials: 60},
-		{Reliability: 0.5, Best: tail, Calls: calls, Trials: 60},
+		{Reliability: 1, Best: new(1.), Calls: new(3.), Trials: 60},
+		{Reliability: 0.5, Best: &tail, Calls: &calls, Trials: 60},
 	}
 	if diff := cmp.Diff(want, out.Ceilings, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("ceilings (-want +got):\n%s", diff)

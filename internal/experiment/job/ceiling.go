@@ -2,7 +2,6 @@ package job
 
 import (
 	"cmp"
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -11,12 +10,12 @@ import (
 )
 
 // A Ceiling is the mean success that the best policy reaches at a reliability with a mix of faults,
-// and the number of calls that it makes on average.
+// and the number of calls that it makes on average. Both are nil if they are not known of any trial.
 type Ceiling struct {
-	Reliability float64 `json:"reliability"`
-	Faults      string  `json:"fault_mix,omitempty"`
-	Best        float64 `json:"best_possible"`
-	Calls       float64 `json:"expected_calls"`
+	Reliability float64  `json:"reliability"`
+	Faults      string   `json:"fault_mix,omitempty"`
+	Best        *float64 `json:"best_possible"`
+	Calls       *float64 `json:"expected_calls"`
 	// Trials is the number of trials in the mean.
 	Trials int `json:"trials"`
 }
@@ -42,32 +41,40 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 		sequence string
 		chances
 	}
+	type sum struct {
+		best, calls float64
+		trials      int
+	}
 	solved := make(map[problem]*workflow.Policy)
-	sums := make(map[chances]Ceiling)
+	sums := make(map[chances]sum)
 	for trial := range j.Plan.Some(model, sampled) {
+		under := chances{trial.Reliability, trial.Faults}
+		s := sums[under]
+		sums[under] = s
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
 		if of.open[ref] || !workflow.Exact(j.Library.Catalog(), &trial, of.problems[of.tasks[ref]].Required) {
 			continue // the best policy's chance is unknown
 		}
-		at := problem{of.tasks[ref], chances{trial.Reliability, trial.Faults}}
+		at := problem{of.tasks[ref], under}
 		best := solved[at]
 		if best == nil {
 			p := workflow.ProblemOf(&trial, of.problems[at.sequence].Required)
 			best = workflow.Solve(j.Library.Catalog(), p)
 			solved[at] = best
 		}
-		c := sums[at.chances]
-		c.Reliability, c.Faults = trial.Reliability, trial.Faults
-		c.Best, c.Calls, c.Trials = c.Best+best.Success(), c.Calls+best.Expected(), c.Trials+1
-		sums[at.chances] = c
+		sums[under] = sum{s.best + best.Success(), s.calls + best.Expected(), s.trials + 1}
 	}
 
-	all := slices.SortedFunc(maps.Values(sums), func(a, b Ceiling) int {
+	var all []Ceiling
+	for under, s := range sums {
+		c := Ceiling{Reliability: under.reliability, Faults: under.faults, Trials: s.trials}
+		if n := float64(s.trials); n > 0 {
+			c.Best, c.Calls = new(s.best/n), new(s.calls/n)
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Ceiling) int {
 		return cmp.Or(cmp.Compare(b.Reliability, a.Reliability), cmp.Compare(a.Faults, b.Faults))
 	})
-	for i := range all {
-		c := &all[i]
-		c.Best, c.Calls = c.Best/float64(c.Trials), c.Calls/float64(c.Trials)
-	}
 	return all
 }

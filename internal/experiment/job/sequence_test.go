@@ -49,8 +49,8 @@ func TestOneIDAtTwoDifficulties(t *testing.T) {
 	}
 	half := func(easy float64) float64 { return easy / 2 } // the other half is never solved
 	want := []job.Ceiling{
-		{Reliability: 1, Best: half(1), Trials: 80},
-		{Reliability: .5, Best: half(1 - 1/1024.), Trials: 80},
+		{Reliability: 1, Best: new(half(1)), Trials: 80},
+		{Reliability: .5, Best: new(half(1 - 1/1024.)), Trials: 80},
 	}
 	if diff := cmp.Diff(want, out.Ceilings, cmpopts.EquateApprox(0, 1e-9),
 		cmpopts.IgnoreFields(job.Ceiling{}, "Calls")); diff != "" {

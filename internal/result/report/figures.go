@@ -376,6 +376,10 @@ func pilotMeasure(name, means string, of func(*assay.PilotScores) assay.Level) *
 	})))
 }
 
+// BestMeaning says what the best possible rate means.
+const BestMeaning = "Best possible is the success rate of an agent that knows the right steps and follows the best policy. " +
+	"No agent that needs each call of the plan does better on average."
+
 // The measures of the first screen. [Standing] has their values.
 var (
 	StandingSuccess = measure("full_success", "success", AsPercent,

@@ -42,7 +42,7 @@ func (a analysis) curveSection() *document.Section {
 	t.Rows = append(t.Rows, ceiling)
 	return &document.Section{
 		ID: "by-reliability", Title: "Success by reliability of the tools",
-		Lead:  "Best possible is the rate of the best policy. No agent that needs each call of the plan does better on average.",
+		Lead:  report.BestMeaning,
 		Chart: a.curveChart(), Table: t, Notes: p.notes(),
 	}
 }
