@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,6 +142,9 @@ func geminiClient(ctx context.Context, url, token string) (*genai.Client, error)
 }
 
 func fromChat(r *openai.ChatCompletion) said {
+	if len(r.Choices) == 0 {
+		return said{}
+	}
 	m := r.Choices[0].Message
 	s := said{text: m.Content, tokens: r.Usage.TotalTokens}
 	for _, c := range m.ToolCalls {
@@ -172,6 +176,9 @@ func fromMessage(m *anthropic.Message) said {
 
 func fromGemini(r *genai.GenerateContentResponse) said {
 	s := said{tokens: int64(r.UsageMetadata.TotalTokenCount)}
+	if len(r.Candidates) == 0 || r.Candidates[0].Content == nil {
+		return s
+	}
 	for _, p := range r.Candidates[0].Content.Parts {
 		s.text += p.Text
 		if p.FunctionCall != nil {
@@ -260,5 +267,67 @@ func TestOfficialClientsReadReplies(t *testing.T) {
 					a.Outcome.Turns)
 			}
 		})
+	}
+}
+
+// Every official client notices a planted fault of its model, or asks again by itself, and reads the replies
+// that follow. Nothing of it is a fault of a provider.
+func TestOfficialClientsMeetModelFaults(t *testing.T) {
+	t.Parallel()
+	b, episodes, trial, task := open(t)
+	want := []said{{"Let me look.", "find", `{"query":"ü"}`, 23}, {text: "TASK_COMPLETED", tokens: 23}}
+	for _, kind := range assay.ModelFaults {
+		if kind == assay.ModelHang { // the clients wait for ten minutes
+			continue
+		}
+		trial := planted(trial, kind)
+		for name, ask := range clients {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				var heard []said
+				service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					var body map[string]string
+					_ = json.NewDecoder(r.Body).Decode(&body)
+					for range 2 {
+						got, err := ask(r.Context(), body["model_url"], body["token"])
+						if err != nil {
+							got = said{text: err.Error()}
+						}
+						heard = append(heard, got)
+					}
+					_, _ = w.Write([]byte(`{"text": "TASK_COMPLETED"}`))
+				}))
+				t.Cleanup(service.Close)
+				a, script := b.Runner(episodes, bridge.Agent{
+					Name: "agent", URL: service.URL, Model: "m", Timeout: time.Minute,
+				}).Run(t.Context(), new(speaker), trial, task)
+				if met := script.ModelFaults(); len(met) != 1 || !met[0].Delivered || !met[0].Recovered || a.FaultKind != "" {
+					t.Errorf("faults %+v; ended %q %s", met, a.Ended, a.FaultDetail)
+				}
+				spoils := kind.Rule().Spoils // the model was asked, and its reply is lost
+				last := want[0]
+				if spoils || slices.Contains(heard[:1], want[0]) {
+					last = want[1]
+				}
+				if heard[0] == want[0] && spoils || heard[1] != last {
+					t.Errorf("the client read %+v", heard)
+				}
+			})
+		}
+	}
+}
+
+// planted returns a trial like another one that plants a fault in the first request of its agent, and none in
+// the next ones.
+func planted(like *assay.Trial, kind assay.ModelFault) *assay.Trial {
+	rates := assay.ModelFaultRates{kind: .5}
+	for n := 0; ; n++ {
+		cell, set := like.Cell, like.Setting
+		cell.Reliability, set.ModelFaults = 1, rates.String()
+		trial := assay.NewTrial(cell, assay.TaskRef{ID: like.Task}, set, 7, n)
+		met := func(request int) bool { return rates.At(trial.Seed, request) != "" }
+		if rates.At(trial.Seed, 0) == kind && !met(1) && !met(2) && !met(3) {
+			return &trial
+		}
 	}
 }
