@@ -30,8 +30,8 @@ func main() {
 		"number of repeats, once without any effect and once with effects")
 	decisions := flag.Bool("decisions", false, "instead, the rules of gate, largest loss and ranking")
 	forks := flag.Bool("forks", false, "instead, forks of calls that met a fault, of a model whose truth is known")
-	profile := flag.Bool("profile", false, "instead, the profile of a model whose truth is known, over 200 studies of the suite profile or of "+
-		"an experiment's file")
+	profile := flag.Bool("profile", false, "instead, the profile of a model whose truth is known, in studies of the suite profile")
+	own := flag.Bool("own", false, "with -profile, a like experiment with tools of one's own")
 	plays := flag.Int("plays", 20, "with -profile, how many `times` the experiment is played with all tasks for the truth")
 	only := flag.String("only", "", "with -decisions, only the rows whose name has this `text`")
 	flag.Parse()
@@ -42,7 +42,7 @@ func main() {
 		return
 	}
 	if *profile {
-		if err := studyProfile(context.Background(), os.Stdout, flag.Arg(0), *draws, *plays, []int{2, 6, 20}); err != nil {
+		if err := studyProfile(context.Background(), os.Stdout, *own, *draws, *plays, []int{2, 6, 20}); err != nil {
 			log.Fatal(err)
 		}
 		return

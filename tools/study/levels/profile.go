@@ -87,22 +87,21 @@ func (t *errorTally) mean() (mean, se float64) {
 }
 
 // studyProfile prints how far the figures of a profile are from the truth, and how often their intervals
-// hold it. The experiment is that of a file, or the suite profile if the path is empty. Its truth comes from
+// hold it. The experiment is the suite profile, or a like one with tools of one's own. Its truth comes from
 // all tasks of its library, played so many times with luck of their own.
-func studyProfile(ctx context.Context, out io.Writer, path string, studies, plays int, sizes []int) error {
-	text := plan.SuiteFile("profile")
-	if path != "" {
-		var err error
-		if text, err = os.ReadFile(path); err != nil {
-			return err
-		}
-	}
+func studyProfile(ctx context.Context, out io.Writer, own bool, studies, plays int, sizes []int) error {
 	dir, err := os.MkdirTemp("", "levels")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := &profileStudy{text: string(text), dir: dir, truth: make(map[*report.Measure]float64)}
+	text := string(plan.SuiteFile("profile"))
+	if own {
+		if text, err = ownLibrary(dir); err != nil {
+			return err
+		}
+	}
+	s := &profileStudy{text: text, dir: dir, truth: make(map[*report.Measure]float64)}
 	for n := range plays { // further repeats within one would count in other conditions, too
 		all, err := s.play(ctx, 1_000_000+n, "all")
 		if err != nil {
