@@ -17,7 +17,7 @@ func newLibrary(p *process) *cobra.Command {
 		"  assay library suites\n  assay library generate -o tasks.db\n"+
 			"  assay library inspect tasks.db\n  assay library validate tasks.db",
 		newSuites(p), newSchema(p), newGenerate(p), interruptible(p, newImport(p)),
-		interruptible(p, newInspect(p)), newValidate(p), newCommit(p), newLibraryCall(p))
+		interruptible(p, newInspect(p)), newValidate(p), newCommit(p), newPhrase(p), newLibraryCall(p))
 }
 
 func newImport(p *process) *cobra.Command {

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/rephrase"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/atomicfile"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
+)
+
+type phraseFlags struct{ tasks, model, reader, as, providers string }
+
+func newPhrase(p *process) *cobra.Command {
+	var f phraseFlags
+	cmd := &cobra.Command{
+		Use:   "phrase TASKS --model MODEL --providers FILE",
+		Short: "Propose tasks of your own in other words",
+		Long: `Phrase asks a model to put each task of a YAML file in other words, and a second model whether both
+texts ask for the same. It shows you both, what the second model says, and which numbers and addresses were
+lost or added, and asks whether to keep the proposal. One that you keep is written to the file at once, under
+phrasings: of its task; nothing else in the file changes. Tasks that have the phrasing are skipped, so the
+same command continues where it was stopped.`,
+		Example: `  assay library phrase tasks.yaml --model gpt-5 --providers providers.yaml
+  assay library phrase tasks.yaml --model gpt-5 --reader claude-opus-5 --as terse --providers providers.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.tasks = args[0]
+			if err := f.check(); err != nil {
+				return err
+			}
+			return untilInterrupted(cmd.Context(), p, func(ctx context.Context) error { return phrase(ctx, p, f) })
+		},
+	}
+	cmd.Flags().StringVar(&f.model, "model", "", "the `model` that writes")
+	cmd.Flags().StringVar(&f.reader, "reader", "", "the `model` that compares; the default is the one that writes")
+	cmd.Flags().StringVar(&f.as, "as", "casual", "the `phrasing` to add, which is the style that is asked for")
+	cmd.Flags().StringVar(&f.providers, "providers", "", "the providers `file` that lists the models")
+	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
+	return cmd
+}
+
+func (f *phraseFlags) check() error {
+	if f.reader == "" {
+		f.reader = f.model
+	}
+	switch {
+	case f.model == "":
+		return usageError("--model is missing\nhint: --model NAME --providers FILE")
+	case sim.Is(f.model) || sim.Is(f.reader):
+		return usageError("simulated models cannot write or compare texts\nhint: --model NAME --providers FILE")
+	case !library.IsTaskFile(f.tasks):
+		return usageError("%s is no YAML file of tasks\nhint: the built-in and fresh libraries have phrasings already: "+
+			"phrasings: [plain, reordered, casual, typed] in an experiment", f.tasks)
+	case f.providers == "":
+		return usageError("--providers is missing\nhint: --providers FILE names the providers file that lists %s", f.model)
+	}
+	return nil
+}
+
+// phrase goes through the tasks of a file.
+func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
+	doc, left, err := f.unphrased(ctx)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		p.say("Every task of %s has the phrasing %s.", f.tasks, f.as)
+		return nil
+	}
+	var models [2]rephrase.Model
+	for i, name := range []string{f.model, f.reader} {
+		pool, closePool, err := job.OnePool(ctx, job.One{Name: "phrase", Model: name, Providers: f.providers}, p.env, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closePool()) }()
+		_, effort := plan.SplitLevel(name)
+		models[i] = rephrase.Model{Provider: pool, Name: name, Sampling: assay.Sampling{Effort: effort}}
+	}
+	answers := answersIn(p.in)
+	var spend assay.Spend
+	kept := 0
+	defer func() {
+		p.say("%d of %s kept in %s; %s.", kept, assay.Counted(len(left), "phrasing"), f.tasks, costOf(spend, f))
+		if kept > 0 {
+			p.say("Next: write phrasings: [plain, %s] in an experiment.", f.as)
+		}
+	}()
+	for i, task := range left {
+		proposal, err := rephrase.Propose(ctx, models[0], models[1], task.text(doc), f.as)
+		spend = spend.Add(proposal.Spend)
+		fmt.Fprintf(p.out, "%s (%d of %d)\n", sanitize(task.id), i+1, len(left))
+		switch {
+		case errors.Is(err, rephrase.ErrNothing):
+			p.say("  %s", err)
+			continue
+		case err != nil:
+			return err
+		}
+		p.compare(task.text(doc), proposal, f.reader)
+		keep, err := p.decides(ctx, answers)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case !keep:
+			continue
+		}
+		if doc, err = f.add(doc, task, proposal.Text); err != nil {
+			return err
+		}
+		kept++
+	}
+	return nil
+}
+
+func costOf(s assay.Spend, f phraseFlags) string {
+	if s.AtLeast() {
+		return assay.CostText(s.CostUSD, 4, f.model)
+	}
+	return assay.CostText(s.CostUSD, 4)
+}
+
+// An unphrasedTask is a task of a file that lacks a phrasing.
+type unphrasedTask struct{ id, path string }
+
+func (t unphrasedTask) text(doc *yamldoc.Document) string {
+	return strings.TrimSpace(doc.Node(t.path + ".prompt").Value)
+}
+
+// unphrased reads a file, which has to be a valid library, and lists its tasks without the phrasing.
+func (f phraseFlags) unphrased(ctx context.Context) (doc *yamldoc.Document, left []unphrasedTask, err error) {
+	lib, err := library.OpenNamed(ctx, f.tasks)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := lib.Close(); err != nil {
+		return nil, nil, err
+	}
+	if doc, err = yamldoc.Read(f.tasks, yamldoc.Help{}); err != nil {
+		return nil, nil, err
+	}
+	for i := 0; doc.Has(fmt.Sprintf("$.tasks[%d]", i)); i++ {
+		at := fmt.Sprintf("$.tasks[%d]", i)
+		if doc.Has(at+".prompt") && !doc.Has(at+".phrasings."+f.as) {
+			left = append(left, unphrasedTask{doc.Node(at + ".id").Value, at})
+		}
+	}
+	if !doc.Has("$.tasks[0].prompt") {
+		return nil, nil, doc.At("$.tasks", "the environment names the tasks, so they have no prompts here",
+			"`phrasings:` of a task that the environment names is in the output of its command")
+	}
+	return doc, left, nil
+}
+
+// add writes a phrasing into the file, which must not have changed.
+func (f phraseFlags) add(doc *yamldoc.Document, t unphrasedTask, text string) (*yamldoc.Document, error) {
+	now, err := yamldoc.Read(f.tasks, yamldoc.Help{})
+	if err != nil {
+		return nil, err
+	}
+	if !now.Equal(doc) {
+		return nil, fmt.Errorf("%s has changed since it was read\nhint: run the same command again", f.tasks)
+	}
+	source, err := doc.Insert(t.path, "phrasings", f.as, text)
+	if err != nil {
+		return nil, err
+	}
+	if doc, err = yamldoc.Parse(f.tasks, source, yamldoc.Help{}); err != nil {
+		return nil, err
+	}
+	return doc, atomicfile.Write(nil, f.tasks, func(w io.Writer) error {
+		_, err := w.Write(source)
+		return err
+	})
+}
+
+// compare shows a task and its proposal.
+func (p *process) compare(task string, proposal rephrase.Proposal, reader string) {
+	for _, text := range []struct{ sign, words string }{{"  - ", task}, {"  + ", proposal.Text}} {
+		for line := range strings.Lines(text.words) {
+			p.item(text.sign, sanitize(strings.TrimSpace(line)))
+		}
+	}
+	if proposal.Same {
+		p.item("    ", sanitize(reader)+" finds no difference.")
+	} else {
+		p.item("    ", sanitize(reader)+" finds a difference: "+sanitize(proposal.Differs))
+	}
+	if len(proposal.Lost) > 0 {
+		p.item("    ", "lost: "+sanitize(strings.Join(proposal.Lost, ", ")))
+	}
+	if len(proposal.Added) > 0 {
+		p.item("    ", "added: "+sanitize(strings.Join(proposal.Added, ", ")))
+	}
+}
+
+// decides asks a person until the answer is clear. The error is [io.EOF] if there is no more answer.
+func (p *process) decides(ctx context.Context, answers <-chan string) (keep bool, err error) {
+	for {
+		fmt.Fprint(p.out, "    Keep it? [y]es, [n]o, [q]uit: ")
+		select {
+		case <-ctx.Done():
+			fmt.Fprintln(p.out)
+			return false, context.Cause(ctx)
+		case answer, more := <-answers:
+			switch strings.ToLower(strings.TrimSpace(answer)) {
+			case "y", "yes":
+				return true, nil
+			case "n", "no":
+				return false, nil
+			case "q", "quit":
+				return false, io.EOF
+			}
+			if !more {
+				fmt.Fprintln(p.out)
+				return false, io.EOF
+			}
+		}
+	}
+}
+
+// answersIn sends the lines of a reader until it ends, or the program does.
+func answersIn(r io.Reader) <-chan string {
+	all := make(chan string)
+	go func() {
+		defer close(all)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			all <- s.Text()
+		}
+	}()
+	return all
+}
