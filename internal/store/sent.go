@@ -108,24 +108,28 @@ func (l *SentLog) Recall(lane string, now time.Time) (all []Sent) {
 	}
 	recent := now.Add(-sentSeconds * time.Second).Truncate(time.Minute).Unix()
 	future := now.Truncate(time.Minute).Add(time.Minute).Unix()
-	var rest sentCell // of this minute, whose seconds have been used again
+	// What is left of a recent minute without its seconds was in seconds that have been used again, because
+	// the clock was set back and has been there twice.
+	rest := make(map[int64]sentCell)
 	for _, c := range b.minutes {
-		if oldest := recent/60 - 24*60; c.Unit >= oldest && c.Unit < recent/60 || c.Unit >= future/60 {
+		switch oldest := recent/60 - 24*60; {
+		case c.Unit >= recent/60 && c.Unit < future/60:
+			rest[c.Unit] = c
+		case c.Unit >= oldest:
 			all = append(all, c.sent(60, now))
-		}
-		if c.Unit == future/60-1 {
-			rest = c
 		}
 	}
 	for _, c := range b.seconds {
 		if c.Unit >= recent && c.Unit < future {
 			all = append(all, c.sent(1, now))
-			if c.Unit/60 == rest.Unit {
-				rest.Requests, rest.Input, rest.Output = rest.Requests-c.Requests, rest.Input-c.Input, rest.Output-c.Output
-			}
+			r := rest[c.Unit/60]
+			r.Requests, r.Input, r.Output = r.Requests-c.Requests, r.Input-c.Input, r.Output-c.Output
+			rest[c.Unit/60] = r
 		}
 	}
-	all = append(all, rest.sent(60, now))
+	for _, r := range rest {
+		all = append(all, r.sent(60, now))
+	}
 	slices.SortFunc(all, func(a, b Sent) int { return a.At.Compare(b.At) })
 	return slices.DeleteFunc(all, func(s Sent) bool { return s.Requests <= 0 })
 }

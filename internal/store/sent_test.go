@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -160,4 +161,39 @@ func TestSentLogOfAClockThatIsSetBack(t *testing.T) {
 			t.Errorf("set back by %v, it recalls %d of %d requests", back, recalled, n)
 		}
 	}
+}
+
+// TestSentLogOfTimesThatComeTwice holds that nothing is forgotten within a day, however often the clock is set
+// back, so that it passes the same seconds and minutes again.
+func TestSentLogOfTimesThatComeTwice(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t)
+	log, err := db.OpenSentLog()
+	must(t, err)
+	lanes := 0
+	rapid.Check(t, func(t *rapid.T) {
+		lanes++
+		lane := fmt.Sprint(lanes)
+		now, n := time.Unix(1_700_000_000, 0), 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.IntRange(0, 5).Draw(t, "kind") == 0 {
+				now = now.Add(-time.Duration(rapid.IntRange(1, 3600).Draw(t, "back")) * time.Second)
+			} else {
+				now = now.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "on")) * time.Second)
+				if err := log.Add(lane, store.Sent{At: now, Requests: 1}); err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			recalled := 0
+			for _, s := range log.Recall(lane, now) {
+				if recalled += s.Requests; s.At.After(now) {
+					t.Fatalf("recalled at %v, which is after %v", s.At, now)
+				}
+			}
+			if recalled != n {
+				t.Fatalf("%d of %d requests are recalled", recalled, n)
+			}
+		}
+	})
 }

@@ -43,10 +43,11 @@ func TestKnownSeeds(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
 	for seed, found := range map[uint64]string{
-		7:       "a disk ended a run that did not say what to do",
-		7001065: "status forgot trials that were parked after a requeue and after the clock was set back",
-		8001212: "a small budget was spent on trials that were all cut off, run after run",
-		242:     "replies that a kill overtook on their way to disk were taken for lost",
+		7:        "a disk ended a run that did not say what to do",
+		7001065:  "status forgot trials that were parked after a requeue and after the clock was set back",
+		8001212:  "a small budget was spent on trials that were all cut off, run after run",
+		10002363: "requests of minutes that a clock had passed twice were sent once more",
+		242:      "replies that a kill overtook on their way to disk were taken for lost",
 	} {
 		if r := liveWorld(t, &task{Seed: seed}); len(r.Wrong) > 0 {
 			explain(os.Stderr, r)
