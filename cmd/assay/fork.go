@@ -49,7 +49,7 @@ variance between trials is not in it.
 
 The forks of EXPERIMENT are an experiment of their own, EXPERIMENT-forks. They count in no success
 rate. The same command goes on after a stop, and adds forks of further attempts. Budgets, limits
-and prices are those of EXPERIMENT. --dry-run says how many forks there are, and plays none.
+and prices are those of EXPERIMENT. --dry-run says how many forks there are and what they take, and plays none.
 
 Foreign agents have no forks, because they cannot be put into the middle of a conversation, and
 neither have attempts at which a model speaks as the user. An attempt whose beginning turns out
@@ -210,7 +210,11 @@ func (p *process) forkPoints(
 		return e, points, fmt.Errorf("no call of %s met a fault of a tool from which forks could go on\n"+
 			"hint: tools fail in trials with a reliability below 1%s", e.Name, f.selecting())
 	}
-	return e, points, p.saySplit(points.played, f)
+	tokens := 0
+	for at := range points.played {
+		tokens += 2 * f.each * found.Tokens[at]
+	}
+	return e, points, p.saySplit(points.played, tokens, f)
 }
 
 // forkedExperiment returns the experiment that is named, or that of the latest run.
@@ -283,8 +287,8 @@ func (f *forkFlags) selecting() string {
 	return ""
 }
 
-// saySplit says of how many calls forks are played, by kind of fault.
-func (p *process) saySplit(played map[assay.ForkPoint]bool, f *forkFlags) error {
+// saySplit says of how many calls forks are played, by kind of fault, and what they take.
+func (p *process) saySplit(played map[assay.ForkPoint]bool, tokens int, f *forkFlags) error {
 	kinds := make(map[string]int)
 	for at := range played {
 		kinds[string(at.Fault)]++
@@ -299,8 +303,8 @@ func (p *process) saySplit(played map[assay.ForkPoint]bool, f *forkFlags) error 
 	if f.dryRun {
 		out = p.out
 	}
-	_, err := fmt.Fprintf(out, "%s met a fault (%s): at least %d forks; those that have an outcome are not played again\n",
-		assay.Counted(len(played), "call"), strings.Join(words, ", "), 2*f.each*len(played))
+	_, err := fmt.Fprintf(out, "%s met a fault (%s): at least %d forks, about %d tokens; those that have an outcome are not played again\n",
+		assay.Counted(len(played), "call"), strings.Join(words, ", "), 2*f.each*len(played), tokens)
 	return err
 }
 

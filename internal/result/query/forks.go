@@ -20,6 +20,8 @@ type ForkPoints struct {
 	Points []assay.ForkPoint
 	// Chosen are the points of attempts that satisfy the conditions.
 	Chosen map[assay.ForkPoint]bool
+	// Tokens is what the attempt's own replies after the point took, which forks from there probably take, too.
+	Tokens map[assay.ForkPoint]int
 	// Models says whose attempts have points.
 	Models map[assay.TrialID]string
 	// Unforkable says of which models the attempts cannot be continued, and why.
@@ -33,7 +35,7 @@ type ForkPoints struct {
 func FindForkPoints(
 	ctx context.Context, s *Selection, e *plan.Experiment, where export.Where, show func(done int),
 ) (f *ForkPoints, err error) {
-	f = &ForkPoints{Chosen: make(map[assay.ForkPoint]bool), Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
+	f = &ForkPoints{Chosen: make(map[assay.ForkPoint]bool), Tokens: make(map[assay.ForkPoint]int), Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
 	points := make(map[assay.TrialID][]assay.ForkPoint) // a later round counts instead of an earlier one
 	libraries := NewLibraries(s.db)
 	defer func() { err = errors.Join(err, libraries.Close()) }()
@@ -72,6 +74,9 @@ func FindForkPoints(
 			}
 			points[a.ID] = append(points[a.ID], at)
 			f.Chosen[at] = where.Has(a)
+			for _, turn := range stored.Transcript.Turns[stored.Transcript.Calls[i].Turn:] {
+				f.Tokens[at] += turn.Total()
+			}
 		}
 	}
 	for _, of := range points {
