@@ -269,6 +269,9 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 			return e.FieldError(at+n.field, "the list of "+n.field+" is empty",
 				"remove this line, which leaves the default, or list some")
 		}
+		if err := e.checkOnce(at+n.field, n.what); err != nil {
+			return err
+		}
 		if n.field == "variants" {
 			names = plainNames(names)
 		}
@@ -311,6 +314,20 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 		return err
 	}
 	return e.checkWhole(at+"repeats", f.Repeats, 10000)
+}
+
+// checkOnce refuses a list in the file that has a name twice. A group and one of its members are fine.
+func (e *Experiment) checkOnce(field, what string) error {
+	node := e.node(field)
+	if node == nil || node.Kind != yaml.SequenceNode {
+		return nil
+	}
+	for i, n := range node.Content {
+		if slices.ContainsFunc(node.Content[:i], func(o *yaml.Node) bool { return o.Value == n.Value }) {
+			return e.FieldError(fmt.Sprintf("%s[%d]", field, i), what+" "+n.Value+" is listed twice", "")
+		}
+	}
+	return nil
 }
 
 func (e *Experiment) checkReliabilities(list []float64, field string) error {

@@ -41,6 +41,26 @@ func TestLoadErrors(t *testing.T) {
 	golden.Assert(t, got.String(), name)
 }
 
+// TestNothingIsListedTwice holds for every list of conditions.
+func TestNothingIsListedTwice(t *testing.T) {
+	t.Parallel()
+	for field, name := range map[string]string{
+		"models": "sim/optimal", "variants": "optimal", "plan_authority": "follow", "severities": "light", "difficulties": "easy",
+		"task_types": "basic_task", "reliabilities": "0.5", "phrasings": "plain", "interfaces": "plain",
+	} {
+		text := fmt.Sprintf("%s: [%s, %[2]s]\n", field, name)
+		for other, value := range map[string]string{"models": "sim/optimal", "variants": "flawed"} {
+			if other != field {
+				text += fmt.Sprintf("%s: [%s]\n", other, value)
+			}
+		}
+		_, err := plan.Load(write(t, "e.yaml", text))
+		if err == nil || !strings.Contains(err.Error(), name+" is listed twice") || !strings.Contains(err.Error(), "e.yaml:1:") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestLoadDefaults(t *testing.T) {
 	t.Parallel()
 	e, err := plan.Load(write(t, "first-try.yaml", "models: [sim/listed]\nseed:\nrepeats:\n"))

@@ -39,7 +39,7 @@ func experimentFiles() map[string]bool {
 		"name: " + strings.Repeat("a", 100): true, "name: " + strings.Repeat("a", 101): false,
 		"seed: -7": true, "seed: x": false, "seed: 1.5": false,
 		"library: ../tasks.assay": true, "library: []": false,
-		"variants: cot": true, "variants: [cot, cot]": true, "variants: [plain, optimal]": true,
+		"variants: cot": true, "variants: [cot, cot]": false, "variants: [plain, optimal]": true,
 		"variants: all": true,
 		"variants: [logical, flawed_missing_step]": true, "variants: flawd": false,
 		"variants: [flawed_]": false, "variants: {}": false,
