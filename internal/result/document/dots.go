@@ -18,6 +18,9 @@ type Dot struct {
 // dotWidth is the number of characters from 0 to 100 %.
 const dotWidth = 51
 
+// maxGroup is the width of the names beside a plot.
+const maxGroup = 40
+
 // axis is the scale above a plot.
 const axis = "0          25           50          75          100 %"
 
@@ -27,14 +30,14 @@ const axis = "0          25           50          75          100 %"
 func (p pen) plot(dots []Dot) string {
 	groups, labels := 0, 0
 	for _, d := range dots {
-		groups = max(groups, lipgloss.Width(line(d.Group)))
+		groups = max(groups, lipgloss.Width(shortName(line(d.Group), maxGroup)))
 		labels = max(labels, lipgloss.Width(line(d.Label)))
 	}
 	head := strings.Repeat(" ", groups+labels+2*gap)
 	out := []string{head + axis}
 	last := ""
 	for _, d := range dots {
-		group := line(d.Group)
+		group := shortName(line(d.Group), maxGroup)
 		if group == last {
 			group = ""
 		} else {

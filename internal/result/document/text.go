@@ -263,7 +263,7 @@ func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
 	for _, row := range rows {
 		c := cellAt(row, i)
 		if c.Text = line(c.Text); t.Columns[i].Names {
-			c.Text = strings.Join(wrap(c.Text, widest), "\n")
+			c.Text = strings.Join(wrapName(c.Text, widest), "\n")
 		}
 		text := p.cell(c, signs)
 		cells = append(cells, text)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
@@ -202,5 +203,34 @@ func TestCommandsAreNotBroken(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "`assay report --store results.db`;") {
 		t.Errorf("the command is broken:\n%s", text.String())
+	}
+}
+
+// TestLongNamesAreBroken holds that nothing of a name is lost in a table, and that only its middle is in a plot.
+func TestLongNamesAreBroken(t *testing.T) {
+	t.Parallel()
+	const name = "sim/made:right_arguments=0.93+retries=0.7+follows_flaw=0.6+claims_falsely=0.5+random=1+hurt_by_phrasing=0.25"
+	d := document.Document{Sections: []document.Section{{
+		ID: "a", Title: "A", Chart: &document.Chart{Dots: []document.Dot{{Group: name, Label: "right plan", Value: .5, High: 1}}},
+		Table: &document.Table{
+			Columns: []document.Column{{Head: "model", Names: true}, {Head: "success"}, {Head: "failing tools"}},
+			Rows:    [][]document.Cell{{{Text: name}, {Text: "85.2 %"}, {Text: "12.0 %"}}, {{Text: "m"}, {Text: "1.0 %"}, {Text: "2.0 %"}}},
+		},
+	}}}
+	var b strings.Builder
+	if err := d.WriteText(&b, document.Terminal{Width: 100}); err != nil {
+		t.Fatal(err)
+	}
+	text, together := b.String(), ""
+	for l := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(l, "\n")); n > 119 {
+			t.Errorf("a line of %d: %s", n, l)
+		}
+		if at := strings.Fields(l); len(at) > 0 && strings.Contains(name, at[0]) && len(at[0]) > 1 {
+			together += at[0]
+		}
+	}
+	if together != name || !strings.Contains(text, "sim/made:right_argum…") || strings.Count(text, "success") != 1 {
+		t.Errorf("%q is left of the name in\n%s", together, text)
 	}
 }

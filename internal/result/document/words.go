@@ -65,6 +65,38 @@ func words(text string) (all []string) {
 	return all
 }
 
+// wrapName is like wrap, and also breaks words that are wider than width, after the signs that join the parts of a
+// model's name.
+func wrapName(text string, width int) (out []string) {
+	for _, l := range wrap(text, width) {
+		last := ""
+		for l != "" && lipgloss.Width(last+l) > width {
+			end := 1 + strings.IndexAny(l, "+/:,")
+			if end == 0 || end == len(l) {
+				break
+			}
+			if last != "" && lipgloss.Width(last+l[:end]) > width {
+				out, last = append(out, last), ""
+			}
+			last, l = last+l[:end], l[end:]
+		}
+		if last != "" && lipgloss.Width(last+l) > width {
+			out, last = append(out, last), ""
+		}
+		out = append(out, last+l)
+	}
+	return out
+}
+
+// shortName leaves out the middle of a name that is wider than width.
+func shortName(name string, width int) string {
+	runes := []rune(name)
+	if len(runes) <= width {
+		return name
+	}
+	return string(runes[:width/2]) + "…" + string(runes[len(runes)-(width-width/2-1):])
+}
+
 // wrap breaks a line between words. A part is only wider than width if it is a single word.
 func wrap(text string, width int) []string {
 	var out []string
