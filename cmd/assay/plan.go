@@ -169,7 +169,12 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 	mixes := slices.ContainsFunc(ceilings, func(c job.Ceiling) bool {
 		return c.Faults != ceilings[0].Faults
 	})
-	t := p.table("reliability", "", "best possible", "expected calls")
+	partly := slices.ContainsFunc(ceilings, func(c job.Ceiling) bool { return c.Unknown > 0 })
+	heads := []string{"reliability", "", "best possible", "expected calls"}
+	if partly {
+		heads = append(heads, "known of trials")
+	}
+	t := p.table(heads...)
 	for _, c := range ceilings {
 		mix := ""
 		if mixes {
@@ -179,12 +184,16 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 		if !lacks(c) {
 			best, calls = fmt.Sprintf("%.1f %%", 100**c.Best), fmt.Sprintf("%.1f", *c.Calls)
 		}
-		t.Row(assay.FormatReliability(c.Reliability), mix, best, calls)
+		row := []string{assay.FormatReliability(c.Reliability), mix, best, calls}
+		if partly {
+			row = append(row, fmt.Sprintf("%.0f %%", 100*float64(c.Trials)/float64(c.Trials+c.Unknown)))
+		}
+		t.Row(row...)
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 	p.say(report.BestMeaning)
-	if slices.ContainsFunc(ceilings, lacks) {
-		p.say("?: not known, because " + unknown)
+	if partly {
+		p.say("Of the other trials it is not known, because " + unknown)
 	}
 	fmt.Fprintln(p.out)
 }

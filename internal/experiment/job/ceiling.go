@@ -16,8 +16,9 @@ type Ceiling struct {
 	Faults      string   `json:"fault_mix,omitempty"`
 	Best        *float64 `json:"best_possible"`
 	Calls       *float64 `json:"expected_calls"`
-	// Trials is the number of trials in the mean.
-	Trials int `json:"trials"`
+	// Trials is the number of trials in the mean, and Unknown that of the others.
+	Trials  int `json:"trials"`
+	Unknown int `json:"unknown"`
 }
 
 // ceilingSample is roughly the largest number of trials that a ceiling is computed from.
@@ -42,18 +43,19 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 		chances
 	}
 	type sum struct {
-		best, calls float64
-		trials      int
+		best, calls     float64
+		trials, unknown int
 	}
 	solved := make(map[problem]*workflow.Policy)
 	sums := make(map[chances]sum)
 	for trial := range j.Plan.Some(model, sampled) {
 		under := chances{trial.Reliability, trial.Faults}
 		s := sums[under]
-		sums[under] = s
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
 		if of.open[ref] || !workflow.Exact(j.Library.Catalog(), &trial, of.problems[of.tasks[ref]].Required) {
-			continue // the best policy's chance is unknown
+			s.unknown++ // the best policy's chance
+			sums[under] = s
+			continue
 		}
 		at := problem{of.tasks[ref], under}
 		best := solved[at]
@@ -62,12 +64,12 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 			best = workflow.Solve(j.Library.Catalog(), p)
 			solved[at] = best
 		}
-		sums[under] = sum{s.best + best.Success(), s.calls + best.Expected(), s.trials + 1}
+		sums[under] = sum{s.best + best.Success(), s.calls + best.Expected(), s.trials + 1, s.unknown}
 	}
 
 	var all []Ceiling
 	for under, s := range sums {
-		c := Ceiling{Reliability: under.reliability, Faults: under.faults, Trials: s.trials}
+		c := Ceiling{Reliability: under.reliability, Faults: under.faults, Trials: s.trials, Unknown: s.unknown}
 		if n := float64(s.trials); n > 0 {
 			c.Best, c.Calls = new(s.best/n), new(s.calls/n)
 		}

@@ -19,7 +19,7 @@ type Dot struct {
 const dotWidth = 51
 
 // maxGroup is the width of the names beside a plot.
-const maxGroup = 40
+const maxGroup = 48
 
 // axis is the scale above a plot.
 const axis = "0          25           50          75          100 %"

@@ -223,14 +223,14 @@ func TestLongNamesAreBroken(t *testing.T) {
 	}
 	text, together := b.String(), ""
 	for l := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(l, "\n")); n > 119 {
+		if n := utf8.RuneCountInString(strings.TrimRight(l, "\n")); n > 120 {
 			t.Errorf("a line of %d: %s", n, l)
 		}
 		if at := strings.Fields(l); len(at) > 0 && strings.Contains(name, at[0]) && len(at[0]) > 1 {
 			together += at[0]
 		}
 	}
-	if together != name || !strings.Contains(text, "sim/made:right_argum…") || strings.Count(text, "success") != 1 {
+	if together != name || !strings.Contains(text, "sim/made:right_arguments…") || strings.Count(text, "success") != 1 {
 		t.Errorf("%q is left of the name in\n%s", together, text)
 	}
 }
