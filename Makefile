@@ -66,8 +66,8 @@ compile-race:
 
 # The tests that the race detector leaves out.
 rest:
-	$(OTHERS) $(TEST) -vet=off $$($(GO) run -C tools/study ./unraced ../..)
 	cd tools/study && $(TEST) -vet=off ./...
+	$(OTHERS) $(TEST) -vet=off $$($(GO) run -C tools/study ./unraced ../..)
 
 # What the tests can use beside Go: a C compiler for the race detector, a browser that opens reports,
 # Prometheus, and programs that others wrote. All of it is optional. The script says what it will install

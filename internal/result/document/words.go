@@ -71,7 +71,7 @@ func wrapName(text string, width int) (out []string) {
 	for _, l := range wrap(text, width) {
 		last := ""
 		for l != "" && lipgloss.Width(last+l) > width {
-			end := 1 + strings.IndexAny(l, "+/:,")
+			end := 1 + strings.IndexAny(l, "+/")
 			if end == 0 || end == len(l) {
 				break
 			}
