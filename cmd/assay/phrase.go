@@ -60,6 +60,9 @@ func (f *phraseFlags) check() error {
 		return usageError("--model is missing\nhint: --model NAME --providers FILE")
 	case sim.Is(f.model) || sim.Is(f.reader):
 		return usageError("simulated models cannot write or compare texts\nhint: --model NAME --providers FILE")
+	case !library.ValidName(f.as) || f.as == assay.Plain:
+		return usageError("--as %q is not a valid name of another phrasing\nhint: use up to 60 letters, digits, dashes and "+
+			"underscores; the plain words of a task are its prompt", f.as)
 	case !library.IsTaskFile(f.tasks):
 		return usageError("%s is no YAML file of tasks\nhint: the built-in and fresh libraries have phrasings already: "+
 			"phrasings: [plain, reordered, casual, typed] in an experiment", f.tasks)
@@ -73,6 +76,9 @@ func (f *phraseFlags) check() error {
 func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 	doc, left, err := f.unphrased(ctx)
 	if err != nil {
+		return err
+	}
+	if err := atomicfile.Check(f.tasks); err != nil {
 		return err
 	}
 	if len(left) == 0 {

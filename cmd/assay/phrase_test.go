@@ -88,6 +88,12 @@ func TestPhrase(t *testing.T) {
 	if err != nil || string(now) != first {
 		t.Errorf("%v\n%s", err, now)
 	}
+	for name, why := range map[string]string{"plain": "not a valid name", "a b": "not a valid name", "x.y": "not a valid name"} {
+		r := call(t, nil, "library", "phrase", tasks, "--model", "writer", "--as", name, "--providers", providers)
+		if r.code != exitUsage || !strings.Contains(r.err, why) {
+			t.Errorf("--as %s: exit code %d, %s", name, r.code, r.err)
+		}
+	}
 	contains(phrase("q\n"), "bob (1 of 2)", "0 of 2 phrasings kept")
 	contains(phrase("y\ny\n"), "2 of 2 phrasings kept")
 	contains(phrase(""), "Every task of "+tasks+" has the phrasing terse.")

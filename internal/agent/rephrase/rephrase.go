@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/assay-eval/assay"
 )
@@ -52,7 +53,7 @@ func Propose(ctx context.Context, writer, reader Model, task, style string) (p P
 	if err != nil {
 		return p, err
 	}
-	if p.Text = strings.TrimSpace(reply); p.Text == "" || p.Text == strings.TrimSpace(task) {
+	if p.Text = strings.TrimSpace(strings.Map(printable, strings.ToValidUTF8(reply, ""))); p.Text == "" || p.Text == strings.TrimSpace(task) {
 		return p, fmt.Errorf("%s has written %w", writer.Name, ErrNothing)
 	}
 	if reply, err = p.ask(ctx, reader, reads, fmt.Sprintf("First:\n\n%s\n\nSecond:\n\n%s", task, p.Text)); err != nil {
@@ -89,6 +90,14 @@ func opinion(reply string) (same bool, differs string) {
 		}
 	}
 	return false, fmt.Sprintf("the reader's answer is no JSON object with same: %q", assay.Head(reply, 200))
+}
+
+// printable drops control characters, which a file of tasks cannot have, but not the ends of lines.
+func printable(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return -1
+	}
+	return r
 }
 
 var word = regexp.MustCompile(`[\pL\pN_@#$€£%/.:+-]+`)

@@ -37,7 +37,7 @@ func TestPropose(t *testing.T) {
 		lost, added []string
 		err         string
 	}{
-		"same":        {replies: []string{" Hey, order 7? Give ada@example.com her 25 euros back. ", `{"same": true}`}, same: true},
+		"same":        {replies: []string{" H\x00ey,\r order 7? Give ada@example.com her 25 euros back. ", `{"same": true}`}, same: true},
 		"thinks":      {replies: []string{"x 25 7 ada@example.com", "{hm} {\"same\": true} no: {\"same\": false, \"differs\": \"no order\"}"}, differs: "no order"},
 		"changes":     {replies: []string{"Refund 52 euros of order 7.", `{"same": true, "differs": ""}`}, same: true, lost: []string{"25", "ada@example.com"}, added: []string{"52"}},
 		"silent":      {replies: []string{"other 25 7 ada@example.com", "Yes."}, differs: `the reader's answer is no JSON object with same: "Yes."`},
@@ -60,7 +60,7 @@ func TestPropose(t *testing.T) {
 			if err != nil || p.Same != test.same || p.Differs != test.differs || !slices.Equal(p.Lost, test.lost) || !slices.Equal(p.Added, test.added) {
 				t.Errorf("%+v, %v", p, err)
 			}
-			if p.Text != strings.TrimSpace(test.replies[0]) || p.InputTokens != 14 {
+			if p.Text != strings.TrimSpace(strings.NewReplacer("\x00", "", "\r", "").Replace(test.replies[0])) || p.InputTokens != 14 {
 				t.Errorf("text %q, %+v", p.Text, p.Spend)
 			}
 			if want := "r: First:\n\n" + task + "\n\nSecond:\n\n" + p.Text; models.asked[1] != want {

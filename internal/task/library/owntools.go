@@ -19,6 +19,9 @@ import (
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
+// ValidName reports whether a name of a type, variant or phrasing is valid.
+func ValidName(name string) bool { return typeText.MatchString(name) }
+
 var typeText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)
 
 // A toolDocument is a YAML file of tools.
