@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,7 @@ func (f *phraseFlags) check() error {
 		return usageError("--model is missing\nhint: --model NAME --providers FILE")
 	case sim.Is(f.model) || sim.Is(f.reader):
 		return usageError("simulated models cannot write or compare texts\nhint: --model NAME --providers FILE")
-	case !library.ValidName(f.as) || f.as == assay.Plain:
+	case !library.ValidName(f.as) || f.as == assay.Plain || f.as == plan.All:
 		return usageError("--as %q is not a valid name of another phrasing\nhint: use up to 60 letters, digits, dashes and "+
 			"underscores; the plain words of a task are its prompt", f.as)
 	case !library.IsTaskFile(f.tasks):
@@ -105,9 +106,9 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 		}
 	}()
 	for i, task := range left {
+		fmt.Fprintf(p.out, "%s (%d of %d)\n", sanitize(task.id), i+1, len(left))
 		proposal, err := rephrase.Propose(ctx, models[0], models[1], task.text(doc), f.as)
 		spend = spend.Add(proposal.Spend)
-		fmt.Fprintf(p.out, "%s (%d of %d)\n", sanitize(task.id), i+1, len(left))
 		switch {
 		case errors.Is(err, rephrase.ErrNothing):
 			p.say("  %s", err)
@@ -116,6 +117,12 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 			return err
 		}
 		p.compare(task.text(doc), proposal, f.reader)
+		if f, ok := p.in.(*os.File); ok && isTerminal(f) {
+			select {
+			case <-answers: // typed before there was a question
+			default:
+			}
+		}
 		keep, err := p.decides(ctx, answers)
 		switch {
 		case errors.Is(err, io.EOF):
@@ -162,6 +169,9 @@ func (f phraseFlags) unphrased(ctx context.Context) (doc *yamldoc.Document, left
 	for i := 0; doc.Has(fmt.Sprintf("$.tasks[%d]", i)); i++ {
 		at := fmt.Sprintf("$.tasks[%d]", i)
 		if doc.Has(at+".prompt") && !doc.Has(at+".phrasings."+f.as) {
+			if _, err := doc.Insert(at, "phrasings", f.as, "in other words"); err != nil {
+				return nil, nil, err
+			}
 			left = append(left, unphrasedTask{doc.Node(at + ".id").Value, at})
 		}
 	}
@@ -172,14 +182,16 @@ func (f phraseFlags) unphrased(ctx context.Context) (doc *yamldoc.Document, left
 	return doc, left, nil
 }
 
-// add writes a phrasing into the file, which must not have changed.
+// add writes a phrasing into the file, in which the task must not have changed.
 func (f phraseFlags) add(doc *yamldoc.Document, t unphrasedTask, text string) (*yamldoc.Document, error) {
-	now, err := yamldoc.Read(f.tasks, yamldoc.Help{})
+	before := t.text(doc)
+	doc, err := yamldoc.Read(f.tasks, yamldoc.Help{})
 	if err != nil {
 		return nil, err
 	}
-	if !now.Equal(doc) {
-		return nil, fmt.Errorf("%s has changed since it was read\nhint: run the same command again", f.tasks)
+	if !doc.Has(t.path+".prompt") || t.text(doc) != before || doc.Has(t.path+".phrasings."+f.as) {
+		return nil, fmt.Errorf("task %s of %s has changed since it was read, so this was not written: %q\n"+
+			"hint: run the same command again", t.id, f.tasks, text)
 	}
 	source, err := doc.Insert(t.path, "phrasings", f.as, text)
 	if err != nil {
@@ -201,10 +213,13 @@ func (p *process) compare(task string, proposal rephrase.Proposal, reader string
 			p.item(text.sign, sanitize(strings.TrimSpace(line)))
 		}
 	}
-	if proposal.Same {
+	switch proposal.Verdict {
+	case rephrase.Same:
 		p.item("    ", sanitize(reader)+" finds no difference.")
-	} else {
-		p.item("    ", sanitize(reader)+" finds a difference: "+sanitize(proposal.Differs))
+	case rephrase.Differs:
+		p.item("    ", sanitize(reader)+" finds a difference: "+sanitize(proposal.Why))
+	default:
+		p.item("    ", sanitize(reader)+" gave no verdict: "+sanitize(proposal.Why))
 	}
 	if len(proposal.Lost) > 0 {
 		p.item("    ", "lost: "+sanitize(strings.Join(proposal.Lost, ", ")))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -86,11 +88,16 @@ func spliced(source []byte, at int, text string) []byte {
 
 // key writes the name of a field. Within braces it has quotes, because the file may be JSON.
 func key(name string, flow bool) string {
-	if flow {
+	if flow || !plainName.MatchString(name) || slices.Contains(notNames, strings.ToLower(name)) {
 		return inQuotes(name)
 	}
 	return name
 }
+
+// plainName matches names that need no quotes, unless they are notNames, which mean something else.
+var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+var notNames = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 // inQuotes writes a text as JSON, which is YAML, too.
 func inQuotes(text string) string {

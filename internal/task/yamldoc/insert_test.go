@@ -72,19 +72,20 @@ func TestInsertedTextIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := []byte(rapid.SampledFrom(sources).Draw(t, "source"))
 		want := read(t, source)
+		name := rapid.SampledFrom([]string{"casual", "null", "7", "No", "a-b"}).Draw(t, "name")
 		for i, path := range []string{"$.tasks[0]", "$.tasks[1]"} {
 			text := rapid.StringOf(rapid.Rune().Filter(func(r rune) bool { return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r < 0xd800 })).Draw(t, "text")
 			doc, err := yamldoc.Parse("t.yaml", source, yamldoc.Help{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if source, err = doc.Insert(path, "phrasings", "casual", text); err != nil {
+			if source, err = doc.Insert(path, "phrasings", name, text); err != nil {
 				t.Fatal(err)
 			}
 			if want.Tasks[i].Phrasings == nil {
 				want.Tasks[i].Phrasings = make(map[string]string)
 			}
-			want.Tasks[i].Phrasings["casual"] = text
+			want.Tasks[i].Phrasings[name] = text
 		}
 		got := read(t, source)
 		for i, w := range want.Tasks {

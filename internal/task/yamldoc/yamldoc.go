@@ -283,6 +283,3 @@ func field(n *yaml.Node, name string) (key, value *yaml.Node) {
 	}
 	return nil, nil
 }
-
-// Equal reports whether two documents have the same source.
-func (d *Document) Equal(o *Document) bool { return bytes.Equal(d.source, o.source) }
