@@ -160,8 +160,9 @@ func writeLeftOut(p *process, left []plan.NotApplicable) {
 func writeCeilings(p *process, ceilings []job.Ceiling) {
 	const unknown = "the tasks have no plans, answers can hide what has happened, or episodes end at a limit of " +
 		"tokens or dollars or in a loop."
-	lacks := func(c job.Ceiling) bool { return c.Best == nil }
-	if !slices.ContainsFunc(ceilings, func(c job.Ceiling) bool { return !lacks(c) }) {
+	// The mean of few trials is that of other tasks than the row beside it.
+	lacks := func(c job.Ceiling) bool { return 10*c.Unknown > c.Trials+c.Unknown }
+	if !slices.ContainsFunc(ceilings, func(c job.Ceiling) bool { return c.Best != nil }) {
 		p.say("There is no best possible rate, because " + unknown)
 		fmt.Fprintln(p.out)
 		return
@@ -171,6 +172,9 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 	})
 	partly := slices.ContainsFunc(ceilings, func(c job.Ceiling) bool { return c.Unknown > 0 })
 	heads := []string{"reliability", "", "best possible", "expected calls"}
+	if mixes {
+		heads[1] = "faults of tools"
+	}
 	if partly {
 		heads = append(heads, "known of trials")
 	}

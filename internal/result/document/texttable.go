@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -75,6 +76,7 @@ func (t *TextTable) String() string {
 	first := *t
 	first.rows = rows
 	t = &first
+	t.breakNames()
 	heads, widths := linesOf(t.heads, true), t.widths()
 	var blocks []string
 	for _, columns := range t.blocks(widths) {
@@ -104,6 +106,23 @@ func (t *TextTable) String() string {
 			"for example `| less`", more))
 	}
 	return strings.Join(blocks, "\n\n")
+}
+
+// breakNames breaks long names in the columns that are aligned to the left, if the lines are too wide.
+func (t *TextTable) breakNames() {
+	if t.width == 0 || t.lineWidth() <= t.width {
+		return
+	}
+	rows := make([][]string, len(t.rows))
+	for r, row := range t.rows {
+		rows[r] = slices.Clone(row)
+		for i := range min(t.left, len(row)) {
+			if !strings.Contains(row[i], "\n") {
+				rows[r][i] = strings.Join(wrapName(row[i], t.width/4), "\n")
+			}
+		}
+	}
+	t.rows = rows
 }
 
 // linesOf splits the cells of a row into lines. Shorter ones are aligned to the top or the bottom.

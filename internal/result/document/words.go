@@ -65,13 +65,17 @@ func words(text string) (all []string) {
 	return all
 }
 
-// wrapName is like wrap, and also breaks words that are wider than width, after the signs that join the parts of a
-// model's name.
+// wrapName is like wrap, and also breaks words that are wider than width after the signs that join the parts of a
+// model's name: +, or slashes without any.
 func wrapName(text string, width int) (out []string) {
+	sign := "/"
+	if strings.Contains(text, "+") {
+		sign = "+"
+	}
 	for _, l := range wrap(text, width) {
 		last := ""
 		for l != "" && lipgloss.Width(last+l) > width {
-			end := 1 + strings.IndexAny(l, "+/")
+			end := 1 + strings.Index(l, sign)
 			if end == 0 || end == len(l) {
 				break
 			}
