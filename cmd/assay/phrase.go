@@ -88,9 +88,13 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 	}
 	var models [2]rephrase.Model
 	for i, name := range []string{f.model, f.reader} {
-		pool, closePool, err := job.OnePool(ctx, job.One{Name: "phrase", Model: name, Providers: f.providers}, p.env, 0)
-		if err != nil {
-			return err
+		if i == 1 && name == f.model { // one pool keeps the limits of both
+			models[i] = models[0]
+			break
+		}
+		pool, closePool, failed := job.OnePool(ctx, job.One{Name: "phrase", Model: name, Providers: f.providers}, p.env, 0)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, closePool()) }()
 		_, effort := plan.SplitLevel(name)
@@ -100,7 +104,7 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 	var spend assay.Spend
 	kept := 0
 	defer func() {
-		p.say("%d of %s kept in %s; %s.", kept, assay.Counted(len(left), "phrasing"), f.tasks, costOf(spend, f))
+		p.say("%d of %s kept in %s; %s.", kept, assay.Counted(len(left), "phrasing"), f.tasks, costOf(spend))
 		if kept > 0 {
 			p.say("Next: write phrasings: [plain, %s] in an experiment.", f.as)
 		}
@@ -117,7 +121,7 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 			return err
 		}
 		p.compare(task.text(doc), proposal, f.reader)
-		if f, ok := p.in.(*os.File); ok && isTerminal(f) {
+		if input, ok := p.in.(*os.File); ok && isTerminal(input) {
 			select {
 			case <-answers: // typed before there was a question
 			default:
@@ -140,9 +144,9 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 	return nil
 }
 
-func costOf(s assay.Spend, f phraseFlags) string {
+func costOf(s assay.Spend) string {
 	if s.AtLeast() {
-		return assay.CostText(s.CostUSD, 4, f.model)
+		return assay.CostText(s.CostUSD, 4, "these models")
 	}
 	return assay.CostText(s.CostUSD, 4)
 }

@@ -38,9 +38,9 @@ type account struct {
 
 	// known is what counts trials of a model have cost, of which proven have settled: none or all. If all, it
 	// includes what trials have cost that were cut off, or faulted in this run. Those that a budget cuts off are
-	// the dear ones more often, so the mean of the others alone would be too low. With all costs over the number of trials that have settled, it is the
-	// maximum-likelihood estimate from censored costs, if these are exponential (Lawless, Statistical Models and
-	// Methods for Lifetime Data, 2nd ed., 4.1).
+	// the dear ones more often, so the mean of the others alone would be too low. With all costs over the number
+	// of trials that have settled, it is the maximum-likelihood estimate from censored costs, if these are
+	// exponential (Lawless, Statistical Models and Methods for Lifetime Data, 2nd ed., 4.1).
 	known          cost
 	counts, proven int
 

@@ -74,6 +74,10 @@ func wrapName(text string, width int) (out []string) {
 	}
 	for _, l := range wrap(text, width) {
 		last := ""
+		if strings.Contains(l, "`") { // a command is copied as a whole
+			out = append(out, l)
+			continue
+		}
 		for l != "" && lipgloss.Width(last+l) > width {
 			end := 1 + strings.Index(l, sign)
 			if end == 0 || end == len(l) {

@@ -12,7 +12,7 @@ import (
 // that are implicit and permanent are in tools of one's own only.
 func TestProfileOfAKnownModel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: plays 4,164 trials")
+		t.Skip("-short: plays the suite in two worlds")
 	}
 	t.Parallel()
 	dir := t.TempDir()
