@@ -234,3 +234,19 @@ func TestLongNamesAreBroken(t *testing.T) {
 		t.Errorf("%q is left of the name in\n%s", together, text)
 	}
 }
+
+// TestScreenTablesBreakNames holds that a table with a long name still has its figures side by side, and commands
+// in one piece.
+func TestScreenTablesBreakNames(t *testing.T) {
+	t.Parallel()
+	const command = "`assay show --store /a/very/long/path/of/a/store.db 0123456789`"
+	tab := document.NewScreenTable(document.Terminal{Width: 80}, 1, "model", "planned", "done")
+	tab.Row("sim/made:right_arguments=0.93+retries=0.7+follows_flaw=0.6+claims_falsely=0.5", "440", "377")
+	if text := tab.String(); strings.Count(text, "model") != 1 || !strings.Contains(text, "retries=0.7+\n") {
+		t.Errorf("the table is\n%s", text)
+	}
+	tab.Row(command, "1", "1")
+	if text := tab.String(); !strings.Contains(text, command) {
+		t.Errorf("the command is broken in\n%s", text)
+	}
+}
