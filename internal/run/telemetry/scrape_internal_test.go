@@ -48,6 +48,7 @@ func TestLastScrapeReadsTheEnd(t *testing.T) {
 				time.Sleep(time.Until(ended))
 				m.End(&session.Summary{Stopped: tc.stopped})
 				waited := time.Since(ended).Round(time.Second)
+				synctest.Wait() // the scrape that let the end go may not have stored that it has read
 				if waited != tc.waits || read.Load() != tc.read {
 					t.Errorf("the end waited %s, and a scrape read it: %v; want %s and %v",
 						waited, read.Load(), tc.waits, tc.read)
