@@ -6,6 +6,8 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -64,6 +66,9 @@ func timeOf(wall, monotonic int64) time.Time {
 var replaceClock = sync.OnceFunc(replace)
 
 func replace() {
+	if profiled() {
+		panic("simulate: a profile of the CPU guided its build, which can inline time.Now: build it with -pgo=off")
+	}
 	now := time.Now()
 	stripped := now.Round(0)
 	clock.since = layoutOf(&stripped).ext - int64(layoutOf(&now).wall&^hasMonotonic>>nanoBits)
@@ -84,6 +89,13 @@ func replace() {
 	if err := syscall.Mprotect(around, syscall.PROT_READ|syscall.PROT_EXEC); err != nil {
 		panic(fmt.Sprint("protect the program again: ", err))
 	}
+}
+
+// profiled reports whether a profile guided the build of the program. Places into which [time.Now] is
+// inlined would keep the clock of the system, and disagree with all others after a jump.
+func profiled() bool {
+	info, known := debug.ReadBuildInfo()
+	return known && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-pgo" && s.Value != "off" })
 }
 
 // Instructions with a distance of 32 bits from their end.
