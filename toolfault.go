@@ -27,6 +27,7 @@ const (
 	FaultDown       ToolFault = "down"        // no call of the tool happens from now on; each answer is an error
 	FaultThrottled  ToolFault = "throttled"   // no call of the tool happens for a while; each answer is an error
 	FaultDrift      ToolFault = "drift"       // the call does not happen: a parameter has another name from now on
+	FaultUnits      ToolFault = "units"       // the call does not happen: a quantity has another unit and name from now on
 )
 
 // A ToolFaultRule says what a kind of fault does. Whatever depends on the kind follows from its rule,
@@ -56,6 +57,9 @@ type ToolFaultRule struct {
 	// the error states. A call that has no argument to rename, or whose tool has such a parameter, meets
 	// [FaultBefore] instead.
 	Renames bool
+	// Rescales is true if that parameter is a quantity, which has another unit, too. Calls without one
+	// meet [FaultBefore].
+	Rescales bool
 	// Rereads is true if the agent learns the whole truth by another call: of the tool or, if the fault stays,
 	// of another one. Only tools without an effect, whose calls can be repeated, have the kind, and only in
 	// worlds where agents read answers. A call whose answer has nothing to change meets no fault.
@@ -103,10 +107,17 @@ var ToolFaultRules = []ToolFaultRule{
 	{Kind: FaultDown, Says: "the tool fails from then on", Permanent: true},
 	{Kind: FaultThrottled, Says: "the tool refuses calls until 1 to 3 more calls of tools were made", Waits: true},
 	{Kind: FaultDrift, Says: "a parameter of the tool has another name from then on, which the error states", Renames: true},
+	{
+		Kind: FaultUnits, Says: "a quantity that the tool takes has another unit and name from then on, which the error states",
+		Renames: true, Rescales: true,
+	},
 }
 
 // Lasts reports whether the fault can outlast the call that met it.
 func (r ToolFaultRule) Lasts() bool { return r.Permanent || r.Waits }
+
+// NeedsValues reports whether only tools of users, which take and return values, can meet the fault.
+func (r ToolFaultRule) NeedsValues() bool { return r.Rereads || r.Rescales }
 
 // AddsArguments reports whether later calls of the tool have arguments that its schema does not list.
 func (r ToolFaultRule) AddsArguments() bool { return r.Renames || r.Pages }

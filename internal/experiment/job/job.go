@@ -22,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // A Job is an experiment with its open library and its planned trials.
@@ -56,7 +57,7 @@ func open(
 		if limit > 0 {
 			p = p.Limit(limit)
 		}
-		err = errors.Join(checkFunctions(e, lib.Catalog()), checkRereads(e, lib.Catalog()))
+		err = errors.Join(checkFunctions(e, lib.Catalog()), checkKinds(e, lib.Catalog()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
@@ -244,17 +245,20 @@ func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
 	return nil
 }
 
-// checkRereads returns an error if a mix has faults that only another call of the tool shows, and each tool
-// has an effect, which such a call would repeat.
-func checkRereads(e *plan.Experiment, catalog *assay.Catalog) error {
-	if slices.ContainsFunc(catalog.All(), func(t assay.Tool) bool { return t.Effect == "" }) {
-		return nil
-	}
+// checkKinds returns an error if no tool can meet a fault of a mix: because each has an effect, which the call
+// that shows the fault would repeat, or because none takes a quantity.
+func checkKinds(e *plan.Experiment, catalog *assay.Catalog) error {
 	for _, mix := range e.Failures.Kinds {
-		for _, kind := range assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Rereads }) {
-			if mix[kind] > 0 {
-				return e.FieldError("failures.kinds", fmt.Sprintf("no tool of library %s can meet the kind %s: each has an "+
-					"effect, so nobody could call it again to learn the truth", e.Library, kind), "leave "+string(kind)+" out")
+		for _, kind := range assay.ToolFaultsThat(assay.ToolFaultRule.NeedsValues) {
+			meets, why := func(t assay.Tool) bool { return t.Effect == "" },
+				"each has an effect, so nobody could call it again to learn the truth"
+			if kind.Rule().Rescales {
+				meets, why = func(t assay.Tool) bool { return len(spec.Quantities(t)) > 0 },
+					"none has a parameter of the type number"
+			}
+			if mix[kind] > 0 && !slices.ContainsFunc(catalog.All(), meets) {
+				return e.FieldError("failures.kinds", fmt.Sprintf("no tool of library %s can meet the kind %s: %s",
+					e.Library, kind, why), "leave "+string(kind)+" out")
 			}
 		}
 	}

@@ -90,10 +90,14 @@ func (e *Experiment) checkMix(field string, mix assay.FaultMix) error {
 				"docs/environments.md has the environments with attackers")
 		}
 	}
-	for _, kind := range assay.ToolFaultsThat(func(r assay.ToolFaultRule) bool { return r.Rereads }) {
+	for _, kind := range assay.ToolFaultsThat(assay.ToolFaultRule.NeedsValues) {
 		if mix[kind] > 0 && !world.Of(e.World).OwnTools {
-			return e.source().AtKey("$."+field, string(kind), "in the world "+e.World+" nothing depends on the "+
-				"values in an answer, because results are passed on by reference, so nobody needs to check them",
+			why := "nothing depends on the values in an answer, because results are passed on by reference, so " +
+				"nobody needs to check them"
+			if kind.Rule().Rescales {
+				why = "no plan has a call with a quantity, which could have another unit"
+			}
+			return e.source().AtKey("$."+field, string(kind), "in the world "+e.World+" "+why,
 				"leave "+string(kind)+" out, or use tools of your own or an environment: docs/own-tools.md")
 		}
 	}

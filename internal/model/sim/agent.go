@@ -244,7 +244,7 @@ func (v *agentView) message(acts ...move) assay.Message {
 	acts = slices.Clone(acts) // episodes share their plans
 	for i := range acts {
 		now := v.drifted[acts[i].text]
-		acts[i].arguments = renamed(acts[i].arguments, now[0], now[1])
+		acts[i].arguments = now.of(acts[i].arguments)
 		if !acts[i].search {
 			acts[i].arguments = v.written(acts[i])
 		}

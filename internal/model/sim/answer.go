@@ -85,13 +85,16 @@ func (v *agentView) readResult(a move, content string) {
 			}
 			if names := driftText.FindStringSubmatch(r.Error); code == spec.Renamed && names != nil {
 				if v.drifted == nil {
-					v.drifted = make(map[string][2]string)
+					v.drifted = make(map[string]renaming)
 				}
-				v.drifted[tool] = [2]string{names[1], names[2]}
+				v.drifted[tool] = renaming{names[1], names[2], 0}
+				if strings.Contains(r.Error, spec.InHundredths) {
+					v.drifted[tool] = renaming{names[1], names[2], spec.Hundredths}
+				}
 			}
 			old := v.drifted[tool]
 			v.calls = append(v.calls, pastCall{
-				move{text: tool, arguments: renamed(a.arguments, old[1], old[0])},
+				move{text: tool, arguments: renaming{old.now, old.old, -old.places}.of(a.arguments)},
 				*r.Success, happened, refused,
 				code == spec.OutOfService.Code, r.Wait, code, cursorIn(r.Output),
 			})
@@ -129,13 +132,24 @@ func (c *pastCall) rest() move {
 // driftText finds the names in the error of a parameter that has another one.
 var driftText = regexp.MustCompile(`The parameter (\S+) is now called (\S+),`)
 
-// renamed returns the arguments of a call with another name of a parameter, if they have it.
-func renamed(arguments, from, to string) string {
+// A renaming is what a model has learned of a parameter: its old and new name, and by how many decimal
+// places its numbers have grown.
+type renaming struct {
+	old, now string
+	places   int
+}
+
+// of returns the arguments of a call with the new name, if they have the old one.
+func (r renaming) of(arguments string) string {
 	var args map[string]json.RawMessage
-	if from == "" || json.Unmarshal([]byte(arguments), &args) != nil || args[from] == nil {
+	if r.old == "" || json.Unmarshal([]byte(arguments), &args) != nil || args[r.old] == nil {
 		return arguments
 	}
-	args[to] = args[from]
-	delete(args, from)
+	value := args[r.old]
+	delete(args, r.old)
+	if r.places != 0 {
+		value = json.RawMessage(spec.Shifted(string(value), r.places))
+	}
+	args[r.now] = value
 	return encode(args)
 }

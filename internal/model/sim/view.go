@@ -51,8 +51,8 @@ type agentView struct {
 	// calls are the executed calls. corrected counts the calls that were answered by a correction.
 	calls     []pastCall
 	corrected int
-	// drifted has the old and the new name of a parameter, by the tool.
-	drifted map[string][2]string
+	// drifted has a parameter with another name, by the tool.
+	drifted map[string]renaming
 	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
 	// the plan's answer, and output is the result of the latest call that worked.
 	endWord, answer, output string

@@ -124,9 +124,9 @@ func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallReco
 	old, answered := w.answers[tool.Name]
 	fault := t.Fault.Possible(answered)
 	var drift assay.ToolError
-	if fault.Rule().Renames {
+	if rule := fault.Rule(); rule.Renames {
 		var begins bool
-		if drift, begins = w.drift.Begin(tool, rec.Arguments, t.Luck); !begins {
+		if drift, begins = w.drift.Begin(rule, tool, rec.Arguments, t.Luck); !begins {
 			fault = assay.FaultBefore
 		}
 	}

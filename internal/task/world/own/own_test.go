@@ -166,28 +166,48 @@ func TestOutagesLast(t *testing.T) {
 // other attempts, keep their names.
 func TestDriftRenamesForGood(t *testing.T) {
 	t.Parallel()
-	w, plain := begin(.5, "drift=1"), begin(.5, "before=1")
+	for _, tc := range []struct {
+		kind                             assay.ToolFault
+		tool, arguments, name, now, says string
+	}{
+		{assay.FaultDrift, "get", `{"id":1}`, "id_v2", `{"id_v2":1}`, "id is now called id_v2, and"},
+		{
+			assay.FaultUnits, "pay", `{"amount":0.5}`, "amount_hundredths", `{"amount_hundredths":50}`,
+			"amount is now called amount_hundredths, in hundredths",
+		},
+	} {
+		t.Run(string(tc.kind), func(t *testing.T) {
+			testDrift(t, tc.kind, tc.tool, tc.arguments, tc.name, tc.now, tc.says)
+		})
+	}
+	if rec := call(t, begin(0, "units=1"), "get", `{"id":1}`); rec.Fault == assay.FaultUnits {
+		t.Errorf("an integer has another unit: %+v", rec)
+	}
+}
+
+func testDrift(t *testing.T, kind assay.ToolFault, tool, arguments, name, renamed, says string) {
+	w, plain := begin(.5, string(kind)+"=1"), begin(.5, "before=1")
 	drifted := false
 	for i := range 30 {
 		if !drifted {
-			if rec := call(t, w, "get", `{"id_v2": 1}`); !rec.Mistake || rec.Code != own.InvalidInput {
+			if rec := call(t, w, tool, renamed); !rec.Mistake || rec.Code != own.InvalidInput {
 				t.Fatalf("the new name before its time: %+v", rec)
 			}
-			rec := call(t, w, "get", `{"id": 1}`)
-			drifted = rec.Fault == assay.FaultDrift
-			same := call(t, plain, "get", `{"id": 1}`)
+			rec := call(t, w, tool, arguments)
+			drifted = rec.Fault == kind
+			same := call(t, plain, tool, arguments)
 			if rec.Luck != same.Luck || rec.Chance != same.Chance || rec.OK != same.OK || rec.Mistake ||
-				drifted && (rec.Code != spec.Renamed || !strings.Contains(rec.Error, "id is now called id_v2,")) {
+				drifted && (rec.Code != spec.Renamed || !strings.Contains(rec.Error, says)) {
 				t.Fatalf("call %d: %+v, want the luck of %+v", i, rec, same)
 			}
 			continue
 		}
-		if rec := call(t, w, "get", `{"id": 1}`); !rec.Mistake || rec.Code != spec.Renamed || rec.Luck != 0 {
+		if rec := call(t, w, tool, arguments); !rec.Mistake || rec.Code != spec.Renamed || rec.Luck != 0 {
 			t.Fatalf("the old name: %+v", rec)
 		}
-		rec, same := call(t, w, "get", `{"id_v2": 1}`), call(t, plain, "get", `{"id": 1}`)
-		same.Renamed = "id_v2"
-		if same.Arguments, rec.Arguments = "", strings.TrimPrefix(rec.Arguments, `{"id":1}`); rec.Fault == assay.FaultBefore {
+		rec, same := call(t, w, tool, renamed), call(t, plain, tool, arguments)
+		same.Renamed = name
+		if same.Arguments, rec.Arguments = "", strings.TrimPrefix(rec.Arguments, arguments); rec.Fault == assay.FaultBefore {
 			same.Fault = assay.FaultBefore // it cannot be renamed twice
 		}
 		if diff := cmp.Diff(same, rec); diff != "" {

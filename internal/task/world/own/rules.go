@@ -213,9 +213,9 @@ func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRec
 		t.Fault = w.corrupted[tool.Name].Fault
 	}
 	var drift assay.ToolError
-	if t.Fault.Rule().Renames {
+	if rule := t.Fault.Rule(); rule.Renames {
 		var begins bool
-		if drift, begins = w.drift.Begin(tool, rec.Arguments, t.Luck); !begins {
+		if drift, begins = w.drift.Begin(rule, tool, rec.Arguments, t.Luck); !begins {
 			t.Fault = assay.FaultBefore
 		}
 	}

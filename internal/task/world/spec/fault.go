@@ -33,7 +33,7 @@ func Answer(
 		fail(OutOfService)
 	case assay.FaultThrottled:
 		fail(throttled(rec.Wait))
-	case assay.FaultDrift:
+	case assay.FaultDrift, assay.FaultUnits:
 		fail(drift)
 	}
 	if rec.OK = rec.Code == ""; rec.OK {
