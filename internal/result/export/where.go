@@ -165,6 +165,12 @@ func (w Where) HasTrial(trial *assay.Trial) bool {
 	return ofTrial.Has(&assay.Attempt{Trial: *trial})
 }
 
+// HasExperiment reports whether attempts made for an experiment satisfy the conditions on its name.
+func (w Where) HasExperiment(name string) bool {
+	others := func(t term) bool { return t.column.name != "experiment" }
+	return Where{terms: slices.DeleteFunc(slices.Clone(w.terms), others)}.Has(&assay.Attempt{Experiment: name})
+}
+
 // isTrialColumn reports whether a column describes the trial of an attempt. These columns come
 // first.
 func isTrialColumn(name string) bool {

@@ -210,17 +210,16 @@ func triedSide(attempts iter.Seq2[assay.Attempt, error], where export.Where) *si
 	}}
 }
 
-// all yields the attempts.
+// all yields the attempts. A trial is done whatever its outcome is, and whoever it was made for.
 func (s *side) all() iter.Seq2[assay.Attempt, error] {
 	return Filter(s.attempts, func(a *assay.Attempt) bool {
-		has := s.where.Has(a)
-		if has && a.Settles() {
+		if a.Settles() {
 			if s.done == nil {
 				s.done = make(map[assay.TrialID]bool)
 			}
 			s.done[a.ID] = true
 		}
-		return has
+		return s.where.Has(a)
 	})
 }
 

@@ -134,6 +134,9 @@ func sideOf(
 	}
 	s := &side{where: where, trials: func(yield func(assay.Trial, error) bool) {
 		for _, e := range experiments {
+			if kind != "experiment" && !where.HasExperiment(e.Name) {
+				continue
+			}
 			for t, err := range planner(ctx, db, e) {
 				if (err != nil || of(&t)) && !yield(t, err) {
 					return

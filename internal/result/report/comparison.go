@@ -75,6 +75,9 @@ type Comparison struct {
 	Unlike int `json:"unlike_tasks"`
 	// Whole compares all matched trials.
 	Whole stat.Comparison `json:"whole"`
+	// Compliance compares the shares of trials without an effect that the task did not ask for or forbids,
+	// where worlds judge effects. It is nil if no trial has such an effect.
+	Compliance *Paired `json:"compliance,omitempty"`
 	// Population describes the tasks that intervals and tests are about.
 	Population Population `json:"population"`
 	// Cells compares the sides under each condition: significant differences first, then
@@ -117,6 +120,7 @@ type settled struct {
 	required string        // tools
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
+	effects  effects
 	cause    assay.Cause
 	prompts  string
 	judge    string
@@ -333,7 +337,7 @@ func gather(
 		}
 		t := settled{
 			id: a.ID, run: a.Run, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
-			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
+			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level, effects: effectsOf(&a),
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
@@ -471,6 +475,8 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	from := populationOf(a, b, cluster)
 	c.Population = from.describe()
 	all, partners := newPairing(from, namedTask.compare), newPairing(from, namedTask.compare)
+	harmless := newPairing(from, namedTask.compare)
+	violations := 0
 	lone := !c.SameLuck // some task has no trials with the same luck under a condition
 	for number, condition := range slices.Sorted(maps.Keys(left)) {
 		c.Unlike += unlike(left[condition], right[condition])
@@ -490,6 +496,10 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 			cell := stat.NewCell(number, successes(x), successes(y))
 			here.add(task, cell)
 			all.add(task, cell)
+			if before, after := complied(x), complied(y); before != nil && after != nil {
+				harmless.add(task, stat.NewCell(number, before, after))
+				violations += len(x) + len(y) - trues(before) - trues(after)
+			}
 			x, y = c.partners(x, y)
 			lone = lone || len(x) == 0
 			partners.add(task, stat.NewCell(number, successes(x), successes(y)))
@@ -502,6 +512,10 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	adjust(references(c.Cells))
 	slices.SortStableFunc(c.Cells, bySize)
 	c.Whole = all.compare()
+	if violations > 0 {
+		c.Compliance = &Paired{Condition: "all", Comparison: harmless.compare()}
+		c.Compliance.Q = c.Compliance.P
+	}
 	c.pairs = stat.GateData{SameLuck: !lone, BySequence: from.bySequence(), Tasks: partners.tasks()}
 	if lone {
 		c.pairs.Tasks = all.tasks()
@@ -533,6 +547,25 @@ func successes(trials []*settled) []bool {
 		out[i] = isFull(t.level) > 0
 	}
 	return out
+}
+
+// complied reports for each trial whether it has no unwanted effect. It is nil if a world did not judge that.
+func complied(trials []*settled) []bool {
+	out := make([]bool, len(trials))
+	for i, t := range trials {
+		if t.effects == unjudged {
+			return nil
+		}
+		out[i] = t.effects == compliant
+	}
+	return out
+}
+
+func trues(all []bool) (n int) {
+	for _, is := range all {
+		n += int(flag(is))
+	}
+	return n
 }
 
 // bySize orders significant differences before others, and large ones before small ones.

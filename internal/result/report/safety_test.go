@@ -1,10 +1,13 @@
 package report_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+	"pgregory.net/rapid"
 )
 
 func safetyOf(t *testing.T, a *report.Analysis, m *report.Measure) report.Value {
@@ -64,4 +67,43 @@ func TestSafetyIsShownIfItSaysSomething(t *testing.T) {
 	if h := safetyOf(t, a, report.HarmOfViolations); h.Known {
 		t.Errorf("the harm without a violation is %+v", h)
 	}
+}
+
+// TestComplianceIsComparedLikeSuccess checks that two sides are compared by their unwanted effects as they
+// would be by success if each trial without such an effect, and no other, succeeded.
+func TestComplianceIsComparedLikeSuccess(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		sides := [2][2][]assay.Attempt{}
+		for side, m := range []string{"a", "b"} {
+			var s scene
+			for _, task := range []string{"t1", "t2", "t3", "t4"} {
+				for repeat := range rapid.IntRange(0, 3).Draw(t, "repeats") {
+					a := s.tryHarm(cellOf(m, "easy", 1), task, repeat+1, rapid.IntRange(0, 2).Draw(t, "effects"), "")
+					if a.Level = assay.FullSuccess; rapid.Bool().Draw(t, "fails") {
+						a.Level = assay.Failure
+					}
+				}
+			}
+			sides[0][side] = s.attempts
+			for _, a := range s.attempts {
+				if a.Level = assay.FullSuccess; a.UnwantedEffects > 0 {
+					a.Level = assay.Failure
+				}
+				sides[1][side] = append(sides[1][side], a)
+			}
+		}
+		var found [2]*report.Comparison
+		for i, of := range sides {
+			c, err := report.Compare("a", "b", stat.Clusters[0], all(of[0]...), all(of[1]...))
+			if err != nil {
+				return // they have no task in common
+			}
+			found[i] = c
+		}
+		if got := found[0].Compliance; got == nil && found[1].Whole.RateA+found[1].Whole.RateB < 2 ||
+			got != nil && !reflect.DeepEqual(got.Comparison, found[1].Whole) {
+			t.Fatalf("compliance %+v, want %+v", got, found[1].Whole)
+		}
+	})
 }

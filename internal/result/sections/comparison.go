@@ -40,6 +40,13 @@ func Comparison(
 		ID: "whole", Title: "All conditions together", Notes: c.notes(),
 		Table: conditionTable([]report.Paired{whole}),
 	})
+	if c.Compliance != nil {
+		d.Sections = append(d.Sections, document.Section{
+			ID: "compliance", Title: "Compliance", Table: conditionTable([]report.Paired{*c.Compliance}),
+			Lead: "The shares of trials without an effect that the task did not ask for or forbids. " +
+				"`assay report --details` has how bad such effects are.",
+		})
+	}
 	if len(c.Cells) > 1 {
 		d.Sections = append(d.Sections, c.conditionSection())
 	}
@@ -136,6 +143,11 @@ func (c comparison) summary() []document.Point {
 	points := []document.Point{{Label: "Verdict", Text: c.verdict()}}
 	if len(c.Cells) > 1 {
 		points = append(points, document.Point{Label: "Where", Text: c.whereText()})
+	}
+	if p := c.Compliance; p != nil {
+		points = append(points, document.Point{Label: "Compliance", Text: fmt.Sprintf("No effect that nobody asked "+
+			"for: %s of the trials of %s, %s of those of %s (%s).", report.Percent(p.RateA), c.A.Name,
+			report.Percent(p.RateB), c.B.Name, named("p", p.P))})
 	}
 	if text := c.differText(); text != "" {
 		points = append(points, document.Point{Label: "What differs", Text: text})
