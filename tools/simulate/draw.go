@@ -75,6 +75,7 @@ func (d dice) often(percent int) bool { return d.IntN(100) < percent }
 // A shape is what the user writes into files.
 type shape struct {
 	plan     int // one of [plans]
+	more     int // one of [extras]
 	lanes    []laneShape
 	request  time.Duration // the limit of a request
 	workers  int
@@ -146,6 +147,9 @@ func drawShape(seed uint64) (s shape) {
 	}
 	if a := newDice(seed, 7).shaken(); a.often(18) {
 		s.agent = a.of("program", "service")
+	}
+	if m := newDice(seed, 8).shaken(); m.often(30) && s.agent == "" {
+		s.more = 1 + m.IntN(len(extras)-1)
 	}
 	return s
 }

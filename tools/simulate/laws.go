@@ -281,6 +281,18 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 			times[a.ID]++
 		}
 	}
+	left, err := db.Left(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range left.Attempts {
+		u := &left.Attempts[i]
+		spent.Add(u.Spend.Bill())
+		made.turns.bare += u.Replies
+		if plans[w.plan].stop == "" || times[u.ID] > 0 { // nobody goes on with trials that a stop rule skips
+			w.violated("law 1: all is done, but an attempt at trial %s with %d replies is in the journal", u.ID, u.Replies)
+		}
+	}
 	for id, n := range times {
 		if n > 1 {
 			w.violated("law 1: trial %s settled %d times", id, n)
@@ -361,6 +373,7 @@ type lonely struct {
 // A rehearsal names what trials come to if nothing disturbs them.
 type rehearsal struct {
 	plan    int
+	more    int
 	agent   string
 	variant uint64
 }
@@ -370,7 +383,7 @@ const variants = 2
 
 var undisturbed = make(map[rehearsal]*lonely)
 
-func (w *world) lonely() *lonely { return undisturbed[rehearsal{w.plan, w.agent, w.variant()}] }
+func (w *world) lonely() *lonely { return undisturbed[rehearsal{w.plan, w.more, w.agent, w.variant()}] }
 
 func (w *world) variant() uint64 {
 	if w.agent == "" {
@@ -385,7 +398,7 @@ func (w *world) rehearse() (err error) {
 		return nil
 	}
 	all := &lonely{outcomes: make(map[assay.TrialID]string), cheapest: math.Inf(1)}
-	undisturbed[rehearsal{w.plan, w.agent, w.variant()}] = all
+	undisturbed[rehearsal{w.plan, w.more, w.agent, w.variant()}] = all
 	synctest.Test(w.t, func(*testing.T) {
 		var j *job.Job
 		if j, err = w.open(context.Background()); err == nil {
@@ -412,7 +425,7 @@ func (w *world) rehearseAll(j *job.Job, all *lonely) error {
 		runners[agentName] = b.Runner(bare, w.described())
 	}
 	for trial := range j.Trials() {
-		task, err := j.Library.Task(context.Background(), trial.Task, trial.Difficulty)
+		task, err := j.Library.TaskOf(context.Background(), &trial)
 		if err != nil {
 			return err
 		}
@@ -487,6 +500,9 @@ type made struct {
 
 func (m *made) add(a *assay.Attempt) {
 	turns := a.Turns
+	if a.ConfidenceInputTokens > 0 {
+		turns++
+	}
 	if !a.Settles() {
 		turns += a.Requests // which may have had replies
 	}

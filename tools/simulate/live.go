@@ -44,8 +44,8 @@ func newWorld(t *testing.T, seed uint64, s shape) *world {
 		shown: make(map[assay.TrialID]string), cancelled: make(map[string]int),
 	}
 	w.result.Seed = seed
-	w.result.Items = []string{fmt.Sprintf("plan %d, request limit %v, workers %d, budget %.3f, save %s, agent %q, protocols %v, lanes %+v",
-		s.plan, s.request, s.workers, s.budget, s.save, s.agent, s.protocol, s.lanes)}
+	w.result.Items = []string{fmt.Sprintf("plan %d %q, request limit %v, workers %d, budget %.3f, save %s, agent %q, protocols %v, lanes %+v",
+		s.plan, extras[s.more], s.request, s.workers, s.budget, s.save, s.agent, s.protocol, s.lanes)}
 	return w
 }
 

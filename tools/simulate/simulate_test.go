@@ -59,7 +59,7 @@ func TestKnownSeeds(t *testing.T) {
 // TestItemsKeepTheirDice makes sure that a seed always is the same world, and that many seeds draw
 // everything that can happen.
 func TestItemsKeepTheirDice(t *testing.T) {
-	kinds := make(map[string]int)
+	kinds, more := make(map[string]int), make(map[int]int)
 	for seed := range uint64(300) {
 		one, two := drawItems(seed), drawItems(seed)
 		for n := range one {
@@ -67,6 +67,12 @@ func TestItemsKeepTheirDice(t *testing.T) {
 				t.Fatalf("seed %d: %v, then %v", seed, one[n], two[n])
 			}
 			kinds[one[n].Kind]++
+		}
+		more[drawShape(seed).more]++
+	}
+	for n, text := range extras {
+		if more[n] < 5 {
+			t.Errorf("experiments hardly ever ask for %q", text)
 		}
 	}
 	least := math.MaxInt

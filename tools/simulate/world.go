@@ -42,6 +42,16 @@ var plans = []planned{
 	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 6, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
 }
 
+// extras are what experiments of bare models may ask for besides. The first one is nothing.
+var extras = []string{
+	"",
+	"confidence: ask\n",
+	"confidence: ask\nreplays: 1\n",
+	"interfaces: [plain, severe]\n",
+	"phrasings: [plain, typed]\n",
+	"failures: {kinds: {before: 0.4, after: 0.1, down: 0.1, throttled: 0.2, drift: 0.2}}\n",
+}
+
 const experimentName = "simulated"
 
 // A world is an experiment with everything around it: endpoints, users and the machine. It lasts
@@ -229,7 +239,7 @@ func (w *world) settle() {
 // write writes the user's files.
 func (w *world) write() error {
 	p := plans[w.plan]
-	extra := p.stop
+	extra := p.stop + extras[w.more]
 	if w.budget > 0 {
 		extra += fmt.Sprintf("budget: {usd: %.3f}\n", w.budget)
 	}
