@@ -108,9 +108,11 @@ func askModel(ctx context.Context, p *process, f classifyFlags) (sum *audit.Opin
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if f.experiment != "" {
-		if _, err := query.FindExperiment(ctx, db, f.experiment); err != nil {
+		e, err := query.FindExperiment(ctx, db, f.experiment)
+		if err != nil {
 			return nil, err
 		}
+		f.experiment = e.Name
 	}
 	_, effort := plan.SplitLevel(f.model)
 	return audit.Ask(ctx, db, pool, audit.Question{

@@ -121,9 +121,11 @@ func deleteRows(
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if c.Experiment != "" {
-		if _, err := query.FindExperiment(ctx, db, c.Experiment); err != nil {
+		e, err := query.FindExperiment(ctx, db, c.Experiment)
+		if err != nil {
 			return d, err
 		}
+		c.Experiment = e.Name
 	}
 	if c.Model != "" {
 		if err := query.CheckModel(ctx, db, c.Model); err != nil {

@@ -210,11 +210,38 @@ func (p *process) forkPoints(
 		return e, points, fmt.Errorf("no call of %s met a fault of a tool from which forks could go on\n"+
 			"hint: tools fail in trials with a reliability below 1%s", e.Name, f.selecting())
 	}
-	tokens := 0
-	for at := range points.played {
-		tokens += 2 * f.each * found.Tokens[at]
+	done, err := settledForks(ctx, db)
+	if err != nil {
+		return e, points, err
 	}
-	return e, points, p.saySplit(points.played, tokens, f)
+	var left pending
+	for at := range points.played {
+		n := max(0, 2*f.each-done[at.String()])
+		left.forks += n
+		left.tokens += n * found.Tokens[at]
+		left.usd += float64(n) * found.USD[at]
+	}
+	return e, points, p.saySplit(points.played, left, f)
+}
+
+// settledForks counts the forks that have an outcome, by what they are of.
+func settledForks(ctx context.Context, db *store.DB) (map[string]int, error) {
+	done := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{OnlySettled: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if a.Of != "" {
+			done[a.Of]++
+		}
+	}
+	return done, nil
+}
+
+// pending is how many forks are left to play, and about what they take.
+type pending struct {
+	forks, tokens int
+	usd           float64
 }
 
 // forkedExperiment returns the experiment that is named, or that of the latest run.
@@ -287,8 +314,8 @@ func (f *forkFlags) selecting() string {
 	return ""
 }
 
-// saySplit says of how many calls forks are played, by kind of fault, and what they take.
-func (p *process) saySplit(played map[assay.ForkPoint]bool, tokens int, f *forkFlags) error {
+// saySplit says of how many calls forks are played, by kind of fault, and what those that are left take.
+func (p *process) saySplit(played map[assay.ForkPoint]bool, left pending, f *forkFlags) error {
 	kinds := make(map[string]int)
 	for at := range played {
 		kinds[string(at.Fault)]++
@@ -303,8 +330,15 @@ func (p *process) saySplit(played map[assay.ForkPoint]bool, tokens int, f *forkF
 	if f.dryRun {
 		out = p.out
 	}
-	_, err := fmt.Fprintf(out, "%s met a fault (%s): at least %d forks, about %d tokens; those that have an outcome are not played again\n",
-		assay.Counted(len(played), "call"), strings.Join(words, ", "), 2*f.each*len(played), tokens)
+	takes := fmt.Sprintf("about %d tokens", left.tokens)
+	if left.usd > 0 {
+		takes += ", " + assay.DollarsText(left.usd, 2, false)
+	}
+	if all := 2 * f.each * len(played); left.forks < all {
+		takes = fmt.Sprintf("%d of them are left to play; %s", left.forks, takes)
+	}
+	_, err := fmt.Fprintf(out, "%s met a fault (%s): %d forks; %s\n",
+		assay.Counted(len(played), "call"), strings.Join(words, ", "), 2*f.each*len(played), takes)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/result/sections"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
@@ -116,22 +117,14 @@ func showStatus(
 func chooseExperiments(
 	ctx context.Context, db *store.DB, args []string,
 ) ([]store.Experiment, error) {
-	all, err := db.Experiments(ctx)
-	if err != nil || len(args) == 0 {
-		return all, err
+	if len(args) == 0 {
+		return db.Experiments(ctx)
 	}
-	var names []string
-	for _, e := range all {
-		if e.Name == args[0] {
-			return []store.Experiment{e}, nil
-		}
-		names = append(names, e.Name)
+	e, err := query.FindExperiment(ctx, db, args[0])
+	if err != nil {
+		return nil, err
 	}
-	err = fmt.Errorf("the store has no experiment %q", args[0])
-	if hint := assay.NameHint(args[0], names); hint != "" {
-		err = fmt.Errorf("%w\nhint: %s", err, hint)
-	}
-	return nil, err
+	return []store.Experiment{e}, nil
 }
 
 func writeStatus(p *process, path assay.StorePath, s session.Status) {

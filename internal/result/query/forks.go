@@ -22,6 +22,8 @@ type ForkPoints struct {
 	Chosen map[assay.ForkPoint]bool
 	// Tokens is what the attempt's own replies after the point took, which forks from there probably take, too.
 	Tokens map[assay.ForkPoint]int
+	// USD is their share of what the attempt cost.
+	USD map[assay.ForkPoint]float64
 	// Models says whose attempts have points.
 	Models map[assay.TrialID]string
 	// Unforkable says of which models the attempts cannot be continued, and why.
@@ -35,7 +37,10 @@ type ForkPoints struct {
 func FindForkPoints(
 	ctx context.Context, s *Selection, e *plan.Experiment, where export.Where, show func(done int),
 ) (f *ForkPoints, err error) {
-	f = &ForkPoints{Chosen: make(map[assay.ForkPoint]bool), Tokens: make(map[assay.ForkPoint]int), Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string)}
+	f = &ForkPoints{
+		Chosen: make(map[assay.ForkPoint]bool), Tokens: make(map[assay.ForkPoint]int), USD: make(map[assay.ForkPoint]float64),
+		Models: make(map[assay.TrialID]string), Unforkable: make(map[string]string),
+	}
 	points := make(map[assay.TrialID][]assay.ForkPoint) // a later round counts instead of an earlier one
 	libraries := NewLibraries(s.db)
 	defer func() { err = errors.Join(err, libraries.Close()) }()
@@ -77,6 +82,7 @@ func FindForkPoints(
 			for _, turn := range stored.Transcript.Turns[stored.Transcript.Calls[i].Turn:] {
 				f.Tokens[at] += turn.Total()
 			}
+			f.USD[at] = a.CostUSD * float64(f.Tokens[at]) / float64(max(1, a.Total()))
 		}
 	}
 	for _, of := range points {

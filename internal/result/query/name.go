@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,19 +27,32 @@ func (e *AmbiguousNameError) Error() string {
 	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, candidates)
 }
 
-// FindExperiment returns the experiment of a name.
+// FindExperiment returns the experiment of a name, or of a file, as it was run.
 func FindExperiment(ctx context.Context, db *store.DB, name string) (e store.Experiment, err error) {
 	all, err := db.Experiments(ctx)
 	if err != nil {
 		return e, err
 	}
+	wanted := nameIn(name)
 	for _, e := range all {
-		if e.Name == name {
+		if e.Name == wanted {
 			return e, nil
 		}
 	}
 	_, _, err = resolve(ctx, db, "experiment:"+name)
 	return e, err
+}
+
+// nameIn returns the name of the experiment in a file, or what it is given if that is no such file.
+func nameIn(name string) string {
+	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
+		return name
+	}
+	e, err := plan.Load(name)
+	if err != nil {
+		return name
+	}
+	return e.Name
 }
 
 // CheckModel returns an error if the store has no attempt of a model.
@@ -188,6 +202,10 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 	if !explicit || !slices.Contains(kinds, kind) {
 		kind, rest = "", name
 	}
+	said := rest
+	if kind == "" || kind == "experiment" {
+		rest = nameIn(rest)
+	}
 
 	var matches [][2]string // kind and name
 	var all []string
@@ -210,6 +228,9 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 		return matches[0][0], matches[0][1], nil
 	case 0:
 		message := fmt.Sprintf("the store has no %s %q", what, rest)
+		if rest != said {
+			return "", "", fmt.Errorf("%s, which %s describes\nhint: `assay run %s` runs it", message, said, said)
+		}
 		if hint := assay.NameHint(rest, all); hint != "" {
 			message += "\nhint: " + hint
 		}
