@@ -94,6 +94,15 @@ func TestRankingNamesRepeats(t *testing.T) {
 	if got := x.analyze(t, report.Beside{}).Ranking.Averaged; !slices.Equal(got, []string{"repeat"}) {
 		t.Errorf("the ranking averages over %v", got)
 	}
+	var y scene
+	for i, model := range []string{"m", "n"} {
+		y.try(cellOf(model, "easy", 1), "t", 1, assay.Setting{}, true)
+		y.trials[i] = y.trials[i].Replayed(1)
+		y.attempts[i].Trial = y.trials[i]
+	}
+	if got := y.analyze(t, report.Beside{}).Ranking.Averaged; len(got) > 0 {
+		t.Errorf("the ranking over one replay of each task averages over %v", got)
+	}
 }
 
 // TestEveryReasonHasAPlace has a most frequent cause that occurs only where there are few outcomes.

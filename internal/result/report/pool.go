@@ -39,7 +39,7 @@ func averagedBy[K comparable](cells []*cell, key func(assay.Cell) K) []string {
 				severities[k] = s
 			}
 		}
-		varies[repeat] = varies[repeat] || c.repeated || c.repeat != first[k].repeat
+		varies[repeat] = varies[repeat] || c.repeated || c.first != first[k].first
 	}
 	return slices.DeleteFunc(slices.Concat(factors, []string{repeat}), func(f string) bool {
 		return !varies[f]

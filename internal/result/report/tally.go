@@ -158,11 +158,14 @@ func histogram(of func(*outcome) int) histogramKind {
 	return k
 }
 
+// A play tells the trials of a task in a cell apart.
+type play struct{ repeat, replay int }
+
 // A tally has the sums of some trials.
 type tally struct {
 	planned int
-	// repeat is the number of the first trial's repeat. repeated is true if there are others, or replays.
-	repeat   int
+	// first is the play of the first trial. repeated is true if other trials have others.
+	first    play
 	repeated bool
 	// all counts the outcomes, and tasks the outcomes of each task.
 	all        outcomes
@@ -198,10 +201,11 @@ func (t *tally) count(of task, some outcomes) {
 }
 
 func (t *tally) plan(repeat, replay int) {
+	this := play{repeat, replay}
 	if t.planned == 0 {
-		t.repeat = repeat
+		t.first = this
 	}
-	t.repeated = t.repeated || repeat != t.repeat || replay > 0
+	t.repeated = t.repeated || this != t.first
 	t.planned++
 }
 
@@ -310,9 +314,9 @@ func bumpAll[K comparable, N int | float64](counts *map[K]N, more map[K]N) {
 // merge adds the counts of other trials.
 func (t *tally) merge(o *tally) {
 	if t.planned == 0 {
-		t.repeat = o.repeat
+		t.first = o.first
 	}
-	t.repeated = t.repeated || o.repeated || o.repeat != t.repeat
+	t.repeated = t.repeated || o.repeated || o.first != t.first
 	t.planned += o.planned
 	if t.from == nil {
 		t.from = o.from
