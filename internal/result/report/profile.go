@@ -159,14 +159,18 @@ type profile struct {
 	harm stat.Harmful
 }
 
-// stated returns the confidence of a model by task.
+// stated returns the confidence of a model by task and cell.
 func (x *counted) stated(model string) (all []stat.Stated) {
 	for at, i := range x.byTask(model, func(i int) bool { return x.records[i].settled() && x.runs.all[i].confidence >= 0 }) {
 		r := &x.records[i]
 		if at.task == len(all) {
 			all = append(all, stat.Stated{Sequence: x.cells[0].from.of[r.task]})
 		}
-		all[at.task].Statements = append(all[at.task].Statements,
+		t := &all[at.task]
+		if at.condition == len(t.Conditions) {
+			t.Conditions = append(t.Conditions, nil)
+		}
+		t.Conditions[at.condition] = append(t.Conditions[at.condition],
 			stat.Statement{Confidence: x.runs.all[i].confidence, Full: r.counts>>full&1 > 0})
 	}
 	return all

@@ -55,6 +55,20 @@ func TestProfileComparesRepeats(t *testing.T) {
 	}
 }
 
+// TestConfidenceAveragesCells has a task that is tried three times in one cell and once in another.
+func TestConfidenceAveragesCells(t *testing.T) {
+	t.Parallel()
+	var s scene
+	ask := assay.Setting{AsksConfidence: true}
+	for i := range 3 {
+		s.try(cellOf("m", "easy", 1), "a", 1+i, ask, true).Confidence = new(1.)
+	}
+	s.try(cellOf("m", "easy", .8), "a", 1, ask, false).Confidence = new(1.)
+	a := s.analyze(t, report.Beside{})
+	wantValue(t, "Brier", profileOf(t, a, "m", report.Brier), .5, 1)
+	wantValue(t, "overconfidence", profileOf(t, a, "m", report.Overconfidence), .5, 1)
+}
+
 func TestProfileNeedsRepeats(t *testing.T) {
 	t.Parallel()
 	var s scene

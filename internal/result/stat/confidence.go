@@ -12,10 +12,10 @@ type Statement struct {
 	Full       bool
 }
 
-// Stated has the statements of runs of a task.
+// Stated has the statements of runs of a task by condition.
 type Stated struct {
 	Sequence   int
-	Statements []Statement
+	Conditions [][]Statement
 }
 
 // Predictable says how well confidence predicts success.
@@ -54,30 +54,36 @@ type ConfidenceBin struct {
 
 const confidenceBins = 10
 
-// Predictability compares stated confidence with outcomes. Brier and Overconfidence are means over tasks
-// of their means, with the intervals of [Consistency]. Discrimination is over all runs; its
-// interval is Student's on the scale of log odds, with a standard error from a jackknife over tasks
+// Predictability compares stated confidence with outcomes. Brier and Overconfidence are means over tasks of
+// the means over their conditions, with the intervals of [Consistency], so that they do not depend on how often
+// a condition is repeated. Discrimination is over all runs; its interval is Student's on the scale of log odds, with a standard error from a jackknife over tasks
 // or, with bySequence, over sequences, because runs of a task are alike.
 func Predictability(tasks []Stated, bySequence bool) (p Predictable) {
 	var brier, over []value
-	var clusters [][]Statement
+	var clusters [][][]Statement // by task
 	cluster := clusterOf(&clusters, bySequence)
 	var all []Statement
 	for _, t := range tasks {
-		if len(t.Statements) == 0 {
+		own := slices.Concat(t.Conditions...)
+		if len(own) == 0 {
 			continue
 		}
 		var square, off average
-		for _, s := range t.Statements {
-			d := s.Confidence - s.outcome()
-			square.add(1 - d*d)
-			off.add((1 + d) / 2)
+		for _, statements := range t.Conditions {
+			var squares, offs average
+			for _, s := range statements {
+				d := s.Confidence - s.outcome()
+				squares.add(1 - d*d)
+				offs.add((1 + d) / 2)
+			}
+			square.join(squares)
+			off.join(offs)
 		}
 		brier = append(brier, value{t.Sequence, square.mean()})
 		over = append(over, value{t.Sequence, off.mean()})
 		c := cluster(t.Sequence)
-		*c = append(*c, t.Statements...)
-		all = append(all, t.Statements...)
+		*c = append(*c, own)
+		all = append(all, own...)
 	}
 	p.Runs = len(all)
 	p.Brier, p.Overconfidence = meanOf(brier, bySequence), meanOf(over, bySequence)
@@ -92,13 +98,13 @@ func Predictability(tasks []Stated, bySequence bool) (p Predictable) {
 func (s Statement) outcome() float64 { return float64(unlike(s.Full, false)) }
 
 // calibrate fills in the bins and their errors.
-func (p *Predictable) calibrate(clusters [][]Statement) {
+func (p *Predictable) calibrate(clusters [][][]Statement) {
 	for i := range confidenceBins {
 		var groups []Group
 		var confidence, rate average
 		for _, c := range clusters {
 			var g Group
-			for _, s := range c {
+			for _, s := range slices.Concat(c...) {
 				if min(confidenceBins-1, int(s.Confidence*confidenceBins+1e-9)) == i {
 					confidence.add(s.Confidence)
 					rate.add(s.outcome())
@@ -121,7 +127,7 @@ func (p *Predictable) calibrate(clusters [][]Statement) {
 }
 
 // discrimination returns the area under the ROC curve with its interval.
-func discrimination(all []Statement, clusters [][]Statement, tasks int) Estimate {
+func discrimination(all []Statement, clusters [][][]Statement, tasks int) Estimate {
 	none := Estimate{Interval: Interval{0, 1}}
 	var levels []float64
 	for _, s := range all {
@@ -140,9 +146,11 @@ func discrimination(all []Statement, clusters [][]Statement, tasks int) Estimate
 	within := make([]wonPairs, len(clusters))
 	var inside wonPairs
 	for i, c := range clusters {
-		own := [2][]float64{make([]float64, len(levels)), make([]float64, len(levels))}
-		count(c, own, 1)
-		within[i] = pairsOf(own)
+		for _, task := range c {
+			own := [2][]float64{make([]float64, len(levels)), make([]float64, len(levels))}
+			count(task, own, 1)
+			within[i].add(pairsOf(own), 1)
+		}
 		inside.add(within[i], 1)
 	}
 	between := pairsOf(counts)
@@ -153,9 +161,10 @@ func discrimination(all []Statement, clusters [][]Statement, tasks int) Estimate
 	e := Estimate{area, Interval{0, 1}, tasks}
 	var odds []float64
 	for i, c := range clusters {
-		count(c, counts, -1)
+		one := slices.Concat(c...)
+		count(one, counts, -1)
 		rest := pairsOf(counts)
-		count(c, counts, 1)
+		count(one, counts, 1)
 		rest.add(inside, -1)
 		rest.add(within[i], 1)
 		if a := rest.share(); rest.pairs > .5 && a > 0 && a < 1 {

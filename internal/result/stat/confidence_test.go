@@ -15,9 +15,9 @@ import (
 func TestPredictabilityReference(t *testing.T) {
 	t.Parallel()
 	p := stat.Predictability([]stat.Stated{
-		{Statements: []stat.Statement{{.9, true}, {.8, false}}},
-		{Statements: []stat.Statement{{.8, true}, {.3, false}}},
-		{Statements: []stat.Statement{{.55, true}, {.1, false}}},
+		stated(0, stat.Statement{.9, true}, stat.Statement{.8, false}),
+		stated(0, stat.Statement{.8, true}, stat.Statement{.3, false}),
+		stated(0, stat.Statement{.55, true}, stat.Statement{.1, false}),
 		{},
 	}, false)
 	near(t, "Brier", p.Brier.Value, 0.8345833333333333, 1e-12)
@@ -27,6 +27,39 @@ func TestPredictabilityReference(t *testing.T) {
 	near(t, "risk and coverage", p.RiskCoverage, 0.6846846846846848, 1e-12)
 	if p.Runs != 6 || p.Brier.Tasks != 3 || len(p.Bins) != 5 {
 		t.Errorf("%+v", p)
+	}
+}
+
+func stated(sequence int, all ...stat.Statement) stat.Stated {
+	return stat.Stated{Sequence: sequence, Conditions: [][]stat.Statement{all}}
+}
+
+// TestPredictabilityAveragesConditions has a condition with three runs of a task, and another one with one.
+func TestPredictabilityAveragesConditions(t *testing.T) {
+	t.Parallel()
+	p := stat.Predictability([]stat.Stated{{Conditions: [][]stat.Statement{
+		{{1, false}, {1, false}, {1, false}}, {{1, true}},
+	}}}, false)
+	near(t, "Brier", p.Brier.Value, .5, 1e-12)
+	near(t, "overconfidence", p.Overconfidence.Value, .5, 1e-12)
+	near(t, "calibration error", p.CalibrationError, .75, 1e-12)
+}
+
+// TestDiscriminationIgnoresClusters has four tasks. Whether two tasks share a sequence decides about the
+// interval, not about the pairs that are compared.
+func TestDiscriminationIgnoresClusters(t *testing.T) {
+	t.Parallel()
+	tasks := []stat.Stated{
+		stated(0, stat.Statement{.9, true}, stat.Statement{.2, false}), stated(0, stat.Statement{.95, false}),
+		stated(1, stat.Statement{.6, true}), stated(1, stat.Statement{.3, false}),
+	}
+	one, other := stat.Predictability(tasks, false), stat.Predictability(tasks, true)
+	near(t, "discrimination", one.Discrimination.Value, .6, 1e-12) // 3 of 5 pairs
+	near(t, "discrimination by sequence", other.Discrimination.Value, .6, 1e-12)
+	alone := stat.Predictability(tasks[:2], true)
+	near(t, "discrimination in a sequence", alone.Discrimination.Value, 0, 1e-12)
+	if alone.Discrimination.Tasks != 2 {
+		t.Errorf("%+v", alone.Discrimination)
 	}
 }
 
@@ -40,12 +73,12 @@ func TestPredictabilityLaws(t *testing.T) {
 		var tasks, opposite []stat.Stated
 		for range rapid.IntRange(1, 6).Draw(t, "tasks") {
 			all := rapid.SliceOfN(statement, 1, 4).Draw(t, "statements")
-			tasks = append(tasks, stat.Stated{Statements: all})
+			tasks = append(tasks, stated(0, all...))
 			var other []stat.Statement
 			for _, s := range all {
 				other = append(other, stat.Statement{1 - s.Confidence, !s.Full})
 			}
-			opposite = append(opposite, stat.Stated{Statements: other})
+			opposite = append(opposite, stated(0, other...))
 		}
 		p, q := stat.Predictability(tasks, false), stat.Predictability(opposite, false)
 		for _, e := range []stat.Estimate{p.Brier, p.Discrimination} {
@@ -86,11 +119,11 @@ func TestPredictabilityCoverage(t *testing.T) {
 			var tasks []stat.Stated
 			for range n {
 				p := r.Float64()
-				s := stat.Stated{}
+				var all []stat.Statement
 				for range 5 {
-					s.Statements = append(s.Statements, stat.Statement{p, r.Float64() < p})
+					all = append(all, stat.Statement{p, r.Float64() < p})
 				}
-				tasks = append(tasks, s)
+				tasks = append(tasks, stated(0, all...))
 			}
 			p := stat.Predictability(tasks, false)
 			brier.note(p.Brier, 5./6)
