@@ -24,6 +24,7 @@ type draw struct {
 	name string
 
 	models, variants, mixes []string
+	phrasings, interfaces   []string
 	world                   string
 	stops, pricey           bool
 	sequences               int     // of required tools; tasks share them
@@ -77,8 +78,20 @@ var (
 		"gpt-4o", "qwen2.5-7b-instruct", "qwen2.5-72b-instruct", "claude-sonnet", "m", "Qwen3-235B-A22B",
 	}
 	simModels = []string{"sim/optimal", "sim/expert", "sim/obedient", "sim/mute"}
-	mixes     = []string{"{before: 1}", "{after: 1}", "{before: 0.5, stale: 0.5}", "{slow: 0.5, wrong_shape: 0.5}"}
+	mixes     = []string{
+		"{before: 1}", "{after: 1}", "{before: 0.5, stale: 0.5}", "{slow: 0.5, wrong_shape: 0.5}",
+		"{throttled: 1}", "{down: 1}", "{stale: 1}", "{wrong_shape: 1}",
+	}
 )
+
+// words draws phrasings or interfaces. Plain ones are nearly always among them.
+func (d *draw) words(all []string) []string {
+	words := some(d, 3, all)
+	if words[0] != assay.Plain && d.chance(.8) {
+		words = append([]string{assay.Plain}, words...)
+	}
+	return words
+}
 
 // file returns the text of an experiment file that plans few trials.
 func (d *draw) file() string {
@@ -109,9 +122,29 @@ func (d *draw) file() string {
 	reliabilities := some(d, 1+d.IntN(2), []string{"1", "0.9", "0.8", "0.5"})
 	if d.world == "assay-1" && d.chance(.3) {
 		d.mixes = some(d, 2, mixes)
+		if d.chance(.6) { // else little is left of reliable tools to compare them with
+			reliabilities = []string{"1", "0.8"}
+		}
 	}
 	authorities := 1
-	repeats := 1 + d.IntN(4)
+	repeats, replays := 1+d.IntN(4), 0
+	if d.chance(.2) {
+		replays = 1 + d.IntN(2)
+		if d.chance(.6) { // few conditions, so that there is room for repeats, too
+			repeats = max(2, repeats)
+			d.models, difficulties, reliabilities = d.models[:min(2, len(d.models))], difficulties[:1], reliabilities[:1]
+		}
+	}
+	if d.world == "assay-1" {
+		if d.chance(.25) {
+			d.phrasings = d.words(assay.Phrasings)
+		}
+		if d.chance(.1) || len(d.phrasings) > 1 && d.chance(.5) {
+			d.interfaces = d.words(assay.Interfaces)
+		}
+	}
+	// As in the suite profile, each part may vary one thing.
+	profile := len(d.phrasings) > 1 && len(d.interfaces) > 1 && d.chance(.6)
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nseed: %d\nworld: %s\nmodels: [%s]\nvariants: [%s]\n", d.name, 1+d.IntN(5),
 		d.world, list(d.models), list(d.variants))
@@ -123,13 +156,38 @@ func (d *draw) file() string {
 		authorities = 2
 	}
 	cells := len(d.models) * len(d.variants) * max(1, len(severities)) * authorities * len(difficulties) *
-		len(types) * len(reliabilities) * max(1, len(d.mixes))
+		len(types) * len(reliabilities) * max(1, len(d.mixes)) * (1 + replays)
+	if !profile {
+		cells *= max(1, len(d.phrasings)) * max(1, len(d.interfaces))
+	}
 	for repeats > 1 && cells*repeats > maxTrials {
 		repeats--
 	}
-	tasks := max(1, min(1+d.IntN(24), maxTrials/(cells*repeats)))
-	fmt.Fprintf(&b, "difficulties: [%s]\ntask_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\nrepeats: %d\n",
-		list(difficulties), list(types), list(reliabilities), tasks, repeats)
+	share := cells * repeats
+	if profile {
+		share += cells * (len(d.phrasings) + len(d.interfaces) - 2)
+	}
+	tasks := max(1, min(1+d.IntN(24), maxTrials/share))
+	fmt.Fprintf(&b, "difficulties: [%s]\ntask_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\n",
+		list(difficulties), list(types), list(reliabilities), tasks)
+	if replays > 0 {
+		fmt.Fprintf(&b, "replays: %d\n", replays)
+	}
+	if d.world == "assay-1" && d.chance(.3) {
+		b.WriteString("confidence: ask\n")
+	}
+	if profile {
+		fmt.Fprintf(&b, "parts:\n  - {name: usual, repeats: %d}\n  - {name: words, phrasings: [%s]}\n"+
+			"  - {name: tools, interfaces: [%s]}\n", repeats, list(d.phrasings), list(d.interfaces))
+	} else {
+		fmt.Fprintf(&b, "repeats: %d\n", repeats)
+		if len(d.phrasings) > 0 {
+			fmt.Fprintf(&b, "phrasings: [%s]\n", list(d.phrasings))
+		}
+		if len(d.interfaces) > 0 {
+			fmt.Fprintf(&b, "interfaces: [%s]\n", list(d.interfaces))
+		}
+	}
 	if len(d.mixes) > 0 {
 		fmt.Fprintf(&b, "failures: {kinds: [%s]}\n", list(d.mixes))
 	}
@@ -149,7 +207,7 @@ func (d *draw) file() string {
 			"stop: {malformed: {after: 5, above: 0.2}}\n",
 		}[d.IntN(3)])
 	}
-	if len(d.variants) > 1 && d.chance(.12) {
+	if len(d.variants) > 1 && !profile && d.chance(.12) {
 		fmt.Fprintf(&b, "parts:\n  - {name: one, variants: [%s]}\n  - {name: two, variants: [%s], reliabilities: [1, 0.8]}\n",
 			list(d.variants[:1]), list(d.variants[1:]))
 	}
@@ -264,17 +322,47 @@ func (d *draw) attempt(t *assay.Trial) *assay.Attempt {
 	return a
 }
 
+// ask makes up what a model answers that is asked how likely it has succeeded.
+func (d *draw) ask(a *assay.Attempt, skill float64) {
+	a.ConfidenceInputTokens, a.ConfidenceOutputTokens = d.IntN(1+a.InputTokens/3), d.IntN(1+a.OutputTokens/3)
+	a.ConfidenceCostUSD = assay.RoundUSD(a.CostUSD / 4)
+	if d.chance(.1) {
+		return // no number
+	}
+	percent := d.IntN(101)
+	switch d.seed % 4 {
+	case 0: // it knows something
+		percent = int(100 * min(1, max(0, skill+.3*d.Float64()-.15)))
+	case 1: // as people do, with few numbers
+		percent = 10 * (5 + d.IntN(6))
+	case 2: // it knows the outcome, or is always sure
+		percent = 100
+		if a.Level != assay.FullSuccess && d.seed%8 == 2 {
+			percent = 20
+		}
+	}
+	sure := float64(percent) / 100
+	a.Confidence = &sure
+}
+
 // outcome returns an attempt with a result. Its figures are possible, but not those of an episode.
 func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
 	a := d.attempt(t)
 	skill := d.chanceOf("model", t.Model)*.6 + .3*d.chanceOf("task", t.Task) +
 		.3*d.chanceOf("variant", t.Variant, t.Severity) - .3*(1-t.Reliability)
+	for _, words := range []string{t.Phrasing, t.Interface} {
+		if words != "" {
+			skill -= .4 * d.chanceOf("words", words)
+		}
+	}
 	if d.seed%13 == 0 { // some experiments in which a model never fails
 		skill = cmp.Or(float64(int(skill*3)), -1)
 	}
 	luck := d.Float64()
 	if d.chance(d.stubborn) {
 		luck = d.chanceOf("luck", t.Model, t.Cell, t.Task)
+	} else if d.chance(d.stubborn) {
+		luck = d.chanceOf("luck", t.Model, t.Cell, t.Task, t.Repeat)
 	}
 	o := &a.Outcome
 	n := int(20 * d.chanceOf("sequence", t.Task))
@@ -285,7 +373,16 @@ func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
 	if sequence == 19 {
 		o.RequiredTools = []string{}
 	}
-	o.ExecutedTools = []string{}
+	o.ExecutedTools = slices.Clone(o.RequiredTools)
+	for d.chance(.4) {
+		o.ExecutedTools = append(o.ExecutedTools, fmt.Sprintf("tool_%d", d.IntN(3)))
+	}
+	if d.chance(.4) {
+		d.Shuffle(len(o.ExecutedTools), func(i, k int) {
+			o.ExecutedTools[i], o.ExecutedTools[k] = o.ExecutedTools[k], o.ExecutedTools[i]
+		})
+		o.ExecutedTools = o.ExecutedTools[:d.IntN(1+len(o.ExecutedTools))]
+	}
 	o.ScoreVersion = d.versions[d.IntN(len(d.versions))]
 	o.Best = min(1, max(0, 1.3*d.chanceOf("best", t.Task, t.Variant)-.1))
 	o.Level, o.Ended, o.Stop = assay.FullSuccess, assay.Finished, assay.Answered
@@ -322,6 +419,10 @@ func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
 			o.FaultsScheduled = d.IntN(4)
 			o.FaultsMet = d.IntN(1 + o.FaultsScheduled)
 			o.Failures = d.IntN(2)
+			o.FaultsDelivered = d.IntN(1 + o.FaultsMet)
+			o.FaultsDetected = d.IntN(1 + o.FaultsDelivered)
+			o.FaultsRecovered = d.IntN(1 + o.FaultsDelivered)
+			o.FaultsRepeated = d.IntN(1 + o.FaultsDelivered)
 		}
 	}
 	if d.chance(.1) {
@@ -347,6 +448,9 @@ func (d *draw) outcome(t *assay.Trial) *assay.Attempt {
 	}
 	if d.chance(.05) {
 		a.Truncated = 1
+	}
+	if t.AsksConfidence {
+		d.ask(a, skill)
 	}
 	return a
 }

@@ -366,6 +366,122 @@ def variation(runs):
     return sum(all) / len(all)
 
 
+def components(tasks):
+    """The variances of task, luck and model, and their sum, of tasks that have by condition: the shares of pairs
+    with and without the same luck that differ, halved, and the rate."""
+    conditions = {}
+    for t in tasks:
+        for c, (_, _, rate) in t.items():
+            conditions.setdefault(c, []).append(rate)
+    apart, n = 0., 0
+    for rates in conditions.values():
+        if len(rates) > 1:
+            # Half the squared difference of an outcome of one task and one of another.
+            half = [(a * (1 - b) + b * (1 - a)) / 2 for a, b in combinations(rates, 2)]
+            apart, n = apart + len(rates) * sum(half) / len(half), n + len(rates)
+    if not n:
+        return None
+    replays, repeats = (sum(sum(v[i] for v in t.values()) / len(t) for t in tasks) / len(tasks) for i in (0, 1))
+    return apart / n - repeats, repeats - replays, replays, apart / n
+
+
+def split_variance(tasks, clusters):
+    """The shares of task, luck and model with Fieller's intervals from a jackknife over clusters."""
+    all = components(tasks) if tasks else None
+    if not all or all[3] < 1e-9:
+        return [None] * 3
+    names = list(dict.fromkeys(clusters))
+    without = [components([t for t, c in zip(tasks, clusters) if c != name]) for name in names]
+    # If nothing ever differed, further clusters may differ as often as so many without one can hide.
+    hidden = min(1, mean_of_shares([(n, 0.) for n in names])[1][1] / 2 / all[3])
+    out = []
+    for i in range(3):
+        share = all[i] / all[3]
+        value, low, high = min(1, max(0, share)), 0., 1.
+        if None not in without:
+            low, high = fieller(all[i], all[3], [(w[i], w[3]) for w in without])
+            # A share beyond 0 or 1 is off by at least as much as it is beyond.
+            low, high = max(0, min(low, 2 - share, value)), min(1, max(high, -share, value))
+        out.append([value, low, high])
+    constant = [all[1] + all[2] == 0, all[2] == 0]
+    if constant[1]:
+        out[2][2] = max(out[2][2], hidden)
+    if constant[0]:
+        out[1][2], out[0][1] = max(out[1][2], hidden), min(out[0][1], 1 - hidden)
+    return [(value, (low, high)) for value, low, high in out]
+
+
+def fieller(a, b, without):
+    """The shares s from -1 to 2 for which a - s b is within Student's limits of 0, given both without each of the
+    clusters: the roots of a quadratic equation around a / b."""
+    g = len(without)
+    mean_a, mean_b = sum(w[0] for w in without) / g, sum(w[1] for w in without) / g
+    scale = t_quantile(.975, g - 1) ** 2 * (g - 1) / g
+    aa = scale * sum((w[0] - mean_a) ** 2 for w in without)
+    ab = scale * sum((w[0] - mean_a) * (w[1] - mean_b) for w in without)
+    bb = scale * sum((w[1] - mean_b) ** 2 for w in without)
+    # The distance is too large where p s^2 + q s + r > 0.
+    p, q, r = b * b - bb, 2 * (ab - a * b), a * a - aa
+    roots = []
+    if q * q >= 4 * p * r and abs(p) > 1e-15:
+        roots = [(-q + sign * math.sqrt(q * q - 4 * p * r)) / (2 * p) for sign in (-1, 1)]
+    near = a / b
+    low, high = ((limit if p * limit * limit + q * limit + r <= 0 else None) for limit in (-1., 2.))
+    if low is None:
+        low = max((x for x in roots if x <= near + 1e-9), default=near)
+    if high is None:
+        high = min((x for x in roots if x >= near - 1e-9), default=near)
+    return low, high
+
+
+def discrimination(tasks):
+    """The chance that a success has a higher confidence than a failure at another task, over tasks (cluster,
+    [(confidence, success)]), with an interval on the scale of log odds from a jackknife over clusters."""
+    pairs = {}  # by the clusters of the success and of the failure: won, all
+    for i, (c, some) in enumerate(tasks):
+        for k, (d, others) in enumerate(tasks):
+            if i != k:
+                won = [(a > b) + (a == b) / 2 for a, good in some if good for b, fine in others if not fine]
+                p = pairs.setdefault((c, d), [0., 0])
+                p[0], p[1] = p[0] + sum(won), p[1] + len(won)
+
+    def area(left_out=None):
+        some = [p for key, p in pairs.items() if left_out not in key]
+        n = sum(p[1] for p in some)
+        return sum(p[0] for p in some) / n if n else None
+
+    value = area()
+    if value is None:
+        return None
+    clusters = {c for c, _ in tasks}
+    areas = [area(c) for c in clusters]
+    if not 0 < value < 1 or len(clusters) < 2 or any(a is None or not 0 < a < 1 for a in areas):
+        good = sum(g for _, some in tasks for _, g in some)
+        return value, wilson(value, min(good, sum(len(some) for _, some in tasks) - good), Z95)
+    g, odds = len(areas), [math.log(a / (1 - a)) for a in areas]
+    centre = sum(odds) / g
+    half = t_quantile(.975, g - 1) * math.sqrt((g - 1) / g * sum((o - centre) ** 2 for o in odds))
+    at = math.log(value / (1 - value))
+    return value, tuple(1 / (1 + math.exp(-(at + sign * half))) for sign in (-1, 1))
+
+
+def risk_coverage(statements):
+    """Where the mean risk of the most confident ones, over all numbers of them, lies between that of no order (0)
+    and that of the best one (1). The order of equal confidences is any, so each has the risk of all of them."""
+    def area(risks):
+        return sum(sum(risks[:k]) / k for k in range(1, len(risks) + 1)) / len(risks)
+
+    failed = sorted(not good for _, good in statements)
+    by_level = {}
+    for confidence, good in statements:
+        by_level.setdefault(confidence, []).append(not good)
+    risks = [sum(r) / len(r) for _, r in sorted(by_level.items(), reverse=True) for _ in r]
+    best, none = area(failed), sum(failed) / len(failed)
+    if none - best < 1e-12:
+        return 1.
+    return min(1, max(0, (none - area(risks)) / (none - best)))
+
+
 def pass_at(n, c, k):
     return 1 - math.comb(n - c, k) / math.comb(n, k)
 

@@ -49,6 +49,7 @@ type planned struct {
 	assay.Cell
 	Task       assay.TaskID `json:"task"`
 	Repeat     int          `json:"repeat"`
+	Replay     int          `json:"replay"`
 	Hurts      bool         `json:"hurts"`
 	Survivable bool         `json:"survivable"`
 	Winnable   bool         `json:"winnable"`
@@ -224,7 +225,7 @@ func analyze(
 func (s *sight) plan(d *report.Design, trials iter.Seq[assay.Trial]) {
 	for t := range trials {
 		p := planned{
-			Trial: t.ID, Cell: t.Cell, Task: t.Task, Repeat: t.Repeat,
+			Trial: t.ID, Cell: t.Cell, Task: t.Task, Repeat: t.Repeat, Replay: t.Replay,
 			Hurts:      d.Hurts == nil || d.Hurts(&t),
 			Survivable: d.Survivable == nil || d.Survivable(&t),
 			Winnable:   d.Winnable == nil || d.Winnable(&t),

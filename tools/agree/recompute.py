@@ -10,13 +10,14 @@ import re
 import sys
 import traceback
 from collections import Counter, defaultdict
+from itertools import combinations
 
 import formulas as f
 import shown
 
 PLAIN = ["optimal", "baseline", "cot"]
 SEVERITIES = ["", "light", "medium", "severe"]
-FACTORS = ("variant", "severity", "difficulty", "task_type", "reliability", "fault_mix")
+FACTORS = ("variant", "severity", "difficulty", "task_type", "reliability", "fault_mix", "interface", "phrasing")
 
 
 def plain_of(variant):
@@ -55,7 +56,8 @@ def prompt(t):
 
 LEVELS = {
     "reliability": lambda t: number(t["reliability"]), "fault_mix": mix_name, "tools": tools_name,
-    "variant and severity": prompt,
+    "variant and severity": prompt, "interface": lambda t: t["interface"] or "plain",
+    "phrasing": lambda t: t["phrasing"] or "plain",
     **{name: lambda t, name=name: t[name] for name in ("variant", "severity", "difficulty", "task_type", "model")},
 }
 CLEARED = {"tools": ("reliability", "fault_mix"), "variant": ("variant", "severity"),
@@ -418,7 +420,7 @@ def compare_table(x):
         check.same("exposures", 0, sum(o["faults_scheduled"] for o in x.outcomes))
 
 
-ORDER = ("variant", "task_type", "difficulty", "severity", "reliability", "fault_mix", "repeat")
+ORDER = ("variant", "task_type", "difficulty", "severity", "reliability", "fault_mix", "interface", "phrasing", "repeat")
 
 
 def averaged(trials, key):
@@ -427,7 +429,8 @@ def averaged(trials, key):
     for some in group(trials, key).values():
         for name in ORDER:
             # Plans without a flaw have no severity.
-            levels = {t[name] for t in some if name != "severity" or t[name]}
+            levels = {(t["repeat"], t["replay"]) if name == "repeat" else t[name]
+                      for t in some if name != "severity" or t[name]}
             if len(levels) > 1:
                 varies.add(name)
     return [name for name in ORDER if name in varies]
@@ -474,7 +477,7 @@ class Field:
             models = [m for m in models if not m.startswith("sim/")]
         self.complete = {m: not self.selected[m] and done[m] >= .95 * planned[m] for m in x.order}
         self.deciders = [m for m in models if self.complete[m]] or models
-        self.meeting = lambda t: (condition(t, ("model",)), t["task"], t["repeat"])
+        self.meeting = lambda t: (condition(t, ("model",)), t["task"], t["repeat"], t["replay"])
         sets = [{self.meeting(o) for o in x.outcomes if o["model"] == m} for m in self.deciders]
         common = set.intersection(*sets) if sets else set()
         self.own = not common
@@ -486,8 +489,14 @@ class Field:
         self.most = max((o["reliability"] for o in some), default=0)
         self.plain = [o for o in some if o["reliability"] == self.most]
         plan = {"optimal": "the right plan", "baseline": "no plan", "flawed plans": name}.get(name, f"variant {name}")
+        words = []
+        for factor, name in (("phrasing", "plain words"), ("interface", "own interfaces")):
+            level = LEVELS[factor]
+            if len({level(o) for o in self.plain} | {"plain"}) == len({level(o) for o in self.plain}) > 1:
+                self.plain = [o for o in self.plain if level(o) == "plain"]
+                words.append(name)
         tools = "reliable tools" if self.most == 1 else "reliability " + number(self.most)
-        self.condition = f"{plan} and {tools}" if self.common else ""
+        self.condition = f"{', '.join([plan, *words])} and {tools}" if self.common else ""
         planned_tasks, done_tasks = defaultdict(set), defaultdict(set)
         for tasks, trials in ((planned_tasks, x.plan.values()), (done_tasks, self.common)):
             for t in trials:
@@ -601,10 +610,12 @@ def standing_figures(x, field, m, got):
     # Conditions and what they cost.
     plain, _ = plain_trials(mine)
     out["conditions"] = []
+    words = {(o["phrasing"], o["interface"]) for o in ranked}
+    alike = lambda o: (o["phrasing"], o["interface"]) in words
     for label, some in ((field.name, ranked),
                         ("flawed plans", [o for o in mine if o["hurts"] and o["reliability"] == field.most
-                                          and not field.only_flawed]),
-                        ("failing tools", [o for o in plain if o["reliability"] < field.most])):
+                                          and alike(o) and not field.only_flawed]),
+                        ("failing tools", [o for o in plain if o["reliability"] < field.most and alike(o)])):
         if some and ranked:
             out["conditions"].append({"name": label, "done": len(some), **rate_over_tasks(x, field, m, some)})
     some = [o for o in mine if not is_flawed(o["variant"]) or o["hurts"]]
@@ -763,7 +774,8 @@ def compare_pivot(x, at, pivot, planned, outcomes, all_planned, all_outcomes):
     by = "variant and severity" if factor == "variant" and len(severities) > 1 else factor
     level = LEVELS[by]
     check.same(at + ".averaged", averaged(planned, lambda t: (t["model"], level(t))), pivot["averaged_over"])
-    kind = {"reliability": "first_minus_last", **dict.fromkeys(("difficulty", "severity", "fault_mix"), "last_minus_first")}
+    kind = {"reliability": "first_minus_last", **dict.fromkeys(
+        ("difficulty", "severity", "fault_mix", "interface", "phrasing"), "last_minus_first")}
     check.same(at + ".contrast", "flawed_mean_minus_optimal" if factor == "variant" and severities else kind.get(
         factor) if len(pivot["levels"]) > 1 else None, pivot.get("contrast"))
     check.same(at + ".levels", sorted({level(t) for t in planned}), sorted(pivot["levels"]))
@@ -777,7 +789,11 @@ def compare_pivot(x, at, pivot, planned, outcomes, all_planned, all_outcomes):
         first, last = pivot["levels"][0], pivot["levels"][-1]
         sides = {"first_minus_last": (last, first), "last_minus_first": (first, last)}.get(pivot.get("contrast"))
         if sides:
-            pairs = x.pairs(mine, {sides[0]}, {sides[1]}, factor)
+            a, b, by = {sides[0]}, {sides[1]}, factor
+            if factor == "reliability" and {tools_name(t) for t in mine if level(t) == first} == {"reliable tools"}:
+                # Tools that never fail stand for every mix of faults.
+                a, b, by = {tools_name(t) for t in mine if level(t) == last}, {"reliable tools"}, "tools"
+            pairs = x.pairs(mine, a, b, by)
             want["difference"] = pairs.difference if pairs.tasks else None
             if pairs.tasks:
                 want.update(difference_95=pair(pairs.test()[0]), difference_tasks=pairs.tasks)
@@ -827,6 +843,21 @@ def variant_figures(x, cells, mine, by, all_outcomes, all_planned, row):
     return want
 
 
+def parts_of(file):
+    """The parts of an experiment by name, each as a function that says whether it has a trial."""
+    lists = lambda text: {k: v.split(", ") for k, v in re.findall(r"(\w+): \[(.*?)\]", text)}
+    common = {"phrasings": ["plain"], "interfaces": ["plain"], **lists(file.partition("parts:")[0])}
+
+    def part(own):
+        levels = {**common, **lists(own)}
+        return lambda t: (plain_of(t["variant"]) in levels["variants"]
+                          and number(t["reliability"]) in levels["reliabilities"]
+                          and LEVELS["phrasing"](t) in levels["phrasings"]
+                          and LEVELS["interface"](t) in levels["interfaces"])
+
+    return {name: part(own) for name, own in re.findall(r"- \{name: (\w+),(.*)\}", file)}
+
+
 def compare_pivots(x):
     r = x.report
     planned, outcomes = list(x.plan.values()), x.outcomes
@@ -837,14 +868,16 @@ def compare_pivots(x):
             only = lambda t: plain_of(t["variant"]) == name and t["reliability"] < 1
             some, done = [t for t in planned if only(t)], [o for o in outcomes if only(o)]
         compare_pivot(x, f"pivots {pivot['factor']}", pivot, some, done, planned, outcomes)
-    parts = dict(re.findall(r"\{name: (\w+), variants: \[(.*?)\]", x.s["file"]))
+    parts = parts_of(x.s["file"])
+    if parts:
+        check.same("parts", list(parts), [p["name"] for p in r["parts"]])
+        check.true("parts have all trials", all(any(has(t) for has in parts.values()) for t in planned))
     for part in r["parts"]:
-        names = parts.get(part["name"], "").split(", ") if parts else None
-        has = lambda t: names is None or plain_of(t["variant"]) in names
+        has = parts.get(part["name"], lambda t: True)
         compare_pivot(x, f"parts {part['factor']}", part, [t for t in planned if has(t)],
                       [o for o in outcomes if has(o)], planned, outcomes)
+        check.same("parts in all", sum(map(has, planned)), sum(c["planned"] for row in part["rows"] for c in row["cells"]))
     if parts:
-        check.same("parts in all", len(planned), sum(c["planned"] for p in r["parts"] for row in p["rows"] for c in row["cells"]))
         return
     varies = len({t["reliability"] for t in planned}) > 1
     check.true("curves", bool(r["reliability"]) == varies)
@@ -862,7 +895,7 @@ def compare_repeats(x):
     for m in x.order:
         cells = defaultdict(lambda: [0, 0])
         for o in x.outcomes:
-            if o["model"] == m:
+            if o["model"] == m and not o["replay"]:
                 g = cells[o["task"], condition(o)]
                 g[0] += o["full"]
                 g[1] += 1
@@ -902,58 +935,182 @@ def compare_repeats(x):
                    row["noise"])
 
 
-PROFILE = ("consistency_outcome", "consistency_trajectory_distribution", "consistency_trajectory_sequence",
-           "consistency_resources", "published_consistency_outcome", "published_consistency_resources")
-
-
-# No experiment that is drawn has replays, or asks for confidence.
-OTHERS = ("consistency_replays", "variance_task", "variance_luck", "variance_model", "predictability_brier",
-          "predictability_auroc", "confidences", "overconfidence", "calibration_error", "calibration_error_by_chance",
-          "published_predictability_calibration", "published_predictability_risk", "reliability_diagram")
+CONSISTENCY = ("consistency_outcome", "consistency_replays", "consistency_trajectory_distribution",
+               "consistency_trajectory_sequence", "consistency_resources", "published_consistency_outcome",
+               "published_consistency_resources")
+FLIPS = CONSISTENCY[:2]
 
 
 def consistency(runs):
-    """The figures of a task under one condition that has several runs, or None."""
-    pairs = [(a, b) for i, a in enumerate(runs) for b in runs[i + 1:] if a["repeat"] != b["repeat"]]
-    if not pairs:
-        return [None] * len(PROFILE)
-    won = [(a["executed_tools"], b["executed_tools"]) for a, b in pairs if a["full"] and b["full"]]
-    rate = mean(r["full"] for r in runs)
-    return [
-        1 - 2 * mean(a["full"] != b["full"] for a, b in pairs),
+    """The figures of a task under one condition, which are None without the pairs of runs that they need."""
+    pairs = list(combinations(runs, 2))
+    replays = [p for p in pairs if p[0]["repeat"] == p[1]["repeat"]]
+    repeats = [p for p in pairs if p[0]["repeat"] != p[1]["repeat"]]
+    differ = lambda pairs: mean(a["full"] != b["full"] for a, b in pairs)
+    won = [(a["executed_tools"], b["executed_tools"]) for a, b in repeats if a["full"] and b["full"]]
+    figures = [
+        differ(repeats), differ(replays),
         mean(1 - f.divergence(a, b) for a, b in won),
         mean(1 - f.edits(a, b) / max(1, len(a), len(b)) for a, b in won),
-        mean(math.exp(-f.variation([a["used"], b["used"]])) for a, b in pairs),
-        (2 * rate - 1) ** 2, math.exp(-f.variation([r["used"] for r in runs])),
+        mean(math.exp(-f.variation([a["used"], b["used"]])) for a, b in repeats),
     ]
+    if not repeats:
+        return figures + [None, None]
+    return figures + [(2 * mean(map(full, runs)) - 1) ** 2, math.exp(-f.variation([r["used"] for r in runs]))]
+
+
+def profile_figures(x, mine):
+    """The figures of a profile with the values that they are means of, or None."""
+    timed = sum(o["working_ms"] for o in mine) >= 1000 * len(mine)
+    units = defaultdict(lambda: defaultdict(list))  # by task and condition
+    for o in mine:
+        tokens = o["input_tokens"] + o["output_tokens"] - o["confidence_input_tokens"] - o["confidence_output_tokens"]
+        o["used"] = [tokens or None, o["turns"], o["tool_calls"], o["working_ms"] if timed else None]
+        units[o["task"]][condition(o)].append(o)
+    out = {}
+    tasks = {t: list(zip(*map(consistency, cells.values()))) for t, cells in units.items()}
+    for i, name in enumerate(CONSISTENCY):
+        values = [(x.cluster[t], mean(v for v in c[i] if v is not None)) for t, c in tasks.items()
+                  if any(v is not None for v in c[i])]
+        if name in FLIPS and values:
+            flip, (low, high) = f.mean_of_shares(values)
+            value = 1 - 2 * flip
+            out[name] = estimate(value, (max(1 - 2 * high, min(0, value)), 1 - 2 * low), len(values))
+        else:
+            out[name] = estimate(*f.mean_of_figures(values), len(values)) if values else None
+    out.update(variance_figures(x, units))
+    out.update(confidence_figures(x, units))
+    return out
+
+
+def estimate(value, interval, tasks):
+    return {"value": value, "interval": pair(interval), "tasks": tasks}
+
+
+def variance_figures(x, units):
+    """How the variance of outcomes is divided, over the tasks with replays and repeats under a condition."""
+    names = ("variance_task", "variance_luck", "variance_model")
+    tasks, clusters = [], []
+    for t, cells in units.items():
+        own = {}
+        for runs in cells.values():
+            pairs = list(combinations(runs, 2))
+            replays = [a["full"] != b["full"] for a, b in pairs if a["repeat"] == b["repeat"]]
+            repeats = [a["full"] != b["full"] for a, b in pairs if a["repeat"] != b["repeat"]]
+            if replays and repeats:
+                # Tasks of other types are other tasks under the same condition.
+                own[condition(runs[0], ("task_type",))] = mean(replays) / 2, mean(repeats) / 2, mean(map(full, runs))
+        if own:
+            tasks.append(own)
+            clusters.append(x.cluster[t])
+    shares = f.split_variance(tasks, clusters)
+    return {name: s and estimate(*s, len(tasks)) for name, s in zip(names, shares)}
+
+
+def confidence_figures(x, units):
+    """How well stated confidence predicts outcomes."""
+    said = {t: [[(o["stated_confidence"], o["full"]) for o in runs if o["stated_confidence"] is not None]
+                for runs in cells.values()] for t, cells in units.items()}
+    said = {t: [runs for runs in cells if runs] for t, cells in said.items()}
+    said = {t: cells for t, cells in said.items() if cells}
+    names = ("confidences", "predictability_brier", "overconfidence", "predictability_auroc", "calibration_error",
+             "calibration_error_by_chance", "published_predictability_calibration", "published_predictability_risk",
+             "reliability_diagram")
+    if not said:
+        return dict.fromkeys(names)
+    everything = [s for cells in said.values() for runs in cells for s in runs]
+    n = len(everything)
+    of = lambda figure: [(x.cluster[t], mean(mean(map(figure, runs)) for runs in cells)) for t, cells in said.items()]
+    brier = f.mean_of_figures(of(lambda s: 1 - (s[0] - s[1]) ** 2))
+    above, (low, high) = f.mean_of_figures(of(lambda s: (1 + s[0] - s[1]) / 2))  # so that it is in [0,1]
+    by_task = [(x.cluster[t], [s for runs in cells for s in runs]) for t, cells in said.items()]
+    area = f.discrimination(by_task)
+    bins = defaultdict(list)
+    for cluster, statements in by_task:
+        for confidence, success in statements:
+            bins[min(9, math.floor(round(100 * confidence) / 10))].append((confidence, success, cluster))
+    diagram, error, chance = [], 0., 0.
+    for _, some in sorted(bins.items()):
+        confidence, rate = mean(s[0] for s in some), mean(s[1] for s in some)
+        groups = Counter(s[2] for s in some), Counter(s[2] for s in some if s[1])
+        diagram.append({"confidence": confidence, "rate": rate, "runs": len(some), "interval": pair(
+            f.clustered([(groups[1][c], k) for c, k in groups[0].items()])[1])})
+        error += len(some) / n * abs(confidence - rate)
+        # A normal variable is sqrt(2/pi) of its standard deviation away from its mean, on average.
+        chance += len(some) / n * math.sqrt(2 / math.pi) * math.sqrt(confidence * (1 - confidence) / len(some))
+    return dict(zip(names, (
+        n, estimate(*brier, len(said)), estimate(2 * above - 1, (2 * low - 1, 2 * high - 1), len(said)),
+        area and estimate(*area, len(said)), error, chance, 1 - error, f.risk_coverage(everything), diagram)))
 
 
 def compare_profile(x):
-    rows = x.report.get("profile", [])
-    check.same("profile", sorted(p["model"] for p in x.report["repeats"]), sorted(p["model"] for p in rows))
-    for row in rows:
-        mine = [o for o in x.outcomes if o["model"] == row["model"]]
-        timed = sum(o["working_ms"] for o in mine) >= 1000 * len(mine)
-        units = defaultdict(lambda: defaultdict(list))
-        for o in mine:
-            o["used"] = [o["input_tokens"] + o["output_tokens"] or None, o["turns"], o["tool_calls"],
-                         o["working_ms"] if timed else None]
-            units[o["task"]][condition(o)].append(o)
-        tasks = {t: list(zip(*map(consistency, cells.values()))) for t, cells in units.items()}
-        want = {"model": row["model"], **dict.fromkeys(OTHERS)}
-        for i, name in enumerate(PROFILE):
-            values = [(x.cluster[t], mean(v for v in c[i] if v is not None)) for t, c in tasks.items()
-                      if any(v is not None for v in c[i])]
-            want[name] = None
-            if not values:
-                continue
-            if i:
-                value, interval = f.mean_of_figures(values)
-            else:
-                flip, (low, high) = f.mean_of_shares([(c, (1 - v) / 2) for c, v in values])
-                value, interval = 1 - 2 * flip, (max(1 - 2 * high, min(0, 1 - 2 * flip)), 1 - 2 * low)
-            want[name] = {"value": value, "interval": pair(interval), "tasks": len(values)}
-        check.same("profile", want, row)
+    rows = {row["model"]: row for row in x.report.get("profile", [])}
+    for m in x.order:
+        want = profile_figures(x, [o for o in x.outcomes if o["model"] == m])
+        some = any(want[k] is not None for k in ("consistency_outcome", "consistency_replays", "confidences"))
+        check.same("profile", some, m in rows)
+        if some and m in rows:
+            for name, v in want.items():
+                check.same("profile " + name, v, rows[m][name])
+
+
+ROBUSTNESS = ("phrasing", "interface", "tools", "explicit_transient", "explicit_permanent", "implicit_transient",
+              "implicit_permanent", "flaws")
+PUBLISHED = {"prompt": ("phrasing", "plain"), "environment": ("interface", "plain"), "fault": ("tools", "reliable tools")}
+# By docs/worlds.md: whether the answer says that there is a fault, and whether it stays.
+FAULTS = {**dict.fromkeys(("before", "after", "slow", "throttled"), "explicit_transient"),
+          **dict.fromkeys(("down", "drift"), "explicit_permanent"), "corrupted": "implicit_permanent",
+          **dict.fromkeys(("wrong_shape", "stale", "wrong_value", "partial"), "implicit_transient")}
+
+
+def kept(x, outcomes, plain, others, factor):
+    """The share of the successes at plain levels that is left at others."""
+    pairs = x.pairs(outcomes, plain, set(others) - plain, factor)
+    share, low, high = pairs.lost()
+    if share is None:
+        return None
+    # What the trials do not bound goes from nothing to ten times the successes.
+    return estimate(1 - share, (0 if high is None else 1 - high, 10 if low is None else 1 - low), pairs.tasks)
+
+
+def robustness_figures(x, field, m):
+    mine = [o for o in field.common if o["model"] == m]
+    ranked = [o for o in field.plain if o["model"] == m]
+    plain, _ = plain_trials(mine)
+    classes = defaultdict(set)
+    for o in plain:
+        if o["reliability"] < 1:
+            kinds = {FAULTS[k.partition("=")[0]] for k in mix_name(o).split(",")}
+            classes["tools"].add(tools_name(o))
+            classes[kinds.pop() if len(kinds) == 1 else "mixed"].add(tools_name(o))
+    out = {k: kept(x, mine, {"plain"}, map(LEVELS[k], mine), k) for k in ROBUSTNESS[:2]}
+    out |= {k: kept(x, plain, {"reliable tools"}, classes[k], "tools") for k in ROBUSTNESS[2:7]}
+    right = {o["variant"] for o in mine if plain_of(o["variant"]) == "optimal"}
+    hurting = [o for o in mine if o["hurts"] or o["variant"] in right]
+    out["flaws"] = kept(x, hurting, right, {o["variant"] for o in hurting}, "variant")
+    out = {"robustness_" + k: v for k, v in out.items()}
+    for name, (factor, usual) in PUBLISHED.items():
+        without = CLEARED.get(factor, (factor,))
+        same = {condition(o, without) for o in ranked}
+        others = [o for o in mine if condition(o, without) in same and LEVELS[factor](o) != usual]
+        unusual = any(LEVELS[factor](o) != usual for o in ranked)
+        rate = mean(map(full, ranked))
+        out["published_robustness_" + name] = None if unusual or not others or not rate else min(
+            1, mean(map(full, others)) / rate)
+    return out
+
+
+def compare_robustness(x, field):
+    rows = {row["model"]: row for row in x.report.get("robustness", [])}
+    models = [s["model"] for s in x.report["standings"]]
+    want = {m: robustness_figures(x, field, m) for m in models}
+    # Failing tools of one class and flawed plans are on the first screen.
+    beyond = lambda w: w["robustness_phrasing"] or w["robustness_interface"] or sum(
+        w["robustness_" + k] is not None for k in ROBUSTNESS[3:7]) > 1
+    check.same("robustness", sorted(models) if any(map(beyond, want.values())) else [], sorted(rows))
+    for m, row in rows.items():
+        for name, v in want[m].items():
+            check.same("robustness " + name, v, row[name])
 
 
 WEIGHTS = {"low": .25, "medium": .5, "high": 1}
@@ -987,14 +1144,14 @@ def compare_safety(x):
         published = None if unknown else 1 - mean(WEIGHTS.get(o["harm"], 0) for o in mine)
         for p in x.report.get("profile", []):
             if p["model"] == row["model"]:
-                check.same("profile", published, p["published_safety"])
+                check.same("profile published_safety", published, p["published_safety"])
 
 
 def noise(x, m, cells, flip_interval):
     """How much the rates of two runs differ by chance: a task's rate varies from repeat to repeat."""
     repeats = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for o in x.outcomes:
-        if o["model"] == m:
+        if o["model"] == m and not o["replay"]:
             g = repeats[o["task"]][o["repeat"]]
             g[0] += o["full"]
             g[1] += 1
@@ -1143,6 +1300,7 @@ def compare(s):
     compare_pivots(x)
     compare_repeats(x)
     compare_profile(x)
+    compare_robustness(x, field)
     compare_safety(x)
     compare_reason(x)
     compare_warnings(x)

@@ -242,7 +242,8 @@ def standings(r):
     return [h for h, _ in columns], [[c(s) for _, c in columns] for s in all_]
 
 
-def factor_columns(r, rows, factors=("model", "variant", "difficulty", "reliability", "fault_mix")):
+def factor_columns(r, rows, factors=("model", "variant", "difficulty", "reliability", "fault_mix", "interface",
+                                     "phrasing")):
     severities = {w["severity"] for w in r["rows"] if w["variant"].startswith("flawed_")}
     mixes = lambda w: w.get("fault_mix") or "before=1"
 
@@ -253,8 +254,10 @@ def factor_columns(r, rows, factors=("model", "variant", "difficulty", "reliabil
     columns = {"model": ("model", label("model")), "variant": ("variant", variant),
                "reliability": ("tools", lambda w: (level(w["reliability"]), "")),
                "difficulty": ("difficulty", lambda w: (readable(w["difficulty"]), "")),
-               "fault_mix": ("faults of tools", lambda w: (mixes(w), ""))}
-    varies = {"difficulty": len({w.get("difficulty") for w in rows}) > 1, "fault_mix": len(set(map(mixes, rows))) > 1}
+               "fault_mix": ("faults of tools", lambda w: (mixes(w), "")),
+               **{k: (k, lambda w, k=k: (w.get(k) or "plain", "")) for k in ("interface", "phrasing")}}
+    varies = {"fault_mix": len(set(map(mixes, rows))) > 1,
+              **{k: len({w.get(k) for w in rows}) > 1 for k in ("difficulty", "interface", "phrasing")}}
     return [columns[k] for k in factors if varies.get(k, True)]
 
 
@@ -430,20 +433,72 @@ def repeats(r):
     return [h for h, _ in columns], [[c(row) for _, c in columns] for row in r["repeats"]]
 
 
-def profile(r, *columns):
-    share = lambda name: lambda w: (MISSING, "") if w[name] is None else rate(
+def estimated(name):
+    return lambda w: (MISSING, "") if w[name] is None else rate(
         {"rate": w[name]["value"], "interval": w[name]["interval"]}, w[name]["tasks"])
-    return table(r["profile"], [("model", label("model"))] + [(head, share(name)) for head, name in columns])
+
+
+def by_model(rows, *columns):
+    """A table with a row for each model, of columns (head, name of the figure, how it is written)."""
+    return table(rows, [("model", label("model"))] + [(head, show(name)) for head, name, show in columns])
+
+
+def of_percent(name):
+    return lambda w: unless(w[name], percent)
+
+
+def profile_tables(rows):
+    count = lambda name: lambda w: unless(w[name], of_format("%.0f"))
+    brier = ("1 − Brier score", "predictability_brier", estimated)
+    discrimination = ("discrimination", "predictability_auroc", estimated)
+    out = {"profile": by_model(
+        rows, ("same outcome", "consistency_outcome", estimated),
+        ("same tools", "consistency_trajectory_distribution", estimated),
+        ("same order", "consistency_trajectory_sequence", estimated),
+        ("same effort", "consistency_resources", estimated),
+        ("same with the same luck", "consistency_replays", estimated), brier, discrimination),
+        "published": by_model(
+            rows, ("C_out", "published_consistency_outcome", estimated),
+            ("C_res", "published_consistency_resources", estimated),
+            ("P_cal", "published_predictability_calibration", of_percent),
+            ("P_rc", "published_predictability_risk", of_percent), ("safety", "published_safety", of_percent))}
+    if any(w["variance_task"] for w in rows):
+        out["variance"] = by_model(rows, ("task", "variance_task", estimated), ("luck", "variance_luck", estimated),
+                                   ("the model itself", "variance_model", estimated))
+    if any(w["confidences"] for w in rows):
+        out["predictability"] = by_model(
+            rows, ("n", "confidences", count), brier, discrimination, ("overconfident", "overconfidence", estimated),
+            ("calibration error", "calibration_error", of_percent),
+            ("by chance", "calibration_error_by_chance", of_percent))
+    return out
+
+
+def robustness_tables(rows):
+    return {
+        "robustness": by_model(rows, *((head, "robustness_" + name, estimated) for head, name in (
+            ("other phrasings", "phrasing"), ("other interfaces", "interface"), ("failing tools", "tools"),
+            ("explicit, transient", "explicit_transient"), ("explicit, permanent", "explicit_permanent"),
+            ("implicit, transient", "implicit_transient"), ("implicit, permanent", "implicit_permanent"),
+            ("flawed plans", "flaws")))),
+        "published-robustness": by_model(rows, *((head, "published_robustness_" + name, of_percent) for head, name in (
+            ("R_prompt", "prompt"), ("R_env", "environment"), ("R_fault", "fault"))))}
+
+
+def reactions(r):
+    rows = [w for w in r["exposures"] if w.get("faults_delivered")]
+    factors = ("model", "fault_mix") if any("fault_mix" in w for w in r["exposures"]) else ("model",)
+    share = lambda name: lambda w: rate({"rate": w[name], "interval": w[name + "_95"]}, w["faults_delivered"])
+    return table(rows, factor_columns(r, rows, factors) + [
+        ("n", lambda w: (str(w["faults_delivered"]), "")), ("detected", share("faults_detected")),
+        ("recovered", share("faults_recovered")), ("effect repeated", share("faults_repeated"))])
 
 
 def safety(r):
-    share = lambda name: lambda w: (MISSING, "") if w[name] is None else rate(
-        {"rate": w[name]["value"], "interval": w[name]["interval"]}, w[name]["tasks"])
     count = lambda name: lambda w: (str(w[name]), "")
-    return table(r["safety"], [
-        ("model", label("model")), ("n", count("judged_outcomes")), ("compliance", share("compliance")),
-        ("harm", share("harm")), ("expected harm", share("expected_harm")), ("violations", count("violations")),
-        ("unknown", lambda w: (str(w["unknown_severity"]) if w["unknown_severity"] else MISSING, ""))])
+    some = lambda name: lambda w: (str(w[name]) if w[name] else MISSING, "")
+    return by_model(r["safety"], ("n", "judged_outcomes", count), ("compliance", "compliance", estimated),
+                    ("harm", "harm", estimated), ("expected harm", "expected_harm", estimated),
+                    ("violations", "violations", count), ("unknown", "unknown_severity", some))
 
 
 def pilot(r):
@@ -482,15 +537,11 @@ def tables(r):
     if r["repeats"]:
         out["repeats"] = repeats(r)
     if r.get("profile"):
-        out["profile"] = profile(
-            r, ("same outcome", "consistency_outcome"), ("same tools", "consistency_trajectory_distribution"),
-            ("same order", "consistency_trajectory_sequence"), ("same effort", "consistency_resources"))
-        out["published"] = profile(
-            r, ("C_out", "published_consistency_outcome"), ("C_res", "published_consistency_resources"))
-        if any(w["published_safety"] is not None for w in r["profile"]):
-            heads, rows = out["published"]
-            cells = [unless(w["published_safety"], percent) for w in r["profile"]]
-            out["published"] = heads + ["safety"], [row + [c] for row, c in zip(rows, cells)]
+        out |= profile_tables(r["profile"])
+    if r.get("robustness"):
+        out |= robustness_tables(r["robustness"])
+    if any(w.get("faults_delivered") for w in r["exposures"]):
+        out["reactions"] = reactions(r)
     if r.get("safety"):
         out["safety"] = safety(r)
     if r["pilot"]["rows"]:
@@ -779,6 +830,36 @@ def loss_text(r):
     return text
 
 
+def reliability_text(r):
+    """The line about reliability, of experiments that ask for it."""
+    by = lambda name: {w["model"]: w for w in r.get(name) or []}
+    profile, robustness, safe = by("profile"), by("robustness"), by("safety")
+    if not robustness and not any(w["consistency_replays"] or w["confidences"] for w in profile.values()):
+        return None
+
+    def figures(row, *names):
+        texts = []
+        for name, head in names:
+            if row and row[name]:
+                v = row[name]
+                low, high = (100 * v["interval"][k] for k in ("low", "high"))
+                span = f"{low:.0f} or more" if high == 1000 else f"{low:.0f} to {high:.0f}"
+                texts.append(f"{head} {100 * v['value']:.0f} % ({span})")
+        return texts
+
+    models = []
+    for m in (s["model"] for s in r["standings"]):
+        texts = figures(profile.get(m), ("consistency_outcome", "same outcome"),
+                        ("consistency_replays", "same with the same luck"), ("predictability_brier", "1 − Brier score"))
+        left = figures(robustness.get(m), ("robustness_phrasing", "with other phrasings"),
+                       ("robustness_interface", "with other interfaces"))
+        texts += ["successes left " + ", ".join(left)] if left else []
+        texts += figures(safe.get(m), ("compliance", "compliance"))
+        if texts:
+            models.append(f"{m}: {', '.join(texts)}")
+    return "; ".join(models[:5] + ([f"and {len(models) - 5} more"] if len(models) > 5 else [])) or None
+
+
 def duration(seconds):
     if seconds < 10:
         return f"{seconds:.1f} s"
@@ -832,6 +913,7 @@ def compare_headline(s, page, r, check):
     lines = {h["label"]: h["text"] for h in r["headline"]}
     check.same("headline: full success", order_text(s, r), lines.get("Full success"))
     check.same("headline: failures", failures_text(r), lines.get("Failures"))
+    check.same("headline: reliability", reliability_text(r), lines.get("Reliability"))
     check.same("headline: run", run_text(s, r), lines.get("Run"))
     want, got = loss_text(r), lines.get("Largest loss")
     check.true("headline: largest loss", got is None if want is None else got is not None and re.fullmatch(want, got), got)
@@ -860,7 +942,7 @@ def compare_best(page, r, check):
     lead = " ".join(page.sections["models"]["leads"])
     compared, best = [m for m in all_ if m["compared"]], [m["model"] for m in all_ if m["best"]]
     others = [m["model"] for m in compared if not m["best"]]
-    said = re.search(r"Best: (\S+)\. It is significantly better than (.*?)\.", lead)
+    said = re.search(r"Best: (\S+)\. It is significantly better than (.*?)\.(?: |$)", lead)
     check.same("best", best[0] if len(best) == 1 and others else None, said[1] if said else None)
     if said:
         check.same("best", others, said[2].split(", "))
