@@ -1206,7 +1206,8 @@ def compare_reason(x):
     compared = clusters = needed = 0
     for m in counted if failed else []:  # where nothing failed, nothing was lost
         mine = [o for o in x.outcomes if o["model"] == m]
-        types, tasks = {o["task_type"] for o in mine}, {(o["task"], o["task_type"]) for o in mine}
+        types, tasks = ({tuple(o[k] for k in keys) for o in mine if not o["replay"]}
+                        for keys in (("task_type",), ("task", "task_type")))
         contrasts = [c for c in r["variant_comparisons"] + r["level_comparisons"] if c["model"] == m]
         compared += len(contrasts) + sum(len(s) for s in (types, tasks) if len(s) > 1)
         if contrasts:
@@ -1233,6 +1234,8 @@ def compare_reason(x):
     elif l["factor"] == "task":
         cells, rest, own = defaultdict(lambda: [0, 0, 0, 0]), 0., [0, 0]
         for o in mine:
+            if o["replay"]:
+                continue  # its luck is no further evidence about a task
             c = cells[condition(o, ("task_type",))]
             c[0 if o["task"] != l["level"] else 2] += o["full"]
             c[1 if o["task"] != l["level"] else 3] += 1

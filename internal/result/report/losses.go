@@ -57,7 +57,7 @@ func (a *Analysis) findLoss(x counted) {
 	contrasts := slices.Concat(a.Variants, a.Levels)
 	for _, m := range models {
 		mine := slices.DeleteFunc(slices.Clone(contrasts), func(p Paired) bool { return p.Model != m.Model })
-		data, tasks, types := x.lossData(ofModel(x.cells, m.Model))
+		data, tasks, types := x.lossData(m.Model)
 		data.Models = len(models)
 		for _, p := range mine {
 			data.Levels = append(data.Levels, p.data)
@@ -92,9 +92,10 @@ func (a *Analysis) findLoss(x counted) {
 	a.Example = x.example(a.Losses.Largest, a.Reason)
 }
 
-// lossData returns the trials of a model by task and type. The indices of the tasks and types in the
-// data belong to the other results.
-func (x *counted) lossData(mine []*cell) (d stat.LossData, tasks []task, types []string) {
+// lossData returns the trials of a model by task and type, without replays: their luck is no further
+// evidence about a task. The indices of the tasks and types in the data belong to the other results.
+func (x *counted) lossData(model string) (d stat.LossData, tasks []task, types []string) {
+	mine, plays := ofModel(x.cells, model), x.firstPlays(model)
 	types = levels(mine, taskType)
 	type place struct {
 		task task
@@ -108,13 +109,13 @@ func (x *counted) lossData(mine []*cell) (d stat.LossData, tasks []task, types [
 		if _, ok := conditions[condition]; !ok {
 			conditions[condition] = len(conditions)
 		}
-		for of, o := range c.tasks {
+		for of, g := range plays[c] {
 			p := place{of, c.TaskType}
 			if at[p] == nil {
 				at[p] = &stat.TriedTask{Type: slices.Index(types, c.TaskType), Sequence: c.from.of[of]}
 			}
 			at[p].Cells = append(at[p].Cells, stat.TriedCell{
-				Condition: conditions[condition], Group: o.group(),
+				Condition: conditions[condition], Group: g,
 			})
 		}
 	}

@@ -58,6 +58,25 @@ func TestHeadlineNamesTheLargestLoss(t *testing.T) {
 	}
 }
 
+// TestReplaysShowNoLoss has tasks whose one luck decides all plays. A fifth of them had bad luck, which is no
+// property of a task.
+func TestReplaysShowNoLoss(t *testing.T) {
+	t.Parallel()
+	var p scene
+	for i := range 20 {
+		for n := range 5 {
+			p.try(inCell("m", assay.Optimal, .8), fmt.Sprint(i), 1, assay.Setting{}, i%5 > 0).Cause = assay.BadLuck
+			at := len(p.trials) - 1
+			p.trials[at] = p.trials[at].Replayed(n)
+			p.attempts[at].Trial = p.trials[at]
+		}
+	}
+	l := p.analyze(t, report.Beside{}).Losses
+	if l.Largest != nil || l.Compared != 20 || l.Fewest != 1 {
+		t.Errorf("%+v, the largest %+v", l, l.Largest)
+	}
+}
+
 // TestHeadlineFindsLossesWithoutFactors checks the losses of experiments whose cells differ in the
 // type of tasks, in the reliability, or not at all.
 func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {
