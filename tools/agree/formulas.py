@@ -568,6 +568,21 @@ def max_t(sums, least):
     return {pair: n / len(patterns) for pair, n in zip(pairs, counts)}
 
 
+def fewer(cells):
+    """The exact chance that side B of cells (a, na, b, nb) has at most as many successes as it has, if those of both
+    sides in a cell fall on its trials by chance."""
+    chances = {0: 1.}
+    for a, na, b, nb in cells:
+        one = {k: math.comb(nb, k) * math.comb(na, a + b - k) / math.comb(na + nb, a + b)
+               for k in range(min(nb, a + b) + 1)}
+        more = {}
+        for s, p in chances.items():
+            for k, q in one.items():
+                more[s + k] = more.get(s + k, 0) + p * q
+        chances = more
+    return math.fsum(p for s, p in chances.items() if s <= sum(c[2] for c in cells))
+
+
 def sign_flip(losses):
     """The exact one-sided p-value of a sum of losses under all changes of signs. Losses are rounded to whole
     numbers in the same proportions, if there are small ones."""

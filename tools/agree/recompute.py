@@ -730,6 +730,11 @@ def paired_figures(pairs):
             "odds_ratio": (pairs.only_b + .5) / (pairs.only_a + .5)}
 
 
+# The levels of factors, of which all others are compared with the first one that an experiment has.
+IN_ORDER = {"difficulty": ["very_easy", "easy", "medium", "hard", "very_hard"],
+            "interface": ["plain", "mild", "medium", "severe"], "phrasing": ["plain", "reordered", "casual", "typed"]}
+
+
 def compare_pairs(x, field, p):
     r = x.report
     for name in ("variant_comparisons", "level_comparisons"):
@@ -747,6 +752,15 @@ def compare_pairs(x, field, p):
                 optimal = {LEVELS[factor](o) for o in mine if o["variant"] == "optimal"}
                 check.true(at + ": nothing to compare with optimal",
                            not optimal or not x.pairs(mine, optimal, {c["b"]}, factor).tasks)
+    for factor, order in IN_ORDER.items():
+        want = set()
+        for m in x.order:
+            level = LEVELS[factor]
+            levels = sorted({level(t) for t in x.plan.values() if t["model"] == m}, key=order.index)
+            mine = [o for o in x.outcomes if o["model"] == m]
+            want |= {(m, levels[0], b) for b in levels[1:] if x.pairs(mine, {levels[0]}, {b}, factor).tasks}
+        check.same("level_comparisons of " + factor, sorted(want), sorted(
+            (c["model"], c["a"], c["b"]) for c in r["level_comparisons"] if c["factor"] == factor))
     family = r["variant_comparisons"] + r["level_comparisons"]
     if r["tests"] == len(family):
         check.same("q", f.benjamini_hochberg([c["p"] for c in family]), [c["q"] for c in family], 1e-6)
@@ -1245,6 +1259,7 @@ def compare_reason(x):
                 own = [own[0] + b, own[1] + nb]
         if own[1]:
             check.same("losses.points", rest / own[1] - own[0] / own[1], l["points"])
+            check.same("losses.p", f.fewer([c for c in cells.values() if c[1] and c[3]]), l["p"], 1e-6)
 
 
 def compare_warnings(x):
