@@ -1,6 +1,10 @@
 package stat
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // Variances divide the variance of outcomes, under one condition, into what the task, the luck of the
 // world and the model's own randomness explain. Shares below 0 are shown as 0.
@@ -113,7 +117,8 @@ func (m *moments) add(o moments, times float64) {
 // than two tasks under each condition.
 func (m *moments) components() (c [4]float64, ok bool) {
 	var whole, n float64
-	for _, s := range m.conditions {
+	for _, at := range slices.Sorted(maps.Keys(m.conditions)) { // in order, for the same rounding every time
+		s := m.conditions[at]
 		if s.n < 1.5 {
 			continue
 		}

@@ -57,6 +57,30 @@ func TestSplitExtremes(t *testing.T) {
 	}
 }
 
+// TestSplitRoundsAlike repeats a split over several conditions, whose figures are compared between reports.
+func TestSplitRoundsAlike(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	var tasks []stat.Repeated
+	for range 5 {
+		var task stat.Repeated
+		for condition := range 7 {
+			var runs []stat.Run
+			for luck := range 3 {
+				runs = append(runs, stat.Run{Luck: luck, Full: r.IntN(2) > 0}, stat.Run{Luck: luck, Full: r.IntN(2) > 0})
+			}
+			task.Conditions, task.Names = append(task.Conditions, runs), append(task.Names, condition)
+		}
+		tasks = append(tasks, task)
+	}
+	first := stat.SplitVariance(tasks, false)
+	for range 50 {
+		if again := stat.SplitVariance(tasks, false); again != first {
+			t.Fatalf("%+v, and then %+v", first, again)
+		}
+	}
+}
+
 func TestSplitNeedsReplaysAndRepeats(t *testing.T) {
 	t.Parallel()
 	for _, outcomes := range [][][]string{
