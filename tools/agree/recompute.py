@@ -974,7 +974,7 @@ def consistency(runs):
 
 
 def profile_figures(x, mine):
-    """The figures of a profile with the values that they are means of, or None."""
+    """The figures of a profile, which are None without outcomes that they need."""
     timed = sum(o["working_ms"] for o in mine) >= 1000 * len(mine)
     units = defaultdict(lambda: defaultdict(list))  # by task and condition
     for o in mine:
@@ -1064,6 +1064,7 @@ def compare_profile(x):
         some = any(want[k] is not None for k in ("consistency_outcome", "consistency_replays", "confidences"))
         check.same("profile", some, m in rows)
         if some and m in rows:
+            check.same("profile has no more", sorted([*want, "model", "published_safety"]), sorted(rows[m]))
             for name, v in want.items():
                 check.same("profile " + name, v, rows[m][name])
 
@@ -1123,6 +1124,7 @@ def compare_robustness(x, field):
         w["robustness_" + k] is not None for k in ROBUSTNESS[3:7]) > 1
     check.same("robustness", sorted(models) if any(map(beyond, want.values())) else [], sorted(rows))
     for m, row in rows.items():
+        check.same("robustness has no more", sorted([*want[m], "model"]), sorted(row))
         for name, v in want[m].items():
             check.same("robustness " + name, v, row[name])
 
