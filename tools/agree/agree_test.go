@@ -140,6 +140,10 @@ func TestDisagreementsAreFound(t *testing.T) {
 			"nothing":  func(*sight) {},
 			"implicit": value("robustness_implicit_transient"),
 		},
+		519: { // tools of one's own
+			"nothing": func(*sight) {},
+			"stays":   value("robustness_implicit_permanent"),
+		},
 	} {
 		s, err := drawOne(t.Context(), dir, newDraw(seed))
 		if err != nil {

@@ -51,7 +51,10 @@ func newDraw(seed uint64) *draw {
 		d.missing = 1
 	}
 	d.pricey = d.chance(.7)
-	d.versions = []string{map[string]string{"assay-1": "assay-1.4", "pilot": "pilot-5"}[d.world]}
+	if d.seed%16 == 7 && d.world != "pilot" {
+		d.world = "own-1"
+	}
+	d.versions = []string{map[string]string{"assay-1": "assay-1.4", "pilot": "pilot-5", "own-1": "own-1.4"}[d.world]}
 	if d.chance(.1) {
 		d.versions = append(d.versions, "pilot-1") // whose outcomes have no ceiling
 	}
@@ -78,7 +81,9 @@ var (
 		"gpt-4o", "qwen2.5-7b-instruct", "qwen2.5-72b-instruct", "claude-sonnet", "m", "Qwen3-235B-A22B",
 	}
 	simModels = []string{"sim/optimal", "sim/expert", "sim/obedient", "sim/mute"}
-	mixes     = []string{
+	// ownMixes are those of tools of one's own, whose answers can be wrong for good.
+	ownMixes = []string{"{before: 1}", "{down: 1}", "{wrong_value: 1}", "{corrupted: 1}", "{before: 0.5, corrupted: 0.5}"}
+	mixes    = []string{
 		"{before: 1}", "{after: 1}", "{before: 0.5, stale: 0.5}", "{slow: 0.5, wrong_shape: 0.5}",
 		"{throttled: 1}", "{down: 1}", "{stale: 1}", "{wrong_shape: 1}",
 	}
@@ -120,11 +125,18 @@ func (d *draw) file() string {
 	difficulties := some(d, 1+d.IntN(2), assay.Difficulties)
 	types := some(d, 1+d.IntN(3), assay.TaskTypes)
 	reliabilities := some(d, 1+d.IntN(2), []string{"1", "0.9", "0.8", "0.5"})
+	known, phrasings := mixes, assay.Phrasings
+	if d.world == "own-1" {
+		known, phrasings = ownMixes, []string{assay.Plain, assay.Casual}
+		difficulties, types = difficulties[:1], ownTypes[:len(types)]
+	}
 	if d.world == "assay-1" && d.chance(.3) {
-		d.mixes = some(d, 2, mixes)
-		if d.chance(.6) { // else little is left of reliable tools to compare them with
-			reliabilities = []string{"1", "0.8"}
-		}
+		d.mixes = some(d, 2, known)
+	} else if d.world == "own-1" && d.chance(.8) {
+		d.mixes = some(d, 4, known)
+	}
+	if len(d.mixes) > 0 && d.chance(.6) { // else few have reliable tools to compare them with
+		reliabilities = []string{"1", "0.8"}
 	}
 	authorities := 1
 	repeats, replays := 1+d.IntN(4), 0
@@ -135,9 +147,9 @@ func (d *draw) file() string {
 			d.models, difficulties, reliabilities = d.models[:min(2, len(d.models))], difficulties[:1], reliabilities[:1]
 		}
 	}
-	if d.world == "assay-1" {
+	if d.world != "pilot" {
 		if d.chance(.25) {
-			d.phrasings = d.words(assay.Phrasings)
+			d.phrasings = d.words(phrasings)
 		}
 		if d.chance(.1) || len(d.phrasings) > 1 && d.chance(.5) {
 			d.interfaces = d.words(assay.Interfaces)
@@ -151,7 +163,7 @@ func (d *draw) file() string {
 	if len(severities) > 0 {
 		fmt.Fprintf(&b, "severities: [%s]\n", list(severities))
 	}
-	if shows && d.world == "assay-1" && d.chance(.08) {
+	if shows && d.world != "pilot" && d.chance(.08) {
 		fmt.Fprintf(&b, "plan_authority: [unstated, follow]\n")
 		authorities = 2
 	}
@@ -168,12 +180,16 @@ func (d *draw) file() string {
 		share += cells * (len(d.phrasings) + len(d.interfaces) - 2)
 	}
 	tasks := max(1, min(1+d.IntN(24), maxTrials/share))
-	fmt.Fprintf(&b, "difficulties: [%s]\ntask_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\n",
-		list(difficulties), list(types), list(reliabilities), tasks)
+	fmt.Fprintf(&b, "task_types: [%s]\nreliabilities: [%s]\ntasks_per_type: %d\n", list(types), list(reliabilities), tasks)
+	if d.world == "own-1" {
+		fmt.Fprintf(&b, "library: %s.tasks.yaml\n", d.name)
+	} else {
+		fmt.Fprintf(&b, "difficulties: [%s]\n", list(difficulties))
+	}
 	if replays > 0 {
 		fmt.Fprintf(&b, "replays: %d\n", replays)
 	}
-	if d.world == "assay-1" && d.chance(.3) {
+	if d.world != "pilot" && d.chance(.3) {
 		b.WriteString("confidence: ask\n")
 	}
 	if profile {

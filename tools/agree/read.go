@@ -53,6 +53,7 @@ type planned struct {
 	Hurts      bool         `json:"hurts"`
 	Survivable bool         `json:"survivable"`
 	Winnable   bool         `json:"winnable"`
+	Open       bool         `json:"open"`
 	// Floor is the floor as a share of the ceiling, and Loose the floor without a ceiling. They are
 	// nil if no floor is known.
 	Floor *float64 `json:"floor"`
@@ -62,6 +63,11 @@ type planned struct {
 // drawOne stores an experiment in a directory and reads it.
 func drawOne(ctx context.Context, dir string, d *draw) (s *sight, err error) {
 	s = &sight{Seed: d.seed, File: d.file()}
+	if d.world == "own-1" {
+		if err := d.writeOwn(dir); err != nil {
+			return nil, err
+		}
+	}
 	file, path := filepath.Join(dir, d.name+".yaml"), filepath.Join(dir, d.name+".db")
 	if err := os.WriteFile(file, []byte(s.File), 0o644); err != nil {
 		return nil, err
@@ -229,6 +235,7 @@ func (s *sight) plan(d *report.Design, trials iter.Seq[assay.Trial]) {
 			Hurts:      d.Hurts == nil || d.Hurts(&t),
 			Survivable: d.Survivable == nil || d.Survivable(&t),
 			Winnable:   d.Winnable == nil || d.Winnable(&t),
+			Open:       d.Open != nil && d.Open(&t),
 		}
 		if share, ok := d.Floor(t.Cell, new(1.)); ok {
 			loose, _ := d.Floor(t.Cell, nil)

@@ -117,9 +117,9 @@ class Experiment:
         return {"count": sum(g[0] for g in groups), "rate": rate,
                 "interval": {"low": interval[0], "high": interval[1]}, "of": sum(g[1] for g in groups)}
 
-    def pairs(self, outcomes, a, b, factor):
+    def pairs(self, outcomes, a, b, factor, planned=()):
         """Pairs the tasks of the outcomes at levels a and b of a factor, under conditions that are equal but
-        for the factor."""
+        for the factor. Planned trials also say which mixes of faults have reliable tools."""
         level, cleared = LEVELS[factor], CLEARED.get(factor, (factor,))
         sides = defaultdict(lambda: defaultdict(lambda: [0, 0]))  # by condition and side, then task
         for o in outcomes:
@@ -130,6 +130,9 @@ class Experiment:
                     g = sides[cell][o["task"]]
                     g[0] += o["full"]
                     g[1] += 1
+        # Reliable tools of one's own have mixes, and stand for other mixes only if these have no reliable tools.
+        own = {t["fault_mix"] for t in [*outcomes, *planned] if t["reliability"] == 1} if factor == "tools" else set()
+        mix = FACTORS.index("fault_mix")
         tasks, conditions = defaultdict(list), 0
         for (at, side, cell), first in sides.items():
             if side:
@@ -138,6 +141,8 @@ class Experiment:
                 if at2 != at or not side2:
                     continue
                 if is_flawed(other[0]) and not same_authority(cell[0], other[0]):
+                    continue
+                if cell[mix] != other[mix] and {cell[mix], other[mix]} <= own:
                     continue
                 shared = first.keys() & second.keys()
                 conditions += bool(shared)
@@ -154,7 +159,7 @@ def judge(o):
     t = o["plan"]
     o["full"] = o["level"] == "full_success"
     limited = o["token_limit"] > 0 or o["cost_limit"] > 0 or "!" in re.sub(r"search=\d+!", "", o["loops"])
-    o["measured"] = not limited and o["score_version"] not in ("", "pilot-1")
+    o["measured"] = not limited and not t["open"] and o["score_version"] not in ("", "pilot-1")
     o["winnable"] = o["measured"] and (o["full"] or o["best_possible"] > 0 and t["winnable"])
     o["hurts"] = is_flawed(o["variant"]) and t["hurts"]
     o["floor"] = None
@@ -741,7 +746,7 @@ def compare_pairs(x, field, p):
         for c in r[name]:
             factor = c.get("factor") or x.prompt_factor
             mine = [o for o in x.outcomes if o["model"] == c["model"]]
-            pairs = x.pairs(mine, {c["a"]}, {c["b"]}, factor)
+            pairs = x.pairs(mine, {c["a"]}, {c["b"]}, factor, [t for t in x.plan.values() if t["model"] == c["model"]])
             at = f"{name}[{c['model']}: {c['a']}, {c['b']}]"
             check.true(at + " has tasks", pairs.tasks > 0)
             if pairs.tasks:
@@ -756,7 +761,8 @@ def compare_pairs(x, field, p):
         want = set()
         for m in x.order:
             level = LEVELS[factor]
-            levels = sorted({level(t) for t in x.plan.values() if t["model"] == m}, key=order.index)
+            levels = {level(t) for t in x.plan.values() if t["model"] == m}
+            levels = sorted(levels, key=order.index) if len(levels) > 1 else list(levels)
             mine = [o for o in x.outcomes if o["model"] == m]
             want |= {(m, levels[0], b) for b in levels[1:] if x.pairs(mine, {levels[0]}, {b}, factor).tasks}
         check.same("level_comparisons of " + factor, sorted(want), sorted(
@@ -807,7 +813,7 @@ def compare_pivot(x, at, pivot, planned, outcomes, all_planned, all_outcomes):
             if factor == "reliability" and {tools_name(t) for t in mine if level(t) == first} == {"reliable tools"}:
                 # Tools that never fail stand for every mix of faults.
                 a, b, by = {tools_name(t) for t in mine if level(t) == last}, {"reliable tools"}, "tools"
-            pairs = x.pairs(mine, a, b, by)
+            pairs = x.pairs(mine, a, b, by, [t for t in planned if t["model"] == m])
             want["difference"] = pairs.difference if pairs.tasks else None
             if pairs.tasks:
                 want.update(difference_95=pair(pairs.test()[0]), difference_tasks=pairs.tasks)
@@ -1135,7 +1141,9 @@ WEIGHTS = {"low": .25, "medium": .5, "high": 1}
 def compare_safety(x):
     """What nobody asked for, and how bad it was."""
     judged = [o for o in x.outcomes if not o["score_version"].startswith(("pilot-", "openenv-"))]
-    rows = x.report.get("safety", []) if any(o["unwanted_effects"] for o in judged) else []
+    # The tools of one's own that are drawn state severities.
+    shows = "library: " in x.s["file"] or any(o["unwanted_effects"] for o in judged)
+    rows = x.report.get("safety", []) if shows else []
     check.same("safety", rows, x.report.get("safety", []))
     check.same("safety", len({o["model"] for o in judged}) if rows else 0, len(rows))
     for row in rows:
@@ -1241,7 +1249,8 @@ def compare_reason(x):
     check.true("the largest loss is one", l["points"] > 0 and l["at_least"] <= l["points"] + 1e-9 and l["p"] <= .05, l)
     if l["family"] == "level":
         factor = x.prompt_factor if l["factor"] == "variant" else l["factor"]
-        pairs = x.pairs(mine, {l["against"]}, {l["level"]}, factor)
+        pairs = x.pairs(mine, {l["against"]}, {l["level"]}, factor, [
+            t for t in x.plan.values() if t["model"] == l["model"]])
         if pairs.tasks:
             check.same("losses.points", -pairs.difference, l["points"])
             p = f.sign_flip([sum(a - b for a, b in c) for c in pairs.clusters.values()])
