@@ -2,6 +2,7 @@
 package stat names. Only the standard library is used."""
 
 import math
+from collections import Counter
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
@@ -568,19 +569,24 @@ def max_t(sums, least):
     return {pair: n / len(patterns) for pair, n in zip(pairs, counts)}
 
 
-def fewer(cells):
-    """The exact chance that side B of cells (a, na, b, nb) has at most as many successes as it has, if those of both
-    sides in a cell fall on its trials by chance."""
+def fewer(sets):
+    """The exact chance that some units have at most as many successes as they have, if they were drawn by chance from
+    them and others. Each set is a list of the successes of the others, and one of their own."""
     chances = {0: 1.}
-    for a, na, b, nb in cells:
-        one = {k: math.comb(nb, k) * math.comb(na, a + b - k) / math.comb(na + nb, a + b)
-               for k in range(min(nb, a + b) + 1)}
+    for others, own in sets:
+        ways = Counter({(0, 0): 1})  # of so many units with so many successes
+        for score in others + own:
+            for (n, s), w in list(ways.items()):
+                if n < len(own):
+                    ways[n + 1, s + score] += w
+        total = math.comb(len(others) + len(own), len(own))
         more = {}
         for s, p in chances.items():
-            for k, q in one.items():
-                more[s + k] = more.get(s + k, 0) + p * q
+            for (n, k), w in ways.items():
+                if n == len(own):
+                    more[s + k] = more.get(s + k, 0) + p * (w / total)
         chances = more
-    return math.fsum(p for s, p in chances.items() if s <= sum(c[2] for c in cells))
+    return math.fsum(p for s, p in chances.items() if s <= sum(sum(own) for _, own in sets))
 
 
 def sign_flip(losses):

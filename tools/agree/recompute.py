@@ -1246,7 +1246,7 @@ def compare_reason(x):
     if not l:
         return
     mine = [o for o in x.outcomes if o["model"] == l["model"]]
-    check.true("the largest loss is one", l["points"] > 0 and l["at_least"] <= l["points"] + 1e-9 and l["p"] <= .05, l)
+    check.true("the largest loss is one", 0 < l["at_least"] <= l["points"] + 1e-9 and l["p"] <= .05, l)
     if l["family"] == "level":
         factor = x.prompt_factor if l["factor"] == "variant" else l["factor"]
         pairs = x.pairs(mine, {l["against"]}, {l["level"]}, factor, [
@@ -1257,20 +1257,22 @@ def compare_reason(x):
             if p is not None:
                 check.same("losses.p", p, l["p"], 1e-3)
     elif l["factor"] == "task":
-        cells, rest, own = defaultdict(lambda: [0, 0, 0, 0]), 0., [0, 0]
+        lucky = {condition(o) for o in mine if o["reliability"] < 1 or o["faults_scheduled"]}
+        units = defaultdict(list)  # of trials that share their luck, of which one is no evidence beside another
         for o in mine:
-            if o["replay"]:
-                continue  # its luck is no further evidence about a task
-            c = cells[condition(o, ("task_type",))]
-            c[0 if o["task"] != l["level"] else 2] += o["full"]
-            c[1 if o["task"] != l["level"] else 3] += 1
-        for a, na, b, nb in cells.values():
-            if na and nb:
-                rest += nb * a / na
-                own = [own[0] + b, own[1] + nb]
-        if own[1]:
-            check.same("losses.points", rest / own[1] - own[0] / own[1], l["points"])
-            check.same("losses.p", f.fewer([c for c in cells.values() if c[1] and c[3]]), l["p"], 1e-6)
+            if not o["replay"]:
+                luck = (o["repeat"],) if condition(o) in lucky else (o["repeat"], condition(o))
+                units[o["task"], o["task_type"], luck].append(o)
+        sets = defaultdict(lambda: ([], []))
+        for (task, _, luck), trials in units.items():
+            of = len(luck) == 1, frozenset(condition(o, ("task_type",)) for o in trials)
+            sets[of][task == l["level"]].append(sum(o["full"] for o in trials))
+        both = {s: pair for s, pair in sets.items() if pair[0] and pair[1]}
+        trials = sum(len(own) * len(s[1]) for s, (_, own) in both.items())
+        if trials:
+            rest = sum(len(own) * sum(others) / len(others) for others, own in both.values())
+            check.same("losses.points", (rest - sum(sum(own) for _, own in both.values())) / trials, l["points"])
+            check.same("losses.p", f.fewer(both.values()), l["p"], 1e-6)
 
 
 def compare_warnings(x):

@@ -818,9 +818,16 @@ def loss_text(r):
     if not l["compared"]:
         return None
     points = lambda share: counted(max(1, rounded(100 * share)), "point")
+
+    def bound(share):  # never more than it is
+        if 100 * share + 1e-9 >= 1:
+            return counted(int(100 * share + 1e-9), "point")
+        digits = -math.floor(math.log10(100 * share))
+        return f"{math.floor(100 * share * 10 ** digits) / 10 ** digits:.{digits}f} points"
+
     if l["largest"]:
         top = l["largest"]
-        return rf"{re.escape(top['model'])} loses at least {points(top['at_least'])} .* \({points(top['points'])} in these trials\)"
+        return rf"{re.escape(top['model'])} loses at least {bound(top['at_least'])} .* \({points(top['points'])} in these trials\)"
     text = "none is beyond chance"
     if l["compared"] > 1:
         text += f" if all {l['compared']} comparisons are taken together"

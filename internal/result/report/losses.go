@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -119,6 +120,12 @@ func (x *counted) lossData(model string) (d stat.LossData, tasks []task, types [
 			})
 		}
 	}
+	x.addUnits(model, func(r *record) (*stat.TriedTask, int) {
+		if !slices.Contains(mine, r.cell) {
+			return nil, 0
+		}
+		return at[place{r.task, r.cell.TaskType}], conditions[without(r.cell.Cell, taskType)]
+	})
 	for _, p := range slices.SortedFunc(maps.Keys(at), func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.kind, b.kind))
 	}) {
@@ -126,6 +133,49 @@ func (x *counted) lossData(model string) (d stat.LossData, tasks []task, types [
 		d.Tasks = append(d.Tasks, *at[p])
 	}
 	return d, tasks, types
+}
+
+// addUnits adds to tasks the trials of a model that are independent of each other. Trials of a task with the
+// same repeat share their luck under all conditions in which tools fail.
+// Of returns the task of a record and its condition, or nil if the record does not count.
+func (x *counted) addUnits(model string, of func(*record) (*stat.TriedTask, int)) {
+	type luck struct {
+		task   *stat.TriedTask
+		repeat int32
+	}
+	sets := make(map[string]int)
+	add := func(t *stat.TriedTask, set string, g stat.Group) {
+		if _, known := sets[set]; !known {
+			sets[set] = len(sets)
+		}
+		t.Units = append(t.Units, stat.TriedUnit{Set: sets[set], Group: g})
+	}
+	shared := make(map[luck]map[int]*record) // by condition
+	var order []luck
+	for r := range x.plays(model) {
+		t, condition := of(r)
+		if t == nil {
+			continue
+		}
+		if r.cell.Reliability == 1 && r.cell.amounts[scheduled] == 0 {
+			add(t, fmt.Sprint(condition), r.addTo(stat.Group{}))
+			continue
+		}
+		l := luck{t, r.repeat}
+		if shared[l] == nil {
+			shared[l] = make(map[int]*record)
+			order = append(order, l)
+		}
+		shared[l][condition] = r
+	}
+	for _, l := range order {
+		set, g := "", stat.Group{}
+		for _, condition := range slices.Sorted(maps.Keys(shared[l])) {
+			set += fmt.Sprint(condition, " of one luck, ")
+			g = shared[l][condition].addTo(g)
+		}
+		add(l.task, set, g)
+	}
 }
 
 // Between returns the comparison of two models with a as the first side, or nil without one.

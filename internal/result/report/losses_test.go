@@ -77,6 +77,46 @@ func TestReplaysShowNoLoss(t *testing.T) {
 	}
 }
 
+// TestSharedLuckShowsNoLoss has tasks whose one luck decides under all conditions in which tools fail. With
+// more of it, a task that always fails is a loss; with reliable tools, each condition is a trial of its own.
+func TestSharedLuckShowsNoLoss(t *testing.T) {
+	t.Parallel()
+	find := func(reliability float64, repeats int, full func(task, repeat int) bool) report.Losses {
+		var p scene
+		for i := range 20 {
+			for repeat := range repeats {
+				for _, words := range []string{"", "casual", "typed"} {
+					for _, other := range []string{"", "mild", "severe"} {
+						c := inCell("m", assay.Optimal, reliability)
+						c.Phrasing, c.Interface = words, other
+						p.try(c, fmt.Sprint(i), repeat+1, assay.Setting{}, full(i, repeat)).Cause = assay.BadLuck
+					}
+				}
+			}
+		}
+		return p.analyze(t, report.Beside{}).Losses
+	}
+	r := rand.New(rand.NewPCG(3, 9))
+	for range 20 {
+		luck := make(map[[2]int]bool)
+		l := find(.8, 1+r.IntN(3), func(task, repeat int) bool {
+			if _, known := luck[[2]int{task, repeat}]; !known {
+				luck[[2]int{task, repeat}] = r.IntN(5) > 0
+			}
+			return luck[[2]int{task, repeat}]
+		})
+		if l.Largest != nil {
+			t.Errorf("%+v, the largest %+v", l, l.Largest)
+		}
+	}
+	broken := func(task, repeat int) bool { return task != 7 }
+	for reliability, repeats := range map[float64]int{.8: 6, 1: 1} {
+		if l := find(reliability, repeats, broken); l.Largest == nil || l.Largest.Level != "7" || l.Largest.AtLeast <= 0 {
+			t.Errorf("reliability %g: %+v, the largest %+v", reliability, l, l.Largest)
+		}
+	}
+}
+
 // TestHeadlineFindsLossesWithoutFactors checks the losses of experiments whose cells differ in the
 // type of tasks, in the reliability, or not at all.
 func TestHeadlineFindsLossesWithoutFactors(t *testing.T) {

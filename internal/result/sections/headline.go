@@ -211,7 +211,7 @@ func lossText(l report.Losses) string {
 		return ""
 	case l.Largest != nil:
 		return fmt.Sprintf("%s loses at least %s %s (%s in these trials)", l.Largest.Model,
-			pointsText(l.Largest.AtLeast), whereText(l.Largest), pointsText(l.Largest.Points))
+			boundText(l.Largest.AtLeast), whereText(l.Largest), pointsText(l.Largest.Points))
 	}
 	text := "none is beyond chance"
 	if l.Compared > 1 {
@@ -227,6 +227,17 @@ func lossText(l report.Losses) string {
 // pointsText writes a difference in whole points, of which there is at least one.
 func pointsText(share float64) string {
 	return assay.Counted(max(1, int(math.Round(100*share))), "point")
+}
+
+// boundText writes the least that a difference can be, which is above 0, never as more than it is: in whole
+// points, or to one digit below a point.
+func boundText(share float64) string {
+	points := 100*share + 1e-9
+	if points >= 1 {
+		return assay.Counted(int(points), "point")
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(points)))
+	return fmt.Sprintf("%.*f points", int(math.Round(-math.Log10(digit))), math.Floor(points/digit)*digit)
 }
 
 // whereText describes the level that costs something.

@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/combin"
 )
@@ -14,10 +15,14 @@ const maxSteps = 1 << 27
 func (s strata) exact() float64 {
 	var lots []lot
 	for i, weight := range s.counts() {
-		if l := lotOf(s[i].Pair, weight); len(l.chances) > 1 {
-			lots = append(lots, l)
-		}
+		lots = append(lots, lotOf(s[i].Pair, weight))
 	}
+	return atMost(lots)
+}
+
+// atMost returns the probability that the weighted successes of lots are at most those that side B has.
+func atMost(lots []lot) float64 {
+	lots = slices.DeleteFunc(lots, func(l lot) bool { return len(l.chances) == 1 })
 	if len(lots) == 0 {
 		return 1
 	}
@@ -83,6 +88,63 @@ func lotOf(p Pair, weight int) lot {
 		l.chances = append(l.chances, math.Exp(combin.LogGeneralizedBinomial(float64(p.NB), float64(b))+
 			combin.LogGeneralizedBinomial(float64(p.NA), float64(both-b))-ways))
 	}
+	return l
+}
+
+// maxUnitSteps limits the work of the distribution of a few units among many.
+const maxUnitSteps = 1 << 20
+
+// lotOfUnits returns the distribution of the successes of n units that are drawn from others, of which
+// scores counts those with each number of successes. Side B has at.
+func lotOfUnits(scores []int, n, at int) lot {
+	most := len(scores) - 1
+	l := lot{weight: 1, at: at, chances: make([]float64, n*most+1)}
+	if n*n*len(l.chances)*len(scores) > maxUnitSteps {
+		var all, sum, squares float64
+		for score, units := range scores {
+			all += float64(units)
+			sum += float64(units * score)
+			squares += float64(units * score * score)
+		}
+		mean := sum / all
+		spread := math.Sqrt(max(1e-12, float64(n)*(squares/all-mean*mean)*(all-float64(n))/(all-1)))
+		for k := range l.chances {
+			x := float64(k) - float64(n)*mean
+			l.chances[k] = normalCDF((x+.5)/spread) - normalCDF((x-.5)/spread)
+		}
+		return l
+	}
+	left := 0 // units of this score and of higher ones
+	for _, units := range scores {
+		left += units
+	}
+	drawn := make([][]float64, n+1) // chances of so many units so far with so many successes
+	for k := range drawn {
+		drawn[k] = make([]float64, len(l.chances))
+	}
+	drawn[0][0] = 1
+	for score, units := range scores {
+		for before := n; before >= 0; before-- { // from behind, because states only move forwards
+			draws := n - before
+			if draws > left {
+				continue // which has no chance
+			}
+			ways := combin.LogGeneralizedBinomial(float64(left), float64(draws))
+			from := slices.Clone(drawn[before])
+			clear(drawn[before])
+			for k := max(0, draws-(left-units)); k <= min(units, draws); k++ {
+				chance := math.Exp(combin.LogGeneralizedBinomial(float64(units), float64(k)) +
+					combin.LogGeneralizedBinomial(float64(left-units), float64(draws-k)) - ways)
+				for sum, p := range from {
+					if p > 0 {
+						drawn[before+k][sum+k*score] += p * chance
+					}
+				}
+			}
+		}
+		left -= units
+	}
+	copy(l.chances, drawn[n])
 	return l
 }
 

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,6 +26,32 @@ const LossLevel = .05
 type TriedTask struct {
 	Type, Sequence int
 	Cells          []TriedCell
+	// Units are the same trials, as far as they are independent of each other: a trial is one, and so are
+	// trials under several conditions if the same luck decides them. Nil means that each trial is one.
+	Units []TriedUnit
+}
+
+// A TriedUnit has a trial under each condition of a numbered set of conditions.
+type TriedUnit struct {
+	Set int
+	Group
+}
+
+// units returns the units, which are numbered by condition if each trial is one.
+func (t *TriedTask) units() (all []TriedUnit) {
+	if t.Units != nil {
+		return t.Units
+	}
+	for _, c := range t.Cells {
+		for i := range c.N {
+			u := TriedUnit{c.Condition, Group{N: 1}}
+			if i < c.Full {
+				u.Full = 1
+			}
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // A TriedCell has the trials of a task under a numbered condition.
@@ -85,8 +112,8 @@ type Losing struct {
 // the tasks over the types, within tasks that were tried under the same conditions; the largest
 // standardized loss of a type is compared with the largest one of each permutation (Westfall and
 // Young, Resampling-Based Multiple Testing, 1993). A single task is compared with all others by its
-// hypergeometric number of successes, given the successes of all, within conditions. A task has few
-// trials, so limits of a normal distribution would be far too short at the level of one of many
+// successes, if its units were drawn from those of all tasks, within sets of conditions: a
+// hypergeometric number if each trial is a unit. A task has few trials, so limits of a normal distribution would be far too short at the level of one of many
 // tasks. Its bound combines the limits of Clopper and Pearson (Zou and Donner, "Construction of
 // confidence limits about effect measures", Statistics in Medicine 27, 2008).
 func LargestLoss(d LossData) Losing {
@@ -124,7 +151,7 @@ func LargestLoss(d LossData) Losing {
 		out.TaskTrials, out.Fewest = taskTrials(d.Tasks, levelOf(BySoleTask)/float64(n))
 	}
 	for i, l := range losses {
-		if l.P <= l.Level && l.Points > 0 && (out.Top == nil || l.AtLeast > out.Top.AtLeast) {
+		if l.P <= l.Level && l.AtLeast > 0 && (out.Top == nil || l.AtLeast > out.Top.AtLeast) {
 			out.Top = &losses[i]
 		}
 	}
@@ -282,55 +309,77 @@ func unitsOfTypes(
 	return units, strata
 }
 
-// taskLosses compares each task with all others.
-func taskLosses(tasks []TriedTask, level float64) []ShownLoss {
-	all := make(map[int]Group)
-	for _, t := range tasks {
-		for _, c := range t.Cells {
-			g := all[c.Condition]
-			all[c.Condition] = Group{g.Full + c.Full, g.N + c.N}
+// A pile has the units of a set of conditions: how many have each number of successes, and their sum.
+type pile struct {
+	scores      []int
+	units, full int
+}
+
+// piled returns the units of tasks by their sets.
+func piled(tasks ...TriedTask) map[int]*pile {
+	all := make(map[int]*pile)
+	for i := range tasks {
+		for _, u := range tasks[i].units() {
+			p := all[u.Set]
+			if p == nil {
+				p = &pile{scores: make([]int, u.N+1)}
+				all[u.Set] = p
+			}
+			p.scores[u.Full]++
+			p.units, p.full = p.units+1, p.full+u.Full
 		}
 	}
+	return all
+}
+
+// taskLosses compares each task with all others.
+func taskLosses(tasks []TriedTask, level float64) []ShownLoss {
+	all := piled(tasks...)
 	out := make([]ShownLoss, len(tasks))
 	for i, t := range tasks {
 		out[i] = ShownLoss{Family: BySoleTask, Index: i, P: 1, AtLeast: -1, Level: level}
-		var s strata
-		var own Group
-		var rest, restTrials float64
-		for _, c := range t.Cells {
-			g := all[c.Condition]
-			p := Pair{A: g.Full - c.Full, NA: g.N - c.N, B: c.Full, NB: c.N}
-			if p.NA == 0 || p.NB == 0 {
+		var lots []lot
+		var full, trials, rest, units, restUnits float64
+		mine := piled(t)
+		for _, set := range slices.Sorted(maps.Keys(mine)) {
+			own, of := mine[set], all[set]
+			others, each := of.units-own.units, len(of.scores)-1
+			if others == 0 {
 				continue
 			}
-			// With these weights, a success counts the same under each condition.
-			s = append(s, weightedCell{p, 1 / (1/float64(p.NA) + 1/float64(p.NB))})
-			own = Group{own.Full + c.Full, own.N + c.N}
-			rest += float64(p.NB) * float64(p.A) / float64(p.NA)
-			restTrials += float64(p.NA)
+			if each == 1 {
+				lots = append(lots, lotOf(Pair{A: of.full - own.full, NA: others, B: own.full, NB: own.units}, 1))
+			} else {
+				lots = append(lots, lotOfUnits(of.scores, own.units, own.full))
+			}
+			full += float64(own.full)
+			trials += float64(own.units * each)
+			rest += float64(own.units) * float64(of.full-own.full) / float64(others)
+			units += float64(own.units)
+			restUnits += float64(others)
 		}
-		if own.N == 0 {
+		if trials == 0 {
 			continue
 		}
-		rate := rest / float64(own.N)
-		low := clopperLow(rate*restTrials, restTrials, level)
-		high := clopperHigh(float64(own.Full), float64(own.N), level)
-		out[i].P, out[i].Points = s.exact(), rate-own.rate()
-		out[i].AtLeast = out[i].Points - math.Hypot(rate-low, high-own.rate())
+		// A mean of outcomes that share their luck says no more about its expectation than an outcome.
+		rate, own := rest/trials, full/trials
+		low := clopperLow(rate*restUnits, restUnits, level)
+		high := clopperHigh(own*units, units, level)
+		out[i].P, out[i].Points = atMost(lots), rate-own
+		out[i].AtLeast = out[i].Points - math.Hypot(rate-low, high-own)
 	}
 	return out
 }
 
-// taskTrials returns how many trials of each task would show that one of them always fails, if the
-// others succeed as often as all do, and how many trials the tasks have at least.
+// taskTrials returns how many independent trials of each task would show that one of them always fails,
+// if the others succeed as often as all do, and how many the tasks have at least.
 func taskTrials(tasks []TriedTask, level float64) (needed, fewest int) {
 	var all Group
 	for i, t := range tasks {
-		n := 0
 		for _, c := range t.Cells {
 			all = Group{all.Full + c.Full, all.N + c.N}
-			n += c.N
 		}
+		n := len(t.units())
 		if i == 0 || n < fewest {
 			fewest = n
 		}
