@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +43,12 @@ same command continues where it was stopped.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return untilInterrupted(cmd.Context(), p, func(ctx context.Context) error { return phrase(ctx, p, f) })
+			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) error { return phrase(ctx, p, f) })
+			if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitInterrupted {
+				return &codedError{exitInterrupted, errors.New("interrupted\n" +
+					"hint: what you kept is in the file; the same command goes on")}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&f.model, "model", "", "the `model` that writes")
@@ -111,7 +118,9 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 	}()
 	for i, task := range left {
 		fmt.Fprintf(p.out, "%s (%d of %d)\n", sanitize(task.id), i+1, len(left))
+		answered := p.sayWaiting("    waiting for " + f.model)
 		proposal, err := rephrase.Propose(ctx, models[0], models[1], task.text(doc), f.as)
+		answered()
 		spend = spend.Add(proposal.Spend)
 		switch {
 		case errors.Is(err, rephrase.ErrNothing):
@@ -142,6 +151,27 @@ func phrase(ctx context.Context, p *process, f phraseFlags) (err error) {
 		kept++
 	}
 	return nil
+}
+
+// usualWait is how long a person waits until a line says what for, and again.
+const usualWait = 10 * time.Second
+
+// sayWaiting says every now and then what the program waits for, until the returned function is called.
+func (p *process) sayWaiting(what string) (over func()) {
+	began, done := time.Now(), make(chan struct{})
+	var saying sync.WaitGroup
+	saying.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(usualWait):
+				fmt.Fprintf(p.err, "%s for %s; it may be slow, or refuse requests because of its limits\n",
+					what, time.Since(began).Round(time.Second))
+			}
+		}
+	})
+	return func() { close(done); saying.Wait() }
 }
 
 func costOf(s assay.Spend) string {
