@@ -26,6 +26,7 @@
     const series = colours("--series");
     const limit = Math.max(90, Math.round(width * 0.3));
     const label = Math.min(legendLabel(spec), width - 40);
+    const fits = Math.floor(limit / 8), end = Math.floor(fits / 2); // letters of a name beside a chart
     return {
       background: surface, font: get("--sans"), padding: 2,
       view: { stroke: null },
@@ -39,6 +40,10 @@
       axisXQuantitative: { labelFlush: false },
       axisXDiscrete: tilted ? { labelAngle: -45, labelOverlap: false }
         : { labelAngle: 0, labelOverlap: true, labelExpr: "split(datum.label, ' ')" },
+      // Names that are too long lose their middle, because what differs is at their ends.
+      axisYDiscrete: {
+        labelExpr: `length(datum.label) > ${fits} ? slice(datum.label, 0, ${fits - end - 1}) + "…" + slice(datum.label, -${end}) : datum.label`,
+      },
       header: { labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 },
       legend: {
         orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor((width - 20) / (label + 25))), offset: 14,
