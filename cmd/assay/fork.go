@@ -104,6 +104,9 @@ func (f *forkFlags) check(p *process) error {
 	if f.each < 1 || f.each > mostForks {
 		return usageError("--each %d: want 1 to %d", f.each, mostForks)
 	}
+	if f.dryRun && (f.output != "-" || f.format != "text") {
+		return usageError("--dry-run writes no document\nhint: leave --output and --format out")
+	}
 	if f.points < 0 {
 		return usageError("--points %d: want 0 or more", f.points)
 	}

@@ -96,7 +96,7 @@ class Page(HTMLParser):
 # How figures are written.
 
 def percent(v):
-    return f"{100 * v:.1f} %"
+    return f"{100 * v:.1f} %".replace("-", "−")
 
 
 def unless(v, show):
@@ -112,7 +112,9 @@ def rate(share, n):
     if n == 0:
         return MISSING, ""
     low, high = (100 * share["interval"][k] for k in ("low", "high"))
-    return percent(share["rate"]), f"{low:.0f}–{high:.0f}", f"95 % interval {low:.1f} – {high:.1f} %, n = {n}"
+    whole, exact = ("{:.0f} to {:.0f}", "{:.1f} to {:.1f} %") if low < 0 else ("{:.0f}–{:.0f}", "{:.1f} – {:.1f} %")
+    minus = lambda text: text.replace("-", "−")
+    return percent(share["rate"]), minus(whole.format(low, high)), f"95 % interval {minus(exact.format(low, high))}, n = {n}"
 
 
 def flat_rate(row, name, n):

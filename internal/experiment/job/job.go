@@ -57,7 +57,7 @@ func open(
 		if limit > 0 {
 			p = p.Limit(limit)
 		}
-		err = errors.Join(checkFunctions(e, lib.Catalog()), checkKinds(e, lib.Catalog()))
+		err = errors.Join(checkFunctions(e, lib.Catalog()), checkKinds(e, lib.Catalog()), checkToolFaults(e, lib.Catalog()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
@@ -263,6 +263,41 @@ func checkKinds(e *plan.Experiment, catalog *assay.Catalog) error {
 		}
 	}
 	return nil
+}
+
+// checkToolFaults returns an error if a tool's own mix of faults has a kind that it cannot meet, or that cannot be
+// combined with the experiment.
+func checkToolFaults(e *plan.Experiment, catalog *assay.Catalog) error {
+	for _, t := range catalog.All() {
+		mix, err := assay.ParseFaultMix(t.Faults)
+		if err != nil {
+			return err
+		}
+		for _, kind := range assay.ToolFaultsThat(assay.ToolFaultRule.AddsArguments) {
+			has := fmt.Sprintf("tool %s of library %s has the kind %s of faults, ", t.Name, e.Library, kind)
+			switch {
+			case mix[kind] == 0:
+			case kind.Rule().Rescales && len(spec.Quantities(t)) == 0:
+				return e.FieldError("library", has+"and no parameter of the type number", "give the tool another kind")
+			case offersOthers(e):
+				return e.FieldError("interfaces", has+"which changes its parameters, and so do interfaces",
+					"leave one of them out")
+			case len(e.Agents) > 0 && e.Tools == assay.Listed:
+				return e.FieldError("tools", has+"which agents with listed tools cannot have, because their frameworks refuse "+
+					"or drop an argument that the schema of its tool does not list", "write tools: discover")
+			}
+		}
+	}
+	return nil
+}
+
+// offersOthers reports whether tools are offered with other interfaces than their own.
+func offersOthers(e *plan.Experiment) bool {
+	all := slices.Clone(e.Interfaces)
+	for _, part := range e.Parts {
+		all = append(all, part.Interfaces...)
+	}
+	return slices.ContainsFunc(all, func(name string) bool { return name != assay.PlainInterface })
 }
 
 // applies returns a function that reports whether the flaw of a variant has a severity for a task's

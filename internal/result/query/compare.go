@@ -249,7 +249,7 @@ func nothingInCommon(err error, c *report.Comparison, a, b *side) error {
 			continue
 		}
 		if why, failed := s.where.Explain(s.attempts); failed == nil && why != "" {
-			return fmt.Errorf("%w: %s", err, why)
+			return fmt.Errorf("%w: of %s, %s", err, []report.Side{c.A, c.B}[i].Name, why)
 		}
 	}
 	return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s",

@@ -2,10 +2,13 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,7 +36,10 @@ func FindExperiment(ctx context.Context, db *store.DB, name string) (e store.Exp
 	if err != nil {
 		return e, err
 	}
-	wanted := nameIn(name)
+	wanted, err := nameIn(name, all)
+	if err != nil {
+		return e, err
+	}
 	for _, e := range all {
 		if e.Name == wanted {
 			return e, nil
@@ -43,16 +49,51 @@ func FindExperiment(ctx context.Context, db *store.DB, name string) (e store.Exp
 	return e, err
 }
 
-// nameIn returns the name of the experiment in a file, or what it is given if that is no such file.
-func nameIn(name string) string {
-	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
-		return name
+// nameIn returns the name of the experiment in a file of the user's, or what it is given if an experiment has
+// that name or there is no such file. It returns an error if the file is none of an experiment, or plans other
+// trials than the experiment of its name, which would be taken for the results of the file.
+func nameIn(name string, all []store.Experiment) (string, error) {
+	ext := filepath.Ext(name)
+	known := func(name string) int {
+		return slices.IndexFunc(all, func(e store.Experiment) bool { return e.Name == name })
+	}
+	if ext != ".yaml" && ext != ".yml" || known(name) >= 0 {
+		return name, nil
 	}
 	e, err := plan.Load(name)
-	if err != nil {
-		return name
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return name, nil
+	case err != nil:
+		return "", err
 	}
-	return e.Name
+	if at := known(e.Name); at >= 0 && !planned(e, all[at].Spec) {
+		return "", fmt.Errorf("%s plans other trials than those that were run as %s\n"+
+			"hint: name %s to see what was run, or run the file first", name, e.Name, e.Name)
+	}
+	return e.Name, nil
+}
+
+// planned reports whether a stored experiment has the plan of a file. It may have further models, and other
+// budgets.
+func planned(e *plan.Experiment, stored json.RawMessage) bool {
+	text, err := json.Marshal(e)
+	var file, ran map[string]any
+	if errors.Join(err, json.Unmarshal(text, &file), json.Unmarshal(stored, &ran)) != nil {
+		return false
+	}
+	models, _ := ran["models"].([]any)
+	for _, m := range e.Models {
+		if !slices.Contains(models, any(m)) {
+			return false
+		}
+	}
+	for _, fields := range []map[string]any{file, ran} {
+		for _, other := range []string{"models", "levels", "agents", "budget", "stop", "providers", "again"} {
+			delete(fields, other)
+		}
+	}
+	return reflect.DeepEqual(file, ran)
 }
 
 // CheckModel returns an error if the store has no attempt of a model.
@@ -204,7 +245,13 @@ func resolve(ctx context.Context, db *store.DB, name string) (kind, full string,
 	}
 	said := rest
 	if kind == "" || kind == "experiment" {
-		rest = nameIn(rest)
+		experiments, err := db.Experiments(ctx)
+		if err == nil {
+			rest, err = nameIn(rest, experiments)
+		}
+		if err != nil {
+			return "", "", err
+		}
 	}
 
 	var matches [][2]string // kind and name

@@ -61,6 +61,10 @@ func Plan(
 	if err != nil {
 		return nil, err
 	}
+	left, err := leftOut(ctx, db, where)
+	if err != nil {
+		return nil, err
+	}
 	x = &Experiment{
 		Stored: e,
 		Design: Design(ctx, j),
@@ -68,7 +72,7 @@ func Plan(
 		Trials: func(yield func(assay.Trial) bool) {
 			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
 				for t := range trials {
-					if where.HasTrial(&t) && !yield(t) {
+					if where.HasTrial(&t) && !left[t.ID] && !yield(t) {
 						return
 					}
 				}
@@ -115,6 +119,24 @@ func Plan(
 	}
 	x.Prompts, err = prompts(ctx, j)
 	return x, err
+}
+
+// leftOut returns the trials whose outcomes do not satisfy the conditions, although they may. They are neither
+// selected nor unfinished.
+func leftOut(ctx context.Context, db *store.DB, where export.Where) (map[assay.TrialID]bool, error) {
+	left := make(map[assay.TrialID]bool)
+	if len(where.Conditions()) == 0 {
+		return left, nil
+	}
+	for a, err := range db.Attempts(ctx, store.Filter{OnlySettled: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if !where.Has(&a) {
+			left[a.ID] = true
+		}
+	}
+	return left, nil
 }
 
 // references returns the trials with the optimal plan that the store has for an experiment with

@@ -383,7 +383,9 @@ func ReadableList(names []string) string {
 }
 
 // Percent writes a share as a percentage.
-func Percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+func Percent(share float64) string {
+	return strings.Replace(fmt.Sprintf("%.1f %%", 100*share), "-", "−", 1)
+}
 
 // Probability writes a p or q value the way statisticians do, without a leading zero.
 func Probability(p float64) string {

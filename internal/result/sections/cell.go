@@ -40,9 +40,17 @@ func rate(r float64, n int, i stat.Interval) document.Cell {
 		return unknown
 	}
 	return document.Cell{
-		Text: report.Percent(r), Value: &r, Note: fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High),
+		Text: report.Percent(r), Value: &r, Note: wholes(i),
 		Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n),
 	}
+}
+
+// wholes shows an interval in whole percent.
+func wholes(i stat.Interval) string {
+	if i.Low >= 0 {
+		return fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High)
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%.0f to %.0f", 100*i.Low, 100*i.High), "-", "−")
 }
 
 // rateOf shows a share of n.
@@ -56,7 +64,11 @@ func optional(v *float64, show func(float64) string) document.Cell {
 }
 
 func intervalText(i stat.Interval) string {
-	return fmt.Sprintf("%.1f – %s", 100*i.Low, report.Percent(i.High))
+	low := strings.TrimSuffix(report.Percent(i.Low), " %")
+	if i.Low < 0 {
+		return low + " to " + report.Percent(i.High)
+	}
+	return low + " – " + report.Percent(i.High)
 }
 
 // tableOf returns a table with a row for each value.

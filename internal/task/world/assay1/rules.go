@@ -90,7 +90,7 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	if takes {
 		args, m := w.check(tool, rec.Arguments)
 		if m != nil {
-			rec.Mistake, rec.Code, rec.Error = true, m.code, m.code+": "+m.text
+			rec.Mistake, rec.Code, rec.Error = true, m.code, m.code+": "+m.text+w.drift.Note(name)
 		} else {
 			w.chance(tool, args, &rec)
 		}

@@ -214,6 +214,9 @@ func testDrift(t *testing.T, kind assay.ToolFault, tool, arguments, name, rename
 			t.Fatalf("the new name (-as before +now):\n%s", diff)
 		}
 	}
+	if rec := call(t, w, tool, `{"`+name+`":"x"}`); !strings.HasPrefix(rec.Error, own.InvalidInput) || !strings.Contains(rec.Error, says) {
+		t.Errorf("a call with a word for the number: %+v, want an error that names its new name", rec)
+	}
 	if !drifted || stateOf(w) != stateOf(plain) {
 		t.Errorf("drifted: %v; state %s, want %s", drifted, stateOf(w), stateOf(plain))
 	}

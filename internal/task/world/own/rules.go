@@ -167,7 +167,7 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	if takes && w.pages.Read(&rec) {
 		args, err := w.kit.ReadArguments(name, rec.Arguments)
 		if err != nil {
-			rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()
+			rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()+w.drift.Note(name)
 		} else if err := w.chance(tool, args, &rec); err != nil {
 			return assay.CallRecord{}, err
 		}

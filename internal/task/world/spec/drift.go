@@ -67,6 +67,16 @@ func (d *Drift) Read(turn int, tool, arguments string) (rec assay.CallRecord, ok
 	return rec, true
 }
 
+// Note ends the error of another mistake in a call of a tool, which names parameters and values as the tool
+// knows them. It is empty if no parameter of the tool has changed.
+func (d *Drift) Note(tool string) string {
+	r, drifted := d.names[tool]
+	if !drifted {
+		return ""
+	}
+	return ". " + r.err().Description
+}
+
 // Begin renames a parameter of a tool, which the second spare word picks among the names in the arguments
 // of a call, those of quantities if it is to have another unit, and returns the error that says so. It returns
 // false if there is none, or if the tool has such a parameter.
