@@ -821,9 +821,9 @@ def loss_text(r):
         return None
     points = lambda share: counted(max(1, rounded(100 * share)), "point")
 
-    def bound(share):  # never more than it is
+    def bound(share):  # below a point, no more than it is
         if 100 * share + 1e-9 >= 1:
-            return counted(int(100 * share + 1e-9), "point")
+            return points(share)
         digits = -math.floor(math.log10(100 * share))
         return f"{math.floor(100 * share * 10 ** digits) / 10 ** digits:.{digits}f} points"
 

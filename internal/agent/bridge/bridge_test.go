@@ -152,7 +152,7 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 		// A stale answer needs an earlier success, after which this agent does not call again. Only
 		// environments have attackers. An agent leaves when a tool is down, and a bare model does not.
 		if met[kind] == 0 && kind != assay.FaultStale && !kind.Rule().Attacks && !kind.Rule().Permanent &&
-			!kind.Rule().Rereads { // the world has none of these
+			!kind.Rule().NeedsValues() { // the world has none of these
 			t.Errorf("no call met %s; the test is too weak: %v", kind, met)
 		}
 	}

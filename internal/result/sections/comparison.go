@@ -207,6 +207,9 @@ func (c comparison) verdict() string {
 	if why := c.Incomplete(); why != "" {
 		return fmt.Sprintf("None, because %s. %s so far.", why, text)
 	}
+	if c.Shared > 0 && c.Shared == c.A.Matched && c.Shared == c.B.Matched {
+		return fmt.Sprintf("None, because the %s in common are the same on both sides.", assay.Counted(c.Shared, "trial"))
+	}
 	chance := named("p", w.P)
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
 		return fmt.Sprintf("%s, which is significant (%s).", text, chance)

@@ -229,12 +229,12 @@ func pointsText(share float64) string {
 	return assay.Counted(max(1, int(math.Round(100*share))), "point")
 }
 
-// boundText writes the least that a difference can be, which is above 0, never as more than it is: in whole
-// points, or to one digit below a point.
+// boundText writes the least that a difference can be, which is above 0: in whole points, or to one digit, which
+// is no more than it is, below a point.
 func boundText(share float64) string {
 	points := 100*share + 1e-9
 	if points >= 1 {
-		return assay.Counted(int(points), "point")
+		return pointsText(share)
 	}
 	digit := math.Pow(10, math.Floor(math.Log10(points)))
 	return fmt.Sprintf("%.*f points", int(math.Round(-math.Log10(digit))), math.Floor(points/digit)*digit)
