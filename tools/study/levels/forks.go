@@ -57,15 +57,26 @@ type forkTally struct {
 
 // studyForks prints how often the intervals of forks hold the truth, and how wide they are.
 func studyForks(ctx context.Context, out io.Writer, studies int) error {
-	s := newForkStudy(4)
+	if err := newForkStudy(4).study(ctx, out, studies, 10, 30, 100); err != nil {
+		return err
+	}
+	if err := newForkStudy(2).study(ctx, out, studies, 10, 30); err != nil {
+		return err
+	}
+	return newForkStudy(1).study(ctx, out, studies, 10, 30)
+}
+
+// study prints a table of experiments with so many tasks.
+func (s *forkStudy) study(ctx context.Context, out io.Writer, studies int, sizes ...int) error {
 	truth, err := s.population(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "A fault costs %.1f points of success where it strikes, by calculation.\n\n", 100*truth)
+	fmt.Fprintf(out, "\n%d forks on each side. A fault costs %.1f points of success where it strikes, by calculation.\n\n",
+		s.each, 100*truth)
 	fmt.Fprintln(out, "| tasks | mean error, in points (standard error) | interval holds the truth | width | width of whole trials | narrower |")
 	fmt.Fprintln(out, "|--:|--:|--:|--:|--:|--:|")
-	for _, tasks := range []int{10, 30, 100} {
+	for _, tasks := range sizes {
 		sum := forkTally{}
 		for study := range studies {
 			if err := s.add(ctx, &sum, tasks, truth, uint64(study)); err != nil {
