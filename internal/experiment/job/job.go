@@ -45,7 +45,14 @@ func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, e, lib, limit)
+	j, err := open(ctx, e, lib, limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkToolFaults(e, lib.Catalog()); err != nil { // what was run already can be read
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
 }
 
 // open plans the trials of an experiment over a library, which it closes if that fails.
@@ -57,7 +64,7 @@ func open(
 		if limit > 0 {
 			p = p.Limit(limit)
 		}
-		err = errors.Join(checkFunctions(e, lib.Catalog()), checkKinds(e, lib.Catalog()), checkToolFaults(e, lib.Catalog()))
+		err = errors.Join(checkFunctions(e, lib.Catalog()), checkKinds(e, lib.Catalog()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
