@@ -26,6 +26,7 @@ missing() {
 	has "${CC:-gcc}" || echo "gcc libc6-dev: the race detector"
 	has chromium || echo "chromium: opens reports and pages"
 	python3 -c 'import ensurepip' 2>/dev/null || echo "python3-venv: servers of tools and agents in Python"
+	[ "$(uname)" != Linux ] || has bwrap || echo "bubblewrap: rooms for agents"
 	has npm || echo "npm: servers of tools and agents in JavaScript"
 	has prometheus || echo "prometheus: scrapes runs"
 }

@@ -1,8 +1,8 @@
 // Package child runs programs of the user, such as servers of tools: each in its own process group
 // and scratch directory, with an environment that names the variables that it may see.
 //
-// It owns the life of a program, and limits the output that it keeps. It does not know the purpose
-// of the program, and it is not a sandbox: a program runs with the rights of the user.
+// It owns the life of a program, limits the output that it keeps, and can put it into a [Room]. Without
+// one, a program runs with the rights of the user. It does not know the purpose of the program.
 package child
 
 import (
@@ -58,6 +58,8 @@ type Command struct {
 	// Kept is the scratch directory if the caller makes and removes it, as a [Folder]. If it is empty,
 	// Start makes one and Close removes it.
 	Kept string
+	// Room is what the program sees and uses of the machine. If it is nil, that is all that the user can.
+	Room *Room
 }
 
 // A Process is a running program. It must be closed. Its standard error is kept; the other streams
@@ -70,6 +72,7 @@ type Process struct {
 
 	folder *Folder // the scratch directory, if Close removes it
 	cmd    *exec.Cmd
+	room   *roomed // nil without a room
 	stderr tail
 	ended  chan struct{}
 	swept  chan struct{} // closed when all that it started is gone
@@ -127,8 +130,18 @@ func (p *Process) start(c Command) error {
 	if err := c.writeFiles(p.Dir); err != nil {
 		return err
 	}
-	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Dir, p.cmd.Env = cmp.Or(c.Dir, p.Dir), c.environment(p.Dir)
+	dir := cmp.Or(c.Dir, p.Dir)
+	if c.Room == nil {
+		p.cmd = exec.Command(args[0], args[1:]...)
+	} else {
+		room, err := c.Room.enter(p, dir, args)
+		if err != nil {
+			return fmt.Errorf("make a room: %w", err)
+		}
+		defer room.closeInherited()
+		p.room, p.cmd = room, room.cmd
+	}
+	p.cmd.Dir, p.cmd.Env = dir, c.environment(p.Dir)
 	group(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -151,6 +164,22 @@ func (p *Process) start(c Command) error {
 		return errors.Join(err, out.Close(), errRead.Close())
 	}
 	go p.follow(errRead)
+	if p.room == nil {
+		return nil
+	}
+	p.room.closeInherited() // so that the end of the entry is noticed
+	if err := p.room.awaited(); err != nil {
+		p.signal(kill)
+		<-p.ended
+		if word := LastWord(p.Stderr()); word != "" {
+			err = errors.New(word)
+		}
+		_ = p.Stdin.Close()
+		return errors.Join(fmt.Errorf("make a room: %w", err), p.Stdout.Close())
+	}
+	if p.room.listener != nil {
+		go c.Room.Serve(p.room.listener)
+	}
 	return nil
 }
 
@@ -166,6 +195,10 @@ func (p *Process) follow(stderr *os.File) {
 	p.signal(kill)
 	go func() {
 		defer close(p.swept)
+		if p.room != nil {
+			p.room.leave() // nobody is left behind
+			return
+		}
 		killStrays(p.Dir)
 	}()
 	select {
@@ -202,6 +235,9 @@ func (c Command) environment(dir string) []string {
 			env = append(env, name+"="+v)
 		}
 	}
+	if c.Room != nil {
+		env = append(env, "HOME="+dir)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		env = append(env, name+"="+strings.ReplaceAll(c.Set[name], Scratch, dir))
 	}
@@ -220,6 +256,9 @@ func (p *Process) State() string {
 		return ""
 	}
 	state := p.cmd.ProcessState.String()
+	if p.room != nil {
+		state = p.room.state(p.cmd.ProcessState)
+	}
 	if word := LastWord(p.Stderr()); word != "" {
 		state += ": " + word
 	}
@@ -235,7 +274,11 @@ func (p *Process) Stderr() string { return p.stderr.String() }
 // Stop ends the program and everything that it started, with SIGTERM first, and returns when it has
 // ended.
 func (p *Process) Stop() {
-	p.signal(terminate)
+	if p.room != nil {
+		p.room.terminate()
+	} else {
+		p.signal(terminate)
+	}
 	if !p.endsWithin(killAfter) {
 		p.signal(kill)
 	}

@@ -1,0 +1,166 @@
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// watching is how often it is looked at what programs in rooms use, and walking how often of these
+	// their folders are measured, which takes longer.
+	watching = 250 * time.Millisecond
+	walking  = 8
+)
+
+// A watch ends programs that exceed the limits of their rooms. It looks at all of them in one go, as
+// long as there are any.
+type watch struct {
+	mu      sync.Mutex
+	rooms   map[string]*roomed // by their namespaces
+	looking bool
+}
+
+var watched = watch{rooms: make(map[string]*roomed)}
+
+func (w *watch) add(in *roomed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rooms[in.space] = in
+	if !w.looking {
+		w.looking = true
+		go w.look()
+	}
+}
+
+func (w *watch) remove(in *roomed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rooms[in.space] == in {
+		delete(w.rooms, in.space)
+	}
+}
+
+// current returns the rooms, by their namespaces. If there are none, nobody looks any more.
+func (w *watch) current() map[string]*roomed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looking = len(w.rooms) > 0
+	return maps.Clone(w.rooms)
+}
+
+// look looks at rooms until there are none.
+func (w *watch) look() {
+	for n := 1; ; n++ {
+		time.Sleep(watching)
+		rooms := w.current()
+		if len(rooms) == 0 {
+			return
+		}
+		uses := usesOf(rooms)
+		for space, in := range rooms {
+			u := uses[space]
+			if n%walking == 0 {
+				u.disk = sizeOf(in.scratch)
+			}
+			if what := in.limits.exceeded(u); what != "" {
+				in.exceeded.CompareAndSwap(nil, &what)
+				_ = syscall.Kill(-in.cmd.Process.Pid, kill) // and the room with it
+			}
+		}
+	}
+}
+
+// A use is what a program uses.
+type use struct {
+	memory, disk int64
+	processes    int
+}
+
+// exceeded says which limit a use exceeds, or "".
+func (l Limits) exceeded(u use) string {
+	size := func(n int64) string { return fmt.Sprintf("%d MB", n>>20) }
+	switch {
+	case l.Memory > 0 && u.memory > l.Memory:
+		return fmt.Sprintf("killed: it used more memory than its room has, %s", size(l.Memory))
+	case l.Disk > 0 && u.disk > l.Disk:
+		return fmt.Sprintf("killed: its files took more space than its room has, %s", size(l.Disk))
+	case l.Processes > 0 && u.processes > l.Processes:
+		return fmt.Sprintf("killed: it had more processes and threads than its room may have, %d", l.Processes)
+	}
+	return ""
+}
+
+// usesOf returns what the processes in rooms use.
+func usesOf(rooms map[string]*roomed) map[string]use {
+	uses := make(map[string]use)
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if c := e.Name()[0]; c < '0' || c > '9' {
+			continue
+		}
+		dir := filepath.Join("/proc", e.Name())
+		space, err := os.Readlink(dir + "/ns/pid")
+		if err != nil || rooms[space] == nil {
+			continue // it has ended, or is somebody else's
+		}
+		u := uses[space]
+		u.memory += memoryOf(dir)
+		u.processes += threadsOf(dir)
+		uses[space] = u
+	}
+	return uses
+}
+
+// memoryOf returns the bytes of memory that a process has for itself: those that are resident, without
+// those of files and of memory that it shares.
+func memoryOf(dir string) int64 {
+	b, _ := os.ReadFile(dir + "/statm")
+	fields := bytes.Fields(b)
+	if len(fields) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, _ := strconv.ParseInt(string(fields[2]), 10, 64)
+	return (resident - shared) * int64(os.Getpagesize())
+}
+
+// threadsOf returns how many threads a process has.
+func threadsOf(dir string) int {
+	b, _ := os.ReadFile(dir + "/stat")
+	// The name of the program, in parentheses, may have spaces. The 18th field after it counts threads.
+	const threads = 17
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) <= threads {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(fields[threads]))
+	return n
+}
+
+// sizeOf returns the bytes that the files of a folder take on the disk.
+func sizeOf(dir string) (sum int64) {
+	seen := make(map[uint64]bool) // a file may have several names
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it is gone
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok && !seen[s.Ino] {
+			seen[s.Ino] = true
+			sum += s.Blocks * 512
+		}
+		return nil
+	})
+	return sum
+}
