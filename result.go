@@ -221,6 +221,8 @@ type Attempt struct {
 	// Unmetered is true if a foreign agent made no request through the gateway, so its tokens and
 	// its model are unknown.
 	Unmetered bool `json:"unmetered"`
+	// Sandbox says how the program of a foreign agent was kept from the rest of the machine.
+	Sandbox Sandboxed `json:"sandbox"`
 	// Worker names the worker that carried the attempt out. It is empty if the run did.
 	Worker string `json:"worker"`
 
@@ -242,6 +244,17 @@ type Attempt struct {
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
 }
+
+// Sandboxed says how the program of a foreign agent was kept from the rest of the machine. It is empty for
+// services and for models without an agent, and unknown before there were rooms.
+type Sandboxed string
+
+// The kinds of sandboxes of attempts.
+const (
+	InRoom       Sandboxed = "bubblewrap"         // it saw its own files and its one way out
+	InRoomOnline Sandboxed = "bubblewrap, online" // it also had the network of the machine
+	Unsandboxed  Sandboxed = "none"               // it had the rights of the user
+)
 
 // Add records a response: its model and lane, its tokens and cost, and how it ended.
 func (a *Attempt) Add(r *Response) {

@@ -90,7 +90,7 @@ func agentsOfMatrix(t *testing.T, rig *matrixRig, tasks int) []assay.Attempt {
 	models := []string{"calm", "echo"}
 	agents := "agents:\n"
 	add := func(name, model string) {
-		agents += fmt.Sprintf("  %q: {command: [agent, watch, %s], model: %q, concurrency: 2}\n",
+		agents += fmt.Sprintf("  %q: {command: [agent, watch, %s], model: %q, concurrency: 2, sandbox: none}\n",
 			name, seen, model)
 	}
 	add("calm", "sim/optimal")

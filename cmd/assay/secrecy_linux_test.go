@@ -64,7 +64,7 @@ func TestAgentsCannotReadKeysOfTheRun(t *testing.T) {
 				"task_types: [simple_task]\ntasks_per_type: 1\nvariants: [baseline]\n")
 			file(t, dir, "providers.yaml", "providers:\n  gw:\n    base_url: "+server.URL+"/v1\n"+
 				"    keys: [SPY_KEY]\n    models: {m: {}}\n"+
-				"agents:\n  spy: {command: [sh, spy.sh], model: m}\n")
+				"agents:\n  spy: {command: [sh, spy.sh], model: m, sandbox: none}\n")
 			for _, name := range []string{"", "assay", "spy.sh", "seen", "e.yaml", "providers.yaml"} {
 				if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
 					t.Fatal(err)

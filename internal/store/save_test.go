@@ -60,7 +60,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Phrasing = assay.Casual
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
-	settled.Worker, settled.UserModel, settled.AsksConfidence = "w", "u", true
+	settled.Worker, settled.UserModel, settled.AsksConfidence, settled.Sandbox = "w", "u", true, assay.InRoom
 	settled.ModelFaults, settled.ModelFaultsMet, settled.ModelFaultsRecovered = "cut=0.5", 2, 1
 	settled.FaultsDelivered, settled.FaultsDetected, settled.FaultsRecovered, settled.FaultsRepeated = 4, 3, 2, 1
 	settled.Security, settled.Harm = assay.Broken, assay.MediumHarm

@@ -75,7 +75,9 @@ func (w *world) isAgents(model string) bool {
 
 // described describes the agent of the world.
 func (w *world) described() bridge.Agent {
-	a := bridge.Agent{Name: agentName, Model: plans[w.plan].models[1], Timeout: agentTimeout}
+	a := bridge.Agent{
+		Name: agentName, Model: plans[w.plan].models[1], Timeout: agentTimeout, Sandbox: bridge.NoSandbox,
+	}
 	if w.agent == "service" {
 		a.URL = "http://agents.sim/run"
 	} else {

@@ -4,7 +4,8 @@
 // alone, and are on loopback unless the agent names another address.
 //
 // It owns the life of the agent and the two servers. The rules of an attempt, its limits and its
-// records belong to [episode.Stage]. It is no sandbox: agents run with the rights of the user.
+// records belong to [episode.Stage]. The programs of agents run in rooms where the machine has them, and
+// otherwise with the rights of the user.
 package bridge
 
 import (
@@ -29,15 +30,17 @@ import (
 	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/protocol/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // A Bridge serves the tools and the models of all attempts in flight on one address, and on the
 // addresses that agents name. It must be closed.
 type Bridge struct {
-	place   Place
-	server  *http.Server
-	bases   map[string]string // URLs, by the address in [Agent.Listen]
-	serving sync.WaitGroup
+	place     Place
+	elsewhere bool // programs do not run on this machine
+	server    *http.Server
+	bases     map[string]string // URLs, by the address in [Agent.Listen]
+	serving   sync.WaitGroup
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by ID
@@ -52,10 +55,10 @@ func Open(tell func(text string), agents ...Agent) (*Bridge, error) {
 
 // Open is like [Open] at another place.
 func (p Place) Open(tell func(text string), agents ...Agent) (*Bridge, error) {
-	b := &Bridge{place: p.completed(), bases: make(map[string]string), attempts: make(map[string]*attempt)}
+	b := &Bridge{place: p.completed(), elsewhere: p.Program != nil, bases: make(map[string]string), attempts: make(map[string]*attempt)}
 	b.server = &http.Server{
 		Handler: b.handler(), ReadHeaderTimeout: time.Minute,
-		ErrorLog: log.New(teller(tell), "", 0),
+		ErrorLog: log.New(teller(tell), "", 0), BaseContext: base,
 	}
 	for _, a := range append(agents, Agent{}) {
 		if b.bases[a.Listen] != "" {
@@ -117,9 +120,13 @@ const refused = "the token is not that of this attempt, or the attempt is over"
 
 // find returns the attempt of a request, or nil.
 func (b *Bridge) find(r *http.Request) *attempt {
+	id := r.PathValue("attempt")
+	if behindDoor(r, id) {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.attempts[r.PathValue("attempt")]
+	return b.attempts[id]
 }
 
 // An attempt is the servers' view of one. It is never nil while it admits requests.
@@ -200,6 +207,13 @@ type Agent struct {
 	Set  map[string]string
 	// Files are files of the scratch directory, by path.
 	Files map[string]string
+	// Sandbox says where the program runs. In a room, it sees Read besides what [child.Finds] finds, and
+	// nothing else of the folders in Hidden and of Home. It has the network of the machine if
+	// OpenNetwork is true or Listen is set. Limits that are 0 are those of [DefaultLimits].
+	Sandbox      Sandbox
+	Read, Hidden []string
+	OpenNetwork  bool
+	Limits       child.Limits
 	// Model is the name of the model that serves the agent.
 	Model string
 	// Timeout is the time that the agent may take itself, without waiting for its model or a
@@ -213,6 +227,7 @@ type Runner struct {
 	episodes *episode.Runner
 	agent    Agent
 	secrets  *wire.Redactor
+	room     *child.Room // nil for a service, and without a sandbox
 }
 
 // Runner returns a runner of the agent.
@@ -221,7 +236,7 @@ func (b *Bridge) Runner(episodes *episode.Runner, agent Agent) *Runner {
 	for _, name := range agent.Keys {
 		secrets = append(secrets, wire.NewSecret(keyOf(name)))
 	}
-	return &Runner{b, episodes, agent, wire.NewRedactor(secrets)}
+	return &Runner{b, episodes, agent, wire.NewRedactor(secrets), b.newRoom(agent)}
 }
 
 var (
@@ -280,9 +295,10 @@ func (r *Runner) Try(
 	case context.Cause(inner) == errTimeout:
 		end.ended = assay.AgentTimeout
 	case end.err == nil && !a.trace().acted():
-		end.err = unstarted(&end)
+		end.err = unstarted(&end, r.shown())
 	}
 	attempt, transcript := stage.Conclude(end.ended, end.answer, &end.record, end.err)
+	attempt.Sandbox = r.sandboxed()
 	return attempt, transcript, a.trace()
 }
 

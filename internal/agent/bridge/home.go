@@ -11,11 +11,21 @@ import (
 // At returns the agent with the files of a folder, which is absolute. Its program starts
 // elsewhere, so relative paths in the command that name files of the folder become absolute: the
 // program if it has a separator, arguments, and the values of arguments such as
-// --config=agent.toml. Paths in an earlier Home become paths in the new one.
+// --config=agent.toml. All relative paths in Read do. Paths in an earlier Home become paths in the new
+// one.
 func (a Agent) At(home string) Agent {
 	a.Command = moved(a.Command, a.Home, home)
 	if a.URL == "" {
 		a.Next = moved(a.Next, a.Home, home)
+	}
+	a.Read = slices.Clone(a.Read)
+	for i, path := range a.Read {
+		if rest, ok := strings.CutPrefix(path, a.Home+string(filepath.Separator)); ok && a.Home != "" {
+			path = rest
+		}
+		if !filepath.IsAbs(path) {
+			a.Read[i] = filepath.Join(home, path)
+		}
 	}
 	a.Home = home
 	return a

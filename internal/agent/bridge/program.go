@@ -18,7 +18,8 @@ import (
 // models, are distinguished by their size, too.
 const maxHashed = 64 << 20
 
-// Check returns an error if a program of the agent cannot be found.
+// Check returns an error if a program of the agent cannot be found, or if this machine has no rooms and
+// the agent demands one.
 func (a Agent) Check() error {
 	if a.URL != "" {
 		return nil
@@ -26,6 +27,11 @@ func (a Agent) Check() error {
 	err := child.Command{Args: a.Command}.Check()
 	if len(a.Next) > 0 {
 		err = cmp.Or(err, child.Command{Args: a.Next}.Check())
+	}
+	if err == nil && a.Sandbox == Bubblewrap {
+		if err = child.Rooms(); err != nil {
+			err = fmt.Errorf("its sandbox is bubblewrap, but %w", err)
+		}
 	}
 	return err
 }

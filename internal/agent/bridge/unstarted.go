@@ -12,8 +12,9 @@ import (
 // called a tool. It did not try the task, so its result cannot be judged.
 const unbegun = "the agent ended before its first action: "
 
-// unstarted returns the fault of an agent that did not act, with the end of its output.
-func unstarted(e *end) *assay.Fault {
+// unstarted returns the fault of an agent that did not act, with the end of its output and the files that
+// it could see, which may lack one that it needs.
+func unstarted(e *end, shown string) *assay.Fault {
 	how := cmp.Or(e.record.Exit, e.fine)
 	printed := cmp.Or(strings.TrimSpace(e.record.Errors), e.record.Output)
 	word := child.LastWord(printed)
@@ -22,6 +23,9 @@ func unstarted(e *end) *assay.Fault {
 	}
 	if last := child.LastLines(printed, 3); last != "" && last != word {
 		how += "\nits last lines:\n" + last
+	}
+	if shown != "" {
+		how += "\n" + shown
 	}
 	if e.scratch != "" { // so that attempts with the same end have the same detail
 		how = strings.ReplaceAll(how, e.scratch, child.Scratch)

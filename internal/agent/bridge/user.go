@@ -104,7 +104,7 @@ func (b *Bridge) serveUsers(mux *http.ServeMux) {
 	d := protocol.Dialects(gateway.ThinkingNone)[0]
 	mux.HandleFunc("POST "+userPath+"/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		found, ok := b.users.Load(d.Key(r.Header))
-		if !ok {
+		if !ok || behindDoor(r, "") {
 			refuse(w, d, gateway.Refusal{
 				Status: http.StatusUnauthorized, Message: refused,
 				Kind: "invalid_request_error", Code: "invalid_api_key",

@@ -22,9 +22,9 @@ func (j *Job) agents(providers *plan.Providers) map[string]Agent {
 		if _, ok := j.Experiment.Agents[name]; !ok || providers == nil {
 			continue
 		}
-		agents[model] = Agent{
-			providers.Agent(name), providers.Agents[name].Most(), providers.CheckProgram(name),
-		}
+		a := providers.Agent(name)
+		a.Hidden = append(a.Hidden, j.Experiment.Folders()...)
+		agents[model] = Agent{a, providers.Agents[name].Most(), providers.CheckProgram(name)}
 	}
 	return agents
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
@@ -42,13 +43,31 @@ type AgentSpec struct {
 	Env Names `yaml:"env"`
 	// Concurrency is the largest number of attempts at a time.
 	Concurrency int `yaml:"concurrency"`
+	// Sandbox says whether the program runs in a room, Read names what it sees there besides what its
+	// command needs, and Network what it can reach besides its tools and its model: closed or open.
+	Sandbox bridge.Sandbox `yaml:"sandbox"`
+	Read    Names          `yaml:"read"`
+	Network string         `yaml:"network"`
+	Limits  AgentLimits    `yaml:"limits"`
 }
+
+// AgentLimits bound what an attempt of an agent uses of the machine, in its room. A limit that is 0 is that
+// of [bridge.DefaultLimits].
+type AgentLimits struct {
+	Memory    Size `yaml:"memory"`
+	Disk      Size `yaml:"disk"`
+	Processes int  `yaml:"processes"`
+}
+
+// networks are what an agent in a room can reach, the default first.
+var networks = []string{"closed", "open"}
 
 // The defaults of an agent.
 const (
 	DefaultAgentTimeout     = Duration(10 * time.Minute)
 	DefaultAgentConcurrency = 8
 	maxAgents               = 1000 // at a time
+	maxProcesses            = 100_000
 )
 
 // Agent returns the agent that the file describes.
@@ -58,6 +77,9 @@ func (p *Providers) Agent(name string) bridge.Agent {
 	a.Name, a.Pass, a.Model = name, s.Env, s.Model
 	a.Timeout = time.Duration(s.timeout())
 	a.Headers, a.Listen, a.Public = s.Headers, s.Listen, s.PublicURL
+	a.Limits = child.Limits{
+		Memory: int64(s.Limits.Memory), Disk: int64(s.Limits.Disk), Processes: s.Limits.Processes,
+	}
 	for _, text := range s.Headers {
 		for _, ref := range envReference.FindAllStringSubmatch(text, -1) {
 			a.Keys = append(a.Keys, ref[1])
@@ -68,12 +90,16 @@ func (p *Providers) Agent(name string) bridge.Agent {
 
 // started returns how the agent of a providers file in a folder is started.
 func (s AgentSpec) started(dir string) bridge.Agent {
-	a := bridge.Agent{Command: s.Command, URL: s.URL, Next: s.Next}
-	if s.Preset != "" {
-		return a.WithPreset(s.Preset)
+	a := bridge.Agent{
+		Command: s.Command, URL: s.URL, Next: s.Next,
+		Sandbox: s.Sandbox, Read: s.Read, OpenNetwork: s.Network == "open",
 	}
 	if abs, err := filepath.Abs(dir); err == nil { // otherwise the working directory is gone
 		dir = abs
+	}
+	a.Hidden = []string{dir} // it has keys' names at least, and mostly the experiment
+	if s.Preset != "" {
+		return a.At(dir).WithPreset(s.Preset)
 	}
 	return a.At(dir)
 }
@@ -135,7 +161,7 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 			return p.doc.At(place+".concurrency",
 				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, maxAgents), "")
 		}
-		if err := cmp.Or(p.checkAddresses(place, s), p.checkHeaders(place+".headers", s.Headers,
+		if err := cmp.Or(p.checkAddresses(place, s), p.checkSandbox(place, s), p.checkHeaders(place+".headers", s.Headers,
 			getenv)); err != nil {
 			return err
 		}
@@ -145,6 +171,45 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 					"this is not the name of an environment variable",
 					"write the variable's name; its value comes from Assay's own environment")
 			}
+		}
+	}
+	return nil
+}
+
+// checkSandbox checks what an agent may see and use of the machine.
+func (p *Providers) checkSandbox(place string, s AgentSpec) error {
+	sandboxed := s.Sandbox != bridge.NoSandbox && s.URL == ""
+	why := "its sandbox is none"
+	if s.URL != "" {
+		why = "Assay does not start it"
+	}
+	switch {
+	case s.Sandbox != "" && !slices.Contains(bridge.Sandboxes, s.Sandbox):
+		return p.doc.At(place+".sandbox", fmt.Sprintf("unknown sandbox %q", s.Sandbox),
+			assay.NameHint(string(s.Sandbox), []string{"auto", "bubblewrap", "none"}))
+	case s.Sandbox != "" && s.URL != "":
+		return p.doc.At(place+".sandbox", "a service has no sandbox here", "remove sandbox, because Assay "+
+			"does not start the service")
+	case s.Network != "" && !slices.Contains(networks, s.Network):
+		return p.doc.At(place+".network", fmt.Sprintf("unknown network %q", s.Network),
+			assay.NameHint(s.Network, networks))
+	case s.Network == networks[0] && s.Listen != "":
+		return p.doc.At(place+".network", "with listen, the agent shares the network of this machine",
+			"write network: open, or remove listen")
+	case len(s.Read) > 0 && !sandboxed:
+		return p.doc.At(place+".read", "read has no effect, because "+why, "remove read")
+	case s.Network != "" && !sandboxed:
+		return p.doc.At(place+".network", "network has no effect, because "+why, "remove network")
+	case s.Limits != (AgentLimits{}) && !sandboxed:
+		return p.doc.At(place+".limits", "limits have no effect, because "+why, "remove limits")
+	case s.Limits.Processes < 0 || s.Limits.Processes > maxProcesses:
+		return p.doc.At(place+".limits.processes",
+			fmt.Sprintf("processes is %d, want 1 to %d", s.Limits.Processes, maxProcesses), "")
+	}
+	for i, path := range s.Read {
+		if path == "" {
+			return p.doc.At(fmt.Sprintf("%s.read[%d]", place, i), "the path is empty",
+				"write a file or folder, such as tools or /opt/agent")
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -449,4 +450,19 @@ func (e *Experiment) source() *yamldoc.Document {
 		return yamldoc.Absent("experiment " + e.Name)
 	}
 	return e.doc
+}
+
+// Folders returns the folders of the experiment's file and of its library's, as far as they are known.
+func (e *Experiment) Folders() (dirs []string) {
+	if e.doc != nil {
+		if dir, err := filepath.Abs(e.doc.Dir); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	if library, err := filepath.Abs(e.Library); err == nil {
+		if info, err := os.Stat(library); err == nil && !info.IsDir() {
+			dirs = append(dirs, filepath.Dir(library))
+		}
+	}
+	return dirs
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -74,4 +75,26 @@ func (d *Duration) UnmarshalText(b []byte) error {
 // MarshalJSON writes the duration as Go prints it.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
+}
+
+// Size is a number of bytes, written as a number of megabytes or gigabytes, such as "500MB" or "4GB".
+type Size int64
+
+var sizeText = regexp.MustCompile(`^([1-9][0-9]{0,5}) ?(MB|GB)$`)
+
+// UnmarshalText reads a size with a unit.
+func (s *Size) UnmarshalText(b []byte) error {
+	parts := sizeText.FindSubmatch(b)
+	if parts == nil {
+		return fmt.Errorf("%q is not a size: write megabytes or gigabytes, such as 500MB or 4GB", b)
+	}
+	n, err := strconv.ParseInt(string(parts[1]), 10, 64)
+	if err != nil {
+		return err
+	}
+	if n <<= 20; string(parts[2]) == "GB" {
+		n <<= 10
+	}
+	*s = Size(n)
+	return nil
 }

@@ -197,5 +197,15 @@ func providersFiles() map[string]bool {
 			files[strings.Replace(providersText, c[0], c[1], 1)] = good
 		}
 	}
+	for field, good := range map[string]bool{
+		"sandbox: auto": true, "sandbox: bubblewrap": true, "sandbox: none": true, "sandbox: docker": false,
+		"read: tools": true, "read: [/opt/agent, tools]": true, `read: [""]`: false,
+		"network: open": true, "network: closed": true, "network: none": false,
+		"limits: {memory: 500MB, disk: 4 GB, processes: 100}": true, "limits: {memory: 4}": false,
+		"limits: {memory: 0GB}": false, "limits: {disk: 1TB}": false, "limits: {processes: -1}": false,
+		"limits: {cores: 2}": false,
+	} {
+		files[providersText+"agents:\n  x:\n    command: [sh]\n    model: sim/careful\n    "+field+"\n"] = good
+	}
 	return files
 }

@@ -15,7 +15,7 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, program, settings, truncated, deviations, unasked,
+	// difference, identity, drift, program, settings, truncated, deviations, exposed, unasked,
 	// changed, refused, lost, late, usage, price, faults, stopped, incomplete, plans, retried,
 	// unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
@@ -108,6 +108,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
 			"everything that the experiment asks for, so a comparison with models that got it all " +
 			"may be unfair.", perName(models, deviations)},
+		{"exposed", "Agents could reach more than their task", "With the rights of the user, an agent can " +
+			"read answers, results and other attempts, and act in their name. A room keeps it from that: " +
+			"install bubblewrap, and leave out `sandbox: none`.", perName(models, exposed)},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +

@@ -25,10 +25,14 @@ type Agent struct {
 	Agent string `json:"agent"`
 	// Calm is the start without failing tools, and Planted the one in which the first tool of the
 	// task's plan fails once.
-	Calm    Start    `json:"calm"`
-	Planted Start    `json:"planted"`
-	Changes []string `json:"changes"`
-	Notes   []string `json:"notes"`
+	Calm    Start `json:"calm"`
+	Planted Start `json:"planted"`
+	// Sandbox is as in [assay.Attempt], and Sees lists the files and folders in the room of its program
+	// besides those of the system.
+	Sandbox assay.Sandboxed `json:"sandbox"`
+	Sees    []string        `json:"sees"`
+	Changes []string        `json:"changes"`
+	Notes   []string        `json:"notes"`
 }
 
 // A Start describes how an agent worked on one task.
@@ -108,6 +112,7 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 		s.start.Took = time.Since(began).Seconds()
 	}
 	r.advise(program.URL != "")
+	r.look(runner.Reach(), program)
 	return nil
 }
 
@@ -190,6 +195,30 @@ func lucky(trial assay.Trial, cell assay.Cell, right func(*assay.Trial) bool) (t
 
 func (r *Agent) change(format string, args ...any) {
 	r.Changes = append(r.Changes, fmt.Sprintf(format, args...))
+}
+
+// look notes what the program can reach besides its tools and its model.
+func (r *Agent) look(reach bridge.Reach, program bridge.Agent) {
+	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	r.Sandbox, r.Sees = reach.Sandbox, reach.Sees
+	switch reach.Sandbox {
+	case "":
+	case assay.Unsandboxed:
+		note("it runs with your rights to files, processes and the network, because %s", program.Roomless())
+	default:
+		files := "the programs of the system and of PATH"
+		if len(reach.Sees) > 0 {
+			files += ", and " + strings.Join(reach.Sees, ", ")
+		}
+		network := "its tools and its model"
+		if reach.Sandbox == assay.InRoomOnline {
+			network = "the network of this machine"
+		}
+		note("it runs in a room that has %s, and reaches %s", files, network)
+	}
+	for _, path := range reach.Bares {
+		note("`read` shows it %s, which has files of the experiment and perhaps its answers", path)
+	}
 }
 
 // advise lists the changes to make to an agent.

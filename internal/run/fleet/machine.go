@@ -85,5 +85,8 @@ func (s *session) local(a bridge.Agent) (bridge.Agent, error) {
 			"hint: install it here; --dir names the directory of agents if it is another one",
 			a.Name, err)}
 	}
+	if note := a.ExposedNote(); note != "" {
+		s.options.Say(note)
+	}
 	return a, nil
 }

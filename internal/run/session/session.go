@@ -16,6 +16,8 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,6 +156,12 @@ func New(j *job.Job, o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	for model, a := range pools.Agents {
+		if store, err := filepath.Abs(o.Store); err == nil {
+			a.Hidden = append(a.Hidden, filepath.Dir(store))
+			pools.Agents[model] = a
+		}
+	}
 	for _, model := range j.Experiment.Models {
 		if a := pools.Agents[model]; a.Missing != nil && o.Workers == nil {
 			return nil, a.Missing
@@ -260,7 +268,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if s.goes != "" {
 		s.note(s.goes)
 	}
-	for _, note := range s.pools.Notes {
+	for _, note := range append(s.pools.Notes, s.exposed()...) {
 		s.note(note)
 	}
 	s.announce(before)
@@ -268,6 +276,17 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	sum, err := s.finish(ctx, ran, err)
 	ended = err == nil
 	return sum, err
+}
+
+// exposed says which agents run with the rights of the user because this machine has no rooms. The
+// machines of workers say that themselves.
+func (s *Session) exposed() (notes []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.pools.Agents)) {
+		if note := s.pools.Agents[name].ExposedNote(); note != "" && s.options.Workers == nil {
+			notes = append(notes, note)
+		}
+	}
+	return notes
 }
 
 // openSentLog returns the function that notes what lanes with limits send, for the next run, and one

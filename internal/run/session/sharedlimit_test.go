@@ -94,6 +94,7 @@ echo + >>"$log"; sleep 0.1; "%s" %s call; echo - >>"$log"
 `, program, asAgent), "providers.yaml": `agents:
   bot:
     command: [sh, log.sh]
+    sandbox: none
     model: sim/listed
     concurrency: 3
 `, "e.yaml": `
