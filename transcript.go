@@ -49,6 +49,8 @@ type AgentRecord struct {
 	Lost []LostCall `json:"lost,omitempty"`
 	// ModelFaults are the planted faults of its model, in order.
 	ModelFaults []ModelFaultRecord `json:"model_faults,omitempty"`
+	// Plan has the entries of the latest plan that the agent has made for itself, if it tells.
+	Plan []string `json:"plan,omitempty"`
 }
 
 // A LostCall is a call that a reply asked for and that never reached the tools. If Late is true, it

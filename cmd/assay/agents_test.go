@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
 )
 
 // agents are agents that we did not write, by the folder into which examples/agents/install.sh
@@ -67,14 +68,34 @@ func TestAgentsOfOthers(t *testing.T) {
 				if a.option != "" {
 					command = append(command, a.option)
 				}
-				playAlike(t, tools, tasks, command)
+				playAlike(t, tools, tasks, "command: ["+strings.Join(command, ", ")+"]", true)
 			})
 		}
 	}
 }
 
-// playAlike lets an agent and its model alone play the same tasks, and checks that they play alike.
-func playAlike(t *testing.T, tools string, tasks int, command []string) {
+// TestAgentsByACP does the same with agents that speak the Agent Client Protocol.
+func TestAgentsByACP(t *testing.T) {
+	t.Parallel()
+	home := os.Getenv("ASSAY_AGENTS")
+	if home == "" || os.Getenv("ASSAY_AGENTS_ALL") == "" {
+		t.Skip("ASSAY_AGENTS and ASSAY_AGENTS_ALL are not set; make strangers sets them")
+	}
+	for _, preset := range bridge.Presets() {
+		if strings.HasSuffix(preset, "-acp") {
+			t.Run(preset, func(t *testing.T) {
+				if err := (bridge.Agent{}).WithPreset(preset).Check(); err != nil {
+					t.Skip(err) // one needs a newer Python than some systems have
+				}
+				playAlike(t, assay.Listed, 3, "preset: "+preset, false)
+			})
+		}
+	}
+}
+
+// playAlike lets an agent and its model alone play the same tasks, and checks that they play alike. Some
+// agents ask their model for more, such as a title.
+func playAlike(t *testing.T, tools string, tasks int, start string, asksAlike bool) {
 	t.Helper()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "agents.db")
@@ -92,21 +113,25 @@ tasks_per_type: `+strconv.Itoa(tasks)+`
     model: sim/optimal
     timeout: 1h # on a busy machine
     concurrency: 2
-    command: [`+strings.Join(command, ", ")+`]
+    `+start+`
 `), "--store", store, "--display", "none")
 	played := attempts(t, store)
 	if len(played) != 2*tasks {
 		t.Errorf("%d attempts, want %d\n%s", len(played), 2*tasks, run.err)
 	}
-	agreed(t, played)
+	agreed(t, played, asksAlike)
 }
 
 // agreed checks that all models have played each task alike, and met faults.
-func agreed(t *testing.T, played []assay.Attempt) {
+func agreed(t *testing.T, played []assay.Attempt, asksAlike bool) {
 	t.Helper()
 	describe := func(a *assay.Attempt) string {
-		return fmt.Sprintf("%s, ended by %s%s, %d requests, %d calls, %d failures, %d faults met",
-			a.Level, a.Ended, a.FaultDetail, a.Requests, a.ToolCalls, a.Failures, a.FaultsMet)
+		text := fmt.Sprintf("%s, ended by %s%s, %d calls, %d failures, %d faults met",
+			a.Level, a.Ended, a.FaultDetail, a.ToolCalls, a.Failures, a.FaultsMet)
+		if asksAlike {
+			text += fmt.Sprintf(", %d requests", a.Requests)
+		}
+		return text
 	}
 	alone := make(map[assay.TaskID]string) // by task
 	faults := 0

@@ -69,7 +69,8 @@ func buildPrograms(bin string) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	acp := filepath.Join(os.Getenv("ASSAY_AGENTS"), "acp", "node_modules", ".bin") // of agents, if they are installed
+	os.Setenv("PATH", strings.Join([]string{bin, acp, os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return errors.Join(os.Symlink("agent", filepath.Join(bin, "envserver")),
 		os.Symlink("agent", filepath.Join(bin, "toolserver")))
 }

@@ -189,6 +189,8 @@ type Agent struct {
 	Name string
 	// Command is the program and its arguments. It starts in its scratch directory.
 	Command []string
+	// ACP means that the program speaks the Agent Client Protocol.
+	ACP bool
 	// Home is the folder of the file that names the agent; see [Agent.At].
 	Home string
 	URL  string

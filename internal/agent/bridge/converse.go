@@ -22,7 +22,12 @@ func (r *Runner) work(ctx context.Context, a *attempt) end {
 		return broken("make a scratch directory", err)
 	}
 	a.scratch = folder.Path
-	e := r.converse(ctx, a, r.agent.Command)
+	var e end
+	if r.agent.ACP {
+		e = r.speak(ctx, a)
+	} else {
+		e = r.converse(ctx, a, r.agent.Command)
+	}
 	if err := folder.Remove(); err != nil {
 		e.err = errors.Join(e.err, broken("remove the scratch directory", err).err)
 	}

@@ -25,7 +25,9 @@ import (
 // An AgentSpec describes a foreign agent in a providers file: a program, a service or a preset.
 type AgentSpec struct {
 	Command []string `yaml:"command"`
-	URL     string   `yaml:"url"`
+	// ACP is the command of a program that speaks the Agent Client Protocol.
+	ACP []string `yaml:"acp"`
+	URL string   `yaml:"url"`
 	// Next is the command, or the URL, that hears further messages of the user.
 	Next Names `yaml:"next"`
 	// Headers are sent to the URL. ${NAME} stands for an environment variable.
@@ -91,7 +93,7 @@ func (p *Providers) Agent(name string) bridge.Agent {
 // started returns how the agent of a providers file in a folder is started.
 func (s AgentSpec) started(dir string) bridge.Agent {
 	a := bridge.Agent{
-		Command: s.Command, URL: s.URL, Next: s.Next,
+		Command: append(s.Command, s.ACP...), ACP: len(s.ACP) > 0, URL: s.URL, Next: s.Next,
 		Sandbox: s.Sandbox, Read: s.Read, OpenNetwork: s.Network == "open",
 	}
 	if abs, err := filepath.Abs(dir); err == nil { // otherwise the working directory is gone
@@ -118,7 +120,7 @@ func (s AgentSpec) Most() int { return cmp.Or(s.Concurrency, DefaultAgentConcurr
 
 // ways counts the ways to start the agent that the file gives.
 func (s AgentSpec) ways() (n int) {
-	for _, set := range []bool{len(s.Command) > 0, s.URL != "", s.Preset != ""} {
+	for _, set := range []bool{len(s.Command) > 0, len(s.ACP) > 0, s.URL != "", s.Preset != ""} {
 		if set {
 			n++
 		}
@@ -139,7 +141,7 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 				"results are filed under the name, so give one of them another name")
 		case s.ways() != 1:
 			return p.doc.At(place,
-				fmt.Sprintf("agent %s needs one of command, url and preset", name),
+				fmt.Sprintf("agent %s needs one of command, acp, url and preset", name),
 				"for example command: [python, agent.py]")
 		case s.Preset != "" && !slices.Contains(bridge.Presets(), s.Preset):
 			return p.doc.At(place+".preset", fmt.Sprintf("unknown preset %q", s.Preset),
@@ -152,6 +154,9 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 				s.Model), assay.NameHint(s.Model, models))
 		case s.URL != "" && !webAddress.MatchString(s.URL):
 			return p.doc.At(place+".url", "the address does not start with http:// or https://", "")
+		case len(s.Next) > 0 && len(s.ACP) > 0:
+			return p.doc.At(place+".next", "an agent that speaks ACP hears further messages by itself",
+				"remove next")
 		case len(s.Next) > 0 && s.Preset != "":
 			return p.doc.At(place+".next", "a preset knows how its agent goes on", "remove next")
 		case s.URL != "" && len(s.Next) > 0 && (len(s.Next) > 1 || !webAddress.MatchString(s.Next[0])):

@@ -207,5 +207,12 @@ func providersFiles() map[string]bool {
 	} {
 		files[providersText+"agents:\n  x:\n    command: [sh]\n    model: sim/careful\n    "+field+"\n"] = good
 	}
+	for way, good := range map[string]bool{
+		"command: [sh]": true, "acp: [sh]": true, "preset: opencode-acp": true, "url: 'http://h/run'": true,
+		"preset: emacs": false, "acp: []": false, "acp: [sh]\n    command: [sh]": false, "timeout: 1m": false,
+		"acp: [sh]\n    next: [sh]": false,
+	} {
+		files[providersText+"agents:\n  x:\n    model: sim/careful\n    "+way+"\n"] = good
+	}
 	return files
 }

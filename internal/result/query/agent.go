@@ -18,6 +18,12 @@ func writeAgent(w *bytes.Buffer, a *assay.AgentRecord) {
 	if a.Exit != "" {
 		fmt.Fprintf(w, "    %s\n", a.Exit)
 	}
+	if len(a.Plan) > 0 {
+		fmt.Fprintln(w, "  its own plan:")
+		for _, step := range a.Plan {
+			fmt.Fprintf(w, "    %s\n", visible(step))
+		}
+	}
 	for _, part := range []struct{ name, text string }{
 		{"standard output", a.Output}, {"standard error", a.Errors},
 	} {

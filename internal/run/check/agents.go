@@ -108,7 +108,7 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 	}{{&r.Calm, calm(trial, task)}, {&r.Planted, planted(trial, task)}} {
 		began := time.Now()
 		a, transcript, trace := runner.Try(ctx, pool, &s.trial, &task)
-		*s.start = startOf(a, transcript, trace)
+		*s.start = startOf(a, transcript, trace, fine(program))
 		s.start.Took = time.Since(began).Seconds()
 	}
 	r.advise(program.URL != "")
@@ -116,7 +116,15 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 	return nil
 }
 
-func startOf(a *assay.Attempt, t *assay.Transcript, trace bridge.Trace) Start {
+// fine describes how an agent ends well.
+func fine(program bridge.Agent) string {
+	if program.ACP {
+		return "end of its turn"
+	}
+	return "exit status 0"
+}
+
+func startOf(a *assay.Attempt, t *assay.Transcript, trace bridge.Trace, fine string) Start {
 	s := Start{
 		Started: trace.Started, Listed: trace.Listed, Asked: trace.Asked, Called: trace.Called,
 		Failed: a.Failures, Ok: a.Ended == assay.Finished, unstarted: bridge.Unstarted(a),
@@ -143,7 +151,7 @@ func startOf(a *assay.Attempt, t *assay.Transcript, trace bridge.Trace) Start {
 		if t.Agent != nil {
 			word = child.LastWord(t.Agent.Errors)
 		}
-		s.Ended = cmp.Or(strings.TrimSuffix(exit, ": "+word), "exit status 0")
+		s.Ended = cmp.Or(strings.TrimSuffix(exit, ": "+word), fine)
 	}
 	return s
 }

@@ -279,7 +279,7 @@ func (p *Process) Stop() {
 	} else {
 		p.signal(terminate)
 	}
-	if !p.endsWithin(killAfter) {
+	if !p.EndsWithin(killAfter) {
 		p.signal(kill)
 	}
 	<-p.swept
@@ -334,7 +334,7 @@ func Output(ctx context.Context, c Command) (output []byte, err error) {
 func (p *Process) Close() error {
 	p.once.Do(func() {
 		_ = p.Stdin.Close()
-		if !p.endsWithin(grace) {
+		if !p.EndsWithin(grace) {
 			p.Stop()
 		}
 		<-p.swept
@@ -344,7 +344,8 @@ func (p *Process) Close() error {
 	return p.closeErr
 }
 
-func (p *Process) endsWithin(d time.Duration) bool {
+// EndsWithin waits for the end of the program for some time, and reports whether it has ended.
+func (p *Process) EndsWithin(d time.Duration) bool {
 	select {
 	case <-p.ended:
 		return true

@@ -27,6 +27,10 @@ func Act(mode string) {
 		fmt.Println(work())
 		return
 	}
+	if how, ok := strings.CutPrefix(mode, "acp"); ok {
+		speak(strings.TrimPrefix(how, " "))
+		return
+	}
 	switch mode {
 	case "work":
 		fmt.Println(work())
@@ -214,10 +218,18 @@ func work() string {
 func workOn() (answer, prompt string) {
 	all, _ := io.ReadAll(os.Stdin)
 	prompt = string(all)
+	return respond(prompt), prompt
+}
+
+// held is the conversation so far of an agent that goes on in one process.
+var held []any
+
+// respond works on a message of the user.
+func respond(prompt string) (answer string) {
 	halt("before the first request")
 	list, err := mcp("tools/list")
 	if err != nil {
-		return err.Error(), prompt
+		return err.Error()
 	}
 	var tools []any
 	for _, t := range list["tools"].([]any) {
@@ -226,7 +238,7 @@ func workOn() (answer, prompt string) {
 			"name": t["name"], "description": t["description"], "parameters": t["inputSchema"],
 		}})
 	}
-	var messages []any
+	messages := held
 	if b, err := os.ReadFile(memory); err == nil {
 		_ = json.Unmarshal(b, &messages) // written below
 	}
@@ -254,7 +266,8 @@ func workOn() (answer, prompt string) {
 				b, _ := json.Marshal(messages)
 				_ = os.WriteFile(memory, b, 0o600) // an agent without memory fails the test
 			}
-			return text, prompt
+			held = messages
+			return text
 		}
 		halt("after the first reply")
 		for i, c := range calls {
