@@ -74,6 +74,13 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		return nil, err
 	}
 	agents := j.agents(providers)
+	if server := j.Library.Catalog().Server(); server != nil && len(server.Answer) > 0 {
+		for _, model := range slices.Sorted(maps.Keys(agents)) {
+			if err := providers.CheckNext(agents[model].Name); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, a := range agents {
 		for _, name := range a.Keys {
 			value, _ := env(name) // it is set, as LoadProviders has checked

@@ -93,7 +93,7 @@ func (p *Providers) Agent(name string) bridge.Agent {
 // started returns how the agent of a providers file in a folder is started.
 func (s AgentSpec) started(dir string) bridge.Agent {
 	a := bridge.Agent{
-		Command: append(s.Command, s.ACP...), ACP: len(s.ACP) > 0, URL: s.URL, Next: s.Next,
+		Command: append(s.Command, s.ACP...), ACP: len(s.ACP) > 0, URL: s.URL, Next: s.Next.but(noNext),
 		Sandbox: s.Sandbox, Read: s.Read, OpenNetwork: s.Network == "open",
 	}
 	if abs, err := filepath.Abs(dir); err == nil { // otherwise the working directory is gone
@@ -159,7 +159,7 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 				"remove next")
 		case len(s.Next) > 0 && s.Preset != "":
 			return p.doc.At(place+".next", "a preset knows how its agent goes on", "remove next")
-		case s.URL != "" && len(s.Next) > 0 && (len(s.Next) > 1 || !webAddress.MatchString(s.Next[0])):
+		case s.URL != "" && len(s.Next.but(noNext)) > 0 && (len(s.Next) > 1 || !webAddress.MatchString(s.Next[0])):
 			return p.doc.At(place+".next", "a service hears the next message at an address",
 				"for example next: http://127.0.0.1:9000/next")
 		case s.Concurrency < 0 || s.Concurrency > maxAgents:
@@ -260,6 +260,20 @@ func (p *Providers) CheckProgram(name string) error {
 			"a path with a slash is relative to this file")
 	}
 	return nil
+}
+
+// noNext is the `next` of an agent that needs none, because its environment takes one answer and ends.
+const noNext = "none"
+
+// CheckNext returns an error if an agent cannot hear a user who goes on after its answer.
+func (p *Providers) CheckNext(name string) error {
+	s := p.Agents[name]
+	if a := p.Agent(name); len(a.Next) > 0 || a.ACP || slices.Equal(s.Next, Names{noNext}) {
+		return nil
+	}
+	return p.doc.AtKey("$.agents", name, fmt.Sprintf("agent %s cannot hear a user who goes on after its answer, "+
+		"as the environment may", name), "write next: the command, or the URL, that hears a further message; or "+
+		"next: none if the environment never has one")
 }
 
 // An AgentUse holds the facts about an agent that an experiment keeps. A trial's identity has all

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -24,6 +25,14 @@ func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
 		return nil
 	}
 	return unmarshal((*[]string)(n))
+}
+
+// but returns the names, or nil if they are that one alone.
+func (n Names) but(one string) Names {
+	if slices.Equal(n, Names{one}) {
+		return nil
+	}
+	return n
 }
 
 // Count is a number of tasks. AllTasks means every task of the library.
