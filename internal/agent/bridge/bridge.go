@@ -143,7 +143,8 @@ type attempt struct {
 	model     string
 	items     responses.Items // of the replies so far
 	end       context.CancelCauseFunc
-	bug       atomic.Pointer[string] // the panic of one of its requests
+	heard     func(tool, arguments, answer string) // may be nil
+	bug       atomic.Pointer[string]               // the panic of one of its requests
 	activity
 }
 
@@ -267,7 +268,7 @@ func (r *Runner) Try(
 	defer cancel(errOver)
 	a := &attempt{
 		stage: stage, provider: provider, ctx: inner, end: cancel, secrets: r.secrets,
-		name: trial.Model, model: r.agent.Model,
+		name: trial.Model, model: r.agent.Model, heard: r.bridge.place.Called,
 		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
 	}
 	defer a.clock.stop()

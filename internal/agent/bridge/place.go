@@ -17,6 +17,8 @@ type Place struct {
 	Listen func(address string) (net.Listener, error)
 	// Program, if set, carries out programs.
 	Program Program
+	// Called, if set, is told of each call that the tools have answered.
+	Called func(tool, arguments, answer string)
 	// Services, if set, carries the requests to services.
 	Services http.RoundTripper
 }

@@ -77,8 +77,11 @@ func (a *attempt) callTool(
 	defer a.clock.pause()()
 	defer count(&a.calling)()
 	a.called.Add(1)
-	answer, failed, slow := a.stage.Call(
-		a.secrets.Text(p.Name), a.secrets.Text(string(p.Arguments)))
+	tool, arguments := a.secrets.Text(p.Name), a.secrets.Text(string(p.Arguments))
+	answer, failed, slow := a.stage.Call(tool, arguments)
+	if a.heard != nil {
+		a.heard(tool, arguments, answer)
+	}
 	if slow > 0 {
 		a.linger(ctx, slow/hurry)
 	}

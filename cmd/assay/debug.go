@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/result/atomicfile"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/query"
+	"github.com/assay-eval/assay/internal/run/check"
+)
+
+type debugFlags struct {
+	chosen
+	variables, output string
+	interactive       bool
+	simLatency        time.Duration
+}
+
+func newDebug(p *process) *cobra.Command {
+	var f debugFlags
+	cmd := &cobra.Command{
+		Use:   "debug [TRIAL] [FILE] [-- COMMAND...]",
+		Short: "Work on one trial by hand, with a debugger or a prompt",
+		Long: `Debug opens one trial as a run would, with the same task, tools, luck, faults and plan, and
+the same model behind the same addresses, and waits for a program that you start. It prints
+what the program asks its model and its tools, and what they answer, as it happens. At the end it
+judges the attempt. Nothing is stored.
+
+TRIAL is the beginning of the ID of a planned trial; without it, it is the first trial of the
+first model. FILE is the experiment file, and the default is experiment.yaml in this directory.
+
+With a COMMAND after --, debug starts that in this directory, with the variables that agents get and
+the message on its input; what it prints is its answer. A debugger needs --interactive: then its
+input is this terminal, and the message is in ASSAY_PROMPT. Without a command, debug prints the
+variables (--env writes them to a file that a shell or an editor can read), waits for you, and takes
+the answer from its input: type it, and end it with Ctrl-D.
+
+The limits of the trial hold, but for its time. A program by hand has your rights: there is no room
+around it. A model that costs money costs it here, too.`,
+		Example: `  assay debug 3f2a9c -- python3 agent.py
+  assay debug 3f2a9c --interactive -- python3 -m pdb agent.py
+  assay debug experiment.yaml --model my-agent --env trial.env
+  assay debug 3f2a9c --output attempt.json -- ./agent`,
+		ValidArgsFunction: completeYAML,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var command []string
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				args, command = args[:n], args[n:]
+			}
+			if len(args) > 2 {
+				return usageError("%d arguments, want at most a trial and a file\n"+
+					"hint: write -- before the command of your program", len(args))
+			}
+			trial := ""
+			if len(args) > 0 && !isThere(args[0]) && trialText.MatchString(args[0]) {
+				trial, args = args[0], args[1:]
+			}
+			if args = f.file(args); len(args) == 0 {
+				return usageError("no experiment is named\nhint: `assay debug TRIAL experiment.yaml`")
+			}
+			return p.debug(cmd.Context(), trial, args, command, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.models, "model", nil, "the `model` whose trial it is, if no trial is named")
+	flags.StringVar(&f.providers, "providers", "", "the providers `file` to use instead of the experiment's")
+	flags.StringVar(&f.variables, "env", "", "a `file` to write the variables to, as NAME=value")
+	flags.StringVar(&f.output, "output", "", "a `file` to write the attempt and its transcript to, as JSON")
+	flags.BoolVarP(&f.interactive, "interactive", "i", false,
+		"let the command read this terminal, as a debugger does, and not the message")
+	simLatencyFlag(cmd, &f.simLatency)
+	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
+	return cmd
+}
+
+// trialText is the beginning of a trial's ID.
+var trialText = regexp.MustCompile(`^[0-9a-f]{4,32}$`)
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (p *process) debug(ctx context.Context, text string, args, command []string, f *debugFlags) (err error) {
+	e, err := f.experiment(args)
+	if err != nil {
+		return err
+	}
+	j, err := job.Open(ctx, e, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	trial, err := findPlanned(j, text)
+	if err != nil {
+		return err
+	}
+	pools, err := j.Pools(p.env, f.simLatency)
+	if err != nil {
+		return err
+	}
+	defer pools.Close()
+
+	w := &workbench{process: p, command: command, debugFlags: f, id: trial.ID}
+	a, transcript, err := check.Debug(ctx, j, pools, trial, w.hand, w.tell)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	t := &query.Trial{Attempt: *a, Attempts: 1, Transcript: transcript}
+	t.Number = 1
+	if _, err := p.out.Write(t.Text(nil, nil, nil)); err != nil || f.output == "" {
+		return err
+	}
+	attempt, err := export.JSON(*a)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(p.out, f.output, func(out io.Writer) error {
+		return json.NewEncoder(out).Encode(map[string]any{"attempt": attempt, "transcript": transcript})
+	})
+}
+
+// findPlanned returns the planned trial whose ID begins with a text, or the first one.
+func findPlanned(j *job.Job, text string) (found assay.Trial, err error) {
+	n := 0
+	for t := range j.Trials() {
+		if !strings.HasPrefix(string(t.ID), text) {
+			continue
+		}
+		if n++; n == 1 {
+			found = t
+		}
+		if text == "" {
+			break
+		}
+	}
+	switch {
+	case n == 0:
+		return found, assay.WithHint(fmt.Errorf("experiment %s plans no trial whose ID begins with %s",
+			j.Experiment.Name, cmp.Or(text, "anything")), assay.HintTrialIDs, assay.StorePath(""))
+	case n > 1:
+		return found, fmt.Errorf("%d planned trials have IDs that begin with %s\nhint: write more of the ID", n, text)
+	}
+	return found, nil
+}
+
+// A workbench is where a person works on a trial.
+type workbench struct {
+	*process
+	*debugFlags
+	command []string
+	id      assay.TrialID
+
+	mu sync.Mutex // guards what is printed
+}
+
+// hand implements [check.Hand].
+func (w *workbench) hand(ctx context.Context, variables []string, message string) (string, error) {
+	w.mu.Lock()
+	fmt.Fprintf(w.out, "trial %s begins. Its message, which is also in ASSAY_PROMPT:\n\n", w.id)
+	for line := range strings.Lines(message) {
+		fmt.Fprintf(w.out, "  %s\n", sanitize(strings.TrimRight(line, "\r\n")))
+	}
+	fmt.Fprintln(w.out)
+	if err := w.offer(variables); err != nil {
+		w.mu.Unlock()
+		return "", err
+	}
+	w.mu.Unlock()
+	if len(w.command) == 0 {
+		answer := make(chan string, 1)
+		go func() {
+			b, _ := io.ReadAll(w.in) // as far as it gets
+			answer <- strings.TrimSpace(string(b))
+		}()
+		select {
+		case text := <-answer:
+			return text, nil
+		case <-ctx.Done(): // a limit, or an interrupt
+			return "", context.Cause(ctx)
+		}
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, w.command[0], w.command[1:]...)
+	cmd.Env = append(os.Environ(), variables...)
+	cmd.Stdin = strings.NewReader(message)
+	if w.interactive {
+		cmd.Stdin = w.in
+	}
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(w.out, &said), w.err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	return strings.TrimSpace(said.String()), err
+}
+
+// offer prints the variables, or writes them to a file, unless a command gets them.
+func (w *workbench) offer(variables []string) error {
+	variables = slices.DeleteFunc(slices.Clone(variables), func(v string) bool {
+		return strings.ContainsAny(v, "\r\n") // the message
+	})
+	switch {
+	case w.variables != "":
+		path, err := filepath.Abs(w.variables)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(variables, "\n")+"\n"), 0o600); err != nil {
+			return err
+		}
+		fmt.Fprintf(w.out, "Its variables are in %s: set -a; . %[1]s\n", path)
+	case len(w.command) == 0:
+		for _, v := range variables {
+			fmt.Fprintf(w.out, "export %s\n", v)
+		}
+	}
+	if len(w.command) == 0 {
+		fmt.Fprintf(w.out, "\nStart your program with these variables. Then type its answer here, and end it with Ctrl-D.\n")
+	}
+	fmt.Fprintln(w.out)
+	return nil
+}
+
+// tell prints what the program does.
+func (w *workbench) tell(e check.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Request == nil {
+		fmt.Fprintf(w.out, "tool   %s %s\n       → %s\n", sanitize(e.Tool), short(e.Arguments), short(e.Answer))
+		return
+	}
+	fmt.Fprintf(w.out, "model  %s, %s\n", assay.Counted(len(e.Request.Messages), "message"),
+		assay.Counted(len(e.Request.Functions), "tool"))
+	switch {
+	case e.Err != nil:
+		fmt.Fprintf(w.out, "       → failed: %s\n", short(e.Err.Error()))
+	default:
+		if text := e.Response.Message.Content; text != "" {
+			fmt.Fprintf(w.out, "       → %s\n", short(text))
+		}
+		for _, c := range e.Response.Message.Calls {
+			fmt.Fprintf(w.out, "       → calls %s %s\n", sanitize(c.Name), short(c.Arguments))
+		}
+	}
+}
+
+// short returns the beginning of a text in one line.
+func short(text string) string {
+	const most = 300
+	text = sanitize(strings.Join(strings.Fields(text), " "))
+	if cut := assay.Head(text, most); cut != text {
+		return cut + "…"
+	}
+	return text
+}
