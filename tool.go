@@ -96,6 +96,12 @@ type MCPServer struct {
 	// Set gives the command more variables. A server that keeps its state in a file that it chooses
 	// shares it between attempts, unless a variable moves the file to {scratch}.
 	Set map[string]string `json:"set,omitempty" yaml:"set"`
+	// Sandbox is "bubblewrap" if the command runs in a room, and otherwise "none" or "". There it sees the
+	// system, what its command needs and Read, whose paths may be relative to Dir; its separate directory is
+	// nowhere else; and it has no network unless Network is "open".
+	Sandbox string   `json:"sandbox,omitempty" yaml:"sandbox"`
+	Read    []string `json:"read,omitempty" yaml:"read"`
+	Network string   `json:"network,omitempty" yaml:"network"`
 	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
 	Key string `json:"key,omitempty" yaml:"key"`
 	// Timeout limits the start and each call. 0 stands for the default.

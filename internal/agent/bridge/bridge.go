@@ -212,7 +212,7 @@ type Agent struct {
 	Files map[string]string
 	// Sandbox says where the program runs. In a room, it sees Read besides what [child.Finds] finds, and
 	// nothing else of the folders in Hidden and of Home. It has the network of the machine if
-	// OpenNetwork is true or Listen is set. Limits that are 0 are those of [DefaultLimits].
+	// OpenNetwork is true or Listen is set. Limits that are 0 are those of [child.DefaultLimits].
 	Sandbox      Sandbox
 	Read, Hidden []string
 	OpenNetwork  bool

@@ -28,9 +28,6 @@ const (
 // Sandboxes lists them, the default first.
 var Sandboxes = []Sandbox{AutoSandbox, Bubblewrap, NoSandbox}
 
-// DefaultLimits are those of a room that states no others.
-var DefaultLimits = child.Limits{Memory: 4 << 30, Disk: 4 << 30, Processes: 1000}
-
 // containers are programs that make containers, which would not work in a room.
 var containers = []string{"docker", "podman", "nerdctl", "apptainer", "singularity", "bwrap", "firejail"}
 
@@ -96,9 +93,9 @@ func (b *Bridge) newRoom(a Agent) *child.Room {
 		Read:   slices.Concat(a.Read, child.Finds(a.Command, hidden), child.Finds(a.Next, hidden)),
 		Hidden: hidden, Address: address, Open: a.shares(),
 		Limits: child.Limits{
-			Memory:    cmp.Or(a.Limits.Memory, DefaultLimits.Memory),
-			Disk:      cmp.Or(a.Limits.Disk, DefaultLimits.Disk),
-			Processes: cmp.Or(a.Limits.Processes, DefaultLimits.Processes),
+			Memory:    cmp.Or(a.Limits.Memory, child.DefaultLimits.Memory),
+			Disk:      cmp.Or(a.Limits.Disk, child.DefaultLimits.Disk),
+			Processes: cmp.Or(a.Limits.Processes, child.DefaultLimits.Processes),
 		},
 	}
 }

@@ -54,7 +54,7 @@ type AgentSpec struct {
 }
 
 // AgentLimits bound what an attempt of an agent uses of the machine, in its room. A limit that is 0 is that
-// of [bridge.DefaultLimits].
+// of [child.DefaultLimits].
 type AgentLimits struct {
 	Memory    Size `yaml:"memory"`
 	Disk      Size `yaml:"disk"`

@@ -27,8 +27,13 @@ type Room struct {
 	Address string
 	Serve   func(net.Listener)
 	Open    bool
+	// Private means that the scratch directory is in memory, and nobody outside sees what is in it.
+	Private bool
 	Limits  Limits
 }
+
+// DefaultLimits are those of a room that states no others.
+var DefaultLimits = Limits{Memory: 4 << 30, Disk: 4 << 30, Processes: 1000}
 
 // Limits bound what a program in a room uses.
 type Limits struct {

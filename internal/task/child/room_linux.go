@@ -139,7 +139,15 @@ func (r *Room) wall(scratch, temporary string) (args []string) {
 	}
 	const shared = 64 << 20 // bytes of memory that processes can share, as in Docker
 	add("--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(shared), "--tmpfs", "/dev/shm",
-		"--remount-ro", "/dev", "--bind", temporary, "/tmp")
+		"--remount-ro", "/dev")
+	own := func(path, outside string) {
+		if r.Private {
+			add("--size", strconv.FormatInt(max(r.Limits.Disk, 1), 10), "--tmpfs", path)
+		} else {
+			add("--bind", outside, path)
+		}
+	}
+	own("/tmp", temporary)
 	for _, path := range r.programs() {
 		add("--ro-bind-try", path, path)
 	}
@@ -153,7 +161,7 @@ func (r *Room) wall(scratch, temporary string) (args []string) {
 			}
 		}
 	}
-	add("--bind", scratch, scratch)
+	own(scratch, scratch)
 	for _, path := range append(covers, "/") {
 		add("--remount-ro", path)
 	}

@@ -74,10 +74,49 @@ func check(c assay.MCPServer) error {
 		return fmt.Errorf("concurrency is %d, want 1 or more attempts", c.Concurrency)
 	case c.URL != "" && c.Key != "" && os.Getenv(c.Key) == "":
 		return fmt.Errorf("the environment variable %s is not set; it holds the key of %s", c.Key, c.URL)
+	case !slices.Contains(sandboxes, c.Sandbox):
+		return fmt.Errorf("unknown sandbox %q, want bubblewrap or none", c.Sandbox)
+	case !slices.Contains(networks, c.Network):
+		return fmt.Errorf("unknown network %q, want closed or open", c.Network)
+	case c.Sandbox != bubblewrap && (len(c.Read) > 0 || c.Network != ""):
+		return errors.New("read and network are of a room; write sandbox: bubblewrap, or remove them")
+	case c.URL != "" && c.Sandbox != "":
+		return errors.New("a server at a URL has no sandbox here; remove it")
 	case c.URL != "":
 		return nil
 	}
-	return child.Command{Args: c.Command}.Check()
+	if err := (child.Command{Args: c.Command}).Check(); err != nil || c.Sandbox != bubblewrap {
+		return err
+	}
+	if err := child.Rooms(); err != nil {
+		return fmt.Errorf("its sandbox is bubblewrap, but %w", err)
+	}
+	return nil
+}
+
+const bubblewrap = "bubblewrap"
+
+var (
+	sandboxes = []string{"", "none", bubblewrap}
+	networks  = []string{"", "closed", "open"}
+)
+
+// roomOf returns the room of a server, or nil.
+func roomOf(c *assay.MCPServer) *child.Room {
+	if c.Sandbox != bubblewrap {
+		return nil
+	}
+	room := &child.Room{
+		Read: child.Finds(c.Command, nil), Private: true, Open: c.Network == "open",
+		Limits: child.DefaultLimits,
+	}
+	for _, path := range c.Read {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		room.Read = append(room.Read, path)
+	}
+	return room
 }
 
 // Open starts a server and asks it for its tools. If it fails, the error is a fault.
@@ -171,7 +210,7 @@ func (s *Server) transport() (sdk.Transport, error) {
 		}, nil
 	}
 	p, err := child.Start(child.Command{
-		Args: s.config.Command, Pass: s.config.Env, Set: s.config.Set,
+		Args: s.config.Command, Pass: s.config.Env, Set: s.config.Set, Room: roomOf(&s.config),
 	})
 	if err != nil {
 		return nil, err

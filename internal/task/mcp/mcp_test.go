@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/child"
 	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
@@ -150,6 +151,11 @@ func newServer() *sdk.Server {
 		return fmt.Sprint(cmd.Process.Pid), nil
 	})
 	plain("dir", func(string) (string, error) { return os.Getwd() })
+	plain("keep", func(in string) (string, error) { return in, os.WriteFile("kept", []byte(in), 0o600) })
+	plain("read", func(path string) (string, error) {
+		b, err := os.ReadFile(path)
+		return string(b), err
+	})
 	plain("env", func(string) (string, error) { return strings.Join(os.Environ(), "\n"), nil })
 	s.AddTool(&sdk.Tool{
 		Name: "lie", InputSchema: json.RawMessage(`{"type":"object"}`),
@@ -420,6 +426,39 @@ func TestNothingIsLeft(t *testing.T) {
 func runs(pid string) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+// A server in a room keeps its state where nobody else sees it, and sees no files but its own and those that
+// it is lent.
+func TestServerInARoom(t *testing.T) {
+	t.Parallel()
+	if err := child.Rooms(); err != nil {
+		t.Skipf("there are no rooms here: %v; apt-get install bubblewrap", err)
+	}
+	c := config("")
+	c.Sandbox, c.Dir, c.Read = "bubblewrap", t.TempDir(), []string{"lent"}
+	for _, name := range []string{"lent", "answers"} {
+		if err := os.WriteFile(filepath.Join(c.Dir, name), []byte("words"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, c)
+	for _, tc := range []struct {
+		tool, in string
+		fails    bool
+	}{
+		{"keep", "state", false},
+		{"read", "kept", false},
+		{"read", filepath.Join(c.Dir, "lent"), false},
+		{"read", filepath.Join(c.Dir, "answers"), true},
+	} {
+		if got, err := call(t, s, tc.tool, tc.in); (err != nil) != tc.fails {
+			t.Errorf("%s %s = %s, %v", tc.tool, tc.in, got, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir(), "kept")); !os.IsNotExist(err) {
+		t.Errorf("others can see the state: %v", err)
+	}
 }
 
 // TestEnvironment checks that a server sees the variables that it is given, and no other secret.
