@@ -77,8 +77,12 @@ type Outcome struct {
 	// GivenAdherence measures the same for the plan that the model was shown. It is nil if the
 	// model was not shown a plan. A model that obeys a flawed plan has a high GivenAdherence
 	// and a low Adherence.
-	Adherence      float64  `json:"adherence"`
-	GivenAdherence *float64 `json:"given_adherence"`
+	// PlannedAdherence measures how close the tools that a foreign agent's own plan names are to the plan
+	// that it was shown. It is nil without both, and if its plan names none of the tools that were shown,
+	// required or called.
+	Adherence        float64  `json:"adherence"`
+	GivenAdherence   *float64 `json:"given_adherence"`
+	PlannedAdherence *float64 `json:"planned_adherence"`
 	// Mistakes counts the calls that failed because the model made an error. Failures counts the
 	// calls that failed by chance, and Recovered the failures whose tool succeeded later.
 	Mistakes  int `json:"mistakes"`
@@ -427,6 +431,9 @@ func (a *Attempt) Check() error {
 	}
 	if a.GivenAdherence != nil {
 		shares["given_adherence"] = *a.GivenAdherence
+	}
+	if a.PlannedAdherence != nil {
+		shares["planned_adherence"] = *a.PlannedAdherence
 	}
 	if a.Confidence != nil {
 		shares["stated_confidence"] = *a.Confidence

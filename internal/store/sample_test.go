@@ -89,7 +89,7 @@ func outcome(i int) *assay.Attempt {
 			Turns: 10, ToolCalls: 9,
 			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75,
 			Assisted:  1,
-			Adherence: 1. / 3, GivenAdherence: pointer(0.625), Mistakes: 1, Failures: 2,
+			Adherence: 1. / 3, GivenAdherence: pointer(0.625), PlannedAdherence: pointer(0.5), Mistakes: 1, Failures: 2,
 			Recovered: 1, Wasted: 3, Efficiency: 2. / 3, Extra: 4,
 			Loop: assay.ErrorLoop, LoopTurn: 5, Best: 0.87654321, ScoreVersion: "assay-1",
 		},

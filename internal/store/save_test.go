@@ -202,6 +202,7 @@ var bad = map[string]func(*assay.Attempt){
 	"burst no number":      func(a *assay.Attempt) { a.Burst = math.NaN() },
 	"adherence above 1":    func(a *assay.Attempt) { a.Adherence = 1.5 },
 	"given adherence -1":   func(a *assay.Attempt) { a.GivenAdherence = pointer(-1.) },
+	"own plan above 1":     func(a *assay.Attempt) { a.PlannedAdherence = pointer(1.5) },
 	"given adherence NaN":  func(a *assay.Attempt) { a.GivenAdherence = pointer(math.NaN()) },
 	"efficiency above 1":   func(a *assay.Attempt) { a.Efficiency = 1.5 },
 	"precision above 1":    func(a *assay.Attempt) { a.Precision = 1.5 },

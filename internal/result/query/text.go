@@ -294,6 +294,9 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	if a.GivenAdherence != nil {
 		fmt.Fprintf(w, ", to the plan it was given %.2f", *a.GivenAdherence)
 	}
+	if a.PlannedAdherence != nil {
+		fmt.Fprintf(w, ", of its own plan to that %.2f", *a.PlannedAdherence)
+	}
 	if a.Outcome.Loop != "" {
 		fmt.Fprintf(w, "; a loop (%s) began in turn %d", a.Outcome.Loop, a.LoopTurn)
 	}

@@ -111,13 +111,24 @@ func TestChangedCallsAreTheFrameworks(t *testing.T) {
 	t.Parallel()
 	judge := score.New(catalog)
 	trial, task := trialIn(world.Simulated[0]), task("basic_task", "read", "parse")
-	for path, own := range map[string]bool{"read?": true, "read-": false, "read+ parse+": false} {
+	for _, tc := range []struct {
+		path  string
+		place int // of the changed call
+		own   bool
+	}{
+		{"read?", 0, true},
+		{"read-", 0, false},
+		{"read+ parse+", 0, false},
+		{"read? read+ parse?", 0, false}, // it was made good, and the model's own call decided
+		{"read? read+ parse?", 2, true},
+		{"read+ parse? read?", 1, true},
+	} {
 		for _, asked := range []string{"", `read {"n": 1}`} {
-			tr := episode(path)
-			tr.Calls[0].Asked = asked
+			tr := episode(tc.path)
+			tr.Calls[tc.place].Asked = asked
 			o := judge.Outcome(trial, &task, tr)
-			if is := o.ErrorCategory == assay.CategoryFramework; is != (own && asked != "") {
-				t.Errorf("%s, asked %q: category %q", path, asked, o.ErrorCategory)
+			if is := o.ErrorCategory == assay.CategoryFramework; is != (tc.own && asked != "") {
+				t.Errorf("%s, asked %q in call %d: category %q", tc.path, asked, tc.place, o.ErrorCategory)
 			}
 		}
 	}

@@ -77,28 +77,37 @@ func (q *inquiry) lacks(l *assay.LostCall) bool {
 	})
 }
 
-// changed returns the call that a model asked for if an agent's framework made a call of it that
-// failed as a mistake or was refused, or that has wrong arguments. It returns "" if there is no
-// such call, or if the cause is another one. The place of the call is 0 if it was refused.
+// changed returns the call that a model asked for if an agent's framework made another one of it, and that
+// one mattered: it is the call at which things went wrong, or there is none, and it failed as a mistake or
+// was refused and was not made good. It returns "" if the cause is another one. The place of the call is 0 if
+// it was refused.
 func (q *inquiry) changed(r *Reason) (asked string, call int) {
-	category := q.category(r)
-	switch category {
+	switch q.category(r) {
 	case assay.CategoryOther, assay.CategoryAgentFailure, assay.CategoryTimeout:
 		return "", 0
 	}
+	if r.Call > 0 {
+		return q.tr.Calls[r.Call-1].Asked, r.Call
+	}
 	for i, c := range q.tr.Calls {
-		if c.Asked != "" && (c.Mistake || category == assay.CategoryParameterConfig) {
+		if c.Asked != "" && c.Mistake && !happens(c.Tool, q.tr.Calls[i+1:]) {
 			return c.Asked, i + 1
 		}
 	}
 	if q.tr.Agent != nil {
 		for _, refused := range q.tr.Agent.Refused {
-			if refused.Asked != "" {
+			later := slices.IndexFunc(q.tr.Calls, func(c assay.CallRecord) bool { return c.Turn >= refused.Turn })
+			if refused.Asked != "" && (later < 0 || !happens(refused.Tool, q.tr.Calls[later:])) {
 				return refused.Asked, 0
 			}
 		}
 	}
 	return "", 0
+}
+
+// happens reports whether a call of a tool succeeds.
+func happens(tool string, calls []assay.CallRecord) bool {
+	return slices.ContainsFunc(calls, func(c assay.CallRecord) bool { return c.Tool == tool && c.Happened() })
 }
 
 // categories are the error categories of causes.

@@ -17,7 +17,7 @@ func ExampleFind() {
 			d.ScoreVersion, d.Chance(1))
 	}
 	// Output:
-	// assay-1, judged by assay-1.6: chance of a call at reliability 1 is 1
-	// pilot, judged by pilot-5: chance of a call at reliability 1 is 0.95
+	// assay-1, judged by assay-1.7: chance of a call at reliability 1 is 1
+	// pilot, judged by pilot-6: chance of a call at reliability 1 is 0.95
 	// atlantis does not exist
 }

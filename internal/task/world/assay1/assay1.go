@@ -17,7 +17,7 @@ const Name = "assay-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "assay-1.6",
+	ScoreVersion: "assay-1.7",
 
 	Begin: func(
 		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,

@@ -22,7 +22,7 @@ var Environments = environments()
 
 func environments() spec.Definition {
 	d := Definition
-	d.Name, d.ScoreVersion, d.Environments = EnvironmentName, "openenv-3", true
+	d.Name, d.ScoreVersion, d.Environments = EnvironmentName, "openenv-4", true
 	d.Begin = func(
 		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 	) spec.World {

@@ -17,7 +17,7 @@ const Name = "own-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "own-1.6",
+	ScoreVersion: "own-1.7",
 
 	Begin: func(
 		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,

@@ -17,7 +17,7 @@ const Name = "pilot"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "pilot-5",
+	ScoreVersion: "pilot-6",
 
 	Begin: func(
 		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,

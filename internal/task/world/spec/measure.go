@@ -2,6 +2,8 @@ package spec
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/assay-eval/assay"
 )
@@ -25,6 +27,9 @@ func Measured(task assay.Task, tr *assay.Transcript, plan []string, uses []Use) 
 	o.Adherence = adherence(plan, o.ExecutedTools)
 	if len(tr.Plan) > 0 {
 		o.GivenAdherence = new(adherence(tr.Plan, o.ExecutedTools))
+		if own := planned(tr, task.Required); len(own) > 0 {
+			o.PlannedAdherence = new(adherence(tr.Plan, own))
+		}
 	}
 	countFailures(&o, tr.Calls)
 
@@ -47,6 +52,35 @@ func Measured(task assay.Task, tr *assay.Transcript, plan []string, uses []Use) 
 		o.Loop, o.LoopTurn = tr.Loops[0].Kind, tr.Loops[0].Began
 	}
 	return o
+}
+
+// planned returns the tools that the own plan of a foreign agent names, in order, among those that it was shown,
+// has called or should have called. A name is a whole word, perhaps with a prefix such as mcp__assay__.
+func planned(tr *assay.Transcript, required []string) (own []string) {
+	if tr.Agent == nil || len(tr.Agent.Plan) == 0 {
+		return nil
+	}
+	known := make(map[string]bool)
+	for _, name := range slices.Concat(tr.Plan, required) {
+		known[name] = true
+	}
+	for _, c := range tr.Calls {
+		known[c.Tool] = true
+	}
+	for _, step := range tr.Agent.Plan {
+		for _, word := range strings.FieldsFunc(step, func(c rune) bool {
+			return c != '_' && c != '-' && c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c)
+		}) {
+			word = strings.Trim(word, ".-")
+			if i := strings.LastIndex(word, "__"); i >= 0 {
+				word = word[i+2:]
+			}
+			if known[word] {
+				own = append(own, word)
+			}
+		}
+	}
+	return own
 }
 
 // Succeeded returns the tools of the calls that happened, in order.
