@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"fmt"
 	"net/http"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 func TestTokenOpensItsOwnAttemptOnly(t *testing.T) {
@@ -127,5 +129,48 @@ func TestPlaceholdersInCommands(t *testing.T) {
 	}
 	if lines[1] != "gpt-5" || !strings.Contains(script.Agent.Output, task.Description) {
 		t.Errorf("the model and the prompt are missing: %q", lines)
+	}
+}
+
+// A token of another attempt does not help an agent in a room: its port leads to its own attempt.
+func TestRoomsOpenTheirOwnAttemptOnly(t *testing.T) {
+	t.Parallel()
+	if err := child.Rooms(); err != nil {
+		t.Skipf("there are no rooms here: %v; apt-get install bubblewrap", err)
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	s := open(t)
+	told := make(chan map[string]string)
+	done := make(chan struct{})
+	victim := s.Runner(s.episodes, bridge.Agent{
+		Name: "victim", Model: "m", Timeout: time.Minute,
+		URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
+			told <- bodyOf(r)
+			<-done
+			fmt.Fprint(w, `{"text": "TASK_COMPLETED"}`)
+		}),
+	})
+	go func() {
+		trial, task := s.trial(0, assay.Listed)
+		victim.Run(t.Context(), s.models, trial, task)
+	}()
+	other := <-told
+	defer close(done)
+	// It uses its own address and token once, which works, and then those of the other attempt.
+	const script = `list='{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+for at in "$ASSAY_MCP_URL $ASSAY_TOKEN" "$OTHER"; do
+	set -- $at
+	curl -s -o /dev/null -w '%{http_code} ' -H "Authorization: Bearer $2" -H 'Content-Type: application/json' \
+		-H 'Accept: application/json, text/event-stream' -d "$list" "$1"
+done`
+	trial, task := s.trial(1, assay.Listed)
+	a, transcript := s.Runner(s.episodes, bridge.Agent{
+		Name: "thief", Model: "m", Timeout: time.Minute, Command: []string{"sh", "-c", script},
+		Set: map[string]string{"OTHER": other["mcp_url"] + " " + other["token"]},
+	}).Run(t.Context(), s.models, trial, task)
+	if got := transcript.Agent.Output; got != "200 401" {
+		t.Errorf("its own attempt and another one answered %q: %s", got, a.FaultDetail)
 	}
 }
