@@ -2,6 +2,7 @@ package child
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,9 @@ const folderPrefix = "assay-program-"
 // Assay ends, in whatever way, so that other processes can tell which folders are in use.
 type Folder struct {
 	Path string
-	lock *os.File // the directory; nil if the system has no such locks
+	// outer has Path in it, and nobody but the user can look into it, whatever a program does to its own.
+	outer string
+	lock  *os.File // of outer; nil if the system has no such locks
 }
 
 var sweepOnce sync.Once
@@ -31,7 +34,8 @@ func NewFolder() (*Folder, error) {
 		}
 		switch lock, err := lockFolder(path); {
 		case err == nil, errors.Is(err, errors.ErrUnsupported):
-			return &Folder{path, lock}, nil
+			inner := filepath.Join(path, "scratch")
+			return &Folder{inner, path, lock}, os.Mkdir(inner, 0o700)
 		case !errors.Is(err, errInUse) && !errors.Is(err, os.ErrNotExist):
 			return nil, errors.Join(err, os.RemoveAll(path))
 		}
@@ -41,7 +45,16 @@ func NewFolder() (*Folder, error) {
 
 // Remove removes the folder with everything in it.
 func (f *Folder) Remove() error {
-	err := os.RemoveAll(f.Path)
+	err := os.RemoveAll(f.outer)
+	if err != nil { // a program has locked itself out
+		_ = filepath.WalkDir(f.outer, func(path string, e fs.DirEntry, _ error) error {
+			if e != nil && e.IsDir() {
+				_ = os.Chmod(path, 0o700) // RemoveAll says what is wrong
+			}
+			return nil
+		})
+		err = os.RemoveAll(f.outer)
+	}
 	if f.lock != nil {
 		err = errors.Join(err, f.lock.Close())
 	}
@@ -61,7 +74,7 @@ func sweep(dir string) {
 		}
 		path := filepath.Join(dir, e.Name())
 		if lock, err := lockFolder(path); err == nil {
-			_ = (&Folder{path, lock}).Remove()
+			_ = (&Folder{outer: path, lock: lock}).Remove()
 		}
 	}
 }

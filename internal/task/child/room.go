@@ -44,8 +44,8 @@ type Limits struct {
 }
 
 // Finds returns the folders and files that a command needs and that a room has not anyway: those of the
-// program, its interpreter and the files that the command names. Of hidden folders, these are
-// only the files themselves.
+// program, its interpreter and the files that the command names. Of hidden folders and of the user's home,
+// these are only the files themselves.
 func Finds(command, hidden []string) []string {
 	f := finder{hidden: hidden}
 	for i, arg := range command {
@@ -130,12 +130,27 @@ func (f *finder) file(path string) {
 	if !info.IsDir() {
 		folder = folderOf(path)
 	}
-	for _, h := range f.hidden {
-		if within(h, folder) { // the folder would show a hidden one
-			folder = path
-		}
+	home, _ := os.UserHomeDir()
+	switch bares := Bares(folder, append(f.hidden[:len(f.hidden):len(f.hidden)], home)); {
+	case !bares:
+		f.found = append(f.found, folder)
+	case !info.IsDir():
+		f.found = append(f.found, path)
 	}
-	f.found = append(f.found, folder)
+}
+
+// Bares reports whether a folder is a hidden one or has one in it, whatever links lead to it.
+func Bares(folder string, hidden []string) bool {
+	folder = real(folder)
+	return slices.ContainsFunc(hidden, func(h string) bool { return h != "" && within(real(h), folder) })
+}
+
+// real returns a path without links, or the path itself if there is no such file.
+func real(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return filepath.Clean(path)
 }
 
 // folderOf returns the folder of everything that a program or a script needs that is installed with it:
@@ -186,8 +201,10 @@ func ofSystem(path string) bool {
 // programs returns the folders of PATH that are not the system's, and that show nothing hidden.
 func (r *Room) programs() (dirs []string) {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		bares := slices.ContainsFunc(r.Hidden, func(hidden string) bool { return within(hidden, dir) })
-		if filepath.IsAbs(dir) && !ofSystem(dir) && !bares {
+		if filepath.Base(dir) == "shims" { // of a version manager, which the shims call
+			dir = filepath.Dir(dir)
+		}
+		if filepath.IsAbs(dir) && !ofSystem(dir) && !Bares(dir, r.Hidden) {
 			dirs = append(dirs, filepath.Clean(dir))
 		}
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	bubblewrap = "bwrap"
 	// entering is how long it may take to make a room on a busy machine.
-	entering = time.Minute
+	entering = 30 * time.Second
 	// self is this binary, although another file may have its name by now.
 	self = "/proc/self/exe"
 )
@@ -35,10 +35,13 @@ var rooms = sync.OnceValue(func() error {
 	ctx, cancel := context.WithTimeout(context.Background(), entering)
 	defer cancel()
 	_, err := Output(ctx, Command{Args: []string{"true"}, Room: new(Room)})
-	if errors.Is(err, exec.ErrNotFound) {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
 		return errors.New("bubblewrap is not installed")
+	case err != nil:
+		return fmt.Errorf("bubblewrap makes no rooms here (%w)", err)
 	}
-	return err
+	return nil
 })
 
 // A roomed is a program in its room.
@@ -108,7 +111,7 @@ func (r *Room) enter(p *Process, dir string, args []string) (_ *roomed, err erro
 	}
 	line := slices.Concat(r.wall(p.Dir, temporary), []string{
 		"--chdir", dir, "--", fmt.Sprintf("/proc/self/fd/%d", binaryFD),
-		entry.Word, strconv.Itoa(socketFD), port, strconv.Itoa(most), path,
+		entry.Word, strconv.Itoa(socketFD), port, strconv.Itoa(most), strconv.FormatInt(r.Limits.Disk, 10), path,
 	}, args)
 	in.cmd = exec.Command(bwrap, line...)
 	in.cmd.ExtraFiles = in.inherit
@@ -154,18 +157,46 @@ func (r *Room) wall(scratch, temporary string) (args []string) {
 	var covers []string
 	for _, path := range slices.Sorted(slices.Values(r.Read)) { // a folder before what is in it
 		add("--ro-bind-try", path, path)
+		from := real(path)
 		for _, hidden := range r.Hidden {
-			if hidden != path && within(hidden, path) && !slices.Contains(covers, hidden) {
-				add("--tmpfs", hidden)
-				covers = append(covers, hidden)
+			hidden = real(hidden)
+			cover := path + strings.TrimPrefix(hidden, from)
+			if hidden != from && within(hidden, from) && !slices.Contains(covers, cover) {
+				add("--tmpfs", cover)
+				covers = append(covers, cover)
 			}
 		}
+	}
+	for _, path := range r.selves() {
+		add("--ro-bind", os.DevNull, path)
 	}
 	own(scratch, scratch)
 	for _, path := range append(covers, "/") {
 		add("--remount-ro", path)
 	}
 	return args
+}
+
+// selves returns where a room would show this binary, which can compute the answers of public libraries.
+func (r *Room) selves() (paths []string) {
+	binary, err := os.Stat(self)
+	if err != nil {
+		return nil
+	}
+	exe, err := os.Readlink(self)
+	if err != nil {
+		return nil
+	}
+	folders := slices.Concat(r.programs(), r.Read, []string{"/usr/bin", "/usr/local/bin"})
+	for _, folder := range append(folders, filepath.Dir(exe)) {
+		path := filepath.Join(folder, filepath.Base(exe))
+		shown := slices.ContainsFunc(folders, func(f string) bool { return within(path, f) })
+		info, err := os.Stat(path)
+		if err == nil && shown && os.SameFile(info, binary) && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // countsProcesses reports whether the kernel counts the processes of a user namespace apart from those

@@ -82,6 +82,10 @@ func TestRoomShowsLittle(t *testing.T) {
 		Read:   []string{at("own"), at("own/store/lent.txt"), at("missing")},
 		Hidden: []string{dir, at("own/store")},
 	}
+	if err := os.Symlink(dir, at("own/alias")); err != nil {
+		t.Fatal(err)
+	}
+	room.Hidden = append(room.Hidden, filepath.Dir(dir)) // which no link opens
 	out, state := inRoom(t, room, `cd "`+dir+`"; for f in own/tool.txt answers.txt own/store/db own/store/lent.txt; do
 		if test -r $f; then cat $f; echo; else echo -; fi; done
 		(echo x > own/tool.txt || echo x > /usr/x || echo x > /x || echo x > /dev/x || echo x > /etc/x) 2>/dev/null || echo read-only
@@ -194,12 +198,28 @@ func TestRoomLimits(t *testing.T) {
 			"killed: its files took more space than its room has, 8 MB",
 		},
 		{
+			child.Limits{Memory: 64 * mb},
+			`exec python3 -c 'import mmap, time; m = mmap.mmap(-1, 1 << 28)
+for i in range(0, 1 << 28, 4096): m[i] = 1
+time.sleep(60)'`,
+			"killed: it used more memory than its room has, 64 MB",
+		},
+		{
+			child.Limits{Disk: 8 * mb},
+			`exec python3 -c 'import os
+f = open("/tmp/full", "wb")
+os.unlink("/tmp/full")
+f.write(b"x" * (20 << 20))
+f.flush()'`,
+			"exit status 1: OSError: [Errno 27] File too large",
+		},
+		{
 			child.Limits{Processes: 30},
 			`for i in $(seq 100); do sleep 60 & done; sleep 60`,
 			"killed: it had more processes and threads than its room may have, 30",
 		},
 	} {
-		t.Run(l.want, func(t *testing.T) {
+		t.Run(l.script, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -81,6 +81,7 @@ func (w *watch) look() {
 // A use is what a program uses.
 type use struct {
 	memory, disk int64
+	shared       int64 // the most memory that one of its processes shares with others
 	processes    int
 }
 
@@ -112,37 +113,38 @@ func usesOf(rooms map[string]*roomed) map[string]use {
 			continue // it has ended, or is somebody else's
 		}
 		u := uses[space]
-		u.memory += memoryOf(dir)
-		u.processes += threadsOf(dir)
+		own, shared, threads := usedBy(dir)
+		u.memory, u.shared, u.processes = u.memory+own, max(u.shared, shared), u.processes+threads
+		uses[space] = u
+	}
+	for space, u := range uses {
+		u.memory += u.shared
 		uses[space] = u
 	}
 	return uses
 }
 
-// memoryOf returns the bytes of memory that a process has for itself: those that are resident, without
-// those of files and of memory that it shares.
-func memoryOf(dir string) int64 {
-	b, _ := os.ReadFile(dir + "/statm")
-	fields := bytes.Fields(b)
-	if len(fields) < 3 {
-		return 0
+// usedBy returns the bytes of memory that a process has for itself and that it may share with others, without
+// those of files, and how many threads it has.
+func usedBy(dir string) (own, shared int64, threads int) {
+	b, _ := os.ReadFile(dir + "/status")
+	for line := range bytes.Lines(b) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		fields := bytes.Fields(value)
+		if len(fields) == 0 {
+			continue
+		}
+		n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
+		switch string(name) {
+		case "RssAnon":
+			own = n << 10
+		case "RssShmem":
+			shared = n << 10
+		case "Threads":
+			threads = int(n)
+		}
 	}
-	resident, _ := strconv.ParseInt(string(fields[1]), 10, 64)
-	shared, _ := strconv.ParseInt(string(fields[2]), 10, 64)
-	return (resident - shared) * int64(os.Getpagesize())
-}
-
-// threadsOf returns how many threads a process has.
-func threadsOf(dir string) int {
-	b, _ := os.ReadFile(dir + "/stat")
-	// The name of the program, in parentheses, may have spaces. The 18th field after it counts threads.
-	const threads = 17
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) <= threads {
-		return 0
-	}
-	n, _ := strconv.Atoi(string(fields[threads]))
-	return n
+	return own, shared, threads
 }
 
 // sizeOf returns the bytes that the files of a folder take on the disk.

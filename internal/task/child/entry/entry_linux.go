@@ -6,11 +6,15 @@ import (
 	"syscall"
 )
 
-// backlog is how many connections may wait until they are accepted.
-const backlog = 128
+const (
+	// backlog is how many connections may wait until they are accepted.
+	backlog = 128
+	// processes is RLIMIT_NPROC, which syscall lacks.
+	processes = 6
+)
 
 func init() {
-	if len(os.Args) > 6 && os.Args[1] == Word {
+	if len(os.Args) > 7 && os.Args[1] == Word {
 		enter(os.Args[2:])
 	}
 }
@@ -37,13 +41,17 @@ func enter(args []string) {
 	if err := syscall.Sendmsg(socket, []byte{0}, rights, nil, 0); err != nil {
 		fail("hand out the port", err)
 	}
-	if most, err := strconv.ParseUint(args[2], 10, 63); err == nil && most > 0 {
-		if err := limitProcesses(most); err != nil {
-			fail("limit the processes", err)
+	for i, limit := range []int{processes, syscall.RLIMIT_FSIZE} {
+		most, err := strconv.ParseUint(args[2+i], 10, 63)
+		if err == nil && most > 0 {
+			err = syscall.Setrlimit(limit, &syscall.Rlimit{Cur: most, Max: most})
+		}
+		if err != nil {
+			fail("set a limit", err)
 		}
 	}
-	err = syscall.Exec(args[3], args[4:], os.Environ())
-	fail("start "+args[3], err)
+	err = syscall.Exec(args[4], args[5:], os.Environ())
+	fail("start "+args[4], err)
 }
 
 // listen listens on a port, and returns the listener as a control message. There is none for port 0.
@@ -63,10 +71,4 @@ func listen(port string) (rights []byte, err error) {
 		return nil, err
 	}
 	return syscall.UnixRights(listener), nil
-}
-
-// limitProcesses limits how many processes and threads the user of this namespace may have.
-func limitProcesses(most uint64) error {
-	const number = 6 // RLIMIT_NPROC, which syscall lacks
-	return syscall.Setrlimit(number, &syscall.Rlimit{Cur: most, Max: most})
 }
