@@ -28,6 +28,11 @@ func (a Agent) Check() error {
 	if len(a.Next) > 0 {
 		err = cmp.Or(err, child.Command{Args: a.Next}.Check())
 	}
+	for _, path := range a.Read {
+		if _, missing := os.Stat(path); missing != nil && err == nil {
+			err = fmt.Errorf("`read` names %s, which is not there", path)
+		}
+	}
 	if err == nil && a.Sandbox == Bubblewrap {
 		if err = child.Rooms(); err != nil {
 			err = fmt.Errorf("its sandbox is bubblewrap, but %w", err)

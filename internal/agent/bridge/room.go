@@ -149,7 +149,7 @@ func (r *Runner) Reach() Reach {
 	}
 	reach.Sees = slices.Compact(slices.Sorted(slices.Values(r.room.Read)))
 	for _, path := range r.agent.Read { // what is found never bares a hidden folder
-		if slices.ContainsFunc(r.room.Hidden, func(hidden string) bool { return path == hidden }) {
+		if child.Bares(path, r.room.Hidden) {
 			reach.Bares = append(reach.Bares, path)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -212,9 +213,14 @@ func (p *Providers) checkSandbox(place string, s AgentSpec) error {
 			fmt.Sprintf("processes is %d, want 1 to %d", s.Limits.Processes, maxProcesses), "")
 	}
 	for i, path := range s.Read {
-		if path == "" {
-			return p.doc.At(fmt.Sprintf("%s.read[%d]", place, i), "the path is empty",
-				"write a file or folder, such as tools or /opt/agent")
+		at := fmt.Sprintf("%s.read[%d]", place, i)
+		switch filepath.Clean(path) {
+		case "/", "/dev", "/proc", "/tmp":
+			return p.doc.At(at, path+" is not for a room, which has its own", "name a file or folder in it")
+		}
+		if path == "" || strings.ContainsAny(path, "*~") {
+			return p.doc.At(at, fmt.Sprintf("%q is no path", path),
+				"write a file or folder, such as tools or /opt/agent; ~ and * stand for nothing here")
 		}
 	}
 	return nil

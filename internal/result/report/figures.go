@@ -134,13 +134,8 @@ var (
 		}
 		return ""
 	})
-	// exposed counts outcomes of agents by what their programs could reach besides the task.
-	exposed = named(&ofOutcomes, func(o *outcome) string {
-		return map[assay.Sandboxed]string{
-			assay.Unsandboxed:  "the files, processes and network of the user",
-			assay.InRoomOnline: "the network",
-		}[o.Sandbox]
-	})
+	// sandboxes counts outcomes of agents by how their programs were kept from the rest of the machine.
+	sandboxes = named(&ofOutcomes, func(o *outcome) string { return string(o.Sandbox) })
 	// settings counts outcomes by how the settings that were used differ from those asked.
 	settings = withNames(func(o *outcome) []string { return o.Unlike() })
 	// deviations counts outcomes by the deviations of their requests, deviating the calls of agents

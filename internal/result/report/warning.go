@@ -15,7 +15,7 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, program, settings, truncated, deviations, exposed, unasked,
+	// difference, identity, drift, program, settings, truncated, deviations, exposed, online, unasked,
 	// changed, refused, lost, late, usage, price, faults, stopped, incomplete, plans, retried,
 	// unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
@@ -110,7 +110,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"may be unfair.", perName(models, deviations)},
 		{"exposed", "Agents could reach more than their task", "With the rights of the user, an agent can " +
 			"read answers, results and other attempts, and act in their name. A room keeps it from that: " +
-			"install bubblewrap, and leave out `sandbox: none`.", perName(models, exposed)},
+			"install bubblewrap, and leave out `sandbox: none`.", kept(models, assay.Unsandboxed)},
+		{"online", "Agents had the network", "They could ask others, and look answers up. `network: open` in " +
+			"the providers file allows it.", kept(models, assay.InRoomOnline)},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
@@ -425,6 +427,11 @@ func drifted(m *cell) string {
 		parts = append(parts, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), names[name]))
 	}
 	return fmt.Sprintf("of %d outcomes %s", m.n(done), strings.Join(parts, ", "))
+}
+
+// kept lists the agents that were kept from the rest of the machine in that way.
+func kept(models []*cell, how assay.Sandboxed) []string {
+	return perModel(models, func(m *cell) string { return part(m.tags[sandboxes][string(how)], m) })
 }
 
 // calls lists the agents with calls of a kind that deviate.

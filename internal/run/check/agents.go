@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -99,6 +101,9 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 		return err
 	}
 	program := pools.Agents[r.Agent].Agent
+	if dir, err := os.Getwd(); err == nil {
+		program.Hidden = append(program.Hidden[:len(program.Hidden):len(program.Hidden)], dir) // that of the usual store
+	}
 	program.Timeout = min(program.Timeout, c.timeout)
 	runner := b.Runner(c.runner, program)
 	pool := lane.NewPool(r.Agent, pools.Configs[r.Agent], lane.Options{Request: c.timeout})
@@ -111,8 +116,8 @@ func (c *checker) agent(ctx context.Context, b *bridge.Bridge, pools *job.Pools,
 		*s.start = startOf(a, transcript, trace, fine(program))
 		s.start.Took = time.Since(began).Seconds()
 	}
-	r.advise(program.URL != "")
 	r.look(runner.Reach(), program)
+	r.advise(program.URL != "")
 	return nil
 }
 
@@ -229,6 +234,9 @@ func (r *Agent) look(reach bridge.Reach, program bridge.Agent) {
 	}
 }
 
+// lacks matches what programs print that do not find a file.
+var lacks = regexp.MustCompile(`(?i)no such file|no module named|cannot find (module|package)|can't open|not found|ENOENT`)
+
 // advise lists the changes to make to an agent.
 func (r *Agent) advise(service bool) {
 	program := "program"
@@ -236,6 +244,11 @@ func (r *Agent) advise(service bool) {
 		program = "service"
 	}
 	s, p := &r.Calm, &r.Planted
+	defer func() {
+		if lacks.MatchString(s.Printed) && r.Sandbox != "" && r.Sandbox != assay.Unsandboxed && len(r.Changes) > 0 {
+			r.change("it may lack a file that is not in its room: `read` adds files and folders")
+		}
+	}()
 	switch {
 	case !s.Started:
 		r.change("the %s does not start: %s", program,

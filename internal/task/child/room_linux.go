@@ -109,7 +109,7 @@ func (r *Room) enter(p *Process, dir string, args []string) (_ *roomed, err erro
 	if countsProcesses() {
 		most = r.Limits.Processes
 	}
-	line := slices.Concat(r.wall(p.Dir, temporary), []string{
+	line := slices.Concat(r.wall(path, p.Dir, temporary), []string{
 		"--chdir", dir, "--", fmt.Sprintf("/proc/self/fd/%d", binaryFD),
 		entry.Word, strconv.Itoa(socketFD), port, strconv.Itoa(most), strconv.FormatInt(r.Limits.Disk, 10), path,
 	}, args)
@@ -119,7 +119,7 @@ func (r *Room) enter(p *Process, dir string, args []string) (_ *roomed, err erro
 }
 
 // wall returns the arguments of bubblewrap that say what a program sees.
-func (r *Room) wall(scratch, temporary string) (args []string) {
+func (r *Room) wall(program, scratch, temporary string) (args []string) {
 	add := func(words ...string) { args = append(args, words...) }
 	// A user namespace as root, too, so that the program has no rights beyond those of files.
 	add("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
@@ -167,7 +167,7 @@ func (r *Room) wall(scratch, temporary string) (args []string) {
 			}
 		}
 	}
-	for _, path := range r.selves() {
+	for _, path := range r.selves(program) {
 		add("--ro-bind", os.DevNull, path)
 	}
 	own(scratch, scratch)
@@ -177,10 +177,14 @@ func (r *Room) wall(scratch, temporary string) (args []string) {
 	return args
 }
 
-// selves returns where a room would show this binary, which can compute the answers of public libraries.
-func (r *Room) selves() (paths []string) {
+// selves returns where a room would show this binary, which can compute the answers of public libraries,
+// unless it is the program.
+func (r *Room) selves(program string) (paths []string) {
 	binary, err := os.Stat(self)
 	if err != nil {
+		return nil
+	}
+	if info, err := os.Stat(program); err != nil || os.SameFile(info, binary) {
 		return nil
 	}
 	exe, err := os.Readlink(self)
