@@ -159,6 +159,7 @@ func (a *attempt) answer(
 			asking.Answered()
 		}
 		reply := replyOf(resp, a.nameIn(p))
+		reply.Members = p.Members
 		a.items.Keep(d, reply)
 		return reply, nil
 	})

@@ -66,8 +66,14 @@ type Prompt struct {
 	// Beyond is the refusal of a server that only replies, because the request wants a stream, or
 	// that the server keeps the reply. It is nil if such a server can answer.
 	Beyond *Refusal
+	// Members are the functions that the client has in namespaces, by the names that the model knows
+	// them by.
+	Members map[string]Member
 	assay.Request
 }
+
+// A Member is a function of a namespace, which clients of Responses may declare.
+type Member struct{ Namespace, Name string }
 
 // A Reply is a response in neutral form. The Finish of its response is "length", "content_filter",
 // "refusal" or, if the reply is complete, "".
@@ -78,6 +84,7 @@ type Reply struct {
 	Thought Thought // "" unless the model is thinking
 	// Nothing is true if the body must not have a message.
 	Nothing bool
+	Members map[string]Member // of the prompt
 	assay.Response
 }
 

@@ -71,14 +71,8 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 		system := assay.Message{Role: assay.System, Content: *doc.Instructions}
 		p.Messages = append(p.Messages, system)
 	}
-	for _, t := range doc.Tools {
-		if t.Type != "function" {
-			continue
-		}
-		p.Functions = append(p.Functions, assay.Function{
-			Name: t.Name, Description: t.Description, Parameters: t.Parameters,
-		})
-	}
+	p.Functions, p.Members = functionsOf(doc.Tools)
+	flatten(doc.Input, p.Members)
 	var e *gateway.Refusal
 	if p.Messages, e = messagesOf(p.Messages, doc.Input); e == nil {
 		e = gateway.Identify(p.Messages, nil, false)
@@ -99,8 +93,9 @@ func check(b *request[input]) *gateway.Refusal {
 		return gateway.BadRequest("max_output_tokens",
 			"Invalid 'max_output_tokens': integer below minimum value.")
 	}
+	nameless := func(t tool) bool { return t.Name == "" && (t.Type == "function" || t.Type == namespace) }
 	for i, t := range b.Tools {
-		if t.Type == "function" && t.Name == "" {
+		if nameless(t) || slices.ContainsFunc(t.Tools, nameless) {
 			return gateway.BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
@@ -293,9 +288,13 @@ func itemsOf(r gateway.Reply) []item {
 		})
 	}
 	for i, c := range r.Message.Calls {
+		m, ok := r.Members[c.Name]
+		if !ok {
+			m.Name = c.Name
+		}
 		items = append(items, item{
 			ID: "fc_" + id + strconv.Itoa(i), Type: "function_call", Status: "completed",
-			CallID: c.ID, Name: c.Name, Arguments: gateway.Encode(c.Arguments),
+			CallID: c.ID, Namespace: m.Namespace, Name: m.Name, Arguments: gateway.Encode(c.Arguments),
 		})
 	}
 	return items

@@ -44,6 +44,8 @@ type tool struct {
 	Parameters json.RawMessage `json:"parameters"`
 	// Strict is true by default and would then change the schema.
 	Strict bool `json:"strict"`
+	// Tools are the members of a namespace, which Codex declares. See [functionsOf].
+	Tools []tool `json:"tools,omitempty"`
 }
 
 // An item is an item of the input or the output, of any type.
@@ -59,6 +61,7 @@ type item struct {
 
 	// A call and its answer. The arguments are a text, and the output is one or a list of parts.
 	CallID    string          `json:"call_id,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Output    any             `json:"output,omitempty"`
