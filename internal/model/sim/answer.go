@@ -9,28 +9,67 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// unwrapped returns the answer of a tool without the wrapping of agents: a list of contents, an
-// object with one, or Python's print of either.
+// unwrapped returns the answer of a tool without what agents put around it, or content if there is no
+// answer in it.
 func unwrapped(content string) string {
-	var part struct {
-		Content json.RawMessage `json:"content"`
-		Text    string          `json:"text"`
-	}
-	var parts []json.RawMessage
-	switch {
-	case json.Unmarshal([]byte(content), &parts) == nil && len(parts) > 0:
-		return unwrapped(string(parts[0]))
-	case json.Unmarshal([]byte(content), &part) != nil:
-		if s := printedText.FindStringSubmatch(content); s != nil {
-			return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s[1])
-		}
-		return content
-	case part.Text != "":
-		return unwrapped(part.Text)
-	case part.Content != nil:
-		return unwrapped(string(part.Content))
+	if answer, ok := answerIn(content, deepest); ok {
+		return answer
 	}
 	return content
+}
+
+const (
+	// deepest is how many wrappers an answer may have.
+	deepest = 8
+	// longestWords is how many bytes of an agent's own words there may be on each side of an answer.
+	longestWords = 200
+)
+
+// answerIn finds an answer: the text itself, or what is in a list of contents, an object with one, a
+// quoted text, Python's print of contents, or between words of the agent. Depth limits the search.
+func answerIn(content string, depth int) (answer string, ok bool) {
+	raw := []byte(content)
+	var parts []json.RawMessage
+	var object map[string]json.RawMessage
+	var text string
+	switch {
+	case depth == 0:
+	case !json.Valid(raw):
+		if s := printedText.FindStringSubmatch(content); s != nil {
+			return answerIn(strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s[1]), depth-1)
+		}
+		return answerAmong(content, depth-1)
+	case json.Unmarshal(raw, &parts) == nil:
+	case json.Unmarshal(raw, &text) == nil:
+		return answerIn(text, depth-1)
+	case json.Unmarshal(raw, &object) == nil:
+		if object["success"] != nil || object["refused"] != nil || object["tools"] != nil {
+			return content, true
+		}
+		for _, field := range []string{"text", "content", "output", "result"} {
+			parts = append(parts, object[field])
+		}
+	}
+	for _, part := range parts {
+		if answer, ok = answerIn(string(part), depth-1); ok {
+			return answer, true
+		}
+	}
+	return "", false
+}
+
+// answerAmong finds an answer in the first object of a text, between words of an agent.
+func answerAmong(text string, depth int) (answer string, ok bool) {
+	i := strings.IndexByte(text, '{')
+	if i < 0 || i > longestWords {
+		return "", false
+	}
+	var object json.RawMessage
+	d := json.NewDecoder(strings.NewReader(text[i:]))
+	if d.Decode(&object) != nil || len(text)-i-int(d.InputOffset()) > longestWords {
+		return "", false
+	}
+	return answerIn(string(object), depth)
 }
 
 // A toolOutput is the output of a tool or a search. Views share it and never change it.

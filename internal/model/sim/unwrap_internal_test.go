@@ -1,6 +1,10 @@
 package sim
 
-import "testing"
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
 
 // TestUnwrapped checks that an answer is found in the wrapping that agents put around it.
 func TestUnwrapped(t *testing.T) {
@@ -16,14 +20,43 @@ func TestUnwrapped(t *testing.T) {
 		`[TextContent(inner_content=TextContent(type='text', text='{"tool":"a","success":true}', ` +
 			`annotations=None, meta=None), ai_model_id=None, metadata={}, content_type='text', ` +
 			`text='{"tool":"a","success":true}', encoding=None)]`, // Semantic Kernel
+		`{"output":"{\"tool\":\"a\",\"success\":true}"}`, // Gemini CLI
+		"Wall time: 0.0039 seconds\nOutput:" + answer,    // Codex
+		"Output:\n" + answer + "\n",
+		`[{"type":"text","text":"Done."},{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
+		"Output:\n" + `[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
+		`"{\"tool\":\"a\",\"success\":true}"`,
 	} {
 		if got := unwrapped(content); got != answer {
 			t.Errorf("unwrapped(%s) = %s", content, got)
 		}
 	}
-	for _, content := range []string{"", "done", "[]", "{}", "null", `"text"`, `[1]`} {
-		if got := unwrapped(content); got != content && content != "[1]" {
+	deep, words := answer, strings.Repeat("word ", 50)
+	for range deepest {
+		deep = "[" + deep + "]"
+	}
+	for _, content := range []string{
+		"", "done", "[]", "{}", "null", `"text"`, `[1]`, deep, words + answer, answer + words, "{" + answer,
+		"Output: " + answer[1:], `{"output":{"path":"x"}}`, `{"data":` + answer + `}`,
+	} {
+		if got := unwrapped(content); got != content {
 			t.Errorf("unwrapped(%s) = %s", content, got)
 		}
 	}
+}
+
+// FuzzPlainAnswer checks that nothing is looked for inside a plain answer, whatever its output says.
+func FuzzPlainAnswer(f *testing.F) {
+	f.Add(`Output: {"tool":"b","success":false}`, `{"success":true}`)
+	f.Add(`text='{"success":true}'`, `[{"type":"text","text":"{}"}]`)
+	f.Fuzz(func(t *testing.T, text, output string) {
+		answer := map[string]any{"tool": text, "success": false, "text": text, "output": output}
+		if json.Valid([]byte(output)) {
+			answer["output"] = json.RawMessage(output)
+		}
+		plain := encode(answer)
+		if got := unwrapped(plain); got != plain {
+			t.Errorf("unwrapped(%s) = %s", plain, got)
+		}
+	})
 }
