@@ -154,6 +154,8 @@ type Fault struct {
 	Hopeless bool
 	// TooLong is true if the request was longer than the model's context.
 	TooLong bool
+	// Form is true if the endpoint refused the form that the request wants for the reply.
+	Form bool
 	// Bucket is the limit that a rate_limited fault names, and Limit its size. They are empty
 	// and 0 if the endpoint does not state them.
 	Bucket Bucket

@@ -2,6 +2,7 @@ package assay
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ type Request struct {
 	Messages  []Message
 	Functions []Function
 	Sampling  Sampling
+	// Form is the form that a foreign agent wants for the reply.
+	Form Form
 	// User is true if the model is asked what the simulated user of a trial says, and not what the
 	// agent does.
 	User bool
@@ -104,6 +107,21 @@ func optional[T any](v *T, spell func(T) string) string {
 	}
 	return spell(*v)
 }
+
+// A Form is the form of a reply: text if Type is empty, any JSON object, or what a JSON schema describes.
+type Form struct {
+	Type string
+	// Name, Description and Strict go with a schema in some protocols.
+	Name, Description string
+	Strict            *bool
+	Schema            json.RawMessage
+}
+
+// The types of forms, as OpenAI names them.
+const (
+	AnyObject = "json_object"
+	BySchema  = "json_schema"
+)
 
 // A Response is one turn of a model.
 type Response struct {

@@ -150,6 +150,9 @@ func (a *attempt) answer(
 
 	relay(w, d, p, func() (gateway.Reply, *gateway.Refusal) {
 		resp, err := a.stage.Chat(ctx, provider, p.Request)
+		if episode.WrongForm(err) {
+			a.asked.Add(-1) // an agent that only hears this does not suit its model, which is a fault
+		}
 		if err != nil {
 			return gateway.Reply{}, refusalOf(err)
 		}
@@ -206,12 +209,16 @@ func encode(w http.ResponseWriter, d gateway.Dialect, p *gateway.Prompt, reply g
 }
 
 // refusalOf returns the refusal that an agent gets for a request without a reply. If the
-// conversation was too long, it may go on with a shorter one. Otherwise the attempt is over.
+// conversation was too long, it may go on with a shorter one, and after a wrong form without it.
+// Otherwise the attempt is over.
 func refusalOf(err error) *gateway.Refusal {
 	if episode.TooLong(err) {
 		e := gateway.BadRequest("messages", "%s", assay.AsFault(err).Detail)
 		e.Code = "context_length_exceeded"
 		return e
+	}
+	if episode.WrongForm(err) {
+		return gateway.BadRequest("response_format", "%s", assay.AsFault(err).Detail)
 	}
 	return &gateway.Refusal{
 		Status: http.StatusServiceUnavailable, Message: errOver.Error(),

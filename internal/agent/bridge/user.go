@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/protocol"
 	"github.com/assay-eval/assay/internal/task/environment"
@@ -81,7 +82,8 @@ func (u *user) conclude(ctx context.Context, a *assay.Attempt) {
 	a.Withdraw()
 }
 
-// ask sends a request for the user. Its failure ends the attempt.
+// ask sends a request for the user. Its failure ends the attempt, unless the environment can ask without
+// a form.
 func (u *user) ask(ctx context.Context, req assay.Request) (*assay.Response, error) {
 	defer u.Ask()()
 	u.mu.Lock()
@@ -91,7 +93,7 @@ func (u *user) ask(ctx context.Context, req assay.Request) (*assay.Response, err
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.use.AddUser(resp)
-	if err != nil && u.fault == nil && ctx.Err() == nil {
+	if err != nil && u.fault == nil && ctx.Err() == nil && !episode.WrongForm(err) {
 		u.fault = assay.AsFault(err)
 		u.end(u.fault)
 	}
@@ -121,7 +123,10 @@ func (b *Bridge) serveUsers(mux *http.ServeMux) {
 		defer context.AfterFunc(r.Context(), cancel)() // the environment gave up
 		relay(w, d, p, func() (gateway.Reply, *gateway.Refusal) {
 			resp, err := u.ask(ctx, p.Request)
-			if err != nil {
+			switch {
+			case episode.WrongForm(err):
+				return gateway.Reply{}, refusalOf(err)
+			case err != nil:
 				// Clients do not repeat a request that is wrong.
 				return gateway.Reply{}, gateway.BadRequest("", "the attempt is over: %v", err)
 			}

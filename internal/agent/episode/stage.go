@@ -33,8 +33,9 @@ type Stage struct {
 	abandoned bool
 	// answers counts the agent's answers to the user.
 	answers int
-	// tooLong counts the requests that were longer than the model's context.
-	tooLong int
+	// tooLong counts the requests that were longer than the model's context, and formless those whose
+	// endpoint does not give replies the form that they want.
+	tooLong, formless int
 	// told is the turn of the latest call without calls left, from 1, or 0.
 	told int
 	// actions counts actions of the latest turn, and before records the ones before the first turn.
@@ -225,6 +226,9 @@ func (s *Stage) Chat(
 	case s.turn() > 0 && TooLong(err): // the agent has let the conversation grow
 		s.tooLong++
 		return resp, err
+	case WrongForm(err): // the agent may do without the form
+		s.formless++
+		return resp, err
 	case err != nil:
 		s.fail(err)
 		return resp, err
@@ -265,13 +269,23 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 	return 0, ErrOver
 }
 
-// usedUp reports whether no reply is left for a further request.
-func (s *Stage) usedUp() bool { return s.turn()+s.asking+s.tooLong >= s.e.trial.Setting.Turns }
+// usedUp reports whether no reply is left for a further request. Refused forms are no turns, but end
+// an agent that does nothing but repeat them.
+func (s *Stage) usedUp() bool {
+	turns := s.e.trial.Setting.Turns
+	return s.turn()+s.asking+s.tooLong >= turns || s.formless > turns
+}
 
 // TooLong reports whether a request was longer than its model's context.
 func TooLong(err error) bool {
 	f := assay.AsFault(err)
 	return f != nil && f.TooLong
+}
+
+// WrongForm reports whether a request was refused because of the form that it wants for the reply.
+func WrongForm(err error) bool {
+	f := assay.AsFault(err)
+	return f != nil && f.Form
 }
 
 // over returns the settings of a trial, and the agent's where the trial has no setting.

@@ -7,6 +7,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,19 +126,50 @@ func (e Refusal) Body() any {
 	}}
 }
 
-// A Format is the form that a request wants for replies.
+// A Format is a form of replies on the wire. Chat completions have the schema in an object of its own.
 type Format struct {
 	Type string `json:"type"`
+	Schema
+	Inner *Schema `json:"json_schema,omitempty"`
 }
 
-// Check refuses a form other than text, because it would be lost on the way to the model.
-func (f Format) Check(param string) *Refusal {
-	switch f.Type {
-	case "", "text", "text/plain":
-		return nil
+// A Schema describes replies.
+type Schema struct {
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+	JSON        json.RawMessage `json:"schema,omitempty"`
+}
+
+// NewFormat returns a form on the wire. A schema needs a name there.
+func NewFormat(f assay.Form) Format {
+	out := Format{Type: f.Type}
+	if f.Type == assay.BySchema {
+		out.Schema = Schema{cmp.Or(f.Name, "reply"), f.Description, f.Strict, f.Schema}
 	}
-	return BadRequest(param, "This server does not pass on '%s' of type %q. Leave it out, and ask "+
-		"for the form in words.", param, f.Type)
+	return out
+}
+
+// Form returns the form that a request wants. It refuses forms that other protocols do not have.
+func (f Format) Form(param string) (assay.Form, *Refusal) {
+	s := f.Schema
+	if f.Inner != nil {
+		s = *f.Inner
+	}
+	switch {
+	case f.Type == "", f.Type == "text":
+		return assay.Form{}, nil
+	case f.Type == assay.AnyObject:
+		return assay.Form{Type: f.Type}, nil
+	case f.Type != assay.BySchema:
+		return assay.Form{}, BadRequest(param, "This server does not pass on '%s' of type %q. Leave it "+
+			"out, and ask for the form in words.", param, f.Type)
+	case len(s.JSON) == 0:
+		return assay.Form{}, BadRequest(param, "Missing required parameter: the schema of '%s'.", param)
+	}
+	return assay.Form{
+		Type: f.Type, Name: s.Name, Description: s.Description, Strict: s.Strict, Schema: s.JSON,
+	}, nil
 }
 
 // Parse decodes the JSON body of a request.

@@ -224,6 +224,24 @@ func TestMistakesCloseLaneThatNeverWorked(t *testing.T) {
 	}
 }
 
+// TestRefusedFormsCloseNoLane checks that what an agent wishes is not taken for a wrong configuration.
+func TestRefusedFormsCloseNoLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(time.Second)
+		e.script = func(int, time.Duration) error { return &assay.Fault{Kind: assay.BadRequest, Form: true} }
+		p := poolOf(e, lane.Limits{Concurrency: 1})
+		for _, err := range ask(t.Context(), p, 60) {
+			if f := assay.AsFault(err); !f.Form {
+				t.Errorf("error %v, want the refusal of the form", err)
+			}
+		}
+		if err := p.Closed(); err != nil || len(e.arrivals) != 60 {
+			t.Errorf("after %d requests closed with %v, want open", len(e.arrivals), err)
+		}
+	})
+}
+
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

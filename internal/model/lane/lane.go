@@ -314,6 +314,7 @@ func (l *lane) release(
 		l.refused(now, t, fault)
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
+	case fault.Form: // the agent's wish
 	case fault.Kind == assay.BadRequest || fault.Kind == assay.Identity:
 		l.countMistake(now, t, fault)
 	}

@@ -120,9 +120,9 @@ func (t *turn) arrived(r *try, resp *assay.Response, fault *assay.Fault) (again 
 	return true, nil
 }
 
-// size returns the number of bytes of a request's conversation and functions.
+// size returns the number of bytes of a request's conversation, functions and form.
 func size(req *assay.Request) int {
-	n := 0
+	n := len(req.Form.Schema)
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		n += len(m.Content)

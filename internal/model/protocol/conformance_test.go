@@ -73,6 +73,7 @@ var stories = []struct {
 	{"Usage", tellUsage},
 	{"Truncated", tellTruncated},
 	{"Settings", tellSettings},
+	{"Forms", tellForms},
 	{"Readable", tellReadable},
 	{"Identity", tellIdentity},
 	{"WrongKey", tellWrongKey},

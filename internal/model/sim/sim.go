@@ -147,6 +147,10 @@ func (m *Models) Chat(ctx context.Context, req *assay.Request) (*assay.Response,
 		detail := fmt.Sprintf("there is no built-in model named %q", req.Model)
 		return &assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
 	}
+	if req.Form.Type != "" {
+		return &assay.Response{}, &assay.Fault{Kind: assay.BadRequest, Form: true, Detail: "built-in models " +
+			"reply with text, and not in a format; leave response_format out, and ask for it in words"}
+	}
 	start := time.Now()
 	if err := m.wait(ctx, req); err != nil {
 		return &assay.Response{}, err

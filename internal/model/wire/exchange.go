@@ -62,6 +62,9 @@ func (p *Provider) exchange(
 		err = p.read(reply, len(req.Messages), resp)
 	}
 	if err != nil {
+		if f := assay.AsFault(err); req.Form.Type != "" && formRefused(f) {
+			f.Form = true
+		}
 		if whole.Load() && resp.Usage.Total() == 0 && mayBeBilled(reply, assay.AsFault(err)) {
 			resp.Lost.Requests = 1
 		}

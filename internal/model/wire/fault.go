@@ -345,6 +345,14 @@ func tooLong(e *APIError) bool {
 		containsFold(e.Message, "maximum context length", "prompt is too long", "input token count")
 }
 
+// formRefused reports whether a request that wants a form of the reply was refused for it, in the words
+// of any protocol.
+func formRefused(f *assay.Fault) bool {
+	var e *APIError
+	return f.Kind == assay.BadRequest && errors.As(f, &e) && containsFold(e.Param+" "+e.Message,
+		"format", "schema", "json", "structured", "mime type", "mime_type", "output_config")
+}
+
 // isQuota reports whether an error means that credit is used up, rather than that
 // requests come too fast. A message alone is not enough if it asks for a wait,
 // because some endpoints call the requests per minute a quota.

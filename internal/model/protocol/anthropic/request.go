@@ -34,6 +34,7 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 		cache(&doc)
 		sent |= caching
 	}
+	setForm(&doc, req.Form)
 	if choice := toolChoices[req.Sampling.ToolChoice]; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = &toolChoice{choice}
 	}
@@ -82,6 +83,18 @@ func setSampling(r *wireRequest, s assay.Sampling, unsent wire.ParamSet) (sent w
 	}
 	r.MaxTokens = cmp.Or(s.MaxTokens, &most)
 	return sent
+}
+
+// setForm sets the form of the reply. Any object is one of a schema here, which has nothing else.
+func setForm(r *wireRequest, f assay.Form) {
+	if f.Type == "" {
+		return
+	}
+	if f.Type == assay.AnyObject {
+		f.Schema = json.RawMessage(`{"type":"object"}`)
+	}
+	r.Output = cmp.Or(r.Output, new(output))
+	r.Output.Format = gateway.Format{Type: assay.BySchema, Schema: gateway.Schema{JSON: f.Schema}}
 }
 
 // cache marks the ends of the system prompt and of the conversation.

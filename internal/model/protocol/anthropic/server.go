@@ -57,7 +57,9 @@ func decode(b *served) (assay.Request, *gateway.Refusal) {
 			Name: t.Name, Description: t.Description, Parameters: t.Schema,
 		})
 	}
-	return req, nil
+	var e *gateway.Refusal
+	req.Form, e = cmp.Or(b.Output, new(output)).Format.Form("output_config.format")
+	return req, e
 }
 
 func samplingOf(b *served) assay.Sampling {
@@ -109,7 +111,7 @@ func check(b *served) *gateway.Refusal {
 			return gateway.BadRequest("", "tools.%d.custom: Field required", i)
 		}
 	}
-	return cmp.Or(b.Output, new(output)).Format.Check("output_config.format")
+	return nil
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.

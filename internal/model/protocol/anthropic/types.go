@@ -29,7 +29,7 @@ type turnMessage[C any] struct {
 }
 
 type output struct {
-	Effort string         `json:"effort"`
+	Effort string         `json:"effort,omitempty"`
 	Format gateway.Format `json:"format,omitzero"`
 }
 

@@ -15,6 +15,9 @@ const noSignature gateway.Thought = "skip_thought_signature_validator"
 
 func encode(p *wire.Provider, req *assay.Request, _ wire.ParamSet) (any, wire.ParamSet) {
 	doc := request[[]any]{Config: configOf(req.Sampling)}
+	if req.Form.Type != "" {
+		doc.Config.Format, doc.Config.Schema = mimeJSON, req.Form.Schema
+	}
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == assay.System {
 		doc.System = &content[[]any]{Parts: []any{part{Text: &messages[0].Content}}}

@@ -67,6 +67,25 @@ func (a *answer) text() string {
 // geminiChoices translates modes of calling functions.
 var geminiChoices = map[string]string{"AUTO": "auto", "ANY": "required", "NONE": "none"}
 
+// form returns the form that a request wants.
+func (c *config) form() (assay.Form, *gateway.Refusal) {
+	if c.Schema == nil && c.Own != nil {
+		c.Schema = gateway.Encode(jsonSchema(c.Own))
+	}
+	f := gateway.Format{Type: c.Format, Schema: gateway.Schema{JSON: c.Schema}}
+	switch {
+	case c.Format == "text/plain":
+		f.Type = "text"
+	case c.Format == mimeJSON && c.Schema != nil:
+		f.Type = assay.BySchema
+	case c.Format == mimeJSON:
+		f.Type = assay.AnyObject
+	}
+	return f.Form("responseMimeType")
+}
+
+const mimeJSON = "application/json"
+
 func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	var doc request[[]part]
 	if e := gateway.Parse(body, &doc); e != nil {
@@ -79,7 +98,8 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 		Effort: strings.ToLower(thinks.Level), Thinking: thinks.Budget,
 		ToolChoice: geminiChoices[tools.Calling.Mode],
 	}}}
-	if e := (gateway.Format{Type: c.Format}).Check("responseMimeType"); e != nil {
+	var e *gateway.Refusal
+	if p.Form, e = c.form(); e != nil {
 		return p, e
 	}
 	if doc.Cached != "" {

@@ -60,6 +60,9 @@ type config struct {
 	Seed        *int64    `json:"seed,omitempty"`
 	Thinking    *thinking `json:"thinkingConfig,omitempty"`
 	Format      string    `json:"responseMimeType,omitempty"`
+	// Schema describes the reply, and Own does so in Gemini's own form of a schema.
+	Schema json.RawMessage `json:"responseJsonSchema,omitempty"`
+	Own    any             `json:"responseSchema,omitempty"`
 }
 
 type thinking struct {

@@ -33,6 +33,10 @@ func encodeTools(functions []assay.Function, _ wire.ParamSet) any {
 func (r *request) setFactors(req *assay.Request) {
 	s := &req.Sampling
 	r.Seed, r.Effort = s.Seed, s.Effort
+	r.Format = gateway.NewFormat(req.Form)
+	if f := r.Format; f.Type == assay.BySchema {
+		r.Format = gateway.Format{Type: f.Type, Inner: &f.Schema}
+	}
 	if s.ToolChoice != "" && len(req.Functions) > 0 {
 		r.ToolChoice = s.ToolChoice
 	}

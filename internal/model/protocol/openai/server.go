@@ -104,6 +104,10 @@ func (b *request) decode() (assay.Request, *gateway.Refusal) {
 	for _, t := range b.Tools {
 		req.Functions = append(req.Functions, assay.Function(t.Function))
 	}
+	var e *gateway.Refusal
+	if req.Form, e = b.Format.Form("response_format"); e != nil {
+		return req, e
+	}
 	return req, gateway.Identify(req.Messages, names, false)
 }
 
@@ -129,7 +133,7 @@ func (b *request) check() *gateway.Refusal {
 			return gateway.BadRequest("tools", "Invalid 'tools[%d]': not a function with a name.", i)
 		}
 	}
-	return b.Format.Check("response_format")
+	return nil
 }
 
 func (m *message) message(i int) (assay.Message, *gateway.Refusal) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
@@ -26,6 +27,7 @@ func encode(p *wire.Provider, req *assay.Request, unsent wire.ParamSet) (any, wi
 	if choice := req.Sampling.ToolChoice; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = choice
 	}
+	doc.Text.Format = gateway.NewFormat(req.Form)
 	return &doc, setSampling(&doc, req.Sampling, unsent)
 }
 

@@ -74,6 +74,9 @@ func (Dialect) Decode(body []byte) (gateway.Prompt, *gateway.Refusal) {
 	p.Functions, p.Members = functionsOf(doc.Tools)
 	flatten(doc.Input, p.Members)
 	var e *gateway.Refusal
+	if p.Form, e = doc.Text.Format.Form("text.format"); e != nil {
+		return p, e
+	}
 	if p.Messages, e = messagesOf(p.Messages, doc.Input); e == nil {
 		e = gateway.Identify(p.Messages, nil, false)
 	}
@@ -99,7 +102,7 @@ func check(b *request[input]) *gateway.Refusal {
 			return gateway.BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
-	return b.Text.Format.Check("text.format")
+	return nil
 }
 
 // beyond returns the refusal of a request that wants a stream, storage, or tools of the endpoint.

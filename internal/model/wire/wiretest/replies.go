@@ -130,6 +130,7 @@ func outcome(resp *assay.Response, err error) string {
 		add("bucket", f.Bucket)
 		add("limit", f.Limit)
 		add("too long", f.TooLong)
+		add("wrong form", f.Form)
 		add("hopeless", f.Hopeless)
 	}
 	add("content", m.Content)
