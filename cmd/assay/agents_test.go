@@ -74,22 +74,21 @@ func TestAgentsOfOthers(t *testing.T) {
 	}
 }
 
-// TestAgentsByACP does the same with agents that speak the Agent Client Protocol.
-func TestAgentsByACP(t *testing.T) {
+// TestPresets does the same with known agents, also by the Agent Client Protocol. It skips those that are
+// not installed.
+func TestPresets(t *testing.T) {
 	t.Parallel()
 	home := os.Getenv("ASSAY_AGENTS")
 	if home == "" || os.Getenv("ASSAY_AGENTS_ALL") == "" {
 		t.Skip("ASSAY_AGENTS and ASSAY_AGENTS_ALL are not set; make strangers sets them")
 	}
 	for _, preset := range bridge.Presets() {
-		if strings.HasSuffix(preset, "-acp") {
-			t.Run(preset, func(t *testing.T) {
-				if err := (bridge.Agent{}).WithPreset(preset).Check(); err != nil {
-					t.Skip(err) // one needs a newer Python than some systems have
-				}
-				playAlike(t, assay.Listed, 3, "preset: "+preset, false)
-			})
-		}
+		t.Run(preset, func(t *testing.T) {
+			if err := (bridge.Agent{}).WithPreset(preset).Check(); err != nil {
+				t.Skip(err) // one needs a newer Python than some systems have
+			}
+			playAlike(t, assay.Listed, 3, "preset: "+preset, false)
+		})
 	}
 }
 

@@ -7,7 +7,7 @@ dir=$1
 shift
 [ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
 	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js deepagents \
-	mcp-use strands-js ag2 copilot acp
+	mcp-use strands-js ag2 copilot presets
 
 packages() {
 	case $1 in
@@ -37,7 +37,8 @@ packages() {
 	strands-js) echo @strands-agents/sdk@1.19.0 @modelcontextprotocol/sdk@1.32.2 openai@6.49.0 ;;
 	ag2) echo 'ag2[openai,mcp]==1.2.1' ;;
 	copilot) echo @github/copilot@1.0.102 ;;
-	acp) echo @github/copilot@1.0.102 @zed-industries/claude-code-acp@0.16.2 opencode-ai@1.18.33 \
+	presets) echo @anthropic-ai/claude-code@2.1.330 @zed-industries/claude-code-acp@0.16.2 \
+		@openai/codex@0.169.0 @github/copilot@1.0.102 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 \
 		@qwen-code/qwen-code@0.24.4 ;;
 	*) echo "install.sh: unknown agent $1" >&2 && return 1 ;;
 	esac
@@ -47,7 +48,7 @@ install() {
 	list=$(packages "$1") || return
 	# shellcheck disable=SC2086 # lists of words
 	case $1 in
-	npm | mastra | langchain-js | strands-js | copilot | acp)
+	npm | mastra | langchain-js | strands-js | copilot | presets)
 		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
 	*)
 		python3 -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
