@@ -25,6 +25,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/query"
 	"github.com/assay-eval/assay/internal/run/check"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 type debugFlags struct {
@@ -49,7 +50,8 @@ first model. FILE is the experiment file, and the default is experiment.yaml in 
 
 With a COMMAND after --, debug starts that in this directory, with the variables that agents get and
 the message on its input; what it prints is its answer. A debugger needs --interactive: then its
-input is this terminal, and the message is in ASSAY_PROMPT. Without a command, debug prints the
+input is this terminal, Ctrl-C is its own, the message is in ASSAY_PROMPT, and you type the answer
+when it has ended. Without a command, debug prints the
 variables (--env writes them to a file that a shell or an editor can read), waits for you, and takes
 the answer from its input: type it, and end it with Ctrl-D.
 
@@ -76,7 +78,17 @@ around it. A model that costs money costs it here, too.`,
 			if args = f.file(args); len(args) == 0 {
 				return usageError("no experiment is named\nhint: `assay debug TRIAL experiment.yaml`")
 			}
-			return p.debug(cmd.Context(), trial, args, command, &f)
+			if f.interactive && len(command) == 0 {
+				return usageError("--interactive is for a command\nhint: write it after --")
+			}
+			for _, path := range []string{f.variables, f.output} {
+				if path != "" && isThere(path) {
+					return usageError("%s is there already\nhint: remove it, or name another file", path)
+				}
+			}
+			return p.whileDebugging(cmd.Context(), f.interactive, func(ctx context.Context) error {
+				return p.debug(ctx, trial, args, command, &f)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -89,6 +101,37 @@ around it. A model that costs money costs it here, too.`,
 	simLatencyFlag(cmd, &f.simLatency)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 	return cmd
+}
+
+// errInterrupted is why a trial by hand ended.
+var errInterrupted = errors.New("interrupted")
+
+// whileDebugging does work with a context that ends at a signal. An interrupt is the program's own, if that
+// reads the terminal: debuggers stop at it. Unlike other commands, this one waits until its programs have ended.
+func (p *process) whileDebugging(ctx context.Context, interactive bool, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		for {
+			select {
+			case s := <-p.signals:
+				if !interactive || s != os.Interrupt {
+					cancel(errInterrupted)
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	err := work(ctx)
+	close(done)
+	listener.Wait()
+	if context.Cause(ctx) == errInterrupted {
+		return &codedError{exitInterrupted, errInterrupted}
+	}
+	return err
 }
 
 // trialText is the beginning of a trial's ID.
@@ -120,8 +163,11 @@ func (p *process) debug(ctx context.Context, text string, args, command []string
 	defer pools.Close()
 
 	w := &workbench{process: p, command: command, debugFlags: f, id: trial.ID}
+	if f.variables != "" {
+		defer func() { _ = os.Remove(f.variables) }() // the token is over
+	}
 	a, transcript, err := check.Debug(ctx, j, pools, trial, w.hand, w.tell)
-	if err != nil {
+	if err = errors.Join(err, w.failed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.out)
@@ -169,6 +215,7 @@ type workbench struct {
 	*debugFlags
 	command []string
 	id      assay.TrialID
+	failed  error // why the program could not start
 
 	mu sync.Mutex // guards what is printed
 }
@@ -181,11 +228,11 @@ func (w *workbench) hand(ctx context.Context, variables []string, message string
 		fmt.Fprintf(w.out, "  %s\n", sanitize(strings.TrimRight(line, "\r\n")))
 	}
 	fmt.Fprintln(w.out)
-	if err := w.offer(variables); err != nil {
-		w.mu.Unlock()
-		return "", err
-	}
+	w.failed = w.offer(variables)
 	w.mu.Unlock()
+	if w.failed != nil {
+		return "", w.failed
+	}
 	if len(w.command) == 0 {
 		answer := make(chan string, 1)
 		go func() {
@@ -199,18 +246,61 @@ func (w *workbench) hand(ctx context.Context, variables []string, message string
 			return "", context.Cause(ctx)
 		}
 	}
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, w.command[0], w.command[1:]...)
-	cmd.Env = append(os.Environ(), variables...)
-	cmd.Stdin = strings.NewReader(message)
 	if w.interactive {
-		cmd.Stdin = w.in
+		return w.interact(variables)
 	}
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(w.out, &said), w.err
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
-	return strings.TrimSpace(said.String()), err
+	return w.start(ctx, variables, message)
+}
+
+// start starts the command with a message, as a run does, but with all variables and in this directory.
+func (w *workbench) start(ctx context.Context, variables []string, message string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	c := child.Command{Args: w.command, Dir: dir, Plain: append(os.Environ(), variables...), Errors: w.err}
+	for _, v := range variables {
+		if scratch, ok := strings.CutPrefix(v, "TMPDIR="); ok {
+			c.Kept = scratch
+		}
+	}
+	program, err := child.Start(c)
+	if err != nil {
+		w.failed = err
+		return "", err
+	}
+	go func() {
+		_, _ = io.WriteString(program.Stdin, message) // the program need not read it
+		_ = program.Stdin.Close()
+	}()
+	var said bytes.Buffer
+	stopped := program.Finish(ctx, func(r io.Reader) { _, _ = io.Copy(io.MultiWriter(w.out, &said), r) })
+	_ = program.Close() // its directory is not its own
+	switch {
+	case stopped:
+		return "", context.Cause(ctx)
+	case program.ExitCode() != 0:
+		return "", errors.New(program.State())
+	}
+	return strings.TrimSpace(said.String()), nil
+}
+
+// interact starts the command on this terminal, waits until it ends by itself, and takes the answer from the
+// person, because a debugger prints more than the program does.
+func (w *workbench) interact(variables []string) (string, error) {
+	cmd := exec.Command(w.command[0], w.command[1:]...)
+	cmd.Env = append(os.Environ(), variables...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in, w.out, w.err
+	if err := cmd.Start(); err != nil {
+		w.failed = err
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(w.out, "\nType the agent's answer, and end it with Ctrl-D.\n")
+	b, _ := io.ReadAll(w.in) // as far as it gets
+	return strings.TrimSpace(string(b)), nil
 }
 
 // offer prints the variables, or writes them to a file, unless a command gets them.

@@ -273,7 +273,7 @@ each result immediately. Running an experiment again runs only its pending trial
 		commands  []*cobra.Command
 	}{
 		{"daily", "Daily commands:", []*cobra.Command{
-			newRun(p), interruptible(p, newCheck(p)), interruptible(p, newPlan(p)), interruptible(p, newDebug(p)),
+			newRun(p), interruptible(p, newCheck(p)), interruptible(p, newPlan(p)), newDebug(p),
 			interruptible(p, newStatus(p)), interruptible(p, newView(p)), newCtl(p),
 		}},
 		{"results", "Results:", []*cobra.Command{

@@ -58,6 +58,8 @@ type Command struct {
 	// Kept is the scratch directory if the caller makes and removes it, as a [Folder]. If it is empty,
 	// Start makes one and Close removes it.
 	Kept string
+	// Errors, if set, gets the standard error as it is written. It is kept, too.
+	Errors io.Writer
 	// Room is what the program sees and uses of the machine. If it is nil, that is all that the user can.
 	Room *Room
 }
@@ -163,7 +165,11 @@ func (p *Process) start(c Command) error {
 	if err != nil {
 		return errors.Join(err, out.Close(), errRead.Close())
 	}
-	go p.follow(errRead)
+	stderr := io.Writer(&p.stderr)
+	if c.Errors != nil {
+		stderr = io.MultiWriter(&p.stderr, c.Errors)
+	}
+	go p.follow(errRead, stderr)
 	if p.room == nil {
 		return nil
 	}
@@ -183,13 +189,13 @@ func (p *Process) start(c Command) error {
 	return nil
 }
 
-// follow keeps the end of the standard error until the program ends. Then it kills the processes
-// that the program has left behind.
-func (p *Process) follow(stderr *os.File) {
+// follow reads the standard error until the program ends. Then it kills the processes that the program
+// has left behind.
+func (p *Process) follow(stderr *os.File, kept io.Writer) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(&p.stderr, stderr)
+		_, _ = io.Copy(kept, stderr)
 	}()
 	_ = p.cmd.Wait() // State and ExitCode report how it ended
 	p.signal(kill)
