@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -28,7 +30,9 @@ func (r *Runner) speak(ctx context.Context, a *attempt) end {
 	}
 	a.started.Store(true)
 	c := &acpClient{attempt: a, roomed: r.room != nil}
-	c.conn = acp.NewConnection(c.handle, p.Stdin, io.LimitReader(p.Stdout, maxSpoken))
+	replies, forReplies := io.Pipe()
+	go c.listen(p.Stdout, forReplies)
+	c.conn = acp.NewConnection(c.handle, p.Stdin, replies)
 	c.conn.SetLogger(slog.New(slog.DiscardHandler)) // an agent's mistakes are not the run's
 	e := r.dialogue(ctx, a, c)
 	died := false
@@ -36,7 +40,7 @@ func (r *Runner) speak(ctx context.Context, a *attempt) end {
 	case ctx.Err() != nil:
 		e.stopped = true
 		_ = c.conn.SendNotification(context.WithoutCancel(ctx), acp.AgentMethodSessionCancel,
-			acp.CancelNotification{SessionId: c.session})
+			acp.CancelNotification{SessionId: c.session()})
 		p.Stop()
 	case e.ended == assay.AgentError:
 		if died = p.EndsWithin(dying); !died {
@@ -55,8 +59,62 @@ func (r *Runner) speak(ctx context.Context, a *attempt) end {
 // dying is how long a program may take to end after it has closed its output.
 const dying = 500 * time.Millisecond
 
-// maxSpoken is how much an agent may say in an attempt, in bytes.
-const maxSpoken = 64 << 20
+const (
+	// maxLine is the longest message of an agent, in bytes, and maxSpoken how much it may say in an attempt.
+	maxLine, maxSpoken = 8 << 20, 256 << 20
+)
+
+// listen passes on what an agent writes, but for notifications, which it takes itself: the connection breaks
+// if there are many at once. It remembers why it stopped listening.
+func (c *acpClient) listen(from io.Reader, to *io.PipeWriter) {
+	lines := bufio.NewReaderSize(from, 64<<10)
+	var line []byte
+	spoken := 0
+	for {
+		part, err := lines.ReadSlice('\n')
+		line, spoken = append(line, part...), spoken+len(part)
+		switch {
+		case len(line) > maxLine:
+			c.deaf.Store(new(fmt.Sprintf("it sent a message of more than %d MB", maxLine>>20)))
+		case spoken > maxSpoken:
+			c.deaf.Store(new(fmt.Sprintf("it sent more than %d MB", maxSpoken>>20)))
+		}
+		if c.deaf.Load() != nil {
+			_ = to.Close()
+			_, _ = io.Copy(io.Discard, lines) // so that it does not wait for us
+			return
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if !c.notified(line) {
+			if _, wrong := to.Write(line); wrong != nil && err == nil {
+				err = wrong
+			}
+		}
+		if line = line[:0]; err != nil {
+			_ = to.CloseWithError(err)
+			return
+		}
+	}
+}
+
+// notified takes a line that is a notification.
+func (c *acpClient) notified(line []byte) bool {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params json.RawMessage
+	}
+	if json.Unmarshal(line, &m) != nil || m.ID != nil || m.Method != acp.ClientMethodSessionUpdate {
+		return false
+	}
+	var u updated
+	if json.Unmarshal(m.Params, &u) == nil && u.SessionID == c.session() {
+		c.update(&u)
+	}
+	return true
+}
 
 // opening is how long an agent may take to open a session. One that does not speak the protocol never does.
 const opening = 2 * time.Minute
@@ -93,19 +151,21 @@ func (r *Runner) dialogue(ctx context.Context, a *attempt, c *acpClient) (e end)
 type acpClient struct {
 	attempt *attempt
 	conn    *acp.Connection
-	session acp.SessionId
 	roomed  bool
+	deaf    atomic.Pointer[string] // why the agent is not listened to any more
 
 	mu    sync.Mutex
-	words []byte // since the latest prompt
-	all   []byte // the end of all words
-	apart bool   // a call came after the latest words
+	id    acp.SessionId // of the session
+	words []byte        // since the latest prompt
+	all   []byte        // the end of all words
+	apart bool          // a call came after the latest words
 	plan  []string
 }
 
 // The parts of answers that matter. The SDK's own types refuse those of agents that are newer than it.
 type (
 	initialized struct {
+		ProtocolVersion   *int
 		AgentCapabilities struct {
 			MCP struct{ HTTP bool } `json:"mcpCapabilities"`
 		}
@@ -120,7 +180,8 @@ type (
 	}
 	stopped struct{ StopReason acp.StopReason }
 	updated struct {
-		Update struct {
+		SessionID acp.SessionId
+		Update    struct {
 			Kind    string `json:"sessionUpdate"`
 			Content json.RawMessage
 			Entries []struct{ Content string }
@@ -149,6 +210,9 @@ func (c *acpClient) begin(ctx context.Context, within time.Duration, url, token,
 	if err != nil {
 		return err
 	}
+	if v := hello.ProtocolVersion; v != nil && *v != acp.ProtocolVersionNumber {
+		return fmt.Errorf("the agent speaks version %d of the protocol, not %d", *v, acp.ProtocolVersionNumber)
+	}
 	if !hello.AgentCapabilities.MCP.HTTP {
 		return errors.New("the agent takes no MCP servers over HTTP, so it cannot reach its tools")
 	}
@@ -169,14 +233,19 @@ func (c *acpClient) begin(ctx context.Context, within time.Duration, url, token,
 		}
 		return err
 	}
-	c.session = session.SessionID
+	if session.SessionID == "" {
+		return errors.New(acp.AgentMethodSessionNew + ": the answer names no session")
+	}
+	c.mu.Lock()
+	c.id = session.SessionID
+	c.mu.Unlock()
 	if session.Modes.CurrentModeID == plainMode {
 		return nil
 	}
 	for _, m := range session.Modes.AvailableModes {
 		if m.ID == plainMode {
 			_, err := request[struct{}](ctx, c, acp.AgentMethodSessionSetMode,
-				acp.SetSessionModeRequest{SessionId: c.session, ModeId: m.ID})
+				acp.SetSessionModeRequest{SessionId: c.session(), ModeId: m.ID})
 			return err
 		}
 	}
@@ -189,41 +258,47 @@ func (c *acpClient) prompt(ctx context.Context, message string) (acp.StopReason,
 	c.words, c.apart = nil, false
 	c.mu.Unlock()
 	reply, err := request[stopped](ctx, c, acp.AgentMethodSessionPrompt, acp.PromptRequest{
-		SessionId: c.session, Prompt: []acp.ContentBlock{acp.TextBlock(message)},
+		SessionId: c.session(), Prompt: []acp.ContentBlock{acp.TextBlock(message)},
 	})
 	return cmp.Or(reply.StopReason, acp.StopReasonEndTurn), err
 }
 
 // request sends a request and returns its answer. An error names the method.
 func request[T any](ctx context.Context, c *acpClient, method string, params any) (T, error) {
-	reply, err := acp.SendRequest[T](c.conn, ctx, method, params)
-	if err != nil {
-		text := c.attempt.secrets.Text(err.Error())
-		if ctx.Err() != nil {
-			text = context.Cause(ctx).Error()
-		}
-		err = fmt.Errorf("%s: %s", method, text)
+	var reply T
+	raw, err := acp.SendRequest[json.RawMessage](c.conn, ctx, method, params)
+	deaf := c.deaf.Load()
+	switch {
+	case err == nil && (len(raw) == 0 || json.Unmarshal(raw, &reply) == nil):
+		return reply, nil
+	case deaf != nil:
+		return reply, fmt.Errorf("%s: %s", method, *deaf)
+	case ctx.Err() != nil:
+		return reply, fmt.Errorf("%s: %w", method, context.Cause(ctx))
+	case err == nil:
+		return reply, fmt.Errorf("%s: the answer is not as the protocol has it: %s", method,
+			assay.Head(c.attempt.secrets.Text(string(raw)), 200))
 	}
-	return reply, err
+	return reply, fmt.Errorf("%s: %s", method, c.attempt.secrets.Text(err.Error()))
 }
 
-// handle answers requests of the agent and takes its notifications.
+// session returns the ID of the session, which is empty before there is one.
+func (c *acpClient) session() acp.SessionId {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
+
+// handle answers requests of the agent.
 func (c *acpClient) handle(_ context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
-	switch method {
-	case acp.ClientMethodSessionUpdate:
-		var u updated
-		if json.Unmarshal(params, &u) == nil {
-			c.update(&u)
-		}
-		return nil, nil
-	case acp.ClientMethodSessionRequestPermission:
-		var q asked
-		if err := json.Unmarshal(params, &q); err != nil {
-			return nil, acp.NewInvalidParams(err.Error())
-		}
-		return c.permit(&q), nil
+	if method != acp.ClientMethodSessionRequestPermission {
+		return nil, acp.NewMethodNotFound(method)
 	}
-	return nil, acp.NewMethodNotFound(method)
+	var q asked
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, acp.NewInvalidParams(err.Error())
+	}
+	return c.permit(&q), nil
 }
 
 // update notes what the agent says and plans.

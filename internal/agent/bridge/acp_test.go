@@ -26,6 +26,10 @@ func TestACP(t *testing.T) {
 		{"acp linger", success, ""}, // its program does not end by itself
 		{"acp login", unstarted, `session/new: {"code":-32000,"message":"Authentication required"} (it knows the logins Log in with X)`},
 		{"acp stdio", unstarted, "the agent takes no MCP servers over HTTP"},
+		{"acp chatter", success, ""},
+		{"acp shout", crashed, "session/prompt: it sent a message of more than 8 MB"},
+		{"acp future", unstarted, "the agent speaks version 99 of the protocol, not 1"},
+		{"acp odd", unstarted, `session/new: the answer is not as the protocol has it: ["s"]`},
 		{"acp crash", unstarted, "exit status 3: cannot begin"},
 		{"acp break", crashed, "exit status 5"},
 		{"acp hang", hung, "Assay ended the attempt, because the agent took longer than"},
@@ -54,7 +58,7 @@ func TestACP(t *testing.T) {
 			if plan := strings.Join(script.Agent.Plan, ", "); plan != "look for tools, use them" {
 				t.Errorf("its plan is %q", plan)
 			}
-			if !strings.Contains(script.Agent.Output, "TASK_COMPLETED") {
+			if out := script.Agent.Output; !strings.Contains(out, "TASK_COMPLETED") || strings.Contains(out, "ANOTHER") {
 				t.Errorf("it said %q", script.Agent.Output)
 			}
 		})

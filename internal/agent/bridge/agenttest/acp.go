@@ -34,13 +34,20 @@ func (a *acpAgent) handle(ctx context.Context, method string, params json.RawMes
 			fmt.Fprintln(os.Stderr, "cannot begin")
 			os.Exit(3)
 		}
+		version := 1
+		if a.how == "future" {
+			version = 99
+		}
 		return map[string]any{
-			"protocolVersion": 1, "authMethods": []any{map[string]any{"id": "x", "name": "Log in with X"}},
+			"protocolVersion": version, "authMethods": []any{map[string]any{"id": "x", "name": "Log in with X"}},
 			"agentCapabilities": map[string]any{"mcpCapabilities": map[string]any{"http": a.how != "stdio"}},
 		}, nil
 	case acp.AgentMethodSessionNew:
 		if a.how == "login" {
 			return nil, &acp.RequestError{Code: -32000, Message: "Authentication required"}
+		}
+		if a.how == "odd" {
+			return []string{"s"}, nil
 		}
 		var p acp.NewSessionRequest
 		if err := json.Unmarshal(params, &p); err != nil {
@@ -98,6 +105,20 @@ func (a *acpAgent) prompt(ctx context.Context, params json.RawMessage) (any, *ac
 	case "refuse":
 		return map[string]any{"stopReason": "refusal"}, nil
 	}
+	if a.how == "chatter" {
+		for range 20_000 {
+			a.say(ctx, "blah ")
+		}
+		a.tell(ctx, map[string]any{"sessionUpdate": "tool_call"})
+	}
+	if a.how == "shout" {
+		a.say(ctx, strings.Repeat("blah ", 10<<20))
+	}
+	_ = a.conn.SendNotification(ctx, acp.ClientMethodSessionUpdate, map[string]any{
+		"sessionId": "another", "update": map[string]any{
+			"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "ANOTHER"},
+		},
+	})
 	half := len(answer) / 2
 	a.say(ctx, answer[:half])
 	a.say(ctx, answer[half:])
