@@ -46,14 +46,16 @@ var rooms = sync.OnceValue(func() error {
 
 // A roomed is a program in its room.
 type roomed struct {
-	cmd      *exec.Cmd
-	socket   *net.UnixConn // the entry's messages
-	inherit  []*os.File
+	cmd     *exec.Cmd
+	socket  *net.UnixConn // the entry's messages
+	inherit []*os.File
+	limits  Limits
+	scratch string
+	// entered is closed when the fields below are known, or it is clear that nothing enters.
+	entered  chan struct{}
 	listener net.Listener // nil if the room is open
-	limits   Limits
-	scratch  string
-	program  int    // its process, which leads its group
-	space    string // the namespace of its processes
+	program  int          // its process, which leads its group
+	space    string       // the namespace of its processes
 	exceeded atomic.Pointer[string]
 }
 
@@ -70,7 +72,7 @@ func (r *Room) enter(p *Process, dir string, args []string) (_ *roomed, err erro
 	if err != nil {
 		return nil, err
 	}
-	in := &roomed{limits: r.Limits, scratch: p.Dir}
+	in := &roomed{limits: r.Limits, scratch: p.Dir, entered: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			in.closeInherited()
@@ -232,6 +234,7 @@ func (in *roomed) closeInherited() {
 
 // awaited waits until the program runs in its room.
 func (in *roomed) awaited() error {
+	defer close(in.entered)
 	defer in.socket.Close()
 	if err := in.socket.SetDeadline(time.Now().Add(entering)); err != nil {
 		return err
@@ -301,6 +304,7 @@ func (in *roomed) terminate() {
 
 // leave releases what belongs to a room whose program has ended.
 func (in *roomed) leave() {
+	<-in.entered // a program may end before its start is known
 	watched.remove(in)
 	if in.listener != nil {
 		_ = in.listener.Close()
