@@ -7,12 +7,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // TestScripts runs the stories in testdata/script/*.txtar, which show how the command line behaves.
@@ -35,6 +38,12 @@ func TestScripts(t *testing.T) {
 			"sql":      changes,
 		},
 		RequireExplicitExec: true,
+		Condition: func(name string) (bool, error) {
+			if name != "rooms" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return child.Rooms() == nil, nil
+		},
 	})
 }
 

@@ -47,7 +47,7 @@ func TestFindsShowNothingHidden(t *testing.T) {
 		"exp/here":                  "",
 		"exp/up":                    "",
 	} {
-		got := child.Finds([]string{"sh", at(command)}, []string{at("exp")})
+		got := child.Finds([]string{"/bin/sh", at(command)}, []string{at("exp")})
 		var all []string
 		if want != "" {
 			all = []string{at(want)}
