@@ -62,6 +62,14 @@ type AgentLimits struct {
 	Processes int  `yaml:"processes"`
 }
 
+// sandboxes are the names of [bridge.Sandboxes].
+var sandboxes = func() (names []string) {
+	for _, s := range bridge.Sandboxes {
+		names = append(names, string(s))
+	}
+	return names
+}()
+
 // networks are what an agent in a room can reach, the default first.
 var networks = []string{"closed", "open"}
 
@@ -192,7 +200,7 @@ func (p *Providers) checkSandbox(place string, s AgentSpec) error {
 	switch {
 	case s.Sandbox != "" && !slices.Contains(bridge.Sandboxes, s.Sandbox):
 		return p.doc.At(place+".sandbox", fmt.Sprintf("unknown sandbox %q", s.Sandbox),
-			assay.NameHint(string(s.Sandbox), []string{"auto", "bubblewrap", "none"}))
+			assay.NameHint(string(s.Sandbox), sandboxes))
 	case s.Sandbox != "" && s.URL != "":
 		return p.doc.At(place+".sandbox", "a service has no sandbox here", "remove sandbox, because Assay "+
 			"does not start the service")

@@ -111,8 +111,8 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"exposed", "Agents could reach more than their task", "With the rights of the user, an agent can " +
 			"read answers, results and other attempts, and act in their name. A room keeps it from that: " +
 			"install bubblewrap, and leave out `sandbox: none`.", kept(models, assay.Unsandboxed)},
-		{"online", "Agents had the network", "They could ask others, and look answers up. `network: open` in " +
-			"the providers file allows it.", kept(models, assay.InRoomOnline)},
+		{"online", "Agents had the network", "They could ask others, and look answers up. `network: open` or " +
+			"`listen` in the providers file allows it.", kept(models, assay.InRoomOnline)},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +
