@@ -119,12 +119,35 @@ func (c *acpClient) notified(line []byte) bool {
 // opening is how long an agent may take to open a session. One that does not speak the protocol never does.
 const opening = 2 * time.Minute
 
+const (
+	// connecting is how long a session may take to ask for its tools, and settling how long to take note of
+	// them. Some agents do that in the background, and begin without tools if they are prompted at once.
+	connecting, settling = 5 * time.Second, 100 * time.Millisecond
+)
+
+// awaitListing waits until the agent knows its tools, or for a while if it only asks for them when prompted.
+func (a *attempt) awaitListing(ctx context.Context) {
+	if a.hasListed() {
+		return
+	}
+	select {
+	case <-a.listed:
+		select {
+		case <-time.After(settling):
+		case <-ctx.Done():
+		}
+	case <-time.After(connecting):
+	case <-ctx.Done():
+	}
+}
+
 // dialogue opens a session and prompts the agent until the user says no more.
 func (r *Runner) dialogue(ctx context.Context, a *attempt, c *acpClient) (e end) {
 	e = end{ended: assay.Finished, fine: string(acp.StopReasonEndTurn)}
 	if err := c.begin(ctx, min(opening, r.agent.Timeout/2), r.mcpURL(a), a.token, a.scratch); err != nil {
 		return end{ended: assay.AgentError, record: assay.AgentRecord{Exit: err.Error()}}
 	}
+	a.awaitListing(ctx)
 	for message := a.stage.Prompt(); ; {
 		stop, err := c.prompt(ctx, message)
 		if err != nil {

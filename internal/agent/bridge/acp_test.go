@@ -23,6 +23,8 @@ func TestACP(t *testing.T) {
 		detail string // of the fault, or how the agent ended
 	}{
 		{"acp", success, ""},
+		{"acp late", success, ""},   // it connects to its tools in the background
+		{"acp lazy", success, ""},   // it does so when it is prompted
 		{"acp linger", success, ""}, // its program does not end by itself
 		{"acp login", unstarted, `session/new: {"code":-32000,"message":"Authentication required"} (it knows the logins Log in with X)`},
 		{"acp stdio", unstarted, "the agent takes no MCP servers over HTTP"},

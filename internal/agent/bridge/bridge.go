@@ -269,7 +269,8 @@ func (r *Runner) Try(
 	a := &attempt{
 		stage: stage, provider: provider, ctx: inner, end: cancel, secrets: r.secrets,
 		name: trial.Model, model: r.agent.Model, heard: r.bridge.place.Called,
-		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
+		clock:    newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
+		activity: activity{listed: make(chan struct{})},
 	}
 	defer a.clock.stop()
 	r.bridge.open(a)

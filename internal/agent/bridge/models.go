@@ -134,6 +134,9 @@ func (a *attempt) answer(
 	defer a.clock.pause()()
 	defer count(&a.asking)()
 	a.asked.Add(1)
+	if p.Stream {
+		a.streamed.Store(true)
+	}
 	asking := a.stage.Asks()
 	provider := &spoiler{Provider: a.provider, spoils: asking.Fault.Rule().Spoils}
 	if asking.Fault != "" && !provider.spoils {

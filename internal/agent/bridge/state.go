@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/assay-eval/assay"
@@ -10,8 +11,11 @@ import (
 type activity struct {
 	begun           atomic.Bool // it has sent a request
 	asking, calling atomic.Int32
-	started, listed atomic.Bool // its program runs; it has asked for the tools
+	started         atomic.Bool // its program runs
+	listing         sync.Once
+	listed          chan struct{} // is closed when it has asked for the tools
 	asked, called   atomic.Int32
+	streamed        atomic.Bool // it has asked for a stream
 }
 
 // A Trace is how far an agent got.
@@ -21,10 +25,21 @@ type Trace struct {
 	Started       bool
 	Listed        bool
 	Asked, Called int
+	// Streamed is true if it asked its model for a stream.
+	Streamed bool
 }
 
 func (a *activity) trace() Trace {
-	return Trace{a.started.Load(), a.listed.Load(), int(a.asked.Load()), int(a.called.Load())}
+	return Trace{a.started.Load(), a.hasListed(), int(a.asked.Load()), int(a.called.Load()), a.streamed.Load()}
+}
+
+func (a *activity) hasListed() bool {
+	select {
+	case <-a.listed:
+		return true
+	default:
+		return false
+	}
 }
 
 // acted reports whether the agent has asked its model or called a tool.

@@ -29,7 +29,7 @@ func toolServer(a *attempt) *mcp.Server {
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == "tools/list" {
-				a.listed.Store(true)
+				a.listing.Do(func() { close(a.listed) })
 			}
 			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && !known[p.Name] {
 				return a.callTool(ctx, p)

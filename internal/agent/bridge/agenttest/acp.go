@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -23,8 +24,9 @@ func speak(how string) {
 }
 
 type acpAgent struct {
-	how  string
-	conn *acp.Connection
+	how       string
+	conn      *acp.Connection
+	connected atomic.Bool // to its tools
 }
 
 func (a *acpAgent) handle(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
@@ -56,6 +58,17 @@ func (a *acpAgent) handle(ctx context.Context, method string, params json.RawMes
 		server := p.McpServers[0].Http
 		os.Setenv("ASSAY_MCP_URL", server.Url)
 		os.Setenv("ASSAY_TOKEN", strings.TrimPrefix(server.Headers[0].Value, "Bearer "))
+		connect := func() {
+			_, err := mcp("tools/list")
+			a.connected.Store(err == nil)
+		}
+		switch a.how {
+		case "late": // it connects in the background
+			time.AfterFunc(300*time.Millisecond, connect)
+		case "lazy": // it connects when it is prompted
+		default:
+			connect()
+		}
 		return map[string]any{"sessionId": "s", "modes": map[string]any{
 			"currentModeId": "auto", "availableModes": []any{map[string]any{"id": "auto"}, map[string]any{"id": "default"}},
 		}}, nil
@@ -94,6 +107,9 @@ func (a *acpAgent) prompt(ctx context.Context, params json.RawMessage) (any, *ac
 	}
 	if s := allowed.Outcome.Selected; s == nil || s.OptionId != "yes" {
 		a.say(ctx, "I may not")
+	}
+	if a.how == "late" && !a.connected.Load() {
+		return nil, acp.NewInternalError("there are no tools")
 	}
 	answer := respond(p.Prompt[0].Text.Text)
 	switch a.how {
