@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"gotest.tools/v3/golden"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
@@ -15,32 +19,33 @@ import (
 // agents are agents that we did not write, by the folder into which examples/agents/install.sh
 // installs them. Their scripts, which may take an option, are in examples/agents.
 var agents = []struct {
+	name, main             string // as the docs name it, and the package with its version; @ ends those of npm
 	folder, script, option string
 	leavesOut              bool // all calls of a reply but one
 }{
-	{"openai-agents", "openai_agents.py", "", false},
-	{"langgraph", "langgraph_agent.py", "", false},
-	{"pydantic-ai", "pydantic_agent.py", "", false},
-	{"agno", "agno_agent.py", "", false},
-	{"strands", "strands_agent.py", "", false},
-	{"adk", "adk_agent.py", "", false},
-	{"autogen", "autogen_agent.py", "", false},
-	{"npm", "vercel_ai.mjs", "", false},
-	{"npm", "openai_agents.mjs", "", false},
-	{"llama-index", "llama_index_agent.py", "", false},
-	{"haystack", "haystack_agent.py", "", false},
-	{"crewai", "crewai_agent.py", "", false},
-	{"semantic-kernel", "semantic_kernel_agent.py", "", false},
-	{"qwen-agent", "qwen.py", "", false},
-	{"langchain-js", "langchain_agent.mjs", "", false},
-	{"mastra", "mastra_agent.mjs", "", false},
-	{"mastra", "mastra_agent.mjs", "ai-sdk-5-openai", false},
-	{"deepagents", "deepagents_agent.py", "", false},
-	{"mcp-use", "mcp_use_agent.py", "", false},
-	{"strands-js", "strands_agent.mjs", "", false},
-	{"strands-js", "strands_agent.mjs", "chat", true},
-	{"ag2", "ag2_agent.py", "", false},
-	{"copilot", "copilot.mjs", "", false},
+	{"OpenAI Agents SDK", "openai-agents", "openai-agents", "openai_agents.py", "", false},
+	{"LangGraph", "langgraph", "langgraph", "langgraph_agent.py", "", false},
+	{"Pydantic AI", "pydantic-ai-slim", "pydantic-ai", "pydantic_agent.py", "", false},
+	{"Agno", "agno", "agno", "agno_agent.py", "", false},
+	{"Strands", "strands-agents", "strands", "strands_agent.py", "", false},
+	{"Google ADK", "google-adk", "adk", "adk_agent.py", "", false},
+	{"AutoGen", "autogen-agentchat", "autogen", "autogen_agent.py", "", false},
+	{"Vercel AI SDK", "ai@", "npm", "vercel_ai.mjs", "", false},
+	{"OpenAI Agents SDK, JS", "@openai/agents@", "npm", "openai_agents.mjs", "", false},
+	{"LlamaIndex", "llama-index-core", "llama-index", "llama_index_agent.py", "", false},
+	{"Haystack", "haystack-ai", "haystack", "haystack_agent.py", "", false},
+	{"CrewAI", "crewai", "crewai", "crewai_agent.py", "", false},
+	{"Semantic Kernel", "semantic-kernel", "semantic-kernel", "semantic_kernel_agent.py", "", false},
+	{"Qwen-Agent", "qwen-agent", "qwen-agent", "qwen.py", "", false},
+	{"LangChain.js", "langchain@", "langchain-js", "langchain_agent.mjs", "", false},
+	{"Mastra", "@mastra/core@", "mastra", "mastra_agent.mjs", "", false},
+	{"Mastra, AI SDK 5", "@mastra/core@", "mastra", "mastra_agent.mjs", "ai-sdk-5-openai", false},
+	{"Deep Agents", "deepagents", "deepagents", "deepagents_agent.py", "", false},
+	{"mcp-use", "mcp-use", "mcp-use", "mcp_use_agent.py", "", false},
+	{"Strands, JS", "@strands-agents/sdk@", "strands-js", "strands_agent.mjs", "", false},
+	{"Strands, JS, chat", "@strands-agents/sdk@", "strands-js", "strands_agent.mjs", "chat", true},
+	{"AG2", "ag2", "ag2", "ag2_agent.py", "", false},
+	{"Copilot CLI", "@github/copilot@", "copilot", "copilot.mjs", "", false},
 }
 
 // TestAgentsOfOthers checks that agents that we did not write solve tasks over MCP just as the
@@ -90,6 +95,99 @@ func TestPresets(t *testing.T) {
 			playAlike(t, assay.Listed, 3, "preset: "+preset, false)
 		})
 	}
+}
+
+// presetPackages have the names and the packages of presets.
+var presetPackages = map[string][2]string{
+	"claude-code":     {"Claude Code", "@anthropic-ai/claude-code"},
+	"claude-code-acp": {"Claude Code, ACP", "@zed-industries/claude-code-acp"},
+	"codex":           {"Codex", "@openai/codex"},
+	"copilot-acp":     {"Copilot CLI, ACP", "@github/copilot"},
+	"fast-agent-acp":  {"fast-agent, ACP", "fast-agent-mcp"},
+	"gemini-cli":      {"Gemini CLI", "@google/gemini-cli"},
+	"opencode":        {"OpenCode", "opencode-ai"},
+	"opencode-acp":    {"OpenCode, ACP", "opencode-ai"},
+	"qwen-code":       {"Qwen Code", "@qwen-code/qwen-code"},
+	"qwen-code-acp":   {"Qwen Code, ACP", "@qwen-code/qwen-code"},
+}
+
+// TestAgentsInDocs checks the table of agents in docs/agents.md, which is the output of the check. With
+// -update it writes the table, for which all agents have to be installed.
+func TestAgentsInDocs(t *testing.T) {
+	t.Parallel()
+	home := os.Getenv("ASSAY_AGENTS")
+	if home == "" || os.Getenv("ASSAY_AGENTS_ALL") == "" {
+		t.Skip("ASSAY_AGENTS and ASSAY_AGENTS_ALL are not set; make strangers sets them")
+	}
+	providers := "agents:\n"
+	add := func(name, main, start string) {
+		providers += fmt.Sprintf("  %q: {%s, model: sim/optimal, timeout: 1h}\n", name+" "+versionOf(t, main), start)
+	}
+	for _, a := range agents {
+		command := installed(t, home, a.folder, a.script, true)
+		if a.option != "" {
+			command = append(command, a.option)
+		}
+		add(a.name, a.main, "command: ["+strings.Join(command, ", ")+"]")
+	}
+	add("smolagents", "smolagents",
+		"command: ["+strings.Join(installed(t, home, "smolagents", "smolagents_agent.py", true), ", ")+"]")
+	for _, preset := range bridge.Presets() {
+		p, ok := presetPackages[preset]
+		if !ok {
+			t.Errorf("preset %s has no name here", preset)
+		} else if err := (bridge.Agent{}).WithPreset(preset).Check(); err != nil {
+			t.Logf("the row of %s is not checked: %v", preset, err)
+			if golden.FlagUpdate() {
+				t.FailNow()
+			}
+		} else {
+			add(p[0], p[1], "preset: "+preset)
+		}
+	}
+	out := call(t, nil, "check", "--agents", "--timeout", "1h", "--providers",
+		file(t, t.TempDir(), "providers.yaml", providers)).out
+	table, _, _ := strings.Cut(out, "\n\n")
+
+	path := filepath.Join("..", "..", "docs", "agents.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begins = "parallel  streamed\n"
+	head, rest, _ := strings.Cut(string(text), begins)
+	rows, tail, _ := strings.Cut(rest, "\n```")
+	_, fresh, _ := strings.Cut(table, begins)
+	if golden.FlagUpdate() {
+		indent := strings.Repeat(" ", strings.Index(table, strings.TrimSpace(begins)))
+		head = strings.TrimRight(head, " ") + indent
+		if err := os.WriteFile(path, []byte(head+begins+strings.TrimRight(fresh, "\n")+"\n```"+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for row := range strings.Lines(fresh) {
+		words := strings.Fields(row)
+		if !slices.ContainsFunc(strings.Split(rows, "\n"), func(r string) bool {
+			return slices.Equal(words, strings.Fields(r))
+		}) {
+			t.Errorf("%s has not the row\n%s", path, row)
+		}
+	}
+}
+
+// versionOf returns the version of a package in examples/agents/install.sh.
+func versionOf(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "install.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`[\s']` + regexp.QuoteMeta(name) + `(?:\[[^]]*\])?(?:==|@)?([0-9.]+)`).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("install.sh has no version of %s", name)
+	}
+	return string(found[1])
 }
 
 // playAlike lets an agent and its model alone play the same tasks, and checks that they play alike. Some

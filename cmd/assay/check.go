@@ -24,6 +24,7 @@ type checkFlags struct {
 	timeout    time.Duration
 	simLatency time.Duration
 	asJSON     bool
+	agents     bool
 }
 
 func newCheck(p *process) *cobra.Command {
@@ -42,9 +43,21 @@ FILE is an experiment file, and the default is experiment.yaml in this directory
 it, --providers names the providers file, and --model some of its models and agents; the
 default is all of them. Nothing is stored.
 
-Each agent is started twice on one task: once with tools that work, and once with a tool
-that fails. The table shows whether it started, what it asked for and how it ended, and
-below it are the last lines that it printed.
+Each agent works with a built-in model that follows a script, so this costs nothing: on a
+task of five steps, on the same task with a tool that fails once, and without an end. The
+table shows
+
+  tools            how many of the five it offers to its model, and others of its own
+  parallel calls   whether it carries out all calls of one reply, in their order
+  streamed calls   the same for replies in a stream, if it asks for them
+  results, errors  whether its model sees what tools answer, and why they fail
+  tokens           exact, unless its model is asked for more than the task needs, or not
+                   through Assay
+  limits           whether the experiment's limit of turns ends it, or its own
+  end              how it ends, and whether it does when it gets SIGTERM
+  room             the sandbox of its program
+
+With --agents, only agents are checked, and no endpoint gets a request.
 
 Lanes are checked at the same time, within their limits. A reply has at most 4,096 tokens
 besides a stated budget of thinking. Agents work until they end.
@@ -52,7 +65,8 @@ besides a stated budget of thinking. Agents work until they end.
 Exit codes: 0 everything is fine, 1 error, 2 wrong usage or file, 3 something to change.`,
 		Example: `  assay check experiment.yaml
   assay check --providers providers.yaml
-  assay check --providers providers.yaml --model my-model --json`,
+  assay check --providers providers.yaml --model my-model --json
+  assay check --agents               how agents treat calls, errors and limits, for free`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,6 +90,7 @@ Exit codes: 0 everything is fine, 1 error, 2 wrong usage or file, 3 something to
 		"the providers `file` to use instead of the experiment's")
 	flags.DurationVar(&f.timeout, "timeout", check.DefaultTimeout,
 		"how long a lane may take, and an agent by itself; a server that loads its model takes longer")
+	flags.BoolVar(&f.agents, "agents", false, "check only agents, with a model that costs nothing")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	simLatencyFlag(cmd, &f.simLatency)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
@@ -105,18 +120,26 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 		return err
 	}
 	defer pools.Close()
+	if f.agents && len(pools.Agents) == 0 {
+		return usageError("no agent to check\nhint: `assay init my-agent` writes one, with a providers file")
+	}
+	tell := func(string) {}
 	if p.errTerminal && !f.asJSON {
-		fmt.Fprintf(p.err, "checking, for at most %v\n", f.timeout)
+		tell = func(what string) { fmt.Fprintf(p.err, "checking %s, for at most %v\n", sanitize(what), f.timeout) }
 	}
-	results, err := check.Run(ctx, j, pools, f.timeout)
+	found := make(map[string]any)
+	var results []check.Result
+	if !f.agents {
+		tell("lanes")
+		if results, err = check.Run(ctx, j, pools, f.timeout); err != nil {
+			return err
+		}
+		found["lanes"] = results
+	}
+	agents, err := check.Agents(ctx, j, pools, f.timeout, tell)
 	if err != nil {
 		return err
 	}
-	agents, err := check.Agents(ctx, j, pools, f.timeout)
-	if err != nil {
-		return err
-	}
-	found := map[string]any{"lanes": results}
 	if len(pools.Notes) > 0 {
 		found["notes"] = pools.Notes
 	}
@@ -124,9 +147,14 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 		found["agents"] = agents
 	}
 	err = p.either(f.asJSON, found, func() {
-		writeCheck(p, results)
+		if !f.agents {
+			writeCheck(p, results)
+		}
 		for _, note := range pools.Notes {
 			p.say("%s", sanitize(note))
+		}
+		if len(results) > 0 && len(agents) > 0 {
+			fmt.Fprintln(p.out)
 		}
 		writeAgents(p, agents)
 	})
@@ -143,32 +171,34 @@ func (p *process) check(ctx context.Context, args []string, f checkFlags) (err e
 	return err
 }
 
-// writeAgents prints each agent's behavior after its start, its output, and the advised changes.
+// writeAgents prints how each agent behaves, what it printed if it did not end well, and the advised changes.
 func writeAgents(p *process, agents []check.Agent) {
 	if len(agents) == 0 {
 		return
 	}
-	fmt.Fprintln(p.out)
-	t := p.table("agent", "tools", "started", "asked for\ntools", "called the\nmodel", "called\ntools",
-		"ended", "took")
+	t := p.table("agent", "starts", "tools", "parallel\ncalls", "streamed\ncalls", "results", "errors", "tokens",
+		"limits", "end", "room")
 	for _, a := range agents {
-		for _, s := range []struct {
-			check.Start
-			tools string
-		}{{a.Calm, "work"}, {a.Planted, "one fails"}} {
-			t.Row(sanitize(a.Agent), s.tools, yesNo(s.Started), yesNo(s.Listed), count(s.Asked),
-				count(s.Called), sanitize(s.Ended), fmt.Sprintf("%.1f s", s.Took))
+		tools := "–"
+		if a.Offered+a.Own > 0 {
+			tools = fmt.Sprint(a.Offered)
 		}
+		if a.Own > 0 {
+			tools += fmt.Sprintf(" + %d", a.Own)
+		}
+		cells := []string{sanitize(a.Agent), yesNo(a.Starts), tools}
+		for _, f := range []check.Finding{
+			a.Parallel, a.Streamed, a.Results, a.Errors, a.Tokens, a.Limit, a.End,
+			check.Finding(a.Sandbox),
+		} {
+			cells = append(cells, sanitize(orDash(string(f))))
+		}
+		t.Row(cells...)
 	}
 	fmt.Fprintf(p.out, "%s\n", t)
-	for _, a := range agents {
-		p.printed(a.Agent+" printed", a.Calm.Printed)
-		if a.Planted.Printed != a.Calm.Printed {
-			p.printed(a.Agent+" printed when a tool failed", a.Planted.Printed)
-		}
-	}
 	var change, know said
 	for _, a := range agents {
+		p.printed(a.Agent+" printed", a.Printed)
 		change.add(a.Agent, a.Changes)
 		know.add(a.Agent, a.Notes)
 	}

@@ -107,7 +107,7 @@ func TestAgentsPage(t *testing.T) {
 	file(t, r.dir, "agent.py", programs[0])
 	file(t, r.dir, "providers.yaml", blocks(page, "yaml")[0])
 	file(t, r.dir, "experiment.yaml", blocks(page, "yaml")[1])
-	for i, want := range []string{"my-agent  one fails      yes        yes", "12 of 12 trials done"} {
+	for i, want := range []string{"my-agent  yes         5      kept", "12 of 12 trials done"} {
 		line := commands(page)[i] + " --sim-latency 0"
 		if out := r.run(t, line); !strings.Contains(out, want) {
 			t.Errorf("%s:\n%s", line, out)

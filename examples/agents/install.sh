@@ -7,7 +7,7 @@ dir=$1
 shift
 [ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
 	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js deepagents \
-	mcp-use strands-js ag2 copilot presets
+	mcp-use strands-js ag2 copilot presets fast-agent
 
 packages() {
 	case $1 in
@@ -37,11 +37,20 @@ packages() {
 	strands-js) echo @strands-agents/sdk@1.19.0 @modelcontextprotocol/sdk@1.32.2 openai@6.49.0 ;;
 	ag2) echo 'ag2[openai,mcp]==1.2.1' ;;
 	copilot) echo @github/copilot@1.0.102 ;;
+	fast-agent) echo fast-agent-mcp==0.10.48 ;;
 	presets) echo @anthropic-ai/claude-code@2.1.330 @zed-industries/claude-code-acp@0.16.2 \
 		@openai/codex@0.169.0 @github/copilot@1.0.102 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 \
 		@qwen-code/qwen-code@0.24.4 ;;
 	*) echo "install.sh: unknown agent $1" >&2 && return 1 ;;
 	esac
+}
+
+# newer finds a Python that is newer than that of some systems.
+newer() {
+	for python in python3 python3.14 python3.13 python3.12; do
+		"$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo "$python" && return
+	done
+	echo "install.sh: $1 needs Python 3.12" >&2 && return 1
 }
 
 install() {
@@ -51,7 +60,9 @@ install() {
 	npm | mastra | langchain-js | strands-js | copilot | presets)
 		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
 	*)
-		python3 -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
+		python=python3
+		[ "$1" != fast-agent ] || python=$(newer "$1") || return
+		$python -m venv "$dir/$1" && "$dir/$1/bin/python" -m pip install -q $list ;;
 	esac && touch "$dir/$1/done"
 }
 

@@ -5,7 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay/internal/agent/bridge/agenttest"
 	"github.com/assay-eval/assay/internal/experiment/job"
@@ -24,7 +28,7 @@ func init() {
 }
 
 // agents checks agents of the test's program with these modes, which are their names, too.
-func agents(t *testing.T, world string, modes ...string) map[string]check.Agent {
+func agents(t *testing.T, modes ...string) map[string]check.Agent {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -33,7 +37,11 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 	dir := t.TempDir()
 	text := "agents:\n"
 	for _, m := range modes {
-		text += "  " + m + ": {command: ['" + program + "', " + asAgent + ", '" +
+		start := "command"
+		if m == "acp" {
+			start = m
+		}
+		text += "  '" + m + "': {" + start + ": ['" + program + "', " + asAgent + ", '" +
 			strings.ReplaceAll(m, "_", " ") + "'], model: sim/listed, timeout: 20s}\n"
 	}
 	path := filepath.Join(dir, "providers.yaml")
@@ -41,8 +49,8 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 		t.Fatal(err)
 	}
 	experiment := filepath.Join(dir, "e.yaml")
-	if err := os.WriteFile(experiment, []byte("world: "+world+"\nmodels: ["+strings.Join(modes, ", ")+
-		"]\nproviders: providers.yaml\ntask_types: [basic_task]\nvariants: [optimal]\n"), 0o600); err != nil {
+	if err := os.WriteFile(experiment, []byte("models: ['"+strings.Join(modes, "', '")+
+		"']\nproviders: providers.yaml\ntask_types: [basic_task]\nlimits: {turns: 9}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	e, err := plan.Load(experiment)
@@ -59,9 +67,15 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 		t.Fatal(err)
 	}
 	defer pools.Close()
-	all, err := check.Agents(context.Background(), j, pools, 0)
-	if err != nil {
-		t.Fatal(err)
+	told := 0
+	var mu sync.Mutex
+	all, err := check.Agents(context.Background(), j, pools, 0, func(string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told++
+	})
+	if err != nil || told != len(modes) {
+		t.Fatalf("%v; told of %d agents", err, told)
 	}
 	found := make(map[string]check.Agent)
 	for _, a := range all {
@@ -70,25 +84,81 @@ func agents(t *testing.T, world string, modes ...string) map[string]check.Agent 
 	return found
 }
 
-// TestOneToolFails checks that no tool fails in the first start of an agent, and the first one
-// that it needs in the second, in each world whose luck is ours.
-func TestOneToolFails(t *testing.T) {
-	for _, world := range []string{"assay-1", "pilot"} {
-		found := agents(t, world, "work", "work_until_a_tool_fails", "exit")
-		a := found["work"]
-		if a.Calm.Failed != 0 || a.Planted.Failed != 1 || !a.Calm.Ok || !a.Planted.Ok ||
-			len(a.Changes) > 0 {
-			t.Errorf("%s: %+v", world, a)
+// TestAgents checks what is found out about agents that do one thing wrong.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	good := check.Agent{
+		Starts: true, Offered: 5, Parallel: check.Kept, Results: check.Whole, Errors: check.Shown,
+		Tokens: check.Exact, Limit: check.Kept, End: check.Clean,
+	}
+	cases := []struct {
+		mode   string
+		but    func(a *check.Agent) // what is not good
+		change string               // what is advised
+		note   string
+	}{
+		{"work", func(*check.Agent) {}, "", ""},
+		{"acp", func(*check.Agent) {}, "", ""},
+		{"stream", func(a *check.Agent) { a.Streamed = check.Kept }, "", ""},
+		{"carry_out_only_the_last_call", func(a *check.Agent) {
+			a.Parallel, a.Results, a.Tokens = check.Dropped, check.Whole, check.More
+		}, "it leaves out calls if a reply has several", "it asks its model 3 times that the task does not need"},
+		{
+			"carry_out_calls_backwards", func(a *check.Agent) { a.Parallel = check.Late },
+			"it carries out the calls of a reply in another order", "",
+		},
+		{"strip_arguments", func(a *check.Agent) {
+			a.Parallel, a.Errors, a.Tokens, a.End = check.Changed, "", check.More, "turn limit"
+		}, "it carries out calls with other names or arguments", "it met no planted failure"},
+		{
+			"hide_errors", func(a *check.Agent) { a.Errors = check.Lost },
+			"its model does not see why a tool failed", "",
+		},
+		{"wrap_results", func(a *check.Agent) { a.Results = check.Wrapped }, "", "in words of its own"},
+		{
+			"lose_results", func(a *check.Agent) { a.Results, a.Errors = check.Lost, check.Lost },
+			"its model does not see what tools answer", "",
+		},
+		{
+			"work_until_a_tool_fails", func(a *check.Agent) { a.Errors = check.Fatal },
+			"one failing tool ends it (exit status 7)", "",
+		},
+		{"offer_no_tools", func(a *check.Agent) {
+			*a = check.Agent{Starts: true, Tokens: check.Exact, End: check.Clean}
+		}, "it offers its model none of the tools", ""},
+		{"call", func(a *check.Agent) {
+			*a = check.Agent{Starts: true, Tokens: check.Outside, End: check.Clean}
+		}, "", "it asks no model through Assay"},
+		{"ask_for_a_title", func(a *check.Agent) { a.Tokens = check.More }, "", "it asks its model 1 time that"},
+		{
+			"stop_after_five_turns", func(a *check.Agent) { a.Limit = check.Own },
+			"it stops by itself after 5 of 9 turns", "",
+		},
+		{"ignore_signals", func(a *check.Agent) { a.End = check.Killed }, "", "SIGTERM"},
+		{
+			"work,_then_crash", func(a *check.Agent) { a.Errors, a.End, a.Printed = check.Fatal, "exit status 3", "panic: red" },
+			"it does not end well although no tool fails", "",
+		},
+		{"exit", func(a *check.Agent) { *a = check.Agent{} }, "it ends before it asks its model or a tool", ""},
+	}
+	var modes []string
+	for _, tc := range cases {
+		modes = append(modes, tc.mode)
+	}
+	found := agents(t, modes...)
+	for _, tc := range cases {
+		want, got := good, found[tc.mode]
+		tc.but(&want)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(check.Agent{},
+			"Agent", "Sandbox", "Sees", "Took", "Printed", "Changes", "Notes")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s%s", tc.mode, diff, strings.Join(got.Changes, "\n"))
 		}
-		f := found["work_until_a_tool_fails"]
-		if !f.Calm.Ok || f.Planted.Ok || f.Planted.Printed != "gave up" ||
-			!strings.Contains(strings.Join(f.Changes, ""), "one failing tool ends the program") {
-			t.Errorf("%s: %+v", world, f)
+		changes, notes := strings.Join(got.Changes, "\n"), strings.Join(got.Notes, "\n")
+		if !strings.Contains(changes, tc.change) || tc.change == "" && changes != "" {
+			t.Errorf("%s: to change: %q, want %q", tc.mode, changes, tc.change)
 		}
-		x := found["exit"]
-		if !x.Calm.Started || x.Calm.Listed || x.Calm.Ended != "exit status 1" || x.Calm.Fault == nil ||
-			len(x.Changes) != 1 {
-			t.Errorf("%s: %+v", world, x)
+		if !strings.Contains(notes, tc.note) {
+			t.Errorf("%s: to know: %q, want %q", tc.mode, notes, tc.note)
 		}
 	}
 }

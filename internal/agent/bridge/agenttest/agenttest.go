@@ -3,6 +3,7 @@
 package agenttest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -11,8 +12,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -50,6 +54,41 @@ func Act(mode string) {
 		fmt.Println(work())
 	case "carry out only the last call": // of each reply
 		skips = func(i, n int) bool { return i < n-1 }
+		fmt.Println(work())
+	case "carry out calls backwards":
+		order = slices.Reverse[[]any]
+		fmt.Println(work())
+	case "hide errors":
+		show = func(text string, failed bool) string {
+			if failed {
+				return "Something went wrong."
+			}
+			return text
+		}
+		fmt.Println(work())
+	case "wrap results":
+		show = func(text string, _ bool) string { return "The tool says: " + text }
+		fmt.Println(work())
+	case "lose results":
+		show = func(string, bool) string { return "done" }
+		fmt.Println(work())
+	case "offer no tools":
+		offers = false
+		fmt.Println(work())
+	case "ask for a title":
+		_, _ = post(model(), map[string]any{"model": "m", "messages": []any{
+			map[string]any{"role": "user", "content": "Find a title."},
+		}})
+		fmt.Println(work())
+	case "stop after five turns":
+		most = 5
+		fmt.Println(work())
+	case "stream":
+		streams = true
+		fmt.Println(work())
+	case "ignore signals":
+		patient = true
+		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(work())
 	case "rename tools":
 		meddle = func(name string, arguments json.RawMessage) (string, json.RawMessage) {
@@ -175,6 +214,16 @@ var meddle = func(name string, arguments json.RawMessage) (string, json.RawMessa
 // skips reports whether the agent leaves out the i-th of n calls of a reply.
 var skips = func(i, n int) bool { return false }
 
+// order changes the order of the calls of a reply.
+var order = func([]any) {}
+
+// show changes the answer of a tool on its way to the model.
+var show = func(text string, failed bool) string { return text }
+
+// offers is whether the model is told of tools, most how many replies the agent asks for, and streams is
+// whether in streams.
+var offers, most, streams = true, 1_000_000, false
+
 func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
 
 // seen gets all that the agent sees.
@@ -243,8 +292,15 @@ func respond(prompt string) (answer string) {
 		_ = json.Unmarshal(b, &messages) // written below
 	}
 	messages = append(messages, map[string]any{"role": "user", "content": prompt})
-	for {
-		reply, err := post(model(), map[string]any{"model": "m", "messages": messages, "tools": tools})
+	for n := 0; ; n++ {
+		if n == most {
+			return "These are enough steps."
+		}
+		request := map[string]any{"model": "m", "messages": messages, "tools": tools}
+		if !offers {
+			delete(request, "tools")
+		}
+		reply, err := ask(request)
 		if err != nil && patient {
 			continue
 		}
@@ -270,6 +326,7 @@ func respond(prompt string) (answer string) {
 			return text
 		}
 		halt("after the first reply")
+		order(calls)
 		for i, c := range calls {
 			if skips(i, len(calls)) {
 				messages = append(messages, map[string]any{
@@ -288,13 +345,61 @@ func respond(prompt string) (answer string) {
 				fmt.Fprintln(os.Stderr, "gave up")
 				os.Exit(7)
 			}
-			text := result["content"].([]any)[0].(map[string]any)["text"]
+			text := show(result["content"].([]any)[0].(map[string]any)["text"].(string), result["isError"] == true)
 			messages = append(messages, map[string]any{
 				"role": "tool", "tool_call_id": c.(map[string]any)["id"], "content": text,
 			})
 			halt("between calls")
 		}
 	}
+}
+
+// ask asks the model, and puts the pieces of a stream together.
+func ask(request map[string]any) (map[string]any, error) {
+	if !streams {
+		return post(model(), request)
+	}
+	request["stream"] = true
+	resp, err := send(model(), request)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	content, calls := "", []any{}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var chunk struct {
+			Choices []struct {
+				Delta struct {
+					Content string
+					Calls   []struct {
+						Index    int
+						ID       string
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+			}
+		}
+		data, _ := strings.CutPrefix(lines.Text(), "data: ")
+		if json.Unmarshal([]byte(data), &chunk) != nil || len(chunk.Choices) == 0 {
+			continue // an empty line, or the end
+		}
+		content += chunk.Choices[0].Delta.Content
+		for _, c := range chunk.Choices[0].Delta.Calls {
+			if c.Index == len(calls) {
+				calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{
+					"name": c.Function.Name, "arguments": "",
+				}})
+			}
+			f := calls[c.Index].(map[string]any)["function"].(map[string]any)
+			f["arguments"] = f["arguments"].(string) + c.Function.Arguments
+		}
+	}
+	message := map[string]any{"role": "assistant", "content": content}
+	if len(calls) > 0 {
+		message["tool_calls"] = calls
+	}
+	return map[string]any{"choices": []any{map[string]any{"message": message}}}, lines.Err()
 }
 
 // sound reports whether a reply says something, and its calls can be read.
@@ -328,6 +433,21 @@ func mcp(method string, params ...any) (map[string]any, error) {
 }
 
 func post(url string, body any) (map[string]any, error) {
+	resp, err := send(url, body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	reply := make(map[string]any)
+	fmt.Fprintln(seen, resp.Header)
+	err = json.NewDecoder(io.TeeReader(resp.Body, seen)).Decode(&reply)
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %v", resp.Status, reply)
+	}
+	return reply, err
+}
+
+func send(url string, body any) (*http.Response, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -343,16 +463,5 @@ func post(url string, body any) (map[string]any, error) {
 	if patient {
 		client.Timeout = 3 * time.Second // longer than any reply of a simulated model takes
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	reply := make(map[string]any)
-	fmt.Fprintln(seen, resp.Header)
-	err = json.NewDecoder(io.TeeReader(resp.Body, seen)).Decode(&reply)
-	if resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %v", resp.Status, reply)
-	}
-	return reply, err
+	return client.Do(req)
 }
