@@ -257,6 +257,7 @@ type Sandboxed string
 const (
 	InRoom       Sandboxed = "bubblewrap"         // it saw its own files and its one way out
 	InRoomOnline Sandboxed = "bubblewrap, online" // it also had the network of the machine
+	AsOwnUser    Sandboxed = "user"               // it ran as a user of its own, without a room
 	Unsandboxed  Sandboxed = "none"               // it had the rights of the user
 )
 

@@ -47,7 +47,8 @@ func startOnTerminal(t *testing.T, args ...string) *pty {
 	}
 	defer slave.Close()
 	p := &pty{master: master, cmd: program(t, args...)}
-	p.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	p.cmd.Env = append(os.Environ(), "TERM=xterm-256color",
+		"PROGRAM=/assay-program-of-this-test") // runs of other tests would take it for one that an agent has left
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {

@@ -46,7 +46,10 @@ func broken(doing string, err error) end {
 // childOf returns a program as it is started for an attempt with a message.
 func (r *Runner) childOf(a *attempt, args []string, message string) child.Command {
 	place := r.placeholders(a, message)
-	c := child.Command{Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set), Kept: a.scratch, Room: r.roomOf(a)}
+	c := child.Command{
+		Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set), Kept: a.scratch, Room: r.roomOf(a),
+		Apart: r.agent.Sandbox == OwnUser,
+	}
 	for _, arg := range args {
 		c.Args = append(c.Args, place.Replace(arg))
 	}

@@ -38,6 +38,11 @@ func (a Agent) Check() error {
 			err = fmt.Errorf("its sandbox is bubblewrap, but %w", err)
 		}
 	}
+	if err == nil && a.Sandbox == OwnUser {
+		if err = child.Users(); err != nil {
+			err = fmt.Errorf("its sandbox is user, but %w", err)
+		}
+	}
 	return err
 }
 

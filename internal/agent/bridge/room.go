@@ -22,11 +22,13 @@ const (
 	// AutoSandbox is a room where the machine has them, unless the program makes a container of its own.
 	AutoSandbox Sandbox = "auto"
 	Bubblewrap  Sandbox = "bubblewrap"
-	NoSandbox   Sandbox = "none"
+	// OwnUser makes the program of each attempt a user of its own, which only root can.
+	OwnUser   Sandbox = "user"
+	NoSandbox Sandbox = "none"
 )
 
 // Sandboxes lists them, the default first.
-var Sandboxes = []Sandbox{AutoSandbox, Bubblewrap, NoSandbox}
+var Sandboxes = []Sandbox{AutoSandbox, Bubblewrap, OwnUser, NoSandbox}
 
 // containers are programs that make containers, which would not work in a room.
 var containers = []string{"docker", "podman", "nerdctl", "apptainer", "singularity", "bwrap", "firejail"}
@@ -42,8 +44,8 @@ func (a Agent) Roomless() string {
 	switch {
 	case a.URL != "":
 		return ""
-	case a.Sandbox == NoSandbox:
-		return "its sandbox is none"
+	case a.Sandbox == NoSandbox, a.Sandbox == OwnUser:
+		return "its sandbox is " + string(a.Sandbox)
 	case a.Contains() && a.Sandbox != Bubblewrap:
 		return "it makes a container of its own"
 	}
@@ -57,11 +59,15 @@ func (a Agent) Roomless() string {
 // nobody has asked for that. Otherwise it returns "".
 func (a Agent) ExposedNote() string {
 	why := a.Roomless()
-	if why == "" || a.Sandbox == NoSandbox || a.Contains() {
+	if why == "" || a.Sandbox == NoSandbox || a.Sandbox == OwnUser || a.Contains() {
 		return ""
 	}
-	return fmt.Sprintf("agent %s runs with your rights to files, processes and the network, because %s; "+
-		"docs/agents.md says how to keep it in a room", a.Name, why)
+	advice := "docs/agents.md says how to keep it in a room"
+	if child.Users() == nil {
+		advice = "`sandbox: user` gives each attempt a user of its own, and " + advice
+	}
+	return fmt.Sprintf("agent %s runs with your rights to files, processes and the network, because %s; %s",
+		a.Name, why, advice)
 }
 
 // shares reports whether the agent shares the network of the machine. An address in [Agent.Listen]
@@ -73,6 +79,8 @@ func (r *Runner) sandboxed() assay.Sandboxed {
 	switch {
 	case r.agent.URL != "":
 		return ""
+	case r.agent.Sandbox == OwnUser:
+		return assay.AsOwnUser
 	case r.room == nil:
 		return assay.Unsandboxed
 	case r.room.Open:

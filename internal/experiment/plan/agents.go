@@ -192,8 +192,8 @@ func (p *Providers) checkAgents(getenv func(string) (string, bool)) error {
 
 // checkSandbox checks what an agent may see and use of the machine.
 func (p *Providers) checkSandbox(place string, s AgentSpec) error {
-	sandboxed := s.Sandbox != bridge.NoSandbox && s.URL == ""
-	why := "its sandbox is none"
+	sandboxed := s.Sandbox != bridge.NoSandbox && s.Sandbox != bridge.OwnUser && s.URL == ""
+	why := "its sandbox is " + string(s.Sandbox)
 	if s.URL != "" {
 		why = "Assay does not start it"
 	}

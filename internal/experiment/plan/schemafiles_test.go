@@ -198,7 +198,7 @@ func providersFiles() map[string]bool {
 		}
 	}
 	for field, good := range map[string]bool{
-		"sandbox: auto": true, "sandbox: bubblewrap": true, "sandbox: none": true, "sandbox: docker": false,
+		"sandbox: auto": true, "sandbox: bubblewrap": true, "sandbox: none": true, "sandbox: user": true, "sandbox: docker": false,
 		"read: tools": true, "read: [/opt/agent, tools]": true, `read: [""]`: false,
 		"network: open": true, "network: closed": true, "network: none": false,
 		"limits: {memory: 500MB, disk: 4 GB, processes: 100}": true, "limits: {memory: 4}": false,

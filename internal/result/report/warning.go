@@ -111,6 +111,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"exposed", "Agents could reach more than their task", "With the rights of the user, an agent can " +
 			"read answers, results and other attempts, and act in their name. A room keeps it from that: " +
 			"install bubblewrap, and leave out `sandbox: none`.", kept(models, assay.Unsandboxed)},
+		{"apart", "Agents could read files that everybody may read", "Each had a user of its own, and so no key, " +
+			"token or order of others, but the network, and files with answers if their rights allow it. " +
+			"`sandbox: user` in the providers file asks for that.", kept(models, assay.AsOwnUser)},
 		{"online", "Agents had the network", "They could ask others, and look answers up. `network: open` or " +
 			"`listen` in the providers file allows it.", kept(models, assay.InRoomOnline)},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +

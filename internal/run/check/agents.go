@@ -138,7 +138,7 @@ func Agents(
 // steps is the task that agents are checked on, in a job of its own.
 type steps struct {
 	*job.Job
-	dir     string
+	folder  *child.Folder
 	task    assay.Task
 	trial   assay.Trial
 	turns   int // of an agent without an end
@@ -146,20 +146,20 @@ type steps struct {
 }
 
 func openSteps(ctx context.Context, turns int) (_ *steps, err error) {
-	dir, err := os.MkdirTemp("", "assay-check-")
+	folder, err := child.NewFolder()
 	if err != nil {
 		return nil, err
 	}
-	s := &steps{dir: dir, turns: turns}
+	s := &steps{folder: folder, turns: turns}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if err := os.CopyFS(dir, stepFiles); err != nil {
+	if err := os.CopyFS(folder.Path, stepFiles); err != nil {
 		return nil, err
 	}
-	e, err := plan.Load(filepath.Join(dir, "steps", "experiment.yaml"))
+	e, err := plan.Load(filepath.Join(folder.Path, "steps", "experiment.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (s *steps) Close() (err error) {
 	if s.Job != nil {
 		err = s.Job.Close()
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(err, s.folder.Remove())
 }
 
 // An outing is what an agent did with a script.
@@ -241,7 +241,8 @@ func (s *steps) check(ctx context.Context, program bridge.Agent, r *Agent) error
 		}
 		r.endless(o, s.turns)
 	}
-	if lacks.MatchString(r.Printed) && r.Sandbox != "" && r.Sandbox != assay.Unsandboxed && len(r.Changes) > 0 {
+	inRoom := r.Sandbox == assay.InRoom || r.Sandbox == assay.InRoomOnline
+	if lacks.MatchString(r.Printed) && inRoom && len(r.Changes) > 0 {
 		r.change("it may lack a file that is not in its room: `read` adds files and folders")
 	}
 	return nil
@@ -450,6 +451,8 @@ func (r *Agent) look(reach bridge.Reach, program bridge.Agent) {
 	case "":
 	case assay.Unsandboxed:
 		r.note("it runs with your rights to files, processes and the network, because %s", program.Roomless())
+	case assay.AsOwnUser:
+		r.note("each attempt runs as a user of its own, which has the network and files that everybody may read")
 	default:
 		more := ""
 		if len(reach.Sees) > 0 {

@@ -1,8 +1,8 @@
 // Package child runs programs of the user, such as servers of tools: each in its own process group
 // and scratch directory, with an environment that names the variables that it may see.
 //
-// It owns the life of a program, limits the output that it keeps, and can put it into a [Room]. Without
-// one, a program runs with the rights of the user. It does not know the purpose of the program.
+// It owns the life of a program, limits the output that it keeps, and can put it into a [Room] or give it a user
+// of its own. Otherwise, a program runs with the rights of the user. It does not know the purpose of the program.
 package child
 
 import (
@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -62,6 +63,9 @@ type Command struct {
 	Errors io.Writer
 	// Room is what the program sees and uses of the machine. If it is nil, that is all that the user can.
 	Room *Room
+	// Apart means that the program runs as a user of its own, to whom the scratch directory belongs. It has no
+	// room then.
+	Apart bool
 }
 
 // A Process is a running program. It must be closed. Its standard error is kept; the other streams
@@ -75,6 +79,7 @@ type Process struct {
 	folder *Folder // the scratch directory, if Close removes it
 	cmd    *exec.Cmd
 	room   *roomed // nil without a room
+	user   user    // 0 unless it is of its own
 	stderr tail
 	ended  chan struct{}
 	swept  chan struct{} // closed when all that it started is gone
@@ -112,6 +117,7 @@ func Start(c Command) (*Process, error) {
 		p.Dir = p.folder.Path
 	}
 	if err := p.start(c); err != nil {
+		p.user.leave()
 		return nil, errors.Join(err, p.removeScratch())
 	}
 	return p, nil
@@ -133,6 +139,15 @@ func (p *Process) start(c Command) error {
 		return err
 	}
 	dir := cmp.Or(c.Dir, p.Dir)
+	if c.Apart {
+		u, err := newUser()
+		if err == nil {
+			p.user, err = u, u.give(p.Dir)
+		}
+		if err != nil {
+			return fmt.Errorf("make a user: %w", err)
+		}
+	}
 	if c.Room == nil {
 		p.cmd = exec.Command(args[0], args[1:]...)
 	} else {
@@ -145,6 +160,9 @@ func (p *Process) start(c Command) error {
 	}
 	p.cmd.Dir, p.cmd.Env = dir, c.environment(p.Dir)
 	group(p.cmd)
+	if p.user != 0 {
+		p.user.own(p.cmd)
+	}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -160,8 +178,11 @@ func (p *Process) start(c Command) error {
 	}
 	p.cmd.Stdout, p.cmd.Stderr = outWrite, errWrite
 	p.Stdin, p.Stdout = stdin, out
-	err = p.cmd.Start()
+	err = launch(p.cmd)
 	err = errors.Join(err, outWrite.Close(), errWrite.Close())
+	if p.user != 0 && errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: its user may not run it, or not look into a folder above it", err)
+	}
 	if err != nil {
 		return errors.Join(err, out.Close(), errRead.Close())
 	}
@@ -198,14 +219,18 @@ func (p *Process) follow(stderr *os.File, kept io.Writer) {
 		_, _ = io.Copy(kept, stderr)
 	}()
 	_ = p.cmd.Wait() // State and ExitCode report how it ended
+	forget(p.cmd)
 	p.signal(kill)
 	go func() {
 		defer close(p.swept)
-		if p.room != nil {
+		switch {
+		case p.room != nil:
 			p.room.leave() // nobody is left behind
-			return
+		case p.user != 0:
+			p.user.leave()
+		default:
+			killStrays(p.Dir)
 		}
-		killStrays(p.Dir)
 	}()
 	select {
 	case <-done:
@@ -241,7 +266,7 @@ func (c Command) environment(dir string) []string {
 			env = append(env, name+"="+v)
 		}
 	}
-	if c.Room != nil {
+	if c.Room != nil || c.Apart {
 		env = append(env, "HOME="+dir)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {

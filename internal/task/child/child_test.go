@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,32 @@ func TestOutputWaitsForNobodyElse(t *testing.T) {
 				t.Errorf("the output is %q, %v", out, err)
 			}
 		})
+	}
+}
+
+// Nothing that a program has started outlives it, not even what has left its group and thrown away its
+// environment, if Linux tells of it.
+func TestNothingIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	t.Parallel()
+	out, err := child.Output(t.Context(), child.Command{Args: []string{"sh", "-c", `
+		setsid sh -c 'echo $$; exec sleep 20' > one &
+		env -i setsid sh -c 'echo $$ > '$PWD'/two; /bin/sleep 20 & /bin/sleep 20' &
+		until test -s one && test -s two; do sleep 0.01; done
+		cat one two`}})
+	pids := strings.Fields(string(out))
+	if err != nil || len(pids) != 2 {
+		t.Fatalf("%q, %v", out, err)
+	}
+	for _, pid := range pids { // Output does not wait for them
+		for until := time.Now().Add(10 * time.Second); lives(pid) && time.Now().Before(until); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if lives(pid) {
+			t.Errorf("process %s is left", pid)
+		}
 	}
 }
 

@@ -1,3 +1,6 @@
 package child
 
 var Sweep = sweep
+
+// PID returns the process ID of the program.
+func (p *Process) PID() int { return p.cmd.Process.Pid }

@@ -2,10 +2,15 @@ package child
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // dieWithParent lets the kernel kill the program if Assay is killed.
@@ -22,9 +27,87 @@ func killStrays(dir string) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if len(found) == 0 {
-			return
+			break
 		}
 	}
+	killOrphans()
+}
+
+// adopt makes this process the parent of programs that outlive theirs, so that they can be found. Children
+// that it has already are none of them: a shell may have started them before it became Assay.
+var adopt = sync.OnceFunc(func() {
+	for _, pid := range children() {
+		started.ids.Store(pid, true)
+	}
+	const setChildSubreaper = 36                                             // PR_SET_CHILD_SUBREAPER
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // Linux has it since 3.4
+})
+
+// started has the process IDs of running programs. Its lock is held while one starts.
+var started struct {
+	sync.RWMutex
+	ids sync.Map
+}
+
+// launch starts a program, and remembers it until forget.
+func launch(cmd *exec.Cmd) error {
+	adopt()
+	started.RLock()
+	defer started.RUnlock()
+	err := cmd.Start()
+	if err == nil {
+		started.ids.Store(cmd.Process.Pid, true)
+	}
+	return err
+}
+
+func forget(cmd *exec.Cmd) { started.ids.Delete(cmd.Process.Pid) }
+
+// killOrphans kills adopted processes that have left their group and thrown away the variable that tells whose
+// they are. No program needs such a process of another, so it does not matter whose end this is.
+func killOrphans() {
+	const rounds = 10 // each may leave its own children
+	started.Lock()
+	defer started.Unlock()
+	for range rounds {
+		alive := false
+		for _, pid := range orphans() {
+			alive = syscall.Kill(pid, syscall.SIGKILL) == nil || alive
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // nobody else does
+		}
+		if !alive {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// orphans lists the children of this process that it has not started and that do not tell whose they are.
+func orphans() (found []int) {
+	for _, pid := range children() {
+		if _, ours := started.ids.Load(pid); ours {
+			continue
+		}
+		group, err := syscall.Getpgid(pid)
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && group != syscall.Getpgrp() && !bytes.Contains(env, []byte("/"+folderPrefix)) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func children() (ids []int) {
+	files, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, f := range files {
+		text, _ := os.ReadFile(f) // a thread that has ended has none
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				ids = append(ids, pid)
+			}
+		}
+	}
+	return ids
 }
 
 func strays(dir string) (found []int) {
