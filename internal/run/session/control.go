@@ -21,6 +21,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/terminal"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // An Order asks a run to change or to describe itself. [Send] sends it.
@@ -53,7 +54,7 @@ type Reply struct {
 // store's lock, so a socket that exists was left behind by a run that was killed.
 func (s *Session) serveControl() (*http.Server, error) {
 	server := &http.Server{
-		Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second, ConnContext: withSender,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}
 	listen := s.options.Listen
@@ -98,15 +99,30 @@ func listenPrivately(path string) (net.Listener, error) {
 	return listener, nil
 }
 
+// senderKey is the key of the process that sends orders, in the context of its requests.
+type senderKey struct{}
+
+func withSender(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, senderKey{}, senderOf(conn))
+}
+
+// errOwnProgram answers an order of an agent or a tool server, which can find the socket.
+var errOwnProgram = errors.New("the order comes from a program that this run has started, which may give none")
+
 func (s *Session) handle(w http.ResponseWriter, r *http.Request) {
 	var o Order
 	var out Reply
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&o); err != nil {
+	status := http.StatusOK
+	if pid, _ := r.Context().Value(senderKey{}).(int); child.Descends(pid) {
+		s.log.Warn(errOwnProgram.Error(), "process", pid)
+		status, out.Error = http.StatusForbidden, errOwnProgram.Error()
+	} else if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&o); err != nil {
 		out.Error = err.Error()
 	} else if out, err = s.obey(r.Context(), o); err != nil {
 		out = Reply{Error: s.options.Words.Of(err)}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(out) // the client may be gone
 }
 

@@ -82,6 +82,32 @@ func killOrphans() {
 	}
 }
 
+// Descends reports whether a process is a program that this process has started, or was started by one in
+// whatever way.
+func Descends(pid int) bool {
+	self := os.Getpid()
+	for pid > 1 && pid != self {
+		parent := parentOf(pid)
+		if parent == self {
+			_, ours := started.ids.Load(pid)
+			group, err := syscall.Getpgid(pid)
+			return ours || err == nil && group != syscall.Getpgrp()
+		}
+		pid = parent
+	}
+	return false
+}
+
+// parentOf returns the parent of a process, or 0.
+func parentOf(pid int) (parent int) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	rest := stat[bytes.LastIndexByte(stat, ')')+1:] // a name may have anything in it
+	if words := strings.Fields(string(rest)); len(words) > 1 {
+		parent, _ = strconv.Atoi(words[1])
+	}
+	return parent
+}
+
 // orphans lists the children of this process that it has not started and that do not tell whose they are.
 func orphans() (found []int) {
 	for _, pid := range children() {
