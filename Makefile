@@ -41,7 +41,7 @@ AXE := .cache/axe/node_modules/axe-core/axe.min.js
 MCP := .cache/mcp
 AGENTS := .cache/agents
 OTHERS = $(if $(wildcard $(AGENTS)),ASSAY_AGENTS=$(CURDIR)/$(AGENTS)) \
-	$(if $(wildcard $(AGENTS)/presets),PATH="$(CURDIR)/$(AGENTS)/presets/node_modules/.bin:$$PATH:$(CURDIR)/$(AGENTS)/fast-agent/bin") \
+	$(if $(wildcard $(AGENTS)/presets),PATH="$(CURDIR)/$(AGENTS)/presets/node_modules/.bin:$$PATH:$(CURDIR)/$(AGENTS)/fast-agent/bin:$(CURDIR)/$(AGENTS)/kimi/node_modules/with-its-node") \
 	$(if $(wildcard $(MCP)/done),ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP)) \
 	$(if $(wildcard $(AIMOCK)),ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK)) \
 	$(if $(wildcard $(AXE)),ASSAY_AXE=$(CURDIR)/$(AXE))

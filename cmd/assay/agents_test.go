@@ -105,6 +105,7 @@ var presetPackages = map[string][2]string{
 	"copilot-acp":     {"Copilot CLI, ACP", "@github/copilot"},
 	"fast-agent-acp":  {"fast-agent, ACP", "fast-agent-mcp"},
 	"gemini-cli":      {"Gemini CLI", "@google/gemini-cli"},
+	"kimi-code-acp":   {"Kimi Code, ACP", "@moonshot-ai/kimi-code"},
 	"opencode":        {"OpenCode", "opencode-ai"},
 	"opencode-acp":    {"OpenCode, ACP", "opencode-ai"},
 	"qwen-code":       {"Qwen Code", "@qwen-code/qwen-code"},

@@ -7,7 +7,7 @@ dir=$1
 shift
 [ $# -gt 0 ] || set -- openai-agents langgraph pydantic-ai smolagents agno strands adk autogen npm \
 	llama-index haystack crewai semantic-kernel qwen-agent mastra langchain-js deepagents \
-	mcp-use strands-js ag2 copilot presets fast-agent
+	mcp-use strands-js ag2 copilot presets kimi fast-agent
 
 packages() {
 	case $1 in
@@ -37,6 +37,7 @@ packages() {
 	strands-js) echo @strands-agents/sdk@1.19.0 @modelcontextprotocol/sdk@1.32.2 openai@6.49.0 ;;
 	ag2) echo 'ag2[openai,mcp]==1.2.1' ;;
 	copilot) echo @github/copilot@1.0.102 ;;
+	kimi) echo node@22.23.3 @moonshot-ai/kimi-code@2.1.0 ;;
 	fast-agent) echo fast-agent-mcp==0.10.48 ;;
 	presets) echo @anthropic-ai/claude-code@2.1.330 @zed-industries/claude-code-acp@0.16.2 \
 		@openai/codex@0.169.0 @github/copilot@1.0.102 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 \
@@ -53,12 +54,21 @@ newer() {
 	echo "install.sh: $1 needs Python 3.12" >&2 && return 1
 }
 
+# with_its_node writes a program that starts Kimi Code with a newer Node than that of some systems.
+with_its_node() {
+	mkdir -p "$1/with-its-node"
+	printf '#!/bin/sh\nexec %s/node/bin/node %s/@moonshot-ai/kimi-code/dist/main.mjs "$@"\n' "$1" "$1" \
+		>"$1/with-its-node/kimi"
+	chmod +x "$1/with-its-node/kimi"
+}
+
 install() {
 	list=$(packages "$1") || return
 	# shellcheck disable=SC2086 # lists of words
 	case $1 in
-	npm | mastra | langchain-js | strands-js | copilot | presets)
-		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list ;;
+	npm | mastra | langchain-js | strands-js | copilot | presets | kimi)
+		npm install --silent --no-audit --no-fund --no-save --prefix "$dir/$1" $list &&
+			{ [ "$1" != kimi ] || with_its_node "$dir/kimi/node_modules"; } ;;
 	*)
 		python=python3
 		[ "$1" != fast-agent ] || python=$(newer "$1") || return

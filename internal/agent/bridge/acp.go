@@ -230,6 +230,9 @@ func (c *acpClient) begin(ctx context.Context, within time.Duration, url, token,
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "assay", Version: "1"},
 	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; does it speak the Agent Client Protocol?", err)
+	}
 	if err != nil {
 		return err
 	}

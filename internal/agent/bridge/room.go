@@ -167,6 +167,8 @@ func (r *Runner) Reach() Reach {
 // shown says what files an agent sees in its room, for an agent that may lack one.
 func (r *Runner) shown() string {
 	switch sees := r.Reach().Sees; {
+	case r.agent.Sandbox == OwnUser:
+		return "it ran as a user of its own, so its program and its files have to be where everybody can read them"
 	case r.room == nil:
 		return ""
 	case len(sees) == 0:

@@ -21,8 +21,9 @@ func unwrapped(content string) string {
 const (
 	// deepest is how many wrappers an answer may have.
 	deepest = 8
-	// longestWords is how many bytes of an agent's own words there may be on each side of an answer.
-	longestWords = 200
+	// longestWords is how many bytes of an agent's own words there may be before an answer, and longestAdvice
+	// after it. Kimi Code warns of repetitions there, in 500 bytes.
+	longestWords, longestAdvice = 200, 2000
 )
 
 // answerIn finds an answer: the text itself, or what is in a list of contents, an object with one, a
@@ -66,7 +67,7 @@ func answerAmong(text string, depth int) (answer string, ok bool) {
 	}
 	var object json.RawMessage
 	d := json.NewDecoder(strings.NewReader(text[i:]))
-	if d.Decode(&object) != nil || len(text)-i-int(d.InputOffset()) > longestWords {
+	if d.Decode(&object) != nil || len(text)-i-int(d.InputOffset()) > longestAdvice {
 		return "", false
 	}
 	return answerIn(string(object), depth)

@@ -26,6 +26,7 @@ func TestUnwrapped(t *testing.T) {
 		`[{"type":"text","text":"Done."},{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
 		"Output:\n" + `[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
 		`"{\"tool\":\"a\",\"success\":true}"`,
+		"<system>ERROR: Tool execution failed.</system>\n" + answer + strings.Repeat(" Repeated.", 150), // Kimi Code
 	} {
 		if got := unwrapped(content); got != answer {
 			t.Errorf("unwrapped(%s) = %s", content, got)
@@ -36,7 +37,7 @@ func TestUnwrapped(t *testing.T) {
 		deep = "[" + deep + "]"
 	}
 	for _, content := range []string{
-		"", "done", "[]", "{}", "null", `"text"`, `[1]`, deep, words + answer, answer + words, "{" + answer,
+		"", "done", "[]", "{}", "null", `"text"`, `[1]`, deep, words + answer, answer + words + strings.Repeat(words, 8), "{" + answer,
 		"Output: " + answer[1:], `{"output":{"path":"x"}}`, `{"data":` + answer + `}`,
 	} {
 		if got := unwrapped(content); got != content {

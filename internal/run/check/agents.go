@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -242,8 +243,13 @@ func (s *steps) check(ctx context.Context, program bridge.Agent, r *Agent) error
 		r.endless(o, s.turns)
 	}
 	inRoom := r.Sandbox == assay.InRoom || r.Sandbox == assay.InRoomOnline
-	if lacks.MatchString(r.Printed) && inRoom && len(r.Changes) > 0 {
+	switch {
+	case len(r.Changes) == 0:
+	case inRoom && lacks.MatchString(r.Printed):
 		r.change("it may lack a file that is not in its room: `read` adds files and folders")
+	case r.Sandbox == assay.AsOwnUser && strings.Contains(strings.ToLower(r.Printed), "permission denied"):
+		r.change("its user may not read a file: with sandbox: user, its program and its files have to be where " +
+			"everybody can read them")
 	}
 	return nil
 }
@@ -269,6 +275,7 @@ func (r *Agent) calm(o *outing) {
 		r.Printed = o.printed
 		r.change("it does not end well although no tool fails, which counts against it: %s", r.End)
 	}
+	r.ignores(o)
 	calls, _ := a.Deviating()
 	switch {
 	case a.Unmetered:
@@ -281,21 +288,29 @@ func (r *Agent) calm(o *outing) {
 		r.Tokens = Exact
 	}
 	if o.asked == 0 {
-		if !a.Unmetered {
+		switch {
+		case a.Unmetered:
+		case o.Listed:
+			r.change("it offers its model none of the tools, although it has asked for them")
+		default:
 			r.change("it offers its model none of the tools: let it connect to ASSAY_MCP_URL with ASSAY_TOKEN")
 		}
 		return
-	}
-	if n := o.idle + max(0, o.asked-needed); n > 0 && r.Tokens == Exact {
-		r.Tokens = More
-		r.note("it asks its model %s that the task does not need, such as for a title; they count as turns and "+
-			"in tokens", assay.Counted(n, "time"))
 	}
 	if missing := len(o.steps) - o.offered; missing > 0 {
 		r.change("it offers its model only %d of %d tools", o.offered, len(o.steps))
 	}
 	r.calls(o, calls)
 	r.answers(o)
+	n := o.idle
+	if r.Parallel == Kept { // otherwise, its model has to ask again
+		n += max(0, o.asked-needed)
+	}
+	if n > 0 && r.Tokens == Exact {
+		r.Tokens = More
+		r.note("it asks its model %s that the task does not need, such as for a title; they count as turns and "+
+			"in tokens", assay.Counted(n, "time"))
+	}
 }
 
 // needed is how many requests the script needs that asks for several steps at once.
@@ -324,6 +339,9 @@ func (r *Agent) calls(o *outing, deviating map[string]int) {
 
 // answers learns how the answers of tools reached the model.
 func (r *Agent) answers(o *outing) {
+	if o.due == 0 {
+		return
+	}
 	r.Results = Whole
 	for _, answer := range o.answers[:o.due] {
 		switch {
@@ -342,55 +360,67 @@ func (r *Agent) answers(o *outing) {
 
 // planted learns from an outing in which the first call of a tool failed.
 func (r *Agent) planted(o *outing) {
-	failed := ""
-	if len(o.answers) > 0 {
-		failed = o.answers[0]
-	}
-	end := o.ended()
-	switch {
-	case o.attempt.Failures == 0:
+	if o.attempt.Failures == 0 || len(o.answers) == 0 {
 		r.note("it met no planted failure, because it did not call the tool that fails")
 		return
-	case end != Clean || len(o.made) == 0:
-		r.Errors, r.Printed = Fatal, o.printed
-		r.change("one failing tool ends it (%s): let its model see the errors of tools, because some of them are "+
-			"planted", cmp.Or(end, "it does not go on"))
+	}
+	failed, end := o.answers[0], o.ended()
+	switch {
 	case o.whole[failed] || o.within[failed]:
 		r.Errors = Shown
-	default:
+	case o.due > 0:
 		r.Errors = Lost
 		r.change("its model does not see why a tool failed (%s), so it cannot find another way", assay.Head(failed, 100))
+	case r.Results == "": // it never shows its model an answer
+	case end == outOfTime:
+		r.note("it did not go on after a planted failure in its time")
+	case r.End == Clean || r.End != end: // otherwise it ends like that anyway
+		r.Errors, r.Printed = Fatal, o.printed
+		r.change("one failing tool ends it (%s): let its model see the errors of tools, because some of them are "+
+			"planted", end)
 	}
 }
 
 // endless learns from an outing with a model that never ends, in so many turns.
 func (r *Agent) endless(o *outing, turns int) {
-	end := o.ended()
-	switch {
+	switch end := o.ended(); {
 	case o.attempt.Ended == assay.TurnLimit:
 		r.Limit = Kept
-	case o.attempt.Ended == assay.AgentTimeout:
-		r.Limit = end
+	case end == outOfTime:
 		r.note("it did not reach the limit of turns in its time")
 	default:
 		r.Limit = Own
-		r.change("it stops by itself after %d of %d turns (%s): give it as many steps as the experiment has turns",
-			o.attempt.Turns, turns, end)
-	}
-	if strings.Contains(o.exit, "signal: killed") {
-		if r.End == Clean {
-			r.End = Killed
+		how := ""
+		if end != Clean {
+			how = fmt.Sprintf(" (%s)", end)
 		}
-		r.note("it does not end when it gets SIGTERM, so each attempt that Assay ends takes some seconds longer")
+		r.change("it stops by itself after %d of %d turns%s: give it as many steps as the experiment has turns",
+			o.attempt.Turns, turns, how)
 	}
+	r.ignores(o)
 }
+
+// ignores notes that an agent had to be killed.
+func (r *Agent) ignores(o *outing) {
+	const note = "it does not end when it gets SIGTERM, so each attempt that Assay ends takes some seconds longer"
+	if !strings.Contains(o.exit, "signal: killed") || slices.Contains(r.Notes, note) {
+		return
+	}
+	if r.End == Clean {
+		r.End = Killed
+	}
+	r.note(note)
+}
+
+// outOfTime is the end of an agent that worked longer than it may.
+const outOfTime Finding = "out of time"
 
 // ended returns how the agent of an outing ended.
 func (o *outing) ended() Finding {
 	a := o.attempt
 	switch {
 	case a.Ended == assay.AgentTimeout:
-		return "out of time"
+		return outOfTime
 	case a.FaultKind != "":
 		return Finding("fault " + a.FaultKind)
 	case a.Ended == assay.Finished:

@@ -97,10 +97,16 @@ func (c Command) Check() error {
 	if c.Dir != "" && filepath.Base(program) != program && !filepath.IsAbs(program) {
 		program = filepath.Join(c.Dir, program) // where it starts
 	}
-	if _, err := exec.LookPath(program); err != nil {
-		return fmt.Errorf("%w; install it or write its full path", err)
+	_, err := exec.LookPath(program)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; it has to be a program: chmod +x makes a file one", err)
+	case filepath.Base(program) != program:
+		return fmt.Errorf("%w; correct its path", err)
 	}
-	return nil
+	return fmt.Errorf("%w; install it or write its full path", err)
 }
 
 // Start starts a program.
@@ -185,6 +191,9 @@ func (p *Process) start(c Command) error {
 	}
 	if err != nil {
 		return errors.Join(err, out.Close(), errRead.Close())
+	}
+	if p.user != 0 {
+		p.user.limit(p.cmd.Process.Pid)
 	}
 	stderr := io.Writer(&p.stderr)
 	if c.Errors != nil {

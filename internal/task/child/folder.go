@@ -12,6 +12,9 @@ import (
 // folderPrefix begins the names of scratch directories, which only this package makes.
 const folderPrefix = "assay-program-"
 
+// scratchName is the name of the scratch directory in its folder.
+const scratchName = "scratch"
+
 // A Folder is a scratch directory that programs can share. It is locked until it is removed or
 // Assay ends, in whatever way, so that other processes can tell which folders are in use.
 type Folder struct {
@@ -34,7 +37,7 @@ func NewFolder() (*Folder, error) {
 		}
 		switch lock, err := lockFolder(path); {
 		case err == nil, errors.Is(err, errors.ErrUnsupported):
-			inner := filepath.Join(path, "scratch")
+			inner := filepath.Join(path, scratchName)
 			return &Folder{inner, path, lock}, os.Mkdir(inner, 0o700)
 		case !errors.Is(err, errInUse) && !errors.Is(err, os.ErrNotExist):
 			return nil, errors.Join(err, os.RemoveAll(path))
@@ -74,6 +77,7 @@ func sweep(dir string) {
 		}
 		path := filepath.Join(dir, e.Name())
 		if lock, err := lockFolder(path); err == nil {
+			evict(filepath.Join(path, scratchName))
 			_ = (&Folder{outer: path, lock: lock}).Remove()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,18 +31,20 @@ func killStrays(dir string) {
 			break
 		}
 	}
-	killOrphans()
+	killOrphans(dir)
 }
 
-// adopt makes this process the parent of programs that outlive theirs, so that they can be found. Children
-// that it has already are none of them: a shell may have started them before it became Assay.
+// adopt makes this process the parent of programs that outlive theirs, so that they can be found. It does not
+// if there are children already, which a shell has started before it became Assay: they may leave others.
 var adopt = sync.OnceFunc(func() {
-	for _, pid := range children() {
-		started.ids.Store(pid, true)
+	const setChildSubreaper = 36 // PR_SET_CHILD_SUBREAPER
+	if len(children()) == 0 {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // Linux has it since 3.4
+		adopts.Store(true)
 	}
-	const setChildSubreaper = 36                                             // PR_SET_CHILD_SUBREAPER
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // Linux has it since 3.4
 })
+
+var adopts atomic.Bool
 
 // started has the process IDs of running programs. Its lock is held while one starts.
 var started struct {
@@ -63,23 +66,37 @@ func launch(cmd *exec.Cmd) error {
 
 func forget(cmd *exec.Cmd) { started.ids.Delete(cmd.Process.Pid) }
 
-// killOrphans kills adopted processes that have left their group and thrown away the variable that tells whose
-// they are. No program needs such a process of another, so it does not matter whose end this is.
-func killOrphans() {
-	const rounds = 10 // each may leave its own children
+// killOrphans kills adopted processes that have left the group of their program and tell of this scratch
+// directory or of none. No other program needs the latter, so it does not matter whose end this is. Some start
+// another process and end, so that there is one at any time, but never for long: once it has found any, it goes on
+// until it has found none for a while.
+func killOrphans(dir string) {
+	const patience, long = 50, 5 * time.Second
+	if !killedOrphans(dir) {
+		return
+	}
+	until := time.Now().Add(long)
+	for quiet := 0; quiet < patience && time.Now().Before(until); quiet++ {
+		if killedOrphans(dir) {
+			quiet = -1
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+}
+
+// killedOrphans kills those that there are now, if any.
+func killedOrphans(dir string) (found bool) {
+	if !adopts.Load() {
+		return false
+	}
 	started.Lock()
 	defer started.Unlock()
-	for range rounds {
-		alive := false
-		for _, pid := range orphans() {
-			alive = syscall.Kill(pid, syscall.SIGKILL) == nil || alive
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // nobody else does
-		}
-		if !alive {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	for _, pid := range orphans(dir) {
+		found = true
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // nobody else does
 	}
+	return found
 }
 
 // Descends reports whether a process is a program that this process has started, or was started by one in
@@ -91,7 +108,7 @@ func Descends(pid int) bool {
 		if parent == self {
 			_, ours := started.ids.Load(pid)
 			group, err := syscall.Getpgid(pid)
-			return ours || err == nil && group != syscall.Getpgrp()
+			return ours || adopts.Load() && err == nil && group != syscall.Getpgrp()
 		}
 		pid = parent
 	}
@@ -108,15 +125,19 @@ func parentOf(pid int) (parent int) {
 	return parent
 }
 
-// orphans lists the children of this process that it has not started and that do not tell whose they are.
-func orphans() (found []int) {
+// orphans lists the children of this process that it has not started and that are not known to belong to
+// another scratch directory.
+func orphans(dir string) (found []int) {
 	for _, pid := range children() {
 		if _, ours := started.ids.Load(pid); ours {
 			continue
 		}
 		group, err := syscall.Getpgid(pid)
-		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err == nil && group != syscall.Getpgrp() && !bytes.Contains(env, []byte("/"+folderPrefix)) {
+		if err != nil || group == syscall.Getpgrp() {
+			continue
+		}
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // nothing if it has ended
+		if !bytes.Contains(env, []byte("/"+folderPrefix)) || bytes.Contains(env, []byte(scratchVar(dir))) {
 			found = append(found, pid)
 		}
 	}

@@ -8,10 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The IDs of users that systemd sets aside for services that run for a while:
@@ -82,24 +86,54 @@ func (u user) give(dir string) error {
 	})
 }
 
+// limit bounds the processes and threads that the user has, from a program that has just started.
+func (u user) limit(pid int) {
+	n := uint64(DefaultLimits.Processes)
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil) // it may have ended
+}
+
 // leave kills everything that the user still runs.
 func (u user) leave() {
 	if u == 0 {
 		return
 	}
-	const rounds = 100 // a process may start others before it dies
+	const rounds = 500
 	for range rounds {
-		found := u.processes()
-		for _, pid := range found {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		if len(found) == 0 {
+		u.killAll() // before looking, because a process that starts another and ends is easily overlooked
+		if len(u.processes()) == 0 {
 			break
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	usersMu.Lock()
 	defer usersMu.Unlock()
 	delete(usersHere, u)
+}
+
+// killAll kills all processes of the user at the same time, because some start others faster than they can be
+// found. Only the user itself can do that, so a thread becomes the user, and ends.
+func (u user) killAll() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock it
+		id := uintptr(u)
+		if _, _, wrong := syscall.RawSyscall(syscall.SYS_SETRESUID, id, id, id); wrong == 0 {
+			_ = syscall.Kill(-1, syscall.SIGKILL) // not this process
+		}
+	}()
+	<-done
+}
+
+// evict kills what a user runs whose scratch directory an Assay has left that was killed.
+func evict(dir string) {
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 {
+		return
+	}
+	if id := info.Sys().(*syscall.Stat_t).Uid; id >= firstUser && id <= lastUser {
+		user(id).leave()
+	}
 }
 
 // processes lists those of the user that have not ended.

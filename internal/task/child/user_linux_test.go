@@ -58,6 +58,16 @@ func TestApart(t *testing.T) {
 		t.Error("its scratch directory is still there")
 	}
 
+	// Two processes that start each other again and again, faster than they can be found one by one.
+	bomb := start("bomb", `id -u; b() { (b > /dev/null 2>&1 &); (b > /dev/null 2>&1 &); }; b`)
+	id := strings.TrimSpace(read(t, bomb))
+	if err := bomb.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := runningAs(id); id == "" || len(left) > 0 {
+		t.Errorf("%d processes of %q survived", len(left), id)
+	}
+
 	hidden := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(hidden, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)

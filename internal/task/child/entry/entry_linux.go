@@ -50,6 +50,16 @@ func enter(args []string) {
 			fail("set a limit", err)
 		}
 	}
+	// The program gets its streams and nothing else: one of the others is this binary.
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		fail("find open files", err)
+	}
+	for _, f := range open {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 	err = syscall.Exec(args[4], args[5:], os.Environ())
 	fail("start "+args[4], err)
 }
