@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
 )
@@ -372,5 +373,31 @@ func TestDocsNameEveryLimit(t *testing.T) {
 		if !strings.Contains(string(docs), "`"+string(b)+"`") {
 			t.Errorf("docs/files.md does not name the limit `%s` among those of lanes; it counts %s", b, lane.Unit(b))
 		}
+	}
+}
+
+// An editor knows each preset and each sandbox.
+func TestSchemaNames(t *testing.T) {
+	t.Parallel()
+	var schema struct {
+		Defs struct {
+			Agent struct {
+				Properties map[string]struct{ Enum []string }
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(plan.ProvidersSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	agent := schema.Defs.Agent.Properties
+	var sandboxes []string
+	for _, s := range bridge.Sandboxes {
+		sandboxes = append(sandboxes, string(s))
+	}
+	if diff := cmp.Diff(bridge.Presets(), agent["preset"].Enum); diff != "" {
+		t.Errorf("presets (-program +schema):\n%s", diff)
+	}
+	if diff := cmp.Diff(sandboxes, agent["sandbox"].Enum); diff != "" {
+		t.Errorf("sandboxes (-program +schema):\n%s", diff)
 	}
 }
