@@ -88,7 +88,8 @@ strangers:
 try-strangers:
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/.cache/litellm/bin/litellm \
 		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v \
-		./cmd/assay ./internal/result/export ./internal/result/evallog ./internal/task/world/own
+		./cmd/assay ./internal/result/atif ./internal/result/export ./internal/result/evallog \
+		./internal/task/world/own
 	cd tools/study && $(GO) test -timeout 0 -v -tags strangers ./clients/...
 
 # The go command leaves out folders called testdata.

@@ -32,7 +32,7 @@ func newExport(p *process) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the format of 2025",
+		Short: "Write attempts as JSON lines, CSV, Parquet, trajectories, Inspect logs or the format of 2025",
 		Long: `Export writes one record per attempt. A record has a level if the attempt
 ended in an outcome, and otherwise a fault. With --output, files appear complete or not at all, together
 with a manifest, FILE.manifest.json. It names the state of the store, the filters,
@@ -43,6 +43,7 @@ replaces a store.
   jsonl, csv   text; both have the same fields; compressed if the name of the file ends
                with .gz or .zst
   parquet      typed; for pandas, Polars, DuckDB and others
+  atif         a trajectory per outcome, as JSON lines, for Harbor, training and other readers
   inspect      logs for the viewer of Inspect, one per experiment and model, and
                manifest.json, in the directory that --output names
   v3           the master_database.json of the 2025 original
@@ -59,6 +60,7 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
   assay export --where model=gpt-4o --where level=failure,partial_success
   assay export --since 1200-3f2a9c71d0aa --output new.jsonl
   assay export --format inspect --output logs
+  assay export --format atif --where level=full_success --output good.jsonl.zst
   assay export --check results.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -233,6 +235,8 @@ func tellExported(
 			fmt.Fprintf(p.err, "`inspect view --log-dir %s` shows them\n", e.Output)
 		}
 		what = assay.Counted(records, "log")
+	case export.ATIF:
+		what = countedLines(records, m.Counts)
 	case export.V3:
 		what = assay.Counted(records, "trial")
 		if records == 0 && m.Counts.Attempts > 0 {
@@ -256,6 +260,18 @@ func tellExported(
 		fmt.Fprintln(p.err, sanitize(strings.TrimSpace(line)))
 	}
 	return err
+}
+
+// countedLines counts the trajectories of an export, which has no faults unless all that is selected are.
+func countedLines(records int, selected export.Counts) string {
+	switch {
+	case selected.Faults > 0 && selected.Outcomes > 0:
+		return fmt.Sprintf("%s, without %s (--where faults exports those)",
+			assay.Counted(records, "outcome"), assay.Counted(selected.Faults, "fault"))
+	case selected.Faults > 0:
+		return assay.Counted(records, "fault")
+	}
+	return assay.Counted(records, "outcome")
 }
 
 // notKept mentions attempts whose transcripts the store doesn't have. That is not damage.

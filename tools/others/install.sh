@@ -97,7 +97,7 @@ install_agents() {
 install_readers() {
 	[ -f $python/done ] || {
 		python3 -m venv $python && $python/bin/python -m pip install -q duckdb==2.0.0 pandas==3.1.1 \
-			pyarrow==26.0.1 inspect_ai==0.3.285 && touch $python/done
+			pyarrow==26.0.1 inspect_ai==0.3.285 atif==1.8.0 && touch $python/done
 	}
 }
 install_litellm() {

@@ -21,6 +21,7 @@ const (
 // Formats of other systems. Other packages write them; manifests contain their
 // names.
 const (
+	ATIF    Format = "atif"
 	Inspect Format = "inspect"
 	V3      Format = "v3"
 )
@@ -29,7 +30,7 @@ const (
 // default. Foreign lists the others.
 var (
 	Formats = []Format{JSONL, CSV, Parquet}
-	Foreign = []Format{Inspect, V3}
+	Foreign = []Format{Inspect, ATIF, V3}
 )
 
 // FormatNames returns the names of all formats.

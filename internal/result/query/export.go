@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/assay-eval/assay/internal/result/atif"
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
@@ -50,6 +51,15 @@ func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err
 	case e.Format == export.Inspect:
 		err = e.logs(ctx, &m)
 		return m, len(m.Files), err
+	case e.Format == export.ATIF:
+		contents = []content{{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
+			for _, err := range m.Counts.Count(e.Selection.Attempts(ctx)) {
+				if err != nil {
+					return 0, err
+				}
+			}
+			return atif.Write(w, e.trajectories(ctx, m.Counts.Outcomes == 0))
+		}}}
 	case e.Format == export.V3:
 		contents = []content{{e.Output, export.TrialTable, func(w io.Writer) (int, error) {
 			return legacy.WriteV3(w, m.Counts.Count(e.Selection.Attempts(ctx)))
@@ -84,6 +94,21 @@ type content struct {
 	name  string
 	table export.Table
 	write func(io.Writer) (int, error)
+}
+
+// trajectories yields outcomes with their transcripts, and faults if nothing else is selected: a reader may
+// learn from what it gets.
+func (e *Export) trajectories(ctx context.Context, faults bool) iter.Seq2[atif.Sample, error] {
+	return func(yield func(atif.Sample, error) bool) {
+		for s, err := range e.Selection.Transcripts(ctx) {
+			if err == nil && !s.Attempt.Settles() && !faults {
+				continue
+			}
+			if !yield(atif.Sample{Attempt: s.Attempt, Transcript: s.Transcript}, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (e *Export) eachCall(ctx context.Context) iter.Seq2[export.Call, error] {
