@@ -238,7 +238,7 @@ func (p *Process) follow(stderr *os.File, kept io.Writer) {
 		case p.user != 0:
 			p.user.leave()
 		default:
-			killStrays(p.Dir)
+			killStrays(p.Dir, p.cmd.Process.Pid)
 		}
 	}()
 	select {

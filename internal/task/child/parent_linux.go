@@ -20,7 +20,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 // killStrays kills processes that a program has started and that have left its process group. They
 // have inherited the variable with its scratch directory. A process may start others before it
 // dies, so killStrays looks again until they are gone.
-func killStrays(dir string) {
+func killStrays(dir string, group int) {
 	const rounds = 10
 	for range rounds {
 		found := strays(dir)
@@ -31,7 +31,7 @@ func killStrays(dir string) {
 			break
 		}
 	}
-	killOrphans(dir)
+	killOrphans(dir, group)
 }
 
 // adopt makes this process the parent of programs that outlive theirs, so that they can be found. It does not
@@ -69,32 +69,35 @@ func forget(cmd *exec.Cmd) { started.ids.Delete(cmd.Process.Pid) }
 // killOrphans kills adopted processes that have left the group of their program and tell of this scratch
 // directory or of none. No other program needs the latter, so it does not matter whose end this is. Some start
 // another process and end, so that there is one at any time, but never for long: once it has found any, it goes on
-// until it has found none for a while.
-func killOrphans(dir string) {
+// until it has found none for a while. Those of the program's own group die anyway.
+func killOrphans(dir string, group int) {
 	const patience, long = 50, 5 * time.Second
-	if !killedOrphans(dir) {
+	if !killedOrphans(dir, group) {
 		return
 	}
 	until := time.Now().Add(long)
 	for quiet := 0; quiet < patience && time.Now().Before(until); quiet++ {
-		if killedOrphans(dir) {
+		if killedOrphans(dir, group) {
 			quiet = -1
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
 }
 
-// killedOrphans kills those that there are now, if any.
-func killedOrphans(dir string) (found bool) {
+// killedOrphans kills those that there are now, if any, and notices the end of all that have died.
+func killedOrphans(dir string, group int) (found bool) {
 	if !adopts.Load() {
 		return false
 	}
 	started.Lock()
 	defer started.Unlock()
 	for _, pid := range orphans(dir) {
+		its, err := syscall.Getpgid(pid)
+		if dead, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); dead == pid || err != nil || its == group {
+			continue
+		}
 		found = true
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // nobody else does
 	}
 	return found
 }

@@ -97,13 +97,12 @@ func (u user) leave() {
 	if u == 0 {
 		return
 	}
-	const rounds = 500
-	for range rounds {
+	const dying = 30 * time.Second // a thousand processes on a busy machine
+	for until := time.Now().Add(dying); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		u.killAll() // before looking, because a process that starts another and ends is easily overlooked
 		if len(u.processes()) == 0 {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	usersMu.Lock()
 	defer usersMu.Unlock()
@@ -113,14 +112,27 @@ func (u user) leave() {
 // killAll kills all processes of the user at the same time, because some start others faster than they can be
 // found. Only the user itself can do that, so a thread becomes the user, and ends.
 func (u user) killAll() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock it
+	onThread(func() {
 		id := uintptr(u)
 		if _, _, wrong := syscall.RawSyscall(syscall.SYS_SETRESUID, id, id, id); wrong == 0 {
 			_ = syscall.Kill(-1, syscall.SIGKILL) // not this process
 		}
+	})
+}
+
+// onThread calls f on a thread that ends with it. The first thread of a process never ends, and stands for all of
+// it to others, so f is called on the next one there.
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock it, so that the thread ends
+		if unix.Gettid() == os.Getpid() {
+			onThread(f) // on another thread, because this one is locked
+			runtime.UnlockOSThread()
+			return
+		}
+		f()
 	}()
 	<-done
 }

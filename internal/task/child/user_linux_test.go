@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/assay-eval/assay/internal/task/child"
@@ -58,14 +59,18 @@ func TestApart(t *testing.T) {
 		t.Error("its scratch directory is still there")
 	}
 
-	// Two processes that start each other again and again, faster than they can be found one by one.
-	bomb := start("bomb", `id -u; b() { (b > /dev/null 2>&1 &); (b > /dev/null 2>&1 &); }; b`)
-	id := strings.TrimSpace(read(t, bomb))
-	if err := bomb.Close(); err != nil {
+	// Each link of this chain starts the next and ends, so none of them is there for long.
+	chain := start("chain", `id -u; link() { /bin/sleep 0.002; link > /dev/null 2>&1 & }; link`)
+	id := strings.TrimSpace(read(t, chain))
+	if err := chain.Close(); err != nil {
 		t.Error(err)
 	}
 	if left := runningAs(id); id == "" || len(left) > 0 {
 		t.Errorf("%d processes of %q survived", len(left), id)
+	}
+
+	if info, err := os.Stat("/proc/self"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("this process is not root's any more: %v", err)
 	}
 
 	hidden := filepath.Join(t.TempDir(), "program")
