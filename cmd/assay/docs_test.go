@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -88,6 +91,70 @@ func TestReadme(t *testing.T) {
 	}
 	if ran < 30 {
 		t.Errorf("found %d commands, want at least 30", ran)
+	}
+}
+
+// TestPythonPage runs the programs of docs/python.md, which have to agree with each other and with the store.
+// Those that need more than Python itself run if ASSAY_PYTHON has it.
+func TestPythonPage(t *testing.T) {
+	t.Parallel()
+	python, more := os.Getenv("ASSAY_PYTHON"), true
+	if python == "" {
+		python, more = "python3", false
+	}
+	if _, err := exec.LookPath(python); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	page, dir := readDocument(t, "docs/python.md"), t.TempDir()
+	r := reader{dir: dir}
+	file(t, dir, "e.yaml", "models: [sim/careful, sim/brittle]\nreliabilities: [0.6]\ntasks_per_type: 6\n")
+	r.run(t, "assay run e.yaml --sim-latency 0 --display none")
+	r.run(t, "assay run e.yaml --sim-latency 0 --display none --retry failures") // outcomes of a second round
+	for _, line := range commands(page) {
+		r.run(t, line)
+	}
+
+	full, all := make(map[string]int), make(map[string]int)
+	superseded := 0
+	for _, a := range attempts(t, filepath.Join(dir, "assay.db")) {
+		if a.Superseded {
+			superseded++
+		} else if a.Settles() {
+			all[a.Model]++
+			if a.Level == assay.FullSuccess {
+				full[a.Model]++
+			}
+		}
+	}
+	want := ""
+	for _, model := range slices.Sorted(maps.Keys(all)) {
+		want += fmt.Sprintf("%s %d %.3f\n", model, all[model], float64(full[model])/float64(all[model]))
+	}
+	if superseded == 0 || len(all) != 2 {
+		t.Fatalf("the test is too weak: %d superseded outcomes, models %v", superseded, all)
+	}
+	ran := 0
+	for _, text := range blocks(page, "python") {
+		if !more && regexp.MustCompile("import (pandas|duckdb)").MatchString(text) {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), python, "-c", text)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+			continue
+		}
+		ran++
+		if strings.Contains(text, "{model} ") && string(out) != want {
+			t.Errorf("got\n%swant\n%s\n%s", out, want, text)
+		}
+		if len(out) == 0 {
+			t.Errorf("nothing is printed by\n%s", text)
+		}
+	}
+	if more && ran != 5 || ran < 2 {
+		t.Errorf("%d programs ran", ran)
 	}
 }
 
