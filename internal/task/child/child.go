@@ -146,7 +146,7 @@ func (p *Process) start(c Command) error {
 	}
 	dir := cmp.Or(c.Dir, p.Dir)
 	if c.Apart {
-		u, err := newUser()
+		u, err := newUser(p.Dir)
 		if err == nil {
 			p.user, err = u, u.give(p.Dir)
 		}
@@ -250,14 +250,48 @@ func (p *Process) follow(stderr *os.File, kept io.Writer) {
 	close(p.ended)
 }
 
-func (c Command) writeFiles(dir string) error {
+// writeFiles writes the files of a scratch directory. A program that ran there before may have planted links,
+// which are replaced and never followed outside.
+func (c Command) writeFiles(dir string) (err error) {
+	if len(c.Files) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
 	for name, text := range c.Files {
-		path := filepath.Join(dir, filepath.Clean("/"+name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		name = strings.TrimPrefix(filepath.Clean("/"+name), "/")
+		err := ownFolders(root, filepath.Dir(name))
+		if err == nil {
+			text = strings.ReplaceAll(text, Scratch, dir)
+			err = errors.Join(root.RemoveAll(name), root.WriteFile(name, []byte(text), 0o600))
+		}
+		if err != nil {
 			return err
 		}
-		text = strings.ReplaceAll(text, Scratch, dir)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	}
+	return nil
+}
+
+// ownFolders makes a folder and those above it, in place of whatever else a program has put there.
+func ownFolders(root *os.Root, dir string) error {
+	for i, c := range dir + "/" {
+		if c != '/' {
+			continue
+		}
+		part := dir[:i]
+		info, err := root.Lstat(part)
+		if err == nil && !info.IsDir() {
+			if err := root.Remove(part); err != nil {
+				return err
+			}
+		}
+		if err := root.MkdirAll(part, 0o700); err != nil {
+			return err
+		}
+		if err := root.Chmod(part, 0o700); err != nil { // it may be locked
 			return err
 		}
 	}

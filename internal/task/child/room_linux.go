@@ -99,6 +99,11 @@ func (r *Room) enter(p *Process, dir string, args []string) (_ *roomed, err erro
 	}
 	in.socket = conn.(*net.UnixConn)
 	temporary := filepath.Join(p.Dir, ".tmp")
+	if info, err := os.Lstat(temporary); err == nil && !info.IsDir() { // a program that ran there before has planted it
+		if err := os.Remove(temporary); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(temporary, 0o700); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ var users = sync.OnceValue(func() error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can give a program a user of its own")
 	}
-	id, err := newUser()
+	id, err := newUser("")
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,14 @@ var (
 	usersHere = make(map[user]bool)
 )
 
-// newUser returns a user that nobody is.
-func newUser() (user, error) {
+// newUser returns a user that nobody is, or the one to whom a scratch directory belongs already.
+func newUser(dir string) (user, error) {
 	usersMu.Lock()
 	defer usersMu.Unlock()
+	if u := ownerOf(dir); u != 0 {
+		usersHere[u] = true
+		return u, nil
+	}
 	const n = lastUser - firstUser + 1
 	first := rand.IntN(n) // another Assay has others, mostly
 	for i := range n {
@@ -71,16 +75,37 @@ func (u user) own(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u), Gid: uint32(u)}
 }
 
-// give makes everything in a scratch directory the user's.
+// ownerOf returns the user to whom a directory belongs, or 0.
+func ownerOf(dir string) user {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return 0
+	}
+	if id := info.Sys().(*syscall.Stat_t).Uid; id >= firstUser && id <= lastUser {
+		return user(id)
+	}
+	return 0
+}
+
+// give makes what Assay has put into a scratch directory the user's. Anything else is that already, or is a link
+// to somebody's file that a program has made.
 func (u user) give(dir string) error {
 	if strings.HasPrefix(filepath.Base(filepath.Dir(dir)), folderPrefix) {
 		if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
 			return err
 		}
 	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		if stat.Uid != 0 || !e.IsDir() && stat.Nlink > 1 {
+			return nil
 		}
 		return os.Lchown(path, int(u), int(u))
 	})
@@ -139,12 +164,8 @@ func onThread(f func()) {
 
 // evict kills what a user runs whose scratch directory an Assay has left that was killed.
 func evict(dir string) {
-	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() != 0 {
-		return
-	}
-	if id := info.Sys().(*syscall.Stat_t).Uid; id >= firstUser && id <= lastUser {
-		user(id).leave()
+	if os.Geteuid() == 0 {
+		ownerOf(dir).leave()
 	}
 }
 
