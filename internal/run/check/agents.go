@@ -324,7 +324,7 @@ func (r *Agent) calls(o *outing, deviating map[string]int) {
 		r.Parallel = Changed
 		r.change("it carries out calls with other names or arguments than its model asked for; such a change counts " +
 			"against the framework")
-	case deviating[assay.CallsLost] > 0 || len(o.made) < len(o.steps):
+	case deviating[assay.CallsLost] > 0 || len(o.made) < o.offered:
 		r.Parallel = Dropped
 		r.change("it leaves out calls if a reply has several, and its model has to ask again; that counts against " +
 			"the framework")

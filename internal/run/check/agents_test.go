@@ -126,6 +126,10 @@ func TestAgents(t *testing.T) {
 		{"offer_no_tools", func(a *check.Agent) {
 			*a = check.Agent{Starts: true, Tokens: check.Exact, End: check.Clean}
 		}, "it offers its model none of the tools", ""},
+		{
+			"offer_two_tools", func(a *check.Agent) { a.Offered = 2 },
+			"it offers its model only 2 of 5 tools", "",
+		},
 		{"call", func(a *check.Agent) {
 			*a = check.Agent{Starts: true, Tokens: check.Outside, End: check.Clean}
 		}, "", "it asks no model through Assay"},

@@ -60,7 +60,7 @@ func (s *script) Chat(_ context.Context, req *assay.Request) (*assay.Response, e
 		reply.Content = "Five steps"
 	} else {
 		s.asked++
-		for _, step := range s.next() {
+		for _, step := range s.next(names) {
 			arguments := string(step.Arguments)
 			if s.endless {
 				arguments = fmt.Sprintf(`{"n":%d,"note":"again"}`, s.asked)
@@ -97,21 +97,18 @@ func (s *script) conclude(reply *assay.Message, functions []assay.Function) {
 	reply.Content = answer
 }
 
-// next returns the steps to ask for.
-func (s *script) next() (steps []assay.Expected) {
-	if s.endless {
-		return s.steps[:1]
-	}
+// next returns the steps to ask for, of those whose tools have names.
+func (s *script) next(names map[string]string) (steps []assay.Expected) {
 	for _, step := range s.steps {
-		if !slices.Contains(s.made, step.Tool) {
+		if names[step.Tool] != "" && (s.endless || !slices.Contains(s.made, step.Tool)) {
 			steps = append(steps, step)
 		}
 	}
 	switch {
-	case s.together && len(s.made) == 0:
-		return steps[:3]
-	case !s.together && len(steps) > 1:
+	case s.endless, !s.together && len(steps) > 1:
 		return steps[:1]
+	case s.together && len(s.made) == 0:
+		return steps[:min(3, len(steps))]
 	}
 	return steps
 }

@@ -73,7 +73,10 @@ func Act(mode string) {
 		show = func(string, bool) string { return "done" }
 		fmt.Println(work())
 	case "offer no tools":
-		offers = false
+		offers = 0
+		fmt.Println(work())
+	case "offer two tools":
+		offers = 2
 		fmt.Println(work())
 	case "ask for a title":
 		_, _ = post(model(), map[string]any{"model": "m", "messages": []any{
@@ -220,9 +223,9 @@ var order = func([]any) {}
 // show changes the answer of a tool on its way to the model.
 var show = func(text string, failed bool) string { return text }
 
-// offers is whether the model is told of tools, most how many replies the agent asks for, and streams is
+// offers is how many tools the model is told of, most how many replies the agent asks for, and streams is
 // whether in streams.
-var offers, most, streams = true, 1_000_000, false
+var offers, most, streams = 1_000_000, 1_000_000, false
 
 func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
 
@@ -296,8 +299,8 @@ func respond(prompt string) (answer string) {
 		if n == most {
 			return "These are enough steps."
 		}
-		request := map[string]any{"model": "m", "messages": messages, "tools": tools}
-		if !offers {
+		request := map[string]any{"model": "m", "messages": messages, "tools": tools[:min(offers, len(tools))]}
+		if offers == 0 {
 			delete(request, "tools")
 		}
 		reply, err := ask(request)
