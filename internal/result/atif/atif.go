@@ -9,7 +9,7 @@
 //     them; a step of the agent is one reply of its model
 //   - extra.calls of a step are the calls that the tools got, with the luck and the fault of each
 //   - extra.correction marks a message in which Assay corrects the form of a reply
-//   - extra.assay is the attempt as in other exports, and extra.reward its level: 1, 0.5 or 0; a fault
+//   - extra.assay is the attempt as JSON lines have it, and extra.reward its level: 1, 0.5 or 0; a fault
 //     has none, and nothing should be learned from it
 package atif
 
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // Version is the version of the format.
@@ -101,8 +102,8 @@ type (
 		Steps      int      `json:"total_steps"`
 	}
 	rootExtra struct {
-		Assay  *assay.Attempt `json:"assay"`
-		Reward *float64       `json:"reward,omitempty"`
+		Assay  json.RawMessage `json:"assay"`
+		Reward *float64        `json:"reward,omitempty"`
 	}
 	stepExtra struct {
 		Correction bool               `json:"correction,omitempty"`
@@ -136,10 +137,14 @@ func Write(w io.Writer, samples iter.Seq2[Sample, error]) (lines int, err error)
 }
 
 func trajectoryOf(a *assay.Attempt, t *assay.Transcript) (*trajectory, error) {
+	record, err := export.JSON(*a)
+	if err != nil {
+		return nil, err
+	}
 	out := &trajectory{
 		SchemaVersion: Version, SessionID: string(a.Run), TrajectoryID: fmt.Sprintf("%s-%d", a.ID, a.Number),
 		Agent: agent{Name: agentName, Version: a.Program, Model: a.Model},
-		Extra: rootExtra{Assay: a, Reward: rewardOf(a)},
+		Extra: rootExtra{Assay: record, Reward: rewardOf(a)},
 	}
 	if a.AgentModel != "" {
 		out.Agent.Name, out.Agent.Model = a.Model, a.AgentModel

@@ -15,6 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/atif"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 func call(id, name, arguments string) assay.ToolCall {
@@ -91,6 +92,16 @@ func TestWrite(t *testing.T) {
 	}
 	if _, ok := faulted["final_metrics"].(map[string]any)["total_cost_usd"]; ok {
 		t.Error("an unknown cost has a number")
+	}
+	if a := faulted["extra"].(map[string]any)["assay"].(map[string]any); a["fault"] == "" || a["coverage"] != nil {
+		t.Errorf("a fault has an outcome: %v", a)
+	}
+	record, err := export.JSON(odd().Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(lines[0], `"assay":`+string(record)) {
+		t.Errorf("the attempt is not as JSON lines have it: %s", record)
 	}
 	delete(got, "extra")
 	var want map[string]any
