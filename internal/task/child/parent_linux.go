@@ -120,12 +120,17 @@ func Descends(pid int) bool {
 
 // parentOf returns the parent of a process, or 0.
 func parentOf(pid int) (parent int) {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	rest := stat[bytes.LastIndexByte(stat, ')')+1:] // a name may have anything in it
-	if words := strings.Fields(string(rest)); len(words) > 1 {
+	if words := statOf(pid); len(words) > 1 {
 		parent, _ = strconv.Atoi(words[1])
 	}
 	return parent
+}
+
+// statOf returns what the kernel says of a process after its name, which may have anything in it: its state, its
+// parent and more. It returns nothing if there is no such process.
+func statOf(pid int) []string {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
 // orphans lists the children of this process that it has not started and that are not known to belong to

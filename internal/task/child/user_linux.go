@@ -70,7 +70,7 @@ func newUser(dir string) (user, error) {
 	return 0, errors.New("all users from 61184 to 65519 are somebody")
 }
 
-// own has a program start as the user.
+// own makes a program start as the user.
 func (u user) own(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u), Gid: uint32(u)}
 }
@@ -177,16 +177,15 @@ func (u user) processes() (found []int) {
 		if err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(u) {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil && !dead(path) {
+		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil && !dead(pid) {
 			found = append(found, pid)
 		}
 	}
 	return found
 }
 
-// dead reports whether a process only waits to be noticed by its parent.
-func dead(path string) bool {
-	stat, _ := os.ReadFile(filepath.Join(path, "stat"))
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
+// dead reports whether a process only waits to be noticed by its parent, or is gone.
+func dead(pid int) bool {
+	words := statOf(pid)
+	return len(words) == 0 || words[0] == "Z" || words[0] == "X"
 }
