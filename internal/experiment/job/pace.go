@@ -99,13 +99,16 @@ func (p *Pace) rate(until time.Duration) float64 {
 	replies, seconds := 0.0, 0.0
 	blocks := int((until - p.since) / blockTime)
 	const forgotten = 8 // times the memory
-	for i := max(0, blocks-int(forgotten*memory/blockTime)); i < blocks; i++ {
-		age := until - p.since - time.Duration(i)*blockTime
-		weight := math.Exp(-age.Seconds() / memory.Seconds())
+	// A block weighs as much less than the next one as any other does, so one power is enough.
+	older := math.Exp(-blockTime.Seconds() / memory.Seconds())
+	age := until - p.since - time.Duration(blocks-1)*blockTime
+	weight := math.Exp(-age.Seconds() / memory.Seconds())
+	for i := blocks - 1; i >= max(0, blocks-int(forgotten*memory/blockTime)); i-- {
 		seconds += weight * blockTime.Seconds()
 		if i < len(p.blocks) {
 			replies += weight * float64(p.blocks[i])
 		}
+		weight *= older
 	}
 	return replies / seconds
 }
