@@ -33,7 +33,13 @@ type Document struct {
 	Facts []Fact
 	// Episodes are transcripts that cells link to.
 	Episodes []Episode
+	// Trail leads from the first page of a site to the page above this one, and Files to the same
+	// figures in other formats. Only pages of a site have them; see [Document.WritePage].
+	Trail, Files []Link
 }
+
+// A Link leads to another page or file. Its address is relative to the page that has it.
+type Link struct{ Text, Address string }
 
 // Brief leaves out the sections, the facts, and most places of warnings. command shows them.
 func (d *Document) Brief(command string) *Document {
@@ -93,7 +99,9 @@ type Section struct {
 	Lead  string
 	Chart *Chart
 	Table *Table
-	Notes []string
+	// Verbatim is shown in fixed width, line by line.
+	Verbatim string
+	Notes    []string
 }
 
 // A Table has a cell for each of its columns in each row.
@@ -148,6 +156,8 @@ type Cell struct {
 	Hint string
 	// Episode is the ID of an episode that the cell links to. It is empty if there is no link.
 	Episode string
+	// Address is that of a page of the same site that the cell links to, or "".
+	Address string
 	Tone    Tone
 }
 
@@ -169,8 +179,8 @@ type Chart struct {
 	// Spec is a Vega-Lite specification with its data. The page adds the width, the fonts and
 	// the colours of the surroundings.
 	Spec json.RawMessage
-	// Dots draw the picture where Spec cannot: on a terminal and in Markdown. A chart without them
-	// is replaced by its text there.
+	// Dots draw the picture where Spec cannot: on a terminal, in Markdown, and on a page without
+	// scripts. A chart without them is replaced by its text there.
 	Dots []Dot
 }
 

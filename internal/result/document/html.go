@@ -42,14 +42,19 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"places":       func(w Warning) []string { first, _ := w.places(); return first },
 	"more":         func(w Warning) []string { _, more := w.places(); return more },
 	"warningsHead": warningsHead,
+	"percent":      func(share float64) string { return fmt.Sprintf("%.4g", 100*min(1, max(0, share))) },
+	"rounded":      func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
 }).Parse(pageHTML))
 
 // A page is a document with the parts of its HTML.
 type page struct {
 	*Document
 	FactsTitle string
-	Style      template.CSS
-	Scripts    []template.JS
+	// Assets is the address of the folder of a site's styles and scripts. It is empty for a page that
+	// has its own Style and Scripts.
+	Assets  string
+	Style   template.CSS
+	Scripts []template.JS
 	// Policy forbids everything that is not in the page.
 	Policy template.HTMLAttr
 	// Charts reports whether there are charts.
@@ -84,10 +89,45 @@ func (p page) Points() []Point { return slices.Concat(p.Headline, p.Summary) }
 //
 // If the specification of a chart is not JSON, it fails before it writes anything.
 func (d *Document) WriteHTML(w io.Writer) error {
-	p := page{
-		Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS),
-		episodes: make(map[string]bool),
+	p, err := d.page()
+	if err != nil {
+		return err
 	}
+	p.Style, p.Scripts = template.CSS(styleCSS), []template.JS{template.JS(scriptJS)}
+	if p.Charts {
+		p.Scripts = append(p.Scripts, template.JS(licences()+vegaJS), template.JS(vegaLiteJS),
+			template.JS(vegaEmbedJS), template.JS(chartsJS))
+	}
+	p.Policy = policy(p.Scripts)
+	return p.write(w)
+}
+
+// WritePage writes the document as a page of a site. Assets is the address of the folder with
+// the site's [Assets], relative to the page. Its policy allows nothing from another host.
+func (d *Document) WritePage(w io.Writer, assets string) error {
+	p, err := d.page()
+	if err != nil {
+		return err
+	}
+	p.Assets = assets
+	p.Policy = `content="default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'` +
+		`; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"`
+	return p.write(w)
+}
+
+// Assets returns the files that the pages of a site share, by name.
+func Assets() map[string]string {
+	return map[string]string{
+		"style.css": styleCSS, "script.js": scriptJS, "charts.js": chartsJS,
+		"vega.js": licences() + strings.Join([]string{vegaJS, vegaLiteJS, vegaEmbedJS}, "\n;"),
+	}
+}
+
+func licences() string { return "/*\n" + vegaLicences + "\n*/\n" }
+
+// page checks the charts of a document and prepares its page.
+func (d *Document) page() (p page, err error) {
+	p = page{Document: d, FactsTitle: factsTitle, episodes: make(map[string]bool)}
 	sections := append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...)
 	if d.Overview != nil {
 		sections = append(sections, *d.Overview)
@@ -98,19 +138,16 @@ func (d *Document) WriteHTML(w io.Writer) error {
 		}
 		p.Charts = true
 		if !json.Valid(s.Chart.Spec) {
-			return fmt.Errorf("chart of section %q: the specification is not JSON", s.ID)
+			return p, fmt.Errorf("chart of section %q: the specification is not JSON", s.ID)
 		}
 	}
 	for _, e := range d.Episodes {
 		p.episodes[e.ID] = true
 	}
-	p.Scripts = []template.JS{template.JS(scriptJS)}
-	if p.Charts {
-		licences := "/*\n" + vegaLicences + "\n*/\n"
-		p.Scripts = append(p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS),
-			template.JS(vegaEmbedJS), template.JS(chartsJS))
-	}
-	p.Policy = policy(p.Scripts)
+	return p, nil
+}
+
+func (p page) write(w io.Writer) error {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, p); err != nil {
 		return fmt.Errorf("write HTML: %w", err)
@@ -240,3 +277,6 @@ func excerpts(s Step) []excerpt {
 	}
 	return slices.DeleteFunc(out, func(e excerpt) bool { return e.Text == "" })
 }
+
+// Alone reports whether the page is about one transcript, which is open.
+func (p page) Alone() bool { return len(p.Episodes) == 1 && len(p.Trail) > 0 }

@@ -105,7 +105,7 @@ func warningQuotes(warnings []Warning) string {
 }
 
 func (s Section) markdown() string {
-	parts := []string{heading("## ", s.Title), prosaic(s.Lead)}
+	parts := []string{heading("## ", s.Title), prosaic(s.Lead), s.indented()}
 	var notes []string
 	if s.Chart != nil {
 		parts = append(parts, prosaic(s.Chart.Text))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"charm.land/lipgloss/v2"
 )
@@ -96,6 +97,25 @@ func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	blocks = append(blocks, p.facts(d.Facts), p.block(d.More))
 	_, err := io.WriteString(w, join("\n\n", blocks...)+"\n")
 	return err
+}
+
+// indented returns the verbatim text of the section, four spaces to the right, which is code in Markdown.
+// It has no characters that a terminal would obey.
+func (s Section) indented() string {
+	var out []string
+	for _, l := range strings.Split(s.Verbatim, "\n") {
+		shown := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(l, "\uFFFD"))
+		if shown = strings.TrimRight(shown, " "); shown != "" {
+			shown = "    " + shown
+		}
+		out = append(out, shown)
+	}
+	return strings.Trim(strings.Join(out, "\n"), "\n")
 }
 
 // points writes each point as a paragraph after its label. Long labels have their own lines.
@@ -205,7 +225,7 @@ func warningsHead(n int) string {
 }
 
 func (p pen) section(s Section) string {
-	parts := []string{join("\n", p.title(s.Title, "─"), p.block(s.Lead))}
+	parts := []string{join("\n", p.title(s.Title, "─"), p.block(s.Lead)), s.indented()}
 	var notes []string
 	switch {
 	case s.Table != nil:
