@@ -426,7 +426,7 @@ func (e *Experiment) Asked() []string {
 
 // ModelError returns an error that points at a model in the file or at the flag that chose it.
 func (e *Experiment) ModelError(model, message, hint string) error {
-	field, i := "models", slices.Index(e.listed, e.unrevised(model))
+	field, i := "models", slices.Index(e.listed, e.Unrevised(model))
 	switch {
 	case i >= 0:
 		field = fmt.Sprintf("models[%d]", i)

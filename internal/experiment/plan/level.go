@@ -169,11 +169,11 @@ func (e *Experiment) twoModels(name, revision string) error {
 
 // takes reports whether a part has a model, whatever the model's revision is.
 func (e *Experiment) takes(p PartSpec, model string) bool {
-	return p.takes(model) || p.takes(e.unrevised(model))
+	return p.takes(model) || p.takes(e.Unrevised(model))
 }
 
-// unrevised returns the name of a model without its revision.
-func (e *Experiment) unrevised(model string) string {
+// Unrevised returns the name of a model without its revision.
+func (e *Experiment) Unrevised(model string) string {
 	revision := e.Levels[model].Sampling.Revision
 	if name, ok := strings.CutSuffix(model, revision); ok && revision != "" {
 		return name[:len(name)-1]

@@ -51,6 +51,24 @@ type Experiment struct {
 	Command, Store string
 	// Reveal shows the texts of private libraries.
 	Reveal bool
+	// Undated leaves out when the report was made, so that equal results have equal reports.
+	Undated bool
+	// Snapshot is the state of the store to read, the present one if it is empty.
+	Snapshot string
+}
+
+// Only returns the experiment with those of its trials that satisfy conditions on fields of trials.
+func (x *Experiment) Only(where export.Where) *Experiment {
+	some := *x
+	some.Where = where
+	some.Trials = func(yield func(assay.Trial) bool) {
+		for t := range x.Trials {
+			if where.HasTrial(&t) && !yield(t) {
+				return
+			}
+		}
+	}
+	return &some
 }
 
 // A Report has the figures of an experiment. Its JSON is the JSON of the analysis.
@@ -70,12 +88,11 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := db.Snapshot(ctx)
-	if errors.Is(err, store.ErrDamaged) {
-		snapshot, err = "", nil
-	}
-	if err != nil {
-		return nil, err
+	snapshot := x.Snapshot
+	if snapshot == "" {
+		if snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
+			return nil, err
+		}
 	}
 	runs, err := db.Runs(ctx, x.Stored.Name)
 	if err != nil {
@@ -128,6 +145,27 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		Analysis: a, Headline: sections.Headline(a),
 		db: db, experiment: x, snapshot: snapshot,
 	}, nil
+}
+
+// Snapshot names the state of the store that was read. It is empty if the store is damaged.
+func (r *Report) Snapshot() string { return r.snapshot }
+
+// Attempts yields the attempts that the report counts, without the texts of private libraries. Those that
+// count for their cost only are left out.
+func (r *Report) Attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		v, err := readVeil(ctx, r.db, r.experiment.Reveal)
+		if err != nil {
+			yield(assay.Attempt{}, err)
+			return
+		}
+		all := r.db.Attempts(ctx, store.Filter{Snapshot: r.snapshot})
+		for a, err := range v.attempts(Filter(all, r.experiment.counts())) {
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
 }
 
 // counts returns a function that reports whether an attempt counts.
@@ -247,9 +285,11 @@ func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
 		ended := lastEnd(runs).Format(time.RFC3339)
 		facts = append(facts, report.Fact{Name: "ran", Value: started + " to " + ended})
 	}
-	return append(facts,
-		report.Fact{Name: "Assay", Value: x.Program},
-		report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
+	facts = append(facts, report.Fact{Name: "Assay", Value: x.Program})
+	if !x.Undated {
+		facts = append(facts, report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
+	}
+	return facts
 }
 
 // lastEnd returns the end of the run that ended last, or the start of the latest run if that is

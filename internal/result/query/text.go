@@ -41,12 +41,50 @@ func (t *Trial) writeExplanation(w *bytes.Buffer, e *score.Explanation, unexplai
 	}
 }
 
+// Conditions describes under which conditions the trial was run, and what served it, a line each.
+func (t *Trial) Conditions() string {
+	var w bytes.Buffer
+	t.writeConditions(&w)
+	return visible(dedent(w.String()))
+}
+
+// Verdict describes how the trial was judged, or its fault.
+func (t *Trial) Verdict() string {
+	var w bytes.Buffer
+	writeVerdict(&w, &t.Attempt)
+	return visible(dedent(w.String()))
+}
+
+// dedent takes the white space from both ends of each line.
+func dedent(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	superseded := ""
 	if t.SupersededBy > 0 {
 		superseded = fmt.Sprintf(", superseded by attempt %d", t.SupersededBy)
 	}
 	fmt.Fprintf(w, "trial %s, attempt %d of %d%s\n", t.ID, t.Number, t.Attempts, superseded)
+	t.writeConditions(w)
+	if t.Transcript != nil {
+		writeTranscript(w, t.Transcript)
+	} else {
+		fmt.Fprintf(w, "  %s\n", t.NoTranscript)
+	}
+	w.WriteString("\n")
+	writeVerdict(w, &t.Attempt)
+	for _, o := range opinions {
+		fmt.Fprintf(w, "  %s says %s, with confidence %.2f: %s\n",
+			o.Model, o.Category, o.Confidence, o.Reason)
+	}
+}
+
+func (t *Trial) writeConditions(w *bytes.Buffer) {
 	variant := t.Variant
 	if t.Severity != "" {
 		variant += " (" + t.Severity + ")"
@@ -90,17 +128,6 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 		fmt.Fprintln(w, "  the library is private: tools are digests, and --reveal shows the texts")
 	}
 	writeReplies(w, &t.Attempt)
-	if t.Transcript != nil {
-		writeTranscript(w, t.Transcript)
-	} else {
-		fmt.Fprintf(w, "  %s\n", t.NoTranscript)
-	}
-	w.WriteString("\n")
-	writeVerdict(w, &t.Attempt)
-	for _, o := range opinions {
-		fmt.Fprintf(w, "  %s says %s, with confidence %.2f: %s\n",
-			o.Model, o.Category, o.Confidence, o.Reason)
-	}
 }
 
 // servedBy names the model that answered, and the parts that were ignored to recognize its name.
