@@ -93,7 +93,7 @@ func eval[T any](b *tab, expression string, options ...chromedp.EvaluateOption) 
 	return v
 }
 
-// axe returns the serious faults that axe-core finds in the page, or no faults without axe-core.
+// axe returns the faults that axe-core finds in the page, or no faults without axe-core.
 func (b *tab) axe() []string {
 	b.t.Helper()
 	script, err := os.ReadFile(os.Getenv("ASSAY_AXE"))
@@ -102,9 +102,8 @@ func (b *tab) axe() []string {
 		return nil
 	}
 	b.do("axe", chromedp.Evaluate[chromedp.Void](string(script)))
-	return eval[[]string](b, `axe.run({iframes: false})
-		.then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))
-		.map(v => v.id + ': ' + v.help + ' ' + v.nodes[0].html.slice(0, 200)))`,
+	return eval[[]string](b, `axe.run({iframes: false, preload: false})
+		.then(r => r.violations.map(v => v.id + ': ' + v.help + ' ' + v.nodes[0].html.slice(0, 200)))`,
 		chromedp.EvalAwaitPromise)
 }
 
