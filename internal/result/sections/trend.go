@@ -24,8 +24,13 @@ func Trend(id, title string, revisions []Revision) document.Section {
 	var names []string
 	var dots []document.Dot
 	table := tableOf([]document.Column{
-		{Head: "first run", Names: true}, {Head: "revision", Names: true}, {Head: "experiment", Names: true},
-		{Head: "full success"}, {Head: "trials"}, {Head: "condition", Names: true}, {Head: "library", Names: true},
+		{Head: "first run", Names: true},
+		{Head: "revision", Names: true},
+		{Head: "experiment", Names: true},
+		{Head: "full success"},
+		{Head: "trials"},
+		{Head: "condition", Names: true},
+		{Head: "library", Names: true},
 	}, revisions, func(r Revision) []document.Cell {
 		return []document.Cell{
 			text(r.Began.UTC().Format("2006-01-02 15:04")), text(r.Revision), text(r.Experiment),

@@ -46,8 +46,14 @@ type level struct{ factor, value string }
 // factors are the factors whose levels have pages, as attempts name them, with the folders of the pages.
 // Models always have pages.
 var factors = []struct{ name, folder string }{
-	{"model", "models"}, {"variant", "variants"}, {"fault_mix", "faults"}, {"reliability", "reliability"},
-	{"task_type", "types"}, {"difficulty", "difficulty"}, {"interface", "interfaces"}, {"phrasing", "phrasings"},
+	{"model", "models"},
+	{"variant", "variants"},
+	{"fault_mix", "faults"},
+	{"reliability", "reliability"},
+	{"task_type", "types"},
+	{"difficulty", "difficulty"},
+	{"interface", "interfaces"},
+	{"phrasing", "phrasings"},
 }
 
 func levelsOf(c *assay.Cell) map[string]string {
@@ -104,7 +110,8 @@ func (x *experiment) publish(ctx context.Context, s *Site, out *output) error {
 	d.Sections = append(d.Sections, x.levelList(), x.chosenList(), x.taskList())
 	d.Sections = slices.DeleteFunc(d.Sections, func(s document.Section) bool { return s.ID == "" })
 	d.Files = []document.Link{
-		{Text: "JSON", Address: x.folder + "/report.json"}, {Text: "Markdown", Address: x.folder + "/report.md"},
+		{Text: "JSON", Address: x.folder + "/report.json"},
+		{Text: "Markdown", Address: x.folder + "/report.md"},
 		{Text: "attempts as JSON lines", Address: x.folder + "/attempts.jsonl.gz"},
 	}
 	if err := out.page(x.folder+"/index.html", d, s.home()); err != nil {
@@ -212,11 +219,6 @@ func (x *experiment) findLevels() {
 			}
 		}
 	}
-}
-
-// has reports whether a level has a page.
-func (x *experiment) has(factor, value string) bool {
-	return slices.Contains(x.levels, level{factor, value})
 }
 
 // levelPage writes the report of the trials of a level, as a page and as JSON.
@@ -367,14 +369,18 @@ func (x *experiment) taskList() document.Section {
 		return document.Section{}
 	}
 	t := &document.Table{Shown: 40, Columns: []document.Column{
-		{Head: "task", Names: true}, {Head: "task type", Names: true}, {Head: "difficulty", Names: true},
-		{Head: "done"}, {Head: "with full success"},
+		{Head: "task", Names: true},
+		{Head: "task type", Names: true},
+		{Head: "difficulty", Names: true},
+		{Head: "done"},
+		{Head: "with full success"},
 	}}
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
 		of := x.tasks[id]
 		t.Rows = append(t.Rows, []document.Cell{
 			{Text: id, Address: x.folder + "/tasks/" + slug(id) + ".html"},
-			{Text: report.Readable(of.kind)}, {Text: of.difficulty},
+			{Text: report.Readable(of.kind)},
+			{Text: of.difficulty},
 			number(len(of.trials)), number(of.successes()),
 		})
 	}

@@ -231,7 +231,8 @@ func experimentList(all []*experiment) document.Section {
 	}}
 	for _, x := range all {
 		t.Rows = append(t.Rows, []document.Cell{
-			{Text: x.title, Address: x.folder + "/index.html"}, number(len(x.job.Experiment.Models)),
+			{Text: x.title, Address: x.folder + "/index.html"},
+			number(len(x.job.Experiment.Models)),
 			number(x.report.Done), number(x.report.Planned),
 			{Text: x.stored.UpdatedAt.UTC().Format("2006-01-02")},
 		})
