@@ -15,7 +15,7 @@ type Provider interface {
 	//
 	//  1. a Response with a message from the assistant, and a nil error;
 	//  2. an error that is a *Fault (see [AsFault]), and a Response in which only
-	//     ServedModel, Usage, Lost, Waits and Quotas may be set.
+	//     ServedModel, ID, Usage, Lost, Waits and Quotas may be set.
 	//
 	// When ctx ends, Chat returns soon, with a Fault that gives the reason. Chat neither keeps nor
 	// changes the request. The Response is never nil and belongs to the caller.
@@ -126,8 +126,9 @@ const (
 // A Response is one turn of a model.
 type Response struct {
 	Message Message
-	// ServedModel is the name of the model that answered, according to the endpoint.
-	ServedModel string
+	// ServedModel is the name of the model that answered, according to the endpoint, and ID the
+	// endpoint's name of the reply.
+	ServedModel, ID string
 	// Identity lists the parts that the lane ignored to recognize ServedModel; see [SameModel].
 	Identity string
 	// Lane names the lane that served the turn: provider/key/deployment.

@@ -288,8 +288,8 @@ func tellIdentity(t *testing.T, c column) {
 		}
 		s := c.stage(t, cfg, reply("x"))
 		req := question()
-		if got := s.say(t, &req).ServedModel; got != want {
-			t.Errorf("ServedModel = %q, want %q", got, want)
+		if got := s.say(t, &req); got.ServedModel != want || got.ID == "" {
+			t.Errorf("ServedModel = %q, want %q; ID = %q", got.ServedModel, want, got.ID)
 		}
 	}
 }

@@ -211,8 +211,8 @@ func (p *Provider) read(reply *Reply, turn int, resp *assay.Response) error {
 		err = nil // the field counts as missing
 	}
 	if err == nil {
-		model, used := doc.Outline()
-		resp.ServedModel, resp.Usage = p.Clean(model), used
+		id, model, used := doc.Outline()
+		resp.ID, resp.ServedModel, resp.Usage = p.Clean(id), p.Clean(model), used
 	}
 	switch {
 	case fault != nil:

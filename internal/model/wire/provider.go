@@ -106,9 +106,9 @@ type Protocol struct {
 
 // A Document is the body of a reply, decoded.
 type Document interface {
-	// Outline returns the model that answered and the usage of the reply. Even a reply that ends in
-	// a fault may have been paid for.
-	Outline() (model string, used assay.Usage)
+	// Outline returns the reply's ID, the model that answered and the usage of the reply. Even a
+	// reply that ends in a fault may have been paid for.
+	Outline() (id, model string, used assay.Usage)
 	// Read completes resp, whose usage is set. If it returns a fault, it has set at most the finish
 	// reason. turn is part of the IDs given to calls without an ID.
 	Read(p *Provider, from *Reply, turn int, resp *assay.Response) error

@@ -9,9 +9,9 @@ import (
 )
 
 // Outline implements [wire.Document].
-func (r *reply) Outline() (model string, used assay.Usage) {
+func (r *reply) Outline() (id, model string, used assay.Usage) {
 	u := &r.Usage
-	return r.Model, wire.Tokens{
+	return r.ID, r.Model, wire.Tokens{
 		Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output,
 		Cached: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.OutputDetails.Thinking,
 	}.Usage()

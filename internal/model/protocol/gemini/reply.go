@@ -11,9 +11,9 @@ import (
 )
 
 // Outline implements [wire.Document].
-func (r *reply) Outline() (model string, used assay.Usage) {
+func (r *reply) Outline() (id, model string, used assay.Usage) {
 	u := &r.Usage
-	return r.Model, wire.Tokens{
+	return r.ID, r.Model, wire.Tokens{
 		Input: u.Prompt + u.ToolPrompt, Cached: u.Cached,
 		Output: u.Candidates + u.Thoughts, Reasoning: u.Thoughts, Details: true,
 		Total: u.Total,

@@ -10,7 +10,7 @@ import (
 )
 
 // Outline implements [wire.Document].
-func (c *completion) Outline() (model string, used assay.Usage) {
+func (c *completion) Outline() (id, model string, used assay.Usage) {
 	u := &c.Usage
 	tokens := wire.Tokens{
 		Input: max(u.Input, u.CacheHit+u.CacheMiss), Output: u.Output, Total: u.Total,
@@ -20,7 +20,7 @@ func (c *completion) Outline() (model string, used assay.Usage) {
 	if n := u.OutputDetails.Reasoning; n != nil {
 		tokens.Reasoning, tokens.Details = *n, true
 	}
-	return string(c.Model), tokens.Usage()
+	return string(c.ID), string(c.Model), tokens.Usage()
 }
 
 // textIn returns the text of a content. If a gateway sends parts, their texts are joined. Mistral

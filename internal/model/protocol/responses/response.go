@@ -11,9 +11,9 @@ import (
 )
 
 // Outline implements [wire.Document].
-func (r *reply) Outline() (model string, used assay.Usage) {
+func (r *reply) Outline() (id, model string, used assay.Usage) {
 	u := cmp.Or(r.Usage, new(usage))
-	return r.Model, wire.Tokens{
+	return r.ID, r.Model, wire.Tokens{
 		Input: u.Input, Output: u.Output, Total: u.Total,
 		Cached: u.InputDetails.Cached, CacheWrite: u.InputDetails.CacheWrite,
 		Reasoning: u.OutputDetails.Reasoning, Details: true,
