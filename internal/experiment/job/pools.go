@@ -311,7 +311,7 @@ func (j *Job) remote(
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
 			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,
-			Origin:     client.Origin(),
+			Origin: client.Origin(), Address: client.BaseURL,
 			FirstReply: time.Duration(l.Serve.FirstReply),
 		})
 	}

@@ -175,8 +175,9 @@ type Config struct {
 	// other names that the endpoint may return for the same model.
 	Orders string
 	Serves []string
-	// Origin is the origin of the states in the endpoint's replies; see [assay.State].
-	Origin string
+	// Origin is the origin of the states in the endpoint's replies; see [assay.State]. Address is the
+	// endpoint's base URL.
+	Origin, Address string
 }
 
 // counted returns the part of a usage that counts against the lane's limits.

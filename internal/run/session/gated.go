@@ -123,7 +123,7 @@ func (g *gated) ask(ctx context.Context, req *assay.Request) (*assay.Response, e
 	pool := g.session.pools.ByModel[g.trial.Model]
 	resp, err := pool.Chat(lane.OnProgress(ctx, g.progress), req)
 	g.session.flights.does(g.trial.ID, Acting)
-	g.session.chat(g.trial.ID, assay.Span{Began: began, Ended: time.Now()}, resp, err)
+	g.session.chat(g.trial.ID, assay.Span{Began: began, Ended: time.Now()}, *req, resp, err)
 	return resp, err
 }
 
@@ -151,7 +151,7 @@ func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 	if !req.User {
 		s.flights.does(g.trial.ID, Asking)
 		s.flights.does(g.trial.ID, Acting)
-		s.chat(g.trial.ID, assay.Span{Began: r.Began, Ended: r.Ended}, &r.Response, nil)
+		s.chat(g.trial.ID, assay.Span{Began: r.Began, Ended: r.Ended}, *req, &r.Response, nil)
 	}
 	return &r.Response
 }

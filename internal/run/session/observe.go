@@ -51,6 +51,8 @@ type Episode struct {
 // A Chat is a turn: a reply or a fault, in the time from its first request to its last.
 type Chat struct {
 	assay.Span
+	// Request is what was asked, without its messages, which the transcript has.
+	Request  assay.Request
 	Response assay.Response
 	Err      error
 }
@@ -63,9 +65,12 @@ func (s *Session) observed(f func(Observer)) {
 }
 
 // chat remembers a turn of an episode in flight, if an observer is interested.
-func (s *Session) chat(id assay.TrialID, took assay.Span, resp *assay.Response, err error) {
+func (s *Session) chat(
+	id assay.TrialID, took assay.Span, req assay.Request, resp *assay.Response, err error,
+) {
 	if len(s.options.Observers) > 0 {
-		s.flights.chat(id, Chat{took, *resp, err})
+		req.Messages = nil
+		s.flights.chat(id, Chat{took, req, *resp, err})
 	}
 }
 
@@ -98,6 +103,19 @@ func (f *flights) chats(id assay.TrialID) []Chat {
 
 func (s *Session) live() Live {
 	return Live{Progress: s.progress, Lanes: s.readLanes, Requests: s.meter.byLane, Note: s.note}
+}
+
+// endpoints returns the addresses of lanes, by their names. Those of built-in models have none.
+func (s *Session) endpoints() map[string]string {
+	all := make(map[string]string)
+	for _, configs := range s.pools.Configs {
+		for _, c := range configs {
+			if c.Address != "" {
+				all[c.Name] = c.Address
+			}
+		}
+	}
+	return all
 }
 
 // readLanes reads all lanes, always in the same order.

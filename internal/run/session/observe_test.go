@@ -68,6 +68,9 @@ func TestObserverFollowsRun(t *testing.T) {
 			}
 		}
 		for _, c := range e.Chats {
+			if len(c.Request.Functions) == 0 || c.Request.Messages != nil {
+				t.Errorf("the request of a turn is %+v", c.Request)
+			}
 			within(c.Span)
 		}
 		for _, c := range e.Transcript.Spans {

@@ -98,6 +98,10 @@ type Start struct {
 	// MeantEasy is true if earlier runs were at the default difficulty of earlier versions, so that
 	// the same file has new trials.
 	MeantEasy bool `json:"meant_easy,omitempty"`
+	// Endpoints has the addresses of lanes, by their names, and Server carries out the tools unless it
+	// is nil.
+	Endpoints map[string]string `json:"-"`
+	Server    *assay.MCPServer  `json:"-"`
 	// Forecast is how long the pending trials take, in seconds, and Range the range of that if an
 	// endpoint is unknown.
 	Forecast float64   `json:"forecast_s"`
@@ -391,6 +395,7 @@ func (s *Session) announce(before job.Trials) {
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
 		Store: s.options.Store, Planned: before.Planned, Done: before.Done, Changed: s.changed,
 		MeantEasy: s.easy, Library: s.Experiment.Library,
+		Endpoints: s.endpoints(), Server: s.Job.Library.Catalog().Server(),
 		Pending: before.Planned - before.Done, Models: s.Experiment.Models,
 		Forecast: s.outlook.forecast.Wall, Range: s.outlook.forecast.Range,
 	}
