@@ -1,8 +1,13 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,25 +25,41 @@ import (
 func (t *Traces) trial(ctx context.Context, e session.Episode) {
 	a := e.Attempt
 	link := trace.Link{SpanContext: t.run.SpanContext()}
+	ctx = withTrace(ctx, fmt.Sprintf("%s/%s/%d", a.Run, a.ID, a.Number))
 	ctx, span := t.tracer.Start(ctx, "trial", trace.WithNewRoot(), trace.WithLinks(link),
 		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(append(cost(a.Spend),
 			experimentName.String(a.Experiment), runID.String(string(a.Run)),
 			trialID.String(string(a.ID)), attemptNumber.Int(a.Number), taskID.String(string(a.Task)),
 			variantName.String(a.Variant), severityName.String(a.Severity),
-			reliability.Float64(a.Reliability), requestModel.String(a.Model))...))
+			reliability.Float64(a.Reliability), modelName.String(a.Model),
+			suiteName.String(a.Experiment), caseName.String(string(a.Task)))...))
+	if a.Settles() {
+		status := "fail"
+		if a.Level == assay.FullSuccess {
+			status = "pass"
+		}
+		span.SetAttributes(caseStatus.String(status))
+	}
 	t.agent(ctx, e)
 	fail(span, string(a.FaultKind))
 	span.End(trace.WithTimestamp(e.Saving.Ended))
 }
 
-// agent makes the span of the episode.
+// agent makes the span of the episode. A foreign agent is in another process, and may have a version.
 func (t *Traces) agent(ctx context.Context, e session.Episode) {
-	a := e.Attempt
+	a, kind := e.Attempt, trace.SpanKindInternal
+	if foreign(a) {
+		kind = trace.SpanKindClient
+	}
 	ctx, span := t.tracer.Start(ctx, agentOperation+" "+a.Model, trace.WithTimestamp(a.StartedAt),
-		trace.WithAttributes(append(usage(a.Usage()),
+		trace.WithSpanKind(kind), trace.WithAttributes(append(usage(a.Usage()),
 			operationName.String(agentOperation), agentName.String(a.Model),
-			providerName.String(providerOf(a.Lane)), requestModel.String(a.Model),
-			conversationID.String(conversation(a)))...))
+			providerName.String(t.providerOf(a.Lane)), requestModel.String(modelOf(a)),
+			conversationID.String(conversation(a)))...),
+		trace.WithAttributes(settings(a.Sampling, assay.Names(a.Deviations))...))
+	if foreign(a) && a.Sampling.Revision != "" {
+		span.SetAttributes(agentVersion.String(a.Sampling.Revision))
+	}
 	replies := 0
 	for _, c := range e.Chats {
 		t.chat(ctx, e, c, replies)
@@ -48,29 +69,36 @@ func (t *Traces) agent(ctx context.Context, e session.Episode) {
 	}
 	ids := callIDs(e)
 	for i := range min(len(e.Transcript.Spans), len(e.Transcript.Calls)) {
-		t.tool(ctx, &e.Transcript.Calls[i], e.Transcript.Spans[i], ids[i])
+		t.tool(ctx, a, &e.Transcript.Calls[i], e.Transcript.Spans[i], ids[i])
 	}
-	if a.Settles() {
+	for _, result := range evaluations(a) {
 		span.AddEvent(evaluationEvent, trace.WithTimestamp(a.FinishedAt),
-			trace.WithAttributes(evaluation(a)...))
+			trace.WithAttributes(result...))
 	}
 	fail(span, string(a.FaultKind))
 	span.End(trace.WithTimestamp(a.FinishedAt))
 }
 
-// evaluation describes an outcome. Its score is 1 for full success and 0 otherwise, so that its
-// mean is the rate that reports show.
-func evaluation(a *assay.Attempt) []attribute.KeyValue {
-	score := 0
-	if a.Level == assay.FullSuccess {
-		score = 1
+// evaluations describe an outcome. A score is 1 for full success, or for an attack that failed, and
+// otherwise 0, so that its mean is the rate that reports show.
+func evaluations(a *assay.Attempt) (all [][]attribute.KeyValue) {
+	evaluation := func(name, label string, good bool) {
+		score := 0.0
+		if good {
+			score = 1
+		}
+		all = append(all, []attribute.KeyValue{
+			evaluationName.String(name), evaluationValue.Float64(score), evaluationLabel.String(label),
+		})
 	}
-	all := []attribute.KeyValue{
-		evaluationName.String("success"), evaluationValue.Int(score),
-		evaluationLabel.String(string(a.Level)),
+	if a.Settles() {
+		evaluation("success", string(a.Level), a.Level == assay.FullSuccess)
+		if a.ErrorCategory != "" {
+			all[0] = append(all[0], evaluationWhy.String(a.ErrorCategory))
+		}
 	}
-	if a.ErrorCategory != "" {
-		all = append(all, evaluationWhy.String(a.ErrorCategory))
+	if a.Security != "" {
+		evaluation("security", string(a.Security), a.Security == assay.Held)
 	}
 	return all
 }
@@ -78,14 +106,22 @@ func evaluation(a *assay.Attempt) []attribute.KeyValue {
 // chat makes the span of a turn. Replies counts those before it.
 func (t *Traces) chat(ctx context.Context, e session.Episode, c session.Chat, replies int) {
 	a, r := e.Attempt, &c.Response
-	_, span := t.tracer.Start(ctx, chatOperation+" "+a.Model,
+	_, span := t.tracer.Start(ctx, chatOperation+" "+modelOf(a),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.Began),
 		trace.WithAttributes(append(usage(r.Usage),
-			operationName.String(chatOperation), providerName.String(providerOf(r.Lane)),
-			requestModel.String(a.Model), conversationID.String(conversation(a)),
+			operationName.String(chatOperation), providerName.String(t.providerOf(r.Lane)),
+			requestModel.String(modelOf(a)), conversationID.String(conversation(a)),
 			laneName.String(r.Lane), requestCount.Int(r.Waits.Requests),
-			queuedSeconds.Float64(r.Waits.Queued.Seconds()))...))
+			queuedSeconds.Float64(r.Waits.Queued.Seconds()))...),
+		trace.WithAttributes(settings(c.Request.Sampling, r.Deviations)...),
+		trace.WithAttributes(server(t.start.Endpoints[r.Lane])...))
 	span.SetAttributes(cost(r.Billed())...)
+	if c.Request.Form.Type != "" {
+		span.SetAttributes(outputType.String("json"))
+	}
+	if r.ID != "" {
+		span.SetAttributes(responseID.String(r.ID))
+	}
 	if r.ServedModel != "" {
 		span.SetAttributes(responseModel.String(r.ServedModel))
 	}
@@ -99,22 +135,31 @@ func (t *Traces) chat(ctx context.Context, e session.Episode, c session.Chat, re
 			inputMessages.String(messages(before(e.Transcript.Messages, replies), "")),
 			outputMessages.String(messages([]assay.Message{r.Message}, r.Finish)))
 	}
+	if t.content && len(c.Request.Functions) > 0 {
+		span.SetAttributes(toolDefinitions.String(definitions(c.Request.Functions)))
+	}
 	span.End(trace.WithTimestamp(c.Ended))
 }
 
 // tool makes the span of a call.
-func (t *Traces) tool(ctx context.Context, r *assay.CallRecord, took assay.Span, id string) {
+func (t *Traces) tool(
+	ctx context.Context, a *assay.Attempt, r *assay.CallRecord, took assay.Span, id string,
+) {
 	_, span := t.tracer.Start(ctx, toolOperation+" "+r.Tool, trace.WithTimestamp(took.Began),
 		trace.WithAttributes(operationName.String(toolOperation), toolName.String(r.Tool),
-			toolType.String("function")))
+			toolType.String("function"), agentName.String(a.Model)),
+		trace.WithAttributes(t.carrier(a)...))
 	if id != "" {
 		span.SetAttributes(toolCallID.String(id))
 	}
 	if met := r.Met(); met != "" {
 		span.SetAttributes(toolFault.String(string(met)))
 	}
-	if t.content {
-		span.SetAttributes(toolArguments.String(r.Arguments), toolResult.String(r.Output))
+	if t.content && r.Arguments != "" {
+		span.SetAttributes(toolArguments.String(r.Arguments))
+	}
+	if t.content && r.Output != "" {
+		span.SetAttributes(toolResult.String(r.Output))
 	}
 	if !r.OK {
 		fail(span, r.Code)
@@ -130,7 +175,11 @@ func fail(span trace.Span, kind string) {
 	}
 }
 
+// usage returns no attribute if the endpoint has not reported any.
 func usage(u assay.Usage) []attribute.KeyValue {
+	if u.Total() == 0 {
+		return nil
+	}
 	return []attribute.KeyValue{
 		inputTokens.Int(u.InputTokens), outputTokens.Int(u.OutputTokens),
 		cachedTokens.Int(u.CachedTokens), writtenTokens.Int(u.CacheWriteTokens),
@@ -151,8 +200,75 @@ func conversation(a *assay.Attempt) string {
 	return string(a.ID) + "/" + strconv.Itoa(a.Number)
 }
 
-// providerOf returns the provider of a lane.
-func providerOf(lane string) string {
+// foreign reports whether a foreign agent took the turns.
+func foreign(a *assay.Attempt) bool { return a.AgentModel != "" }
+
+// modelOf returns the model that was asked, also if it served a foreign agent.
+func modelOf(a *assay.Attempt) string { return cmp.Or(a.AgentModel, a.Model) }
+
+// carrier describes how a call got to the program that carried it out, if it went over MCP: to the
+// server of tools of the experiment, or from a foreign agent to Assay.
+func (t *Traces) carrier(a *assay.Attempt) (all []attribute.KeyValue) {
+	s := t.start.Server
+	served := s != nil && !s.OpenEnv
+	if served || foreign(a) {
+		all = append(all, mcpMethod.String("tools/call"))
+	}
+	switch {
+	case !served: // an agent chooses its transport
+	case s.URL == "":
+		all = append(all, transport.String("pipe"))
+	default:
+		all = append(append(all, transport.String("tcp")), server(s.URL)...)
+	}
+	return all
+}
+
+// server returns the host and the port of an address, if there is one.
+func server(address string) []attribute.KeyValue {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	port, _ := strconv.Atoi(u.Port())
+	if u.Port() == "" {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	return []attribute.KeyValue{serverAddress.String(u.Hostname()), serverPort.Int(port)}
+}
+
+// settings returns the settings of a request except for those that were not sent, which deviations
+// name.
+func settings(s assay.Sampling, deviations []string) (all []attribute.KeyValue) {
+	sent := func(name string) bool { return !slices.Contains(deviations, "no "+name) }
+	if s.Temperature != nil && sent("temperature") {
+		all = append(all, temperature.Float64(*s.Temperature))
+	}
+	if s.TopP != nil && sent("top_p") {
+		all = append(all, topP.Float64(*s.TopP))
+	}
+	if s.MaxTokens != nil {
+		all = append(all, maxTokens.Int(*s.MaxTokens))
+	}
+	if s.Seed != nil && sent("seed") {
+		all = append(all, requestSeed.Int64(*s.Seed))
+	}
+	if s.Effort != "" && sent("effort") {
+		all = append(all, reasoningLevel.String(s.Effort))
+	}
+	return all
+}
+
+// providerOf returns the provider of a lane: its name in the conventions if they know its host, and
+// otherwise its name in the providers file.
+func (t *Traces) providerOf(lane string) string {
+	if u, err := url.Parse(t.start.Endpoints[lane]); err == nil {
+		for _, h := range hosts {
+			if known, _ := path.Match(h.host, u.Hostname()); known {
+				return h.provider
+			}
+		}
+	}
 	name, _, _ := strings.Cut(lane, "/")
 	return name
 }
@@ -241,6 +357,23 @@ func messages(all []assay.Message, finish string) string {
 	b, err := json.Marshal(out)
 	if err != nil {
 		return "[]" // only invalid arguments, which [arguments] excludes
+	}
+	return string(b)
+}
+
+// definitions returns the tools that a model was offered, as JSON.
+func definitions(all []assay.Function) string {
+	type definition struct {
+		Type string `json:"type"`
+		assay.Function
+	}
+	out := make([]definition, len(all))
+	for i, f := range all {
+		out[i] = definition{"function", f}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return "[]" // only invalid parameters, with which no request is sent
 	}
 	return string(b)
 }

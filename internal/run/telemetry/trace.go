@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,11 +28,12 @@ import (
 const (
 	// maxEpisodes is how many attempts wait for the collector. Further ones are dropped.
 	maxEpisodes = 512
-	// batchSize and batchEvery are how many spans are sent at once, and how often.
-	batchSize  = 512
+	// batchSize and batchEvery are how many spans are sent at once, and how often. MLflow may take 40 ms
+	// for a span, and has to answer within the ten seconds of the exporter.
+	batchSize  = 128
 	batchEvery = 5 * time.Second
-	// flushWithin is how long the end of a run waits for the collector.
-	flushWithin = 5 * time.Second
+	// flushWithin is how long the end of a run waits for the collector, as in the SDKs.
+	flushWithin = 30 * time.Second
 )
 
 // Traces sends a trace of each attempt to a collector of OpenTelemetry. Spans are made from
@@ -86,10 +89,34 @@ func newTraces(
 		queue: make(chan session.Episode, maxEpisodes), ending: make(chan *session.Summary, 1),
 	}
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about),
-		sdktrace.WithSpanProcessor(&t.spans))
+		sdktrace.WithSpanProcessor(&t.spans), sdktrace.WithIDGenerator(ids{}))
 	t.tracer = t.provider.Tracer("github.com/assay-eval/assay",
 		trace.WithInstrumentationVersion(version))
 	return t, nil
+}
+
+// ids derives the ID of a trace from the identity of what it shows, so that it can be found from an
+// exported attempt: docs/telemetry.md has the formula. The IDs of spans are random.
+type ids struct{}
+
+type identityKey struct{}
+
+// withTrace returns a context for the first span of the trace that shows what has an identity.
+func withTrace(ctx context.Context, identity string) context.Context {
+	return context.WithValue(ctx, identityKey{}, identity)
+}
+
+// NewIDs implements [sdktrace.IDGenerator].
+func (i ids) NewIDs(ctx context.Context) (id trace.TraceID, first trace.SpanID) {
+	identity, _ := ctx.Value(identityKey{}).(string)
+	sum := sha256.Sum256([]byte(identity))
+	return trace.TraceID(sum[:len(id)]), i.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements [sdktrace.IDGenerator].
+func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	_, _ = rand.Read(id[:]) // it never fails
+	return id
 }
 
 // A batch collects spans that have ended. Only the worker ends spans.
@@ -107,8 +134,9 @@ func (t *Traces) Begin(s session.Start, l session.Live) {
 	t.start, t.live = s, l
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
-	_, t.run = t.tracer.Start(ctx, "experiment "+s.Experiment, trace.WithAttributes(
-		experimentName.String(s.Experiment), runID.String(string(s.Run))))
+	_, t.run = t.tracer.Start(withTrace(ctx, string(s.Run)), "experiment "+s.Experiment,
+		trace.WithAttributes(experimentName.String(s.Experiment), runID.String(string(s.Run)),
+			suiteName.String(s.Experiment)))
 	t.worker.Go(func() { t.work(ctx) })
 }
 
@@ -126,7 +154,7 @@ func (t *Traces) Attempt(e session.Episode) {
 	}
 }
 
-// End implements [session.Observer]. It takes five seconds at most.
+// End implements [session.Observer]. It takes half a minute at most.
 func (t *Traces) End(sum *session.Summary) {
 	timer := time.AfterFunc(flushWithin, t.cancel)
 	defer timer.Stop()
@@ -165,12 +193,24 @@ func (t *Traces) work(ctx context.Context) {
 			for len(t.queue) > 0 {
 				t.record(ctx, <-t.queue)
 			}
-			t.run.SetAttributes(trialsDone.Int(sum.Done), trialsPlanned.Int(sum.Planned))
+			t.run.SetAttributes(trialsDone.Int(sum.Done), trialsPlanned.Int(sum.Planned),
+				suiteStatus.String(statusOf(sum)))
 			t.run.End()
 			t.export(ctx)
 			return
 		}
 	}
+}
+
+// statusOf says whether the run has all outcomes, whatever they are.
+func statusOf(sum *session.Summary) string {
+	switch {
+	case sum.Stopped:
+		return "aborted"
+	case sum.Done < sum.Planned:
+		return "failure"
+	}
+	return "success"
 }
 
 // record makes the spans of an attempt, and sends them when there are enough.

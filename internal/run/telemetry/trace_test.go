@@ -79,12 +79,18 @@ func collect(t *testing.T, r *receiver, content bool, all ...session.Episode) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.Begin(session.Start{Experiment: "e", Run: "r"}, (&troubles{}).live())
+	tr.Begin(start, (&troubles{}).live())
 	for _, e := range all {
 		tr.Attempt(e)
 	}
 	tr.End(&session.Summary{Trials: job.Trials{Done: 3, Planned: 4}})
 	return tr.Missed()
+}
+
+// start is a run with one provider. Tests change it.
+var start = session.Start{
+	Experiment: "e", Run: "r",
+	Endpoints: map[string]string{"gw/KEY/m-1": "https://generativelanguage.googleapis.com/v1beta"},
 }
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -99,10 +105,16 @@ func played() session.Episode {
 	call := assay.ToolCall{ID: "call-7", Name: "call_tool", Arguments: `{"name":"reader","x":1}`}
 	first := assay.Message{Role: assay.Assistant, Content: "secret plan", Calls: []assay.ToolCall{call}}
 	last := assay.Message{Role: assay.Assistant, Content: "done"}
+	settings := assay.Sampling{
+		Temperature: new(0.5), TopP: new(0.9), MaxTokens: new(100), Seed: new(int64(7)), Effort: "high",
+	}
 	return session.Episode{
 		Attempt: &assay.Attempt{
-			Trial:  assay.Trial{ID: "t1", Cell: assay.Cell{Model: "m", Variant: "optimal"}, Task: "k"},
-			Number: 2, Experiment: "e", Run: "r", Lane: "gw/KEY/m-1",
+			Trial: assay.Trial{
+				ID: "t1", Cell: assay.Cell{Model: "m", Variant: "optimal"}, Task: "k",
+				Setting: assay.Setting{Sampling: settings},
+			},
+			Number: 2, Experiment: "e", Run: "r", Lane: "gw/KEY/m-1", Deviations: "no top_p",
 			Spend:     assay.NewSpend(assay.Usage{InputTokens: 30, OutputTokens: 3}, 0),
 			Outcome:   assay.Outcome{Level: assay.Failure, ErrorCategory: assay.CategoryOther},
 			StartedAt: at(0, 0).Began, FinishedAt: at(0, 9).Ended,
@@ -115,13 +127,18 @@ func played() session.Episode {
 				last,
 			},
 			Calls: []assay.CallRecord{{
-				Turn: 1, Tool: "reader", Arguments: `{"secret":1}`, Code: "TIMEOUT",
+				Turn: 1, Tool: "reader", Arguments: `{"secret":1}`, Code: "TIMEOUT", Output: `{"error":1}`,
 			}},
 			Spans: []assay.Span{at(4, 5)},
 		},
 		Chats: []session.Chat{
-			{Span: at(1, 4), Response: assay.Response{
-				Message: first, Lane: "gw/KEY/m-1", ServedModel: "m-1-0805", Finish: "tool_calls",
+			{Span: at(1, 4), Request: assay.Request{
+				Sampling: settings, Functions: []assay.Function{{
+					Name: "call_tool", Description: "secret tool", Parameters: []byte(`{"type":"object"}`),
+				}},
+			}, Response: assay.Response{
+				Message: first, Lane: "gw/KEY/m-1", ServedModel: "m-1-0805", ID: "resp-1",
+				Finish: "tool_calls", Deviations: []string{"no top_p"},
 				Usage: assay.Usage{InputTokens: 10, OutputTokens: 1, CachedTokens: 4, ReasoningTokens: 1},
 			}},
 			{Span: at(5, 9), Response: assay.Response{
@@ -187,20 +204,31 @@ func TestTraceOfTrial(t *testing.T) {
 		t.Errorf("the trial has links %v", trial[0].Links)
 	}
 	for i, want := range []map[string]string{
-		{"assay.trial": "t1", "assay.attempt": "2", "assay.experiment": "e", "assay.variant": "optimal"},
+		{
+			"assay.trial": "t1", "assay.attempt": "2", "assay.experiment": "e", "assay.variant": "optimal",
+			"assay.model": "m", "gen_ai.request.model": "", "test.suite.name": "e", "test.case.name": "k",
+			"test.case.result.status": "fail",
+		},
 		{
 			"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "m",
 			"gen_ai.conversation.id": "t1/2", "gen_ai.usage.input_tokens": "30",
+			"gen_ai.request.temperature": "0.5", "gen_ai.request.top_p": "", "gen_ai.agent.version": "",
 		},
 		{
-			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "gw", "gen_ai.request.model": "m",
-			"gen_ai.response.model": "m-1-0805", "gen_ai.usage.input_tokens": "10",
+			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "gcp.gemini",
+			"gen_ai.request.model": "m", "gen_ai.response.id": "resp-1",
+			"server.address": "generativelanguage.googleapis.com", "server.port": "443",
+			"gen_ai.request.temperature": "0.5", "gen_ai.request.top_p": "",
+			"gen_ai.request.max_tokens": "100", "gen_ai.request.seed": "7",
+			"gen_ai.request.reasoning.level": "high",
+			"gen_ai.response.model":          "m-1-0805", "gen_ai.usage.input_tokens": "10",
 			"gen_ai.usage.output_tokens": "1", "gen_ai.usage.cache_read.input_tokens": "4",
 			"gen_ai.usage.reasoning.output_tokens": "1", "gen_ai.conversation.id": "t1/2",
 		},
 		{
 			"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "reader",
 			"gen_ai.tool.call.id": "call-7", "error.type": "TIMEOUT", "assay.tool.fault": "before",
+			"gen_ai.agent.name": "m", "mcp.method.name": "",
 		},
 	} {
 		got := attributes(trial[i].Attributes)
@@ -209,6 +237,14 @@ func TestTraceOfTrial(t *testing.T) {
 				t.Errorf("%s has %s %q, want %q", trial[i].Name, name, got[name], value)
 			}
 		}
+	}
+	// printf r/t1/2 | sha256sum | cut -c 1-32
+	if id := hex.EncodeToString(trial[0].TraceId); id != "09b77023e744ed5d74800385e62a6a6a" {
+		t.Errorf("the trace is %s", id)
+	}
+	if got := attributes(run.Attributes); got["test.suite.name"] != "e" ||
+		got["test.suite.run.status"] != "failure" { // 3 of 4
+		t.Errorf("the run has %v", got)
 	}
 	if len(trial[1].Events) != 1 {
 		t.Fatalf("events %v", trial[1].Events)
@@ -227,7 +263,7 @@ func TestTracesHaveContentOnlyIfAsked(t *testing.T) {
 		r := &receiver{status: http.StatusOK}
 		collect(t, r, content, played())
 		text := fmt.Sprint(r.spans)
-		for _, said := range []string{"secret prompt", "secret plan", "secret error"} {
+		for _, said := range []string{"secret prompt", "secret plan", "secret error", "secret tool"} {
 			if strings.Contains(text, said) != content {
 				t.Errorf("content %v: %q is in the spans: %v", content, said, !content)
 			}
@@ -296,6 +332,86 @@ func TestRefusedSpansAreCounted(t *testing.T) {
 	} {
 		if got := collect(t, tc.receiver, false, played()); got != tc.want {
 			t.Errorf("missed %q, want %q", got, tc.want)
+		}
+	}
+}
+
+// TestForeignAgentIsTraced checks the spans of a foreign agent, whose tools are behind a server of
+// MCP, and which an attacker has misled.
+func TestForeignAgentIsTraced(t *testing.T) {
+	defer func(s session.Start) { start = s }(start)
+	e := played()
+	e.Attempt.AgentModel, e.Attempt.Sampling.Revision, e.Attempt.Security = "served", "v7", assay.Broken
+	e.Chats[1].Request.Form.Type = assay.AnyObject
+	for _, c := range []struct {
+		server *assay.MCPServer
+		want   map[string]string
+	}{
+		{nil, map[string]string{"network.transport": "", "server.address": ""}},
+		{&assay.MCPServer{OpenEnv: true}, map[string]string{"network.transport": ""}},
+		{&assay.MCPServer{Command: []string{"x"}}, map[string]string{"network.transport": "pipe"}},
+		{&assay.MCPServer{URL: "http://[::1]/mcp"}, map[string]string{
+			"network.transport": "tcp", "server.address": "::1", "server.port": "80",
+		}},
+	} {
+		start.Server = c.server
+		r := &receiver{status: http.StatusOK}
+		collect(t, r, false, e)
+		c.want["mcp.method.name"] = "tools/call"
+		seen := 0
+		for _, s := range r.spans {
+			got := attributes(s.Attributes)
+			switch {
+			case s.Name == "execute_tool reader":
+				for name, value := range c.want {
+					if got[name] != value {
+						t.Errorf("%+v: %s is %q, want %q", c.server, name, got[name], value)
+					}
+				}
+			case s.Name == "invoke_agent m":
+				if s.Kind != tracepb.Span_SPAN_KIND_CLIENT || got["gen_ai.agent.version"] != "v7" ||
+					got["gen_ai.request.model"] != "served" || len(s.Events) != 2 {
+					t.Errorf("invoke_agent is %v", s)
+				}
+				event := attributes(s.Events[1].Attributes)
+				if event["gen_ai.evaluation.name"] != "security" ||
+					event["gen_ai.evaluation.score.label"] != "broken" {
+					t.Errorf("the second event is %v", event)
+				}
+			case s.Name == "chat served" && s.EndTimeUnixNano == uint64(at(5, 9).Ended.UnixNano()):
+				if got["gen_ai.output.type"] != "json" {
+					t.Errorf("chat is %v", got)
+				}
+			default:
+				continue
+			}
+			seen++
+		}
+		if seen != 3 {
+			t.Errorf("saw %d spans of 3", seen)
+		}
+	}
+}
+
+// TestKnownProvidersAreNamed checks the names of providers that the conventions know.
+func TestKnownProvidersAreNamed(t *testing.T) {
+	defer func(s session.Start) { start = s }(start)
+	for address, want := range map[string]string{
+		"https://api.openai.com/v1":                              "openai",
+		"https://me.openai.azure.com":                            "azure.ai.openai",
+		"https://europe-west1-aiplatform.googleapis.com/v1":      "gcp.vertex_ai",
+		"https://bedrock-runtime.eu-west-1.amazonaws.com/openai": "aws.bedrock",
+		"https://api.openai.com.example.net/v1":                  "gw",
+		"http://localhost:8080":                                  "gw",
+		"https://api.moonshot.cn/v1":                             "moonshot_ai",
+	} {
+		start.Endpoints = map[string]string{"gw/KEY/m-1": address}
+		r := &receiver{status: http.StatusOK}
+		collect(t, r, false, played())
+		for _, s := range r.spans {
+			if got := attributes(s.Attributes)["gen_ai.provider.name"]; s.Name == "chat m" && got != want {
+				t.Errorf("%s is %q, want %q", address, got, want)
+			}
 		}
 	}
 }
