@@ -60,6 +60,13 @@ func (t *Traces) agent(ctx context.Context, e session.Episode) {
 	if foreign(a) && a.Sampling.Revision != "" {
 		span.SetAttributes(agentVersion.String(a.Sampling.Revision))
 	}
+	if all := e.Transcript.Messages; t.content && len(all) > 0 {
+		span.SetAttributes(inputMessages.String(messages(before(all, 0), "")))
+		if last := all[len(all)-1:]; last[0].Role == assay.Assistant && len(e.Transcript.Turns) > 0 {
+			finish := e.Transcript.Turns[len(e.Transcript.Turns)-1].Finish
+			span.SetAttributes(outputMessages.String(messages(last, finish)))
+		}
+	}
 	replies := 0
 	for _, c := range e.Chats {
 		t.chat(ctx, e, c, replies)

@@ -32,8 +32,10 @@ const (
 	// for a span, and has to answer within the ten seconds of the exporter.
 	batchSize  = 128
 	batchEvery = 5 * time.Second
-	// flushWithin is how long the end of a run waits for the collector, as in the SDKs.
-	flushWithin = 30 * time.Second
+	// flushWithin is how long the end of a run waits for the collector, as in the SDKs, and
+	// stoppedWithin how long if the user stopped the run.
+	flushWithin   = 30 * time.Second
+	stoppedWithin = 5 * time.Second
 )
 
 // Traces sends a trace of each attempt to a collector of OpenTelemetry. Spans are made from
@@ -156,7 +158,11 @@ func (t *Traces) Attempt(e session.Episode) {
 
 // End implements [session.Observer]. It takes half a minute at most.
 func (t *Traces) End(sum *session.Summary) {
-	timer := time.AfterFunc(flushWithin, t.cancel)
+	within := flushWithin
+	if sum.Stopped {
+		within = stoppedWithin
+	}
+	timer := time.AfterFunc(within, t.cancel)
 	defer timer.Stop()
 	t.ending <- sum
 	t.worker.Wait()

@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -60,4 +61,30 @@ func TestHungCollectorSlowsNothing(t *testing.T) {
 			t.Errorf("lost %d, want %d; notes %q; missed %q", tr.lost, lost, notes, tr.Missed())
 		}
 	})
+}
+
+// TestStoppedRunWaitsLess ends runs whose collector hangs, and checks what their spans say of them.
+func TestStoppedRunWaitsLess(t *testing.T) {
+	for _, c := range []struct {
+		sum    session.Summary
+		within time.Duration
+		status string
+	}{
+		{session.Summary{Trials: job.Trials{Done: 4, Planned: 4}}, flushWithin, "success"},
+		{session.Summary{Trials: job.Trials{Done: 3, Planned: 4}}, flushWithin, "failure"},
+		{session.Summary{Trials: job.Trials{Done: 3, Planned: 4}, Stopped: true}, stoppedWithin, "aborted"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, err := newTraces(t.Context(), hanging{}, "v1", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.Begin(session.Start{}, session.Live{Note: func(string) {}})
+			began := time.Now()
+			tr.End(&c.sum)
+			if took := time.Since(began); took != c.within || statusOf(&c.sum) != c.status {
+				t.Errorf("%s took %v, want %s and %v", statusOf(&c.sum), took, c.status, c.within)
+			}
+		})
+	}
 }

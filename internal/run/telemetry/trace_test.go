@@ -129,6 +129,7 @@ func played() session.Episode {
 			Calls: []assay.CallRecord{{
 				Turn: 1, Tool: "reader", Arguments: `{"secret":1}`, Code: "TIMEOUT", Output: `{"error":1}`,
 			}},
+			Turns: []assay.TurnRecord{{Finish: "tool_calls"}, {Finish: "stop"}},
 			Spans: []assay.Span{at(4, 5)},
 		},
 		Chats: []session.Chat{
@@ -275,13 +276,29 @@ func TestTracesHaveContentOnlyIfAsked(t *testing.T) {
 		if !content {
 			continue
 		}
+		unquoted := func(s *tracepb.Span, name string) string {
+			return strings.ReplaceAll(attributes(s.Attributes)[name], `\"`, `"`)
+		}
 		for _, s := range r.spans {
+			if s.Name == "invoke_agent m" {
+				got := unquoted(s, "gen_ai.input.messages") + unquoted(s, "gen_ai.output.messages")
+				want := `[{"role":"user","parts":[{"type":"text","content":"secret prompt"}]}]` +
+					`[{"role":"assistant","parts":[{"type":"text","content":"done"}],"finish_reason":"stop"}]`
+				if got != want {
+					t.Errorf("the episode has %s, want %s", got, want)
+				}
+			}
 			if s.Name == "chat m" && s.EndTimeUnixNano == uint64(at(1, 4).Ended.UnixNano()) {
-				got := attributes(s.Attributes)["gen_ai.output.messages"]
-				want := `[{"role":"assistant","parts":[{"type":"text","content":"secret plan"},` +
+				got, want := unquoted(s, "gen_ai.tool.definitions"), `[{"type":"function","name":"call_tool",`+
+					`"description":"secret tool","parameters":{"type":"object"}}]`
+				if got != want {
+					t.Errorf("tools %s, want %s", got, want)
+				}
+				got = unquoted(s, "gen_ai.output.messages")
+				want = `[{"role":"assistant","parts":[{"type":"text","content":"secret plan"},` +
 					`{"type":"tool_call","id":"call-7","name":"call_tool",` +
 					`"arguments":{"name":"reader","x":1}}],"finish_reason":"tool_calls"}]`
-				if strings.ReplaceAll(got, `\"`, `"`) != want {
+				if got != want {
 					t.Errorf("output %s, want %s", got, want)
 				}
 			}
