@@ -77,8 +77,8 @@ rest:
 programs:
 	@tools/others/install.sh tests
 
-# Programs that are larger: a proxy that translates between protocols, Python's readers of our files,
-# and all agents that the page about agents names. They take minutes to install, and 5 GB. The tests
+# Programs that are larger: a proxy that translates between protocols, MLflow, Python's readers of our
+# files, and all agents that the page about agents names. They take minutes to install, and 5 GB. The tests
 # with the build tag strangers compare our protocols with the vendors' SDKs, which take as long to
 # compile as all of Assay.
 .PHONY: strangers try-strangers
@@ -87,6 +87,7 @@ strangers:
 	$(MAKE) try-strangers
 try-strangers:
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/.cache/litellm/bin/litellm \
+		$(if $(wildcard .cache/mlflow/done),ASSAY_MLFLOW=$(CURDIR)/.cache/mlflow/bin) \
 		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v \
 		./cmd/assay ./internal/result/atif ./internal/result/export ./internal/result/evallog \
 		./internal/task/world/own

@@ -102,3 +102,35 @@ func TestRunIsFollowed(t *testing.T) {
 		t.Error("the secret is in a file or printed")
 	}
 }
+
+// TestTracesNameEndpoint runs trials at an endpoint, with settings that it gets and ones that it does
+// not accept. Their traces name its host and the replies.
+func TestTracesNameEndpoint(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var traces bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = traces.ReadFrom(r.Body)
+	}))
+	defer collector.Close()
+	dir := t.TempDir()
+	file(t, dir, "providers.yaml", "providers:\n  sim:\n    base_url: "+serveProgram(t)+"/v1\n"+
+		"    keys: [SIM_KEY]\n    models: {sim/optimal: {}}\n")
+	experiment := file(t, dir, "e.yaml", "models: [{name: sim/optimal, max_tokens: 999}]\n"+
+		"providers: providers.yaml\nvariants: [optimal]\ntasks_per_type: 1\n")
+	cmd := program(t, "run", experiment, "--store", filepath.Join(dir, "a.db"), "--display", "none")
+	cmd.Env = append(cmd.Environ(), "SIM_KEY=any", "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"server.address", "127.0.0.1", "server.port", "gen_ai.response.id", "chatcmpl-",
+		"gen_ai.request.max_tokens", "test.suite.run.status",
+	} {
+		if !strings.Contains(traces.String(), want) {
+			t.Errorf("traces have no %s", want)
+		}
+	}
+}

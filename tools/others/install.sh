@@ -17,6 +17,7 @@ mcp=.cache/mcp
 agents=.cache/agents
 python=.cache/python
 litellm=.cache/litellm
+mlflow=.cache/mlflow
 npm_install() { npm install --silent --no-audit --no-fund --no-save --prefix "$@"; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -41,6 +42,7 @@ plan() {
 	if [ "$what" = strangers ]; then
 		[ -f $python/done ] || echo "  PyPI    readers of our files (DuckDB, pandas, Inspect), into $python"
 		[ -f $litellm/done ] || echo "  PyPI    LiteLLM's proxy, into $litellm"
+		[ -f $mlflow/done ] || echo "  PyPI    MLflow, into $mlflow"
 		[ -f $agents/all ] || echo "  both    all agents and environments of the docs, 5 GB, into $agents"
 	fi
 }
@@ -106,6 +108,11 @@ install_litellm() {
 			touch $litellm/done
 	}
 }
+install_mlflow() {
+	[ -f $mlflow/done ] || {
+		python3 -m venv $mlflow && $mlflow/bin/python -m pip install -q mlflow==3.17.2 && touch $mlflow/done
+	}
+}
 install_all_agents() {
 	[ -f $agents/all ] || {
 		examples/agents/install.sh $agents
@@ -124,6 +131,7 @@ wait
 if [ "$what" = strangers ]; then
 	tell install_readers
 	tell install_litellm
+	tell install_mlflow
 	tell install_all_agents
 fi
 exit 0
