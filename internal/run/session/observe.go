@@ -1,6 +1,7 @@
 package session
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,10 +85,17 @@ func (s *Session) saved(a *assay.Attempt, t *assay.Transcript, began time.Time) 
 	})
 }
 
+// chat remembers a turn. A foreign agent sends its functions with each request; they are kept once.
 func (f *flights) chat(id assay.TrialID, c Chat) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.all[id]; x != nil {
+		if n := len(x.chats); n > 0 {
+			earlier := x.chats[n-1].Request.Functions
+			if reflect.DeepEqual(earlier, c.Request.Functions) {
+				c.Request.Functions = earlier
+			}
+		}
 		x.chats = append(x.chats, c)
 	}
 }
