@@ -279,7 +279,7 @@ each result immediately. Running an experiment again runs only its pending trial
 		{"results", "Results:", []*cobra.Command{
 			interruptible(p, newReport(p)), interruptible(p, newFailures(p)),
 			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newFork(p),
-			interruptible(p, newPublish(p)), interruptible(p, newCite(p)),
+			interruptible(p, newPublish(p)), interruptible(p, newCite(p)), interruptible(p, newRepeat(p)),
 		}},
 		{"more", "More:", []*cobra.Command{
 			newInit(p), newLibrary(p), newStore(p), newWorker(p), newSim(p),

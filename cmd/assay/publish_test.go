@@ -143,6 +143,25 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
+// TestPublishPage runs the commands of docs/publish.md.
+func TestPublishPage(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: runs every command of the page")
+	}
+	r := reader{dir: t.TempDir()}
+	ran := commands(readDocument(t, "docs/publish.md"))
+	for _, line := range ran {
+		out := r.run(t, line)
+		if strings.Contains(line, " repeat ") && !strings.Contains(out, "the same as the published ones") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if len(ran) < 5 {
+		t.Errorf("the page has %d commands", len(ran))
+	}
+}
+
 // TestPublishTrends publishes two revisions of a model, and the same experiment from two stores.
 func TestPublishTrends(t *testing.T) {
 	t.Parallel()

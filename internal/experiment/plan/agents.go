@@ -302,7 +302,7 @@ type AgentUse struct {
 // FindAgents looks up which models of the experiment are agents in its providers file. Mistakes in
 // that file are reported when it is read as a whole. An experiment from a store knows its agents.
 func (e *Experiment) FindAgents() {
-	if e.doc == nil || e.Providers == "" {
+	if e.doc == nil && !e.published || e.Providers == "" {
 		return
 	}
 	doc, err := yamldoc.Read(e.Providers, help)

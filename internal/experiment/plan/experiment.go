@@ -76,6 +76,7 @@ type Experiment struct {
 	Forks *Forks `yaml:"-" json:"forks,omitempty"`
 
 	doc          *yamldoc.Document
+	published    bool // read from a report
 	modelsChosen bool // by SetModels
 	only         Narrowing
 	// types are the types of the library's tasks, if they are not the built-in ones.
@@ -122,8 +123,18 @@ const (
 
 // Load reads an experiment file, fills in the defaults and checks it. Paths in the file are
 // relative to its directory. If models are given, they replace the models in the file, so the file
-// may leave them out.
+// may leave them out. A report in JSON is read as the experiment that it is about; see [LoadPublished].
 func Load(path string, models ...string) (*Experiment, error) {
+	if IsPublished(path) {
+		p, err := LoadPublished(path)
+		if err == nil && len(models) > 0 {
+			err = p.Experiment.SetModels(models)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return p.Experiment, nil
+	}
 	doc, err := readDocument(path)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func Plan(
 		return nil, err
 	}
 	x.Design.Floor = floors.Rate
-	x.Facts = append(settings(j), earlier...)
+	x.Facts = append(Settings(j), earlier...)
 	if n := len(references); n > 0 {
 		x.Facts = append(x.Facts, report.Fact{
 			Name:  "beside the plan",
@@ -277,8 +277,8 @@ func earlierLibraries(
 	return facts, err
 }
 
-// settings returns the facts of the plan that a reader needs in order to reproduce it.
-func settings(j *job.Job) []report.Fact {
+// Settings returns the facts of the plan that a reader needs in order to reproduce it.
+func Settings(j *job.Job) []report.Fact {
 	x := j.Experiment
 	meta := j.Library.Meta()
 	calls := ""
@@ -296,7 +296,17 @@ func settings(j *job.Job) []report.Fact {
 		{Name: "tools are", Value: x.Tools},
 		{Name: "limits", Value: limits},
 		{Name: "templates", Value: episode.TemplatesHash + " today"},
+		{Name: "trials", Value: "digest " + digestOf(j.IDs())},
 	}
+}
+
+// digestOf identifies a set of trials.
+func digestOf(ids map[assay.TrialID]bool) string {
+	h := sha256.New()
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		h.Write([]byte(id + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // A promptCell is a group of trials whose prompts are sampled together.

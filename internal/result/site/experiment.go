@@ -1,9 +1,7 @@
 package site
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -463,17 +461,6 @@ func (x *experiment) files(ctx context.Context, out *output) error {
 		return err
 	}
 	if err := out.put(x.folder+"/report.md", x.document.WriteMarkdown); err != nil {
-		return err
-	}
-	var spec bytes.Buffer
-	if err := json.Indent(&spec, x.stored.Spec, "", "  "); err != nil {
-		return err
-	}
-	spec.WriteByte('\n')
-	if err := out.put(x.folder+"/experiment.json", func(w io.Writer) error {
-		_, err := spec.WriteTo(w)
-		return err
-	}); err != nil {
 		return err
 	}
 	const name = "/attempts.jsonl.gz"

@@ -14,7 +14,7 @@ func method(all []*experiment) *document.Document {
 	d := &document.Document{
 		Title: "Method, versions and digests",
 		Lead: "What was done, in sentences that can be quoted, and everything that is needed to do it again. " +
-			"`assay repeat experiment.json` plans an experiment again and says what differs.",
+			"`assay repeat report.json` plans an experiment again and says what differs.",
 	}
 	for _, x := range all {
 		t := &document.Table{Columns: []document.Column{{Head: "setting", Names: true}, {Head: "value", Names: true}}}
