@@ -61,6 +61,7 @@ type Serve struct {
 	// busy or loads the model.
 	FirstReply Duration   `yaml:"first_reply"`
 	Price      lane.Price `yaml:"price"`
+	PublicName `yaml:",inline"`
 }
 
 // A Lane is one combination of endpoint, key and deployment that serves a
@@ -104,6 +105,9 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		p.Providers[name] = e
 	}
 	if err := cmp.Or(p.checkIdentities(), p.checkAgents(getenv)); err != nil {
+		return nil, err
+	}
+	if _, err := p.publicNames(); err != nil {
 		return nil, err
 	}
 	return p, nil
