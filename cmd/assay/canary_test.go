@@ -45,6 +45,7 @@ func TestKeyAppearsNowhere(t *testing.T) {
 			"--calls", filepath.Join(dir, "c.parquet"),
 		},
 		{"export", "--format", "inspect", "--output", filepath.Join(dir, "logs")},
+		{"export", "--format", "eee", "--output", filepath.Join(dir, "records")},
 		{"report", "echo", "--format", "html", "--transcripts", "9"},
 	} {
 		noCanary(t, args[0], must(t, nil, append(args, "--store", db)...).out)

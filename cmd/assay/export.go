@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/experiment/job"
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/query"
@@ -24,7 +25,7 @@ type exportFlags struct {
 	experiment, run              string
 	snapshot, since              string
 	conditions                   []string
-	check                        string
+	check, providers             string
 	reveal                       bool
 }
 
@@ -32,7 +33,7 @@ func newExport(p *process) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write attempts as JSON lines, CSV, Parquet, trajectories, Inspect logs or the format of 2025",
+		Short: "Write attempts as JSON lines, CSV, Parquet, or in formats of others",
 		Long: `Export writes one record per attempt. A record has a level if the attempt
 ended in an outcome, and otherwise a fault. With --output, files appear complete or not at all, together
 with a manifest, FILE.manifest.json. It names the state of the store, the filters,
@@ -46,6 +47,8 @@ replaces a store.
   atif         a trajectory per outcome, as JSON lines, for Harbor, training and other readers
   inspect      logs for the viewer of Inspect, one per experiment and model, and
                manifest.json, in the directory that --output names
+  eee          a directory of records for Every Eval Ever, with figures as in reports
+  hf           a directory of .eval_results for model repositories on the Hugging Face Hub
   v3           the master_database.json of the 2025 original
 
 --experiment selects the trials that an experiment plans, even if another experiment's run
@@ -53,13 +56,17 @@ carried them out, as reports do. --where accepts several values separated by com
 value that contains commas also matches as a whole.
 
 A snapshot names a state of the store forever. --snapshot exports that state again, and
---since exports only attempts that were added or judged again after it.`,
+--since exports only attempts that were added or judged again after it.
+
+eee and hf publish figures of experiments. --providers names the file that says who made a model
+(developer) and where its weights are (hub). hf needs a hub, and 95 % of the trials done.`,
 		Example: `  assay export --output results.csv
   assay export --experiment quickstart | jq -r .level | sort | uniq -c
   assay export --output results.parquet --calls calls.parquet
   assay export --where model=gpt-4o --where level=failure,partial_success
   assay export --since 1200-3f2a9c71d0aa --output new.jsonl
   assay export --format inspect --output logs
+  assay export --format eee --providers providers.yaml --output eee
   assay export --format atif --where level=full_success --output good.jsonl.zst
   assay export --check results.csv`,
 		Args: cobra.NoArgs,
@@ -93,8 +100,11 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 		"only attempts that were added or judged again after this snapshot")
 	whereFlag(cmd, &f.conditions)
 	revealFlag(cmd, &f.reveal)
+	flags.StringVar(&f.providers, "providers", "",
+		"the providers `file` that names the developers and repositories of models, for eee and hf")
+	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 	flags.StringVar(&f.check, "check", "",
-		"check an exported `file` or a directory of logs instead of exporting")
+		"check an exported `file` or directory instead of exporting")
 	_ = cmd.RegisterFlagCompletionFunc("experiment", namesIn(&f.store, experimentNames))
 	return cmd
 }
@@ -131,7 +141,7 @@ func checkWhere(
 func checkNoneEmpty(cmd *cobra.Command) error {
 	names := []string{
 		"store", "format", "output", "calls", "experiment", "run", "snapshot",
-		"since", "check",
+		"since", "check", "providers",
 	}
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -153,7 +163,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	if e.Format, err = export.ParseFormat(format); err != nil {
 		return usageError("%w", err)
 	}
-	if packing != "" && (e.Format == export.Parquet || e.Format == export.Inspect) {
+	if packing != "" && (e.Format == export.Parquet || slices.Contains(export.Directories, e.Format)) {
 		return usageError("--output %s: %s is compressed already\nhint: leave %s out", f.output, e.Format, packing)
 	}
 	where, err := parseWhere(f.conditions)
@@ -164,9 +174,17 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 		return usageError("--calls: %s has no table of tool calls\n"+
 			"hint: jsonl, csv and parquet have one", e.Format)
 	}
-	if e.Format == export.Inspect && f.output == "-" {
-		return usageError("Inspect's logs are several files" +
-			"\nhint: --output names a directory for them, such as --output logs")
+	if slices.Contains(export.Directories, e.Format) && f.output == "-" {
+		return usageError("%s is a format of several files"+
+			"\nhint: --output names a directory for them, such as --output logs", e.Format)
+	}
+	if err := checkPublic(&f, e.Format, where); err != nil {
+		return err
+	}
+	if f.providers != "" {
+		if e.Names, err = plan.PublicNames(f.providers); err != nil {
+			return err
+		}
 	}
 
 	db, err := p.openToRead(ctx, f.store)
@@ -210,6 +228,27 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	return incomplete(m.Missing, e.Selection.Narrowed() || f.experiment != "")
 }
 
+// checkPublic returns a usage error if flags do not fit the formats for public collections. A figure of trials
+// that were chosen by what came of them, or of a part of the runs, would be none of the experiment.
+func checkPublic(f *exportFlags, format export.Format, where export.Where) error {
+	switch {
+	case !slices.Contains(export.Public, format):
+		if f.providers != "" {
+			return usageError("--providers is for eee and hf, and %s has no public names", format)
+		}
+	case format == export.Hub && f.providers == "":
+		return usageError("hf needs to know the repositories of models on the Hub\n" +
+			"hint: write hub: ORG/NAME at a model in a providers file, and name it with --providers")
+	case f.run != "" || f.since != "":
+		return usageError("%s publishes figures of experiments, not of runs or of what is new\n"+
+			"hint: leave --run and --since out; --snapshot exports an earlier state", format)
+	case !where.OfTrials():
+		return usageError("--where: %s publishes rates, so trials cannot be chosen by what came of them\n"+
+			"hint: conditions on fields of trials are fine, such as model, variant or reliability", format)
+	}
+	return nil
+}
+
 // tellUnfinished says which attempts of the store an export cannot have yet.
 func tellUnfinished(ctx context.Context, p *process, db *store.DB) error {
 	left, err := db.Left(ctx)
@@ -226,6 +265,12 @@ func tellExported(
 ) error {
 	what := assay.Counted(records, "attempt")
 	switch e.Format {
+	case export.EEE, export.Hub:
+		for _, f := range m.Files {
+			fmt.Fprintf(p.err, "%s: %s\n", filepath.Join(e.Output, filepath.FromSlash(f.Name)),
+				assay.Counted(f.Rows, strings.TrimSuffix(string(f.Table), "s")))
+		}
+		what = assay.Counted(records, map[export.Format]string{export.EEE: "evaluation", export.Hub: "file"}[e.Format])
 	case export.Inspect:
 		for _, f := range m.Files {
 			fmt.Fprintf(p.err, "%s: %s\n",

@@ -214,6 +214,16 @@ func TestExportWithoutPlan(t *testing.T) {
 	if n != 10 || !strings.Contains(r.err, "cannot plan experiment e again") {
 		t.Errorf("%d attempts with warnings %s", n, r.err)
 	}
+	// It has no figures.
+	records := filepath.Join(dir, "records")
+	r = must(t, nil, "export", "--store", path, "--format", "eee", "-o", records)
+	if !strings.Contains(r.err, "experiment e is left out: it cannot be planned again") {
+		t.Errorf("the export prints %s", r.err)
+	}
+	if r := call(t, nil, "export", "--store", path, "--format", "eee", "-o", records, "--experiment", "e"); r.code != exitError ||
+		!strings.Contains(r.err, "experiment e: it cannot be planned again") {
+		t.Errorf("exit code %d: %s", r.code, r.err)
+	}
 }
 
 // TestMixedExportHintWorks runs the command that the error suggests.
@@ -252,5 +262,59 @@ sampling: {temperature: 0.7, top_p: 1}
 	plain := func(a assay.Attempt) bool { return a.Severity == "" }
 	if !slices.ContainsFunc(chosen, plain) {
 		t.Errorf("%q selects no attempt without a severity", conditions)
+	}
+}
+
+// TestPublishedFigures checks that records for Every Eval Ever have the figures of the report.
+func TestPublishedFigures(t *testing.T) {
+	t.Parallel()
+	path, dir := smallRun(t), t.TempDir()
+	var figures struct {
+		Rows []struct {
+			Model    string
+			Planned  int
+			Full     int                         `json:"full_success"`
+			Rate     float64                     `json:"full_success_rate"`
+			Interval struct{ Low, High float64 } `json:"full_success_95"`
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &figures); err != nil {
+		t.Fatal(err)
+	}
+	must(t, nil, "export", "--store", path, "--format", "eee", "-o", dir)
+	names, err := filepath.Glob(filepath.Join(dir, "data", "*", "*", "*", "*.json"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("records %q, %v", names, err)
+	}
+	published := make(map[string]bool)
+	for _, name := range names {
+		var record struct {
+			Model   struct{ Name string } `json:"model_info"`
+			Results []struct {
+				Metric struct {
+					ID string `json:"metric_id"`
+				} `json:"metric_config"`
+				Score struct {
+					Score       float64
+					Details     struct{ Count, Planned string }
+					Uncertainty struct {
+						Interval struct{ Lower, Upper float64 } `json:"confidence_interval"`
+					}
+				} `json:"score_details"`
+			} `json:"evaluation_results"`
+		}
+		if err := json.Unmarshal([]byte(textIn(t, name)), &record); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range record.Results {
+			if s := r.Score; r.Metric.ID == "assay.full_success" {
+				published[fmt.Sprint(record.Model.Name, s.Details.Planned, s.Details.Count, s.Score, s.Uncertainty.Interval)] = true
+			}
+		}
+	}
+	for _, r := range figures.Rows {
+		if row := fmt.Sprint(r.Model, fmt.Sprint(r.Planned), fmt.Sprint(r.Full), r.Rate, r.Interval); !published[row] {
+			t.Errorf("%s is in no record: %v", row, published)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		t.Fatalf("the library has the key %q and %d texts", s.key, len(s.texts))
 	}
 	trial := string(attempts(t, s.path)[0].ID)
-	logs, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls.jsonl")
+	logs, records, calls := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "calls.jsonl")
 	for _, test := range []struct {
 		name     string
 		args     []string
@@ -115,6 +115,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 			true, calls, `"tool":"tool-`,
 		},
 		{"Inspect", []string{"export", "--format", "inspect", "-o", logs}, true, logs, "[private]"},
+		{"Every Eval Ever", []string{"export", "--format", "eee", "-o", records}, true, records, "[private]"},
 		{"status", []string{"status"}, false, "", "secret"},
 		{"plan", []string{"status", "--json"}, false, "", "secret"},
 	} {

@@ -56,11 +56,13 @@ const Version = 1
 // A Table is a kind of record.
 type Table string
 
-// The tables. Foreign formats contain trials in their own form.
+// The tables. Foreign formats contain trials in their own form, and formats for collections also records
+// with figures.
 const (
 	AttemptTable Table = "attempts"
 	CallTable    Table = "calls"
 	TrialTable   Table = "trials"
+	RecordTable  Table = "records"
 )
 
 // An Origin is the version of the exporting program and the snapshot of the

@@ -23,14 +23,19 @@ const (
 const (
 	ATIF    Format = "atif"
 	Inspect Format = "inspect"
+	EEE     Format = "eee"
+	Hub     Format = "hf"
 	V3      Format = "v3"
 )
 
 // Formats lists the formats that this package writes, starting with the
-// default. Foreign lists the others.
+// default. Foreign lists the others, of which Directories are several files. Public are for collections
+// of results, and have figures besides attempts.
 var (
-	Formats = []Format{JSONL, CSV, Parquet}
-	Foreign = []Format{Inspect, ATIF, V3}
+	Formats     = []Format{JSONL, CSV, Parquet}
+	Foreign     = []Format{Inspect, ATIF, EEE, Hub, V3}
+	Directories = []Format{Inspect, EEE, Hub}
+	Public      = []Format{EEE, Hub}
 )
 
 // FormatNames returns the names of all formats.

@@ -165,6 +165,14 @@ func (w Where) HasTrial(trial *assay.Trial) bool {
 	return ofTrial.Has(&assay.Attempt{Trial: *trial})
 }
 
+// OfTrials reports whether all conditions are on fields of trials, or on the experiment, so that they do not
+// choose by what came of a trial.
+func (w Where) OfTrials() bool {
+	return !slices.ContainsFunc(w.terms, func(t term) bool {
+		return t.column.name != "experiment" && !isTrialColumn(t.column.name)
+	})
+}
+
 // HasExperiment reports whether attempts made for an experiment satisfy the conditions on its name.
 func (w Where) HasExperiment(name string) bool {
 	others := func(t term) bool { return t.column.name != "experiment" }

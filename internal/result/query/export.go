@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/result/atif"
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/export"
@@ -25,14 +26,16 @@ import (
 type Export struct {
 	Selection *Selection
 	Format    export.Format
-	Output    string    // a file, a directory for Inspect's logs, or - for Stdout
+	Output    string    // a file, a directory for formats of several files, or - for Stdout
 	Calls     string    // the file for the tool calls, or ""
 	Stdout    io.Writer // receives the output named -
 	Store     string    // the path of the store
 	Program   string    // the version of the program
+	// Names are the public names of models, for the formats of public collections.
+	Names map[string]plan.PublicName
 }
 
-// manifestSuffix is appended to the name of the first file to name the manifest. Inspect's logs
+// manifestSuffix is appended to the name of the first file to name the manifest. Formats of several files
 // have a manifest named logsManifest in their directory.
 const (
 	manifestSuffix = ".manifest.json"
@@ -50,6 +53,12 @@ func (e *Export) Write(ctx context.Context) (m export.Manifest, records int, err
 	switch {
 	case e.Format == export.Inspect:
 		err = e.logs(ctx, &m)
+		return m, len(m.Files), err
+	case e.Format == export.EEE:
+		err = e.public(ctx, &m, writeEEE)
+		return m, len(m.Files) / 2, err
+	case e.Format == export.Hub:
+		err = e.public(ctx, &m, writeHub)
 		return m, len(m.Files), err
 	case e.Format == export.ATIF:
 		contents = []content{{e.Output, export.TrialTable, func(w io.Writer) (int, error) {

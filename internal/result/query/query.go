@@ -8,7 +8,7 @@
 // It fetches attempts, runs, imports and transcripts, asks package job for the plan of an
 // experiment, and hands it all to package report, which computes the figures. It also finds the
 // tasks of stored attempts, in the libraries of their runs. Exports are files in the formats of
-// packages export, legacy and evallog, with a manifest that the package also finds and checks.
+// packages export, atif, evallog, publish and legacy, with a manifest that the package also finds and checks.
 package query
 
 import (

@@ -297,5 +297,5 @@ func (x *counted) complete(model string) bool {
 
 // complete reports whether a model can be the best.
 func (t *tally) complete() bool {
-	return t.selected() == "" && float64(t.n(done)) >= enough*float64(t.planned)
+	return t.selected() == "" && float64(t.n(done)) >= Enough*float64(t.planned)
 }

@@ -248,8 +248,8 @@ func (t *tally) selected() string {
 // contentFaults are the faults that depend on the content of a trial.
 var contentFaults = [...]assay.FaultKind{assay.ContentFilter, assay.BadRequest}
 
-// enough is the share of its trials that a model must have done to be called the best.
-const enough = .95
+// Enough is the share of its trials that a model must have done to be called the best.
+const Enough = .95
 
 // flawedPlan compares the model's flawed variants with the right plan. It leaves out outcomes whose
 // flaw hurts no agent that follows the plan; see [Design].
