@@ -88,9 +88,9 @@ strangers:
 try-strangers:
 	$(OTHERS) ASSAY_AGENTS_ALL=1 ASSAY_LITELLM=$(CURDIR)/.cache/litellm/bin/litellm \
 		$(if $(wildcard .cache/mlflow/done),ASSAY_MLFLOW=$(CURDIR)/.cache/mlflow/bin) \
-		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python $(GO) test -timeout 0 -v \
-		./cmd/assay ./internal/result/atif ./internal/result/export ./internal/result/evallog \
-		./internal/task/world/own
+		ASSAY_PYTHON=$(CURDIR)/.cache/python/bin/python ASSAY_PUBLISHED=$(CURDIR)/.cache/published/bin/python \
+		$(GO) test -timeout 0 -v ./cmd/assay ./internal/result/atif ./internal/result/export \
+		./internal/result/evallog ./internal/result/publish ./internal/task/world/own
 	cd tools/study && $(GO) test -timeout 0 -v -tags strangers ./clients/...
 
 # The go command leaves out folders called testdata.

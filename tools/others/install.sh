@@ -16,6 +16,7 @@ axe=.cache/axe/node_modules/axe-core/axe.min.js
 mcp=.cache/mcp
 agents=.cache/agents
 python=.cache/python
+published=.cache/published
 litellm=.cache/litellm
 mlflow=.cache/mlflow
 npm_install() { npm install --silent --no-audit --no-fund --no-save --prefix "$@"; }
@@ -41,6 +42,7 @@ plan() {
 	[ -f $agents/tests ] || echo "  both    some agents, into $agents"
 	if [ "$what" = strangers ]; then
 		[ -f $python/done ] || echo "  PyPI    readers of our files (DuckDB, pandas, Inspect), into $python"
+		[ -f $published/done ] || echo "  PyPI    validators of published results, for Python 3.12 or later, into $published"
 		[ -f $litellm/done ] || echo "  PyPI    LiteLLM's proxy, into $litellm"
 		[ -f $mlflow/done ] || echo "  PyPI    MLflow, into $mlflow"
 		[ -f $agents/all ] || echo "  both    all agents and environments of the docs, 5 GB, into $agents"
@@ -102,6 +104,16 @@ install_readers() {
 			pyarrow==26.0.1 inspect_ai==0.3.285 atif==1.8.0 && touch $python/done
 	}
 }
+install_validators() {
+	[ -f $published/done ] || {
+		newer=$(for p in python3 python3.14 python3.13 python3.12; do
+			$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $p && break
+		done)
+		[ -n "$newer" ] && $newer -m venv $published &&
+			$published/bin/python -m pip install -q every-eval-ever==0.3.0 \
+				huggingface_hub==1.33.0 && touch $published/done
+	} || { rm -rf $published; return 1; }
+}
 install_litellm() {
 	[ -f $litellm/done ] || {
 		python3 -m venv $litellm && $litellm/bin/python -m pip install -q 'litellm[proxy]==1.106.2' &&
@@ -130,6 +142,7 @@ tell install_agents &
 wait
 if [ "$what" = strangers ]; then
 	tell install_readers
+	tell install_validators
 	tell install_litellm
 	tell install_mlflow
 	tell install_all_agents
