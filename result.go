@@ -235,6 +235,7 @@ type Attempt struct {
 	Spend
 	// The model behind a simulated user is counted apart, and not in the fields above.
 	UserSpend
+	Repriced
 	// Confidence is the chance of success, from 0 to 1, that the model stated after the end. It is nil
 	// unless the trial asks for it, and the reply had a number. The tokens and dollars of that request
 	// are among those above. It is no turn, and its time is not in WorkingMS.

@@ -86,3 +86,13 @@ func (u UserSpend) OfUser() Spend {
 		InputTokens: u.UserInputTokens, OutputTokens: u.UserOutputTokens, UnpricedTokens: u.UserUnpricedTokens,
 	}, u.UserCostUSD)
 }
+
+// Repriced says what an attempt had cost by the prices of its run, if its costs were computed again by
+// others. It is not stored with the attempt.
+type Repriced struct {
+	// PriceList names the price list: when it was used, its file and the start of its SHA-256. It is empty
+	// if the costs are those of the run.
+	PriceList        string   `json:"price_list"`
+	SavedCostUSD     *float64 `json:"saved_cost_usd"`
+	SavedUserCostUSD *float64 `json:"saved_user_cost_usd"`
+}

@@ -153,7 +153,7 @@ func TestPythonPage(t *testing.T) {
 			t.Errorf("nothing is printed by\n%s", text)
 		}
 	}
-	if more && ran != 5 || ran < 2 {
+	if more && ran != 6 || ran < 3 {
 		t.Errorf("%d programs ran", ran)
 	}
 }

@@ -100,7 +100,11 @@ func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
 	if err != nil {
 		return d, err
 	}
-	return c.count(ctx, db.reader, "SELECT a.id"+chosenFrom+where, args)
+	priced, err := db.priced(ctx)
+	if err != nil {
+		return d, err
+	}
+	return c.count(ctx, db.reader, priced, "SELECT a.id"+chosenFrom+where, args)
 }
 
 // Losing returns the trials whose last outcome would be deleted. They would be pending again for
@@ -118,7 +122,7 @@ func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
 
 // count counts the rows that are deleted with the attempts that a query selects.
 func (c Choice) count(
-	ctx context.Context, q querier, chosen string, args []any,
+	ctx context.Context, q querier, by pricing, chosen string, args []any,
 ) (d Deleted, err error) {
 	scan := func(query string, to ...any) {
 		if err == nil {
@@ -131,8 +135,8 @@ func (c Choice) count(
 	if c.Transcripts {
 		return d, err
 	}
-	scan(`SELECT count(*), ifnull(sum(level <> ''), 0), total(cost_usd) + total(user_cost_usd)
-		FROM attempts WHERE id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
+	scan(`SELECT count(*), ifnull(sum(level <> ''), 0), total(`+by.of("cost_usd")+`) + total(`+
+		by.of("user_cost_usd")+`) FROM attempts a`+by.join()+` WHERE a.id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
 	d.CostUSD = assay.RoundUSD(d.CostUSD)
 	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
 		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)
@@ -195,7 +199,7 @@ func (w *writer) delete(
 	if err != nil {
 		return d, err
 	}
-	d, err = c.count(w.ctx, w.conn, "SELECT id FROM chosen_attempts", nil)
+	d, err = c.count(w.ctx, w.conn, latestPrices, "SELECT id FROM chosen_attempts", nil)
 	if err != nil || d == (Deleted{}) { // no record is needed
 		exec("DROP TABLE chosen_attempts")
 		return d, err
@@ -242,6 +246,7 @@ func (c Choice) conditions() []condition {
 	all := []condition{
 		{"scores", ofChosen},
 		{"classifications", ofChosen},
+		{"costs", ofChosen},
 		{"attempts", "id IN (SELECT id FROM chosen_attempts)"},
 	}
 	if c.wholeExperiment() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -19,12 +20,15 @@ const applicationID = 0x41736179
 // it: see [layout]. If schema.sql has to change, raise it, and have bringUpToDate change the stores of
 // the formats since oldest, so that every store that a program could read can be read for ever.
 const (
-	format = 17
+	format = 18
 	oldest = 16
 )
 
 //go:embed schema.sql
-var tables string
+var schemaText string
+
+// tables makes the tables, indexes and views of a store.
+var tables = schemaText + newLayout(nil, nil).outcomesView() + ";\n"
 
 // schema makes the tables of a store and the triggers that keep their rows.
 var schema = tables + triggers()
@@ -38,7 +42,7 @@ func triggers() string {
 	text := ""
 	for _, table := range []string{
 		"runs", "specs", "ends", "libraries", "trials", "attempts", "transcripts", "dictionaries",
-		"controls", "scores", "classifications", "imports", "attempt_seals", "seals", "deletions",
+		"controls", "scores", "classifications", "costs", "imports", "attempt_seals", "seals", "deletions",
 		"dropped",
 	} {
 		text += fmt.Sprintf(keep+stay, table)
@@ -111,6 +115,24 @@ const (
 	faultsOf17 = "CONSTRAINT short_fault CHECK (length(CAST(fault AS BLOB)) <= 40)"
 )
 
+// since18 are the tables, indexes, triggers and views that stores got in format 18, in the order in
+// which they can be made.
+var since18 = []string{
+	"table costs", "index costs_attempt", "trigger costs_keep", "trigger costs_stay", "view spend",
+	"view outcomes",
+}
+
+// lacks reports whether a store that is only read is of a format without a table.
+func (db *DB) lacks(ctx context.Context, table string) (lacks bool, err error) {
+	if !slices.Contains(since18, "table "+table) {
+		return false, nil
+	}
+	err = db.reader.QueryRowContext(ctx, `SELECT user_version BETWEEN ? AND 17
+			AND NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)
+		FROM pragma_user_version`, oldest, table).Scan(&lacks)
+	return lacks, db.wrap(err)
+}
+
 // bringUpToDate changes the schema of a store of an older format. SQLite has no statement that
 // changes a constraint, and allows this one.
 func bringUpToDate(ctx context.Context, conn *sql.Conn) error {
@@ -128,7 +150,16 @@ func bringUpToDate(ctx context.Context, conn *sql.Conn) error {
 			"PRAGMA schema_version = %d; PRAGMA user_version = %d", version+1, format))
 	}
 	_, off := conn.ExecContext(ctx, "PRAGMA writable_schema = RESET")
-	return errors.Join(err, off)
+	fresh, unknown := freshSchema()
+	if err = errors.Join(err, off, unknown); err != nil {
+		return err
+	}
+	for _, name := range since18 {
+		if _, err := conn.ExecContext(ctx, fresh[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refuseFormat refuses a store of another format. It names the program that wrote the store, if

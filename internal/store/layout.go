@@ -30,7 +30,10 @@ type columns struct {
 }
 
 // placed are the fields of an attempt that its place in the store says, or that are not stored.
-var placed = []string{"-", "trial", "attempt", "superseded", "experiment", "run"}
+var placed = []string{
+	"-", "trial", "attempt", "superseded", "experiment", "run", "price_list", "saved_cost_usd",
+	"saved_user_cost_usd",
+}
 
 // programLayout is the layout of the stores that this program creates.
 var programLayout = sync.OnceValue(func() *layout { return layoutWithout(placed) })
@@ -182,7 +185,7 @@ func widen(ctx context.Context, w execer, has, wants *layout) (*layout, error) {
 		later[i] = slices.Concat(c.has.later(), missing)
 	}
 	wide := newLayout(later[0], later[1])
-	return wide, renewView(ctx, w, wide)
+	return wide, renewViews(ctx, w, wide)
 }
 
 // widen adds the columns that a store lacks. Nobody else uses db meanwhile.
@@ -200,7 +203,7 @@ func (db *DB) widen(ctx context.Context, wants *layout) error {
 
 // resultsView returns the text of the view results, which shows all columns.
 func (l *layout) resultsView() string {
-	text := tables[strings.Index(tables, "CREATE VIEW results"):]
+	text := schemaText[strings.Index(schemaText, "CREATE VIEW results"):]
 	var later strings.Builder
 	for _, f := range l.trials.later() {
 		later.WriteString(", t." + f.quoted())
@@ -212,16 +215,53 @@ func (l *layout) resultsView() string {
 	return strings.TrimRight(text, ";\n")
 }
 
-// renewView makes the view results show all columns, unless it is lost, which is damage.
-func renewView(ctx context.Context, w execer, l *layout) error {
-	var has string
-	query := "SELECT ifnull(max(sql), '') FROM sqlite_schema WHERE type = 'view' AND name = 'results'"
-	err := w.QueryRowContext(ctx, query).Scan(&has)
-	if err != nil || has == "" || has == l.resultsView() {
-		return err
+// outcomesView returns the text of the view outcomes: each trial that is settled, by its latest
+// outcome, with every column by the latest verdict and the latest prices.
+func (l *layout) outcomesView() string {
+	judged := namedFields(reflect.TypeFor[assay.Outcome]())
+	var b strings.Builder
+	b.WriteString("CREATE VIEW outcomes AS\nSELECT lower(hex(a.trial)) AS trial")
+	for _, f := range l.trials.fields {
+		b.WriteString(", t." + f.quoted())
 	}
-	_, err = w.ExecContext(ctx, "DROP VIEW results; "+l.resultsView())
-	return err
+	b.WriteString(", a.number AS attempt, r.experiment, r.id AS run")
+	for _, f := range l.attempts.fields {
+		name := f.quoted()
+		value := "a." + name
+		if _, ok := judged[f.name]; ok {
+			value = fmt.Sprintf("iif(s.id IS NULL, %s, s.body ->> '%s')", value, f.name)
+		} else if slices.Contains(columnNames(costColumns), f.name) {
+			value = fmt.Sprintf("iif(k.id IS NULL, %s, k.%s)", value, name)
+		}
+		if f.name == "cost_usd" {
+			value = fmt.Sprintf("CASE WHEN %[1]s > 0 OR NOT (a.unmetered OR "+
+				"iif(k.id IS NULL, a.unpriced_tokens, k.unpriced_tokens) > 0) THEN %[1]s END", value)
+		}
+		b.WriteString(", " + value + " AS " + name)
+	}
+	b.WriteString(`, iif(k.id IS NULL, NULL, a.cost_usd) AS saved_cost_usd
+FROM attempts a CROSS JOIN trials t ON t.id = a.trial CROSS JOIN runs r ON r.seq = a.run
+	LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE scores.attempt = a.id)
+	LEFT JOIN costs k ON k.id = (SELECT max(id) FROM costs WHERE costs.attempt = a.id)
+WHERE a.level <> '' AND NOT EXISTS (SELECT 1 FROM attempts o
+	WHERE o.trial = a.trial AND o.level <> '' AND o.round > a.round)`)
+	return b.String()
+}
+
+// renewViews makes the views show all columns, unless they are lost, which is damage.
+func renewViews(ctx context.Context, w execer, l *layout) error {
+	for name, text := range map[string]string{"results": l.resultsView(), "outcomes": l.outcomesView()} {
+		var has string
+		query := "SELECT ifnull(max(sql), '') FROM sqlite_schema WHERE type = 'view' AND name = ?"
+		err := w.QueryRowContext(ctx, query, name).Scan(&has)
+		if err == nil && has != "" && has != text {
+			_, err = w.ExecContext(ctx, "DROP VIEW "+name+"; "+text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // namedFields returns the fields of a struct and of the structs that are embedded in it, by the names

@@ -17,7 +17,7 @@ type Listed struct {
 // A Listing holds the attempts that are new since a snapshot.
 type Listing struct {
 	// All streams attempts in the order in which they were saved: the attempts that were saved
-	// later, or all if any was rescored or superseded later. An error comes with a zero value and
+	// later, or all if any was rescored, priced or superseded later. An error comes with a zero value and
 	// ends it.
 	All iter.Seq2[Listed, error]
 	// Snapshot is the state that All leads to, and Last the row of its last attempt. A damaged
@@ -47,7 +47,7 @@ func (db *DB) List(ctx context.Context, since string) (l Listing, err error) {
 		if err != nil {
 			return l, db.wrap(err)
 		}
-		if old.scores == at.scores && !superseding {
+		if old.revised() == at.revised() && !superseding {
 			from = old.attempts + 1
 		}
 	}

@@ -32,8 +32,12 @@ const profiled = 20_000
 func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profile(ctx, profiled) }
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
-	sums, spend := db.sumSpend("settled")
-	cut, _ := db.sumSpend("cut")
+	by, err := db.priced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sums, spend := db.sumSpend(by, "settled")
+	cut, _ := db.sumSpend(by, "cut")
 	all, err := collect(ctx, db.reader, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
@@ -41,7 +45,7 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 			count(*) FILTER (WHERE faulted), ifnull(sum(requests) FILTER (WHERE faulted), 0)
 		FROM (SELECT *, level <> '' AS settled, fault = 'interrupted' AS cut,
 				fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
-			JOIN trials t ON t.id = a.trial
+			JOIN trials t ON t.id = a.trial`+by.join()+`
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		row := []any{&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.WorkingMS}
 		for _, sum := range []*assay.Spend{&p.Spend, &p.Cut} {
@@ -56,7 +60,7 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 
 // sumSpend returns the fields of a spend that the store has, and SQL for their sums over the attempts
 // that satisfy a condition, each with a comma after it.
-func (db *DB) sumSpend(condition string) (sums string, fields []field) {
+func (db *DB) sumSpend(by pricing, condition string) (sums string, fields []field) {
 	var b strings.Builder
 	for _, c := range db.layout.attempts.fields {
 		if f, ok := namedFields(reflect.TypeFor[assay.Spend]())[c.name]; ok {
@@ -65,7 +69,7 @@ func (db *DB) sumSpend(condition string) (sums string, fields []field) {
 			if _, real := f.zero.(float64); real {
 				sum = "total(%s) FILTER (WHERE %s), "
 			}
-			fmt.Fprintf(&b, sum, f.quoted(), condition)
+			fmt.Fprintf(&b, sum, by.of(f.name), condition)
 		}
 	}
 	return b.String(), fields
@@ -84,10 +88,14 @@ type UserUse struct {
 
 // Users sums up the simulated users of an experiment, with all attempts.
 func (db *DB) Users(ctx context.Context, experiment string) ([]UserUse, error) {
+	by, err := db.priced(ctx)
+	if err != nil {
+		return nil, err
+	}
 	all, err := collect(ctx, db.reader, `SELECT user_model, sum(user_requests),
-			sum(user_input_tokens + user_output_tokens), sum(user_unpriced_tokens), total(user_cost_usd),
-			sum(level <> '')
-		FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
+			sum(user_input_tokens + user_output_tokens), sum(`+by.of("user_unpriced_tokens")+`),
+			total(`+by.of("user_cost_usd")+`), sum(level <> '')
+		FROM attempts a`+by.join()+` JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
 		WHERE r.experiment = ? AND user_model <> ''
 		GROUP BY user_model ORDER BY user_model`, []any{experiment}, func(u *UserUse) []any {
 		return []any{&u.Model, &u.Requests, &u.Tokens, &u.Unpriced, &u.CostUSD, &u.Settled}

@@ -16,6 +16,7 @@ var (
 	errUnproved      = damaged("", "it is not as it was saved")
 	errNoSeal        = damaged("", "it has no seal: another program added it, or the seal is lost")
 	errUnprovedScore = damaged("", "its latest score is not as it was saved, or cannot be found")
+	errUnprovedCost  = damaged("", "its latest costs are not as they were saved, or cannot be found")
 	// errUnknownExperiment means that the row of an attempt's run was changed.
 	errUnknownExperiment = damaged("", "its experiment is unknown, because the row of its run is not "+
 		"as it was saved")
@@ -33,6 +34,8 @@ type storedAttempt struct {
 	attempt         []any  // the values of the layout's columns
 	score           int64  // the row ID of its latest score, or 0
 	outcome         any    // that score's body, or nil
+	cost            int64  // the row ID of its latest costs, or 0
+	costs           []any  // what they say, by costFields
 	trial           []any  // the same of its trial, unless the query is bare
 	layout          *layout
 }
@@ -44,6 +47,7 @@ type attemptQuery struct {
 	layout *layout
 	bare   bool  // without trials, which take half of the time
 	scores int64 // the latest score to read; 0 to read no scores
+	costs  int64 // the same of costs
 }
 
 func (q attemptQuery) text() (query string, args []any) {
@@ -56,6 +60,12 @@ func (q attemptQuery) text() (query string, args []any) {
 		tables += " LEFT JOIN scores c ON c.id = (SELECT max(id) FROM scores " +
 			"WHERE scores.attempt = a.id AND scores.id <= ?)"
 		args = append(args, q.scores)
+	}
+	if q.costs > 0 {
+		columns += ", k.id, " + columnsOf("k", costReads)
+		tables += " LEFT JOIN costs k ON k.id = (SELECT max(id) FROM costs " +
+			"WHERE costs.attempt = a.id AND costs.id <= ?)"
+		args = append(args, q.costs)
 	}
 	if !q.bare { // they need no seal, because their IDs are made of their content
 		columns += ", " + q.layout.trials.of("t")
@@ -81,6 +91,11 @@ func (q attemptQuery) read(s *storedAttempt, row []any) {
 	if q.scores > 0 {
 		s.score, _ = row[0].(int64)
 		s.outcome, row = row[1], row[2:]
+	}
+	if q.costs > 0 {
+		s.cost, _ = row[0].(int64)
+		n := len(columnNames(costReads))
+		s.costs, row = row[1:][:n], row[1+n:]
 	}
 	if !q.bare {
 		s.trial = row
@@ -146,8 +161,9 @@ type proof struct {
 	walk
 	query  attemptQuery
 	at     storedState
-	since  storedState      // zero unless the walk leaves out what an earlier state has
-	scores []attemptScore   // the proved ones
+	since  storedState // zero unless the walk leaves out what an earlier state has
+	scores []revision  // the proved ones
+	costs  []revision
 	latest map[trialKey]int // the latest round of trials that were settled more than once
 	// unknown has the runs whose rows are not proved. Their data about attempts are left out, and
 	// so are the attempts if the walk is of one experiment, as they may not belong to it.
@@ -165,7 +181,11 @@ func (db *DB) prove(ctx context.Context, q walk, at storedState) (p proof, err e
 	}
 	if !q.AsSaved {
 		p.query.scores = at.scores
-		if p.scores, err = db.provedScores(ctx, at.scores); err != nil {
+		if p.scores, err = db.scores.upTo(ctx, db, "scores", at.scores); err != nil {
+			return p, err
+		}
+		p.query.costs = at.costs
+		if p.costs, err = db.costs.upTo(ctx, db, "costs", at.costs); err != nil {
 			return p, err
 		}
 	}
@@ -227,7 +247,7 @@ func (p proof) rows(
 			return true, db.skip(ofAttempt, err, s.id)
 		}
 		r.attempt.Superseded = r.attempt.Settles() && r.attempt.Round < p.latest[s.key]
-		known := p.Since != "" && s.id <= p.since.attempts && s.score <= p.since.scores
+		known := p.Since != "" && s.id <= p.since.attempts && s.score <= p.since.scores && s.cost <= p.since.costs
 		if known || !p.has(&r.attempt) {
 			return true, nil
 		}
@@ -265,8 +285,16 @@ func (p proof) load(s *storedAttempt, a *assay.Attempt, in *interned) error {
 		}
 		a.Experiment = ""
 	}
-	if p.query.scores > 0 && s.score != latestScore(p.scores, s.id, p.at.scores) {
+	if p.query.scores > 0 && s.score != latestOf(p.scores, s.id, p.at.scores) {
 		return errUnprovedScore
+	}
+	if p.query.costs > 0 && s.cost != latestOf(p.costs, s.id, p.at.costs) {
+		return errUnprovedCost
+	}
+	if s.cost > 0 {
+		if err := reprice(a, s.costs, in); err != nil {
+			return err
+		}
 	}
 	if score, ok := s.outcome.(string); ok {
 		var err error

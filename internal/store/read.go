@@ -27,10 +27,10 @@ type Filter struct {
 	All bool
 	// Snapshot leaves out everything added after that state; see [DB.Snapshot].
 	Snapshot string
-	// AsSaved returns outcomes as they were saved and ignores [DB.Rescore].
+	// AsSaved returns attempts as they were saved and ignores [DB.Rescore] and [DB.Price].
 	AsSaved bool
 	// Since leaves out the attempts in that snapshot. It keeps attempts that were saved later
-	// and, unless AsSaved is set, attempts that were rescored later.
+	// and, unless AsSaved is set, attempts that were rescored or priced later.
 	Since string
 }
 
@@ -40,7 +40,7 @@ type Filter struct {
 const page = 1000
 
 // Attempts streams attempts in the order in which they were saved, as of the moment the loop
-// begins. If [DB.Rescore] stored outcomes for an attempt, it has the latest one. Empty lists
+// begins. If [DB.Rescore] stored outcomes for an attempt, or [DB.Price] costs, it has the latest. Empty lists
 // and maps are nil, and times are UTC. An error comes with a zero attempt and ends the
 // sequence. Several goroutines read ahead by a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
@@ -95,7 +95,7 @@ func (db *DB) walkState(
 		return err
 	}
 	where, from := "a.id BETWEEN ? AND ?", cmp.Or(q.from, math.MinInt64)
-	if q.Since != "" && (q.AsSaved || at.scores == p.since.scores) {
+	if q.Since != "" && (q.AsSaved || at.revised() == p.since.revised()) {
 		from = max(from, p.since.attempts+1)
 	}
 	if q.Trial != "" { // an index finds its attempts, so blocks would only cost time

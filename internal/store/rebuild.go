@@ -146,6 +146,7 @@ type rebuilder struct {
 	next    int64             // the row ID of the next attempt
 	drops   map[string]int64  // the records of transcripts that are gone, by their text
 	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store
+	paid    []map[int64]int64 // the same of those that count for their cost only
 }
 
 // copy fills the new store.

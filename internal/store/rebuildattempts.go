@@ -41,6 +41,7 @@ type mergedTrial struct {
 func (b *rebuilder) find() error {
 	for i, s := range b.sources {
 		b.renamed = append(b.renamed, make(map[int64]int64))
+		b.paid = append(b.paid, make(map[int64]int64))
 		if err := b.findIn(i, s); err != nil {
 			return err
 		}
@@ -129,12 +130,17 @@ func (b *rebuilder) copyAttempts() error {
 }
 
 // placeAttempt gives an attempt its place in the new store. It returns nil if the attempt is
-// not copied. seen maps the contents placed so far to their row IDs.
+// not copied. seen maps the contents placed so far to their row IDs, which are negative if only the cost
+// counts.
 func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow, error) {
 	if id, double := seen[f.sum]; double {
 		b.sum.Doubles++
-		if id > 0 && f.source != ofJournal {
+		switch {
+		case f.source == ofJournal:
+		case id > 0:
 			b.renamed[f.source][f.id] = id
+		default:
+			b.paid[f.source][f.id] = -id
 		}
 		return nil, nil
 	}
@@ -158,9 +164,10 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 		if place, err = b.costOf(f); err != nil {
 			return nil, err
 		}
-		seen[f.sum] = 0
 	}
-	if _, double := seen[place]; double && r.loses {
+	if id, double := seen[place]; double && r.loses {
+		seen[f.sum] = -max(id, -id)
+		b.paid[f.source][f.id] = -seen[f.sum]
 		return nil, nil
 	}
 	b.next++
@@ -169,6 +176,8 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 	seen[place] = r.id
 	switch {
 	case r.loses: // its scores and classifications stay behind
+		seen[f.sum] = -r.id
+		b.paid[f.source][f.id] = r.id
 		return r, nil
 	case f.settles:
 		t.outcomes = append(t.outcomes, f)

@@ -60,7 +60,8 @@ func (b *rebuilder) copyDated(table, at string, change func(source int, row []an
 	})
 }
 
-// copyVerdicts copies the scores and classifications of the attempts that were copied.
+// copyVerdicts copies the scores and classifications of the attempts that were copied, and the costs
+// also of those that count for their cost only.
 func (b *rebuilder) copyVerdicts() error {
 	ofAttempt := func(source int, row []any) bool {
 		id, _ := row[0].(int64)
@@ -69,6 +70,14 @@ func (b *rebuilder) copyVerdicts() error {
 		return ok
 	}
 	if err := b.copyDated("scores", "scored_at", ofAttempt); err != nil {
+		return err
+	}
+	if err := b.copyDated("costs", "priced_at", func(source int, row []any) bool {
+		id, _ := row[0].(int64)
+		to, ok := b.paid[source][id]
+		row[0] = cmp.Or(to, id)
+		return ok || ofAttempt(source, row)
+	}); err != nil {
 		return err
 	}
 	return b.copyDated("classifications", "classified_at", ofAttempt)

@@ -146,6 +146,9 @@ func (b *rebuilder) salvageTables(from, to *DB) error {
 	s := salvage{b.ctx, source, target, lose}
 	for i, name := range names {
 		b.progress("reading tables of "+from.path, i, len(names))
+		if lacks, err := from.lacks(b.ctx, name); err == nil && lacks {
+			continue
+		}
 		if err := s.copyTable(name); err != nil {
 			return err
 		}

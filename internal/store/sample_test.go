@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,15 @@ func think(a *assay.Attempt) {
 }
 
 func pointer[T any](v T) *T { return &v }
+
+// costing returns new costs of an attempt: so many dollars, and for its user twice as many.
+func costing(a *assay.Attempt, usd float64) store.Cost {
+	return store.Cost{
+		Key: store.Key{Trial: a.ID, Number: a.Number}, At: epoch, Program: "assay v2", File: "prices.yaml",
+		SHA256: strings.Repeat("ab", 32), Prices: json.RawMessage(`{"l":{"input":1,"output":2}}`),
+		Dollars: store.Dollars{USD: usd, UserUSD: 2 * usd, Unpriced: 3},
+	}
+}
 
 func pilot() *assay.PilotScores {
 	return &assay.PilotScores{
@@ -245,7 +255,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		assay.TaskRef{ID: assay.TaskID(text.Draw(t, "task")), Digest: a.TaskDigest}, a.Setting,
 		rapid.Int64().Draw(t, "seed"), a.Repeat)
 	a.Number, a.Round, a.Experiment, a.Run, a.Parked = 0, 0, "e", "r1", false
-	a.Superseded = false
+	a.Superseded, a.Repriced = false, assay.Repriced{}
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
 		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried

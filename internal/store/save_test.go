@@ -76,11 +76,14 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	faulted.Round = 1
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
-	settled.Superseded = true // by hand, because it is not stored
+	// By hand, because they are not stored.
+	settled.Superseded, settled.Repriced = true, assay.Repriced{
+		PriceList: "p", SavedCostUSD: new(1.), SavedUserCostUSD: new(1.),
+	}
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
 		t.Fatalf("this test sets no value for the fields %v", unset)
 	}
-	settled.Superseded = false
+	settled.Superseded, settled.Repriced = false, assay.Repriced{}
 	if diff := cmp.Diff([]assay.Attempt{*settled, *faulted},
 		all(t, db, store.Filter{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

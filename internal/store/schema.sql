@@ -236,6 +236,25 @@ CREATE TRIGGER classifications_of_outcomes BEFORE INSERT ON classifications
 WHEN (SELECT fault FROM attempts WHERE id = new.attempt) <> ''
 BEGIN SELECT raise(ABORT, 'a fault is never classified'); END;
 
+-- What an attempt costs by other prices than those of its run. The latest row of an attempt holds in
+-- place of what its own row says. prices has the price of each of its lanes, and of its user's model,
+-- from the price list with that name and SHA-256.
+CREATE TABLE costs (
+	id                   INTEGER PRIMARY KEY AUTOINCREMENT,
+	attempt              INTEGER NOT NULL REFERENCES attempts (id),
+	priced_at            TEXT NOT NULL,
+	program              TEXT NOT NULL,
+	file                 TEXT NOT NULL CHECK (file <> ''),
+	sha256               TEXT NOT NULL CHECK (length(sha256) = 64),
+	prices               TEXT NOT NULL CHECK (json_valid(prices)),
+	cost_usd             REAL NOT NULL CHECK (cost_usd BETWEEN 0 AND 1e300),
+	unpriced_tokens      INTEGER NOT NULL CHECK (unpriced_tokens >= 0),
+	user_cost_usd        REAL NOT NULL CHECK (user_cost_usd BETWEEN 0 AND 1e300),
+	user_unpriced_tokens INTEGER NOT NULL CHECK (user_unpriced_tokens >= 0),
+	confidence_cost_usd  REAL NOT NULL CHECK (confidence_cost_usd BETWEEN 0 AND 1e300)
+) STRICT;
+CREATE INDEX costs_attempt ON costs (attempt);
+
 -- Aggregates of another system. They are no trials and count nowhere; body is what was read of the
 -- file, with every contradiction found, as JSON.
 CREATE TABLE imports (
@@ -280,6 +299,39 @@ CREATE TABLE dropped (
 	attempt  INTEGER PRIMARY KEY REFERENCES attempts (id),
 	deletion INTEGER NOT NULL REFERENCES deletions (id)
 ) STRICT;
+
+-- What each attempt has used and cost by the latest prices, with a row for its model and one for the
+-- model behind its simulated user. A cost of which nothing is known is NULL, and counts is what the
+-- attempt counts for. What is not recorded of a user's model is NULL.
+CREATE VIEW spend AS
+WITH latest AS (
+	SELECT a.*, t.model, t.agent_model, t.user_model, r.experiment, r.id AS run_id,
+		k.id IS NOT NULL AS again, k.file, k.sha256, k.priced_at,
+		iif(k.id IS NULL, a.cost_usd, k.cost_usd) AS usd,
+		iif(k.id IS NULL, a.unpriced_tokens, k.unpriced_tokens) AS unpriced,
+		iif(k.id IS NULL, a.user_cost_usd, k.user_cost_usd) AS user_usd,
+		iif(k.id IS NULL, a.user_unpriced_tokens, k.user_unpriced_tokens) AS user_unpriced,
+		CASE WHEN a.fault = 'interrupted' THEN 'cost only' WHEN a.fault <> '' THEN 'fault'
+			WHEN EXISTS (SELECT 1 FROM attempts o
+				WHERE o.trial = a.trial AND o.level <> '' AND o.round > a.round) THEN 'cost only'
+			ELSE 'outcome' END AS counts
+	FROM attempts a CROSS JOIN trials t ON t.id = a.trial CROSS JOIN runs r ON r.seq = a.run
+		LEFT JOIN costs k ON k.id = (SELECT max(id) FROM costs WHERE costs.attempt = a.id)
+)
+SELECT id, lower(hex(trial)) AS trial, number AS attempt, experiment, run_id AS run, model, counts,
+	'model' AS spender, iif(agent_model = '', model, agent_model) AS spent_on, lane, requests,
+	input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens,
+	unpriced AS unpriced_tokens,
+	iif(usd = 0 AND (unpriced > 0 OR unmetered), NULL, usd) AS cost_usd,
+	iif(again, cost_usd, NULL) AS saved_cost_usd,
+	file AS price_list, sha256 AS price_list_sha256, priced_at, finished_at
+FROM latest
+UNION ALL
+SELECT id, lower(hex(trial)), number, experiment, run_id, model, counts, 'user', user_model, NULL,
+	user_requests, user_input_tokens, user_output_tokens, NULL, NULL, NULL, user_unpriced,
+	iif(user_usd = 0 AND user_unpriced > 0, NULL, user_usd), iif(again, user_cost_usd, NULL), file,
+	sha256, priced_at, finished_at
+FROM latest WHERE user_requests > 0;
 
 -- One row for each attempt with everything about it as it was saved, for anybody with an SQLite
 -- shell. The cross joins keep attempts the outer loop, so that reading in the order of id needs no

@@ -35,6 +35,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	err := errors.Join(
 		db.Rescore(t.Context(), []store.Rescored{rescored(settled, better(0))}),
 		db.Classify(t.Context(), opinion(settled)),
+		db.Price(t.Context(), []store.Cost{costing(settled, 1)}),
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
 	must(t, err)
@@ -70,6 +71,8 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"UPDATE dictionaries SET body = x''",
 		"DELETE FROM dictionaries",
 		"INSERT INTO dictionaries VALUES (0, 1, x'')",
+		"UPDATE costs SET cost_usd = 0",
+		"DELETE FROM costs",
 		"UPDATE scores SET program = ''",
 		"DELETE FROM scores",
 		score + "a.id, scored_at, s.program, body FROM scores s, attempts a WHERE fault <> ''",

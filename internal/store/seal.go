@@ -121,6 +121,7 @@ var sealed = map[string]string{
 	"controls":        "run, at, command",
 	"scores":          "attempt, scored_at, program, body",
 	"classifications": classificationColumns,
+	"costs":           "attempt, priced_at, program, file, sha256, prices, " + costColumns,
 	"imports":         importColumns,
 	"deletions":       "at, program, what",
 }
@@ -137,6 +138,9 @@ type sealedRow struct {
 func (db *DB) eachSealed(
 	ctx context.Context, table string, visit func(sealedRow) (bool, error),
 ) error {
+	if lacks, err := db.lacks(ctx, table); err != nil || lacks {
+		return err
+	}
 	query := "SELECT t.rowid, s.sum, " + columnsOf("t", sealed[table]) + " FROM " + table +
 		" t LEFT JOIN seals s ON s.of = ? AND s.id = t.rowid ORDER BY t.rowid"
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{table}, func(row []any) (bool, error) {

@@ -11,13 +11,16 @@ import (
 	"strings"
 )
 
-// A storedState is everything stored up to these row IDs of attempts and scores. Because rows are
-// only added, it never changes.
-type storedState struct{ attempts, scores int64 }
+// A storedState is everything stored up to these row IDs of attempts, scores and costs. Because rows
+// are only added, it never changes.
+type storedState struct{ attempts, scores, costs int64 }
+
+// revised returns what changes if attempts get later outcomes or costs.
+func (s storedState) revised() [2]int64 { return [2]int64{s.scores, s.costs} }
 
 // Snapshot names the present state. The name has the number of attempts, a plus sign and the
-// number of scores if there are any, and a digest of the last row of both and of all deletions.
-// It stands for the same attempts with the same outcomes forever. Once some of them are
+// number of scores if there are any, the same of costs, and a digest of the last row of each and of all
+// deletions. It stands for the same attempts with the same outcomes and costs forever. Once some of them are
 // deleted, it is unknown. A damaged state has no name, which counts in [DB.SkippedRows].
 func (db *DB) Snapshot(ctx context.Context) (name string, err error) {
 	now, err := db.present(ctx)
@@ -31,9 +34,15 @@ func (db *DB) Snapshot(ctx context.Context) (name string, err error) {
 }
 
 func (db *DB) present(ctx context.Context) (now storedState, err error) {
+	costs := ", (SELECT ifnull(max(id), 0) FROM costs)"
+	if lacks, err := db.lacks(ctx, "costs"); err != nil {
+		return now, err
+	} else if lacks {
+		costs = ", 0"
+	}
 	query := `SELECT (SELECT ifnull(max(id), 0) FROM attempts),
-		(SELECT ifnull(max(id), 0) FROM scores)`
-	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores)
+		(SELECT ifnull(max(id), 0) FROM scores)` + costs
+	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores, &now.costs)
 	return now, db.wrap(err)
 }
 
@@ -54,21 +63,19 @@ func (db *DB) unchanged(ctx context.Context, before int64) error {
 	return err
 }
 
-// state returns the state with that name, or the present one if the name is empty. If scores are
-// damaged and the store skips damage, the present state has all attempts as they were saved.
+// state returns the state with that name, or the present one if the name is empty. If scores or costs
+// are damaged and the store skips damage, the present state has all attempts as they were saved.
 func (db *DB) state(ctx context.Context, snapshot string) (at storedState, err error) {
 	if snapshot == "" {
 		at, err = db.present(ctx)
-		if err != nil && db.forgive("the latest score", err) == nil {
+		if err != nil && db.forgive("the latest scores and costs", err) == nil {
 			at.attempts, err = db.lastAttempt(ctx)
 		}
 		return at, err
 	}
 	rows, _, _ := strings.Cut(snapshot, "-")
-	format, to := "%d", []any{&at.attempts}
-	if strings.Contains(rows, "+") {
-		format, to = "%d+%d", append(to, &at.scores)
-	}
+	n := min(strings.Count(rows, "+"), 2)
+	format, to := "%d"+strings.Repeat("+%d", n), []any{&at.attempts, &at.scores, &at.costs}[:1+n]
 	if _, err := fmt.Sscanf(rows, format, to...); err != nil {
 		return storedState{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
 	}
@@ -97,11 +104,18 @@ func (db *DB) nameOf(ctx context.Context, s storedState) (string, error) {
 		})
 	}
 	rows, texts := fmt.Sprint(s.attempts), 4
+	if s.revised() != [2]int64{} {
+		rows += fmt.Sprint("+", s.scores)
+	}
 	err := add(`SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
 		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts)
 	if err == nil && s.scores > 0 {
-		rows, texts = rows+fmt.Sprint("+", s.scores), 7
+		texts += 3
 		err = add("SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores)
+	}
+	if err == nil && s.costs > 0 {
+		rows, texts = rows+fmt.Sprint("+", s.costs), texts+3
+		err = add("SELECT attempt, priced_at, sha256 FROM costs WHERE id = ?", s.costs)
 	}
 	if err == nil && len(last) < texts {
 		err = sql.ErrNoRows

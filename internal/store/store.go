@@ -38,7 +38,7 @@ type DB struct {
 	// dec knows the dictionaries that were needed so far.
 	dec atomic.Pointer[zstd.Decoder]
 
-	scores scoreProof
+	scores, costs revisions
 	// proved is the row ID up to which all attempts were proved, or skipped, so that SQL may choose
 	// among them.
 	proved atomic.Int64

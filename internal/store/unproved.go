@@ -11,47 +11,48 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An attemptScore names an attempt and a score of it by their row IDs.
-type attemptScore struct{ attempt, score int64 }
+// A revision names an attempt and a score or costs of it by their row IDs.
+type revision struct{ attempt, row int64 }
 
-func (a attemptScore) compare(b attemptScore) int {
-	return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.score, b.score))
+func (r revision) compare(o revision) int {
+	return cmp.Or(cmp.Compare(r.attempt, o.attempt), cmp.Compare(r.row, o.row))
 }
 
-// scoreProof remembers which scores up to a row ID are proved, so that a command that reads attempts
-// several times proves their scores once.
-type scoreProof struct {
+// revisions remember which rows of scores or costs up to a row ID are proved, so that a command that
+// reads attempts several times proves them once.
+type revisions struct {
 	mu     sync.Mutex
 	last   int64
-	proved []attemptScore // sorted; nil before the first proof
+	proved []revision // sorted; nil before the first proof
 }
 
-func (db *DB) provedScores(ctx context.Context, last int64) ([]attemptScore, error) {
-	db.scores.mu.Lock()
-	defer db.scores.mu.Unlock()
-	if db.scores.proved != nil && db.scores.last >= last {
-		return db.scores.proved, nil
+// upTo returns the proved rows of a table of the store, at least up to a row ID.
+func (r *revisions) upTo(ctx context.Context, db *DB, table string, last int64) ([]revision, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.proved != nil && r.last >= last {
+		return r.proved, nil
 	}
-	proved := []attemptScore{}
-	_, err := db.eachProved(ctx, "scores", func(id int64, row []any) error {
+	proved := []revision{}
+	_, err := db.eachProved(ctx, table, func(id int64, row []any) error {
 		attempt, _ := row[0].(int64)
-		proved = append(proved, attemptScore{attempt, id})
+		proved = append(proved, revision{attempt, id})
 		return nil
 	})
 	if err == nil {
-		slices.SortFunc(proved, attemptScore.compare)
-		db.scores.last, db.scores.proved = last, proved
+		slices.SortFunc(proved, revision.compare)
+		r.last, r.proved = last, proved
 	}
 	return proved, err
 }
 
-// latestScore returns the latest score of an attempt up to a row ID, or 0.
-func latestScore(scores []attemptScore, attempt, last int64) int64 {
-	i, _ := slices.BinarySearchFunc(scores, attemptScore{attempt, last + 1}, attemptScore.compare)
-	if i == 0 || scores[i-1].attempt != attempt {
+// latestOf returns the latest row about an attempt up to a row ID, or 0.
+func latestOf(rows []revision, attempt, last int64) int64 {
+	i, _ := slices.BinarySearchFunc(rows, revision{attempt, last + 1}, revision.compare)
+	if i == 0 || rows[i-1].attempt != attempt {
 		return 0
 	}
-	return scores[i-1].score
+	return rows[i-1].row
 }
 
 // unproved returns the row IDs of the rows of a table that are not proved: see [DB.eachProved].
@@ -100,6 +101,9 @@ func nameRow(table string, id int64, row []any) string {
 
 // missingRows returns the IDs of the rows of a table that have a seal and are missing.
 func (db *DB) missingRows(ctx context.Context, table string) ([]int64, error) {
+	if lacks, err := db.lacks(ctx, table); err != nil || lacks {
+		return nil, err
+	}
 	query := "SELECT id FROM seals WHERE of = ? AND id NOT IN (SELECT rowid FROM " + table +
 		") ORDER BY id"
 	ids, err := values[int64](ctx, db.reader, query, table)

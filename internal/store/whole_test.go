@@ -18,7 +18,7 @@ import (
 )
 
 // whole returns a copy of a closed store with rows of every kind: two runs, outcomes and faults,
-// scores, classifications, dictionaries, an import, dropped transcripts and deleted attempts.
+// scores, classifications, costs, dictionaries, an import, dropped transcripts and deleted attempts.
 func whole(t testing.TB) string {
 	t.Helper()
 	wholeOnce.Do(func() {
@@ -58,6 +58,7 @@ func newWhole(t testing.TB) string {
 	one, two := outcome(1), outcome(2)
 	one.Number, two.Number = 1, 1
 	rescore(t, db, rescored(one, better(0)), rescored(two, better(1)))
+	must(t, db.Price(t.Context(), []store.Cost{costing(one, 1), costing(two, 2)}))
 	for i := range 3 {
 		err := db.Classify(t.Context(), store.Classification{
 			Trial: outcome(i + 1).ID, Number: 1, Model: "judge", Prompt: "p1", Category: "other",
