@@ -116,6 +116,10 @@ func (t *Trial) writeConditions(w *bytes.Buffer) {
 		fmt.Fprintf(w, "  the user spoke through %s: %d requests, %d + %d tokens%s\n", t.UserModel,
 			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.OfUser()))
 	}
+	if t.PriceList != "" {
+		fmt.Fprintf(w, "  its cost was computed again by %s; at first $%.4f\n", t.PriceList,
+			*t.SavedCostUSD+*t.SavedUserCostUSD)
+	}
 	if t.AsksConfidence {
 		says := "without a number in its reply"
 		if t.Confidence != nil {

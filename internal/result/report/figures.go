@@ -177,6 +177,16 @@ var (
 	uncertainUSD    = paid(func(a *assay.Attempt) float64 {
 		return a.CostUSD * min(1, float64(a.UncertainTokens)/float64(max(1, a.OutputTokens)))
 	})
+	// priceLists counts attempts by the price list by which their costs were computed again, and firstCosts
+	// is what they and the others had cost by the prices of their runs, with their users.
+	priceLists = named(&ofAll, func(o *outcome) string { return o.PriceList })
+	firstCosts = money(func(a *assay.Attempt) assay.Spend {
+		first := a.Whole()
+		if a.SavedCostUSD != nil && a.SavedUserCostUSD != nil {
+			first.CostUSD = *a.SavedCostUSD + *a.SavedUserCostUSD
+		}
+		return first
+	})
 	userCosts    = money((*assay.Attempt).OfUser)
 	userTokens   = tokens((*assay.Attempt).OfUser, assay.Spend.Total)
 	userUnpriced = tokens((*assay.Attempt).OfUser, func(s assay.Spend) int { return s.UnpricedTokens })

@@ -62,7 +62,7 @@ type outcomes [maxCounts]int32
 const (
 	maxCounts  = 30
 	maxAmounts = 40
-	maxTags    = 13
+	maxTags    = 14
 )
 
 // An adder adds what a declaration says of an attempt to a tally.

@@ -16,7 +16,7 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, program, settings, truncated, deviations, exposed, online, unasked,
-	// changed, refused, lost, late, usage, price, faults, stopped, incomplete, plans, retried,
+	// changed, refused, lost, late, usage, price, repriced, faults, stopped, incomplete, plans, retried,
 	// unsolvable, unsound, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
@@ -145,8 +145,13 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"price", "Some costs are unknown", "There is no price, the endpoint does not report how " +
 				"many tokens replies use, or requests broke off, timed out or were stopped, or their " +
 				"run was killed, after the endpoint may have billed them. Dollars leave these tokens out, so they are the least " +
-				"that was billed. Prices in the providers file or a price list apply to later attempts.",
+				"that was billed. Prices in the providers file or a price list apply to later attempts, and " +
+				"`assay store price` to stored ones.",
 			costless(models, b.Killed),
+		},
+		{
+			"repriced", "Costs were computed again", "`assay store price` has put the prices of a list in place of " +
+				"those of the runs. `assay show` has both for each attempt.", perModel(models, repriced),
 		},
 		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
@@ -219,6 +224,21 @@ func doubtful(m *cell) string {
 		text += fmt.Sprintf(", at most $%.4f too much", m.amounts[uncertainUSD])
 	}
 	return text
+}
+
+// repriced says by which price lists costs of a model were computed again, and what all of them are, and
+// were at first.
+func repriced(m *cell) string {
+	lists := slices.Sorted(maps.Keys(m.tags[priceLists]))
+	if len(lists) == 0 {
+		return ""
+	}
+	n := 0
+	for _, list := range lists {
+		n += m.tags[priceLists][list]
+	}
+	return fmt.Sprintf("%s, $%.4f, at first $%.4f; by %s", assay.Counted(n, "attempt"),
+		(m.amounts[costs]+m.amounts[userCosts])/1e9, m.amounts[firstCosts]/1e9, strings.Join(lists, ", "))
 }
 
 // costless returns the models and killed runs with unknown costs, unless all costs are unknown.
