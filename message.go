@@ -94,5 +94,20 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
+// Less returns the difference of both.
+func (u Usage) Less(v Usage) Usage {
+	return u.Add(Usage{
+		InputTokens: -v.InputTokens, OutputTokens: -v.OutputTokens, CachedTokens: -v.CachedTokens,
+		CacheWriteTokens: -v.CacheWriteTokens, ReasoningTokens: -v.ReasoningTokens,
+		UncertainTokens: -v.UncertainTokens, UnpricedTokens: -v.UnpricedTokens,
+	})
+}
+
+// Negative reports whether a count is below 0, as only a difference can have.
+func (u Usage) Negative() bool {
+	return min(u.InputTokens, u.OutputTokens, u.CachedTokens, u.CacheWriteTokens, u.ReasoningTokens,
+		u.UncertainTokens, u.UnpricedTokens) < 0
+}
+
 // Total is input plus output.
 func (u Usage) Total() int { return u.InputTokens + u.OutputTokens }

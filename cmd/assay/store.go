@@ -14,11 +14,11 @@ import (
 )
 
 func newStore(p *process) *cobra.Command {
-	return group("store", "Verify, copy, merge, repair, trim and judge stores again",
+	return group("store", "Verify, copy, merge, repair, trim, judge and price stores again",
 		"  assay store verify\n  assay store backup copy.db",
 		interruptible(p, newVerify(p)), interruptible(p, newBackup(p)),
 		interruptible(p, newMerge(p)), interruptible(p, newRecover(p)),
-		interruptible(p, newDelete(p)), newRescore(p), newClassify(p),
+		interruptible(p, newDelete(p)), newRescore(p), newPrice(p), newClassify(p),
 		interruptible(p, newImportLegacy(p)))
 }
 

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
-// Prices is a price list: the prices of models, by their names in providers files or by the names
-// of deployments.
+// Prices is a price list: the prices of models, by their names in providers files, or by the names
+// of deployments or lanes.
 type Prices struct {
-	models map[string]lane.Price
-	doc    *yamldoc.Document
+	File, SHA256 string
+	models       map[string]lane.Price
+	doc          *yamldoc.Document
 }
 
 // LoadPrices reads a price list.
@@ -31,7 +34,7 @@ func LoadPrices(path string) (*Prices, error) {
 		}
 		return nil, err
 	}
-	p := &Prices{doc: doc}
+	p := &Prices{File: filepath.Base(path), SHA256: doc.SHA256(), doc: doc}
 	if err := doc.Decode(&p.models); err != nil {
 		return nil, err
 	}
@@ -109,12 +112,36 @@ func (l Lane) PriceDoubts() (doubts []string) {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
+// At returns the price of a model at a lane, by the first of the lane, the model and the deployment that
+// has one. The lane may be empty if it is unknown.
+func (p *Prices) At(at, model string) (price lane.Price, ok bool) {
+	names := []string{at, model}
+	if parts := strings.SplitN(at, "/", 3); len(parts) == 3 { // provider/key/deployment
+		names = append(names, parts[2])
+	}
+	for _, name := range names {
+		if price, ok = p.models[name]; ok {
+			break
+		}
+	}
+	return price, ok
+}
+
+// CheckNames returns an error unless each name in the list is known.
+func (p *Prices) CheckNames(known []string) error {
+	for name := range p.doc.Fields("$") {
+		if _, ok := p.models[name]; ok && !slices.Contains(known, name) {
+			return p.doc.AtKey("$", name, "no stored attempt was made with a model, deployment or lane "+name,
+				cmp.Or(assay.NameHint(name, known), "leave it out"))
+		}
+	}
+	return nil
+}
+
 // Of returns the price of a lane's model.
 func (p *Prices) Of(l Lane) (lane.Price, error) {
-	for _, name := range []string{l.Model, l.Deployment} {
-		if price, ok := p.models[name]; ok {
-			return price, nil
-		}
+	if price, ok := p.At(l.Name(), l.Model); ok {
+		return price, nil
 	}
 	hint := assay.NameHint(l.Model, slices.Collect(maps.Keys(p.models)))
 	return lane.Price{}, p.doc.At("$", "there is no price for model "+l.Model,

@@ -7,6 +7,7 @@ package yamldoc
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -252,6 +253,9 @@ func (d *Document) Has(path string) bool {
 	n := d.Node(path)
 	return n != nil && !isNull(n)
 }
+
+// SHA256 returns the digest of the file, in hex.
+func (d *Document) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(d.source)) }
 
 // Fields yields the names in the mapping at a path, in order.
 func (d *Document) Fields(path string) iter.Seq[string] {
