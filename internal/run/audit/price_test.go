@@ -192,3 +192,66 @@ func TestPricesGiveTheirOwnDollars(t *testing.T) {
 		}
 	})
 }
+
+// TestPricesOfUsersAndConfidence checks the same law for what is stored without cached tokens: they are
+// those that explain what was paid.
+func TestPricesOfUsersAndConfidence(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "assay.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	old := lane.Price{Input: 2, Cached: new(.5), Output: 10}
+	err = db.BeginRun(t.Context(), store.Experiment{
+		Name: "e", Spec: json.RawMessage(`{"models":["m"],"user":"u"}`),
+		Prices: json.RawMessage(`{"m":{"a/k/m":{"input":2,"cached":0.5,"output":10}},"u":{"a/k/u":{"input":2,"cached":0.5,"output":10}}}`),
+	}, store.Run{ID: "r1", Program: "v1", Host: "h", StartedAt: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := assay.Usage{InputTokens: 1000, CachedTokens: 700, OutputTokens: 50}
+	asked := assay.Usage{InputTokens: 400, CachedTokens: 100, OutputTokens: 3}
+	a, _ := attempt(0, nil, nil)
+	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest},
+		assay.Setting{World: "own", UserModel: "u"}, 1, 0)
+	a.Lane, a.Spend = "a/k/m", assay.NewSpend(asked, old.Of(asked))
+	a.ConfidenceInputTokens, a.ConfidenceOutputTokens, a.ConfidenceCostUSD = 400, 3, old.Of(asked)
+	a.UserSpend = assay.UserSpend{UserRequests: 1, UserInputTokens: 1000, UserOutputTokens: 50, UserCostUSD: old.Of(user)}
+	if err := db.Save(t.Context(), a, nil); err != nil {
+		t.Fatal(err)
+	}
+	later := lane.Price{Input: 3, Cached: new(1.), Output: 20}
+	for _, step := range []struct {
+		text    string
+		price   lane.Price
+		changed int
+	}{
+		{"m: {input: 2, cached: 0.5, output: 10}\nu: {input: 2, cached: 0.5, output: 10}\n", old, 0},
+		{"m: {input: 3, cached: 1, output: 20}\nu: {input: 3, cached: 1, output: 20}\n", later, 1},
+		{"m: {input: 2, cached: 0.5, output: 10}\nu: {input: 2, cached: 0.5, output: 10}\n", old, 1},
+	} {
+		path := filepath.Join(dir, "prices.yaml")
+		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := plan.LoadPrices(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := audit.Price(t.Context(), db, list, "v2", false)
+		if err != nil || sum.Changed != step.changed {
+			t.Errorf("%v, %+v, want %d changes", err, sum, step.changed)
+		}
+		for a, err := range db.Attempts(t.Context(), store.Filter{All: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(a.UserCostUSD-step.price.Of(user)) > 1e-8 || math.Abs(a.CostUSD-step.price.Of(asked)) > 1e-8 ||
+				math.Abs(a.ConfidenceCostUSD-step.price.Of(asked)) > 1e-8 {
+				t.Errorf("%+v %+v %v, want %+v", a.Spend, a.UserSpend, a.ConfidenceCostUSD, step.price)
+			}
+		}
+	}
+}
