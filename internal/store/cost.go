@@ -72,7 +72,7 @@ var costFields = fieldsOf[assay.Attempt](costColumns)
 // reprice sets the costs of an attempt to a row of costReads, and notes what they were.
 func reprice(a *assay.Attempt, row []any, in *interned) error {
 	a.SavedCostUSD, a.SavedUserCostUSD = new(a.CostUSD), new(a.UserCostUSD)
-	a.PriceList = in.text(fmt.Sprintf("%v %v sha256:%.12v", row[0], row[1], row[2]))
+	a.PriceList = in.text(fmt.Sprintf("%.19vZ %v sha256:%.12v", row[0], row[1], row[2])) // without parts of seconds
 	return loadRow(costFields, a, row[3:], in)
 }
 

@@ -70,7 +70,7 @@ func Price(
 		return sum, err
 	}
 	var batch []store.Cost
-	at := time.Now().UTC().Truncate(time.Second)
+	at := time.Now().UTC()
 	save := func() error {
 		if dry {
 			batch = nil
