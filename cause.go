@@ -55,6 +55,7 @@ const (
 	BadLuck        Cause = "bad_luck"                 // with this luck, nobody could have succeeded
 	AgentFailed    Cause = "the_agent_failed"         // it crashed, hung or left before the end
 	ModelFailed    Cause = "a_fault_of_its_model"     // planted; the agent did not ask again
+	JudgeSaidNo    Cause = "the_judge_said_no"        // a model did, and the task's other conditions hold
 	Unclear        Cause = "unclear"                  // the judge is not content, and nothing says why
 )
 
@@ -62,7 +63,8 @@ const (
 var Causes = []Cause{
 	NoAction, MalformedCall, FalseClaim, WrongTool, WrongArgument, WrongOrder, SkippedStep,
 	NotRetried, RetriedTooMuch, RepeatedEffect, BelievedAnswer, HarmfulEffect, WrongAnswer,
-	NoEnd, HitLimit, FollowedFlaw, ByFramework, AgentFailed, ModelFailed, BadLuck, Unclear,
+	NoEnd, HitLimit, FollowedFlaw, ByFramework, AgentFailed, ModelFailed, BadLuck, JudgeSaidNo,
+	Unclear,
 }
 
 // Text returns the cause as readers see it.
@@ -72,7 +74,7 @@ func (c Cause) Text() string { return strings.ReplaceAll(string(c), "_", " ") }
 func (s Stop) Text() string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // The error categories, one for each outcome that is not full success: the seven of the original
-// benchmark, four more, and other. They are classes of causes, except in the world pilot, which has
+// benchmark, five more, and other. They are classes of causes, except in the world pilot, which has
 // the original's own rules.
 const (
 	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
@@ -85,6 +87,7 @@ const (
 	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
 	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
 	CategoryFramework       = "framework"        // an agent's framework changed a call
+	CategoryJudge           = "judge"            // only the model that judges says no
 	CategoryOther           = "other"            // bad luck, a wrong reaction to it, or a wrong result
 )
 
@@ -92,5 +95,5 @@ const (
 var ErrorCategories = []string{
 	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
 	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
-	CategoryAgentFailure, CategoryFramework, CategoryOther,
+	CategoryAgentFailure, CategoryFramework, CategoryJudge, CategoryOther,
 }

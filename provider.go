@@ -35,6 +35,8 @@ type Request struct {
 	// User is true if the model is asked what the simulated user of a trial says, and not what the
 	// agent does.
 	User bool
+	// Judge is true if the model is asked what it thinks of an episode that has ended.
+	Judge bool
 	// Lane served the conversation's last turn. It is empty at the start. The same lane may
 	// have the prompt cached.
 	Lane string
@@ -45,6 +47,9 @@ type Request struct {
 	// sent, because it decides the luck of the tools.
 	Seed uint64
 }
+
+// Aside reports whether the request is not the agent's, so that it is counted and paid apart.
+func (r *Request) Aside() bool { return r.User || r.Judge }
 
 // Sampling holds an experiment's settings for generating text. If a field is nil, it is not
 // sent, and the endpoint's own default applies.

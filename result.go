@@ -136,6 +136,12 @@ type Outcome struct {
 	// Security is the second verdict on an episode in which the model read the words of an attacker.
 	// It is empty in others.
 	Security Security `json:"security"`
+	// Verdict is what the model said that judges the task, and JudgePrompt the version of the words with
+	// which it was asked; both are empty without one. JudgedAlone means that nothing else says what a
+	// success is.
+	Verdict     Verdict `json:"judge_verdict"`
+	JudgePrompt string  `json:"judge_prompt"`
+	JudgedAlone bool    `json:"judged_alone"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`
 	// Undecided is the reason why a check could not judge the episode. Such an outcome has no
@@ -233,9 +239,12 @@ type Attempt struct {
 	Requests int               `json:"requests"`
 	Retried  map[FaultKind]int `json:"retried"`
 	Spend
-	// The model behind a simulated user is counted apart, and not in the fields above.
+	// The model behind a simulated user and that of a judge are counted apart, and not in the fields above.
 	UserSpend
 	Repriced
+	// JudgedBy is the model that was asked for a verdict, perhaps in vain.
+	JudgedBy string `json:"judged_by"`
+	JudgeSpend
 	// Confidence is the chance of success, from 0 to 1, that the model stated after the end. It is nil
 	// unless the trial asks for it, and the reply had a number. The tokens and dollars of that request
 	// are among those above. It is no turn, and its time is not in WorkingMS.
@@ -283,16 +292,18 @@ func (a *Attempt) Add(r *Response) {
 
 // Charge replaces the tokens and dollars by those of a bill, which also has the requests whose
 // responses were not added.
-func (a *Attempt) Charge(bill *Attempt) { a.Spend, a.UserSpend = bill.Spend, bill.UserSpend }
+func (a *Attempt) Charge(bill *Attempt) {
+	a.Spend, a.UserSpend, a.JudgeSpend = bill.Spend, bill.UserSpend, bill.JudgeSpend
+}
 
 // OnlyCosts reports whether the attempt counts for nothing but its cost: its outcome was superseded,
 // or it was interrupted.
 func (a *Attempt) OnlyCosts() bool { return a.Superseded || a.FaultKind == Interrupted }
 
-// Whole returns what the attempt has used and cost with its simulated user.
-func (a *Attempt) Whole() Spend { return a.Spend.Add(a.OfUser()) }
+// Whole returns what the attempt has used and cost with its simulated user and its judge.
+func (a *Attempt) Whole() Spend { return a.Spend.Add(a.OfUser()).Add(a.OfJudge()) }
 
-// Paid reports whether the attempt has cost money, or may have, with its simulated user.
+// Paid reports whether the attempt has cost money, or may have, with its simulated user and its judge.
 func (a *Attempt) Paid() bool { return a.Whole().Paid() }
 
 // The calls of a foreign agent that deviations count: calls that no recorded reply asked for, which
@@ -394,7 +405,7 @@ func sameSetting(asked, used string) bool {
 // Withdraw removes the verdict. The measures still show how far the attempt got.
 func (o *Outcome) Withdraw() {
 	o.Level, o.Ended, o.Stop, o.Cause, o.ErrorCategory, o.Pilot = "", "", "", "", "", nil
-	o.Security = ""
+	o.Security, o.Verdict, o.JudgePrompt, o.JudgedAlone = "", "", "", false
 }
 
 // Callless reports whether the model failed without any call that could be carried out, and without

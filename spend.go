@@ -96,3 +96,27 @@ type Repriced struct {
 	SavedCostUSD     *float64 `json:"saved_cost_usd"`
 	SavedUserCostUSD *float64 `json:"saved_user_cost_usd"`
 }
+
+// JudgeSpend is what the model of a task's judge has used and cost, apart from the agent.
+type JudgeSpend struct {
+	JudgeRequests       int     `json:"judge_requests"`
+	JudgeInputTokens    int     `json:"judge_input_tokens"`
+	JudgeOutputTokens   int     `json:"judge_output_tokens"`
+	JudgeUnpricedTokens int     `json:"judge_unpriced_tokens"`
+	JudgeCostUSD        float64 `json:"judge_cost_usd"`
+}
+
+// AddJudge records a response of a judge's model.
+func (j *JudgeSpend) AddJudge(r *Response) {
+	sum := j.OfJudge().Add(r.Billed())
+	*j = JudgeSpend{
+		j.JudgeRequests + r.Waits.Requests, sum.InputTokens, sum.OutputTokens, sum.UnpricedTokens, sum.CostUSD,
+	}
+}
+
+// OfJudge returns the fields that are known of a judge, under their common names.
+func (j JudgeSpend) OfJudge() Spend {
+	return NewSpend(Usage{
+		InputTokens: j.JudgeInputTokens, OutputTokens: j.JudgeOutputTokens, UnpricedTokens: j.JudgeUnpricedTokens,
+	}, j.JudgeCostUSD)
+}

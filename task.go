@@ -89,6 +89,10 @@ type Judge struct {
 	NotAnswer []string `json:"not_answer,omitempty"`
 	// Check names a function that judges the rest.
 	Check string `json:"check,omitempty"`
+	// Rubric says in words when an episode is a success, and Model is the model that reads it and judges
+	// by it. Its opinion is in the transcript; see [Opinion].
+	Rubric string `json:"rubric,omitempty"`
+	Model  string `json:"model,omitempty"`
 	// Success is a condition on the last observation of an environment, such as reward >= 1. It
 	// decides alone.
 	Success string `json:"success,omitempty"`
@@ -100,6 +104,11 @@ type Judge struct {
 // ByPlan reports whether the whole state in the end has to be the one that the reference plan leads
 // to. Then no effect is unwanted unless the state shows it.
 func (j *Judge) ByPlan() bool { return string(j.State) == `"plan"` }
+
+// Alone reports whether nothing but the judge's model says what a success is.
+func (j *Judge) Alone() bool {
+	return j.Model != "" && len(j.Calls)+len(j.State)+len(j.Answer) == 0 && j.Check == "" && j.Success == ""
+}
 
 // An Expected is a call that a [Judge] looks for. A call fits if it is of the tool and has all
 // the arguments, or if it fits one of the alternatives.

@@ -27,11 +27,38 @@ type Transcript struct {
 	Answer string `json:"answer,omitempty"`
 	// Confidence is the reply to the question how likely the model has succeeded.
 	Confidence string `json:"confidence,omitempty"`
+	// Opinion is what the model of the task's judge said. It is nil without such a judge, and after a fault.
+	Opinion *Opinion `json:"opinion,omitempty"`
 	// Agent is the record of a foreign agent. It is nil in other episodes.
 	Agent *AgentRecord `json:"agent,omitempty"`
 	// Spans holds the time that each of Calls took. It is not stored.
 	Spans []Span `json:"-"`
 }
+
+// An Opinion is what the model of a [Judge] said of an episode.
+type Opinion struct {
+	// Model is the judge's, and ServedModel the name in its latest response.
+	Model       string `json:"model"`
+	ServedModel string `json:"served_model"`
+	Lane        string `json:"lane"`
+	// Prompt is the version of the words that ask, and Asked a digest of all that the model was sent.
+	Prompt string `json:"prompt"`
+	Asked  string `json:"asked"`
+	// Cut counts the bytes of the conversation that were left out of the question.
+	Cut     int     `json:"cut,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
+	JudgeSpend
+}
+
+// A Verdict is a judge's answer. It is empty if no model was asked.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass Verdict = "pass"
+	Fail Verdict = "fail"
+)
 
 // A Span is a length of time.
 type Span struct{ Began, Ended time.Time }

@@ -36,7 +36,7 @@ func newCheck(p *process) *cobra.Command {
 deployment, a key and a model. It shows whether the key is accepted, which model answers,
 whether calls of tools are parsed, whether the endpoint accepts the state of its own
 replies (such as signed thinking), and what it reports about usage, caches and limits.
-The model of a simulated user gets one message without tools.
+The models of a simulated user and of a judge get one message without tools.
 Below the table is what to change, in the words of the providers file.
 
 FILE is an experiment file, and the default is experiment.yaml in this directory. Without

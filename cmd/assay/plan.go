@@ -288,6 +288,18 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 		p.say("The forecast leaves out what the simulated user %s costs. `assay run --limit 5` finds out.",
 			e.User)
 	}
+	for _, f := range out.Judges {
+		if f.Unpriced {
+			unpriced = append(unpriced, f.Model)
+		}
+		p.say("The judge %s: about %s, %s, %s, going by %s.", f.Model,
+			assay.Counted(f.Requests, "request"), assay.Counted(f.Tokens, "token"),
+			assay.CostText(f.Cost, 2), assay.Counted(f.Settled, "attempt"))
+	}
+	if judges := e.Judges; len(judges) > 0 && len(out.Judges) == 0 {
+		p.say("The forecast leaves out what the judge %s costs. `assay run --limit 5` finds out.",
+			judgeNames(judges))
+	}
 	total := "Models run side by side: about " + sections.Duration(out.Wall) + " in all"
 	if out.Unknown != "" {
 		total = fmt.Sprintf("Models run side by side: %s in all (%s)",
@@ -300,6 +312,14 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	for _, text := range beyondBudgets(e.Budget, out) {
 		p.say("%s", text)
 	}
+}
+
+func judgeNames(judges []library.JudgeUse) string {
+	var names []string
+	for _, j := range judges {
+		names = append(names, j.Model)
+	}
+	return strings.Join(names, ", ")
 }
 
 // beyondBudgets says how far budgets of the run and of models go that are smaller than what is expected.

@@ -148,14 +148,18 @@ func writeStatus(p *process, path assay.StorePath, s session.Status) {
 	if s.MissingJournal != nil {
 		p.say("WARNING: %s.", s.MissingJournal)
 	}
-	for _, u := range s.Users {
-		var unpriced []string
-		if u.Unpriced > 0 {
-			unpriced = []string{u.Model}
+	aside := func(who string, all []store.AsideUse) {
+		for _, u := range all {
+			var unpriced []string
+			if u.Unpriced > 0 {
+				unpriced = []string{u.Model}
+			}
+			p.say("The %s %s took %s with %d tokens, %s, apart from what the agents cost.", who,
+				u.Model, assay.Counted(u.Requests, "request"), u.Tokens, assay.CostText(u.CostUSD, 2, unpriced...))
 		}
-		p.say("The simulated user %s took %s with %d tokens, %s, apart from what the agents cost.",
-			u.Model, assay.Counted(u.Requests, "request"), u.Tokens, assay.CostText(u.CostUSD, 2, unpriced...))
 	}
+	aside("simulated user", s.Users)
+	aside("judge", s.Judges)
 	if s.Unplanned > 0 {
 		p.say("%s at trials that the latest plan of this name does not have are not shown, "+
 			"because the file or its models changed or because stores were merged.",

@@ -136,7 +136,7 @@ func (c Choice) count(
 		return d, err
 	}
 	scan(`SELECT count(*), ifnull(sum(level <> ''), 0), total(`+by.of("cost_usd")+`) + total(`+
-		by.of("user_cost_usd")+`) FROM attempts a`+by.join()+` WHERE a.id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
+		by.of("user_cost_usd")+`) + total(judge_cost_usd) FROM attempts a`+by.join()+` WHERE a.id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
 	d.CostUSD = assay.RoundUSD(d.CostUSD)
 	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
 		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)

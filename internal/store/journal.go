@@ -91,10 +91,12 @@ type JournalEntry struct {
 	Number int `json:"number,omitempty"`
 	// Asked is the most tokens that a turn can use that begins, or less than 0 if it has ended.
 	Asked int `json:"asked,omitempty"`
-	// Spent is what a request has used, and Cost what it has cost. User tells for whom.
+	// Spent is what a request has used, and Cost what it has cost. User and Judge tell for whom, if not for
+	// the agent.
 	Spent *assay.Usage  `json:"spent,omitempty"`
 	Cost  float64       `json:"cost,omitempty"`
 	User  bool          `json:"user,omitempty"`
+	Judge bool          `json:"judge,omitempty"`
 	Reply *JournalReply `json:"reply,omitempty"`
 	// Packed has entries, one a line, compressed together.
 	Packed []byte `json:"packed,omitempty"`
@@ -126,12 +128,12 @@ type openAttempt struct {
 
 // A place is where a journal has an entry with a reply.
 type place struct {
-	at   int64 // of the line
-	size int
-	nth  int // of the entries that are packed in it
-	to   uint64
-	user bool
-	used bool // in this pass through the attempt
+	at    int64 // of the line
+	size  int
+	nth   int // of the entries that are packed in it
+	to    uint64
+	aside bool // not to the agent
+	used  bool // in this pass through the attempt
 }
 
 // Health says what is wrong with the lines of a journal.
@@ -200,13 +202,18 @@ func (j *Journal) apply(e JournalEntry, at place) {
 	o.asked += e.Asked
 	if e.Reply != nil {
 		o.latest = e.Reply.Ended
-		at.to, at.user = e.Reply.To, e.User
+		at.to, at.aside = e.Reply.To, e.User || e.Judge
 		o.replies = append(o.replies, at)
-		if e.User {
-			o.bill.UserRequests += e.Reply.Response.Waits.Requests
+		switch n := e.Reply.Response.Waits.Requests; {
+		case e.User:
+			o.bill.UserRequests += n
+		case e.Judge:
+			o.bill.JudgeRequests += n
 		}
 	}
 	switch {
+	case e.Spent != nil && e.Judge:
+		o.bill.AddJudge(&assay.Response{Usage: *e.Spent, Cost: e.Cost})
 	case e.Spent != nil && e.User:
 		o.bill.AddUser(&assay.Response{Usage: *e.Spent, Cost: e.Cost})
 	case e.Spent != nil:
@@ -367,11 +374,12 @@ func (j *Journal) writeOpen(old func(*openAttempt) *os.File) (err error) {
 
 // copy adds an open attempt without its replies.
 func (j *Journal) copy(id assay.TrialID, o *openAttempt) (err error) {
-	u, user := o.bill.Usage(), o.bill.OfUser().Usage()
+	u, user, judge := o.bill.Usage(), o.bill.OfUser().Usage(), o.bill.OfJudge().Usage()
 	for _, e := range []JournalEntry{
 		{Trial: &o.trial, Round: o.round, Number: o.number, At: o.began},
 		{ID: id, Spent: &u, Cost: o.bill.CostUSD},
 		{ID: id, Spent: &user, Cost: o.bill.UserCostUSD, User: true},
+		{ID: id, Spent: &judge, Cost: o.bill.JudgeCostUSD, Judge: true},
 		{ID: id, Asked: o.asked},
 	} {
 		err = errors.Join(err, j.appendEntry(e))
@@ -413,7 +421,7 @@ func (j *Journal) copyReplies(old func(*openAttempt) *os.File) error {
 				return err
 			}
 			// What it cost is in the sums.
-			line, err := json.Marshal(JournalEntry{ID: e.ID, User: e.User, Reply: e.Reply})
+			line, err := json.Marshal(JournalEntry{ID: e.ID, User: e.User, Judge: e.Judge, Reply: e.Reply})
 			if err != nil {
 				return err
 			}
@@ -548,8 +556,9 @@ func (j *Journal) Rewind(id assay.TrialID) (replies int, bill assay.Attempt) {
 }
 
 // Replay returns the reply to a request, or nil if the attempt has none that was not given in this
-// pass. After a request of the agent without a reply there are none for later ones: lost is how many.
-func (j *Journal) Replay(id assay.TrialID, user bool, to uint64) (r *JournalReply, lost int) {
+// pass. After a request of the agent, which none aside is, without a reply there are none for later ones:
+// lost is how many.
+func (j *Journal) Replay(id assay.TrialID, aside bool, to uint64) (r *JournalReply, lost int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[id]
@@ -558,7 +567,7 @@ func (j *Journal) Replay(id assay.TrialID, user bool, to uint64) (r *JournalRepl
 	}
 	for i := range o.replies {
 		p := &o.replies[i]
-		if p.used || p.user != user || p.to != to {
+		if p.used || p.aside != aside || p.to != to {
 			continue
 		}
 		e, err := readReply(j.file, *p)
@@ -568,13 +577,13 @@ func (j *Journal) Replay(id assay.TrialID, user bool, to uint64) (r *JournalRepl
 		p.used = true
 		return e.Reply, 0
 	}
-	if !user {
+	if !aside {
 		for _, p := range o.replies {
-			if !p.used && !p.user {
+			if !p.used && !p.aside {
 				lost++
 			}
 		}
-		o.replies = slices.DeleteFunc(o.replies, func(p place) bool { return !p.used && !p.user })
+		o.replies = slices.DeleteFunc(o.replies, func(p place) bool { return !p.used && !p.aside })
 	}
 	return nil, lost
 }

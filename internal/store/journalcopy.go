@@ -203,7 +203,7 @@ func (b *rebuilder) leaveBehind(o *openAttempt) error {
 	if u.Replies > 0 && !known {
 		b.sum.LeftBehind = append(b.sum.LeftBehind, LeftBehind{
 			u.ID, strings.TrimSuffix(b.unfinished.in[o].path, journalSuffix), u.Run, u.Replies,
-			assay.RoundUSD(u.CostUSD + u.UserCostUSD),
+			u.Whole().CostUSD,
 		})
 	}
 	if u.Paid() && !known {

@@ -75,8 +75,9 @@ func (db *DB) sumSpend(by pricing, condition string) (sums string, fields []fiel
 	return b.String(), fields
 }
 
-// A UserUse sums up what a model did as the simulated user of an experiment's attempts.
-type UserUse struct {
+// An AsideUse sums up what a model did for an experiment's attempts besides acting in them: as their
+// simulated user, or as their judge.
+type AsideUse struct {
 	Model    string  `json:"model"`
 	Requests int     `json:"requests"`
 	Tokens   int     `json:"tokens"`
@@ -87,18 +88,39 @@ type UserUse struct {
 }
 
 // Users sums up the simulated users of an experiment, with all attempts.
-func (db *DB) Users(ctx context.Context, experiment string) ([]UserUse, error) {
+func (db *DB) Users(ctx context.Context, experiment string) ([]AsideUse, error) {
+	return db.aside(ctx, experiment, "user_model", "user")
+}
+
+// Judges sums up the models that judged attempts of an experiment, with all attempts.
+func (db *DB) Judges(ctx context.Context, experiment string) ([]AsideUse, error) {
+	if db.layout.attempts.index("judged_by") < 0 { // no attempt was ever judged
+		return nil, nil
+	}
+	return db.aside(ctx, experiment, "judged_by", "judge")
+}
+
+// aside sums up what the models in a column have used, in the columns with a prefix.
+func (db *DB) aside(ctx context.Context, experiment, model, prefix string) ([]AsideUse, error) {
 	by, err := db.priced(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := collect(ctx, db.reader, `SELECT user_model, sum(user_requests),
-			sum(user_input_tokens + user_output_tokens), sum(`+by.of("user_unpriced_tokens")+`),
-			total(`+by.of("user_cost_usd")+`), sum(level <> '')
-		FROM attempts a`+by.join()+` JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
-		WHERE r.experiment = ? AND user_model <> ''
-		GROUP BY user_model ORDER BY user_model`, []any{experiment}, func(u *UserUse) []any {
+	of := func(column string) string { // price lists say nothing of judges
+		if prefix == "user" {
+			return by.of(column)
+		}
+		return column
+	}
+	query := strings.NewReplacer("MODEL", model, "OF", prefix, "UNPRICED", of(prefix+"_unpriced_tokens"),
+		"COST", of(prefix+"_cost_usd"), "PRICED", by.join()).Replace(`SELECT MODEL, sum(OF_requests),
+			sum(OF_input_tokens + OF_output_tokens), sum(UNPRICED), total(COST),
+			sum(level <> '')
+		FROM attempts aPRICED JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
+		WHERE r.experiment = ? AND MODEL <> ''
+		GROUP BY MODEL ORDER BY MODEL`)
+	all, err := collect(ctx, db.reader, query, []any{experiment}, func(u *AsideUse) []any {
 		return []any{&u.Model, &u.Requests, &u.Tokens, &u.Unpriced, &u.CostUSD, &u.Settled}
 	})
-	return all, db.wrap(db.forgive("the use of simulated users", err))
+	return all, db.wrap(db.forgive("the use of models beside the agents", err))
 }

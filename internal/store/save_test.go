@@ -66,6 +66,9 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Security, settled.Harm = assay.Broken, assay.MediumHarm
 	settled.UserRequests, settled.UserInputTokens, settled.UserOutputTokens = 1, 2, 3
 	settled.UserUnpricedTokens, settled.UserCostUSD = 4, 0.5
+	settled.JudgedBy, settled.Verdict, settled.JudgePrompt, settled.JudgedAlone = "j", assay.Fail, "p", true
+	settled.JudgeRequests, settled.JudgeInputTokens, settled.JudgeOutputTokens = 5, 6, 7
+	settled.JudgeUnpricedTokens, settled.JudgeCostUSD = 8, 0.25
 	settled.Stop, settled.Cause = assay.Answered, assay.WrongTool
 	settled.Trial = assay.NewTrial(settled.Cell,
 		assay.TaskRef{ID: settled.Task, Digest: settled.TaskDigest}, settled.Setting, 2025, 1).

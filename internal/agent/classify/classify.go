@@ -10,13 +10,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
 )
 
-// Categories are the possible reasons, in the order of every table.
-var Categories = assay.ErrorCategories
+// Categories are the possible reasons, in the order of every table. That a model judged so is no reason in
+// itself.
+var Categories = slices.DeleteFunc(slices.Clone(assay.ErrorCategories),
+	func(c string) bool { return c == assay.CategoryJudge })
 
 // A Case is an attempt that needs an opinion: one whose outcome is not a full success. Task and
 // Transcript are nil if they are unknown.

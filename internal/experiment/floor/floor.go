@@ -173,12 +173,18 @@ const (
 // it chooses the policy with most success with the most reliable tools, and plays it at a sample of
 // the trials of each condition. Chance hardly raises the floor, because it counts success without
 // luck, and the rates of policies are far apart, or equal. Without floors are libraries with a server
-// of tools, because each episode would start it, and experiments with more than 400 conditions.
+// of tools, because each episode would start it, libraries with tasks that a model judges, because it
+// would have to be asked, and experiments with more than 400 conditions.
 func Find(
 	ctx context.Context, lib *library.Library, trials iter.Seq[assay.Trial],
 ) (Floors, error) {
 	if lib.Catalog().Server() != nil {
 		return nil, nil
+	}
+	if lib.Own() {
+		if levels, err := lib.Levels(ctx); err != nil || len(levels.Judges) > 0 {
+			return nil, err
+		}
 	}
 	s := sampleOf(trials)
 	if len(s) == 0 || len(s) > maxCondition {

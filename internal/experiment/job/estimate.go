@@ -34,15 +34,16 @@ type Estimate struct {
 	// Notes are those of the [Pools].
 	Notes []string `json:"notes,omitempty"`
 	Forecast
-	// User is the share of the simulated user, if attempts of the experiment have settled.
-	User *UserForecast `json:"user,omitempty"`
-	// Cost includes the simulated user, if its share is known.
+	// User and Judges are the shares of the models that do not act, as far as attempts have settled.
+	User   *AsideForecast  `json:"user,omitempty"`
+	Judges []AsideForecast `json:"judges,omitempty"`
+	// Cost includes these shares.
 	Cost float64 `json:"cost_usd"`
 }
 
-// A UserForecast is what the model behind a simulated user will do. It is extrapolated from the
-// attempts so far, because no rehearsal can know what a user says.
-type UserForecast struct {
+// An AsideForecast is what the model behind a simulated user will do, or one that judges. It is
+// extrapolated from the attempts so far, because no rehearsal can know what they say.
+type AsideForecast struct {
 	Model    string  `json:"model"`
 	Requests int     `json:"requests"`
 	Tokens   int     `json:"tokens"`
@@ -52,30 +53,44 @@ type UserForecast struct {
 	Settled int `json:"settled_attempts"`
 }
 
-// user returns the forecast for the simulated user, or nil if nothing is known.
-func (j *Job) user(ctx context.Context, db *store.DB, pending map[string]int) (*UserForecast, error) {
-	if db == nil || j.Experiment.User == "" {
-		return nil, nil
+// aside adds the forecasts for the simulated user and for the judges, as far as something is known.
+func (j *Job) aside(ctx context.Context, db *store.DB, out *Estimate) error {
+	if db == nil {
+		return nil
 	}
 	users, err := db.Users(ctx, j.Experiment.Name)
 	if err != nil {
-		return nil, err
-	}
-	trials := 0
-	for _, n := range pending {
-		trials += n
+		return err
 	}
 	for _, u := range users {
 		if u.Model == j.Experiment.User && u.Settled > 0 {
-			each := func(sum float64) float64 { return sum / float64(u.Settled) * float64(trials) }
-			return &UserForecast{
-				Model: u.Model, Requests: int(each(float64(u.Requests)) + 0.5),
-				Tokens: int(each(float64(u.Tokens)) + 0.5), Cost: assay.RoundUSD(each(u.CostUSD)),
-				Unpriced: u.Unpriced > 0, Settled: u.Settled,
-			}, nil
+			out.User = new(forecastOf(u, float64(out.Pending)))
+			out.Cost += out.User.Cost
 		}
 	}
-	return nil, nil
+	judges, err := db.Judges(ctx, j.Experiment.Name)
+	settled := 0
+	for _, u := range judges {
+		settled += u.Settled
+	}
+	for _, u := range judges {
+		if u.Settled > 0 {
+			f := forecastOf(u, float64(out.Pending)*float64(u.Settled)/float64(settled))
+			out.Judges = append(out.Judges, f)
+			out.Cost += f.Cost
+		}
+	}
+	return err
+}
+
+// forecastOf extrapolates what a model has used to more trials.
+func forecastOf(u store.AsideUse, trials float64) AsideForecast {
+	each := func(sum float64) float64 { return sum / float64(u.Settled) * trials }
+	return AsideForecast{
+		Model: u.Model, Requests: int(each(float64(u.Requests)) + 0.5),
+		Tokens: int(each(float64(u.Tokens)) + 0.5), Cost: assay.RoundUSD(each(u.CostUSD)),
+		Unpriced: u.Unpriced > 0, Settled: u.Settled,
+	}
 }
 
 // A Gap counts the trials of one model in one part of an experiment. A trial that two parts share
@@ -132,10 +147,7 @@ func (j *Job) Estimate(
 	for _, m := range out.Models {
 		out.Cost += m.Cost
 	}
-	if out.User, err = j.user(ctx, db, pending); err == nil && out.User != nil {
-		out.Cost += out.User.Cost
-	}
-	return out, err
+	return out, j.aside(ctx, db, &out)
 }
 
 // keyless makes up a value for every variable that is not set.

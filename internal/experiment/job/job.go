@@ -87,9 +87,9 @@ func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*pla
 		return nil, assay.WithHint(e.FieldError("world", message, hint), more)
 	}
 	if own {
-		types, variants, phrasings, err := lib.Levels(ctx)
+		levels, err := lib.Levels(ctx)
 		if err == nil {
-			err = e.SetLibrary(types, variants, phrasings)
+			err = e.SetLibrary(levels)
 		}
 		if err != nil {
 			return nil, err

@@ -134,7 +134,25 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		}
 		p.Configs[model] = configs
 	}
+	p.noteJudges(j.Experiment)
 	return p, nil
+}
+
+// noteJudges says what a user should know of models that judge: which of them nothing else checks, and
+// which judge themselves.
+func (p *Pools) noteJudges(e *plan.Experiment) {
+	for _, judge := range e.Judges {
+		if judge.Alone > 0 {
+			p.addNote(fmt.Sprintf("the model %s is the only judge of %d of the library's tasks: nothing else says "+
+				"whether its verdicts are right", judge.Model, judge.Alone))
+		}
+		for _, model := range e.Models {
+			if p.owners[model] == p.owners[judge.Model] {
+				p.addNote(fmt.Sprintf("%s is judged by the same model, %s, which may prefer its own work",
+					model, judge.Model))
+			}
+		}
+	}
 }
 
 // Builtin reports whether a model is part of this program.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
@@ -64,6 +65,8 @@ type Experiment struct {
 	ModelFaults assay.ModelFaultRates `yaml:"model_faults" json:"model_faults,omitempty"`
 	// User is the model that speaks as the user of an environment. Its adapter writes the prompts.
 	User string `yaml:"user" json:"user,omitempty"`
+	// Judges are the models that judge the library's tasks; see [Experiment.SetLibrary].
+	Judges []library.JudgeUse `yaml:"-" json:"judges,omitempty"`
 	// These fields define how `assay run` proceeds. The store does not keep them.
 	Workers Workers `yaml:"workers" json:"-"`
 	Save    string  `yaml:"save" json:"-"`    // SaveTurns, which is the default, or SaveAttempts
@@ -427,12 +430,32 @@ func (e *Experiment) checkUser() error {
 		"remove this field; docs/environments.md has the environments with users")
 }
 
-// Asked returns the models that are asked: the listed ones, and the user's.
+// Asked returns the models that are asked: the listed ones, and those beside them.
 func (e *Experiment) Asked() []string {
-	if e.User == "" || slices.Contains(e.Models, e.User) {
-		return e.Models
+	all := slices.Clip(e.Models)
+	for _, model := range e.Beside() {
+		if !slices.Contains(all, model) {
+			all = append(all, model)
+		}
 	}
-	return append(slices.Clone(e.Models), e.User)
+	return all
+}
+
+// Beside returns the models that are asked for something else than to act: to speak as the user, and to
+// judge.
+func (e *Experiment) Beside() (models []string) {
+	if e.User != "" {
+		models = append(models, e.User)
+	}
+	for _, j := range e.Judges {
+		models = append(models, j.Model)
+	}
+	return models
+}
+
+// aside reports whether a model is asked, and is none of the listed ones.
+func (e *Experiment) aside(model string) bool {
+	return slices.Contains(e.Beside(), model) && !slices.Contains(e.Models, model)
 }
 
 // ModelError returns an error that points at a model in the file or at the flag that chose it.
@@ -441,8 +464,10 @@ func (e *Experiment) ModelError(model, message, hint string) error {
 	switch {
 	case i >= 0:
 		field = fmt.Sprintf("models[%d]", i)
-	case model == e.User && !slices.Contains(e.Models, model):
+	case model == e.User && e.aside(model):
 		field = "user"
+	case e.aside(model):
+		return &Error{File: e.Library, Message: message + ", which judges its tasks", Hint: hint}
 	case e.modelsChosen:
 		return &Error{File: "--model", Message: message, Hint: hint}
 	}

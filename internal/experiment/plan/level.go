@@ -59,8 +59,8 @@ func (e *Experiment) SamplingOf(model string) assay.Sampling {
 	if l, ok := e.Levels[model]; ok {
 		return l.Sampling
 	}
-	if model == e.User && !slices.Contains(e.Models, model) {
-		return assay.Sampling{} // a user's prompts come with their own settings
+	if e.aside(model) {
+		return assay.Sampling{} // the experiment's settings are those of the models that act
 	}
 	return e.Sampling
 }

@@ -80,23 +80,24 @@ func (e *Experiment) checkOwnNames(field, what string, names []string) error {
 	return nil
 }
 
-// SetLibrary gives an experiment the types, variants and phrasings of the tasks of its library. An
-// experiment with tasks that users wrote needs that before it is expanded.
-func (e *Experiment) SetLibrary(types, variants, phrasings []string) error {
-	e.types, e.phrasings = types, append([]string{assay.Plain}, phrasings...)
+// SetLibrary gives an experiment what the tasks of its library have. An experiment with tasks that users
+// wrote needs that before it is expanded.
+func (e *Experiment) SetLibrary(has library.Levels) error {
+	e.types, e.phrasings = has.Types, append([]string{assay.Plain}, has.Phrasings...)
+	e.Judges = has.Judges
 	for i, f := range e.EachFactors() {
 		at := ""
 		if len(e.Parts) > 0 {
 			at = fmt.Sprintf("parts[%d].", i)
 		}
-		known := slices.Concat(assay.Variants, variants)
+		known := slices.Concat(assay.Variants, has.Variants)
 		if err := e.checkNames(at+"variants", "variant", plainNames(f.Variants), known); err != nil {
 			return err
 		}
-		if err := e.checkNames(at+"task_types", "task type", f.TaskTypes, types); err != nil {
+		if err := e.checkNames(at+"task_types", "task type", f.TaskTypes, has.Types); err != nil {
 			return err
 		}
-		if err := e.checkOwnPhrasings(at+"phrasings", f.Phrasings, phrasings); err != nil {
+		if err := e.checkOwnPhrasings(at+"phrasings", f.Phrasings, has.Phrasings); err != nil {
 			return err
 		}
 	}

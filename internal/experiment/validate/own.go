@@ -27,6 +27,7 @@ const (
 	LosesToLuck       Doubt = "its own plan fails too often on tools that fail sometimes"
 	BeatsOptimum      Doubt = "its own plan succeeds more often than the optimum"
 	Unproved          Doubt = "has no plan, so nothing proves that it can be solved"
+	OnlyJudge         Doubt = "a model judges it alone, so nothing proves what it takes"
 )
 
 // A Finding is a doubt about a task.
@@ -37,7 +38,7 @@ type Finding struct {
 }
 
 // Grave reports whether the library is not sound because of the finding.
-func (f *Finding) Grave() bool { return f.Doubt != Unproved }
+func (f *Finding) Grave() bool { return f.Doubt != Unproved && f.Doubt != OnlyJudge }
 
 func (f *Finding) String() string {
 	text := fmt.Sprintf("%s: %s", f.Task, f.Doubt)
@@ -86,6 +87,10 @@ func (v *taskPlayer) playOwn(ctx context.Context) {
 	if world.Of(v.world).Environments {
 		v.playTwice(ctx)
 	}
+	if j := v.task.Judge; j != nil && j.Model != "" {
+		v.playJudged(ctx, j)
+		return
+	}
 	v.tried = true
 	nothing := cellOf(sim.Claimer, assay.Baseline, 1)
 	if a := v.ownEpisode(ctx, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
@@ -99,6 +104,19 @@ func (v *taskPlayer) playOwn(ctx context.Context) {
 		if !p.Copies && p.Name != sim.Claimer && v.solves(ctx, p) {
 			v.solvedBy = append(v.solvedBy, p.Name)
 		}
+	}
+}
+
+// playJudged plays a task that a model judges, without asking it: only what the other conditions are
+// worth can be found out.
+func (v *taskPlayer) playJudged(ctx context.Context, j *assay.Judge) {
+	if j.Alone() {
+		v.doubt(OnlyJudge, j.Model)
+		return
+	}
+	a := v.ownEpisode(ctx, cellOf(sim.Claimer, assay.Baseline, 1), 0)
+	if a.Level == assay.FullSuccess {
+		v.doubt(OnlyJudge, j.Model+", because its other conditions hold if nothing is done")
 	}
 }
 

@@ -55,8 +55,8 @@ type Exchange struct {
 	Took time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool
-	// User is true if the request was made for a simulated user.
-	User bool
+	// User is true if the request was made for a simulated user, and Judge if it asked for a verdict.
+	User, Judge bool
 }
 
 // Pool is the provider of one model. It sends each request to the lane that can

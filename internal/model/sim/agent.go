@@ -21,7 +21,6 @@ var agents = map[string]agent{
 	Obedient: looking((*Models).obedient),
 	Searcher: (*Models).searcher,
 	Mute:     (*Models).mute,
-	Judge:    (*Models).judge,
 	Batcher:  looking((*Models).batcher),
 	Alphabet: (*Models).alphabet,
 	Sprayer:  (*Models).sprayer,

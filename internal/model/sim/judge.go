@@ -1,17 +1,93 @@
 package sim
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// judge gives second opinions for `assay store classify`. It looks for phrases in the history that
-// it is shown: the last mistake if there is one, or else the reason why the work was not done. It
-// is only a stand-in for a real model.
-func (m *Models) judge(v *agentView) assay.Message {
+// errsOf returns the share of rubrics that a model judges wrongly, as in sim/judge:errs=0.1. It reports
+// whether the model is a judge, and a [*NameError] if that parameter is wrong.
+func errsOf(model string) (errs float64, judge bool, err error) {
+	name, setting, more := strings.Cut(model, ":")
+	if name != Judge || !more {
+		return 0, name == Judge, nil
+	}
+	value, known := strings.CutPrefix(setting, "errs=")
+	errs, failed := strconv.ParseFloat(value, 64)
+	if !known || failed != nil || !(errs >= 0 && errs <= 1) { // also true for NaN
+		return 0, true, &NameError{
+			fmt.Sprintf("%s has the parameters %q, want errs and a probability from 0 to 1", Judge, setting),
+			"for example " + Judge + ":errs=0.1",
+		}
+	}
+	return errs, true, nil
+}
+
+// judge judges by a rubric if it is asked so, and else gives a second opinion. It is only a stand-in for
+// a real model.
+func (m *Models) judge(v *agentView, errs float64) assay.Message {
+	if code := caseText.FindStringSubmatch(v.asked); code != nil {
+		return judgeCase(v, code[1], errs)
+	}
+	return classify(v)
+}
+
+// The code of a case stands at the end, and the texts that a rubric asks for in double quotes.
+var (
+	caseText   = regexp.MustCompile(`The code of this case is (\w+)\. [^"]*$`)
+	quotedText = regexp.MustCompile(`"([^"]+)"`)
+)
+
+// judgeCase passes a record whose last words have every text that the rubric quotes, or any words if it
+// quotes none. In some cases, which the trial and the record decide, it says the opposite.
+func judgeCase(v *agentView, code string, errs float64) assay.Message {
+	var of struct {
+		Rubric string
+		Record []struct{ Role, Text string }
+	}
+	_ = json.NewDecoder(strings.NewReader(v.asked)).Decode(&of) // without it, nothing passes
+	last := ""
+	for _, e := range of.Record {
+		if e.Role == string(assay.Assistant) {
+			last = e.Text
+		}
+	}
+	pass, reason := strings.TrimSpace(last) != "", "the last words meet the rubric"
+	if !pass {
+		reason = "there are no last words"
+	}
+	for _, text := range quotedText.FindAllStringSubmatch(of.Rubric, -1) {
+		if !strings.Contains(strings.ToLower(last), strings.ToLower(text[1])) {
+			pass, reason = false, "the last words lack "+text[1]
+			break
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "assay judge 1\x00%d\x00%s", v.seed, v.asked))
+	if float64(binary.BigEndian.Uint64(sum[:8])>>11)/(1<<53) < errs {
+		pass, reason = !pass, "this simulated judge errs here"
+	}
+	verdict := assay.Fail
+	if pass {
+		verdict = assay.Pass
+	}
+	return assay.Message{Role: assay.Assistant, Content: encode(struct {
+		Case    string        `json:"case"`
+		Verdict assay.Verdict `json:"verdict"`
+		Reason  string        `json:"reason"`
+	}{code, verdict, reason})}
+}
+
+// classify gives second opinions for `assay store classify`. It looks for phrases in the history that
+// it is shown: the last mistake if there is one, or else the reason why the work was not done.
+func classify(v *agentView) assay.Message {
 	type opinion struct {
 		Category   string  `json:"category"`
 		Confidence float64 `json:"confidence"`

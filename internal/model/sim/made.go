@@ -190,10 +190,11 @@ func About(model string) string {
 	return Presets[i].Does
 }
 
-// CheckName returns a [*NameError] if a model is a preset whose parameters are wrong.
+// CheckName returns a [*NameError] if a model is a preset or a judge whose parameters are wrong.
 func CheckName(model string) error {
 	_, _, err := characterOf(model)
-	return err
+	_, _, wrong := errsOf(model)
+	return cmp.Or(err, wrong)
 }
 
 // decides draws whether the character does something at a step of the task, for the n-th time.

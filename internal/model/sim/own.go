@@ -92,6 +92,9 @@ func (m *Models) decide(model string, v *agentView) assay.Message {
 	if c, made, _ := characterOf(model); made {
 		return c.plays(m, v)
 	}
+	if errs, is, _ := errsOf(model); is {
+		return m.judge(v, errs)
+	}
 	if model == Optimal && m.tasks != nil {
 		v.plan = m.needed(v)
 	}

@@ -35,7 +35,7 @@ const (
 	Obedient = "sim/obedient" // runs the given plan to the letter
 	Searcher = "sim/searcher" // searches forever
 	Mute     = "sim/mute"     // never calls a tool
-	Judge    = "sim/judge"    // only answers `assay store classify`
+	Judge    = "sim/judge"    // judges by rubrics, and answers `assay store classify`; see [errsOf]
 	Batcher  = "sim/batcher"  // follows the exact best policy for its plan, with several calls in a reply
 
 	// The models whose probabilities are known; see [Presets].
@@ -68,7 +68,8 @@ var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer, Start
 // Is reports whether a model is built in, with right parameters if it has any.
 func Is(model string) bool {
 	_, made, err := characterOf(model)
-	return made && err == nil || slices.Contains(Names, model)
+	_, judge, wrong := errsOf(model)
+	return made && err == nil || judge && wrong == nil || slices.Contains(Names, model)
 }
 
 // Latency describes how long replies take. It is log-normal, with the given median and with Sigma

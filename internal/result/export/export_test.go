@@ -197,15 +197,15 @@ func TestWriteEmptyValues(t *testing.T) {
 		`"served_model":"","finish":"","truncated":0,"deviations":"","reported":"","level":null,"ended":null,"stop":null,"cause":null,"error_category":null,"turns":null,"tool_calls":null,"required_tools":null,` +
 		`"executed_tools":null,"coverage":null,"order_correct":null,"assisted":null,"adherence":null,"given_adherence":null,"planned_adherence":null,` +
 		`"mistakes":null,"failures":null,"recovered":null,"faults_scheduled":null,"faults_met":null,"faults_delivered":null,"faults_detected":null,"faults_recovered":null,"faults_repeated":null,"model_faults_met":null,"model_faults_recovered":null,"wasted_calls":null,"efficiency":null,"extra_calls":null,"precision":null,"unwanted_effects":null,"harm":null,"broken_lineage":null,"loop":null,"loop_turn":null,` +
-		`"best_possible":null,"security":null,"score_version":null,"fault":"network",` +
+		`"best_possible":null,"security":null,"judge_verdict":null,"judge_prompt":null,"judged_alone":null,"score_version":null,"fault":"network",` +
 		`"fault_detail":"","parked":false,"unmetered":false,"sandbox":"","worker":"","requests":0,"retried":{},"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"uncertain_tokens":0,"unpriced_tokens":0,"cost_usd":0,` +
-		`"user_requests":0,"user_input_tokens":0,"user_output_tokens":0,"user_unpriced_tokens":0,"user_cost_usd":0,"price_list":"","saved_cost_usd":null,"saved_user_cost_usd":null,"stated_confidence":null,"confidence_input_tokens":0,"confidence_output_tokens":0,"confidence_cost_usd":0,` +
+		`"user_requests":0,"user_input_tokens":0,"user_output_tokens":0,"user_unpriced_tokens":0,"user_cost_usd":0,"price_list":"","saved_cost_usd":null,"saved_user_cost_usd":null,"judged_by":"","judge_requests":0,"judge_input_tokens":0,"judge_output_tokens":0,"judge_unpriced_tokens":0,"judge_cost_usd":0,"stated_confidence":null,"confidence_input_tokens":0,"confidence_output_tokens":0,"confidence_cost_usd":0,` +
 		`"queued_ms":0,"working_ms":0,"started_at":"2026-01-01T11:00:00Z","finished_at":"0001-01-01T00:00:00Z"}` + "\n"
 	if diff := cmp.Diff(want, write(t, export.JSONL, a)); diff != "" {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,,,,0,0,0,,,,0,0,{},0,0,,0,0,,,,,false,,,,false,1,0,false,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,,,0,{},0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,,,,0,0,0,,,,0,0,{},0,0,,0,0,,,,,false,,,,false,1,0,false,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,,,0,{},0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,0,0,0,0,0,,0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)

@@ -16,6 +16,7 @@ var vocabulary = map[string][]string{
 	"fault":          texts(assay.FaultKinds...),
 	"cause":          texts(assay.Causes...),
 	"error_category": assay.ErrorCategories,
+	"judge_verdict":  texts(assay.Pass, assay.Fail),
 	"loop":           texts(assay.LoopKinds...),
 	"security":       texts(assay.Held, assay.Broken),
 	"ended":          texts(assay.Ends...),

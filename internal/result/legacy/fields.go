@@ -34,7 +34,7 @@ var renamed = map[string]string{"successful": "success", "failure": "failed"}
 var categories = slices.DeleteFunc(slices.Clone(assay.ErrorCategories),
 	func(c string) bool {
 		return c == assay.CategoryUnwantedEffect || c == assay.CategoryAgentFailure ||
-			c == assay.CategoryFramework
+			c == assay.CategoryFramework || c == assay.CategoryJudge
 	})
 
 const errorSuffix = "_errors"

@@ -117,7 +117,13 @@ func Plan(
 			x.Unsound = append(x.Unsound, f.String())
 		}
 	}
-	x.Prompts, err = prompts(ctx, j)
+	if x.Prompts, err = prompts(ctx, j); err != nil {
+		return nil, err
+	}
+	comparisons, err := db.Comparisons(ctx)
+	for _, c := range comparisons {
+		x.Compared = append(x.Compared, report.Judge{Model: c.Judge, Prompt: c.Prompt})
+	}
 	return x, err
 }
 

@@ -48,8 +48,8 @@ func (t *Trial) Conditions() string {
 	return visible(dedent(w.String()))
 }
 
-// Verdict describes how the trial was judged, or its fault.
-func (t *Trial) Verdict() string {
+// VerdictText describes how the trial was judged, or its fault.
+func (t *Trial) VerdictText() string {
 	var w bytes.Buffer
 	writeVerdict(&w, &t.Attempt)
 	return visible(dedent(w.String()))
@@ -120,6 +120,9 @@ func (t *Trial) writeConditions(w *bytes.Buffer) {
 		fmt.Fprintf(w, "  its cost was computed again by %s; at first $%.4f\n", t.PriceList,
 			*t.SavedCostUSD+*t.SavedUserCostUSD)
 	}
+	if t.JudgeRequests > 0 {
+		fmt.Fprintf(w, "  judged by %s: %s\n", t.JudgedBy, t.judgedText())
+	}
 	if t.AsksConfidence {
 		says := "without a number in its reply"
 		if t.Confidence != nil {
@@ -147,6 +150,24 @@ func forkText(f assay.Fork) string {
 	}
 	return fmt.Sprintf("begins as attempt %d at trial %s did until its call %d, which met the fault %s: here it %s",
 		at.Attempt, at.Trial, at.Call, at.Fault, does)
+}
+
+// judgedText says what the model that judges said, what that cost, and what it was not shown.
+func (t *Trial) judgedText() string {
+	text := "no verdict"
+	if t.Verdict != "" {
+		text = string(t.Verdict)
+	}
+	said := t.Transcript != nil && t.Transcript.Opinion != nil
+	if said && t.Transcript.Opinion.Reason != "" {
+		text += ", because: " + t.Transcript.Opinion.Reason
+	}
+	text += fmt.Sprintf(" (%s, %d + %d tokens%s", assay.Counted(t.JudgeRequests, "request"), t.JudgeInputTokens,
+		t.JudgeOutputTokens, dollars(t.OfJudge()))
+	if said && t.Transcript.Opinion.Cut > 0 {
+		text += fmt.Sprintf(", without %d bytes of the record", t.Transcript.Opinion.Cut)
+	}
+	return text + ")"
 }
 
 func (t *Trial) servedBy() string {

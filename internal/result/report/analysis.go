@@ -183,6 +183,8 @@ type Beside struct {
 	Unsound []string
 	// Careless names tasks that agents solve without reading them, with the reasons.
 	Careless []string
+	// Compared are the judges whose verdicts were compared with labels of people.
+	Compared []Judge
 	// Skipped counts the trials that were given up, by model. They are not pending.
 	Skipped map[string]int
 	// Programs has the programs of agents, by model, in all runs that know them, oldest first.

@@ -134,6 +134,15 @@ var (
 		}
 		return ""
 	})
+	// judges counts outcomes by the judge: a model, and the version of the words that ask it. judgedAlone
+	// counts those that no other condition decided, by the model.
+	judges      = named(&ofOutcomes, func(o *outcome) string { return judgeOf(o.Attempt).String() })
+	judgedAlone = named(&ofOutcomes, func(o *outcome) string {
+		if !o.JudgedAlone {
+			return ""
+		}
+		return o.JudgedBy
+	})
 	// sandboxes counts outcomes of agents by how their programs were kept from the rest of the machine.
 	sandboxes = named(&ofOutcomes, func(o *outcome) string { return string(o.Sandbox) })
 	// settings counts outcomes by how the settings that were used differ from those asked.
@@ -155,7 +164,7 @@ var (
 		return slices.Collect(maps.Keys(calls))
 	})
 
-	// The figures of all attempts. What the model behind a simulated user costs is apart.
+	// The figures of all attempts. What models cost that do not act, but speak as a user or judge, is apart.
 	faults = paid(func(a *assay.Attempt) float64 { return float64(flag(ends(a))) })
 	// faultKinds counts faults by kind.
 	faultKinds = named(&ofAll, func(o *outcome) string {
@@ -183,10 +192,14 @@ var (
 	firstCosts = money(func(a *assay.Attempt) assay.Spend {
 		first := a.Whole()
 		if a.SavedCostUSD != nil && a.SavedUserCostUSD != nil {
-			first.CostUSD = *a.SavedCostUSD + *a.SavedUserCostUSD
+			first.CostUSD = *a.SavedCostUSD + *a.SavedUserCostUSD + a.JudgeCostUSD
 		}
 		return first
 	})
+	judgeCosts    = money((*assay.Attempt).OfJudge)
+	judgeTokens   = tokens((*assay.Attempt).OfJudge, assay.Spend.Total)
+	judgeUnpriced = tokens((*assay.Attempt).OfJudge, func(s assay.Spend) int { return s.UnpricedTokens })
+
 	userCosts    = money((*assay.Attempt).OfUser)
 	userTokens   = tokens((*assay.Attempt).OfUser, assay.Spend.Total)
 	userUnpriced = tokens((*assay.Attempt).OfUser, func(s assay.Spend) int { return s.UnpricedTokens })
@@ -337,7 +350,12 @@ var (
 	UserCost = measure("user_cost_usd", "user's dollars", AsDollars+"%.2f",
 		"for the model behind the simulated user; they are not among the dollars of the agent",
 		dollars(userCosts, userUnpriced)).as(omitted)
-	UserTokens = measure("user_tokens", "", "%.0f", "",
+	JudgeCost = measure("judge_cost_usd", "judge's dollars", AsDollars+"%.2f",
+		"for the models that judge; they are not among the dollars of the agent",
+		dollars(judgeCosts, judgeUnpriced)).as(omitted)
+	JudgeTokens   = measure("judge_tokens", "", "%.0f", "", total(judgeTokens)).as(omitted)
+	JudgeUnpriced = measure("judge_unpriced_tokens", "", "%.0f", "", total(judgeUnpriced)).as(omitted)
+	UserTokens    = measure("user_tokens", "", "%.0f", "",
 		total(userTokens)).as(omitted)
 	UserUnpriced = measure("user_unpriced_tokens", "", "%.0f", "",
 		total(userUnpriced)).as(omitted)
@@ -542,7 +560,7 @@ var Tables = map[string][]*Measure{
 		SecondsPer, Adherence, GivenAdherence,
 	},
 	"data":         {Done, Precision, Unwanted, WrongData, WrongDataAt},
-	"cost":         {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost},
+	"cost":         {Spent, CostPerTrial, CostPerFull, Cached, Reasoning, UserCost, JudgeCost},
 	"exposure":     {Done, Scheduled, Met, MetShare},
 	"reactions":    {Delivered, Detected, Overcome, Doubled},
 	"model-faults": {Done, ModelMet, ModelRecovered, ModelRecovery},
@@ -564,7 +582,7 @@ var (
 		[]*Measure{DesignEffect, BestMeasured, Spent, Unpriced})
 	mainMeasures   = union(Tables["main-metrics"], []*Measure{Planned})
 	effortMeasures = union(Tables["effort"], Tables["data"], Tables["cost"],
-		[]*Measure{TurnCounts, Unpriced, UserTokens, UserUnpriced, TokensPer, Full})
+		[]*Measure{TurnCounts, Unpriced, UserTokens, UserUnpriced, JudgeTokens, JudgeUnpriced, TokensPer, Full})
 )
 
 // union returns the measures of lists without duplicates.

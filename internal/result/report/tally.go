@@ -61,8 +61,8 @@ type outcomes [maxCounts]int32
 // The places in tallies.
 const (
 	maxCounts  = 30
-	maxAmounts = 40
-	maxTags    = 14
+	maxAmounts = 44
+	maxTags    = 16
 )
 
 // An adder adds what a declaration says of an attempt to a tally.

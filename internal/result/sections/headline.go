@@ -346,16 +346,17 @@ func (a analysis) extentText() string {
 		text += fmt.Sprintf(" over %d runs", a.Runs)
 	}
 	text += ", " + a.Met.Text()
-	var usd, ofUser float64
+	var usd float64
 	var unpriced []string
-	leastOfUser := false
+	var ofUser, ofJudge part
 	for _, r := range a.Effort.All() {
-		agent, user := r.Get(report.Spent), r.Get(report.UserCost)
-		usd = assay.RoundUSD(usd + agent.Number + user.Number)
-		ofUser = assay.RoundUSD(ofUser + user.Number)
-		leastOfUser = leastOfUser || user.AtLeast
-		byKill := a.doubted() && r.Int(report.Unpriced)+r.Int(report.UserUnpriced) == 0
-		if (agent.AtLeast || user.AtLeast) && !byKill {
+		agent, user, judge := r.Get(report.Spent), r.Get(report.UserCost), r.Get(report.JudgeCost)
+		usd = assay.RoundUSD(usd + agent.Number + user.Number + judge.Number)
+		ofUser.add(user)
+		ofJudge.add(judge)
+		byKill := a.doubted() &&
+			r.Int(report.Unpriced)+r.Int(report.UserUnpriced)+r.Int(report.JudgeUnpriced) == 0
+		if (agent.AtLeast || user.AtLeast || judge.AtLeast) && !byKill {
 			unpriced = append(unpriced, r.Model)
 		}
 	}
@@ -370,11 +371,27 @@ func (a analysis) extentText() string {
 		cost = "cost " + cost
 	}
 	text += ", " + cost
-	if ofUser > 0 {
-		text += fmt.Sprintf(" (%s for the simulated user)", assay.DollarsText(ofUser, 2, leastOfUser))
-	}
+	text += ofUser.text("the simulated user") + ofJudge.text("judging")
 	if n := len(a.Warnings); n > 0 {
 		text += ", " + assay.Counted(n, "warning")
 	}
 	return text
+}
+
+// A part is what some of a cost was for.
+type part struct {
+	usd   float64
+	least bool
+}
+
+func (p *part) add(v report.Value) {
+	p.usd, p.least = assay.RoundUSD(p.usd+v.Number), p.least || v.AtLeast
+}
+
+// text returns the part in parentheses, or "" if it is nothing.
+func (p part) text(of string) string {
+	if p.usd == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s for %s)", assay.DollarsText(p.usd, 2, p.least), of)
 }

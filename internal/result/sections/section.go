@@ -131,7 +131,8 @@ var sections = map[string]section{
 	"cost": {
 		title: "What success costs", grid: effortOf, chart: analysis.costChart,
 		when: func(a analysis) bool {
-			return a.Effort.Has(report.Spent, positive) || a.Effort.Has(report.UserCost, positive)
+			return a.Effort.Has(report.Spent, positive) || a.Effort.Has(report.UserCost, positive) ||
+				a.Effort.Has(report.JudgeCost, positive)
 		},
 		notes: analysis.averagedNote,
 	},

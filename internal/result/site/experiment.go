@@ -432,7 +432,7 @@ func (x *experiment) trialPage(ctx context.Context, s *Site, out *output, row *t
 		Lead:  fmt.Sprintf("Attempt %d at trial %s.", a.Number, a.ID),
 		Sections: []document.Section{
 			{ID: "conditions", Title: "Conditions", Verbatim: t.Conditions()},
-			{ID: "verdict", Title: "Verdict", Verbatim: t.Verdict()},
+			{ID: "verdict", Title: "Verdict", Verbatim: t.VerdictText()},
 		},
 	}
 	if e, err := t.Explain(ctx, x.DB); err == nil && e != nil {

@@ -35,7 +35,7 @@ const (
 type Result struct {
 	Model string `json:"model"`
 	Lane  string `json:"lane"`
-	// User is true if the model only speaks as the user of an environment.
+	// User is true if the model does not act: it speaks as the user of an environment, or judges.
 	User bool `json:"user,omitempty"`
 	// Fault is why the lane does not work. It is nil if the lane does.
 	Fault *Fault `json:"fault,omitempty"`

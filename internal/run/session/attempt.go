@@ -12,6 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/agent/judge"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -37,6 +38,7 @@ func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 		Commands:   s.commands,
 		MaxSilence: time.Duration(s.Experiment.Limits.Request),
 	}
+	s.court = judge.New(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
 	s.sharedLimits = s.newSharedLimits()
 	for _, name := range s.Experiment.Models {
@@ -53,10 +55,10 @@ func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Exhausted: exhausted,
-			Closed: func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed(), s.userClosed()) },
+			Closed: func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed(), s.besideClosed()) },
 			Latest: func() time.Time { return s.repliedAt(name) },
 			Hopeful: func() bool {
-				return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() || s.userIsAsked()
+				return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() || s.besideIsAsked()
 			},
 			Most: func() int { return s.most(name, pool) },
 		})
@@ -172,6 +174,7 @@ func (s *Session) attempt(
 		return a, &assay.Transcript{}
 	}
 	a, t := runner.Run(ctx, provider, trial, task)
+	s.court.Attend(ctx, g, a, task, t)
 	a.Charge(g.close())
 	if a.FaultKind == assay.Interrupted {
 		s.stopper.Interrupted(trial.Cell)

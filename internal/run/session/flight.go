@@ -37,6 +37,8 @@ const (
 	Asking Doing = "asking"
 	// Acting is an episode that calls tools. An agent also thinks meanwhile.
 	Acting Doing = "acting"
+	// Judging is an episode that has ended and waits for the model that judges it.
+	Judging Doing = "judging"
 	// Saving is an episode that has ended and is not on disk yet.
 	Saving Doing = "saving"
 )

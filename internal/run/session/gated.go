@@ -77,7 +77,7 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	ctx = lane.OnSpent(ctx, func(r *assay.Response) *assay.Fault { return g.spend(req, r, &replies) })
 	began := time.Now()
 	resp, err := g.ask(ctx, req)
-	e := replies.entry(g.trial.ID, req.User)
+	e := replies.entry(g.trial.ID, req)
 	e.Asked = -most
 	switch {
 	case g.kept && err == nil:
@@ -104,18 +104,22 @@ func (b *bill) add(r *assay.Response) {
 	b.used, b.cost = b.used.Add(r.Usage), assay.RoundUSD(b.cost+r.Cost)
 }
 
-func (b *bill) entry(id assay.TrialID, user bool) store.JournalEntry {
+func (b *bill) entry(id assay.TrialID, req *assay.Request) store.JournalEntry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used == (assay.Usage{}) {
-		return store.JournalEntry{ID: id, User: user}
+	e := store.JournalEntry{ID: id, User: req.User, Judge: req.Judge}
+	if b.used != (assay.Usage{}) {
+		e.Spent, e.Cost = &b.used, b.cost
 	}
-	return store.JournalEntry{ID: id, User: user, Spent: &b.used, Cost: b.cost}
+	return e
 }
 
 // ask sends a request through the lanes of its model.
 func (g *gated) ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
-	if req.User {
+	if req.Judge {
+		g.session.flights.does(g.trial.ID, Judging)
+	}
+	if req.Aside() {
 		return g.session.pools.ByModel[req.Model].Chat(ctx, req)
 	}
 	g.session.starters.acted(g.trial.Model)
@@ -128,7 +132,7 @@ func (g *gated) ask(ctx context.Context, req *assay.Request) (*assay.Response, e
 }
 
 func (g *gated) identify(req *assay.Request) uint64 {
-	if req.User { // its conversation may be any
+	if req.Aside() { // its conversation may be any
 		return new(question).next(req)
 	}
 	g.mu.Lock()
@@ -139,7 +143,7 @@ func (g *gated) identify(req *assay.Request) uint64 {
 // replay returns the reply to a request that was asked before the run was killed, or a worker lost.
 func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 	s := g.session
-	r, lost := s.journal.Replay(g.trial.ID, req.User, to)
+	r, lost := s.journal.Replay(g.trial.ID, req.Aside(), to)
 	if lost > 0 {
 		s.resumed.differs(lost)
 		s.note("an attempt went on differently than before its run was killed or its worker was lost, " +
@@ -148,7 +152,7 @@ func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 	if r == nil {
 		return nil
 	}
-	if !req.User {
+	if !req.Aside() {
 		s.flights.does(g.trial.ID, Asking)
 		s.flights.does(g.trial.ID, Acting)
 		s.chat(g.trial.ID, assay.Span{Began: r.Began, Ended: r.Ended}, *req, &r.Response, nil)
@@ -158,7 +162,7 @@ func (g *gated) replay(req *assay.Request, to uint64) *assay.Response {
 
 // mayCost reports whether a request may cost money.
 func (g *gated) mayCost(req *assay.Request) bool {
-	if req.User {
+	if req.Aside() {
 		return g.session.mayCost(req.Model)
 	}
 	return g.session.mayCost(g.trial.Model)
@@ -218,7 +222,7 @@ func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *
 		replies.add(resp)
 	case resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}):
 		g.session.journal.Write(store.JournalEntry{
-			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User,
+			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User, Judge: req.Judge,
 		})
 	}
 	return g.session.stopper.Allow(g.trial.Cell)
@@ -227,9 +231,12 @@ func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *
 // answered adds a turn to the bill.
 func (g *gated) answered(req *assay.Request, resp *assay.Response) {
 	g.mu.Lock()
-	if req.User {
+	switch {
+	case req.User:
 		g.bill.AddUser(resp)
-	} else {
+	case req.Judge:
+		g.bill.AddJudge(resp)
+	default:
 		g.bill.Add(resp)
 	}
 	g.mu.Unlock()

@@ -24,6 +24,9 @@ type Usage struct {
 	// The simulated user's part of both.
 	UserTokens int     `json:"user_tokens,omitempty"`
 	UserCost   float64 `json:"user_cost_usd,omitempty"`
+	// The judges' part of both.
+	JudgeTokens int     `json:"judge_tokens,omitempty"`
+	JudgeCost   float64 `json:"judge_cost_usd,omitempty"`
 	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
 	Unpriced []string `json:"unpriced,omitempty"`
 }
@@ -35,8 +38,8 @@ type LaneUse struct {
 	// Faults counts the failed requests, without interrupted ones.
 	Faults map[assay.FaultKind]int
 	assay.Spend
-	// User is the simulated user's part.
-	User assay.Spend
+	// User is the simulated user's part, and Judge that of judging.
+	User, Judge assay.Spend
 
 	replied, lost time.Duration // spent on requests with and without a reply
 }
@@ -95,6 +98,9 @@ func (m *meter) request(x lane.Exchange, kind assay.FaultKind) {
 	if x.User {
 		u.User = u.User.Add(x.Spend)
 	}
+	if x.Judge {
+		u.Judge = u.Judge.Add(x.Spend)
+	}
 	if kind != "" {
 		u.Faults[kind]++
 	}
@@ -142,6 +148,8 @@ func (m *meter) usage() Usage {
 		sum.Cost = assay.RoundUSD(sum.Cost + u.CostUSD)
 		sum.UserTokens += u.User.Total()
 		sum.UserCost = assay.RoundUSD(sum.UserCost + u.User.CostUSD)
+		sum.JudgeTokens += u.Judge.Total()
+		sum.JudgeCost = assay.RoundUSD(sum.JudgeCost + u.Judge.CostUSD)
 		for kind, n := range u.Faults {
 			sum.RequestFaults[kind] += n
 		}
@@ -186,8 +194,9 @@ func (m *meter) progress() terminal.Progress {
 	defer m.mu.Unlock()
 	return terminal.Progress{
 		Elapsed: time.Since(m.start).Seconds(), Stopping: m.stopping, Tokens: u.Tokens, Cost: u.Cost,
-		UserTokens: u.UserTokens, UserCost: u.UserCost, Unpriced: u.Unpriced,
-		Notes: slices.Clone(m.notes), Models: []terminal.ModelState{},
+		UserTokens: u.UserTokens, UserCost: u.UserCost, JudgeTokens: u.JudgeTokens, JudgeCost: u.JudgeCost,
+		Unpriced: u.Unpriced,
+		Notes:    slices.Clone(m.notes), Models: []terminal.ModelState{},
 	}
 }
 

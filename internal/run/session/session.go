@@ -26,6 +26,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/judge"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/experiment/plan"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -142,6 +143,7 @@ type Session struct {
 	still    *engine.StillWatch
 	outlook  *outlook
 	starters *starters
+	court    *judge.Court
 	unsaved  atomic.Int32 // attempts that could not be saved
 	journal  *store.Journal
 	// elsewhere has the attempts in the journal at trials that this experiment does not plan.

@@ -54,7 +54,9 @@ type Status struct {
 	// Again is true if the latest run repeated everything, which the experiment's file does not say.
 	Again bool `json:"-"`
 	// Users are the models behind the simulated users of all attempts.
-	Users []store.UserUse `json:"users,omitempty"`
+	Users []store.AsideUse `json:"users,omitempty"`
+	// Judges sums up the models that judged.
+	Judges []store.AsideUse `json:"judges,omitempty"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
 }
@@ -124,6 +126,9 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	if s.Users, err = db.Users(ctx, e.Name); err != nil {
 		return s, err
 	}
+	if s.Judges, err = db.Judges(ctx, e.Name); err != nil {
+		return s, err
+	}
 	s.addUsers(begun)
 	s.MissingJournal, s.Again = left.Missing, j.Experiment.Again > 0
 	counts, err := query.Unplanned(ctx, db, j.IDs, e)
@@ -143,10 +148,10 @@ func (s *Status) addUsers(begun []store.Unfinished) {
 		if u.UserRequests == 0 {
 			continue
 		}
-		at := slices.IndexFunc(s.Users, func(x store.UserUse) bool { return x.Model == u.UserModel })
+		at := slices.IndexFunc(s.Users, func(x store.AsideUse) bool { return x.Model == u.UserModel })
 		if at < 0 {
 			at = len(s.Users)
-			s.Users = append(s.Users, store.UserUse{Model: u.UserModel})
+			s.Users = append(s.Users, store.AsideUse{Model: u.UserModel})
 		}
 		x := &s.Users[at]
 		x.Requests += u.UserRequests

@@ -66,13 +66,20 @@ func line(s Progress) string {
 			line += ", " + m.Model + ": " + lostText(m)
 		}
 	}
-	if s.UserTokens > 0 {
+	for _, aside := range []struct {
+		who    string
+		tokens int
+		cost   float64
+	}{{"user", s.UserTokens, s.UserCost}, {"judge", s.JudgeTokens, s.JudgeCost}} {
+		if aside.tokens == 0 {
+			continue
+		}
 		least := ""
 		if len(s.Unpriced) > 0 {
 			least = "at least "
 		}
-		line += fmt.Sprintf(", user: %s tokens, %s%s", count(float64(s.UserTokens)), least,
-			assay.CostText(s.UserCost, 2))
+		line += fmt.Sprintf(", %s: %s tokens, %s%s", aside.who, count(float64(aside.tokens)), least,
+			assay.CostText(aside.cost, 2))
 	}
 	if t.Parked > 0 {
 		line += fmt.Sprintf(", %d parked", t.Parked)

@@ -36,6 +36,9 @@ type Progress struct {
 	// The simulated user's part of both.
 	UserTokens int     `json:"user_tokens,omitempty"`
 	UserCost   float64 `json:"user_cost_usd,omitempty"`
+	// The judges' part of both.
+	JudgeTokens int     `json:"judge_tokens,omitempty"`
+	JudgeCost   float64 `json:"judge_cost_usd,omitempty"`
 	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
 	Unpriced []string     `json:"unpriced,omitempty"`
 	Budget   plan.Budgets `json:"budget,omitzero"`

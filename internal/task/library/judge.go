@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -20,6 +21,13 @@ type judgeEntry struct {
 	Answer    []string    `yaml:"answer"`
 	NotAnswer []string    `yaml:"not_answer"`
 	Check     string      `yaml:"check"`
+	opinion   `yaml:",inline"`
+}
+
+// An opinion is that of a model, by a rubric. A file may state the part that its tasks have in common.
+type opinion struct {
+	Rubric string `yaml:"rubric"`
+	Model  string `yaml:"model"`
 }
 
 // A stateEntry is a part of a state, or the word plan.
@@ -53,13 +61,19 @@ const (
 
 func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 	at := fmt.Sprintf("$.tasks[%d].judge", i)
+	if e == nil && r.file.Judge.Rubric != "" {
+		e, at = new(judgeEntry), "$"
+	}
 	if e == nil {
 		return nil, r.at(i, "", fmt.Sprintf("task %s has no judge", r.file.Tasks[i].ID),
-			"add judge: with calls, state, answer or check")
+			"add judge: with calls, state, answer, check or rubric")
 	}
 	j := &assay.Judge{
 		AnyOrder: e.Order == anyOrder, State: jsonOf(e.State.part), Answer: e.Answer,
 		NotAnswer: e.NotAnswer, Check: e.Check,
+	}
+	if err := r.opinion(i, at, &e.opinion, j); err != nil {
+		return nil, err
 	}
 	if word := e.State.word; word != "" {
 		if err := r.byPlan(i, word); err != nil {
@@ -67,9 +81,9 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		}
 		j.State = json.RawMessage(`"plan"`)
 	}
-	if len(e.Calls) == 0 && len(j.State) == 0 && len(e.Answer) == 0 && e.Check == "" {
+	if len(e.Calls) == 0 && len(j.State) == 0 && len(e.Answer) == 0 && e.Check == "" && j.Rubric == "" {
 		return nil, r.doc.At(at, "a judge without conditions is satisfied by everybody",
-			"add calls, state, answer or check")
+			"add calls, state, answer, check or rubric")
 	}
 	if err := r.demands(i, at, e, j); err != nil {
 		return nil, err
@@ -104,6 +118,26 @@ func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
 		}
 	}
 	return j, nil
+}
+
+// opinion sets the rubric of a task's judge, and the model that reads it. Each is the task's own, or else
+// the file's.
+func (r *taskReader) opinion(i int, at string, e *opinion, j *assay.Judge) error {
+	file := r.file.Judge
+	j.Rubric = strings.TrimSpace(cmp.Or(e.Rubric, file.Rubric))
+	j.Model = strings.TrimSpace(cmp.Or(e.Model, file.Model))
+	id := r.file.Tasks[i].ID
+	switch {
+	case j.Rubric != "" && j.Model == "":
+		return r.doc.At(at, fmt.Sprintf("no model judges task %s by its rubric", id),
+			"add model: beside rubric:, or judge: {model: …} to the file")
+	case j.Rubric == "" && e.Model != "":
+		return r.doc.At(at+".model", fmt.Sprintf("the judge of task %s has a model and no rubric", id),
+			"add rubric: with what a success is, in words")
+	case j.Rubric == "":
+		j.Model = ""
+	}
+	return nil
 }
 
 // checked returns an error at a path if a function cannot be a check. Tools cannot, because they

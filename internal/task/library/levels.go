@@ -14,22 +14,36 @@ import (
 // Own reports whether users wrote the tools of the library: as a script, or behind a server.
 func (l *Library) Own() bool { return l.catalog.Own() }
 
-// Levels returns the types of the library's tasks, and the variants and phrasings that users wrote for
-// them.
-func (l *Library) Levels(ctx context.Context) (types, variants, phrasings []string, err error) {
-	known, words := make(map[string]bool), make(map[string]bool)
+// Levels are the types of a library's tasks, the variants and phrasings that users wrote for them, and
+// the models that judge them, by name.
+type Levels struct {
+	Types, Variants, Phrasings []string
+	Judges                     []JudgeUse
+}
+
+// A JudgeUse counts the tasks that a model judges, and those of them without another condition.
+type JudgeUse struct {
+	Model string `json:"model"`
+	Tasks int    `json:"tasks"`
+	Alone int    `json:"alone"`
+}
+
+// Levels returns what the tasks of the library have.
+func (l *Library) Levels(ctx context.Context) (all Levels, err error) {
+	known, words, judges := make(map[string]bool), make(map[string]bool), make(map[string]JudgeUse)
 	err = each(ctx, l.db, func(scan func(...any) error) error {
 		var typ string
 		var body []byte
 		if err := scan(&typ, &body); err != nil {
 			return err
 		}
-		if !slices.Contains(types, typ) {
-			types = append(types, typ)
+		if !slices.Contains(all.Types, typ) {
+			all.Types = append(all.Types, typ)
 		}
 		var t struct {
 			Variants  map[string]assay.Reference
 			Phrasings map[string]string
+			Judge     *assay.Judge
 		}
 		if err := json.Unmarshal(body, &t); err != nil {
 			return err
@@ -40,9 +54,21 @@ func (l *Library) Levels(ctx context.Context) (types, variants, phrasings []stri
 		for name := range t.Phrasings {
 			words[name] = true
 		}
+		if t.Judge != nil && t.Judge.Model != "" {
+			u := judges[t.Judge.Model]
+			u.Model, u.Tasks = t.Judge.Model, u.Tasks+1
+			if t.Judge.Alone() {
+				u.Alone++
+			}
+			judges[u.Model] = u
+		}
 		return nil
 	}, `SELECT type, body FROM tasks ORDER BY type, id`)
-	return types, slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(words)), err
+	for _, model := range slices.Sorted(maps.Keys(judges)) {
+		all.Judges = append(all.Judges, judges[model])
+	}
+	all.Variants, all.Phrasings = slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(words))
+	return all, err
 }
 
 // Any returns a task at any difficulty, or the first task if the ID is empty.

@@ -82,6 +82,7 @@ type taskDocument struct {
 	EndWord string         `yaml:"end_word"`
 	Base    string         `yaml:"base"`
 	State   map[string]any `yaml:"state"`
+	Judge   opinion        `yaml:"judge"`
 	Tasks   []taskEntry    `yaml:"tasks"`
 }
 

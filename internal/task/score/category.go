@@ -9,6 +9,9 @@ import (
 
 // attribute finds out whether the model's framework or a flawed plan is the cause.
 func (q *inquiry) attribute(r *Reason) {
+	if r.Cause == assay.JudgeSaidNo { // nothing else was wrong
+		return
+	}
 	if l := q.left(r); l != nil {
 		because := "the agent did not carry out the call of " + l.Tool
 		right := "to carry out the calls that the model asks for"
@@ -122,6 +125,7 @@ var categories = map[assay.Cause]string{
 	assay.NoEnd: assay.CategoryOther, assay.HitLimit: assay.CategoryMaxTurns, assay.Unclear: assay.CategoryOther,
 	assay.ByFramework: assay.CategoryFramework, assay.BadLuck: assay.CategoryOther,
 	assay.AgentFailed: assay.CategoryAgentFailure, assay.ModelFailed: assay.CategoryAgentFailure,
+	assay.JudgeSaidNo: assay.CategoryJudge,
 }
 
 // category returns the error category of a reason. An agent that failed is one whatever its calls

@@ -251,6 +251,13 @@ func (q *inquiry) said() string {
 
 // find returns what a person would name first.
 func (q *inquiry) find() Reason {
+	if q.overruled() {
+		said := q.tr.Opinion
+		return Reason{
+			Cause: assay.JudgeSaidNo, Because: fmt.Sprintf("%s (%s)", said.Reason, said.Model),
+			Right: "what the rubric asks for",
+		}
+	}
 	r := q.blame()
 	if f := q.stranded(); f != nil && (r.Turn == 0 || r.Turn >= f.Turn) {
 		switch r.Cause {
@@ -260,6 +267,16 @@ func (q *inquiry) find() Reason {
 		}
 	}
 	return r
+}
+
+// overruled reports whether the episode would be a full success if the model that judges had not said no.
+func (q *inquiry) overruled() bool {
+	if q.e.Outcome.Verdict != assay.Fail {
+		return false
+	}
+	before := *q.tr
+	before.Opinion = nil
+	return world.Of(q.trial.World).Verdict(q.catalog, *q.task, &before, nil).Level == assay.FullSuccess
 }
 
 // stranded returns the planted fault of its model after which an agent got no reply, if the agent itself

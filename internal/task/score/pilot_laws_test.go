@@ -77,7 +77,7 @@ func TestPilotLaws(t *testing.T) {
 	}
 	lacks := func(c string) bool {
 		never := c == assay.CategoryParameterConfig || ofAgents[c] ||
-			c == assay.CategoryUnwantedEffect
+			c == assay.CategoryUnwantedEffect || c == assay.CategoryJudge
 		return seen[c] == 0 && !never
 	}
 	all := append(verdicts, assay.ErrorCategories...)

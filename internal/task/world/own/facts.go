@@ -19,7 +19,7 @@ func facts(
 		Ordered:  len(c.judge.Calls) > 0 && !c.judge.AnyOrder,
 		AnyOrder: c.judge.AnyOrder,
 		Answered: c.answers(finalAnswer(tr, EndWordOf(task))),
-		Opaque:   c.judge.Check != "" || c.judge.Success != "",
+		Opaque:   c.judge.Check != "" || c.judge.Success != "" || c.judge.Model != "",
 	}
 	if c.judge.Success != "" { // it decides alone
 		f.Answered = true

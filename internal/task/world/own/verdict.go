@@ -15,9 +15,9 @@ import (
 
 // Verdict judges an episode. Full success means that the model claimed to be done (see
 // [spec.Completed]) and that all conditions of the task's judge hold: the required calls succeeded,
-// no other call had an effect or
-// was forbidden, and state, answer and check are right. If everything but the calls is wrong, or a
-// check decides so, it is a partial success or a failure. The rationale may be nil.
+// no other call had an effect or was forbidden, state, answer and check are right, and the model that
+// judges, if there is one, says so. If everything but the calls is wrong, or a check decides so, it is a
+// partial success or a failure. The rationale may be nil.
 func Verdict(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, why *spec.Rationale,
 ) assay.Outcome {
@@ -77,8 +77,9 @@ func (c *callCourse) decide(
 		return
 	}
 	conditions := calls && completed && state && told
+	agreed := c.opinion(o, tr, why)
 	switch {
-	case !harmless || checked == assay.Failure:
+	case !harmless || checked == assay.Failure || !agreed:
 		o.Level = assay.Failure
 	case conditions && checked == assay.FullSuccess:
 		o.Level = assay.FullSuccess
@@ -143,6 +144,18 @@ func (c *callCourse) check(
 	why.Need("the check "+c.judge.Check+" is satisfied", level == assay.FullSuccess,
 		func() string { return strings.Join(append([]string{string(level)}, reasons...), "; ") })
 	return level, nil
+}
+
+// opinion records what the model of the judge said, and returns whether that permits success. Before it
+// was asked, the other conditions decide alone.
+func (c *callCourse) opinion(o *assay.Outcome, tr *assay.Transcript, why *spec.Rationale) bool {
+	said := tr.Opinion
+	if c.judge.Model == "" || said == nil {
+		return true
+	}
+	o.Verdict, o.JudgePrompt, o.JudgedAlone = said.Verdict, said.Prompt, c.judge.Alone()
+	return why.Need("the judge "+said.Model+" says that the rubric is met", said.Verdict == assay.Pass,
+		func() string { return said.Reason })
 }
 
 // covered returns the share of the required calls that happened, which is 1 if no call is required.
