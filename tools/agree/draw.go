@@ -332,6 +332,11 @@ func (d *draw) attempt(t *assay.Trial) *assay.Attempt {
 		a.UserRequests, a.UserInputTokens, a.UserOutputTokens = 1, d.IntN(900), d.IntN(90)
 		a.UserCostUSD = assay.RoundUSD(float64(a.UserInputTokens) * 1e-6)
 	}
+	if d.seed%13 == 0 {
+		a.JudgeRequests, a.JudgeInputTokens, a.JudgeOutputTokens = 1, d.IntN(3000), d.IntN(60)
+		a.JudgeCostUSD = assay.RoundUSD(float64(a.JudgeInputTokens) * 2e-6)
+		a.JudgedBy = "jury"
+	}
 	if d.chance(.1) {
 		a.Retried = map[assay.FaultKind]int{assay.RateLimited: 1 + d.IntN(3)}
 	}

@@ -234,10 +234,12 @@ def bill(attempts):
     faults = [a for a in attempts if a["fault"] and a["fault"] != "interrupted" and not a["superseded"]]
     total = {k: sum(a[k] for a in attempts) for k in (
         "unpriced_tokens", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens",
-        "user_input_tokens", "user_output_tokens", "user_unpriced_tokens")}
+        "user_input_tokens", "user_output_tokens", "user_unpriced_tokens",
+        "judge_input_tokens", "judge_output_tokens", "judge_unpriced_tokens")}
     total["faults"] = len(faults)
     total["cost_usd"] = math.fsum(a["cost_usd"] for a in attempts)
-    total["user_cost_usd"] = math.fsum(a["user_cost_usd"] for a in attempts)
+    for name in ("user_cost_usd", "judge_cost_usd"):
+        total[name] = math.fsum(a[name] for a in attempts)
     return total
 
 
@@ -303,6 +305,8 @@ def effort_figures(x, outcomes, attempts):
         "cost_usd": b["cost_usd"], "unpriced_tokens": b["unpriced_tokens"],
         "user_cost_usd": b["user_cost_usd"] or None,
         "user_tokens": b["user_input_tokens"] + b["user_output_tokens"] or None,
+        "judge_cost_usd": b["judge_cost_usd"] or None,
+        "judge_tokens": b["judge_input_tokens"] + b["judge_output_tokens"] or None,
         "cached_share": b["cached_tokens"] / max(1, b["input_tokens"]),
         "reasoning_share": b["reasoning_tokens"] / max(1, b["output_tokens"]),
         "wasted_share": sum(o["wasted_calls"] for o in outcomes) / max(1, calls),

@@ -335,11 +335,20 @@ def cost(r):
         ("$ a success", lambda w: dollars(w["cost_per_full_success"], of_model(w), "%.4f")),
         ("cached input", lambda w: unless(w["cached_share"], percent)),
         ("thinking", lambda w: unless(w["reasoning_share"], percent)),
-        ("user's dollars", lambda w: dollars(w.get("user_cost_usd"), least_of_user(r, w), "%.2f"))])
+        *((f"{who}'s dollars", lambda w, who=who: dollars(w.get(who + "_cost_usd"), least_of(r, w, who), "%.2f"))
+          for who in ASIDE)])
 
 
-def least_of_user(r, w):
-    return w.get("user_unpriced_tokens", 0) > 0 or r.get("killed_runs") and w.get("user_cost_usd", 0) > 0
+# Who spends money beside the agent.
+ASIDE = {"user": "the simulated user", "judge": "judging"}
+
+
+def least_of(r, w, who):
+    return w.get(who + "_unpriced_tokens", 0) > 0 or r.get("killed_runs") and w.get(who + "_cost_usd", 0) > 0
+
+
+def spent(w):
+    return w["cost_usd"] + math.fsum(w.get(who + "_cost_usd", 0) for who in ASIDE)
 
 
 def cause_text(c):
@@ -534,7 +543,7 @@ def tables(r):
         out["data"] = data(r)
     if r["exposures"]:
         out["exposure"] = exposure(r)
-    if any(w["cost_usd"] > 0 or w.get("user_cost_usd", 0) > 0 for w in effort_rows):
+    if any(spent(w) > 0 for w in effort_rows):
         out["cost"] = cost(r)
     if r["repeats"]:
         out["repeats"] = repeats(r)
@@ -897,9 +906,9 @@ def run_text(s, r):
             "; 1 ended an attempt" if n == 1 else f"; {n} ended attempts")
         text += f", {counted(n + m, 'fault')} ({brief})"
     rows = r["distributions"]
-    usd = round(math.fsum(w["cost_usd"] + w.get("user_cost_usd", 0) for w in rows), 9)
-    user = round(math.fsum(w.get("user_cost_usd", 0) for w in rows), 9)
-    unknown = [w["model"] for w in rows if w["unpriced_tokens"] or w.get("user_unpriced_tokens")]
+    usd = round(math.fsum(spent(w) for w in rows), 9)
+    unknown = [w["model"] for w in rows
+               if w["unpriced_tokens"] or any(w.get(who + "_unpriced_tokens") for who in ASIDE)]
     if r.get("killed_runs") and usd > 0:
         unknown.append("1 killed run" if r["killed_runs"] == 1 else f"{r['killed_runs']} killed runs")
     money = lambda v: f"${v:.{4 if 0 < v < .01 else 2}f}"
@@ -910,9 +919,11 @@ def run_text(s, r):
     else:
         names = " and ".join(filter(None, [", ".join(unknown[:-1]), unknown[-1]]))
         text += f", at least {money(usd)}; not all costs of {names} are known"
-    if user:
-        least = "at least " if any(least_of_user(r, w) for w in rows) else ""
-        text += f" ({least}{money(user)} for the simulated user)"
+    for who, words in ASIDE.items():
+        part = round(math.fsum(w.get(who + "_cost_usd", 0) for w in rows), 9)
+        if part:
+            least = "at least " if any(least_of(r, w, who) for w in rows) else ""
+            text += f" ({least}{money(part)} for {words})"
     if r["warnings"]:
         text += ", " + counted(len(r["warnings"]), "warning")
     return text

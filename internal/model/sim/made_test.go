@@ -285,6 +285,8 @@ func TestMadeNames(t *testing.T) {
 		"sim/made:":                        `sim/made has no parameter ""`,
 		"sim/made:rigth_tool=0.9":          `sim/made has no parameter "rigth_tool"; did you mean right_tool?`,
 		"sim/brittle:retries":              `retries is "", want a probability from 0 to 1; for example retries=0.9`,
+		"sim/judge:errs=2":                 `sim/judge has the parameters "errs=2", want errs and a probability from 0 to 1; for example sim/judge:errs=0.1`,
+		"sim/judge:retries=1":              `sim/judge has the parameters "retries=1", want errs`,
 		"sim/made:retries=2":               `retries is "2", want a probability from 0 to 1; for example retries=0.9`,
 		"sim/made:retries=NaN":             `retries is "NaN", want a probability from 0 to 1; for example retries=0.9`,
 		"sim/made:seed=1.5":                `seed is "1.5", want a whole number; for example seed=7`,

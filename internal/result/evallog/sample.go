@@ -76,14 +76,18 @@ func newUsage(u assay.Spend) modelUsage {
 	}
 }
 
-// usagesOf returns the usage of the agent's model and of the user's, by their names.
+// usagesOf returns the usage of the agent's model, of the user's and of the judge's, by their names.
 func usagesOf(a *assay.Attempt) map[string]modelUsage {
 	usages := map[string]modelUsage{a.Model: newUsage(a.Spend)}
-	if a.UserRequests > 0 {
-		of := usages[a.UserModel]
-		of.add(newUsage(a.OfUser()))
-		usages[a.UserModel] = of
+	add := func(model string, requests int, spent assay.Spend) {
+		if requests > 0 {
+			of := usages[model]
+			of.add(newUsage(spent))
+			usages[model] = of
+		}
 	}
+	add(a.UserModel, a.UserRequests, a.OfUser())
+	add(a.JudgedBy, a.JudgeRequests, a.OfJudge())
 	return usages
 }
 

@@ -361,3 +361,34 @@ func TestProgramsThatChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgesThatNobodyCompared checks which outcomes a report warns of: those of models that judge, unless
+// the same model, asked with the same words, was compared with people; and those that nothing else decided.
+func TestJudgesThatNobodyCompared(t *testing.T) {
+	t.Parallel()
+	var s scene
+	s.play("m", "baseline", 8, func(i int, a *assay.Attempt) {
+		if i == 7 {
+			return // a check judges its task
+		}
+		a.JudgedBy, a.Verdict, a.JudgePrompt = "jury", assay.Pass, fmt.Sprint("p", i%2)
+		a.JudgedAlone = i < 3
+	})
+	for _, c := range []struct {
+		compared []report.Judge
+		want     []string
+	}{
+		{nil, []string{"jury: 7 outcomes"}},
+		{[]report.Judge{{Model: "jury", Prompt: "p0"}}, []string{"jury: 3 outcomes"}},
+		{[]report.Judge{{Model: "jury", Prompt: "p0"}, {Model: "jury", Prompt: "p1"}}, nil},
+		{[]report.Judge{{Model: "other", Prompt: "p0"}}, []string{"jury: 7 outcomes"}},
+	} {
+		where := make(map[string][]string)
+		for _, w := range s.analyze(t, report.Beside{Compared: c.compared}).Warnings {
+			where[w.Kind] = w.Where
+		}
+		if !slices.Equal(where["uncompared"], c.want) || !slices.Equal(where["judged_alone"], []string{"jury: 3 outcomes"}) {
+			t.Errorf("compared %v: warnings about %q and %q", c.compared, where["uncompared"], where["judged_alone"])
+		}
+	}
+}

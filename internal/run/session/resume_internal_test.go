@@ -333,6 +333,38 @@ func TestChangedRequestsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// TestVerdictsAreGivenAgain kills a run between the end of an episode and the judge's reply, and another
+// one after that reply. What was said is given again, to the same question only, and its cost stays the
+// judge's.
+func TestVerdictsAreGivenAgain(t *testing.T) {
+	t.Parallel()
+	path, m := filepath.Join(t.TempDir(), "s.db"), &mortal{replies: []assay.Message{{Role: assay.Assistant}}}
+	ask := func(g *gated, of string) {
+		t.Helper()
+		req := &assay.Request{Model: "m", Judge: true, Messages: []assay.Message{{Role: assay.User, Content: of}}}
+		if _, err := g.Chat(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	talk(t, kept(t, path, m), "a prompt", 1, false)
+	for _, c := range []struct {
+		of           string
+		asked, known int
+	}{{"a case", 1, 0}, {"a case", 0, 1}, {"another case", 1, 1}} {
+		g := kept(t, path, m)
+		if g.bill.JudgeRequests != c.known || (g.bill.JudgeCostUSD > 0) != (c.known > 0) {
+			t.Errorf("%s: the judge is known to have cost $%v in %d requests", c.of, g.bill.JudgeCostUSD, g.bill.JudgeRequests)
+		}
+		agent := g.bill.CostUSD
+		m.asked = 0
+		talk(t, g, "a prompt", 1, false)
+		ask(g, c.of)
+		if m.asked != c.asked || g.bill.CostUSD != agent || g.bill.UserCostUSD > 0 {
+			t.Errorf("%s: %d requests, the agent cost $%v and then $%v", c.of, m.asked, agent, g.bill.CostUSD)
+		}
+	}
+}
+
 // TestAnotherWorkerGetsTheReplies checks that an attempt can begin again within a run.
 func TestAnotherWorkerGetsTheReplies(t *testing.T) {
 	t.Parallel()

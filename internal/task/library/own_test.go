@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/yamldoc/yamldoctest"
 )
@@ -64,6 +66,9 @@ func TestOwnMistakes(t *testing.T) {
 		"unknown tool":        {"tasks", "tool: get", "tool: gte", `tasks.yaml:6:28: unknown tool "gte"`},
 		"no judge":            {"tasks", "judge: {calls: [{tool: get, arguments: {id: 1}}]}", "type: x", "task a has no judge"},
 		"empty judge":         {"tasks", "{calls: [{tool: get, arguments: {id: 1}}]}", "{order: any}", "satisfied by everybody"},
+		"rubric, no model":    {"tasks", "judge: {", "judge: {rubric: ok, ", "tasks.yaml:6:12: no model judges task a by its rubric"},
+		"model, no rubric":    {"tasks", "judge: {", "judge: {model: m, ", "tasks.yaml:6:20: the judge of task a has a model and no rubric"},
+		"more than a rubric":  {"tasks", "tasks:", "judge: {check: ok}\ntasks:", `unknown field "check"`},
 		"blank answer":        {"tasks", "judge: {", "judge: {answer: [\"40\", \" \"], ", "tasks.yaml:6:28: this text is empty, so every answer has it"},
 		"blank other answer":  {"tasks", "judge: {", "judge: {not_answer: [\"\"], ", "this text is empty, so no answer is without it"},
 		"empty state":         {"tasks", "{calls: [{tool: get, arguments: {id: 1}}]}", "{state: {}}", "tasks.yaml:6:20: an empty mapping asks for nothing"},
@@ -209,6 +214,53 @@ func TestBasesArePacked(t *testing.T) {
 
 // TestAnswers checks that a library knows the answers of reference plans by the text of their tasks, and
 // that tasks with the same text share theirs.
+// TestRubrics checks which tasks a model judges: those with a rubric, of their own or of their file.
+func TestRubrics(t *testing.T) {
+	t.Parallel()
+	path := writeOwn(t, `
+tools: tools.yaml
+judge: {rubric: " of the file\n", model: m}
+tasks:
+  - {id: a, prompt: Get it.}
+  - {id: b, prompt: Get it.., judge: {check: ok}}
+  - {id: c, prompt: Get it..., judge: {rubric: its own, model: n}}
+`, ownTools, ownScript)
+	l, err := library.OpenNamed(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for id, want := range map[assay.TaskID]assay.Judge{
+		"a": {Rubric: "of the file", Model: "m"},
+		"b": {Rubric: "of the file", Model: "m", Check: "ok"},
+		"c": {Rubric: "its own", Model: "n"},
+	} {
+		task, err := l.Task(t.Context(), id, "easy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&want, task.Judge); diff != "" {
+			t.Errorf("task %s (-want +got):\n%s", id, diff)
+		}
+		if alone := want.Check == ""; task.Judge.Alone() != alone {
+			t.Errorf("task %s is judged by a model alone: %v", id, !alone)
+		}
+	}
+	levels, err := l.Levels(t.Context())
+	want := []library.JudgeUse{{Model: "m", Tasks: 2, Alone: 1}, {Model: "n", Tasks: 1, Alone: 1}}
+	if diff := cmp.Diff(want, levels.Judges); diff != "" || err != nil {
+		t.Errorf("judges, %v (-want +got):\n%s", err, diff)
+	}
+	path = writeOwn(t, strings.Replace(ownTasks, "tasks:", "judge: {model: m}\ntasks:", 1), ownTools, ownScript)
+	if l, err = library.OpenNamed(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if levels, err = l.Levels(t.Context()); err != nil || len(levels.Judges) > 0 {
+		t.Errorf("without a rubric, these judge: %v, %v", levels.Judges, err)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	task := func(id, prompt, answer string) string {
