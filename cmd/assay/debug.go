@@ -173,8 +173,14 @@ func (p *process) debug(ctx context.Context, text string, args, command []string
 	fmt.Fprintln(p.out)
 	t := &query.Trial{Attempt: *a, Attempts: 1, Transcript: transcript}
 	t.Number = 1
-	if _, err := p.out.Write(t.Text(nil, nil, nil)); err != nil || f.output == "" {
+	if _, err := p.out.Write(t.Text(nil, nil, nil)); err != nil {
 		return err
+	}
+	if task, err := j.Library.TaskOf(ctx, &trial); err == nil && task.Judge != nil && task.Judge.Model != "" {
+		p.say("%s judges this task, too, and was not asked.", task.Judge.Model)
+	}
+	if f.output == "" {
+		return nil
 	}
 	attempt, err := export.JSON(*a)
 	if err != nil {

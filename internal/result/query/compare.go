@@ -43,6 +43,9 @@ func Compare(
 		return nil, err
 	}
 	c.Unread = db.Skipped()
+	if err := markJudges(ctx, db, &c.A, &c.B); err != nil {
+		return nil, err
+	}
 	first.countKnown(&c.A)
 	second.countKnown(&c.B)
 	return &Comparison{c, db}, nil
@@ -115,7 +118,29 @@ func Hosts(
 	}
 	h := report.HostsOf(all)
 	h.Unread = db.Skipped()
+	for i := range h.All {
+		if err := markJudges(ctx, db, &h.All[i]); err != nil {
+			return nil, err
+		}
+	}
 	return h, nil
+}
+
+// markJudges finds out which models judged on some sides and were never compared with people.
+func markJudges(ctx context.Context, db *store.DB, sides ...*report.Side) error {
+	compared, err := comparedJudges(ctx, db)
+	for _, s := range sides {
+		s.Compare(compared)
+	}
+	return err
+}
+
+func comparedJudges(ctx context.Context, db *store.DB) (all []report.Judge, err error) {
+	comparisons, err := db.Comparisons(ctx)
+	for _, c := range comparisons {
+		all = append(all, report.Judge{Model: c.Judge, Prompt: c.Prompt})
+	}
+	return all, err
 }
 
 // A GateRequest asks whether a candidate is worse than a baseline by less than a margin, and
@@ -159,6 +184,9 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	c.Unread = db.Skipped()
+	if err := markJudges(ctx, db, &c.A, &c.B); err != nil {
+		return nil, err
+	}
 	covered, err := candidate.coverage()
 	if err != nil {
 		return nil, err

@@ -120,10 +120,7 @@ func Plan(
 	if x.Prompts, err = prompts(ctx, j); err != nil {
 		return nil, err
 	}
-	comparisons, err := db.Comparisons(ctx)
-	for _, c := range comparisons {
-		x.Compared = append(x.Compared, report.Judge{Model: c.Judge, Prompt: c.Prompt})
-	}
+	x.Compared, err = comparedJudges(ctx, db)
 	return x, err
 }
 

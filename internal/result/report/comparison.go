@@ -28,6 +28,10 @@ type Side struct {
 	// verdicts.
 	Prompts []string `json:"prompts"`
 	Judges  []string `json:"judges"`
+	// Juries are the models that judged, each after the version of the words that asked it.
+	Juries []string `json:"juries,omitempty"`
+	// Uncompared are the models among them that were never compared with people; see [Side.Compare].
+	Uncompared []string `json:"uncompared_judges,omitempty"`
 	// USD is the total cost of the settled trials.
 	USD float64 `json:"usd"`
 	// Full counts the trials that fully succeeded, and Faults the attempts without an outcome.
@@ -124,6 +128,7 @@ type settled struct {
 	cause    assay.Cause
 	prompts  string
 	judge    string
+	jury     string
 	usd      float64
 	unpriced int
 	seconds  float64
@@ -339,7 +344,7 @@ func gather(
 			id: a.ID, run: a.Run, namedTask: namedTask{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level, effects: effectsOf(&a),
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
-			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
+			prompts: word(a.Templates), judge: word(a.ScoreVersion), jury: word(judgeOf(&a).String()), usd: a.CostUSD,
 			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
 		}
 		if a.Superseded {
@@ -376,6 +381,8 @@ func sideOf(name string, all []settled) Side {
 	}
 	s.Prompts = distinct(all, func(t *settled) string { return t.prompts })
 	s.Judges = distinct(all, func(t *settled) string { return t.judge })
+	juries := distinct(all, func(t *settled) string { return t.jury })
+	s.Juries = slices.DeleteFunc(juries, func(jury string) bool { return jury == "" })
 	return s
 }
 

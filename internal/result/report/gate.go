@@ -281,11 +281,13 @@ func (c *Comparison) CheckAlike(allowed []string) error {
 	}
 	differ := func(name, what string, a, b []string) {
 		check(name, fmt.Sprintf("different %s: %s has %s, and %s has %s", what,
-			c.A.Name, strings.Join(a, ", "), c.B.Name, strings.Join(b, ", ")), !slices.Equal(a, b))
+			c.A.Name, cmp.Or(strings.Join(a, ", "), "none"), c.B.Name, cmp.Or(strings.Join(b, ", "), "none")),
+			!slices.Equal(a, b))
 	}
 	if c.baseline != nil {
 		differ(Prompts, "templates of prompts", c.A.Prompts, c.B.Prompts)
 		differ(Judges, "rules of verdicts", c.A.Judges, c.B.Judges)
+		differ(Judges, "models that judge", c.A.Juries, c.B.Juries)
 		differ(Worlds, "worlds", c.A.Levels["world"], c.B.Levels["world"])
 		check(Tasks, fmt.Sprintf("%d tasks with the same name and different texts", c.Unlike),
 			c.Unlike > 0)

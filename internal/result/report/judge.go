@@ -20,6 +20,23 @@ func judgeOf(a *assay.Attempt) Judge {
 	return Judge{a.JudgedBy, a.JudgePrompt}
 }
 
+// What a report says of judges that nobody has compared with people.
+const (
+	UncomparedTitle = "A model judged, and was never compared with people"
+	UncomparedText  = "What it gets wrong counts as the agents' success or failure. Label some of these outcomes, and " +
+		"let `assay judge agree LABELS.csv` say how often it agrees with people."
+)
+
+// Compare finds out which models judged that are none of the judges that were compared with people.
+func (s *Side) Compare(compared []Judge) {
+	for _, jury := range s.Juries {
+		prompt, model, _ := strings.Cut(jury, " ")
+		if !slices.Contains(compared, Judge{model, prompt}) && !slices.Contains(s.Uncompared, model) {
+			s.Uncompared = append(s.Uncompared, model)
+		}
+	}
+}
+
 // String is empty for the zero value. No version has a blank in it.
 func (j Judge) String() string { return strings.TrimSpace(j.Prompt + " " + j.Model) }
 

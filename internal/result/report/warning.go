@@ -73,9 +73,7 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before " +
 			"blaming the model: it may not follow the protocol, a limit may be too tight, or a " +
 			"fault may have been counted as an outcome.", zero},
-		{"uncompared", "A model judged, and was never compared with people", "What it gets wrong counts as the " +
-			"agents' success or failure. Label some of these outcomes, and let `assay judge agree LABELS.csv` say " +
-			"how often it agrees with people.", uncompared(models, b)},
+		{"uncompared", UncomparedTitle, UncomparedText, uncompared(models, b)},
 		{"judged_alone", "A model is the only judge", "Nothing else says whether these outcomes are right. Where a " +
 			"program can tell, give the tasks' judges calls, state, answer or check, too.", alone(models)},
 		{

@@ -34,7 +34,7 @@ func Comparison(
 	d := &document.Document{
 		Title: c.A.Name + " against " + c.B.Name, Summary: c.summary(), Chart: c.chart(),
 	}
-	d.Warnings = comparisonWarnings(c.Unread, c.Incomplete())
+	d.Warnings = comparisonWarnings(c.Unread, []report.Side{c.A, c.B}, c.Incomplete())
 	whole := report.Paired{Condition: "all", Comparison: c.Whole, Q: c.Whole.P}
 	d.Sections = append(d.Sections, document.Section{
 		ID: "whole", Title: "All conditions together", Notes: c.notes(),
@@ -56,13 +56,27 @@ func Comparison(
 	return d
 }
 
-// comparisonWarnings says what is missing from a comparison. Empty reasons do not count.
-func comparisonWarnings(unread int, incomplete ...string) (all []document.Warning) {
+// comparisonWarnings says what is missing from a comparison, and which of its judges may be wrong. Empty
+// reasons do not count.
+func comparisonWarnings(
+	unread int, sides []report.Side, incomplete ...string,
+) (all []document.Warning) {
 	if unread > 0 {
 		all = append(all, document.Warning{
 			Title: report.DamagedTitle,
 			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
 			Where: []string{fmt.Sprintf("%d attempts cannot be read or proved", unread)},
+		})
+	}
+	var judges []string
+	for _, s := range sides {
+		for _, model := range s.Uncompared {
+			judges = append(judges, s.Name+": "+model)
+		}
+	}
+	if len(judges) > 0 {
+		all = append(all, document.Warning{
+			Title: report.UncomparedTitle, Text: report.UncomparedText, Where: judges,
 		})
 	}
 	var where []string

@@ -22,6 +22,7 @@ type GateCommands struct{ Show, Plan string }
 func Gate(g *report.Gate, commands GateCommands) *document.Document {
 	v := gateView{g, commands}
 	d := &document.Document{Title: "Gate: " + g.Candidate.Name, Summary: retries(g.Candidate)}
+	d.Warnings = comparisonWarnings(0, []report.Side{g.Candidate})
 	if g.Comparison != nil {
 		d = Comparison(g.Comparison, nil)
 		d.Title = fmt.Sprintf("Gate: %s, measured against %s", g.B.Name, g.A.Name)

@@ -21,7 +21,7 @@ func Hosts(h *report.Hosts) *document.Document {
 	for _, s := range h.All {
 		d.Summary = append(d.Summary, retries(s)...)
 	}
-	d.Warnings = comparisonWarnings(h.Unread, h.Incomplete...)
+	d.Warnings = comparisonWarnings(h.Unread, h.All, h.Incomplete...)
 	return d
 }
 

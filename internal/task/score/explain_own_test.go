@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
@@ -143,5 +144,45 @@ func TestThePlanOfOwnTasksWastesNothing(t *testing.T) {
 	e := judge.Explain(trial, task, tr)
 	if e.Outcome.Efficiency != .5 || e.Outcome.UnwantedEffects != 1 {
 		t.Errorf("the plan twice:\n%s", strings.Join(e.Text(), "\n"))
+	}
+}
+
+// TestOpinions checks what the opinion of a model changes. Its yes changes no outcome but for the words
+// about it, and its no leaves no success. Only the judge is the cause exactly if nothing else was wrong.
+func TestOpinions(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog([]assay.Tool{{Name: "get"}, {Name: "pay", Effect: "pays"}, {Name: "send", Effect: "sends"}})
+	judge, seen := score.New(catalog), make(map[bool]int)
+	rapid.Check(t, func(t *rapid.T) {
+		task, tr := anyOwn(t)
+		task.Judge.Rubric, task.Judge.Model = "r", "m"
+		trial := &assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: "own-1"}}
+		tr.Messages = []assay.Message{{Role: assay.Assistant, Content: "TASK_COMPLETED"}}
+		before := judge.Outcome(trial, task, tr)
+		if before.Verdict != "" || before.JudgedAlone {
+			t.Fatalf("before the judge was asked, it says %q", before.Verdict)
+		}
+		tr.Opinion = &assay.Opinion{Model: "m", Prompt: "p", Verdict: assay.Pass, Reason: "good"}
+		yes := judge.Outcome(trial, task, tr)
+		if yes.Verdict != assay.Pass || yes.JudgePrompt != "p" || yes.JudgedAlone != (len(task.Judge.Calls) == 0) {
+			t.Fatalf("the outcome is %+v", yes)
+		}
+		yes.Verdict, yes.JudgePrompt, yes.JudgedAlone = "", "", false
+		if diff := cmp.Diff(before, yes); diff != "" {
+			t.Fatalf("a yes changes the outcome (-before +after):\n%s", diff)
+		}
+		tr.Opinion.Verdict, tr.Opinion.Reason = assay.Fail, "bad"
+		no := judge.Explain(trial, task, tr)
+		overruled := before.Level == assay.FullSuccess
+		seen[overruled]++
+		is := no.Outcome.Cause == assay.JudgeSaidNo && no.Outcome.ErrorCategory == assay.CategoryJudge &&
+			no.Reason.Because == "bad (m)"
+		if no.Outcome.Level != assay.Failure || is != overruled {
+			t.Fatalf("%s before, then %s because of %s (%s)", before.Level, no.Outcome.Level, no.Outcome.Cause,
+				no.Reason.Because)
+		}
+	})
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("of all episodes, %v were a success but for the judge, so the test is too weak", seen)
 	}
 }
