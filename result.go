@@ -437,8 +437,6 @@ func (a *Attempt) Check() error {
 		return fmt.Errorf("unknown level %q", a.Level)
 	case a.FaultKind != "" && !slices.Contains(FaultKinds, a.FaultKind):
 		return fmt.Errorf("unknown fault %q", a.FaultKind)
-	case a.Verdict != "" && a.Verdict != Pass && a.Verdict != Fail:
-		return fmt.Errorf("unknown verdict %q of a judge", a.Verdict)
 	}
 	shares := map[string]float64{
 		"coverage": a.Coverage, "adherence": a.Adherence, "efficiency": a.Efficiency,
