@@ -14,12 +14,13 @@ import (
 
 // command matches the name of a command of the program.
 var command = regexp.MustCompile(`\bassay (run|plan|show|report|status|failures|compare|gate|check|view|` +
-	`ctl|worker|export|library|store|init|sim)\b`)
+	`ctl|worker|export|library|store|init|sim|publish|cite|repeat|judge|fork|debug)\b`)
 
 // mayName lists texts that look like a command, with the reason why they stay.
 var mayName = map[string]string{
 	"not an assay store":            "it is the name of a kind of file",
 	"assay library 1":               "it is a part of digests",
+	"assay judge 1\x00%d\x00%s":     "it is a part of digests",
 	"assay library commitment 1":    "it is a part of digests",
 	"assay worker ":                 "workers of other versions give this name to their server",
 	"assay run":                     "workers of other versions give this name to their server",

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // A Published is what a report in JSON says about how its experiment can be repeated.
@@ -23,7 +25,7 @@ type Published struct {
 // IsPublished reports whether a file of that name is read as a report.
 func IsPublished(path string) bool { return filepath.Ext(path) == ".json" }
 
-// LoadPublished reads the experiment of a report in JSON, such as `assay report --json` writes. The library
+// LoadPublished reads the experiment of a report in JSON, as reports are written. The library
 // and the providers file are those that the report names or, if they are not on this machine, those of the
 // same name beside the report.
 func LoadPublished(path string) (*Published, error) {
@@ -38,10 +40,7 @@ func LoadPublished(path string) (*Published, error) {
 		Rules        []string                       `json:"score_versions"`
 	}
 	wrong := func(why string) error {
-		return &Error{
-			File: path, Message: why,
-			Hint: "`assay report --json` writes a report, and a published site has one as report.json",
-		}
+		return assay.WithHint(&Error{File: path, Message: why}, assay.HintReport)
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, wrong(fmt.Sprintf("it is no report in JSON: %v", err))
