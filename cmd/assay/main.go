@@ -248,7 +248,7 @@ each result immediately. Running an experiment again runs only its pending trial
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// If the command does not exist, that is the error to report, and not its flags.
-		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+		if args := cmd.Flags().Args(); onlyGroups(cmd) && len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -279,6 +279,7 @@ each result immediately. Running an experiment again runs only its pending trial
 		{"results", "Results:", []*cobra.Command{
 			interruptible(p, newReport(p)), interruptible(p, newFailures(p)),
 			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newFork(p),
+			interruptible(p, newJudge(p)),
 			interruptible(p, newPublish(p)), interruptible(p, newCite(p)), interruptible(p, newRepeat(p)),
 			group("judge", "Compare judges that are models with people", "  assay judge agree labels.csv", newAgree(p), newDraw(p)),
 		}},
@@ -322,11 +323,16 @@ func group(use, short, example string, commands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
+// onlyGroups reports whether a command takes no arguments but the names of its commands.
+func onlyGroups(cmd *cobra.Command) bool {
+	return cmd.HasSubCommands() && !strings.Contains(cmd.Use, " ")
+}
+
 // wrapArgs turns the argument errors of all commands into usage errors.
 func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if cmd.HasSubCommands() && len(args) > 0 {
+			if onlyGroups(cmd) && len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
 			if err := check(cmd, args); err != nil {

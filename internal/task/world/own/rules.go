@@ -106,11 +106,14 @@ func (w *World) Calls() []assay.CallRecord { return w.calls }
 // Succeeded implements [spec.World].
 func (w *World) Succeeded() []string { return w.succeeded }
 
-// Claims implements [spec.World]. A claim is a reply without actions that begins or ends with the
+// Claims implements [spec.World].
+func (w *World) Claims(reply string, acts bool) bool { return !acts && Claims(w.task, reply) }
+
+// Claims reports whether a reply without actions claims that a task is done: it begins or ends with the
 // task's end word.
-func (w *World) Claims(reply string, acts bool) bool {
-	_, claims := cutEndWord(reply, EndWordOf(w.task))
-	return !acts && claims
+func Claims(task *assay.Task, reply string) bool {
+	_, claims := cutEndWord(reply, EndWordOf(task))
+	return claims
 }
 
 // Ends implements [spec.World]. A claim ends the episode, whether or not the work is done.
