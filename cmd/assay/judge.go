@@ -190,7 +190,7 @@ func writeJudgements(p *process, all judgements) {
 	if all.Withheld > 0 {
 		parts = append(parts, fmt.Sprintf("%d undecided", all.Withheld))
 	}
-	fmt.Fprintf(p.out, "%s\n\n%s, not conducted by Assay: %s\n", t,
+	fmt.Fprintf(p.out, "%s\n\n%s, apart from all trials: %s\n", t,
 		assay.Counted(len(all.Verdicts), "conversation"), strings.Join(parts, ", "))
 }
 

@@ -28,6 +28,9 @@ type Format string
 // The formats.
 const (
 	Messages Format = "messages" // JSON lines with OpenAI's chat messages
+	ATIF     Format = "atif"     // trajectories
+	OTLP     Format = "otlp"     // spans of OpenTelemetry's conventions for GenAI
+	Inspect  Format = "inspect"  // logs of Inspect, zipped or not
 )
 
 // An Origin says where a conversation was read.
@@ -107,7 +110,12 @@ func Read(name string, r io.Reader) ([]Conversation, error) {
 	case len(data) > maxFile:
 		return nil, fmt.Errorf("%s has more than %d bytes\nhint: split it", name, maxFile)
 	}
-	all, err := readJSON(name, bytes.TrimPrefix(data, []byte("\ufeff")))
+	var all []Conversation
+	if bytes.HasPrefix(data, []byte("PK")) {
+		all, err = readZip(name, data)
+	} else {
+		all, err = readJSON(name, bytes.TrimPrefix(data, []byte("\ufeff")))
+	}
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%s has no conversation", name)
 	}
@@ -115,21 +123,27 @@ func Read(name string, r io.Reader) ([]Conversation, error) {
 }
 
 // expected says what can be read.
-const expected = "want messages: one object with \"messages\" and \"task\" per line"
+const expected = "want JSON with steps (a trajectory), resourceSpans (OTLP), samples (a log of Inspect) or messages"
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
 
 // readJSON reads values of JSON, one after another or in lists.
 func readJSON(name string, data []byte) (all []Conversation, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
+	var spans traces
 	at, line := 0, 1
 	for {
 		var text json.RawMessage
 		err := d.Decode(&text)
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			break
 		}
 		begin := int(d.InputOffset()) - len(text)
 		if err != nil { // the value begins behind the one before
-			begin = at + len(data[at:]) - len(bytes.TrimLeft(data[at:], " \t\r\n"))
+			begin = len(data) - len(bytes.TrimLeft(data[begin:], " \t\r\n"))
 		}
 		line += bytes.Count(data[at:begin], []byte("\n"))
 		at = begin
@@ -144,33 +158,51 @@ func readJSON(name string, data []byte) (all []Conversation, err error) {
 			}
 		}
 		for _, v := range values {
-			sum := sha256.Sum256(v)
-			o.Digest = hex.EncodeToString(sum[:])
-			found, err := readValue(o, v)
+			o.Digest = digest(v)
+			found, err := spans.readValue(o, v)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o.at(), err)
 			}
 			all = append(all, found...)
 		}
 	}
+	found, err := spans.conversations()
+	return append(all, found...), err
 }
 
-// readValue reads one value of JSON in the format that its members show.
-func readValue(o Origin, text json.RawMessage) ([]Conversation, error) {
+// readValue reads one value of JSON in the format that its members show. Spans are kept until all are read.
+func (t *traces) readValue(o Origin, text json.RawMessage) (all []Conversation, err error) {
 	var has struct {
-		Messages json.RawMessage `json:"messages"`
+		Messages json.RawMessage   `json:"messages"`
+		Steps    json.RawMessage   `json:"steps"`
+		Spans    json.RawMessage   `json:"resourceSpans"`
+		Samples  []json.RawMessage `json:"samples"`
+		Eval     json.RawMessage   `json:"eval"`
 	}
 	if err := json.Unmarshal(text, &has); err != nil {
 		return nil, fmt.Errorf("not a conversation: %w\nhint: %s", err, expected)
 	}
+	one := func(c Conversation, err error) ([]Conversation, error) { return []Conversation{c}, err }
 	switch {
+	case has.Spans != nil:
+		return nil, t.read(o, text)
+	case has.Samples != nil || has.Eval != nil:
+		for _, s := range has.Samples {
+			o.Digest = digest(s)
+			c, err := readSample(o, s)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, c)
+		}
+		return all, nil
+	case has.Steps != nil:
+		return one(readATIF(o, text))
 	case has.Messages != nil:
 		return one(readMessages(o, text))
 	}
 	return nil, errors.New("not a conversation\nhint: " + expected)
 }
-
-func one(c Conversation, err error) ([]Conversation, error) { return []Conversation{c}, err }
 
 // tell fills in what follows from the messages: turns, and calls with their results.
 func (c *Conversation) tell(all []message) {
@@ -179,7 +211,13 @@ func (c *Conversation) tell(all []message) {
 		c.messages = append(c.messages, m.Message)
 		switch m.Role {
 		case assay.Assistant:
-			c.turns = append(c.turns, assay.TurnRecord{Finish: m.finish})
+			turn := assay.TurnRecord{Finish: m.finish}
+			for _, asked := range m.Calls {
+				if c.trial != nil && (asked.Name == "tool_search" || asked.Name == "tool_info") {
+					turn.Lookups++
+				}
+			}
+			c.turns = append(c.turns, turn)
 			for _, asked := range m.Calls {
 				open = append(open, len(c.calls))
 				c.calls = append(c.calls, call{

@@ -271,7 +271,7 @@ func (c *Conversation) causeless(all []history, e *score.Explanation, plan []str
 			}
 		}
 	}
-	if c.trial != nil && assay.ShowsPlan(c.trial.Variant) && plan == nil {
+	if c.trial != nil && assay.ShowsPlan(c.trial.Variant) && plan == nil && score.FromPlan(e.Reason.Cause) {
 		return "it depends on the plan that the model was shown, which the conversation does not have"
 	}
 	return ""

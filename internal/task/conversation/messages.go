@@ -46,11 +46,10 @@ func (l *label) UnmarshalJSON(text []byte) error {
 }
 
 type chatMessage struct {
-	Role       string     `json:"role"`
-	Content    text       `json:"content"`
-	CallID     string     `json:"tool_call_id"`
-	IsError    *bool      `json:"is_error"`
-	Status     string     `json:"status"`
+	Role    string `json:"role"`
+	Content text   `json:"content"`
+	CallID  string `json:"tool_call_id"`
+	outcome
 	ToolCalls  []chatCall `json:"tool_calls"`
 	ReasonText string     `json:"reasoning_content"`
 }
@@ -122,10 +121,7 @@ func readMessages(o Origin, raw json.RawMessage) (Conversation, error) {
 		}
 		out := message{Message: assay.Message{
 			Role: role, Content: string(m.Content), Reasoning: m.ReasonText, CallID: m.CallID,
-		}, failed: m.IsError}
-		if m.Status != "" && role == assay.ToolRole && out.failed == nil {
-			out.failed = new(m.Status == "error" || m.Status == "failed")
-		}
+		}, failed: m.failed()}
 		for _, f := range m.ToolCalls {
 			out.Calls = append(out.Calls, assay.ToolCall{
 				ID: f.ID, Name: f.Function.Name, Arguments: string(f.Function.Arguments),

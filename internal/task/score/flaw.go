@@ -31,6 +31,17 @@ func (q *inquiry) plans() (shown, right workflow.Plan) {
 	return shown, right
 }
 
+// FromPlan reports whether what went wrong can be what a flawed plan says. Then the cause depends on the plan
+// that the model was shown.
+func FromPlan(c assay.Cause) bool {
+	switch c {
+	case assay.WrongTool, assay.WrongArgument, assay.WrongOrder, assay.SkippedStep, assay.HarmfulEffect,
+		assay.RepeatedEffect, assay.RetriedTooMuch, assay.WrongAnswer:
+		return true
+	}
+	return false
+}
+
 // followed reports whether a flawed plan says what went wrong: the model did what the plan says, up to
 // the step with the flaw and with its arguments.
 func (q *inquiry) followed(r *Reason) bool {
@@ -39,10 +50,7 @@ func (q *inquiry) followed(r *Reason) bool {
 	if _, own := q.task.Variants[variant]; !flawed && !own || len(q.tr.Plan) == 0 {
 		return false
 	}
-	switch r.Cause {
-	case assay.WrongTool, assay.WrongArgument, assay.WrongOrder, assay.SkippedStep, assay.HarmfulEffect,
-		assay.RepeatedEffect, assay.RetriedTooMuch, assay.WrongAnswer:
-	default:
+	if !FromPlan(r.Cause) {
 		return false
 	}
 	shown, right := q.plans()
