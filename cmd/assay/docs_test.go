@@ -4,6 +4,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -23,6 +25,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/experiment/plan"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -582,6 +585,48 @@ func TestForksPage(t *testing.T) {
 			if !strings.Contains(out, strings.TrimSuffix(shown, "\n")) {
 				t.Errorf("%s does not print %s:\n%s", line, shown, out)
 			}
+		}
+	}
+}
+
+// TestJudgePage runs the commands of docs/judge.md on the wallet of docs/own-tools.md, and finds the lines
+// that it shows.
+func TestJudgePage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/judge.md")
+	r := reader{dir: t.TempDir()}
+	for _, language := range []string{"python", "yaml"} {
+		for _, text := range blocks(readDocument(t, "docs/own-tools.md"), language) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+			file(t, r.dir, name, text)
+		}
+	}
+	file(t, r.dir, "traces.jsonl", blocks(page, "json")[0])
+	for i, line := range commands(page) {
+		cmd := program(t, strings.Fields(line)[1:]...)
+		cmd.Dir = r.dir
+		out, err := cmd.Output()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitIncomplete {
+			t.Errorf("%s: %v, want the exit code %d", line, err, exitIncomplete)
+		}
+		if i > 0 {
+			continue
+		}
+		for shown := range strings.Lines(blocks(page, "text")[0]) {
+			if !strings.Contains(string(out), strings.TrimSuffix(shown, "\n")) {
+				t.Errorf("%s does not print %s:\n%s", line, shown, out)
+			}
+		}
+	}
+	mustProgram(t, "judge", file(t, r.dir, "one.json", strings.SplitAfter(blocks(page, "json")[0], "\n")[0]),
+		"--library", filepath.Join(r.dir, "tasks.yaml"))
+	judged, err := os.ReadFile(filepath.Join(r.dir, "judged.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a, err := range export.Read(bytes.NewReader(judged)) {
+		if err == nil {
+			t.Errorf("a verdict is read as an attempt: %+v", a)
 		}
 	}
 }

@@ -150,8 +150,11 @@ func (h *history) withheld(task *assay.Task) string {
 	switch {
 	case h.foreign != "":
 		return h.foreign
-	case h.blind != "" && task.Judge != nil && (len(task.Judge.State) > 0 || task.Judge.Check != ""):
+	case task.Judge == nil:
+	case h.blind != "" && (len(task.Judge.State) > 0 || task.Judge.Check != ""):
 		return "the judge needs the state of the tools, which is unknown: " + h.blind
+	case task.Judge.Check != "" && slices.ContainsFunc(h.calls, func(r assay.CallRecord) bool { return r.OK && r.Output == "" }):
+		return "the check reads the results of calls, and the conversation does not have all of them"
 	}
 	return ""
 }
@@ -162,7 +165,7 @@ func (c *Conversation) trialOf(task *assay.Task) *assay.Trial {
 		return c.trial
 	}
 	t := assay.Trial{Cell: assay.Cell{Variant: assay.Baseline, Reliability: 1}, Task: task.ID}
-	t.World, t.Setting.Turns = own.Name, len(c.turns)
+	t.World = own.Name
 	return &t
 }
 

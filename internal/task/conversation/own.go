@@ -36,6 +36,10 @@ func (c *Conversation) recorded(records []assay.CallRecord) {
 	c.calls = nil
 	for i := range records {
 		r := &records[i]
+		if r.Turn < 1 || r.Turn > len(c.turns) {
+			c.gap = fmt.Sprintf("its record of call %d is of turn %d of %d", i+1, r.Turn, len(c.turns))
+			return
+		}
 		k := slices.IndexFunc(told, func(t call) bool {
 			return t.turn == r.Turn && t.answered && (t.tool == r.Tool || strings.Contains(t.arguments, strconv.Quote(r.Tool)))
 		})
