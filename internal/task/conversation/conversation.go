@@ -71,6 +71,8 @@ type Conversation struct {
 	seeded bool
 	// plan has the tools of the plan that the model was shown, if they are recorded.
 	plan []string
+	// unsure is why no cause can be stated, if none can.
+	unsure string
 	// gap is why the conversation cannot be judged, if it cannot.
 	gap string
 }

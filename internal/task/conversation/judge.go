@@ -262,7 +262,12 @@ func fields(o *assay.Outcome) map[string]any {
 
 // causeless returns why the cause of a failure is unknown although all histories agree on it, or "".
 func (c *Conversation) causeless(all []history, e *score.Explanation, plan []string) string {
-	if c.seeded {
+	switch {
+	case c.unsure != "":
+		return c.unsure
+	case c.trial != nil && !c.bare && e.Outcome.ToolCalls == 0:
+		return "it depends on whether calls of the agent were refused, which the conversation does not say"
+	case c.seeded:
 		return ""
 	}
 	limited := e.Outcome.Ended != assay.Finished

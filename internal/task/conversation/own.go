@@ -20,6 +20,10 @@ func (c *Conversation) tried(record json.RawMessage) {
 	}
 	c.Task, c.trial, c.seeded = a.Task, &a.Trial, true
 	c.ended, c.bare = a.Ended, a.AgentModel == ""
+	if calls, _ := a.Deviating(); len(calls) > 0 || a.ModelFaults != "" {
+		c.unsure = "it depends on what the agent's framework did with calls and with faults of its model, " +
+			"which the conversation does not say"
+	}
 	switch err := a.CheckID(); {
 	case err != nil:
 		c.gap = fmt.Sprintf("its record of the trial was changed: %v", err)
