@@ -14,6 +14,7 @@ type Hint string
 // The hints.
 const (
 	HintReport      Hint = "report"       // what writes a report in JSON
+	HintOwnLibrary  Hint = "own_library"  // see an example of a library with own tools
 	HintBaseline    Hint = "baseline"     // give a store or JSON lines
 	HintExportSide  Hint = "export_side"  // export the side, which is the fact, alone
 	HintSides       Hint = "sides"        // compare other names, or file results under another one

@@ -22,8 +22,9 @@ var hints = map[assay.Hint]string{
 	assay.HintExportSide: "export it alone: `assay export --where model=%s --output FILE.jsonl`",
 	assay.HintSides: "`assay status` lists models, experiments and runs; run --revision NAME files " +
 		"results under another name",
-	assay.HintReport: "`assay report --json` writes a report, and a published site has one as report.json",
-	assay.HintVerify: `"assay store verify" says more`,
+	assay.HintReport:     "`assay report --json` writes a report, and a published site has one as report.json",
+	assay.HintOwnLibrary: "`assay init` writes an example of such a library",
+	assay.HintVerify:     `"assay store verify" says more`,
 	assay.HintLostLibrary: "`assay store verify` lists the damage; with the files, `assay run` stores " +
 		"them again",
 	assay.HintLostText:    "`assay run` with its file stores it again",

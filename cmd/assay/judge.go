@@ -46,7 +46,9 @@ the reason is stated.
 
 Nothing is stored: these are no trials, and no report counts them. --output keeps the
 verdicts as JSON lines with the fields of exports and their origin. The exit code is 3 if
-a verdict was withheld.`,
+a verdict was withheld.
+
+Agree and draw compare judges that are models with people.`,
 		Example: `  assay judge traces.jsonl --library tasks.yaml
   assay judge log.eval --library tasks.yaml --output judged.jsonl
   assay judge traces.jsonl --library tasks.yaml --json | jq '.conversations[] | select(.cause)'`,
@@ -84,6 +86,7 @@ a verdict was withheld.`,
 	cmd.Flags().StringVar(&name, "library", "", "the `file` of tasks")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write a line of JSON for each conversation to a `file`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.AddCommand(newAgree(p), newDraw(p))
 	return cmd
 }
 

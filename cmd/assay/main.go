@@ -281,7 +281,6 @@ each result immediately. Running an experiment again runs only its pending trial
 			interruptible(p, newCompare(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)), newGate(p), newFork(p),
 			interruptible(p, newJudge(p)),
 			interruptible(p, newPublish(p)), interruptible(p, newCite(p)), interruptible(p, newRepeat(p)),
-			group("judge", "Compare judges that are models with people", "  assay judge agree labels.csv", newAgree(p), newDraw(p)),
 		}},
 		{"more", "More:", []*cobra.Command{
 			newInit(p), newLibrary(p), newStore(p), newWorker(p), newSim(p),

@@ -66,8 +66,8 @@ func NewJudge(catalog *assay.Catalog) (*Judge, error) {
 	case world.OpenEnv:
 		return nil, errors.New("only the environment can judge its tasks, and it cannot be asked afterwards")
 	case "":
-		return nil, errors.New("the library has no tools of your own, whose tasks can be judged from a conversation\n" +
-			"hint: `assay init` writes an example of such a library")
+		return nil, assay.WithHint(errors.New(
+			"the library has no tools of your own, whose tasks can be judged from a conversation"), assay.HintOwnLibrary)
 	}
 	kit, err := toolkit.Of(catalog)
 	return &Judge{catalog, kit, score.New(catalog)}, err
@@ -125,7 +125,7 @@ func (c *Conversation) unfit(task *assay.Task) string {
 		return c.gap
 	case len(c.turns) == 0:
 		return "it has no reply of a model"
-	case asksModel(task):
+	case task.Judge != nil && task.Judge.Rubric != "":
 		return "a model judges this task, and it is asked only about trials of Assay"
 	case c.trial != nil && c.trial.Interface != "" && task.Judge != nil &&
 		len(task.Judge.Answer)+len(task.Judge.NotAnswer)+len(task.Judge.Check) > 0:
@@ -133,16 +133,6 @@ func (c *Conversation) unfit(task *assay.Task) string {
 			", and the trace does not have the answer in their own formats"
 	}
 	return ""
-}
-
-// asksModel reports whether the judge of a task has a rubric, which only a model can read. The name of the
-// member is that of task files.
-func asksModel(task *assay.Task) bool {
-	var judge struct {
-		Rubric string `json:"rubric"`
-	}
-	text, err := json.Marshal(task.Judge)
-	return err == nil && json.Unmarshal(text, &judge) == nil && judge.Rubric != ""
 }
 
 // withheld returns why the verdict on a history is unknown, or "".
