@@ -46,7 +46,10 @@ func TestKeyAppearsNowhere(t *testing.T) {
 		},
 		{"export", "--format", "inspect", "--output", filepath.Join(dir, "logs")},
 		{"export", "--format", "eee", "--output", filepath.Join(dir, "records")},
+		{"export", "--format", "atif"},
 		{"report", "echo", "--format", "html", "--transcripts", "9"},
+		{"publish", filepath.Join(dir, "site"), "--transcripts", "9"},
+		{"cite", "echo"},
 	} {
 		noCanary(t, args[0], must(t, nil, append(args, "--store", db)...).out)
 	}
