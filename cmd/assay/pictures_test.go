@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A picture is one of the pages that the README and docs/view.md show.
+// A picture is one of the pages that the README, docs/view.md and docs/publish.md show.
 type picture struct {
 	name, path, scheme string
 	wide, high         int64
@@ -22,10 +22,11 @@ type picture struct {
 	words string
 }
 
-// reportPicture shows the first screens of the quickstart's report, and viewPictures the pages of a
-// run that works.
+// reportPicture shows the first screens of the quickstart's report, sitePicture its page on a published
+// site, and viewPictures the pages of a run that works.
 var (
 	reportPicture = picture{"report", "", "light", 1180, 1260, "header, .overview"}
+	sitePicture   = picture{"site", "index.html", "light", 1180, 1080, "header, h2, thead th, tbody th"}
 	viewPictures  = []picture{
 		{"view-now", "/", "light", 1200, 860, "nav a, #tiles dt"},
 		{"view-lanes", "/lanes", "light", 1200, 620, "nav a, thead th"},
@@ -55,6 +56,11 @@ func TestPictures(t *testing.T) {
 	b.look(t, reportPicture, "file://"+filepath.Join(dir, quickstartReport))
 	fmt.Fprintf(&words, "%s: %s\n", reportPicture.name, b.words(reportPicture))
 	b.picture(reportPicture.name)
+	site := filepath.Join(dir, "site")
+	must(t, nil, "publish", site, "--store", filepath.Join(dir, "assay.db"))
+	b.look(t, sitePicture, "file://"+filepath.Join(site, sitePicture.path))
+	fmt.Fprintf(&words, "%s: %s\n", sitePicture.name, b.words(sitePicture))
+	b.picture(sitePicture.name)
 	b.do("sign in", chromedp.Navigate(v.url))
 	for _, p := range viewPictures {
 		b.look(t, p, v.base+p.path)
@@ -89,7 +95,7 @@ var seconds = regexp.MustCompile(`\b[0-9.]+ ?m?s\b`)
 func (b *tab) words(p picture) string {
 	all := eval[string](b, fmt.Sprintf(`Array.from(document.querySelectorAll(%q), (e) => {
 		const shown = e.cloneNode(true);
-		shown.querySelectorAll("script, style, svg, .paper, select").forEach((other) => other.remove());
+		shown.querySelectorAll("script, style, svg, .dots, .paper, select").forEach((other) => other.remove());
 		return shown.textContent;
 	}).join(" ")`, p.words))
 	text := seconds.ReplaceAllString(strings.Join(strings.Fields(all), " "), "N s")
