@@ -19,7 +19,7 @@ was found, with this experiment's numbers, an entry for BibTeX, the digests that
 what was used, and the commands that publish the results and plan the experiment again.
 Without EXPERIMENT, it cites the experiment of the latest run.`,
 		Example: `  assay cite
-  assay cite flawed-workflows >> paper.bib
+  assay cite flawed-workflows --json | jq -r .bibtex >> paper.bib
   assay cite --json | jq -r .method`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -43,7 +43,11 @@ Without EXPERIMENT, it cites the experiment of the latest run.`,
 			if err != nil {
 				return err
 			}
-			return p.print(f.asJSON, r.Lasting().Citation())
+			c, err := r.Lasting().Citation(ctx)
+			if err != nil {
+				return err
+			}
+			return p.print(f.asJSON, c)
 		},
 	}
 	storeFlag(cmd, &f.store)

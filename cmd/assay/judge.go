@@ -57,6 +57,9 @@ Agree and draw compare judges that are models with people.`,
 			if name == "" {
 				return usageError("--library is missing\nhint: name your file of tasks: --library tasks.yaml")
 			}
+			if same(output, args[0]) || same(output, name) {
+				return usageError("--output %s would replace what is read\nhint: name another file", output)
+			}
 			if err := atomicfile.Check(output); output != "" && err != nil {
 				return err
 			}
@@ -112,16 +115,21 @@ func judgeFile(cmd *cobra.Command, lib *library.Library, path string) (all judge
 	all = judgements{Library: lib.Meta(), Program: version(), Levels: make(map[assay.Level]int)}
 	for i := range found {
 		c := &found[i]
+		c.Name, c.Program = cmp.Or(c.Name, fmt.Sprint(i+1)), all.Program
 		id, err := c.TaskIn(ids, len(found) == 1)
-		if err != nil {
+		if err != nil && len(found) == 1 {
 			return all, &codedError{exitUsage, err}
 		}
-		task, err := lib.Any(cmd.Context(), id)
+		v := conversation.Verdict{Origin: c.Origin, Conversation: c.Name, Task: c.Task}
 		if err != nil {
-			return all, err
+			v.Undecided = strings.ReplaceAll(err.Error(), "\nhint: ", "; ")
+		} else {
+			task, err := lib.Any(cmd.Context(), id)
+			if err != nil {
+				return all, err
+			}
+			v = judge.Verdict(c, &task)
 		}
-		c.Name, c.Program = cmp.Or(c.Name, fmt.Sprint(i+1)), all.Program
-		v := judge.Verdict(c, &task)
 		if all.Judged++; v.Level == "" {
 			all.Judged--
 			all.Withheld++

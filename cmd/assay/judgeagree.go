@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/query"
@@ -29,12 +32,12 @@ func newAgree(p *process) *cobra.Command {
 		Long: `Agree compares what models judged with what people say of the same trials. LABELS.csv has the
 columns trial and label, which is pass or fail; "assay judge draw" writes one to fill in.
 
-It states on how many trials judge and people agree, Cohen's kappa, which errors the judge makes,
+It states how often judge and people agree, Cohen's kappa, which errors the judge makes,
 and the rate of passes that people would give to all judged trials, also by model. Intervals
 are about further tasks, and hold if the labelled trials were drawn at random.
 
-The store keeps that the judge was compared, so that reports no longer warn of it; --dry-run keeps
-nothing.`,
+The store keeps that the judge was compared, so that reports no longer warn of it if there are 30
+labels or more; --dry-run keeps nothing.`,
 		Example: `  assay judge draw 60 --output labels.csv
   assay judge agree labels.csv
   assay judge agree labels.csv --where model=gpt-5 --json | jq '.[].corrected_rate'`,
@@ -91,6 +94,14 @@ func compareJudges(
 			}
 		}
 	}
+	if !dry && !asJSON {
+		for i := range all {
+			if n := all[i].Labelled; n > 0 && n < store.EnoughLabels {
+				fmt.Fprintf(p.err, "assay: %s of the judge %s are too few: reports warn of it until there are %d\n",
+					assay.Counted(n, "label"), all[i].Judge, store.EnoughLabels)
+			}
+		}
+	}
 	return p.either(asJSON, all, func() {
 		for i := range all {
 			writeAgreement(p, &all[i])
@@ -114,13 +125,14 @@ func writeAgreement(p *process, a *query.JudgeAgreement) {
 		t.Row(name, format(e.Value), format(e.Interval.Low)+" to "+format(e.Interval.High))
 	}
 	kappa := func(v float64) string { return strings.Replace(fmt.Sprintf("%.2f", v), "-", "−", 1) }
-	row("agreement", a.Raw, report.Percent)
+	row("agreement*", a.Raw, report.Percent)
 	row("Cohen's kappa", a.Kappa, kappa)
 	row("passed, though people fail it", a.FalsePass, report.Percent)
 	row("failed, though people pass it", a.FalseFail, report.Percent)
 	row("the judge's rate of passes", a.Rate, report.Percent)
 	row("corrected: people's rate", a.Corrected, report.Percent)
 	fmt.Fprintf(p.out, "%s\n", t)
+	p.say("* These are about all judged outcomes: labelled ones count as often as the judge passes and fails in all.")
 	if len(a.Models) > 1 {
 		t = p.table("model", "judged", "labelled", "judge's rate", "corrected", "95 % interval")
 		for _, m := range a.Models {
@@ -151,9 +163,12 @@ passed, half of those that they failed, at random and in random order. People re
   assay judge draw 20 --where model=gpt-5 --seed 2`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var n int
-			if _, err := fmt.Sscanf(args[0], "%d", &n); err != nil || n < 1 {
+			n, err := strconv.Atoi(args[0])
+			if err != nil || n < 1 {
 				return usageError("%q is no number of trials\nhint: assay judge draw 60", args[0])
+			}
+			if _, err := os.Stat(output); output != "-" && err == nil {
+				return usageError("--output %s: the file exists, and labels in it would be lost\nhint: name a new file", output)
 			}
 			where, err := parseWhere(conditions)
 			if err != nil {
@@ -168,11 +183,17 @@ passed, half of those that they failed, at random and in random order. People re
 			if err != nil {
 				return err
 			}
+			if len(drawn) == 0 && len(conditions) > 0 {
+				return errors.New("no model has judged an outcome with " + strings.Join(conditions, " and "))
+			}
 			if len(drawn) == 0 {
 				return errors.New("no model has judged an outcome of the store")
 			}
 			if len(drawn) < n {
 				fmt.Fprintf(p.err, "assay: models have judged %d trials, which are all drawn\n", len(drawn))
+			}
+			if output != "-" {
+				fmt.Fprintf(p.err, "assay: write pass or fail into the column label, then: assay judge agree %s\n", output)
 			}
 			return atomicfile.Write(p.out, output, func(w io.Writer) error {
 				c := csv.NewWriter(w)

@@ -123,5 +123,18 @@ func TestJudgeAgree(t *testing.T) {
 	} {
 		wantError(t, exitUsage, want, "judge", "agree", file(t, t.TempDir(), "l.csv", text), "--store", store)
 	}
+	wantError(t, exitUsage, "the file exists", "judge", "draw", "5", "--store", store, "--output", labels)
+	wantError(t, exitUsage, "no number of trials", "judge", "draw", "2.5", "--store", store)
+	few := "trial,label\n" + rows[1][0] + ",pass\n"
+	other, _ := judgedStore(t, "0.1")
+	few = strings.Replace(few, rows[1][0], string(attempts(t, other)[0].ID), 1)
+	must(t, nil, "judge", "agree", file(t, t.TempDir(), "few.csv", few), "--store", other)
+	if out := must(t, nil, "report", "--store", other, "--details").out; !strings.Contains(out, warning) {
+		t.Error("one label ends the warning")
+	}
+	cite := must(t, nil, "cite", "--store", store).out
+	if !strings.Contains(cite, "80 of them also by the model sim/judge:errs=0.2 by a rubric (80 by it alone), which agreed with people on") {
+		t.Errorf("the citation does not name the judge:\n%s", cite)
+	}
 	wantError(t, exitError, "no model has judged", "judge", "draw", "5", "--store", smallRun(t))
 }

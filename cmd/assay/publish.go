@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,9 @@ them.`,
   assay publish site && python3 -m http.server -d site`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return usageError("the directory has no name")
+			}
 			if f.transcripts < 0 {
 				return usageError("--transcripts %d: want 0 or more", f.transcripts)
 			}
@@ -76,7 +80,12 @@ func publish(ctx context.Context, p *process, dir string, names []string, f *pub
 		Warn: func(text string) { fmt.Fprintf(p.err, "assay: %s\n", text) },
 	}
 	wanted := make(map[string]bool)
-	for _, path := range f.stores {
+	for i, path := range f.stores {
+		for _, other := range f.stores[:i] {
+			if same(path, other) {
+				return usageError("--store %s and --store %s are the same file\nhint: leave out one", other, path)
+			}
+		}
 		db, err := p.openToRead(ctx, path)
 		if err != nil {
 			return err
@@ -107,6 +116,13 @@ func publish(ctx context.Context, p *process, dir string, names []string, f *pub
 		p.say("%s has %d files: %d written, %d removed, the others are as they were. Open %s/index.html.", dir,
 			changes.Files, changes.Written, changes.Removed, dir)
 	})
+}
+
+// same reports whether two paths lead to one file.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
 // named returns the experiments of a store that have some of the names, which it notes.

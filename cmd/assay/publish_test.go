@@ -131,6 +131,21 @@ func TestPublish(t *testing.T) {
 		t.Error("a file of the user's is gone")
 	}
 	wantError(t, exitError, "is no site", "publish", dir, "--store", store)
+	wantError(t, exitUsage, "are the same file", "publish", site, "--store", store, "--store", store)
+
+	// A first publication that was stopped is completed, and names of files of the site are no trouble.
+	odd := filepath.Join(dir, "odd.db")
+	for _, name := range []string{"method.html", "assets", "index.html", "index"} {
+		experiment := file(t, dir, "odd.yaml", "name: "+name+"\nmodels: [sim/optimal]\nvariants: [optimal]\ntasks_per_type: 1\n")
+		must(t, nil, "run", experiment, "--store", odd, "--sim-latency", "0", "--display", "none")
+	}
+	stopped := filepath.Join(dir, "stopped")
+	must(t, nil, "publish", stopped, "--store", odd)
+	file(t, stopped, "site.json", `{"program":"","sources":null,"files":{}}`) // as it is while the first one goes on
+	must(t, nil, "publish", stopped, "--store", odd)
+	if broken := brokenLinks(published(t, stopped)); len(broken) > 0 {
+		t.Errorf("links lead nowhere: %q", broken)
+	}
 	wantError(t, exitError, "nosuch", "publish", site, "nosuch", "--store", store)
 }
 

@@ -23,7 +23,8 @@ tasks, tools, limits, words, rules of scoring. Trials are the same if their dige
 plan, check and run accept such a report in the place of an experiment file. A library of its
 own has to be beside it, and --providers names the keys and endpoints.
 
-The exit code is 0 if the trials are the same, and otherwise 1.`,
+The exit code is 0 if the trials are the same, 1 if they are others, and 2 if the report or its
+library cannot be read.`,
 		Example: `  assay repeat report.json
   assay repeat report.json --json | jq .differences
   assay run report.json --providers providers.yaml --store mine.db`,
@@ -57,11 +58,10 @@ The exit code is 0 if the trials are the same, and otherwise 1.`,
 
 func writeRepeat(p *process, file string, r *query.Repeat) {
 	if len(r.Differences) > 0 {
-		t := p.table("setting", "published", "here", "so that")
 		for _, d := range r.Differences {
-			t.Row(d.Setting, d.Published, d.Here, d.Means)
+			p.item(d.Setting+": ", fmt.Sprintf("published %s, here %s: %s", d.Published, d.Here, d.Means))
 		}
-		fmt.Fprintf(p.out, "%s\n\n", t)
+		fmt.Fprintln(p.out)
 	}
 	same := "the same as the published ones"
 	switch {

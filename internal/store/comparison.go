@@ -9,6 +9,10 @@ import (
 // JudgeAgreement is the kind of an import whose body is a [Comparison]. Its file has the labels.
 const JudgeAgreement = "judge-agreement"
 
+// EnoughLabels is how many labels a comparison needs, so that reports no longer warn of the judge: with 30, the
+// interval of an agreement of 90 % is 20 points wide.
+const EnoughLabels = 30
+
 // A Comparison says how often a model that judges agreed with people about the same outcomes. The figures
 // of outcomes are the same with and without it, but a report warns of a judge without one.
 type Comparison struct {

@@ -300,9 +300,9 @@ CREATE TABLE dropped (
 	deletion INTEGER NOT NULL REFERENCES deletions (id)
 ) STRICT;
 
--- What each attempt has used and cost by the latest prices, with a row for its model and one for the
--- model behind its simulated user. A cost of which nothing is known is NULL, and counts is what the
--- attempt counts for. What is not recorded of a user's model is NULL.
+-- What each attempt has used and cost by the latest prices, with a row for its model, one for the
+-- model behind its simulated user, and one for the model that judged it. A cost of which nothing is
+-- known is NULL, and counts is what the attempt counts for. What is not recorded is NULL.
 CREATE VIEW spend AS
 WITH latest AS (
 	SELECT a.*, t.model, t.agent_model, t.user_model, r.experiment, r.id AS run_id,
@@ -331,7 +331,13 @@ SELECT id, lower(hex(trial)), number, experiment, run_id, model, counts, 'user',
 	user_requests, user_input_tokens, user_output_tokens, NULL, NULL, NULL, user_unpriced,
 	iif(user_usd = 0 AND user_unpriced > 0, NULL, user_usd), iif(again, user_cost_usd, NULL), file,
 	sha256, priced_at, finished_at
-FROM latest WHERE user_requests > 0;
+FROM latest WHERE user_requests > 0
+UNION ALL
+SELECT id, lower(hex(trial)), number, experiment, run_id, model, counts, 'judge', judged_by, NULL,
+	judge_requests, judge_input_tokens, judge_output_tokens, NULL, NULL, NULL, judge_unpriced_tokens,
+	iif(judge_cost_usd = 0 AND judge_unpriced_tokens > 0, NULL, judge_cost_usd), NULL, NULL,
+	NULL, NULL, finished_at
+FROM latest WHERE judge_requests > 0;
 
 -- One row for each attempt with everything about it as it was saved, for anybody with an SQLite
 -- shell. The cross joins keep attempts the outer loop, so that reading in the order of id needs no

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,9 +28,8 @@ type Published struct {
 // IsPublished reports whether a file of that name is read as a report.
 func IsPublished(path string) bool { return filepath.Ext(path) == ".json" }
 
-// LoadPublished reads the experiment of a report in JSON, as reports are written. The library
-// and the providers file are those that the report names or, if they are not on this machine, those of the
-// same name beside the report.
+// LoadPublished reads the experiment of a report in JSON, as reports are written. The library and the providers
+// file are those beside the report that have the names in it; an absolute path of a library also counts.
 func LoadPublished(path string) (*Published, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -38,15 +40,22 @@ func LoadPublished(path string) (*Published, error) {
 		Planned      int                            `json:"planned"`
 		Templates    []string                       `json:"templates"`
 		Rules        []string                       `json:"score_versions"`
+		Where        []string                       `json:"where"`
 	}
 	wrong := func(why string) error {
 		return assay.WithHint(&Error{File: path, Message: why}, assay.HintReport)
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, wrong(fmt.Sprintf("it is no report in JSON: %v", err))
+		return nil, wrong("it is no report in JSON: " + jsonMistake(err))
 	}
 	p := &Published{
 		File: path, Settings: make(map[string]string), Planned: r.Planned, Templates: r.Templates, Rules: r.Rules,
+	}
+	if len(r.Where) > 0 {
+		return nil, &Error{
+			File: path, Message: "it is the report of a part of an experiment: " + strings.Join(r.Where, " and "),
+			Hint: "take the report of the whole experiment; on a site, it is in the experiment's folder",
+		}
 	}
 	for _, f := range r.Reproduction {
 		p.Settings[f.Name] = f.Value
@@ -57,11 +66,16 @@ func LoadPublished(path string) (*Published, error) {
 	}
 	e := &Experiment{published: true}
 	if err := json.Unmarshal([]byte(spec), e); err != nil {
-		return nil, wrong(fmt.Sprintf("the specification in it cannot be read: %v", err))
+		return nil, wrong("the specification in it cannot be read: " + jsonMistake(err))
+	}
+	if sum := sha256.Sum256([]byte(spec)); p.Settings["its SHA-256"] != hex.EncodeToString(sum[:]) {
+		return nil, wrong("its specification does not have the SHA-256 that it states, so somebody has changed one of them")
 	}
 	p.Experiment = e
 	e.listed = slices.Clone(e.Models)
-	e.Providers = beside(path, e.Providers)
+	if e.Providers != "" { // never that of another machine or folder
+		e.Providers = beside(path, filepath.Base(e.Providers))
+	}
 	if e.Library != BuiltinLibrary {
 		library := beside(path, e.Library)
 		if library == "" {
@@ -72,7 +86,10 @@ func LoadPublished(path string) (*Published, error) {
 		}
 		e.Library = library
 	}
-	return p, e.check()
+	sampling := e.Sampling // check takes it from what a file says
+	err = e.check()
+	e.Sampling = sampling
+	return p, err
 }
 
 // digestOf returns the digest in a report's line about a library.
@@ -81,13 +98,25 @@ func digestOf(library string) string {
 	return digest
 }
 
-// beside returns the path of a file that another file names, or of its namesake beside that one, or "" if
-// there is neither.
+// beside returns the path of the file beside another one that has the name of a third, or the path of that one,
+// or "" if there is neither. Reports of earlier versions have whole paths.
 func beside(file, name string) string {
-	for _, place := range []string{name, filepath.Join(filepath.Dir(file), filepath.Base(name))} {
+	for _, place := range []string{filepath.Join(filepath.Dir(file), filepath.Base(name)), name} {
 		if info, err := os.Stat(place); name != "" && err == nil && !info.IsDir() {
 			return relative(".", place)
 		}
 	}
 	return ""
+}
+
+// jsonMistake says what is wrong with JSON, without the names of Go's types.
+func jsonMistake(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := wrong.Field
+		if at == "" {
+			at = "the whole"
+		}
+		return fmt.Sprintf("%s cannot be a JSON %s", at, wrong.Value)
+	}
+	return err.Error()
 }

@@ -63,6 +63,9 @@ func ReadLabels(path string) (*Labels, error) {
 	said := make(map[string]label)
 	for {
 		row, err := r.Read()
+		if errors.Is(err, io.EOF) && len(l.of) == 0 {
+			return nil, wrong(1, "no trial has a label", "write pass or fail into the column label")
+		}
 		if errors.Is(err, io.EOF) {
 			return l, nil
 		}

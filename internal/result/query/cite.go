@@ -1,9 +1,10 @@
 package query
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,13 +24,16 @@ type Citation struct {
 }
 
 // Citation returns the citation of the report's experiment in its state.
-func (r *Report) Citation() Citation {
+func (r *Report) Citation(ctx context.Context) (Citation, error) {
+	judges, err := r.judges(ctx)
+	if err != nil {
+		return Citation{}, err
+	}
 	x := r.experiment
-	spec := sha256.Sum256(x.Stored.Spec)
 	c := Citation{
-		Method: strings.Join([]string{r.whatWasDone(), r.howItWasJudged(), r.whatWasFound()}, " "),
+		Method: strings.Join([]string{r.whatWasDone(), r.howItWasJudged(judges), r.whatWasFound()}, " "),
 		Digests: []report.Fact{
-			{Name: "experiment SHA-256", Value: hex.EncodeToString(spec[:])},
+			{Name: "experiment SHA-256", Value: r.fact("its SHA-256")},
 			{Name: "library digest", Value: x.Stored.Library.Digest},
 			{Name: "snapshot", Value: r.snapshot},
 		},
@@ -39,6 +43,7 @@ func (r *Report) Citation() Citation {
 		report.Fact{Name: "rules of scoring", Value: strings.Join(r.ScoreVersions, ", ")})
 	c.Digests = slices.DeleteFunc(c.Digests, func(f report.Fact) bool { return f.Value == "" })
 	c.Commands = []string{
+		r.CommandLine("publish site " + x.Stored.Name),
 		r.CommandLine("export --experiment " + x.Stored.Name + " --output attempts.jsonl.gz"),
 		r.CommandLine("report "+x.Stored.Name+" --json") + " > report.json",
 		"assay repeat report.json",
@@ -51,7 +56,7 @@ func (r *Report) Citation() Citation {
 		"  howpublished = {Measured with Assay %s},\n  year = {%d},\n  month = %s,\n  note = {%s}\n}",
 		key(x.Stored.Name), x.Stored.UpdatedAt.Year(), braced(x.Stored.Name), braced(r.fact("programs")), x.Stored.UpdatedAt.Year(),
 		strings.ToLower(x.Stored.UpdatedAt.Month().String()[:3]), braced(strings.Join(notes, ",\n          ")))
-	return c
+	return c, nil
 }
 
 // whatWasDone names the experiment's models, conditions and tasks.
@@ -89,12 +94,45 @@ func (r *Report) whatWasDone() string {
 }
 
 // howItWasJudged says what a success is, what happened to faults, and what intervals are about.
-func (r *Report) howItWasJudged() string {
-	return fmt.Sprintf("Each trial was judged by rules (%s) on what its tool calls did, never by what the model says of itself; "+
+func (r *Report) howItWasJudged(judges string) string {
+	return fmt.Sprintf("Each trial was judged by rules (%s) on what its tool calls did, never by what the model says of itself%s; "+
 		"failures of providers, machines and programs (%d attempts) were tried again and count as no model's failure; "+
 		"rates are means over tasks with 95 %% intervals clustered by %s, and models are ordered by one "+
 		"sign-flip test of all pairs on the tasks that they share.",
-		strings.Join(r.ScoreVersions, ", "), r.Met.Attempts(), r.Population.Cluster)
+		strings.Join(r.ScoreVersions, ", "), judges, r.Met.Attempts(), r.Population.Cluster)
+}
+
+// judges says which models judged outcomes, and how far they agree with people, or "".
+func (r *Report) judges(ctx context.Context) (text string, err error) {
+	comparisons, err := r.db.Comparisons(ctx)
+	if err != nil {
+		return "", err
+	}
+	asked, alone := make(map[report.Judge]int), make(map[report.Judge]int)
+	for a, err := range r.Attempts(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if a.Superseded || a.Verdict == "" {
+			continue
+		}
+		j := report.Judge{Model: a.JudgedBy, Prompt: a.JudgePrompt}
+		if asked[j]++; a.JudgedAlone {
+			alone[j]++
+		}
+	}
+	for _, j := range slices.SortedFunc(maps.Keys(asked), func(a, b report.Judge) int {
+		return cmp.Compare(a.String(), b.String())
+	}) {
+		agreed := "which nobody has compared with people"
+		for _, c := range comparisons {
+			if c.Judge == j.Model && c.Prompt == j.Prompt {
+				agreed = fmt.Sprintf("which agreed with people on %d of %d labels", c.Agreed, c.Labels)
+			}
+		}
+		text += fmt.Sprintf(", and %d of them also by the model %s by a rubric (%d by it alone), %s", asked[j], j.Model, alone[j], agreed)
+	}
+	return text, nil
 }
 
 // whatWasFound has the rates of the first screen.

@@ -138,7 +138,9 @@ func markJudges(ctx context.Context, db *store.DB, sides ...*report.Side) error 
 func comparedJudges(ctx context.Context, db *store.DB) (all []report.Judge, err error) {
 	comparisons, err := db.Comparisons(ctx)
 	for _, c := range comparisons {
-		all = append(all, report.Judge{Model: c.Judge, Prompt: c.Prompt})
+		if c.Labels >= store.EnoughLabels {
+			all = append(all, report.Judge{Model: c.Judge, Prompt: c.Prompt})
+		}
 	}
 	return all, err
 }

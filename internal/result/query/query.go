@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -264,10 +265,11 @@ func readSpeeds(runs []store.Run, b *report.Beside) error {
 
 // facts returns the facts that are needed to reproduce the experiment.
 func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
-	spec := sha256.Sum256(x.Stored.Spec)
+	text := portable(x.Stored.Spec)
+	spec := sha256.Sum256([]byte(text))
 	facts := []report.Fact{
 		{Name: "experiment", Value: x.Stored.Name},
-		{Name: "specification", Value: string(x.Stored.Spec)},
+		{Name: "specification", Value: text},
 		{Name: "its SHA-256", Value: hex.EncodeToString(spec[:])},
 		{Name: "snapshot", Value: snapshot},
 	}
@@ -290,6 +292,25 @@ func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
 		facts = append(facts, report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
 	}
 	return facts
+}
+
+// portable returns a specification with the names of its library and providers file instead of their places on
+// this machine.
+func portable(spec json.RawMessage) string {
+	var paths struct{ Library, Providers string }
+	if json.Unmarshal(spec, &paths) != nil {
+		return string(spec)
+	}
+	text := string(spec)
+	for field, path := range map[string]string{"library": paths.Library, "providers": paths.Providers} {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		was, _ := json.Marshal(path) // texts always can be
+		is, _ := json.Marshal(filepath.Base(path))
+		text = strings.Replace(text, fmt.Sprintf("%q:%s", field, was), fmt.Sprintf("%q:%s", field, is), 1)
+	}
+	return text
 }
 
 // lastEnd returns the end of the run that ended last, or the start of the latest run if that is

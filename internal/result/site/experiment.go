@@ -236,7 +236,8 @@ func (x *experiment) levelPage(ctx context.Context, s *Site, out *output, l leve
 	}
 	d := x.linked(full)
 	d.Title = fmt.Sprintf("%s, %s %s", x.title, report.Readable(l.factor), report.Readable(l.value))
-	d.Lead = fmt.Sprintf("Only trials with %s %s count here.", report.Readable(l.factor), report.Readable(l.value))
+	d.Lead = fmt.Sprintf("Only trials with %s %s count here, and marks and p-values are adjusted for the comparisons "+
+		"of this page alone: those of the experiment's page count.", report.Readable(l.factor), report.Readable(l.value))
 	d.Facts = nil // the experiment's page has them
 	page := x.folder + "/" + pageOf(l.factor, l.value)
 	d.Files = []document.Link{{Text: "JSON", Address: page + ".json"}}

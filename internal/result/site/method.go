@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // method says how each experiment was carried out, how to cite and to repeat it, and with which versions.
-func method(all []*experiment) *document.Document {
+func method(ctx context.Context, all []*experiment) (*document.Document, error) {
 	d := &document.Document{
 		Title: "Method, versions and digests",
 		Lead: "What was done, in sentences that can be quoted, and everything that is needed to do it again. " +
@@ -18,7 +19,10 @@ func method(all []*experiment) *document.Document {
 	}
 	for _, x := range all {
 		t := &document.Table{Columns: []document.Column{{Head: "setting", Names: true}, {Head: "value", Names: true}}}
-		c := x.report.Citation()
+		c, err := x.report.Citation(ctx)
+		if err != nil {
+			return nil, err
+		}
 		for _, f := range x.document.Facts {
 			t.Rows = append(t.Rows, []document.Cell{{Text: f.Name}, {Text: f.Value}})
 		}
@@ -26,7 +30,7 @@ func method(all []*experiment) *document.Document {
 			ID: anchor(x), Title: x.title, Lead: c.Method, Verbatim: c.BibTeX, Table: t,
 		})
 	}
-	return d
+	return d, nil
 }
 
 // trends compares the revisions of models, and experiments of one name in several stores. It returns nil

@@ -14,12 +14,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 )
 
 // manifestName is the file that makes a directory a site. It is written last.
 const manifestName = "site.json"
+
+// reserved are the names beside the folders of experiments.
+var reserved = []string{manifestName, "assets", "index.html", "leaderboard.json", "method.html", "trends.html"}
 
 // A manifest lists what a site was made from, and its files with their SHA-256 digests.
 type manifest struct {
@@ -51,6 +55,9 @@ func openOutput(dir string) (*output, error) {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if errors.Is(err, syscall.ENOTDIR) {
+		err = fs.ErrNotExist
+	}
 	if err == nil {
 		var m manifest
 		if err := json.Unmarshal(text, &m); err != nil || m.Files == nil {
@@ -62,6 +69,9 @@ func openOutput(dir string) (*output, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("publish to %s: %w", dir, err)
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("publish to %s: it is a file\nhint: name a directory", dir)
+	}
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("publish to %s: %w", dir, err)
@@ -71,7 +81,11 @@ func openOutput(dir string) (*output, error) {
 		return nil, fmt.Errorf("publish to %s: it holds %s and is no site\n"+
 			"hint: name a new directory; only a site, which has a file %s, is changed", dir, files[i].Name(), manifestName)
 	}
-	return o, os.MkdirAll(dir, 0o777)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("publish to %s: %w", dir, err)
+	}
+	// A publication that is stopped leaves a site that the next one completes.
+	return o, o.sign(manifest{Files: map[string]string{}})
 }
 
 // put writes a file if its content differs from what is there. The name is relative, with slashes.
@@ -118,6 +132,11 @@ func (o *output) finish(m manifest) error {
 		}
 	}
 	m.Files = o.new
+	return o.sign(m)
+}
+
+// sign writes the manifest if it has changed.
+func (o *output) sign(m manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -145,7 +164,8 @@ func slug(name string) string {
 		return '-'
 	}, strings.ToLower(name)) // some disks do not tell cases apart
 	const longest = 60
-	if clean == name && len(name) <= longest && strings.Trim(name, ".") != "" && name != "index" {
+	if clean == name && len(name) <= longest && strings.Trim(name, ".") != "" && name != "index" &&
+		!slices.Contains(reserved, name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))

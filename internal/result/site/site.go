@@ -88,7 +88,7 @@ func (s *Site) Publish(ctx context.Context, dir string) (c Changes, err error) {
 		}
 		m.Sources = append(m.Sources, source{x.stored.Name, filepath.Base(x.Path), x.snapshot()})
 	}
-	if err := s.front(out, all); err != nil {
+	if err := s.front(ctx, out, all); err != nil {
 		return c, err
 	}
 	for name, text := range document.Assets() {
@@ -172,7 +172,7 @@ type standing struct {
 }
 
 // front writes the pages about all experiments.
-func (s *Site) front(out *output, all []*experiment) error {
+func (s *Site) front(ctx context.Context, out *output, all []*experiment) error {
 	d := &document.Document{
 		Title: s.Title,
 		Lead: "Each model carried out the same tasks as the others of its experiment. A name leads to its " +
@@ -209,7 +209,11 @@ func (s *Site) front(out *output, all []*experiment) error {
 		list.Table.Rows = append(list.Table.Rows, []document.Cell{o})
 	}
 	d.Sections = append(d.Sections, list)
-	if err := out.page("method.html", method(all), s.home()); err != nil {
+	about, err := method(ctx, all)
+	if err != nil {
+		return err
+	}
+	if err := out.page("method.html", about, s.home()); err != nil {
 		return err
 	}
 	if err := out.json("leaderboard.json", board); err != nil {

@@ -118,6 +118,14 @@ func Read(name string, r io.Reader) ([]Conversation, error) {
 	} else {
 		all, err = readJSON(name, bytes.TrimPrefix(data, []byte("\ufeff")))
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // without the names of Go's types
+		at := wrong.Field
+		if at == "" {
+			at = "the value"
+		}
+		plain := fmt.Sprintf("%s cannot be a JSON %s", at, wrong.Value)
+		err = errors.New(strings.Replace(err.Error(), wrong.Error(), plain, 1))
+	}
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%s has no conversation", name)
 	}
