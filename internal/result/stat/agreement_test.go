@@ -33,7 +33,7 @@ func judgements(r *rand.Rand, trials, labels, repeats int, rate, errs, alike flo
 // TestAgreeCovers counts how often the interval of the corrected rate holds the truth.
 func TestAgreeCovers(t *testing.T) {
 	t.Parallel()
-	studies := 400
+	studies := 200
 	if testing.Short() {
 		studies = 100
 	}
