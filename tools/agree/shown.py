@@ -17,6 +17,7 @@ class Page(HTMLParser):
         self.sections, self.headline = {}, []
         self.section = self.table = self.cell = self.into = None
         self.sheet = False  # a part of a table for paper
+        self.figure = False  # dots without scripts have the values of the chart's data, which are compared
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -53,7 +54,9 @@ class Page(HTMLParser):
         elif tag == "p" and "section-lead" in classes:
             self.section["leads"].append("")
             self.into = "lead"
-        elif tag == "li" and self.section is not None:
+        elif tag == "figure":
+            self.figure = True
+        elif tag == "li" and self.section is not None and not self.figure:
             self.section["notes"].append("")
             self.into = "note of section"
         elif tag == "dt":
@@ -65,6 +68,8 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         if tag == "div":
             self.sheet = False
+        if tag == "figure":
+            self.figure = False
         if tag in ("th", "td"):
             self.cell = self.into = None
         elif tag == "table":
