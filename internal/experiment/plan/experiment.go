@@ -128,7 +128,7 @@ const (
 // relative to its directory. If models are given, they replace the models in the file, so the file
 // may leave them out. A report in JSON is read as the experiment that it is about; see [LoadPublished].
 func Load(path string, models ...string) (*Experiment, error) {
-	if IsPublished(path) {
+	if isPublished(path) {
 		p, err := LoadPublished(path)
 		if err == nil && len(models) > 0 {
 			err = p.Experiment.SetModels(models)

@@ -16,7 +16,6 @@ import (
 
 // A Published is what a report in JSON says about how its experiment can be repeated.
 type Published struct {
-	File       string
 	Experiment *Experiment
 	// Settings has what identifies the original's trials, by name.
 	Settings map[string]string
@@ -25,8 +24,8 @@ type Published struct {
 	Templates, Rules []string
 }
 
-// IsPublished reports whether a file of that name is read as a report.
-func IsPublished(path string) bool { return filepath.Ext(path) == ".json" }
+// isPublished reports whether a file of that name is read as a report.
+func isPublished(path string) bool { return filepath.Ext(path) == ".json" }
 
 // LoadPublished reads the experiment of a report in JSON, as reports are written. The library and the providers
 // file are those beside the report that have the names in it; an absolute path of a library also counts.
@@ -49,7 +48,7 @@ func LoadPublished(path string) (*Published, error) {
 		return nil, wrong("it is no report in JSON: " + jsonMistake(err))
 	}
 	p := &Published{
-		File: path, Settings: make(map[string]string), Planned: r.Planned, Templates: r.Templates, Rules: r.Rules,
+		Settings: make(map[string]string), Planned: r.Planned, Templates: r.Templates, Rules: r.Rules,
 	}
 	if len(r.Where) > 0 {
 		return nil, &Error{

@@ -19,7 +19,7 @@ type Citation struct {
 	BibTeX string `json:"bibtex"`
 	// Digests identify what was used.
 	Digests []report.Fact `json:"digests"`
-	// Commands plan the experiment again and run it.
+	// Commands publish the results and plan the experiment again.
 	Commands []string `json:"commands"`
 }
 
@@ -187,7 +187,7 @@ func braced(text string) string {
 		"$", `\$`, "_", `\_`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`).Replace(text)
 }
 
-// Text has the citation for a terminal.
+// String has the citation for a terminal.
 func (c Citation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", c.Method, c.BibTeX)

@@ -42,7 +42,6 @@ var meanings = map[string]string{
 	"rules":     "outcomes may be judged differently; `assay store rescore` judges old and new ones alike",
 	"trials":    "these are other trials: compare rates, not single trials",
 	"planned":   "there are more or fewer trials",
-	"providers": "name your own with --providers",
 }
 
 // Repeated compares what was published with the plan of its experiment here.

@@ -19,7 +19,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 )
 
-// manifestName is the file that makes a directory a site. It is written last.
+// manifestName is the file that makes a directory a site. A new site begins with an empty one, and the
+// whole one is written last.
 const manifestName = "site.json"
 
 // reserved are the names beside the folders of experiments.
