@@ -27,9 +27,9 @@ providers file can name one. Costs that differ are stored next to the attempt, w
 never changes. From then on, reports, exports, status and budgets use them, and
 reports and "assay show" say what the cost was at first.
 
-Models that the file does not name keep their costs. Tokens stay of unknown cost if the
-endpoint did not report them. Run it again after an interruption: what was stored
-already is not stored twice.`,
+Models that the file does not name keep their costs, and so do judges. Tokens stay of
+unknown cost if the endpoint did not report them. Run it again after an interruption:
+what was stored already is not stored twice.`,
 		Example: `  assay store price prices.yaml --dry-run
   assay store price prices.yaml --store results.db`,
 		Args: cobra.ExactArgs(1),
@@ -39,6 +39,9 @@ already is not stored twice.`,
 				list, err := plan.LoadPrices(args[0])
 				if err != nil {
 					return err
+				}
+				for _, doubt := range list.Doubts() {
+					fmt.Fprintf(p.err, "assay: %s\n", doubt)
 				}
 				open := openExisting
 				if dry {
@@ -90,5 +93,9 @@ func writePriced(p *process, sum audit.Priced, dry bool) {
 	w.Flush()
 	if len(others) > 0 {
 		fmt.Fprintf(p.out, "without a price there, and as before: %s\n", strings.Join(others, ", "))
+	}
+	if sum.JudgesUSD > 0 {
+		fmt.Fprintf(p.out, "what models have cost as judges of tasks stays as it was: %s\n",
+			assay.DollarsText(sum.JudgesUSD, 2, false))
 	}
 }

@@ -21,6 +21,9 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
+// judging is what a judge has cost in a pricedStore, in dollars.
+const judging = 0.25
+
 // pricedStore returns a store with superseded outcomes, a fault and an interrupted attempt.
 func pricedStore(t *testing.T) (dir, path string) {
 	t.Helper()
@@ -40,6 +43,9 @@ func pricedStore(t *testing.T) (dir, path string) {
 		a := faulty[i]
 		a.Outcome, a.FaultKind, a.Number, a.Round, a.Superseded = assay.Outcome{}, kind, 0, 0, false
 		a.StartedAt, a.FinishedAt = time.Now(), time.Now()
+		if kind == assay.Network {
+			a.JudgedBy, a.JudgeSpend = "org/jury", assay.JudgeSpend{JudgeRequests: 1, JudgeInputTokens: 9_000, JudgeCostUSD: judging}
+		}
 		if err := db.Save(t.Context(), &a, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +109,7 @@ func reportAgrees(t *testing.T, path string) {
 	}{
 		{outcomes, `SELECT model || ' ' || variant || ' ' || count(*) || ' ' || sum(level = 'full_success')
 			FROM outcomes GROUP BY model, variant ORDER BY 1`},
-		{spend, "SELECT printf('%s %.6f', model, total(cost_usd)) FROM spend GROUP BY model ORDER BY 1"},
+		{spend, "SELECT printf('%s %.6f', model, total(cost_usd)) FROM spend WHERE spender = 'model' GROUP BY model ORDER BY 1"},
 	} {
 		if diff := cmp.Diff(view.want, selected(t, path, view.text)); diff != "" {
 			t.Errorf("the view differs from the report (-report +view):\n%s", diff)
@@ -184,12 +190,17 @@ func TestStorePrice(t *testing.T) {
 	dir, path := pricedStore(t)
 	viewsAgree(t, path)
 	before := must(t, nil, "export", "--store", path).out
-	prices := file(t, dir, "prices.yaml", "sim/careful: {input: 2, cached: 0.5, output: 10}\n")
+	prices := file(t, dir, "prices.yaml", "sim/careful: {input: 2, cached: 0.5, output: 10}\n"+
+		"org/jury: {input: 0.0000025, output: 1}\n")
 	price := lane.Price{Input: 2, Cached: new(.5), Output: 10}
 	args := []string{"store", "price", prices, "--store", path}
 
-	text := must(t, nil, append(args, "--dry-run")...).out
-	for _, want := range []string{"differ and would be stored", "sim/careful", "without a price there, and as before: sim/brittle"} {
+	dry := must(t, nil, append(args, "--dry-run")...)
+	text := dry.out + dry.err
+	for _, want := range []string{
+		"differ and would be stored", "sim/careful", "without a price there, and as before: sim/brittle",
+		"judges of tasks stays as it was: $0.25", "if that is the price of one token, write input: 2.5",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in\n%s", want, text)
 		}
@@ -236,8 +247,8 @@ func TestStorePrice(t *testing.T) {
 		Spent assay.Bill `json:"spent"`
 	}
 	decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
-	if len(status) != 1 || math.Abs(status[0].Spent.USD-spent["sim/careful"]) > 1e-8 {
-		t.Errorf("status has %+v, want $%v", status, spent)
+	if len(status) != 1 || math.Abs(status[0].Spent.USD-spent["sim/careful"]-judging) > 1e-8 {
+		t.Errorf("status has %+v, want $%v and $%v for judging", status, spent, judging)
 	}
 	reportAgrees(t, path)
 	for _, a := range attempts(t, path) {

@@ -90,8 +90,17 @@ const (
 
 // PriceDoubts warns of prices of a lane that are probably not per million tokens, with the prices
 // that are probably meant.
-func (l Lane) PriceDoubts() (doubts []string) {
-	p := l.Serve.Price
+func (l Lane) PriceDoubts() []string { return priceDoubts(l.Model, &l.Serve.Price) }
+
+// Doubts is [Lane.PriceDoubts] for all models of a list.
+func (p *Prices) Doubts() (all []string) {
+	for _, model := range slices.Sorted(maps.Keys(p.models)) {
+		all = append(all, priceDoubts(model, new(p.models[model]))...)
+	}
+	return all
+}
+
+func priceDoubts(model string, p *lane.Price) (doubts []string) {
 	for _, n := range []struct {
 		field string
 		value *float64
@@ -104,7 +113,7 @@ func (l Lane) PriceDoubts() (doubts []string) {
 			per, meant = "a thousand tokens", *n.value*1e3
 		}
 		doubts = append(doubts, fmt.Sprintf("the price of %s is %s: %s, in dollars per million tokens; if that is the "+
-			"price of %s, write %s: %s", l.Model, n.field, decimal(*n.value), per, n.field,
+			"price of %s, write %s: %s", model, n.field, decimal(*n.value), per, n.field,
 			strconv.FormatFloat(meant, 'g', 6, 64)))
 	}
 	return doubts

@@ -187,12 +187,13 @@ var (
 		return a.CostUSD * min(1, float64(a.UncertainTokens)/float64(max(1, a.OutputTokens)))
 	})
 	// priceLists counts attempts by the price list by which their costs were computed again, and firstCosts
-	// is what they and the others had cost by the prices of their runs, with their users.
+	// is what they and the others had cost by the prices of their runs, with their users. Lists do not
+	// apply to judges.
 	priceLists = named(&ofAll, func(o *outcome) string { return o.PriceList })
 	firstCosts = money(func(a *assay.Attempt) assay.Spend {
-		first := a.Whole()
+		first := a.Spend.Add(a.OfUser())
 		if a.SavedCostUSD != nil && a.SavedUserCostUSD != nil {
-			first.CostUSD = *a.SavedCostUSD + *a.SavedUserCostUSD + a.JudgeCostUSD
+			first.CostUSD = *a.SavedCostUSD + *a.SavedUserCostUSD
 		}
 		return first
 	})

@@ -25,6 +25,8 @@ type Priced struct {
 	Attempts int           `json:"attempts"`
 	Changed  int           `json:"changed"`
 	Models   []PricedModel `json:"models"`
+	// JudgesUSD is what models have cost as judges of tasks, which stays as it was.
+	JudgesUSD float64 `json:"judges_usd"`
 }
 
 // A PricedModel sums up the attempts at a model, and what it has done as a simulated user, before and
@@ -136,6 +138,9 @@ func (p *pricer) read(ctx context.Context, db *store.DB) error {
 		addLane(a.Lane)
 		names[p.run(&a).base(a.Model)] = true
 		names[p.run(&a).base(a.UserModel)] = true
+		if names[a.JudgedBy] = true; a.JudgeRequests > 0 {
+			p.sum.JudgesUSD = assay.RoundUSD(p.sum.JudgesUSD + a.JudgeCostUSD)
+		}
 		if a.PriceList != "" {
 			p.now[store.Key{Trial: a.ID, Number: a.Number}] = store.DollarsOf(&a)
 		}
