@@ -187,7 +187,10 @@ func sentences(t *testing.T, lines []byte) (all []sentence) {
 // TestArgumentsBesideCommands checks that a command that takes a file can also have commands.
 func TestArgumentsBesideCommands(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{"file.json": "file.json", "below": "below", "a b": "was given 2 arguments"} {
+	for args, want := range map[string]string{
+		"file.json": "file.json", "below": "below",
+		"a b": "was given 2 arguments", "belwo b": "did you mean below?",
+	} {
 		got := ""
 		cmd := &cobra.Command{
 			Use: "judge FILE", Args: cobra.ExactArgs(1), SilenceErrors: true, SilenceUsage: true,

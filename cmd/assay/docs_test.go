@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -620,6 +621,17 @@ func TestJudgePage(t *testing.T) {
 	}
 	mustProgram(t, "judge", file(t, r.dir, "one.json", strings.SplitAfter(blocks(page, "json")[0], "\n")[0]),
 		"--library", filepath.Join(r.dir, "tasks.yaml"))
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(blocks(page, "json")[0]))
+	if err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	cmd := program(t, "judge", "-", "--library", filepath.Join(r.dir, "tasks.yaml"))
+	cmd.Stdin = &packed
+	if out, _ := cmd.Output(); !strings.Contains(string(out), "1 full success, 1 failure, 1 undecided") {
+		t.Errorf("from standard input, compressed:\n%s", out)
+	}
 	judged, err := os.ReadFile(filepath.Join(r.dir, "judged.jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/atomicfile"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/task/conversation"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -38,7 +40,8 @@ func newJudge(p *process) *cobra.Command {
 		Long: `Judge reads conversations that another program recorded, and judges them by the tasks of a
 library of yours, with the verdicts and causes of trials. The format follows from the
 content: trajectories (ATIF), OpenTelemetry spans as a collector writes them (OTLP/JSON),
-logs of Inspect (.eval or .json), and OpenAI's messages as JSON lines.
+logs of Inspect (.eval or .json), and OpenAI's messages as JSON lines. Each may be
+compressed with gzip or zstd, and - is standard input.
 
 The calls are carried out again with the tools of the library, because conversations lack
 the state in the end. A verdict that needs more than a conversation has is withheld, and
@@ -51,8 +54,13 @@ a verdict was withheld.
 Agree and draw compare judges that are models with people.`,
 		Example: `  assay judge traces.jsonl --library tasks.yaml
   assay judge log.eval --library tasks.yaml --output judged.jsonl
+  ssh prod cat traces.jsonl.gz | assay judge - --library tasks.yaml
   assay judge traces.jsonl --library tasks.yaml --json | jq '.conversations[] | select(.cause)'`,
 		Args: cobra.ExactArgs(1),
+		// Without it, a command with others below it completes only these.
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if name == "" {
 				return usageError("--library is missing\nhint: name your file of tasks: --library tasks.yaml")
@@ -68,7 +76,11 @@ Agree and draw compare judges that are models with people.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, lib.Close()) }()
-			all, err := judgeFile(cmd, lib, args[0])
+			found, err := readConversations(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			all, err := judgeAll(cmd, lib, found)
 			if err != nil {
 				return err
 			}
@@ -93,8 +105,34 @@ Agree and draw compare judges that are models with people.`,
 	return cmd
 }
 
-// judgeFile judges the conversations of a file by the tasks of a library.
-func judgeFile(cmd *cobra.Command, lib *library.Library, path string) (all judgements, err error) {
+// readConversations reads those of a file, or of standard input.
+func readConversations(cmd *cobra.Command, path string) ([]conversation.Conversation, error) {
+	in, name := cmd.InOrStdin(), "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError("%s: file not found\nhint: name a file of conversations, or - for standard input", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in, name = f, filepath.ToSlash(path)
+	}
+	plain, err := export.Decompress(in)
+	if err != nil {
+		return nil, usageError("%s: %w", name, err)
+	}
+	defer plain.Close()
+	found, err := conversation.Read(name, plain)
+	if err != nil {
+		return nil, &codedError{exitUsage, err}
+	}
+	return found, nil
+}
+
+// judgeAll judges conversations by the tasks of a library.
+func judgeAll(cmd *cobra.Command, lib *library.Library, found []conversation.Conversation) (all judgements, err error) {
 	judge, err := conversation.NewJudge(lib.Catalog())
 	if err != nil {
 		return all, fmt.Errorf("%s: %w", lib.Meta().Name, err)
@@ -102,15 +140,6 @@ func judgeFile(cmd *cobra.Command, lib *library.Library, path string) (all judge
 	ids, err := taskIDs(cmd, lib)
 	if err != nil {
 		return all, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return all, err
-	}
-	defer f.Close()
-	found, err := conversation.Read(filepath.ToSlash(path), f)
-	if err != nil {
-		return all, &codedError{exitUsage, err}
 	}
 	all = judgements{Library: lib.Meta(), Program: version(), Levels: make(map[assay.Level]int)}
 	for i := range found {

@@ -335,6 +335,9 @@ func wrapArgs(cmd *cobra.Command) {
 				return unknownCommand(cmd, args[0])
 			}
 			if err := check(cmd, args); err != nil {
+				if len(args) > 1 && assay.NearestName(args[0], commandsBelow(cmd)) != "" {
+					return unknownCommand(cmd, args[0])
+				}
 				path := cmd.CommandPath() // cobra's own error does not show what is wanted
 				return usageError("%s was given %s\nhint: write `%s`; `%s --help` has examples",
 					path, assay.Counted(len(args), "argument"), cmd.UseLine(), path)
@@ -350,12 +353,19 @@ func wrapArgs(cmd *cobra.Command) {
 // replaced maps former commands to those that answer their question today.
 var replaced = map[string]string{"vendors": "assay compare --hosts MODEL"}
 
-func unknownCommand(cmd *cobra.Command, name string) error {
-	var known, moved []string
+// commandsBelow returns the names of the commands below one.
+func commandsBelow(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if !c.Hidden {
-			known = append(known, c.Name())
+			names = append(names, c.Name())
 		}
+	}
+	return names
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var moved []string
+	for _, c := range cmd.Commands() {
 		for _, below := range c.Commands() {
 			if below.Name() == name {
 				moved = append(moved, below.CommandPath())
@@ -363,7 +373,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 	path := cmd.CommandPath()
-	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", path))
+	hint := cmp.Or(assay.NameHint(name, commandsBelow(cmd)), fmt.Sprintf("`%s --help` lists the commands", path))
 	switch {
 	case replaced[name] != "":
 		hint = fmt.Sprintf("`%s` has taken its place", replaced[name])

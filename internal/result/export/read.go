@@ -47,23 +47,28 @@ func (e *UnreadableError) Error() string {
 }
 
 func readFile(r io.Reader, yield func(assay.Attempt, error) bool) error {
+	in, err := Decompress(r)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return readLines(bufio.NewReaderSize(in, chunk), yield)
+}
+
+// Decompress returns the content of a file that may be compressed with gzip or zstd.
+func Decompress(r io.Reader) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(r, chunk)
-	switch start, _ := in.Peek(4); { // a file that cannot be read gives its error below
+	switch start, _ := in.Peek(4); { // a file that cannot be read gives its error later
 	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return err
-		}
-		return readLines(bufio.NewReaderSize(z, chunk), yield)
+		return gzip.NewReader(in)
 	case string(start) == "\x28\xb5\x2f\xfd":
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer z.Close()
-		return readLines(bufio.NewReaderSize(z, chunk), yield)
+		return z.IOReadCloser(), nil
 	}
-	return readLines(in, yield)
+	return io.NopCloser(in), nil
 }
 
 func readLines(in *bufio.Reader, yield func(assay.Attempt, error) bool) error {

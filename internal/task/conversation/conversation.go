@@ -192,6 +192,9 @@ func (t *traces) readValue(o Origin, text json.RawMessage) (all []Conversation, 
 	if err := json.Unmarshal(text, &has); err != nil {
 		return nil, fmt.Errorf("not a conversation: %w\nhint: %s", err, expected)
 	}
+	if has.Messages != nil && has.Steps != nil {
+		return nil, errors.New("it has messages and steps, which are two formats\nhint: keep those to be judged")
+	}
 	one := func(c Conversation, err error) ([]Conversation, error) { return []Conversation{c}, err }
 	switch {
 	case has.Spans != nil:

@@ -233,9 +233,10 @@ func TestErrors(t *testing.T) {
 		`{"agent":{},"steps":[{"source":"tool"}]}`:                       `f:1: step 1 has the source "tool"`,
 		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":1}]}]}]}`:    "f:1: span: ",
 		`{"eval":{},"samples":[{"id":1,"messages":[{"role":"judge"}]}]}`: "message 1 of sample 1 has the role",
-		"PK\x03\x04":  "f: not a log of Inspect",
-		`{"eval":{}}`: "f has no conversation",
-		"7":           "f:1: not a conversation",
+		"PK\x03\x04":                 "f: not a log of Inspect",
+		`{"eval":{}}`:                "f has no conversation",
+		"7":                          "f:1: not a conversation",
+		`{"messages":[],"steps":[]}`: "f:1: it has messages and steps",
 	} {
 		if _, err := conversation.Read("f", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
