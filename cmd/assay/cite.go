@@ -16,7 +16,8 @@ func newCite(p *process) *cobra.Command {
 		Short: "Method in three sentences, BibTeX and digests for a paper",
 		Long: `Cite prints what a paper says about an experiment: what was done, how it was judged and what
 was found, with this experiment's numbers, an entry for BibTeX, the digests that identify
-what was used, and the commands that publish the results and plan the experiment again.
+what was used, the commands that publish the results and plan the experiment again, and
+the warnings of its report.
 Without EXPERIMENT, it cites the experiment of the latest run.`,
 		Example: `  assay cite
   assay cite flawed-workflows --json | jq -r .bibtex >> paper.bib

@@ -17,6 +17,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	results "github.com/assay-eval/assay/internal/store"
 )
 
 // published returns the files of a directory by their paths.
@@ -66,8 +68,13 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store, site := smallRun(t), filepath.Join(dir, "site")
+	if err := os.Mkdir(site, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine := file(t, site, "CNAME", "results.example.org\n")
 	must(t, nil, "publish", site, "--store", store, "--transcripts", "1")
 	files := published(t, site)
+	delete(files, "CNAME")
 	if broken := brokenLinks(files); len(broken) > 0 {
 		t.Errorf("%d links lead nowhere: %q", len(broken), broken[:min(5, len(broken))])
 	}
@@ -79,6 +86,20 @@ func TestPublish(t *testing.T) {
 	}
 	if trials < 2 || files["small/index.html"] == "" || files["method.html"] == "" {
 		t.Errorf("%d trials have pages; the files are %v", trials, slices.Sorted(maps.Keys(files)))
+	}
+
+	// Whoever reads the first page only, or cites, knows of warnings.
+	var cited struct{ Warnings []string }
+	decode(t, must(t, nil, "cite", "--json", "--store", store).out, &cited)
+	said := false
+	for _, w := range cited.Warnings {
+		said = true
+		if !strings.Contains(html.UnescapeString(files["index.html"]), w) {
+			t.Errorf("the first page lacks the warning %q", w)
+		}
+	}
+	if text := must(t, nil, "cite", "--store", store).out; !said || !strings.Contains(text, cited.Warnings[0]) {
+		t.Errorf("the citation has no warning:\n%s", text)
 	}
 
 	// The leaderboard has the figures of the report.
@@ -112,7 +133,6 @@ func TestPublish(t *testing.T) {
 	}
 	other := file(t, dir, "other.yaml", "name: other\nmodels: [sim/optimal]\nvariants: [optimal]\ntasks_per_type: 1\n")
 	must(t, nil, "run", other, "--store", store, "--sim-latency", "0", "--display", "none")
-	mine := file(t, site, "CNAME", "results.example.org\n")
 	decode(t, must(t, nil, "publish", site, "--store", store, "--transcripts", "1", "--json").out, &changes)
 	more := published(t, site)
 	if broken := brokenLinks(more); len(broken) > 0 {
@@ -131,6 +151,15 @@ func TestPublish(t *testing.T) {
 		t.Error("a file of the user's is gone")
 	}
 	wantError(t, exitError, "is no site", "publish", dir, "--store", store)
+	empty := filepath.Join(dir, "empty.db")
+	if db, err := results.Open(t.Context(), empty); err != nil || db.Close() != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none")
+	wantError(t, exitError, "no experiment to publish", "publish", none, "--store", empty)
+	if _, err := os.Stat(none); err == nil {
+		t.Error("a publication of nothing made a directory")
+	}
 	wantError(t, exitUsage, "are the same file", "publish", site, "--store", store, "--store", store)
 
 	// A first publication that was stopped is completed, and names of files of the site are no trouble.

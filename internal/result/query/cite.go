@@ -21,6 +21,8 @@ type Citation struct {
 	Digests []report.Fact `json:"digests"`
 	// Commands publish the results and plan the experiment again.
 	Commands []string `json:"commands"`
+	// Warnings are the titles of the report's warnings, whose figures may mislead.
+	Warnings []string `json:"warnings"`
 }
 
 // Citation returns the citation of the report's experiment in its state.
@@ -37,6 +39,7 @@ func (r *Report) Citation(ctx context.Context) (Citation, error) {
 			{Name: "library digest", Value: x.Stored.Library.Digest},
 			{Name: "snapshot", Value: r.snapshot},
 		},
+		Warnings: []string{},
 	}
 	c.Digests = append(c.Digests, report.Fact{Name: "tools", Value: r.fact("tools")},
 		report.Fact{Name: "templates", Value: strings.Join(r.Templates, ", ")},
@@ -47,6 +50,9 @@ func (r *Report) Citation(ctx context.Context) (Citation, error) {
 		r.CommandLine("export --experiment " + x.Stored.Name + " --output attempts.jsonl.gz"),
 		r.CommandLine("report "+x.Stored.Name+" --json") + " > report.json",
 		"assay repeat report.json",
+	}
+	for _, w := range r.Warnings {
+		c.Warnings = append(c.Warnings, w.Title)
 	}
 	var notes []string
 	for _, d := range c.Digests {
@@ -195,5 +201,9 @@ func (c Citation) String() string {
 		fmt.Fprintf(&b, "%s  %s\n", d.Name, d.Value)
 	}
 	fmt.Fprintf(&b, "\nPublish the results and let others repeat the experiment:\n  %s\n", strings.Join(c.Commands, "\n  "))
+	if len(c.Warnings) > 0 {
+		fmt.Fprintf(&b, "\nThe report explains %s, which readers should know:\n  %s\n",
+			assay.Counted(len(c.Warnings), "warning"), strings.Join(c.Warnings, "\n  "))
+	}
 	return b.String()
 }

@@ -296,9 +296,14 @@ func (p *publisher) entries(all []published) (map[string][]publish.Entry, error)
 			"hint: `assay run` goes on, or leave them out, for example with --where model!=NAME",
 			100*report.Enough, strings.Join(short, "; "))
 	}
-	if len(without) > 0 {
-		p.warn("left out, because the providers file names no hub for the model, or an agent is evaluated: %s",
+	const reason = "because the providers file names no hub for the model, or an agent is evaluated: "
+	switch {
+	case len(without) > 0 && len(entries) == 0:
+		return nil, fmt.Errorf("there is nothing to write, %s%s\n"+
+			"hint: --providers names a file in which the model has a hub, such as hub: openai/gpt-oss-20b", reason,
 			strings.Join(without, ", "))
+	case len(without) > 0:
+		p.warn("left out, %s%s", reason, strings.Join(without, ", "))
 	}
 	return entries, nil
 }

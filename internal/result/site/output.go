@@ -23,6 +23,9 @@ import (
 // whole one is written last.
 const manifestName = "site.json"
 
+// domainName is the file that gives a site its domain where GitHub serves it.
+const domainName = "CNAME"
+
 // reserved are the names beside the folders of experiments.
 var reserved = []string{manifestName, "assets", "index.html", "leaderboard.json", "method.html", "trends.html"}
 
@@ -49,7 +52,7 @@ type output struct {
 	written, removed int
 }
 
-// openOutput prepares a directory: an empty one, or one that has a site.
+// openOutput accepts a directory: an empty one, or one that has a site. It changes nothing.
 func openOutput(dir string) (*output, error) {
 	o := &output{dir: dir, new: make(map[string]string)}
 	if err := atomicfile.RefuseStore(dir, filepath.Clean(dir)); err != nil {
@@ -77,16 +80,25 @@ func openOutput(dir string) (*output, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("publish to %s: %w", dir, err)
 	}
-	i := slices.IndexFunc(files, func(f fs.DirEntry) bool { return !strings.HasPrefix(f.Name(), ".") })
+	i := slices.IndexFunc(files, func(f fs.DirEntry) bool {
+		return !strings.HasPrefix(f.Name(), ".") && f.Name() != domainName
+	})
 	if i >= 0 {
 		return nil, fmt.Errorf("publish to %s: it holds %s and is no site\n"+
 			"hint: name a new directory; only a site, which has a file %s, is changed", dir, files[i].Name(), manifestName)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("publish to %s: %w", dir, err)
+	return o, nil
+}
+
+// begin makes the directory a site. A publication that is stopped leaves one that the next completes.
+func (o *output) begin() error {
+	if o.old != nil {
+		return nil
 	}
-	// A publication that is stopped leaves a site that the next one completes.
-	return o, o.sign(manifest{Files: map[string]string{}})
+	if err := os.MkdirAll(o.dir, 0o777); err != nil {
+		return fmt.Errorf("publish to %s: %w", o.dir, err)
+	}
+	return o.sign(manifest{Files: map[string]string{}})
 }
 
 // put writes a file if its content differs from what is there. The name is relative, with slashes.

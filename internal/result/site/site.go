@@ -80,6 +80,9 @@ func (s *Site) Publish(ctx context.Context, dir string) (c Changes, err error) {
 	if len(all) == 0 {
 		return c, errors.New("there is no experiment to publish\nhint: `assay run` runs one")
 	}
+	if err := out.begin(); err != nil {
+		return c, err
+	}
 	nameApart(all)
 	for _, x := range all {
 		s.say("publish " + x.title)
@@ -188,6 +191,10 @@ func (s *Site) front(ctx context.Context, out *output, all []*experiment) error 
 		if o := x.document.Overview; o != nil {
 			section.Chart, section.Table, section.Notes = o.Chart, x.link(o.Table), o.Notes
 		}
+		if titles := x.warnings(); len(titles) > 0 {
+			section.Notes = append(slices.Clip(section.Notes), fmt.Sprintf("Warnings, which the page of %s explains: %s.",
+				x.title, strings.Join(titles, "; ")))
+		}
 		d.Sections = append(d.Sections, section)
 		for _, st := range x.report.Standings {
 			board = append(board, standing{
@@ -222,6 +229,14 @@ func (s *Site) front(ctx context.Context, out *output, all []*experiment) error 
 	return out.page("index.html", d)
 }
 
+// warnings returns the titles of the warnings about an experiment's figures.
+func (x *experiment) warnings() (titles []string) {
+	for _, w := range x.document.Warnings {
+		titles = append(titles, w.Title)
+	}
+	return titles
+}
+
 // anchor is the ID of an experiment's section on pages about all of them.
 func anchor(x *experiment) string { return "of-" + strings.ReplaceAll(x.folder, ".", "-") }
 
@@ -231,13 +246,18 @@ func (s *Site) home() document.Link { return document.Link{Text: s.Title, Addres
 // experimentList leads to the pages of experiments.
 func experimentList(all []*experiment) document.Section {
 	t := &document.Table{Columns: []document.Column{
-		{Head: "experiment", Names: true}, {Head: "models"}, {Head: "done"}, {Head: "planned"}, {Head: "latest run", Names: true},
+		{Head: "experiment", Names: true},
+		{Head: "models"},
+		{Head: "done"},
+		{Head: "planned"},
+		{Head: "warnings"},
+		{Head: "latest run", Names: true},
 	}}
 	for _, x := range all {
 		t.Rows = append(t.Rows, []document.Cell{
 			{Text: x.title, Address: x.folder + "/index.html"},
 			number(len(x.job.Experiment.Models)),
-			number(x.report.Done), number(x.report.Planned),
+			number(x.report.Done), number(x.report.Planned), number(len(x.document.Warnings)),
 			{Text: x.stored.UpdatedAt.UTC().Format("2006-01-02")},
 		})
 	}
