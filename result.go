@@ -300,6 +300,9 @@ func (a *Attempt) Charge(bill *Attempt) {
 // or it was interrupted.
 func (a *Attempt) OnlyCosts() bool { return a.Superseded || a.FaultKind == Interrupted }
 
+// CostKnown reports whether anything of the agent's cost is known.
+func (a *Attempt) CostKnown() bool { return a.CostUSD != 0 || a.Priced() && !a.Unmetered }
+
 // Whole returns what the attempt has used and cost with its simulated user and its judge.
 func (a *Attempt) Whole() Spend { return a.Spend.Add(a.OfUser()).Add(a.OfJudge()) }
 

@@ -11,16 +11,13 @@ var attempts = complete(table[assay.Attempt]{
 		newAbsence(noOutcome(), "null for a fault", settles),
 		newAbsence(struct {
 			CostUSD float64 `json:"cost_usd"`
-		}{}, "null if nothing of it is known", hasCost),
+		}{}, "null if nothing of it is known", (*assay.Attempt).CostKnown),
 	},
 	label:     func(a *assay.Attempt) string { return "trial " + string(a.ID) },
 	canonical: canonical,
 })
 
 func settles(a *assay.Attempt) bool { return a.Settles() }
-func hasCost(a *assay.Attempt) bool {
-	return a.CostUSD != 0 || a.Priced() && !a.Unmetered
-}
 
 // noOutcome returns the outcome of a fault.
 func noOutcome() assay.Outcome {

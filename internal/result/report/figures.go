@@ -121,6 +121,8 @@ var (
 	callless  = howMany(func(o *outcome) bool { return o.Callless() })
 	truncated = howMany(func(o *outcome) bool { return o.Truncated > 0 })
 	retried   = howMany(func(o *outcome) bool { return o.Round > 0 })
+	// unmetered counts the outcomes of agents that asked no model through the gateway.
+	unmetered = howMany(func(o *outcome) bool { return o.Unmetered })
 
 	templates = tag(func(o *outcome, add func(string, int)) { add(o.Templates, 1) })
 	rules     = tag(func(o *outcome, add func(string, int)) { add(o.ScoreVersion, 1) })

@@ -172,7 +172,7 @@ func dollars(of, unpriced amountKind) func(*tally) Value {
 
 // leastCost reports whether some of an amount of money may be unknown.
 func (t *tally) leastCost(of, unpriced amountKind) bool {
-	return t.amounts[unpriced] > 0 || t.doubted && t.amounts[of] > 0
+	return t.amounts[unpriced] > 0 || of == costs && t.amounts[unmetered] > 0 || t.doubted && t.amounts[of] > 0
 }
 
 // as returns the measure with another style of JSON.

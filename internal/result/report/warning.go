@@ -15,9 +15,9 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, program, settings, truncated, deviations, exposed, online, unasked,
-	// changed, refused, lost, late, usage, price, repriced, faults, stopped, incomplete, plans, retried,
-	// unsolvable, unsound, not_discriminating, uncompared, judged_alone or damaged.
+	// difference, identity, drift, program, settings, truncated, deviations, exposed, apart, online,
+	// unmetered, unasked, changed, refused, lost, late, usage, price, repriced, faults, stopped,
+	// incomplete, plans, retried, unsolvable, unsound, not_discriminating, uncompared, judged_alone or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -119,6 +119,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"`sandbox: user` in the providers file asks for that.", kept(models, assay.AsOwnUser)},
 		{"online", "Agents had the network", "They could ask others, and look answers up. `network: open` or " +
 			"`listen` in the providers file allows it.", kept(models, assay.InRoomOnline)},
+		{"unmetered", "Agents asked no model through Assay", "Their models, tokens and dollars are unknown, so " +
+			"these outcomes may be those of another model than the one named here. `assay check` shows how an " +
+			"agent asks; have it use the address and the key that Assay gives it.", perModel(models, some(unmetered))},
 		{"unasked", "Agents made calls that no reply asked for", "An agent that asks a model past " +
 			"the gateway makes such calls, and its tokens, dollars and success are then not those " +
 			"of the model named here. An agent may also make calls by its own program. " +

@@ -304,6 +304,10 @@ func (s *Session) scripted(kind assay.FaultKind) bool {
 func (s *Session) noteDeviations(a *assay.Attempt) {
 	calls, others := a.Deviating()
 	show := s.options.Words.Hint(assay.HintShow, assay.StorePath(s.options.Store))
+	if a.Unmetered && a.Settles() && !s.knows(a.Model+": unmetered") {
+		s.note(a.Model + " asks no model through Assay, so its model, tokens and dollars are unknown, and " +
+			"its outcomes may be those of another model")
+	}
 	if calls[assay.CallsUnasked] > 0 && !s.knows(a.Model+": unasked") {
 		s.note(a.Model + " made calls that no reply of its model asked for; if it asks another " +
 			"model past the gateway, tokens and dollars are too low")

@@ -27,12 +27,15 @@ func (t *Traces) trial(ctx context.Context, e session.Episode) {
 	link := trace.Link{SpanContext: t.run.SpanContext()}
 	ctx = withTrace(ctx, fmt.Sprintf("%s/%s/%d", a.Run, a.ID, a.Number))
 	ctx, span := t.tracer.Start(ctx, "trial", trace.WithNewRoot(), trace.WithLinks(link),
-		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(append(cost(a.Spend),
+		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(
 			experimentName.String(a.Experiment), runID.String(string(a.Run)),
 			trialID.String(string(a.ID)), attemptNumber.Int(a.Number), taskID.String(string(a.Task)),
 			variantName.String(a.Variant), severityName.String(a.Severity),
 			reliability.Float64(a.Reliability), modelName.String(a.Model),
-			suiteName.String(a.Experiment), caseName.String(string(a.Task)))...))
+			suiteName.String(a.Experiment), caseName.String(string(a.Task))))
+	if a.CostKnown() {
+		span.SetAttributes(costUSD.Float64(a.CostUSD))
+	}
 	if a.Settles() {
 		status := "fail"
 		if a.Level == assay.FullSuccess {
@@ -122,7 +125,9 @@ func (t *Traces) chat(ctx context.Context, e session.Episode, c session.Chat, re
 			queuedSeconds.Float64(r.Waits.Queued.Seconds()))...),
 		trace.WithAttributes(settings(c.Request.Sampling, r.Deviations)...),
 		trace.WithAttributes(server(t.start.Endpoints[r.Lane])...))
-	span.SetAttributes(cost(r.Billed())...)
+	if b := r.Billed(); b.Priced() {
+		span.SetAttributes(costUSD.Float64(b.CostUSD))
+	}
 	if c.Request.Form.Type != "" {
 		span.SetAttributes(outputType.String("json"))
 	}
@@ -192,14 +197,6 @@ func usage(u assay.Usage) []attribute.KeyValue {
 		cachedTokens.Int(u.CachedTokens), writtenTokens.Int(u.CacheWriteTokens),
 		reasoningTokens.Int(u.ReasoningTokens),
 	}
-}
-
-// cost returns no attribute if the whole cost is unknown.
-func cost(s assay.Spend) []attribute.KeyValue {
-	if !s.Priced() {
-		return nil
-	}
-	return []attribute.KeyValue{costUSD.Float64(s.CostUSD)}
 }
 
 // conversation names an attempt.
