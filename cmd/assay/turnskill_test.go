@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -34,6 +35,7 @@ type turnCounter struct {
 	url      string
 	latency  time.Duration
 	inFlight atomic.Int64
+	revoked  atomic.Bool // the key
 
 	mu    sync.Mutex
 	asked map[[sha256.Size]byte]int
@@ -56,6 +58,10 @@ func countTurns(t *testing.T, latency time.Duration) *turnCounter {
 		}
 		c.inFlight.Add(1)
 		defer c.inFlight.Add(-1)
+		if c.revoked.Load() {
+			http.Error(w, `{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}`, http.StatusUnauthorized)
+			return
+		}
 		c.mu.Lock()
 		c.asked[sha256.Sum256(body)]++
 		c.all++
@@ -218,6 +224,69 @@ func TestKilledWorkerCostsOnlyRequestsInFlight(t *testing.T) {
 	if diff := cmp.Diff(lasting(t, calm), ignored(lasting(t, killed))); diff != "" {
 		t.Errorf("the attempts differ (-undisturbed +killed):\n%s", diff)
 	}
+}
+
+// TestAbsentJudgeCostsNoTurn refuses the key of a judge, so that its lane is closed and the run ends. The next
+// run goes on with the conversations, and asks for no turn again.
+func TestAbsentJudgeCostsNoTurn(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: a lane is probed for some seconds before it is closed")
+	}
+	server, jury := countTurns(t, 2*time.Millisecond), countTurns(t, 2*time.Millisecond)
+	dir := t.TempDir()
+	experiment := judgedExperiment(t, dir, server.url, jury.url)
+	env := map[string]string{"K": "sk-0123456789"}
+	calm, cut := filepath.Join(dir, "calm.db"), filepath.Join(dir, "cut.db")
+	must(t, env, "run", experiment, "--store", calm, "--quiet")
+	want := server.counts()
+	maps.Copy(want, jury.counts())
+
+	jury.revoked.Store(true)
+	r := call(t, env, "run", experiment, "--store", cut, "--display", "none")
+	if r.code != exitIncomplete || !strings.Contains(r.out+r.err, "all of its lanes are closed: the judge jury: ") {
+		t.Errorf("without a judge, the exit code is %d\n%s%s", r.code, r.out, r.err)
+	}
+	for _, a := range attempts(t, cut) {
+		if a.InputTokens > 0 {
+			t.Errorf("%d tokens of an attempt are lost: %s %s", a.InputTokens, a.FaultKind, a.FaultDetail)
+		}
+	}
+	if server.turns() == 0 {
+		t.Error("the agent was not asked")
+	}
+	jury.revoked.Store(false)
+	must(t, env, "run", experiment, "--store", cut, "--quiet")
+	for _, s := range []*turnCounter{server, jury} {
+		for turn, n := range s.counts() {
+			if n > want[turn] {
+				t.Errorf("a turn was asked for %d times, want %d", n, want[turn])
+			}
+		}
+	}
+	if diff := cmp.Diff(outcomes(t, calm), outcomes(t, cut)); diff != "" {
+		t.Errorf("the outcomes differ (-undisturbed +cut):\n%s", diff)
+	}
+}
+
+// judgedExperiment writes an experiment whose outcomes a model judges.
+func judgedExperiment(t *testing.T, dir, url, jury string) string {
+	t.Helper()
+	tasks := "name: notes\ntools: tools.yaml\njudge: {model: jury}\ntasks:\n"
+	for n := range 30 {
+		tasks += fmt.Sprintf("  - id: note-%d\n    type: note\n    prompt: Look up note %d.\n    inputs: {number: %d}\n"+
+			"    judge: {rubric: 'The last words say \"done\".'}\n"+
+			"    plan: [{tool: get_note, arguments: {number: %d}}]\n", n, n, n, n)
+	}
+	file(t, dir, "tasks.yaml", tasks)
+	file(t, dir, "tools.yaml", "file: tools.star\ntools:\n  - name: get_note\n    description: Look up a note.\n"+
+		"    parameters:\n      number: {type: integer}\n")
+	file(t, dir, "tools.star", "def get_note(state, number):\n    return {\"note\": number}\n")
+	model := "    base_url: %s/v1\n    keys: [K]\n    models:\n      %s: {deployments: [%s], serves: [%s], price: {input: 1, output: 1}, limits: {concurrency: 4}}\n"
+	file(t, dir, "providers.yaml", "providers:\n  p:\n"+fmt.Sprintf(model, url, "m", "sim-listed", sim.Listed)+
+		"  q:\n"+fmt.Sprintf(model, jury, "jury", "sim-judge", sim.Judge))
+	return file(t, dir, "judged.yaml", "library: tasks.yaml\nproviders: providers.yaml\nmodels: [m]\nvariants: [optimal]\n"+
+		"reliabilities: [1]\ntask_types: [note]\ntasks_per_type: 30\n")
 }
 
 // lasting returns a store's attempts by trial, without what depends on clocks and kills.

@@ -103,7 +103,7 @@ type removal struct {
 	trial  assay.Trial
 	parked bool
 	began  bool // it was interrupted in flight
-	cut    bool // by a budget, and not by a command
+	cut    bool // by a budget, or because a model cannot be asked any more, and not by a command
 }
 
 // cancelled returns how many trials were cancelled, and still are, and how many of them did not start.

@@ -55,7 +55,7 @@ func (s *Session) engineConfig(runners map[string]attemptRunner) engine.Config {
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Exhausted: exhausted,
-			Closed: func() error { return cmp.Or(s.starters.givenUp(name), pool.Closed(), s.besideClosed()) },
+			Closed: func() error { return cmp.Or(s.starters.givenUp(name), s.unaskable(name)) },
 			Latest: func() time.Time { return s.repliedAt(name) },
 			Hopeful: func() bool {
 				return pool.Hopeful() || s.coordinator != nil && s.coordinator.Waits() || s.besideIsAsked()
@@ -176,6 +176,7 @@ func (s *Session) attempt(
 	a, t := runner.Run(ctx, provider, trial, task)
 	s.court.Attend(ctx, g, a, task, t)
 	a.Charge(g.close())
+	s.holdBack(a)
 	if a.FaultKind == assay.Interrupted {
 		s.stopper.Interrupted(trial.Cell)
 	}
@@ -183,6 +184,18 @@ func (s *Session) attempt(
 		s.still.Excuse(a, t, began, s.pools.Agents[trial.Model].Timeout)
 	}
 	return a, t
+}
+
+// holdBack interrupts an attempt that ended in a fault because a model that it needs cannot be asked any
+// more, if its replies are in the journal: what they cost is lost otherwise, also when it is the judge who
+// is missing. It goes on when that model can be asked again.
+func (s *Session) holdBack(a *assay.Attempt) {
+	if a.Settles() || a.FaultKind == assay.Interrupted || !s.leaves(a.ID) {
+		return
+	}
+	if err := s.unaskable(a.Model); err != nil {
+		a.FaultKind, a.FaultDetail, a.Parked = assay.Interrupted, err.Error(), false
+	}
 }
 
 // noTask returns the attempt at a trial whose task cannot be read.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,11 @@ func (s *Session) besideIsAsked() bool {
 		lanes, waiting := s.pools.ByModel[model].Status()
 		return waiting.Requests > 0 || slices.ContainsFunc(lanes, busy)
 	})
+}
+
+// unaskable returns why a model, or one that its trials need besides, cannot be asked any more, or nil.
+func (s *Session) unaskable(model string) error {
+	return cmp.Or(s.pools.ByModel[model].Closed(), s.besideClosed())
 }
 
 // besideClosed returns why such a model cannot serve any more, or nil. Then no attempt can get an outcome

@@ -177,6 +177,12 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 			givenUp = append(givenUp, model)
 		}
 	}
+	// Also of a model whose trials had all begun when its last lane was closed.
+	for _, model := range s.Experiment.Models {
+		if err := s.unaskable(model); err != nil && closed[model] == "" && s.tally.Standing(model).Pending > 0 {
+			closed[model] = err.Error()
+		}
+	}
 	lanes := s.laneSpeeds()
 	for _, l := range lanes {
 		if l.Closed != "" && closed[l.Model] == "" {
