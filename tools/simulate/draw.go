@@ -99,7 +99,7 @@ var (
 
 func drawShape(seed uint64) (s shape) {
 	d := newDice(seed, 1)
-	s.plan = d.IntN(len(plans))
+	s.plan = d.IntN(judged)
 	s.request = time.Duration(30+d.IntN(271)) * time.Second
 	if d.often(20) {
 		s.workers = 1 + d.IntN(4)
@@ -150,6 +150,9 @@ func drawShape(seed uint64) (s shape) {
 	}
 	if m := newDice(seed, 8).shaken(); m.often(30) && s.agent == "" {
 		s.more = 1 + m.IntN(len(extras)-1)
+	}
+	if m := newDice(seed, 9).shaken(); m.often(12) && s.agent == "" && s.more <= lastForNotes {
+		s.plan = judged
 	}
 	return s
 }

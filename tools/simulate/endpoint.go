@@ -171,14 +171,25 @@ var replies = struct {
 	of map[[sha256.Size]byte]*known
 }{of: make(map[[sha256.Size]byte]*known)}
 
-// models are all simulated models. They are made outside of every bubble.
-var models = sync.OnceValue(func() assay.Provider {
-	l, err := library.Builtin(context.Background())
+// models are all simulated models, which know the tasks of plans. They are made outside of every bubble.
+func models(plan int) assay.Provider {
+	if plan == judged {
+		return ofNotes()
+	}
+	return ofBuiltin()
+}
+
+var (
+	ofBuiltin = sync.OnceValue(func() assay.Provider { return knowing(library.Builtin(context.Background())) })
+	ofNotes   = sync.OnceValue(func() assay.Provider { return knowing(openNotes()) })
+)
+
+func knowing(l *library.Library, err error) assay.Provider {
 	if err != nil {
 		panic(err)
 	}
 	return sim.New(l.Catalog(), sim.Latency{}).Knowing(l.Answer).KnowingTasks(l.Described)
-})
+}
 
 // maxReplies bounds the memory for replies.
 const maxReplies = 100_000
@@ -199,7 +210,7 @@ func (e *endpoint) think(sum [sha256.Size]byte, url string, body []byte) (*known
 		k.model, _, _ = strings.Cut(path.Base(url), ":")
 	}
 	p.Request.Model = strings.Replace(k.model, "-", "/", 1)
-	resp, err := models().Chat(context.Background(), &p.Request)
+	resp, err := models(e.plan).Chat(context.Background(), &p.Request)
 	if err != nil {
 		return nil, err
 	}

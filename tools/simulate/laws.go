@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/agent/judge"
 	"github.com/assay-eval/assay/internal/experiment/job"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/export"
@@ -168,7 +169,7 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 			w.violated("law 1: read: %v", err)
 			return
 		}
-		spent.Add(a.Spend.Bill())
+		spent.Add(a.Whole().Bill())
 		if a.Settles() {
 			settled++
 			delete(shown, a.ID)
@@ -179,7 +180,7 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 		w.violated("law 4: the journal: %v", err)
 	}
 	for i := range left.Attempts {
-		spent.Add(left.Attempts[i].Spend.Bill())
+		spent.Add(left.Attempts[i].Whole().Bill())
 	}
 	if settled != sum.Done {
 		w.violated("law 4: the store has %d outcomes, the summary %d", settled, sum.Done)
@@ -274,7 +275,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 			return err
 		}
 		w.checkAttempt(&a)
-		spent.Add(a.Spend.Bill())
+		spent.Add(a.Whole().Bill())
 		made.add(&a)
 		if a.Settles() {
 			outcomes[a.ID] = outcomeOf(&a)
@@ -287,7 +288,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	}
 	for i := range left.Attempts {
 		u := &left.Attempts[i]
-		spent.Add(u.Spend.Bill())
+		spent.Add(u.Whole().Bill())
 		made.turns.bare += u.Replies
 		if plans[w.plan].stop == "" || times[u.ID] > 0 { // nobody goes on with trials that a stop rule skips
 			w.violated("law 1: all is done, but an attempt at trial %s with %d replies is in the journal", u.ID, u.Replies)
@@ -306,6 +307,12 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	return w.checkReport(ctx, db, j, len(outcomes))
 }
 
+// askedAgain are the faults after which the same turn is asked again, so that they end an attempt only if no
+// lane is left.
+var askedAgain = []assay.FaultKind{
+	assay.RateLimited, assay.Overloaded, assay.Server, assay.Network, assay.Auth, assay.Quota, assay.NotFound,
+}
+
 func (w *world) checkAttempt(a *assay.Attempt) {
 	if err := a.Check(); err != nil {
 		w.violated("law 2: %v", err)
@@ -315,6 +322,10 @@ func (w *world) checkAttempt(a *assay.Attempt) {
 	}
 	if a.FaultKind == assay.Harness {
 		w.violated("law 2: an error of our own: %s", a.FaultDetail)
+	}
+	if w.save == "turns" && slices.Contains(askedAgain, a.FaultKind) && a.InputTokens > 0 && a.Model != agentName &&
+		!w.has("disk") && !w.has("rename") { // whose replies are not kept
+		w.violated("law 7: the conversation of trial %s, with %d tokens, is lost: %s", a.ID, a.Total(), a.FaultDetail)
 	}
 	if strings.Contains(a.FaultDetail, "waited ") && a.FaultKind == assay.Timeout {
 		if waited := time.Duration(a.QueuedMS)*time.Millisecond - w.held(a); waited < lane.DefaultQueue {
@@ -414,7 +425,7 @@ type attempter interface {
 }
 
 func (w *world) rehearseAll(j *job.Job, all *lonely) error {
-	bare := episode.NewRunner(j.Library.Catalog(), 0)
+	bare, court := episode.NewRunner(j.Library.Catalog(), 0), judge.New(j.Library.Catalog(), 0)
 	runners := map[string]attempter{w.names[0]: bare, w.names[1]: bare}
 	if w.agent != "" {
 		b, err := newCrew(w.variant(), nil).at(nil).Open(func(string) {})
@@ -429,12 +440,17 @@ func (w *world) rehearseAll(j *job.Job, all *lonely) error {
 		if err != nil {
 			return err
 		}
-		a, _ := runners[trial.Model].Run(context.Background(), serving{models(), plans[w.plan].models[1]}, &trial, &task)
+		serving := serving{models(w.plan), plans[w.plan].models[1]}
+		a, t := runners[trial.Model].Run(context.Background(), serving, &trial, &task)
+		spent := a.Spend
+		if court.Attend(context.Background(), serving, a, &task, t); t.Opinion != nil {
+			spent = spent.Add(t.Opinion.OfJudge())
+		}
 		if !a.Settles() {
 			return fmt.Errorf("undisturbed, trial %s is a fault: %s", trial.ID, a.FaultDetail)
 		}
 		all.outcomes[trial.ID] = outcomeOf(a)
-		usd := dollars(a.InputTokens, a.OutputTokens)
+		usd := dollars(spent.InputTokens, spent.OutputTokens)
 		all.cheapest, all.dearest = min(all.cheapest, usd), max(all.dearest, usd)
 	}
 	return nil
@@ -503,8 +519,11 @@ func (m *made) add(a *assay.Attempt) {
 	if a.ConfidenceInputTokens > 0 {
 		turns++
 	}
-	if !a.Settles() {
-		turns += a.Requests // which may have had replies
+	switch {
+	case !a.Settles():
+		turns += a.Requests + a.JudgeRequests // which may have had replies
+	case a.JudgeRequests > 0:
+		turns++ // its judge understands the question at once
 	}
 	if a.Model != agentName {
 		m.turns.bare += turns

@@ -190,13 +190,21 @@ func (w *watcher) NoLog(string)        {}
 
 func (w *watcher) Begin(_ session.Start, run session.Live) { w.live = run }
 
-func (w *watcher) Request(lane.Exchange) { w.edge("counted") }
+func (w *watcher) Request(lane.Exchange) {
+	w.look()
+	w.edge("counted")
+}
 
-func (w *watcher) Attempt(e session.Episode) {
+// look counts the trials in flight, if that matters. A look a minute would miss some.
+func (w *watcher) look() {
 	if w.budget > 0 {
 		p := w.live.Progress()
 		w.sees(&p)
 	}
+}
+
+func (w *watcher) Attempt(e session.Episode) {
+	w.look()
 	if w.edge("saved") {
 		w.settled(e.Attempt)
 	}

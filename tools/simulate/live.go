@@ -21,8 +21,8 @@ import (
 func liveWorld(t *testing.T, next *task) *result {
 	replaceClock()
 	warm()
-	models()
 	shape := drawShape(next.Seed)
+	models(shape.plan)
 	w := newWorld(t, next.Seed, shape)
 	w.hireAgents()
 	for n, i := range drawItems(next.Seed) {

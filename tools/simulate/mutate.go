@@ -67,6 +67,10 @@ var mutations = []mutation{
 		"if resp := g.replay(req, to); resp != nil {", "if resp := g.replay(req, to); resp != nil && false {",
 	},
 	{
+		"a model or judge that cannot be asked any more costs the conversations that have begun", "internal/run/session/attempt.go",
+		"if err := s.unaskable(a.Model); err != nil {", "if err := s.unaskable(a.Model); err != nil && false {",
+	},
+	{
 		"law 1: some outcomes are shown and not stored", "internal/run/session/attempt.go",
 		"err := s.db.Save(ctx, a, t)", "var err error; if a.ID[0] != '7' { err = s.db.Save(ctx, a, t) }",
 	},

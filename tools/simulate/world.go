@@ -40,7 +40,11 @@ var plans = []planned{
 	{[2]string{"sim/listed", "sim/batcher"}, "[optimal, flawed_missing_step]\nseverities: [severe]", 6, ""},
 	{[2]string{"sim/obedient", "sim/listed"}, "[optimal]", 16, ""},
 	{[2]string{"sim/optimal", "sim/expert"}, "[baseline, optimal]", 6, "stop: {hopeless: {after: 10, below: 0.9}}\n"},
+	{[2]string{"sim/listed", "sim/obedient"}, "[baseline, optimal]", notes, ""}, // of tasks that a model judges
 }
+
+// judged is the last plan.
+var judged = len(plans) - 1
 
 // extras are what experiments of bare models may ask for besides. The first one is nothing.
 var extras = []string{
@@ -240,11 +244,19 @@ func (w *world) settle() {
 func (w *world) write() error {
 	p := plans[w.plan]
 	extra := p.stop + extras[w.more]
+	if w.plan == judged {
+		extra += "library: tasks.yaml\n"
+		if err := writeNotes(w.dir); err != nil {
+			return err
+		}
+	} else {
+		extra += "difficulties: [easy]\n"
+	}
 	if w.budget > 0 {
 		extra += fmt.Sprintf("budget: {usd: %.3f}\n", w.budget)
 	}
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
-		"difficulties: [easy]\ntask_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
+		"task_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
 		"limits: {request: %v}\nsave: %s\nproviders: providers.yaml\n%s",
 		experimentName, w.names[0], w.names[1], p.variants, p.tasks, w.request, w.save, extra)
 	var providers strings.Builder
@@ -254,7 +266,11 @@ func (w *world) write() error {
 		protocol := w.protocol[l.endpoint]
 		fmt.Fprintf(&providers, "  %s:\n    protocol: %s\n    base_url: http://%s.sim%s\n    keys: [%s]\n    models:\n",
 			l.endpoint, protocol, l.endpoint, paths[protocol], strings.Join(keys[l.endpoint], ", "))
-		for _, m := range p.models {
+		served := p.models[:]
+		if w.plan == judged {
+			served = append(slices.Clone(served), judgeName)
+		}
+		for _, m := range served {
 			fmt.Fprintf(&providers, "      %s: {deployments: [%s], price: {input: %v, output: %v}, limits: {%s}}\n",
 				m, strings.Replace(m, "/", "-", 1), priceInput, priceOutput, l.stated())
 		}
